@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
 from toolkit.launch.launch import Argument, buffers_of
+
+Array = NDArray[Any]
+Extent = tuple[int, int, int]
+Shape = tuple[Extent, Extent]  # grid and block
+Given = list[Any]  # the arguments of a launch, as its reference takes them
 
 CORPUS = Path(__file__).parent
 BLANK = 0xA5  # what fills outputs before the launch
@@ -23,10 +30,10 @@ BLANK = 0xA5  # what fills outputs before the launch
 class Near:
     """Numbers that are right within `error`, an array or one number; infinities and NaN exactly."""
 
-    value: NDArray
-    error: NDArray | float
+    value: Array
+    error: Array | float
 
-    def wrong(self, got: NDArray) -> NDArray:
+    def wrong(self, got: Array) -> Array:
         value, largest = np.asarray(self.value, np.float64), np.finfo(got.dtype).max
         got = got.reshape(value.shape).astype(np.float64)
         with np.errstate(all="ignore"):
@@ -39,13 +46,16 @@ class Near:
 class AnyOrder:
     """Values that the launch may leave in any order."""
 
-    value: NDArray
+    value: Array
 
-    def wrong(self, got: NDArray) -> NDArray:
+    def wrong(self, got: Array) -> Array:
         return np.sort(got, axis=None) != np.sort(self.value, axis=None)
 
 
-Outcome = NDArray | Near | AnyOrder | None  # None: whatever
+Outcome = Array | Near | AnyOrder | None  # None: whatever
+Outcomes = Sequence[Outcome]
+Make = Callable[[Generator], Sequence[Argument | int]]
+Expected = Callable[[Given], Outcomes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +72,10 @@ class Case:
     name: str
     file: str
     kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    make: Callable[[np.random.Generator], list[Argument]]
-    expected: Callable[[list[Argument]], Sequence[Outcome]]
+    grid: Extent
+    block: Extent
+    make: Callable[[Generator], list[Argument]]
+    expected: Expected
     dynamic_shared_bytes: int = 0
     minimum_capability: int = 75
     most_capability: int = 999
@@ -92,7 +102,7 @@ class Case:
             known = list(self.expected(arguments))
         return known + arrays[len(known) :]
 
-    def check(self, outputs: Sequence[NDArray], arguments: list[Argument]) -> None:
+    def check(self, outputs: Sequence[Array], arguments: list[Argument]) -> None:
         """Raise AssertionError where `outputs` are not what `arguments` must lead to."""
         outcomes = self.outcomes(arguments)
         assert len(outputs) == len(outcomes), f"{self.name}: {len(outputs)} arrays came back"
@@ -100,7 +110,7 @@ class Case:
             if outcome is not None:
                 self._check_array(index, np.asarray(got), outcome)
 
-    def _check_array(self, index: int, got: NDArray, outcome: NDArray | Near | AnyOrder) -> None:
+    def _check_array(self, index: int, got: Array, outcome: Array | Near | AnyOrder) -> None:
         exact = isinstance(outcome, np.ndarray)
         wrong = _unequal(got, outcome) if exact else outcome.wrong(got)
         if not wrong.any():
@@ -114,7 +124,7 @@ class Case:
         )
 
 
-def _unequal(got: NDArray, expected: NDArray) -> NDArray:
+def _unequal(got: Array, expected: Array) -> Array:
     """Where bits differ; one NaN is as good as another."""
     assert got.dtype == expected.dtype, f"{got.dtype} instead of {expected.dtype}"
     got, expected = got.ravel(), expected.ravel()
@@ -129,26 +139,62 @@ def _unequal(got: NDArray, expected: NDArray) -> NDArray:
 # How launches are written down.
 
 
-def flat(n: int, block: int = 128) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+def launched(
+    file: str,
+    kernel: str,
+    shape: Shape,
+    make: Make,
+    expected: Expected,
+    *,
+    label: object = None,
+    name: str | None = None,
+    dynamic_shared_bytes: int = 0,
+    minimum_capability: int = 75,
+    most_capability: int = 999,
+) -> Case:
+    """A case that is called like its kernel, with a label where a kernel has several cases.
+
+    Python's integers among the arguments are passed as `int`.
+    """
+    return Case(
+        name=name or (kernel if label is None else f"{kernel}_{label}"),
+        file=file,
+        kernel=kernel,
+        grid=shape[0],
+        block=shape[1],
+        make=lambda rng: [np.int32(x) if isinstance(x, int) else x for x in make(rng)],
+        expected=expected,
+        dynamic_shared_bytes=dynamic_shared_bytes,
+        minimum_capability=minimum_capability,
+        most_capability=most_capability,
+    )
+
+
+def grid_of(blocks: int, threads: int) -> Shape:
+    """Grid and block of so many blocks of so many threads."""
+    return (blocks, 1, 1), (threads, 1, 1)
+
+
+def flat(n: int, block: int = 128) -> Shape:
     """Grid and block of one thread per element."""
-    return (-(-n // block), 1, 1), (block, 1, 1)
+    return grid_of(-(-n // block), block)
 
 
 def tiles(
     width: int, height: int, tile: tuple[int, int], block: tuple[int, int] | None = None
-) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+) -> Shape:
     """Grid and block of tiles over a plane; a block has the tile's shape unless it is given."""
     return (-(-width // tile[0]), -(-height // tile[1]), 1), (*(block or tile), 1)
 
 
-def blank(shape: int | tuple[int, ...], dtype: type) -> NDArray:
+def blank(shape: int | tuple[int, ...], dtype: type = np.float32) -> Array:
     """An output: bytes that no kernel writes by accident."""
-    empty = np.empty(shape, dtype)
+    empty: Array = np.empty(shape, dtype)
     empty.view(np.uint8)[...] = BLANK
     return empty
 
 
-def words(rng: np.random.Generator, n: int, dtype: type = np.uint32) -> NDArray:
+def words(rng: Generator, n: int, dtype: type = np.uint32) -> Array:
     """Integers of every magnitude, with the ends of the range among them."""
     bits = 8 * np.dtype(dtype).itemsize
     unsigned = np.dtype(f"u{bits // 8}")
@@ -163,12 +209,12 @@ def words(rng: np.random.Generator, n: int, dtype: type = np.uint32) -> NDArray:
 
 
 def floats(
-    rng: np.random.Generator,
+    rng: Generator,
     n: int,
     exponents: tuple[int, int] = (-30, 30),
     dtype: type = np.float32,
     special: Sequence[float] = (),
-) -> NDArray:
+) -> Array:
     """Numbers of both signs and of magnitudes 2^low to 2^high, with special ones among them."""
     magnitude = np.exp2(rng.uniform(*exponents, n))
     numbers = (magnitude * rng.choice([-1.0, 1.0], n)).astype(dtype)
@@ -177,16 +223,12 @@ def floats(
     return numbers
 
 
-def small(
-    rng: np.random.Generator, shape: int | tuple[int, ...], dtype: type = np.float32
-) -> NDArray:
+def small(rng: Generator, shape: int | tuple[int, ...], dtype: type = np.float32) -> Array:
     """Integers from -9 to 9: sums and products of a few are exact in any order."""
     return rng.integers(-9, 10, shape).astype(dtype)
 
 
-def real(
-    rng: np.random.Generator, shape: int | tuple[int, ...], dtype: type = np.float32
-) -> NDArray:
+def real(rng: Generator, shape: int | tuple[int, ...], dtype: type = np.float32) -> Array:
     return rng.uniform(-1, 1, shape).astype(dtype)
 
 

@@ -6,9 +6,25 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy import float32, float64, int8, int16, int32, int64, uint8, uint16, uint32
+from numpy.random import Generator
 
-from validation.corpus.case import Case, Near, blank, flat, real, small, threads, tiles, words
+from validation.corpus.case import (
+    Array,
+    Case,
+    Given,
+    Near,
+    Outcomes,
+    blank,
+    flat,
+    grid_of,
+    launched,
+    real,
+    small,
+    threads,
+    tiles,
+    words,
+)
 from validation.corpus.exact import fma, ulps
 
 
@@ -26,86 +42,78 @@ def remainder(a: int, b: int) -> int:
     return a - b * quotient(a, b)
 
 
-def ints(values: list[int]) -> NDArray:
-    return np.array(values, np.int32)
+def ints(values: list[int]) -> Array:
+    return np.array(values, int32)
 
 
 def collatz(n: int) -> Case:
-    def steps(x: int) -> int:
-        count = 0
-        while x != 1:
-            x = 3 * x + 1 if x & 1 else x >> 1
-            count += 1
-        return count
+    """Starts below 113,383, none of which goes beyond 32 bits."""
 
-    grid, block = flat(n)
-    return Case(
-        name=f"collatz_{n}",
-        file="divergence.cu",
-        kernel="collatz",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int32),
-            rng.integers(1, 100_000, n).astype(np.uint32),  # below, no step leaves 32 bits
-            np.int32(n),
-        ],
-        expected=lambda a: [ints([steps(x) for x in a[1].tolist()])],
+    def expected(args: Given) -> Outcomes:
+        x = np.arange(113_383, dtype=np.uint64)
+        steps = np.zeros(len(x), int32)
+        while (going := x > 1).any():
+            x = np.where(going, np.where(x % 2 == 1, 3 * x + 1, x // 2), x)
+            steps += going
+        return [steps[args[1]]]
+
+    return launched(
+        "divergence.cu",
+        "collatz",
+        flat(n),
+        lambda rng: [blank(n, int32), rng.integers(1, 100_000, n).astype(uint32), n],
+        expected,
+        label=n,
     )
 
 
 def mandelbrot(width: int, height: int, limit: int) -> Case:
-    def make(rng: np.random.Generator) -> list:
-        return [
-            blank((height, width), np.int32),
-            *map(np.int32, (width, height)),
-            np.float32(rng.uniform(-2.2, -1.8)),
-            np.float32(rng.uniform(-1.3, -1.1)),
-            np.float32(3 / width),
-            np.int32(limit),
-        ]
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         left, top, step = args[3:6]
-        cr = np.broadcast_to(left + np.arange(width, dtype=np.float32) * step, (height, width))
-        ci = (top + np.arange(height, dtype=np.float32) * step)[:, None]
-        r, i = np.zeros((2, height, width), np.float32)
-        count, going = np.zeros((height, width), np.int32), np.ones((height, width), bool)
+        cr = np.broadcast_to(left + np.arange(width, dtype=float32) * step, (height, width))
+        ci = (top + np.arange(height, dtype=float32) * step)[:, None]
+        r, i = np.zeros((2, height, width), float32)
+        count, going = np.zeros((height, width), int32), np.ones((height, width), bool)
         for _ in range(limit):
             rr, ii = r * r, i * i
             going &= ~(rr + ii > 4)
-            i, r = np.float32(2) * r * i + ci, (rr - ii) + cr
+            i, r = float32(2) * r * i + ci, (rr - ii) + cr
             count += going
         return [count]
 
-    grid, block = tiles(width, height, (16, 8))
-    return Case(
-        name=f"mandelbrot_{width}x{height}",
-        file="divergence.cu",
-        kernel="mandelbrot",
-        grid=grid,
-        block=block,
-        make=make,
-        expected=expected,
+    return launched(
+        "divergence.cu",
+        "mandelbrot",
+        tiles(width, height, (16, 8)),
+        lambda rng: [
+            blank((height, width), int32),
+            width,
+            height,
+            float32(rng.uniform(-2.2, -1.8)),
+            float32(rng.uniform(-1.3, -1.1)),
+            float32(3 / width),
+            limit,
+        ],
+        expected,
+        label=f"{width}x{height}",
     )
 
 
 def lower_bound(n: int, m: int) -> Case:
-    grid, block = flat(m)
-    return Case(
-        name=f"lower_bound_{m}_in_{n}",
-        file="divergence.cu",
-        kernel="lower_bound",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(m, np.int32),
-            np.sort(rng.integers(0, 2 * n, n)).astype(np.int32),
-            np.int32(n),
-            rng.integers(-5, 2 * n + 5, m).astype(np.int32),
-            np.int32(m),
+    return launched(
+        "divergence.cu",
+        "lower_bound",
+        flat(m),
+        lambda rng: [
+            blank(m, int32),
+            np.sort(rng.integers(0, 2 * n, n)).astype(int32),
+            n,
+            rng.integers(-5, 2 * n + 5, m).astype(int32),
+            m,
         ],
-        expected=lambda a: [np.searchsorted(a[1], a[3]).astype(np.int32)],
+        lambda a: [np.searchsorted(a[1], a[3]).astype(int32)],
+        label=f"{m}_in_{n}",
     )
 
 
@@ -122,19 +130,17 @@ def early_exits(n: int, block: int) -> Case:
             value = 4
         return value + 10
 
-    grid, extent = flat(n, block)
-    return Case(
-        name=f"early_exits_{n}_by_{block}",
-        file="divergence.cu",
-        kernel="early_exits",
-        grid=grid,
-        block=extent,
-        make=lambda rng: [
-            blank(n, np.int32),
-            rng.integers(-300, 1300, n).astype(np.int32),
-            np.int32(n),
+    return launched(
+        "divergence.cu",
+        "early_exits",
+        flat(n, block),
+        lambda rng: [
+            blank(n, int32),
+            rng.integers(-300, 1300, n).astype(int32),
+            n,
         ],
-        expected=lambda a: [ints([one(x, i % block) for i, x in enumerate(a[1].tolist())])],
+        lambda a: [ints([one(x, i % block) for i, x in enumerate(a[1].tolist())])],
+        label=f"{n}_by_{block}",
     )
 
 
@@ -161,22 +167,18 @@ def jump_table(n: int) -> Case:
         }
         return wrapped(branches[selector]()) if selector in branches else 0
 
-    grid, block = flat(n)
-    return Case(
-        name=f"jump_table_{n}",
-        file="divergence.cu",
-        kernel="jump_table",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int32),
-            rng.integers(-2, 15, n).astype(np.int32),
-            words(rng, n, np.int32) >> 1,
-            np.int32(n),
+    return launched(
+        "divergence.cu",
+        "jump_table",
+        flat(n),
+        lambda rng: [
+            blank(n, int32),
+            rng.integers(-2, 15, n).astype(int32),
+            words(rng, n, int32) >> 1,
+            n,
         ],
-        expected=lambda a: [
-            ints([one(s, x) for s, x in zip(a[1].tolist(), a[2].tolist(), strict=True)])
-        ],
+        lambda a: [ints([one(s, x) for s, x in zip(a[1].tolist(), a[2].tolist(), strict=True)])],
+        label=n,
     )
 
 
@@ -199,57 +201,53 @@ def nested_breaks(n: int) -> Case:
             total += 2
         return total
 
-    grid, block = flat(n)
-    return Case(
-        name=f"nested_breaks_{n}",
-        file="divergence.cu",
-        kernel="nested_breaks",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int32),
-            rng.integers(0, 10_000, n).astype(np.int32),
-            np.int32(n),
+    return launched(
+        "divergence.cu",
+        "nested_breaks",
+        flat(n),
+        lambda rng: [
+            blank(n, int32),
+            rng.integers(0, 10_000, n).astype(int32),
+            n,
         ],
-        expected=lambda a: [ints([one(x) for x in a[1].tolist()])],
+        lambda a: [ints([one(x) for x in a[1].tolist()])],
+        label=n,
     )
 
 
 def uniform_barrier_loop(blocks: int, block: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         mine = args[1].reshape(blocks, block)
         columns = [
             (mine * (mine + 1) // 2).sum(axis=1),
             (mine > 2).all(axis=1),
             (mine > 4).sum(axis=1),
         ]
-        return [np.stack(columns, 1).astype(np.int32)]
+        return [np.stack(columns, 1).astype(int32)]
 
-    def make(rng: np.random.Generator) -> list:
-        counts = rng.integers(0, 9, blocks * block).astype(np.int32)
+    def make(rng: Generator) -> Given:
+        counts = rng.integers(0, 9, blocks * block).astype(int32)
         counts[:block] |= 4  # so that all of one block are above 2
-        return [blank((blocks, 3), np.int32), counts]
+        return [blank((blocks, 3), int32), counts]
 
-    return Case(
-        name=f"uniform_barrier_loop_{blocks}x{block}",
-        file="divergence.cu",
-        kernel="uniform_barrier_loop",
-        grid=(blocks, 1, 1),
-        block=(block, 1, 1),
-        make=make,
-        expected=expected,
+    return launched(
+        "divergence.cu",
+        "uniform_barrier_loop",
+        grid_of(blocks, block),
+        make,
+        expected,
+        label=f"{blocks}x{block}",
     )
 
 
 def gcd(n: int) -> Case:
-    return Case(
-        name=f"gcd_{n}",
-        file="divergence.cu",
-        kernel="gcd",
-        grid=(2, 1, 1),
-        block=(64, 1, 1),
-        make=lambda rng: [blank(n, np.uint32), words(rng, n), words(rng, n), np.int32(n)],
-        expected=lambda a: [np.gcd(a[1], a[2])],
+    return launched(
+        "divergence.cu",
+        "gcd",
+        grid_of(2, 64),
+        lambda rng: [blank(n, uint32), words(rng, n), words(rng, n), n],
+        lambda a: [np.gcd(a[1], a[2])],
+        label=n,
     )
 
 
@@ -264,106 +262,96 @@ def calls(n: int) -> Case:
         value = mix(x, i)
         return mix(value, mix(x, 7)) if value & 1 else value
 
-    grid, block = flat(n)
-    return Case(
-        name=f"calls_{n}",
-        file="calls.cu",
-        kernel="calls",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int32),
-            rng.integers(-(2**20), 2**20, n).astype(np.int32),
-            np.int32(n),
+    return launched(
+        "calls.cu",
+        "calls",
+        flat(n),
+        lambda rng: [
+            blank(n, int32),
+            rng.integers(-(2**20), 2**20, n).astype(int32),
+            n,
         ],
-        expected=lambda a: [ints([one(i, x) for i, x in enumerate(a[1].tolist())])],
+        lambda a: [ints([one(i, x) for i, x in enumerate(a[1].tolist())])],
+        label=n,
     )
 
 
-FIBONACCI = np.array([0, 1, 1, 2, 3, 5, 8, 13, 21, 34], np.uint32)
+FIBONACCI = np.array([0, 1, 1, 2, 3, 5, 8, 13, 21, 34], uint32)
 
 
 def recursion(n: int) -> Case:
-    grid, block = flat(n, 64)
-    return Case(
-        name=f"recursion_{n}",
-        file="calls.cu",
-        kernel="recursion",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.uint32),
-            rng.integers(0, 10, n).astype(np.uint32),
-            np.int32(n),
+    return launched(
+        "calls.cu",
+        "recursion",
+        flat(n, 64),
+        lambda rng: [
+            blank(n, uint32),
+            rng.integers(0, 10, n).astype(uint32),
+            n,
         ],
-        expected=lambda a: [FIBONACCI[a[1]]],
+        lambda a: [FIBONACCI[a[1]]],
+        label=n,
     )
 
 
 def local_pointer(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         triples = np.stack([np.roll(args[1], -k) for k in range(3)])
-        return [np.median(triples, axis=0).astype(np.int32)]
+        return [np.median(triples, axis=0).astype(int32)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"local_pointer_{n}",
-        file="calls.cu",
-        kernel="local_pointer",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int32),
-            rng.integers(-1000, 1000, n).astype(np.int32),
-            np.int32(n),
+    return launched(
+        "calls.cu",
+        "local_pointer",
+        flat(n),
+        lambda rng: [
+            blank(n, int32),
+            rng.integers(-1000, 1000, n).astype(int32),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def generic_pointer() -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         t, out = np.arange(128), np.zeros(256)
         odd = t % 2 == 1
-        shared, everywhere = np.append(args[2], np.ones(4)), args[1].astype(np.float64)
+        shared, everywhere = np.append(args[2], np.ones(4)), args[1].astype(float64)
         for i in t:
             source = everywhere if odd[i] else shared
             out[i] = math.sqrt((source[i : i + 4] ** 2).sum())
         after = args[1].copy()
         after[t[odd]], after[1:128:4] = -1, -0.5
-        out[128:] = np.where(odd, args[2], -1) + after[:128].astype(np.float64)
+        out[128:] = np.where(odd, args[2], -1) + after[:128].astype(float64)
         return [Near(value=out, error=1e-6), after]
 
-    return Case(
-        name="generic_pointer",
-        file="calls.cu",
-        kernel="generic_pointer",
-        grid=(1, 1, 1),
-        block=(128, 1, 1),
-        make=lambda rng: [blank(256, np.float32), real(rng, 132), real(rng, 128)],
-        expected=expected,
+    return launched(
+        "calls.cu",
+        "generic_pointer",
+        grid_of(1, 128),
+        lambda rng: [blank(256), real(rng, 132), real(rng, 128)],
+        expected,
     )
 
 
 def function_pointers(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         a, b = args[1], args[2]
         return [np.where(a & 1, a + b, a - b)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"function_pointers_{n}",
-        file="calls.cu",
-        kernel="function_pointers",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int32),
-            words(rng, n, np.int32),
-            words(rng, n, np.int32),
-            np.int32(n),
+    return launched(
+        "calls.cu",
+        "function_pointers",
+        flat(n),
+        lambda rng: [
+            blank(n, int32),
+            words(rng, n, int32),
+            words(rng, n, int32),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
@@ -415,19 +403,17 @@ def ragged(given: int) -> int:
 
 
 def pointers(kernel: str, of_one: Callable[[int], int], n: int) -> Case:
-    grid, block = flat(n)
-    return Case(
-        name=f"{kernel}_{n}",
-        file="pointers.cu",
-        kernel=kernel,
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.uint32),
-            rng.integers(0, WORD, n).astype(np.uint32),
-            np.int32(n),
+    return launched(
+        "pointers.cu",
+        kernel,
+        flat(n),
+        lambda rng: [
+            blank(n, uint32),
+            rng.integers(0, WORD, n).astype(uint32),
+            n,
         ],
-        expected=lambda a: [np.array([of_one(x) for x in a[1].tolist()], np.uint32)],
+        lambda a: [np.array([of_one(x) for x in a[1].tolist()], uint32)],
+        label=n,
     )
 
 
@@ -438,12 +424,12 @@ def xor_of_turns(x: int, turns: int) -> int:
 
 
 def left_for_a_barrier() -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         given = args[1].tolist()
         most = max((t for t, x in enumerate(given) if x & 3 != 1), default=0)  # both loops undo
         y = [xor_of_turns(x, t % 4) << 7 | t for t, x in enumerate(given)]
         up = [y[t - 5] if t % 8 >= 5 else y[t] for t in range(len(y))]
-        return [np.array([(most + word) % WORD for word in up], np.uint32)]
+        return [np.array([(most + word) % WORD for word in up], uint32)]
 
     return left("left_for_a_barrier", 50, expected)
 
@@ -457,22 +443,20 @@ def left_for_an_outer_region() -> Case:
     return left(
         "left_for_an_outer_region",
         70,
-        lambda args: [np.array([one(x) for x in args[1].tolist()], np.uint32)],
+        lambda args: [np.array([one(x) for x in args[1].tolist()], uint32)],
     )
 
 
 def left(kernel: str, threads: int, expected: Callable[[list], list]) -> Case:
-    return Case(
-        name=kernel,
-        file="pointers.cu",
-        kernel=kernel,
-        grid=(1, 1, 1),
-        block=(threads, 1, 1),
-        make=lambda rng: [
-            blank(threads, np.uint32),
-            rng.integers(0, WORD, threads).astype(np.uint32),
+    return launched(
+        "pointers.cu",
+        kernel,
+        grid_of(1, threads),
+        lambda rng: [
+            blank(threads, uint32),
+            rng.integers(0, WORD, threads).astype(uint32),
         ],
-        expected=expected,
+        expected,
     )
 
 
@@ -489,44 +473,23 @@ def structure(dtype: np.dtype, *values: object) -> np.void:
 
 
 def by_value(n: int) -> Case:
-    def make(rng: np.random.Generator) -> list:
+    def make(rng: Generator) -> Given:
         f = structure(AFFINE, *rng.uniform(-2, 2, 2), n, 3, rng.uniform(0.5, 2))
-        return [blank(n, np.float32), f, real(rng, 3 * n)]
+        return [blank(n), f, real(rng, 3 * n)]
 
-    def expected(args: list) -> list:
-        f, x = args[1], args[2][::3].astype(np.float64)
-        products = np.float64(f["a"]) * x
-        value = f["scale"] * (products + np.float64(f["b"]))
-        error = 4 * 2.0**-24 * f["scale"] * (abs(products) + abs(np.float64(f["b"])))
+    def expected(args: Given) -> Outcomes:
+        f, x = args[1], args[2][::3].astype(float64)
+        products = float64(f["a"]) * x
+        value = f["scale"] * (products + float64(f["b"]))
+        error = 4 * 2.0**-24 * f["scale"] * (abs(products) + abs(float64(f["b"])))
         return [Near(value=value, error=error)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"by_value_{n}",
-        file="launches.cu",
-        kernel="by_value",
-        grid=grid,
-        block=block,
-        make=make,
-        expected=expected,
-    )
+    return launched("launches.cu", "by_value", flat(n), make, expected, label=n)
 
 
 def small_arguments() -> Case:
-    def make(rng: np.random.Generator) -> list:
-        return [
-            blank(10, np.int32),
-            np.int8(rng.integers(-128, 128)),
-            np.uint8(rng.integers(0, 256)),
-            np.int16(rng.integers(-(2**15), 2**15)),
-            np.int64(rng.integers(-(2**62), 2**62)),
-            np.float64(rng.integers(-1000, 1000) / 4),
-            np.bool_(rng.random() < 0.5),
-            structure(SMALL, *rng.integers(-100, 100, 2), rng.integers(-(2**31), 2**31, 5)),
-            np.uint16(rng.integers(0, 2**16)),
-        ]
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         a, b, c, d, e, f, s, g = args[1:]
         wide = int(d)
         tail = [int(s["a"]) + int(s["b"]), None, int(g)]
@@ -534,61 +497,65 @@ def small_arguments() -> Case:
         out[8] = int(s["c"][8 % 5])  # thread 8 stores its own
         return [ints(out)]
 
-    return Case(
-        name="small_arguments",
-        file="launches.cu",
-        kernel="small_arguments",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=make,
-        expected=expected,
+    return launched(
+        "launches.cu",
+        "small_arguments",
+        grid_of(1, 32),
+        lambda rng: [
+            blank(10, int32),
+            int8(rng.integers(-128, 128)),
+            uint8(rng.integers(0, 256)),
+            int16(rng.integers(-(2**15), 2**15)),
+            int64(rng.integers(-(2**62), 2**62)),
+            float64(rng.integers(-1000, 1000) / 4),
+            np.bool_(rng.random() < 0.5),
+            structure(SMALL, *rng.integers(-100, 100, 2), rng.integers(-(2**31), 2**31, 5)),
+            uint16(rng.integers(0, 2**16)),
+        ],
+        expected,
     )
 
 
 def scale(expression: str, dtype: type, per_thread: int, n: int) -> Case:
-    return Case(
-        name=f"scale_{np.dtype(dtype).name}",
-        file="launches.cu",
-        kernel=expression,
-        grid=flat(-(-n // per_thread), 64)[0],
-        block=(64, 1, 1),
-        make=lambda rng: [
+    return launched(
+        "launches.cu",
+        expression,
+        (flat(-(-n // per_thread), 64)[0], (64, 1, 1)),
+        lambda rng: [
             blank(n, dtype),
             real(rng, n, dtype),
             dtype(rng.uniform(1, 2)),
-            np.int32(n),
+            n,
         ],
-        expected=lambda a: [a[1] * a[2]],
+        lambda a: [a[1] * a[2]],
+        name=f"scale_{np.dtype(dtype).name}",
     )
 
 
 def rotate(n: int) -> Case:
-    grid, block = flat(n, 31)
-    return Case(
+    return launched(
+        "launches.cu",
+        "inner::rotate<true>",
+        flat(n, 31),
+        lambda rng: [blank(n, int32), words(rng, n, int32), n],
+        lambda a: [np.roll(a[1], -1)],
         name=f"rotate_{n}",
-        file="launches.cu",
-        kernel="inner::rotate<true>",
-        grid=grid,
-        block=block,
-        make=lambda rng: [blank(n, np.int32), words(rng, n, np.int32), np.int32(n)],
-        expected=lambda a: [np.roll(a[1], -1)],
     )
 
 
 def dynamic_shared(n: int, blocks: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         i, x = np.arange(n), args[1]
         return [x[:, ::-1] + 2 * x[:, i * 7 % n]]
 
-    return Case(
-        name=f"dynamic_shared_{n}_by_{blocks}",
-        file="launches.cu",
-        kernel="dynamic_shared",
-        grid=(blocks, 1, 1),
-        block=(64, 1, 1),
+    return launched(
+        "launches.cu",
+        "dynamic_shared",
+        grid_of(blocks, 64),
+        lambda rng: [blank((blocks, n)), small(rng, (blocks, n)), n],
+        expected,
+        label=f"{n}_by_{blocks}",
         dynamic_shared_bytes=8 * ((n + 1) // 2) + 8 * n,
-        make=lambda rng: [blank((blocks, n), np.float32), small(rng, (blocks, n)), np.int32(n)],
-        expected=expected,
     )
 
 
@@ -597,82 +564,69 @@ def indices_3d(grid: tuple[int, int, int], block: tuple[int, int, int]) -> Case:
         x, y, _ = extent
         return index % x | (index // x % y) << 8 | (index // (x * y)) << 16
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         shape = [extent[0] | extent[1] << 8 | extent[2] << 16 for extent in (block, grid)]
         rows = [[packed(t, block), packed(b, grid), *shape] for b, t in threads(grid, block)]
-        return [np.array(rows, np.uint32)]
+        return [np.array(rows, uint32)]
 
     count = int(np.prod(grid) * np.prod(block))
-    return Case(
-        name=f"indices_3d_{count}",
-        file="launches.cu",
-        kernel="indices_3d",
-        grid=grid,
-        block=block,
-        make=lambda rng: [blank((count, 4), np.uint32)],
-        expected=expected,
+    return launched(
+        "launches.cu",
+        "indices_3d",
+        (grid, block),
+        lambda rng: [blank((count, 4), uint32)],
+        expected,
+        label=count,
     )
 
 
 def ragged_block(blocks: int, block: tuple[int, int]) -> Case:
     n = block[0] * block[1]
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         x = args[1].reshape(blocks, n)
         return [x[:, ::-1] * 3 + np.roll(x, -1, axis=1)]
 
-    return Case(
-        name=f"ragged_block_{block[0]}x{block[1]}_by_{blocks}",
-        file="launches.cu",
-        kernel="ragged_block",
-        grid=(blocks, 1, 1),
-        block=(*block, 1),
-        make=lambda rng: [
-            blank((blocks, n), np.int32),
-            rng.integers(-1000, 1000, blocks * n).astype(np.int32),
+    return launched(
+        "launches.cu",
+        "ragged_block",
+        ((blocks, 1, 1), (*block, 1)),
+        lambda rng: [
+            blank((blocks, n), int32),
+            rng.integers(-1000, 1000, blocks * n).astype(int32),
         ],
-        expected=expected,
+        expected,
+        label=f"{block[0]}x{block[1]}_by_{blocks}",
     )
 
 
 def saxpy(n: int) -> Case:
-    return Case(
-        name=f"saxpy_grid_stride_{n}",
-        file="launches.cu",
-        kernel="saxpy_grid_stride",
-        grid=(2, 1, 1),
-        block=(100, 1, 1),
-        make=lambda rng: [real(rng, n), real(rng, n), np.float32(rng.uniform(-2, 2)), np.int32(n)],
-        expected=lambda a: [fma(np.full(n, a[2]), a[1], a[0])],
+    return launched(
+        "launches.cu",
+        "saxpy_grid_stride",
+        grid_of(2, 100),
+        lambda rng: [real(rng, n), real(rng, n), float32(rng.uniform(-2, 2)), n],
+        lambda a: [fma(np.full(n, a[2]), a[1], a[0])],
+        label=n,
     )
 
 
 def nothing() -> Case:
-    return Case(
-        name="nothing",
-        file="launches.cu",
-        kernel="nothing",
-        grid=(2, 1, 1),
-        block=(1, 1, 1),
-        make=lambda rng: [],
-        expected=lambda a: [],
-    )
+    return launched("launches.cu", "nothing", grid_of(2, 1), lambda rng: [], lambda a: [])
 
 
 def clocks() -> Case:
-    return Case(
-        name="clocks",
-        file="launches.cu",
-        kernel="clocks",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=lambda rng: [blank(32, np.int64)],
-        expected=lambda a: [np.full(32, 7, np.int64)],
+    return launched(
+        "launches.cu",
+        "clocks",
+        grid_of(1, 32),
+        lambda rng: [blank(32, int64)],
+        lambda a: [np.full(32, 7, int64)],
     )
 
 
 def float_loop_counts(blocks: int, n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         steps, value, out = np.arange(64 * blocks) % n, 0.0, []
         for _ in range(n):
             value = value * 0.5 + float(args[1])
@@ -680,18 +634,16 @@ def float_loop_counts(blocks: int, n: int) -> Case:
         exact = np.take(out, steps)
         return [Near(value=exact, error=ulps(exact, 2))]
 
-    return Case(
-        name="float_loop_counts",
-        file="launches.cu",
-        kernel="float_loop_counts",
-        grid=(blocks, 1, 1),
-        block=(64, 1, 1),
-        make=lambda rng: [
-            blank(64 * blocks, np.float32),
-            np.float32(rng.uniform(0.1, 2)),
-            np.int32(n),
+    return launched(
+        "launches.cu",
+        "float_loop_counts",
+        grid_of(blocks, 64),
+        lambda rng: [
+            blank(64 * blocks),
+            float32(rng.uniform(0.1, 2)),
+            n,
         ],
-        expected=expected,
+        expected,
     )
 
 
@@ -716,8 +668,8 @@ CASES = (
     left_for_an_outer_region(),
     by_value(150),
     small_arguments(),
-    scale("scale<float, 4>", np.float32, 4, 301),
-    scale("scale<double, 1>", np.float64, 1, 100),
+    scale("scale<float, 4>", float32, 4, 301),
+    scale("scale<double, 1>", float64, 1, 100),
     rotate(70),
     dynamic_shared(37, 3),
     dynamic_shared(5000, 1),  # above 48 KB

@@ -10,9 +10,34 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy import (
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from numpy.random import Generator
 
-from validation.corpus.case import Case, Near, blank, flat, floats, words
+from validation.corpus.case import (
+    Array,
+    Case,
+    Given,
+    Near,
+    Outcomes,
+    blank,
+    flat,
+    floats,
+    grid_of,
+    launched,
+    words,
+)
 from validation.corpus.exact import (
     DOWN,
     NEAREST,
@@ -32,7 +57,7 @@ N = 160
 ENDS = (0.0, -0.0, math.inf, -math.inf, math.nan)
 DENORMALS = (1e-45, -1e-45, 1e-40, -3e-39, 1.1754942e-38, 1.1754944e-38)
 
-Error = Callable[[NDArray, NDArray], NDArray | float]  # of input and exact value
+Error = Callable[[Array, Array], Array | float]  # of input and exact value
 
 
 def within(count: float) -> Error:
@@ -41,47 +66,45 @@ def within(count: float) -> Error:
 
 def unary(
     kernel: str,
-    function: Callable[[NDArray], NDArray],
-    inputs: Callable[[np.random.Generator, int], NDArray],
+    function: Callable[[Array], Array],
+    inputs: Callable[[Generator, int], Array],
     error: Error,
     n: int = N,
 ) -> Case:
-    def expected(args: list) -> list:
-        x = args[1].astype(np.float64)
+    def expected(args: Given) -> Outcomes:
+        x = args[1].astype(float64)
         value = function(x)
         return [Near(value=value, error=error(x, value))]
 
-    grid, block = flat(n, 64)
-    return Case(
-        name=kernel if n == N else f"{kernel}_{n}",
-        file="float_math.cu",
-        kernel=kernel,
-        grid=grid,
-        block=block,
-        make=lambda rng: [blank(n, np.float32), inputs(rng, n), np.int32(n)],
-        expected=expected,
+    return launched(
+        "float_math.cu",
+        kernel,
+        flat(n, 64),
+        lambda rng: [blank(n), inputs(rng, n), n],
+        expected,
+        label=None if n == N else n,
     )
 
 
 def between(low: float, high: float, *special: float) -> Callable:
-    def draw(rng: np.random.Generator, n: int) -> NDArray:
+    def draw(rng: Generator, n: int) -> Array:
         x = rng.uniform(low, high, n)
         places = rng.permutation(n)[: len(special)]
         x[places] = special
-        return x.astype(np.float32)
+        return x.astype(float32)
 
     return draw
 
 
 def magnitudes(low: int, high: int, *special: float, positive: bool = False) -> Callable:
-    def draw(rng: np.random.Generator, n: int) -> NDArray:
+    def draw(rng: Generator, n: int) -> Array:
         x = floats(rng, n, (low, high), special=special)
         return np.where(x < 0, -x, x) if positive else x
 
     return draw
 
 
-def error_function(x: NDArray) -> NDArray:
+def error_function(x: Array) -> Array:
     return np.array([math.erf(value) for value in x.tolist()])
 
 
@@ -119,8 +142,8 @@ UNARY = (
 
 
 def pairs(
-    rng: np.random.Generator, special: tuple[float, ...], dtype: type = np.float32, reach: int = 40
-) -> list[NDArray]:
+    rng: Generator, special: tuple[float, ...], dtype: type = float32, reach: int = 40
+) -> list[Array]:
     """Two columns of numbers, with every pair of special ones."""
     a, b = (floats(rng, N, (-reach, reach), dtype) for _ in range(2))
     a[: len(special) ** 2] = np.repeat(special, len(special))
@@ -133,44 +156,41 @@ def pairs(
 def columns(
     kernel: str,
     file: str,
-    inputs: Callable[[np.random.Generator], list[NDArray]],
+    inputs: Callable[[Generator], list[Array]],
     width: int,
     dtype: type,
-    function: Callable[..., list[NDArray]],
-    error: Callable[[NDArray], NDArray] | None = None,
+    function: Callable[..., list[Array]],
+    error: Callable[[Array], Array] | None = None,
 ) -> Case:
     """One output row per thread; `function` maps the input arrays to its columns."""
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         value = np.stack(function(*args[1:-1]), 1)
         if error is None:
             return [value.astype(dtype)]
         return [Near(value=value, error=error(value))]
 
-    grid, block = flat(N, 64)
-    return Case(
-        name=kernel,
-        file=file,
-        kernel=kernel,
-        grid=grid,
-        block=block,
-        make=lambda rng: [blank((N, width), dtype), *inputs(rng), np.int32(N)],
-        expected=expected,
+    return launched(
+        file,
+        kernel,
+        flat(N, 64),
+        lambda rng: [blank((N, width), dtype), *inputs(rng), N],
+        expected,
     )
 
 
-def float_binary(x: NDArray, y: NDArray) -> list[NDArray]:
-    one = np.float32(1)
-    doubled = abs(x).astype(np.float64) - 2 * y.astype(np.float64)  # rounded once
-    difference = np.where(x <= y, np.float32(0), x - y)
+def float_binary(x: Array, y: Array) -> list[Array]:
+    one = float32(1)
+    doubled = abs(x).astype(float64) - 2 * y.astype(float64)  # rounded once
+    difference = np.where(x <= y, float32(0), x - y)
     return [
         x + y, x - y, x * y, x / y, smaller(x, y), larger(x, y), fma(x, y, np.full(N, 1.5 * one)),
-        doubled.astype(np.float32), np.copysign(x, y), np.where(x < y, x, -y), difference,
+        doubled.astype(float32), np.copysign(x, y), np.where(x < y, x, -y), difference,
         np.where(np.isnan(x), 0 * one, np.clip(x, 0, 1)),
     ]  # fmt: skip
 
 
-def in_directions(x: NDArray, y: NDArray) -> list[NDArray]:
+def in_directions(x: Array, y: Array) -> list[Array]:
     modes = (NEAREST, ZERO, UP, DOWN)
     return [
         *(add(x, y, mode) for mode in modes),
@@ -179,34 +199,34 @@ def in_directions(x: NDArray, y: NDArray) -> list[NDArray]:
     ]
 
 
-def flushed(x: NDArray) -> NDArray:
-    return np.where(abs(x) < np.float32(2.0**-126), np.copysign(np.float32(0), x), x)
+def flushed(x: Array) -> Array:
+    return np.where(abs(x) < float32(2.0**-126), np.copysign(float32(0), x), x)
 
 
-def flush_to_zero(a: NDArray, b: NDArray) -> list[NDArray]:
+def flush_to_zero(a: Array, b: Array) -> list[Array]:
     x, y = flushed(a), flushed(b)
     return [flushed(add(x, y)), flushed(multiply(x, y)), flushed(fma(x, y, x)), smaller(x, y)]
 
 
-def compared(x: NDArray, y: NDArray, v: NDArray, w: NDArray) -> list[NDArray]:
+def compared(x: Array, y: Array, v: Array, w: Array) -> list[Array]:
     bits = (
         x < y, x <= y, x > y, x >= y, x == y, x != y, ~(x < y), ~(x >= y), np.isnan(x), np.isinf(x),
         np.isfinite(y), np.signbit(x), v < w, v <= w, v == w, v != w, ~(v > w), np.isnan(w),
     )  # fmt: skip
-    return [sum(bit.astype(np.uint32) << np.uint32(k) for k, bit in enumerate(bits))]
+    return [sum(bit.astype(uint32) << uint32(k) for k, bit in enumerate(bits))]
 
 
-def powers(rng: np.random.Generator) -> list[NDArray]:
+def powers(rng: Generator) -> list[Array]:
     return [abs(floats(rng, N, (-6, 6))), floats(rng, N, (-4, 3))]
 
 
-def float_functions(a: NDArray, b: NDArray) -> list[NDArray]:
-    x, y = a.astype(np.float64), b.astype(np.float64)
+def float_functions(a: Array, b: Array) -> list[Array]:
+    x, y = a.astype(float64), b.astype(float64)
     return [x**y, np.fmod(x, y), np.arctan2(x, y), np.hypot(x, y)]
 
 
-def fast_functions(a: NDArray, b: NDArray) -> list[NDArray]:
-    x, y = a.astype(np.float64), b.astype(np.float64)
+def fast_functions(a: Array, b: Array) -> list[Array]:
+    x, y = a.astype(float64), b.astype(float64)
     return [x / y, x**y, 1 / np.sqrt(x), np.log2(x), 10**y]
 
 
@@ -216,7 +236,7 @@ SINGLES = (
         "float_math.cu",
         lambda rng: pairs(rng, (0.0, math.inf, -math.inf, math.nan, 1e-42, -1e-38, 1.0, -2.5)),
         12,
-        np.float32,
+        float32,
         float_binary,
     ),
     columns(
@@ -224,7 +244,7 @@ SINGLES = (
         "float_math.cu",
         powers,
         4,
-        np.float32,
+        float32,
         float_functions,
         lambda value: ulps(value, 1) * np.array([9, 0, 4, 4]),
     ),
@@ -233,7 +253,7 @@ SINGLES = (
         "float_math.cu",
         powers,
         5,
-        np.float32,
+        float32,
         fast_functions,
         # of a power: that of log2, times the exponent, as an argument of exp2
         lambda value: (
@@ -245,7 +265,7 @@ SINGLES = (
         "float_math.cu",
         lambda rng: pairs(rng, (0.0, -0.0, math.inf, math.nan, 1e-45, 3.4028235e38, 1.0)),
         12,
-        np.float32,
+        float32,
         in_directions,
     ),
     columns(
@@ -256,15 +276,15 @@ SINGLES = (
             floats(rng, N, (-130, 2), special=(*ENDS[:4], *DENORMALS)),
         ],
         4,
-        np.float32,
+        float32,
         flush_to_zero,
     ),
     columns(
         "comparisons",
         "float_math.cu",
-        lambda rng: [*pairs(rng, (*ENDS, 1.0)), *pairs(rng, (*ENDS, 1.0), np.float64)],
+        lambda rng: [*pairs(rng, (*ENDS, 1.0)), *pairs(rng, (*ENDS, 1.0), float64)],
         1,
-        np.uint32,
+        uint32,
         compared,
     ),
 )
@@ -273,21 +293,21 @@ SINGLES = (
 # Double precision.
 
 
-def double_binary(x: NDArray, y: NDArray) -> list[NDArray]:
+def double_binary(x: Array, y: Array) -> list[Array]:
     return [
         x + y, x - y, x * y, x / y, fma(x, y, -x), smaller(x, y), larger(x, y),
         np.sqrt(abs(x)), 1 / y, np.where(x < 0, -y, y),
     ]  # fmt: skip
 
 
-def double_functions(x: NDArray) -> list[NDArray]:
+def double_functions(x: Array) -> list[Array]:
     magnitude = abs(x)
     return [
         np.exp(x), np.log(magnitude), np.sin(x), 1 / np.sqrt(magnitude), np.floor(x), np.rint(x),
     ]  # fmt: skip
 
 
-def double_directed(x: NDArray, y: NDArray) -> list[NDArray]:
+def double_directed(x: Array, y: Array) -> list[Array]:
     tenth = np.full(N, 0.1)
     return [
         add(x, y, ZERO), add(x, y, UP), add(x, y, DOWN),
@@ -297,27 +317,24 @@ def double_directed(x: NDArray, y: NDArray) -> list[NDArray]:
 
 
 def horner() -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         x, coefficients = args[1:3]
         value, magnitude = np.zeros(N), np.zeros(N)
         for c in coefficients[::-1]:
             value, magnitude = value * x + c, magnitude * abs(x) + abs(c)
         return [Near(value=value, error=1e-14 * magnitude)]
 
-    grid, block = flat(N, 64)
-    return Case(
-        name="horner",
-        file="double_math.cu",
-        kernel="horner",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(N, np.float64),
+    return launched(
+        "double_math.cu",
+        "horner",
+        flat(N, 64),
+        lambda rng: [
+            blank(N, float64),
             rng.uniform(-2, 2, N),
             rng.uniform(-1, 1, 8),
-            np.int32(N),
+            N,
         ],
-        expected=expected,
+        expected,
     )
 
 
@@ -325,26 +342,26 @@ DOUBLES = (
     columns(
         "double_binary",
         "double_math.cu",
-        lambda rng: pairs(rng, (*ENDS, 5e-324, -1e-310, 1.0, -2.5), np.float64, 300),
+        lambda rng: pairs(rng, (*ENDS, 5e-324, -1e-310, 1.0, -2.5), float64, 300),
         10,
-        np.float64,
+        float64,
         double_binary,
     ),
     columns(
         "double_functions",
         "double_math.cu",
-        lambda rng: [floats(rng, N, (-20, 9), np.float64, (1e6, -1e7, 1e22, 0.5, 1.5, 2.5, -0.5))],
+        lambda rng: [floats(rng, N, (-20, 9), float64, (1e6, -1e7, 1e22, 0.5, 1.5, 2.5, -0.5))],
         6,
-        np.float64,
+        float64,
         double_functions,
-        lambda value: ulps(value, 1, np.float64) * np.array([4, 4, 4, 4, 0, 0]),
+        lambda value: ulps(value, 1, float64) * np.array([4, 4, 4, 4, 0, 0]),
     ),
     columns(
         "double_directed",
         "double_math.cu",
-        lambda rng: pairs(rng, (0.0, -0.0, math.inf, math.nan, 5e-324, 1.0), np.float64),
+        lambda rng: pairs(rng, (0.0, -0.0, math.inf, math.nan, 5e-324, 1.0), float64),
         8,
-        np.float64,
+        float64,
         double_directed,
     ),
     horner(),
@@ -356,32 +373,29 @@ DOUBLES = (
 
 def conversion(
     kernel: str,
-    inputs: Callable[[np.random.Generator], list[NDArray]],
+    inputs: Callable[[Generator], list[Array]],
     outputs: list[tuple[int, type]],
-    function: Callable[..., list[list[NDArray]]],
+    function: Callable[..., list[list[Array]]],
 ) -> Case:
     """Several output arrays; `function` maps the input arrays to the columns of each."""
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         found = function(*args[len(outputs) : -1])
         return [
             np.stack(list(columns_), 1).astype(dtype)
             for columns_, (_, dtype) in zip(found, outputs, strict=True)
         ]
 
-    grid, block = flat(N, 64)
-    return Case(
-        name=kernel,
-        file="conversions.cu",
-        kernel=kernel,
-        grid=grid,
-        block=block,
-        make=lambda rng: [
+    return launched(
+        "conversions.cu",
+        kernel,
+        flat(N, 64),
+        lambda rng: [
             *(blank((N, width), dtype) for width, dtype in outputs),
             *inputs(rng),
-            np.int32(N),
+            N,
         ],
-        expected=expected,
+        expected,
     )
 
 
@@ -390,97 +404,97 @@ EDGES = (2147483648.0, -2147483648.0, 4294967296.0, 9.3e18, -9.3e18, 1.9e19, 3e3
 SIGN_32, SIGN_64 = 2**31, 2**63  # what NaN becomes where a type of 64 bits takes part
 
 
-def float_to_integers(x: NDArray) -> list[list[NDArray]]:
+def float_to_integers(x: Array) -> list[list[Array]]:
     modes = (ZERO, NEAREST, UP, DOWN)
     return [
-        [integer(x, np.int32, mode, if_nan=0) for mode in modes],
-        [integer(x, np.uint32, mode, if_nan=0) for mode in modes],
-        [integer(x, np.int64, mode, if_nan=-SIGN_64) for mode in (ZERO, NEAREST)],
-        [integer(x, np.uint64, mode, if_nan=SIGN_64) for mode in (ZERO, UP)],
+        [integer(x, int32, mode, if_nan=0) for mode in modes],
+        [integer(x, uint32, mode, if_nan=0) for mode in modes],
+        [integer(x, int64, mode, if_nan=-SIGN_64) for mode in (ZERO, NEAREST)],
+        [integer(x, uint64, mode, if_nan=SIGN_64) for mode in (ZERO, UP)],
     ]
 
 
-def double_to_others(x: NDArray) -> list[list[NDArray]]:
+def double_to_others(x: Array) -> list[list[Array]]:
     return [
-        [integer(x, np.int32, mode, if_nan=-SIGN_32) for mode in (ZERO, NEAREST)],
-        [integer(x, np.uint32, mode, if_nan=SIGN_32) for mode in (ZERO, DOWN)],
-        [integer(x, np.int64, mode, if_nan=-SIGN_64) for mode in (ZERO, UP)],
-        [narrow(x, np.float32, mode) for mode in (NEAREST, ZERO, UP, DOWN)],
+        [integer(x, int32, mode, if_nan=-SIGN_32) for mode in (ZERO, NEAREST)],
+        [integer(x, uint32, mode, if_nan=SIGN_32) for mode in (ZERO, DOWN)],
+        [integer(x, int64, mode, if_nan=-SIGN_64) for mode in (ZERO, UP)],
+        [narrow(x, float32, mode) for mode in (NEAREST, ZERO, UP, DOWN)],
     ]
 
 
-def integers_to_float(s: NDArray, u: NDArray, wide: NDArray, v: NDArray) -> list[list[NDArray]]:
+def integers_to_float(s: Array, u: Array, wide: Array, v: Array) -> list[list[Array]]:
     return [
         [
-            *(narrow(s, np.float32, mode) for mode in (NEAREST, ZERO, UP, DOWN)),
-            *(narrow(u, np.float32, mode) for mode in (NEAREST, ZERO)),
-            narrow(wide, np.float32),
-            narrow(v, np.float32),
+            *(narrow(s, float32, mode) for mode in (NEAREST, ZERO, UP, DOWN)),
+            *(narrow(u, float32, mode) for mode in (NEAREST, ZERO)),
+            narrow(wide, float32),
+            narrow(v, float32),
         ],
-        [narrow(x, np.float64) for x in (s, u, wide, v)],
+        [narrow(x, float64) for x in (s, u, wide, v)],
     ]
 
 
-def small_integers(x: NDArray, s: NDArray) -> list[list[NDArray]]:
+def small_integers(x: Array, s: Array) -> list[list[Array]]:
     return [
         [np.clip(s, -128, 127)],
-        [integer(x, np.uint8, NEAREST, if_nan=0)],
-        [integer(x, np.int16, ZERO, if_nan=0)],
-        [s.astype(np.int8), (s >> 8).astype(np.uint8), s.astype(np.uint16)],
+        [integer(x, uint8, NEAREST, if_nan=0)],
+        [integer(x, int16, ZERO, if_nan=0)],
+        [s.astype(int8), (s >> 8).astype(uint8), s.astype(uint16)],
     ]
 
 
-def round_functions(x: NDArray) -> list[NDArray]:
+def round_functions(x: Array) -> list[Array]:
     whole = np.trunc(x)
-    away = whole + np.where(abs(x - whole) >= 0.5, np.copysign(np.float32(1), x), np.float32(0))
+    away = whole + np.where(abs(x - whole) >= 0.5, np.copysign(float32(1), x), float32(0))
     nearest = np.rint(x)
     return [
-        np.floor(x), np.ceil(x), whole, nearest, np.copysign(away, x), nearest + np.float32(0),
+        np.floor(x), np.ceil(x), whole, nearest, np.copysign(away, x), nearest + float32(0),
     ]  # fmt: skip
 
 
-def half_conversions(x: NDArray, halves: NDArray) -> list[list[NDArray]]:
-    h, whole = halves.view(np.float16), integer(x, np.int32, ZERO, if_nan=0)
-    as_halves = [narrow(x, np.float16), narrow(x, np.float16, ZERO), narrow(whole, np.float16)]
+def half_conversions(x: Array, halves: Array) -> list[list[Array]]:
+    h, whole = halves.view(float16), integer(x, int32, ZERO, if_nan=0)
+    as_halves = [narrow(x, float16), narrow(x, float16, ZERO), narrow(whole, float16)]
     return [
         as_halves,
-        [h.astype(np.float32)],
-        [integer(h, np.int32, NEAREST, if_nan=0)],
+        [h.astype(float32)],
+        [integer(h, int32, NEAREST, if_nan=0)],
     ]
 
 
-def packed_halves(a: NDArray, b: NDArray) -> list[list[NDArray]]:
-    return [[narrow(b, np.float16), narrow(a, np.float16)]]
+def packed_halves(a: Array, b: Array) -> list[list[Array]]:
+    return [[narrow(b, float16), narrow(a, float16)]]
 
 
 CONVERSIONS = (
     conversion(
         "float_to_integers",
         lambda rng: [floats(rng, N, (-3, 70), special=(*ENDS, *HALVES, *EDGES))],
-        [(4, np.int32), (4, np.uint32), (2, np.int64), (2, np.uint64)],
+        [(4, int32), (4, uint32), (2, int64), (2, uint64)],
         float_to_integers,
     ),
     conversion(
         "double_to_others",
         lambda rng: [
-            floats(rng, N, (-160, 150), np.float64, (*ENDS, *HALVES, *EDGES, 1e-45, 2147483647.5))
+            floats(rng, N, (-160, 150), float64, (*ENDS, *HALVES, *EDGES, 1e-45, 2147483647.5))
         ],
-        [(2, np.int32), (2, np.uint32), (2, np.int64), (4, np.float32)],
+        [(2, int32), (2, uint32), (2, int64), (4, float32)],
         double_to_others,
     ),
     conversion(
         "integers_to_float",
-        lambda rng: [words(rng, N, t) for t in (np.int32, np.uint32, np.int64, np.uint64)],
-        [(8, np.float32), (4, np.float64)],
+        lambda rng: [words(rng, N, t) for t in (int32, uint32, int64, uint64)],
+        [(8, float32), (4, float64)],
         integers_to_float,
     ),
     conversion(
         "small_integers",
         lambda rng: [
             floats(rng, N, (-3, 20), special=(*ENDS, *HALVES)),
-            words(rng, N, np.int32),
+            words(rng, N, int32),
         ],
-        [(1, np.int8), (1, np.uint8), (1, np.int16), (3, np.float32)],
+        [(1, int8), (1, uint8), (1, int16), (3, float32)],
         small_integers,
     ),
     columns(
@@ -488,22 +502,22 @@ CONVERSIONS = (
         "conversions.cu",
         lambda rng: [floats(rng, N, (-3, 26), special=(0.0, -0.0, *HALVES))],
         6,
-        np.float32,
+        float32,
         round_functions,
     ),
     conversion(
         "half_conversions",
         lambda rng: [
             floats(rng, N, (-28, 18), special=(0.0, -0.0, math.inf, -math.inf, *HALVES)),
-            rng.integers(0, 2**16, N).astype(np.uint16),
+            rng.integers(0, 2**16, N).astype(uint16),
         ],
-        [(3, np.float16), (1, np.float32), (1, np.int32)],
+        [(3, float16), (1, float32), (1, int32)],
         half_conversions,
     ),
     conversion(
         "packed_halves",
         lambda rng: [floats(rng, N, (-28, 18), special=ENDS) for _ in range(2)],
-        [(2, np.float16)],
+        [(2, float16)],
         packed_halves,
     ),
 )
@@ -512,98 +526,84 @@ CONVERSIONS = (
 # Halves, two to a word.
 
 
-def halves(rng: np.random.Generator, count: int) -> NDArray:
+def halves(rng: Generator, count: int) -> Array:
     """Bits of halves: most of them ordinary, some of any kind."""
-    ordinary = floats(rng, count, (-8, 6), np.float16).view(np.uint16)
+    ordinary = floats(rng, count, (-8, 6), float16).view(uint16)
     return np.where(rng.random(count) < 0.2, rng.integers(0, 2**16, count), ordinary).astype("u2")
 
 
 def half2(
     kernel: str,
     width: int,
-    function: Callable[[NDArray, NDArray], list[NDArray]],
-    dtype: type = np.float16,
+    function: Callable[[Array, Array], list[Array]],
+    dtype: type = float16,
 ) -> Case:
     """Words in, `width` words out per thread; `function` works on halves as (N, 2)."""
 
-    def expected(args: list) -> list:
-        a, b = (x.view(np.float16).reshape(N, 2) for x in args[1:3])
+    def expected(args: Given) -> Outcomes:
+        a, b = (x.view(float16).reshape(N, 2) for x in args[1:3])
         return [np.stack(function(a, b), 1).astype(dtype)]
 
-    shape = (N, width, 2) if dtype is np.float16 else (N, width)
-    grid, block = flat(N, 64)
-    return Case(
-        name=kernel,
-        file="half.cu",
-        kernel=kernel,
-        grid=grid,
-        block=block,
-        make=lambda rng: [
+    shape = (N, width, 2) if dtype is float16 else (N, width)
+    return launched(
+        "half.cu",
+        kernel,
+        flat(N, 64),
+        lambda rng: [
             blank(shape, dtype),
-            halves(rng, 2 * N).view(np.uint32),
-            halves(rng, 2 * N).view(np.uint32),
-            np.int32(N),
+            halves(rng, 2 * N).view(uint32),
+            halves(rng, 2 * N).view(uint32),
+            N,
         ],
-        expected=expected,
+        expected,
     )
 
 
-def half2_arithmetic(a: NDArray, b: NDArray) -> list[NDArray]:
+def half2_arithmetic(a: Array, b: Array) -> list[Array]:
     one = np.ones_like(a)
     return [add(a, b), multiply(a, b), fma(a, b, a), add(a, -b), fma(-a, abs(b), one)]
 
 
-def half2_compare(a: NDArray, b: NDArray) -> list[NDArray]:
+def half2_compare(a: Array, b: Array) -> list[Array]:
     less, ones = a < b, np.where(a >= b, 0x3C00, 0)
     return [less[:, 0] + 2 * less[:, 1], ones[:, 0] | ones[:, 1] << 16]
 
 
 def half2_saxpy() -> Case:
-    def expected(args: list) -> list:
-        y, x = (v.view(np.float16).reshape(N, 2) for v in args[:2])
-        a = np.broadcast_to(np.array([args[2]], np.uint32).view(np.float16), (N, 2))
-        return [fma(a, x, y).view(np.uint32).ravel()]
+    def expected(args: Given) -> Outcomes:
+        y, x = (v.view(float16).reshape(N, 2) for v in args[:2])
+        a = np.broadcast_to(np.array([args[2]], uint32).view(float16), (N, 2))
+        return [fma(a, x, y).view(uint32).ravel()]
 
-    def make(rng: np.random.Generator) -> list:
-        y, x = (floats(rng, 2 * N, (-8, 6), np.float16).view(np.uint32) for _ in range(2))
-        return [y, x, floats(rng, 2, (-2, 2), np.float16).view(np.uint32)[0], np.int32(N)]
+    def make(rng: Generator) -> Given:
+        y, x = (floats(rng, 2 * N, (-8, 6), float16).view(uint32) for _ in range(2))
+        return [y, x, floats(rng, 2, (-2, 2), float16).view(uint32)[0], N]
 
-    return Case(
-        name="half2_saxpy",
-        file="half.cu",
-        kernel="half2_saxpy",
-        grid=(1, 1, 1),
-        block=(64, 1, 1),
-        make=make,
-        expected=expected,
-    )
+    return launched("half.cu", "half2_saxpy", grid_of(1, 64), make, expected)
 
 
 def half_scalars() -> Case:
-    def expected(args: list) -> list:
-        a, b = (x.view(np.float16) for x in args[1:3])
+    def expected(args: Given) -> Outcomes:
+        a, b = (x.view(float16) for x in args[1:3])
         return [np.stack([add(a, b), multiply(a, b), fma(a, b, a)], 1)]
 
-    grid, block = flat(N, 64)
-    return Case(
-        name="half_scalars",
-        file="half.cu",
-        kernel="half_scalars",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank((N, 3), np.float16),
+    return launched(
+        "half.cu",
+        "half_scalars",
+        flat(N, 64),
+        lambda rng: [
+            blank((N, 3), float16),
             halves(rng, N),
             halves(rng, N),
-            np.int32(N),
+            N,
         ],
-        expected=expected,
+        expected,
     )
 
 
 HALF = (
     half2("half2_arithmetic", 5, half2_arithmetic),
-    half2("half2_compare", 2, half2_compare, np.uint32),
+    half2("half2_compare", 2, half2_compare, uint32),
     half2("half2_extremes", 2, lambda a, b: [smaller(a, b), larger(a, b)]),
     half2_saxpy(),
     half_scalars(),
@@ -611,30 +611,27 @@ HALF = (
 
 
 def divide_by_constants() -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         a, b = args[2:4]
         root = np.sqrt(fma(a, a, np.full(N, 1e-3)))
-        tenth, least = np.float32(0.1), np.float32(-3e-38)
+        tenth, least = float32(0.1), float32(-3e-38)
         return [
             np.stack([a / 0.1, a / 3, a / -1e300, 2.5 / root], 1),
-            np.stack([b / tenth, b / np.float32(7), b / least], 1),
+            np.stack([b / tenth, b / float32(7), b / least], 1),
         ]
 
-    grid, block = flat(N, 64)
-    return Case(
-        name="divide_by_constants",
-        file="constant_divisors.cu",
-        kernel="divide_by_constants",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank((N, 4), np.float64),
-            blank((N, 3), np.float32),
-            floats(rng, N, (-500, 500), np.float64, (*ENDS, 5e-324, -1e-310)),
-            floats(rng, N, (-100, 100), np.float32, (*ENDS, *DENORMALS)),
-            np.int32(N),
+    return launched(
+        "constant_divisors.cu",
+        "divide_by_constants",
+        flat(N, 64),
+        lambda rng: [
+            blank((N, 4), float64),
+            blank((N, 3)),
+            floats(rng, N, (-500, 500), float64, (*ENDS, 5e-324, -1e-310)),
+            floats(rng, N, (-100, 100), float32, (*ENDS, *DENORMALS)),
+            N,
         ],
-        expected=expected,
+        expected,
     )
 
 

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy import int32, int64, uint32, uint64
+from numpy.random import Generator
 
-from validation.corpus.case import Argument, Case, blank, flat, words
+from validation.corpus.case import (
+    Argument,
+    Array,
+    Case,
+    Given,
+    Outcomes,
+    blank,
+    flat,
+    launched,
+    words,
+)
 from validation.corpus.cases_control import quotient, remainder
 
 LOW = 2**32 - 1
@@ -19,16 +30,13 @@ def rows(
     file: str,
     n: int,
     outputs: list[tuple[int, type]],
-    inputs: Callable[[np.random.Generator], list[NDArray]],
+    inputs: Callable[[Generator], list[Array]],
     one: Callable[..., list],
 ) -> Case:
     """One thread per row: `one` maps the inputs of a thread to its outputs, as Python integers.
 
     `outputs` are columns and type of each output array, `one` returns one list per array.
     """
-
-    def make(rng: np.random.Generator) -> list[Argument]:
-        return [*(blank((n, k), dtype) for k, dtype in outputs), *inputs(rng), np.int32(n)]
 
     def expected(args: list[Argument]) -> list:
         arrays = (x.reshape(n, -1).tolist() for x in args[len(outputs) : -1])
@@ -38,19 +46,16 @@ def rows(
             for k, (_, dtype) in enumerate(outputs)
         ]
 
-    grid, block = flat(n)
-    return Case(
-        name=name,
-        file=file,
-        kernel=name,
-        grid=grid,
-        block=block,
-        make=make,
-        expected=expected,
+    return launched(
+        file,
+        name,
+        flat(n),
+        lambda rng: [*(blank((n, k), dtype) for k, dtype in outputs), *inputs(rng), n],
+        expected,
     )
 
 
-def modular(values: list[list[int]], dtype: type) -> NDArray:
+def modular(values: list[list[int]], dtype: type) -> Array:
     """Python integers of any size, cut to the bits of `dtype`."""
     unsigned = np.dtype(f"u{np.dtype(dtype).itemsize}")
     mask = 2 ** (8 * unsigned.itemsize) - 1
@@ -62,11 +67,11 @@ def signed(value: int, bits: int = 32) -> int:
     return value - (value >> (bits - 1) << bits)
 
 
-def nonzero(x: NDArray) -> NDArray:
+def nonzero(x: Array) -> Array:
     return np.where(x == 0, np.ones_like(x), x)
 
 
-def divisors(rng: np.random.Generator, n: int, dtype: type) -> NDArray:
+def divisors(rng: Generator, n: int, dtype: type) -> Array:
     """No 0, and no -1: the quotient of the least integer by it does not exist."""
     drawn = nonzero(words(rng, n, dtype))
     return np.where(drawn == dtype(-1), dtype(3), drawn) if np.dtype(dtype).kind == "i" else drawn
@@ -85,24 +90,24 @@ DIVISION = (
         "divide_signed",
         "integers.cu",
         N,
-        [(6, np.int32)],
-        lambda rng: [words(rng, N, np.int32), divisors(rng, N, np.int32)],
+        [(6, int32)],
+        lambda rng: [words(rng, N, int32), divisors(rng, N, int32)],
         divide_signed,
     ),
     rows(
         "divide_unsigned",
         "integers.cu",
         N,
-        [(4, np.uint32)],
-        lambda rng: [words(rng, N), divisors(rng, N, np.uint32)],
+        [(4, uint32)],
+        lambda rng: [words(rng, N), divisors(rng, N, uint32)],
         lambda a, b: [[a // b, a % b, a // 1000, a % 641]],
     ),
     rows(
         "divide_wide",
         "integers.cu",
         N,
-        [(2, np.int64), (3, np.uint64)],
-        lambda rng: [words(rng, N, np.int64), divisors(rng, N, np.int64)],
+        [(2, int64), (3, uint64)],
+        lambda rng: [words(rng, N, int64), divisors(rng, N, int64)],
         lambda a, b: [
             [quotient(a, b), remainder(a, b)],
             [(a & WIDE) // (b & WIDE), (a & WIDE) % (b & WIDE), (a & WIDE) // 1_000_000_007],
@@ -162,19 +167,19 @@ ARITHMETIC = (
         "high_products",
         "integers.cu",
         N,
-        [(3, np.int32), (2, np.uint32), (3, np.int64), (2, np.uint64)],
-        lambda rng: [words(rng, N, t) for t in (np.int32, np.int32, np.int64, np.int64)],
+        [(3, int32), (2, uint32), (3, int64), (2, uint64)],
+        lambda rng: [words(rng, N, t) for t in (int32, int32, int64, int64)],
         high_products,
     ),
     rows(
         "wide_integers",
         "integers.cu",
         N,
-        [(12, np.int64)],
+        [(12, int64)],
         lambda rng: [
-            words(rng, N, np.int64),
-            words(rng, N, np.int64),
-            rng.integers(0, 64, N).astype(np.int32),
+            words(rng, N, int64),
+            words(rng, N, int64),
+            rng.integers(0, 64, N).astype(int32),
         ],
         wide_integers,
     ),
@@ -182,15 +187,15 @@ ARITHMETIC = (
         "wide_bits",
         "integers.cu",
         N,
-        [(5, np.int32)],
-        lambda rng: [words(rng, N, np.uint64)],
+        [(5, int32)],
+        lambda rng: [words(rng, N, uint64)],
         wide_bits,
     ),
     rows(
         "carries",
         "integers.cu",
         N,
-        [(8, np.uint32)],
+        [(8, uint32)],
         lambda rng: [words(rng, 4 * N).reshape(N, 4), words(rng, 4 * N).reshape(N, 4)],
         lambda x, y: [split(limbs(x) + limbs(y), 4) + split(limbs(x) - limbs(y), 4)],
     ),
@@ -198,11 +203,11 @@ ARITHMETIC = (
         "wide_products",
         "integers.cu",
         N,
-        [(4, np.uint32)],
+        [(4, uint32)],
         lambda rng: [words(rng, 2 * N).reshape(N, 2), words(rng, 2 * N).reshape(N, 2)],
         lambda x, y: [split(limbs(x) * limbs(y), 4)],
     ),
-    rows("hashes", "integers.cu", N, [(2, np.uint32)], lambda rng: [words(rng, N)], hashes),
+    rows("hashes", "integers.cu", N, [(2, uint32)], lambda rng: [words(rng, N)], hashes),
 )
 
 
@@ -366,39 +371,39 @@ def packed_bytes(a: int, b: int) -> list:
     ]  # fmt: skip
 
 
-def three_words(rng: np.random.Generator) -> list[NDArray]:
+def three_words(rng: Generator) -> list[Array]:
     return [words(rng, N) for _ in range(3)]
 
 
-def three_ints(rng: np.random.Generator) -> list[NDArray]:
+def three_ints(rng: Generator) -> list[Array]:
     """Small enough for a sum of two."""
-    return [words(rng, N, np.int32) >> 1 for _ in range(3)]
+    return [words(rng, N, int32) >> 1 for _ in range(3)]
 
 
-def near_zero(rng: np.random.Generator) -> list[NDArray]:
-    return [rng.integers(-9, 10, N).astype(np.int32) for _ in range(3)]
+def near_zero(rng: Generator) -> list[Array]:
+    return [rng.integers(-9, 10, N).astype(int32) for _ in range(3)]
 
 
 BITS = (
-    rows("bit_counts", "bits.cu", N, [(6, np.int32)], lambda rng: [words(rng, N)], bit_counts),
+    rows("bit_counts", "bits.cu", N, [(6, int32)], lambda rng: [words(rng, N)], bit_counts),
     rows(
         "shifts",
         "bits.cu",
         N,
-        [(10, np.uint32)],
-        lambda rng: [words(rng, N), words(rng, N), rng.integers(0, 80, N).astype(np.uint32)],
+        [(10, uint32)],
+        lambda rng: [words(rng, N), words(rng, N), rng.integers(0, 80, N).astype(uint32)],
         shifts,
     ),
     rows(
         "fields",
         "bits.cu",
         N,
-        [(6, np.int32)],
+        [(6, int32)],
         lambda rng: [
-            words(rng, N, np.int32),
-            words(rng, N, np.int32),
-            rng.integers(0, 40, N).astype(np.uint32),
-            rng.integers(0, 40, N).astype(np.uint32),
+            words(rng, N, int32),
+            words(rng, N, int32),
+            rng.integers(0, 40, N).astype(uint32),
+            rng.integers(0, 40, N).astype(uint32),
         ],
         fields,
     ),
@@ -406,19 +411,19 @@ BITS = (
         "permutes",
         "bits.cu",
         N,
-        [(5, np.uint32)],
-        lambda rng: [words(rng, N), words(rng, N), words(rng, N) & np.uint32(0x7777)],
+        [(5, uint32)],
+        lambda rng: [words(rng, N), words(rng, N), words(rng, N) & uint32(0x7777)],
         permutes,
     ),
-    rows("logic", "bits.cu", N, [(7, np.uint32)], three_words, logic),
-    rows("predicate_logic", "bits.cu", N, [(1, np.int32)], near_zero, predicate_logic),
-    rows("extremes", "bits.cu", N, [(10, np.int32)], three_ints, extremes),
-    rows("dot_products", "bits.cu", N, [(8, np.int32)], three_ints, dot_products),
+    rows("logic", "bits.cu", N, [(7, uint32)], three_words, logic),
+    rows("predicate_logic", "bits.cu", N, [(1, int32)], near_zero, predicate_logic),
+    rows("extremes", "bits.cu", N, [(10, int32)], three_ints, extremes),
+    rows("dot_products", "bits.cu", N, [(8, int32)], three_ints, dot_products),
     rows(
         "packed_bytes",
         "bits.cu",
         N,
-        [(8, np.uint32)],
+        [(8, uint32)],
         lambda rng: [words(rng, N), words(rng, N)],
         packed_bytes,
     ),
@@ -428,27 +433,24 @@ BITS = (
 def divide_wide_by_constants() -> Case:
     prime, large = 1_000_000_007, 1_266_510_471_046_261_789
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         a, b = args[2].tolist(), args[3].tolist()
         unsigned = [[x // 641, x % prime, x // large, x // 4_294_967_311 & 0xFFFFFFFF] for x in a]
         signed = [[quotient(x, 641), remainder(x, -prime), quotient(x, large)] for x in b]
-        return [np.array(unsigned, np.uint64), np.array(signed, np.int64)]
+        return [np.array(unsigned, uint64), np.array(signed, int64)]
 
-    grid, block = flat(N, 64)
-    return Case(
-        name="divide_wide_by_constants",
-        file="constant_divisors.cu",
-        kernel="divide_wide_by_constants",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank((N, 4), np.uint64),
-            blank((N, 3), np.int64),
-            words(rng, N, np.uint64),
-            words(rng, N, np.int64),
-            np.int32(N),
+    return launched(
+        "constant_divisors.cu",
+        "divide_wide_by_constants",
+        flat(N, 64),
+        lambda rng: [
+            blank((N, 4), uint64),
+            blank((N, 3), int64),
+            words(rng, N, uint64),
+            words(rng, N, int64),
+            N,
         ],
-        expected=expected,
+        expected,
     )
 
 

@@ -3,47 +3,58 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy import float32, float64, int8, int16, int32, int64, uint8, uint16
+from numpy.random import Generator
 
-from validation.corpus.case import Case, Near, blank, flat, real, small, tiles, words
+from validation.corpus.case import (
+    Array,
+    Case,
+    Given,
+    Near,
+    Outcomes,
+    blank,
+    flat,
+    grid_of,
+    launched,
+    real,
+    small,
+    tiles,
+    words,
+)
 from validation.corpus.exact import fma
 
 FLOAT_EPSILON = 2.0**-24  # half a unit in the last place of 1
 
 
 def transpose(kind: str, width: int, height: int) -> Case:
-    grid, block = tiles(width, height, (32, 8) if kind == "naive" else (32, 32), (32, 8))
-    return Case(
-        name=f"transpose_{kind}_{width}x{height}",
-        file="transpose.cu",
-        kernel=f"transpose_{kind}",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank((width, height), np.float32),
+    return launched(
+        "transpose.cu",
+        f"transpose_{kind}",
+        tiles(width, height, (32, 8) if kind == "naive" else (32, 32), (32, 8)),
+        lambda rng: [
+            blank((width, height)),
             real(rng, (height, width)),
-            np.int32(width),
-            np.int32(height),
+            width,
+            height,
         ],
-        expected=lambda a: [np.ascontiguousarray(a[1].T)],
+        lambda a: [np.ascontiguousarray(a[1].T)],
+        label=f"{width}x{height}",
     )
 
 
 def copy_rows(width: int, height: int) -> Case:
-    grid, block = tiles(width, height, (32, 32), (32, 8))
-    return Case(
-        name=f"copy_rows_{width}x{height}",
-        file="transpose.cu",
-        kernel="copy_rows",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank((height, width), np.float32),
+    return launched(
+        "transpose.cu",
+        "copy_rows",
+        tiles(width, height, (32, 32), (32, 8)),
+        lambda rng: [
+            blank((height, width)),
             real(rng, (height, width)),
-            np.int32(width),
-            np.int32(height),
+            width,
+            height,
         ],
-        expected=lambda a: [a[1]],
+        lambda a: [a[1]],
+        label=f"{width}x{height}",
     )
 
 
@@ -51,45 +62,41 @@ def stencil(kind: str, width: int, height: int) -> Case:
     def clamped(a: list) -> list:
         padded = np.pad(a[1], 1, mode="edge")
         around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
-        return [np.float32(0.5) * a[1] + np.float32(0.125) * around]
+        return [float32(0.5) * a[1] + float32(0.125) * around]
 
     def zero_edges(a: list) -> list:
         padded = np.pad(a[1], 1)
         shifted = (padded[y : y + height, x : x + width] for y in range(3) for x in range(3))
-        return [sum(shifted).astype(np.float32)]
+        return [sum(shifted).astype(float32)]
 
-    grid, block = tiles(width, height, (32, 4))
-    return Case(
-        name=f"stencil_{kind}_{width}x{height}",
-        file="stencil.cu",
-        kernel=f"stencil_{kind}",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank((height, width), np.float32),
+    return launched(
+        "stencil.cu",
+        f"stencil_{kind}",
+        tiles(width, height, (32, 4)),
+        lambda rng: [
+            blank((height, width)),
             small(rng, (height, width)),
-            np.int32(width),
-            np.int32(height),
+            width,
+            height,
         ],
-        expected=clamped if kind == "clamped" else zero_edges,
+        clamped if kind == "clamped" else zero_edges,
+        label=f"{width}x{height}",
     )
 
 
 def convolve(n: int) -> Case:
     def expected(a: list) -> list:
-        x, weights = np.pad(a[1].astype(np.float64), 4), a[2].astype(np.float64)
+        x, weights = np.pad(a[1].astype(float64), 4), a[2].astype(float64)
         products = [weights[j] * x[j : j + n] for j in range(9)]
         return [Near(value=sum(products), error=10 * FLOAT_EPSILON * sum(map(np.abs, products)))]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"convolve_halo_{n}",
-        file="stencil.cu",
-        kernel="convolve_halo",
-        grid=grid,
-        block=block,
-        make=lambda rng: [blank(n, np.float32), real(rng, n), real(rng, 9), np.int32(n)],
-        expected=expected,
+    return launched(
+        "stencil.cu",
+        "convolve_halo",
+        flat(n),
+        lambda rng: [blank(n), real(rng, n), real(rng, 9), n],
+        expected,
+        label=n,
     )
 
 
@@ -103,18 +110,19 @@ def laplacian(nx: int, ny: int, nz: int) -> Case:
         )  # fmt: skip
         return [out]
 
-    return Case(
-        name=f"laplacian_3d_{nx}x{ny}x{nz}",
-        file="stencil.cu",
-        kernel="laplacian_3d",
-        grid=(-(-nx // 8), -(-ny // 4), -(-nz // 3)),
-        block=(8, 4, 3),
-        make=lambda rng: [
-            blank((nz, ny, nx), np.float32),
+    return launched(
+        "stencil.cu",
+        "laplacian_3d",
+        ((-(-nx // 8), -(-ny // 4), -(-nz // 3)), (8, 4, 3)),
+        lambda rng: [
+            blank((nz, ny, nx)),
             small(rng, (nz, ny, nx)),
-            *map(np.int32, (nx, ny, nz)),
+            nx,
+            ny,
+            nz,
         ],
-        expected=expected,
+        expected,
+        label=f"{nx}x{ny}x{nz}",
     )
 
 
@@ -122,160 +130,147 @@ def laplacian(nx: int, ny: int, nz: int) -> Case:
 
 
 def byte_loads(n: int) -> Case:
-    def expected(args: list) -> list:
-        a, b = (x.astype(np.int32) for x in args[2:4])
-        s = ((a + 3 * b) >> 1).astype(np.int8)
-        return [s, np.where(b > 100, a, b + 1).astype(np.uint8)]
+    def expected(args: Given) -> Outcomes:
+        a, b = (x.astype(int32) for x in args[2:4])
+        s = ((a + 3 * b) >> 1).astype(int8)
+        return [s, np.where(b > 100, a, b + 1).astype(uint8)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"bytes_{n}",
-        file="widths.cu",
-        kernel="bytes",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int8),
-            blank(n, np.uint8),
-            rng.integers(-128, 128, n).astype(np.int8),
-            rng.integers(0, 256, n).astype(np.uint8),
-            np.int32(n),
+    return launched(
+        "widths.cu",
+        "bytes",
+        flat(n),
+        lambda rng: [
+            blank(n, int8),
+            blank(n, uint8),
+            rng.integers(-128, 128, n).astype(int8),
+            rng.integers(0, 256, n).astype(uint8),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def shorts(n: int) -> Case:
-    def expected(args: list) -> list:
-        a, b = (x.astype(np.int64) for x in args[2:4])
-        return [(a * b).astype(np.int16), (abs(a) + (b >> 3)).astype(np.uint16)]
+    def expected(args: Given) -> Outcomes:
+        a, b = (x.astype(int64) for x in args[2:4])
+        return [(a * b).astype(int16), (abs(a) + (b >> 3)).astype(uint16)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"shorts_{n}",
-        file="widths.cu",
-        kernel="shorts",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int16),
-            blank(n, np.uint16),
-            rng.integers(-(2**15), 2**15, n).astype(np.int16),
-            rng.integers(0, 2**16, n).astype(np.uint16),
-            np.int32(n),
+    return launched(
+        "widths.cu",
+        "shorts",
+        flat(n),
+        lambda rng: [
+            blank(n, int16),
+            blank(n, uint16),
+            rng.integers(-(2**15), 2**15, n).astype(int16),
+            rng.integers(0, 2**16, n).astype(uint16),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def bytes_in_shared() -> Case:
-    def expected(args: list) -> list:
-        x, t = args[1].astype(np.int64), np.arange(256)
-        s, h, v = (np.zeros(256, np.int64) for _ in range(3))
-        s[255 - t], h[t], v[t ^ 1] = x.astype(np.int8), x * -97, x * 255
-        return [(x[(t + 1) % 256] + s[t] * 3 + h[(t * 5) % 256] - v[t]).astype(np.int32)]
+    def expected(args: Given) -> Outcomes:
+        x, t = args[1].astype(int64), np.arange(256)
+        s, h, v = (np.zeros(256, int64) for _ in range(3))
+        s[255 - t], h[t], v[t ^ 1] = x.astype(int8), x * -97, x * 255
+        return [(x[(t + 1) % 256] + s[t] * 3 + h[(t * 5) % 256] - v[t]).astype(int32)]
 
-    return Case(
-        name="bytes_in_shared",
-        file="widths.cu",
-        kernel="bytes_in_shared",
-        grid=(1, 1, 1),
-        block=(256, 1, 1),
-        make=lambda rng: [blank(256, np.int32), rng.integers(0, 256, 256).astype(np.uint8)],
-        expected=expected,
+    return launched(
+        "widths.cu",
+        "bytes_in_shared",
+        grid_of(1, 256),
+        lambda rng: [blank(256, int32), rng.integers(0, 256, 256).astype(uint8)],
+        expected,
     )
 
 
 def pixels(n: int) -> Case:
-    def expected(args: list) -> list:
-        weighted = args[1].astype(np.int64) @ np.array([77, 150, 29, 0])
-        return [((weighted + 128) >> 8).astype(np.uint8)]
+    def expected(args: Given) -> Outcomes:
+        weighted = args[1].astype(int64) @ np.array([77, 150, 29, 0])
+        return [((weighted + 128) >> 8).astype(uint8)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"pixels_to_grey_{n}",
-        file="widths.cu",
-        kernel="pixels_to_grey",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.uint8),
-            rng.integers(0, 256, (n, 4)).astype(np.uint8),
-            np.int32(n),
+    return launched(
+        "widths.cu",
+        "pixels_to_grey",
+        flat(n),
+        lambda rng: [
+            blank(n, uint8),
+            rng.integers(0, 256, (n, 4)).astype(uint8),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def vectors(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         a, b, c, d, e, f = (x.copy() for x in args[:6])
         return [
             np.stack([a[:, 1], a[:, 0] + b[:, 3]], 1),
             np.stack([b[:, 3], b[:, 2], b[:, 1], b[:, 0] + a[:, 0]], 1),
             np.stack([c[:, 0] + c[:, 1], c[:, 0] - c[:, 1]], 1),
-            np.stack([d[:, 1], d[:, 0] + e[:, 3]], 1).astype(np.int16),
-            np.stack([e[:, 3], e[:, 2], e[:, 1], e[:, 0] + np.int8(1)], 1),
+            np.stack([d[:, 1], d[:, 0] + e[:, 3]], 1).astype(int16),
+            np.stack([e[:, 3], e[:, 2], e[:, 1], e[:, 0] + int8(1)], 1),
             np.stack([f[:, 1], f[:, 0] ^ f[:, 1]], 1),
         ]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"vectors_{n}",
-        file="widths.cu",
-        kernel="vectors",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
+    return launched(
+        "widths.cu",
+        "vectors",
+        flat(n),
+        lambda rng: [
             real(rng, (n, 2)),
             real(rng, (n, 4)),
-            real(rng, (n, 2), np.float64),
-            words(rng, 2 * n, np.int16).reshape(n, 2),
-            words(rng, 4 * n, np.int8).reshape(n, 4),
-            words(rng, 2 * n, np.int64).reshape(n, 2),
-            np.int32(n),
+            real(rng, (n, 2), float64),
+            words(rng, 2 * n, int16).reshape(n, 2),
+            words(rng, 4 * n, int8).reshape(n, 4),
+            words(rng, 2 * n, int64).reshape(n, 2),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def copy_float4(n: int, shift: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         out = args[0].copy()
         out[shift : shift + n] = args[1][shift : shift + n]
         return [out]
 
-    return Case(
-        name=f"copy_float4_{n}_from_{shift}",
-        file="widths.cu",
-        kernel="copy_float4",
-        grid=(3, 1, 1),
-        block=(96, 1, 1),
-        make=lambda rng: [
-            blank((n + shift + 2, 4), np.float32),
+    return launched(
+        "widths.cu",
+        "copy_float4",
+        grid_of(3, 96),
+        lambda rng: [
+            blank((n + shift + 2, 4)),
             real(rng, (n + shift + 2, 4)),
-            np.int32(n),
-            np.int32(shift),
+            n,
+            shift,
         ],
-        expected=expected,
+        expected,
+        label=f"{n}_from_{shift}",
     )
 
 
 def copy_strided(n: int, stride: int) -> Case:
-    grid, block = flat(n)
-    return Case(
-        name=f"copy_strided_{n}_by_{stride}",
-        file="widths.cu",
-        kernel="copy_strided",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.float32),
+    return launched(
+        "widths.cu",
+        "copy_strided",
+        flat(n),
+        lambda rng: [
+            blank(n),
             real(rng, n * stride),
-            np.int32(n),
-            np.int32(stride),
+            n,
+            stride,
         ],
-        expected=lambda a: [a[1][::stride].copy()],
+        lambda a: [a[1][::stride].copy()],
+        label=f"{n}_by_{stride}",
     )
 
 
@@ -287,13 +282,13 @@ assert PARTICLE.itemsize == 32
 
 
 def particles(n: int) -> Case:
-    def make(rng: np.random.Generator) -> list:
+    def make(rng: Generator) -> Given:
         p = np.zeros(n, PARTICLE)
         p["p"], p["mass"], p["energy"] = real(rng, (n, 3)), real(rng, n), rng.normal(size=n)
         p["kind"], p["flags"] = rng.integers(-99, 99, n), rng.integers(0, 256, (n, 3))
-        return [p.view(np.uint8), np.float32(rng.uniform(0, 1)), np.int32(n)]
+        return [p.view(uint8), float32(rng.uniform(0, 1)), n]
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         after = args[0].copy()  # as bytes, so with the padding
         before, p = args[0].view(PARTICLE), after.view(PARTICLE)
         p["p"][:, 0] = fma(np.full(n, args[1]), p["mass"], p["p"][:, 0])
@@ -302,46 +297,35 @@ def particles(n: int) -> Case:
         p["kind"] = abs(before["kind"])
         return [after]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"particles_{n}",
-        file="widths.cu",
-        kernel="particles",
-        grid=grid,
-        block=block,
-        make=make,
-        expected=expected,
-    )
+    return launched("widths.cu", "particles", flat(n), make, expected, label=n)
 
 
 def gather_scatter(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         out = args[0].copy()
         out[args[3]] = args[1][args[2]]
         return [out]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"gather_scatter_{n}",
-        file="widths.cu",
-        kernel="gather_scatter",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int32),
-            words(rng, n, np.int32),
-            rng.integers(0, n, n).astype(np.int32),
-            rng.permutation(n).astype(np.int32),
-            np.int32(n),
+    return launched(
+        "widths.cu",
+        "gather_scatter",
+        flat(n),
+        lambda rng: [
+            blank(n, int32),
+            words(rng, n, int32),
+            rng.integers(0, n, n).astype(int32),
+            rng.permutation(n).astype(int32),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def shared_vectors() -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         x, t = args[1], np.arange(128)
-        pairs = np.zeros(128, np.float32)
+        pairs = np.zeros(128, float32)
         pairs[t * 3 % 128] = x[:, 0]
         out = x[127 - t].copy()
         out[:, 0] += x.ravel()[t * 17 % 512]
@@ -349,14 +333,12 @@ def shared_vectors() -> Case:
         out[:, 2] += x.reshape(256, 2)[t * 2 % 256, 1]
         return [out]
 
-    return Case(
-        name="shared_vectors",
-        file="widths.cu",
-        kernel="shared_vectors",
-        grid=(1, 1, 1),
-        block=(128, 1, 1),
-        make=lambda rng: [blank((128, 4), np.float32), real(rng, (128, 4))],
-        expected=expected,
+    return launched(
+        "widths.cu",
+        "shared_vectors",
+        grid_of(1, 128),
+        lambda rng: [blank((128, 4)), real(rng, (128, 4))],
+        expected,
     )
 
 
@@ -371,131 +353,120 @@ TABLE = (
 
 
 def constants(n: int) -> Case:
-    def expected(args: list) -> list:
-        i, x = np.arange(n), args[1].astype(np.float64)
+    def expected(args: Given) -> Outcomes:
+        i, x = np.arange(n), args[1].astype(float64)
         total = sum(WEIGHTS[k] * x[(i + OFFSETS[k]) % n] for k in range(8))
-        return [(total + WEIGHTS[i % 16]).astype(np.float32)]
+        return [(total + WEIGHTS[i % 16]).astype(float32)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"constants_{n}",
-        file="memory.cu",
-        kernel="constants",
-        grid=grid,
-        block=block,
-        make=lambda rng: [blank(n, np.float32), small(rng, n), np.int32(n)],
-        expected=expected,
+    return launched(
+        "memory.cu",
+        "constants",
+        flat(n),
+        lambda rng: [blank(n), small(rng, n), n],
+        expected,
+        label=n,
     )
 
 
 def device_variables(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         i = np.arange(n)
-        return [(np.take(TABLE, i % 32) + (63 - i % 64) // 2 + 5).astype(np.int32)]
+        return [(np.take(TABLE, i % 32) + (63 - i % 64) // 2 + 5).astype(int32)]
 
-    return Case(
-        name=f"device_variables_{n}",
-        file="memory.cu",
-        kernel="device_variables",
-        grid=(1, 1, 1),
-        block=(128, 1, 1),
-        make=lambda rng: [blank(n, np.int32), np.int32(n)],
-        expected=expected,
+    return launched(
+        "memory.cu",
+        "device_variables",
+        grid_of(1, 128),
+        lambda rng: [blank(n, int32), n],
+        expected,
+        label=n,
     )
 
 
 def read_only(n: int) -> Case:
-    def expected(args: list) -> list:
-        a, b, c = (x.astype(np.float64) for x in args[1:4])
-        return [(a + a[::-1] + b[:, 0] * b[:, 3] + c).astype(np.float32)]
+    def expected(args: Given) -> Outcomes:
+        a, b, c = (x.astype(float64) for x in args[1:4])
+        return [(a + a[::-1] + b[:, 0] * b[:, 3] + c).astype(float32)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"read_only_{n}",
-        file="memory.cu",
-        kernel="read_only",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.float32),
+    return launched(
+        "memory.cu",
+        "read_only",
+        flat(n),
+        lambda rng: [
+            blank(n),
             small(rng, n),
             small(rng, (n, 4)),
-            rng.integers(0, 2**16, n).astype(np.uint16),
-            np.int32(n),
+            rng.integers(0, 2**16, n).astype(uint16),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def cache_operators(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         x = args[1]
         total = 3 * x + x[::-1] + x[np.arange(n) // 2]
         return [np.stack([total, -total, 2 * total], 1)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"cache_operators_{n}",
-        file="memory.cu",
-        kernel="cache_operators",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank((n, 3), np.float32),
-            rng.integers(1, 9, n).astype(np.float32),
-            np.int32(n),
+    return launched(
+        "memory.cu",
+        "cache_operators",
+        flat(n),
+        lambda rng: [
+            blank((n, 3)),
+            rng.integers(1, 9, n).astype(float32),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def local_array(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         i, x = np.arange(n), args[1]
-        counts = np.zeros((n, 33), np.int64)
+        counts = np.zeros((n, 33), int64)
         for k in range(40):
             counts[i, x[(i + k) % n] % 33] += k + 1
         best = counts.argmax(axis=1)
-        return [(best * 1000 + counts[i, best]).astype(np.int32)]
+        return [(best * 1000 + counts[i, best]).astype(int32)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"local_array_{n}",
-        file="memory.cu",
-        kernel="local_array",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int32),
-            rng.integers(0, 1000, n).astype(np.int32),
-            np.int32(n),
+    return launched(
+        "memory.cu",
+        "local_array",
+        flat(n),
+        lambda rng: [
+            blank(n, int32),
+            rng.integers(0, 1000, n).astype(int32),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def spills(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         i = np.arange(n)
-        v = [args[1].astype(np.float64)[(i + 7 * k) % n] for k in range(48)]
+        v = [args[1].astype(float64)[(i + 7 * k) % n] for k in range(48)]
         for _ in range(2):
             for k in range(48):
                 v[k] = v[k] * 0.5 + v[(k * 5 + 1) % 48]
-        return [sum(v[k] * (k + 1) for k in range(48)).astype(np.float32)]
+        return [sum(v[k] * (k + 1) for k in range(48)).astype(float32)]
 
-    grid, block = flat(n, 256)
-    return Case(
-        name=f"spills_{n}",
-        file="memory.cu",
-        kernel="spills",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.float32),
-            4 * rng.integers(-2, 3, n).astype(np.float32),
-            np.int32(n),
+    return launched(
+        "memory.cu",
+        "spills",
+        flat(n, 256),
+        lambda rng: [
+            blank(n),
+            4 * rng.integers(-2, 3, n).astype(float32),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
@@ -509,19 +480,17 @@ def local_bytes(n: int) -> Case:
             value[a % 6] += order[b]
         return order[x & 15] + value[x & 3] * 100
 
-    grid, block = flat(n)
-    return Case(
-        name=f"local_bytes_{n}",
-        file="memory.cu",
-        kernel="local_bytes",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.int32),
-            rng.integers(0, 2**15, n).astype(np.int32),
-            np.int32(n),
+    return launched(
+        "memory.cu",
+        "local_bytes",
+        flat(n),
+        lambda rng: [
+            blank(n, int32),
+            rng.integers(0, 2**15, n).astype(int32),
+            n,
         ],
-        expected=lambda a: [np.array([one(x) for x in a[1].tolist()], np.int32)],
+        lambda a: [np.array([one(x) for x in a[1].tolist()], int32)],
+        label=n,
     )
 
 
@@ -529,7 +498,7 @@ def local_bytes(n: int) -> Case:
 
 
 def async_widths() -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         t, x = np.arange(128), args[1]
         a, b, c = x[:128], x[128:384], x[384:].reshape(128, 4).copy()
         c[4::5, 2:] = 0
@@ -537,85 +506,78 @@ def async_widths() -> Case:
         out = a[127 - t] + b[(t * 2 + 5) % 256] + c[(t * 4 + 6) % 512] + c[(t * 4 + 131) % 512]
         return [out]
 
-    return Case(
-        name="async_widths",
-        file="async_copy.cu",
-        kernel="async_widths",
-        grid=(1, 1, 1),
-        block=(128, 1, 1),
-        make=lambda rng: [blank(128, np.float32), small(rng, 896)],
-        expected=expected,
+    return launched(
+        "async_copy.cu",
+        "async_widths",
+        grid_of(1, 128),
+        lambda rng: [blank(128), small(rng, 896)],
+        expected,
         minimum_capability=80,
     )
 
 
-def product(a: NDArray, b: NDArray) -> Near:
+def product(a: Array, b: Array) -> Near:
     """A·B in float32, in any order of summation."""
-    a, b = a.astype(np.float64), b.astype(np.float64)
+    a, b = a.astype(float64), b.astype(float64)
     error = (a.shape[1] + 2) * FLOAT_EPSILON * (abs(a) @ abs(b))
     return Near(value=a @ b, error=error)
 
 
 def async_gemm(n: int) -> Case:
-    return Case(
-        name=f"async_gemm_{n}",
-        file="async_copy.cu",
-        kernel="async_gemm",
-        grid=(n // 32, n // 32, 1),
-        block=(32, 8, 1),
-        make=lambda rng: [
-            blank((n, n), np.float32),
+    return launched(
+        "async_copy.cu",
+        "async_gemm",
+        ((n // 32, n // 32, 1), (32, 8, 1)),
+        lambda rng: [
+            blank((n, n)),
             real(rng, (n, n)),
             real(rng, (n, n)),
-            np.int32(n),
+            n,
         ],
-        expected=lambda a: [product(a[1], a[2])],
+        lambda a: [product(a[1], a[2])],
+        label=n,
         minimum_capability=80,
     )
 
 
 def partial_copies() -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         staged = []
         for width in (4, 8, 16):
-            padded = np.append(args[1], np.zeros(16, np.uint8))
+            padded = np.append(args[1], np.zeros(16, uint8))
             rows = padded[: 32 * width].reshape(32, width)
             for t, row in enumerate(rows):
                 row[t % (width + 1) :] = 0
             staged.append(rows.ravel())
         return [np.concatenate(staged)]
 
-    return Case(
-        name="partial_copies",
-        file="async_partial.cu",
-        kernel="partial_copies",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=lambda rng: [
-            blank(32 * 28, np.uint8),
+    return launched(
+        "async_partial.cu",
+        "partial_copies",
+        grid_of(1, 32),
+        lambda rng: [
+            blank(32 * 28, uint8),
             # the last lane copies 31 % 17 of its 16 bytes, and there are no more
-            rng.integers(1, 256, 31 * 16 + 31 % 17).astype(np.uint8),
+            rng.integers(1, 256, 31 * 16 + 31 % 17).astype(uint8),
         ],
-        expected=expected,
+        expected,
         minimum_capability=80,
     )
 
 
 def constant_sizes() -> Case:
-    def expected(args: list) -> list:
-        out = np.zeros((4, 32, 4), np.float32)
+    def expected(args: Given) -> Outcomes:
+        out = np.zeros((4, 32, 4), float32)
         for k, floats in enumerate((1, 2, 3, 0)):
             out[k, ::-1, :floats] = args[1][:, :floats]
         return [out.reshape(128, 4)]
 
-    return Case(
-        name="constant_sizes",
-        file="async_partial.cu",
-        kernel="constant_sizes",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=lambda rng: [blank((128, 4), np.float32), small(rng, (32, 4))],
-        expected=expected,
+    return launched(
+        "async_partial.cu",
+        "constant_sizes",
+        grid_of(1, 32),
+        lambda rng: [blank((128, 4)), small(rng, (32, 4))],
+        expected,
         minimum_capability=80,
     )
 

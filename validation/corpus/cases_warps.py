@@ -6,14 +6,29 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy import float16, float32, float64, int32, int64, uint8, uint32, uint64
+from numpy.random import Generator
 
-from validation.corpus.case import AnyOrder, Case, Near, blank, flat, real, small, words
+from validation.corpus.case import (
+    AnyOrder,
+    Array,
+    Case,
+    Given,
+    Near,
+    Outcomes,
+    blank,
+    flat,
+    grid_of,
+    launched,
+    real,
+    small,
+    words,
+)
 
 FLOAT_EPSILON = 2.0**-24
 
 
-def grid_stride_sums(x: NDArray, grid: int, block: int) -> tuple[NDArray, NDArray]:
+def grid_stride_sums(x: Array, grid: int, block: int) -> tuple[Array, Array]:
     """Per block, the sum of what its threads visit, and the sum of magnitudes."""
     padded = np.zeros(-(-len(x) // (grid * block)) * grid * block)
     padded[: len(x)] = x
@@ -22,104 +37,98 @@ def grid_stride_sums(x: NDArray, grid: int, block: int) -> tuple[NDArray, NDArra
 
 
 def block_sum(n: int, grid: int, block: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         total, magnitude = grid_stride_sums(args[1], grid, block)
         steps = n / (grid * block) + 12
         return [Near(value=total, error=steps * FLOAT_EPSILON * magnitude)]
 
-    return Case(
-        name=f"block_sum_{n}",
-        file="reduce.cu",
-        kernel="block_sum",
-        grid=(grid, 1, 1),
-        block=(block, 1, 1),
-        make=lambda rng: [blank(grid, np.float32), real(rng, n), np.int32(n)],
-        expected=expected,
+    return launched(
+        "reduce.cu",
+        "block_sum",
+        grid_of(grid, block),
+        lambda rng: [blank(grid), real(rng, n), n],
+        expected,
+        label=n,
     )
 
 
 def tree_max(n: int, block: int) -> Case:
-    return Case(
-        name=f"tree_max_{n}",
-        file="reduce.cu",
-        kernel="tree_max",
-        grid=flat(n, block)[0],
-        block=(block, 1, 1),
-        dynamic_shared_bytes=4 * block,
-        make=lambda rng: [
-            np.full(1, -(2**31), np.int32),
-            rng.integers(-(2**31), 2**31, n).astype(np.int32),
-            np.int32(n),
+    return launched(
+        "reduce.cu",
+        "tree_max",
+        flat(n, block),
+        lambda rng: [
+            np.full(1, -(2**31), int32),
+            rng.integers(-(2**31), 2**31, n).astype(int32),
+            n,
         ],
-        expected=lambda a: [a[1].max(keepdims=True)],
+        lambda a: [a[1].max(keepdims=True)],
+        label=n,
+        dynamic_shared_bytes=4 * block,
     )
 
 
 def softmax(rows: int, columns: int) -> Case:
-    def expected(args: list) -> list:
-        x = args[1].astype(np.float64)
+    def expected(args: Given) -> Outcomes:
+        x = args[1].astype(float64)
         exponential = np.exp(x - x.max(axis=1, keepdims=True))
         value = exponential / exponential.sum(axis=1, keepdims=True)
         return [Near(value=value, error=1e-5 * value + 1e-30)]
 
-    return Case(
-        name=f"softmax_rows_{rows}x{columns}",
-        file="reduce.cu",
-        kernel="softmax_rows",
-        grid=(-(-rows // 4), 1, 1),
-        block=(32, 4, 1),
-        make=lambda rng: [
-            blank((rows, columns), np.float32),
-            (5 * real(rng, (rows, columns))).astype(np.float32),
-            np.int32(rows),
-            np.int32(columns),
+    return launched(
+        "reduce.cu",
+        "softmax_rows",
+        ((-(-rows // 4), 1, 1), (32, 4, 1)),
+        lambda rng: [
+            blank((rows, columns)),
+            (5 * real(rng, (rows, columns))).astype(float32),
+            rows,
+            columns,
         ],
-        expected=expected,
+        expected,
+        label=f"{rows}x{columns}",
     )
 
 
 def dot_double(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         products = args[1] * args[2]
         error = 1e-14 * (abs(products).sum() + abs(args[0]))
         return [Near(value=args[0] + products.sum(), error=error)]
 
-    return Case(
-        name=f"dot_double_{n}",
-        file="reduce.cu",
-        kernel="dot_double",
-        grid=(3, 1, 1),
-        block=(64, 1, 1),
-        make=lambda rng: [
+    return launched(
+        "reduce.cu",
+        "dot_double",
+        grid_of(3, 64),
+        lambda rng: [
             np.array([0.25]),
-            real(rng, n, np.float64),
-            real(rng, n, np.float64),
-            np.int32(n),
+            real(rng, n, float64),
+            real(rng, n, float64),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def warp_reductions(block: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         warps = args[1].reshape(-1, 32)
         per_warp = [
-            warps.sum(axis=1, dtype=np.uint32),
+            warps.sum(axis=1, dtype=uint32),
             warps.min(axis=1),
-            warps.view(np.int32).max(axis=1).view(np.uint32),
+            warps.view(int32).max(axis=1).view(uint32),
             np.bitwise_and.reduce(warps, axis=1),
             np.bitwise_xor.reduce(warps, axis=1),
         ]
         return [np.repeat(np.stack(per_warp, 1), 32, axis=0)]
 
-    return Case(
-        name="warp_reductions",
-        file="reduce.cu",
-        kernel="warp_reductions",
-        grid=(1, 1, 1),
-        block=(block, 1, 1),
-        make=lambda rng: [blank((block, 5), np.uint32), words(rng, block)],
-        expected=expected,
+    return launched(
+        "reduce.cu",
+        "warp_reductions",
+        grid_of(1, block),
+        lambda rng: [blank((block, 5), uint32), words(rng, block)],
+        expected,
     )
 
 
@@ -127,73 +136,67 @@ def warp_reductions(block: int) -> Case:
 
 
 def scan_blocks(n: int) -> Case:
-    def expected(args: list) -> list:
-        sums = [np.cumsum(part, dtype=np.int32) for part in np.split(args[1], range(256, n, 256))]
+    def expected(args: Given) -> Outcomes:
+        sums = [np.cumsum(part, dtype=int32) for part in np.split(args[1], range(256, n, 256))]
         return [np.concatenate(sums)]
 
-    grid, block = flat(n, 256)
-    return Case(
-        name=f"scan_blocks_{n}",
-        file="scan_sort.cu",
-        kernel="scan_blocks",
-        grid=grid,
-        block=block,
-        make=lambda rng: [blank(n, np.int32), words(rng, n, np.int32), np.int32(n)],
-        expected=expected,
+    return launched(
+        "scan_sort.cu",
+        "scan_blocks",
+        flat(n, 256),
+        lambda rng: [blank(n, int32), words(rng, n, int32), n],
+        expected,
+        label=n,
     )
 
 
 def compact(blocks: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         out = args[0].copy()
         parts = args[2].reshape(blocks, 128)
         for block, part in enumerate(parts):
             kept = part[part > 0]
             out[128 * block : 128 * block + len(kept)] = kept
-        return [out, (parts > 0).sum(axis=1).astype(np.int32)]
+        return [out, (parts > 0).sum(axis=1).astype(int32)]
 
-    return Case(
-        name=f"compact_{blocks}",
-        file="scan_sort.cu",
-        kernel="compact",
-        grid=(blocks, 1, 1),
-        block=(128, 1, 1),
-        make=lambda rng: [
-            blank(128 * blocks, np.int32),
-            blank(blocks, np.int32),
-            rng.integers(-50, 51, 128 * blocks).astype(np.int32),
+    return launched(
+        "scan_sort.cu",
+        "compact",
+        grid_of(blocks, 128),
+        lambda rng: [
+            blank(128 * blocks, int32),
+            blank(blocks, int32),
+            rng.integers(-50, 51, 128 * blocks).astype(int32),
         ],
-        expected=expected,
+        expected,
+        label=blocks,
     )
 
 
 def bitonic_sort(block: int) -> Case:
-    return Case(
-        name=f"bitonic_sort_{2 * block}",
-        file="scan_sort.cu",
-        kernel="bitonic_sort",
-        grid=(1, 1, 1),
-        block=(block, 1, 1),
+    return launched(
+        "scan_sort.cu",
+        "bitonic_sort",
+        grid_of(1, block),
+        lambda rng: [words(rng, 2 * block)],
+        lambda a: [np.sort(a[0])],
+        label=2 * block,
         dynamic_shared_bytes=8 * block,
-        make=lambda rng: [words(rng, 2 * block)],
-        expected=lambda a: [np.sort(a[0])],
     )
 
 
 def rank_sort(n: int) -> Case:
-    grid, block = flat(n, 64)
-    return Case(
-        name=f"rank_sort_{n}",
-        file="scan_sort.cu",
-        kernel="rank_sort",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            blank(n, np.float32),
-            rng.integers(1, n, n).astype(np.float32),  # with equal ones
-            np.int32(n),
+    return launched(
+        "scan_sort.cu",
+        "rank_sort",
+        flat(n, 64),
+        lambda rng: [
+            blank(n),
+            rng.integers(1, n, n).astype(float32),  # with equal ones
+            n,
         ],
-        expected=lambda a: [np.sort(a[1])],
+        lambda a: [np.sort(a[1])],
+        label=n,
     )
 
 
@@ -201,8 +204,8 @@ def rank_sort(n: int) -> Case:
 
 
 def votes(blocks: int) -> Case:
-    def expected(args: list) -> list:
-        out = np.zeros((blocks, 32, 6), np.uint32)
+    def expected(args: Given) -> Outcomes:
+        out = np.zeros((blocks, 32, 6), uint32)
         for warp, values in zip(out, args[1].reshape(blocks, 32), strict=True):
             keys = np.trunc(values / 10)
             warp[:, 0], warp[:, 1] = (values > -50).all(), (values > 45).any()
@@ -212,29 +215,28 @@ def votes(blocks: int) -> Case:
             warp[:, 4], warp[:, 5] = (2**32 - 1 if alike else 0), alike << 8
         return [out]
 
-    return Case(
-        name=f"votes_{blocks}",
-        file="warp.cu",
-        kernel="votes",
-        grid=(blocks, 1, 1),
-        block=(32, 1, 1),
-        make=lambda rng: [
-            blank((blocks, 32, 6), np.uint32),
+    return launched(
+        "warp.cu",
+        "votes",
+        grid_of(blocks, 32),
+        lambda rng: [
+            blank((blocks, 32, 6), uint32),
             np.concatenate(
                 [rng.integers(0, 20, 32), rng.integers(-60, 60, 32 * (blocks - 1))]
-            ).astype(np.int32),
+            ).astype(int32),
         ],
-        expected=expected,
+        expected,
+        label=blocks,
     )
 
 
-def ballot(values: NDArray) -> int:
+def ballot(values: Array) -> int:
     return sum(1 << lane for lane, value in enumerate(values.tolist()) if value)
 
 
 def partial_masks() -> Case:
-    def expected(args: list) -> list:
-        x = args[1].astype(np.int64).tolist()
+    def expected(args: Given) -> Outcomes:
+        x = args[1].astype(int64).tolist()
         result = []
         for lane in range(32):
             if lane < 12:
@@ -244,21 +246,19 @@ def partial_masks() -> Case:
             else:
                 result.append(any(x[other] > 40 for other in range(12, 32, 2)) + 7)
         pairs = [(result[lane] + result[lane ^ 1]) & 0xFFFFFFFF for lane in range(32)]
-        return [np.array(pairs, np.uint32)]
+        return [np.array(pairs, uint32)]
 
-    return Case(
-        name="partial_masks",
-        file="warp.cu",
-        kernel="partial_masks",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=lambda rng: [blank(32, np.uint32), rng.integers(-60, 60, 32).astype(np.int32)],
-        expected=expected,
+    return launched(
+        "warp.cu",
+        "partial_masks",
+        grid_of(1, 32),
+        lambda rng: [blank(32, uint32), rng.integers(-60, 60, 32).astype(int32)],
+        expected,
     )
 
 
 def shuffles() -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         x, lane = args[1], np.arange(32)
         in_16, in_8, in_4 = lane & 16, lane & 24, lane & 28
         columns = [
@@ -270,93 +270,82 @@ def shuffles() -> Case:
             x[np.where(lane + 1 < in_4 + 4, lane + 1, lane)],
             x[lane ^ 9],
             x[lane ^ 4],
-            x[31 - lane] + (31 - lane).astype(np.int32),
+            x[31 - lane] + (31 - lane).astype(int32),
         ]
         return [np.stack(columns, 1)]
 
-    return Case(
-        name="shuffles",
-        file="warp.cu",
-        kernel="shuffles",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=lambda rng: [blank((32, 9), np.int32), words(rng, 32, np.int32)],
-        expected=expected,
+    return launched(
+        "warp.cu",
+        "shuffles",
+        grid_of(1, 32),
+        lambda rng: [blank((32, 9), int32), words(rng, 32, int32)],
+        expected,
     )
 
 
 def shuffle_predicate() -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         lane = np.arange(32)
         inside = lane + 6 < 32
-        return [np.stack([args[1][np.where(inside, lane + 6, lane)], inside], 1).astype(np.int32)]
+        return [np.stack([args[1][np.where(inside, lane + 6, lane)], inside], 1).astype(int32)]
 
-    return Case(
-        name="shuffle_predicate",
-        file="warp.cu",
-        kernel="shuffle_predicate",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=lambda rng: [blank((32, 2), np.int32), words(rng, 32, np.int32)],
-        expected=expected,
+    return launched(
+        "warp.cu",
+        "shuffle_predicate",
+        grid_of(1, 32),
+        lambda rng: [blank((32, 2), int32), words(rng, 32, int32)],
+        expected,
     )
 
 
 def matrix_by_shuffles(matrices: int) -> Case:
-    return Case(
-        name=f"matrix_by_shuffles_{matrices}",
-        file="warp.cu",
-        kernel="matrix_by_shuffles",
-        grid=(matrices // 8, 1, 1),
-        block=(128, 1, 1),
-        make=lambda rng: [
-            blank((matrices, 4, 4), np.float32),
+    return launched(
+        "warp.cu",
+        "matrix_by_shuffles",
+        grid_of(matrices // 8, 128),
+        lambda rng: [
+            blank((matrices, 4, 4)),
             small(rng, (matrices, 4, 4)),
             small(rng, (matrices, 4, 4)),
         ],
-        expected=lambda a: [a[1] @ a[2]],
+        lambda a: [a[1] @ a[2]],
+        label=matrices,
     )
 
 
 def aggregated_atomics(n: int) -> Case:
-    def expected(args: list) -> list:
-        return [args[0] + np.bincount(args[1], minlength=8).astype(np.int32)]
 
-    grid, block = flat(n, 96)
-    return Case(
-        name=f"aggregated_atomics_{n}",
-        file="warp.cu",
-        kernel="aggregated_atomics",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            rng.integers(0, 9, 8).astype(np.int32),
-            rng.integers(0, 8, n).astype(np.int32),
-            np.int32(n),
+    return launched(
+        "warp.cu",
+        "aggregated_atomics",
+        flat(n, 96),
+        lambda rng: [
+            rng.integers(0, 9, 8).astype(int32),
+            rng.integers(0, 8, n).astype(int32),
+            n,
         ],
-        expected=expected,
+        lambda args: [args[0] + np.bincount(args[1], minlength=8).astype(int32)],
+        label=n,
     )
 
 
 def lane_registers(block: tuple[int, int, int]) -> Case:
     count = int(np.prod(block))
 
-    def expected(args: list) -> list:
-        lane = np.arange(count, dtype=np.uint64) % 32
-        own = np.uint64(1) << lane
-        below, everything = own - 1, np.uint64(2**32 - 1)
+    def expected(args: Given) -> Outcomes:
+        lane = np.arange(count, dtype=uint64) % 32
+        own = uint64(1) << lane
+        below, everything = own - 1, uint64(2**32 - 1)
         at_most = below | own
         columns = [lane, below, at_most, everything ^ at_most, everything ^ below, own]
-        return [np.stack(columns, 1).astype(np.uint32)]
+        return [np.stack(columns, 1).astype(uint32)]
 
-    return Case(
-        name="lane_registers",
-        file="warp.cu",
-        kernel="lane_registers",
-        grid=(1, 1, 1),
-        block=block,
-        make=lambda rng: [blank((count, 6), np.uint32)],
-        expected=expected,
+    return launched(
+        "warp.cu",
+        "lane_registers",
+        ((1, 1, 1), block),
+        lambda rng: [blank((count, 6), uint32)],
+        expected,
     )
 
 
@@ -364,54 +353,45 @@ def lane_registers(block: tuple[int, int, int]) -> Case:
 
 
 def histogram_shared(n: int, grid: int) -> Case:
-    def expected(args: list) -> list:
-        return [args[0] + np.bincount(args[1], minlength=256).astype(np.uint32)]
 
-    return Case(
-        name=f"histogram_shared_{n}",
-        file="atomics.cu",
-        kernel="histogram_shared",
-        grid=(grid, 1, 1),
-        block=(128, 1, 1),
-        make=lambda rng: [
-            rng.integers(0, 9, 256).astype(np.uint32),
-            rng.integers(0, 256, n).astype(np.uint8) & rng.integers(0, 256, n).astype(np.uint8),
-            np.int32(n),
+    return launched(
+        "atomics.cu",
+        "histogram_shared",
+        grid_of(grid, 128),
+        lambda rng: [
+            rng.integers(0, 9, 256).astype(uint32),
+            rng.integers(0, 256, n).astype(uint8) & rng.integers(0, 256, n).astype(uint8),
+            n,
         ],
-        expected=expected,
+        lambda args: [args[0] + np.bincount(args[1], minlength=256).astype(uint32)],
+        label=n,
     )
 
 
 def histogram_weighted(n: int) -> Case:
-    def expected(args: list) -> list:
-        return [args[0] + np.bincount(args[1], args[2], 16).astype(np.float32)]
 
-    grid, block = flat(n)
-    return Case(
-        name=f"histogram_weighted_{n}",
-        file="atomics.cu",
-        kernel="histogram_weighted",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
+    return launched(
+        "atomics.cu",
+        "histogram_weighted",
+        flat(n),
+        lambda rng: [
             small(rng, 16),
-            rng.integers(0, 16, n).astype(np.int32),
+            rng.integers(0, 16, n).astype(int32),
             small(rng, n),
-            np.int32(n),
+            n,
         ],
-        expected=expected,
+        lambda args: [args[0] + np.bincount(args[1], args[2], 16).astype(float32)],
+        label=n,
     )
 
 
-def fold(
-    function: Callable[[int, int], int], start: NDArray, values: list[int], dtype: type
-) -> int:
+def fold(function: Callable[[int, int], int], start: Array, values: list[int], dtype: type) -> int:
     mask = 2 ** (8 * np.dtype(dtype).itemsize) - 1
     return reduce(lambda a, b: function(a, b) & mask, values, int(start) & mask)
 
 
 def global_reductions(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         s, u, wide, d, x = args[:5]
         signed = x.tolist()
         unsigned = [value & 0xFFFFFFFF for value in signed]
@@ -419,186 +399,164 @@ def global_reductions(n: int) -> Case:
         total = sum(signed)
         s = [s[0] + total, s[1] - total, min(s[2], *signed), max(s[3], *signed)]
         u = [
-            fold(int.__and__, u[0], [value | 0xFFFF for value in unsigned], np.uint32),
-            fold(int.__or__, u[1], [value & 0x0F0F for value in unsigned], np.uint32),
-            fold(int.__xor__, u[2], unsigned, np.uint32),
+            fold(int.__and__, u[0], [value | 0xFFFF for value in unsigned], uint32),
+            fold(int.__or__, u[1], [value & 0x0F0F for value in unsigned], uint32),
+            fold(int.__xor__, u[2], unsigned, uint32),
             min(int(u[3]), *unsigned),
             max(int(u[4]), *unsigned),
-            fold(lambda old, _: 0 if old >= 999 else old + 1, u[5], signed, np.uint32),
-            fold(
-                lambda old, _: 499 if old in (0,) or old > 499 else old - 1, u[6], signed, np.uint32
-            ),
+            fold(lambda old, _: 0 if old >= 999 else old + 1, u[5], signed, uint32),
+            fold(lambda old, _: 499 if old in (0,) or old > 499 else old - 1, u[6], signed, uint32),
         ]
         wide = [
-            fold(int.__add__, wide[0], [value << 20 for value in whole], np.uint64),
+            fold(int.__add__, wide[0], [value << 20 for value in whole], uint64),
             max(int(wide[1]), *((value << 8) & (2**64 - 1) for value in whole)),
-            fold(int.__xor__, wide[2], [value * value for value in signed], np.uint64),
+            fold(int.__xor__, wide[2], [value * value for value in signed], uint64),
         ]
         return [
-            np.array(s, np.int32),
-            np.array(u, np.uint32),
-            np.array(wide, np.uint64),
+            np.array(s, int32),
+            np.array(u, uint32),
+            np.array(wide, uint64),
             d + float(total),
         ]
 
-    grid, block = flat(n, 96)
-    return Case(
-        name=f"global_reductions_{n}",
-        file="atomics.cu",
-        kernel="global_reductions",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            rng.integers(-9, 9, 4).astype(np.int32),
-            rng.integers(0, 2**32, 7).astype(np.uint32),
-            rng.integers(0, 2**63, 3).astype(np.uint64),
+    return launched(
+        "atomics.cu",
+        "global_reductions",
+        flat(n, 96),
+        lambda rng: [
+            rng.integers(-9, 9, 4).astype(int32),
+            rng.integers(0, 2**32, 7).astype(uint32),
+            rng.integers(0, 2**63, 3).astype(uint64),
             np.array([0.5]),
-            rng.integers(-100_000, 100_000, n).astype(np.int32),
-            np.int32(n),
+            rng.integers(-100_000, 100_000, n).astype(int32),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def tickets(n: int) -> Case:
-    def make(rng: np.random.Generator) -> list:
-        ticket, swapped = blank(n + 1, np.uint32), blank(n + 1, np.uint32)
-        wide = blank(n + 1, np.uint64)
+    def make(rng: Generator) -> Given:
+        ticket, swapped = blank(n + 1, uint32), blank(n + 1, uint32)
+        wide = blank(n + 1, uint64)
         ticket[n], wide[n], swapped[n] = 5, 7, 2**31
-        return [ticket, wide, swapped, np.int32(n)]
+        return [ticket, wide, swapped, n]
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         given = np.arange(n + 1)
         return [
-            AnyOrder(value=(5 + given).astype(np.uint32)),
-            AnyOrder(value=7 + given.astype(np.uint64) * np.uint64(3 << 31)),
-            AnyOrder(value=np.append(given[:n], 2**31).astype(np.uint32)),
+            AnyOrder(value=(5 + given).astype(uint32)),
+            AnyOrder(value=7 + given.astype(uint64) * uint64(3 << 31)),
+            AnyOrder(value=np.append(given[:n], 2**31).astype(uint32)),
         ]
 
-    grid, block = flat(n, 64)
-    return Case(
-        name=f"tickets_{n}",
-        file="atomics.cu",
-        kernel="tickets",
-        grid=grid,
-        block=block,
-        make=make,
-        expected=expected,
-    )
+    return launched("atomics.cu", "tickets", flat(n, 64), make, expected, label=n)
 
 
 def shared_atomics(blocks: int) -> Case:
-    def one(values: NDArray) -> list[int]:
+    def one(values: Array) -> list[int]:
         x = values.tolist()
         unsigned = [value & 0xFFFFFFFF for value in x]
-        xor = fold(int.__xor__, 0, unsigned, np.uint32)
+        xor = fold(int.__xor__, 0, unsigned, uint32)
         squares, largest = sum(value * value for value in x), max(unsigned)
         return [
             sum(x), min(0, *x), max(0, *x), xor, 1, 1, 1, 1,
-            fold(int.__and__, 2**32 - 1, [value | 0xFF for value in unsigned], np.uint32),
-            fold(int.__or__, 0, unsigned, np.uint32),
+            fold(int.__and__, 2**32 - 1, [value | 0xFF for value in unsigned], uint32),
+            fold(int.__or__, 0, unsigned, uint32),
             len(x) % 41, 0,
             squares, squares >> 32, largest, 0,
         ]  # fmt: skip
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         rows = [[v & 0xFFFFFFFF for v in one(part)] for part in args[1].reshape(blocks, -1)]
-        return [np.array(rows, np.uint32).view(np.int32)]
+        return [np.array(rows, uint32).view(int32)]
 
-    return Case(
-        name=f"shared_atomics_{blocks}",
-        file="atomics.cu",
-        kernel="shared_atomics",
-        grid=(blocks, 1, 1),
-        block=(96, 1, 1),
-        make=lambda rng: [
-            blank((blocks, 16), np.int32),
-            rng.integers(-(2**20), 2**20, 96 * blocks).astype(np.int32),
+    return launched(
+        "atomics.cu",
+        "shared_atomics",
+        grid_of(blocks, 96),
+        lambda rng: [
+            blank((blocks, 16), int32),
+            rng.integers(-(2**20), 2**20, 96 * blocks).astype(int32),
         ],
-        expected=expected,
+        expected,
+        label=blocks,
     )
 
 
 def cas_product(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         odd = args[2].tolist()
         product = reduce(int.__mul__, odd, 1)
         narrow, wide = int(args[0][0]) * product, int(args[1][0]) * product
         return [
-            np.array([narrow & (2**32 - 1)], np.uint32),
-            np.array([wide & (2**64 - 1)], np.uint64),
+            np.array([narrow & (2**32 - 1)], uint32),
+            np.array([wide & (2**64 - 1)], uint64),
         ]
 
-    grid, block = flat(n, 64)
-    return Case(
-        name=f"cas_product_{n}",
-        file="atomics.cu",
-        kernel="cas_product",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            np.array([3], np.uint32),
-            np.array([5], np.uint64),
-            rng.integers(0, 2**32, n).astype(np.uint32) | np.uint32(1),
-            np.int32(n),
+    return launched(
+        "atomics.cu",
+        "cas_product",
+        flat(n, 64),
+        lambda rng: [
+            np.array([3], uint32),
+            np.array([5], uint64),
+            rng.integers(0, 2**32, n).astype(uint32) | uint32(1),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
 def last_block_sums(blocks: int) -> Case:
-    def expected(args: list) -> list:
-        partial = args[3].reshape(blocks, -1).sum(axis=1).astype(np.int32)
-        return [partial.sum(keepdims=True, dtype=np.int32), partial]
+    def expected(args: Given) -> Outcomes:
+        partial = args[3].reshape(blocks, -1).sum(axis=1).astype(int32)
+        return [partial.sum(keepdims=True, dtype=int32), partial]
 
-    return Case(
-        name="last_block_sums",
-        file="atomics.cu",
-        kernel="last_block_sums",
-        grid=(blocks, 1, 1),
-        block=(64, 1, 1),
-        make=lambda rng: [
-            blank(1, np.int32),
-            blank(blocks, np.int32),
-            np.zeros(1, np.uint32),
-            rng.integers(-1000, 1000, 64 * blocks).astype(np.int32),
+    return launched(
+        "atomics.cu",
+        "last_block_sums",
+        grid_of(blocks, 64),
+        lambda rng: [
+            blank(1, int32),
+            blank(blocks, int32),
+            np.zeros(1, uint32),
+            rng.integers(-1000, 1000, 64 * blocks).astype(int32),
         ],
-        expected=expected,
+        expected,
     )
 
 
 def spin_lock(blocks: int) -> Case:
-    return Case(
-        name="spin_lock",
-        file="atomics.cu",
-        kernel="spin_lock",
-        grid=(blocks, 1, 1),
-        block=(64, 1, 1),
-        make=lambda rng: [np.zeros(1, np.int32), np.array([100], np.int32)],
-        expected=lambda a: [a[0], a[1] + np.int32(2 * blocks)],
+    return launched(
+        "atomics.cu",
+        "spin_lock",
+        grid_of(blocks, 64),
+        lambda rng: [np.zeros(1, int32), np.array([100], int32)],
+        lambda a: [a[0], a[1] + int32(2 * blocks)],
     )
 
 
 def half_adds(n: int) -> Case:
-    def expected(args: list) -> list:
-        sums = args[0].view(np.float16).reshape(4, 2).copy()
-        for i, pair in enumerate(args[1].view(np.float16).reshape(n, 2)):
+    def expected(args: Given) -> Outcomes:
+        sums = args[0].view(float16).reshape(4, 2).copy()
+        for i, pair in enumerate(args[1].view(float16).reshape(n, 2)):
             sums[i % 4] += pair
-        return [sums.view(np.uint32).ravel()]
+        return [sums.view(uint32).ravel()]
 
-    grid, block = flat(n, 64)
-    return Case(
-        name=f"half_adds_{n}",
-        file="atomics.cu",
-        kernel="half_adds",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
-            small(rng, 8, np.float16).view(np.uint32),
-            small(rng, 2 * n, np.float16).view(np.uint32),
-            np.int32(n),
+    return launched(
+        "atomics.cu",
+        "half_adds",
+        flat(n, 64),
+        lambda rng: [
+            small(rng, 8, float16).view(uint32),
+            small(rng, 2 * n, float16).view(uint32),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
     )
 
 
@@ -630,29 +588,27 @@ def tile_votes() -> Case:
             x[t + 1] if t + 1 in tile else x[t],
         ]
 
-    return Case(
-        name="tile_votes",
-        file="cooperation.cu",
-        kernel="tile_votes",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=lambda rng: [
-            blank((32, 9), np.uint32),
+    return launched(
+        "cooperation.cu",
+        "tile_votes",
+        grid_of(1, 32),
+        lambda rng: [
+            blank((32, 9), uint32),
             # in the second tile all are alike above their last five bits
             np.where(
                 tiles_of_lanes() == 1, rng.integers(0, 32, 32), rng.integers(-50, 50, 32)
-            ).astype(np.int32),
+            ).astype(int32),
         ],
-        expected=lambda a: [unsigned([one(a[1].tolist(), t) for t in range(32)])],
+        lambda a: [unsigned([one(a[1].tolist(), t) for t in range(32)])],
     )
 
 
-def tiles_of_lanes() -> NDArray:
+def tiles_of_lanes() -> Array:
     return np.arange(32) // 8
 
 
-def unsigned(rows: list[list[int]]) -> NDArray:
-    return (np.array(rows, np.int64) & 0xFFFFFFFF).astype(np.uint32)
+def unsigned(rows: list[list[int]]) -> Array:
+    return (np.array(rows, int64) & 0xFFFFFFFF).astype(uint32)
 
 
 def interleaved_votes() -> Case:
@@ -664,21 +620,19 @@ def interleaved_votes() -> Case:
             x[t if t < 3 else t - 3],
         ]
 
-    return Case(
-        name="interleaved_votes",
-        file="cooperation.cu",
-        kernel="interleaved_votes",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=lambda rng: [blank((32, 3), np.uint32), rng.integers(-50, 50, 32).astype(np.int32)],
-        expected=lambda a: [unsigned([one(a[1].tolist(), t) for t in range(32)])],
+    return launched(
+        "cooperation.cu",
+        "interleaved_votes",
+        grid_of(1, 32),
+        lambda rng: [blank((32, 3), uint32), rng.integers(-50, 50, 32).astype(int32)],
+        lambda a: [unsigned([one(a[1].tolist(), t) for t in range(32)])],
     )
 
 
 def generic_atomics() -> Case:
     t = np.arange(64)
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         out = args[0].copy()
         out[0] += t[t % 2 == 0].sum()
         out[1] = max(out[1], 3 * 61)
@@ -696,53 +650,48 @@ def generic_atomics() -> Case:
         sums[1], wide[1] = t[t & 4 != 0].sum(), t[t & 8 != 0].sum()
         return [tickets, sums, wide, places]
 
-    return Case(
-        name="generic_atomics",
-        file="cooperation.cu",
-        kernel="generic_atomics",
-        grid=(1, 1, 1),
-        block=(64, 1, 1),
-        make=lambda rng: [
-            np.append([100, 17, 1000, 0], np.zeros(64)).astype(np.int32),
-            np.array([3, 0], np.float32),
-            np.array([5, 0], np.float64),
-            np.full(2 + 64, 9, np.uint64),
+    return launched(
+        "cooperation.cu",
+        "generic_atomics",
+        grid_of(1, 64),
+        lambda rng: [
+            np.append([100, 17, 1000, 0], np.zeros(64)).astype(int32),
+            np.array([3, 0], float32),
+            np.array([5, 0], float64),
+            np.full(2 + 64, 9, uint64),
         ],
-        expected=expected,
+        expected,
     )
 
 
 def named_barriers() -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         t = np.arange(128)
         late = np.where(t < 64, 0, 128 - 71)
-        return [(3 * (t ^ 63) + np.where(t < 64, 0, 3 * (t - 64)) + 1000 * late).astype(np.int32)]
+        return [(3 * (t ^ 63) + np.where(t < 64, 0, 3 * (t - 64)) + 1000 * late).astype(int32)]
 
-    return Case(
-        name="named_barriers",
-        file="cooperation.cu",
-        kernel="named_barriers",
-        grid=(2, 1, 1),
-        block=(128, 1, 1),
-        make=lambda rng: [blank(128, np.int32), np.int32(1)],
-        expected=expected,
+    return launched(
+        "cooperation.cu",
+        "named_barriers",
+        grid_of(2, 128),
+        lambda rng: [blank(128, int32), 1],
+        expected,
     )
 
 
 def lane_lock(blocks: int) -> Case:
-    return Case(
-        name=f"lane_lock_{blocks}",
-        file="cooperation.cu",
-        kernel="lane_lock",
-        grid=(blocks, 1, 1),
-        block=(45, 1, 1),
-        make=lambda rng: [np.zeros(1, np.int32), np.array([100], np.int32)],
-        expected=lambda a: [a[0], a[1] + np.int32(45 * blocks)],
+    return launched(
+        "cooperation.cu",
+        "lane_lock",
+        grid_of(blocks, 45),
+        lambda rng: [np.zeros(1, int32), np.array([100], int32)],
+        lambda a: [a[0], a[1] + int32(45 * blocks)],
+        label=blocks,
     )
 
 
 def add_vectors(n: int) -> Case:
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         i = np.arange(n)
         sums, pairs, old = (x.copy() for x in args[:3])
         for k in range(4):
@@ -755,80 +704,69 @@ def add_vectors(n: int) -> Case:
         old[n:] += [1, 2, 3, 4]
         return [sums, pairs, old]
 
-    grid, block = flat(n, 64)
-    return Case(
-        name=f"add_vectors_{n}",
-        file="atomic_vectors.cu",
-        kernel="add_vectors",
-        grid=grid,
-        block=block,
-        make=lambda rng: [
+    return launched(
+        "atomic_vectors.cu",
+        "add_vectors",
+        flat(n, 64),
+        lambda rng: [
             small(rng, (4, 4)),
             small(rng, (2, 2)),
             small(rng, (2 * n, 4)),
-            np.int32(n),
+            n,
         ],
-        expected=expected,
+        expected,
+        label=n,
         minimum_capability=90,
     )
 
 
 def half_vectors() -> Case:
-    def expected(args: list) -> list:
-        sums, extremes = args[0].copy(), args[1].view(np.float16).copy()
-        x = args[2].view(np.float16).reshape(32, 2)
-        halves = sums[:4].view(np.float16).reshape(4, 2)
+    def expected(args: Given) -> Outcomes:
+        sums, extremes = args[0].copy(), args[1].view(float16).copy()
+        x = args[2].view(float16).reshape(32, 2)
+        halves = sums[:4].view(float16).reshape(4, 2)
         halves += x.sum(axis=0)
         # in bfloat16 the upper halves of floats: 32 times (-2, 1), on zeros
         sums[4:] = 0x4200C280
         extremes[:2] = np.minimum(extremes[:2], x.min(axis=0))
         extremes[4:] = np.maximum(extremes[4:].reshape(2, 2), x.max(axis=0)).ravel()
-        return [sums, extremes.view(np.uint32)]
+        return [sums, extremes.view(uint32)]
 
-    return Case(
-        name="half_vectors",
-        file="atomic_vectors.cu",
-        kernel="half_vectors",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=lambda rng: [
-            np.append(small(rng, 8, np.float16).view(np.uint32), np.zeros(2, np.uint32)),
-            small(rng, 8, np.float16).view(np.uint32),
-            small(rng, 64, np.float16).view(np.uint32),
+    return launched(
+        "atomic_vectors.cu",
+        "half_vectors",
+        grid_of(1, 32),
+        lambda rng: [
+            np.append(small(rng, 8, float16).view(uint32), np.zeros(2, uint32)),
+            small(rng, 8, float16).view(uint32),
+            small(rng, 64, float16).view(uint32),
         ],
-        expected=expected,
+        expected,
         minimum_capability=90,
     )
 
 
 def swap_quads() -> Case:
-    t = np.arange(32, dtype=np.uint64)
-    known = np.stack([t, t << np.uint64(40)], axis=1)
+    t = np.arange(32, dtype=uint64)
+    known = np.stack([t, t << uint64(40)], axis=1)
 
-    def expected(args: list) -> list:
+    def expected(args: Given) -> Outcomes:
         written = np.stack([7 * t, ~t], axis=1)
         stored = (args[2] == known).all(axis=1)
-        replaced = known + np.array([1, 1 << 40], np.uint64)
+        replaced = known + np.array([1, 1 << 40], uint64)
         return [
             np.concatenate([args[1], args[2]]),
             written,
             np.where(stored[:, None], replaced, args[2]),
         ]
 
-    def make(rng: np.random.Generator) -> list:
+    def make(rng: Generator) -> Given:
         place = known.copy()
-        place[rng.permutation(32)[:16], rng.integers(0, 2, 16)] ^= np.uint64(1 << 50)
-        return [blank((64, 2), np.uint64), words(rng, 64, np.uint64).reshape(32, 2), place]
+        place[rng.permutation(32)[:16], rng.integers(0, 2, 16)] ^= uint64(1 << 50)
+        return [blank((64, 2), uint64), words(rng, 64, uint64).reshape(32, 2), place]
 
-    return Case(
-        name="swap_quads",
-        file="atomic_vectors.cu",
-        kernel="swap_quads",
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        make=make,
-        expected=expected,
-        minimum_capability=90,
+    return launched(
+        "atomic_vectors.cu", "swap_quads", grid_of(1, 32), make, expected, minimum_capability=90
     )
 
 

@@ -10,48 +10,64 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy import float32, float64, int8, int32, uint8, uint32
+from numpy.random import Generator
 
-from validation.corpus.case import Argument, Case, Near, Outcome, blank, flat, tiles
+from validation.corpus import cases_control, cases_memory, cases_warps
+from validation.corpus.case import (
+    Array,
+    Case,
+    Expected,
+    Given,
+    Make,
+    Near,
+    Outcome,
+    Outcomes,
+    Shape,
+    blank,
+    flat,
+    grid_of,
+    launched,
+    tiles,
+)
 
 SEED = 20
 OPTIONS = ("-lineinfo",)
 TRAFFIC, OWN = "../traffic/kernels.cu", "../timing/kernels.cu"
-EPSILON = float(np.finfo(np.float32).eps)
-
-Extent = tuple[int, int, int]
-Make = Callable[[np.random.Generator], list[Argument]]
-Expected = Callable[[list[Argument]], list[Outcome]]
+EPSILON = float(np.finfo(float32).eps)
 
 
-def rng() -> np.random.Generator:
+def rng() -> Generator:
     """The generator of every launch's arguments."""
     return np.random.default_rng(SEED)
 
 
-def _random(generator: np.random.Generator, *shape: int) -> NDArray:
-    return generator.random(shape, dtype=np.float32)
+def _random(generator: Generator, *shape: int) -> Array:
+    return generator.random(shape, dtype=float32)
 
 
 def _case(
-    name: str,
-    file: str,
-    size: tuple[Extent, Extent],
-    make: Make,
-    expected: Expected,
-    *,
-    label: object,
-    dynamic: int = 0,
+    kernel: str, file: str, shape: Shape, make: Make, expected: Expected, label: object
 ) -> Case:
-    return Case(
-        name=f"{name} {label}",
-        file=file,
-        kernel=name,
-        grid=size[0],
-        block=size[1],
-        make=make,
-        expected=expected,
-        dynamic_shared_bytes=dynamic,
+    return launched(file, kernel, shape, make, expected, name=f"{kernel} {label}")
+
+
+def _of_corpus(
+    case: Case,
+    label: object,
+    make: Make,
+    shape: Shape | None = None,
+    expected: Expected | None = None,
+) -> Case:
+    """A case of the corpus with other arguments."""
+    return launched(
+        case.file,
+        case.kernel,
+        shape or (case.grid, case.block),
+        make,
+        expected or case.expected,
+        name=f"{case.kernel} {label}",
+        dynamic_shared_bytes=case.dynamic_shared_bytes,
     )
 
 
@@ -60,8 +76,8 @@ def _case(
 
 def _square(
     name: str,
-    expected: Callable[[NDArray, NDArray], Outcome],
-    grids: Callable[[int], tuple[Extent, Extent]],
+    expected: Callable[[Array, Array], Outcome],
+    grids: Callable[[int], Shape],
 ) -> Callable[[int], Case]:
     """`expected(before, matrix)` is what stands in the output, of as many elements as it has."""
 
@@ -70,55 +86,55 @@ def _square(
             name,
             TRAFFIC,
             grids(side),
-            lambda generator: [
-                _random(generator, side, side),
-                _random(generator, side, side),
-                np.int32(side),
+            lambda g: [
+                _random(g, side, side),
+                _random(g, side, side),
+                side,
             ],
-            lambda arguments: [expected(arguments[0], arguments[1])],
-            label=side,
+            lambda args: [expected(args[0], args[1])],
+            side,
         )
 
     return build
 
 
-def _flat_square(per_thread: int) -> Callable[[int], tuple[Extent, Extent]]:
+def _flat_square(per_thread: int) -> Callable[[int], Shape]:
     return lambda side: flat(side * side // per_thread, 256)
 
 
-def _tiled_square(height: int) -> Callable[[int], tuple[Extent, Extent]]:
+def _tiled_square(height: int) -> Callable[[int], Shape]:
     return lambda side: tiles(side, side, (32, height), (32, 8))
 
 
-def _rows_of_warps(side: int) -> tuple[Extent, Extent]:
+def _rows_of_warps(side: int) -> Shape:
     return (side // 8, 1, 1), (32, 8, 1)
 
 
-def _head(before: NDArray, value: NDArray, error: float) -> Near:
+def _head(before: Array, value: Array, error: float) -> Near:
     """The first elements are new, the rest is as before."""
-    whole = before.ravel().astype(np.float64)
+    whole = before.ravel().astype(float64)
     whole[: value.size] = value.ravel()
     return Near(value=whole, error=error)
 
 
-def _cross(_: NDArray, a: NDArray) -> Near:
-    a = a.astype(np.float64)
+def _cross(_: Array, a: Array) -> Near:
+    a = a.astype(float64)
     padded = np.pad(a, 1, mode="edge")
     around = padded[1:-1, :-2] + padded[1:-1, 2:] + padded[:-2, 1:-1] + padded[2:, 1:-1]
     return Near(value=a + 0.1 * around, error=16 * EPSILON)
 
 
-def _softmax(a: NDArray) -> Near:
-    shifted = np.exp(a.astype(np.float64) - a.max(axis=1, keepdims=True))
+def _softmax(a: Array) -> Near:
+    shifted = np.exp(a.astype(float64) - a.max(axis=1, keepdims=True))
     return Near(value=shifted / shifted.sum(axis=1, keepdims=True), error=1e-5)
 
 
-def _scattered(_: NDArray, a: NDArray) -> NDArray:
-    index = np.arange(a.size, dtype=np.uint32) * np.uint32(2654435761) & np.uint32(a.size - 1)
+def _scattered(_: Array, a: Array) -> Array:
+    index = np.arange(a.size, dtype=uint32) * uint32(2654435761) & uint32(a.size - 1)
     return a.ravel()[index]
 
 
-def _sums(before: NDArray, sums: NDArray, terms: int) -> Near:
+def _sums(before: Array, sums: Array, terms: int) -> Near:
     return _head(before, sums, error=terms * EPSILON * float(np.max(np.abs(sums))))
 
 
@@ -126,7 +142,7 @@ copy = _square("copy", lambda _, a: a, _flat_square(1))
 copy_wide = _square("copy_wide", lambda _, a: a, _flat_square(4))
 axpy = _square(
     "axpy",
-    lambda y, a: Near(value=y + 2.0 * a.astype(np.float64), error=4 * EPSILON),
+    lambda y, a: Near(value=y + 2.0 * a.astype(float64), error=4 * EPSILON),
     _flat_square(1),
 )
 transpose_plain = _square("transpose_plain", lambda _, a: a.T, _tiled_square(8))
@@ -134,16 +150,16 @@ transpose_padded = _square("transpose_padded", lambda _, a: a.T, _tiled_square(3
 stencil = _square("stencil", _cross, _tiled_square(8))
 softmax = _square("softmax", lambda _, a: _softmax(a), lambda side: ((side, 1, 1), (256, 1, 1)))
 row_sums = _square(
-    "row_sums", lambda y, a: _sums(y, a.sum(axis=1, dtype=np.float64), 64), _rows_of_warps
+    "row_sums", lambda y, a: _sums(y, a.sum(axis=1, dtype=float64), 64), _rows_of_warps
 )
 column_sums = _square(
     "column_sums",
-    lambda y, a: _sums(y, a.sum(axis=0, dtype=np.float64), len(a)),
+    lambda y, a: _sums(y, a.sum(axis=0, dtype=float64), len(a)),
     lambda side: ((side // 128, 1, 1), (128, 1, 1)),
 )
 matrix_vector = _square(
     "matrix_vector",
-    lambda y, a: _sums(y, a.astype(np.float64) @ a[0].astype(np.float64), 64),
+    lambda y, a: _sums(y, a.astype(float64) @ a[0].astype(float64), 64),
     _rows_of_warps,
 )
 strided = _square("strided", lambda y, a: _head(y, a.ravel()[::8], error=0.0), _flat_square(8))
@@ -154,61 +170,64 @@ scattered = _square("scattered", _scattered, _flat_square(1))
 
 
 def _plane(
-    name: str,
-    file: str,
-    expected: Callable[[NDArray], Outcome],
-    tile: tuple[int, int],
-    block: tuple[int, int] | None = None,
+    case: Callable[[int, int], Case],
+    shape: Callable[[int, int], Shape] | None = None,
+    expected: Callable[[Array], Outcome] | None = None,
 ) -> Callable[[int, int], Case]:
     """(float* out, const float* in, int width, int height)."""
 
     def build(width: int, height: int) -> Case:
-        return _case(
-            name,
-            file,
-            tiles(width, height, tile, block),
-            lambda generator: [
-                blank(width * height, np.float32),
-                _random(generator, height, width),
-                np.int32(width),
-                np.int32(height),
+        return _of_corpus(
+            case(width, height),
+            f"{width}x{height}",
+            lambda g: [
+                blank(width * height), _random(g, height, width),
+                width, height,
             ],
-            lambda arguments: [expected(arguments[1])],
-            label=f"{width}x{height}",
-        )
+            shape and shape(width, height),
+            expected and (lambda args: [expected(args[1])]),
+        )  # fmt: skip
 
     return build
 
 
-def _clamped(a: NDArray) -> Near:
-    a = a.astype(np.float64)
+def _transpose(kind: str) -> Callable[[int, int], Case]:
+    return _plane(lambda width, height: cases_memory.transpose(kind, width, height))
+
+
+def _stencil(kind: str, expected: Callable[[Array], Outcome]) -> Callable[[int, int], Case]:
+    return _plane(
+        lambda width, height: cases_memory.stencil(kind, width, height),
+        lambda width, height: tiles(width, height, (32, 8)),
+        expected,
+    )
+
+
+def _clamped(a: Array) -> Near:
+    a = a.astype(float64)
     padded = np.pad(a, 1, mode="edge")
     around = padded[1:-1, :-2] + padded[1:-1, 2:] + padded[:-2, 1:-1] + padded[2:, 1:-1]
     return Near(value=0.5 * a + 0.125 * around, error=8 * EPSILON)
 
 
-def _box(a: NDArray) -> Near:
+def _box(a: Array) -> Near:
     height, width = a.shape
-    padded = np.pad(a.astype(np.float64), 1)
+    padded = np.pad(a.astype(float64), 1)
     total = sum(padded[dy : dy + height, dx : dx + width] for dy in range(3) for dx in range(3))
     return Near(value=np.asarray(total), error=64 * EPSILON)
 
 
-corpus_transpose_plain = _plane("transpose_naive", "transpose.cu", lambda a: a.T.copy(), (32, 8))
-corpus_transpose_tiled = _plane(
-    "transpose_tiled", "transpose.cu", lambda a: a.T.copy(), (32, 32), (32, 8)
-)
-corpus_transpose_padded = _plane(
-    "transpose_padded", "transpose.cu", lambda a: a.T.copy(), (32, 32), (32, 8)
-)
-copy_rows = _plane("copy_rows", "transpose.cu", lambda a: a, (32, 32), (32, 8))
-stencil_clamped = _plane("stencil_clamped", "stencil.cu", _clamped, (32, 8))
-stencil_zero_edges = _plane("stencil_zero_edges", "stencil.cu", _box, (32, 8))
+corpus_transpose_plain = _transpose("naive")
+corpus_transpose_tiled = _transpose("tiled")
+corpus_transpose_padded = _transpose("padded")
+copy_rows = _plane(cases_memory.copy_rows)
+stencil_clamped = _stencil("clamped", _clamped)
+stencil_zero_edges = _stencil("zero_edges", _box)
 
 
 def laplacian_3d(side: int) -> Case:
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        a = np.asarray(arguments[1], np.float64).reshape(side, side, side)
+    def expected(args: Given) -> Outcomes:
+        a = np.asarray(args[1], float64).reshape(side, side, side)
         out = a.copy()
         inner = (slice(1, -1),) * 3
         out[inner] = -6 * a[inner]
@@ -216,282 +235,176 @@ def laplacian_3d(side: int) -> Case:
             out[inner] += (np.roll(a, 1, axis) + np.roll(a, -1, axis))[inner]
         return [Near(value=out.ravel(), error=64 * EPSILON)]
 
-    sizes = [np.int32(side)] * 3
     grid = -(-side // 32), -(-side // 4), -(-side // 2)
-    return _case(
-        "laplacian_3d",
-        "stencil.cu",
+    return _of_corpus(
+        cases_memory.laplacian(side, side, side),
+        side,
+        lambda g: [blank(side**3), _random(g, side**3), side, side, side],
         (grid, (32, 4, 2)),
-        lambda generator: [blank(side**3, np.float32), _random(generator, side**3), *sizes],
         expected,
-        label=side,
     )
 
 
 def convolve_halo(n: int) -> Case:
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        _, values, weights, _ = arguments
-        padded = np.pad(np.asarray(values, np.float64), 4)
-        out = sum(float(w) * padded[j : j + n] for j, w in enumerate(np.asarray(weights)))
+    def expected(args: Given) -> Outcomes:
+        _, values, weights, _ = args
+        padded = np.pad(values.astype(float64), 4)
+        out = sum(float(w) * padded[j : j + n] for j, w in enumerate(weights))
         return [Near(value=np.asarray(out), error=32 * EPSILON)]
 
-    return _case(
-        "convolve_halo",
-        "stencil.cu",
-        flat(n, 128),
-        lambda generator: [
-            blank(n, np.float32), _random(generator, n), _random(generator, 9), np.int32(n)
-        ],
-        expected,
-        label=n,
-    )  # fmt: skip
+    return _of_corpus(
+        cases_memory.convolve(n),
+        n,
+        lambda g: [blank(n), _random(g, n), _random(g, 9), n],
+        expected=expected,
+    )
 
 
 def block_sum(n: int, blocks: int) -> Case:
     """Integers, whose sums are exact in any order."""
 
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        values = np.asarray(arguments[1])
-        rounds = -(-n // (256 * blocks))
-        whole = np.zeros(rounds * 256 * blocks, np.float32)
-        whole[:n] = values
-        sums = whole.reshape(rounds, blocks, 256).sum(axis=(0, 2), dtype=np.float64)
-        return [sums.astype(np.float32)]
-
-    return _case(
-        "block_sum",
-        "reduce.cu",
-        ((blocks, 1, 1), (256, 1, 1)),
-        lambda generator: [
-            blank(blocks, np.float32),
-            generator.integers(-3, 4, n, np.int8).astype(np.float32),
-            np.int32(n),
+    return _of_corpus(
+        cases_warps.block_sum(n, blocks, 256),
+        n,
+        lambda g: [blank(blocks), g.integers(-3, 4, n, int8).astype(float32), n],
+        expected=lambda args: [
+            cases_warps.grid_stride_sums(args[1], blocks, 256)[0].astype(float32)
         ],
-        expected,
-        label=n,
     )
 
 
 def tree_max(n: int) -> Case:
-    return _case(
-        "tree_max",
-        "reduce.cu",
-        flat(n, 256),
-        lambda generator: [
-            np.full(1, -(2**31), np.int32),
-            generator.integers(-(2**31), 2**31, n, np.int32),
-            np.int32(n),
-        ],
-        lambda arguments: [np.asarray(arguments[1]).max(keepdims=True)],
-        label=n,
-        dynamic=4 * 256,
+    return _of_corpus(
+        cases_warps.tree_max(n, 256),
+        n,
+        lambda g: [np.full(1, -(2**31), int32), g.integers(-(2**31), 2**31, n, int32), n],
     )
 
 
 def softmax_rows(rows: int, columns: int) -> Case:
-    return _case(
-        "softmax_rows",
-        "reduce.cu",
-        ((-(-rows // 8), 1, 1), (32, 8, 1)),
-        lambda generator: [
-            blank(rows * columns, np.float32),
-            _random(generator, rows, columns),
-            np.int32(rows),
-            np.int32(columns),
+    return _of_corpus(
+        cases_warps.softmax(rows, columns),
+        f"{rows}x{columns}",
+        lambda g: [
+            blank(rows * columns), _random(g, rows, columns), rows, columns
         ],
-        lambda arguments: [_softmax(np.asarray(arguments[1]))],
-        label=f"{rows}x{columns}",
-    )
+        ((-(-rows // 8), 1, 1), (32, 8, 1)),
+        lambda args: [_softmax(args[1])],
+    )  # fmt: skip
 
 
 def dot_double(n: int, blocks: int) -> Case:
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        _, x, y, _ = map(np.asarray, arguments)
-        return [Near(value=np.array([x @ y]), error=1e-12 * n)]
-
-    return _case(
-        "dot_double",
-        "reduce.cu",
-        ((blocks, 1, 1), (256, 1, 1)),
-        lambda generator: [
-            np.zeros(1), generator.random(n), generator.random(n), np.int32(n)
-        ],
-        expected,
-        label=n,
-    )  # fmt: skip
+    return _of_corpus(
+        cases_warps.dot_double(n),
+        n,
+        lambda g: [np.zeros(1), g.random(n), g.random(n), n],
+        grid_of(blocks, 256),
+        lambda args: [Near(value=np.array([args[1] @ args[2]]), error=1e-12 * n)],
+    )
 
 
 def scan_blocks(n: int) -> Case:
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        values = np.asarray(arguments[1]).reshape(-1, 256)
-        return [np.cumsum(values, axis=1, dtype=np.int32).ravel()]
-
-    return _case(
-        "scan_blocks",
-        "scan_sort.cu",
-        flat(n, 256),
-        lambda generator: [
-            blank(n, np.int32), generator.integers(-99, 100, n, np.int32), np.int32(n)
-        ],
-        expected,
-        label=n,
-    )  # fmt: skip
+    return _of_corpus(
+        cases_warps.scan_blocks(n),
+        n,
+        lambda g: [blank(n, int32), g.integers(-99, 100, n, int32), n],
+    )
 
 
 def rank_sort(n: int) -> Case:
-    return _case(
-        "rank_sort",
-        "scan_sort.cu",
-        flat(n, 64),
-        lambda generator: [blank(n, np.float32), _random(generator, n), np.int32(n)],
-        lambda arguments: [np.sort(np.asarray(arguments[1]))],
-        label=n,
-    )
+    return _of_corpus(cases_warps.rank_sort(n), n, lambda g: [blank(n), _random(g, n), n])
 
 
 def histogram_shared(n: int, blocks: int) -> Case:
-    return _case(
-        "histogram_shared",
-        "atomics.cu",
-        ((blocks, 1, 1), (256, 1, 1)),
-        lambda generator: [
-            np.zeros(256, np.uint32), generator.integers(0, 256, n, np.uint8), np.int32(n)
-        ],
-        lambda arguments: [np.bincount(np.asarray(arguments[1]), minlength=256).astype(np.uint32)],
-        label=n,
-    )  # fmt: skip
+    return _of_corpus(
+        cases_warps.histogram_shared(n, blocks),
+        n,
+        lambda g: [np.zeros(256, uint32), g.integers(0, 256, n, uint8), n],
+        grid_of(blocks, 256),
+    )
 
 
 def collatz(n: int) -> Case:
-    """Starts below 113,383, none of which goes beyond 32 bits."""
-
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        x = np.arange(113_383, dtype=np.uint64)
-        steps = np.zeros(len(x), np.int32)
-        while (going := x > 1).any():
-            x = np.where(going, np.where(x % 2 == 1, 3 * x + 1, x // 2), x)
-            steps += going
-        return [steps[np.asarray(arguments[1])]]
-
-    return _case(
-        "collatz",
-        "divergence.cu",
-        flat(n, 128),
-        lambda generator: [
-            blank(n, np.int32), generator.integers(1, 113_383, n, np.uint32), np.int32(n)
-        ],
-        expected,
-        label=n,
-    )  # fmt: skip
+    return _of_corpus(
+        cases_control.collatz(n),
+        n,
+        lambda g: [blank(n, int32), g.integers(1, 113_383, n, uint32), n],
+    )
 
 
 def mandelbrot(side: int, limit: int) -> Case:
-    left, top, step = np.float32(-2.0), np.float32(-1.25), np.float32(2.5 / side)
-
-    def expected(_: list[Argument]) -> list[Outcome]:
-        along = np.arange(side).astype(np.float32) * step
-        cr, ci = np.tile(left + along, side), np.repeat(top + along, side)
-        count, here = np.zeros(side * side, np.int32), np.arange(side * side)
-        r, i = np.zeros_like(cr), np.zeros_like(cr)
-        for _step in range(limit):
-            rr, ii = r * r, i * i
-            inside = rr + ii <= np.float32(4)
-            here, cr, ci, r, i, rr, ii = (x[inside] for x in (here, cr, ci, r, i, rr, ii))
-            i = np.float32(2) * r * i + ci
-            r = rr - ii + cr
-            count[here] += 1
-        return [count]
-
-    return _case(
-        "mandelbrot",
-        "divergence.cu",
+    scalars = float32(-2.0), float32(-1.25), float32(2.5 / side), int32(limit)
+    return _of_corpus(
+        cases_control.mandelbrot(side, side, limit),
+        side,
+        lambda _: [blank(side * side, int32), side, side, *scalars],
         tiles(side, side, (32, 8)),
-        lambda _: [
-            blank(side * side, np.int32), np.int32(side), np.int32(side),
-            left, top, step, np.int32(limit),
-        ],
-        expected,
-        label=side,
-    )  # fmt: skip
+    )
 
 
 def lower_bound(n: int, m: int) -> Case:
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        _, table, _, wanted, _ = map(np.asarray, arguments)
-        return [np.searchsorted(table, wanted).astype(np.int32)]
-
-    return _case(
-        "lower_bound",
-        "divergence.cu",
-        flat(m, 128),
-        lambda generator: [
-            blank(m, np.int32),
-            np.sort(generator.integers(0, 2**30, n, np.int32)),
-            np.int32(n),
-            generator.integers(0, 2**30, m, np.int32),
-            np.int32(m),
+    return _of_corpus(
+        cases_control.lower_bound(n, m),
+        f"{m} in {n}",
+        lambda g: [
+            blank(m, int32), np.sort(g.integers(0, 2**30, n, int32)), n,
+            g.integers(0, 2**30, m, int32), m,
         ],
-        expected,
-        label=f"{m} in {n}",
-    )
+    )  # fmt: skip
 
 
 def gcd(n: int) -> Case:
-    return _case(
-        "gcd",
-        "divergence.cu",
-        flat(n, 128),
-        lambda generator: [
-            blank(n, np.uint32),
-            generator.integers(1, 2**32, n, np.uint32),
-            generator.integers(1, 2**32, n, np.uint32),
-            np.int32(n),
+    return _of_corpus(
+        cases_control.gcd(n),
+        n,
+        lambda g: [
+            blank(n, uint32), g.integers(1, 2**32, n, uint32), g.integers(1, 2**32, n, uint32),
+            n,
         ],
-        lambda arguments: [np.gcd(np.asarray(arguments[1]), np.asarray(arguments[2]))],
-        label=n,
-    )
+        flat(n),
+    )  # fmt: skip
 
 
 # Beside this file.
 
 
 def strided_store(n: int, stride: int) -> Case:
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        out = np.array(arguments[0])
-        out[:: int(arguments[3])] = np.asarray(arguments[1])
+    def expected(args: Given) -> Outcomes:
+        out = np.array(args[0])
+        out[:: int(args[3])] = args[1]
         return [out]
 
     return _case(
         "strided_store",
         OWN,
         flat(n, 256),
-        lambda generator: [
-            blank(n * stride, np.float32), _random(generator, n), np.int32(n), np.int32(stride)
+        lambda g: [
+            blank(n * stride), _random(g, n), n, stride
         ],
         expected,
-        label=f"{n} by {stride}",
+        f"{n} by {stride}",
     )  # fmt: skip
 
 
 def saxpy_wide(n: int) -> Case:
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        y, x, a, _ = arguments
-        exact = np.asarray(y, np.float64) + float(a) * np.asarray(x, np.float64)
+    def expected(args: Given) -> Outcomes:
+        y, x, a, _ = args
+        exact = np.asarray(y, float64) + float(a) * np.asarray(x, float64)
         return [Near(value=exact, error=4 * EPSILON)]
 
     return _case(
         "saxpy_wide",
         OWN,
         flat(n // 4, 256),
-        lambda generator: [
-            _random(generator, n), _random(generator, n), np.float32(1.5), np.int32(n // 4)
+        lambda g: [
+            _random(g, n), _random(g, n), float32(1.5), n // 4
         ],
         expected,
-        label=n,
+        n,
     )  # fmt: skip
 
 
-def _elementwise(name: str, expected: Callable[[NDArray], Outcome]) -> Callable[[int], Case]:
+def _elementwise(name: str, expected: Callable[[Array], Outcome]) -> Callable[[int], Case]:
     """(float* out, const float* in, int n) with numbers from 0 to 1."""
 
     def build(n: int) -> Case:
@@ -499,20 +412,20 @@ def _elementwise(name: str, expected: Callable[[NDArray], Outcome]) -> Callable[
             name,
             OWN,
             flat(n, 256),
-            lambda generator: [blank(n, np.float32), _random(generator, n), np.int32(n)],
-            lambda arguments: [expected(np.asarray(arguments[1], np.float64))],
-            label=n,
+            lambda g: [blank(n), _random(g, n), n],
+            lambda args: [expected(args[1].astype(float64))],
+            n,
         )
 
     return build
 
 
-def _horner(x: NDArray) -> Near:
+def _horner(x: Array) -> Near:
     exact = 0.5 * (1 - x**256) / (1 - x)
     return Near(value=exact, error=256 * EPSILON * exact)
 
 
-def _waves(x: NDArray) -> Near:
+def _waves(x: Array) -> Near:
     exact = sum(np.sin(x + 0.125 * k) * np.exp(-x - 0.125 * k) for k in range(32))
     return Near(value=np.asarray(exact), error=1e-4)
 
@@ -522,31 +435,31 @@ oscillators = _elementwise("oscillators", _waves)
 
 
 def remainders(n: int) -> Case:
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        x, divisor = np.asarray(arguments[1]), int(arguments[3])
+    def expected(args: Given) -> Outcomes:
+        x, divisor = args[1], int(args[3])
         for k in range(8):
-            x = x * np.uint32(2654435761) % np.uint32(divisor + k)
+            x = x * uint32(2654435761) % uint32(divisor + k)
         return [x]
 
     return _case(
         "remainders",
         OWN,
         flat(n, 256),
-        lambda generator: [
-            blank(n, np.uint32),
-            generator.integers(0, 2**32, n, np.uint32),
-            np.int32(n),
-            np.uint32(1_000_003),
+        lambda g: [
+            blank(n, uint32),
+            g.integers(0, 2**32, n, uint32),
+            n,
+            uint32(1_000_003),
         ],
         expected,
-        label=n,
+        n,
     )
 
 
 def wander(n: int, steps: int) -> Case:
-    def expected(arguments: list[Argument]) -> list[Outcome]:
-        following = np.asarray(arguments[1])
-        at = np.arange(n, dtype=np.uint32)
+    def expected(args: Given) -> Outcomes:
+        following = args[1]
+        at = np.arange(n, dtype=uint32)
         for _ in range(steps):
             at = following[at]
         return [at]
@@ -555,14 +468,14 @@ def wander(n: int, steps: int) -> Case:
         "wander",
         OWN,
         flat(n, 128),
-        lambda generator: [
-            blank(n, np.uint32),
-            generator.permutation(n).astype(np.uint32),
-            np.int32(n),
-            np.int32(steps),
+        lambda g: [
+            blank(n, uint32),
+            g.permutation(n).astype(uint32),
+            n,
+            steps,
         ],
         expected,
-        label=f"{n} by {steps}",
+        f"{n} by {steps}",
     )
 
 

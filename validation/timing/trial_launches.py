@@ -19,13 +19,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from benchmarks.resimulate import by_nvcc
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
-from validation.corpus.case import Argument, Case, Near, Outcome, blank, flat, real, tiles
-from validation.timing.timed_launches import OPTIONS, Extent
+from validation.corpus.case import (
+    Array,
+    Case,
+    Expected,
+    Given,
+    Make,
+    Near,
+    Outcomes,
+    Shape,
+    blank,
+    flat,
+    grid_of,
+    launched,
+    real,
+    tiles,
+)
+from validation.timing.timed_launches import OPTIONS
 
 FOLDER = Path(__file__).parent / "trial"
 PARTS = ("fit", "select", "final")
@@ -33,9 +48,6 @@ COMPILERS = ("NVRTC", "nvcc")
 DEVICES = ("h100", "h200")
 
 Size = tuple[int, ...]
-Shape = tuple[Extent, Extent]
-Make = Callable[[np.random.Generator], list[Argument]]
-Expected = Callable[[list[NDArray]], Sequence[Outcome]]
 Built = tuple[Shape, Make, Expected]
 
 
@@ -78,15 +90,9 @@ class Trial:
         return self.family.startswith("product")
 
     def case(self, size: Size) -> Case:
-        (grid, block), make, expected = self.build(*size)
-        return Case(
-            name=f"{self.kernel} {'x'.join(map(str, size))}",
-            file=f"../timing/trial/{self.file}.cu",
-            kernel=self.kernel,
-            grid=grid,
-            block=block,
-            make=make,
-            expected=lambda arguments: expected([np.asarray(x) for x in arguments]),
+        name = f"{self.kernel} {'x'.join(map(str, size))}"
+        return launched(
+            f"../timing/trial/{self.file}.cu", self.kernel, *self.build(*size), name=name
         )
 
     @property
@@ -141,15 +147,15 @@ def trial(file: str, family: str, *sizes: Size, small: Size) -> Callable[[Build]
 i32, u32, f32 = np.int32, np.uint32, np.float32
 
 
-def _float(g: np.random.Generator, *shape: int) -> NDArray:
+def _float(g: Generator, *shape: int) -> Array:
     return g.random(shape, dtype=np.float32)
 
 
-def _exact(a: NDArray) -> NDArray:
+def _exact(a: Array) -> Array:
     return a.astype(np.float64)
 
 
-def _near(value: NDArray, error: float = 1e-4) -> Near:
+def _near(value: Array, error: float = 1e-4) -> Near:
     """Within a share of the largest number."""
     return Near(value=value, error=error * float(np.max(np.abs(value), initial=1e-30)))
 
@@ -158,21 +164,17 @@ def _rows_of_warps(rows: int, height: int = 4) -> Shape:
     return (-(-rows // height), 1, 1), (32, height, 1)
 
 
-def _persistent(blocks: int, threads: int = 256) -> Shape:
-    return (blocks, 1, 1), (threads, 1, 1)
-
-
-def _bytes(g: np.random.Generator, *shape: int) -> NDArray:
+def _bytes(g: Generator, *shape: int) -> Array:
     return g.integers(0, 256, shape, np.uint8)
 
 
-def _starts(g: np.random.Generator, rows: int, mean: int, *, equal: bool = False) -> NDArray:
+def _starts(g: Generator, rows: int, mean: int, *, equal: bool = False) -> Array:
     """Where rows begin, the last number their total: equal ones, or of a long-tailed length."""
     lengths = np.full(rows, mean) if equal else g.geometric(1 / mean, rows) - 1
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
 
 
-def _sums_of(starts: NDArray, values: NDArray) -> NDArray:
+def _sums_of(starts: Array, values: Array) -> Array:
     total = np.concatenate([[0.0], np.cumsum(_exact(values))])
     return total[starts[1:]] - total[starts[:-1]]
 
@@ -182,48 +184,49 @@ def _sums_of(starts: NDArray, values: NDArray) -> NDArray:
 
 @trial("reductions", "totals", (3_000_017, 264), (25_000_003, 1056), small=(5000, 3))
 def squares_total(n: int, blocks: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
-        return [_near(a[0] + (_exact(a[1]) ** 2).sum(keepdims=True))]
-
     return (
-        _persistent(blocks), lambda g: [np.zeros(1, f32), _float(g, n), i32(n)], expected
-    )  # fmt: skip
+        grid_of(blocks, 256),
+        lambda g: [np.zeros(1, f32), _float(g, n), n],
+        lambda a: [_near(a[0] + (_exact(a[1]) ** 2).sum(keepdims=True))],
+    )
 
 
 @trial("reductions", "totals", (1_500_004, 396), (3_000_003, 1320), small=(1300, 2))
 def dot_wide(n: int, blocks: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         rounds = -(-n // (128 * blocks))
         whole = np.zeros(rounds * blocks * 128)
         whole[:n] = (_exact(a[1]) * a[2]).reshape(n, 4).sum(axis=1)
         return [_near(whole.reshape(rounds, blocks, 128).sum(axis=(0, 2)))]
 
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [blank(blocks, f32), _float(g, 4 * n), _float(g, 4 * n), i32(n)]
-
-    return _persistent(blocks, 128), make, expected
+    return (
+        grid_of(blocks, 128),
+        lambda g: [blank(blocks), _float(g, 4 * n), _float(g, 4 * n), n],
+        expected,
+    )
 
 
 @trial("reductions", "least", (9_999_991,), small=(5000,))
 def least_of_blocks(n: int) -> Built:
     blocks = -(-n // 1024)
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         whole = np.full(blocks * 1024, 4e38)
         whole[:n] = a[1]
         return [(whole.reshape(blocks, 1024).argmin(axis=1) + 1024 * np.arange(blocks)).astype(i32)]
 
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [blank(blocks, i32), g.permutation(n).astype(f32), i32(n)]
-
-    return _persistent(blocks), make, expected
+    return (
+        grid_of(blocks, 256),
+        lambda g: [blank(blocks, i32), g.permutation(n).astype(f32), n],
+        expected,
+    )
 
 
 @trial("reductions", "votes", (2_000_000,), (11_000_000,), small=(3010,))
 def count_between(n: int) -> Built:
     words = 8 * -(-n // 256)
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         whole = np.zeros(words * 32, u32)
         whole[:n] = (a[1] >= -50) & (a[1] < 20)
         return [whole.reshape(words, 32).sum(axis=1, dtype=u32)]
@@ -231,7 +234,7 @@ def count_between(n: int) -> Built:
     return (
         flat(n, 256),
         lambda g: [
-            blank(words, u32), g.integers(-99, 100, n, i32), i32(-50), i32(20), i32(n)
+            blank(words, u32), g.integers(-99, 100, n, i32), -50, 20, n
         ],
         expected,
     )  # fmt: skip
@@ -239,9 +242,9 @@ def count_between(n: int) -> Built:
 
 @trial("reductions", "segments", (60_000, 90), (20_011, 700), small=(50, 60))
 def segment_sums(segments: int, mean: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         starts = _starts(g, segments, mean)
-        return [blank(segments, f32), starts, _float(g, max(1, starts[-1])), i32(segments)]
+        return [blank(segments), starts, _float(g, max(1, starts[-1])), segments]
 
     return flat(32 * segments, 128), make, lambda a: [_near(_sums_of(a[1], a[2]), 1e-5)]
 
@@ -250,7 +253,7 @@ def segment_sums(segments: int, mean: int) -> Built:
 def column_means(rows: int, columns: int) -> Built:
     return (
         ((-(-columns // 32), 1, 1), (32, 8, 1)),
-        lambda g: [blank(columns, f32), _float(g, rows, columns), i32(rows), i32(columns)],
+        lambda g: [blank(columns), _float(g, rows, columns), rows, columns],
         lambda a: [_near(_exact(a[1]).mean(axis=0))],
     )
 
@@ -259,7 +262,7 @@ def column_means(rows: int, columns: int) -> Built:
 def row_variances(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows, 8),
-        lambda g: [blank(rows, f32), _float(g, rows, columns), i32(rows), i32(columns)],
+        lambda g: [blank(rows), _float(g, rows, columns), rows, columns],
         lambda a: [Near(value=_exact(a[1]).var(axis=1), error=1e-4)],
     )
 
@@ -268,23 +271,24 @@ def row_variances(rows: int, columns: int) -> Built:
 def scan_quads(n: int) -> Built:
     blocks = -(-n // 1024)
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         whole = np.zeros(blocks * 1024, i32)
         whole[:n] = a[2]
         sums = np.cumsum(whole.reshape(blocks, 1024), axis=1, dtype=i32)
         return [sums.ravel()[:n], sums[:, -1].copy()]
 
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [blank(n, i32), blank(blocks, i32), g.integers(-99, 100, n, i32), i32(n)]
-
-    return _persistent(blocks), make, expected
+    return (
+        grid_of(blocks, 256),
+        lambda g: [blank(n, i32), blank(blocks, i32), g.integers(-99, 100, n, i32), n],
+        expected,
+    )
 
 
 @trial("reductions", "scans", (6_000_001,), small=(3000,))
 def shift_blocks(n: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         offsets = g.integers(0, 2**20, -(-n // 1024), i32)
-        return [blank(n, i32), g.integers(-99, 100, n, i32), offsets, i32(n)]
+        return [blank(n, i32), g.integers(-99, 100, n, i32), offsets, n]
 
     return flat(n, 192), make, lambda a: [a[1] + a[2].repeat(1024)[:n]]
 
@@ -293,16 +297,16 @@ def shift_blocks(n: int) -> Built:
 def running_columns(rows: int, columns: int) -> Built:
     return (
         flat(columns, 64),
-        lambda g: [blank(rows * columns, f32), _float(g, rows, columns), i32(rows), i32(columns)],
+        lambda g: [blank(rows * columns), _float(g, rows, columns), rows, columns],
         lambda a: [_near(np.cumsum(_exact(a[1]), axis=0))],
     )
 
 
 @trial("reductions", "row scans", (9001, 777), small=(9, 70))
 def running_maxima(rows: int, columns: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         values = g.integers(-(2**31), 2**31, (rows, columns), i32)
-        return [blank(rows * columns, i32), values, i32(rows), i32(columns)]
+        return [blank(rows * columns, i32), values, rows, columns]
 
     return _rows_of_warps(rows), make, lambda a: [np.maximum.accumulate(a[1], axis=1)]
 
@@ -310,7 +314,7 @@ def running_maxima(rows: int, columns: int) -> Built:
 # Rows.
 
 
-def _softmax(a: NDArray) -> NDArray:
+def _softmax(a: Array) -> Array:
     raised = np.exp(_exact(a))
     return raised / raised.sum(axis=1, keepdims=True)
 
@@ -319,7 +323,7 @@ def _softmax(a: NDArray) -> NDArray:
 def softmax_online(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows),
-        lambda g: [blank(rows * columns, f32), _float(g, rows, columns), i32(rows), i32(columns)],
+        lambda g: [blank(rows * columns), _float(g, rows, columns), rows, columns],
         lambda a: [_near(_softmax(a[1]))],
     )
 
@@ -327,156 +331,181 @@ def softmax_online(rows: int, columns: int) -> Built:
 @trial("rows", "softmax", (3000, 900), (1500, 501), small=(3, 300))
 def log_softmax(rows: int, quads: int) -> Built:
     return (
-        _persistent(rows),
-        lambda g: [blank(rows * quads * 4, f32), _float(g, rows, 4 * quads), i32(quads)],
+        grid_of(rows, 256),
+        lambda g: [blank(rows * quads * 4), _float(g, rows, 4 * quads), quads],
         lambda a: [_near(np.log(_softmax(a[1])))],
     )
 
 
 @trial("rows", "softmax", (5000, 2003), small=(3, 300))
 def cross_entropy(rows: int, columns: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         targets = g.integers(0, columns, rows, i32)
-        return [blank(rows, f32), _float(g, rows, columns), targets, i32(columns)]
+        return [blank(rows), _float(g, rows, columns), targets, columns]
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
-        return [_near(-np.log(_softmax(a[1]))[np.arange(rows), a[2]])]
-
-    return _persistent(rows), make, expected
+    return (
+        grid_of(rows, 256),
+        make,
+        lambda a: [_near(-np.log(_softmax(a[1]))[np.arange(rows), a[2]])],
+    )
 
 
 @trial("rows", "normalization", (7001, 768), (2500, 4100), small=(3, 300))
 def layer_norm(rows: int, columns: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [
-            blank(rows * columns, f32), _float(g, rows, columns), _float(g, columns),
-            _float(g, columns), i32(columns),
-        ]  # fmt: skip
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = _exact(a[1])
         x = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
         return [_near(x * a[2] + a[3])]
 
-    return _persistent(rows), make, expected
+    return (
+        grid_of(rows, 256),
+        lambda g: [
+            blank(rows * columns),
+            _float(g, rows, columns),
+            _float(g, columns),
+            _float(g, columns),
+            columns,
+        ],
+        expected,
+    )
 
 
 @trial("rows", "normalization", (9000, 640), small=(9, 70))
 def rms_norm(rows: int, columns: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [
-            blank(rows * columns, f32), _float(g, rows, columns), _float(g, columns),
-            i32(rows), i32(columns),
-        ]  # fmt: skip
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = _exact(a[1])
         return [_near(x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-6) * a[2])]
 
-    return _rows_of_warps(rows), make, expected
+    return (
+        _rows_of_warps(rows),
+        lambda g: [
+            blank(rows * columns),
+            _float(g, rows, columns),
+            _float(g, columns),
+            rows,
+            columns,
+        ],
+        expected,
+    )
 
 
 @trial("rows", "per channel", (1536, 3136), small=(6, 300))
 def batch_norm(planes: int, plane: int) -> Built:
     channels = planes // 2
 
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [
-            blank(planes * plane, f32), _float(g, planes, plane), _float(g, channels, 4),
-            i32(channels), i32(plane),
-        ]  # fmt: skip
-
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         s = _exact(a[2])[np.arange(planes) % channels, :, None]
         return [_near((a[1] - s[:, 0]) * s[:, 1] * s[:, 2] + s[:, 3])]
 
-    return ((-(-plane // 256), planes, 1), (256, 1, 1)), make, expected
+    return (
+        ((-(-plane // 256), planes, 1), (256, 1, 1)),
+        lambda g: [
+            blank(planes * plane),
+            _float(g, planes, plane),
+            _float(g, channels, 4),
+            channels,
+            plane,
+        ],
+        expected,
+    )
 
 
 @trial("rows", "activations", (2000, 3000), (500, 1111), small=(9, 70))
 def gelu_bias(rows: int, columns: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [
-            blank(rows * columns, f32), real(g, (rows, columns)), _float(g, columns),
-            i32(columns), i32(rows * columns),
-        ]  # fmt: skip
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = _exact(a[1]) + a[2]
         return [_near(0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))))]
 
-    return flat(rows * columns, 256), make, expected
+    return (
+        flat(rows * columns, 256),
+        lambda g: [
+            blank(rows * columns),
+            real(g, (rows, columns)),
+            _float(g, columns),
+            columns,
+            rows * columns,
+        ],
+        expected,
+    )
 
 
 @trial("rows", "activations", (5_000_001, 792), small=(5000, 3))
 def drop_some(n: int, blocks: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         h = np.arange(n, dtype=u32) * u32(0x9E3779B9) ^ u32(77)
         for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
             h = (h ^ h >> u32(shift)) * u32(factor)
         kept = h >> u32(30) != 0
         return [_near(np.where(kept, _exact(a[2]) * 4 / 3, 0)), kept.astype(np.uint8)]
 
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [blank(n, f32), blank(n, np.uint8), _float(g, n), u32(77), i32(n)]
-
-    return _persistent(blocks), make, expected
+    return (
+        grid_of(blocks, 256),
+        lambda g: [blank(n), blank(n, np.uint8), _float(g, n), u32(77), n],
+        expected,
+    )
 
 
 @trial("rows", "row selection", (20_001, 400), small=(9, 70))
 def first_two(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows, 8),
-        lambda g: [blank((rows, 2), f32), _float(g, rows, columns), i32(rows), i32(columns)],
+        lambda g: [blank((rows, 2)), _float(g, rows, columns), rows, columns],
         lambda a: [np.sort(a[1], axis=1)[:, :-3:-1].copy()],
     )
 
 
 def _embedding(tokens: int, width: int, words: int) -> Make:
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [
-            blank((tokens, width), f32), _float(g, words, width),
-            g.integers(0, words, tokens, i32), i32(width),
-        ]  # fmt: skip
 
-    return make
+    return lambda g: [
+        blank((tokens, width)),
+        _float(g, words, width),
+        g.integers(0, words, tokens, i32),
+        width,
+    ]
 
 
 @trial("rows", "gathered rows", (20_000, 300, 50_000), (9000, 100, 3000), small=(20, 100, 30))
 def embed_tokens(tokens: int, width: int, words: int) -> Built:
     return (
-        _persistent(tokens, 128), _embedding(tokens, width, words), lambda a: [a[1][a[2]]]
+        grid_of(tokens, 128), _embedding(tokens, width, words), lambda a: [a[1][a[2]]]
     )  # fmt: skip
 
 
 @trial("rows", "scattered sums", (9000, 300, 4000), small=(20, 100, 7))
 def embed_backward(tokens: int, width: int, words: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [
-            np.zeros((words, width), f32), _float(g, tokens, width),
-            g.integers(0, words, tokens, i32), i32(width),
-        ]  # fmt: skip
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         total = _exact(a[0])
         np.add.at(total, a[2], _exact(a[1]))
         return [_near(total)]
 
-    return _persistent(tokens, 128), make, expected
+    return (
+        grid_of(tokens, 128),
+        lambda g: [
+            np.zeros((words, width), f32),
+            _float(g, tokens, width),
+            g.integers(0, words, tokens, i32),
+            width,
+        ],
+        expected,
+    )
 
 
 @trial("rows", "rotary positions", (1000, 24, 40), small=(5, 3, 40))
 def rotate_pairs(positions: int, heads: int, pairs: int) -> Built:
     n = positions * heads * pairs
 
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         angles = g.random((positions, pairs))
         turns = np.stack([np.cos(angles), np.sin(angles)], axis=2).astype(f32)
         return [
-            real(g, (positions, heads, pairs, 2)), turns, i32(heads), i32(pairs), i32(n)
+            real(g, (positions, heads, pairs, 2)), turns, heads, pairs, n
         ]  # fmt: skip
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = _exact(a[0]).view(np.complex128) * _exact(a[1]).view(np.complex128)[:, None]
         return [_near(x.view(np.float64))]
 
@@ -485,16 +514,19 @@ def rotate_pairs(positions: int, heads: int, pairs: int) -> Built:
 
 @trial("rows", "attention", (3000, 200), (999, 777), small=(5, 30))
 def attend(queries: int, keys: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
-        return [
-            blank(queries * 64, f32), real(g, (queries, 64)), real(g, (keys, 64)),
-            real(g, (keys, 64)), i32(queries), i32(keys),
-        ]  # fmt: skip
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
-        return [_near(_softmax(_exact(a[1]) @ _exact(a[2]).T / 8) @ _exact(a[3]))]
-
-    return _rows_of_warps(queries), make, expected
+    return (
+        _rows_of_warps(queries),
+        lambda g: [
+            blank(queries * 64),
+            real(g, (queries, 64)),
+            real(g, (keys, 64)),
+            real(g, (keys, 64)),
+            queries,
+            keys,
+        ],
+        lambda a: [_near(_softmax(_exact(a[1]) @ _exact(a[2]).T / 8) @ _exact(a[3]))],
+    )
 
 
 # Planes.
@@ -505,8 +537,8 @@ def transpose_batch(batch: int, height: int, width: int) -> Built:
     return (
         ((-(-width // 16), -(-height // 16), batch), (16, 16, 1)),
         lambda g: [
-            blank((batch, width, height), f32), _float(g, batch, height, width),
-            i32(width), i32(height),
+            blank((batch, width, height)), _float(g, batch, height, width),
+            width, height,
         ],
         lambda a: [a[1].transpose(0, 2, 1).copy()],
     )  # fmt: skip
@@ -517,7 +549,7 @@ def transpose_bytes(width: int, height: int) -> Built:
     return (
         tiles(width, height, (32, 32), (32, 8)),
         lambda g: [
-            blank(width * height, np.uint8), _bytes(g, height, width), i32(width), i32(height)
+            blank(width * height, np.uint8), _bytes(g, height, width), width, height
         ],
         lambda a: [a[1].T.copy()],
     )  # fmt: skip
@@ -527,12 +559,12 @@ def transpose_bytes(width: int, height: int) -> Built:
 def planar_from_pixels(pixels: int) -> Built:
     return (
         flat(pixels, 256),
-        lambda g: [blank(3 * pixels, f32), _bytes(g, pixels, 3), i32(pixels)],
+        lambda g: [blank(3 * pixels), _bytes(g, pixels, 3), pixels],
         lambda a: [_near(_exact(a[1]).T / 255)],
     )
 
 
-def _blurred(a: NDArray, weights: NDArray, axis: int) -> NDArray:
+def _blurred(a: Array, weights: Array, axis: int) -> Array:
     pads = [(0, 0), (0, 0)]
     pads[axis] = (7, 7)
     padded = np.pad(_exact(a), pads, mode="edge")
@@ -546,7 +578,7 @@ def _blurred(a: NDArray, weights: NDArray, axis: int) -> NDArray:
 def blur_rows(height: int, width: int) -> Built:
     return (
         ((-(-width // 256), height, 1), (256, 1, 1)),
-        lambda g: [blank(width * height, f32), _float(g, height, width), _float(g, 15), i32(width)],
+        lambda g: [blank(width * height), _float(g, height, width), _float(g, 15), width],
         lambda a: [_near(_blurred(a[1], a[2], 1))],
     )
 
@@ -556,8 +588,8 @@ def blur_columns(height: int, width: int) -> Built:
     return (
         tiles(width, height, (32, 8)),
         lambda g: [
-            blank(width * height, f32), _float(g, height, width), _float(g, 15),
-            i32(width), i32(height),
+            blank(width * height), _float(g, height, width), _float(g, 15),
+            width, height,
         ],
         lambda a: [_near(_blurred(a[1], a[2], 0))],
     )  # fmt: skip
@@ -565,7 +597,7 @@ def blur_columns(height: int, width: int) -> Built:
 
 @trial("planes", "edges", (3999, 2501), small=(70, 20))
 def edges_of_bytes(width: int, height: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         p, out = a[1].astype(int), np.zeros((height, width), int)
         u, m, d = p[:-2], p[1:-1], p[2:]
         gx = (u + 2 * m + d)[:, 2:] - (u + 2 * m + d)[:, :-2]
@@ -576,7 +608,7 @@ def edges_of_bytes(width: int, height: int) -> Built:
     return (
         tiles(width, height, (32, 8)),
         lambda g: [
-            blank(width * height, np.uint8), _bytes(g, height, width), i32(width), i32(height)
+            blank(width * height, np.uint8), _bytes(g, height, width), width, height
         ],
         expected,
     )  # fmt: skip
@@ -584,7 +616,7 @@ def edges_of_bytes(width: int, height: int) -> Built:
 
 @trial("planes", "heat", (2001, 1503), (3501, 3003), small=(70, 20))
 def heat_double(width: int, height: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         out, x = a[1].copy(), a[1]
         around = x[1:-1, :-2] + x[1:-1, 2:] + x[:-2, 1:-1] + x[2:, 1:-1]
         out[1:-1, 1:-1] += 0.1 * (around - 4 * x[1:-1, 1:-1])
@@ -594,7 +626,7 @@ def heat_double(width: int, height: int) -> Built:
         tiles(width, height, (64, 4)),
         lambda g: [
             blank((height, width), np.float64), g.random((height, width)), np.float64(0.1),
-            i32(width), i32(height),
+            width, height,
         ],
         expected,
     )  # fmt: skip
@@ -602,7 +634,7 @@ def heat_double(width: int, height: int) -> Built:
 
 @trial("planes", "cubes", (130,), (251,), small=(21,))
 def average_cube(side: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         out, x = _exact(a[0]), _exact(a[1])
         for axis in range(3):
             x = np.roll(x, 1, axis) + x + np.roll(x, -1, axis)
@@ -612,7 +644,7 @@ def average_cube(side: int) -> Built:
     inner = side - 2
     return (
         ((-(-inner // 32), -(-inner // 8), -(-inner // 16)), (32, 8, 1)),
-        lambda g: [np.zeros((side,) * 3, f32), _float(g, side, side, side), i32(side)],
+        lambda g: [np.zeros((side,) * 3, f32), _float(g, side, side, side), side],
         expected,
     )
 
@@ -623,8 +655,8 @@ def max_pool(planes: int, height: int, width: int) -> Built:
     return (
         ((-(-across // 32), -(-down // 8), planes), (32, 8, 1)),
         lambda g: [
-            blank(planes * down * across, f32), _float(g, planes, height, width),
-            i32(width), i32(height),
+            blank(planes * down * across), _float(g, planes, height, width),
+            width, height,
         ],
         lambda a: [a[1].reshape(planes, down, 2, across, 2).max(axis=(2, 4))],
     )  # fmt: skip
@@ -634,7 +666,7 @@ def max_pool(planes: int, height: int, width: int) -> Built:
 def mean_pool(planes: int, height: int, width: int) -> Built:
     down, across = (height - 1) // 2, (width - 1) // 2
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = _exact(a[1])
         parts = [
             x[:, y : y + 2 * down : 2, z : z + 2 * across : 2] for y in range(3) for z in range(3)
@@ -644,8 +676,8 @@ def mean_pool(planes: int, height: int, width: int) -> Built:
     return (
         ((-(-across * down // 128), planes, 1), (128, 1, 1)),
         lambda g: [
-            blank(planes * down * across, f32), _float(g, planes, height, width),
-            i32(width), i32(height),
+            blank(planes * down * across), _float(g, planes, height, width),
+            width, height,
         ],
         expected,
     )  # fmt: skip
@@ -655,7 +687,7 @@ def mean_pool(planes: int, height: int, width: int) -> Built:
 def convolve_channels(height: int, width: int) -> Built:
     down, across = height - 2, width - 2
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x, w, out = _exact(a[1]), _exact(a[2]), np.zeros((8, down, across))
         for j in range(9):
             part = x[:, j // 3 : j // 3 + down, j % 3 : j % 3 + across]
@@ -665,8 +697,8 @@ def convolve_channels(height: int, width: int) -> Built:
     return (
         tiles(across, down, (32, 8)),
         lambda g: [
-            blank(8 * down * across, f32), _float(g, 16, height, width), real(g, (16, 9, 8)),
-            i32(width), i32(height),
+            blank(8 * down * across), _float(g, 16, height, width), real(g, (16, 9, 8)),
+            width, height,
         ],
         expected,
     )  # fmt: skip
@@ -674,7 +706,7 @@ def convolve_channels(height: int, width: int) -> Built:
 
 @trial("planes", "convolutions", (96, 113, 150), small=(2, 21, 40))
 def convolve_depthwise(planes: int, height: int, width: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x, w = np.pad(_exact(a[1]), ((0, 0), (2, 2), (2, 2))), _exact(a[2])
         return [
             _near(
@@ -688,8 +720,8 @@ def convolve_depthwise(planes: int, height: int, width: int) -> Built:
     return (
         ((-(-width // 32), -(-height // 16), planes), (32, 8, 1)),
         lambda g: [
-            blank(planes * height * width, f32), _float(g, planes, height, width),
-            real(g, (planes, 25)), i32(width), i32(height),
+            blank(planes * height * width), _float(g, planes, height, width),
+            real(g, (planes, 25)), width, height,
         ],
         expected,
     )  # fmt: skip
@@ -697,7 +729,7 @@ def convolve_depthwise(planes: int, height: int, width: int) -> Built:
 
 @trial("planes", "resampling", (1500, 2300), (3000, 1100), small=(30, 50))
 def resize_bilinear(source: int, to: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         at = np.arange(to, dtype=f32) * (f32(source - 1) / f32(to - 1))
         low = np.minimum(at.astype(int), source - 2)
         part = _exact(at) - low
@@ -707,7 +739,7 @@ def resize_bilinear(source: int, to: int) -> Built:
 
     return (
         tiles(to, to, (32, 8)),
-        lambda g: [blank(to * to, f32), _float(g, source, source), i32(source), i32(to)],
+        lambda g: [blank(to * to), _float(g, source, source), source, to],
         expected,
     )
 
@@ -716,7 +748,7 @@ def resize_bilinear(source: int, to: int) -> Built:
 def turn_picture(side: int) -> Built:
     cosine, sine = 52_000, 39_894
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         d = np.arange(side) - side // 2
         fx = (d * cosine - d[:, None] * sine >> 16) + side // 2
         fy = (d * sine + d[:, None] * cosine >> 16) + side // 2
@@ -727,7 +759,7 @@ def turn_picture(side: int) -> Built:
         tiles(side, side, (16, 16)),
         lambda g: [
             blank(side * side, u32), g.integers(0, 2**32, (side, side), u32),
-            i32(cosine), i32(sine), i32(side),
+            cosine, sine, side,
         ],
         expected,
     )  # fmt: skip
@@ -735,21 +767,21 @@ def turn_picture(side: int) -> Built:
 
 @trial("planes", "medians", (2000, 1501), small=(70, 20))
 def median_of_nine(width: int, height: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = np.pad(a[1], 1, mode="edge")
         shifted = [x[j // 3 : j // 3 + height, j % 3 : j % 3 + width] for j in range(9)]
         return [np.median(np.stack(shifted), axis=0).astype(f32)]
 
     return (
         tiles(width, height, (32, 8)),
-        lambda g: [blank(width * height, f32), _float(g, height, width), i32(width), i32(height)],
+        lambda g: [blank(width * height), _float(g, height, width), width, height],
         expected,
     )
 
 
 @trial("planes", "bit planes", (777, 6001), small=(70, 9))
 def dilate_bits(words: int, height: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x, one, top = a[1], u32(1), u32(31)
         left = np.pad(x, ((0, 0), (1, 0)))[:, :-1]
         right = np.pad(x, ((0, 0), (0, 1)))[:, 1:]
@@ -761,7 +793,7 @@ def dilate_bits(words: int, height: int) -> Built:
         ((-(-words // 128), height, 1), (128, 1, 1)),
         lambda g: [
             blank(words * height, u32), g.integers(0, 2**32, (height, words), u32),
-            i32(words), i32(height),
+            words, height,
         ],
         expected,
     )  # fmt: skip
@@ -771,18 +803,18 @@ def dilate_bits(words: int, height: int) -> Built:
 
 
 def _sparse(rows: int, mean: int, equal: bool) -> Make:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         starts = _starts(g, rows, mean, equal=equal)
         entries = max(1, int(starts[-1]))
         return [
-            blank(rows, f32), starts, g.integers(0, rows, entries, i32), _float(g, entries),
-            _float(g, rows), i32(rows),
+            blank(rows), starts, g.integers(0, rows, entries, i32), _float(g, entries),
+            _float(g, rows), rows,
         ]  # fmt: skip
 
     return make
 
 
-def _sparse_product(a: list[NDArray]) -> list[Outcome]:
+def _sparse_product(a: Given) -> Outcomes:
     return [_near(_sums_of(a[1], _exact(a[3]) * a[4][a[2]]))]
 
 
@@ -798,11 +830,11 @@ def sparse_by_warps(rows: int, mean: int, equal: int) -> Built:
 
 @trial("irregular", "sparse", (300_007, 9), small=(300, 5))
 def sparse_ellpack(rows: int, width: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         near = np.arange(rows) + g.integers(-500, 501, (width, rows))
         return [
             blank(rows, np.float64), (near % rows).astype(i32), g.random((width, rows)),
-            g.random(rows), i32(width), i32(rows),
+            g.random(rows), width, rows,
         ]  # fmt: skip
 
     return flat(rows, 192), make, lambda a: [_near((a[2] * a[3][a[1]]).sum(axis=0), 1e-12)]
@@ -810,15 +842,15 @@ def sparse_ellpack(rows: int, width: int) -> Built:
 
 @trial("irregular", "graphs", (400_000, 8), (60_000, 30), small=(300, 5))
 def relax_vertices(vertices: int, mean: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         starts = _starts(g, vertices, mean)
         edges = max(1, int(starts[-1]))
         return [
             blank(vertices, i32), g.integers(0, 10**6, vertices, i32), starts,
-            g.integers(0, vertices, edges, i32), g.integers(0, 999, edges, i32), i32(vertices),
+            g.integers(0, vertices, edges, i32), g.integers(0, 999, edges, i32), vertices,
         ]  # fmt: skip
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         best = a[1].copy()
         at = np.repeat(np.arange(vertices), np.diff(a[2]))
         np.minimum.at(best, at, (a[1][a[3]] + a[4])[: len(at)])
@@ -831,14 +863,14 @@ def relax_vertices(vertices: int, mean: int) -> Built:
 def gather_quads(n: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank(4 * n, f32), _float(g, n, 4), g.permutation(n).astype(i32), i32(n)],
+        lambda g: [blank(4 * n), _float(g, n, 4), g.permutation(n).astype(i32), n],
         lambda a: [a[1][a[2]]],
     )
 
 
 @trial("irregular", "permutations", (900_001,), (5_000_011,), small=(500,))
 def scatter_words(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         out = np.empty_like(a[0])
         out[a[2]] = a[1]
         return [out]
@@ -846,7 +878,7 @@ def scatter_words(n: int) -> Built:
     return (
         flat(n, 256),
         lambda g: [
-            blank(n, u32), g.integers(0, 2**32, n, u32), g.permutation(n).astype(i32), i32(n)
+            blank(n, u32), g.integers(0, 2**32, n, u32), g.permutation(n).astype(i32), n
         ],
         expected,
     )  # fmt: skip
@@ -855,8 +887,8 @@ def scatter_words(n: int) -> Built:
 @trial("irregular", "histograms", (6_000_001, 528), small=(5000, 3))
 def bins_of_warps(n: int, blocks: int) -> Built:
     return (
-        _persistent(blocks),
-        lambda g: [np.zeros(64, u32), _float(g, n), i32(n)],
+        grid_of(blocks, 256),
+        lambda g: [np.zeros(64, u32), _float(g, n), n],
         lambda a: [np.bincount((a[1] * f32(64)).astype(int), minlength=64).astype(u32)],
     )
 
@@ -865,12 +897,12 @@ def bins_of_warps(n: int, blocks: int) -> Built:
 def bins_in_l2(n: int, count: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [np.zeros(count, u32), g.integers(0, 2**32, n, u32), u32(count), i32(n)],
+        lambda g: [np.zeros(count, u32), g.integers(0, 2**32, n, u32), u32(count), n],
         lambda a: [np.bincount(a[1] % u32(count), minlength=count).astype(u32)],
     )
 
 
-def _hash_table(keys: NDArray, size: int) -> NDArray:
+def _hash_table(keys: Array, size: int) -> Array:
     """A table of (key, place) with linear probing, filled in rounds: in each, one key of a slot."""
     table = np.zeros((size, 2), u32)
     place = np.arange(len(keys), dtype=u32)
@@ -888,12 +920,12 @@ def _hash_table(keys: NDArray, size: int) -> NDArray:
 
 @trial("irregular", "hash tables", (2**18, 1_500_000), (2**21, 700_000), small=(256, 300))
 def probe_table(size: int, n: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         keys = g.permutation(2 * size)[: size * 5 // 8].astype(u32) + u32(1)
         wanted = g.integers(1, 2 * size + 1, n, u32)
-        return [blank(n, i32), _hash_table(keys, size), wanted, u32(size - 1), i32(n)]
+        return [blank(n, i32), _hash_table(keys, size), wanted, u32(size - 1), n]
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         place = np.full(2 * size + 1, -1, i32)
         table = a[1][a[1][:, 0] > 0]
         place[table[:, 0]] = table[:, 1]
@@ -904,13 +936,11 @@ def probe_table(size: int, n: int) -> Built:
 
 @trial("irregular", "look-ups", (3_000_001, 5000), small=(500, 30))
 def interpolate(n: int, steps: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
-        return [_near(np.interp(_exact(a[1]) * steps, np.arange(steps + 1), a[2]), 1e-3)]
 
     return (
         flat(n, 256),
-        lambda g: [blank(n, f32), _float(g, n), _float(g, steps + 1), i32(steps), i32(n)],
-        expected,
+        lambda g: [blank(n), _float(g, n), _float(g, steps + 1), steps, n],
+        lambda a: [_near(np.interp(_exact(a[1]) * steps, np.arange(steps + 1), a[2]), 1e-3)],
     )
 
 
@@ -920,44 +950,41 @@ def merge_two(n: int, m: int) -> Built:
         flat(n + m, 128),
         lambda g: [
             blank(n + m, i32), np.sort(g.integers(0, 2**20, n, i32)),
-            np.sort(g.integers(0, 2**20, m, i32)), i32(n), i32(m),
+            np.sort(g.integers(0, 2**20, m, i32)), n, m,
         ],
         lambda a: [np.sort(np.concatenate(a[1:3]))],
     )  # fmt: skip
 
 
-def _powers(lengths: NDArray, x: NDArray) -> NDArray:
+def _powers(lengths: Array, x: Array) -> Array:
     """x after so many steps of 0.75 x + 0.125."""
     return (x - 0.5) * 0.75 ** lengths[:, None] + 0.5
 
 
 @trial("irregular", "queues", (5000, 396), (30_000, 792), small=(20, 3))
 def task_queue(tasks: int, blocks: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         lengths = np.minimum(g.geometric(1 / 150, tasks), 3000).astype(i32)
-        return [blank((tasks, 128), f32), lengths, np.zeros(2, u32), i32(tasks)]
+        return [blank((tasks, 128)), lengths, np.zeros(2, u32), tasks]
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
-        return [_near(_powers(a[1], 0.001 * np.arange(128)))]
-
-    return _persistent(blocks, 128), make, expected
+    return grid_of(blocks, 128), make, lambda a: [_near(_powers(a[1], 0.001 * np.arange(128)))]
 
 
 @trial("irregular", "triangles", (3001,), small=(150,))
 def triangle_rows(side: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = np.zeros((side, -(-side // 128) * 128))
         x[:, :side] = np.tril(_exact(a[1]))
         return [_near(x.reshape(side, -1, 4, 32).sum(axis=(1, 3)))]
 
     return (
-        _persistent(side, 128),
-        lambda g: [blank(4 * side, f32), _float(g, side, side), i32(side)],
+        grid_of(side, 128),
+        lambda g: [blank(4 * side), _float(g, side, side), side],
         expected,
     )
 
 
-def _xorshift(x: NDArray, rounds: int) -> NDArray:
+def _xorshift(x: Array, rounds: int) -> Array:
     for _ in range(rounds):
         x = x ^ x << u32(13)
         x = x ^ x >> u32(17)
@@ -973,21 +1000,21 @@ def _xorshift(x: NDArray, rounds: int) -> NDArray:
     small=(9, 5, 20, 4),
 )
 def few_long_blocks(blocks: int, usual: int, rare: int, every: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = np.arange(1, blocks * 128 + 1, dtype=u32).reshape(blocks, 128)
         long = (np.arange(blocks) % every == 0)[:, None]
         return [np.where(long, _xorshift(x, rare), _xorshift(x, usual))]
 
     return (
-        _persistent(blocks, 128),
-        lambda g: [blank((blocks, 128), u32), i32(usual), i32(rare), i32(every)],
+        grid_of(blocks, 128),
+        lambda g: [blank((blocks, 128), u32), usual, rare, every],
         expected,
     )
 
 
 @trial("irregular", "modular powers", (150_001,), small=(300,))
 def powers_below(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         modulus = np.uint64(1_000_003)
         base = a[1].astype(np.uint64) % modulus
         exponent, result = a[1] >> (a[1] & u32(15)), np.ones(n, np.uint64)
@@ -998,7 +1025,7 @@ def powers_below(n: int) -> Built:
 
     return (
         flat(n, 128),
-        lambda g: [blank(n, u32), g.integers(0, 2**32, n, u32), u32(1_000_003), i32(n)],
+        lambda g: [blank(n, u32), g.integers(0, 2**32, n, u32), u32(1_000_003), n],
         expected,
     )
 
@@ -1007,7 +1034,7 @@ def powers_below(n: int) -> Built:
 def sort_step(n: int, distance: int) -> Built:
     run = 4 * distance
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         i = np.flatnonzero(np.arange(n) & distance == 0)
         one, other = a[0][i], a[0][i + distance]
         up = i & run == 0
@@ -1018,20 +1045,20 @@ def sort_step(n: int, distance: int) -> Built:
 
     return (
         flat(n // 2, 256),
-        lambda g: [g.integers(0, 2**32, n, u32), i32(distance), i32(run), i32(n)],
+        lambda g: [g.integers(0, 2**32, n, u32), distance, run, n],
         expected,
     )
 
 
 @trial("irregular", "sorting", (400_001,), small=(1200,))
 def sort_tiles(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         whole = np.full(-(-n // 512) * 512, 3e38, f32)
         whole[:n] = a[1]
         return [np.sort(whole.reshape(-1, 512), axis=1).ravel()[:n]]
 
     return (
-        _persistent(-(-n // 512)), lambda g: [blank(n, f32), _float(g, n), i32(n)], expected
+        grid_of(-(-n // 512), 256), lambda g: [blank(n), _float(g, n), n], expected
     )  # fmt: skip
 
 
@@ -1039,14 +1066,14 @@ def sort_tiles(n: int) -> Built:
 def digit_counts(n: int) -> Built:
     blocks = -(-n // 2048)
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         digit = (a[1] >> u32(12) & u32(15)).astype(int)
         at = digit * blocks + np.arange(n) // 2048
         return [np.bincount(at, minlength=16 * blocks).astype(u32)]
 
     return (
-        _persistent(blocks),
-        lambda g: [blank(16 * blocks, u32), g.integers(0, 2**32, n, u32), i32(12), i32(n)],
+        grid_of(blocks, 256),
+        lambda g: [blank(16 * blocks, u32), g.integers(0, 2**32, n, u32), 12, n],
         expected,
     )
 
@@ -1058,33 +1085,33 @@ def digit_counts(n: int) -> Built:
 def map_bytes(n: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank(n, np.uint8), _bytes(g, n), _bytes(g, 256), i32(n)],
+        lambda g: [blank(n, np.uint8), _bytes(g, n), _bytes(g, 256), n],
         lambda a: [a[2][a[1]]],
     )
 
 
 @trial("bytes", "text", (6_000_001,), small=(500,))
 def upper_case(quads: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         lower = (a[0] >= ord("a")) & (a[0] <= ord("z"))
         return [a[0] - np.where(lower, np.uint8(32), np.uint8(0))]
 
-    return flat(quads, 256), lambda g: [_bytes(g, 4 * quads), i32(quads)], expected
+    return flat(quads, 256), lambda g: [_bytes(g, 4 * quads), quads], expected
 
 
 @trial("bytes", "text", (2_500_003,), small=(500,))
 def count_lines(n: int) -> Built:
     warps = 8 * -(-n // 256)
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         whole = np.zeros(warps * 512, bool)
         whole[: 16 * n] = a[1] == 10
         return [whole.reshape(warps, 512).sum(axis=1).astype(u32)]
 
-    return flat(n, 256), lambda g: [blank(warps, u32), _bytes(g, 16 * n), i32(n)], expected
+    return flat(n, 256), lambda g: [blank(warps, u32), _bytes(g, 16 * n), n], expected
 
 
-def _crc_table() -> NDArray:
+def _crc_table() -> Array:
     table = np.arange(256, dtype=u32)
     for _ in range(8):
         table = np.where(table & u32(1), table >> u32(1) ^ u32(0xEDB88320), table >> u32(1))
@@ -1093,7 +1120,7 @@ def _crc_table() -> NDArray:
 
 @trial("bytes", "checksums", (60_001, 90), small=(300, 20))
 def checksums(n: int, length: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         crc = np.full(n, 2**32 - 1, u32)
         for k in range(length):
             crc = a[2][(crc ^ a[1][:, k]) & u32(255)] ^ crc >> u32(8)
@@ -1101,24 +1128,24 @@ def checksums(n: int, length: int) -> Built:
 
     return (
         flat(n, 256),
-        lambda g: [blank(n, u32), _bytes(g, n, length), _crc_table(), i32(length), i32(n)],
+        lambda g: [blank(n, u32), _bytes(g, n, length), _crc_table(), length, n],
         expected,
     )
 
 
-def _bits(words: NDArray) -> NDArray:
+def _bits(words: Array) -> Array:
     return np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little")
 
 
 @trial("bytes", "packed bits", (7_000_001,), small=(500,))
 def bits_of_signs(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         whole = np.zeros(-(-n // 32) * 32, np.uint8)
         whole[:n] = a[1] < 0
         return [np.packbits(whole, bitorder="little").view(u32)]
 
     return (
-        flat(n, 256), lambda g: [blank(-(-n // 32), u32), real(g, n), i32(n)], expected
+        flat(n, 256), lambda g: [blank(-(-n // 32), u32), real(g, n), n], expected
     )  # fmt: skip
 
 
@@ -1127,21 +1154,21 @@ def bytes_of_bits(n: int) -> Built:
     words = -(-n // 32)
     return (
         flat(n, 512),
-        lambda g: [blank(n, np.uint8), g.integers(0, 2**32, words, u32), i32(n)],
+        lambda g: [blank(n, np.uint8), g.integers(0, 2**32, words, u32), n],
         lambda a: [_bits(a[1])[:n]],
     )
 
 
 @trial("bytes", "letters", (2_000_001,), small=(500,))
 def encode_sixes(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = a[1].reshape(n, 3).astype(int)
         bits = x[:, 0] << 16 | x[:, 1] << 8 | x[:, 2]
         return [a[2][np.stack([bits >> shift & 63 for shift in (18, 12, 6, 0)], axis=1)]]
 
     return (
         flat(n, 256),
-        lambda g: [blank(4 * n, np.uint8), _bytes(g, 3 * n), _bytes(g, 64), i32(n)],
+        lambda g: [blank(4 * n, np.uint8), _bytes(g, 3 * n), _bytes(g, 64), n],
         expected,
     )
 
@@ -1150,7 +1177,7 @@ def encode_sixes(n: int) -> Built:
 def move_points(n: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [_float(g, n, 3), _float(g, n, 3), f32(0.5), i32(n)],
+        lambda g: [_float(g, n, 3), _float(g, n, 3), f32(0.5), n],
         lambda a: [_near(a[0] + 0.5 * _exact(a[1]))],
     )
 
@@ -1158,7 +1185,7 @@ def move_points(n: int) -> Built:
 BODY = np.dtype([("x", f32), ("y", f32), ("mass", f32), ("kind", i32), ("age", i32)])
 
 
-def _bodies(g: np.random.Generator, n: int) -> NDArray:
+def _bodies(g: Generator, n: int) -> Array:
     """Five words of each body, the last two of them integers."""
     bodies = g.integers(0, 99, (n, 5), i32)
     bodies.view(f32)[:, :3] = _float(g, n, 3)
@@ -1167,7 +1194,7 @@ def _bodies(g: np.random.Generator, n: int) -> NDArray:
 
 @trial("bytes", "structures", (1_500_001,), small=(500,))
 def age_bodies(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         out = a[1].copy()
         reals = out.view(f32)
         reals[:, :2] *= f32(0.5)
@@ -1177,7 +1204,7 @@ def age_bodies(n: int) -> Built:
 
     return (
         flat(n, 128),
-        lambda g: [blank((n, 5), i32), _bodies(g, n), f32(0.5), i32(n)],
+        lambda g: [blank((n, 5), i32), _bodies(g, n), f32(0.5), n],
         expected,
     )
 
@@ -1185,15 +1212,15 @@ def age_bodies(n: int) -> Built:
 @trial("bytes", "structures", (1_500_001, 528), small=(900, 2))
 def split_bodies(n: int, blocks: int) -> Built:
     return (
-        _persistent(blocks),
-        lambda g: [blank(n, f32), blank(n, f32), blank(n, f32), _bodies(g, n), i32(n)],
+        grid_of(blocks, 256),
+        lambda g: [blank(n), blank(n), blank(n), _bodies(g, n), n],
         lambda a: [a[3].view(f32)[:, j].copy() for j in range(3)],
     )
 
 
 @trial("bytes", "three bytes", (2_000_001,), small=(500,))
 def luma_of_pixels(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         r, g, b = a[1].reshape(n, 3).astype(int).T
         parts = [
             77 * r + 150 * g + 29 * b,
@@ -1203,27 +1230,24 @@ def luma_of_pixels(n: int) -> Built:
         return [(np.stack(parts, axis=1) >> 8).astype(np.uint8)]
 
     return (
-        flat(n, 256), lambda g: [blank(3 * n, np.uint8), _bytes(g, 3 * n), i32(n)], expected
+        flat(n, 256), lambda g: [blank(3 * n, np.uint8), _bytes(g, 3 * n), n], expected
     )  # fmt: skip
 
 
 @trial("bytes", "bit distances", (500_001,), small=(500,))
 def bit_distances(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
-        return [np.bitwise_count(a[1] ^ a[2]).sum(axis=1, dtype=i32)]
-
     return (
         flat(n, 128),
         lambda g: [
-            blank(n, i32), g.integers(0, 2**32, (n, 16), u32), g.integers(0, 2**32, 16, u32), i32(n)
+            blank(n, i32), g.integers(0, 2**32, (n, 16), u32), g.integers(0, 2**32, 16, u32), n
         ],
-        expected,
+        lambda a: [np.bitwise_count(a[1] ^ a[2]).sum(axis=1, dtype=i32)],
     )  # fmt: skip
 
 
 @trial("bytes", "edit distances", (250_001,), small=(300,))
 def edit_distances(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         row = [np.full(n, j) for j in range(13)]
         for k in range(12):
             new = [np.full(n, k + 1)]
@@ -1239,7 +1263,7 @@ def edit_distances(n: int) -> Built:
         flat(n, 128),
         lambda g: [
             blank(n, i32), g.integers(97, 101, (12, n), np.uint8),
-            g.integers(97, 101, 12, np.uint8), i32(n),
+            g.integers(97, 101, 12, np.uint8), n,
         ],
         expected,
     )  # fmt: skip
@@ -1247,7 +1271,7 @@ def edit_distances(n: int) -> Built:
 
 @trial("bytes", "mixing", (400_001, 60), small=(300, 5))
 def mix_rounds(n: int, rounds: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x, y = a[1].T
         for k in range(rounds):
             x = x + y
@@ -1257,7 +1281,7 @@ def mix_rounds(n: int, rounds: int) -> Built:
 
     return (
         flat(n, 256),
-        lambda g: [blank((n, 2), u32), g.integers(0, 2**32, (n, 2), u32), i32(rounds), i32(n)],
+        lambda g: [blank((n, 2), u32), g.integers(0, 2**32, (n, 2), u32), rounds, n],
         expected,
     )
 
@@ -1267,7 +1291,7 @@ def mix_rounds(n: int, rounds: int) -> Built:
 
 @trial("arithmetic", "double chains", (700_001, 60), small=(300, 5))
 def logistic_double(n: int, steps: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = a[1]
         for _ in range(steps):
             x = 3.5 * x * (1 - x)
@@ -1275,7 +1299,7 @@ def logistic_double(n: int, steps: int) -> Built:
 
     return (
         flat(n, 256),
-        lambda g: [blank(n, np.float64), g.random(n), i32(steps), i32(n)],
+        lambda g: [blank(n, np.float64), g.random(n), steps, n],
         expected,
     )
 
@@ -1284,14 +1308,14 @@ def logistic_double(n: int, steps: int) -> Built:
 def hypot_double(n: int) -> Built:
     return (
         flat(n, 128),
-        lambda g: [blank(n, np.float64), g.random(n), g.random(n), i32(n)],
+        lambda g: [blank(n, np.float64), g.random(n), g.random(n), n],
         lambda a: [_near(np.hypot(a[1], a[2]) / (1 + a[1]), 1e-13)],
     )
 
 
 @trial("arithmetic", "options", (800_001,), small=(300,))
 def option_prices(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         from scipy.special import ndtr
 
         s, k, t = (_exact(x) for x in a[2:5])
@@ -1300,19 +1324,19 @@ def option_prices(n: int) -> Built:
         call = s * ndtr(d1) - discounted * ndtr(d1 - 0.3 * np.sqrt(t))
         return [Near(value=call, error=1e-3), Near(value=call - s + discounted, error=1e-3)]
 
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         numbers = [
             (low + (high - low) * _float(g, n)).astype(f32)
             for low, high in ((5, 30), (5, 30), (0.25, 5))
         ]
-        return [blank(n, f32), blank(n, f32), *numbers, f32(0.02), f32(0.3), i32(n)]
+        return [blank(n), blank(n), *numbers, f32(0.02), f32(0.3), n]
 
     return flat(n, 128), make, expected
 
 
 @trial("arithmetic", "random numbers", (300_032, 100), small=(256, 9))
 def throw_darts(threads: int, throws: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = np.arange(threads, dtype=u32) * u32(747796405) + u32(9) | u32(1)
         count = np.zeros(threads, u32)
         for _ in range(throws):
@@ -1321,12 +1345,12 @@ def throw_darts(threads: int, throws: int) -> Built:
             count += low * low + high * high < low * low
         return [count]
 
-    return flat(threads, 128), lambda g: [blank(threads, u32), u32(9), i32(throws)], expected
+    return flat(threads, 128), lambda g: [blank(threads, u32), u32(9), throws], expected
 
 
 @trial("arithmetic", "integrators", (250_001, 80), small=(300, 5))
 def lorenz_steps(n: int, steps: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x, y, z, w = _exact(a[0]).T
         for _ in range(steps):
             d = 10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z
@@ -1334,17 +1358,17 @@ def lorenz_steps(n: int, steps: int) -> Built:
         return [_near(np.stack([x, y, z, w], axis=1), 1e-3)]
 
     return (
-        flat(n, 256), lambda g: [_float(g, n, 4), f32(0.001), i32(steps), i32(n)], expected
+        flat(n, 256), lambda g: [_float(g, n, 4), f32(0.001), steps, n], expected
     )  # fmt: skip
 
 
 @trial("arithmetic", "neighbour lists", (100_003, 40), small=(300, 5))
 def pair_forces(n: int, each: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         near = (np.arange(n) + g.integers(-2000, 2001, (each, n))) % n
-        return [blank((n, 4), f32), 9 * _float(g, n, 4), near.astype(i32), i32(each), i32(n)]
+        return [blank((n, 4)), 9 * _float(g, n, 4), near.astype(i32), each, n]
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         atoms, out = _exact(a[1])[:, :3], np.zeros((n, 4))
         for row in a[2]:
             d = atoms - atoms[row]
@@ -1357,20 +1381,20 @@ def pair_forces(n: int, each: int) -> Built:
 
 @trial("arithmetic", "butterflies", (3_000_000, 500), small=(600, 50))
 def butterflies(n: int, half: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = _exact(a[0]).view(np.complex128).reshape(-1, 2, half)
         turned = x[:, 1] * np.exp(-1j * np.pi * np.arange(half) / half)
         out = 0.5 * np.stack([x[:, 0] + turned, x[:, 0] - turned], axis=1)
         return [_near(out.view(np.float64))]
 
     return (
-        flat(n // 2, 256), lambda g: [real(g, (n, 2)), i32(half), i32(n)], expected
+        flat(n // 2, 256), lambda g: [real(g, (n, 2)), half, n], expected
     )  # fmt: skip
 
 
 @trial("arithmetic", "butterflies", (5001,), small=(3,))
 def hadamard_rows(rows: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = _exact(a[1]).reshape(rows, *[2] * 9)
         for axis in range(1, 10):
             low, high = np.split(x, 2, axis)
@@ -1378,43 +1402,44 @@ def hadamard_rows(rows: int) -> Built:
         return [_near(x)]
 
     return (
-        _persistent(rows), lambda g: [blank(rows * 512, f32), real(g, rows * 512)], expected
+        grid_of(rows, 256), lambda g: [blank(rows * 512), real(g, rows * 512)], expected
     )  # fmt: skip
 
 
 @trial("arithmetic", "divisions", (500_001, 20), small=(300, 5))
 def roots_by_newton(n: int, steps: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = number = _exact(a[1]) + 1
         for _ in range(steps):
             x = 0.5 * (x + number / x)
         return [_near(x)]
 
     return (
-        flat(n, 256), lambda g: [blank(n, f32), _float(g, n), i32(steps), i32(n)], expected
+        flat(n, 256), lambda g: [blank(n), _float(g, n), steps, n], expected
     )  # fmt: skip
 
 
 @trial("arithmetic", "small matrices", (700_001,), small=(300,))
 def invert_threes(n: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         matrices = real(g, (9, n))
         matrices[::4] += 4
-        return [blank((9, n), f32), matrices, i32(n)]
+        return [blank((9, n)), matrices, n]
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
-        return [_near(np.linalg.inv(_exact(a[1]).T.reshape(n, 3, 3)).reshape(n, 9).T)]
-
-    return flat(n, 128), make, expected
+    return (
+        flat(n, 128),
+        make,
+        lambda a: [_near(np.linalg.inv(_exact(a[1]).T.reshape(n, 3, 3)).reshape(n, 9).T)],
+    )
 
 
 @trial("arithmetic", "small matrices", (400_001,), small=(300,))
 def factor_fours(n: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         matrices = real(g, (n, 4, 4)) + 5 * np.eye(4, dtype=f32)
-        return [blank((n, 4, 4), f32), matrices, i32(n)]
+        return [blank((n, 4, 4)), matrices, n]
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         m = _exact(a[1])
         for k in range(3):
             m[:, k + 1 :, k] /= m[:, k, k, None]
@@ -1426,14 +1451,14 @@ def factor_fours(n: int) -> Built:
 
 @trial("arithmetic", "tridiagonal", (40_001, 50), small=(100, 7))
 def solve_tridiagonal(n: int, length: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         low, high = (_float(g, length, n) for _ in range(2))
         mid = (3 + _float(g, length, n)).astype(f32)
         return [
-            blank((length, n), f32), blank((length, n), f32), low, mid, high, i32(length), i32(n)
+            blank((length, n)), blank((length, n)), low, mid, high, length, n
         ]  # fmt: skip
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         low, mid, high = (_exact(x) for x in a[2:5])
         x, c = np.zeros((length, n)), np.zeros((length, n))
         for k in range(length):
@@ -1449,12 +1474,12 @@ def solve_tridiagonal(n: int, length: int) -> Built:
 
 @trial("arithmetic", "elimination", (20_001,), small=(6,))
 def eliminate_by_warps(n: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         systems = real(g, (n, 16, 17))
         systems[:, :, :16] += 20 * np.eye(16, dtype=f32)
-        return [systems, i32(n)]
+        return [systems, n]
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         x = _exact(a[0])
         solved = np.linalg.solve(x[:, :, :16], x[:, :, 16:])
         eye = np.broadcast_to(np.eye(16), (n, 16, 16))
@@ -1465,12 +1490,12 @@ def eliminate_by_warps(n: int) -> Built:
 
 @trial("arithmetic", "rotations", (1_000_001,), small=(300,))
 def rotate_by_quaternions(n: int) -> Built:
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         turns = real(g, (n, 4))
         turns /= np.linalg.norm(turns, axis=1, keepdims=True)
-        return [blank((n, 3), f32), real(g, (n, 3)), turns, i32(n)]
+        return [blank((n, 3)), real(g, (n, 3)), turns, n]
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         v, q = _exact(a[1]), _exact(a[2])
         t = 2 * np.cross(q[:, :3], v)
         return [_near(v + q[:, 3:] * t + np.cross(q[:, :3], t))]
@@ -1486,21 +1511,21 @@ def rotate_by_quaternions(n: int) -> Built:
 )
 def read_stream(n: int) -> Built:
     return (
-        flat(n, 256), lambda g: [np.zeros(1, f32), _float(g, 4 * n), i32(n)], lambda a: []
+        flat(n, 256), lambda g: [np.zeros(1, f32), _float(g, 4 * n), n], lambda a: []
     )  # fmt: skip
 
 
 @trial("streams", "read streams", (750_001, 264), (2_500_001, 264), small=(5000, 2))
 def read_deep(n: int, blocks: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         threads = blocks * 256
         whole = np.zeros((-(-n // threads) * threads, 4))
         whole[:n] = a[1].reshape(n, 4)
         return [_near(whole.reshape(-1, threads, 4).sum(axis=(0, 2)))]
 
     return (
-        _persistent(blocks),
-        lambda g: [blank(blocks * 256, f32), _float(g, 4 * n), i32(n)],
+        grid_of(blocks, 256),
+        lambda g: [blank(blocks * 256), _float(g, 4 * n), n],
         expected,
     )
 
@@ -1508,8 +1533,8 @@ def read_deep(n: int, blocks: int) -> Built:
 @trial("streams", "triads", (900_001, 1056), (7_000_001, 1056), small=(900, 2))
 def add_three(n: int, blocks: int) -> Built:
     return (
-        _persistent(blocks),
-        lambda g: [blank(n, f32), _float(g, n), _float(g, n), _float(g, n), i32(n)],
+        grid_of(blocks, 256),
+        lambda g: [blank(n), _float(g, n), _float(g, n), _float(g, n), n],
         lambda a: [_near(_exact(a[1]) + _exact(a[2]) * a[3])],
     )
 
@@ -1518,7 +1543,7 @@ def add_three(n: int, blocks: int) -> Built:
 def fill_pairs(n: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank((n, 2), np.float64), np.float64(0.5), i32(n)],
+        lambda g: [blank((n, 2), np.float64), np.float64(0.5), n],
         lambda a: [np.stack([np.full(n, 0.5), 0.5 + np.arange(n)], axis=1)],
     )
 
@@ -1527,7 +1552,7 @@ def fill_pairs(n: int) -> Built:
 def copy_late(n: int, offset: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank(n, f32), _float(g, n + offset), i32(offset), i32(n)],
+        lambda g: [blank(n), _float(g, n + offset), offset, n],
         lambda a: [a[1][offset:]],
     )
 
@@ -1536,14 +1561,14 @@ def copy_late(n: int, offset: int) -> Built:
 def reverse_order(n: int) -> Built:
     return (
         flat(n, 384),
-        lambda g: [blank(n, i32), g.integers(-99, 99, n, i32), i32(n)],
+        lambda g: [blank(n, i32), g.integers(-99, 99, n, i32), n],
         lambda a: [a[1][::-1].copy()],
     )
 
 
 @trial("streams", "pitched copies", (5003, 1001), small=(9, 200))
 def copy_pitched(height: int, width: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         out = a[0].copy()
         out[:, :width] = a[1][:, :width]
         return [out]
@@ -1552,7 +1577,7 @@ def copy_pitched(height: int, width: int) -> Built:
         ((-(-width // 128), height, 1), (128, 1, 1)),
         lambda g: [
             np.zeros((height, width + 23), f32), _float(g, height, width + 7),
-            i32(width), i32(width + 23), i32(width + 7),
+            width, width + 23, width + 7,
         ],
         expected,
     )  # fmt: skip
@@ -1562,25 +1587,25 @@ def copy_pitched(height: int, width: int) -> Built:
 def add_splits(n: int, splits: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank(n, f32), _float(g, splits, n), i32(splits), i32(n)],
+        lambda g: [blank(n), _float(g, splits, n), splits, n],
         lambda a: [_near(_exact(a[1]).sum(axis=0))],
     )
 
 
 @trial("streams", "rotating buffers", (1_000_001, 6), (3_000_001, 7), small=(500, 4))
 def rotate_buffers(size: int, rounds: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         ring = _exact(a[0])
         for k in range(rounds):
             ring[(k + 1) % 3] = ring[k % 3] * 0.5 + k
         return [_near(ring)]
 
-    return flat(size, 256), lambda g: [_float(g, 3, size), i32(size), i32(rounds)], expected
+    return flat(size, 256), lambda g: [_float(g, 3, size), size, rounds], expected
 
 
 @trial("streams", "optimizers", (2_000_001,), small=(500,))
 def adam_step(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         weights, first, second, grads = (_exact(x) for x in a[:4])
         first = 0.9 * first + 0.1 * grads
         second = 0.999 * second + 0.001 * grads**2
@@ -1588,7 +1613,7 @@ def adam_step(n: int) -> Built:
         return [_near(weights), _near(first), _near(second)]
 
     return (
-        flat(n, 256), lambda g: [*(_float(g, n) for _ in range(4)), f32(0.01), i32(n)], expected
+        flat(n, 256), lambda g: [*(_float(g, n) for _ in range(4)), f32(0.01), n], expected
     )  # fmt: skip
 
 
@@ -1600,17 +1625,14 @@ def _product(
 ) -> tuple[Make, Expected]:
     """C, A, B and their extents; C gets A·B, or A·Bᵀ, on top of its zeros."""
 
-    def make(g: np.random.Generator) -> list[Argument]:
+    def make(g: Generator) -> Given:
         b = (n, k) if transposed else (k, n)
         return [
             np.zeros((m, n), dtype), real(g, (m, k), dtype), real(g, b, dtype),
-            i32(m), i32(n), i32(k),
+            m, n, k,
         ]  # fmt: skip
 
-    def expected(a: list[NDArray]) -> list[Outcome]:
-        return [_near(_exact(a[1]) @ (_exact(a[2]).T if transposed else _exact(a[2])))]
-
-    return make, expected
+    return make, lambda a: [_near(_exact(a[1]) @ (_exact(a[2]).T if transposed else _exact(a[2])))]
 
 
 @trial("products", "product by dots", (300, 333, 700), small=(5, 20, 70))
@@ -1652,7 +1674,7 @@ def product_ahead(m: int, n: int, k: int) -> Built:
 def product_sliced(m: int, n: int, k: int, width: int) -> Built:
     make, expected = _product(m, n, k)
     grid = -(-n // 32), -(-m // 32), -(-k // width)
-    return (grid, (32, 8, 1)), lambda g: [*make(g), i32(width)], expected
+    return (grid, (32, 8, 1)), lambda g: [*make(g), width], expected
 
 
 @trial("products", "product of doubles", (500, 600, 700), small=(20, 40, 50))
@@ -1662,13 +1684,13 @@ def product_double(m: int, n: int, k: int) -> Built:
 
 @trial("products", "products of small ones", (300_001,), small=(200,))
 def products_of_sixes(n: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         left, right = (_exact(x).reshape(6, 6, n) for x in a[1:3])
         return [_near(np.einsum("rdn,dsn->rsn", left, right))]
 
     return (
         flat(n, 128),
-        lambda g: [blank((36, n), f32), real(g, (36, n)), real(g, (36, n)), i32(n)],
+        lambda g: [blank((36, n)), real(g, (36, n)), real(g, (36, n)), n],
         expected,
     )
 
@@ -1676,15 +1698,15 @@ def products_of_sixes(n: int) -> Built:
 @trial("products", "products of small ones", (20_001,), small=(3,))
 def products_of_twenties(n: int) -> Built:
     return (
-        _persistent(n, 100),
-        lambda g: [blank((n, 20, 20), f32), real(g, (n, 20, 20)), real(g, (n, 20, 20))],
+        grid_of(n, 100),
+        lambda g: [blank((n, 20, 20)), real(g, (n, 20, 20)), real(g, (n, 20, 20))],
         lambda a: [_near(_exact(a[1]) @ _exact(a[2]))],
     )
 
 
 @trial("products", "product of bytes", (500, 480, 200), small=(20, 40, 9))
 def product_bytes(m: int, n: int, quads: int) -> Built:
-    def expected(a: list[NDArray]) -> list[Outcome]:
+    def expected(a: Given) -> Outcomes:
         left, right = (x.view(np.int8).astype(np.float64) for x in a[1:3])
         return [(left @ right.T).astype(i32)]
 
@@ -1692,7 +1714,7 @@ def product_bytes(m: int, n: int, quads: int) -> Built:
         tiles(n, m, (16, 16)),
         lambda g: [
             blank((m, n), i32), g.integers(-(2**31), 2**31, (m, quads), i32),
-            g.integers(-(2**31), 2**31, (n, quads), i32), i32(m), i32(n), i32(quads),
+            g.integers(-(2**31), 2**31, (n, quads), i32), m, n, quads,
         ],
         expected,
     )  # fmt: skip
@@ -1702,6 +1724,6 @@ def product_bytes(m: int, n: int, quads: int) -> Built:
 def vector_matrix(n: int, k: int, height: int) -> Built:
     return (
         ((-(-n // 128), height, 1), (128, 1, 1)),
-        lambda g: [np.zeros(n, f32), real(g, k), real(g, (k, n)), i32(n), i32(k)],
+        lambda g: [np.zeros(n, f32), real(g, k), real(g, (k, n)), n, k],
         lambda a: [_near(_exact(a[1]) @ _exact(a[2]))],
     )
