@@ -34,9 +34,9 @@ LIMITS = {
     "toolkit/store": 5_400,
     "toolkit/tuning": 9_100,
     "benchmarks": 32_100,
-    "docs": 57_000,
+    "docs": 56_700,
     "tests": 360_700,
-    "validation": 147_500,
+    "validation": 141_100,
 }
 
 WITHOUT_MEANING = {
