@@ -28,9 +28,10 @@ from analysis.theory import Ceiling, Theory
 from analysis.timing.predicted import Predicted
 
 # 2: hardware counters, scores, modelled traffic, published times; 3: predicted times; 4: machine
-# code with the addresses of its first requests; 5: the GPU's state while samples were taken.
-# Earlier ones are read too: what they lack is absent, and their `phases` are ignored.
-SCHEMA_VERSION = 5
+# code with the addresses of its first requests; 5: the GPU's state while samples were taken; 6: the
+# stages of a tiling in place of whether it prefetches, and no phases.
+# Earlier ones are read too: what they lack is absent, and what later ones lack is ignored.
+SCHEMA_VERSION = 6
 
 Status = Literal["ok", "skipped", "failed"]
 ExecutorName = Literal["gpu", "simulate", "theory"]

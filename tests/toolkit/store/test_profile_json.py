@@ -204,7 +204,7 @@ def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None
         ("[]", "it is no profile of this toolkit (it has no schema_version)"),
         ("1e999", "it is no profile of this toolkit"),
         ('{"name": "package"}', "it is no profile of this toolkit (it has no schema_version)"),
-        ('{"schema_version": 6}', "it was written by a newer version (schema 6, this one reads 5)"),
+        ('{"schema_version": 7}', "it was written by a newer version (schema 7, this one reads 6)"),
         ('{"schema_version": 0}', "schema_version: it is 0, not 1 or more"),
         ('{"schema_version": true}', "schema_version: it is True"),
         ('{"schema_version": 1.0}', "schema_version: it is 1.0"),

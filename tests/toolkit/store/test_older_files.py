@@ -1,0 +1,192 @@
+"""Files that commit e712f53 wrote are read, compared, rendered and resumed by today's commands.
+
+They stand in written_by_e712f53/, compressed by xz. These commands wrote them (`interrupted` with
+Ctrl-C after the first record; `tuned` by the function that `tune` calls on a GPU):
+
+    profile --executor simulate --device h200 --seed 1 --shape 64 --shape 96x33x20
+        -v tiled -v vectorized:bk=16 -v cpu
+    simulate transpose.cu -g 2,2 -b 32,32 -a 'f32[64,64]' -a 'f32[64,64]=zeros' -a i32=64
+        --device h200 --seed 1 --json
+    check sum.cu -g 1 -b 64 -a 'f32[64]' -a 'f32[64]=unwritten' --seed 1 --json
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from analysis.devices import find_device
+from analysis.problem import parse_shape
+from analysis.records.profile import Profile
+from toolkit.cli.app import app
+from toolkit.launch.progress import Progress
+from toolkit.profiling.profile import profile
+from toolkit.store import tuned
+from toolkit.store.profile_json import dumps, load, load_launch, save
+
+FOLDER = Path(__file__).with_name("written_by_e712f53")
+PROFILE, INTERRUPTED, LAUNCH, CHECK, TUNED = (
+    FOLDER / f"{name}.json.xz" for name in ("profile", "interrupted", "launch", "check", "tuned")
+)
+SHAPES, VARIANTS = ("64", "96x33x20"), ("tiled", "vectorized:bk=16", "cpu")
+
+TRANSPOSE = """#ifndef TILE
+#define TILE 32
+#endif
+extern "C" __global__ void transpose(const float *in, float *out, int n) {
+    __shared__ float tile[TILE][TILE];
+    int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
+    tile[threadIdx.y][threadIdx.x] = in[y * n + x];
+    __syncthreads();
+    x = blockIdx.y * TILE + threadIdx.x;
+    y = blockIdx.x * TILE + threadIdx.y;
+    out[y * n + x] = tile[threadIdx.x][threadIdx.y];
+}
+"""
+SUM = """extern "C" __global__ void sum(const float *in, float *out) {
+    __shared__ float part[64];
+    part[threadIdx.x] = in[threadIdx.x];
+    out[threadIdx.x] = part[63 - threadIdx.x];
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("transpose.cu").write_text(TRANSPOSE)
+    Path("bad.cu").write_text(SUM)
+    return tmp_path
+
+
+def run(*arguments: str | Path, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    return str(result.stdout)
+
+
+def document(path: Path) -> Any:
+    return json.loads(lzma.decompress(path.read_bytes()))
+
+
+def today(resume: Profile | None = None, progress: Progress | None = None) -> Profile:
+    settings: Any = {"executor": "simulate", "device": "h200", "seed": 1}
+    return profile(SHAPES, VARIANTS, resume=resume, progress=progress, **settings)
+
+
+@pytest.fixture(scope="module")
+def now() -> Profile:
+    return today()
+
+
+def as_here(before: Profile, now: Profile) -> Profile:
+    """The file as this machine would have written it: a resumption checks the versions."""
+    return replace(before, environment=now.environment, command=now.command)
+
+
+def test_a_profile_is_read() -> None:
+    result = load(PROFILE)
+    labels = [record.label for record in result.records]
+    assert labels == [*VARIANTS, *VARIANTS]
+    assert result.environment.commit == "e712f53"
+    old = document(PROFILE)["records"][0]
+    (record, *_) = result.records
+    assert record.simulated is not None
+    assert record.predicted is not None
+    assert record.simulated.counters == old["simulated"]["counters"]
+    assert [(x.name, x.time_s) for x in record.predicted.gap] == [
+        (x["name"], x["time_s"]) for x in old["predicted"]["gap"]
+    ]
+
+
+def test_a_profile_of_today_lacks_no_key_but_those_that_its_version_leaves_out(
+    now: Profile,
+) -> None:
+    old = document(PROFILE)
+    del old["phases"]
+    assert missing(old, json.loads(dumps(now))) == ["records[].theory.accesses.tiling.prefetches"]
+    assert now.schema_version == 6
+
+
+def missing(old: Any, new: Any) -> list[str]:
+    """The keys of a document that another one lacks, but for names of counters."""
+    return sorted(keys(old) - keys(new))
+
+
+def keys(of: Any, place: str = "") -> set[str]:
+    if isinstance(of, list):
+        return {key for item in of for key in keys(item, f"{place}[]")}
+    if not isinstance(of, dict) or place.endswith("counters"):
+        return set()
+    named = {f"{place}.{key}".removeprefix("."): item for key, item in of.items()}
+    return named.keys() | {key for name, item in named.items() for key in keys(item, name)}
+
+
+def test_counts_of_the_same_run_today_are_equal(now: Profile) -> None:
+    save(now, "now.json")
+    found = json.loads(run("compare", PROFILE, "now.json", "--json", "--fail-on", "counts"))
+    assert found["counts"] == "same"
+    assert len(found["pairs"]) == len(SHAPES) * len(VARIANTS)
+    assert all(pair["predicted"] for pair in found["pairs"] if pair["label"] != "cpu")
+
+
+@pytest.mark.parametrize("path", [PROFILE, INTERRUPTED])
+def test_a_profile_is_rendered(path: Path) -> None:
+    said = run("report", path, "--html", "r.html")
+    assert "tiled" in said
+    assert "64 × 64 × 64" in Path("r.html").read_text(encoding="utf-8")
+
+
+def test_an_interrupted_run_goes_on(now: Profile) -> None:
+    before = load(INTERRUPTED)
+    assert before.status == "interrupted"
+    assert [record.label for record in before.records] == ["tiled"]
+    steps = []
+
+    class Listening(Progress):
+        def step(self, text: str) -> None:
+            steps.append(text)
+
+    result = today(resume=as_here(before, now), progress=Listening())
+    assert steps == [*VARIANTS[1:], *VARIANTS]
+    assert result.status == "complete"
+    assert result.records[0] == before.records[0]
+    counters = [[r.simulated and r.simulated.counters for r in x.records] for x in (result, now)]
+    assert counters[0] == counters[1]
+
+
+def test_a_launch_is_read_and_compared() -> None:
+    assert load_launch(LAUNCH).counters == document(LAUNCH)["counters"]
+    launch = "transpose.cu -g 2,2 -b 32,32 -a f32[64,64] -a f32[64,64]=zeros -a i32=64".split()  # noqa: SIM905
+    shown = run("simulate", *launch, "--device", "h200", "--seed", "1", "--json")
+    Path("now.json").write_text(shown)
+    assert missing(document(LAUNCH), json.loads(shown)) == []
+    found = json.loads(run("compare", LAUNCH, "now.json", "--json", "--fail-on", "counts"))
+    assert found["compared"] > 30
+    assert (found["counts"], found["lost"], found["notes"]) == ([], [], [])
+
+
+def test_a_check_finds_the_same_today() -> None:
+    arguments = "bad.cu -g 1 -b 64 -a f32[64] -a f32[64]=unwritten --seed 1 --json".split()  # noqa: SIM905
+    old, new = document(CHECK), json.loads(run("check", *arguments, code=1))
+    assert missing(old, new) == []
+    assert [x["message"] for x in new["findings"]] == [x["message"] for x in old["findings"]]
+    assert new["summary"] == old["summary"]
+
+
+def test_tuned_parameters_are_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("tuned.json").write_bytes(lzma.decompress(TUNED.read_bytes()))
+    monkeypatch.setenv("GEMM_LADDER_DATA", str(folder))
+    (entry,) = tuned.read(tuned.user_file())
+    assert tuned.tuned_for(find_device("h200"), parse_shape("1024"))
+    assert entry.commit == "e712f53"
+    assert tuned.selection_of(entry).label == "coarsened-1d:bk=8,tm=8"
+    tuned.keep([replace(entry, date="2026-01-01")])
+    (kept,) = tuned.read(tuned.user_file())
+    assert kept.date == "2026-01-01"
