@@ -30,7 +30,7 @@ LIMITS = {
     "toolkit/profiling": 12_800,
     "toolkit/reorder": 16_300,
     "toolkit/rungs": 4_900,
-    "toolkit/sass": 113_900,
+    "toolkit/sass": 110_200,
     "toolkit/store": 5_400,
     "toolkit/tuning": 9_100,
     "benchmarks": 32_100,

@@ -6,24 +6,22 @@ import re
 
 from toolkit.machine_code.instruction import Address, Instruction, Operand, Register, Special
 from toolkit.sass.core.binding import POOL
-from toolkit.sass.isa.integer import flag
 from toolkit.sass.isa.memory import (
     ATOMIC_TYPES,
     ATOMICS,
     SHARED,
     TYPE_SHIFT,
     U32,
-    addressing,
+    access,
     check_whole,
     width,
 )
-from toolkit.sass.isa.registry import Lowering, numbered, opcode
+from toolkit.sass.isa.registry import Lowering, numbered, opcode, reader
 from toolkit.sass.isa.slots import Source
 
 # Ins.aux and Ins.flags of mbarrier.h
 ARRIVALS = numbered("0 1 R")
-BYTES = numbered("0 1 R X")
-BYTES_MODE_SHIFT = 2
+BYTES = numbered("0 1 R X", shift=2)
 LEAVE, TRYWAIT, OF_COPIES = 1 << 17, 1 << 18, 1 << 19
 # and of bulk.h
 MULTICAST, REDUCES = 1, 2
@@ -46,20 +44,12 @@ def syncs(i: Lowering) -> None:
         case [_] if "CCTL" in i.modifiers:
             i.emit("NOP")
         case [d, address, value] if "EXCH" in i.modifiers and "64" in i.modifiers:
-            flags, offset, sources = addressing(i, address, SHARED)
-            sources = [*sources, i.u64(value)]
-            i.emit("MBARRIER_EXCHANGE", d=d, s=sources, flags=flags, imm=offset)
+            access(i, "MBARRIER_EXCHANGE", address, SHARED, [i.u64(value)], d=d)
         case [d, address, count] if "ARRIVE" in i.modifiers:
             arrive(i, d, address, count)
         case [p, address, parity] if "PHASECHK" in i.modifiers:
-            flags, offset, sources = addressing(i, address, SHARED)
-            i.emit(
-                "MBARRIER_CHECK",
-                pd=[p],
-                s=[*sources, i.u32(parity)],
-                flags=flags | flag(i, "TRYWAIT", TRYWAIT),
-                imm=offset,
-            )
+            flags = i.flags({"TRYWAIT": TRYWAIT})
+            access(i, "MBARRIER_CHECK", address, SHARED, [i.u32(parity)], pd=[p], flags=flags)
 
 
 def arrive(i: Lowering, d: Operand, address: Operand, count: Operand) -> None:
@@ -69,31 +59,18 @@ def arrive(i: Lowering, d: Operand, address: Operand, count: Operand) -> None:
     """
     found = next(filter(None, map(_COUNTED.fullmatch, i.modifiers)), None)
     arrivals, of_bytes = found.groups() if found else ("1", "R")
-    flags, offset, sources = addressing(i, address, SHARED)
+    aux = ARRIVALS[arrivals] | BYTES[of_bytes]
     check_whole(i, count)
-    i.emit(
-        "MBARRIER_ARRIVE",
-        d=d,
-        s=[*sources, i.u32(count)],
-        flags=flags | flag(i, "OPTOUT", LEAVE),
-        imm=offset,
-        aux=ARRIVALS[arrivals] | BYTES[of_bytes] << BYTES_MODE_SHIFT,
-    )
+    flags = i.flags({"OPTOUT": LEAVE})
+    access(i, "MBARRIER_ARRIVE", address, SHARED, [i.u32(count)], d=d, flags=flags, aux=aux)
 
 
 @opcode("ARRIVES", modifiers="LDGSTSBAR 64 ARVCNT TRANSCNT", since=80)
 def arrives(i: Lowering) -> None:
     """address: the copies of each lane arrive, which are there already, or what stood for them."""
     (address,) = i.operands
-    flags, offset, sources = addressing(i, address, SHARED)
-    came = "TRANSCNT" in i.modifiers
-    i.emit(
-        "MBARRIER_ARRIVE",
-        s=[*sources, Source(i.word(1))],
-        flags=flags | OF_COPIES,
-        imm=offset,
-        aux=BYTES["X"] << BYTES_MODE_SHIFT if came else ARRIVALS["1"],
-    )
+    aux = BYTES["X"] if "TRANSCNT" in i.modifiers else ARRIVALS["1"]
+    access(i, "MBARRIER_ARRIVE", address, SHARED, [i.words(1)], flags=OF_COPIES, aux=aux)
 
 
 @opcode("UCGABAR_ARV", since=90)
@@ -109,67 +86,34 @@ def ucgabar_wait(i: Lowering) -> None:
 @opcode("UTMALDG", modifiers=f"{' '.join(_AXES)} MULTICAST", since=90)
 def utmaldg(i: Lowering) -> None:
     """[where to, barrier, coordinates], [map] [, blocks of the cluster] [, cache hint]"""
-    match without_hint(i):
-        case [shared, tensor_map, *blocks] if axes(i) and len(blocks) == (
-            "MULTICAST" in i.modifiers
-        ):
-            i.emit(
-                "TENSOR_LOAD",
-                s=[uniform(i, x) for x in (shared, tensor_map, *blocks)],
-                flags=flag(i, "MULTICAST", MULTICAST),
-                aux=axes(i),
-            )
+    blocks = " uniform" if "MULTICAST" in i.modifiers else ""
+    bulk(i, "TENSOR_LOAD" if axes(i) else "", f"uniform uniform{blocks}", axes(i))
 
 
 @opcode("UTMASTG", modifiers=" ".join(_AXES), since=90)
-def utmastg(i: Lowering) -> None:
-    """[where from, coordinates], [map] [, cache hint]"""
-    match without_hint(i):
-        case [shared, tensor_map] if axes(i):
-            i.emit("TENSOR_STORE", s=[uniform(i, x) for x in (shared, tensor_map)], aux=axes(i))
-
-
 @opcode("UTMAREDG", modifiers=f"{' '.join(_AXES)} {_REDUCTIONS}", since=90)
-def utmaredg(i: Lowering) -> None:
-    """As UTMASTG; the map knows the type of what is added up."""
-    match without_hint(i):
-        case [shared, tensor_map] if axes(i):
-            i.emit(
-                "TENSOR_STORE",
-                s=[uniform(i, x) for x in (shared, tensor_map)],
-                flags=REDUCES,
-                aux=axes(i) | reduction(i) << AXES_BITS,
-            )
+def utmastg(i: Lowering) -> None:
+    """[where from, coordinates], [map] [, cache hint]; the map knows the type of what is added."""
+    bulk(i, "TENSOR_STORE" if axes(i) else "", "uniform uniform", axes(i))
 
 
 @opcode("UBLKCP", modifiers="S G MULTICAST", since=90)
+@opcode("UBLKRED", modifiers=f"S G RN {_REDUCTIONS} {' '.join(ATOMIC_TYPES)}", since=90)
 def ublkcp(i: Lowering) -> None:
     """[where to, barrier], [where from], 16 bytes [, cache hint]; .S and .G say where each is"""
-    match without_hint(i):
-        case [target, source, size] if direction(i):
-            i.emit(
-                direction(i),
-                s=[uniform(i, x) for x in (target, source, size)],
-                flags=flag(i, "MULTICAST", MULTICAST),
-            )
+    kind = i.first(ATOMIC_TYPES, U32) << TYPE_SHIFT
+    bulk(i, direction(i), "uniform uniform uniform", kind << AXES_BITS)
 
 
-@opcode(
-    "UBLKRED",
-    modifiers=f"S G RN {_REDUCTIONS} {' '.join(ATOMIC_TYPES)}",
-    since=90,
-)
-def ublkred(i: Lowering) -> None:
-    """As UBLKCP"""
-    kind = next((ATOMIC_TYPES[name] for name in i.modifiers if name in ATOMIC_TYPES), U32)
-    match without_hint(i):
-        case [target, source, size] if direction(i):
-            i.emit(
-                direction(i),
-                s=[uniform(i, x) for x in (target, source, size)],
-                flags=REDUCES,
-                aux=(reduction(i) | kind << TYPE_SHIFT) << AXES_BITS,
-            )
+def bulk(i: Lowering, operation: str, form: str, aux: int) -> None:
+    """A copy, or a reduction where the opcode says so; hints for L2 change nothing."""
+    flags = i.flags({"MULTICAST": MULTICAST})
+    if "RED" in i.opcode:
+        flags, aux = REDUCES, aux | i.choice(ATOMICS) << AXES_BITS
+    hints = [x for x in i.operands if isinstance(x, Special) and x.name.startswith("desc[")]
+    operands = [x for x in i.operands if x not in hints]
+    if operation:
+        i.form(form, operation, operands=operands, flags=flags, aux=aux)
 
 
 def direction(i: Instruction | Lowering) -> str:
@@ -178,20 +122,12 @@ def direction(i: Instruction | Lowering) -> str:
     return {"SG": "BULK_LOAD", "GS": "BULK_STORE", "SS": "BULK_SHARED"}.get(places, "")
 
 
-def reduction(i: Lowering) -> int:
-    return next(ATOMICS[name] for name in i.modifiers if name in ATOMICS)
-
-
 def axes(i: Lowering) -> int:
-    return next((_AXES[name] for name in i.modifiers if name in _AXES), 0)
+    return i.first(_AXES, 0)
 
 
-def without_hint(i: Lowering) -> list[Operand]:
-    """The operands but for what says how L2 shall keep the data."""
-    return [x for x in i.operands if not (isinstance(x, Special) and x.name.startswith("desc["))]
-
-
-def uniform(i: Lowering, operand: Operand) -> Source:
+@reader
+def uniform(i: Lowering, operand: Operand, position: int) -> Source:
     """The first of the uniform registers that an operand begins at."""
     match operand:
         case Address(registers=(Register(file="UR") as register,), offset=0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from toolkit.machine_code.instruction import (
@@ -12,8 +13,8 @@ from toolkit.machine_code.instruction import (
     Special,
 )
 from toolkit.sass.core.binding import PT
-from toolkit.sass.isa.integer import TRUE, is_predicate
-from toolkit.sass.isa.registry import Lowering, opcode
+from toolkit.sass.isa.integer import TRUE
+from toolkit.sass.isa.registry import Lowering, is_predicate, opcode
 from toolkit.sass.isa.slots import Source
 
 ARRIVE, REDUCE, PACKED = 1, 2, 4  # BARRIER_* of control.h
@@ -35,24 +36,21 @@ def exit_(i: Lowering) -> None:
 def bra(i: Lowering) -> None:
     """[predicate,] target; .DIV and .CONV: a mask of lanes, target. .ANY: all jump if one does."""
     *conditions, target = i.operands
+    place = i.target(target)
     if "CONV" in i.modifiers and i.instruction.guard == NEVER:
         # ptxas inverts the test by its guard where the slow path is the target of this branch alone
         i.begin(replace(i.instruction, guard=None))
-        i.emit("BRANCH_IF_SPLIT", s=lane_mask(i, conditions), imm=i.target(target))
-        return
-    if "DIV" in i.modifiers:
-        i.emit("BRANCH_IF_SPLIT", s=lane_mask(i, conditions), imm=i.target(target))
-        return
-    if "CONV" in i.modifiers:
-        i.emit("BRANCH_IF_WHOLE", s=lane_mask(i, conditions), imm=i.target(target))
-        return
-    flags = BRANCH_ANY if "ANY" in i.modifiers else 0
-    i.emit("BRANCH", ps=conditions or [TRUE], imm=i.target(target), flags=flags)
+        i.emit("BRANCH_IF_SPLIT", s=lane_mask(i, conditions), imm=place)
+    elif {"DIV", "CONV"} & set(i.modifiers):
+        operation = "BRANCH_IF_SPLIT" if "DIV" in i.modifiers else "BRANCH_IF_WHOLE"
+        i.emit(operation, s=lane_mask(i, conditions), imm=place)
+    else:
+        i.emit("BRANCH", ps=conditions or [TRUE], imm=place, flags=i.flags({"ANY": BRANCH_ANY}))
 
 
-def lane_mask(i: Lowering, operands: list[Operand]) -> list[Source]:
+def lane_mask(i: Lowering, operands: Sequence[Operand]) -> list[Source]:
     """The lanes that a convergence test asks for: all, where it names none."""
-    return [i.u32(x) for x in operands] or [Source(i.word(ALL_LANES))]
+    return [i.u32(x) for x in operands] or [Source(i.words(ALL_LANES))]
 
 
 @opcode("CALL", modifiers="REL ABS NOINC")
@@ -103,8 +101,8 @@ def bssy(i: Lowering) -> None:
 
 @opcode("BSYNC", modifiers="RELIABLE RECONVERGENT")
 def bsync(i: Lowering) -> None:
-    firm = {"RELIABLE", "RECONVERGENT"} & set(i.modifiers)
-    i.emit("BSYNC", aux=barrier_index(i.operands[0]), flags=BSYNC_FIRM if firm else 0)
+    flags = i.flags({"RELIABLE": BSYNC_FIRM, "RECONVERGENT": BSYNC_FIRM})
+    i.emit("BSYNC", aux=barrier_index(i.operands[0]), flags=flags)
 
 
 @opcode("BREAK", modifiers="RELIABLE RECONVERGENT")
@@ -127,11 +125,11 @@ def warpsync(i: Lowering) -> None:
 
     Where lanes name different masks, .EXCLUSIVE and .COLLECTIVE run those of each mask apart.
     """
-    apart = {"EXCLUSIVE", "COLLECTIVE"} & set(i.modifiers)
+    flags = i.flags({"EXCLUSIVE": WARPSYNC_APART, "COLLECTIVE": WARPSYNC_APART})
     if "ALL" in i.modifiers or not i.operands:
-        i.emit("WARPSYNC", s=[i.word(0xFFFFFFFF)])
+        i.emit("WARPSYNC", s=lane_mask(i, ()))
     else:
-        i.emit("WARPSYNC", s=[i.u32(i.operands[0])], flags=WARPSYNC_APART if apart else 0)
+        i.emit("WARPSYNC", s=lane_mask(i, i.operands[:1]), flags=flags)
 
 
 @opcode("YIELD")
@@ -146,7 +144,7 @@ def bar(i: Lowering) -> None:
     """barrier [, threads] [, predicate that is reduced]; two registers are one that holds both"""
     numbers = [x for x in i.operands if not is_predicate(x)]
     predicates = [x for x in i.operands if is_predicate(x)]
-    flags = (ARRIVE if "ARV" in i.modifiers else 0) | (REDUCE if "RED" in i.modifiers else 0)
+    flags = i.flags({"ARV": ARRIVE, "RED": REDUCE})
     if len(numbers) == 2 and all(isinstance(x, Register) for x in numbers):
         if numbers[0] != numbers[1]:
             i.refuse_operand(numbers[1], "the barrier's register again")

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from toolkit.machine_code.instruction import Operand
-from toolkit.sass.isa.floating import COMPARING, ROUNDINGS, comparison, is_comparison
-from toolkit.sass.isa.integer import choice
+from toolkit.sass.isa.floating import COMPARING, ROUNDINGS, arithmetic, comparison, is_comparison
 from toolkit.sass.isa.registry import Lowering, opcode
 
 LEAST = 1  # Ins.flags of DSETP_EXTREME in double.h
 
 
-@opcode("DADD", "DMUL", modifiers="RN RM RP RZ")
+@opcode("DADD", "DMUL", "DFMA", modifiers="RN RM RP RZ")
 def dadd(i: Lowering) -> None:
-    match i.operands:
-        case [d, a, b]:
-            arithmetic(i, d, a, b)
-
-
-@opcode("DFMA", modifiers="RN RM RP RZ")
-def dfma(i: Lowering) -> None:
-    match i.operands:
-        case [d, a, b, c]:
-            arithmetic(i, d, a, b, c)
-
-
-def arithmetic(i: Lowering, d: Operand, *sources: Operand) -> None:
-    flags = choice(i, ROUNDINGS, 0)
-    i.emit(i.opcode, d=d, s=map(i.f64, sources), flags=flags)
+    arithmetic(i, "f64", i.opcode, i.choice(ROUNDINGS, 0))
 
 
 @opcode("DSETP", modifiers=f"MIN MAX {COMPARING}")
@@ -35,16 +19,11 @@ def dsetp(i: Lowering) -> None:
 
     .MIN, .MAX: whether a is the one, whether both are no number, a, b, predicate combined with.
     """
-    match i.operands:
-        case [first, second, a, b, p]:
-            extreme = {"MIN", "MAX"} & set(i.modifiers)
-            if is_comparison(i) == bool(extreme) or len(extreme) > 1:
-                return
-            i.emit(
-                "DSETP_EXTREME" if extreme else "DSETP",
-                pd=[first, second],
-                s=map(i.f64, (a, b)),
-                ps=[p],
-                flags=LEAST if "MIN" in extreme else 0,
-                aux=comparison(i),
-            )
+    extreme = {"MIN", "MAX"} & set(i.modifiers)
+    if is_comparison(i) != bool(extreme) and len(extreme) < 2:
+        i.form(
+            "P P f64 f64 p",
+            "DSETP_EXTREME" if extreme else "DSETP",
+            flags=i.flags({"MIN": LEAST}),
+            aux=comparison(i),
+        )

@@ -5,242 +5,58 @@ Operands are named as in integer.h: `d` is written, `a`, `b`, `c` are read, in S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-from toolkit.machine_code.instruction import (
-    RZ,
-    Constant,
-    Immediate,
-    Operand,
-    Register,
-    Special,
-)
+from toolkit.machine_code.instruction import RZ, Constant, Immediate, Operand, Register, Special
 from toolkit.sass.core.binding import POOL, PREDICATE_DISCARD, PT
-from toolkit.sass.isa.registry import LowerFunction, Lowering, numbered, opcode
-from toolkit.sass.isa.slots import INT_NEG, Source, refuse
+from toolkit.sass.isa.registry import (
+    Lowering,
+    is_predicate,
+    numbered,
+    on_words,
+    opcode,
+    reader,
+)
+from toolkit.sass.isa.slots import INT_NEG, Source
 
 # Ins.flags of integer.h
-NEGATE = (1, 2, 4)  # NEGATE_k: source k is subtracted
 SIGNED = 1
-SIGNED_A, SIGNED_B, HIGH_BYTES = 1, 2, 4
-FUNNEL_RIGHT, FUNNEL_HIGH, FUNNEL_WRAP = 2, 4, 8
-LEA_HIGH, LEA_SIGNED = 8, 16
-LOGIC_AND = 1
-COMPARE_SHIFT, BOOLEAN_SHIFT, EXTENDED = 4, 8, 1 << 12
-MINMAX_RELU, MINMAX_SUM, MINMAX_3 = 2, 4, 8
-ABSDIFF_SUM = 2
-FLO_SHIFT = 2
-WRAP = 2
-PREDICATES_UNIFORM = 1
+FUNNEL = {"R": 2, "HI": 4, "W": 8}  # FUNNEL_RIGHT, FUNNEL_HIGH, FUNNEL_WRAP
+LEA = {"HI": 8, "SX32": 16}  # LEA_HIGH, LEA_SIGNED
+HIGH_BYTES, MINMAX_SUM, MINMAX_3 = 4, 4, 8
+# LOGIC_AND, EXTENDED, WRAP, FLO_SHIFT, MINMAX_RELU, ABSDIFF_SUM
+FLAGS = {"PAND": 1, "EX": 1 << 12, "W": 2, "SH": 2, "RELU": 2, "ACC": 2}
 
 TRUE = Register(file="P", index=PT)
-COMPARISONS = numbered("F LT EQ LE GT NE GE T", shift=COMPARE_SHIFT)
-BOOLEANS = numbered("AND OR XOR", shift=BOOLEAN_SHIFT)
+COMPARISONS = numbered("F LT EQ LE GT NE GE T", shift=4)
+BOOLEANS = numbered("AND OR XOR", shift=8)
 PERMUTATIONS = numbered("F4E B4E RC8 ECL ECR RC16", first=1)
 BYTES = {"B1": 8, "B2": 16, "B3": 24}  # by the bit that they begin at
 
 # Types of values: bits of one, and whether it has a sign.
 TYPES = {
-    "U32": (32, 0),
-    "S32": (32, SIGNED),
-    "U64": (64, 0),
-    "S64": (64, SIGNED),
-    "U16x2": (16, 0),
-    "S16x2": (16, SIGNED),
-    "U8x4": (8, 0),
-    "S8x4": (8, SIGNED),
+    f"{sign}{suffix}": (bits, signed)
+    for sign, signed in (("U", 0), ("S", SIGNED))
+    for suffix, bits in (("32", 32), ("64", 64), ("16x2", 16), ("8x4", 8))
 }
 NARROW = {"U8": (8, 0), "S8": (8, SIGNED), "U16": (16, 0), "S16": (16, SIGNED)}
 
 
-def on_words(
-    *names: str, modifiers: str = "", since: int = 75, until: int = 999
-) -> Callable[[LowerFunction], LowerFunction]:
-    """`opcode` for functions that read whole words: operands such as R4.H1 are refused."""
-
-    def register(function: LowerFunction) -> LowerFunction:
-        @wraps(function)
-        def checked(i: Lowering) -> None:
-            for operand in i.operands:
-                if isinstance(operand, Register | Constant) and operand.suffix:
-                    i.refuse_operand(operand, "a whole word")
-            function(i)
-
-        return opcode(*names, modifiers=modifiers, since=since, until=until)(checked)
-
-    return register
-
-
-def is_predicate(operand: Operand) -> bool:
-    return isinstance(operand, Register) and operand.file in ("P", "UP")
-
-
-def choice(i: Lowering, choices: Mapping[str, int], default: int | None = None) -> int:
-    """What the one modifier means that is among `choices`; without a default there must be one."""
-    found = [name for name in i.modifiers if name in choices]
-    if len(found) > 1:
-        refuse(i.instruction, f"the simulator does not know .{' .'.join(found)} together")
-    if found:
-        return choices[found[0]]
-    if default is None:
-        refuse(i.instruction, f"the simulator wants one of .{' .'.join(choices)}")
-    return default
-
-
-def flag(i: Lowering, modifier: str, value: int) -> int:
-    return value if modifier in i.modifiers else 0
-
-
-def value_type(i: Lowering, default: str = "S32") -> tuple[int, int]:
+def value_type(i: Lowering) -> tuple[int, int]:
     """Bits of a value and SIGNED or 0, as the modifiers say."""
-    return next((TYPES[name] for name in i.modifiers if name in TYPES), TYPES[default])
+    return i.first(TYPES, TYPES["S32"])
 
 
-def number(i: Lowering, operand: Operand, below: int) -> int:
-    """An operand that is part of the opcode: a table, the shift of an address."""
-    if not isinstance(operand, Immediate) or not 0 <= operand.integer < below:
-        i.refuse_operand(operand, f"a number below {below}")
-    return operand.integer
+def signed_unless(i: Lowering, unsigned: str) -> int:
+    return 0 if unsigned in i.modifiers else SIGNED
 
 
-def unsigned_operand(i: Lowering, operand: Operand) -> Source:
-    """A word that has no sign of its own."""
-    if isinstance(operand, Register | Constant) and (operand.negate or operand.invert):
-        i.refuse_operand(operand, "a word without a sign")
-    return i.u32(operand)
-
-
-def ends_discarded(i: Lowering, predicates: Sequence[Operand]) -> None:
+def ends_discarded(i: Lowering, predicates: Iterable[Operand]) -> None:
     """Refuse predicates that are written but whose meaning is not known."""
     for operand in predicates:
         if i.predicate_out(operand) != PREDICATE_DISCARD:
             i.refuse_operand(operand, "a result that nobody reads")
-
-
-# Moves.
-
-
-@on_words("MOV", "UMOV", modifiers="64")
-def mov(i: Lowering) -> None:
-    match i.operands:
-        case [d, a] if "64" in i.modifiers:
-            i.emit("MOV64", d=d, s=[i.u64(a)])
-        case [d, a]:
-            i.emit("MOV", d=d, s=[i.u32(a)])
-
-
-@on_words("SEL", "USEL", modifiers="64")
-def sel(i: Lowering) -> None:
-    match i.operands:
-        case [d, a, b, p] if "64" in i.modifiers:
-            i.emit("SEL64", d=d, s=map(i.u64, (a, b)), ps=[p])
-        case [d, a, b, p]:
-            i.emit("SEL", d=d, s=map(i.u32, (a, b)), ps=[p])
-
-
-@on_words("PRMT", "UPRMT", modifiers=" ".join(PERMUTATIONS))
-def prmt(i: Lowering) -> None:
-    """d, a, selector, b"""
-    match i.operands:
-        case [d, a, b, c]:
-            sources = map(i.u32, (a, b, c))
-            i.emit("PRMT", d=d, s=sources, flags=choice(i, PERMUTATIONS, 0))
-
-
-# Sums.
-
-
-@on_words("IADD3", "UIADD3", modifiers="X 64")
-def iadd3(i: Lowering) -> None:
-    """d, [carry out, [carry out,]] a, b, c [, carry in, carry in]"""
-    d, *rest = i.operands
-    carries_out = list(takewhile(is_predicate, rest))
-    addends = rest[len(carries_out) : len(carries_out) + 3]
-    carries_in = rest[len(carries_out) + 3 :]
-    if len(addends) != 3 or bool(carries_in) != ("X" in i.modifiers):
-        return
-    pair = "64" in i.modifiers
-    if is_zero(addends[2]) and not is_negative(addends[2]):
-        operation = "ADD64" if pair else "IADD"
-        sum_of(operation, i, d, addends[:2], carries_out, carries_in)
-    elif not pair:
-        sum_of("IADD3", i, d, addends, carries_out, carries_in)
-
-
-@on_words("IADD", modifiers="X 64", since=120)
-def iadd(i: Lowering) -> None:
-    """d, [carry out,] a, b [, carry in]"""
-    d, *rest = i.operands
-    carries_out = list(takewhile(is_predicate, rest))
-    addends = rest[len(carries_out) : len(carries_out) + 2]
-    carries_in = rest[len(carries_out) + 2 :]
-    if len(addends) != 2 or bool(carries_in) != ("X" in i.modifiers):
-        return
-    operation = "ADD64" if "64" in i.modifiers else "IADD"
-    sum_of(operation, i, d, addends, carries_out, carries_in)
-
-
-@on_words("VIADD", "UVIADD", modifiers="32 S32 16x2 S16x2 U8x4 S8x4 ISAT", since=90)
-def viadd(i: Lowering) -> None:
-    match i.operands:
-        case [d, a, b] if "ISAT" in i.modifiers:
-            saturated_sum(i, d, a, b)
-        case [d, a, b]:
-            bits = choice(i, {"16x2": 16, "S16x2": 16, "U8x4": 8, "S8x4": 8}, 32)
-            if bits == 32:
-                sum_of("IADD", i, d, [a, b])
-            elif len([x for x in (a, b) if is_negative(x)]) < 2:
-                sum_of("ADD_PACKED", i, d, [a, b], aux=bits)
-
-
-def saturated_sum(i: Lowering, d: Operand, a: Operand, b: Operand) -> None:
-    kinds = [name for name in i.modifiers if name in TYPES]
-    if not kinds:
-        return
-    bits, signed = TYPES[kinds[0]]
-    if is_negative(a):
-        a, b = b, a
-    second, negation = addend(i, b, 1)
-    i.emit(
-        "ADD_SATURATED",
-        d=d,
-        s=[unsigned_operand(i, a), second],
-        flags=signed | negation,
-        aux=bits,
-    )
-
-
-def sum_of(
-    operation: str,
-    i: Lowering,
-    d: Operand,
-    addends: Sequence[Operand],
-    carries_out: Sequence[Operand] = (),
-    carries_in: Sequence[Operand] = (),
-    aux: int = 0,
-) -> None:
-    terms = [addend(i, x, k, wide=operation == "ADD64") for k, x in enumerate(addends)]
-    i.emit(
-        operation,
-        d=d,
-        pd=carries_out,
-        s=[source for source, _ in terms],
-        ps=carries_in,
-        flags=sum(negation for _, negation in terms),
-        aux=aux,
-    )
-
-
-def addend(
-    i: Lowering, operand: Operand, position: int, *, wide: bool = False
-) -> tuple[Source, int]:
-    """An addend and its flag: subtraction adds the complement and one, which the carry sees."""
-    source = i.u64(operand) if wide else i.u32(operand)
-    if is_negative(operand):
-        return Source(source.slot, source.mod & ~INT_NEG), NEGATE[position]
-    return source, 0
 
 
 def is_zero(operand: Operand) -> bool:
@@ -251,35 +67,101 @@ def is_negative(operand: Operand) -> bool:
     return isinstance(operand, Register | Constant) and operand.negate
 
 
+# Moves.
+
+
+@on_words("MOV", "UMOV", modifiers="64")
+def mov(i: Lowering) -> None:
+    wide = "64" in i.modifiers
+    i.form("d u64" if wide else "d u32", "MOV64" if wide else "MOV")
+
+
+@on_words("SEL", "USEL", modifiers="64")
+def sel(i: Lowering) -> None:
+    wide = "64" in i.modifiers
+    i.form("d u64 u64 p" if wide else "d u32 u32 p", "SEL64" if wide else "SEL")
+
+
+@on_words("PRMT", "UPRMT", modifiers=" ".join(PERMUTATIONS))
+def prmt(i: Lowering) -> None:
+    """d, a, selector, b"""
+    i.form("d u32 u32 u32", flags=i.choice(PERMUTATIONS, 0))
+
+
+# Sums.
+
+
+@reader
+def addend(i: Lowering, operand: Operand, position: int) -> Source:
+    """An addend and its flag: subtraction adds the complement and one, which the carry sees."""
+    return without_sign(i.u32(operand), position)
+
+
+@reader
+def addend64(i: Lowering, operand: Operand, position: int) -> Source:
+    return without_sign(i.u64(operand), position)
+
+
+def without_sign(source: Source, position: int) -> Source:
+    """The source as it is before its sign, for which Ins.flags stands (NEGATE_0, ...)."""
+    negate = bool(source.mod & INT_NEG)
+    return Source(source.slot, source.mod & ~INT_NEG, flags=negate << position)
+
+
+def add(i: Lowering, operation: str, addends: int) -> None:
+    """d, [carry out, [carry out,]] addends [, carry in, carry in]"""
+    wide, carries = "64" in i.modifiers, "p p*" if "X" in i.modifiers else ""
+    form = ["d P*", *["addend64" if wide else "addend"] * addends, carries]
+    i.form(" ".join(form), "ADD64" if wide else operation)
+
+
+@on_words("IADD3", "UIADD3", modifiers="X 64")
+def iadd3(i: Lowering) -> None:
+    c = [x for x in i.operands if not is_predicate(x)][-1]
+    if is_zero(c) and not is_negative(c):
+        add(i, "IADD", 3)
+    elif "64" not in i.modifiers:
+        add(i, "IADD3", 3)
+
+
+@on_words("IADD", modifiers="X 64", since=120)
+def iadd(i: Lowering) -> None:
+    add(i, "IADD", 2)
+
+
+@on_words("VIADD", "UVIADD", modifiers="32 S32 16x2 S16x2 U8x4 S8x4 ISAT", since=90)
+def viadd(i: Lowering) -> None:
+    bits = i.choice({"16x2": 16, "S16x2": 16, "U8x4": 8, "S8x4": 8}, 32)
+    negative = [x for x in i.operands if is_negative(x)]
+    if "ISAT" in i.modifiers:
+        saturated_sum(i)
+    elif bits == 32:
+        i.form("d addend addend", "IADD")
+    elif len(negative) < 2:
+        i.form("d addend addend", "ADD_PACKED", aux=bits)
+
+
+def saturated_sum(i: Lowering) -> None:
+    match i.operands, i.first(TYPES, None):
+        case [d, a, b], [bits, signed]:
+            operands = [d, b, a] if is_negative(a) else [d, a, b]
+            i.form("d word addend", "ADD_SATURATED", operands=operands, flags=signed, aux=bits)
+
+
+@reader
+def shifted(i: Lowering, operand: Operand, position: int) -> Source:
+    """A word whose sign, if it has one, is that of the shifted word."""
+    return addend(i, operand, position) if is_negative(operand) else i.word(operand)
+
+
 @on_words("LEA", "ULEA", modifiers="HI X SX32")
 def lea(i: Lowering) -> None:
     """d, [carry out,] a, b, [upper word of a, with .HI,] shift [, carry in]"""
-    d, *rest = i.operands
-    carries_out = list(takewhile(is_predicate, rest))
-    rest = rest[len(carries_out) :]
-    carries_in = [rest.pop()] if "X" in i.modifiers else []
     high, extended = "HI" in i.modifiers, "SX32" in i.modifiers
-    match rest:
-        case [a, b, c, shift] if high and not extended:
-            upper = i.u32(c)
-        case [a, b, shift] if high == extended:
-            upper = Source(i.word(0))
-        case _:
-            return
-    if high or not is_negative(a):
-        shifted, negation = unsigned_operand(i, a), 0
-    else:  # the sign is that of the shifted word
-        shifted, negation = addend(i, a, 0)
-    addend_b, negation_b = addend(i, b, 1)
-    i.emit(
-        "LEA",
-        d=d,
-        pd=carries_out,
-        s=[shifted, addend_b, upper],
-        ps=carries_in,
-        flags=negation | negation_b | (LEA_HIGH if high else 0) | (LEA_SIGNED if extended else 0),
-        aux=number(i, shift, 32),
-    )
+    a, upper = "word" if high else "shifted", "u32" if high and not extended else ""
+    if high or not extended:
+        carry = "p" if "X" in i.modifiers else ""
+        i.form(f"d P* {a} addend {upper} #32 {carry}", flags=i.flags(LEA))
 
 
 # Products.
@@ -288,78 +170,44 @@ def lea(i: Lowering) -> None:
 @on_words("IMAD", "UIMAD", modifiers="MOV SHL IADD U32 WIDE HI X")
 def imad(i: Lowering) -> None:
     """d, [carry out,] a, b, c [, carry in]; .MOV, .SHL and .IADD are hints for the reader."""
-    d, *rest = i.operands
-    carries_out = list(takewhile(is_predicate, rest))
-    factors = rest[len(carries_out) : len(carries_out) + 2]
-    addends = rest[len(carries_out) + 2 :]
-    carries_in = addends[1:]
-    if len(addends) != 1 + ("X" in i.modifiers):
-        return
-    if "WIDE" in i.modifiers or "HI" in i.modifiers:
-        wide_product(i, d, factors, addends[0], carries_out, carries_in)
-    elif not carries_out:
-        low_product(i, d, factors, addends[0], carries_in)
+    match i.operands:
+        case _ if {"WIDE", "HI"} & set(i.modifiers):
+            wide_product(i)
+        case [d, a, b, c] if is_zero(a) and is_zero(b) and "X" not in i.modifiers:
+            i.form("d u32", "MOV", operands=(d, c))
+        case _ if "X" in i.modifiers:
+            i.form("d u32 u32 u32 p", "IMAD_CARRY")
+        case _:
+            i.form("d u32 u32 u32")
 
 
-def low_product(
-    i: Lowering,
-    d: Operand,
-    factors: Sequence[Operand],
-    c: Operand,
-    carries_in: Sequence[Operand],
-) -> None:
-    sources = [i.u32(x) for x in (*factors, c)]
-    if carries_in:
-        i.emit("IMAD_CARRY", d=d, s=sources, ps=carries_in)
-    elif all(is_zero(x) for x in factors):
-        i.emit("MOV", d=d, s=sources[2:])
-    else:
-        i.emit("IMAD", d=d, s=sources)
-
-
-def wide_product(
-    i: Lowering,
-    d: Operand,
-    factors: Sequence[Operand],
-    c: Operand,
-    carries_out: Sequence[Operand],
-    carries_in: Sequence[Operand],
-) -> None:
+def wide_product(i: Lowering) -> None:
     """Of 64 bits, all or the upper half; c is a register pair."""
-    high, signed = "HI" in i.modifiers, "U32" not in i.modifiers
-    if isinstance(c, Immediate) or (high and carries_in and signed):
+    high, signed = "HI" in i.modifiers, signed_unless(i, "U32")
+    carries_out, carry_in = any(map(is_predicate, i.operands[1:2])), "X" in i.modifiers
+    c = [x for x in i.operands if not is_predicate(x)][-1]
+    if isinstance(c, Immediate) or (high and signed and (carry_in or carries_out)):
         return
-    if high and carries_out and (signed or is_negative(c)):
-        return
-    term, negation = addend(i, c, 2, wide=True) if carries_out else (i.u64(c), 0)
-    i.emit(
-        "IMAD_HI" if high else "IMAD_WIDE",
-        d=d,
-        pd=carries_out,
-        s=[*(unsigned_operand(i, x) for x in factors), term],
-        ps=carries_in,
-        flags=negation | (SIGNED if signed else 0),
-    )
+    if not (high and carries_out and is_negative(c)):
+        i.form(
+            f"d P* word word {'addend64' if carries_out else 'u64'} {'p' if carry_in else ''}",
+            "IMAD_HI" if high else "IMAD_WIDE",
+            flags=signed,
+        )
 
 
 @on_words("IDP", modifiers="4A 2A LO HI U8 S8 U16 S16")
 def idp(i: Lowering) -> None:
     """The last two modifiers are the types of a and of b."""
-    match i.operands, i.modifiers:
-        case [d, a, b, c], ["4A", type_a, type_b] if {type_a, type_b} <= set(NARROW):
+    match i.modifiers:
+        case ["4A", type_a, type_b] if {type_a, type_b} <= set(NARROW):
             operation, half = "DOT4", 0
-        case [d, a, b, c], ["2A", "LO" | "HI" as which, type_a, type_b]:
+        case ["2A", "LO" | "HI" as which, type_a, type_b]:
             operation, half = "DOT2", HIGH_BYTES if which == "HI" else 0
         case _:
             return
-    i.emit(
-        operation,
-        d=d,
-        s=[unsigned_operand(i, a), unsigned_operand(i, b), i.u32(c)],
-        flags=half
-        | (SIGNED_A if NARROW[type_a][1] else 0)
-        | (SIGNED_B if NARROW[type_b][1] else 0),
-    )
+    signs = NARROW[type_a][1] | NARROW[type_b][1] << 1
+    i.form("d word word u32", operation, flags=half | signs)
 
 
 # Shifts and bits.
@@ -368,80 +216,52 @@ def idp(i: Lowering) -> None:
 @on_words("SHF", "USHF", modifiers="L R W U32 S32 U64 S64 HI")
 def shf(i: Lowering) -> None:
     """d, low word, amount, high word; the modifiers say which word of the result is kept."""
-    match i.operands:
-        case [d, low, amount, high]:
-            a, b, c = (unsigned_operand(i, x) for x in (low, amount, high))
-        case _:
-            return
     bits, signed = value_type(i)
-    right, upper, wrap = ("R" in i.modifiers, "HI" in i.modifiers, "W" in i.modifiers)
-    if not (right or upper or wrap):
-        i.emit("SHIFT_LEFT", d=d, s=[a, b])
-    elif right and upper and not wrap:
-        operation = "SHIFT_RIGHT_SIGNED" if signed else "SHIFT_RIGHT"
-        i.emit(operation, d=d, s=[c, b])
-    else:
-        flags = (
-            signed
-            | (FUNNEL_RIGHT if right else 0)
-            | (FUNNEL_HIGH if upper else 0)
-            | (FUNNEL_WRAP if wrap else 0)
-        )
-        i.emit("FUNNEL", d=d, s=[a, b, c], flags=flags, aux=bits)
+    for operand in i.operands[1:]:
+        i.word(operand)  # also the one that does not matter
+    match i.operands, {"R", "HI", "W"} & set(i.modifiers):
+        case [d, low, amount, _], kept if not kept:
+            i.form("d word word", "SHIFT_LEFT", operands=(d, low, amount))
+        case [d, _, amount, high], kept if kept == {"R", "HI"}:
+            operation = "SHIFT_RIGHT_SIGNED" if signed else "SHIFT_RIGHT"
+            i.form("d word word", operation, operands=(d, high, amount))
+        case _:
+            i.form("d word word word", "FUNNEL", flags=signed | i.flags(FUNNEL), aux=bits)
 
 
 @on_words("POPC", "UPOPC", "BREV", "UBREV", "IABS", "UIABS")
 def popc(i: Lowering) -> None:
-    unary(i.opcode.removeprefix("U"), i)
+    i.form("d u32")
 
 
 @on_words("FLO", "UFLO", modifiers="U32 SH")
 def flo(i: Lowering) -> None:
-    signed = 0 if "U32" in i.modifiers else SIGNED
-    unary("FLO", i, flags=signed | flag(i, "SH", FLO_SHIFT))
-
-
-def unary(operation: str, i: Lowering, *, flags: int = 0, aux: int = 0) -> None:
-    match i.operands:
-        case [d, a]:
-            i.emit(operation, d=d, s=[i.u32(a)], flags=flags, aux=aux)
+    i.form("d u32", flags=signed_unless(i, "U32") | i.flags(FLAGS))
 
 
 @on_words("BMSK", "UBMSK", modifiers="C W")
 def bmsk(i: Lowering) -> None:
     """d, first bit, number of bits"""
-    match i.operands:
-        case [d, a, b]:
-            sources = [unsigned_operand(i, x) for x in (a, b)]
-            i.emit("BMSK", d=d, s=sources, flags=flag(i, "W", WRAP))
+    i.form("d word word", flags=i.flags(FLAGS))
 
 
 @on_words("SGXT", "USGXT", modifiers="U32 C W")
 def sgxt(i: Lowering) -> None:
     """d, value, its bits"""
-    match i.operands:
-        case [d, a, b]:
-            signed = 0 if "U32" in i.modifiers else SIGNED
-            sources = [unsigned_operand(i, x) for x in (a, b)]
-            i.emit("SGXT", d=d, s=sources, flags=signed | flag(i, "W", WRAP))
+    i.form("d word word", flags=signed_unless(i, "U32") | i.flags(FLAGS))
 
 
-@on_words("I2I", modifiers="U8 S8 U16 S16 S32 SAT")
+@on_words("I2I", "I2IP", modifiers="U8 S8 U16 S16 S32 SAT")
 def i2i(i: Lowering) -> None:
+    """d, a; .I2IP: d, upper value, lower value, what goes above both"""
     match i.modifiers:
         case [narrow, "S32", "SAT"] if narrow in NARROW:
             bits, signed = NARROW[narrow]
-            unary("SATURATE", i, flags=signed, aux=bits)
-
-
-@on_words("I2IP", modifiers="U8 S8 U16 S16 S32 SAT")
-def i2ip(i: Lowering) -> None:
-    """d, upper value, lower value, what goes above both"""
-    match i.operands, i.modifiers:
-        case [d, a, b, c], [narrow, "S32", "SAT"] if narrow in NARROW:
-            bits, signed = NARROW[narrow]
-            sources = [unsigned_operand(i, x) for x in (a, b, c)]
-            i.emit("SATURATE_PACK", d=d, s=sources, flags=signed, aux=bits)
+            packs = i.opcode == "I2IP"
+            form, operation = (
+                ("d word word word", "SATURATE_PACK") if packs else ("d u32", "SATURATE")
+            )
+            i.form(form, operation, flags=signed, aux=bits)
 
 
 # Logic.
@@ -450,18 +270,8 @@ def i2ip(i: Lowering) -> None:
 @on_words("LOP3", "ULOP3", modifiers="LUT PAND")
 def lop3(i: Lowering) -> None:
     """[predicate out,] d, a, b, c, table, predicate in"""
-    outputs = list(takewhile(is_predicate, i.operands))
-    match i.operands[len(outputs) :]:
-        case [d, a, b, c, table, p] if "LUT" in i.modifiers:
-            i.emit(
-                "LOP3",
-                d=d,
-                pd=outputs,
-                s=map(i.u32, (a, b, c)),
-                ps=[p],
-                flags=flag(i, "PAND", LOGIC_AND),
-                aux=number(i, table, 256),
-            )
+    if "LUT" in i.modifiers:
+        i.form("P* d u32 u32 u32 #256 p", flags=i.flags(FLAGS))
 
 
 @opcode("PLOP3", "UPLOP3", modifiers="LUT")
@@ -477,7 +287,7 @@ def plop3(i: Lowering) -> None:
                 ps=[TRUE if sign else x for x, sign in pairs],
                 s=[i.u32(x) if sign else POOL for x, sign in pairs],
                 flags=sum(sign << k for k, sign in enumerate(signs)),
-                aux=number(i, table, 256) | number(i, other, 256) << 8,
+                aux=i.number(table, 256) | i.number(other, 256) << 8,
             )
 
 
@@ -493,15 +303,13 @@ def is_sign(operand: Operand) -> bool:
 @on_words("UP2UR")
 def p2r(i: Lowering) -> None:
     """d, [PR,] what the other bits are, mask"""
-    match [x for x in i.operands if x not in (Special(name="PR"), Special(name="UPR"))]:
-        case [d, a, mask]:
-            i.emit(
-                "P2R",
-                d=d,
-                s=[unsigned_operand(i, a), unsigned_operand(i, mask)],
-                flags=PREDICATES_UNIFORM if i.opcode == "UP2UR" else 0,
-                aux=choice(i, BYTES, 0),
-            )
+    i.form(
+        "d word word",
+        "P2R",
+        operands=[x for x in i.operands if x not in (Special(name="PR"), Special(name="UPR"))],
+        flags=i.opcode == "UP2UR",  # PREDICATES_UNIFORM
+        aux=i.choice(BYTES, 0),
+    )
 
 
 @opcode("R2P", "UR2UP")
@@ -511,12 +319,9 @@ def r2p(i: Lowering) -> None:
         case [Special(name="PR" | "UPR"), Register(suffix=suffix) as a, mask]:
             if len(suffix) > 1 or not set(suffix) <= set(BYTES):
                 i.refuse_operand(a, "a word or one of its bytes")
-            i.emit(
-                "R2P",
-                s=[unsigned_operand(i, a), unsigned_operand(i, mask)],
-                flags=PREDICATES_UNIFORM if i.opcode == "UR2UP" else 0,
-                aux=BYTES[suffix[0]] if suffix else 0,
-            )
+            first_bit = BYTES[suffix[0]] if suffix else 0
+            uniform = i.opcode == "UR2UP"  # PREDICATES_UNIFORM
+            i.form("word word", "R2P", operands=(a, mask), flags=uniform, aux=first_bit)
 
 
 # Comparisons.
@@ -528,22 +333,15 @@ def isetp(i: Lowering) -> None:
 
     That verdict is left out where it is PT.
     """
-    match i.operands:
-        case [first, second, a, b, p]:
-            inputs = [p, TRUE] if "EX" in i.modifiers else [p]
-        case [first, second, a, b, p, below] if "EX" in i.modifiers:
-            inputs = [p, below]
-        case _:
-            return
     bits, signed = value_type(i)
-    if bits == 64 and "EX" in i.modifiers:
+    extended, wide = "EX" in i.modifiers, bits == 64
+    if extended and wide:
         return
-    i.emit(
-        "ISETP" if bits == 32 else "ISETP64",
-        pd=[first, second],
-        s=[i.u32(x) if bits == 32 else i.u64(x) for x in (a, b)],
-        ps=inputs,
-        flags=signed | choice(i, COMPARISONS) | choice(i, BOOLEANS) | flag(i, "EX", EXTENDED),
+    i.form(
+        f"P P {'u64 u64' if wide else 'u32 u32'} p {'p' if extended else ''}",
+        "ISETP64" if wide else "ISETP",
+        operands=[*i.operands, *[TRUE] * (extended and len(i.operands) == 5)],
+        flags=signed | i.choice(COMPARISONS) | i.choice(BOOLEANS) | i.flags(FLAGS),
     )
 
 
@@ -558,87 +356,51 @@ def minimum_maximum(i: Lowering) -> None:
     before = list(takewhile(is_predicate, i.operands))
     d, *rest = i.operands[len(before) :]
     between = list(takewhile(is_predicate, rest))
-    bits, _ = value_type(i)
+    bits, signed = value_type(i)
     if bits != 16 or "RELU" in i.modifiers:
         ends_discarded(i, between)
     ends_discarded(i, before)
     match rest[len(between) :]:
-        case [a, b, p]:
-            pass
-        case [a, b, p, Register(file="P" | "UP", index=7, invert=True)]:
-            pass
-        case _:
-            return
-    if bits == 64:
-        minmax64(i, d, (a, b), p)
-    else:
-        minmax(i, d, (a, b), p, 0, between)
-
-
-def minmax64(i: Lowering, d: Operand, values: Sequence[Operand], p: Operand) -> None:
-    _, signed = value_type(i)
-    sources = map(i.u64, values)
-    i.emit("MINMAX64", d=d, s=sources, ps=[p], flags=signed)
+        case [a, b, p] | [a, b, p, Register(file="P" | "UP", index=7, invert=True)]:
+            if bits == 64:
+                i.form("d u64 u64 p", "MINMAX64", operands=(d, a, b, p), flags=signed)
+            else:
+                minmax(i, "d P* {0} {0} p", operands=(d, *between, a, b, p))
 
 
 @on_words("VIADDMNMX", "UVIADDMNMX", modifiers=MINMAX_TYPES, since=90)
 def viaddmnmx(i: Lowering) -> None:
     """d, a, b, c, predicate: the smaller or larger of a + b and c"""
-    match i.operands:
-        case [d, a, b, c, p]:
-            minmax(i, d, (a, b, c), p, MINMAX_SUM)
+    minmax(i, "d {0} {0} {0} p", MINMAX_SUM)
 
 
 @on_words("VIMNMX3", "UVIMNMX3", modifiers=MINMAX_TYPES, since=90)
 def vimnmx3(i: Lowering) -> None:
-    match i.operands:
-        case [d, a, b, c, p]:
-            minmax(i, d, (a, b, c), p, MINMAX_3)
+    minmax(i, "d {0} {0} {0} p", MINMAX_3)
 
 
 def minmax(
-    i: Lowering,
-    d: Operand,
-    values: Sequence[Operand],
-    p: Operand,
-    flags: int,
-    outputs: Sequence[Operand] = (),
+    i: Lowering, form: str, flags: int = 0, operands: Sequence[Operand] | None = None
 ) -> None:
     bits, signed = value_type(i)
-    if "RELU" in i.modifiers and not signed:
-        return
-    word = i.u32 if bits == 32 else lambda operand: unsigned_operand(i, operand)
-    i.emit(
-        "MINMAX" if bits == 32 else "MINMAX_PACKED",
-        d=d,
-        pd=outputs,
-        s=[word(x) for x in values],
-        ps=[p],
-        flags=flags | signed | flag(i, "RELU", MINMAX_RELU),
-        aux=bits,
-    )
+    if signed or "RELU" not in i.modifiers:
+        i.form(
+            form.format("u32" if bits == 32 else "word"),
+            "MINMAX" if bits == 32 else "MINMAX_PACKED",
+            operands=operands,
+            flags=flags | signed | i.flags(FLAGS),
+            aux=bits,
+        )
 
 
 @on_words("VABSDIFF", modifiers="U32", until=100)
 def vabsdiff(i: Lowering) -> None:
-    match i.operands:
-        case [d, a, b, c]:
-            _, signed = value_type(i)
-            sources = [unsigned_operand(i, a), unsigned_operand(i, b), i.u32(c)]
-            i.emit("ABSDIFF", d=d, s=sources, flags=signed)
+    i.form("d word word u32", "ABSDIFF", flags=signed_unless(i, "U32"))
 
 
 @on_words("VABSDIFF4", modifiers="U8 ACC", until=100)
 def vabsdiff4(i: Lowering) -> None:
     """Bytes apart; with .ACC their sum and c"""
-    match i.operands:
-        case [d, a, b, c]:
-            total = "ACC" in i.modifiers
-            if not total and not is_zero(c):
-                i.refuse_operand(c, "RZ")
-            i.emit(
-                "ABSDIFF4",
-                d=d,
-                s=[unsigned_operand(i, a), unsigned_operand(i, b), i.u32(c)],
-                flags=(0 if "U8" in i.modifiers else SIGNED) | (ABSDIFF_SUM if total else 0),
-            )
+    if "ACC" not in i.modifiers and not is_zero(i.operands[-1]):
+        i.refuse_operand(i.operands[-1], "RZ")
+    i.form("d word word u32", "ABSDIFF4", flags=signed_unless(i, "U8") | i.flags(FLAGS))

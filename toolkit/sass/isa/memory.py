@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from toolkit.machine_code.instruction import Address, Constant, Instruction, Operand, Register
 from toolkit.sass.core.binding import POOL
-from toolkit.sass.isa.integer import TRUE, is_predicate
-from toolkit.sass.isa.registry import Lowering, numbered, opcode
+from toolkit.sass.isa.integer import TRUE
+from toolkit.sass.isa.registry import Lowering, is_predicate, numbered, opcode
 from toolkit.sass.isa.slots import Source
 
 # Ins.flags of memory.h
-ADDRESS_64, UNIFORM_64, ADDRESS_SIGNED, SIGNED_DATA = 1, 2, 4, 8
+ADDRESS_64, UNIFORM_64, ADDRESS_SIGNED = 1, 2, 4
+SIGNED_DATA = {"S8": 8, "S16": 8}
 SPACE_SHIFT, SCALE_SHIFT = 8, 12
 STRONG = 1 << 18
 GLOBAL, SHARED, LOCAL, CONSTANT, GENERIC = range(5)
@@ -35,22 +37,19 @@ def ldc(i: Lowering) -> None:
     """register, constant: at a fixed offset it is a move, else a load."""
     d, constant = i.operands
     assert isinstance(constant, Constant)
-    words = width(i) // 4
-    flags = SIGNED_DATA if {"S8", "S16"} & set(i.modifiers) else 0
-    if constant.base is None and words == 1 and constant.bank_register is None:
-        i.emit("MOV", d=d, s=[i.u32(constant)])
+    if constant.base is None and width(i) // 4 == 1 and constant.bank_register is None:
+        i.form("d u32", "MOV")
         return
-    base = Source(i.slot(constant.base)) if constant.base else Source(POOL)
     if constant.bank_register is not None:
         i.refuse_operand(constant, "a numbered bank")
     i.emit(
         "LOAD_CONSTANT",
         d=d,
-        s=[base],
+        s=[i.slot(constant.base) if constant.base else POOL],
         width=width(i),
         aux=constant.bank,
         imm=constant.offset,
-        flags=flags,
+        flags=i.flags(SIGNED_DATA),
     )
 
 
@@ -62,22 +61,19 @@ ATOMIC_TYPES = {
     "64": U64,
     "U64": U64,
     "S64": S64,
-    "F32": F32,
     "F64": F64,
-    "F16x2": F16X2,
-    "BF16x2": BF16X2,
-    "BF16_V2": BF16X2,
     "128": B128,
     # several values that lie side by side, each of them atomic
-    "F32x2": F32,
-    "F32x4": F32,
-    "F16x4": F16X2,
-    "F16x8": F16X2,
-    "BF16x4": BF16X2,
-    "BF16x8": BF16X2,
+    **dict.fromkeys(("F32", "F32x2", "F32x4"), F32),
+    **dict.fromkeys(("F16x2", "F16x4", "F16x8"), F16X2),
+    **dict.fromkeys(("BF16x2", "BF16_V2", "BF16x4", "BF16x8"), BF16X2),
 }
-# what is done to them: all that the compiler was seen to emit
-OF_HALVES, OF_128 = {"ADD", "MIN", "MAX"}, {"EXCH", "CAS"}
+# what is done to them, where it is not everything: all that the compiler was seen to emit
+DONE_TO = {
+    **{kind: {"ADD", "MIN", "MAX"} for kind in (F16X2, BF16X2)},
+    **{kind: {"ADD"} for kind in (F32, F64)},
+    B128: {"EXCH", "CAS"},
+}
 TYPE_SHIFT, ATOMIC_FTZ = 8, 1 << 16  # of atomics.h
 ATOMIC_MODIFIERS = f"{CACHING} {' '.join(ATOMICS)} {' '.join(ATOMIC_TYPES)} FTZ RN SPIN"
 
@@ -96,12 +92,8 @@ def atom(i: Lowering) -> None:
 def atoms(i: Lowering) -> None:
     """register or predicate, address, data [, new data]; .POPC.INC adds one for each lane"""
     d, address, *data = i.operands
-    if "POPC" in i.modifiers:
-        atomic(i, SHARED, None, d, address, [], constant=1)
-    elif is_predicate(d):
-        atomic(i, SHARED, d, None, address, data)
-    else:
-        atomic(i, SHARED, None, d, address, data)
+    answers = is_predicate(d) and "POPC" not in i.modifiers
+    atomic(i, SHARED, d if answers else None, None if answers else d, address, data)
 
 
 @opcode("RED", "REDG", modifiers=ATOMIC_MODIFIERS)
@@ -117,31 +109,24 @@ def atomic(
     d: Operand | None,
     address: Operand,
     data: Sequence[Operand],
-    constant: int | None = None,
 ) -> None:
-    what = "ADD" if constant else next(name for name in i.modifiers if name in ATOMICS)
-    kind = next((ATOMIC_TYPES[name] for name in i.modifiers if name in ATOMIC_TYPES), U32)
-    if "64" in i.modifiers and "S64" in i.modifiers:
-        kind = S64
-    if (kind in (F16X2, BF16X2) and what not in OF_HALVES) or (kind == B128 and what not in OF_128):
+    counts = "POPC" in i.modifiers
+    what = "ADD" if counts else next(name for name in i.modifiers if name in ATOMICS)
+    kind = S64 if {"64", "S64"} <= set(i.modifiers) else i.first(ATOMIC_TYPES, U32)
+    if what not in DONE_TO.get(kind, ATOMICS):
         return
-    if kind in (F32, F64) and what != "ADD":
-        return
-    flags, offset, sources = addressing(i, address, space)
-    for operand in data:
+    for operand in () if counts else data:
         check_whole(i, operand)
-    values = [Source(i.slot(x)) for x in data if isinstance(x, Register)]
-    if constant is not None:
-        values = [Source(i.word(constant))]
-    i.emit(
+    access(
+        i,
         "ATOMIC",
+        address,
+        space,
+        [i.words(1)] if counts else [i.slot(x) for x in data if isinstance(x, Register)],
         d=d,
         pd=[predicate] if predicate is not None else [],
-        s=[*sources, *values],
         width=width(i),
-        flags=flags,
-        imm=offset,
-        aux=ATOMICS[what] | kind << TYPE_SHIFT | (ATOMIC_FTZ if "FTZ" in i.modifiers else 0),
+        aux=ATOMICS[what] | kind << TYPE_SHIFT | i.flags({"FTZ": ATOMIC_FTZ}),
     )
 
 
@@ -149,16 +134,15 @@ def atomic(
 def qspc(i: Lowering) -> None:
     """predicate, RZ, address: whether it is in shared (.S), local (.L) or another memory"""
     predicate, _, address = i.operands
-    _, offset, sources = addressing(i, address, GENERIC)
-    space = next((s for name, s in QUERIES.items() if name in i.modifiers), None)
-    if space is not None:
+    sources = [x.slot for x in addressing(i, address, GENERIC)]
+    if QUERIES.keys() & set(i.modifiers):
         i.emit(
             "IN_SPACE",
             pd=[predicate],
             s=sources,
             flags=ADDRESS_64,
-            imm=offset,
-            aux=space,
+            imm=offset(address),
+            aux=next(space for name, space in QUERIES.items() if name in i.modifiers),
         )
 
 
@@ -176,16 +160,14 @@ def ldgsts(i: Lowering) -> None:
     become zeros.
     """
     shared, source, *predicates = i.operands
-    flags, shared_offset, shared_sources = addressing(i, shared, SHARED)
-    wide, offset, sources = addressing(i, source, GLOBAL)
     i.emit(
         "COPY_ASYNC",
-        s=[*shared_sources, *sources],
+        s=[*addressing(i, shared, SHARED), *addressing(i, source, GLOBAL)],
         ps=predicates or [TRUE],
         width=width(i),
-        flags=flags | wide | (COPY_PARTIAL if "ZFILL" in i.modifiers else 0),
-        imm=offset,
-        aux=shared_offset & 0xFFFFFFFF,
+        flags=i.flags({"ZFILL": COPY_PARTIAL}),
+        imm=offset(source),
+        aux=offset(shared) & 0xFFFFFFFF,
     )
 
 
@@ -195,10 +177,9 @@ def load(i: Lowering) -> None:
     d, address = i.operands[0], i.operands[-1]
     space = SPACES[i.opcode.removeprefix("LD")]
     check_whole(i, d)
-    flags, offset, sources = addressing(i, address, space)
-    flags |= SIGNED_DATA if {"S8", "S16"} & set(i.modifiers) else 0
-    flags |= STRONG if is_strong(i) and space in (GLOBAL, GENERIC) else 0
-    i.emit("LOAD", d=d, s=sources, width=width(i), flags=flags, imm=offset)
+    strong = STRONG if is_strong(i) and space in (GLOBAL, GENERIC) else 0
+    flags = i.flags(SIGNED_DATA) | strong
+    access(i, "LOAD", address, space, d=d, width=width(i), flags=flags)
 
 
 def is_strong(i: Instruction | Lowering) -> bool:
@@ -210,12 +191,10 @@ def is_strong(i: Instruction | Lowering) -> bool:
 @opcode("STS", modifiers=DATA)
 def store(i: Lowering) -> None:
     address, data = i.operands
-    space = SPACES[i.opcode.removeprefix("ST")]
-    flags, offset, sources = addressing(i, address, space)
     check_whole(i, data)
     assert isinstance(data, Register)
-    data_slot = Source(i.slot(data))
-    i.emit("STORE", s=[*sources, data_slot], width=width(i), flags=flags, imm=offset)
+    space = SPACES[i.opcode.removeprefix("ST")]
+    access(i, "STORE", address, space, [i.slot(data)], width=width(i))
 
 
 def check_whole(i: Lowering, operand: Operand) -> None:
@@ -231,8 +210,25 @@ def width(i: Instruction | Lowering) -> int:
     return next((WIDTHS[name] for name in i.modifiers if name in WIDTHS), 4)
 
 
-def addressing(i: Lowering, operand: Operand, space: int) -> tuple[int, int, list[Source]]:
-    """Flags, offset and the two address sources: a register or pair, a uniform one or pair.
+def access(
+    i: Lowering,
+    operation: str,
+    address: Operand,
+    space: int,
+    data: Sequence[Source | int] = (),
+    **more: Any,
+) -> None:
+    """Emit an operation that reads `data` and accesses an address; `more` is as of `emit`."""
+    i.emit(operation, s=[*addressing(i, address, space), *data], imm=offset(address), **more)
+
+
+def offset(address: Operand) -> int:
+    assert isinstance(address, Address)
+    return address.offset
+
+
+def addressing(i: Lowering, operand: Operand, space: int) -> list[Source]:
+    """The two address sources, with their flags: a register or pair, a uniform one or pair.
 
     In global and generic memory an address has 64 bits. A lane's register is a pair where it says
     .64, and on sm_75 wherever the instruction has .E; a uniform register is always one.
@@ -240,22 +236,17 @@ def addressing(i: Lowering, operand: Operand, space: int) -> tuple[int, int, lis
     if not isinstance(operand, Address):
         i.refuse_operand(operand, "an address")
     wide = space in (GLOBAL, GENERIC)
-    flags = space << SPACE_SHIFT
-    lane, uniform = Source(POOL), Source(POOL)
+    lane, uniform = Source(POOL, flags=space << SPACE_SHIFT), Source(POOL)
     lanes = [register for register in operand.registers if register.file == "R"]
     uniforms = [register for register in operand.registers if register.file == "UR"]
     if len(lanes) > 1 or len(uniforms) > 1:
         i.refuse_operand(operand, "at most one register and one uniform register")
     for register in lanes:
-        lane = Source(i.slot(register))
-        narrow = {"U32", "S32"} & set(register.suffix)
-        if wide and not narrow and ("64" in register.suffix or "E" in i.modifiers):
-            flags |= ADDRESS_64
-        if "S32" in register.suffix:
-            flags |= ADDRESS_SIGNED
-        for name in register.suffix:
-            flags |= SCALES.get(name, 0) << SCALE_SHIFT
+        names = set(register.suffix)
+        is_pair = wide and not {"U32", "S32"} & names and ("64" in names or "E" in i.modifiers)
+        flags = ADDRESS_64 * is_pair | ADDRESS_SIGNED * ("S32" in names)
+        scale = sum(SCALES.get(name, 0) for name in names)
+        lane = Source(i.slot(register), flags=lane.flags | flags | scale << SCALE_SHIFT)
     for register in uniforms:
-        uniform = Source(i.slot(register))
-        flags |= UNIFORM_64 if wide else 0
-    return flags, operand.offset, [lane, uniform]
+        uniform = Source(i.slot(register), flags=UNIFORM_64 * wide)
+    return [lane, uniform]

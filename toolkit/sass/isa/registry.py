@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.machine_code.instruction import (
+    Constant,
     Immediate,
     Instruction,
     Operand,
+    Register,
     tensor_core_refusal,
 )
 from toolkit.sass.core.binding import (
@@ -27,6 +31,9 @@ from toolkit.sass.core.binding import (
 from toolkit.sass.isa.slots import PoolEntry, Slots, Source, refuse
 
 LowerFunction = Callable[["Lowering"], None]
+# A source of an operation: what reads it is given its operand and its number.
+Reader = Callable[["Lowering", Operand, int], Source]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,39 +41,65 @@ class Semantics:
     """What the simulator knows of an opcode.
 
     `modifiers` are those it accepts; `since` and `until` the architectures (75 for sm_75) whose
-    code may hold it.
+    code may hold it. `of_words`: an operand such as R4.H1 is refused.
     """
 
     opcode: str
     modifiers: frozenset[str]
     lower: LowerFunction
+    of_words: bool
     since: int
     until: int
     family: str
 
 
 REGISTRY: dict[str, Semantics] = {}
+READERS: dict[str, Reader] = {}
+
+
+def reader(function: Reader) -> Reader:
+    READERS[function.__name__] = function
+    return function
+
+
+def is_predicate(operand: Operand) -> bool:
+    return isinstance(operand, Register) and operand.file in ("P", "UP")
 
 
 def opcode(
-    *names: str, modifiers: str = "", since: int = 75, until: int = 999
+    *names: str,
+    modifiers: str = "",
+    since: int = 75,
+    until: int = 999,
+    uniform: int = 0,
+    of_words: bool = False,
 ) -> Callable[[LowerFunction], LowerFunction]:
-    """Register the decorated function as the meaning of the opcodes `names`."""
+    """Register the decorated function as the meaning of the opcodes `names`.
+
+    Also of their uniform forms (UFADD of FADD), from the architecture `uniform` on, if given.
+    """
 
     def register(function: LowerFunction) -> LowerFunction:
-        for name in names:
+        first = dict.fromkeys(names, since)
+        if uniform:
+            first |= {f"U{name}": uniform for name in names}
+        for name, architecture in first.items():
             assert name not in REGISTRY, f"{name} has two meanings"
             REGISTRY[name] = Semantics(
                 opcode=name,
                 modifiers=frozenset(modifiers.split()),
                 lower=function,
-                since=since,
+                of_words=of_words,
+                since=architecture,
                 until=until,
                 family=function.__module__.rpartition(".")[2],
             )
         return function
 
     return register
+
+
+on_words = partial(opcode, of_words=True)
 
 
 def numbered(names: str, *, first: int = 0, shift: int = 0) -> dict[str, int]:
@@ -104,7 +137,11 @@ def lower(
                 f"the simulator does not know {instruction.opcode} with .{' .'.join(unknown)}",
             )
         lowering.begin(instruction)
-        meaning.lower(lowering)
+        for operand in instruction.operands if meaning.of_words else ():
+            if isinstance(operand, Register | Constant) and operand.suffix:
+                lowering.refuse_operand(operand, "a whole word")
+        with suppress(IndexError, ValueError):  # too few or too many operands for any form
+            meaning.lower(lowering)
         lowering.end()
     return lowering.result()
 
@@ -156,6 +193,84 @@ class Lowering(Slots):
         if not self._emitted:
             refuse(self.instruction, "the simulator does not know this form")
 
+    # Modifiers.
+
+    def choice(self, choices: Mapping[str, int], default: int | None = None) -> int:
+        """What the one modifier means that is among `choices`; without a default one must be."""
+        found = [name for name in self.modifiers if name in choices]
+        if len(found) > 1:
+            refuse(self.instruction, f"the simulator does not know .{' .'.join(found)} together")
+        if found:
+            return choices[found[0]]
+        if default is None:
+            refuse(self.instruction, f"the simulator wants one of .{' .'.join(choices)}")
+        return default
+
+    def first(self, choices: Mapping[str, Value], default: Value) -> Value:
+        """What the first modifier means that is among `choices`."""
+        return next((choices[name] for name in self.modifiers if name in choices), default)
+
+    def flags(self, flags: Mapping[str, int]) -> int:
+        """What the modifiers mean that are among `flags`, together."""
+        return sum({flags[name] for name in self.modifiers if name in flags})
+
+    # Operands.
+
+    def number(self, operand: Operand, below: int) -> int:
+        """An operand that is part of the opcode: a table, the shift of an address."""
+        if not isinstance(operand, Immediate) or not 0 <= operand.integer < below:
+            self.refuse_operand(operand, f"a number below {below}")
+        return operand.integer
+
+    def form(
+        self,
+        form: str,
+        operation: str = "",
+        *,
+        operands: Sequence[Operand] | None = None,
+        **more: int,
+    ) -> None:
+        """The instruction is `operation` (by default its opcode), if its operands have a form.
+
+        That is a word for each operand: `d` is the register written, `P` a predicate written and
+        `p` one read, `#256` a number below 256, which joins Ins.aux. Any other word names the
+        reader of a source, a function in READERS or a method of Slots. `P*` stands for all
+        predicates that follow, if any. `more` is as of `emit`.
+        """
+        left = list(self.operands if operands is None else operands)
+        found: dict[str, list[Operand]] = {"d": [], "P": [], "p": []}
+        sources: list[Source] = []
+        aux = more.pop("aux", 0)
+        words = form.split()
+        if len(words) != len(left) and "*" not in form:
+            return
+        for word in words:
+            if word[-1] == "*":
+                while left and is_predicate(left[0]):
+                    found[word[0]].append(left.pop(0))
+                continue
+            if not left:
+                return
+            operand = left.pop(0)
+            if word in found:
+                found[word].append(operand)
+            elif word in READERS:
+                sources.append(READERS[word](self, operand, len(sources)))
+            elif word[0] == "#":
+                aux |= self.number(operand, int(word[1:]))
+            else:
+                sources.append(getattr(self, word)(operand))
+        if not left:
+            self.emit(
+                operation or self.opcode.removeprefix("U"),
+                d=next(iter(found["d"]), None),
+                s=sources,
+                pd=found["P"],
+                ps=found["p"],
+                aux=aux,
+                **more,
+            )
+
     def emit(
         self,
         operation: str,
@@ -176,28 +291,28 @@ class Lowering(Slots):
         """
         assert not self._emitted, f"{self.instruction.text} is two operations"
         self._emitted = True
+        guard = self.instruction.guard
         sources = [x if isinstance(x, Source) else Source(x) for x in s]
+        for source in sources:
+            flags |= source.flags
+            aux |= source.aux
         self._rows.append(
             (
                 operations()[operation],
-                self._guard(),
+                PT if guard is None else self.predicate(guard),
                 self.opcode.startswith("U") or self.opcode in _UNIFORM,
                 flags,
-                _filled((), 2, self._discard) if d is None else [self.out(d), self._discard],
-                _filled((x.slot for x in sources), SOURCES, POOL),
-                _filled((x.mod for x in sources), SOURCES, 0),
-                _filled(map(self.predicate_out, pd), 2, PREDICATE_DISCARD),
-                _filled(map(self.predicate, ps), 4, PT | PREDICATE_NOT),
+                [self._discard if d is None else self.out(d), self._discard],
+                _filled([x.slot for x in sources], SOURCES, POOL),
+                _filled([x.mod for x in sources], SOURCES, 0),
+                _filled([self.predicate_out(x) for x in pd], 2, PREDICATE_DISCARD),
+                _filled([self.predicate(x) for x in ps], 4, PT | PREDICATE_NOT),
                 width,
                 aux,
                 0,
                 imm,
             )
         )
-
-    def _guard(self) -> int:
-        guard = self.instruction.guard
-        return PT if guard is None else self.predicate(guard)
 
     def target(self, operand: Operand) -> int:
         """The index of the instruction that a branch names."""
@@ -214,7 +329,6 @@ class Lowering(Slots):
         )
 
 
-def _filled(values: Iterable[int], length: int, fill: int) -> list[int]:
-    given = list(values)
+def _filled(given: list[int], length: int, fill: int) -> list[int]:
     assert len(given) <= length
     return given + [fill] * (length - len(given))

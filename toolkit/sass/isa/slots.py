@@ -16,7 +16,6 @@ from toolkit.machine_code.instruction import (
     Instruction,
     Operand,
     Register,
-    Special,
 )
 from toolkit.sass.core.binding import POOL, PREDICATE_DISCARD, PREDICATE_NOT, PT, UPT
 
@@ -39,10 +38,15 @@ PoolEntry = int | ConstantWord
 
 @dataclass(frozen=True)
 class Source:
-    """A vector that an operation reads, and what is done to it first (MOD_* of core.h)."""
+    """A vector that an operation reads, and what is done to it first (MOD_* of core.h).
+
+    `flags` and `aux` are what it adds to those of the instruction.
+    """
 
     slot: int
     mod: int = 0
+    flags: int = 0
+    aux: int = 0
 
 
 def refuse(instruction: Instruction, reason: str) -> NoReturn:
@@ -55,6 +59,12 @@ def refuse(instruction: Instruction, reason: str) -> NoReturn:
     raise UnsupportedError(
         f"{instruction.text.strip()} at {instruction.address:#06x}{where}: {reason}"
     )
+
+
+def words_of(number: float, code: str) -> tuple[int, ...]:
+    """The 32-bit words of a number as `struct` packs it, the lowest first."""
+    packed = struct.pack(f"<{code}", number)
+    return struct.unpack(f"<{len(packed) // 4}I", packed)
 
 
 @dataclass
@@ -104,62 +114,51 @@ class Slots:
             return self._discard
         return operand.index + (self.first_uniform if operand.file == "UR" else 0)
 
-    def u32(self, operand: Operand) -> Source:
+    def u32(self, operand: Operand, *, words: int = 1) -> Source:
         """A 32-bit integer operand; `~` complements it, `-` negates it."""
         match operand:
-            case Register() | Constant():
-                if operand.absolute:
-                    self.refuse_operand(operand, "an integer")
-                mod = (NOT if operand.invert else 0) | (INT_NEG if operand.negate else 0)
-                return Source(self.slot(operand), mod)
+            case Register() | Constant() if not operand.absolute:
+                mod = NOT * operand.invert | INT_NEG * operand.negate
+                return Source(self.slot(operand, words=words), mod)
             case Immediate():
-                return Source(self.word(self._integer(operand) & 0xFFFFFFFF))
+                value = self._integer(operand)
+                return Source(self.words(*(value >> 32 * k & 0xFFFFFFFF for k in range(words))))
         self.refuse_operand(operand, "an integer")
 
     def u64(self, operand: Operand) -> Source:
         """A 64-bit integer operand: a register pair, two words of a bank, or an immediate."""
-        match operand:
-            case Register() | Constant():
-                if operand.absolute:
-                    self.refuse_operand(operand, "an integer")
-                mod = (NOT if operand.invert else 0) | (INT_NEG if operand.negate else 0)
-                return Source(self.slot(operand, words=2), mod)
-            case Immediate():
-                value = self._integer(operand)
-                return Source(self.words(value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF))
-        self.refuse_operand(operand, "an integer")
+        return self.u32(operand, words=2)
+
+    def word(self, operand: Operand) -> Source:
+        """A word that has no sign of its own."""
+        if isinstance(operand, Register | Constant) and (operand.negate or operand.invert):
+            self.refuse_operand(operand, "a word without a sign")
+        return self.u32(operand)
 
     def f32(self, operand: Operand, *, words: int = 1) -> Source:
         """A single-precision operand, or a pair of them where it has two words."""
-        match operand:
-            case Register() | Constant() if not operand.suffix and not operand.invert:
-                mod = (F32_ABS if operand.absolute else 0) | (F32_NEG if operand.negate else 0)
-                return Source(self.slot(operand, words=words), mod)
-            case Immediate(bits=None):
-                (bits,) = struct.unpack("<I", struct.pack("<f", self._number(operand)))
-                return Source(self.word(bits))
-            case Immediate(bits=int(bits)):
-                return Source(self.word(bits))
-        self.refuse_operand(operand, "a number")
+        return self._real(operand, "f", words, F32_NEG, F32_ABS)
+
+    def f64(self, operand: Operand) -> Source:
+        """A double-precision operand."""
+        return self._real(operand, "d", 2, F64_NEG, F64_ABS)
 
     def f16x2(self, operand: Register | Constant) -> Source:
         """A pair of halves; which of them are read is the operation's."""
         if operand.invert:
             self.refuse_operand(operand, "a number")
-        mod = (F16_ABS if operand.absolute else 0) | (F16_NEG if operand.negate else 0)
+        mod = F16_NEG * operand.negate | F16_ABS * operand.absolute
         return Source(self.slot(operand), mod)
 
-    def f64(self, operand: Operand) -> Source:
-        """A double-precision operand."""
+    def _real(self, operand: Operand, code: str, words: int, negate: int, absolute: int) -> Source:
         match operand:
             case Register() | Constant() if not operand.suffix and not operand.invert:
-                mod = (F64_ABS if operand.absolute else 0) | (F64_NEG if operand.negate else 0)
-                return Source(self.slot(operand, words=2), mod)
+                mod = negate * operand.negate | absolute * operand.absolute
+                return Source(self.slot(operand, words=words), mod)
             case Immediate(bits=None):
-                low, high = struct.unpack("<II", struct.pack("<d", self._number(operand)))
-                return Source(self.words(low, high))
-            case Immediate(bits=int(high)):  # those of the upper word
-                return Source(self.words(0, high))
+                return Source(self.words(*words_of(self._number(operand), code)))
+            case Immediate(bits=int(bits)):  # those of the upper word
+                return Source(self.words(*[0] * (words - 1), bits))
         self.refuse_operand(operand, "a number")
 
     def slot(self, operand: Register | Constant, *, words: int = 1) -> int:
@@ -176,12 +175,8 @@ class Slots:
             self.refuse_operand(operand, "a register")
         return self.out(operand)
 
-    def word(self, value: PoolEntry) -> int:
-        """The slot of a vector whose lanes all hold `value`."""
-        return self.words(value)
-
     def words(self, *values: PoolEntry) -> int:
-        """The first slot of consecutive vectors that hold `values`."""
+        """The first slot of consecutive vectors, each of whose lanes all hold one of `values`."""
         place = self._places.get(values)
         if place is None:
             place = self._places[values] = len(self._pool)
@@ -205,26 +200,21 @@ class Slots:
         refuse(self.instruction, f"the simulator wants {wanted} where this has a {kind}: {operand}")
 
 
-def _indices(instructions: Iterable[Instruction], file: str) -> set[int]:
+def _indices(instructions: Iterable[Instruction], file: str) -> Iterable[int]:
     """The registers of `file` that the instructions name, in addresses and constants too."""
-    found = set()
     for instruction in instructions:
         for operand in instruction.operands:
             for register in _registers(operand):
-                if register.file == file and register.index != RZ:
-                    found.add(register.index)
-    return found
+                if register and register.file == file and register.index != RZ:
+                    yield register.index
 
 
-def _registers(operand: Operand) -> Iterable[Register]:
+def _registers(operand: Operand) -> tuple[Register | None, ...]:
     match operand:
         case Register():
-            yield operand
+            return (operand,)
         case Address():
-            yield from operand.registers
-            if operand.descriptor:
-                yield operand.descriptor
+            return (*operand.registers, operand.descriptor)
         case Constant():
-            yield from filter(None, (operand.base, operand.bank_register))
-        case Special() | Immediate():
-            return
+            return (operand.base, operand.bank_register)
+    return ()

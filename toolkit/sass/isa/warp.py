@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from toolkit.machine_code.instruction import RZ, Immediate, Operand, Register, Special
+from toolkit.machine_code.instruction import Immediate, Operand, Register, Special
 from toolkit.sass.core.binding import POOL
-from toolkit.sass.isa.integer import SIGNED, choice, flag, is_predicate, on_words
-from toolkit.sass.isa.registry import Lowering, numbered, opcode
+from toolkit.sass.isa.integer import SIGNED
+from toolkit.sass.isa.registry import Lowering, is_predicate, numbered, on_words, opcode
 
 # Ins.flags of warp.h
 TO_UNIFORM = 1 << 16
@@ -30,36 +30,14 @@ TIMERS = {"SR_GLOBALTIMERLO": "SR_CLOCKLO", "SR_GLOBALTIMERHI": "SR_CLOCKHI"}
 @on_words("SHFL", modifiers=" ".join(SHUFFLES))
 def shfl(i: Lowering) -> None:
     """predicate out, d, value, lane or distance, segment"""
-    match i.operands:
-        case [p, d, a, b, c]:
-            i.emit(
-                "SHFL",
-                d=d,
-                pd=[p],
-                s=map(i.u32, (a, b, c)),
-                aux=choice(i, SHUFFLES),
-            )
+    i.form("P d u32 u32 u32", aux=i.choice(SHUFFLES))
 
 
 @on_words("VOTE", "VOTEU", modifiers=" ".join(VOTES))
 def vote(i: Lowering) -> None:
     """[ballot,] predicate out, predicate in"""
-    match i.operands:
-        case [d, p, q]:
-            emit_vote(i, d, p, q)
-        case [p, q]:
-            emit_vote(i, Register(file="R", index=RZ), p, q)
-
-
-def emit_vote(i: Lowering, d: Operand, p: Operand, q: Operand) -> None:
-    i.emit(
-        "VOTE",
-        d=d,
-        pd=[p],
-        ps=[q],
-        flags=to_uniform(d),
-        aux=choice(i, VOTES),
-    )
+    form = "P p" if len(i.operands) == 2 else "d P p"
+    i.form(form, "VOTE", flags=to_uniform(i.operands[0]), aux=i.choice(VOTES))
 
 
 def to_uniform(d: Operand) -> int:
@@ -69,61 +47,32 @@ def to_uniform(d: Operand) -> int:
 @on_words("ELECT", since=90)
 def elect(i: Lowering) -> None:
     """predicate out, number of the lane, predicate in"""
-    match i.operands:
-        case [p, d, q] if is_predicate(q):
-            i.emit(
-                "ELECT",
-                d=d,
-                pd=[p],
-                ps=[q],
-                flags=to_uniform(d),
-            )
+    i.form("P d p", flags=to_uniform(i.operands[1]))
 
 
 @on_words("MATCH", modifiers="ANY ALL U64")
 def match_lanes(i: Lowering) -> None:
     """[predicate out,] d, value"""
-    predicates = [x for x in i.operands[:1] if is_predicate(x)]
-    every = "ALL" in i.modifiers
-    match i.operands[len(predicates) :]:
-        case [d, Register() as a] if len(predicates) == every and not (a.negate or a.invert):
-            wide = "U64" in i.modifiers
-            i.emit(
-                "MATCH",
-                d=d,
-                pd=predicates,
-                s=[i.slot(a, words=2 if wide else 1)],
-                flags=(MATCH_ALL if every else 0) | (MATCH_64 if wide else 0),
-            )
+    flags = i.flags({"ALL": MATCH_ALL, "U64": MATCH_64})
+    form = ("P d " if flags & MATCH_ALL else "d ") + ("u64" if flags & MATCH_64 else "u32")
+    match i.operands:
+        case [*_, Register(negate=False, invert=False)]:
+            i.form(form, flags=flags)
 
 
 @on_words("REDUX", modifiers="OR XOR SUM MIN MAX S32", since=80)
 @on_words("CREDUX", modifiers="MIN MAX S32", since=100)
 def redux(i: Lowering) -> None:
-    match i.operands:
-        case [d, a]:
-            i.emit(
-                "REDUX",
-                d=d,
-                s=[i.u32(a)],
-                flags=to_uniform(d) | flag(i, "S32", SIGNED),
-                aux=choice(i, REDUCTIONS, REDUCTIONS["AND"]),
-            )
+    flags = to_uniform(i.operands[0]) | i.flags({"S32": SIGNED})
+    i.form("d u32", "REDUX", flags=flags, aux=i.choice(REDUCTIONS, REDUCTIONS["AND"]))
 
 
 @on_words("R2UR", modifiers="BROADCAST")
 def r2ur(i: Lowering) -> None:
     """[predicate out: the lanes whose value is another,] d, a; .BROADCAST takes one lane's too."""
-    differs = [x for x in i.operands[:1] if is_predicate(x)]
-    match i.operands[len(differs) :]:
-        case [d, a] if to_uniform(d):
-            i.emit(
-                "R2UR",
-                d=d,
-                pd=differs,
-                s=[i.u32(a)],
-                flags=TO_UNIFORM,
-            )
+    form = "P d u32" if is_predicate(i.operands[0]) else "d u32"
+    if to_uniform(i.operands[-2]):
+        i.form(form, flags=TO_UNIFORM)
 
 
 @opcode("S2R", "S2UR")
@@ -154,40 +103,31 @@ def emit_special(i: Lowering, d: Operand, name: str) -> None:
 @opcode("BMOV", modifiers="32 CLEAR")
 def bmov(i: Lowering) -> None:
     """A convergence barrier to a register, the other way round, or one to another"""
+    flags = i.flags({"CLEAR": BARRIER_CLEAR})
     match i.operands:
         case [Register(file="B", index=to_barrier), Register(file="B", index=barrier)]:
-            flags = flag(i, "CLEAR", BARRIER_CLEAR)
             i.emit("BARRIER_MOVE", flags=flags, aux=barrier, imm=to_barrier)
-        case [Register(file="B", index=barrier), a] if "CLEAR" not in i.modifiers:
+        case [Register(file="B", index=barrier), a] if not flags:
             i.emit("BARRIER_WRITE", s=[i.u32(a)], aux=barrier)
         case [d, Register(file="B", index=barrier)]:
-            flags = flag(i, "CLEAR", BARRIER_CLEAR)
             i.emit("BARRIER_READ", d=d, flags=flags, aux=barrier)
 
 
 @opcode("B2R", modifiers="RESULT")
 def b2r(i: Lowering) -> None:
     """d [, predicate]: what the last BAR.RED found, which stands right before"""
-    if "RESULT" not in i.modifiers:
-        return
     reduction = last_reduction(i)
-    if reduction is None:
+    if reduction is None or "RESULT" not in i.modifiers:
         return
     barrier, result = reduction
     match i.operands:
-        case [d] if result == "POPC":
-            outputs = []
-        case [Register(index=255) as d, p] if result != "POPC" and is_predicate(p):
-            outputs = [p]
+        case [_] if result == "POPC":
+            form = "d"
+        case [Register(index=255), p] if result != "POPC" and is_predicate(p):
+            form = "d P"
         case _:
             return
-    i.emit(
-        "BARRIER_RESULT",
-        d=d,
-        pd=outputs,
-        flags=BARRIER_RESULTS[result],
-        aux=barrier,
-    )
+    i.form(form, "BARRIER_RESULT", flags=BARRIER_RESULTS[result], aux=barrier)
 
 
 def last_reduction(i: Lowering) -> tuple[int, str] | None:
