@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/rungs": 4_900,
     "toolkit/sass": 110_200,
     "toolkit/store": 5_400,
-    "toolkit/tuning": 9_100,
+    "toolkit/tuning": 6_600,
     "benchmarks": 32_100,
     "docs": 56_700,
     "tests": 360_700,

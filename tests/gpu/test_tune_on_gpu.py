@@ -1,41 +1,20 @@
-"""Tuning on silicon: Kernel Tuner sweeps, the leaders race cuBLAS, the cache and Ray hold."""
+"""Tuning on silicon: a sweep, the leaders race cuBLAS, the cache, strategies and Ray hold."""
 
 from __future__ import annotations
 
-import json
-import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kernels import find
 from kernels.variant import Variant
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
+from toolkit.tuning.ranking import ranked
+from toolkit.tuning.tune import entries_of, tune
+from toolkit.tuning.tuner import Effort
 
 pytestmark = pytest.mark.gpu
-
-pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed: pip install '.[tune]'")
-
-from toolkit.tuning.cache import SweepCache  # noqa: E402
-from toolkit.tuning.request import Request  # noqa: E402
-from toolkit.tuning.space import parse_space  # noqa: E402
-from toolkit.tuning.sweep import sweep  # noqa: E402
-from toolkit.tuning.tune import entries_of, tune  # noqa: E402
-from toolkit.tuning.tuner import Effort  # noqa: E402
-
-# What the sweep's process runs first: the rung's source, broken for two values of BK.
-BROKEN = """
-from kernels.variant import Variant
-text = SOURCE
-head = text.index('extern "C"')
-body = text.index("{", head) + 1
-text = (
-    text[:head] + "\\n#if BK == 4\\n#error not today\\n#endif\\n" + text[head:body]
-    + "\\n#if BK == 8\\nC[1ull << 40] = 0.0f;\\n#endif\\n" + text[body:]
-)
-Variant.source = property(lambda self: text)
-"""
 
 QUICK = Sampling(time_limit_s=0.2)
 SPACE = "coarsened-1d:tm=16"  # three configurations
@@ -49,7 +28,7 @@ class Notices(Progress):
         self.heard.append(text)
 
 
-def run(folder: Path, text: str = SPACE, shape: str = "512", **more: int):
+def run(folder: Path, text: str = SPACE, shape: str = "512", **more: int | str):
     progress = Notices()
     effort = Effort(sampling=QUICK, cache=folder, **more)
     return tune(text, [shape], effort=effort, seed=1, progress=progress), progress.heard
@@ -97,41 +76,59 @@ def test_padded_operands_and_a_ragged_shape(tmp_path: Path) -> None:
 
 
 def test_what_does_not_compile_or_faults_on_silicon_fails_and_the_others_go_on(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sweep alone, of a rung whose source breaks for two values: nvcc and the context tell."""
-    rung = find("coarsened-1d")
-    assert isinstance(rung, Variant)
-    broken = BROKEN.replace("SOURCE", json.dumps(rung.source))
-    (tmp_path / "sitecustomize.py").write_text(broken, encoding="utf-8")
-    configurations = tuple(dict(one.parameters) for one in parse_space(SPACE).selections)
-    asked = Request(
-        variant=rung.name,
-        shape="512x512x512",
-        seed=1,
-        configurations=configurations,
-        cache=str(tmp_path / "sweep.json"),
-        iterations=3,
-        strategy="brute_force",
-        most=3,
-    )
-    cache = SweepCache(Path(asked.cache), rung, {})
-    cache.open()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-        known = sweep(asked, cache, Progress())
-    assert "does not compile" in str(known["bk=4,tm=16"].failure)
-    assert "illegal memory access" in str(known["bk=8,tm=16"].failure)
-    assert known["bk=16,tm=16"].failure is None
-    assert len(known["bk=16,tm=16"].samples_s) == 3
+    """A rung whose source breaks for two values, where the ranking does not compile it."""
+    right = Variant.source.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr("toolkit.tuning.tuner.ranked", ranked_with(right))
+    monkeypatch.setattr(Variant, "source", property(lambda self: broken(right(self))))
+    found, _ = run(tmp_path)
+    reasons = {one.label: str(one.reason) for one in found.shapes[0].candidates}
+    assert "does not compile" in reasons["coarsened-1d"]
+    assert "illegal memory access" in reasons["coarsened-1d:bk=8"]
+    swept = {one.label: one.swept for one in found.shapes[0].candidates}["coarsened-1d:bk=16"]
+    assert swept is not None
+    assert len(swept.samples_s) == 7
+    assert found.shapes[0].winners
+
+
+def broken(text: str) -> str:
+    """The source of a rung with an error for BK = 4, and a fault for BK = 8."""
+    head = text.index('extern "C"')
+    body = text.index("{", head) + 1
+    error = "\n#if BK == 4\n#error not today\n#endif\n"
+    fault = "\n#if BK == 8\nC[1ull << 40] = 0.0f;\n#endif\n"
+    return text[:head] + error + text[head:body] + fault + text[body:]
+
+
+def ranked_with(source: Callable[[Variant], str]) -> Callable[..., object]:
+    """The ranking of rungs as they are."""
+
+    def ranking(*arguments: object, **more: object) -> object:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Variant, "source", property(source))
+            return ranked(*arguments, **more)  # type: ignore[arg-type]
+
+    return ranking
+
+
+def test_a_strategy_of_kernel_tuner_sweeps_too(tmp_path: Path) -> None:
+    pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
+    found, _ = run(tmp_path, "coarsened-1d", strategy="random_sample", measurements=2)
+    swept = [one for one in found.shapes[0].candidates if one.swept]
+    assert len(swept) == 2
+    assert found.shapes[0].winners
+
+
+def test_a_rung_of_tensor_maps_is_tuned_like_any_other(tmp_path: Path) -> None:
+    found, _ = run(tmp_path, "bulk-copy", measurements=1, finalists=1)
+    assert found.shapes[0].winners
 
 
 def test_workers_of_ray_sweep_too(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
     found, _ = run(tmp_path, workers=1)
     assert [one.status for one in found.shapes[0].candidates] == ["ok"] * 3
-    content = json.loads(next(tmp_path.glob("*-512x512x512-*[!t].json")).read_text())
-    assert all("ray_actor_id" in entry for entry in content["cache"].values())
 
 
 def test_two_gpus_share_a_sweep(tmp_path: Path) -> None:
@@ -143,7 +140,4 @@ def test_two_gpus_share_a_sweep(tmp_path: Path) -> None:
     found, _ = run(tmp_path, "coarsened-1d", workers=2)
     shape = found.shapes[0]
     assert {one.status for one in shape.candidates} == {"ok"}
-    content = json.loads(next(tmp_path.glob("*-512x512x512-*[!t].json")).read_text())
-    actors = {entry["ray_actor_id"] for entry in content["cache"].values()}
-    assert len(actors) == 2
     assert shape.winners

@@ -53,7 +53,8 @@ def tune(
     ] = 16,
     finalists: Annotated[int, typer.Option(min=1, help="Most leaders to race against cuBLAS.")] = 6,
     strategy: Annotated[
-        str, typer.Option(help="One of Kernel Tuner's; others choose among all predicted ones.")
+        str,
+        typer.Option(help="Another one is Kernel Tuner's, and chooses among all predicted ones."),
     ] = "brute_force",
     workers: Annotated[
         int | None,
@@ -61,7 +62,7 @@ def tune(
     ] = None,
     cache: Annotated[
         Path | None,
-        typer.Option(help="The folder of Kernel Tuner's caches.", show_default="the user's cache"),
+        typer.Option(help="The folder of what sweeps measured.", show_default="the user's cache"),
     ] = None,
     seconds: Annotated[
         float, typer.Option(min=0.01, help="Most time for the samples of one finalist.")
@@ -76,9 +77,8 @@ def tune(
 ) -> None:
     """Find the parameters of a rung that no others beat, at every shape.
 
-    All legal configurations are ranked by prediction; with a GPU, Kernel Tuner measures the best of
-    them, and the leaders are checked and raced against cuBLAS. After Ctrl-C, repeat the command: it
-    goes on.
+    All legal configurations are ranked by prediction; with a GPU, the best are measured, and the
+    leaders are checked and raced against cuBLAS. After Ctrl-C, repeat the command: it goes on.
     """
     with one_line_errors("interrupted: nothing was written but the cache"):
         from toolkit.cli.progress import TerminalProgress

@@ -311,6 +311,7 @@ _ON_GPU = ("NVIDIA driver", "GPU", "nvcc", "PyCUDA")
 ABILITIES: dict[str, tuple[str, ...]] = {
     _WITHOUT_GPU: ("NVRTC", "Simulator's core"),
     "Profile on the GPU": _ON_GPU,
-    "Tune on the GPU": (*_ON_GPU, "Kernel Tuner"),
+    "Tune on the GPU": _ON_GPU,
+    "Tune by other strategies": (*_ON_GPU, "Kernel Tuner"),
     "Hardware counters": (*_ON_GPU, "Nsight Compute", "Permission to read counters"),
 }

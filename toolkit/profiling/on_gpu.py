@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Literal
 
 from analysis.devices import Device
-from analysis.errors import OutOfMemoryError, ShapeError, ToolkitError, UnavailableError
+from analysis.errors import OutOfMemoryError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
 from kernels.ladder import CPU, CUBLAS
@@ -65,17 +65,19 @@ SAFETY = 1.1  # of the memory that is thought to be needed: contexts differ a li
 
 
 class GpuBench:
-    """Fills the records of a plan on one GPU; a context manager."""
+    """Fills the records of a plan on one GPU; a context manager.
+
+    Rungs are simulated too, unless `simulates` is False.
+    """
 
     executor: Literal["gpu"] = "gpu"
 
     def __init__(
-        self,
-        gpu: Gpu,
-        counting: Counting | None = None,
+        self, gpu: Gpu, counting: Counting | None = None, *, simulates: bool = True
     ) -> None:
         self.gpu = gpu
-        self._counting = counting
+        self._counting, self._simulates = counting, simulates
+        self._stage: _Stage | None = None  # of the last shape
         self.device = gpu.device
         self.monitor = GpuMonitor(gpu.pci_bus_id)
         self._cublas_version: str | None = None
@@ -118,8 +120,9 @@ class GpuBench:
         Then, if so wished, they are counted. What is done stays when Ctrl-C ends it.
         """
         plan = plan.at(problem, self.device)
-        kernels = self._check_and_time(problem, plan, records, progress)  # and frees its matrices
+        kernels = self._check_and_time(problem, plan, records, progress)
         if self._counting is not None:
+            self._stage = None  # its matrices make room
             progress.step("hardware counters")
             self._count(self._counting, problem, plan, records, kernels)
 
@@ -147,15 +150,22 @@ class GpuBench:
         for selection in plan.selections:
             records[problem, selection.label] = self._planned(selection, problem)
         progress.step("float64 reference")
-        try:
-            _check_room(problem)
-        except ToolkitError as error:
-            for selection in plan.selections:
-                key = problem, selection.label
+        workload = Workload(problem, plan.seed)
+        if self._stage is not None and self._stage.workload == workload:
+            return self._stage
+        self._stage = None  # room for the new one
+        if not _has_room(problem, CHECKING_COPIES):
+            needed, available = CHECKING_COPIES * problem.matrix_bytes, available_bytes() or 0
+            why = (
+                f"shape {problem}: its float64 check takes about {needed / 1e9:.1f} GB on the "
+                f"host, {available / 1e9:.1f} GB are free: take a smaller shape"
+            )
+            for key in [(problem, selection.label) for selection in plan.selections]:
                 if records[key].status == "ok":
-                    records[key] = failed(records[key], str(error))
+                    records[key] = failed(records[key], why)
             return None
-        return _Stage(Workload(problem, plan.seed), self.device)
+        self._stage = _Stage(workload, self.device)
+        return self._stage
 
     def _planned(self, selection: Selection, problem: Gemm) -> Record:
         record = planned(selection, problem, self.device)
@@ -203,20 +213,18 @@ class GpuBench:
                         break
                     label = waiting.popleft()
                     try:
-                        field.let_in(label, tasks[label], InAChild(tasks[label]))
+                        field.let_in(label, tasks[label])
                     except ToolkitError as error:
                         records[problem, label] = failed(records[problem, label], str(error))
                 if not field.coming:
                     continue
                 label = field.coming[0]
                 progress.step(f"check {label}")
-                is_crowded = False
+                record, is_crowded = records[problem, label], False
                 try:
-                    record, kernel = self._checked(
-                        records[problem, label], stage, field.competitors[label]
-                    )
+                    record, kernel = self._checked(record, stage, field.competitors[label])
                 except OutOfMemoryError as error:
-                    record, kernel = failed(records[problem, label], str(error)), None
+                    record, kernel = failed(record, str(error)), None
                     is_crowded = field.is_shared and label not in crowded
                 field.judged(label, stays=record.status == "ok")
                 if is_crowded:
@@ -296,6 +304,8 @@ class GpuBench:
         self, record: Record, selection: Selection, kernel: Kernel, stage: _Stage
     ) -> Record:
         """The record with the simulator's counters; a note where there are none, or wrong ones."""
+        if not self._simulates:
+            return record
         try:
             found = stage.simulator.simulate(kernel, selection, residence(record, stage.device))
         except ToolkitError as error:
@@ -408,10 +418,10 @@ class _Field:
         if alone or not self.has_room(task):
             self._let_go(list(self._held))
 
-    def let_in(self, label: str, task: Task, competitor: InAChild) -> None:
+    def let_in(self, label: str, task: Task) -> None:
         """Have one more, which begins to prepare itself."""
         held = ExitStack()
-        self.competitors[label] = held.enter_context(competitor)
+        self.competitors[label] = held.enter_context(InAChild(task))
         self._held[label], self._tasks[label] = held, task
         self.coming.append(label)
 
@@ -458,16 +468,6 @@ def _has_room(problem: Gemm, copies: float) -> bool:
     """Whether the host can hold so many copies of the matrices, as far as it says."""
     available = available_bytes()
     return available is None or copies * problem.matrix_bytes <= available
-
-
-def _check_room(problem: Gemm) -> None:
-    """Raise ShapeError where the host cannot hold the matrices and their float64 check."""
-    if not _has_room(problem, CHECKING_COPIES):
-        needed, available = CHECKING_COPIES * problem.matrix_bytes, available_bytes() or 0
-        raise ShapeError(
-            f"shape {problem}: its float64 check takes about {needed / 1e9:.1f} GB on the "
-            f"host, {available / 1e9:.1f} GB are free: take a smaller shape"
-        )
 
 
 def _warm_up(timer: Timer) -> None:

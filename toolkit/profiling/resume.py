@@ -46,7 +46,7 @@ def check_unchanged(before: Profile, now: Profile, where: str) -> None:
 
     `now` is the new run with nothing done yet.
     """
-    for what, old, new in _differences(before, now):
+    for what, old, new in differences(before, now):
         raise InputError(
             f"cannot resume {where}: {what} was {shortened(old, MOST)}, now it is "
             f"{shortened(new, MOST)}: leave out --resume, or repeat what was run: "
@@ -54,7 +54,8 @@ def check_unchanged(before: Profile, now: Profile, where: str) -> None:
         )
 
 
-def _differences(before: Profile, now: Profile) -> Iterator[tuple[str, str, str]]:
+def differences(before: Profile, now: Profile) -> Iterator[tuple[str, str, str]]:
+    """What a run cannot go on with where it differs: its name, what it was, and what it is now."""
     if before.device != now.device:
         yield "the device", before.device.name, f"{now.device.name} (or its record differs)"
     # the options come first: which sources are used depends on them

@@ -102,19 +102,23 @@ def plan_of(
 
 
 def _outcome(candidate: Candidate, record: Record) -> Candidate:
-    """The candidate with its times, or why it has none: its own fault, or another's."""
-    if record.status == "ok":
-        return replace(
-            candidate,
-            check=record.check,
-            measured=record.measured,
-            resources=record.resources,
-            occupancy=record.occupancy,
-        )
-    is_own = record.status == "failed"
+    """The candidate with its times, or why it has none."""
+    if record.status != "ok":
+        return without_time(candidate, record)
     return replace(
         candidate,
-        status="failed" if is_own else "left out",
+        check=record.check,
+        measured=record.measured,
+        resources=record.resources,
+        occupancy=record.occupancy,
+    )
+
+
+def without_time(candidate: Candidate, record: Record) -> Candidate:
+    """The candidate with why it has no time: its own fault, or another's."""
+    return replace(
+        candidate,
+        status="failed" if record.status == "failed" else "left out",
         reason=record.reason,
         check=record.check,
     )

@@ -1,151 +1,116 @@
-"""A sweep by Kernel Tuner, in processes of their own, until every configuration has its outcome.
+"""A sweep: few samples of each configuration, by the bench that profiles, some side by side.
 
-A process that breaks off costs the configurations that it had begun and not finished: where it was
-one, that one failed; where several workers were at it, each of these is run alone.
+Each configuration has a process of its own (docs/decisions/0021-rungs-in-children.md). What is
+timed is kept at once.
 """
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
-from analysis.errors import InputError, LaunchError, UnavailableError, UnknownNameError
-from toolkit.gpu.nsight_compute.ncu import Outcome, run
-from toolkit.gpu.nsight_compute.replay_process import process_environment
+from analysis.errors import InputError, LaunchError, UnavailableError, first_line
+from analysis.problem import Gemm
+from analysis.records.profile import Record
+from kernels.selection import Selection, parse_selection
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
-from toolkit.tuning.cache import Known, SweepCache
-from toolkit.tuning.request import BEGINS, BREAKS, BRUTE_FORCE, FAILS, STOPS, Request, key_of
+from toolkit.profiling.on_gpu import AHEAD, GpuBench
+from toolkit.profiling.record import Records
+from toolkit.tuning.cache import SweepCache
+from toolkit.tuning.final import plan_of
 
-# Compiling takes seconds and a launch far less; nobody waits for a kernel that hangs for ever.
-PATIENCE_S = 180.0
-_EVENT = re.compile(rf"\b({BEGINS}|{FAILS}|{BREAKS}|{STOPS}) (.*)")
-_RAY_COLOUR = re.compile(r"\x1b\[\d*m")
-
-INSTALL = "pip install '.[tune]'"
+ITERATIONS = 7  # enough to tell 5 %, too few for a verdict
+# As many as are prepared side by side: more would only be lost together on Ctrl-C.
+BATCH = AHEAD
 
 
-def check_available(strategy: str, workers: int | None) -> None:
-    """Raise UnavailableError where Kernel Tuner, or Ray for workers, is not installed.
-
-    Raises UnknownNameError for a strategy that Kernel Tuner does not have.
-    """
-    if find_spec("kernel_tuner") is None:
-        raise UnavailableError(f"Kernel Tuner is not installed: {INSTALL}")
+def check_workers(workers: int | None) -> None:
+    """Raise UnavailableError where Ray is wanted and not installed."""
     if workers is not None and find_spec("ray") is None:
         raise UnavailableError("--workers needs Ray, which is not installed: pip install ray")
-    from kernel_tuner.interface import strategy_map
-
-    if strategy not in strategy_map:
-        raise UnknownNameError("--strategy", strategy, strategy_map)
 
 
-def sweep(request: Request, cache: SweepCache, progress: Progress) -> dict[str, Known]:
-    """What is known of the configurations afterwards, by key; earlier runs' results count.
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Measures configurations of a rung at one shape: here, or by workers that Ray has."""
 
-    Raises InputError where the cache cannot be written, LaunchError where Kernel Tuner stops
-    without a configuration to blame.
-    """
-    alone: list[dict[str, int]] = []
-    while missing := _missing(request, cache, alone):
-        heard = _run(replace(request, configurations=tuple(missing)), cache, progress)
-        if heard.ended_well:
-            break
-        alone += _blamed(heard, missing, cache)
-    for one in alone:
-        single = replace(request, configurations=(one,), workers=None, strategy=BRUTE_FORCE)
-        heard = _run(single, cache, progress)
-        if not heard.ended_well:
-            _blamed(heard, [one], cache)
-    return cache.known()
+    bench: GpuBench
+    problem: Gemm
+    seed: int
+    workers: int | None
+    cache: SweepCache
+    progress: Progress
 
+    def measured(self, selections: Sequence[Selection]) -> list[Record]:
+        """A record of each; those of earlier sweeps are taken from the cache.
 
-@dataclass(kw_only=True)
-class _Heard:
-    """What a process of a sweep has said."""
+        Raises InputError where the cache cannot be written, or Ray has too few GPUs.
+        """
+        known = self.cache.records
+        left = [one for one in selections if (self.problem, one.label) not in known]
+        if self.workers is None:
+            for batch in _batches(left, BATCH):
+                _time(self.bench, self.problem, batch, self.seed, known, self.progress)
+        elif left:
+            for record in self._by_ray(self.workers, left):
+                self.progress.step(f"measured {record.label}")
+                known[self.problem, record.label] = record
+        return [known[self.problem, one.label] for one in selections]
 
-    begun: list[str] = field(default_factory=list)
-    stopped: str | None = None
-    ended_well: bool = False
-    reason: str = ""
-
-
-def _missing(
-    request: Request, cache: SweepCache, alone: list[dict[str, int]]
-) -> list[dict[str, int]]:
-    known = cache.known()
-    return [one for one in request.configurations if key_of(one) not in known and one not in alone]
-
-
-def _blamed(heard: _Heard, asked: list[dict[str, int]], cache: SweepCache) -> list[dict[str, int]]:
-    """The configurations to be run alone; a single culprit has failed, and is noted so."""
-    if heard.stopped is not None:
-        raise InputError(f"the sweep cannot go on: {heard.stopped}")
-    known = cache.known()
-    by_key = {key_of(one): one for one in asked}
-    unfinished = [key for key in dict.fromkeys(heard.begun) if key in by_key and key not in known]
-    if not unfinished:
-        raise LaunchError(f"Kernel Tuner stopped: {heard.reason}")
-    if len(unfinished) > 1:
-        return [by_key[key] for key in unfinished]
-    cache.fail(unfinished[0], heard.reason)
-    return []
-
-
-def _run(request: Request, cache: SweepCache, progress: Progress) -> _Heard:
-    """One process over the configurations of `request`."""
-    heard = _Heard()
-
-    def on_line(line: str) -> float:
-        event = _EVENT.search(_RAY_COLOUR.sub("", line))
-        if event is not None:
-            word, _, rest = event[0].partition(" ")
-            if word == BEGINS and rest not in heard.begun:  # the first one warms up first
-                progress.step(f"measure {rest}")
-            _hear(heard, cache, word, rest)
-        return PATIENCE_S
-
-    with TemporaryDirectory(prefix="gemm-ladder-") as folder:
-        asked = Path(folder) / "request.json"
-        request.save(asked)
-        outcome = run(
-            [sys.executable, "-m", "toolkit.tuning.worker", str(asked)],
-            log=Path(folder) / "none",
-            on_line=on_line,
-            patience_s=PATIENCE_S,
-            environment=_environment(),
-        )
-    heard.ended_well = outcome.returncode == 0 and not outcome.timed_out
-    heard.reason = heard.reason or _reason(outcome)
-    return heard
+    def _by_ray(self, workers: int, selections: Sequence[Selection]) -> Iterator[Record]:
+        """The records as they come, each worker on a GPU of its own."""
+        ray = import_module("ray")
+        ray.init()
+        try:
+            found = int(ray.cluster_resources().get("GPU", 0))
+            if found < workers:
+                raise InputError(
+                    f"{workers} workers were asked for, and Ray has {found} GPUs: ask for fewer, "
+                    "or add machines with `ray start`"
+                )
+            task = ray.remote(num_gpus=1, max_calls=1, max_retries=0)(of_worker)
+            size = min(BATCH, -(-len(selections) // workers))
+            waiting = [
+                (self.problem, [one.label for one in batch], self.seed)
+                for batch in _batches(selections, size)
+            ]
+            running: list[Any] = []
+            while waiting or running:
+                while waiting and len(running) < workers:
+                    running.append(task.remote(*waiting.pop(0)))
+                (done,), running = ray.wait(running)
+                yield from ray.get(done)
+        except ray.exceptions.RayError as error:
+            why = first_line(getattr(error, "cause", None) or error)
+            raise LaunchError(f"a worker of Ray stopped: {why}") from None
+        finally:
+            ray.shutdown()
 
 
-def _hear(heard: _Heard, cache: SweepCache, word: str, rest: str) -> None:
-    key, _, reason = rest.partition(" ")
-    if word == STOPS:
-        heard.stopped = rest
-    elif word == BREAKS:
-        heard.reason = rest
-    elif word == BEGINS:
-        heard.begun.append(key)
-    else:
-        cache.fail(key, reason)
+def of_worker(problem: Gemm, labels: Sequence[str], seed: int) -> list[Record]:
+    """The records of some configurations, measured on the GPU of this process."""
+    records: Records = {}
+    with Gpu() as gpu, GpuBench(gpu, simulates=False) as bench:
+        _time(bench, problem, list(map(parse_selection, labels)), seed, records, Progress())
+    return list(records.values())
 
 
-def _environment() -> Mapping[str, str]:
-    """That of a launching process; Ray prints every line of its workers, and tells nobody."""
-    ray = {"RAY_DEDUP_LOGS": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-    return {**ray, **process_environment()}
+def _time(
+    bench: GpuBench,
+    problem: Gemm,
+    batch: Sequence[Selection],
+    seed: int,
+    records: Records,
+    progress: Progress,
+) -> None:
+    plan = plan_of((problem,), tuple(batch), Sampling(max_samples=ITERATIONS), seed)
+    bench.profile_shape(problem, plan, records, progress)
 
 
-def _reason(outcome: Outcome) -> str:
-    """Why a process ended early that could not say so itself: its last line."""
-    if outcome.timed_out:
-        return f"it took more than {PATIENCE_S:.0f} s and was stopped"
-    said = [line.strip() for line in outcome.output.splitlines() if not _EVENT.search(line)]
-    last = [line for line in said if line][-1:]
-    return f"its process ended with {outcome.returncode}{''.join(f': {line}' for line in last)}"
+def _batches(selections: Sequence[Selection], size: int) -> list[Sequence[Selection]]:
+    return [selections[start : start + size] for start in range(0, len(selections), size)]

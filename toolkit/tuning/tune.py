@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm
-from analysis.records.profile import Environment
 from analysis.records.tuning import SCHEMA_VERSION, TunedShape, Tuning
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.environment import GpuMonitor, environment
@@ -53,7 +52,7 @@ def tune(
     else:
         with gpu, GpuMonitor(gpu.pci_bus_id) as monitor:
             chosen, found = gpu.device, environment(monitor)
-        tuner = GpuTuner(space, gpu, effort, seed, progress, driver_of(found))
+        tuner = GpuTuner(space, gpu, effort, seed, progress, found)
         done, missing = _each(problems, tuner.measured)
     return Tuning(
         schema_version=SCHEMA_VERSION,
@@ -100,10 +99,6 @@ def gpu_to_use(asked: Device | None) -> tuple[Gpu | None, str]:
     if asked is not None and asked.key != found.key:
         return None, f"the GPU here, {found.name}, is no {asked.name}"
     return gpu, ""
-
-
-def driver_of(found: Environment) -> str:
-    return found.software.get("NVIDIA driver", "not known")
 
 
 def entries_of(tuning: Tuning) -> list[Tuned]:

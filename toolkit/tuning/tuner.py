@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.problem import Gemm
+from analysis.records.profile import SCHEMA_VERSION, Environment, Profile, Record
 from analysis.records.tuning import Candidate, Swept, TunedShape, leaders
 from kernels.selection import Selection
-from kernels.variant import PLAIN_ARGUMENTS, Variant
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nvcc import nvcc_version
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 from toolkit.profiling.on_gpu import GpuBench
-from toolkit.profiling.record import Records
+from toolkit.profiling.record import failed
+from toolkit.profiling.resume import SOURCES, digest
 from toolkit.store.cache import cache_directory
-from toolkit.tuning.cache import Known, SweepCache
-from toolkit.tuning.final import Final, plan_of, race
+from toolkit.store.profile_json import JOURNAL_SUFFIX
+from toolkit.tuning.cache import SweepCache, is_timed
+from toolkit.tuning.final import Final, race, without_time
 from toolkit.tuning.ranking import ranked
-from toolkit.tuning.request import BRUTE_FORCE, Request, key_of
 from toolkit.tuning.space import Space
-from toolkit.tuning.sweep import check_available, sweep
+from toolkit.tuning.strategy import BRUTE_FORCE, check_strategy, search
+from toolkit.tuning.sweep import ITERATIONS, Sweep, check_workers
 
-ITERATIONS = 7  # of a sweep, Kernel Tuner's own default: enough to tell 5 %, too few for a verdict
 FINAL = "then the leaders in rounds with cuBLAS, as many samples as it takes"
 PREDICTED_ONLY = "prediction alone: nothing was measured"
 
@@ -37,8 +37,9 @@ PREDICTED_ONLY = "prediction alone: nothing was measured"
 class Effort:
     """How many configurations each stage sees at most, and how a sweep chooses and runs them.
 
-    `strategy` is one of Kernel Tuner's: brute force takes the best by prediction, any other chooses
-    among all that were predicted. `workers` spreads the sweep over so many GPUs through Ray.
+    `strategy` is brute force, which takes the best by prediction, or another one of Kernel Tuner's,
+    which chooses among all that were predicted. `workers` spreads the sweep over so many GPUs
+    through Ray.
     """
 
     predictions: int = 64
@@ -52,15 +53,14 @@ class Effort:
     def check(self) -> None:
         """Raise InputError for an unknown strategy, or for what cannot go together.
 
-        A strategy cannot be checked without Kernel Tuner: that raises UnavailableError.
+        Raises UnavailableError for a strategy without Kernel Tuner.
         """
         if self.workers is not None and self.strategy != BRUTE_FORCE:
             raise InputError(
                 f"--workers {self.workers} with strategy {self.strategy}, which measures one "
                 f"configuration at a time: take strategy {BRUTE_FORCE}"
             )
-        if self.strategy != BRUTE_FORCE:
-            check_available(self.strategy, None)
+        check_strategy(self.strategy)
 
 
 class Tuner:
@@ -98,45 +98,45 @@ class GpuTuner(Tuner):
     """Measures them on a GPU too."""
 
     def __init__(
-        self, space: Space, gpu: Gpu, effort: Effort, seed: int, progress: Progress, driver: str
+        self,
+        space: Space,
+        gpu: Gpu,
+        effort: Effort,
+        seed: int,
+        progress: Progress,
+        found: Environment,
     ) -> None:
         super().__init__(space, gpu.device, effort, seed, progress)
-        self.gpu, self.driver = gpu, driver
-        self.by_kernel_tuner = expressible(space.variant)
-        if self.by_kernel_tuner:
-            check_available(effort.strategy, effort.workers)
-        else:
-            progress.notice(
-                f"{space.variant.name} takes arguments that Kernel Tuner cannot pass: its best by "
-                "prediction are sampled in rounds instead"
-            )
+        check_workers(effort.workers)
+        self.gpu, self.environment = gpu, found
 
     def measured(self, problem: Gemm) -> TunedShape:
         """What is known of a shape with a GPU: swept, then raced."""
         shape = self.predicted(problem)
-        chosen = self._to_measure(shape.candidates)
-        measure = self._swept if self.by_kernel_tuner else self._sampled
-        swept = measure(problem, chosen)
-        shape = replace(
-            shape,
-            candidates=tuple(swept.get(one.label, _not_chosen(one)) for one in shape.candidates),
-            method=self._method(),
-        )
-        return self._raced(problem, shape)
+        cache = self._cache(problem)
+        if (notice := cache.open()) is not None:
+            self.progress.notice(notice)
+        with self.gpu, GpuBench(self.gpu, simulates=False) as bench:
+            swept = self._swept(problem, self._to_measure(shape.candidates), bench, cache)
+            shape = replace(
+                shape,
+                candidates=tuple(
+                    swept.get(one.label, _not_chosen(one)) for one in shape.candidates
+                ),
+                method=self._method(),
+            )
+            return self._raced(problem, shape, bench, cache)
 
     def _method(self) -> str:
-        if not self.by_kernel_tuner:
-            return f"{ITERATIONS} samples each, in rounds; {FINAL}"
-        version = metadata.version("kernel_tuner")
-        return (
-            f"Kernel Tuner {version}, strategy {self.effort.strategy}, {ITERATIONS} samples each; "
-            f"{FINAL}"
-        )
+        by, strategy = "the best by prediction", self.effort.strategy
+        if strategy != BRUTE_FORCE:
+            by = f"chosen by Kernel Tuner {metadata.version('kernel_tuner')}, strategy {strategy}"
+        return f"{by}, {ITERATIONS} samples each; {FINAL}"
 
     def _to_measure(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The best by prediction, with the rung's defaults as a yardstick."""
         fit = [one for one in candidates if one.status == "ok"]
-        if self.effort.strategy != BRUTE_FORCE and self.by_kernel_tuner:
+        if self.effort.strategy != BRUTE_FORCE:
             return fit
         best = fit[: self.effort.measurements]
         return best + [one for one in fit if self._is_default(one) and one not in best]
@@ -144,92 +144,88 @@ class GpuTuner(Tuner):
     def _is_default(self, candidate: Candidate) -> bool:
         return candidate.parameters == self.space.variant.defaults
 
-    # By Kernel Tuner.
-
-    def _swept(self, problem: Gemm, chosen: Sequence[Candidate]) -> dict[str, Candidate]:
-        cache = self._cache(problem)
-        if (notice := cache.open()) is not None:
-            self.progress.notice(notice)
-        keys = {key_of(one.parameters): one for one in chosen}
-        before = {key: known for key, known in cache.known().items() if key in keys}
+    def _swept(
+        self, problem: Gemm, chosen: Sequence[Candidate], bench: GpuBench, cache: SweepCache
+    ) -> dict[str, Candidate]:
+        selections = [self.selections[one.label] for one in chosen]
+        labels = {one.label for one in chosen}
+        before = {label for _, label in cache.records} & labels
+        of_all = f"of {len(labels)} configurations of {problem}"
         if before:
             self.progress.notice(
-                f"{len(before)} of {len(keys)} configurations of {problem} were measured before: "
-                f"taken from {cache.path}"
+                f"{len(before)} {of_all} were measured before: taken from {cache.path}"
             )
-        self.progress.stage(f"{problem}: sweep", len(keys) - len(before))
+        left = min(len(labels), self.effort.measurements + 1) - len(before)
+        self.progress.stage(f"{problem}: sweep", max(left, 1))
+        sweep = Sweep(
+            bench=bench,
+            problem=problem,
+            seed=self.seed,
+            workers=self.effort.workers,
+            cache=cache,
+            progress=self.progress,
+        )
         try:
-            known = sweep(self._request(problem, chosen, cache), cache, self.progress)
+            if self.effort.strategy == BRUTE_FORCE:
+                sweep.measured(selections)
+            else:
+                search(self.effort.strategy, selections, self.effort.measurements, sweep.measured)
         except KeyboardInterrupt:
-            kept = sum(key in keys for key in cache.known())
+            kept = {x.label for x in cache.records.values() if is_timed(x)} & labels
             self.progress.notice(
-                f"{kept} of {len(keys)} configurations of {problem} are kept in {cache.path}: "
-                "repeat the command to go on"
+                f"{len(kept)} {of_all} are kept in {cache.path}: repeat the command to go on"
             )
             raise
         return {
-            one.label: _with_known(one, known.get(key), from_cache=key in before)
-            for key, one in keys.items()
+            one.label: _with_swept(
+                one, cache.records.get((problem, one.label)), from_cache=one.label in before
+            )
+            for one in chosen
         }
-
-    def _request(self, problem: Gemm, chosen: Sequence[Candidate], cache: SweepCache) -> Request:
-        return Request(
-            variant=self.space.variant.name,
-            shape=str(problem),
-            seed=self.seed,
-            configurations=tuple(one.parameters for one in chosen),
-            cache=str(cache.path),
-            iterations=ITERATIONS,
-            strategy=self.effort.strategy,
-            most=self.effort.measurements,
-            workers=self.effort.workers,
-        )
 
     def _cache(self, problem: Gemm) -> SweepCache:
-        folder = self.effort.cache or cache_directory() / "tuning"
-        path = folder.resolve() / f"{self.space.variant.name}-{problem}-{self.device.key}.json"
-        return SweepCache(path, self.space.variant, self._identity())
-
-    def _identity(self) -> dict[str, str]:
-        """What times depend on beside the configuration."""
         rung = self.space.variant
-        return {
-            "GPU": self.device.name,
-            "driver": self.driver,
+        folder = self.effort.cache or cache_directory() / "tuning"
+        name = f"{rung.name}-{problem}-{self.device.key}.json{JOURNAL_SUFFIX}"
+        with_what = {
+            "NVIDIA driver": self.environment.software.get("NVIDIA driver", "not known"),
             "compiler": nvcc_version(),
-            "Kernel Tuner": metadata.version("kernel_tuner"),
-            "kernel source": sha256(rung.source.encode()).hexdigest()[:16],
+            SOURCES: digest([Selection(variant=rung)]),
         }
-
-    # Without it.
-
-    def _sampled(self, problem: Gemm, chosen: Sequence[Candidate]) -> dict[str, Candidate]:
-        """The project's own rounds, with as few samples as a sweep takes."""
-        records: Records = {}
-        selections = tuple(self.selections[one.label] for one in chosen)
-        plan = plan_of((problem,), selections, Sampling(max_samples=ITERATIONS), self.seed)
-        with self.gpu, GpuBench(self.gpu) as bench:
-            self.progress.stage(f"{problem}: rounds", bench.steps(plan))
-            bench.profile_shape(problem, plan, records, self.progress)
-        found = {record.label: record for record in records.values()}
-        known = {
-            label: Known(samples_s=record.measured.samples_s)
-            if record.measured is not None
-            else Known(failure=record.reason or "it was not timed")
-            for label, record in found.items()
-        }
-        return {one.label: _with_known(one, known[one.label], from_cache=False) for one in chosen}
+        empty = Profile(
+            schema_version=SCHEMA_VERSION,
+            created="",
+            command=f"python -m toolkit tune {rung.name}",
+            status="interrupted",
+            executor="gpu",
+            seed=self.seed,
+            device=self.device,
+            environment=replace(self.environment, software=with_what),
+            records=(),
+        )
+        return SweepCache(folder.resolve() / name, empty)
 
     # The final.
 
-    def _raced(self, problem: Gemm, shape: TunedShape) -> TunedShape:
+    def _raced(
+        self, problem: Gemm, shape: TunedShape, bench: GpuBench, cache: SweepCache
+    ) -> TunedShape:
         """The shape with its winners: where all leaders are wrong, those behind them follow."""
         while True:
             ahead = self._leaders(shape)
             if not ahead:
                 raise InputError(_nobody_left(shape))
-            final = self._race(problem, self._finalists(shape, ahead))
-            self._remember(problem, final)
+            final = race(
+                bench,
+                self._finalists(shape, ahead),
+                problem,
+                sampling=self.effort.sampling,
+                seed=self.seed,
+                progress=self.progress,
+            )
+            for one in final.candidates:
+                if one.status == "failed":  # the next run goes without it
+                    cache.fail(failed(cache.records[problem, one.label], one.reason or ""))
             shape = _with_final(shape, final)
             if any(one.label in ahead and one.status == "ok" for one in shape.candidates):
                 return shape
@@ -249,31 +245,6 @@ class GpuTuner(Tuner):
             if one.swept and one.status == "ok" and (one.label in ahead or self._is_default(one))
         ]
 
-    def _remember(self, problem: Gemm, final: Final) -> None:
-        """Note who failed in the final, so that the next run goes without them."""
-        failed = [one for one in final.candidates if one.status == "failed"]
-        if failed and self.by_kernel_tuner:
-            cache = self._cache(problem)
-            cache.open()
-            for one in failed:
-                cache.fail(key_of(one.parameters), one.reason or "it failed in the final")
-
-    def _race(self, problem: Gemm, finalists: list[tuple[Candidate, Selection]]) -> Final:
-        with self.gpu, GpuBench(self.gpu) as bench:
-            return race(
-                bench,
-                finalists,
-                problem,
-                sampling=self.effort.sampling,
-                seed=self.seed,
-                progress=self.progress,
-            )
-
-
-def expressible(rung: Variant) -> bool:
-    """Whether Kernel Tuner can launch a rung: it passes buffers and numbers, and no structs."""
-    return set(rung.arguments) <= set(PLAIN_ARGUMENTS)
-
 
 def _with_final(shape: TunedShape, final: Final) -> TunedShape:
     by_label = {one.label: one for one in final.candidates}
@@ -292,13 +263,14 @@ def _not_chosen(candidate: Candidate) -> Candidate:
     return replace(candidate, status="left out", reason="not measured: others should be faster")
 
 
-def _with_known(candidate: Candidate, known: Known | None, *, from_cache: bool) -> Candidate:
-    if known is None:
+def _with_swept(candidate: Candidate, record: Record | None, *, from_cache: bool) -> Candidate:
+    if record is None:
         why = "not measured: the strategy did not choose it"
         return replace(candidate, status="left out", reason=why)
-    if known.failure is not None:
-        return replace(candidate, status="failed", reason=known.failure)
-    return replace(candidate, swept=Swept(samples_s=known.samples_s, from_cache=from_cache))
+    if record.measured is None or record.status != "ok":
+        return without_time(candidate, record)
+    swept = Swept(samples_s=record.measured.samples_s, from_cache=from_cache)
+    return replace(candidate, swept=swept)
 
 
 def _nobody_left(shape: TunedShape) -> str:

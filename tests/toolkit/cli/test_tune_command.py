@@ -76,9 +76,9 @@ def test_a_mistake_is_one_line(folder: Path, arguments: list[str], message: str)
     assert list(folder.iterdir()) == []
 
 
-COMMAND = [sys.executable, "-m", "toolkit", "tune", "coarsened-1d:tm=16", "--shape", "48"]
+COMMAND = [sys.executable, "-m", "toolkit", "tune", "coarsened-1d", "--shape", "48"]
 COMMAND += ["--seed", "1", "--seconds", "0.05", "--cache", "cache"]
-FILE = Path("cache") / "coarsened-1d-48x48x48-h100-sxm.json"
+FILE = Path("cache") / "coarsened-1d-48x48x48-h100-sxm.json.journal"
 
 
 def on_a_made_up_gpu(**told: Any) -> dict[str, str]:
@@ -90,11 +90,10 @@ def on_a_made_up_gpu(**told: Any) -> dict[str, str]:
 @pytest.fixture
 def interrupted(folder: Path) -> tuple[int, str]:
     """Exit status and standard error of a run that gets Ctrl-C once a configuration is timed."""
-    pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
     slow = on_a_made_up_gpu(slow_to_compile_s=0.5)
     with subprocess.Popen(COMMAND, env=slow, stderr=subprocess.PIPE, text=True) as running:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (FILE.exists() and "times" in FILE.read_text()):
+        while time.monotonic() < deadline and not FILE.exists():
             time.sleep(0.02)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
@@ -105,7 +104,7 @@ def test_ctrl_c_keeps_what_was_measured(interrupted: tuple[int, str], folder: Pa
     status, said = interrupted
     assert status == 1
     assert (
-        f"of 3 configurations of 48x48x48 are kept in {folder / FILE}: repeat the command" in said
+        f"of 6 configurations of 48x48x48 are kept in {folder / FILE}: repeat the command" in said
     )
     assert said.splitlines()[-1] == "error: interrupted: nothing was written but the cache"
     assert not (folder / "tuning.json").exists()
@@ -119,7 +118,7 @@ def test_the_next_run_goes_on(interrupted: tuple[int, str], folder: Path) -> Non
     )
     assert again.returncode == 0, again.stderr
     assert (
-        f"of 3 configurations of 48x48x48 were measured before: taken from {folder / FILE}"
+        f"of 6 configurations of 48x48x48 were measured before: taken from {folder / FILE}"
         in again.stderr
     )
     assert json.loads((folder / "data" / "tuned.json").read_text())["entries"]

@@ -282,8 +282,8 @@ def test_a_missing_core_is_not_optional(machine: Machine, monkeypatch: pytest.Mo
 def test_a_laptop_can_profile_with_no_gpu(machine: Machine) -> None:
     machine.driver = None
     machine.packages.clear()
-    status = {finding.name: finding.status for finding in examine()[-4:]}
-    assert list(status.values()) == ["ok"] + 3 * ["optional missing"]
+    status = {finding.name: finding.status for finding in examine()[-5:]}
+    assert list(status.values()) == ["ok"] + 4 * ["optional missing"]
     assert machine.found("Profile on the GPU").detail == (
         "needs NVIDIA driver, GPU, PyCUDA (see above)"
     )
@@ -292,7 +292,7 @@ def test_a_laptop_can_profile_with_no_gpu(machine: Machine) -> None:
 def test_abilities_need_probes_that_exist() -> None:
     assert {need for needs in ABILITIES.values() for need in needs} <= set(doctor._PROBES)
     without_anything = [finding.status for finding in abilities([])]
-    assert without_anything == ["missing"] + 3 * ["optional missing"]
+    assert without_anything == ["missing"] + 4 * ["optional missing"]
 
 
 def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding() -> None:
@@ -331,5 +331,5 @@ def test_kernel_tuner_is_an_extra_of_its_own(machine: Machine) -> None:
     del machine.packages["kernel_tuner"]
     finding = machine.found("Kernel Tuner")
     assert (finding.status, finding.remedy) == ("optional missing", "pip install -e '.[tune]'")
-    assert machine.found("Tune on the GPU").detail == "needs Kernel Tuner (see above)"
+    assert machine.found("Tune by other strategies").detail == "needs Kernel Tuner (see above)"
     assert machine.found("Profile on the GPU").status == "ok"

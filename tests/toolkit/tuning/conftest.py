@@ -1,4 +1,4 @@
-"""Kernel Tuner itself on a made-up GPU: its process finds a PyCUDA that computes with NumPy."""
+"""A made-up GPU for other processes: they find a PyCUDA that computes with NumPy."""
 
 from __future__ import annotations
 

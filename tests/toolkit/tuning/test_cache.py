@@ -1,127 +1,137 @@
-"""Caches of sweeps: reused on the same machine, set aside on another, repaired where cut short."""
+"""Caches of sweeps: reused on the same machine, set aside on another, read where cut short."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from analysis.devices import find_device
 from analysis.errors import InputError
-from kernels import find
-from kernels.variant import Variant
-from toolkit.tuning.cache import Known, SweepCache
+from analysis.problem import parse_shape
+from analysis.records.profile import SCHEMA_VERSION, Environment, Profile, Record
+from kernels.selection import parse_selection
+from toolkit.gpu.sampling import Series
+from toolkit.profiling.record import failed, planned, with_measurement
+from toolkit.tuning.cache import SweepCache
 
-HERE = {"GPU": "NVIDIA H200", "driver": "580.1", "compiler": "nvcc 13.0"}
-# As Kernel Tuner 1.5.0 writes it: a header, then one line per configuration.
-HEADER = '{\n"device_name": "NVIDIA H200",\n"kernel_name": "sgemm_tiled",\n"cache": {'
-EIGHT = '\n"8,8,8,1": {"tile": 8, "block_size_x": 8, "time": 2.5, "times": [2.0, 3.0]},'
-FAILED = '\n"16,16,16,1": {"tile": 16, "__error__": "RuntimeFailedConfig", "times": [1.0]},'
+SHAPE, H200 = parse_shape("48"), find_device("h200")
+SOFTWARE = {"NVIDIA driver": "580.1", "compiler": "nvcc 13.0"}
+EMPTY = Profile(
+    schema_version=SCHEMA_VERSION,
+    created="",
+    command="python -m toolkit tune tiled",
+    status="interrupted",
+    executor="gpu",
+    seed=1,
+    device=H200,
+    environment=Environment(toolkit_version="1", commit=None, software=SOFTWARE, hardware={}),
+    records=(),
+)
 
 
-def cache_at(path: Path, **machine: str) -> SweepCache:
-    rung = find("tiled")
-    assert isinstance(rung, Variant)
-    return SweepCache(path, rung, HERE | machine)
+def timed(label: str, stopped_by: str = "sample limit") -> Record:
+    record = planned(parse_selection(label), SHAPE, H200)
+    series = Series(samples_s=[2e-3, 3e-3, 4e-3], stopped_by=stopped_by)  # type: ignore[arg-type]
+    return with_measurement(record, series, clock="CUDA events", l2="flushed")
+
+
+def opened(path: Path, empty: Profile = EMPTY) -> SweepCache:
+    cache = SweepCache(path, empty)
+    assert cache.open() is None
+    return cache
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A cache that an earlier sweep of this machine left, cut off after its second entry."""
-    path = tmp_path / "caches" / "tiled.json"
-    assert cache_at(path).open() is None
-    path.write_text(HEADER + EIGHT + FAILED)
+    """A cache that an earlier sweep of this machine left."""
+    path = tmp_path / "caches" / "tiled.json.journal"
+    cache = opened(path)
+    for label in ("tiled:tile=8", "tiled:tile=16"):
+        cache.records[SHAPE, timed(label).label] = timed(label)
     return path
 
 
 def test_a_new_cache_knows_nothing_and_its_folder_is_made(tmp_path: Path) -> None:
-    cache = cache_at(tmp_path / "new" / "tiled.json")
-    assert cache.open() is None
-    assert cache.known() == {}
+    assert opened(tmp_path / "new" / "tiled.json.journal").records == {}
+    assert (tmp_path / "new").is_dir()
 
 
-def test_times_are_read_in_seconds_and_failures_as_such(path: Path) -> None:
-    cache = cache_at(path)
-    assert cache.open() is None
-    assert cache.known() == {
-        "tile=8": Known(samples_s=(0.002, 0.003)),
-        "tile=16": Known(failure="Kernel Tuner: RuntimeFailedConfig"),
-    }
+def test_times_are_known_the_next_time_and_added_to(path: Path) -> None:
+    cache = opened(path)
+    assert list(cache.records.values()) == [timed("tiled:tile=8"), timed("tiled:tile=16")]
+    cache.records[SHAPE, "tiled"] = timed("tiled")
+    assert len(opened(path).records) == 3
 
 
-def test_a_finished_cache_is_read_as_well(path: Path) -> None:
-    path.write_text((HEADER + EIGHT).removesuffix(",") + "}\n}")
-    cache = cache_at(path)
-    assert cache.open() is None
-    assert list(cache.known()) == ["tile=8"]
+def test_what_failed_or_was_interrupted_is_tried_again(path: Path) -> None:
+    cache = opened(path)
+    cache.records[SHAPE, "tiled"] = failed(timed("tiled"), "does not compile")
+    cache.records[SHAPE, "tiled"] = timed("tiled", "interrupt")
+    assert len(opened(path).records) == 2
+
+
+def test_what_failed_in_the_final_is_remembered(path: Path) -> None:
+    cache = opened(path)
+    cache.fail(failed(timed("tiled:tile=8"), "at 9x9x9: wrong result"))
+    found = opened(path).records[SHAPE, "tiled:tile=8"]
+    assert (found.status, found.reason) == ("failed", "at 9x9x9: wrong result")
 
 
 def test_an_entry_that_was_cut_short_is_dropped_and_the_others_stay(path: Path) -> None:
-    path.write_text(HEADER + EIGHT + FAILED[:30])
-    cache = cache_at(path)
-    assert cache.open() is None
-    assert list(cache.known()) == ["tile=8"]
-    assert path.read_text() == HEADER + EIGHT
-
-
-def test_reasons_are_remembered_also_of_one_that_was_timed(path: Path) -> None:
-    first = cache_at(path)
-    first.open()
-    first.fail("tile=32", "an illegal memory access")
-    first.fail("tile=8", "at 9x9x9: wrong result")
-    second = cache_at(path)
-    assert second.open() is None
-    assert second.known()["tile=32"] == Known(failure="an illegal memory access")
-    assert second.known()["tile=8"] == Known(failure="at 9x9x9: wrong result")
+    path.write_text(path.read_text()[:-30])
+    assert list(opened(path).records.values()) == [timed("tiled:tile=8")]
 
 
 @pytest.mark.parametrize(
-    ("machine", "reason"),
+    ("now", "reason"),
     [
-        ({"GPU": "NVIDIA H100"}, "another GPU: NVIDIA H200, this is NVIDIA H100"),
-        ({"driver": "590.2"}, "another driver: 580.1, this is 590.2"),
-        ({"Kernel Tuner": "1.5.0"}, "another Kernel Tuner: None, this is 1.5.0"),
+        (
+            replace(EMPTY, device=find_device("h100-sxm")),
+            "the device was NVIDIA H200 SXM 141 GB, now it is NVIDIA H100 SXM5 80 GB (or its "
+            "record differs)",
+        ),
+        (
+            replace(
+                EMPTY,
+                environment=replace(
+                    EMPTY.environment, software=SOFTWARE | {"NVIDIA driver": "590.2"}
+                ),
+            ),
+            "NVIDIA driver was 580.1, now it is 590.2",
+        ),
     ],
+    ids=["GPU", "driver"],
 )
 def test_a_cache_of_another_machine_is_set_aside_with_a_line(
-    path: Path, machine: dict[str, str], reason: str
+    path: Path, now: Profile, reason: str
 ) -> None:
     before = path.read_text()
-    cache = cache_at(path, **machine)
-    assert cache.open() == (
-        f"the cache {path} was set aside as tiled.aside-1.json: it was measured with {reason}"
-    )
-    assert cache.known() == {}
-    assert path.with_name("tiled.aside-1.json").read_text() == before
-    assert cache_at(path, **machine).open() is None  # from now on it is this machine's
+    cache = SweepCache(path, now)
+    aside = path.with_name("tiled.json.aside-1.journal")
+    assert cache.open() == f"the cache {path} was set aside as {aside.name}: {reason}"
+    assert cache.records == {}
+    assert aside.read_text() == before
+    assert opened(path, now).records == {}  # from now on it is this machine's
 
 
 def test_earlier_caches_that_were_set_aside_are_kept(path: Path) -> None:
-    for number, driver in enumerate(("1", "2", "3"), start=1):
-        path.write_text(HEADER + EIGHT)
-        assert f"tiled.aside-{number}.json" in str(cache_at(path, driver=driver).open())
-    assert len(list(path.parent.glob("*.aside-?.json"))) == 3
+    for number in (1, 2, 3):
+        path.write_text("damaged\n")
+        assert f"tiled.json.aside-{number}.journal" in str(SweepCache(path, EMPTY).open())
+    assert len(list(path.parent.glob("*.aside-?.journal"))) == 3
 
 
-def test_a_cache_that_does_not_say_where_it_is_from_is_not_believed(path: Path) -> None:
-    path.with_name("tiled.about.json").unlink()
-    assert "it does not say what it was measured with" in str(cache_at(path).open())
-
-
-@pytest.mark.parametrize("content", ["", "{}", "[1, 2]", HEADER[:20], '{"cache": 7}'])
+@pytest.mark.parametrize("content", ["", "{}\n", "[1, 2]\n", '{"cache": 7}\n'])
 def test_a_damaged_cache_is_set_aside(path: Path, content: str) -> None:
     path.write_text(content)
-    notice = cache_at(path).open()
+    notice = SweepCache(path, EMPTY).open()
     assert notice is not None
-    assert notice.endswith("it is damaged")
+    assert notice.endswith("it is no journal of a run, or damaged: remove it")
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"^cannot write .*file: (Not a directory|File exists)$"):
-        cache_at(tmp_path / "file" / "tiled.json").open()
-
-
-def test_what_a_cache_was_measured_with_stands_beside_it(path: Path) -> None:
-    about = json.loads(path.with_name("tiled.about.json").read_text())
-    assert about == {"measured_with": HERE, "failures": {}}
+        opened(tmp_path / "file" / "tiled.json.journal")

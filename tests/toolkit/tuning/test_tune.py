@@ -11,17 +11,15 @@ import pytest
 
 from analysis.errors import InputError, UnavailableError, UnknownNameError
 from analysis.records.tuning import Tuning
-from kernels import LADDER
 from kernels.variant import Variant
 from toolkit.gpu.launch import OnGpu
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 from toolkit.store.tuned import Tuned
 from toolkit.tuning import tuner
-from toolkit.tuning.cache import Known
 from toolkit.tuning.final import neighbours
 from toolkit.tuning.tune import entries_of, tune
-from toolkit.tuning.tuner import Effort, expressible
+from toolkit.tuning.tuner import Effort
 
 QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
 SPACE = "coarsened-1d:tm=16"  # bk is 4 (the default), 8 or 16
@@ -98,40 +96,31 @@ def test_what_cannot_be_tuned_is_refused_before_anything_runs(
 # With one.
 
 
-class Sweep:
-    """Kernel Tuner's part, made up: what it finds of each configuration, and what it was asked."""
+class Machine:
+    """A made-up GPU: what a launch takes by its configuration, and which ones are wrong."""
 
-    def __init__(self) -> None:
+    def __init__(self, cuda: Any) -> None:
         self.times_s: dict[str, float] = {}
-        self.failures: dict[str, str] = {}
-        self.asked: list[list[str]] = []
-        self.interrupts = False
+        self.wrong: set[str] = set()
+        self.wrong_at_49: set[str] = set()  # at a neighbour of 48 alone
+        self.launched: list[str] = []
+        self._cuda, self._right = cuda, cuda.product
+        cuda.product = self._product
 
-    def __call__(self, request: Any, cache: Any, progress: Progress) -> dict[str, Known]:
-        keys = [f"bk={one['bk']},tm={one['tm']}" for one in request.configurations]
-        self.asked.append(keys)
-        for key in keys:
-            if key in self.failures:
-                cache.fail(key, self.failures[key])
-        if self.interrupts:
-            raise KeyboardInterrupt
-        known = cache.known()
-        return {key: known.get(key) or self._timed(key) for key in keys}
-
-    def _timed(self, key: str) -> Known:
-        return Known(samples_s=(self.times_s.get(key, 1e-3),) * 7)
+    def _product(self, launch: Any) -> None:
+        key, k = f"bk={macro(launch, 'BK')},tm={macro(launch, 'TM')}", int(launch.arguments[5])
+        self.launched.append(key)
+        self._cuda.now_s += self.times_s.get(key, 1e-3) - self._cuda.launch_s
+        self._right(launch)
+        if key in self.wrong or (k == 49 and key in self.wrong_at_49):
+            launch.floats(2)[0] += 1.0
 
 
 @pytest.fixture
-def swept(
-    cuda: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Sweep:
-    """A GPU, on which the final runs, and what a sweep says."""
-    pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
-    made_up = Sweep()
-    monkeypatch.setattr(tuner, "sweep", made_up)
+def machine(cuda: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A GPU, and an empty cache."""
     monkeypatch.setattr(tuner, "cache_directory", lambda: tmp_path)
-    return made_up
+    return Machine(cuda)
 
 
 def macro(launch: Any, name: str) -> int:
@@ -140,16 +129,9 @@ def macro(launch: Any, name: str) -> int:
 
 
 def test_leaders_are_raced_against_cublas_and_those_that_cannot_be_told_apart_are_tied(
-    swept: Sweep, cuda: Any, cublas: Any
+    machine: Machine, cublas: Any
 ) -> None:
-    swept.times_s = {"bk=4,tm=16": 2e-3}  # the defaults are no leader, but a yardstick
-    right = cuda.product
-
-    def product(launch: Any) -> None:
-        right(launch)
-        cuda.now_s += 1e-3 if macro(launch, "BK") == 4 else 0.0
-
-    cuda.product = product
+    machine.times_s = {"bk=4,tm=16": 2e-3}  # the defaults are no leader, but a yardstick
     found, heard = run()
     assert outcome(found) == {
         "coarsened-1d": ("ok", False),
@@ -157,7 +139,12 @@ def test_leaders_are_raced_against_cublas_and_those_that_cannot_be_told_apart_ar
         "coarsened-1d:bk=16": ("ok", True),
     }
     shape = found.shapes[0]
-    assert "Kernel Tuner 1." in shape.method
+    assert shape.method.startswith("the best by prediction, 7 samples each; then the leaders in")
+    assert {one.label: one.swept.samples_s for one in shape.candidates if one.swept} == {
+        "coarsened-1d": pytest.approx((2e-3,) * 7),
+        "coarsened-1d:bk=8": pytest.approx((1e-3,) * 7),
+        "coarsened-1d:bk=16": pytest.approx((1e-3,) * 7),
+    }
     assert shape.cublas is not None
     assert shape.also_checked == neighbours(shape.shape)
     best = shape.winners[0].measured
@@ -168,7 +155,7 @@ def test_leaders_are_raced_against_cublas_and_those_that_cannot_be_told_apart_ar
 
 
 def test_the_dispatchers_entry_has_the_winner_its_ties_and_its_speed_over_cublas(
-    swept: Sweep, cublas: Any
+    machine: Machine, cublas: Any
 ) -> None:
     found, _ = run("coarsened-1d:bk=16", "48")
     (entry,) = entries_of(found)
@@ -181,33 +168,40 @@ def test_the_dispatchers_entry_has_the_winner_its_ties_and_its_speed_over_cublas
     assert entry.date == found.created[:10]
 
 
-def test_only_the_best_by_prediction_are_measured_and_the_defaults(swept: Sweep) -> None:
+def test_only_the_best_by_prediction_are_measured_and_the_defaults(machine: Machine) -> None:
     found, _ = run(effort={"measurements": 1})
     ranked = [one.label for one in found.shapes[0].candidates]
     best = found.shapes[0].candidates[0]
-    assert swept.asked == [[f"bk={best.parameters['bk']},tm=16", "bk=4,tm=16"]]
+    assert set(machine.launched) == {f"bk={best.parameters['bk']},tm=16", "bk=4,tm=16"}
     assert best.label != "coarsened-1d"
     left_out = next(label for label in ranked if label not in (best.label, "coarsened-1d"))
     assert reason(found, left_out) == "not measured: others should be faster"
 
 
-def test_another_strategy_of_kernel_tuner_chooses_among_all_that_fit(swept: Sweep) -> None:
-    run(effort={"measurements": 1, "strategy": "random_sample"})
-    assert len(swept.asked[0]) == 3
+def test_more_than_are_prepared_side_by_side_are_measured_in_turn(machine: Machine) -> None:
+    found, _ = run("coarsened-1d")
+    assert len(found.shapes[0].candidates) == 6
+    assert all(one.swept and len(one.swept.samples_s) == 7 for one in found.shapes[0].candidates)
+
+
+def test_another_strategy_is_kernel_tuners_and_measures_no_more_than_it_may(
+    machine: Machine,
+) -> None:
+    pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
+    found, _ = run("coarsened-1d", effort={"measurements": 2, "strategy": "random_sample"})
+    shape = found.shapes[0]
+    assert "chosen by Kernel Tuner 1." in shape.method
+    assert "strategy random_sample, 7 samples each" in shape.method
+    assert sum(one.swept is not None for one in shape.candidates) == 2
+    others = [one for one in shape.candidates if not one.swept]
+    assert {one.reason for one in others} == {"not measured: the strategy did not choose it"}
 
 
 def test_a_winner_of_the_sweep_that_is_wrong_at_a_ragged_neighbour_has_failed(
-    swept: Sweep, cuda: Any
+    machine: Machine,
 ) -> None:
-    right = cuda.product
-
-    def product(launch: Any) -> None:
-        right(launch)
-        if macro(launch, "BK") == 16 and int(launch.arguments[5]) == 49:
-            launch.floats(2)[0] += 1.0
-
-    cuda.product = product
-    swept.times_s = {"bk=4,tm=16": 3e-3, "bk=8,tm=16": 2e-3, "bk=16,tm=16": 1e-3}
+    machine.wrong_at_49 = {"bk=16,tm=16"}
+    machine.times_s = {"bk=4,tm=16": 3e-3, "bk=8,tm=16": 2e-3, "bk=16,tm=16": 1e-3}
     found, _ = run()
     assert reason(found, "coarsened-1d:bk=16").startswith("at 49x49x49: wrong result: the error of")
     # the only leader failed: who is second is raced, and not left to the defaults alone
@@ -215,16 +209,9 @@ def test_a_winner_of_the_sweep_that_is_wrong_at_a_ragged_neighbour_has_failed(
     assert outcome(found)["coarsened-1d:bk=8"] == ("ok", True)
 
 
-def test_where_all_finalists_are_wrong_those_behind_them_are_raced(swept: Sweep, cuda: Any) -> None:
-    right = cuda.product
-
-    def product(launch: Any) -> None:
-        right(launch)
-        if macro(launch, "BK") != 8:
-            launch.floats(2)[0] += 1.0
-
-    cuda.product = product
-    swept.times_s = {"bk=4,tm=16": 1e-3, "bk=8,tm=16": 9e-3, "bk=16,tm=16": 1e-3}
+def test_where_all_finalists_are_wrong_those_behind_them_are_raced(machine: Machine) -> None:
+    machine.wrong_at_49 = {"bk=4,tm=16", "bk=16,tm=16"}
+    machine.times_s = {"bk=8,tm=16": 9e-3}
     found, _ = run()
     assert outcome(found) == {
         "coarsened-1d": ("failed", False),
@@ -233,8 +220,24 @@ def test_where_all_finalists_are_wrong_those_behind_them_are_raced(swept: Sweep,
     }
 
 
+def test_what_is_wrong_in_the_sweep_is_no_finalist_and_is_tried_again_next_time(
+    machine: Machine,
+) -> None:
+    machine.wrong = {"bk=8,tm=16"}
+    found, _ = run()
+    assert "wrong result: the error of C[0][0] is" in reason(found, "coarsened-1d:bk=8")
+    machine.wrong = set()
+    found, heard = run()
+    assert "2 of 3 configurations of 48x48x48 were measured before" in heard[0]
+    assert {one.label: one.swept.from_cache for one in found.shapes[0].candidates if one.swept} == {
+        "coarsened-1d": True,
+        "coarsened-1d:bk=8": False,
+        "coarsened-1d:bk=16": True,
+    }
+
+
 def test_a_finalist_that_faults_is_left_out_then_and_next_time(
-    swept: Sweep, children: Any, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, children: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     children("""
 def product(launch):
@@ -249,20 +252,20 @@ cuda.product = product
     assert outcome(found)["coarsened-1d:bk=8"] == ("ok", True)
     monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", OnGpu)  # next time it would not fault
     found, heard = run()
-    assert "1 of 3 configurations of 48x48x48 were measured before" in heard[0]
+    assert "3 of 3 configurations of 48x48x48 were measured before" in heard[0]
     assert outcome(found)["coarsened-1d:bk=16"][0] == "failed"
     assert outcome(found)["coarsened-1d:bk=8"] == ("ok", True)
 
 
-def test_where_nothing_can_be_measured_the_error_shows_one_reason(swept: Sweep) -> None:
-    swept.failures = {f"bk={bk},tm=16": f"fault of {bk}" for bk in (4, 8, 16)}
+def test_where_nothing_can_be_measured_the_error_shows_one_reason(machine: Machine) -> None:
+    machine.wrong = {f"bk={bk},tm=16" for bk in (4, 8, 16)}
     with pytest.raises(InputError) as caught:
         run()
     assert "no configuration could be measured, 3 failed: coarsened-1d" in str(caught.value)
-    assert ": fault of " in str(caught.value)
+    assert ": wrong result: " in str(caught.value)
 
 
-def test_a_shape_that_cannot_be_tuned_does_not_cost_the_others(swept: Sweep, cuda: Any) -> None:
+def test_a_shape_that_cannot_be_tuned_does_not_cost_the_others(machine: Machine, cuda: Any) -> None:
     right = cuda.product
 
     def product(launch: Any) -> None:
@@ -278,9 +281,7 @@ def test_a_shape_that_cannot_be_tuned_does_not_cost_the_others(swept: Sweep, cud
     assert [entry.shape for entry in entries_of(found)] == ["48x48x48"]
 
 
-def test_ctrl_c_keeps_the_shapes_that_were_finished(
-    swept: Sweep, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_keeps_the_shapes_that_were_finished(machine: Machine) -> None:
     class SecondShape(Notices):
         def stage(self, text: str, steps: int) -> None:
             if text.startswith("64x64x64: final"):
@@ -292,70 +293,61 @@ def test_ctrl_c_keeps_the_shapes_that_were_finished(
     assert found.missing == ("64x64x64: interrupted", "80x80x80: interrupted")
 
 
-def test_ctrl_c_says_what_is_kept_and_where(swept: Sweep, tmp_path: Path) -> None:
-    swept.failures, swept.interrupts = {"bk=8,tm=16": "a fault"}, True
-    progress = Notices()
+def test_ctrl_c_says_what_is_kept_and_where_and_the_next_run_goes_on(
+    machine: Machine, tmp_path: Path
+) -> None:
+    class SecondBatch(Notices):
+        def detail(self, text: str) -> None:
+            if text == "coarsened-1d: 1 samples":
+                raise KeyboardInterrupt
+
+    class Staged(Notices):
+        def stage(self, text: str, steps: int) -> None:
+            self.heard.append(f"{text}, {steps}")
+
+    progress = SecondBatch()
     with pytest.raises(KeyboardInterrupt):
-        run(progress=progress)
-    path = tmp_path / "tuning" / "coarsened-1d-48x48x48-h100-sxm.json"
-    assert progress.heard == [
-        f"1 of 3 configurations of 48x48x48 are kept in {path}: repeat the command to go on"
-    ]
+        run("coarsened-1d", progress=progress)
+    path = tmp_path / "tuning" / "coarsened-1d-48x48x48-h100-sxm.json.journal"
+    (said,) = progress.heard
+    assert said.endswith(
+        f" of 6 configurations of 48x48x48 are kept in {path}: repeat the command to go on"
+    )
+    kept = int(said.partition(" ")[0])
+    assert kept == 4  # the first four by prediction; the defaults are among the others
+    _, heard = run("coarsened-1d", progress=Staged())
+    assert heard[1].startswith("4 of 6 configurations of 48x48x48 were measured before: taken from")
+    assert heard[2] == "48x48x48: sweep, 2"
 
 
 def test_a_cache_of_another_kernel_source_is_set_aside(
-    swept: Sweep, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    cache = tmp_path / "tuning" / "coarsened-1d-48x48x48-h100-sxm.json"
     run()
-    cache.write_text('{\n"cache": {')
     monkeypatch.setattr(Variant, "source", property(lambda self: _source(self) + "\n// edited\n"))
     _, heard = run()
     assert len(heard) == 1
-    assert "was set aside as coarsened-1d-48x48x48-h100-sxm.aside-1.json" in heard[0]
-    assert "it was measured with another kernel source" in heard[0]
+    name = "coarsened-1d-48x48x48-h100-sxm.json.aside-1.journal"
+    assert f"was set aside as {name}: kernel sources was " in heard[0]
+    assert (tmp_path / "tuning" / name).exists()
 
 
 _source: Callable[[Variant], str] = Variant.source.fget  # type: ignore[attr-defined]
 
 
-def test_another_device_than_the_gpu_here_is_ranked_for(swept: Sweep) -> None:
+def test_another_device_than_the_gpu_here_is_ranked_for(machine: Machine) -> None:
     found, heard = run(device="t4")
     assert found.device.key == "t4"
     assert heard == ["ranked by prediction: the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA T4"]
-    assert swept.asked == []
+    assert machine.launched == []
 
 
-def test_a_rung_that_kernel_tuner_cannot_launch_is_sampled_in_rounds(
-    swept: Sweep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tuner, "expressible", lambda rung: False)
-    found, heard = run()
-    assert heard == [
-        "coarsened-1d takes arguments that Kernel Tuner cannot pass: its best by prediction are "
-        "sampled in rounds instead"
-    ]
-    assert swept.asked == []
-    assert all(one.swept and len(one.swept.samples_s) == 7 for one in found.shapes[0].candidates)
-    assert found.shapes[0].winners
-
-
-@pytest.mark.parametrize("rung", LADDER[:7], ids=lambda rung: rung.name)
-def test_rungs_of_buffers_and_numbers_can_be_launched_by_kernel_tuner(rung: Variant) -> None:
-    assert expressible(rung)
-
-
-@pytest.mark.parametrize("rung", LADDER[12:], ids=lambda rung: rung.name)
-def test_rungs_of_tensor_maps_cannot(rung: Variant) -> None:
-    assert not expressible(rung)
-
-
-def test_without_kernel_tuner_nothing_is_ranked_first(
-    swept: Sweep, monkeypatch: pytest.MonkeyPatch
+def test_without_ray_nothing_is_ranked_for_workers(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("toolkit.tuning.sweep.find_spec", lambda name: None)
-    with pytest.raises(UnavailableError, match="Kernel Tuner is not installed"):
-        run()
+    with pytest.raises(UnavailableError, match="--workers needs Ray, which is not installed"):
+        run(effort={"workers": 2})
 
 
 @pytest.mark.parametrize(
@@ -366,21 +358,3 @@ def test_neighbours_leave_ragged_tiles_at_every_edge(shape: str, expected: list[
     from analysis.problem import parse_shape
 
     assert [str(one) for one in neighbours(parse_shape(shape))] == expected
-
-
-def test_kernel_tuner_itself_sweeps_before_the_final(
-    cuda: Any, made_up_gpu: Callable[..., None], tmp_path: Path
-) -> None:
-    pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
-    made_up_gpu(times_s={"BK=16": 0.001, "BK=8": 0.001}, wrong=["BK=8"])
-    found, _ = run(effort={"cache": tmp_path})
-    assert outcome(found)["coarsened-1d:bk=8"] == ("failed", False)
-    swept = {one.label: one.swept for one in found.shapes[0].candidates}
-    assert swept["coarsened-1d:bk=16"] is not None
-    assert swept["coarsened-1d:bk=16"].median_s == pytest.approx(0.001)
-    assert swept["coarsened-1d"] is not None
-    assert swept["coarsened-1d"].median_s == pytest.approx(0.002)
-    assert [path.name for path in sorted(tmp_path.glob("*.json"))] == [
-        "coarsened-1d-48x48x48-h100-sxm.about.json",
-        "coarsened-1d-48x48x48-h100-sxm.json",
-    ]
