@@ -248,7 +248,6 @@ LARGER = {
     "analysis/timing/predict.py": 660,
     "analysis/timing/predict.py: _Prediction": 33,
     "toolkit/microbenchmarks/global_memory.py": 540,
-    "toolkit/sass/isa/integer.py": 651,  # one function per opcode
 }
 
 

@@ -67,6 +67,14 @@ def is_negative(operand: Operand) -> bool:
     return isinstance(operand, Register | Constant) and operand.negate
 
 
+@reader
+def word(i: Lowering, operand: Operand, position: int) -> Source:
+    """A word that has no sign of its own."""
+    if isinstance(operand, Register | Constant) and (operand.negate or operand.invert):
+        i.refuse_operand(operand, "a word without a sign")
+    return i.u32(operand)
+
+
 # Moves.
 
 
@@ -151,7 +159,8 @@ def saturated_sum(i: Lowering) -> None:
 @reader
 def shifted(i: Lowering, operand: Operand, position: int) -> Source:
     """A word whose sign, if it has one, is that of the shifted word."""
-    return addend(i, operand, position) if is_negative(operand) else i.word(operand)
+    read = addend if is_negative(operand) else word
+    return read(i, operand, position)
 
 
 @on_words("LEA", "ULEA", modifiers="HI X SX32")
@@ -217,8 +226,8 @@ def idp(i: Lowering) -> None:
 def shf(i: Lowering) -> None:
     """d, low word, amount, high word; the modifiers say which word of the result is kept."""
     bits, signed = value_type(i)
-    for operand in i.operands[1:]:
-        i.word(operand)  # also the one that does not matter
+    for position, operand in enumerate(i.operands[1:]):
+        word(i, operand, position)  # also the one that does not matter
     match i.operands, {"R", "HI", "W"} & set(i.modifiers):
         case [d, low, amount, _], kept if not kept:
             i.form("d word word", "SHIFT_LEFT", operands=(d, low, amount))

@@ -129,12 +129,6 @@ class Slots:
         """A 64-bit integer operand: a register pair, two words of a bank, or an immediate."""
         return self.u32(operand, words=2)
 
-    def word(self, operand: Operand) -> Source:
-        """A word that has no sign of its own."""
-        if isinstance(operand, Register | Constant) and (operand.negate or operand.invert):
-            self.refuse_operand(operand, "a word without a sign")
-        return self.u32(operand)
-
     def f32(self, operand: Operand, *, words: int = 1) -> Source:
         """A single-precision operand, or a pair of them where it has two words."""
         return self._real(operand, "f", words, F32_NEG, F32_ABS)
