@@ -5,19 +5,19 @@
 Mutants whose line the product still has stay as they are; others are drawn anew. Each site (a
 comparison, a sum, a call, ...) of a package has the same chance, so that long functions get more,
 and no function gets two. What changes no behaviour is left out: text, types, docstrings, asserts,
-the raising of errors, the looks of figures. So are edits of C that do not compile, or compile to
-the same machine code.
+the raising of errors, the looks of figures. So are edits that do not compile, and edits of C that
+compile to the same machine code.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import random
 import re
 import subprocess
 import sys
 import tempfile
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -47,15 +47,9 @@ QUOTAS = {
     ("analysis", "c"): 6,
     ("toolkit", "c"): 24,
 }
-LOOKS_AND_TEXT = {"_log", "print", "echo", "debug", "info", "warning", "BarColumn"}
-LAYOUT = {"range", "domain", "height", "width", "margin"}
-BUILTINS = set(dir(builtins))  # arguments of another type, or in any order
-
 STRICT = ["-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
 
-Span = tuple[int, int]  # columns of a line
 Edit = tuple[str, int, int, str]  # what kind of mistake, columns of a line, what stands there then
-Site = tuple[int, list[Edit]]  # a line of the file, from zero
 
 
 def main() -> int:
@@ -87,211 +81,109 @@ def is_there(mutant: Mutant) -> bool:
 def draw(package: str, language: str, taken: set[str]) -> Iterator[Mutant]:
     """Mutants of a package in an order that only the seed and the sources decide."""
     chance = random.Random(f"{SEED} {package} {language}")
-    sites: list[tuple[Function, Site]] = []
+    sites: list[tuple[Function, int, Edit]] = []
     for path in files(ROOT, package, language):
         found = functions(path)
-        of_file = python_sites(path) if language == "python" else c_sites(path)
-        for site in of_file:
-            around = [each for each in found if each.first <= site[0] < each.last]
-            if around and site[1]:
-                sites.append((around[-1], site))
+        for line, text in enumerate(code_of(path)):
+            around = [each for each in found if each.first < line < each.last]
+            if around and not WITHOUT_BEHAVIOUR.match(text):
+                sites += [(around[-1], line, edit) for edit in edits_of(text)]
     while sites:
-        function, (line, edits) = sites.pop(chance.randrange(len(sites)))
-        if function.name in taken:
-            continue
-        edit, first, last, text = chance.choice(edits)
+        function, line, (edit, first, last, text) = sites.pop(chance.randrange(len(sites)))
         lines = function.path.read_text(encoding="utf-8").split("\n")
-        changed = (lines[line][:first] + text + lines[line][last:]).strip()
         original = lines[line].strip()
-        before = [each.strip() for each in lines[function.first : line]]
         mutant = Mutant(
             package=package,
             language=language,
             function=function.name,
             edit=edit,
             original=original,
-            replacement=changed or "pass",
-            occurrence=before.count(original),
+            replacement=(lines[line][:first] + text + lines[line][last:]).strip(),
+            occurrence=[each.strip() for each in lines[function.first : line]].count(original),
         )
-        if is_there(mutant) and (language == "python" or changes_machine_code(mutant)):
+        if function.name not in taken and is_there(mutant) and changes_code(mutant):
             taken.add(function.name)
             yield mutant
 
 
-# Python.
-
-FLIPPED = {
-    ast.Lt: "<=",
-    ast.LtE: "<",
-    ast.Gt: ">=",
-    ast.GtE: ">",
-    ast.Eq: "!=",
-    ast.NotEq: "==",
-    ast.In: "not in",
-    ast.NotIn: "in",
-    ast.Is: "is not",
-    ast.IsNot: "is",
-}
-OTHERS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.Div: "*", ast.FloorDiv: "*"}
-OTHERS |= {ast.LShift: ">>", ast.RShift: "<<", ast.BitAnd: "|", ast.BitOr: "&"}
+def code_of(path: Path) -> list[str]:
+    """The lines of a file, with spaces in place of comments and strings."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return without_comments(text).split("\n")
+    lines = text.split("\n")
+    for token in tokenize.generate_tokens(iter(text.splitlines(keepends=True)).__next__):
+        if token.type in (tokenize.STRING, tokenize.COMMENT):
+            (row, column), (last_row, last_column) = token.start, token.end
+            for k in range(row - 1, last_row):
+                first = column if k == row - 1 else 0
+                last = last_column if k == last_row - 1 else len(lines[k])
+                lines[k] = lines[k][:first] + " " * (last - first) + lines[k][last:]
+    return lines
 
 
-class Source:
-    """Python text, and where its nodes stand on a line."""
-
-    def __init__(self, path: Path) -> None:
-        self.text = path.read_text(encoding="utf-8")
-        self.lines = self.text.split("\n")
-
-    def of(self, node: ast.AST) -> str:
-        return ast.get_source_segment(self.text, node) or ""
-
-    def span(self, node: ast.expr | ast.stmt) -> Span | None:
-        """Columns of a node, None for one of several lines."""
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        if node.lineno != node.end_lineno:
-            return None
-        first, last = node.col_offset, node.end_col_offset
-        return self._column(node.lineno, first), self._column(node.lineno, last)
-
-    def between(self, a: ast.expr, b: ast.expr) -> Span | None:
-        """Columns of an operator, with the spaces around it; None where parentheses are, too."""
-        assert a.end_col_offset is not None
-        if a.end_lineno != b.lineno:
-            return None
-        first, last = a.end_col_offset, b.col_offset
-        span = self._column(b.lineno, first), self._column(b.lineno, last)
-        return None if set("()") & set(self.lines[b.lineno - 1][slice(*span)]) else span
-
-    def _column(self, line: int, offset: int) -> int:
-        return len(self.lines[line - 1].encode()[:offset].decode())
+# Text, types and looks; what stands on several lines is left out with its first one.
+WITHOUT_BEHAVIOUR = re.compile(
+    r"\s*(def|class|@|raise|assert|from|import|\w+: )|"
+    r".*(\b(_log|print|echo|debug|info|warning|range|domain|height|width|margin)\b|f['\"])"
+)
+FLIPPED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
+JOINED = {"&&": "||", "||": "&&", "and": "or", "or": "and"}
+OTHERS = {"+": "-", "-": "+", "*": "+", "/": "*", "//": "*"}
+OTHERS |= {"<<": ">>", ">>": "<<", "|": "&", "&": "|"}
+NAME = r"[\w>.\-]+"
 
 
-def python_sites(path: Path) -> Iterator[Site]:
-    source = Source(path)
-    has_looks = "reports" in path.parts
-
-    def visit(node: ast.AST, *, inside: bool) -> Iterator[Site]:
-        if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom):
-            return
-        if isinstance(node, ast.Call) and source.of(node.func).split(".")[-1] in LOOKS_AND_TEXT:
-            return
-        if has_looks and isinstance(node, ast.keyword) and node.arg in LAYOUT:
-            return
-        if inside and isinstance(node, ast.expr | ast.stmt):
-            found = [(kind, *at, to) for kind, at, to in python_edits(node, source) if at]
-            is_branch = isinstance(node, ast.If | ast.IfExp | ast.While)
-            line = node.test.lineno if is_branch else node.lineno  # type: ignore[union-attr]
-            if found and (is_branch or node.lineno == node.end_lineno):
-                yield line - 1, found
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        is_look = has_looks and isinstance(node, ast.keyword | ast.Dict | ast.Tuple | ast.List)
-        for name, field in ast.iter_fields(node):
-            is_head = name in {"annotation", "returns", "decorator_list", "args"}
-            if is_head and not isinstance(node, ast.Call):
-                continue
-            for child in field if isinstance(field, list) else [field]:
-                if isinstance(child, ast.AST) and not (is_look and isinstance(child, ast.Constant)):
-                    within = (inside or is_function) and not isinstance(child, ast.ClassDef)
-                    yield from visit(child, inside=within)
-
-    yield from visit(ast.parse(source.text), inside=False)
-
-
-def python_edits(node: ast.AST, source: Source) -> Iterator[tuple[str, Span | None, str]]:
-    """What may go wrong at a node: the kind of mistake, the columns, what stands there then."""
-    match node:
-        case ast.Compare(ops=[op]):
-            between = source.between(node.left, node.comparators[0])
-            yield "comparison flipped", between, f" {FLIPPED[type(op)]} "
-        case ast.BoolOp(values=[a, b]):
-            other = " or " if isinstance(node.op, ast.And) else " and "
-            yield "and for or", source.between(a, b), other
-            yield "term dropped", source.span(node), source.of(a)
-        case ast.BinOp(op=op) if type(op) in OTHERS:
-            between = source.between(node.left, node.right)
-            yield "other operation", between, f" {OTHERS[type(op)]} "
-            yield "term dropped", source.span(node), source.of(node.left)
-        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            wrong = str(value + 1) if isinstance(value, int) else repr(value * 1.5)
-            yield "wrong constant", source.span(node), wrong
-        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
-            yield "condition negated", source.span(test), f"not ({source.of(test)})"
-        case ast.Call(func=func, args=[ast.Name() as a, ast.Name() as b, *_]) if (
-            source.of(func) not in BUILTINS and a.id != b.id
+def edits_of(line: str) -> Iterator[Edit]:
+    """What may go wrong in a line of Python or C."""
+    for match in re.finditer(r" (\S+) ", line):
+        for kind, other in (
+            ("comparison flipped", FLIPPED),
+            ("and for or", JOINED),
+            ("other operation", OTHERS),
         ):
-            first, last = source.span(a), source.span(b)
-            if first and last and a.lineno == b.lineno:
-                yield "arguments swapped", (first[0], last[1]), f"{b.id}, {a.id}"
-        case ast.Expr(value=ast.Call()) | ast.AugAssign():
-            yield "statement removed", source.span(node), "pass"
+            if match[1] in other:
+                yield kind, match.start(1), match.end(1), other[match[1]]
+        term = re.match(r" [+\-|&*/] [\w.\->]+(\[\w+\])?(?![\w(\[])", line[match.start() :])
+        if term:
+            yield "term dropped", match.start(), match.start() + len(term[0]), ""
+    for match in re.finditer(r"(?<![\w.])(\d+)(?![\w.])", line):
+        yield "wrong constant", match.start(), match.end(), str(int(match[1]) + 1)
+    if match := re.search(r"\b(?:if|while) \((.*)\)( \w| \{|$)", line):
+        if match[1].count("(") == match[1].count(")"):
+            yield "condition negated", match.start(1), match.end(1), f"!({match[1]})"
+    elif match := re.match(r"\s*(?:if|while) (.*):$", line):
+        yield "condition negated", match.start(1), match.end(1), f"not ({match[1]})"
+    for match in re.finditer(rf"\b(?!if|for|while|switch)\w+\(({NAME}), ({NAME})(?=[,)])", line):
+        if match[1] != match[2]:
+            yield "arguments swapped", match.start(1), match.end(2), f"{match[2]}, {match[1]}"
+    statement = r"\s+(?!return|break|case|if|for|while)([\w.\->\[\]]+ [+\-|&]?=|\w+\().*;\s*"
+    indentation = len(line) - len(line.lstrip())
+    if re.fullmatch(statement, line):
+        yield "statement removed", indentation, len(line), ";"
+    if re.fullmatch(r"\s+([\w.]+ [+\-|&]= .*|[\w.]+\(.*\))", line):
+        yield "statement removed", indentation, len(line), "pass"
 
 
-# C.
-
-OPERATORS = {
-    "<": "<=",
-    "<=": "<",
-    ">": ">=",
-    ">=": ">",
-    "==": "!=",
-    "!=": "==",
-    "&&": "||",
-    "||": "&&",
-    "+": "-",
-    "-": "+",
-    "<<": ">>",
-    ">>": "<<",
-    "|": "&",
-    "&": "|",
-}
-COMPARISONS = {"<", "<=", ">", ">=", "==", "!="}
-
-
-def c_sites(path: Path) -> Iterator[Site]:
-    code = without_comments(path.read_text(encoding="utf-8"))
-    for number, line in enumerate(code.split("\n")):
-        for match in re.finditer(r" (<=|>=|==|!=|&&|\|\||<<|>>|[<>+\-|&]) ", line):
-            operator = match[1]
-            kind = "comparison flipped" if operator in COMPARISONS else "other operation"
-            kind = "and for or" if operator in {"&&", "||"} else kind
-            edits = [(kind, match.start(1), match.end(1), OPERATORS[operator])]
-            term = re.match(r" [+\-|&] [\w.\->]+(\[\w+\])?(?![\w(\[])", line[match.start() :])
-            if term and operator not in {"&&", "||"}:
-                edits.append(("term dropped", match.start(), match.start() + len(term[0]), ""))
-            yield number, edits
-        for match in re.finditer(r"(?<![\w.])(\d+)(?![\w.])", line):
-            wrong = str(int(match[1]) + 1)
-            yield number, [("wrong constant", match.start(), match.end(), wrong)]
-        if match := re.search(r"\b(if|while) \((.*)\)( \w| \{|$)", line):
-            condition = match[2]
-            if condition.count("(") == condition.count(")"):
-                edit = ("condition negated", match.start(2), match.end(2), f"!({condition})")
-                yield number, [edit]
-        for match in re.finditer(r"\b(?!if|for|while|switch)\w+\(([\w>.\-]+), ([\w>.\-]+)", line):
-            if match[1] != match[2] and line[:1].isspace():
-                swapped = f"{match[2]}, {match[1]}"
-                yield number, [("arguments swapped", match.start(1), match.end(2), swapped)]
-        statement = r"\s+(?!return|break|case|if|for|while)([\w.\->\[\]]+ [+\-|&]?=|\w+\().*;\s*"
-        if re.fullmatch(statement, line):
-            indentation = len(line) - len(line.lstrip())
-            yield number, [("statement removed", indentation, len(line), ";")]
-        if match := re.search(r"& (~)\w", line):
-            yield number, [("term dropped", match.start(1), match.end(1), "")]
-
-
-def changes_machine_code(mutant: Mutant) -> bool:
-    """False for an edit that does not compile, or that the compiler does not notice."""
+def changes_code(mutant: Mutant) -> bool:
+    """False for an edit that does not compile, or that the compiler of C does not notice."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for each in files(ROOT, mutant.package, "c"):
+        for each in files(ROOT, mutant.package, mutant.language):
             target = copy / each.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(each.read_bytes())
-        where = apply(copy, mutant).parent
-        edited = assembly(where)
-        return edited is not None and edited != original_assembly(ROOT / where.relative_to(copy))
+        edited = apply(copy, mutant)
+        if mutant.language == "python":
+            try:
+                ast.parse(edited.read_text(encoding="utf-8"))
+            except SyntaxError:
+                return False
+            return True
+        made = assembly(edited.parent)
+        return made is not None and made != original_assembly(
+            ROOT / edited.parent.relative_to(copy)
+        )
 
 
 @cache

@@ -10,8 +10,8 @@ from textwrap import dedent
 import pytest
 
 from tests.mutants.edits import Mutant, NotFoundError, apply, find, functions, stored
-from tests.mutants.reached import instrument
-from tests.mutants.run import batches
+from tests.mutants.generate import code_of, edits_of
+from tests.mutants.run import beside
 from validation import ROOT
 
 MOST_LOST = 9  # of 90: a function may change, and `generate.py` draws others then
@@ -119,37 +119,31 @@ def test_functions_of_c_end_at_their_brace(tree: Path) -> None:
     assert found == [("area", 2, 6), ("other", 7, 8)]
 
 
-def test_instrumented_functions_say_that_they_were_executed(tree: Path) -> None:
-    instrument(tree)
-    python = (tree / "analysis/box.py").read_text()
-    ast.parse(python)
-    names = ["analysis python Box.area", "analysis python area"]
-    names += ["toolkit c area", "toolkit c other"]
-    assert (tree / "reached_names.json").read_text() == str(names).replace("'", '"')
-    assert "        _function_reached[0] = 1\n        if width < 0:" in python
-    assert "def area(width): _function_reached[1] = 1; return width * 2" in python
-    c = (tree / "toolkit/box.c").read_text()
-    assert "static int area(int width) { reached[2] = 1; " in c
-    assert "static int other(void) { reached[3] = 1;  return 1; }" in c
-    assert (tree / "reached.bin").read_bytes() == bytes(4)
+def test_beside_a_file_are_those_that_mirror_its_folder() -> None:
+    assert beside(Path("analysis/timing/gap.py")) == "tests/analysis/timing"
+    assert beside(Path("toolkit/sass/core/integer.c")) == "tests/toolkit/sass"
+    assert beside(Path("setup.py")) == ""
 
 
-def test_tests_of_the_file_and_the_folder_run_first_and_last_times_test_before_them() -> None:
-    order = {
-        "tests/test_cheap.py::a": 0.1,
-        "tests/test_dear.py::a": 30.0,
-        "tests/analysis/test_other.py::a": 1.0,
-        "tests/analysis/test_box.py::b": 0.7,
-        "tests/analysis/test_box.py::a": 0.2,
-        "tests/test_last.py::a": 50.0,
-    }
-    found = [
-        list(each) for each in batches(order, Path("analysis/box.py"), "tests/test_last.py::a")
-    ]
-    assert found == [
-        ["tests/test_last.py::a"],
-        ["tests/analysis/test_box.py::a", "tests/analysis/test_box.py::b", *list(order)[2:3]],
-        ["tests/test_cheap.py::a"],
-        ["tests/test_dear.py::a"],
-        ["tests/test_last.py::a"],
-    ]
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "    if (a < b) { return 1; }",
+            {"if (a <= b) { return 1; }", "if (!(a < b)) { return 1; }"},
+        ),
+        ("    x = f(a, b) + c", {"x = f(b, a) + c", "x = f(a, b) - c", "x = f(a, b)"}),
+        ("    if a and not b:", {"if a or not b:", "if not (a and not b):"}),
+        ("    self.add(one)", {"pass"}),
+        ("    store(at, 3);", {"store(at, 4);", ";"}),
+    ],
+)
+def test_a_line_is_edited_as_somebody_could_by_mistake(line: str, expected: set[str]) -> None:
+    found = {(line[:first] + text + line[last:]).strip() for _, first, last, text in edits_of(line)}
+    assert expected <= found
+
+
+def test_text_is_no_site_of_an_edit(tree: Path) -> None:
+    code = code_of(tree / "analysis/box.py")
+    assert code[3].strip() == ""  # a docstring
+    assert code[4] == "        if width < 0:"
