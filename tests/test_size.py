@@ -35,7 +35,7 @@ LIMITS = {
     "toolkit/tuning": 6_600,
     "benchmarks": 32_100,
     "docs": 56_700,
-    "tests": 360_700,
+    "tests": 355_300,
     "validation": 141_100,
 }
 
