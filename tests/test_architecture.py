@@ -247,7 +247,6 @@ LARGER = {
     "analysis/comparison/runs.py": 635,
     "analysis/timing/predict.py": 660,
     "analysis/timing/predict.py: _Prediction": 33,
-    "toolkit/microbenchmarks/global_memory.py": 540,
 }
 
 

@@ -25,7 +25,7 @@ LIMITS = {
     "toolkit/gpu": 15_500,
     "toolkit/launch": 3_800,
     "toolkit/machine_code": 15_000,
-    "toolkit/microbenchmarks": 20_100,
+    "toolkit/microbenchmarks": 19_500,
     "toolkit/native": 1_100,
     "toolkit/profiling": 12_800,
     "toolkit/reorder": 16_300,

@@ -36,7 +36,7 @@ from toolkit.microbenchmarks import (
     shared,
 )
 from toolkit.microbenchmarks.bench import Bench
-from toolkit.microbenchmarks.record import Benchmark, Constant, Measured, document
+from toolkit.microbenchmarks.record import Benchmark, Constant, document
 from toolkit.store.user_files import write_atomically
 
 MODULES = (
@@ -102,25 +102,14 @@ def _measure_all(gpu: Gpu, output: Path, only: str, limit_s: float) -> list[Cons
 
 
 def _measured(bench: Bench, benchmark: Benchmark, broken: str | None) -> Constant:
-    measured = None
     if broken is None:
         try:
-            measured = benchmark.measure(bench)
-            document({}, [_constant(benchmark, measured, None)])  # numbers that JSON has
+            constant = Constant(of=benchmark, measured=benchmark.measure(bench))
+            document({}, [constant])  # numbers that JSON has
+            return constant
         except Exception as error:  # whatever it is, the others go on
-            measured = None
             broken = f"{type(error).__name__}: {first_line(error)}"
-    return _constant(benchmark, measured, broken)
-
-
-def _constant(benchmark: Benchmark, measured: Measured | None, error: str | None) -> Constant:
-    return Constant(
-        name=benchmark.name,
-        unit=benchmark.unit,
-        how=benchmark.how,
-        measured=measured,
-        error=error,
-    )
+    return Constant(of=benchmark, error=broken)
 
 
 def _about(bench: Bench) -> dict[str, Any]:
@@ -159,10 +148,10 @@ def _show(constants: list[Constant]) -> None:
     for constant in constants:
         found = constant.measured
         if found is None:
-            table.add_row(constant.name, "–", "", "", constant.error)
+            table.add_row(constant.of.name, "–", "", "", constant.error)
         else:
             numbers = (f"{number:.5g}" for number in (found.value, found.low, found.high))
-            table.add_row(constant.name, *numbers, constant.unit)
+            table.add_row(constant.of.name, *numbers, constant.of.unit)
     width = None if sys.stdout.isatty() else FILE_COLUMNS
     Console(width=width, highlight=False, emoji=False, markup=False).print(table)
 

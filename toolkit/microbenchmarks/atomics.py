@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.bench import ONE_SM, WHERE, Bench
 from toolkit.microbenchmarks.global_memory import MIB, Memory
 from toolkit.microbenchmarks.probe import Probe
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Measured, each
 
 COUNT = 8
 _GLOBAL = "char* p = memory + offsets[lane] + (blockIdx.x * 32 + warp) * offsets[64];"
@@ -50,67 +48,56 @@ PATTERNS = {
 }
 
 
-def _global(bench: Bench, probe: Probe, pattern: str, warps: int, all_sms: bool) -> Measured:
+def _global(
+    bench: Bench, probe: Probe, pattern: str = "distinct", on: str = ONE_SM, warps: int = 32
+) -> Measured:
     lanes, pitch = PATTERNS[pattern]
     bench.place([*lanes, *[0] * 32, pitch])
     memory = bench.shared(Memory).zero(16 * MIB)
-    blocks = bench.device.sm_count if all_sms else 1
-    found = bench.cycles(probe, warps=warps, blocks=blocks, memory=memory, repeats=5)
-    return found.scaled(1 / (warps * COUNT))
+    how = {"blocks": bench.blocks(on), "memory": memory, "repeats": 5}
+    return bench.by_warps(probe, [warps], **how)[warps]
 
 
 def _shared(bench: Bench, probe: Probe, ways: int, warps: int) -> Measured:
     """`ways` lanes add at one address."""
     bench.place([4 * (lane // ways) for lane in range(32)])
-    return bench.cycles(probe, warps=warps, repeats=5).scaled(1 / (warps * COUNT))
+    return bench.by_warps(probe, [warps], repeats=5)[warps]
 
 
-def _benchmarks() -> Iterator[Benchmark]:
-    per_request = "cycles per warp request and SM"
-    for probe in (RED, RED_FLOAT, ATOM):
-        for pattern in PATTERNS:
-            for all_sms, where in ((False, "one_sm"), (True, "all_sms")):
-                yield Benchmark.of(
-                    f"{probe.name}_{pattern}_{where}_cycles",
-                    per_request,
-                    "32 warps; additions to memory in L2",
-                    _global,
-                    probe=probe,
-                    pattern=pattern,
-                    warps=32,
-                    all_sms=all_sms,
-                )
-    yield Benchmark.of(
-        "atom_add_latency_cycles",
+BENCHMARKS = (
+    *each(
+        "{probe.name}_{pattern}_{on}_cycles",
+        "cycles per warp request and SM",
+        "32 warps; additions to memory in L2",
+        _global,
+        probe=(RED, RED_FLOAT, ATOM),
+        pattern=tuple(PATTERNS),
+        on=WHERE,
+    ),
+    *each(
+        "{probe.name}_latency_cycles",
         "cycles",
         "one warp, neighbouring words, each adds what the one before returned",
         _global,
         probe=ATOM,
-        pattern="distinct",
         warps=1,
-        all_sms=False,
-    )
-    for probe in (SHARED, SHARED_RED):
-        for ways in (1, 2, 4, 8, 16, 32):
-            yield Benchmark.of(
-                f"{probe.name}_{ways}_ways_cycles",
-                "cycles per warp access and SM",
-                f"32 warps, {ways} lanes to an address",
-                _shared,
-                probe=probe,
-                ways=ways,
-                warps=32,
-            )
-    for ways in (1, 32):
-        yield Benchmark.of(
-            f"atoms_add_{ways}_ways_latency_cycles",
-            "cycles",
-            f"one warp, {ways} lanes to an address, each adds what the one before returned",
-            _shared,
-            probe=SHARED,
-            ways=ways,
-            warps=1,
-        )
-
-
-BENCHMARKS = tuple(_benchmarks())
+    ),
+    *each(
+        "{probe.name}_{ways}_ways_cycles",
+        "cycles per warp access and SM",
+        "32 warps, {ways} lanes to an address",
+        _shared,
+        probe=(SHARED, SHARED_RED),
+        ways=(1, 2, 4, 8, 16, 32),
+        warps=32,
+    ),
+    *each(
+        "{probe.name}_{ways}_ways_latency_cycles",
+        "cycles",
+        "one warp, {ways} lanes to an address, each adds what the one before returned",
+        _shared,
+        probe=SHARED,
+        ways=(1, 32),
+        warps=1,
+    ),
+)

@@ -34,6 +34,8 @@ extern "C" __global__ void spin(long long* out, long long nanoseconds)
     out[1] = now - start;
 }
 """
+SCHEDULERS = 4
+ONE_SM, ALL_SMS = WHERE = ("one_sm", "all_sms")
 Shared = TypeVar("Shared")
 
 
@@ -80,22 +82,22 @@ class Bench:
         image = rewritten(image, patches)
         self._images |= {probe.name: image for probe in probes}
 
-    def compiled(self, source: str, kernel: str) -> tuple[bytes, str]:
+    def compiled(self, source: str, kernel: str, **macros: int) -> tuple[bytes, str]:
         """Machine code by NVRTC, or by nvcc where that is not installed, and which it was."""
+        how: dict[str, Any] = {"name": "probes.cu", "defines": macros, "options": ()}
         try:
-            arch = self.device.sm_arch
-            cubin = compile_cubin(source, name="probes.cu", kernel=kernel, arch=arch, options=())
+            cubin = compile_cubin(source, kernel=kernel, arch=self.device.sm_arch, **how)
             return cubin.image, compiler_version()
         except UnavailableError:
-            loaded = self.gpu.load(source, kernel, name="probes.cu", options=())
-            return loaded.cubin.image, nvcc_version()
+            return self.gpu.load(source, kernel, **how).cubin.image, nvcc_version()
 
-    def kernel(self, source: str, name: str) -> LoadedKernel:
+    def kernel(self, source: str, name: str, **macros: int) -> LoadedKernel:
         """A kernel that is no probe."""
-        if name not in self._kernels:
-            image, self.compiler = self.compiled(source, name)
-            self._kernels[name] = self.gpu.load_image(image, name)
-        return self._kernels[name]
+        key = f"{name}{macros}"
+        if key not in self._kernels:
+            image, self.compiler = self.compiled(source, name, **macros)
+            self._kernels[key] = self.gpu.load_image(image, name)
+        return self._kernels[key]
 
     def clocks(
         self,
@@ -146,16 +148,38 @@ class Bench:
         few: int = FEW,
         many: int = MANY,
         repeats: int = REPEATS,
+        first: Callable[[], None] = lambda: None,
         **how: Any,
     ) -> Measured:
-        """Cycles per round: of a block between `few` and `many` rounds; the median over blocks."""
+        """Cycles per round: of a block between `few` and `many` rounds; the median over blocks.
+
+        `first` is called before each launch.
+        """
         samples = []
-        for repeat in range(repeats + 1):
-            short = self.clocks(probe, warps=warps, blocks=blocks, rounds=few, **how).spans
-            long = self.clocks(probe, warps=warps, blocks=blocks, rounds=many, **how).spans
-            if repeat:  # the first warms the instruction caches
-                samples.append(float(np.median(long) - np.median(short)) / (many - few))
-        return Measured.of(samples)
+        for _ in range(repeats + 1):
+            spans = []
+            for rounds in (few, many):
+                first()
+                clocks = self.clocks(probe, warps=warps, blocks=blocks, rounds=rounds, **how)
+                spans.append(np.median(clocks.spans))
+            samples.append(float(spans[1] - spans[0]) / (many - few))
+        return Measured.of(samples[1:])  # the first warms the instruction caches
+
+    def by_warps(
+        self, probe: Probe, numbers: Sequence[int], *, schedulers: int = 1, **how: Any
+    ) -> dict[int, Measured]:
+        """Cycles per instruction of the probe, by the number of warps of each scheduler, or of the
+        SM where `schedulers` is 1."""
+        return {
+            number: self.cycles(probe, warps=schedulers * number, **how).scaled(
+                1 / (number * probe.count)
+            )
+            for number in numbers
+        }
+
+    def blocks(self, on: str) -> int:
+        """Blocks for "one_sm", or a block each for "all_sms"."""
+        return self.device.sm_count if on == ALL_SMS else 1
 
     def seconds(
         self, launch: Callable[[], None], *, repeats: int = REPEATS, flush_l2: bool = False

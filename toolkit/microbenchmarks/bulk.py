@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.bench import WHERE, Bench
 from toolkit.microbenchmarks.probe import Probe
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Measured, each
 
 COUNT = 8  # of copies, or of phases, per round
 SIZES = (128, 1024, 4096, 16_384)  # bytes of a copy
@@ -71,13 +69,12 @@ def _phase(bench: Bench, warps: int) -> Measured:
     return bench.cycles(PHASES, warps=warps).scaled(1 / COUNT)
 
 
-def _copy(bench: Bench, size: int, flight: int, everywhere: bool) -> Measured:
-    memory = bench.shared(_region)
+def _copy(bench: Bench, size: int, flight: int, on: str) -> Measured:
     return bench.cycles(
         COPIES[size, flight],
         warps=1,
-        blocks=bench.device.sm_count if everywhere else 1,
-        memory=memory,
+        blocks=bench.blocks(on),
+        memory=bench.shared(_region),
         dynamic_shared_bytes=flight * size,
     ).scaled(1 / COUNT)
 
@@ -86,27 +83,21 @@ def _region(bench: Bench) -> object:
     return bench.gpu.allocate(REGION_BYTES)
 
 
-def _benchmarks() -> Iterator[Benchmark]:
-    for warps in (1, 4, 8):
-        yield Benchmark.of(
-            f"mbarrier_{warps}_warps_cycles",
-            "cycles",
-            "one block: every thread arrives, and waits for the phase",
-            _phase,
-            warps=warps,
-        )
-    for size, flight in COPIES:
-        for everywhere in (False, True):
-            where = "all_sms" if everywhere else "one_sm"
-            yield Benchmark.of(
-                f"bulk_{size}_{flight}_{where}_cycles",
-                "cycles",
-                f"{flight} copies of {size} bytes at a time, from L2, until all are there",
-                _copy,
-                size=size,
-                flight=flight,
-                everywhere=everywhere,
-            )
-
-
-BENCHMARKS = tuple(_benchmarks())
+BENCHMARKS = (
+    *each(
+        "mbarrier_{warps}_warps_cycles",
+        "cycles",
+        "one block: every thread arrives, and waits for the phase",
+        _phase,
+        warps=(1, 4, 8),
+    ),
+    *each(
+        "bulk_{size}_{flight}_{on}_cycles",
+        "cycles",
+        "{flight} copies of {size} bytes at a time, from L2, until all are there",
+        _copy,
+        size=SIZES,
+        flight=FLIGHTS,
+        on=WHERE,
+    ),
+)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.bench import SCHEDULERS, WHERE, Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
-from toolkit.microbenchmarks.record import Benchmark, Measured, values
+from toolkit.microbenchmarks.record import Measured, each, values
 
 KIB = 1024
 INSTRUCTION_BYTES, LINE_BYTES = 16, 128
@@ -51,31 +50,28 @@ LOOPS |= {(kib, jumps): _with_jumps(_probe(kib), jumps) for kib, jumps in JUMPIN
 PROBES = tuple(LOOPS.values())
 
 
-def _measure(bench: Bench, kib: int, jumps: int, *, everywhere: bool) -> Measured:
-    blocks = bench.device.sm_count if everywhere else 1
-    probe = LOOPS[kib, jumps]
+def _measure(bench: Bench, of: Probe, on: str) -> Measured:
+    how = {"schedulers": SCHEDULERS, "blocks": bench.blocks(on), "few": FEW, "many": MANY}
     found = {
-        per: bench.cycles(probe, warps=4 * per, blocks=blocks, few=FEW, many=MANY).scaled(
-            LINE_BYTES / INSTRUCTION_BYTES / probe.count
-        )
-        for per in WARPS_PER_SCHEDULER
+        number: cycles.scaled(
+            number * LINE_BYTES / INSTRUCTION_BYTES
+        )  # of all warps of a scheduler
+        for number, cycles in bench.by_warps(of, WARPS_PER_SCHEDULER, **how).items()
     }
     return found[1].with_detail(cycles_by_warps_per_scheduler=values(found))
 
 
-def _benchmarks() -> Iterator[Benchmark]:
-    for everywhere, where in ((False, "one_sm"), (True, "all_sms")):
-        for kib, jumps in LOOPS:
-            over = f", {jumps} jumps over {DEAD} more" if jumps else ""
-            yield Benchmark.of(
-                f"{LOOPS[kib, jumps].name}_{where}_cycles",
-                "cycles per 128 bytes of code",
-                f"FFMAs on {where.replace('_', ' ')}, 1 warp per scheduler (2, 4: detail)" + over,
-                _measure,
-                kib=kib,
-                jumps=jumps,
-                everywhere=everywhere,
-            )
-
-
-BENCHMARKS = tuple(_benchmarks())
+BENCHMARKS = tuple(
+    benchmark
+    for on in WHERE
+    for (_, jumps), probe in LOOPS.items()
+    for benchmark in each(
+        "{of.name}_{on}_cycles",
+        "cycles per 128 bytes of code",
+        f"FFMAs on {on.replace('_', ' ')}, 1 warp per scheduler (2, 4: detail)"
+        + (f", {jumps} jumps over {DEAD} more" if jumps else ""),
+        _measure,
+        of=probe,
+        on=on,
+    )
+)

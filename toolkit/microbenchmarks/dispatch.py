@@ -26,9 +26,9 @@ from toolkit.machine_code.patching import (
     opcode,
     with_field,
 )
-from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
-from toolkit.microbenchmarks.record import Benchmark, Measured, values
+from toolkit.microbenchmarks.record import Measured, each, values
 from toolkit.microbenchmarks.registers import PATTERNS, encoded
 from toolkit.microbenchmarks.words import (
     BRA,
@@ -177,24 +177,18 @@ PROBES = tuple(GROUPS_OF.values())
 
 def _measure(bench: Bench, probe: Probe) -> Measured:
     bench.place([ADDRESS] * 64)
-    found = {
-        per: bench.cycles(probe, warps=4 * per, dynamic_shared_bytes=SHARED_BYTES).scaled(
-            1 / (per * GROUPS)
-        )
-        for per in WARPS_PER_SCHEDULER
-    }
+    one = replace(probe, count=GROUPS)  # a group is what is counted
+    how = {"schedulers": SCHEDULERS, "dynamic_shared_bytes": SHARED_BYTES}
+    found = bench.by_warps(one, WARPS_PER_SCHEDULER, **how)
     return found[1].with_detail(cycles_by_warps_per_scheduler=values(found))
 
 
-def _benchmarks() -> Iterator[Benchmark]:
-    for probe in PROBES:
-        yield Benchmark.of(
-            f"ffma_{probe.name}_cycles",
-            "cycles per group and scheduler",
-            f"{GROUP} rewritten FFMAs and what follows, 1 warp per scheduler (2: detail)",
-            _measure,
-            probe=probe,
-        )
-
-
-BENCHMARKS = tuple(_benchmarks())
+BENCHMARKS = tuple(
+    each(
+        "ffma_{probe.name}_cycles",
+        "cycles per group and scheduler",
+        f"{GROUP} rewritten FFMAs and what follows, 1 warp per scheduler (2: detail)",
+        _measure,
+        probe=PROBES,
+    )
+)

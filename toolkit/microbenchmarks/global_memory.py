@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from analysis.geometry import Geometry
-from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.bench import ALL_SMS, ONE_SM, WHERE, Bench
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Benchmark, Measured, values
+from toolkit.microbenchmarks.record import Measured, each, values
 
 KIB, MIB = 1 << 10, 1 << 20
 LINE_BYTES = 128
@@ -200,8 +200,7 @@ def _place(bench: Bench, pattern: Sequence[int] = (), region: int = 0, mask: int
 
 def _l1_latency(bench: Bench) -> Measured:
     _place(bench)
-    memory = _memory(bench).link(1, 0)
-    return bench.cycles(CHASES["ca"], warps=1, memory=memory).scaled(1 / STEPS)
+    return bench.by_warps(CHASES["ca"], [1], memory=_memory(bench).link(1, 0))[1]
 
 
 def _l1_size(bench: Bench) -> Measured:
@@ -212,21 +211,11 @@ def _l1_size(bench: Bench) -> Measured:
     for size in sizes:
         lines = size * KIB // LINE_BYTES
         memory = _memory(bench).link(lines, 37)
-        found = bench.cycles(
-            CHASES["ca"],
-            warps=1,
-            memory=memory,
-            few=lines // STEPS,
-            many=3 * lines // STEPS,
-            repeats=3,
-        )
-        latencies[size] = found.scaled(1 / STEPS).value
-    middle = (latencies[sizes[0]] + latencies[sizes[-1]]) / 2
-    held = [size * KIB for size in sizes if latencies[size] < middle]
-    return Measured.of(
-        [max(held, default=0)],
-        cycles_by_kib={str(size): value for size, value in latencies.items()},
-    )
+        turns = {"few": lines // STEPS, "many": 3 * lines // STEPS, "repeats": 3}
+        latencies[size] = bench.by_warps(CHASES["ca"], [1], memory=memory, **turns)[1]
+    middle = (latencies[sizes[0]].value + latencies[sizes[-1]].value) / 2
+    held = [size * KIB for size in sizes if latencies[size].value < middle]
+    return Measured.of([max(held, default=0)], cycles_by_kib=values(latencies))
 
 
 def _l2_latency(bench: Bench) -> Measured:
@@ -243,7 +232,7 @@ def _l2_latency(bench: Bench) -> Measured:
         )
         per_sm.append((long - short) / (64 * STEPS))
     middle = np.median(per_sm, axis=0)
-    alone = bench.cycles(CHASES["cg"], warps=1, memory=memory).scaled(1 / STEPS)
+    alone = bench.by_warps(CHASES["cg"], [1], memory=memory)[1]
     return Measured.of(
         middle.tolist(), one_block_alone=alone.value, per_block=np.round(middle, 1).tolist()
     )
@@ -275,48 +264,39 @@ def _l2_lines(bench: Bench) -> Measured:
     )
 
 
-def _dram_latency(bench: Bench, size: int) -> Measured:
+def _from_dram(
+    bench: Bench, probe: Probe, warps: Sequence[int], few: int, many: int, repeats: int
+) -> dict[int, Measured]:
+    """Cycles per request of one SM, L2 flushed before each launch."""
     memory = _memory(bench)
-    size = min(size, memory.bytes // 2)
+    turns = {"few": few, "many": many, "repeats": repeats}
+    return bench.by_warps(probe, warps, memory=memory.buffer, first=memory.flush_l2, **turns)
+
+
+def _dram_latency(bench: Bench, mib: int) -> Measured:
+    memory = _memory(bench)
+    size = min(mib * MIB, memory.bytes // 2)
     _place(bench, mask=size - LINE_BYTES)
     memory.link(size // LINE_BYTES)
-    samples = []
-    for _ in range(5):
-        spans = []
-        for rounds in (4, 36):
-            memory.flush_l2()
-            noted = bench.clocks(CHASES["cg"], warps=1, rounds=rounds, memory=memory.buffer)
-            spans.append(int(noted.spans[0]))
-        samples.append((spans[1] - spans[0]) / (32 * STEPS))
-    return Measured.of(samples, region_bytes=size)
+    return _from_dram(bench, CHASES["cg"], [1], 4, 36, 5)[1].with_detail(region_bytes=size)
 
 
-def _l1_rate(bench: Bench, width: int, rows: int) -> Measured:
-    lane = np.arange(32)
-    row, column = np.divmod(lane, 32 // rows)
+def _l1_rate(bench: Bench, lanes: tuple[int, int]) -> Measured:
+    """`lanes` are the bits of each, and the rows that they are in."""
+    width, rows = lanes[0] // 8, lanes[1]
+    row, column = np.divmod(np.arange(32), 32 // rows)
     pitch = LINE_BYTES if rows == 32 else 4 * KIB + LINE_BYTES
     _place(bench, (row * pitch + column * width).tolist())
-    memory = _memory(bench).zero(MIB)
-    return bench.cycles(HITS[width], warps=32, memory=memory).scaled(1 / (32 * LOADS))
+    return bench.by_warps(HITS[width], [32], memory=_memory(bench).zero(MIB))[32]
 
 
-def _stream_cycles(
-    bench: Bench,
-    *,
-    cache: str,
-    width: int,
-    flight: int,
-    warps: int,
-    blocks: int = 1,
-    repeats: int = 5,
-) -> Measured:
-    """Cycles per request and SM of a stream that finds everything in L2."""
+def _streams(
+    bench: Bench, key: tuple[str, int, int], warps: Sequence[int], blocks: int = 1, repeats: int = 3
+) -> dict[int, Measured]:
+    """Cycles per request and SM of a stream that finds everything in L2, by warps."""
     _place(bench, region=64 * KIB, mask=L2_REGION_BYTES - 1)
-    memory = bench.shared(Memory).buffer
-    found = bench.cycles(
-        STREAMS[cache, width, flight], warps=warps, blocks=blocks, memory=memory, repeats=repeats
-    )
-    return found.scaled(1 / (warps * GROUPS * flight))
+    memory = _memory(bench).buffer
+    return bench.by_warps(STREAMS[key], warps, blocks=blocks, memory=memory, repeats=repeats)
 
 
 def _inverse(measured: Measured, request_bytes: int) -> Measured:
@@ -330,99 +310,78 @@ def _inverse(measured: Measured, request_bytes: int) -> Measured:
     )
 
 
-def _l2_bandwidth(bench: Bench, width: int, all_sms: bool) -> Measured:
+def _l2_bandwidth(bench: Bench, bits: int, on: str) -> Measured:
     _memory(bench).zero(2 * L2_REGION_BYTES)
-    sms = bench.device.sm_count
-    cycles = partial(_stream_cycles, bench, cache="cg", width=width, flight=4, warps=32)
-    found = cycles(blocks=sms if all_sms else 1)
-    result = _inverse(found, 32 * width)
-    if not all_sms or bench.device.max_threads_per_sm < 2048:
+    blocks, key = bench.blocks(on), ("cg", bits // 8, 4)
+    result = _inverse(_streams(bench, key, [32], blocks, 5)[32], 4 * bits)
+    if on == ONE_SM or bench.device.max_threads_per_sm < 2048:
         return result
-    two = cycles(blocks=2 * sms)  # of one of an SM's two blocks
-    return result.with_detail(with_64_warps=2 * 32 * width / two.value)
+    two = _streams(bench, key, [32], 2 * blocks, 5)[32]  # of one of an SM's two blocks
+    return result.with_detail(with_64_warps=2 * 4 * bits / two.value)
 
 
-def _missing(bench: Bench, width: int, all_sms: bool) -> Measured:
+def _missing(bench: Bench, bits: int, on: str) -> Measured:
     _memory(bench).zero(2 * L2_REGION_BYTES)
-    blocks = bench.device.sm_count if all_sms else 1
-    found = {
-        warps: _stream_cycles(
-            bench, cache="ca", width=width, flight=4, warps=warps, blocks=blocks, repeats=3
-        )
-        for warps in (1, 2, 4, 8, 16, 32)
-    }
+    found = _streams(bench, ("ca", bits // 8, 4), (1, 2, 4, 8, 16, 32), bench.blocks(on))
     return found[32].with_detail(cycles_by_warps=values(found))
 
 
-def _in_flight(bench: Bench, width: int) -> Measured:
+def _in_flight(bench: Bench, bits: int) -> Measured:
     """The most bytes that an SM had under way: its greatest rate times the latency."""
     _memory(bench).zero(2 * L2_REGION_BYTES)
-    rates: dict[str, dict[str, float]] = {}
-    for flight in FLIGHTS[width]:
-        found = {
-            str(warps): 32
-            * width
-            / _stream_cycles(
-                bench, cache="cg", width=width, flight=flight, warps=warps, repeats=3
-            ).value
-            for warps in (1, 2, 4, 8, 16, 32)
-        }
-        rates[str(flight)] = found
-    latency = 32 * width / rates["1"]["1"]
-    best = max(rate for found in rates.values() for rate in found.values())
+    cycles = {
+        flight: _streams(bench, ("cg", bits // 8, flight), (1, 2, 4, 8, 16, 32))
+        for flight in FLIGHTS[bits // 8]
+    }
+    rates = _rates(cycles, bits)
+    latency = cycles[1][1].value
     return Measured.of(
-        [best * latency],
+        [_greatest(rates) * latency],
         latency_cycles=latency,
         bytes_per_cycle_by_loads_in_flight_and_warps=rates,
     )
 
 
-def _in_flight_dram(bench: Bench, width: int) -> Measured:
+def _in_flight_dram(bench: Bench, bits: int) -> Measured:
     """The same from DRAM: caches are flushed, and no line is read twice."""
     memory = _memory(bench)
     memory.zero()
     _place(bench, region=64 * KIB, mask=memory.bytes // 2 - 1)
-    rates: dict[str, dict[str, float]] = {}
-    for flight in (1, 2, 4):
-        rates[str(flight)] = {}
-        for warps in (1, 4, 16, 32):
-            samples = []
-            for _ in range(3):
-                spans = []
-                for rounds in (4, 24):
-                    memory.flush_l2()
-                    noted = bench.clocks(
-                        STREAMS["cg", width, flight],
-                        warps=warps,
-                        rounds=rounds,
-                        memory=memory.buffer,
-                    )
-                    spans.append(int(noted.spans[0]))
-                requests = 20 * GROUPS * flight * warps
-                samples.append(32 * width * requests / (spans[1] - spans[0]))
-            rates[str(flight)][str(warps)] = float(np.median(samples))
-    best = max(rate for found in rates.values() for rate in found.values())
-    return Measured.of([best], bytes_per_cycle_by_loads_in_flight_and_warps=rates)
-
-
-def _store_rate(bench: Bench, name: str, all_sms: bool) -> Measured:
-    _place(bench)
-    blocks = bench.device.sm_count if all_sms else 1
-    warps = 8 if all_sms and name == "stg_32_lines" else 32  # L2 holds what is written
-    probe = STORED[name]
-    memory = _memory(bench).buffer
-    cycles = partial(bench.cycles, probe, warps=warps, memory=memory, few=16, many=112)
-    of_store = 1 / (warps * STORES)
-    result = cycles(blocks=blocks).scaled(of_store).with_detail(warps=warps)
-    if all_sms:
-        some = [sms for sms in SOME_SMS if sms < blocks]
-        by_sms = {str(sms): cycles(blocks=sms, repeats=3).scaled(of_store).value for sms in some}
-        return result.with_detail(cycles_by_sms=by_sms)
-    by_warps = {
-        str(w): bench.cycles(probe, warps=w, memory=memory, repeats=3).value / (w * STORES)
-        for w in (1, 4, 8, 16)
+    cycles = {
+        flight: _from_dram(bench, STREAMS["cg", bits // 8, flight], (1, 4, 16, 32), 4, 24, 3)
+        for flight in (1, 2, 4)
     }
-    return result.with_detail(cycles_by_warps=by_warps)
+    rates = _rates(cycles, bits)
+    return Measured.of([_greatest(rates)], bytes_per_cycle_by_loads_in_flight_and_warps=rates)
+
+
+def _rates(cycles: Mapping[int, Mapping[int, Measured]], bits: int) -> dict[str, dict[str, float]]:
+    """Bytes per cycle, by loads in flight and by warps."""
+    return {
+        str(flight): {str(warps): 4 * bits / one.value for warps, one in found.items()}
+        for flight, found in cycles.items()
+    }
+
+
+def _greatest(rates: Mapping[str, Mapping[str, float]]) -> float:
+    return max(rate for found in rates.values() for rate in found.values())
+
+
+def _store_rate(bench: Bench, name: str, on: str) -> Measured:
+    _place(bench)
+    blocks = bench.blocks(on)
+    most = 8 if on == ALL_SMS and name == "stg_32_lines" else 32  # L2 holds what is written
+    cycles = partial(bench.by_warps, STORED[name], memory=_memory(bench).buffer)
+    turns = {"few": 16, "many": 112}
+    result = cycles([most], blocks=blocks, **turns)[most].with_detail(warps=most)
+    if on == ALL_SMS:
+        by_sms = {
+            sms: cycles([most], blocks=sms, repeats=3, **turns)[most]
+            for sms in SOME_SMS
+            if sms < blocks
+        }
+        return result.with_detail(cycles_by_sms=values(by_sms))
+    return result.with_detail(cycles_by_warps=values(cycles((1, 4, 8, 16), repeats=3)))
 
 
 def _dram_bandwidth(bench: Bench, kind: str) -> Measured:
@@ -444,97 +403,85 @@ def _dram_bandwidth(bench: Bench, kind: str) -> Measured:
     return replace(found, detail={"bytes": moved, "seconds": seconds.value})
 
 
-def _benchmarks() -> Iterator[Benchmark]:
-    per_request = "cycles per warp request and SM"
-    yield Benchmark.of(
-        "l1_hit_latency_cycles", "cycles", "one warp, a pointer to itself, 64 bits", _l1_latency
-    )
-    yield Benchmark.of(
+PER_REQUEST = "cycles per warp request and SM"
+BITS = (32, 128)
+BENCHMARKS = (
+    *each("l1_hit_latency_cycles", "cycles", "one warp, a pointer to itself, 64 bits", _l1_latency),
+    *each(
         "l1_size_bytes",
         "bytes",
         "rings of ever more lines, by the cycles of the second walk (detail)",
         _l1_size,
-    )
-    for width, rows in ((4, 1), (4, 2), (4, 4), (4, 8), (4, 32), (8, 1), (16, 1), (16, 4)):
-        yield Benchmark.of(
-            f"l1_{8 * width}_rows_{rows}_cycles",
-            per_request,
-            f"32 warps, lanes in {rows} row{'s' if rows > 1 else ''} of neighbours, L1 hits",
-            _l1_rate,
-            width=width,
-            rows=rows,
-        )
-    yield Benchmark.of(
+    ),
+    *each(
+        "l1_{lanes[0]}_rows_{lanes[1]}_cycles",
+        PER_REQUEST,
+        "32 warps, neighbours in each of {lanes[1]} rows, L1 hits",
+        _l1_rate,
+        lanes=((32, 1), (32, 2), (32, 4), (32, 8), (32, 32), (64, 1), (128, 1), (128, 4)),
+    ),
+    *each(
         "l2_hit_latency_cycles",
         "cycles",
         "random ring in 4 MiB, one warp on every SM (each in detail), 64 bits",
         _l2_latency,
-    )
-    yield Benchmark.of(
+    ),
+    *each(
         "l2_line_latency_cycles",
         "cycles",
         "single lines on every SM, with a store to shared memory; low, high: all of them",
         _l2_lines,
-    )
-    for size in (128 * MIB, 512 * MIB):
-        yield Benchmark.of(
-            f"dram_{size // MIB}_mib_latency_cycles",
-            "cycles",
-            "random ring, one warp, L2 flushed, each line once",
-            _dram_latency,
-            size=size,
-        )
-    for width in (4, 16):
-        bits = 8 * width
-        for all_sms, name in ((False, "one_sm"), (True, "all_sms")):
-            yield Benchmark.of(
-                f"l2_read_{bits}_{name}_bytes_per_cycle",
-                "bytes per cycle and SM",
-                "32 warps with 4 loads in flight, past L1, 8 MiB (64 warps: detail)",
-                _l2_bandwidth,
-                width=width,
-                all_sms=all_sms,
-            )
-            yield Benchmark.of(
-                f"l1_miss_{bits}_{name}_cycles",
-                per_request,
-                "a stream through 8 MiB, 4 loads in flight, 32 warps (others: detail)",
-                _missing,
-                width=width,
-                all_sms=all_sms,
-            )
-        yield Benchmark.of(
-            f"l2_{bits}_in_flight_bytes",
-            "bytes per SM",
-            "greatest rate of one SM times its latency; rates by loads and warps in detail",
-            _in_flight,
-            width=width,
-        )
-        yield Benchmark.of(
-            f"dram_{bits}_one_sm_bytes_per_cycle",
-            "bytes per cycle",
-            "greatest rate of one SM from DRAM; by loads in flight and warps in detail",
-            _in_flight_dram,
-            width=width,
-        )
-    for name in STORED:
-        for all_sms, where in ((False, "one_sm"), (True, "all_sms")):
-            yield Benchmark.of(
-                f"{name}_{where}_cycles",
-                per_request,
-                "stores to lines that L2 holds, each warp its own",
-                _store_rate,
-                name=name,
-                all_sms=all_sms,
-            )
-    for kind in ("read", "write", "copy"):
-        yield Benchmark.of(
-            f"dram_{kind}_bytes_per_s",
-            "bytes per second",
-            "512 MiB in pieces of 16 bytes, by events",
-            _dram_bandwidth,
-            kind=kind,
-        )
-
-
-BENCHMARKS = tuple(_benchmarks())
+    ),
+    *each(
+        "dram_{mib}_mib_latency_cycles",
+        "cycles",
+        "random ring, one warp, L2 flushed, each line once",
+        _dram_latency,
+        mib=(128, 512),
+    ),
+    *each(
+        "l2_read_{bits}_{on}_bytes_per_cycle",
+        "bytes per cycle and SM",
+        "32 warps with 4 loads in flight, past L1, 8 MiB (64 warps: detail)",
+        _l2_bandwidth,
+        bits=BITS,
+        on=WHERE,
+    ),
+    *each(
+        "l1_miss_{bits}_{on}_cycles",
+        PER_REQUEST,
+        "a stream through 8 MiB, 4 loads in flight, 32 warps (others: detail)",
+        _missing,
+        bits=BITS,
+        on=WHERE,
+    ),
+    *each(
+        "l2_{bits}_in_flight_bytes",
+        "bytes per SM",
+        "greatest rate of one SM times its latency; rates by loads and warps in detail",
+        _in_flight,
+        bits=BITS,
+    ),
+    *each(
+        "dram_{bits}_one_sm_bytes_per_cycle",
+        "bytes per cycle",
+        "greatest rate of one SM from DRAM; by loads in flight and warps in detail",
+        _in_flight_dram,
+        bits=BITS,
+    ),
+    *each(
+        "{name}_{on}_cycles",
+        PER_REQUEST,
+        "stores to lines that L2 holds, each warp its own",
+        _store_rate,
+        name=tuple(STORED),
+        on=WHERE,
+    ),
+    *each(
+        "dram_{kind}_bytes_per_s",
+        "bytes per second",
+        "512 MiB in pieces of 16 bytes, by events",
+        _dram_bandwidth,
+        kind=("read", "write", "copy"),
+    ),
+)

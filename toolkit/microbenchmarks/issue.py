@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from toolkit.machine_code.patching import field, opcode, with_field
-from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
-from toolkit.microbenchmarks.record import Benchmark, Measured, values
+from toolkit.microbenchmarks.record import Benchmark, Measured, each, values
 from toolkit.microbenchmarks.words import (
     DESTINATION,
     FFMA,
@@ -24,7 +24,6 @@ from toolkit.microbenchmarks.words import (
 COUNT = 256  # per round: the loop's own three instructions are about 1%
 CHAINS = 4
 WARPS_PER_SCHEDULER = (1, 2, 4, 8)
-SCHEDULERS = 4
 
 # One register read where the rate may be one a cycle, so that no register bank decides.
 OPS = {
@@ -117,18 +116,16 @@ def _divergent() -> Probe:
 
 
 def _throughput(name: str) -> Probe:
-    count = COUNT // 2 if name in TWICE else COUNT
-    probe = interleaved(f"rate_{name}", [OPS[name]], chains=CHAINS, count=count)
-    return _counted(probe, name, count)
+    return _of_one(f"rate_{name}", name, CHAINS, COUNT // 2 if name in TWICE else COUNT)
 
 
 def _latency(name: str) -> Probe:
-    count = COUNT // 4
-    return _counted(interleaved(f"chain_{name}", [OPS[name]], chains=1, count=count), name, count)
+    return _of_one(f"chain_{name}", name, 1, COUNT // 4)
 
 
-def _counted(probe: Probe, name: str, count: int) -> Probe:
-    return replace(probe, count=2 * count if name in TWICE else count)
+def _of_one(title: str, name: str, chains: int, pieces: int) -> Probe:
+    probe = interleaved(title, [OPS[name]], chains=chains, count=pieces)
+    return replace(probe, count=2 * pieces if name in TWICE else pieces)
 
 
 def _reciprocals(words: list[int]) -> list[int]:
@@ -190,7 +187,7 @@ BESIDE = {pair: _pair(*pair) for pair in PAIRS}
 JUMP = _taken()
 SPLIT = _divergent()
 EMPTY = Probe(
-    name="loop_alone",
+    name="loop_round",
     setup="unsigned x = lane, a = offsets[lane];",
     body='asm volatile("lop3.b32 %0, %0, %1, %1, 0x2d;" : "+r"(x) : "r"(a));',
     keep="kept ^= x;",
@@ -204,66 +201,44 @@ PROBES = (*RATES.values(), *CHAINED.values(), *BESIDE.values(), JUMP, SPLIT, EMP
 def _rate(bench: Bench, probe: Probe) -> Measured:
     """Cycles per warp instruction and scheduler, at most warps; the others as detail."""
     bench.place()
-    found = {
-        per: bench.cycles(probe, warps=per * SCHEDULERS).scaled(1 / (per * probe.count))
-        for per in WARPS_PER_SCHEDULER
-    }
+    found = bench.by_warps(probe, WARPS_PER_SCHEDULER, schedulers=SCHEDULERS)
     by_warps = values(found)
     return found[WARPS_PER_SCHEDULER[-1]].with_detail(cycles_by_warps_per_scheduler=by_warps)
 
 
 def _chain(bench: Bench, probe: Probe) -> Measured:
     bench.place()
-    more = {
-        str(per): bench.cycles(probe, warps=per * SCHEDULERS, repeats=3).value / (per * probe.count)
-        for per in (2, 4)
-    }
-    found = bench.cycles(probe, warps=1).scaled(1 / probe.count)
-    return found.with_detail(cycles_per_instruction_by_warps_per_scheduler=more)
+    more = bench.by_warps(probe, (2, 4), schedulers=SCHEDULERS, repeats=3)
+    found = bench.by_warps(probe, [1])[1]
+    return found.with_detail(cycles_per_instruction_by_warps_per_scheduler=values(more))
+
+
+def _rates(name: str, unit: str, how: str, probe: Probe) -> Iterator[Benchmark]:
+    return each(name, unit, f"{how}, 8 warps per scheduler (others: detail)", _rate, probe=probe)
 
 
 def _benchmarks() -> Iterator[Benchmark]:
+    per_instruction = "cycles per warp instruction and scheduler"
     for name, probe in RATES.items():
-        yield Benchmark.of(
-            f"{name}_issue_cycles",
-            "cycles per warp instruction and scheduler",
-            f"{probe.count} a round in {CHAINS} chains, 8 warps per scheduler (others: detail)",
-            _rate,
-            probe=probe,
-        )
+        how = "{probe.count} a round in " + f"{CHAINS} chains"
+        yield from _rates(f"{name}_issue_cycles", per_instruction, how, probe)
     for name, probe in CHAINED.items():
-        yield Benchmark.of(
+        yield from each(
             f"{name}_latency_cycles",
             "cycles",
-            f"one warp, one chain of {probe.count} a round (more warps: detail)",
+            "one warp, one chain of {probe.count} a round (more warps: detail)",
             _chain,
             probe=probe,
         )
     for pair, probe in BESIDE.items():
-        yield Benchmark.of(
-            f"{'_beside_'.join(pair)}_issue_cycles",
-            "cycles per warp instruction and scheduler",
-            "the two in turn, 8 warps per scheduler (others: detail)",
-            _rate,
-            probe=probe,
-        )
-    for name, probe in (
-        ("branch_taken_cycles", JUMP),
-        ("branch_divergent_cycles", SPLIT),
-        ("loop_round_cycles", EMPTY),
+        title = f"{'_beside_'.join(pair)}_issue_cycles"
+        yield from _rates(title, per_instruction, "the two in turn", probe)
+    for probe, how in (
+        (JUMP, f"{JUMPS} uniform forward jumps a round"),
+        (SPLIT, f"{JUMPS} jumps of half a warp over {SKIPPED} FFMAs, those included"),
+        (EMPTY, "a loop around one LOP3"),
     ):
-        yield Benchmark.of(
-            name,
-            "cycles per warp and scheduler",
-            {
-                JUMP.name: f"{JUMPS} uniform forward jumps a round",
-                SPLIT.name: f"{JUMPS} jumps of half a warp over {SKIPPED} FFMAs, those included",
-                EMPTY.name: "a loop around one LOP3",
-            }[probe.name]
-            + ", 8 warps per scheduler (others: detail)",
-            _rate,
-            probe=probe,
-        )
+        yield from _rates("{probe.name}_cycles", "cycles per warp and scheduler", how, probe)
 
 
 BENCHMARKS = tuple(_benchmarks())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from analysis.geometry import Geometry
 from toolkit.microbenchmarks.bench import HOLD_SOURCE, Bench
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Benchmark, Measured, values
+from toolkit.microbenchmarks.record import Benchmark, Measured, each, values
 
 SOURCE = text("launch.cu")
 PROBES: tuple[Probe, ...] = ()
@@ -50,13 +50,13 @@ def _events(bench: Bench) -> Measured:
     return bench.seconds(lambda: None, repeats=31)
 
 
-def _in_a_row(bench: Bench, blocks: int, threads: int) -> Measured:
+def _in_a_row(bench: Bench, of: tuple[int, int]) -> Measured:
     """From one launch to the next in a stream, when all are queued."""
     gpu = bench.gpu
     spin = bench.kernel(HOLD_SOURCE, "spin")
     out = gpu.allocate(16)
     hold = spin.prepared(Geometry.of(1, 1), [out, np.int64(HOLD_NS)])
-    once = bench.kernel(SOURCE, "nothing").prepared(Geometry.of(blocks, threads), [np.int32(0)])
+    once = bench.kernel(SOURCE, "nothing").prepared(Geometry.of(*of), [np.int32(0)])
 
     def several(count: int) -> float:
         def launch() -> None:
@@ -69,7 +69,7 @@ def _in_a_row(bench: Bench, blocks: int, threads: int) -> Measured:
     return Measured.of([(several(IN_A_ROW) - several(1)) / (IN_A_ROW - 1)])
 
 
-def _graph(bench: Bench, blocks: int, threads: int) -> Measured:
+def _graph(bench: Bench, of: tuple[int, int]) -> Measured:
     """From one node of a graph to the next, in a row."""
     from pycuda import driver
 
@@ -83,7 +83,7 @@ def _graph(bench: Bench, blocks: int, threads: int) -> Measured:
         stream.begin_capture()
         try:
             for _ in range(count):
-                function.prepared_async_call((blocks, 1), (threads, 1, 1), stream, 0)
+                function.prepared_async_call((of[0], 1), (of[1], 1, 1), stream, 0)
         finally:
             graph = stream.end_capture()
         ready = graph.instantiate()
@@ -163,62 +163,56 @@ def _turnover(bench: Bench, threads: int) -> Measured:
     return Measured.of(per_block, blocks_per_sm=per_sm)
 
 
-def _benchmarks() -> Iterator[Benchmark]:
-    yield Benchmark.of("event_pair_s", "seconds", "two events with nothing between", _events)
-    for threads in THREADS:
-        yield Benchmark.of(
-            f"empty_kernel_{threads}_threads_s",
-            "seconds",
-            "one launch of one block between two events (more blocks: detail)",
-            _empty,
-            threads=threads,
-        )
-        yield Benchmark.of(
-            f"empty_block_{threads}_threads_s",
-            "seconds per block",
-            "131,072 empty blocks less 16,384",
-            _block_rate,
-            threads=threads,
-        )
-        yield Benchmark.of(
-            f"block_gap_{threads}_threads_cycles",
-            "cycles",
-            "from a block's end to the next one's start, one per SM (low, high: all pairs)",
-            _gap,
-            threads=threads,
-        )
-        yield Benchmark.of(
-            f"block_starts_{threads}_threads_cycles",
-            "cycles",
-            "between starts on one SM in the first wave (low, high: all pairs)",
-            _starts,
-            threads=threads,
-        )
-        yield Benchmark.of(
-            f"block_turnover_{threads}_threads_cycles",
-            "cycles per block and slot",
-            "a full SM of blocks of 2,000 cycles, 16 waves, above those (low, high: SMs)",
-            _turnover,
-            threads=threads,
-        )
-    for blocks, threads in SIZES:
-        yield Benchmark.of(
-            f"launch_in_a_row_{blocks}_blocks_s",
-            "seconds per launch",
-            f"{IN_A_ROW} queued launches less 1, {threads} threads",
-            _in_a_row,
-            blocks=blocks,
-            threads=threads,
-        )
-    for blocks, threads in SIZES:  # last: a capture that fails can spoil what follows
-        yield Benchmark.of(
-            f"launch_in_graph_{blocks}_blocks_s",
-            "seconds per launch",
-            f"{IN_A_ROW} nodes of a graph less 1, {threads} threads",
-            _graph,
-            blocks=blocks,
-            threads=threads,
-        )
+def _of_threads(
+    name: str, unit: str, how: str, measure: Callable[..., Measured]
+) -> Iterator[Benchmark]:
+    return each(name, unit, how, measure, threads=THREADS)
 
 
-BENCHMARKS = tuple(_benchmarks())
+BENCHMARKS = (
+    *each("event_pair_s", "seconds", "two events with nothing between", _events),
+    *_of_threads(
+        "empty_kernel_{threads}_threads_s",
+        "seconds",
+        "one launch of one block between two events (more blocks: detail)",
+        _empty,
+    ),
+    *_of_threads(
+        "empty_block_{threads}_threads_s",
+        "seconds per block",
+        "131,072 empty blocks less 16,384",
+        _block_rate,
+    ),
+    *_of_threads(
+        "block_gap_{threads}_threads_cycles",
+        "cycles",
+        "from a block's end to the next one's start, one per SM (low, high: all pairs)",
+        _gap,
+    ),
+    *_of_threads(
+        "block_starts_{threads}_threads_cycles",
+        "cycles",
+        "between starts on one SM in the first wave (low, high: all pairs)",
+        _starts,
+    ),
+    *_of_threads(
+        "block_turnover_{threads}_threads_cycles",
+        "cycles per block and slot",
+        "a full SM of blocks of 2,000 cycles, 16 waves, above those (low, high: SMs)",
+        _turnover,
+    ),
+    *each(
+        "launch_in_a_row_{of[0]}_blocks_s",
+        "seconds per launch",
+        f"{IN_A_ROW} queued launches less 1, {{of[1]}} threads",
+        _in_a_row,
+        of=SIZES,
+    ),
+    *each(  # last: a capture that fails can spoil what follows
+        "launch_in_graph_{of[0]}_blocks_s",
+        "seconds per launch",
+        f"{IN_A_ROW} nodes of a graph less 1, {{of[1]}} threads",
+        _graph,
+        of=SIZES,
+    ),
+)

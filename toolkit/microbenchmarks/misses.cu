@@ -1,7 +1,6 @@
 // Rounds of a block: each warp loads 16 bytes per lane, of lines whose sectors L1 lacks and L2 has, puts STORES
 // words of each lane into shared memory when they are here, and waits for the others.
-template <int STORES>
-__device__ void rounds(const char* data, const int* offsets, int turns, long long* noted)
+extern "C" __global__ void rounds(const char* data, const int* offsets, int turns, long long* noted)
 {
     __shared__ float buffer[4 * 512];
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import REPEATS, Bench
 from toolkit.microbenchmarks.global_memory import Memory
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Benchmark, Measured
+from toolkit.microbenchmarks.record import Measured, each
 
 PROBES: tuple[Probe, ...] = ()
 REGION_BYTES = 8 << 20
@@ -19,20 +17,7 @@ FEW, MANY = 16, 64  # rounds
 WARPS = (1, 4, 8, 16)
 STORES = (1, 4)  # of each lane to shared memory, per round
 LINES = (4, 16, 32)  # of a load; 4 lie side by side, of each of the others a sector is read
-
-
-def source(stores: int) -> str:
-    """A kernel `rounds_STORES`."""
-    return (
-        f"{text('misses.cu')}\n"
-        f'extern "C" __global__ void {_name(stores)}'
-        "(const char* data, const int* offsets, int turns, long long* noted)\n"
-        f"{{\n    rounds<{stores}>(data, offsets, turns, noted);\n}}\n"
-    )
-
-
-def _name(stores: int) -> str:
-    return f"rounds_{stores}"
+SOURCE = text("misses.cu")
 
 
 def offsets(lines: int) -> list[int]:
@@ -46,7 +31,7 @@ def offsets(lines: int) -> list[int]:
 
 def _clocks(bench: Bench, lines: int, warps: int, stores: int) -> Measured:
     """Of a round, until the last warp is through."""
-    kernel = bench.kernel(source(stores), _name(stores))
+    kernel = bench.kernel(SOURCE, "rounds", STORES=stores)
     memory = bench.shared(Memory).zero(REGION_BYTES)
     places = bench.gpu.upload(np.array(offsets(lines), np.int32))
     out = bench.gpu.allocate(8 * warps)
@@ -56,7 +41,7 @@ def _clocks(bench: Bench, lines: int, warps: int, stores: int) -> Measured:
         spans = []
         for turns in (FEW, MANY):
             launch = kernel.prepared(geometry, [memory, places, np.int32(turns), out])
-            spans.append(int(bench.noted(_name(stores), launch, out, (warps,)).max()))
+            spans.append(int(bench.noted("rounds", launch, out, (warps,)).max()))
         samples.append((spans[1] - spans[0]) / (MANY - FEW))
     return Measured.of(samples)
 
@@ -75,16 +60,13 @@ def _measure(bench: Bench, lines: int) -> Measured:
     )
 
 
-def _benchmarks() -> Iterator[Benchmark]:
-    for lines in LINES:
-        yield Benchmark.of(
-            f"missed_lines_{lines}_cycles",
-            "cycles per round",
-            f"8 warps (others: detail) load {lines} lines each from L2, store a word per lane "
-            "to shared memory, and wait for each other",
-            _measure,
-            lines=lines,
-        )
-
-
-BENCHMARKS = tuple(_benchmarks())
+BENCHMARKS = tuple(
+    each(
+        "missed_lines_{lines}_cycles",
+        "cycles per round",
+        "8 warps (others: detail) load {lines} lines each from L2, store a word per lane "
+        "to shared memory, and wait for each other",
+        _measure,
+        lines=LINES,
+    )
+)

@@ -1,8 +1,7 @@
 // Each warp makes COUNT requests of global memory, one after the other, and notes the clocks of its SM
 // that they took it, and those until a load of shared memory behind them is back.
 // KIND 0: loads of 32 lines that L1 has; 1: copies of such lines to shared memory.
-template <int KIND, int COUNT>
-__device__ void requests(const float* data, long long* noted)
+extern "C" __global__ void requests(const float* data, long long* noted)
 {
     __shared__ float buffer[32 * ROW];
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

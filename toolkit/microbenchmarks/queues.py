@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.geometry import WARP_SIZE, Geometry
 from toolkit.microbenchmarks.bench import REPEATS, Bench
 from toolkit.microbenchmarks.probe import Probe, text
-from toolkit.microbenchmarks.record import Benchmark, Measured, values
+from toolkit.microbenchmarks.record import Measured, each, values
 
 PROBES: tuple[Probe, ...] = ()
+SOURCE = text("queues.cu")
 FEW, MANY = 16, 24  # requests of a warp: more than wait
 KINDS = {
     "global_loads": "loads of global memory, 32 lines of L1 each",
@@ -23,23 +22,14 @@ WARPS = 4  # of which each has a scheduler to itself
 BEHIND = (1, 2, 4, 8)  # loads of global memory that stand before one of shared memory
 
 
-def source(kind: str, count: int) -> str:
-    """A kernel `requests_COUNT` whose warps make so many requests of a kind in a row."""
-    number = list(KINDS).index(kind)
-    return (
-        f"#define ROW {ROW_FLOATS}\n{text('queues.cu')}\n"
-        f'extern "C" __global__ void {_name(kind, count)}(const float* data, long long* noted)\n'
-        f"{{\n    requests<{number}, {count}>(data, noted);\n}}\n"
-    )
-
-
-def _name(kind: str, count: int) -> str:
-    return f"{kind}_{count}"
+def macros(kind: str, count: int) -> dict[str, int]:
+    """What makes the warps of `requests` make so many requests of a kind in a row."""
+    return {"ROW": ROW_FLOATS, "KIND": list(KINDS).index(kind), "COUNT": count}
 
 
 def _noted(bench: Bench, kind: str, count: int, warps: int) -> NDArray[np.int64]:
     """For each warp the clocks of its requests, and of a load of shared memory behind them."""
-    kernel = bench.kernel(source(kind, count), _name(kind, count))
+    kernel = bench.kernel(SOURCE, "requests", **macros(kind, count))
     data = bench.gpu.upload(np.zeros(32 * WARP_SIZE, np.float32))
     out = bench.gpu.allocate(16 * warps)
     geometry = Geometry.of(1, WARP_SIZE * warps)
@@ -67,21 +57,22 @@ def _overtaking(bench: Bench) -> Measured:
     return clocks[BEHIND[-1]].with_detail(cycles_by_loads_before=values(clocks))
 
 
-def _benchmarks() -> Iterator[Benchmark]:
-    for kind, what in KINDS.items():
-        yield Benchmark.of(
-            f"queue_{kind}_requests",
+BENCHMARKS = (
+    *(
+        one
+        for kind, what in KINDS.items()
+        for one in each(
+            "queue_{kind}_requests",
             "requests of an SM",
             f"{what}: made and not served, when the warps of 4 schedulers wait",
             _depth,
             kind=kind,
         )
-    yield Benchmark.of(
+    ),
+    *each(
         "queue_shared_behind_global_cycles",
         "cycles",
         f"a load of shared memory behind {BEHIND[-1]} of 32 lines of L1 each (fewer: detail)",
         _overtaking,
-    )
-
-
-BENCHMARKS = tuple(_benchmarks())
+    ),
+)

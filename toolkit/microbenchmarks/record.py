@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import product
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -63,21 +64,33 @@ class Benchmark:
     how: str
     measure: Callable[[Bench], Measured]
 
-    @classmethod
-    def of(
-        cls, name: str, unit: str, how: str, measure: Callable[..., Measured], /, **arguments: Any
-    ) -> Benchmark:
-        """What calls `measure` with a bench and `arguments`."""
-        return cls(name=name, unit=unit, how=how, measure=partial(measure, **arguments))
+
+def each(
+    name: str, unit: str, how: str, measure: Callable[..., Measured], /, **arguments: Any
+) -> Iterator[Benchmark]:
+    """One benchmark, or one for each value of the arguments that are tuples.
+
+    `measure` is called with a bench and the arguments, and the texts are formatted with them.
+
+    >>> [one.name for one in each("barrier_{warps}_warps_cycles", "cycles", "", max, warps=(1, 2))]
+    ['barrier_1_warps_cycles', 'barrier_2_warps_cycles']
+    """
+    choices = [one if isinstance(one, tuple) else (one,) for one in arguments.values()]
+    for chosen in product(*choices):
+        given = dict(zip(arguments, chosen, strict=True))
+        yield Benchmark(
+            name=name.format(**given),
+            unit=unit,
+            how=how.format(**given),
+            measure=partial(measure, **given),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constant:
     """A line of the constants file; `measured` is None where `error` says why."""
 
-    name: str
-    unit: str
-    how: str
+    of: Benchmark
     measured: Measured | None = None
     error: str | None = None
 
@@ -85,12 +98,12 @@ class Constant:
 def document(about: dict[str, Any], constants: Sequence[Constant]) -> str:
     """The constants file as JSON text."""
     return json.dumps(
-        {**about, "constants": {c.name: _line(c) for c in constants}}, indent=1, allow_nan=False
+        {**about, "constants": {c.of.name: _line(c) for c in constants}}, indent=1, allow_nan=False
     )
 
 
 def _line(constant: Constant) -> dict[str, Any]:
-    line: dict[str, Any] = {"unit": constant.unit, "how": constant.how}
+    line: dict[str, Any] = {"unit": constant.of.unit, "how": constant.of.how}
     if constant.measured is None:
         return {"value": None, **line, "error": constant.error}
     return {"value": constant.measured.value, **line, **asdict(constant.measured)}

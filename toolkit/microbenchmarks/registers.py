@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.errors import ToolkitError
-from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
-from toolkit.microbenchmarks.record import Benchmark, Measured, values
+from toolkit.microbenchmarks.record import Measured, each, values
 from toolkit.microbenchmarks.words import FFMA, RZ, banks, ffma, replaced, written
 
 COUNT = 240  # divisible by the length of every pattern
@@ -151,24 +151,18 @@ PROBES = tuple(BANKS.values())
 
 
 def _measure(bench: Bench, name: str) -> Measured:
-    probe = BANKS[name]
-    found = {
-        per: bench.cycles(probe, warps=4 * per).scaled(1 / (per * COUNT))
-        for per in WARPS_PER_SCHEDULER
-    }
+    found = bench.by_warps(BANKS[name], WARPS_PER_SCHEDULER, schedulers=SCHEDULERS)
     return found[1].with_detail(
-        operands=list(PATTERNS[name]),
-        cycles_by_warps_per_scheduler=values(found),
+        operands=list(PATTERNS[name]), cycles_by_warps_per_scheduler=values(found)
     )
 
 
 BENCHMARKS = tuple(
-    Benchmark.of(
-        f"ffma_banks_{name}_cycles",
+    each(
+        "ffma_banks_{name}_cycles",
         "cycles per FFMA and scheduler",
         "rewritten FFMAs, 1 warp per scheduler (others: detail)",
         _measure,
-        name=name,
+        name=tuple(PATTERNS),
     )
-    for name in PATTERNS
 )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from toolkit.microbenchmarks.bench import Bench
+from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import Probe
-from toolkit.microbenchmarks.record import Benchmark, Measured, values
+from toolkit.microbenchmarks.record import Measured, each, values
 from toolkit.microbenchmarks.words import FFMA, LDS, spread
 
 UNROLLED = 32
@@ -104,154 +102,130 @@ def _round_trips() -> Probe:
 
 
 WIDTHS = (4, 8, 16)
+FFMAS = (8, 16, 32)
 LATENCY = {w: _loads(f"lds_chain_{8 * w}", w, 1) for w in WIDTHS}
 LOADS = {w: _loads(f"lds_rate_{8 * w}", w, CHAINS) for w in WIDTHS}
 STORES = {w: _stores(w) for w in WIDTHS}
-BESIDE = {(w, n): _beside_ffma(w, n) for w in WIDTHS for n in (8, 16, 32)}
+RATES = {"lds": LOADS, "sts": STORES}
+BESIDE = {(w, n): _beside_ffma(w, n) for w in WIDTHS for n in FFMAS}
 ROUND_TRIP = _round_trips()
 PROBES = (*LATENCY.values(), *LOADS.values(), *STORES.values(), *BESIDE.values(), ROUND_TRIP)
 
 
-def _offsets(width: int, pattern: str) -> list[int]:
+Pattern = tuple[str, int]
+NEIGHBOURS: Pattern = ("stride", 1)
+
+
+def _offsets(width: int, pattern: Pattern) -> list[int]:
     """The first byte of every lane."""
-    kind, _, number = pattern.partition("_")
+    kind, number = pattern
     match kind:
         case "stride":
-            return [width * int(number) * lane for lane in range(32)]
+            return [width * number * lane for lane in range(32)]
         case "conflict":  # ways: so many lanes want different words of one bank
-            ways = int(number)
-            return [4 * (lane % (32 // ways) + 32 * (lane // (32 // ways))) for lane in range(32)]
+            return [
+                4 * (lane % (32 // number) + 32 * (lane // (32 // number))) for lane in range(32)
+            ]
         case "distinct":  # so many different addresses, each of 32 / number neighbours
-            return [width * (lane * int(number) // 32) for lane in range(32)]
+            return [width * (lane * number // 32) for lane in range(32)]
     raise ValueError(pattern)
 
 
-def _latency(bench: Bench, width: int) -> Measured:
-    bench.place([0] * 32)
-    uniform = bench.cycles(LATENCY[width], warps=1).scaled(1 / UNROLLED)
-    bench.place(_offsets(width, "stride_1"))
-    found = bench.cycles(LATENCY[width], warps=1).scaled(1 / UNROLLED)
-    return found.with_detail(one_address=uniform.value)
+def _latency(bench: Bench, bits: int) -> Measured:
+    probe, found = LATENCY[bits // 8], {}
+    for kind in ("distinct", "stride"):
+        bench.place(_offsets(bits // 8, (kind, 1)))
+        found[kind] = bench.by_warps(probe, [1])[1]
+    return found["stride"].with_detail(one_address=found["distinct"].value)
 
 
 def _rate(
-    bench: Bench, probe: Probe, width: int, pattern: str, idle: int = 0, schedulers: int = 4
+    bench: Bench, kind: str, bits: int, pattern: Pattern = NEIGHBOURS, schedulers: int = SCHEDULERS
 ) -> Measured:
     """Cycles of the SM per warp access."""
-    bench.place(_offsets(width, pattern))
-    active = 32 * schedulers // 4
-    return bench.cycles(probe, warps=32, idle=idle).scaled(1 / (UNROLLED * active))
+    bench.place(_offsets(bits // 8, pattern))
+    idle = 0 if schedulers == SCHEDULERS else ONE_SCHEDULER
+    found = bench.by_warps(RATES[kind][bits // 8], [32], idle=idle)
+    return found[32].scaled(SCHEDULERS / schedulers)
 
 
-def _beside(bench: Bench, width: int, ffmas: int) -> Measured:
+def _beside(bench: Bench, bits: int, ffmas: int) -> Measured:
     """Issue slots of a scheduler that a load takes beside its FFMAs; all lanes read one word."""
     bench.place([0] * 32)
-    found = {
-        per: bench.cycles(BESIDE[width, ffmas], warps=4 * per).scaled(1 / (8 * per)).less(ffmas)
-        for per in (1, 2, 4, 8)
-    }
-    alone = bench.cycles(BESIDE[width, ffmas], warps=32, idle=ONE_SCHEDULER).scaled(1 / 64)
+    probe, numbers = BESIDE[bits // 8, ffmas], (1, 2, 4, 8)
+    by_warps = bench.by_warps(probe, numbers, schedulers=SCHEDULERS)
+    found = {number: cycles.less(ffmas) for number, cycles in by_warps.items()}
+    alone = bench.by_warps(probe, [8], schedulers=SCHEDULERS, idle=ONE_SCHEDULER)
     return found[8].with_detail(
         extra_cycles_by_warps_per_scheduler=values(found),
-        extra_cycles_with_one_scheduler=alone.value - ffmas,
+        extra_cycles_with_one_scheduler=alone[8].value - ffmas,
     )
 
 
 def _trip(bench: Bench) -> Measured:
     bench.place()
-    found = {
-        warps: bench.cycles(ROUND_TRIP, warps=warps).scaled(1 / 8) for warps in (1, 2, 4, 8, 16, 32)
-    }
+    numbers = (1, 2, 4, 8, 16, 32)
+    found = {n: cycles.scaled(n) for n, cycles in bench.by_warps(ROUND_TRIP, numbers).items()}
     return found[8].with_detail(cycles_by_warps=values(found))
 
 
-def _benchmarks() -> Iterator[Benchmark]:
-    per_access = "cycles per warp access and SM"
-    for width in WIDTHS:
-        bits = 8 * width
-        yield Benchmark.of(
-            f"lds_{bits}_latency_cycles",
-            "cycles",
-            "one warp, each load's address is what the one before gave",
-            _latency,
-            width=width,
-        )
-        yield Benchmark.of(
-            f"lds_{bits}_cycles",
-            per_access,
-            "32 warps, neighbouring words",
-            _rate,
-            probe=LOADS[width],
-            width=width,
-            pattern="stride_1",
-        )
-        yield Benchmark.of(
-            f"lds_{bits}_one_scheduler_cycles",
-            per_access,
-            "8 warps of one scheduler, neighbouring words",
-            _rate,
-            probe=LOADS[width],
-            width=width,
-            pattern="stride_1",
-            idle=ONE_SCHEDULER,
-            schedulers=1,
-        )
-        yield Benchmark.of(
-            f"sts_{bits}_cycles",
-            per_access,
-            "32 warps, neighbouring words",
-            _rate,
-            probe=STORES[width],
-            width=width,
-            pattern="stride_1",
-        )
-        yield Benchmark.of(
-            f"sts_{bits}_one_scheduler_cycles",
-            per_access,
-            "8 warps of one scheduler, neighbouring words",
-            _rate,
-            probe=STORES[width],
-            width=width,
-            pattern="stride_1",
-            idle=ONE_SCHEDULER,
-            schedulers=1,
-        )
-        for distinct in (1, 2, 16):
-            yield Benchmark.of(
-                f"lds_{bits}_distinct_{distinct}_cycles",
-                per_access,
-                f"32 warps, {distinct} different addresses, equal among neighbours",
-                _rate,
-                probe=LOADS[width],
-                width=width,
-                pattern=f"distinct_{distinct}",
-            )
-        for ffmas in (8, 16, 32):
-            yield Benchmark.of(
-                f"lds_{bits}_beside_{ffmas}_ffma_cycles",
-                "cycles per load and scheduler above one per FFMA",
-                f"a load of one address to {ffmas} FFMAs, 8 warps per scheduler",
-                _beside,
-                width=width,
-                ffmas=ffmas,
-            )
-    for ways in (2, 4, 8, 16, 32):
-        for name, probes in (("lds", LOADS), ("sts", STORES)):
-            yield Benchmark.of(
-                f"{name}_32_conflict_{ways}_cycles",
-                per_access,
-                f"32 warps, {ways} lanes to a bank",
-                _rate,
-                probe=probes[4],
-                width=4,
-                pattern=f"conflict_{ways}",
-            )
-    yield Benchmark.of(
+BITS = tuple(8 * width for width in WIDTHS)
+PER_ACCESS = "cycles per warp access and SM"
+BENCHMARKS = (
+    *each(
+        "lds_{bits}_latency_cycles",
+        "cycles",
+        "one warp, each load's address is what the one before gave",
+        _latency,
+        bits=BITS,
+    ),
+    *each(
+        "{kind}_{bits}_cycles",
+        PER_ACCESS,
+        "32 warps, neighbouring words",
+        _rate,
+        kind=tuple(RATES),
+        bits=BITS,
+    ),
+    *each(
+        "{kind}_{bits}_one_scheduler_cycles",
+        PER_ACCESS,
+        "8 warps of one scheduler, neighbouring words",
+        _rate,
+        kind=tuple(RATES),
+        bits=BITS,
+        schedulers=1,
+    ),
+    *each(
+        "lds_{bits}_distinct_{pattern[1]}_cycles",
+        PER_ACCESS,
+        "32 warps, {pattern[1]} different addresses, equal among neighbours",
+        _rate,
+        kind="lds",
+        bits=BITS,
+        pattern=tuple(("distinct", number) for number in (1, 2, 16)),
+    ),
+    *each(
+        "lds_{bits}_beside_{ffmas}_ffma_cycles",
+        "cycles per load and scheduler above one per FFMA",
+        "a load of one address to {ffmas} FFMAs, 8 warps per scheduler",
+        _beside,
+        bits=BITS,
+        ffmas=FFMAS,
+    ),
+    *each(
+        "{kind}_{bits}_conflict_{pattern[1]}_cycles",
+        PER_ACCESS,
+        "32 warps, {pattern[1]} lanes to a bank",
+        _rate,
+        kind=tuple(RATES),
+        bits=32,
+        pattern=tuple(("conflict", ways) for ways in (2, 4, 8, 16, 32)),
+    ),
+    *each(
         "shared_round_trip_cycles",
         "cycles",
         "store, barrier, load of another warp's word, 8 warps (others: detail)",
         _trip,
-    )
-
-
-BENCHMARKS = tuple(_benchmarks())
+    ),
+)

@@ -225,10 +225,11 @@ def test_loads_of_a_stream_are_in_flight_together(arch: str) -> None:
 
 @pytest.mark.parametrize("kind", queues.KINDS)
 def test_requests_stand_in_a_row_between_two_clocks(kind: str) -> None:
-    name = f"{kind}_{queues.MANY}"
-    source = queues.source(kind, queues.MANY)
-    image = compile_cubin(source, name="probes.cu", kernel=name, arch="sm_90", options=()).image
-    sass = [text.split()[0].split(".")[0] for _, text in _functions(image)[name]]
+    image = compile_cubin(
+        queues.SOURCE, name="probes.cu", kernel="requests", arch="sm_90", options=(),
+        defines=queues.macros(kind, queues.MANY),
+    ).image  # fmt: skip
+    sass = [text.split()[0].split(".")[0] for _, text in _functions(image)["requests"]]
     opcode = {"global_loads": "LDG", "copies": "LDGSTS"}[kind]
     row = " ".join(word for word in sass if word in {opcode, "CS2R", "PMTRIG"})
     one = f"CS2R {f'{opcode} ' * queues.MANY}PMTRIG CS2R"
@@ -237,10 +238,11 @@ def test_requests_stand_in_a_row_between_two_clocks(kind: str) -> None:
 
 @pytest.mark.parametrize("stores", misses.STORES)
 def test_a_round_of_misses_is_a_load_its_stores_and_a_barrier(stores: int) -> None:
-    name = f"rounds_{stores}"
-    source = misses.source(stores)
-    image = compile_cubin(source, name="probes.cu", kernel=name, arch="sm_90", options=()).image
-    loop = [text.split()[0].split(".")[0] for text in loop_of(_functions(image)[name])]
+    image = compile_cubin(
+        misses.SOURCE, name="probes.cu", kernel="rounds", arch="sm_90", options=(),
+        defines={"STORES": stores},
+    ).image  # fmt: skip
+    loop = [text.split()[0].split(".")[0] for text in loop_of(_functions(image)["rounds"])]
     requests = [opcode for opcode in loop if opcode in {"LDG", "STS", "BAR", "LDS", "STG"}]
     assert requests == ["LDG", *["STS"] * stores, "BAR"]
 
