@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 from docs.docstrings import restructured  # noqa: E402
 from docs.notebook_page import PLOTLY, markdown  # noqa: E402
+from docs.snippets.notebook import executed  # noqa: E402
 from toolkit import __version__  # noqa: E402
 
 project = "gemm-ladder"
@@ -43,7 +43,7 @@ def setup(app: Any) -> None:
 
 def _read_source(app: Any, name: str, source: list[str]) -> None:
     if app.env.doc2path(name).suffix == ".ipynb":
-        source[0] = markdown(json.loads(source[0]))
+        source[0] = markdown(executed(Path(app.env.doc2path(name))))
     # A page outside of docs/, which mismatches.md includes.
     source[0] = source[0].replace("](../validation/README.md)", "](mismatches.md)")
 
