@@ -1,22 +1,20 @@
-"""How far modelled traffic is from the hardware's, rung by rung: the tables of docs/validation.md.
+"""How far modelled traffic is from the hardware's, rung by rung: the table of docs/validation.md.
 
-    python -m benchmarks.traffic_tables                  # of what ships: all squares, both devices
-    python -m benchmarks.traffic_tables --device h200    # simulated anew, at every shape
+    python -m benchmarks.traffic_tables
 
-Prints modelled over counted. Where either is less than a mebibyte, there is nothing to compare.
+Prints modelled over counted of what ships: all squares, both devices. Where both are less than a
+mebibyte, there is nothing to compare.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from analysis.coalescing import SECTOR_BYTES
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
 from kernels.ladder import BEST
-from reports import text
 from toolkit import profile
 from toolkit.store.recorded_runs import recorded_run
 
@@ -67,20 +65,6 @@ def ratio_of(modelled: Mapping[str, int], counted: Mapping[str, int], name: str)
     return ours / theirs if theirs else None
 
 
-def table(modelled: Mapping[Key, Record], counted: Mapping[Key, Record], name: str) -> str:
-    """One counter as Markdown, a row per rung and a column per shape."""
-    shapes = list(dict.fromkeys(shape for _, shape in counted))
-    rows = [f"| rung | {' | '.join(map(text.shape, shapes))} |", "|---" * (len(shapes) + 1) + "|"]
-    for label in dict.fromkeys(label for label, _ in counted):
-        cells = [label]
-        for shape in shapes:
-            key = label, shape
-            found = ratio(modelled[key], counted[key], name) if key in counted else None
-            cells.append("–" if found is None else f"{found:.2f}")
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
 def shipped_ratios(run: Profile, what: str) -> dict[Key, float]:
     """Modelled over counted of the rungs in a shipped run, at its squares."""
     found = {}
@@ -96,47 +80,33 @@ def shipped_ratios(run: Profile, what: str) -> dict[Key, float]:
 shipped_run = cache(recorded_run)  # a second to read
 
 
-def shipped_table(what: str) -> str:
-    """One counter of all shipped runs as Markdown, with how many cells are as promised."""
+def shipped_table() -> str:
+    """All shipped runs as Markdown, the least and the most of each rung; how many are promised."""
     runs = [run for run in map(shipped_run, SHIPPED) if run is not None]
-    ratios = [shipped_ratios(run, what) for run in runs]
-    keys = [key for key in counted_launches(runs[0]) if key[0] != BEST.name]
-    shapes = list(dict.fromkeys(shape for _, shape in keys if shape.m == shape.n == shape.k))
-    shapes.sort(key=lambda shape: shape.m)
-    rows = [f"| rung | {' | '.join(map(text.shape, shapes))} |", "|---" * (len(shapes) + 1) + "|"]
-    for label in dict.fromkeys(label for label, _ in keys):
+    rows = [f"| rung | {' | '.join(COUNTERS)} |", "|---" * (len(COUNTERS) + 1) + "|"]
+    ratios = {what: [shipped_ratios(run, what) for run in runs] for what in COUNTERS}
+    labels = dict.fromkeys(label for label, _ in ratios["L2 reads"][0])
+    for label in labels:
         cells = [
-            " / ".join(_cell(found.get((label, shape))) for found in ratios) for shape in shapes
+            _range([v for one in of for key, v in one.items() if key[0] == label])
+            for of in ratios.values()
         ]
         rows.append(f"| {label} | {' | '.join(cells)} |")
-    counts = " and ".join(
-        f"{sum(abs(value - 1) <= PROMISED[what] for value in found.values())} of {len(found)}"
-        for found in ratios
-    )
-    title = f"{what} (`{COUNTERS[what]}`), {' / '.join(SHIPPED)}"
-    within = f"within {PROMISED[what]:.0%}: {counts}."
-    return "\n".join([f"{title}, {within}", "", *rows])
+    promised = [
+        f"{what} (`{COUNTERS[what]}`) within {PROMISED[what]:.0%}: "
+        + " and ".join(_within(one, PROMISED[what]) for one in of)
+        for what, of in ratios.items()
+    ]
+    return "\n".join([*rows, "", f"Of {' and '.join(SHIPPED)}: {'; '.join(promised)}."])
 
 
-def _cell(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+def _range(values: Sequence[float]) -> str:
+    return f"{min(values):.2f} to {max(values):.2f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--device")
-    device = parser.parse_args().device
-    if device is None:
-        print("\n\n".join(map(shipped_table, COUNTERS)))
-        return
-    run = recorded_run(device)
-    assert run is not None, "no recorded run of that device ships with the package"
-    counted, modelled = counted_launches(run), modelled_launches(run)
-    for title, name in COUNTERS.items():
-        print(f"{title} (`{name}`)\n\n{table(modelled, counted, name)}\n")
+def _within(found: Mapping[Key, float], most: float) -> str:
+    return f"{sum(abs(value - 1) <= most for value in found.values())} of {len(found)}"
 
 
 if __name__ == "__main__":
-    main()
+    print(shipped_table())
