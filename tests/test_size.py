@@ -33,9 +33,9 @@ LIMITS = {
     "toolkit/sass": 110_200,
     "toolkit/store": 5_400,
     "toolkit/tuning": 6_600,
-    "benchmarks": 32_100,
-    "docs": 56_700,
-    "tests": 355_300,
+    "benchmarks": 31_400,
+    "docs": 51_300,
+    "tests": 355_200,
     "validation": 141_100,
 }
 
