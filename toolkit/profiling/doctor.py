@@ -54,6 +54,10 @@ class Finding:
     remedy: str = ""
 
 
+Said = tuple[Status, str, str]  # by a probe: status, detail and remedy of its finding
+Probe = Callable[[], Said]
+
+
 def examine() -> list[Finding]:
     """What was found, in the order of `_PROBES`, and at the end one finding per ability."""
     findings = _examined(_PROBES, _PATIENCE_S)
@@ -71,22 +75,20 @@ def abilities(findings: list[Finding]) -> list[Finding]:
 
 def _ability(name: str, lacking: list[str]) -> Finding:
     if not lacking:
-        return Finding(name=name, status="ok", detail="works")
-    optional = name != _WITHOUT_GPU
-    detail = f"needs {', '.join(lacking)} (see above)"
-    return Finding(name=name, status="optional missing" if optional else "missing", detail=detail)
+        return _finding(name, "ok", "works")
+    status: Status = "missing" if name == _WITHOUT_GPU else "optional missing"
+    return _finding(name, status, f"needs {', '.join(lacking)} (see above)")
 
 
-def _examined(probes: dict[str, Callable[[str], Finding]], patience_s: float) -> list[Finding]:
+def _examined(probes: dict[str, Probe], patience_s: float) -> list[Finding]:
     """The finding of each probe; daemon threads, because one that hangs cannot be stopped."""
-    findings: dict[str, Finding] = {}
+    said: dict[str, Said] = {}
 
     def examine_one(name: str) -> None:
         try:
-            findings[name] = probes[name](name)
+            said[name] = probes[name]()
         except Exception as error:  # the doctor reports every failure and has none
-            detail = f"{type(error).__name__}: {first_line(error)}"
-            findings[name] = Finding(name=name, status="problem", detail=detail)
+            said[name] = "problem", f"{type(error).__name__}: {first_line(error)}", ""
 
     deadline = time.monotonic() + patience_s
     threads = [Thread(target=examine_one, args=(name,), daemon=True) for name in probes]
@@ -94,57 +96,57 @@ def _examined(probes: dict[str, Callable[[str], Finding]], patience_s: float) ->
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    late = f"no answer within {patience_s:g} s"
-    return [
-        findings.get(name) or Finding(name=name, status="problem", detail=late) for name in probes
-    ]
+    late: Said = "problem", f"no answer within {patience_s:g} s", ""
+    return [_finding(name, *said.get(name, late)) for name in probes]
 
 
-def _python(name: str) -> Finding:
-    return Finding(name=name, status="ok", detail=platform.python_version())
+def _finding(name: str, status: Status, detail: str, remedy: str = "") -> Finding:
+    return Finding(name=name, status=status, detail=detail, remedy=remedy)
 
 
-def _nvrtc(name: str) -> Finding:
+def _python() -> Said:
+    return "ok", platform.python_version(), ""
+
+
+def _nvrtc() -> Said:
     try:
         known = supported_architectures()
     except Exception as error:
         detail = first_line(error).removesuffix(f": {INSTALL_NVRTC}")
-        return Finding(name=name, status="missing", detail=detail, remedy=INSTALL_NVRTC)
-    detail = f"{compiler_version()}, sm_{known[0]} to sm_{known[-1]}"
-    return Finding(name=name, status="ok", detail=detail)
+        return "missing", detail, INSTALL_NVRTC
+    return "ok", f"{compiler_version()}, sm_{known[0]} to sm_{known[-1]}", ""
 
 
-def _core(name: str) -> Finding:
+def _core() -> Said:
     try:
         built = Path(library()._name).stem
     except UnavailableError as error:
         detail = first_line(error).removesuffix(f": {REBUILD}")
-        return Finding(name=name, status="missing", detail=detail, remedy=REBUILD)
+        return "missing", detail, REBUILD
     detail = "for processors with AVX2 and FMA" if built == "_core_v3" else "for any processor"
-    return Finding(name=name, status="ok", detail=detail)
+    return "ok", detail, ""
 
 
 # The driver.
 
 
-def _driver(name: str) -> Finding:
+def _driver() -> Said:
     library = driver_library()
     if library is None:
-        detail = "there is none"
-        return Finding(name=name, status="optional missing", detail=detail, remedy=_INSTALL_DRIVER)
+        return "optional missing", "there is none", _INSTALL_DRIVER
     status = library.cuInit(0)
     version = ".".join(map(str, _driver_cuda_version(library)))
     if status not in (0, _CUDA_ERROR_NO_DEVICE):
         detail = f"for CUDA {version}, but cuInit fails: {_error_name(library, status)}"
         remedy = "reboot, or reinstall the NVIDIA driver; `nvidia-smi` says more"
-        return Finding(name=name, status="problem", detail=detail, remedy=remedy)
-    return Finding(name=name, status="ok", detail=f"for CUDA {version}")
+        return "problem", detail, remedy
+    return "ok", f"for CUDA {version}", ""
 
 
-def _gpus(name: str) -> Finding:
+def _gpus() -> Said:
     library = driver_library()
     if library is None or library.cuInit(0) not in (0, _CUDA_ERROR_NO_DEVICE):
-        return Finding(name=name, status="optional missing", detail="no driver to ask")
+        return "optional missing", "no driver to ask", ""
     gpus = list(_gpus_of(library))
     if not gpus:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -153,9 +155,9 @@ def _gpus(name: str) -> Finding:
         remedy = (
             "unset CUDA_VISIBLE_DEVICES" if hidden else "`nvidia-smi` says which GPUs there are"
         )
-        return Finding(name=name, status="optional missing", detail=detail, remedy=remedy)
+        return "optional missing", detail, remedy
     detail = ", ".join(f"{gpu} (compute capability {major}.{minor})" for gpu, major, minor in gpus)
-    return Finding(name=name, status="ok", detail=detail)
+    return "ok", detail, ""
 
 
 def _driver_cuda_version(library: Any) -> tuple[int, int]:
@@ -192,47 +194,46 @@ def _error_name(library: Any, status: int) -> str:
 # Commands.
 
 
-def _nvcc(name: str) -> Finding:
+def _nvcc() -> Said:
     path = commands.command_path("nvcc", *commands.cuda_folders())
     if path is None:
-        detail = "neither on PATH nor in CUDA_HOME"
-        return Finding(name=name, status="optional missing", detail=detail, remedy=_INSTALL_TOOLKIT)
+        return "optional missing", "neither on PATH nor in CUDA_HOME", _INSTALL_TOOLKIT
     version = commands.version_printed_by(path, r"V(\d+(?:\.\d+)+)")
     if shutil.which("nvcc") is None:
         detail = f"{version}, in CUDA_HOME but not on PATH, where PyCUDA looks"
         remedy = 'export PATH="$CUDA_HOME/bin:$PATH"'
-        return Finding(name=name, status="problem", detail=detail, remedy=remedy)
+        return "problem", detail, remedy
     library = driver_library()
     if library is not None and int(version.split(".")[0]) > _driver_cuda_version(library)[0]:
         # CUDA Compatibility: a driver serves toolkits of its own major version and older ones
         served = ".".join(map(str, _driver_cuda_version(library)))
-        detail = f"{version} is newer than the driver, which serves CUDA {served}"
-        return Finding(name=name, status="problem", detail=detail, remedy=_INSTALL_DRIVER)
-    return Finding(name=name, status="ok", detail=version)
+        return (
+            "problem",
+            f"{version} is newer than the driver, which serves CUDA {served}",
+            _INSTALL_DRIVER,
+        )
+    return "ok", version, ""
 
 
-def _ncu(name: str) -> Finding:
+def _ncu() -> Said:
     path = ncu.path()
     if path is None:
-        detail = "there is none"
-        return Finding(name=name, status="optional missing", detail=detail, remedy=ncu.INSTALL)
-    return Finding(name=name, status="ok", detail=ncu.version(path))
+        return "optional missing", "there is none", ncu.INSTALL
+    return "ok", ncu.version(path), ""
 
 
 # Permission to read hardware counters (NVIDIA, ERR_NVGPUCTRPERM).
 
 
-def _counter_permission(name: str) -> Finding:
+def _counter_permission() -> Said:
     parameters = _read("/proc/driver/nvidia/params")
     if parameters is None:
-        detail = "no NVIDIA kernel module is loaded"
-        return Finding(name=name, status="optional missing", detail=detail)
+        return "optional missing", "no NVIDIA kernel module is loaded", ""
     if not re.search(r"^RmProfilingAdminOnly: *1$", parameters, re.MULTILINE):
-        return Finding(name=name, status="ok", detail="every user may read hardware counters")
+        return "ok", "every user may read hardware counters", ""
     if _is_administrator():
-        return Finding(name=name, status="ok", detail="only administrators may, and this one is")
-    detail = "only administrators may read hardware counters"
-    return Finding(name=name, status="problem", detail=detail, remedy=ncu.ALLOW_COUNTERS)
+        return "ok", "only administrators may, and this one is", ""
+    return "problem", "only administrators may read hardware counters", ncu.ALLOW_COUNTERS
 
 
 def _is_administrator() -> bool:
@@ -250,47 +251,43 @@ def _read(path: str) -> str | None:
 # Python packages.
 
 
-def _pycuda(name: str) -> Finding:
-    return _package(name, "pycuda", lambda: import_module("pycuda.driver"))
+def _pycuda() -> Said:
+    return _package("pycuda", lambda: import_module("pycuda.driver"))
 
 
-def _cublas(name: str) -> Finding:
+def _cublas() -> Said:
     return _package(
-        name, "nvmath-python", lambda: import_module("nvmath.bindings.cublasLt").get_version()
+        "nvmath-python", lambda: import_module("nvmath.bindings.cublasLt").get_version()
     )
 
 
-def _nvml(name: str) -> Finding:
-    return _package(name, "nvidia-ml-py", lambda: import_module("pynvml").nvmlInit())
+def _nvml() -> Said:
+    return _package("nvidia-ml-py", lambda: import_module("pynvml").nvmlInit())
 
 
-def _kernel_tuner(name: str) -> Finding:
-    return _package(
-        name, "kernel_tuner", lambda: import_module("kernel_tuner").tune_kernel, extra="tune"
-    )
+def _kernel_tuner() -> Said:
+    return _package("kernel_tuner", lambda: import_module("kernel_tuner").tune_kernel, extra="tune")
 
 
-def _package(
-    name: str, distribution: str, use: Callable[[], object], *, extra: str = "gpu"
-) -> Finding:
+def _package(distribution: str, use: Callable[[], object], *, extra: str = "gpu") -> Said:
     """Whether a package of an extra is installed, and works: `use` fails where it does not."""
     try:
         version = metadata.version(distribution)
     except metadata.PackageNotFoundError:
         detail = f"{distribution} is not installed"
         remedy = _INSTALL_EXTRA.format(extra=extra)
-        return Finding(name=name, status="optional missing", detail=detail, remedy=remedy)
+        return "optional missing", detail, remedy
     try:
         use()
     except Exception as error:
         no_driver = driver_library() is None
         detail = f"{distribution} {version} does not work: {first_line(error)}"
         remedy = _INSTALL_DRIVER if no_driver else f"pip install --force-reinstall {distribution}"
-        return Finding(name=name, status="problem", detail=detail, remedy=remedy)
-    return Finding(name=name, status="ok", detail=f"{distribution} {version}")
+        return "problem", detail, remedy
+    return "ok", f"{distribution} {version}", ""
 
 
-_PROBES: dict[str, Callable[[str], Finding]] = {
+_PROBES: dict[str, Probe] = {
     "Python": _python,
     "NVRTC": _nvrtc,
     "Simulator's core": _core,

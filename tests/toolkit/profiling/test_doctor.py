@@ -15,7 +15,7 @@ from analysis.errors import REBUILD, UnavailableError
 from toolkit.machine_code import cuda_tools as commands
 from toolkit.machine_code.compile import REMEDY
 from toolkit.profiling import doctor
-from toolkit.profiling.doctor import ABILITIES, Finding, abilities, examine
+from toolkit.profiling.doctor import ABILITIES, Finding, Said, abilities, examine
 
 GPUS = [("NVIDIA GeForce RTX 3090", 8, 6), ("Tesla T4", 7, 5)]
 PACKAGES = {
@@ -296,15 +296,15 @@ def test_abilities_need_probes_that_exist() -> None:
 
 
 def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding() -> None:
-    def fails(_: str) -> Finding:
+    def fails() -> Said:
         raise RuntimeError("broken\nin two lines")
 
-    def hangs(_: str) -> Finding:
+    def hangs() -> Said:
         time.sleep(10)
         raise AssertionError
 
-    def works(name: str) -> Finding:
-        return Finding(name=name, status="ok", detail="fine")
+    def works() -> Said:
+        return "ok", "fine", ""
 
     threads = set(threading.enumerate())
     start = time.monotonic()
