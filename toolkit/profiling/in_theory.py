@@ -49,7 +49,7 @@ class TheoryBench:
             interrupted = False
             if record.status == "ok":
                 if isinstance(selection.variant, Variant):
-                    record = self._rung(record, selection, workload, progress)
+                    record = self.rung(record, selection, workload, progress)
                 elif selection.variant is CPU and self.executor == "theory" and not plan.explicit:
                     record = skipped(record, "theory measures nothing: ask for it by --variant cpu")
                 elif selection.variant is CPU:
@@ -60,10 +60,10 @@ class TheoryBench:
             if interrupted:
                 raise KeyboardInterrupt
 
-    def _rung(
+    def rung(
         self, record: Record, selection: Selection, workload: Workload, progress: Progress
     ) -> Record:
-        """The record of one rung, with what can be known of it here."""
+        """The planned record of one rung, with what can be known of it here."""
         try:
             kernel = compile_for(self.device, selection)
         except UnavailableError as error:

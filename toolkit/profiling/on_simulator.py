@@ -29,8 +29,9 @@ class SimulatorBench(TheoryBench):
     executor: Literal["simulate", "theory"] = "simulate"
     _ladder: LadderSimulator | None = None
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, *, sanitizes: bool = True) -> None:
         super().__init__(device)
+        self._sanitizes = sanitizes
         self._checked: dict[bytes, Checked] = {}  # by machine code
 
     def _executed(
@@ -55,7 +56,7 @@ class SimulatorBench(TheoryBench):
         self.listings[found.listing.label] = found.listing
         record = with_simulation(record, found.simulated, found.check)
         record = with_prediction(record, found.predicted)
-        return self._sanitized(record, selection, kernel, workload)
+        return self._sanitized(record, selection, kernel, workload) if self._sanitizes else record
 
     def _sanitized(
         self, record: Record, selection: Selection, kernel: Kernel, workload: Workload

@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.devices import Device
-from analysis.errors import InputError, LaunchError, ToolkitError, UnavailableError
+from analysis.errors import InputError
 from analysis.geometry import ceil_div
 from analysis.problem import Gemm
 from analysis.records.profile import Record
 from analysis.records.tuning import Candidate
 from kernels.selection import Selection
-from toolkit.execution.rung_simulation import LadderSimulator, Simulation, residence
 from toolkit.launch.progress import Progress
-from toolkit.profiling.record import planned, with_resources
-from toolkit.rungs.launch import compile_for
-from toolkit.rungs.matrices import Workload, wrong_result
+from toolkit.profiling.on_simulator import SimulatorBench
+from toolkit.profiling.record import planned
+from toolkit.rungs.matrices import Workload
 
 
 def ranked(
@@ -37,36 +36,39 @@ def ranked(
     `most` of them are compiled and predicted. Raises InputError where none runs on `device`.
     """
     estimated = sorted(
-        (_estimated(selection, problem, device) for selection in selections),
-        key=lambda pair: pair[0].estimate_s,
+        (
+            (_estimated(selection, record, device), selection, record)
+            for selection in selections
+            for record in [planned(selection, problem, device)]
+        ),
+        key=lambda known: known[0].estimate_s,
     )
-    fit = [pair for pair in estimated if pair[0].status == "ok"]
-    found = [one for one, _ in estimated if one.status != "ok"]
-    simulator = LadderSimulator(Workload(problem, seed))
+    fit = [known for known in estimated if known[0].status == "ok"]
+    found = [one for one, *_ in estimated if one.status != "ok"]
+    bench, workload = SimulatorBench(device, sanitizes=False), Workload(problem, seed)
     progress.stage(str(problem), min(most, len(fit)))
-    for rank, (candidate, selection) in enumerate(fit):
+    for rank, (candidate, selection, record) in enumerate(fit):
         if rank >= most:
             why = f"not predicted: by closed forms it is number {rank + 1} of {len(fit)}"
             found.append(replace(candidate, status="left out", reason=why))
             continue
         progress.step(f"predict {candidate.label}")
-        found.append(_predicted(candidate, selection, problem, device, simulator))
+        simulated = bench.rung(record, selection, workload, progress)
+        found.append(_predicted(candidate, record, simulated))
     _check_any(found, device)
     return sorted(found, key=lambda one: (one.status != "ok", one.expected_s))
 
 
-def _estimated(selection: Selection, problem: Gemm, device: Device) -> tuple[Candidate, Selection]:
-    """What closed forms say, or why the device does not take it, and the selection itself."""
-    record = planned(selection, problem, device)
-    candidate = Candidate(
+def _estimated(selection: Selection, record: Record, device: Device) -> Candidate:
+    """What closed forms say, or why the device does not take it."""
+    reason = record.reason if record.status != "ok" else _too_large(record, device)
+    return Candidate(
         label=selection.label,
         parameters=dict(selection.parameters),
         estimate_s=estimate(record, device),
+        status="ok" if reason is None else "left out",
+        reason=reason,
     )
-    reason = record.reason if record.status != "ok" else _too_large(record, device)
-    if reason is None:
-        return candidate, selection
-    return replace(candidate, status="left out", reason=reason), selection
 
 
 def estimate(record: Record, device: Device) -> float:
@@ -90,44 +92,21 @@ def _too_large(record: Record, device: Device) -> str | None:
     return f"{threads} threads per block, {device.name} takes {most}" if threads > most else None
 
 
-def _predicted(
-    candidate: Candidate,
-    selection: Selection,
-    problem: Gemm,
-    device: Device,
-    simulator: LadderSimulator,
-) -> Candidate:
+def _predicted(candidate: Candidate, before: Record, after: Record) -> Candidate:
     """The candidate with its resources, its occupancy and its predicted time."""
-    try:
-        kernel = compile_for(device, selection)
-    except UnavailableError as error:
-        return _noted(candidate, f"not predicted: {error}")
-    except ToolkitError as error:
-        return replace(candidate, status="failed", reason=str(error))
-    record = with_resources(planned(selection, problem, device), kernel.resources, device)
-    candidate = replace(candidate, resources=record.resources, occupancy=record.occupancy)
-    if record.status != "ok":
-        return replace(candidate, status="left out", reason=record.reason)
-    try:
-        found = simulator.simulate(kernel, selection, residence(record, device))
-    except LaunchError as error:
-        return replace(candidate, status="failed", reason=f"simulated: {error}")
-    except ToolkitError as error:  # machine code that is not known, too large a shape, no core
-        return _noted(candidate, f"not predicted: {error}")
-    return _with_time(candidate, found)
-
-
-def _with_time(candidate: Candidate, found: Simulation) -> Candidate:
-    wrong = wrong_result(found.check)
-    if wrong is not None:
-        return replace(candidate, status="failed", reason=f"simulated: {wrong}")
-    if isinstance(found.predicted, str):
-        return _noted(candidate, f"not predicted: {found.predicted}")
-    return replace(candidate, predicted=found.predicted)
-
-
-def _noted(candidate: Candidate, note: str) -> Candidate:
-    return replace(candidate, notes=(*candidate.notes, note))
+    reason = after.reason
+    if after.status != "ok" and after.occupancy is not None:
+        reason = f"simulated: {reason}"
+    too_large = after.resources is not None and after.occupancy is None
+    return replace(
+        candidate,
+        status="left out" if too_large else "ok" if after.status == "ok" else "failed",
+        reason=reason,
+        notes=after.notes[len(before.notes) :],
+        resources=after.resources,
+        occupancy=after.occupancy,
+        predicted=after.predicted if after.status == "ok" else None,
+    )
 
 
 def _check_any(found: Sequence[Candidate], device: Device) -> None:

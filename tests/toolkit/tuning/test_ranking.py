@@ -14,8 +14,8 @@ from analysis.records.tuning import Candidate
 from kernels.selection import Selection
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.launch.progress import Progress
+from toolkit.profiling import in_theory
 from toolkit.profiling.record import planned
-from toolkit.tuning import ranking
 from toolkit.tuning.ranking import estimate, ranked
 from toolkit.tuning.space import parse_space
 
@@ -92,7 +92,7 @@ def test_where_no_configuration_runs_the_error_says_what_happened_to_one() -> No
     ("error", "status", "said"),
     [
         (LaunchError("line 3: thread 7 reads beyond A"), "failed", "simulated: line 3: thread 7"),
-        (UnsupportedError("no HGMMA"), "ok", "not predicted: no HGMMA"),
+        (UnsupportedError("no HGMMA"), "ok", "not simulated: no HGMMA"),
     ],
 )
 def test_a_simulation_that_fails_costs_its_configuration_one_that_is_lacking_only_its_time(
@@ -129,14 +129,14 @@ def test_candidates_without_a_prediction_stand_behind_those_that_have_one(
 def test_a_configuration_that_does_not_compile_has_failed_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = ranking.compile_for
+    real = in_theory.compile_for
 
     def compile_for(device: Device, selection: Selection) -> Any:
         if selection.parameters["tile"] == 8:
             raise CompileError("04_tiled.cu, line 9: a bad day")
         return real(device, selection)
 
-    monkeypatch.setattr(ranking, "compile_for", compile_for)
+    monkeypatch.setattr(in_theory, "compile_for", compile_for)
     found = by_label(rank("tiled"))
     assert found["tiled:tile=8"].status == "failed"
     assert found["tiled:tile=8"].reason == "04_tiled.cu, line 9: a bad day"
