@@ -112,7 +112,7 @@ def pace_beside_the_first(times: BlockTimes) -> tuple[float, float] | None:
     pairs = np.array([own for own in of_sm if len(own) == 2])
     if not alone or len(alone) + len(pairs) < len(of_sm) or _most_at_once(times) != 2:
         return None
-    first, other, single = (*np.median(pairs, axis=0), np.median(alone))
+    (first, other), single = np.median(pairs, axis=0), np.median(alone)
     return float(1 - (other - first) / single), float(single / first)
 
 

@@ -245,11 +245,12 @@ class _Prefer(tuple[Variant, ...]):
 
 
 def _prefer(name: str, value: float) -> _Prefer:
+    changed: dict[str, Any] = {name: value}
     found = _Prefer(
         replace(
             variant,
             preferences=tuple(
-                replace(one, **{name: value}) if getattr(one, name) else one
+                replace(one, **changed) if getattr(one, name) else one
                 for one in variant.preferences
             ),
         )

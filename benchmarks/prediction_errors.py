@@ -53,8 +53,9 @@ from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT, recordings
+from validation.corpus.case import Case
 from validation.timing.published_kernels import timed
-from validation.timing.timed_launches import LAUNCHES, OPTIONS, Case, rng
+from validation.timing.timed_launches import LAUNCHES, OPTIONS, rng
 from validation.timing.trial_launches import DEVICES, TRIALS
 from validation.timing.trial_launches import PARTS as TRIAL_PARTS
 from validation.timing.trial_launches import recorded as recorded_trial

@@ -19,7 +19,7 @@ from statistics import median
 
 from analysis.devices import find_device
 from analysis.problem import parse_shape
-from kernels import LADDER, find
+from kernels import LADDER, Variant, find
 from kernels.selection import Selection
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.profiling.record import planned, with_resources
@@ -33,6 +33,7 @@ SEED = 1
 def seconds(rung: str, shape: str, device_name: str) -> float:
     """Of one simulation of a rung, in this process."""
     device, problem, variant = find_device(device_name), parse_shape(shape), find(rung)
+    assert isinstance(variant, Variant)
     selection = Selection(variant=variant, parameters=variant.defaults)
     cubin = compile_for(device, selection)
     record = with_resources(planned(selection, problem, device), cubin.resources, device)

@@ -47,7 +47,8 @@ from toolkit.microbenchmarks.bench import Bench
 from toolkit.rungs.matrices import Workload
 from toolkit.store.user_files import write_atomically
 from validation import recordings
-from validation.timing.timed_launches import LAUNCHES, OPTIONS, SEED, Case, rng
+from validation.corpus.case import Case
+from validation.timing.timed_launches import LAUNCHES, OPTIONS, SEED, rng
 from validation.timing.trial_launches import TRIALS, Trial
 
 SHAPES = (

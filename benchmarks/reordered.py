@@ -123,7 +123,7 @@ def _line(record: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-v", "--variant", action="append", help="a rung; repeatable")
     parser.add_argument("-s", "--shape", action="append", help="'4096' or 'MxNxK'; repeatable")
     parser.add_argument("--samples", type=int, default=SAMPLES)

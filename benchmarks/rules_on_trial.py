@@ -48,17 +48,18 @@ from analysis.errors import ToolkitError
 from analysis.problem import Gemm
 from analysis.traffic.l2 import Traffic
 from benchmarks.constants import BEST as CHOICE
-from benchmarks.constants import ERRORS, ROOT, RULES, SM, SM_CODE, recorded_errors, rows, values_of
+from benchmarks.constants import ERRORS, RULES, SM, SM_CODE, recorded_errors, rows, values_of
 from benchmarks.resimulate import as_it_was, compiled, plan_of
 from kernels.ladder import BEST
 from kernels.selection import Selection
+from kernels.variant import Variant
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.native import compile_library, compiler, file_of, libraries
 from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
 from toolkit.store.tuned import FOLDER, Tuned, selection_of
 from toolkit.store.tuned import read as read_tuned
-from validation import recordings
+from validation import ROOT, recordings
 from validation.timing.timed_launches import OPTIONS, rng
 from validation.timing.trial_launches import DEVICES, PARTS, TRIALS
 from validation.timing.trial_launches import recorded as recorded_trial
@@ -78,6 +79,10 @@ LADDERS = ("h100-sxm", "h200")
 Cell = dict[str, Any]
 
 TIMING = analysis.timing.predict
+# Their names are put in place of others, or were.
+PATCHED: Any = TIMING
+RUNGS: Any = toolkit.rungs.best
+PREDICT: Any = toolkit.execution.predict
 # What changes the time of a launch, but none of its counters.
 TIME_ALONE = (TIMING.__name__, SM, SM_CODE)
 FIRST = (
@@ -100,7 +105,7 @@ def without(names: Sequence[str]) -> Iterator[None]:
             if module not in (SM, SM_CODE):
                 stack.enter_context(patch(f"{module}.{name}", value))
         if of_sm:
-            given = TIMING.constants_for
+            given = PATCHED.constants_for
             changed = partial(_constants, given, of_sm)
             stack.enter_context(patch.object(TIMING, "constants_for", changed))
         if in_code:
@@ -143,7 +148,7 @@ class _Time(TIMING._Prediction):
 
 def seconds(work: Any, device: Device) -> float:
     """The time of a launch: that of `analysis.timing.predict`."""
-    made = _Time(work, device, TIMING.constants_for(device.sm_arch))
+    made = _Time(work, device, PATCHED.constants_for(device.sm_arch))
     return float(made.total.clocks / made.clock_hz + made.constants.launch_s)
 
 
@@ -192,7 +197,7 @@ def executing() -> Iterator[Executed]:
         module.traffic_of = traffic_of  # type: ignore[attr-defined]
     for module in (toolkit.execution.launch_time, toolkit.execution.rung_prediction):
         module.work_of = work_of  # type: ignore[attr-defined]
-    toolkit.execution.predict.cached = lambda name: None  # type: ignore[assignment]
+    PREDICT.cached = lambda name: None
     yield found
 
 
@@ -293,7 +298,7 @@ def kept(folder: Path | None, execute: Callable[[], Launch]) -> Launch:
     if path.exists():
         cell, device, traffic, work = pickle.loads(path.read_bytes())
         return Launch(cell=cell, device=device, executed=Executed(traffic=traffic, work=work))
-    launch = execute()
+    launch: Launch = execute()
     executed = launch.executed
     parts = launch.cell, launch.device, executed.traffic, executed.work
     path.write_bytes(pickle.dumps(parts, protocol=5))
@@ -375,7 +380,8 @@ def chosen_rungs(device: Device, rules: Mapping[str, Sequence[str]]) -> Iterator
 
 def _share_of_peak(selection: Selection) -> float | None:
     """What the estimate has for a selection, whatever is split or shared; None if it has none."""
-    for variant in toolkit.rungs.best.LADDER:
+    ladder: Sequence[Variant] = RUNGS.LADDER
+    for variant in ladder:
         for one in variant.preferences if variant.name == selection.variant.name else ():
             asked = variant.resolve(one.parameters)
             ignored = (variant.splits, variant.workers, "band")
@@ -486,7 +492,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(argv)
     of_choice = {rule for rule, changes in RULES.items() if changes[0][0] == CHOICE}
     mine = of_choice if chosen.part == "choice" else RULES.keys() - of_choice
-    rules = {rule: (rule,) for rule in RULES if rule in (chosen.only or mine)}
+    rules: dict[str, Sequence[str]] = {
+        rule: (rule,) for rule in RULES if rule in (chosen.only or mine)
+    }
     if chosen.part == "choice":
         cells = list(chosen_rungs(find_device(chosen.device), rules))
     else:

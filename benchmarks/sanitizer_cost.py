@@ -9,6 +9,7 @@ time is the median of some, one of each in turn, so that a busy machine hits bot
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from statistics import median
 from time import process_time
 
@@ -66,13 +67,12 @@ def seconds(variant: Variant, arch: str) -> tuple[float, float]:
     bound, _ = bind(translated, geometry, arguments)
     checked = watched(translated, bound)
     times: tuple[list[float], list[float]] = ([], [])
+    runs: tuple[Callable[[], object], ...] = (
+        lambda: run_blocks(bound, [blocks], workers=1),
+        lambda: run_watched(checked, blocks),
+    )
     for _ in range(ROUNDS):
-        for which, run in enumerate(
-            (
-                lambda: run_blocks(bound, [blocks], workers=1),
-                lambda: run_watched(checked, blocks),
-            )
-        ):
+        for which, run in enumerate(runs):
             started = process_time()
             run()
             times[which].append(process_time() - started)

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg.blas import sgemm
 
 from analysis.problem import parse_shape
-from kernels import find
+from kernels import Variant, find
 from toolkit import simulate
 from toolkit.launch.launch import Execution
 from toolkit.rungs.arguments import rung_arguments
@@ -43,6 +43,7 @@ extern "C" __global__ void transpose(float *out, const float *in, int n)
 def rung(name: str, size: str) -> tuple[Callable[[], Execution], Callable[[], object]]:
     """A rung of the ladder at a shape, and the same product by BLAS."""
     variant, problem = find(name), parse_shape(size)
+    assert isinstance(variant, Variant)
     rng = np.random.default_rng()
     a = rng.random((problem.m, problem.k), dtype=np.float32)
     b = rng.random((problem.k, problem.n), dtype=np.float32)

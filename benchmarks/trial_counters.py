@@ -28,7 +28,8 @@ from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.nsight_compute.replay_process import profiled
 from toolkit.store.user_files import write_atomically
 from validation import recordings
-from validation.timing.timed_launches import Case, rng
+from validation.corpus.case import Case
+from validation.timing.timed_launches import rng
 from validation.timing.trial_launches import TRIALS, Trial
 
 TIMES = 3  # that traffic is counted

@@ -21,7 +21,8 @@ from toolkit.launch.launch import Execution
 from toolkit.launch.progress import Progress
 from toolkit.tuning.ranking import ranked
 from validation import recordings
-from validation.timing.timed_launches import OPTIONS, SMALL, Case, rng
+from validation.corpus.case import Case
+from validation.timing.timed_launches import OPTIONS, SMALL, rng
 
 RECORDED = Path(__file__).with_suffix(".json")
 DEVICE = "h200"

@@ -9,7 +9,8 @@ from analysis.traffic.grid import MAX_GRID_Y
 from benchmarks.reference_times import ALL_PARAMETERS, SHAPES, _selections
 from kernels import LADDER
 from toolkit.machine_code.compile import compile_cubin
-from validation.timing.timed_launches import LAUNCHES, OPTIONS, Case
+from validation.corpus.case import Case
+from validation.timing.timed_launches import LAUNCHES, OPTIONS
 
 
 def test_every_rung_is_timed_at_some_shape_and_with_all_parameters() -> None:

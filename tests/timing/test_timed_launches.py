@@ -7,9 +7,9 @@ import pytest
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
-from validation.corpus.case import CORPUS
+from validation.corpus.case import CORPUS, Case
 from validation.corpus.compiled import compiled
-from validation.timing.timed_launches import LAUNCHES, OPTIONS, SMALL, Case, rng
+from validation.timing.timed_launches import LAUNCHES, OPTIONS, SMALL, rng
 
 
 def code_of(case: Case) -> Kernel:

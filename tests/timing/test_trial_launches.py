@@ -14,7 +14,8 @@ import pytest
 from benchmarks import prediction_errors
 from tests.sampling import chosen_of, sampled
 from toolkit.execution.simulate import simulate
-from validation.timing.timed_launches import LAUNCHES, Case, rng
+from validation.corpus.case import Case
+from validation.timing.timed_launches import LAUNCHES, rng
 from validation.timing.trial_launches import DEVICES, PARTS, TRIALS, Trial, kernels_of, recorded
 
 CASES = [(trial, case) for trial in TRIALS for case in trial.cases]

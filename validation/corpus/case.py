@@ -18,6 +18,7 @@ from analysis.geometry import Geometry
 from toolkit.launch.launch import Argument, buffers_of
 
 Array = NDArray[Any]
+Mask = NDArray[np.bool_]
 Extent = tuple[int, int, int]
 Shape = tuple[Extent, Extent]  # grid and block
 Given = list[Any]  # the arguments of a launch, as its reference takes them
@@ -33,13 +34,14 @@ class Near:
     value: Array
     error: Array | float
 
-    def wrong(self, got: Array) -> Array:
+    def wrong(self, got: Array) -> Mask:
         value, largest = np.asarray(self.value, np.float64), np.finfo(got.dtype).max
         got = got.reshape(value.shape).astype(np.float64)
         with np.errstate(all="ignore"):
             alike = (got == value) | (np.isnan(got) & np.isnan(value))
             beyond = np.isinf(got) & (got * value > 0) & (abs(value) + self.error >= largest)
-            return ~(alike | beyond | (abs(got - value) <= self.error))
+            right: Mask = alike | beyond | (abs(got - value) <= self.error)
+            return ~right
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +50,9 @@ class AnyOrder:
 
     value: Array
 
-    def wrong(self, got: Array) -> Array:
-        return np.sort(got, axis=None) != np.sort(self.value, axis=None)
+    def wrong(self, got: Array) -> Mask:
+        different: Mask = np.sort(got, axis=None) != np.sort(self.value, axis=None)
+        return different
 
 
 Outcome = Array | Near | AnyOrder | None  # None: whatever
@@ -111,11 +114,12 @@ class Case:
                 self._check_array(index, np.asarray(got), outcome)
 
     def _check_array(self, index: int, got: Array, outcome: Array | Near | AnyOrder) -> None:
-        exact = isinstance(outcome, np.ndarray)
-        wrong = _unequal(got, outcome) if exact else outcome.wrong(got)
+        if isinstance(outcome, np.ndarray):
+            wrong, expected = _unequal(got, outcome), outcome
+        else:
+            wrong, expected = outcome.wrong(got), outcome.value
         if not wrong.any():
             return
-        expected = outcome if exact else outcome.value
         where = int(np.flatnonzero(wrong)[0])
         raise AssertionError(
             f"{self.name}: array {index}: {np.count_nonzero(wrong)} of {wrong.size} elements are "
@@ -124,16 +128,16 @@ class Case:
         )
 
 
-def _unequal(got: Array, expected: Array) -> Array:
+def _unequal(got: Array, expected: Array) -> Mask:
     """Where bits differ; one NaN is as good as another."""
     assert got.dtype == expected.dtype, f"{got.dtype} instead of {expected.dtype}"
     got, expected = got.ravel(), expected.ravel()
     assert got.size == expected.size, f"{got.size} elements instead of {expected.size}"
-    if got.dtype.kind != "f":
-        return got != expected
-    bits = f"u{got.itemsize}"
-    same = np.ascontiguousarray(got).view(bits) == np.ascontiguousarray(expected).view(bits)
-    return ~(same | (np.isnan(got) & np.isnan(expected)))
+    bits = f"u{got.itemsize}" if got.dtype.kind == "f" else got.dtype
+    same: Mask = np.ascontiguousarray(got).view(bits) == np.ascontiguousarray(expected).view(bits)
+    if got.dtype.kind == "f":
+        same |= np.isnan(got) & np.isnan(expected)
+    return ~same
 
 
 # How launches are written down.
@@ -198,7 +202,7 @@ def words(rng: Generator, n: int, dtype: type = np.uint32) -> Array:
     """Integers of every magnitude, with the ends of the range among them."""
     bits = 8 * np.dtype(dtype).itemsize
     unsigned = np.dtype(f"u{bits // 8}")
-    drawn = rng.integers(0, 2**bits - 1, n, unsigned, endpoint=True)
+    drawn: Array = rng.integers(0, 2**bits - 1, n, unsigned, endpoint=True)
     drawn >>= rng.integers(0, bits, n).astype(unsigned)
     negative = rng.random(n) < 0.4
     drawn[negative] = ~drawn[negative]
@@ -217,7 +221,7 @@ def floats(
 ) -> Array:
     """Numbers of both signs and of magnitudes 2^low to 2^high, with special ones among them."""
     magnitude = np.exp2(rng.uniform(*exponents, n))
-    numbers = (magnitude * rng.choice([-1.0, 1.0], n)).astype(dtype)
+    numbers: Array = (magnitude * rng.choice([-1.0, 1.0], n)).astype(dtype)
     places = rng.permutation(n)[: len(special)]
     numbers[places] = np.asarray(special, dtype)[: len(places)]
     return numbers

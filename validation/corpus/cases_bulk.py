@@ -118,7 +118,6 @@ def twice_a_tile(column: int, row: int) -> Case:
 
 
 def runs_of_bytes(count: int) -> Case:
-
     def expected(arguments: Given) -> Outcomes:
         out, given, _ = arguments
         more = given + float32(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy import float32, float64, int8, int16, int32, int64, uint8, uint16, uint32
@@ -12,6 +13,7 @@ from numpy.random import Generator
 from validation.corpus.case import (
     Array,
     Case,
+    Expected,
     Given,
     Near,
     Outcomes,
@@ -68,7 +70,6 @@ def collatz(n: int) -> Case:
 
 
 def mandelbrot(width: int, height: int, limit: int) -> Case:
-
     def expected(args: Given) -> Outcomes:
         left, top, step = args[3:6]
         cr = np.broadcast_to(left + np.arange(width, dtype=float32) * step, (height, width))
@@ -112,7 +113,7 @@ def lower_bound(n: int, m: int) -> Case:
             rng.integers(-5, 2 * n + 5, m).astype(int32),
             m,
         ],
-        lambda a: [np.searchsorted(a[1], a[3]).astype(int32)],
+        lambda a: [np.asarray(np.searchsorted(a[1], a[3]), int32)],
         label=f"{m}_in_{n}",
     )
 
@@ -151,7 +152,7 @@ def jump_table(n: int) -> Case:
         return x
 
     def one(selector: int, x: int) -> int:
-        branches = {
+        branches: dict[int, Callable[[], int]] = {
             0: lambda: x + 17,
             1: lambda: x * x,
             2: lambda: (x ^ 0x5A5A) - 3,
@@ -447,7 +448,7 @@ def left_for_an_outer_region() -> Case:
     )
 
 
-def left(kernel: str, threads: int, expected: Callable[[list], list]) -> Case:
+def left(kernel: str, threads: int, expected: Expected) -> Case:
     return launched(
         "pointers.cu",
         kernel,
@@ -468,7 +469,7 @@ AFFINE = np.dtype(
 SMALL = np.dtype([("a", "i1"), ("b", "i2"), ("c", "i4", 5)], align=True)
 
 
-def structure(dtype: np.dtype, *values: object) -> np.void:
+def structure(dtype: np.dtype[Any], *values: object) -> Any:
     return np.array(values, dtype)[()]
 
 
@@ -488,14 +489,14 @@ def by_value(n: int) -> Case:
 
 
 def small_arguments() -> Case:
-
     def expected(args: Given) -> Outcomes:
         a, b, c, d, e, f, s, g = args[1:]
         wide = int(d)
-        tail = [int(s["a"]) + int(s["b"]), None, int(g)]
-        out = [int(a), int(b), int(c), wide >> 32, wrapped(wide), int(e * 4), int(f), *tail]
-        out[8] = int(s["c"][8 % 5])  # thread 8 stores its own
-        return [ints(out)]
+        own = int(s["c"][8 % 5])  # of thread 8
+        tail = [int(s["a"]) + int(s["b"]), own, int(g)]
+        return [
+            ints([int(a), int(b), int(c), wide >> 32, wrapped(wide), int(e * 4), int(f), *tail])
+        ]
 
     return launched(
         "launches.cu",

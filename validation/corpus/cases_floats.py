@@ -57,6 +57,7 @@ N = 160
 ENDS = (0.0, -0.0, math.inf, -math.inf, math.nan)
 DENORMALS = (1e-45, -1e-45, 1e-40, -3e-39, 1.1754942e-38, 1.1754944e-38)
 
+Draw = Callable[[Generator, int], Array]  # so many numbers
 Error = Callable[[Array, Array], Array | float]  # of input and exact value
 
 
@@ -67,7 +68,7 @@ def within(count: float) -> Error:
 def unary(
     kernel: str,
     function: Callable[[Array], Array],
-    inputs: Callable[[Generator, int], Array],
+    inputs: Draw,
     error: Error,
     n: int = N,
 ) -> Case:
@@ -86,7 +87,7 @@ def unary(
     )
 
 
-def between(low: float, high: float, *special: float) -> Callable:
+def between(low: float, high: float, *special: float) -> Draw:
     def draw(rng: Generator, n: int) -> Array:
         x = rng.uniform(low, high, n)
         places = rng.permutation(n)[: len(special)]
@@ -96,7 +97,7 @@ def between(low: float, high: float, *special: float) -> Callable:
     return draw
 
 
-def magnitudes(low: int, high: int, *special: float, positive: bool = False) -> Callable:
+def magnitudes(low: int, high: int, *special: float, positive: bool = False) -> Draw:
     def draw(rng: Generator, n: int) -> Array:
         x = floats(rng, n, (low, high), special=special)
         return np.where(x < 0, -x, x) if positive else x

@@ -9,7 +9,6 @@ from numpy import int32, int64, uint32, uint64
 from numpy.random import Generator
 
 from validation.corpus.case import (
-    Argument,
     Array,
     Case,
     Given,
@@ -21,6 +20,8 @@ from validation.corpus.case import (
 )
 from validation.corpus.cases_control import quotient, remainder
 
+Rows = list[list[int]]  # a list for each output array
+
 LOW = 2**32 - 1
 WIDE = 2**64 - 1
 
@@ -31,14 +32,14 @@ def rows(
     n: int,
     outputs: list[tuple[int, type]],
     inputs: Callable[[Generator], list[Array]],
-    one: Callable[..., list],
+    one: Callable[..., Rows],
 ) -> Case:
     """One thread per row: `one` maps the inputs of a thread to its outputs, as Python integers.
 
     `outputs` are columns and type of each output array, `one` returns one list per array.
     """
 
-    def expected(args: list[Argument]) -> list:
+    def expected(args: Given) -> Outcomes:
         arrays = (x.reshape(n, -1).tolist() for x in args[len(outputs) : -1])
         results = [one(*(row[0] if len(row) == 1 else row for row in x)) for x in zip(*arrays)]  # noqa: B905
         return [
@@ -80,7 +81,7 @@ def divisors(rng: Generator, n: int, dtype: type) -> Array:
 N = 200
 
 
-def divide_signed(a: int, b: int) -> list:
+def divide_signed(a: int, b: int) -> Rows:
     by_constants = [quotient(a, 7), remainder(a, 10), quotient(a, -16), remainder(a, 32)]
     return [[quotient(a, b), remainder(a, b), *by_constants]]
 
@@ -116,7 +117,7 @@ DIVISION = (
 )
 
 
-def high_products(a: int, b: int, c: int, d: int) -> list:
+def high_products(a: int, b: int, c: int, d: int) -> Rows:
     a24, b24 = signed(a, 24), signed(b, 24)
     return [
         [a * b >> 32, a24 * b24, a * b + 5],
@@ -126,7 +127,7 @@ def high_products(a: int, b: int, c: int, d: int) -> list:
     ]
 
 
-def wide_integers(x: int, y: int, k: int) -> list:
+def wide_integers(x: int, y: int, k: int) -> Rows:
     u, v = x & WIDE, y & WIDE
     compared = (x < y) + 2 * (x <= y) + 4 * (x == y) + 8 * (u >= v)
     return [
@@ -137,7 +138,7 @@ def wide_integers(x: int, y: int, k: int) -> list:
     ]  # fmt: skip
 
 
-def wide_bits(x: int) -> list:
+def wide_bits(x: int) -> Rows:
     reversed_bits = int(f"{x:064b}"[::-1], 2)
     first = (x & -x).bit_length()
     return [[64 - x.bit_length(), first, x.bit_count(), reversed_bits, reversed_bits >> 32]]
@@ -151,7 +152,7 @@ def split(number: int, count: int) -> list[int]:
     return [number >> 32 * k & LOW for k in range(count)]
 
 
-def hashes(x: int) -> list:
+def hashes(x: int) -> Rows:
     value, shifted = 2166136261, x | 1
     for k in range(4):
         value = (value ^ (x >> 8 * k & 255)) * 16777619 & LOW
@@ -214,14 +215,14 @@ ARITHMETIC = (
 # Bits. The rules of bfind, bfe, bfi, bmsk, szext and prmt are those of the PTX ISA.
 
 
-def bit_counts(x: int) -> list:
+def bit_counts(x: int) -> Rows:
     first, top = (x & -x).bit_length(), x.bit_length() - 1
     magnitude = signed(x) if signed(x) >= 0 else ~signed(x)
     shift = 32 - magnitude.bit_length() if magnitude else -1
     return [[32 - x.bit_length(), first, x.bit_count(), int(f"{x:032b}"[::-1], 2), top, shift]]
 
 
-def shifts(x: int, y: int, k: int) -> list:
+def shifts(x: int, y: int, k: int) -> Rows:
     both, wrap, clamp = y << 32 | x, k & 31, min(k, 32)
     return [
         [
@@ -244,7 +245,7 @@ def inserted(a: int, into: int, start: int, length: int) -> int:
     return into
 
 
-def fields(a: int, b: int, start: int, length: int) -> list:
+def fields(a: int, b: int, start: int, length: int) -> Rows:
     a, b = a & LOW, b & LOW
     above = 0 if start >= 32 else LOW << start & LOW
     end = (start & 31) + (length & 31)
@@ -271,7 +272,7 @@ def permuted(a: int, b: int, selector: int) -> int:
     return out
 
 
-def permutes(a: int, b: int, selector: int) -> list:
+def permutes(a: int, b: int, selector: int) -> Rows:
     pick = selector & 3
     twice = (0x1010, 0x3232, 0x1010, 0x3232)[pick]
     return [
@@ -291,7 +292,7 @@ def looked_up(x: int, y: int, z: int, table: int) -> int:
     )
 
 
-def logic(x: int, y: int, z: int) -> list:
+def logic(x: int, y: int, z: int) -> Rows:
     return [
         [
             (x & y) | (~x & z), (x & y) ^ (x & z) ^ (y & z), x ^ y ^ z, ~(x | y) & z,
@@ -301,14 +302,14 @@ def logic(x: int, y: int, z: int) -> list:
     ]  # fmt: skip
 
 
-def predicate_logic(a: int, b: int, c: int) -> list:
+def predicate_logic(a: int, b: int, c: int) -> Rows:
     p, q, r = a < b, b < c, (a & LOW) > (c & LOW)
     value = ((p and not q) or r) + 2 * (p ^ q ^ r)
     value += 4 * ((p or q) and not (p and r)) + 8 * (p == (q != r))
     return [[value + (a if p else c)]]
 
 
-def extremes(x: int, y: int, z: int) -> list:
+def extremes(x: int, y: int, z: int) -> Rows:
     u, v, w = x & LOW, y & LOW, z & LOW
     return [
         [
@@ -332,7 +333,7 @@ def dotted(x: list[int], y: list[int]) -> int:
     return sum(a * b for a, b in zip(x, y, strict=True))
 
 
-def dot_products(a: int, b: int, c: int) -> list:
+def dot_products(a: int, b: int, c: int) -> Rows:
     u, v, w = a & LOW, b & LOW, c & LOW
     return [
         [
@@ -354,7 +355,7 @@ def lanewise(
     return joined([function(x, y) for x, y in pairs], bits)
 
 
-def packed_bytes(a: int, b: int) -> list:
+def packed_bytes(a: int, b: int) -> Rows:
     def unsigned(bits: int, function: Callable[[int, int], int]) -> int:
         return lanewise(a, b, bits, function, is_signed=False)
 

@@ -59,15 +59,15 @@ def copy_rows(width: int, height: int) -> Case:
 
 
 def stencil(kind: str, width: int, height: int) -> Case:
-    def clamped(a: list) -> list:
+    def clamped(a: Given) -> Outcomes:
         padded = np.pad(a[1], 1, mode="edge")
         around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
         return [float32(0.5) * a[1] + float32(0.125) * around]
 
-    def zero_edges(a: list) -> list:
+    def zero_edges(a: Given) -> Outcomes:
         padded = np.pad(a[1], 1)
         shifted = (padded[y : y + height, x : x + width] for y in range(3) for x in range(3))
-        return [sum(shifted).astype(float32)]
+        return [np.asarray(sum(shifted), float32)]
 
     return launched(
         "stencil.cu",
@@ -85,7 +85,7 @@ def stencil(kind: str, width: int, height: int) -> Case:
 
 
 def convolve(n: int) -> Case:
-    def expected(a: list) -> list:
+    def expected(a: Given) -> Outcomes:
         x, weights = np.pad(a[1].astype(float64), 4), a[2].astype(float64)
         products = [weights[j] * x[j : j + n] for j in range(9)]
         return [Near(value=sum(products), error=10 * FLOAT_EPSILON * sum(map(np.abs, products)))]
@@ -101,7 +101,7 @@ def convolve(n: int) -> Case:
 
 
 def laplacian(nx: int, ny: int, nz: int) -> Case:
-    def expected(a: list) -> list:
+    def expected(a: Given) -> Outcomes:
         out, x = a[1].copy(), a[1]
         inner = x[1:-1, 1:-1, 1:-1]
         out[1:-1, 1:-1, 1:-1] = (

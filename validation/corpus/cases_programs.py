@@ -255,7 +255,7 @@ def sparse_rows(rows: int, columns: int) -> Case:
 
         def per_row(numbers: Array) -> Array:
             running = np.concatenate([[0], np.cumsum(numbers)])
-            return running[starts[1:]] - running[starts[:-1]]
+            return np.asarray(running[starts[1:]] - running[starts[:-1]])
 
         magnitude = per_row(abs(products))
         return [Near(value=per_row(products), error=24 * FLOAT_EPSILON * magnitude + 1e-9)]

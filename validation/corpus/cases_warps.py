@@ -314,7 +314,6 @@ def matrix_by_shuffles(matrices: int) -> Case:
 
 
 def aggregated_atomics(n: int) -> Case:
-
     return launched(
         "warp.cu",
         "aggregated_atomics",
@@ -353,7 +352,6 @@ def lane_registers(block: tuple[int, int, int]) -> Case:
 
 
 def histogram_shared(n: int, grid: int) -> Case:
-
     return launched(
         "atomics.cu",
         "histogram_shared",
@@ -369,7 +367,6 @@ def histogram_shared(n: int, grid: int) -> Case:
 
 
 def histogram_weighted(n: int) -> Case:
-
     return launched(
         "atomics.cu",
         "histogram_weighted",
@@ -385,8 +382,8 @@ def histogram_weighted(n: int) -> Case:
     )
 
 
-def fold(function: Callable[[int, int], int], start: Array, values: list[int], dtype: type) -> int:
-    mask = 2 ** (8 * np.dtype(dtype).itemsize) - 1
+def fold(function: Callable[[int, int], int], start: int, values: list[int], dtype: type) -> int:
+    mask: int = 2 ** (8 * np.dtype(dtype).itemsize) - 1
     return reduce(lambda a, b: function(a, b) & mask, values, int(start) & mask)
 
 

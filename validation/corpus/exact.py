@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+
+Array = NDArray[Any]
 
 NEAREST, ZERO, UP, DOWN = "rn", "rz", "ru", "rd"
 
@@ -29,7 +32,7 @@ FORMATS = {
 }
 
 
-def rounded(value: Fraction, dtype: type, mode: str = NEAREST) -> float:
+def rounded(value: Fraction, dtype: DTypeLike, mode: str = NEAREST) -> float:
     """`value` (not 0) as the nearest number of `dtype` in the direction of `mode`."""
     form = FORMATS[np.dtype(dtype)]
     sign, magnitude = (-1 if value < 0 else 1), abs(value)
@@ -48,7 +51,7 @@ def rounded(value: Fraction, dtype: type, mode: str = NEAREST) -> float:
     return math.copysign(float(count * quantum), sign)
 
 
-def fused(x: float, y: float, z: float | None, dtype: type, mode: str = NEAREST) -> float:
+def fused(x: float, y: float, z: float | None, dtype: DTypeLike, mode: str = NEAREST) -> float:
     """x·y + z, or x·y where z is None, rounded once."""
     terms = (x, y) if z is None else (x, y, z)
     if not all(map(math.isfinite, terms)):
@@ -67,27 +70,27 @@ def fused(x: float, y: float, z: float | None, dtype: type, mode: str = NEAREST)
     return -0.0 if mode == DOWN else 0.0
 
 
-def _elementwise(function: Callable[..., float], dtype: type, *operands: NDArray) -> NDArray:
+def _elementwise(function: Callable[..., float], dtype: DTypeLike, *operands: Array) -> Array:
     lists = (np.asarray(operand, np.float64).ravel().tolist() for operand in operands)
     shape = np.shape(operands[0])
     return np.array([function(*row) for row in zip(*lists, strict=True)], dtype).reshape(shape)
 
 
-def fma(x: NDArray, y: NDArray, z: NDArray, mode: str = NEAREST) -> NDArray:
+def fma(x: Array, y: Array, z: Array, mode: str = NEAREST) -> Array:
     """x·y + z in the type of `x`, rounded once."""
     x, y, z = np.broadcast_arrays(x, y, z)
-    return _elementwise(lambda *row: fused(*row, x.dtype, mode), x.dtype, x, y, z)
+    return _elementwise(lambda a, b, c: fused(a, b, c, x.dtype, mode), x.dtype, x, y, z)
 
 
-def add(x: NDArray, y: NDArray, mode: str = NEAREST) -> NDArray:
+def add(x: Array, y: Array, mode: str = NEAREST) -> Array:
     return _elementwise(lambda a, b: fused(a, 1.0, b, x.dtype, mode), x.dtype, x, y)
 
 
-def multiply(x: NDArray, y: NDArray, mode: str = NEAREST) -> NDArray:
+def multiply(x: Array, y: Array, mode: str = NEAREST) -> Array:
     return _elementwise(lambda a, b: fused(a, b, None, x.dtype, mode), x.dtype, x, y)
 
 
-def narrow(x: NDArray, dtype: type, mode: str = NEAREST) -> NDArray:
+def narrow(x: Array, dtype: DTypeLike, mode: str = NEAREST) -> Array:
     """Floats, or integers of any size, as `dtype`."""
 
     def one(number: float) -> float:
@@ -98,10 +101,13 @@ def narrow(x: NDArray, dtype: type, mode: str = NEAREST) -> NDArray:
     return np.array([one(number) for number in x.ravel().tolist()], dtype).reshape(x.shape)
 
 
-def integer(x: NDArray, dtype: type, mode: str, *, if_nan: int) -> NDArray:
+def integer(x: Array, dtype: DTypeLike, mode: str, *, if_nan: int) -> Array:
     """Floats as integers of `dtype`, clamped to its range."""
     limits = np.iinfo(dtype)
-    rounding = {NEAREST: round, ZERO: math.trunc, UP: math.ceil, DOWN: math.floor}[mode]
+    directions: dict[str, Callable[[float], int]] = {
+        NEAREST: round, ZERO: math.trunc, UP: math.ceil, DOWN: math.floor,
+    }  # fmt: skip
+    rounding = directions[mode]
 
     def one(number: float) -> int:
         if math.isnan(number):
@@ -114,21 +120,21 @@ def integer(x: NDArray, dtype: type, mode: str, *, if_nan: int) -> NDArray:
     return np.array([one(number) for number in numbers], dtype).reshape(x.shape)
 
 
-def smaller(a: NDArray, b: NDArray) -> NDArray:
+def smaller(a: Array, b: Array) -> Array:
     """The smaller one: a number rather than NaN, -0 rather than +0."""
     zeros = (a == 0) & (b == 0)
     return np.where(zeros, np.where(np.signbit(a), a, b), np.fmin(a, b))
 
 
-def larger(a: NDArray, b: NDArray) -> NDArray:
+def larger(a: Array, b: Array) -> Array:
     zeros = (a == 0) & (b == 0)
     return np.where(zeros, np.where(np.signbit(a), b, a), np.fmax(a, b))
 
 
-def ulps(value: NDArray, count: float, dtype: type = np.float32) -> NDArray:
+def ulps(value: Array, count: Array | float, dtype: DTypeLike = np.float32) -> Array:
     """`count` units in the last place of `dtype` at each value."""
     form = FORMATS[np.dtype(dtype)]
     with np.errstate(all="ignore"):
-        exponent = np.floor(np.log2(np.abs(value.astype(np.float64))))
+        exponent: Array = np.floor(np.log2(np.abs(value.astype(np.float64))))
     exponent = np.clip(np.nan_to_num(exponent, neginf=form.least), form.least, form.most)
-    return count * np.exp2(exponent - form.precision + 1)
+    return np.asarray(count * np.exp2(exponent - form.precision + 1))

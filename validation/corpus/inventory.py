@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kernels import LADDER, Variant
 from toolkit.machine_code.compile import compile_cubin
@@ -137,7 +138,7 @@ def form(operands: str) -> str:
     return ",".join("i" if NUMBER.fullmatch(x) else x for x in operands.split(","))
 
 
-def note(found: dict[str, Usage], instruction: dict, arch: str) -> None:
+def note(found: dict[str, Usage], instruction: dict[str, str], arch: str) -> None:
     operands = instruction.get("operands", "").replace(".reuse", "")
     usage = found[instruction["opcode"]]
     usage.count += 1
@@ -185,13 +186,13 @@ def main(arguments: list[str]) -> None:
     print("\n".join(report(found)))
 
 
-def compiled(task: tuple[Source, str]) -> tuple[bytes, list]:
+def compiled(task: tuple[Source, str]) -> tuple[bytes, list[Any]]:
     source, arch = task
     image = source.image(arch)
     return image, json.loads(disassemble(image))
 
 
-def keep(folder: Path, label: str, image: bytes, document: list) -> None:
+def keep(folder: Path, label: str, image: bytes, document: list[Any]) -> None:
     """One cubin per file, and under each kernel's name that cubin and its own disassembly."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [label] if len(kernel_symbols(image)) == 1 else kernel_symbols(image)

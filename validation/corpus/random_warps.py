@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -351,7 +352,7 @@ def of_the_host(seeds: Sequence[int], folder: Path) -> dict[int, list[NDArray[np
     return found
 
 
-def of_the_simulator(code: Kernel, seed: int) -> list[NDArray[np.uint32]]:
+def of_the_simulator(code: Kernel, seed: int) -> list[NDArray[Any]]:
     given = inputs(seed)
     arguments = [np.zeros(len(given), np.uint32), given, np.zeros(TALLIES, np.uint32)]
     outputs = simulate(

@@ -41,6 +41,7 @@ def cases(shapes: list[Gemm]) -> Iterator[tuple[Variant, dict[str, int], Gemm]]:
     for shape, label in product(shapes, dict.fromkeys(x["label"] for x in launches)):
         selection = parse_selection(label)
         variant = selection.variant
+        assert isinstance(variant, Variant)
         if not variant.max_extent or max(shape.m, shape.n) <= variant.max_extent:
             yield variant, dict(selection.parameters), variant.executed(shape)
 

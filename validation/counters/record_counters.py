@@ -27,7 +27,6 @@ from contextlib import chdir
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -204,8 +203,6 @@ def code(
 
     `kernel` is the one that is launched; `code_sha256` is of its instructions alone.
     """
-    from elftools.elf.elffile import ELFFile
-
     from toolkit.machine_code.compile import compile_cubin
 
     cubin = compile_cubin(
@@ -213,13 +210,12 @@ def code(
     )
     path = Path(CUBIN_FOLDER) / f"{stem}.cubin"
     (folder / path).write_bytes(cubin.image)
-    section = ELFFile(BytesIO(cubin.image)).get_section_by_name(f".text.{cubin.symbol}")
     return {
         "file": file,
         "source_sha256": sha256(source.encode()).hexdigest(),
         "cubin": str(path),
         "cubin_sha256": sha256(cubin.image).hexdigest(),
-        "code_sha256": sha256(section.data()).hexdigest(),
+        "code_sha256": sha256(cubin.code).hexdigest(),
         "symbol": cubin.symbol,
     }
 
@@ -233,13 +229,13 @@ class Gemm:
     def __init__(self, m: int, n: int, k: int) -> None:
         self.extents = m, n, k
 
-    def make(self, rng: np.random.Generator) -> list:
+    def make(self, rng: np.random.Generator) -> list[Any]:
         m, n, k = self.extents
         a, b = (rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((m, k), (k, n)))
         c = np.full((m, n), np.nan, np.float32)  # beta is 0: it is not read
         return [a, b, c, *map(np.int32, self.extents), np.float32(1), np.float32(0)]
 
-    def check(self, outputs: Sequence[np.ndarray], arguments: list) -> None:
+    def check(self, outputs: Sequence[np.ndarray], arguments: list[Any]) -> None:
         a, b = (x.astype(np.float64) for x in arguments[:2])
         bound = (self.extents[2] + 2) * 2.0**-23 * (abs(a) @ abs(b))
         if not (abs(outputs[2] - a @ b) <= bound).all():
@@ -329,7 +325,7 @@ def launch_one(cuda: Any, folder: Path, entry: Entry) -> str:
     return verdict(of, outputs, arguments)
 
 
-def verdict(of: Gemm | Case, outputs: Sequence[np.ndarray], arguments: list) -> str:
+def verdict(of: Gemm | Case, outputs: Sequence[np.ndarray], arguments: list[Any]) -> str:
     try:
         of.check(outputs, arguments)
     except AssertionError as error:
@@ -337,7 +333,9 @@ def verdict(of: Gemm | Case, outputs: Sequence[np.ndarray], arguments: list) -> 
     return "right"
 
 
-def launch_with_maps(cuda: Any, image: bytes, entry: Entry, arguments: list) -> list[np.ndarray]:
+def launch_with_maps(
+    cuda: Any, image: bytes, entry: Entry, arguments: list[Any]
+) -> list[np.ndarray]:
     """Launch a kernel that takes tensor maps; the arrays after it."""
     arrays = buffers_of(arguments)
     buffers = {k: cuda.mem_alloc(max(array.nbytes, 1)) for k, array in arrays.items()}
@@ -365,7 +363,8 @@ def launch_with_maps(cuda: Any, image: bytes, entry: Entry, arguments: list) -> 
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    return recordings.read(folder / MANIFEST)
+    read: dict[str, Any] = recordings.read(folder / MANIFEST)
+    return read
 
 
 def record(folder: Path, into: Path, also: Sequence[str] = ()) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,8 @@ def main() -> int:
         held.append(buffer(driver, value, launch["unwritten"][position]) if is_buffer else value)
     pointers = (ctypes.c_void_p * len(held))(*(address_of(value) for value in held))
     sizes = [int(x) for x in (*launch["grid"], *launch["block"], launch["shared"])]
-    code = driver.cuLaunchKernel(function, *sizes, None, pointers, None)
-    return code or driver.cuCtxSynchronize()
+    code: int = driver.cuLaunchKernel(function, *sizes, None, pointers, None)
+    return code or int(driver.cuCtxSynchronize())
 
 
 def buffer(driver: ctypes.CDLL, value: np.ndarray, unwritten: bool) -> ctypes.c_uint64:
@@ -42,7 +43,7 @@ def buffer(driver: ctypes.CDLL, value: np.ndarray, unwritten: bool) -> ctypes.c_
     return address
 
 
-def address_of(value: object) -> int:
+def address_of(value: np.ndarray[Any, Any] | ctypes.c_uint64) -> int:
     return value.ctypes.data if isinstance(value, np.ndarray) else ctypes.addressof(value)
 
 

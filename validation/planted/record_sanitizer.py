@@ -15,14 +15,17 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from analysis.problem import Gemm
 from toolkit.cli.argument_syntax import UNWRITTEN, Buffer
 from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel import Kernel
 from validation import recordings
 from validation.planted.bugs import SEED, bugs, make_arguments, without_barriers
 
@@ -52,13 +55,13 @@ def main() -> int:
             for name, path in prepared.items()
             for tool in TOOLS
         }
-        kernels: dict[str, dict[str, object]] = {name: {} for name in prepared}
+        kernels: dict[str, dict[str, Any]] = {name: {} for name in prepared}
         for (name, tool), job in jobs.items():
             kernels[name][tool] = job.result()
             print(f"{name:45} {tool:10} {kernels[name][tool]['errors']}")
     version = subprocess.run([sanitizer, "--version"], capture_output=True, text=True, check=True)
-    name = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    device = subprocess.run(name, capture_output=True, text=True, check=True).stdout.split("\n")[0]
+    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    device = subprocess.run(query, capture_output=True, text=True, check=True).stdout.split("\n")[0]
     document = {
         "version": version.stdout.split("\n")[-2:],
         "device": device,
@@ -70,7 +73,7 @@ def main() -> int:
     return 0
 
 
-def _prepared(folder: Path):
+def _prepared(folder: Path) -> Iterator[tuple[str, Path]]:
     """(name, launch) of everything that is run: a file that the launcher reads."""
     for bug in bugs():
         call = bug.call(ARCH)
@@ -110,10 +113,19 @@ def _prepared(folder: Path):
         )
 
 
-def _kept(folder, name, cubin, grid, block, shared, arguments, unwritten) -> Path:
+def _kept(
+    folder: Path,
+    name: str,
+    cubin: Kernel,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    shared: int,
+    arguments: Sequence[Any],
+    unwritten: Sequence[bool],
+) -> Path:
     """The launch as a file: machine code, sizes, and arguments by name."""
     path = folder / f"{name.replace(' ', '_')}.npz"
-    arrays = {f"argument_{k}": np.asarray(argument) for k, argument in enumerate(arguments)}
+    arrays: dict[str, Any] = {f"argument_{k}": np.asarray(x) for k, x in enumerate(arguments)}
     np.savez(
         path,
         image=np.frombuffer(cubin.image, dtype=np.uint8),

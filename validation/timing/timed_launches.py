@@ -131,7 +131,8 @@ def _softmax(a: Array) -> Near:
 
 def _scattered(_: Array, a: Array) -> Array:
     index = np.arange(a.size, dtype=uint32) * uint32(2654435761) & uint32(a.size - 1)
-    return a.ravel()[index]
+    picked: Array = a.ravel()[index]
+    return picked
 
 
 def _sums(before: Array, sums: Array, terms: int) -> Near:

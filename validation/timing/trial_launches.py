@@ -175,7 +175,7 @@ def _starts(g: Generator, rows: int, mean: int, *, equal: bool = False) -> Array
 
 
 def _sums_of(starts: Array, values: Array) -> Array:
-    total = np.concatenate([[0.0], np.cumsum(_exact(values))])
+    total: Array = np.concatenate([[0.0], np.cumsum(_exact(values))])
     return total[starts[1:]] - total[starts[:-1]]
 
 
@@ -315,8 +315,8 @@ def running_maxima(rows: int, columns: int) -> Built:
 
 
 def _softmax(a: Array) -> Array:
-    raised = np.exp(_exact(a))
-    return raised / raised.sum(axis=1, keepdims=True)
+    raised: Array = np.exp(_exact(a))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
 @trial("rows", "softmax", (10_007, 300), (2049, 3000), small=(9, 45))
@@ -352,7 +352,6 @@ def cross_entropy(rows: int, columns: int) -> Built:
 
 @trial("rows", "normalization", (7001, 768), (2500, 4100), small=(3, 300))
 def layer_norm(rows: int, columns: int) -> Built:
-
     def expected(a: Given) -> Outcomes:
         x = _exact(a[1])
         x = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
@@ -373,7 +372,6 @@ def layer_norm(rows: int, columns: int) -> Built:
 
 @trial("rows", "normalization", (9000, 640), small=(9, 70))
 def rms_norm(rows: int, columns: int) -> Built:
-
     def expected(a: Given) -> Outcomes:
         x = _exact(a[1])
         return [_near(x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-6) * a[2])]
@@ -414,7 +412,6 @@ def batch_norm(planes: int, plane: int) -> Built:
 
 @trial("rows", "activations", (2000, 3000), (500, 1111), small=(9, 70))
 def gelu_bias(rows: int, columns: int) -> Built:
-
     def expected(a: Given) -> Outcomes:
         x = _exact(a[1]) + a[2]
         return [_near(0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))))]
@@ -458,7 +455,6 @@ def first_two(rows: int, columns: int) -> Built:
 
 
 def _embedding(tokens: int, width: int, words: int) -> Make:
-
     return lambda g: [
         blank((tokens, width)),
         _float(g, words, width),
@@ -476,7 +472,6 @@ def embed_tokens(tokens: int, width: int, words: int) -> Built:
 
 @trial("rows", "scattered sums", (9000, 300, 4000), small=(20, 100, 7))
 def embed_backward(tokens: int, width: int, words: int) -> Built:
-
     def expected(a: Given) -> Outcomes:
         total = _exact(a[0])
         np.add.at(total, a[2], _exact(a[1]))
@@ -514,7 +509,6 @@ def rotate_pairs(positions: int, heads: int, pairs: int) -> Built:
 
 @trial("rows", "attention", (3000, 200), (999, 777), small=(5, 30))
 def attend(queries: int, keys: int) -> Built:
-
     return (
         _rows_of_warps(queries),
         lambda g: [
@@ -568,10 +562,8 @@ def _blurred(a: Array, weights: Array, axis: int) -> Array:
     pads = [(0, 0), (0, 0)]
     pads[axis] = (7, 7)
     padded = np.pad(_exact(a), pads, mode="edge")
-    length = a.shape[axis]
-    return sum(
-        float(w) * np.take(padded, np.arange(j, j + length), axis) for j, w in enumerate(weights)
-    )
+    shifted = (np.take(padded, np.arange(a.shape[axis]) + j, axis) for j in range(len(weights)))
+    return np.asarray(sum(float(w) * x for w, x in zip(weights, shifted, strict=True)))
 
 
 @trial("planes", "blurs", (2500, 1999), small=(5, 300))
@@ -671,7 +663,7 @@ def mean_pool(planes: int, height: int, width: int) -> Built:
         parts = [
             x[:, y : y + 2 * down : 2, z : z + 2 * across : 2] for y in range(3) for z in range(3)
         ]
-        return [_near(sum(parts) / 9)]
+        return [_near(np.asarray(sum(parts) / 9))]
 
     return (
         ((-(-across * down // 128), planes, 1), (128, 1, 1)),
@@ -936,7 +928,6 @@ def probe_table(size: int, n: int) -> Built:
 
 @trial("irregular", "look-ups", (3_000_001, 5000), small=(500, 30))
 def interpolate(n: int, steps: int) -> Built:
-
     return (
         flat(n, 256),
         lambda g: [blank(n), _float(g, n), _float(g, steps + 1), steps, n],
