@@ -28,6 +28,15 @@ _INSTRUCTION = re.compile(r"(?:@(!?\w+)\s+)?([\w.]+)\s*(.*)")
 Words = NDArray[np.uint32]
 
 
+def lanes_of(mask: int) -> list[int]:
+    return [lane for lane in range(LANES) if int(mask) >> lane & 1]
+
+
+def same(got: State, wanted: State) -> None:
+    for name in ("r", "ur", "p", "up", "b"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name), err_msg=name)
+
+
 def _zeros(rows: int) -> Words:
     return np.zeros((rows, LANES), dtype=np.uint32)
 

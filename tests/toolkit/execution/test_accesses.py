@@ -24,7 +24,7 @@ from toolkit.execution.accesses import (
 )
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.sass.core.binding import ACCESS
-from toolkit.sass.machine import RecordedAccesses, Run, run_blocks
+from toolkit.sass.machine import RecordedAccesses, run_blocks
 from toolkit.sass.translate import bind, translate
 
 SOURCE = r"""
@@ -60,9 +60,8 @@ def noted(
     """What blocks accesses, and the addresses of the buffers."""
     translated = translate(compile_cubin(SOURCE, name="touch.cu", kernel=kernel, arch="sm_90"))
     geometry = Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1))
-    bound, _ = bind(translated, geometry, arguments)  # type: ignore[arg-type]
+    bound, _ = bind(translated, geometry, arguments)
     (run,) = run_blocks(replace(bound, most_accesses=most), [range(blocks)])
-    assert isinstance(run, Run)
     return run.accesses, [buffer.address for buffer in bound.buffers[: len(arguments)]]
 
 
@@ -111,7 +110,6 @@ def test_a_sector_that_several_warps_write_counts_for_each() -> None:
 def test_atomics_are_a_kind_of_their_own() -> None:
     arguments = [np.zeros(8, np.int32), np.arange(64, dtype=np.int32) % 8]
     accesses, (count, _) = noted("tally", arguments, 2, 32)
-    assert accesses is not None
     assert sectors(accesses, ATOMIC) == {0: {count // 32}, 1: {count // 32}}
     in_time = accesses_in_time(accesses.rows, np.ones(2), None, np.zeros(2))
     assert in_time.is_write.sum() == 2
@@ -123,7 +121,6 @@ def test_more_accesses_than_there_is_room_for_are_said_to_be_lost() -> None:
     # 128-byte lines: 128 that are read and 128 that are written
     assert noted("copy", arguments, 4, 1024, most=64)[0] is None
     accesses, _ = noted("copy", arguments, 4, 1024, most=256)
-    assert accesses is not None
     assert len(accesses.rows) == 256
     assert accesses.rows.dtype == ACCESS
 
@@ -131,7 +128,6 @@ def test_more_accesses_than_there_is_room_for_are_said_to_be_lost() -> None:
 def test_accesses_have_their_time_in_the_lifetime_of_a_block() -> None:
     arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
     accesses, _ = noted("copy", arguments, 4, 1024)
-    assert accesses is not None
     in_time = accesses_in_time(accesses.rows, np.ones(4), None, np.array([0.0, 0.0, 1.0, 1.0]))
     begins = np.array([0.0, 0.0, 1.0, 1.0])[in_time.block]
     assert ((in_time.time > begins) & (in_time.time <= begins + 1)).all()
@@ -170,7 +166,6 @@ def test_a_block_reads_what_another_wrote_after_that_and_goes_on_then() -> None:
         dtype=ACCESS,
     )
     found = exchange(accesses, 2)
-    assert found is not None
     assert (found.read.tolist(), found.before.tolist()) == ([3], [1])
     assert (found.lines.tolist(), found.blocks.tolist()) == ([2], [0, 1])
     assert (found.bytes, found.writers) == (128, 1)
@@ -203,7 +198,6 @@ def test_a_simulation_for_a_device_models_its_traffic() -> None:
     assert execution.counters["l1tex__m_xbar2l1tex_read_sectors.sum"] == n // 8
     assert execution.counters["dram__bytes_read.sum"] == 4 * n
     assert execution.counters["dram__bytes_write.sum"] < n  # stays in L2
-    assert execution.traffic_basis is not None
     assert execution.traffic_basis.startswith("modelled for NVIDIA H200")
 
 
@@ -218,7 +212,7 @@ def test_traffic_takes_the_accesses_of_all_blocks(blocks: str | int) -> None:
         block=256,
         arguments=arguments,
         device=find_device("h200"),
-        blocks=blocks,  # type: ignore[arg-type]
+        blocks=blocks,
     )
     assert not set(MODELLED) & set(execution.counters)
     assert execution.traffic_basis == "not modelled: that takes the accesses of all blocks"

@@ -93,7 +93,7 @@ def test_any_other_kernel_executes_all_blocks_unless_fewer_are_asked_for() -> No
     assert list(plans(GRID, "all")) == [all_blocks(everything)]
     assert list(plans(GRID, everything + 1)) == [all_blocks(everything)]
     for asked in ("representative", 100):
-        few, last = plans(GRID, asked)  # type: ignore[arg-type]
+        few, last = plans(GRID, asked)
         assert 0 < few.executed < everything
         assert sum(region.population for region in few.regions) == everything
         assert last == all_blocks(everything)

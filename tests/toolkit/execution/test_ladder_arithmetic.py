@@ -100,7 +100,6 @@ def test_other_parameters_are_right_too(
 def test_matrices_may_begin_anywhere(name: str, operand: str) -> None:
     """Rows of 4 floats, but the first of them 4 bytes off: no access may be wide."""
     variant = find(name)
-    assert isinstance(variant, Variant)
     entry = "    const int t = threadIdx.x"
     assert variant.source.count(entry) == 1
     # the kernel gets a pointer to one float before the matrix, and goes on from there

@@ -133,7 +133,6 @@ def time_of(execution: Execution) -> Predicted:
 
 def reason(execution: Execution) -> str:
     assert execution.predicted is None
-    assert execution.prediction_basis is not None
     assert "\n" not in execution.prediction_basis
     return execution.prediction_basis.removeprefix("not predicted: ")
 
@@ -328,9 +327,7 @@ def test_a_block_that_waits_for_others_is_executed_behind_them() -> None:
     arguments = [np.zeros(1, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
     found = launched(code("chain"), arguments=arguments)
     assert found.outputs[0] == BLOCKS
-    assert found.predicted is not None
     alone = launched(code("alone"), grid=1, arguments=arguments)
-    assert alone.predicted is not None
     assert found.predicted.time_s < 2 * alone.predicted.time_s  # it asks once
 
 
@@ -371,7 +368,6 @@ def test_swapped_entries_of_the_cache_answer_nobody(
         found = []
         for source in (COPY, AXPY):
             execution = launched(source)
-            assert execution.cubin is not None
             image = execution.cubin.image
             found.append((image, disassemble(image), time_of(execution)))
         return found

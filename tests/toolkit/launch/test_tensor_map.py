@@ -20,7 +20,7 @@ FLOATS = np.dtype(np.float32)
 
 
 def tiling(**changes: Any) -> Tiling:
-    facts: dict[str, Any] = {"shape": (100, 64), "dtype": FLOATS, "box": (16, 32)}
+    facts = {"shape": (100, 64), "dtype": FLOATS, "box": (16, 32)}
     return Tiling(**(facts | changes))
 
 
@@ -84,7 +84,7 @@ def test_a_map_of_an_argument_shares_its_buffer() -> None:
     ],
 )
 def test_a_map_stays_inside_of_its_array(changes: dict[str, Any], reason: str) -> None:
-    facts: dict[str, Any] = {"shape": (3, 4), "pitches": (32,), "box": (1, 4)}
+    facts = {"shape": (3, 4), "pitches": (32,), "box": (1, 4)}
     array = np.zeros(20, np.float32)
     assert TensorMap(array, **facts).tiling.extent_bytes == 80
     with pytest.raises(InputError, match=reason):

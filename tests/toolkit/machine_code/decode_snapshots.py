@@ -61,7 +61,7 @@ def row(instruction: Instruction) -> list[Any]:
 
 def plain(operand: Operand) -> dict[str, Any]:
     """An operand as JSON: its kind, and its fields that have not their default value."""
-    values: dict[str, Any] = {"kind": type(operand).__name__}
+    values = {"kind": type(operand).__name__}
     for field in fields(operand):
         value = getattr(operand, field.name)
         if field.default is MISSING or value != field.default:

@@ -268,7 +268,7 @@ def test_pointers_to_functions_lead_to_the_kernels_own_copies(capability: int) -
 
 def test_a_second_name_of_a_variable_is_no_second_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     """As linkers may make them; the address is that of the variable, further in."""
-    symbols = CubinFile.symbols.func  # type: ignore[attr-defined]
+    symbols = CubinFile.symbols.func
 
     def more(file: CubinFile) -> list[Symbol]:
         found: list[Symbol] = symbols(file)
@@ -335,7 +335,7 @@ def test_halves_of_addresses_in_code_are_told() -> None:
 def test_calls_between_sections_are_refused(capability: int) -> None:
     image = compiled(DATA, "calls", f"sm_{capability}", "-G")
     kernel = read_kernel(image, "reads")
-    assert (kernel.unsupported or "").endswith("compile the kernel without -G")
+    assert kernel.unsupported.endswith("compile the kernel without -G")
     with pytest.raises(UnsupportedError, match=r"compile the kernel without -G$"):
         kernel.instructions  # noqa: B018
 

@@ -46,7 +46,6 @@ def compiled(variant: Variant) -> Kernel:
 @pytest.fixture(scope="module")
 def vectorized() -> Kernel:
     variant = find("vectorized")
-    assert isinstance(variant, Variant)
     return compiled(variant)
 
 

@@ -123,7 +123,7 @@ def test_half_a_declaration_is_none(text: str) -> None:
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
-def test_the_ladders_kernels_are_read(variant) -> None:  # type: ignore[no-untyped-def]
+def test_the_ladders_kernels_are_read(variant) -> None:
     parameters = signature(variant.source, variant.entry)
     assert parameters is not None
     for role, declared in zip(variant.arguments, parameters, strict=True):

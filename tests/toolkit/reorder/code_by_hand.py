@@ -54,6 +54,6 @@ def _word(instruction: Instruction, stall: int, scoreboards: str) -> Word:
         return word | 0x918
     word |= MULTIPLY_ADD | ALWAYS
     for at, operand in zip((16, 24, 32, 64), instruction.operands, strict=True):
-        word |= operand.index << at  # type: ignore[union-attr]
+        word |= operand.index << at
     assert (write | read_ << 3 != NO_BARRIERS) or is_movable(word)
     return word

@@ -214,9 +214,9 @@ def probed(
             if register not in columns:
                 fill(state, register, [0xDEADBEEFDEADBEEF >> (0 if pairs else 32)] * 32, pairs)
         before = {register: read(state, register, pairs) for register in wanted}
-        after = probe(text, state, **options)  # type: ignore[arg-type]
+        after = probe(text, state, **options)
         state.p[6] = sum(1 << lane for lane in range(32) if lane % 7)
-        guarded = probe(f"@P6 {text}", state, **options)  # type: ignore[arg-type]
+        guarded = probe(f"@P6 {text}", state, **options)
         for register, result in zip(wanted, found, strict=True):
             values, some = read(after, register, pairs), read(guarded, register, pairs)
             kept = [

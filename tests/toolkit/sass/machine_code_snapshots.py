@@ -49,7 +49,7 @@ def told(arch: str) -> list[dict[str, Any]]:
 
 def _told(row: Any) -> dict[str, Any]:
     """What is not as in an instruction that waits for nothing, sets nothing and reads nothing."""
-    told: dict[str, Any] = {"stall": int(row["stall"])}
+    told = {"stall": int(row["stall"])}
     for name, word in (("write_barrier", "sets"), ("read_barrier", "read")):
         if row[name] != NO_SCOREBOARD:
             told[word] = int(row[name])

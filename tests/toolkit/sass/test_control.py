@@ -19,7 +19,7 @@ def ran(text: str, state: State, **options: object) -> tuple[State, np.ndarray]:
     """The state after, and (executed, threads) of each instruction."""
     length = len([line for line in text.replace("\n", ";").split(";") if line.strip()])
     counts = np.zeros(length + 1, dtype=COUNT)
-    after = probe(text, state, architecture=80, counts=counts, **options)  # type: ignore[arg-type]
+    after = probe(text, state, architecture=80, counts=counts, **options)
     return after, counts
 
 

@@ -302,32 +302,6 @@ def test_halves_of_a_register_become_integers() -> None:
     assert (after.r[4, 0], after.r[6, 0], after.r[7, 0]) == (10, 0xFFFFFFFE, 0xFFFFFFFF)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "F2F.F32.F32 R4, R2",
-        "F2F.FTZ.F32.F64 R4, R2",
-        "F2F.F16 R4, R2",
-        "F2F.F32.F64.RM.RP R4, R2",
-        "F2FP.F16.E4M3.UNPACK_B R4, R2",
-        "F2FP.RELU.F16.F32.MERGE_C R4, R2, R3",
-        "F2FP.F16.F32 R4, R2, R3",
-        "F2I.S32.U32 R4, R2",
-        "F2I.F16 R4, R2.B1",
-        "F2IP.U8.F32.NTZ R4, R2, R3, RZ",
-        "F2IP.F32.NTZ R4, RZ, R3, RZ",
-        "I2F.U8 R4, R2.H1",
-        "I2F R4, R2.B1",
-        "I2F.S8 R4, -R2",
-        "I2F.F16.F64 R4, R2",
-        "FRND.F16.F64 R4, R2",
-    ],
-)
-def test_unknown_forms_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedError):
-        probe(text, State(), architecture=90)
-
-
 def test_each_conversion_refuses_halves_of_what_has_none() -> None:
     for opcode, suffix in product(("FRND", "F2I.NTZ", "F2F.F64.F32"), ("H1", "B2")):
         with pytest.raises(UnsupportedError):

@@ -100,7 +100,6 @@ def test_straight_runs_count_and_compute_as_one_by_one(lanes: int) -> None:
     of_adds = run.counts[opcodes == "FFMA"]
     assert of_adds["executed"].sum() == 20 * 1000  # of the first warp
     assert of_adds["threads"].sum() == of_adds["predicated"].sum() == lanes * 20 * 1000
-    assert run.streams is not None
     steps = run.streams.steps
     executed = np.bincount(one_by_one(steps)["pc"], minlength=len(opcodes))
     assert np.array_equal(executed, run.counts["executed"])

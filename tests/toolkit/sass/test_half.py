@@ -11,9 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from analysis.errors import UnsupportedError
 from tests.probe import State, probe
-from tests.sampling import chosen_of
 from tests.toolkit.sass.exact_floats import (
     BFLOAT16,
     BINARY16,
@@ -28,7 +26,6 @@ from tests.toolkit.sass.exact_floats import (
     samples,
     single,
 )
-from toolkit import simulate
 
 FORMATS = {"": BINARY16, ".BF16_V2": BFLOAT16}
 
@@ -184,16 +181,6 @@ def test_immediates_of_bfloat16() -> None:
     check("HFMA2.BF16_V2 R4, R2, 1.5, -2, R5", columns, reference)
 
 
-def test_constants_and_uniform_registers_are_operands() -> None:
-    state = State()
-    state.r[2] = pairs_of(BINARY16, seed=4, count=32)[2]
-    state.ur[6] = 0x3C004000  # (2, 1)
-    text = "HFMA2 R4, R2, UR6.H0_H0, -c[0x0][0x160]"
-    after = probe(text, state, architecture=90, constants={(0, 0x160): 0x40003C00})
-    reference = on_halves(lambda a, c: BINARY16.fused(a, 0x4000, c ^ 0x8000))
-    assert after.r[4].tolist() == [reference(int(a), 0x40003C00) for a in state.r[2]]
-
-
 # Constants: how compilers load them on sm_80 and sm_90, and what they must be.
 
 
@@ -212,23 +199,6 @@ def test_compilers_load_constants_as_pairs_of_halves(immediates: str, word: int)
     for opcode in ("HFMA2", "HFMA2.MMA"):
         after = probe(f"{opcode} R4, -RZ, RZ, {immediates}", State(), architecture=90)
         assert set(map(int, after.r[4])) == {word}
-
-
-@pytest.mark.parametrize(
-    "arch",
-    chosen_of(
-        ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120"), lambda arch: arch in ("sm_80", "sm_90")
-    ),
-)
-def test_constants_of_a_compiled_kernel_are_what_the_source_says(arch: str) -> None:
-    constants = [1, 17, 31, 0x3F800000, 0x80000000, 0x3C00, 0x12345678, 0x7BFF7BFF, 0xC2280000]
-    stores = "".join(f"out[{k}] = 0x{x:x}u;" for k, x in enumerate(constants))
-    source = f'extern "C" __global__ void store(unsigned *out) {{ {stores} }}'
-    execution = simulate(
-        source, "store", grid=(1, 1, 1), block=(1, 1, 1),
-        arguments=[np.zeros(len(constants), np.uint32)], arch=arch,
-    )  # fmt: skip
-    assert execution.outputs[0].tolist() == constants
 
 
 # Single precision in and out.
@@ -372,22 +342,3 @@ def test_minima_and_maxima(modifiers: str, least: str) -> None:
     check(f"HMNMX2{modifiers} R4, R2, R3, {least}", columns, on_halves(extreme))
     signed = f"HMNMX2{modifiers}.XORSIGN R4, |R2|, |R3|, {least}"
     check(signed, columns, on_halves(of_magnitudes))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "HFMA2.OOB R4, R2, R3, R5",
-        "HADD2 R4, R2.H0, R3",
-        "HADD2 R4, ~R2, R3",
-        "HADD2 R4, R2, 1",
-        "HFMA2 R4, R2, R3",
-        "HFMA2.F32 R4, R2, R3, R5",
-        "HSETP2.H_AND.EQ P0, P1, R2, R3, PT",
-        "HMNMX2.XORSIGN R4, R2, |R3|, PT",
-        "HADD2 R4, R2, 1e9, 1",
-    ],
-)
-def test_unknown_forms_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedError):
-        probe(text, State(), architecture=90)

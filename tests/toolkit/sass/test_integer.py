@@ -16,8 +16,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from analysis.errors import UnsupportedError
-from tests.probe import FULL, State, probe
+from tests.probe import FULL, State, lanes_of, probe, same
 from tests.sampling import sampled
 
 WORD, PAIR = 1 << 32, 1 << 64
@@ -87,15 +86,6 @@ def expected(
                 if index == 6:
                     file[7, lane] = value % PAIR >> 32
     return after
-
-
-def same(got: State, wanted: State) -> None:
-    for name in ("r", "ur", "p", "up", "b"):
-        np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name), err_msg=name)
-
-
-def lanes_of(mask: int) -> list[int]:
-    return [lane for lane in range(32) if mask >> lane & 1]
 
 
 def check(text: str, reference: Reference, *, architecture: int = 90, seed: int = 0) -> None:
@@ -979,65 +969,6 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
             lambda x: {"R4": sum(distances(x)) + x.c},
             seed=seed,
         )
-
-
-# What is not known must not be computed.
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "MOV.SPILL R4, UR4",
-        "MOV R4, R2, 0xf",
-        "MOV R4, SR_TID.X",
-        "MOV R4, |R2|",
-        "IADD3 R4, R2.H1, R3, RZ",
-        "IADD3 R4, R2, R3",
-        "IADD3 R4, R2, R3, RZ, P0, !PT",
-        "IADD3.X R4, R2, R3, RZ",
-        "IADD.64 R4, R2.H0, R6",
-        "UIADD3.64 UR6, UPT, UPT, UR8, UR10, UR12",
-        "VIADD.16x2.ISAT R4, R2, R3",
-        "VIADD.S32.ISAT R4, -R2, -R3",
-        "VIADD.U8x4 R4, -R2, -R3",
-        "IMAD.WIDE R6, R2, R3, 0x4",
-        "IMAD.HI R4, P0, R2, R3, R8",
-        "IMAD.HI.U32 R4, P0, R2, R3, -R8",
-        "IMAD.WIDE R6, -R2, R3, R8",
-        "IMAD.HI.X R4, R2, R3, R8, P0",
-        "IMAD R4, P0, R2, R3, R5",
-        "LEA R4, R2, R3, R5",
-        "LEA R4, R2, R3, 0x20",
-        "LEA.HI R4, R2, R3, 0x2",
-        "LEA.HI R4, -R2, R3, RZ, 0x2",
-        "LEA R4, ~R2, R3, 0x2",
-        "SHF.L.U32 R4, R2, 0x2",
-        "LOP3 R4, R2, R3, RZ, 0xc0, !PT",
-        "LOP3.LUT R4, R2, R3, RZ, 0x1c0, !PT",
-        "LOP3.LUT R4, R2, R3, RZ, R5, !PT",
-        "PLOP3.LUT P0, PT, P1, P2, R3, 0x80, 0x0",
-        "PLOP3.LUT P0, PT, P1, P2, R3.H0, 0x80, 0x0",
-        "PLOP3.LUT P0, PT, P1, P2, -R3.SIGN, 0x80, 0x0",
-        "ISETP.GE.U64.AND.EX P0, PT, R8, R10, PT, P0",
-        "ISETP.GE.AND P0, PT, R2, R3, PT, P0",
-        "ISETP.AND P0, PT, R2, R3, PT",
-        "ISETP.GE P0, PT, R2, R3, PT",
-        "ISETP.GE.LT.AND P0, PT, R2, R3, PT",
-        "VIMNMX R4, P0, PT, R2, R3, PT",
-        "VIMNMX.U32.RELU R4, R2, R3, PT",
-        "VIMNMX.U16x2.RELU R4, R2, R3, PT",
-        "VIMNMX.S16x2.RELU R4, P0, P1, R2, R3, PT",
-        "IMNMX.S64 PT, PT, R6, R8, R10, PT, P0",
-        "VABSDIFF4.U8 R4, R2, R3, R5",
-        "PRMT.INVALID7 R4, R2, 0x1, R3",
-        "I2I.S8.S32 R4, R2",
-        "R2P PR, R2.H1, 0x7f",
-        "R2P R2, 0x7f",
-    ],
-)
-def test_unknown_forms_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedError, match=re.escape(text)):
-        probe(text, State(), architecture=90)
 
 
 def test_a_guard_that_admits_nobody_writes_nothing() -> None:

@@ -71,7 +71,6 @@ def test_instructions_carry_their_first_request_and_their_counts() -> None:
     load = instructions[0]
     assert (load.space, load.action, load.requests) == ("global", "load", 1)
     assert (load.sectors, load.ideal) == (32, 4)  # 128 B / 32 B
-    assert load.first is not None
     assert (load.first.buffer, load.first.row_floats, load.first.k) == ("argument 1", 16, 8)
 
 

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from analysis.errors import UnsupportedError
 from tests.probe import State, probe
-from tests.sampling import chosen_of
 from tests.toolkit.sass.exact_floats import BINARY16, BINARY32, probed, single
 from toolkit import simulate
 
@@ -247,86 +245,6 @@ def test_edges_of_upper_words(text: str, results: tuple[int, ...]) -> None:
                 0x3FF00000, 0xBFF00000]  # fmt: skip
     ((*found,),) = probed(text, {2: operands}, [4], architecture=90)
     assert [hex(x) for x in found] == [hex(x) for x in results]
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["MUFU R4, R2", "MUFU.RCP.RSQ R4, R2", "MUFU.RCP.F16 R4, R2", "MUFU.EX2 R4, R2.H1",
-     "MUFU.EX2.F16 R4, R2.B1", "MUFU.EX2.F16 R4, ~R2"],
-)  # fmt: skip
-def test_unknown_forms_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedError):
-        probe(text, State(), architecture=90)
-
-
-# What compilers build on the unit: exact division and roots, functions within documented errors.
-
-SOURCE = """
-extern "C" __global__ void functions(const float *a, const float *b, float *f,
-                                     const double *x, const double *y, double *d) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
-    f[i] = a[i] / b[i];
-    f[i + n] = sqrtf(a[i]);
-    f[i + 2 * n] = 1.0f / b[i];
-    f[i + 3 * n] = expf(b[i]);
-    f[i + 4 * n] = logf(a[i]);
-    f[i + 5 * n] = powf(a[i], b[i]);
-    f[i + 6 * n] = rsqrtf(a[i]);
-    f[i + 7 * n] = tanhf(b[i]);
-    d[i] = x[i] / y[i];
-    d[i + n] = sqrt(x[i]);
-    d[i + 2 * n] = exp(y[i]);
-    d[i + 3 * n] = log(x[i]);
-}
-"""
-
-
-def ulps(got: NDArray[np.floating], want: Doubles) -> float:
-    """The largest error in units in the last place of what is finite and normal."""
-    tiny = float(np.finfo(got.dtype).tiny)
-    with np.errstate(all="ignore"):
-        narrow = want.astype(got.dtype)
-        usual = np.isfinite(narrow) & (np.abs(want) >= tiny)
-        error = np.abs(got.astype(np.float64) - want)[usual] / np.spacing(np.abs(narrow[usual]))
-    return float(error.max())
-
-
-@pytest.mark.parametrize(
-    "arch",
-    chosen_of(
-        ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120"),
-        lambda arch: arch in ("sm_75", "sm_90", "sm_120"),
-    ),
-)
-def test_functions_that_compilers_build(arch: str) -> None:
-    n = 1024
-    rng = np.random.default_rng(4)
-    a = np.exp2(rng.uniform(-126, 127, n)).astype(np.float32)
-    b = (rng.standard_normal(n) * 20).astype(np.float32)
-    x, y = np.exp2(rng.uniform(-1000, 1000, n)), rng.standard_normal(n) * 200
-    a[:8] = [0, np.inf, 1, 1e-40, 3e38, 4, 1e-38, 2]
-    b[:8] = [1, 2, 3, 1e-40, 1e-30, 1e38, 1e-3, np.inf]
-    x[:4], y[:4] = [0, np.inf, 5e-324, 1e308], [3, 7, 1e-308, 1e-308]
-    execution = simulate(
-        SOURCE, "functions", grid=(n // 128, 1, 1), block=(128, 1, 1), arch=arch,
-        arguments=[a, b, np.zeros((8, n), np.float32), x, y, np.zeros((4, n))],
-    )  # fmt: skip
-    f, d = execution.outputs[2], execution.outputs[5]
-    wide, exponent = a.astype(np.float64), b.astype(np.float64)
-    with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(f[0], a / b)
-        np.testing.assert_array_equal(f[1], np.sqrt(a))
-        np.testing.assert_array_equal(f[2], np.float32(1) / b)
-        np.testing.assert_array_equal(d[0], x / y)
-        np.testing.assert_array_equal(d[1], np.sqrt(x))
-        # the CUDA C++ Programming Guide: mathematical functions, maximum ulp error
-        assert ulps(f[3], np.exp(exponent)) <= 1
-        assert ulps(f[4], np.log(wide)) <= 1
-        assert ulps(f[5], np.power(wide, exponent)) <= 4
-        assert ulps(f[6], 1 / np.sqrt(wide)) <= 2
-        assert ulps(f[7], np.tanh(exponent)) <= 2
-        assert ulps(d[2], np.exp(y)) <= 1
-        assert ulps(d[3], np.log(x)) <= 1
 
 
 def test_the_logarithm_of_zero_is_infinite() -> None:

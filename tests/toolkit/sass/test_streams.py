@@ -128,7 +128,6 @@ def test_there_are_as_many_steps_as_instructions_executed(kernel: str, arch: str
     bound, program = bound_to(kernel, LAUNCHES[kernel], blocks=3, arch=arch)
     run = ran(bound, 3)
     found = run.streams
-    assert found is not None
     length = len(program.instructions)
     steps = one_by_one(found.steps)
     executed = np.bincount(steps["pc"], minlength=length)
@@ -259,7 +258,6 @@ def test_more_steps_than_there_is_room_for_are_said_to_be_lost() -> None:
     whole = streams(bound).executed
     assert ran(bound, most=whole - 1).streams is None
     kept = ran(bound, most=whole).streams
-    assert kept is not None
     assert kept.executed == whole
 
 

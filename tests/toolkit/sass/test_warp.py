@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
-from tests.probe import FULL, State, instructions, probe
+from tests.probe import FULL, State, instructions, lanes_of, probe, same
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW
 
 ACTIVE = [FULL, 0x1, 0x80000000, 0x0000FFFF, 0xA5A5_3C01]
@@ -34,15 +34,6 @@ def run(text: str, state: State, active: int = FULL, **options: Any) -> State:
     state.p[6] = active
     guarded = re.sub(r"(^|; *)", r"\1@P6 ", text)
     return probe(guarded, state, architecture=90, **options)
-
-
-def bits(mask: int) -> list[int]:
-    return [lane for lane in range(32) if int(mask) >> lane & 1]
-
-
-def same(got: State, wanted: State) -> None:
-    for name in ("r", "ur", "p", "up", "b"):
-        np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name), err_msg=name)
 
 
 # Shuffles, as PTX describes them.
@@ -73,7 +64,7 @@ def test_shuffles(mode: str, active: int) -> None:
         state = random_state(b ^ c)
         wanted = state.copy()
         wanted.p[6] = active
-        for lane in bits(active):
+        for lane in lanes_of(active):
             source, inside = source_lane(mode, lane, b, c)
             wanted.r[4, lane] = state.r[2, source]
             wanted.p[0] = int(wanted.p[0]) & ~(1 << lane) | inside << lane
@@ -109,7 +100,7 @@ def test_votes(mode: str, active: int, votes: int) -> None:
     ballot = votes & active
     truth = TRUTHS[mode](ballot, active)
     wanted = state.copy()
-    wanted.r[4, bits(active)] = ballot
+    wanted.r[4, lanes_of(active)] = ballot
     wanted.p[0] = int(wanted.p[0]) & ~active | (active if truth else 0)
     same(run(f"VOTE.{mode} R4, P0, P1", state, active), wanted)
     wanted = state.copy()
@@ -125,7 +116,7 @@ def test_the_first_willing_lane_is_elected(active: int) -> None:
     state = random_state(active)
     state.p[1] = state.p[6] = active
     wanted = state.copy()
-    leader = bits(active)[0]
+    leader = lanes_of(active)[0]
     wanted.p[0] = int(wanted.p[0]) & ~active | 1 << leader
     wanted.ur[4] = leader
     same(run("ELECT P0, UR4, PT", state, active), wanted)
@@ -141,15 +132,15 @@ def test_matches(active: int, wide: bool) -> None:
     suffix = ".U64" if wide else ""
     keys = [(int(state.r[2, k]), int(state.r[3, k]) if wide else 0) for k in range(32)]
     wanted = state.copy()
-    for lane in bits(active):
-        wanted.r[4, lane] = sum(1 << k for k in bits(active) if keys[k] == keys[lane])
+    for lane in lanes_of(active):
+        wanted.r[4, lane] = sum(1 << k for k in lanes_of(active) if keys[k] == keys[lane])
     same(run(f"MATCH.ANY{suffix} R4, R2", state, active), wanted)
     for alike in (False, True):
         if alike:
             state.r[2:4] = 5
-        agree = alike or len({keys[k] for k in bits(active)}) == 1
+        agree = alike or len({keys[k] for k in lanes_of(active)}) == 1
         wanted = state.copy()
-        wanted.r[4, bits(active)] = active if agree else 0
+        wanted.r[4, lanes_of(active)] = active if agree else 0
         wanted.p[0] = int(wanted.p[0]) & ~active | (active if agree else 0)
         same(run(f"MATCH.ALL{suffix} P0, R4, R2", state, active), wanted)
 
@@ -183,7 +174,7 @@ def test_reductions(opcode: str, active: int) -> None:
     state.r[2] |= 0x0000_1100  # so that a conjunction is not zero
     state.p[6] = active
     wanted = state.copy()
-    wanted.ur[4] = REDUCTIONS[opcode]([int(state.r[2, lane]) for lane in bits(active)])
+    wanted.ur[4] = REDUCTIONS[opcode]([int(state.r[2, lane]) for lane in lanes_of(active)])
     same(run(f"{opcode} UR4, R2", state, active), wanted)
 
 
@@ -192,50 +183,11 @@ def test_a_uniform_register_takes_the_first_active_lane(active: int) -> None:
     state = random_state(active)
     state.p[6] = active
     wanted = state.copy()
-    wanted.ur[4] = state.r[2, bits(active)[0]]
+    wanted.ur[4] = state.r[2, lanes_of(active)[0]]
     same(run("R2UR UR4, R2", state, active), wanted)
 
 
 # Special registers.
-
-
-def test_threads_and_blocks_know_where_they_are() -> None:
-    text = """S2R R4, SR_TID.X; S2R R5, SR_TID.Y; S2R R6, SR_TID.Z
-              S2R R7, SR_CTAID.X; S2R R8, SR_CTAID.Y; S2UR UR4, SR_CTAID.Z; S2R R9, SR_LANEID"""
-    after = probe(
-        text,
-        State(),
-        architecture=90,
-        block=(3, 5, 7),
-        grid=(4, 3, 2),
-        block_index=4 * 3 * 1 + 4 * 2 + 3,
-    )
-    for lane in range(32):
-        x, y, z = (int(after.r[k, lane]) for k in (4, 5, 6))
-        assert (x + 3 * (y + 5 * z), x < 3, y < 5) == (lane, True, True)
-    assert [int(after.r[k, 31]) for k in (7, 8)] == [3, 2]
-    assert set(map(int, after.ur[4])) == {1}
-    assert list(after.r[9]) == list(range(32))
-
-
-@pytest.mark.parametrize(
-    ("name", "holds"),
-    [
-        ("EQ", lambda lane, other: other == lane),
-        ("LT", lambda lane, other: other < lane),
-        ("LE", lambda lane, other: other <= lane),
-        ("GT", lambda lane, other: other > lane),
-        ("GE", lambda lane, other: other >= lane),
-    ],
-)
-def test_masks_of_lanes(name: str, holds: Callable[[int, int], bool]) -> None:
-    state = random_state(1)
-    wanted = state.copy()
-    active = 0x8000_0F01
-    wanted.p[6] = active
-    for lane in bits(active):
-        wanted.r[4, lane] = sum(1 << other for other in range(32) if holds(lane, other))
-    same(run(f"S2R R4, SR_{name}MASK", state, active), wanted)
 
 
 def test_registers_of_the_launch() -> None:
@@ -275,7 +227,7 @@ def test_the_clock_moves_on_with_each_instruction() -> None:
 def test_convergence_barriers_are_saved_and_restored(active: int) -> None:
     state = random_state(active)
     state.p[6] = active
-    lanes = bits(active)
+    lanes = lanes_of(active)
     wanted = state.copy()
     wanted.r[4, lanes] = state.b[6, lanes]
     same(run("BMOV.32 R4, B6", state, active), wanted)
@@ -304,40 +256,6 @@ def test_reductions_of_a_block_are_read(votes: int) -> None:
     wanted.p[2] = FULL if votes == FULL else 0
     wanted.p[3] = FULL if votes else 0
     same(probe(text, state, architecture=90), wanted)
-
-
-# What is not known must not be computed.
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SHFL.IDX PT, R4, R2, R3",
-        "SHFL PT, R4, R2, R3, 0x1f",
-        "SHFL.IDX PT, R4, R2.H1, R3, 0x1f",
-        "VOTE R4, P0, P1",
-        "VOTE.VTG.ANY R4, P0, P1",
-        "ELECT P0, UR4, UR5",
-        "MATCH.ALL R4, R2",
-        "MATCH.ANY R4, 0x5",
-        "REDUX.SUM.MIN UR4, R2",
-        "CREDUX.MIN.F32 UR4, R2",
-        "R2UR.OR P0, UR4, R2",
-        "R2UR R4, R2",
-        "S2R R4, SR_PM0",
-        "S2UR UR4, SR_LANEID",
-        "CS2R R4, SR_LANEID",
-        "CS2UR UR4, SRZ",
-        "BMOV.32.PQUAD B0, R2",
-        "BMOV.64 ATEXIT_PC, R2",
-        "BMOV.32.CLEAR R4, MCOLLECTIVE",
-        "B2R R4, 0x0",
-        "B2R.RESULT R4",
-    ],
-)
-def test_unknown_forms_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedError, match=re.escape(text)):
-        probe(text, State(), architecture=90)
 
 
 def test_a_result_that_no_barrier_reduced_is_refused() -> None:

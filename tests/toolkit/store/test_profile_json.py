@@ -40,7 +40,7 @@ def filled(kind: Any) -> Any:
         values = {field.name: filled(hints[field.name]) for field in fields(kind) if field.init}
         if "schema_version" in values:
             values["schema_version"] = SCHEMA_VERSION
-        return kind(**values)  # type: ignore[operator]
+        return kind(**values)
     return {int: 7, float: 1.1, str: "Größe 32×32 \u2028 \x00 \\", bool: True}[kind]
 
 
@@ -56,8 +56,7 @@ def path(tmp_path: Path) -> Path:
 
 def document(profile: Profile, path: Path) -> dict[str, Any]:
     save(profile, path)
-    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return result
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def message_of(content: str | bytes, path: Path) -> str:
@@ -73,7 +72,6 @@ def message_of(content: str | bytes, path: Path) -> str:
 
 def test_every_field_comes_back_equal(path: Path) -> None:
     measured = PROFILE.records[0].measured
-    assert measured is not None
     assert measured.before is not None  # the profile of these tests is full
     save(PROFILE, path)
     assert load(path) == PROFILE
@@ -260,7 +258,7 @@ def test_a_wrong_field_is_named_with_what_was_found(
     keys: tuple[str | int, ...], value: object, message: str, path: Path
 ) -> None:
     content = document(PROFILE, path)
-    holder: Any = content
+    holder = content
     for key in keys[:-1]:
         holder = holder[key]
     holder[keys[-1]] = value
@@ -374,7 +372,7 @@ def test_any_json_is_refused(path: Path, value: object) -> None:
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The keys that lead to each value inside a document."""
-    items: Any = ()
+    items = ()
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, list):
@@ -389,7 +387,7 @@ def test_a_profile_with_any_value_changed_loads_or_is_refused(
 ) -> None:
     content = document(PROFILE, path)
     place = data.draw(st.sampled_from(places(content)[1:]))
-    holder: Any = content
+    holder = content
     for key in place[:-1]:
         holder = holder[key]
     holder[place[-1]] = value

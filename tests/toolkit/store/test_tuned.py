@@ -28,7 +28,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def entry(shape: str = "4096x4096x4096", **more: Any) -> Tuned:
-    usual: dict[str, Any] = {
+    usual = {
         "device": H200.name,
         "architecture": "sm_90",
         "shape": shape,
