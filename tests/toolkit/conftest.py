@@ -104,7 +104,7 @@ class FakeCuda:
 
     def _driver(self) -> Any:
         cuda = self
-        driver: Any = types.ModuleType("pycuda.driver")
+        driver = types.ModuleType("pycuda.driver")
 
         class Error(Exception):
             pass
@@ -238,7 +238,7 @@ class FakeCuda:
 
     def compiler(self) -> Any:
         cuda = self
-        compiler: Any = types.ModuleType("pycuda.compiler")
+        compiler = types.ModuleType("pycuda.compiler")
 
         def get_nvcc_version(nvcc: str) -> str:
             if cuda.nvcc is None:
@@ -259,7 +259,7 @@ class FakeCuda:
 
     def modules(self) -> dict[str, Any]:
         """What Python imports on a machine with PyCUDA, and without cuBLAS and NVML."""
-        package: Any = types.ModuleType("pycuda")
+        package = types.ModuleType("pycuda")
         package.driver, package.compiler = self.driver, self.compiler()
         return {
             "pycuda": package,
@@ -365,7 +365,7 @@ class FakeCublas(types.ModuleType):
 
     def modules(self) -> dict[str, Any]:
         """What Python imports on a machine with cuBLAS."""
-        bindings: Any = types.ModuleType("nvmath.bindings")
+        bindings = types.ModuleType("nvmath.bindings")
         bindings.cublas = self
         return {
             "nvmath": types.ModuleType("nvmath"),
@@ -406,6 +406,13 @@ class FakeCublas(types.ModuleType):
 
         result = column_major(c, m, n, ldc)
         result[:] = self.factor * scale * column_major(a, m, k, lda) @ column_major(b, k, n, ldb)
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without one."""
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
 
 
 @pytest.fixture

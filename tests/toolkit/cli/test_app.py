@@ -7,76 +7,28 @@ import json
 import os
 import re
 import shlex
-import signal
-import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import toolkit
 from analysis.devices import DEVICES
 from kernels.selection import BY_NAME
-from reports import text
 from tests.reports.tuned_by_hand import TUNING
+from tests.toolkit.cli.commands import interrupted, invoke, refused, run, started
 from toolkit import load, profile, save
 from toolkit.cli import app as cli
 from toolkit.cli import terminal as console
-from toolkit.cli.app import app
 from toolkit.cli.options import complete_device, complete_variant
 from toolkit.gpu.sampling import Sampling
 from validation import ROOT
 
+TOOLKIT = ("-m", "toolkit")
 THEORY = ["--executor", "theory", "--shape", "32", "--variant", "tiled"]
 COMMANDS = ["profile", "simulate", "tune", "report", "compare", "list", "doctor"]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder on a machine without a GPU."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "pycuda", None)
-    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
-    return tmp_path
-
-
-def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, arguments, prog_name="python -m toolkit")
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "toolkit", *arguments]
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    return subprocess.run(
-        command(*arguments),
-        env=os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"} | environment,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-
-
-def refused(*arguments: str, code: int = 1) -> str:
-    """What the command says on standard error when it refuses; it wrote nothing."""
-    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-    result = invoke(*arguments)
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    assert result.stdout == ""
-    after = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-    assert after == before
-    if code == 1:
-        assert result.stderr.startswith("error: ")
-        assert result.stderr.count("\n") == 1
-    return str(result.stderr).removeprefix("error: ").rstrip("\n")
 
 
 @pytest.fixture
@@ -116,7 +68,7 @@ def test_profile_without_a_gpu_says_so_and_goes_on() -> None:
 
 
 def test_every_option_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, Any] = {}
+    asked = {}
     made = profile([32], ["tiled"], executor="theory")
 
     def remembered(*arguments: Any, **settings: Any) -> Any:
@@ -299,8 +251,8 @@ def test_ctrl_c_anywhere_else_is_one_line(monkeypatch: pytest.MonkeyPatch, place
 
 def test_ctrl_c_while_the_commands_are_imported_is_one_line(folder: Path) -> None:
     (folder / "typer.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
-    done = run("doctor", PYTHONPATH=f"{folder}{os.pathsep}{ROOT}")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "error: interrupted\n")
+    path = {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    assert run(*TOOLKIT, "doctor", environment=path) == (1, "", "error: interrupted\n")
 
 
 # A process that says when the CPU's third sample begins: Ctrl-C shall come after it.
@@ -322,20 +274,9 @@ cli.main()
 def test_ctrl_c_keeps_what_was_measured(folder: Path) -> None:
     options = "--executor theory --variant tiled --variant cpu --shape 256 --seconds 60"
     limits = "--samples 100000000 --precision 0.000001 --record kept.json --html kept.html"
-    process = subprocess.Popen(
-        [sys.executable, "-c", TELLS_WHEN_IT_TIMES, "profile", *options.split(), *limits.split()],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    deadline = time.monotonic() + 60
-    while not Path("timing").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 1
+    words = ["-c", TELLS_WHEN_IT_TIMES, "profile", *options.split(), *limits.split()]
+    status, stdout, stderr = interrupted(*words, when=Path("timing").exists)
+    assert status == 1
     assert "Traceback" not in stdout + stderr
     *wrote, error = stderr.splitlines()
     assert wrote == ["wrote kept.html", "wrote kept.json"]
@@ -343,7 +284,6 @@ def test_ctrl_c_keeps_what_was_measured(folder: Path) -> None:
     stored = load("kept.json")
     assert stored.status == "interrupted"
     cpu = stored.records[1].measured
-    assert cpu is not None
     assert cpu.stopped_by == "interrupt"
     assert len(cpu.samples_s) >= 2
     assert sorted(path.name for path in folder.iterdir()) == ["kept.html", "kept.json", "timing"]
@@ -524,14 +464,7 @@ def test_names_complete() -> None:
 def test_completion_is_offered_to_the_script_only(folder: Path) -> None:
     script = folder / "gemm-ladder"
     script.write_text("from toolkit.cli.app import main\nmain()\n", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(script), "--help"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    assert "--install-completion" in done.stdout
+    assert "--install-completion" in run(str(script), "--help")[1]
     assert "completion" not in invoke("--help").stdout
 
 
@@ -578,14 +511,7 @@ def test_help_imports_nothing_heavy() -> None:
         "    except SystemExit as end: assert end.code == 0\n"
         "print(*sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    modules = set(done.stderr.split())
+    modules = set(run("-c", code)[2].split())
     assert "typer" in modules
     assert not modules & {
         "numpy",
@@ -598,30 +524,23 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_a_pipe_gets_utf8_no_control_characters_and_whole_lines(saved: Path) -> None:
-    done = run("report", str(saved), COLUMNS="60", PYTHONIOENCODING="latin-1")
-    assert done.returncode == 0
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout + done.stderr)
-    assert "\n  - " in done.stdout
-    assert "32 × 32 × 32" in done.stdout
-
-
-def test_any_width_will_do(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reports.render", lambda *_, **__: "")
-    for columns in (1, 20, 60, 300):
-        monkeypatch.setattr(console.out, "_width", columns)
-        assert invoke("report", str(saved)).exit_code == 0
+    latin = {"COLUMNS": "60", "PYTHONIOENCODING": "latin-1"}
+    status, stdout, stderr = run(*TOOLKIT, "report", str(saved), environment=latin)
+    assert status == 0
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", stdout + stderr)
+    assert "\n  - " in stdout
+    assert "32 × 32 × 32" in stdout
 
 
 def test_json_is_utf8_whatever_the_locale(saved: Path) -> None:
-    done = run("report", str(saved), "--json", PYTHONIOENCODING="ascii")
-    assert done.returncode == 0
-    assert done.stdout == saved.read_text(encoding="utf-8")
+    ascii_ = {"PYTHONIOENCODING": "ascii"}
+    status, stdout, _ = run(*TOOLKIT, "report", str(saved), "--json", environment=ascii_)
+    assert (status, stdout) == (0, saved.read_text(encoding="utf-8"))
 
 
 def test_a_process_refuses_in_one_line() -> None:
-    done = run("report", "absent.json")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: absent.json: there is no such file\n"
+    said = "error: absent.json: there is no such file\n"
+    assert run(*TOOLKIT, "report", "absent.json") == (1, "", said)
 
 
 def test_a_file_that_fails_is_named(
@@ -642,51 +561,20 @@ def test_a_file_that_fails_is_named(
 )  # more than a buffer, less
 def test_a_full_disk_is_one_line(arguments: str) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            command(*arguments.split()),
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            check=False,
-        )
-    assert done.returncode == 1
-    assert re.fullmatch(r"error: standard output cannot be written: [^\n]+\n", done.stderr)
+        status, _, said = run(*TOOLKIT, *arguments.split(), stdout=full)
+    assert status == 1
+    assert re.fullmatch(r"error: standard output cannot be written: [^\n]+\n", said)
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
-    process = subprocess.Popen(
-        command("list", "--json"),
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "{\n"
-    process.stdout.close()
-    assert process.stderr is not None
-    assert process.stderr.read() == ""
-    process.stderr.close()
-    process.wait(timeout=30)
+    with started(*TOOLKIT, "list", "--json") as process:
+        assert process.stdout.readline() == "{\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
 
 
 def test_a_reader_that_is_gone_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        command("doctor", "--json"),
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        check=False,
-    )
+    assert run(*TOOLKIT, "doctor", "--json", stdout=writing)[2] == ""
     os.close(writing)
-    assert done.stderr == ""
-
-
-def test_numbers_have_their_units(saved: Path) -> None:
-    theory = load(saved).records[0].theory
-    assert theory is not None
-    assert text.flop_per_s(theory.attainable_flop_per_s) in invoke("report", str(saved)).stdout

@@ -15,12 +15,6 @@ from toolkit.cli.argument_syntax import TYPES, Buffer, make_arguments, number, p
 from toolkit.machine_code.signature import signature
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def made(*texts: str, seed: int = 1) -> list[Any]:
     return make_arguments(parse_arguments(texts), seed=seed)
 

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from analysis.errors import InputError
+from tests.toolkit.cli.commands import invoke
 from toolkit import check as check_kernel
-from toolkit.cli.app import app
 
 REVERSE = """extern "C" __global__ void reverse(const float *x, float *y) {
     __shared__ float copy[64];
@@ -30,9 +30,7 @@ def source(tmp_path: Path) -> Path:
 
 def check(source: Path, barrier: str, *more: str) -> Result:
     options = ["-g", "1", "-b", "64", "-a", "f32[64]", "-a", "f32[64]=unwritten"]
-    return CliRunner().invoke(
-        app, ["check", str(source), *options, "-D", f"BARRIER={barrier}", *more]
-    )
+    return invoke("check", str(source), *options, "-D", f"BARRIER={barrier}", *more)
 
 
 def test_a_clean_kernel_is_one_line(source: Path) -> None:
@@ -64,7 +62,7 @@ def test_json_holds_the_findings(source: Path) -> None:
 
 def test_an_access_out_of_bounds_is_a_finding_not_an_error(source: Path) -> None:
     options = ["-g", "1", "-b", "64", "-a", "f32[63]", "-a", "f32[64]", "-D", "BARRIER="]
-    result = CliRunner().invoke(app, ["check", str(source), *options])
+    result = invoke("check", str(source), *options)
     assert result.exit_code == 1
     assert "memcheck: " in result.output
     assert "right after the end of argument 0 `x`" in result.output
@@ -74,7 +72,7 @@ def test_an_endless_loop_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "hangs.cu"
     path.write_text('extern "C" __global__ void hangs(volatile int *x) { while (!*x) ++x[1]; }')
     options = ["-g", "1", "-b", "32", "-a", "i32[2]=zeros", "--max-instructions", "100000"]
-    result = CliRunner().invoke(app, ["check", str(path), *options])
+    result = invoke("check", str(path), *options)
     assert result.exit_code == 1
     assert "endless loop" in result.stderr
     assert result.stdout == ""
@@ -104,13 +102,11 @@ def test_a_kernel_without_parameters_has_the_limits_of_the_architecture_that_was
 
 
 def test_a_rung_is_checked_by_its_name() -> None:
-    result = CliRunner().invoke(
-        app, ["check", "tiled", "-s", "40x36x33", "--blocks", "2", "-d", "t4"]
-    )
+    result = invoke("check", "tiled", "-s", "40x36x33", "--blocks", "2", "-d", "t4")
     assert result.exit_code == 0
     assert result.output == (
         "sgemm_tiled: no errors: memcheck, racecheck, synccheck, initcheck on 4 of 4 blocks\n"
     )
-    missing = CliRunner().invoke(app, ["check", "tiled"])
+    missing = invoke("check", "tiled")
     assert missing.exit_code == 1
     assert missing.stderr.startswith("error: tiled is a rung: give the shape")

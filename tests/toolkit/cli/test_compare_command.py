@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from analysis.comparison.launches import compare_launches
 from analysis.comparison.runs import compare as compare_profiles
@@ -18,8 +16,8 @@ from analysis.records.counters import MODELLED
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Interval, Measured, Profile, Record
 from analysis.timing.predicted import Predicted
+from tests.toolkit.cli.commands import invoke
 from toolkit import load, profile, save
-from toolkit.cli.app import app
 from toolkit.store.profile_json import load_launch
 
 
@@ -29,14 +27,11 @@ def simulated() -> Profile:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: Profile) -> Path:
-    """A folder with a.json, and c.json in which a kernel's traffic grew."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "pycuda", None)
+def profiles(folder: Path, simulated: Profile) -> None:
+    """In the folder: a.json, and c.json in which a kernel's traffic grew."""
     save(simulated, "a.json")
     save(replace(simulated, seed=2), "b.json")
     save(changed(simulated), "c.json")
-    return tmp_path
 
 
 def changed(made: Profile) -> Profile:
@@ -54,7 +49,7 @@ def changed(made: Profile) -> Profile:
 
 def timed(made: Profile, seconds: float, **more: Any) -> Profile:
     """Every record with a median of so many seconds, known to 0.1%."""
-    values: dict[str, Any] = {
+    values = {
         "clock": "CUDA events",
         "l2": "flushed",
         "samples_s": (seconds,) * 20,
@@ -69,7 +64,7 @@ def timed(made: Profile, seconds: float, **more: Any) -> Profile:
 
 def foreseen(made: Profile, seconds: float, **more: Any) -> Profile:
     """Every record with a predicted time."""
-    values: dict[str, Any] = {
+    values = {
         "time_s": seconds, "cycles": 1.0, "clock_hz": 1e9, "launch_s": 0.0, "flop_per_s": 1.0,
         "l2": "flushed", "limiter": "issue", "limiter_share": 0.5, "next_limiter": "FP32",
         "next_share": 0.4, "bounds": (), "gap": (), "constants": "c", "basis": "b",
@@ -80,7 +75,7 @@ def foreseen(made: Profile, seconds: float, **more: Any) -> Profile:
 
 
 def compare(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["compare", *arguments])
+    return invoke("compare", *arguments)
 
 
 def refused(*arguments: str, code: int = 1) -> str:
@@ -229,7 +224,6 @@ def test_another_device_says_what_is_not_compared(simulated: Profile) -> None:
 
 def test_missing_counters_fail_the_counts_and_no_times(simulated: Profile) -> None:
     def without_traffic(record: Record) -> Record:
-        assert record.simulated is not None
         counters = {k: v for k, v in record.simulated.counters.items() if k not in MODELLED}
         return replace(record, simulated=replace(record.simulated, counters=counters))
 
@@ -271,7 +265,7 @@ def launch(name: str, width: int, *more: str) -> str:
     """A file with the document of `simulate` of a block whose tile has rows of `width`."""
     Path("turn.cu").write_text(TURN, encoding="utf-8")
     asked = ["turn.cu", "-g", "1", "-b", "256", "-a", "f32[256]", "-D", f"WIDTH={width}", *more]
-    made = CliRunner().invoke(app, ["simulate", *asked, "--seed", "1", "--json"])
+    made = invoke("simulate", *asked, "--seed", "1", "--json")
     assert made.exit_code == 0, made.output
     Path(name).write_text(made.stdout, encoding="utf-8")
     return name

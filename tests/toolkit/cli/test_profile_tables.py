@@ -259,7 +259,6 @@ def test_what_closed_forms_explain_is_not_on_the_terminal(
 def test_what_no_reason_is_known_for_is_on_the_terminal(screen: Screen, simulated: Profile) -> None:
     screen.open(300)
     record = simulated.records[0]
-    assert record.simulated is not None
     first, *others = record.simulated.accesses
     changed = replace(record.simulated, accesses=(replace(first, lanes=first.lanes + 1), *others))
     records = (replace(record, simulated=changed), *simulated.records[1:])

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from toolkit.cli.app import app
+from tests.toolkit.cli.commands import invoke, refused
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from validation import ROOT
@@ -17,28 +16,19 @@ from validation import ROOT
 SOURCE = ROOT / "tests/toolkit/reorder/product.cu"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["reorder", *arguments], prog_name="python -m toolkit")
-
-
 @pytest.fixture(scope="module")
 def document() -> Any:
-    return json.loads(invoke(str(SOURCE), "--json").stdout)
+    return json.loads(invoke("reorder", str(SOURCE), "--json").stdout)
 
 
 def test_a_source_becomes_a_cubin_that_is_reordered_already(document: Any) -> None:
-    result = invoke(str(SOURCE), "--arch", "sm_90", "-o", "out.cubin")
+    result = invoke("reorder", str(SOURCE), "--arch", "sm_90", "-o", "out.cubin")
     assert result.exit_code == 0
     assert "wrote out.cubin" in result.output
     assert "64 multiply-adds" in result.output
     made = Kernel.from_image(Path("out.cubin").read_bytes())
     assert (made.name, made.architecture) == ("product", "sm_90")
-    again = json.loads(invoke("out.cubin", "--json").stdout)
+    again = json.loads(invoke("reorder", "out.cubin", "--json").stdout)
     (loop,) = again["loops"]
     assert loop["before"] == document["loops"][0]["after"]
 
@@ -62,17 +52,12 @@ def test_the_document_has_clocks_of_every_reason(document: Any) -> None:
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], message: str) -> None:
-    result = invoke(*arguments)
-    assert result.exit_code == 1
-    assert result.stdout == ""
-    assert message in result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1
+    assert message in refused("reorder", *arguments)
 
 
 def test_a_cubin_of_another_architecture_is_not_compiled_again() -> None:
     text = SOURCE.read_text(encoding="utf-8")
     made = compile_cubin(text, name=SOURCE.name, kernel="product", arch="sm_90")
     Path("out.cubin").write_bytes(made.image)
-    result = invoke("out.cubin", "--arch", "sm_86")
-    assert result.exit_code == 1
-    assert "out.cubin is of sm_90, not of sm_86" in result.stderr
+    said = refused("reorder", "out.cubin", "--arch", "sm_86")
+    assert "out.cubin is of sm_90, not of sm_86" in said

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from analysis.comparison.scorecard import disagreements, scored, scores
 from analysis.problem import Gemm
-from analysis.records.counters import COUNTERS
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Counted, Profile, Record
 from benchmarks.traffic_tables import shipped_run
 from kernels.ladder import LADDER
 from tests.sampling import chosen_of
+from tests.toolkit.cli.commands import invoke
 from toolkit import load, profile, save
-from toolkit.cli.app import app
 from toolkit.cli.profile_tables import print_profile
 from toolkit.cli.terminal import out
 from toolkit.execution.sanitizer import Checked
-from validation import ROOT, recordings
 
-GOLDEN = ROOT / "tests/toolkit/execution/recorded/counters_sm_90.json"
 SIMULATED = ["profile", "--executor", "simulate", "--shape", "64", "--variant", "tiled"]
 
 # One rung of each way to copy tiles and to wait for them and for other blocks.
@@ -45,14 +40,6 @@ def is_one_of_each_way(case: tuple[str, str]) -> bool:
     return label in WAYS and shape == "1000x333x65"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "pycuda", None)
-    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def simulated() -> Profile:
     return profile([64], ["naive-coalesced", "tiled"], executor="simulate", seed=1)
@@ -62,7 +49,6 @@ def simulated() -> Profile:
 def counted() -> dict[tuple[str, Gemm], Record]:
     """Records with hardware counters of the recorded run of an H200."""
     run = shipped_run("h200")
-    assert run is not None
     return {(one.label, one.shape): one for one in run.records if one.counted}
 
 
@@ -89,11 +75,11 @@ def counting(made: Profile, **more: int) -> Profile:
 def run_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Profile], Any]:
     """`profile --strict` where the run gives that profile."""
 
-    def invoke(made: Profile) -> Any:
+    def strictly(made: Profile) -> Any:
         monkeypatch.setattr("toolkit.profiling.profile.profile", lambda *_, **__: made)
-        return CliRunner().invoke(app, ["profile", "--strict"])
+        return invoke("profile", "--strict")
 
-    return invoke
+    return strictly
 
 
 def shown(made: Profile, monkeypatch: pytest.MonkeyPatch, *, width: int = 80) -> str:
@@ -135,7 +121,6 @@ def test_strict_is_content_with_what_agrees(simulated: Profile, run_of: Any) -> 
 
 def test_strict_names_the_counter_that_disagrees(simulated: Profile, run_of: Any) -> None:
     record = simulated.records[0]
-    assert record.simulated is not None
     count = record.simulated.counters[WARP_INSTRUCTIONS]
     result = run_of(counting(simulated, smsp__inst_executed=1))
     assert result.exit_code == 3
@@ -157,7 +142,7 @@ def test_strict_finds_nothing_in_theory_alone(run_of: Any) -> None:
 
 
 def test_strict_holds_a_real_simulation_against_its_closed_forms(folder: Path) -> None:
-    assert CliRunner().invoke(app, [*SIMULATED, "--strict"]).exit_code == 0
+    assert invoke(*SIMULATED, "--strict").exit_code == 0
 
 
 def test_a_report_of_a_file_without_scores_has_them(
@@ -166,7 +151,7 @@ def test_a_report_of_a_file_without_scores_has_them(
     counted = counting(simulated, smsp__inst_executed=1)
     old = replace(counted, records=tuple(replace(r, scores=()) for r in counted.records))
     save(old, "old.json")
-    result = CliRunner().invoke(app, ["report", "old.json"])
+    result = invoke("report", "old.json")
     assert result.exit_code == 0
     assert "✗ 11 of 12" in result.stdout
     assert "Scorecard of counters" in Path("profile.html").read_text(encoding="utf-8")
@@ -187,32 +172,3 @@ def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(
     found = scores(record, counted_in=counted[label, record.shape])
     assert sum(score.measured is not None for score in found) > 10
     assert [(one.counter, one.simulated, one.measured) for one in disagreements(found)] == []
-
-
-@pytest.mark.exhaustive  # sass/test_golden_counters.py compares the same counters
-def test_what_an_h200_counted_of_the_same_machine_code_scores_full_marks() -> None:
-    on_an_h200 = profile([512, "1000x333x65"], executor="simulate", device="h200", seed=1)
-    recorded = recordings.read(GOLDEN)
-    launches = {
-        (launch["selection"], tuple(launch["gemm"])): launch["counters"]
-        for launch in recorded["launches"]
-        if launch["group"].startswith("ladder")
-    }
-    found = []
-    for record in on_an_h200.records:
-        counts = launches.get((record.label, (record.shape.m, record.shape.n, record.shape.k)))
-        if counts and record.simulated:
-            names = [name for name in recorded["counted"] if name in COUNTERS]
-            of_gpu = Counted(
-                counters={name: counts.get(name, 0) for name in names},  # zeros are left out
-                kernels=(), caches="flushed", source=recorded["ncu"],
-            )  # fmt: skip
-            found += scores(replace(record, counted=of_gpu))
-    measured = [score for score in found if score.measured is not None]
-    assert (
-        len(measured) == 11 * 23
-    )  # six rungs at 512, five at the ragged shape (vectorized pads it); counters
-    assert {score.verdict for score in measured} == {"equal", "within"}
-    shared_loads = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
-    within = {score.counter for score in measured if score.verdict == "within"}
-    assert {name for name in within if COUNTERS[name].grade == "exact"} == {shared_loads}

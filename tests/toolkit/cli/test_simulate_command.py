@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from hashlib import sha256
 from io import BytesIO
@@ -17,21 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
-from typer.testing import CliRunner
 
 from analysis.devices import DEVICES
 from analysis.hardware.sm_constants import constants_for
 from analysis.problem import parse_shape
 from analysis.records.counters import COUNTERS
 from tests.sampling import sampled
+from tests.toolkit.cli.commands import interrupted, invoke, refused
 from toolkit import profile
 from toolkit.cli import terminal as console
-from toolkit.cli.app import app
 from toolkit.cli.argument_syntax import make_arguments, parse_arguments
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.rungs.matrices import Workload
-from validation import ROOT
 
 # Line 7 loads rows; line 11 reads a column of shared memory: 32 words of one bank.
 TRANSPOSE = """#ifndef TILE
@@ -53,39 +48,19 @@ ADD = "__global__ void add(float *x) { x[threadIdx.x] += 1; }\n"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def sources(folder: Path) -> None:
     Path("transpose.cu").write_text(TRANSPOSE, encoding="utf-8")
     Path("add.cu").write_text(ADD, encoding="utf-8")
-    return tmp_path
-
-
-def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["simulate", *arguments], prog_name="python -m toolkit")
 
 
 def shown(*arguments: str) -> str:
-    result = invoke(*arguments)
+    result = invoke("simulate", *arguments)
     assert result.exit_code == 0, result.output
     return str(result.stdout)
 
 
 def document(*arguments: str) -> Any:
     return json.loads(shown(*arguments, "--json"))
-
-
-def refused(*arguments: str, code: int = 1) -> str:
-    """What the command says on standard error when it refuses; it wrote nothing."""
-    before = sorted(Path().iterdir())
-    result = invoke(*arguments)
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    assert result.stdout == ""
-    assert sorted(Path().iterdir()) == before
-    if code == 1:
-        assert result.stderr.startswith("error: ")
-        assert result.stderr.count("\n") == 1
-    return str(result.stderr).removeprefix("error: ").rstrip("\n")
 
 
 # --- what is shown ------------------------------------------------------------------------------
@@ -158,11 +133,6 @@ def test_without_a_device_the_first_lines_say_what_is_missing() -> None:
     assert time == "transpose: no predicted time without --device, such as --device h200."
     assert limiter == "Limiter: unknown without a predicted time."
     assert line.startswith("Most expensive: line 11, ")
-
-
-def test_without_a_prediction_the_first_line_says_why() -> None:
-    time = shown(*LAUNCH, "--device", "h200", "--blocks", "1").splitlines()[0]
-    assert time.startswith("transpose: not predicted: its traffic below L1 is not modelled: ")
 
 
 def test_a_kernel_that_dram_limits_has_its_bandwidth_and_no_flop_rate() -> None:
@@ -301,11 +271,7 @@ def test_a_cubin_without_an_instruction_is_damaged(command: str) -> None:
 def refused_as_damaged(command: str, image: bytes) -> None:
     Path("bad.cubin").write_bytes(image)
     launch = [] if command == "reorder" else ["-g", "1", "-b", "32", "-a", "f32[32]"]
-    result = CliRunner().invoke(app, [command, "bad.cubin", *launch])
-    assert result.exit_code == 1
-    assert isinstance(result.exception, SystemExit)
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("error: bad.cubin: the machine code ")
+    assert refused(command, "bad.cubin", *launch).startswith("bad.cubin: the machine code ")
 
 
 def test_lines_of_other_files_are_named_by_them() -> None:
@@ -370,7 +336,7 @@ def test_the_document_holds_everything() -> None:
 
 
 def test_buffers_are_kept_where_it_is_asked() -> None:
-    result = invoke(*LAUNCH, "--save", "0=in.npy", "--save", "1=out.npy")
+    result = invoke("simulate", *LAUNCH, "--save", "0=in.npy", "--save", "1=out.npy")
     assert result.exit_code == 0
     assert result.stderr == "wrote in.npy\nwrote out.npy\n"
     assert np.array_equal(np.load("out.npy"), np.load("in.npy").T)
@@ -392,13 +358,15 @@ def test_an_input_is_never_overwritten(argument: str, output: str) -> None:
     Path("soft.npy").symlink_to("x.npy")
     os.link("x.npy", "hard.npy")
     before = Path("x.npy").read_bytes()
-    said = refused("add.cu", "-g", "1", "-b", "32", "-a", argument, "--save", f"0={output}")
+    said = refused(
+        "simulate", "add.cu", "-g", "1", "-b", "32", "-a", argument, "--save", f"0={output}"
+    )
     assert said.startswith(f"--save '0={output}': {Path(output)} is used already: give another")
     assert Path("x.npy").read_bytes() == before
 
 
 def test_every_option_reaches_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, Any] = {}
+    asked = {}
 
     def remembered(source: Any, kernel: Any, **settings: Any) -> Any:
         asked.update(settings, source=source, kernel=kernel)
@@ -474,7 +442,9 @@ def test_why_there_is_no_prediction_is_told() -> None:
     Path("big.cu").write_text(ADD.replace("x[", "x[blockIdx.x * 32 + "), encoding="utf-8")
     call = ["big.cu", "-g", "1000", "-b", "32", "-a", "f32[32000]", "--blocks", "3", "-d", "h200"]
     why = "not predicted: its traffic below L1 is not modelled: that takes the accesses of all bloc"
-    assert f"\n  time: {why}" in shown(*call)
+    said = shown(*call)
+    assert said.startswith(f"add: {why}")
+    assert f"\n  time: {why}" in said
     assert document(*call)["prediction_basis"].startswith(why)
 
 
@@ -490,7 +460,10 @@ def test_constants_of_another_architecture_are_labelled(
 
 @pytest.mark.parametrize("device", sampled(DEVICES, lambda device: DEVICES[device].sm_arch))
 def test_every_device_can_be_named(device: str) -> None:
-    assert invoke("add.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-d", device).exit_code == 0
+    assert (
+        invoke("simulate", "add.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-d", device).exit_code
+        == 0
+    )
 
 
 def test_sizes_may_be_written_with_times_signs() -> None:
@@ -521,8 +494,6 @@ def test_a_rung_by_its_name_says_what_profile_says() -> None:
     profiled = profile(["512x512x64"], ["tiled"], device="h200", executor="simulate", seed=5)
     (record,) = profiled.records
     found = document(*RUNG)
-    assert record.simulated is not None
-    assert record.predicted is not None
     assert found["counters"] == record.simulated.counters
     assert found["predicted"]["time_s"] == record.predicted.time_s
     assert found["predicted"]["limiter"] == record.predicted.limiter
@@ -657,7 +628,7 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments: str, message: str) 
         ("endless", "__global__ void endless(volatile float *x) { for (;;) x[0] = 1 - x[0]; }\n"),
     ):
         Path(f"{name}.cu").write_text(text, encoding="utf-8")
-    assert refused(*arguments.split()).startswith(message)
+    assert refused("simulate", *arguments.split()).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -670,14 +641,16 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments: str, message: str) 
     ],
 )  # fmt: skip
 def test_wrong_usage_is_said_with_code_2(arguments: str) -> None:
-    said = refused(*arguments.split(), code=2)
+    said = refused("simulate", *arguments.split(), code=2)
     assert said.startswith("Usage: python -m toolkit simulate [OPTIONS]")
 
 
 def test_markup_in_what_is_given_is_shown_as_it_is() -> None:
     Path("[red].cu").write_text(ADD, encoding="utf-8")
     assert "\n\nadd of [red].cu" in shown("[red].cu", "-g", "1", "-b", "1", "-a", "f32[1]")
-    assert refused("[/].cu", "-g", "1", "-b", "1").startswith("kernel source '[/].cu' cannot")
+    assert refused("simulate", "[/].cu", "-g", "1", "-b", "1").startswith(
+        "kernel source '[/].cu' cannot"
+    )
 
 
 def test_a_listing_of_templates_and_kernels_is_short_of_nothing() -> None:
@@ -710,33 +683,7 @@ def test_ctrl_c_ends_it(grid: str) -> None:
         "cli.main()\n"
     )
     command = ["simulate", "endless.cu", "-g", grid, "-b", "32", "-a", "f32[1]=zeros"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", told, *command],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    deadline = time.monotonic() + 60
-    while not Path("running").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
     started = time.monotonic()
-    stdout, stderr = process.communicate(timeout=60)
-    assert time.monotonic() - started < 20  # usually some tenths of a second
-    assert (process.returncode, stdout) == (1, "")
-    assert stderr == "error: interrupted: nothing was written\n"
-
-
-@pytest.mark.exhaustive  # as of `report`, which prints alike
-def test_a_pipe_gets_no_control_characters() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "toolkit", "simulate", *LAUNCH],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"},
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    assert done.stderr == ""
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout)
+    said = interrupted("-c", told, *command, when=Path("running").exists)
+    assert time.monotonic() - started < 30  # usually some seconds, of which the start takes most
+    assert said == (1, "", "error: interrupted: nothing was written\n")

@@ -5,39 +5,26 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.reports.tuned_by_hand import TUNING
-from toolkit.cli.app import app
+from tests.toolkit.cli.commands import interrupted, invoke, refused, run
 from validation import ROOT
 
 MADE_UP_GPU = ROOT / "tests" / "toolkit" / "tuning" / "made_up_gpu"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder and an empty data folder, on a machine without a GPU."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GEMM_LADDER_DATA", str(tmp_path / "data"))
-    monkeypatch.setitem(sys.modules, "pycuda", None)  # type: ignore[arg-type]
-    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
-    return tmp_path
-
-
-def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["tune", *arguments], prog_name="python -m toolkit")
+def data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty data folder."""
+    monkeypatch.setenv("GEMM_LADDER_DATA", str(folder / "data"))
 
 
 def test_without_a_gpu_it_ranks_writes_both_files_and_keeps_nothing(folder: Path) -> None:
-    done = invoke("tiled", "--shape", "64,33x65x31", "--device", "t4", "--seed", "1")
+    done = invoke("tune", "tiled", "--shape", "64,33x65x31", "--device", "t4", "--seed", "1")
     assert done.exit_code == 0, done.output
     assert done.stdout.count("should be fastest") == 2
     assert "ranked by prediction: no GPU is used" in done.stderr
@@ -49,59 +36,48 @@ def test_without_a_gpu_it_ranks_writes_both_files_and_keeps_nothing(folder: Path
 
 
 def test_json_is_the_record_that_is_stored(folder: Path) -> None:
-    done = invoke("tiled:tile=16", "--shape", "64", "--json", "--seed", "1")
+    done = invoke("tune", "tiled:tile=16", "--shape", "64", "--json", "--seed", "1")
     assert done.stdout == (folder / "tuning.json").read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["tilde"], "error: unknown variant 'tilde': did you mean 'tiled'?"),
-        (["cublas"], "error: cublas has no parameters of its own to tune"),
-        (["coarsened-1d:bk=4,tm=4"], "error: coarsened-1d has no legal configuration: the last"),
-        (["tiled:tile=5"], "error: tiled: tile = 5 is not legal: choose one of 8, 16, 32"),
-        (["tiled", "--shape", "64,4x"], "error: shape '4x' is not understood"),
-        (["tiled", "--device", "h2000"], "error: unknown device 'h2000'"),
-        (["tiled", "--html", "no/where.html"], "error: cannot write no/where.html"),
-        (["tiled:"], "error: 'tiled:': '' is no setting: write name=integer, as in tiled:tile=16"),
-        (["tiled", "--strategy", "nope"], "error: unknown --strategy 'nope': did you mean "),
-        (["tiled", "--workers", "2", "--strategy", "mls"], "error: --workers 2 with strategy mls"),
+        (["tilde"], "unknown variant 'tilde': did you mean 'tiled'?"),
+        (["cublas"], "cublas has no parameters of its own to tune"),
+        (["coarsened-1d:bk=4,tm=4"], "coarsened-1d has no legal configuration: the last"),
+        (["tiled:tile=5"], "tiled: tile = 5 is not legal: choose one of 8, 16, 32"),
+        (["tiled", "--shape", "64,4x"], "shape '4x' is not understood"),
+        (["tiled", "--device", "h2000"], "unknown device 'h2000'"),
+        (["tiled", "--html", "no/where.html"], "cannot write no/where.html"),
+        (["tiled:"], "'tiled:': '' is no setting: write name=integer, as in tiled:tile=16"),
+        (["tiled", "--strategy", "nope"], "unknown --strategy 'nope': did you mean "),
+        (["tiled", "--workers", "2", "--strategy", "mls"], "--workers 2 with strategy mls"),
     ],
 )
-def test_a_mistake_is_one_line(folder: Path, arguments: list[str], message: str) -> None:
-    done = invoke(*arguments)
-    assert done.exit_code == 1
-    assert done.stderr.startswith(message)
-    assert done.stderr.count("\n") == 1
-    assert list(folder.iterdir()) == []
+def test_a_mistake_is_one_line(arguments: list[str], message: str) -> None:
+    assert refused("tune", *arguments).startswith(message)
 
 
-COMMAND = [sys.executable, "-m", "toolkit", "tune", "coarsened-1d", "--shape", "48"]
+COMMAND = ["-m", "toolkit", "tune", "coarsened-1d", "--shape", "48"]
 COMMAND += ["--seed", "1", "--seconds", "0.05", "--cache", "cache"]
 FILE = Path("cache") / "coarsened-1d-48x48x48-h100-sxm.json.journal"
 
 
 def on_a_made_up_gpu(**told: Any) -> dict[str, str]:
     """The environment of a process that finds one."""
-    known = {"PYTHONPATH": f"{MADE_UP_GPU}{os.pathsep}{ROOT}", "MADE_UP_GPU": json.dumps(told)}
-    return os.environ | known
+    return {"PYTHONPATH": f"{MADE_UP_GPU}{os.pathsep}{ROOT}", "MADE_UP_GPU": json.dumps(told)}
 
 
 @pytest.fixture
-def interrupted(folder: Path) -> tuple[int, str]:
-    """Exit status and standard error of a run that gets Ctrl-C once a configuration is timed."""
+def stopped(folder: Path) -> tuple[int, str, str]:
+    """What a run ends with that gets Ctrl-C once a configuration is timed."""
     slow = on_a_made_up_gpu(slow_to_compile_s=0.5)
-    with subprocess.Popen(COMMAND, env=slow, stderr=subprocess.PIPE, text=True) as running:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not FILE.exists():
-            time.sleep(0.02)
-        running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
-    return running.returncode, said
+    return interrupted(*COMMAND, environment=slow, when=FILE.exists)
 
 
-def test_ctrl_c_keeps_what_was_measured(interrupted: tuple[int, str], folder: Path) -> None:
-    status, said = interrupted
+def test_ctrl_c_keeps_what_was_measured(stopped: tuple[int, str, str], folder: Path) -> None:
+    status, _, said = stopped
     assert status == 1
     assert (
         f"of 6 configurations of 48x48x48 are kept in {folder / FILE}: repeat the command" in said
@@ -111,15 +87,12 @@ def test_ctrl_c_keeps_what_was_measured(interrupted: tuple[int, str], folder: Pa
 
 
 @pytest.mark.exhaustive  # as a sweep and a final of one process each do
-def test_the_next_run_goes_on(interrupted: tuple[int, str], folder: Path) -> None:
+def test_the_next_run_goes_on(stopped: tuple[int, str, str], folder: Path) -> None:
     one_leads = on_a_made_up_gpu(times_s={"BK=16": 0.001})  # a process for each leader
-    again = subprocess.run(
-        COMMAND, env=one_leads, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert again.returncode == 0, again.stderr
+    status, _, said = run(*COMMAND, environment=one_leads)
+    assert status == 0, said
     assert (
-        f"of 6 configurations of 48x48x48 were measured before: taken from {folder / FILE}"
-        in again.stderr
+        f"of 6 configurations of 48x48x48 were measured before: taken from {folder / FILE}" in said
     )
     assert json.loads((folder / "data" / "tuned.json").read_text())["entries"]
 
@@ -129,7 +102,7 @@ def test_what_was_measured_is_kept_for_the_dispatcher(
 ) -> None:
     monkeypatch.setattr("toolkit.tuning.tune.tune", lambda *_, **__: TUNING)
     file = folder / "data" / "tuned.json"
-    done = invoke("coarsened-1d", "--shape", "64")
+    done = invoke("tune", "coarsened-1d", "--shape", "64")
     assert done.exit_code == 0, done.output
     assert f"kept 1 in {file}" in done.stderr
     (entry,) = json.loads(file.read_text())["entries"]
@@ -139,8 +112,7 @@ def test_what_was_measured_is_kept_for_the_dispatcher(
 def test_the_documented_example_lists_every_configuration_of_its_command() -> None:
     document = (ROOT / "docs" / "tuning.md").read_text(encoding="utf-8")
     command = re.search(r"^\$ python -m toolkit tune (.*)$", document, re.MULTILINE)
-    assert command is not None
-    done = invoke(*command[1].replace("4096", "64").split())  # the same space, sooner
+    done = invoke("tune", *command[1].replace("4096", "64").split())  # the same space, sooner
     assert done.exit_code == 0
     pattern = r"^ +(\d+) +(\d+) +[\d.]+ .s "  # bk, tm and a time
     assert sorted(re.findall(pattern, document, re.MULTILINE)) == sorted(

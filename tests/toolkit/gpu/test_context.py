@@ -23,7 +23,7 @@ def twice(launch: Any) -> None:
 
 
 def run_twice(**changes: Any) -> Any:
-    settings: dict[str, Any] = {
+    settings = {
         "grid": (1,),
         "block": (32, 2),
         "arguments": [np.arange(6, dtype=np.float32).reshape(2, 3), np.int32(4)],
@@ -61,7 +61,6 @@ def test_resources_are_the_drivers(machine: Any) -> None:
 def test_the_machine_code_that_ran_comes_with_the_result(machine: Any) -> None:
     execution = run_twice(defines={"BM": 64})
     cubin = execution.cubin
-    assert cubin is not None
     assert json.loads(cubin.image) == {  # the bytes that the module was loaded from
         "source": SOURCE,
         "options": ["-std=c++17", "-lineinfo", "-DBM=64"],
@@ -148,19 +147,6 @@ def test_large_dynamic_shared_memory_is_asked_for(machine: Any) -> None:
     run_twice(dynamic_shared_bytes=100_000)
     with pytest.raises(LaunchError, match=r"^twice: 300000 bytes of dynamic shared memory: "):
         run_twice(dynamic_shared_bytes=300_000)
-
-
-@pytest.mark.parametrize("wrong", [7, 1.5, [1, 2], None, "x"])
-def test_an_argument_without_a_type_is_refused(machine: Any, wrong: Any) -> None:
-    with pytest.raises(InputError, match=r"argument 1 of twice is .*: give a NumPy array or"):
-        run_twice(arguments=[np.zeros(1, np.float32), wrong])
-
-
-@pytest.mark.parametrize("wrong", [(), (0,), (1, 2, 3, 4), (-1, 1)])
-@pytest.mark.parametrize("extent", ["grid", "block"])
-def test_a_geometry_of_no_threads_is_refused(machine: Any, extent: str, wrong: Any) -> None:
-    with pytest.raises(InputError, match=f"^{extent} = "):
-        run_twice(**{extent: wrong})
 
 
 def test_a_launch_that_the_driver_refuses(machine: Any) -> None:

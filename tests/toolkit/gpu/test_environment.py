@@ -103,7 +103,7 @@ def test_an_old_library_tells_throttle_reasons_under_their_old_name(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(FakeNvml, "nvmlDeviceGetCurrentClocksEventReasons")
-    nvml.nvmlDeviceGetCurrentClocksThrottleReasons = lambda _: 0x4  # type: ignore[attr-defined]
+    nvml.nvmlDeviceGetCurrentClocksThrottleReasons = lambda _: 0x4
     assert GpuMonitor(0).state().throttle_reasons == ("power cap",)
 
 
@@ -136,7 +136,7 @@ def test_without_a_driver_everything_is_absent(nvml: FakeNvml) -> None:
     def no_driver() -> None:
         raise NvmlError("Driver Not Loaded")
 
-    nvml.nvmlInit = no_driver  # type: ignore[method-assign]
+    nvml.nvmlInit = no_driver
     with GpuMonitor(0) as monitor:
         assert monitor.state() == GpuState()
     assert nvml.shut_down == 0

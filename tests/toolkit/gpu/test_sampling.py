@@ -229,7 +229,7 @@ def test_all_that_fail_at_once_end_the_run(
     bench: Bench, limit: dict[str, float], peer: str | None
 ) -> None:
     series, _ = bench.run(
-        Sampling(**limit),  # type: ignore[arg-type]
+        Sampling(**limit),
         peer=peer,
         p=iter([LaunchError("p")]),
         a=iter([LaunchError("a")]),
@@ -338,7 +338,7 @@ def test_every_sample_is_told(bench: Bench) -> None:
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
 def test_a_limit_that_would_not_end_sampling_is_refused(field: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"{value} is out of range"):
-        Sampling(**{field: value})  # type: ignore[arg-type]
+        Sampling(**{field: value})
 
 
 def test_rounds_are_told_before_the_first_and_after_each(bench: Bench) -> None:

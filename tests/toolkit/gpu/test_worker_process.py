@@ -241,7 +241,6 @@ print("answered", flush=True)
 input()
 """
     with parent(code) as process:
-        assert process.stdout is not None
         child = int(process.stdout.readline())
         if method == "echo":
             process.stdout.readline()
@@ -264,7 +263,6 @@ with Isolated(Worker, None) as child:
     print(child.ask("sleeps", 0.3, limit_s=1.0), flush=True)
 """
     with parent(code) as process:
-        assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.2)
         process.send_signal(signal.SIGSTOP)

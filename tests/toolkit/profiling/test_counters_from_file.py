@@ -12,11 +12,11 @@ from analysis.errors import CountersError
 from analysis.problem import parse_shape
 from analysis.records.profile import Profile, Record
 from kernels.selection import parse_selection
+from tests.heard import Heard
 from tests.toolkit import fake_ncu
-from toolkit import load, profile, save
+from toolkit import profile
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
-from toolkit.launch.progress import Progress
 from toolkit.profiling.counters_from_file import read_counters
 from toolkit.profiling.record import planned
 
@@ -82,20 +82,17 @@ def record_of(result: Profile, label: str) -> Record:
     return next(record for record in result.records if record.label == label)
 
 
-def test_a_csv_gives_its_counters_to_the_records(file: Path, tmp_path: Path) -> None:
+def test_a_csv_gives_its_counters_to_the_records(file: Path) -> None:
     file.write_text(table_of("tiled", "tiled:tile=16", "cublas"))
     result = overlaid(file, "tiled:tile=16", "tiled", "cublas", "cpu")
     for label in ("tiled", "tiled:tile=16"):
         counted = record_of(result, label).counted
-        assert counted is not None
         assert counted.counters[FFMA] == 2000 + sum(map(ord, FFMA))
         assert counted.source == "Nsight Compute, from counters.csv"
-    assert record_of(result, "tiled").counted.kernels[0].grid == (2, 2, 1)  # type: ignore[union-attr]
+    assert record_of(result, "tiled").counted.kernels[0].grid == (2, 2, 1)
     cublas = record_of(result, "cublas")
     assert cublas.notes[0].startswith("cuBLAS launched cutlass_80_simt_sgemm_128x64")
     assert " --counters-from counters.csv " in result.command
-    save(result, tmp_path / "profile.json")
-    assert load(tmp_path / "profile.json") == result
 
 
 def test_simulated_and_counted_stand_together(file: Path) -> None:
@@ -106,15 +103,12 @@ def test_simulated_and_counted_stand_together(file: Path) -> None:
 
 
 def test_what_the_file_has_beyond_the_plan_is_told(file: Path) -> None:
-    said: list[str] = []
-
-    class Told(Progress):
-        def notice(self, text: str) -> None:
-            said.append(text)
-
+    heard = Heard()
     file.write_text(table_of("tiled", "naive-coalesced"))
-    overlaid(file, progress=Told())
-    assert said == ["counters.csv: 1 launches are not of this plan: naive_coalesced__64x64x64"]
+    overlaid(file, progress=heard)
+    assert heard.notices == [
+        "counters.csv: 1 launches are not of this plan: naive_coalesced__64x64x64"
+    ]
 
 
 def test_the_file_may_lack_what_a_library_launches(file: Path) -> None:
@@ -128,7 +122,6 @@ def test_a_report_is_read_through_ncu(tmp_path: Path, command: None) -> None:
     report = tmp_path / "counters.ncu-rep"
     report.write_bytes(b"NVR\0" + table_of("tiled").encode())
     counted = overlaid(report).records[0].counted
-    assert counted is not None
     assert counted.source == "Nsight Compute, from counters.ncu-rep"
 
 
@@ -252,7 +245,6 @@ def test_counters_that_the_file_lacks_are_missing(file: Path) -> None:
     metrics = [name for name in METRICS if name != FFMA]
     file.write_text(fake_ncu.as_table(rows_of(launch_of("tiled"), metrics=metrics), metrics))
     counted = overlaid(file).records[0].counted
-    assert counted is not None
     assert counted.missing == (FFMA,)
 
 

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from analysis.devices import DEVICES, find_device
 from analysis.errors import CompileError, UnavailableError
-from analysis.problem import Gemm
-from analysis.records.profile import Record
 from kernels import LADDER, parse_selection
-from toolkit.gpu.sampling import Sampling
-from toolkit.launch.progress import Progress
+from tests.heard import Heard, ctrl_c
+from tests.toolkit.profiling.one_shape import profiled
 from toolkit.profiling import on_cpu as host
 from toolkit.profiling.in_theory import TheoryBench
-from toolkit.profiling.plan import Plan, make_plan
 from toolkit.rungs import launch as rung_launch
 from toolkit.rungs.launch import compile_for
 
-
-def bench(
-    shape: str, variants: Any = None, device: str = "rtx-3090", progress: Progress | None = None
-) -> dict[str, Record]:
-    records: dict[tuple[Gemm, str], Record] = {}
-    plan = make_plan([shape], variants, sampling=Sampling(max_samples=2), warm_l2=False, seed=1)
-    TheoryBench(find_device(device)).profile_shape(
-        plan.shapes[0], plan, records, progress or Progress()
-    )
-    assert all(shape == plan.shapes[0] for shape, _ in records)
-    return {label: record for (_, label), record in records.items()}
+bench = partial(profiled, TheoryBench)
 
 
 def test_the_whole_ladder_has_theory_resources_and_occupancy() -> None:
@@ -43,7 +31,6 @@ def test_the_whole_ladder_has_theory_resources_and_occupancy() -> None:
             continue
         assert (record.status, record.reason) == ("ok", None)
         assert record.theory is not None
-        assert record.resources is not None
         assert record.resources.architecture == "sm_86"
         assert record.resources.compiler.startswith("NVRTC 13.0")
         assert record.occupancy is not None
@@ -67,7 +54,6 @@ def test_the_cpu_is_measured_where_it_is_asked_for() -> None:
 
 def test_an_architecture_that_nvrtc_does_not_know_is_said() -> None:
     record = bench("32", ["tiled"], "gtx-1080-ti")["tiled"]
-    assert record.resources is not None
     assert record.resources.architecture == "sm_75"
     assert record.resources.note is not None
     assert record.notes == (record.resources.note,)
@@ -109,26 +95,13 @@ def test_a_kernel_that_does_not_compile_fails_alone(monkeypatch: pytest.MonkeyPa
 
 
 def test_ctrl_c_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(workload: object) -> float:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(host, "_seconds", interrupted)
-    plan: Plan = make_plan(
-        [32], ["tiled", "cpu", "cublas"], sampling=Sampling(), warm_l2=False, seed=1
-    )
-    records: dict[tuple[Gemm, str], Record] = {}
-    with pytest.raises(KeyboardInterrupt):
-        TheoryBench(find_device("t4")).profile_shape(plan.shapes[0], plan, records, Progress())
-    assert [label for _, label in records] == ["tiled", "cpu"]
-    assert records[plan.shapes[0], "cpu"].reason == "interrupted before it was timed"
+    monkeypatch.setattr(host, "_seconds", lambda _: ctrl_c())
+    records = bench("32", ["tiled", "cpu", "cublas"], interrupted=True)
+    assert list(records) == ["tiled", "cpu"]
+    assert records["cpu"].reason == "interrupted before it was timed"
 
 
 def test_every_selection_is_a_step() -> None:
-    told: list[str] = []
-
-    class Steps(Progress):
-        def step(self, text: str) -> None:
-            told.append(text)
-
-    bench("32", ["tiled", "cublas"], progress=Steps())
-    assert told == ["tiled", "cublas"]
+    heard = Heard()
+    bench("32", ["tiled", "cublas"], progress=heard)
+    assert heard.steps == ["tiled", "cublas"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,12 @@ from analysis.devices import find_device
 from analysis.errors import UnsupportedError
 from analysis.records.profile import GpuState, Profile, Record
 from kernels import LADDER
+from tests.heard import Heard
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu import worker_process as isolated
 from toolkit.gpu.launch import GUARD_WORD, GUARD_WORDS, OnGpu
 from toolkit.gpu.product_launch import LAUNCHES
 from toolkit.gpu.sampling import FEWEST_SAMPLES, Sampling
-from toolkit.launch.progress import Progress
 from toolkit.profiling import on_gpu as gpu_bench
 from toolkit.profiling.profile import profile
 from toolkit.rungs.launch import compile_for
@@ -83,21 +84,6 @@ def wrong_at(row: int, column: int, value: float | None = None) -> Any:
     return kernel
 
 
-class InterruptAt(Progress):
-    """Ctrl-C when a step begins, or after so many samples."""
-
-    def __init__(self, *, step: str = "", samples: int = -1) -> None:
-        self._step, self._detail = step, f"{samples} samples"
-
-    def step(self, text: str) -> None:
-        if text == self._step:
-            raise KeyboardInterrupt
-
-    def detail(self, text: str) -> None:
-        if text.endswith(f": {self._detail}"):
-            raise KeyboardInterrupt
-
-
 def test_every_rung_is_checked_and_timed_beside_cublas(cuda: Any, cublas: Any) -> None:
     # tensor maps need a driver: tests/gpu has the rungs that take them
     names = [variant.name for variant in LADDER if variant.bulk_tiles is None]
@@ -106,15 +92,12 @@ def test_every_rung_is_checked_and_timed_beside_cublas(cuda: Any, cublas: Any) -
     assert [record.label for record in result.records] == [*names, "cpu", "cublas"]
     for record in result.records:
         assert (record.status, record.reason) == ("ok", None)
-        assert record.check is not None
         assert record.check.passed
         assert record.measured is not None
     tiled = record_of(result, "tiled").measured
-    assert tiled is not None
     assert tiled.samples_s == pytest.approx([1e-3] * FEWEST_SAMPLES)
     assert tiled.flop_per_s == pytest.approx(2 * 32**3 / 1e-3)
     assert (tiled.clock, tiled.l2) == ("CUDA events", "flushed")
-    assert tiled.relative_to_cublas is not None
     assert tiled.relative_to_cublas.median == pytest.approx(0.5)  # cuBLAS takes half as long
     assert cublas.handles == 0
     assert result.environment.software["cuBLAS"] == "13.1.2"
@@ -129,7 +112,6 @@ def test_a_ragged_shape_is_right_and_padded_where_it_must_be(cuda: Any, cublas: 
     assert plain.notes == ()
     assert str(padded.executed_shape) == "10x8x16"
     assert padded.notes[0].startswith("padded with zeros to 10x8x16")
-    assert padded.measured is not None
     assert padded.measured.flop_per_s == pytest.approx(2 * 10 * 7 * 13 / 1e-3)  # as asked for
 
 
@@ -152,7 +134,6 @@ def test_l2_is_flushed_before_every_sample(cuda: Any) -> None:
     result = measure("tiled")
     timed = events(cuda)[1 + len(checked("sgemm_tiled")) :]
     assert timed == [FLUSH, "hold", "sgemm_tiled"] * (len(timed) // 3)
-    assert result.records[0].measured is not None
     assert result.records[0].measured.l2 == "flushed"
 
 
@@ -161,7 +142,6 @@ def test_a_slow_kernel_is_sampled_until_its_median_has_an_interval(
 ) -> None:
     monkeypatch.setattr("toolkit.gpu.sampling.PATIENCE", 1e12)
     record = measure("tiled", sampling=Sampling(time_limit_s=1e-9, max_samples=25)).records[0]
-    assert record.measured is not None
     assert len(record.measured.samples_s) == 6
     assert record.measured.interval_s is not None
 
@@ -169,7 +149,6 @@ def test_a_slow_kernel_is_sampled_until_its_median_has_an_interval(
 def test_l2_stays_warm_where_that_is_asked_for(cuda: Any) -> None:
     result = measure("tiled", warm_l2=True)
     assert cuda.log.count(FLUSH) == 1  # which shows that there is room for it
-    assert result.records[0].measured is not None
     assert result.records[0].measured.l2 == "warm"
 
 
@@ -217,7 +196,6 @@ def test_a_wrong_cublas_is_no_peer(cuda: Any, cublas: Any) -> None:
     result = measure("tiled", "cublas")
     assert record_of(result, "cublas").status == "failed"
     tiled = record_of(result, "tiled").measured
-    assert tiled is not None
     assert tiled.relative_to_cublas is None
 
 
@@ -320,9 +298,8 @@ def test_whatever_one_breaks_another_runs_on_untouched(
     assert result.status == "complete"
     tiled, other = result.records
     assert (tiled.status, tiled.measured) == ("failed", None)
-    assert words in (tiled.reason or "")
+    assert words in tiled.reason
     assert (other.status, other.reason) == ("ok", None)
-    assert other.measured is not None
     assert len(other.measured.samples_s) == FEWEST_SAMPLES
 
 
@@ -330,9 +307,7 @@ def test_cublas_has_its_turns_in_a_process_of_its_own(children: Any, cublas: Any
     children("sys.modules |= conftest.FakeCublas(cuda).modules()")
     result = measure("tiled", "cublas")
     tiled, peer = (record.measured for record in result.records)
-    assert tiled is not None
     assert peer is not None
-    assert tiled.relative_to_cublas is not None
     assert tiled.relative_to_cublas.median == pytest.approx(0.5)
     assert result.records[1].notes == ("cuBLAS 13.1.2",)
 
@@ -353,14 +328,13 @@ sys.modules |= Hanging(cuda).modules()
     result = measure("tiled", "cublas")
     tiled, peer = result.records
     assert (peer.status, peer.measured) == ("failed", None)
-    assert "was stopped" in (peer.reason or "")
-    assert tiled.measured is not None
+    assert "was stopped" in peer.reason
     assert tiled.measured.relative_to_cublas is not None  # by the samples that were taken beside it
     assert len(tiled.measured.samples_s) == FEWEST_SAMPLES
 
 
 def test_ctrl_c_leaves_no_process_behind(children: Any) -> None:
-    result = measure("tiled", "naive-coalesced", progress=InterruptAt(samples=3))
+    result = measure("tiled", "naive-coalesced", progress=Heard(".*: 3 samples"))
     assert result.status == "interrupted"
     assert running(isolated.COMMAND[1]) == []
 
@@ -385,10 +359,9 @@ def test_a_launch_that_fails_while_it_is_timed_fails_alone(
 def test_without_cublas_the_rungs_are_measured_all_the_same(cuda: Any) -> None:
     result = measure("tiled", "cublas")
     assert record_of(result, "cublas").status == "skipped"
-    assert (record_of(result, "cublas").reason or "").startswith("cuBLAS cannot be used (")
+    assert record_of(result, "cublas").reason.startswith("cuBLAS cannot be used (")
     assert "cuBLAS" not in result.environment.software
     tiled = record_of(result, "tiled").measured
-    assert tiled is not None
     assert tiled.relative_to_cublas is None
 
 
@@ -409,8 +382,8 @@ def test_no_room_on_the_gpu_fails_what_needs_it(cuda: Any) -> None:
     cuda.free_bytes = room_for(1) - 1
     record = measure("tiled").records[0]
     assert record.status == "failed"
-    assert "do not fit on the GPU" in (record.reason or "")
-    assert (record.reason or "").endswith("take a smaller shape or close other programs")
+    assert "do not fit on the GPU" in record.reason
+    assert record.reason.endswith("take a smaller shape or close other programs")
 
 
 @pytest.mark.parametrize("competitors", [3.5, 2.5])
@@ -422,8 +395,6 @@ def test_where_not_all_have_room_they_are_timed_one_group_after_the_other(
     result = measure("naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "cublas")
     assert [record.status for record in result.records] == ["ok"] * 5
     for record in result.records[:-1]:
-        assert record.measured is not None
-        assert record.measured.relative_to_cublas is not None
         assert record.measured.relative_to_cublas.median == pytest.approx(0.5)
     assert cuda.free_bytes == room_for(competitors)
     rounds = [moment.rounds for one in result.conditions for moment in one.moments]
@@ -435,28 +406,18 @@ def test_where_one_has_room_each_is_timed_by_itself(cuda: Any, cublas: Any) -> N
     result = measure("naive-coalesced", "tiled", "cublas")
     assert [record.status for record in result.records] == ["ok"] * 3
     for record in result.records:
-        assert record.measured is not None
         assert record.measured.relative_to_cublas is None or record.variant == "cublas"
 
 
 def test_ctrl_c_in_a_later_group_keeps_what_cublas_took_before(cuda: Any, cublas: Any) -> None:
     cuda.free_bytes = room_for(2.5)
-
-    class InTheSecond(Progress):
-        groups = 0
-
-        def detail(self, text: str) -> None:
-            self.groups += text == "cublas: 1 samples"
-            if self.groups == 2:
-                raise KeyboardInterrupt
-
-    result = measure("naive-coalesced", "tiled", "cublas", progress=InTheSecond())
+    result = measure(
+        "naive-coalesced", "tiled", "cublas", progress=Heard("cublas: 1 samples", turn=2)
+    )
     naive, tiled, peer = result.records
-    assert naive.measured is not None
     assert naive.measured.relative_to_cublas is not None
     assert tiled.measured is None
     assert peer.status == "ok"
-    assert peer.measured is not None
     assert len(peer.measured.samples_s) == FEWEST_SAMPLES  # beside the first group
     assert peer.measured.stopped_by == "precision"
 
@@ -465,6 +426,10 @@ class Interrupting(OnGpu):
     """Ctrl-C comes while one of them does something."""
 
     when = ""
+
+    @classmethod
+    def at(cls, what: str) -> Callable[[], None]:
+        return lambda: setattr(cls, "when", what)
 
     def _maybe(self, what: str) -> None:
         if self.when == what:
@@ -483,16 +448,12 @@ class Interrupting(OnGpu):
 def test_ctrl_c_while_guard_bands_are_looked_at_keeps_the_samples(
     cuda: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Late(Progress):
-        def detail(self, text: str) -> None:
-            if text.endswith("buffers"):
-                Interrupting.when = "damage"
-
     monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Interrupting)
-    result = measure("tiled", "naive-coalesced", progress=Late())
+    result = measure(
+        "tiled", "naive-coalesced", progress=Heard(".*buffers", then=Interrupting.at("damage"))
+    )
     assert result.status == "interrupted"
     for record in result.records:
-        assert record.measured is not None
         assert len(record.measured.samples_s) == FEWEST_SAMPLES
 
 
@@ -501,13 +462,8 @@ def test_ctrl_c_while_competitors_leave_lets_all_of_them_go(
 ) -> None:
     monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Interrupting)
     cuda.free_bytes = room_for(3.5)
-
-    class Leaving(Progress):
-        def detail(self, text: str) -> None:
-            if text == "tiled: what is around its buffers":
-                Interrupting.when = "exit"
-
-    result = measure("naive-coalesced", "tiled", "coarsened-2d", "cublas", progress=Leaving())
+    leaving = Heard("tiled: what is around its buffers", then=Interrupting.at("exit"))
+    result = measure("naive-coalesced", "tiled", "coarsened-2d", "cublas", progress=leaving)
     assert result.status == "interrupted"
     assert record_of(result, "tiled").measured is not None
     assert record_of(result, "coarsened-2d").measured is None
@@ -534,8 +490,6 @@ def test_what_lacks_room_beside_others_is_tried_again_alone(
     for record in result.records:
         assert record.measured is not None
     alone, beside = (record_of(result, name).measured for name in ("tiled", "coarsened-2d"))
-    assert alone is not None
-    assert beside is not None
     assert alone.relative_to_cublas is None
     assert beside.relative_to_cublas is not None
 
@@ -546,7 +500,7 @@ def test_a_machine_that_starts_no_process_fails_the_rungs(
     monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", ("/no/such/program",))
     (record,) = measure("tiled").records
     assert record.status == "failed"
-    assert (record.reason or "").startswith("no process can be started (")
+    assert record.reason.startswith("no process can be started (")
 
 
 def test_no_room_on_the_host_fails_the_shape(
@@ -562,7 +516,7 @@ def test_no_room_on_the_host_fails_the_shape(
 
 
 def test_ctrl_c_while_checking_keeps_what_was_checked(cuda: Any, cublas: Any) -> None:
-    result = measure("tiled", "naive-coalesced", progress=InterruptAt(step="check naive-coalesced"))
+    result = measure("tiled", "naive-coalesced", progress=Heard("check naive-coalesced"))
     assert result.status == "interrupted"
     tiled, naive = result.records
     assert tiled.check is not None
@@ -574,31 +528,17 @@ def test_ctrl_c_while_checking_keeps_what_was_checked(cuda: Any, cublas: Any) ->
 
 @pytest.mark.parametrize("samples", [1, 2, 13])
 def test_ctrl_c_while_timing_keeps_the_samples(cuda: Any, cublas: Any, samples: int) -> None:
-    result = measure("tiled", "naive-coalesced", "cublas", progress=InterruptAt(samples=samples))
+    result = measure("tiled", "naive-coalesced", "cublas", progress=Heard(f".*: {samples} samples"))
     assert result.status == "interrupted"
     tiled, naive, peer = (record.measured for record in result.records)
-    assert peer is not None  # the first of the round
     assert len(peer.samples_s) == samples
     assert peer.stopped_by == "interrupt"
     if samples == 1:
         assert tiled is naive is None
         assert result.records[0].reason == "interrupted before it was timed"
     else:
-        assert tiled is not None
-        assert naive is not None
         assert len(tiled.samples_s) == len(naive.samples_s) == samples - 1
         assert tiled.relative_to_cublas is not None
-
-
-def test_ctrl_c_at_the_second_shape_keeps_the_first(cuda: Any) -> None:
-    class SecondShape(Progress):
-        def stage(self, text: str, steps: int) -> None:
-            if text == "16x16x16":
-                raise KeyboardInterrupt
-
-    result = profile([32, 16], ["tiled"], executor="gpu", sampling=QUICK, progress=SecondShape())
-    assert result.status == "interrupted"
-    assert [(str(r.shape), r.measured is not None) for r in result.records] == [("32x32x32", True)]
 
 
 def test_ctrl_c_in_the_cpu_keeps_its_samples(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -613,28 +553,19 @@ def test_ctrl_c_in_the_cpu_keeps_its_samples(cuda: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr("toolkit.profiling.on_cpu._seconds", interrupted)
     result = measure("cpu", "tiled")
     assert result.status == "interrupted"
-    assert record_of(result, "cpu").measured is not None
-    assert record_of(result, "cpu").measured.samples_s == (1.0, 2.0)  # type: ignore[union-attr]
+    assert record_of(result, "cpu").measured.samples_s == (1.0, 2.0)
     assert record_of(result, "tiled").status == "skipped"
 
 
 def test_progress_ends_with_the_last_step(cuda: Any) -> None:
-    class Counted(Progress):
-        steps: int | None = None
-        told = 0
-
-        def stage(self, text: str, steps: int) -> None:
-            self.steps = steps
-
-        def step(self, text: str) -> None:
-            self.told += 1
-
-    progress = Counted()
+    progress = Heard()
     measure("tiled", "one-block", progress=progress)
-    assert progress.told == progress.steps == 4  # the reference, two checks, the timing
-    progress = Counted()
+    assert (
+        len(progress.steps) == progress.stages[0][1] == 4
+    )  # the reference, two checks, the timing
+    progress = Heard()
     measure("tiled", "cublas", "cpu", progress=progress)  # without cuBLAS
-    assert progress.told == progress.steps == 5
+    assert len(progress.steps) == progress.stages[0][1] == 5
 
 
 def test_counters_of_the_code_that_was_launched_stand_beside_its_times(
@@ -652,7 +583,6 @@ def test_counters_of_the_code_that_was_launched_stand_beside_its_times(
     assert [(cubin.symbol, cubin.architecture) for cubin in given] == [("sgemm_tiled", "sm_90")]
     assert record.measured is not None
     assert record.simulated is not None
-    assert record.check is not None
     assert "blocks" not in record.check.bound  # the GPU's own verdict, on every element
 
 
@@ -728,7 +658,7 @@ def test_a_resumed_run_keeps_the_conditions_of_what_stands(
     cuda: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpu_bench.GpuMonitor, "state", lambda _: Warming(cuda).state())
-    settings: Any = {"executor": "gpu", "sampling": QUICK, "seed": 1}
+    settings = {"executor": "gpu", "sampling": QUICK, "seed": 1}
     first = profile(["32", "64"], ["tiled"], **settings)
     cut = replace(
         first, status="interrupted", records=first.records[:1], conditions=first.conditions[:1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from analysis.records.profile import Record
 from analysis.rounding import Check
 from kernels import LADDER
 from kernels.variant import Variant
+from tests.heard import Heard
+from tests.toolkit.profiling.one_shape import profiled
 from toolkit.execution import rung_execution, rung_prediction
 from toolkit.execution import rung_simulation as simulated_ladder
 from toolkit.execution.sanitizer import Checked
@@ -34,15 +37,7 @@ from validation.corpus.sample import ALSO, USUAL
 FULL, RAGGED = "256x256x64", "127x129x31"
 
 
-def bench(
-    shape: str, variants: Any = None, device: str = "rtx-3090", progress: Progress | None = None
-) -> dict[str, Record]:
-    records: dict[tuple[Gemm, str], Record] = {}
-    plan = make_plan([shape], variants, sampling=Sampling(max_samples=2), warm_l2=False, seed=1)
-    SimulatorBench(find_device(device)).profile_shape(
-        plan.shapes[0], plan, records, progress or Progress()
-    )
-    return {label: record for (_, label), record in records.items()}
+bench = partial(profiled, SimulatorBench)
 
 
 @pytest.fixture
@@ -59,9 +54,7 @@ def test_every_rung_is_executed_and_right(counted_alone: None) -> None:
     for variant in LADDER:
         record = records[variant.name]
         assert (record.status, record.reason) == ("ok", None)
-        assert record.simulated is not None
         assert record.simulated.architecture == "sm_90"
-        assert record.check is not None
         assert record.check.passed
         assert record.occupancy is not None
         assert record.measured is None
@@ -141,9 +134,7 @@ def test_closed_forms_and_machine_code_agree_on_every_architecture(
 
 def test_an_architecture_that_the_compiler_does_not_know_is_said() -> None:
     record = bench("32", ["tiled"], "gtx-1080-ti")["tiled"]
-    assert record.simulated is not None
     assert record.simulated.architecture == "sm_75"
-    assert record.resources is not None
     assert record.notes[:-1] == (record.resources.note,)
 
 
@@ -165,11 +156,10 @@ def test_what_the_sanitizer_finds_fails_the_record(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(simulator_bench, "check_rung", without_barriers)
     record = bench("32", ["tiled"], "t4")["tiled"]
-    assert record.check is not None
     assert record.check.passed
     assert record.status == "failed"
-    assert (record.reason or "").startswith("sanitizer: ")
-    assert "racing.cu, line" in (record.reason or "")
+    assert record.reason.startswith("sanitizer: ")
+    assert "racing.cu, line" in record.reason
 
 
 def refuse(error: Exception) -> Any:
@@ -238,31 +228,16 @@ def test_a_wrong_result_fails_and_keeps_its_counters(monkeypatch: pytest.MonkeyP
     assert record.simulated is not None
 
 
-def test_ctrl_c_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = simulator_bench.LadderSimulator.simulate
-
-    def interrupted(ladder: Any, cubin: Any, selection: Any, residence: Any) -> Any:
-        if selection.label == "naive-coalesced":
-            raise KeyboardInterrupt
-        return real(ladder, cubin, selection, residence)
-
-    monkeypatch.setattr(simulator_bench.LadderSimulator, "simulate", interrupted)
-    plan = make_plan([32], ["tiled", "naive-coalesced"], sampling=Sampling(), warm_l2=False, seed=1)
-    records: dict[tuple[Gemm, str], Record] = {}
-    with pytest.raises(KeyboardInterrupt):
-        SimulatorBench(find_device("t4")).profile_shape(plan.shapes[0], plan, records, Progress())
-    assert [label for _, label in records] == ["tiled"]
+def test_ctrl_c_keeps_what_is_done() -> None:
+    variants = ["tiled", "naive-coalesced"]
+    heard = Heard("naive-coalesced: .*blocks")
+    assert list(bench("32", variants, "t4", progress=heard, interrupted=True)) == ["tiled"]
 
 
 def test_progress_tells_the_blocks_that_are_done() -> None:
-    told: list[str] = []
-
-    class Details(Progress):
-        def detail(self, text: str) -> None:
-            told.append(text)
-
-    bench("64", ["tiled"], progress=Details())
-    assert told[-1] == "tiled: 4 of 4 blocks"
+    heard = Heard()
+    bench("64", ["tiled"], progress=heard)
+    assert heard.details[-1] == "tiled: 4 of 4 blocks"
 
 
 def test_rungs_of_a_shape_share_their_matrices() -> None:
@@ -275,7 +250,6 @@ def test_rungs_of_a_shape_share_their_matrices() -> None:
         made.profile_shape(problem, plan, {}, Progress())
         simulators.append(made._ladder)
     assert simulators[0] is not simulators[1]
-    assert simulators[1] is not None
     assert list(simulators[1]._matrices) == [plan.shapes[1]]
 
 
@@ -288,7 +262,6 @@ def test_the_source_of_best_is_kept_at_every_shape() -> None:
     for shape in plan.shapes:
         bench.profile_shape(shape, plan, records, Progress())
     for record in records.values():
-        assert record.simulated is not None
         listing = bench.listings[record.simulated.listing or ""]
         assert len(listing.sass) == len(record.simulated.executed)
 

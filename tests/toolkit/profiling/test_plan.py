@@ -10,7 +10,7 @@ import pytest
 from analysis.devices import find_device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.problem import Gemm
-from kernels import LADDER, REFERENCES, Variant
+from kernels import LADDER, REFERENCES
 from toolkit.gpu.sampling import Sampling
 from toolkit.profiling.plan import Plan, make_plan
 from toolkit.rungs.matrices import LARGEST_SEED
@@ -96,7 +96,6 @@ def test_a_shape_that_fits_no_memory_is_refused() -> None:
 
 def test_a_named_rung_that_a_device_cannot_run_is_an_error() -> None:
     device, (named,) = find_device("t4"), plan(variants=["tiled"]).selections
-    assert isinstance(named.variant, Variant)
     new = replace(named, variant=replace(named.variant, since=80))
     whole = replace(plan(), selections=(new,))
     whole.check_fits(device)  # a remark, where nobody named it

@@ -12,7 +12,7 @@ from analysis.problem import Gemm
 from analysis.records.profile import Record
 from analysis.rounding import Check
 from analysis.timing.predicted import Bound, GapStep, Predicted
-from kernels import Variant, parse_selection
+from kernels import parse_selection
 from toolkit.gpu.sampling import Series
 from toolkit.profiling.record import (
     failed,
@@ -31,19 +31,19 @@ def plan(text: str, m: int = 64, n: int = 64, k: int = 64) -> Record:
 
 
 def check(**changes: object) -> Check:
-    fields: dict[str, object] = {
+    fields = {
         "passed": True, "worst_ratio": 0.5, "worst_row": 3, "worst_column": 4,
         "max_absolute_error": 1e-7, "bound": "a bound",
     }  # fmt: skip
-    return Check(**fields | changes)  # type: ignore[arg-type]
+    return Check(**fields | changes)
 
 
 def resources(**changes: object) -> Resources:
-    fields: dict[str, object] = {
+    fields = {
         "architecture": "sm_86", "compiler": "NVRTC 13.0", "registers_per_thread": 32,
         "static_shared_bytes": 8192, "local_bytes": 0,
     }  # fmt: skip
-    return Resources(**fields | changes)  # type: ignore[arg-type]
+    return Resources(**fields | changes)
 
 
 def predicted() -> Predicted:
@@ -79,9 +79,7 @@ def test_a_plan_holds_geometry_and_theory() -> None:
     record = plan("tiled:tile=16")
     assert (record.variant, record.label, record.rung) == ("tiled", "tiled:tile=16", 4)
     assert record.parameters == {"tile": 16}
-    assert record.geometry is not None
     assert (record.geometry.grid, record.geometry.block) == ((4, 4, 1), (16, 16, 1))  # 64 / 16
-    assert record.theory is not None
     assert record.theory.flop == 2 * 64**3
     assert (record.status, record.notes) == ("ok", ())
 
@@ -97,21 +95,18 @@ def test_padding_is_said_and_counted() -> None:
     assert record.shape == Gemm(m=5, n=7, k=9)
     assert record.executed_shape == Gemm(m=5, n=8, k=12)
     assert record.notes[0].startswith("padded with zeros to 5x8x12, because N and K must be")
-    assert record.theory is not None
     assert record.theory.flop == 2 * 5 * 8 * 12
 
 
 def test_a_shape_that_a_rung_cannot_take_is_skipped() -> None:
     record = plan("one-block")
     assert record.status == "skipped"
-    assert record.reason is not None
     assert record.reason.startswith("one-block cannot take 64x64x64")
     assert record.theory is None
 
 
 def test_a_rung_that_is_newer_than_the_device_is_skipped() -> None:
     selection = parse_selection("tiled")
-    assert isinstance(selection.variant, Variant)
     new = replace(selection, variant=replace(selection.variant, since=90))
     record = planned(new, Gemm(m=64, n=64, k=64), DEVICE)
     assert (record.status, record.theory, record.geometry) == ("skipped", None, None)
@@ -123,7 +118,6 @@ def test_a_rung_that_is_newer_than_the_device_is_skipped() -> None:
 
 def test_resources_bring_occupancy_and_waves() -> None:
     record = with_resources(plan("tiled", 1024, 1024, 64), resources(), DEVICE)
-    assert record.occupancy is not None
     assert record.occupancy.blocks_per_sm == 1  # 1024 of 1536 threads
     assert record.waves == pytest.approx(1024 / 82)  # (1024 / 32)² blocks on 82 SMs
 
@@ -166,27 +160,22 @@ def test_a_failed_record_stays_failed_when_its_result_is_right() -> None:
 def test_a_measurement_is_the_median_of_its_samples() -> None:
     series = Series(samples_s=[1.0, 4.0, 2.0], peer_s=[2.0, 4.0, 2.0], stopped_by="time limit")
     record = measured(plan("vectorized", m=5, n=7, k=9), series)
-    assert record.measured is not None
     assert record.measured.median_s == 2.0
     assert record.measured.samples_s == (1.0, 4.0, 2.0)
     assert record.measured.interval_s is None  # six samples are the fewest
     assert record.measured.flop_per_s == 2 * 5 * 7 * 9 / 2.0  # without the padding
-    assert record.measured.relative_to_cublas is not None
     assert record.measured.relative_to_cublas.peer == "cublas"
     assert record.measured.relative_to_cublas.median == 1.0  # of 2, 1 and 1
 
 
 def test_the_ratio_is_of_the_samples_that_have_a_pair() -> None:
     record = measured(plan("tiled"), Series(samples_s=[1.0, 2.0, 9.0], peer_s=[3.0, 6.0]))
-    assert record.measured is not None
-    assert record.measured.relative_to_cublas is not None
     assert record.measured.relative_to_cublas.median == 3.0
     assert record.measured.samples_s == (1.0, 2.0, 9.0)
 
 
 def test_without_a_peer_there_is_no_ratio() -> None:
     record = measured(plan("tiled"), Series(samples_s=[1.0]))
-    assert record.measured is not None
     assert record.measured.relative_to_cublas is None
 
 

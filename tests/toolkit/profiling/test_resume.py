@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from analysis.errors import InputError, RecordError
 from analysis.records.profile import Profile
 from kernels.variant import Variant
+from tests.heard import Heard
 from toolkit.cli.app import app
-from toolkit.launch.progress import Progress
 from toolkit.profiling.profile import profile
 from toolkit.store.profile_json import load
 from validation import ROOT
@@ -29,31 +29,20 @@ VARIANTS = ["tiled", "tiled:tile=16", "tiled:tile=8"]
 COMMAND = [sys.executable, "-m", "toolkit", "profile", "--executor", "simulate", "--seed", "3"]
 
 
-class StopAt(Progress):
-    def __init__(self, step: str) -> None:
-        self._step = step
-        self.steps: list[str] = []
-
-    def step(self, text: str) -> None:
-        self.steps.append(text)
-        if text == self._step:
-            raise KeyboardInterrupt
-
-
 def run(**settings: Any) -> Profile:
     return profile(["32", "64"], VARIANTS, executor="simulate", device="t4", **settings)
 
 
 @pytest.fixture(scope="module")
 def cut_short() -> Profile:
-    result = run(progress=StopAt("tiled:tile=8"))
+    result = run(progress=Heard("tiled:tile=8"))
     assert result.status == "interrupted"
     assert [record.label for record in result.records] == VARIANTS[:2]
     return result
 
 
 def test_only_what_is_missing_is_done(cut_short: Profile) -> None:
-    progress = StopAt("")
+    progress = Heard()
     result = run(resume=cut_short, progress=progress)
     assert progress.steps == ["tiled:tile=8", *VARIANTS]
     assert result.status == "complete"
@@ -66,12 +55,11 @@ def test_every_record_is_appended_once(tmp_path: Path) -> None:
     path = tmp_path / "profile.json.journal"
     read: list[Profile] = []
 
-    class Reading(Progress):
-        def step(self, text: str) -> None:
-            if path.exists():
-                read.append(load(path))
+    def reading() -> None:
+        if path.exists():
+            read.append(load(path))
 
-    result = run(journal=path, progress=Reading())
+    result = run(journal=path, progress=Heard("|".join(VARIANTS), then=reading))
     assert [len(so_far.records) for so_far in read] == [1, 2, 3, 4, 5]
     head, *lines = path.read_text().splitlines()
     assert json.loads(head)["records"] == []
@@ -87,8 +75,8 @@ def test_every_record_is_appended_once(tmp_path: Path) -> None:
 def test_a_journal_begins_with_the_first_result(tmp_path: Path) -> None:
     path = tmp_path / "profile.json.journal"
     variants = ["cublas", "tiled"]
-    settings: Any = {"executor": "simulate", "device": "t4", "journal": path}
-    profile([32], variants, progress=StopAt("tiled"), **settings)
+    settings = {"executor": "simulate", "device": "t4", "journal": path}
+    profile([32], variants, progress=Heard("tiled"), **settings)
     assert not path.exists()  # that cuBLAS needs a GPU is no result
     profile([32], variants, **settings)
     assert [record.label for record in load(path).records] == variants
@@ -97,7 +85,7 @@ def test_a_journal_begins_with_the_first_result(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("run") / "profile.json.journal"
-    run(journal=path, progress=StopAt("tiled:tile=8"))
+    run(journal=path, progress=Heard("tiled:tile=8"))
     return path.read_bytes()
 
 
@@ -115,7 +103,7 @@ def test_the_journal_of_a_resumed_run_has_the_records_of_the_first(
     path = tmp_path / "x.journal"
     path.write_bytes(journal)
     before = load(path).records
-    run(resume=load(path), journal=path, progress=StopAt("tiled"))
+    run(resume=load(path), journal=path, progress=Heard("tiled"))
     after = load(path).records
     assert [record.label for record in after] == VARIANTS
     assert after[:2] == before
@@ -148,14 +136,12 @@ def test_a_damaged_journal_is_one_line(
 def test_a_full_disk_keeps_the_records_before(tmp_path: Path, journal: bytes) -> None:
     path = tmp_path / "x.journal"
 
-    class Filling(Progress):
-        def step(self, text: str) -> None:
-            if text == "tiled:tile=8":
-                path.rename(tmp_path / "kept.journal")
-                path.symlink_to("/dev/full")
+    def fill() -> None:
+        path.rename(tmp_path / "kept.journal")
+        path.symlink_to("/dev/full")
 
     with pytest.raises(InputError) as error:
-        run(journal=path, progress=Filling())
+        run(journal=path, progress=Heard("tiled:tile=8", then=fill))
     assert str(error.value) == (
         f"cannot write {path}: No space left on device: the records before are kept; make room, "
         "and repeat the command with --resume"

@@ -54,10 +54,8 @@ def test_an_estimate_is_the_sum_of_the_ceilings_for_whole_rounds_of_sms() -> Non
     # 12 × 11 blocks fill 132 SMs once; one more row of blocks takes a second round
     full, more = Gemm(m=384, n=352, k=64), Gemm(m=416, n=352, k=64)
     exact = planned(selection, full, H200)
-    assert exact.theory is not None
     assert estimate(exact, H200) == pytest.approx(sum(c.time_s for c in exact.theory.ceilings))
     ragged = planned(selection, more, H200)
-    assert ragged.theory is not None
     rounds = 2 * 132 / (13 * 11)
     assert estimate(ragged, H200) == pytest.approx(
         rounds * sum(c.time_s for c in ragged.theory.ceilings)

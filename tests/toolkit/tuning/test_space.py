@@ -15,9 +15,7 @@ from toolkit.tuning.space import parse_space, space
 
 
 def rung(name: str) -> Variant:
-    found = find(name)
-    assert isinstance(found, Variant)
-    return found
+    return find(name)
 
 
 @pytest.mark.parametrize("variant", [v for v in LADDER if v.parameters], ids=lambda v: v.name)

@@ -1,0 +1,31 @@
+"""The records of one shape, as a bench makes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.devices import find_device
+from analysis.records.profile import Record
+from toolkit.gpu.sampling import Sampling
+from toolkit.launch.progress import Progress
+from toolkit.profiling.plan import make_plan
+
+
+def profiled(
+    kind: Any,
+    shape: str,
+    variants: Any = None,
+    device: str = "rtx-3090",
+    progress: Progress | None = None,
+    interrupted: bool = False,
+) -> dict[str, Record]:
+    """By label; of those that were done where Ctrl-C is expected."""
+    plan = make_plan([shape], variants, sampling=Sampling(max_samples=2), warm_l2=False, seed=1)
+    found: dict[Any, Record] = {}
+    try:
+        kind(find_device(device)).profile_shape(plan.shapes[0], plan, found, progress or Progress())
+        assert not interrupted
+    except KeyboardInterrupt:
+        assert interrupted
+    assert {shape for shape, _ in found} <= {plan.shapes[0]}
+    return {label: record for (_, label), record in found.items()}
