@@ -92,11 +92,6 @@ def test_the_time_limit_waits_for_an_interval(bench: Bench) -> None:
     assert {s.stopped_by for s in series.values()} == {"time limit"}
 
 
-def test_an_interval_exists_from_there_on() -> None:
-    assert median_interval([1.0] * FOR_AN_INTERVAL) is not None
-    assert median_interval([1.0] * (FOR_AN_INTERVAL - 1)) is None
-
-
 def test_the_time_limit_stops_what_is_not_precise(bench: Bench) -> None:
     series, _ = bench.run(Sampling(time_limit_s=111), a=never_precise())
     assert series["a"].stopped_by == "time limit"
@@ -179,19 +174,14 @@ def test_nothing_to_time_is_nothing(bench: Bench) -> None:
     assert bench.run(Sampling(), peer="p") == ({}, False)
 
 
-def test_a_launch_that_fails_ends_its_series_only(bench: Bench) -> None:
-    failing = iter([1.0, 1.0, LaunchError("illegal address")])
+@pytest.mark.parametrize("error", [LaunchError("illegal address"), InputError("no room")])
+def test_a_launch_that_fails_ends_its_series_only(bench: Bench, error: Exception) -> None:
+    failing = iter([1.0, 1.0, error])
     series, interrupted = bench.run(Sampling(time_limit_s=99), a=failing, b=repeat(1.0))
     assert not interrupted
-    assert series["a"].error == "illegal address"
+    assert series["a"].error == str(error)
     assert series["a"].samples_s == [1.0, 1.0]
     assert series["b"].stopped_by == "precision"
-
-
-def test_a_buffer_that_finds_no_room_ends_its_series_only(bench: Bench) -> None:
-    series, _ = bench.run(Sampling(time_limit_s=99), a=iter([InputError("full")]), b=repeat(1.0))
-    assert series["a"].error == "full"
-    assert series["b"].error is None
 
 
 def test_a_peer_that_fails_midway_leaves_its_pairs(bench: Bench) -> None:

@@ -91,26 +91,6 @@ def test_a_cubin_is_an_elf_file_with_the_kernel() -> None:
     assert cubin.resources.architecture == "sm_86"
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_86", "sm_90", "sm_120"])
-def test_static_shared_bytes_leave_out_what_the_system_reserves(arch: str) -> None:
-    resources = compiled(SHARED, "shared", arch, N=256).resources
-    assert resources.static_shared_bytes == 1024  # 256 floats of 4 bytes
-    assert compiled(PLAIN, "plain", arch).resources.static_shared_bytes == 0
-
-
-def test_dynamic_shared_memory_is_not_static() -> None:
-    source = SHARED.replace("__shared__ float tile[N]", "extern __shared__ float tile[]")
-    for arch in ("sm_86", "sm_90"):
-        assert compiled(source, "shared", arch, N=256).resources.static_shared_bytes == 0
-
-
-def test_values_that_do_not_fit_in_registers_are_local_bytes() -> None:
-    resources = compiled(SPILLING, "spilling", "sm_90").resources
-    assert resources.registers_per_thread == 32  # 65,536 / (2 x 1,024)
-    assert resources.local_bytes >= 4 * (64 - 32)
-    assert compiled(PLAIN, "plain", "sm_90").resources.local_bytes == 0
-
-
 def test_a_name_expression_instantiates_a_template() -> None:
     cubin = compiled(TEMPLATE, "gemm<16, 8>")
     assert cubin.name == "gemm<16, 8>"

@@ -138,12 +138,6 @@ def test_damaged_machine_code_is_told_in_one_line(image: bytes) -> None:
     assert "kernel.cubin" not in message  # a temporary file means nothing to the user
 
 
-def test_truncated_machine_code_is_an_error() -> None:
-    image = compile_cubin(SOURCE, name="k.cu", kernel="k", arch="sm_86").image
-    with pytest.raises(ToolkitError, match=r"^nvdisasm cannot read the machine code: "):
-        disassemble(image[: len(image) // 2])
-
-
 def test_a_program_that_does_not_start_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

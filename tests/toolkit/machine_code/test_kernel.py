@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import shutil
 import struct
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -99,18 +96,6 @@ def test_sizes_are_those_that_ptxas_prints_inside_nvrtc(capability: int) -> None
     assert read_sizes(answer.image) == printed
     assert printed["shared"][1] == 400  # 100 floats
     assert printed["indexed"][2] == 160  # 40 floats
-
-
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc to compare with")
-@pytest.mark.parametrize("capability", CAPABILITIES)
-def test_sizes_are_those_that_ptxas_prints_inside_nvcc(capability: int, tmp_path: Path) -> None:
-    (tmp_path / "k.cu").write_text(SOURCE)
-    command = f"nvcc -cubin -arch=sm_{capability} -Xptxas -v -lineinfo -o k.cubin k.cu".split()
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"this nvcc does not make sm_{capability}")
-    image = (tmp_path / "k.cubin").read_bytes()
-    assert read_sizes(image) == printed_sizes(done.stderr)
 
 
 def test_a_device_function_is_no_kernel() -> None:
@@ -249,23 +234,6 @@ def test_addresses_are_told_wherever_they_stand(capability: int) -> None:
     )
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
-def test_pointers_to_functions_lead_to_the_kernels_own_copies(capability: int) -> None:
-    kernel = read("calls", capability)
-    (operations,) = (v for v in kernel.variables if v.name == "operations")
-    bank = kernel.constant_banks[2]
-    targets = [
-        struct.unpack_from("<Q", bank, pointer)[0]
-        for pointer in struct.unpack("<2Q", operations.content)
-    ]
-    names = {start: name for name, start in kernel.functions.items()}
-    assert [names[target] for target in targets] == [
-        "$calls$_Z3addii",
-        "$calls$_Z8subtractii",
-    ]
-    assert next(iter(kernel.functions.items())) == ("calls", 0)
-
-
 def test_a_second_name_of_a_variable_is_no_second_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     """As linkers may make them; the address is that of the variable, further in."""
     symbols = CubinFile.symbols.func
@@ -295,25 +263,6 @@ def test_launch_bounds_and_barriers_are_read(capability: int) -> None:
     image = compiled(SOURCE, "shared", f"sm_{capability}")
     shared = read_kernel(image, "shared")
     assert (shared.max_threads, shared.barriers) == (None, 1)
-
-
-@pytest.mark.parametrize("capability", CAPABILITIES)
-def test_code_has_sixteen_bytes_per_instruction_and_a_line_for_each(capability: int) -> None:
-    image = compiled(SOURCE, "shared", f"sm_{capability}")
-    kernel = read_kernel(image, "shared")
-    assert len(kernel.code) % 16 == 0
-    assert sorted(kernel.lines) == list(range(0, len(kernel.code), 16))
-    lines = {source.line for source in kernel.lines.values()}
-    assert lines <= {4, 5, 6, 7, 8, 9}
-    assert {6, 8} <= lines  # the two assignments
-    assert {source.file for source in kernel.lines.values()} == {"my.cu"}
-
-
-def test_without_line_info_there_are_no_lines() -> None:
-    image = compilation.compile_cubin(
-        SOURCE, name="my.cu", kernel="plain", arch="sm_86", options=()
-    ).image
-    assert read_kernel(image, "plain").lines == {}
 
 
 def test_halves_of_addresses_in_code_are_told() -> None:
