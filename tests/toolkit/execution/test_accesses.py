@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from analysis.devices import find_device
-from analysis.geometry import Geometry
 from analysis.records.counters import MODELLED
+from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit import simulate
 from toolkit.execution.accesses import (
     ATOMIC,
@@ -22,10 +22,8 @@ from toolkit.execution.accesses import (
     exchange,
     lifetimes_of,
 )
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.sass.core.binding import ACCESS
 from toolkit.sass.machine import RecordedAccesses, run_blocks
-from toolkit.sass.translate import bind, translate
 
 SOURCE = r"""
 extern "C" __global__ void gather(float *out, const float *in, const int *where, int n)
@@ -58,9 +56,8 @@ def noted(
     kernel: str, arguments: list[object], blocks: int, threads: int, most: int = 1 << 20
 ) -> tuple[RecordedAccesses | None, list[int]]:
     """What blocks accesses, and the addresses of the buffers."""
-    translated = translate(compile_cubin(SOURCE, name="touch.cu", kernel=kernel, arch="sm_90"))
-    geometry = Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1))
-    bound, _ = bind(translated, geometry, arguments)
+    made = for_an_h200(SOURCE, kernel)
+    bound, _, _ = bound_to(made, arguments, blocks=blocks, threads=threads)
     (run,) = run_blocks(replace(bound, most_accesses=most), [range(blocks)])
     return run.accesses, [buffer.address for buffer in bound.buffers[: len(arguments)]]
 

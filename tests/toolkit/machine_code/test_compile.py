@@ -10,6 +10,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,8 +78,15 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ran
 
 
-def compiled(source: str, kernel: str, arch: str = "sm_86", **defines: object) -> Kernel:
-    return compile_cubin(source, name="my.cu", kernel=kernel, arch=arch, defines=defines)
+def compiled(
+    source: str,
+    kernel: str | None = None,
+    arch: str = "sm_86",
+    options: Any = (),
+    **defines: object,
+) -> Kernel:
+    how = {"options": options} if options else {}
+    return compile_cubin(source, name="my.cu", kernel=kernel, arch=arch, defines=defines, **how)
 
 
 def test_a_cubin_is_an_elf_file_with_the_kernel() -> None:
@@ -173,7 +181,7 @@ def test_a_source_without_a_kernel_says_so() -> None:
 
 def test_a_wrong_option_or_define_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="unrecognized option -bogus"):
-        compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_86", options=("-bogus",))
+        compiled(PLAIN, "plain", options=("-bogus",))
     with pytest.raises(InputError, match="define 'A B' = '1'"):
         compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_86", defines={"A B": 1})
 
@@ -360,16 +368,16 @@ def test_files_are_found_from_the_folder_that_a_compilation_begins_in(
 
 
 def test_without_a_name_the_only_kernel_is_taken() -> None:
-    cubin = compile_cubin(PLAIN, name="my.cu", kernel=None, arch="sm_86")
+    cubin = compiled(PLAIN)
     assert (cubin.name, cubin.symbol) == ("plain", "plain")
     mangled = "__device__ void f() {}\n__global__ void only(int n) {}"
-    cubin = compile_cubin(mangled, name="my.cu", kernel=None, arch="sm_86")
+    cubin = compiled(mangled)
     assert (cubin.name, cubin.symbol) == ("only", "_Z4onlyi")
 
 
 def test_without_a_name_several_kernels_are_listed() -> None:
     with pytest.raises(InputError) as caught:
-        compile_cubin(PLAIN + "__global__ void b() {}", name="my.cu", kernel=None, arch="sm_86")
+        compiled(PLAIN + "__global__ void b() {}")
     assert str(caught.value) in (
         "my.cu holds 2 kernels: say which one: plain, b",
         "my.cu holds 2 kernels: say which one: b, plain",
@@ -378,9 +386,9 @@ def test_without_a_name_several_kernels_are_listed() -> None:
 
 def test_without_a_name_a_template_is_no_kernel() -> None:
     with pytest.raises(InputError, match=r"^my\.cu holds no kernel, only gemm<\.\.\.> \(a templ"):
-        compile_cubin(TEMPLATE, name="my.cu", kernel=None, arch="sm_86")
+        compiled(TEMPLATE)
     with pytest.raises(InputError, match=r"^my\.cu holds no kernel$"):
-        compile_cubin("__device__ int x;", name="my.cu", kernel=None, arch="sm_86")
+        compiled("__device__ int x;")
 
 
 def test_kernels_in_namespaces_are_listed_as_they_are_written() -> None:
@@ -390,7 +398,7 @@ def test_kernels_in_namespaces_are_listed_as_they_are_written() -> None:
         __global__ void clear(float *x) { x[0] = 0; }
     } }"""
     with pytest.raises(InputError) as caught:
-        compile_cubin(source, name="my.cu", kernel=None, arch="sm_86")
+        compiled(source)
     names = str(caught.value).removeprefix("my.cu holds 2 kernels: say which one: ").split(", ")
     assert sorted(names) == ["deep::er::clear", "deep::er::scale<...>"]
 
@@ -398,20 +406,20 @@ def test_kernels_in_namespaces_are_listed_as_they_are_written() -> None:
 @pytest.mark.parametrize("option", ["-arch=sm_80", "--gpu-architecture=compute_80"])
 def test_an_option_for_another_architecture_is_refused(option: str) -> None:
     with pytest.raises(InputError, match="the options compile for sm_80, not for sm_90: leave out"):
-        compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_90", options=(option,))
+        compiled(PLAIN, "plain", "sm_90", options=(option,))
 
 
 @pytest.mark.parametrize("kernel", ["plain", None])
 @pytest.mark.parametrize("option", ["-dlto", "--fdevice-syntax-only"])
 def test_options_that_leave_no_machine_code_are_refused(option: str, kernel: str | None) -> None:
     with pytest.raises(InputError, match=r"no machine code|holds no kernel"):
-        compile_cubin(PLAIN, name="my.cu", kernel=kernel, arch="sm_90", options=(option,))
+        compiled(PLAIN, kernel, "sm_90", options=(option,))
 
 
 @pytest.mark.parametrize("capability", supported_architectures())
 def test_a_cubin_says_what_it_is_for(capability: int) -> None:
     arch = f"sm_{capability}"
-    made = compile_cubin(PLAIN, name="my.cu", kernel="plain", arch=arch)
+    made = compiled(PLAIN, "plain", arch)
     taken = Kernel.from_image(made.image, "plain")
     assert (taken.architecture, taken.symbol, taken.name) == (arch, "plain", "plain")
     assert taken.compiler == "ptxas 13.0.88"
@@ -419,14 +427,14 @@ def test_a_cubin_says_what_it_is_for(capability: int) -> None:
 
 
 def test_a_cubin_of_an_older_abi_keeps_its_architecture_in_the_first_byte() -> None:
-    image = bytearray(compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_86").image)
+    image = bytearray(compiled(PLAIN, "plain").image)
     image[8] = 7  # EI_ABIVERSION of CUDA 12
     image[48:52] = (0x5A055A).to_bytes(4, "little")  # e_flags that nvcc 12 writes for sm_90
     assert Kernel.from_image(bytes(image), "plain").architecture == "sm_90"
 
 
 def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name() -> None:
-    image = compile_cubin(TEMPLATE, name="my.cu", kernel="gemm<4, 8>", arch="sm_86").image
+    image = compiled(TEMPLATE, "gemm<4, 8>").image
     (symbol,) = kernel_symbols(image)
     for name in (symbol, "gemm<...>", None):
         assert Kernel.from_image(image, name).symbol == symbol

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.geometry import Geometry
+from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit.execution.sanitizer import check
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import check as watch
 from toolkit.sass.core import binding as core
 from toolkit.sass.machine import run_blocks
-from toolkit.sass.translate import bind, translate
 
 THREADS, CELLS, STEPS = 64, 8, 6
 READ, WRITE, ATOMIC = 1, 2, 3
@@ -132,14 +131,9 @@ def test_two_warps_need_a_barrier_of_both(kind: int, expected: bool) -> None:
 
 
 def test_a_plain_launch_executes_no_checked_operation() -> None:
-    translated = translate(play("sm_90"))
-    arguments = [
-        np.zeros((STEPS, THREADS), np.int32),
-        np.zeros(STEPS, np.int32),
-        np.zeros(THREADS, np.int32),
-        np.int32(STEPS),
-    ]
-    bound, _ = bind(translated, Geometry(grid=(1, 1, 1), block=(THREADS, 1, 1)), arguments)
+    what, then = np.zeros((STEPS, THREADS), np.int32), np.zeros(STEPS, np.int32)
+    arguments = [what, then, np.zeros(THREADS, np.int32), np.int32(STEPS)]
+    bound, _, translated = bound_to(play("sm_90"), arguments, threads=THREADS)
     watched = watch.watched(translated, bound)
     checks = [number for name, number in core.operations().items() if name.startswith("CHECK_")]
     assert not np.isin(bound.lowered.program["op"], checks).any()
@@ -148,14 +142,12 @@ def test_a_plain_launch_executes_no_checked_operation() -> None:
 
 
 def test_a_watched_launch_computes_and_counts_the_same() -> None:
-    translated = translate(play("sm_90"))
     rng = np.random.default_rng(1)
     what = rng.integers(0, 32, (STEPS, THREADS)).astype(np.int32)
-    geometry = Geometry(grid=(1, 1, 1), block=(THREADS, 1, 1))
     outs = []
     for watch_it in (False, True):
         arguments = [what, np.ones(STEPS, np.int32), np.zeros(THREADS, np.int32), np.int32(STEPS)]
-        bound, outputs = bind(translated, geometry, arguments)
+        bound, outputs, translated = bound_to(play("sm_90"), arguments, threads=THREADS)
         if watch_it:
             watch.run_watched(watch.watched(translated, bound), [0])
         else:
@@ -178,9 +170,7 @@ def test_neighbours_in_a_word_are_told_apart(type_: str, bytes_: int) -> None:
     out = np.zeros(64, {"char": "i1", "short": "i2", "int": "i4", "double": "f8"}[type_])
     checked = check(source, grid=1, block=64, arguments=[out], unwritten=[0])
     assert checked.findings == ()
-    cubin = compile_cubin(source, name="kernel.cu", kernel="side_by_side", arch="sm_90")
-    translated = translate(cubin)
-    bound, _ = bind(translated, Geometry(grid=(1, 1, 1), block=(64, 1, 1)), [out])
+    bound, _, translated = bound_to(for_an_h200(source, "side_by_side"), [out], threads=64)
     assert watch.watched(translated, bound).checked_bytes <= bytes_
 
 

@@ -36,10 +36,12 @@ def test_a_branch_that_all_lanes_take_skips() -> None:
     assert (counts["taken"][0], counts["divergent"][0]) == (32, 0)
 
 
-def test_a_branch_with_two_predicates_refuses_lanes_that_its_guard_lets_through() -> None:
+@pytest.mark.parametrize("jump", ["BRA P1, 0x20", "RET.REL.NODEC P1, R4, 0x0"])
+def test_a_jump_with_two_predicates_refuses_lanes_that_its_guard_lets_through(jump: str) -> None:
     state = with_odd_lanes_in_p0()
     state.p[1] = 0xFFFF
-    after, counts = ran("@P0 BRA P1, 0x20; MOV R1, 0x1; MOV R2, 0x2", state)
+    state.r[4] = 0x20
+    after, counts = ran(f"@P0 {jump}; MOV R1, 0x1; MOV R2, 0x2", state)
     assert (after.r[1] == 0).tolist() == [bool(ODD & 0xFFFF & 1 << lane) for lane in range(32)]
     assert [int(counts[name][0]) for name in ("predicated", "refused", "taken")] == [16, 8, 8]
 
@@ -207,15 +209,6 @@ def test_a_jump_through_a_register_goes_to_each_lanes_target() -> None:
     # one target after the other: those who wait are issued the jump again
     assert (counts["executed"][0], counts["threads"][0]) == (1, 32)
     assert (counts["reissued"][0], counts["reissued_threads"][0]) == (2, 24 + 12)
-
-
-def test_a_return_with_two_predicates_refuses_lanes_that_its_guard_lets_through() -> None:
-    state = with_odd_lanes_in_p0()
-    state.p[1] = 0xFFFF
-    state.r[4] = 0x20
-    after, counts = ran("@P0 RET.REL.NODEC P1, R4, 0x0; MOV R1, 0x1; MOV R2, 0x2", state)
-    assert (after.r[1] == 0).tolist() == [bool(ODD & 0xFFFF & 1 << lane) for lane in range(32)]
-    assert [int(counts[name][0]) for name in ("predicated", "refused", "taken")] == [16, 8, 8]
 
 
 def test_the_smaller_part_of_a_split_goes_first() -> None:

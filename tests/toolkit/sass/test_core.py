@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnavailableError
-from analysis.geometry import Geometry
+from tests.toolkit.sass.bound import bound_to, for_an_h200
 from tests.toolkit.sass.one_by_one import one_by_one
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.sass.core import binding as core
-from toolkit.sass.machine import FaultError, run_blocks
-from toolkit.sass.translate import bind, translate
+from toolkit.sass.machine import Bound, FaultError, run_blocks
 
 # Each block waits for the one behind it, but for the last.
 BACKWARDS = """
@@ -28,6 +26,11 @@ extern "C" __global__ void backwards(volatile int *done)
 }
 """
 BLOCKS = 6
+
+
+def backwards() -> tuple[Bound, list[np.ndarray]]:
+    kernel = for_an_h200(BACKWARDS, "backwards")
+    return bound_to(kernel, [np.zeros(BLOCKS, np.int32)], blocks=BLOCKS, threads=1)[:2]
 
 
 def test_a_core_of_other_sources_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,9 +45,7 @@ def test_a_core_without_its_sources_is_trusted(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_blocks_that_wait_for_later_ones_are_counted_apart_and_run_together() -> None:
-    translated = translate(compile_cubin(BACKWARDS, name="b.cu", kernel="backwards", arch="sm_90"))
-    geometry = Geometry(grid=(BLOCKS, 1, 1), block=(1, 1, 1))
-    bound, (done,) = bind(translated, geometry, [np.zeros(BLOCKS, np.int32)])
+    bound, (done,) = backwards()
     bound = replace(bound, most_resident=BLOCKS)
     runs = run_blocks(bound, [range(b, b + 1) for b in range(BLOCKS)], workers=2)
     assert done.tolist() == [1] * BLOCKS
@@ -58,9 +59,8 @@ LONG = 'extern "C" __global__ void count(volatile int *x) { while (*x < 1 << 30)
 
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_long_run_is_stopped_by_another_thread(beside: bool) -> None:
-    translated = translate(compile_cubin(LONG, name="l.cu", kernel="count", arch="sm_90"))
-    geometry = Geometry(grid=(1, 1, 1), block=(1, 1, 1))
-    bound, (counted,) = bind(translated, geometry, [np.zeros(1, np.int32)])
+    kernel = for_an_h200(LONG, "count")
+    bound, (counted,), _ = bound_to(kernel, [np.zeros(1, np.int32)], threads=1)
     stop = Event()
     Timer(0.3, stop.set).start()
     with ThreadPoolExecutor(1) as pool:
@@ -86,11 +86,10 @@ extern "C" __global__ void straight(float *x, float a, int n)
 
 @pytest.mark.parametrize("lanes", [32, 20])
 def test_straight_runs_count_and_compute_as_one_by_one(lanes: int) -> None:
-    cubin = compile_cubin(STRAIGHT, name="s.cu", kernel="straight", arch="sm_90")
-    translated = translate(cubin)
-    geometry = Geometry(grid=(1, 1, 1), block=(64, 1, 1))
     x = np.arange(64, dtype=np.float32)
-    bound, (out,) = bind(translated, geometry, [x, np.float32(0.5), np.int32(lanes)])
+    arguments = [x, np.float32(0.5), np.int32(lanes)]
+    kernel = for_an_h200(STRAIGHT, "straight")
+    bound, (out,), translated = bound_to(kernel, arguments, threads=64)
     (run,) = run_blocks(replace(bound, most_steps=1 << 20), [range(1)])
     expected = x.copy()
     for _ in range(20 * 1000):
@@ -108,8 +107,6 @@ def test_straight_runs_count_and_compute_as_one_by_one(lanes: int) -> None:
 
 
 def test_blocks_that_cannot_run_together_are_a_deadlock() -> None:
-    translated = translate(compile_cubin(BACKWARDS, name="b.cu", kernel="backwards", arch="sm_90"))
-    geometry = Geometry(grid=(BLOCKS, 1, 1), block=(1, 1, 1))
-    bound, _ = bind(translated, geometry, [np.zeros(BLOCKS, np.int32)])
+    bound, _ = backwards()
     with pytest.raises(FaultError):
         run_blocks(bound, [range(b, b + 1) for b in range(BLOCKS)], workers=2)

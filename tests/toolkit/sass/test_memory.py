@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -17,10 +19,18 @@ LANES = np.arange(32)
 ARCHITECTURES = (75, 80, 90, 120)
 
 
+def noise(count: int = 4096) -> NDArray[np.uint8]:
+    return np.random.default_rng().integers(0, 256, count, dtype=np.uint8)
+
+
 def filled(count: int = 4096) -> Buffer:
-    rng = np.random.default_rng()
-    (buffer,) = allocate([("data", rng.integers(0, 256, count, dtype=np.uint8), True)])
-    return buffer
+    return pointing(noise(count))[0]
+
+
+def pointing(data: NDArray[Any], offsets: Any = 0) -> tuple[Buffer, State]:
+    """A buffer of the data, and in R2 of each lane an address so many bytes behind its start."""
+    (buffer,) = allocate([("data", data.view(np.uint8), True)])
+    return buffer, with_pair(State(), 2, buffer.address + np.broadcast_to(offsets, 32))
 
 
 def with_pair(state: State, register: int, values: NDArray[np.int64]) -> State:
@@ -65,8 +75,7 @@ def as_mask(lanes: int) -> list[bool]:
 
 
 def test_stores_of_rz_write_zeros() -> None:
-    buffer = filled()
-    state = with_pair(State(), 2, buffer.address + LANES * 16)
+    buffer, state = pointing(noise(), LANES * 16)
     probe("STG.E.128 [R2.64], RZ", state, architecture=80, buffers=[buffer])
     assert not buffer.data[:512].any()
 
@@ -204,8 +213,7 @@ def test_bytes_are_known_to_be_written_one_by_one() -> None:
 
 
 def test_lanes_whose_guard_is_false_make_no_request() -> None:
-    buffer = filled()
-    state = with_pair(State(), 2, buffer.address + LANES * 4)
+    buffer, state = pointing(noise(), LANES * 4)
     count = count_of("@P0 LDG.E R4, [R2.64]", state, buffers=[buffer])
     assert (count["executed"], count["threads"], count["predicated"]) == (1, 32, 0)
     assert (count["requests"], count["sectors"]) == (0, 0)
@@ -239,9 +247,8 @@ def test_atomics_of_a_warp_happen_one_after_another(operation: str, wanted: obje
     rng = np.random.default_rng()
     for _ in range(20):
         data = rng.integers(0, FULL, 8, dtype=np.uint32)
-        (buffer,) = allocate([("data", data.view(np.uint8), True)])
         which = rng.integers(0, 8, 32)
-        state = with_pair(State(), 2, buffer.address + which * 4)
+        buffer, state = pointing(data, which * 4)
         state.r[4] = rng.integers(0, FULL, 32)
         expected, old = [int(x) for x in data], []
         for lane in range(32):
@@ -256,8 +263,7 @@ def test_atomics_of_a_warp_happen_one_after_another(operation: str, wanted: obje
 
 def test_compare_and_swap_stores_for_the_first_lane_only() -> None:
     data = np.array([5], dtype=np.uint32)
-    (buffer,) = allocate([("data", data.view(np.uint8), True)])
-    state = with_pair(State(), 2, np.full(32, buffer.address))
+    buffer, state = pointing(data)
     state.r[4], state.r[5] = 5, LANES + 100
     after = probe(
         "ATOMG.E.CAS.STRONG.GPU PT, R6, [R2], R4, R5", state, architecture=90, buffers=[buffer]
@@ -277,8 +283,7 @@ def test_the_spinning_form_says_whether_it_stored() -> None:
 
 def test_float_addition_on_global_memory_flushes_subnormal_numbers() -> None:
     data = np.array([1e-40, 1.5], dtype=np.float32)
-    (buffer,) = allocate([("data", data.view(np.uint8), True)])
-    state = with_pair(State(), 2, np.full(32, buffer.address))
+    buffer, state = pointing(data)
     state.r[4] = np.float32(0).view(np.uint32)
     probe("RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R2.64], R4", state, architecture=80, buffers=[buffer])
     assert data.tolist() == [0, 1.5]
@@ -286,8 +291,7 @@ def test_float_addition_on_global_memory_flushes_subnormal_numbers() -> None:
 
 def test_half_precision_pairs_are_added() -> None:
     data = np.array([1.5, -2.0], dtype=np.float16)
-    (buffer,) = allocate([("data", data.view(np.uint8), True)])
-    state = with_pair(State(), 2, np.full(32, buffer.address))
+    buffer, state = pointing(data)
     state.r[4] = np.array([0.25, 1.0], dtype=np.float16).view(np.uint32)[0]
     probe("REDG.E.ADD.F16x2.RN.STRONG.GPU [R2.64], R4", state, architecture=90, buffers=[buffer])
     assert data.tolist() == [1.5 + 32 * 0.25, -2.0 + 32]
@@ -344,8 +348,7 @@ def test_vectors_of_halves(what: str, expected: list[float], kind: str) -> None:
         )
 
     data = words([1.0, -0.0, 3.0, np.nan])
-    (buffer,) = allocate([("data", data.view(np.uint8), True)])
-    state = with_pair(State(), 2, np.full(32, buffer.address))
+    buffer, state = pointing(data)
     state.r[4:6] = words([-4.0, 0.0, 2.0, 1.0])[:, None]
     text = f"REDG.E.{what}.{kind}x4.RN.STRONG.GPU [R2.64], R4"
     probe(text, state, architecture=90, buffers=[buffer], lanes=1)
@@ -360,8 +363,7 @@ def test_vectors_of_halves(what: str, expected: list[float], kind: str) -> None:
 
 def test_vectors_of_floats_give_their_old_values() -> None:
     data = np.arange(128, dtype=np.float32)
-    (buffer,) = allocate([("data", data.view(np.uint8), True)])
-    state = with_pair(State(), 2, buffer.address + LANES * 16)
+    buffer, state = pointing(data, LANES * 16)
     state.r[4:8] = np.array([1, 2, 3, 4], np.float32).view(np.uint32)[:, None]
     text = "ATOMG.E.ADD.F32x4.FTZ.RN.STRONG.GPU PT, R8, [R2.64], R4"
     counts = np.zeros(2, dtype=COUNT)
@@ -375,8 +377,7 @@ def test_vectors_of_floats_give_their_old_values() -> None:
 
 
 def test_an_asynchronous_copy_fills_with_zeros_where_its_predicate_is_false() -> None:
-    buffer = filled()
-    state = with_pair(State(), 2, buffer.address + LANES * 16)
+    buffer, state = pointing(noise(), LANES * 16)
     state.r[4] = LANES * 16
     state.p[0] = 0x0000FFFF
     text = "LDGSTS.E.BYPASS.128 [R4], [R2.64], P0\nLDS.128 R8, [R4]"
@@ -393,8 +394,7 @@ def test_a_partial_copy_takes_from_the_address_how_much_it_leaves_out(
     modifier: str, width: int
 ) -> None:
     # compilers add (width - bytes to copy) to the address
-    buffer = filled()
-    state = with_pair(State(), 2, buffer.address + LANES * width + LANES % width)
+    buffer, state = pointing(noise(), LANES * width + LANES % width)
     state.r[4] = LANES * width
     text = f"LDGSTS.E{modifier}.ZFILL [R4], [R2.64], PT\nLDS{modifier} R8, [R4]"
     after = probe(text, state, architecture=80, buffers=[buffer], shared_bytes=512)

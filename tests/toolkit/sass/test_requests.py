@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from analysis.geometry import Geometry
-from toolkit.machine_code.compile import compile_cubin
+from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.requests import Noted, line_accesses, noted
 from toolkit.sass.statistics import instruction_counts
-from toolkit.sass.translate import bind, translate
 
 SOURCE = r"""
 extern "C" __global__ void scatter(float *out, const float *in, int stride, int n)
@@ -26,11 +24,10 @@ extern "C" __global__ void scatter(float *out, const float *in, int stride, int 
 
 
 def run(most: int, threads: int = 32) -> tuple[tuple[Noted, ...], tuple[object, ...]]:
-    translated = translate(compile_cubin(SOURCE, name="a.cu", kernel="scatter", arch="sm_90"))
     out, content = np.zeros(64, np.float32), np.zeros(1024, np.float32)
     arguments = [out, content, np.int32(8), np.int32(20)]
-    geometry = Geometry(grid=(1, 1, 1), block=(threads, 1, 1))
-    bound, _ = bind(translated, geometry, arguments)
+    kernel = for_an_h200(SOURCE, "scatter")
+    bound, _, translated = bound_to(kernel, arguments, threads=threads)
     (ran,) = run_blocks(replace(bound, most_requests=most), [range(1)])
     instructions = instruction_counts(translated, ran.counts)
     found = noted(ran.requests, bound)
@@ -80,9 +77,8 @@ def test_unrolled_copies_of_an_access_are_one() -> None:
 #pragma unroll
     for (int k = 0; k < 8; ++k) sum += in[32 * k + threadIdx.x];
     out[threadIdx.x] = sum; }"""
-    translated = translate(compile_cubin(source, name="a.cu", kernel="sums", arch="sm_90"))
     arguments = [np.zeros(32, np.float32), np.zeros(256, np.float32)]
-    bound, _ = bind(translated, Geometry(grid=(1, 1, 1), block=(32, 1, 1)), arguments)
+    bound, _, translated = bound_to(for_an_h200(source, "sums"), arguments)
     (ran,) = run_blocks(replace(bound, most_requests=1), [range(1)])
     counted = instruction_counts(translated, ran.counts)
     load, store = line_accesses(counted, noted(ran.requests, bound), k=1, row_floats={})

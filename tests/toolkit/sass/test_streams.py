@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnavailableError
-from analysis.geometry import Geometry
 from analysis.sm import Kind, Streams
+from tests.toolkit.sass.bound import bound_to as bound_of
 from tests.toolkit.sass.one_by_one import one_by_one
 from toolkit.execution.predict import blocks_of_an_sm, streams_of
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.sass.machine import Bound, Run, run_blocks
 from toolkit.sass.timing_table import machine_code
-from toolkit.sass.translate import bind, translate
 
 TAKEN, OFF = 1, 2
 MOST = 1 << 16
@@ -74,10 +73,8 @@ FLOATS = np.arange(4096, dtype=np.float32)
 def bound_to(
     kernel: str, arguments: Sequence[Any], blocks: int = 1, threads: int = 128, arch: str = "sm_90"
 ) -> tuple[Bound, Any]:
-    cubin = compile_cubin(SOURCE, name="streams.cu", kernel=kernel, arch=arch)
-    translated = translate(cubin)
-    geometry = Geometry(grid=(blocks, 1, 1), block=(threads, 1, 1))
-    bound, _ = bind(translated, geometry, list(arguments))
+    made = compile_cubin(SOURCE, name="streams.cu", kernel=kernel, arch=arch)
+    bound, _, translated = bound_of(made, arguments, blocks=blocks, threads=threads)
     return bound, translated.kernel
 
 
