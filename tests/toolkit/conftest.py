@@ -15,6 +15,7 @@ import struct
 import sys
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 import pytest
 
 from analysis.occupancy import Resources
+from tests.toolkit import fake_ncu
 from toolkit.gpu.launch import InAChild, OnGpu
 from toolkit.machine_code import kernel as cubin
 
@@ -406,6 +408,17 @@ class FakeCublas(types.ModuleType):
 
         result = column_major(c, m, n, ldc)
         result[:] = self.factor * scale * column_major(a, m, k, lda) @ column_major(b, k, n, ldb)
+
+
+@pytest.fixture
+def made_up_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The command of fake_ncu.py on the PATH."""
+    command = tmp_path / "bin" / "ncu"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} {fake_ncu.__file__} "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
+    return command
 
 
 @pytest.fixture

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.errors import CountersError
-from analysis.problem import parse_shape
-from analysis.records.profile import Profile, Record
-from kernels.selection import parse_selection
+from analysis.records.profile import Profile
 from tests.heard import Heard
 from tests.toolkit import fake_ncu
+from tests.toolkit.counted import launch_of, record_of
 from toolkit import profile
 from toolkit.gpu.nsight_compute import ncu
-from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch
 from toolkit.profiling.counters_from_file import read_counters
-from toolkit.profiling.record import planned
 
 METRICS = [*ncu.COUNTERS, *ncu.OF_LAUNCH]
 FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
-
-
-def launch_of(label: str, shape: str = "64x64x64") -> CountableLaunch:
-    from analysis.devices import find_device
-
-    selection = parse_selection(label)
-    record = planned(selection, parse_shape(shape), find_device("h100-sxm"))
-    return countable(record, getattr(selection.variant, "entry", None))
 
 
 def rows_of(*launches: CountableLaunch, metrics: list[str] = METRICS) -> list[list[str]]:
@@ -55,16 +44,6 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "counters.csv"
 
 
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The made-up ncu on the PATH."""
-    path = tmp_path / "bin" / "ncu"
-    path.parent.mkdir()
-    path.write_text(f'#!/bin/sh\nexec {sys.executable} {fake_ncu.__file__} "$@"\n')
-    path.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
-
-
 def overlaid(file: Path, *variants: str, **settings: Any) -> Profile:
     settings = {"executor": "theory", "device": "h100-sxm"} | settings
     return profile(["64"], variants or ["tiled"], counters_from=file, **settings)
@@ -76,10 +55,6 @@ def refused(file: Path, *variants: str, **settings: Any) -> str:
     message = str(raised.value)
     assert "\n" not in message
     return message
-
-
-def record_of(result: Profile, label: str) -> Record:
-    return next(record for record in result.records if record.label == label)
 
 
 def test_a_csv_gives_its_counters_to_the_records(file: Path) -> None:
@@ -118,14 +93,14 @@ def test_the_file_may_lack_what_a_library_launches(file: Path) -> None:
     assert record_of(result, "cublas").counted is None
 
 
-def test_a_report_is_read_through_ncu(tmp_path: Path, command: None) -> None:
+def test_a_report_is_read_through_ncu(tmp_path: Path, made_up_ncu: Path) -> None:
     report = tmp_path / "counters.ncu-rep"
     report.write_bytes(b"NVR\0" + table_of("tiled").encode())
     counted = overlaid(report).records[0].counted
     assert counted.source == "Nsight Compute, from counters.ncu-rep"
 
 
-def test_a_report_says_which_version_wrote_it(tmp_path: Path, command: None) -> None:
+def test_a_report_says_which_version_wrote_it(tmp_path: Path, made_up_ncu: Path) -> None:
     report = tmp_path / "counters.ncu-rep"
     wrote = b"2025.4.0.1 (build 12345678) (public-release)\n"
     report.write_bytes(b"NVR\0" + wrote + table_of("tiled").encode())
@@ -140,7 +115,7 @@ def test_a_report_says_which_version_wrote_it(tmp_path: Path, command: None) -> 
     ],
 )
 def test_a_report_that_ncu_refuses_names_the_way_out(
-    content: bytes, by: str, tmp_path: Path, command: None
+    content: bytes, by: str, tmp_path: Path, made_up_ncu: Path
 ) -> None:
     report = tmp_path / "counters.ncu-rep"
     report.write_bytes(content)

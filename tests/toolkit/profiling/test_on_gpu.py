@@ -13,9 +13,10 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import UnsupportedError
-from analysis.records.profile import GpuState, Profile, Record
+from analysis.records.profile import GpuState, Profile
 from kernels import LADDER
 from tests.heard import Heard
+from tests.toolkit.counted import record_of
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu import worker_process as isolated
 from toolkit.gpu.launch import GUARD_WORD, GUARD_WORDS, OnGpu
@@ -56,10 +57,6 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
 def measure(*variants: str, shape: str = "32", **settings: Any) -> Profile:
     settings = {"executor": "gpu", "sampling": QUICK, "seed": 1} | settings
     return profile([shape], variants or None, **settings)
-
-
-def record_of(result: Profile, label: str) -> Record:
-    return next(record for record in result.records if record.label == label)
 
 
 def events(cuda: Any) -> list[str]:

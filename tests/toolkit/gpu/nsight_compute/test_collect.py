@@ -15,17 +15,16 @@ from typing import Any
 import pytest
 
 from analysis.errors import UnavailableError
-from analysis.records.profile import Counted, Profile, Record
+from analysis.records.profile import Counted, Profile
 from tests.heard import Heard
 from tests.sampling import chosen_of
+from tests.toolkit.counted import record_of
 from toolkit import profile
 from toolkit.gpu.nsight_compute import collect as counting
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.nsight_compute.collect import Counting, middle
 from toolkit.gpu.sampling import Sampling
-from validation import ROOT
 
-FAKE = ROOT / "tests/toolkit/fake_ncu.py"
 QUICK = Sampling(max_samples=6, time_limit_s=60)
 VERSION = "Nsight Compute 2025.3.1"
 DRAM_WRITES = "dram__bytes_write.sum"
@@ -54,6 +53,7 @@ def replay(
     cuda: Any,
     no_machine_code: None,
     kept: Path,
+    made_up_ncu: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., list[list[str]]]:
@@ -62,11 +62,6 @@ def replay(
     It counts traffic once, not several times.
     """
     monkeypatch.setattr(ncu, "TRAFFIC_TIMES", 1)
-    (tmp_path / "bin").mkdir()
-    command = tmp_path / "bin" / "ncu"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n')
-    command.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
     history = tmp_path / "history"
 
     def with_faults(**faults: Any) -> list[list[str]]:
@@ -94,10 +89,6 @@ A_SHAPE = 2  # runs of ncu: instructions, and traffic
 def count(*variants: str, shapes: tuple[str, ...] = ("32",), **settings: Any) -> Profile:
     settings = {"executor": "gpu", "sampling": QUICK, "seed": 1, "counters": True} | settings
     return profile(shapes, variants or ("tiled", "naive-coalesced", "cublas"), **settings)
-
-
-def record_of(result: Profile, label: str, shape: str = "32x32x32") -> Record:
-    return next(r for r in result.records if r.label == label and str(r.shape) == shape)
 
 
 def test_every_launch_that_passed_is_counted(cublas: Any, replay: Any, kept: Path) -> None:

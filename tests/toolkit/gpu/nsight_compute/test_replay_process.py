@@ -10,23 +10,14 @@ from typing import Any
 
 import pytest
 
-from analysis.devices import find_device
-from analysis.problem import parse_shape
 from kernels import find
-from kernels.selection import parse_selection
+from tests.toolkit.counted import launch_of
 from toolkit.gpu.context import Gpu
-from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch
 from toolkit.gpu.nsight_compute.replay_process import LaunchFolder, launch_all, main, marker_source
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.profiling.record import planned
 
 BOTH = ("tiled:tile=16", "cublas")
-
-
-def launch_of(label: str, shape: str) -> CountableLaunch:
-    selection = parse_selection(label)
-    record = planned(selection, parse_shape(shape), find_device("h100-sxm"))
-    return countable(record, getattr(selection.variant, "entry", None))
 
 
 def kept(folder: Path, *shapes: str, labels: tuple[str, ...] = BOTH, seed: int = 3) -> LaunchFolder:
