@@ -149,6 +149,18 @@ def test_large_dynamic_shared_memory_is_asked_for(machine: Any) -> None:
         run_twice(dynamic_shared_bytes=300_000)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"grid": ()}, "^grid = "),
+        ({"arguments": [np.zeros(1, np.float32), 7]}, "argument 1 of twice is .*: give a NumPy"),
+    ],
+)
+def test_what_no_launch_takes_is_refused(machine: Any, change: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run_twice(**change)
+
+
 def test_a_launch_that_the_driver_refuses(machine: Any) -> None:
     with pytest.raises(LaunchError, match=r"^twice: cuLaunchKernel failed: invalid argument$"):
         run_twice(block=(1025,))

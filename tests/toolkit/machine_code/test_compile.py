@@ -8,8 +8,10 @@ import subprocess
 import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -454,3 +456,21 @@ def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name() -> None:
 def test_bytes_that_are_no_cubin_are_refused(image: bytes, reason: str) -> None:
     with pytest.raises(InputError, match=f"^the machine code is no cubin: {reason}"):
         Kernel.from_image(image)
+
+
+def test_a_damaged_cubin_is_refused_or_read() -> None:
+    image = compiled(PLAIN, "plain").image
+    random = Random(1)
+    for _ in range(200):
+        damaged = bytearray(image)
+        for _ in range(10):
+            damaged[random.randrange(len(image))] = random.randrange(256)
+        with suppress(InputError):
+            Kernel.from_image(bytes(damaged), "plain")
+
+
+def test_a_truncated_image_is_told() -> None:
+    image = compiled(PLAIN, "plain").image
+    for size in (0, 3, 64, 1000, len(image) // 2, len(image) - 200):
+        with pytest.raises(InputError):
+            Kernel.from_image(image[:size])
