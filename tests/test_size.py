@@ -35,7 +35,7 @@ LIMITS = {
     "toolkit/tuning": 6_400,
     "benchmarks": 31_400,
     "docs": 51_300,
-    "tests": 355_200,
+    "tests": 344_000,
     "validation": 141_100,
 }
 
