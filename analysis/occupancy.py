@@ -13,13 +13,20 @@ later with the largest shared-memory carve-out:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import WARP_SIZE, ceil_div
 
-Limiter = Literal["registers", "shared memory", "threads", "blocks"]
+
+class Limiter(StrEnum):
+    """What keeps an SM from holding another block."""
+
+    REGISTERS = "registers"
+    SHARED_MEMORY = "shared memory"
+    THREADS = "threads"
+    BLOCKS = "blocks"
 
 
 def occupancy(
@@ -37,15 +44,15 @@ def occupancy(
     _check_block(device, threads_per_block, registers_per_thread, shared_bytes_per_block)
     warps_per_block = ceil_div(threads_per_block, WARP_SIZE)
     limits: dict[Limiter, int] = {
-        "threads": device.max_warps_per_sm // warps_per_block,
-        "blocks": device.max_blocks_per_sm,
+        Limiter.THREADS: device.max_warps_per_sm // warps_per_block,
+        Limiter.BLOCKS: device.max_blocks_per_sm,
     }
     if registers_per_thread:
         warps = _warps_by_registers(device, registers_per_thread)
-        limits["registers"] = warps // warps_per_block
+        limits[Limiter.REGISTERS] = warps // warps_per_block
     shared_bytes = _allocated_shared_bytes(device, shared_bytes_per_block)
     if shared_bytes:
-        limits["shared memory"] = device.shared_bytes_per_sm // shared_bytes
+        limits[Limiter.SHARED_MEMORY] = device.shared_bytes_per_sm // shared_bytes
     blocks = min(limits.values())
     return Occupancy(
         blocks_per_sm=blocks,
@@ -125,7 +132,7 @@ class Occupancy:
     blocks_per_sm: int
     warps_per_sm: int
     max_warps_per_sm: int
-    limiters: tuple[Literal["registers", "shared memory", "threads", "blocks"], ...]
+    limiters: tuple[Limiter, ...]
 
     @property
     def fraction(self) -> float:

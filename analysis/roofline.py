@@ -7,11 +7,18 @@ Multicore Architectures", CACM 52(4), 2009.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
 from analysis.devices import Device, MeasuredCeilings
 
-LevelName = Literal["shared", "L1", "L2", "DRAM"]
+
+class LevelName(StrEnum):
+    """A memory level, the nearest to the SM first."""
+
+    SHARED = "shared"
+    L1 = "L1"
+    L2 = "L2"
+    DRAM = "DRAM"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +67,10 @@ def roofline(device: Device) -> Roofline:
     # Shared Memory/L1/Texture Cache"); the rate of a separate L1 is not published
     l1 = shared if device.compute_capability >= (7, 0) else (None, None)
     levels = (
-        _level("shared", *shared),
-        _level("L1", *l1),
-        _level("L2", device.l2_bytes_per_s, measured.l2_bytes_per_s),
-        _level("DRAM", device.dram_bytes_per_s, measured.dram_bytes_per_s),
+        _level(LevelName.SHARED, *shared),
+        _level(LevelName.L1, *l1),
+        _level(LevelName.L2, device.l2_bytes_per_s, measured.l2_bytes_per_s),
+        _level(LevelName.DRAM, device.dram_bytes_per_s, measured.dram_bytes_per_s),
     )
     return Roofline(
         flop_per_s=device.fp32_flop_per_s,

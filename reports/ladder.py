@@ -13,7 +13,7 @@ from analysis.comparison.gap import over_measured
 from analysis.comparison.scorecard import scores, scores_of
 from analysis.comparison.steps import Step, step
 from analysis.problem import Gemm
-from analysis.records.profile import Interval, Listing, Measured, Profile, Record, Score
+from analysis.records.profile import Grade, Interval, Listing, Measured, Profile, Record, Score
 from analysis.timing.predicted import Predicted
 from reports import text
 
@@ -135,7 +135,7 @@ def timing(record: Record, recorded: Profile | None = None) -> Timing | None:
         return None
     own, earlier = measurement(record), measurement(twin(record, recorded))
     label = recorded_label(recorded) if recorded else ""
-    for measured, grade in ((own, "measured"), (earlier, label)):
+    for measured, grade in ((own, Grade.MEASURED), (earlier, label)):
         ratio = over_measured(predicted, measured)
         if ratio is not None:
             return Timing(
@@ -147,7 +147,7 @@ def timing(record: Record, recorded: Profile | None = None) -> Timing | None:
 def grade_of_times(profile: Profile, shape: Gemm) -> str:
     """What a measured time beside a prediction is called in a sentence."""
     is_own = any(measurement(record) for record in rungs_at(profile, shape))
-    return "measured" if is_own else "recorded"
+    return Grade.MEASURED if is_own else Grade.RECORDED
 
 
 def steps(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> tuple[Step, ...]:
@@ -189,6 +189,14 @@ def cublas_at(profile: Profile, shape: Gemm) -> Measured | None:
     """The measurement of cuBLAS at a shape."""
     found = (r for r in records_at(profile, shape) if r.variant == CUBLAS and measurement(r))
     return measurement(next(found, None))
+
+
+def each_cublas(
+    profile: Profile, recorded: Profile | None, shape: Gemm
+) -> list[tuple[Measured, Grade]]:
+    """The measurements of cuBLAS of a profile and of an earlier run."""
+    runs = ((profile, Grade.MEASURED), (recorded, Grade.RECORDED))
+    return [(one, grade) for run, grade in runs if run and (one := cublas_at(run, shape))]
 
 
 def of_cublas(measured: Measured, cublas: Measured | None) -> tuple[float | None, Interval | None]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.records.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES, InstructionCounts
+from analysis.records.counters import (
+    ALL_COUNTERS,
+    MODELLED,
+    OF_BULK_COPIES,
+    CounterClass,
+    InstructionCounts,
+)
 from analysis.records.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
 from analysis.records.source_lines import Access, accesses
 from reports import text
@@ -51,7 +57,7 @@ def _counted(
         group = next((f"{s} memory" for s in SPACES if f"_{s}_" in name), "instructions")
         if name in MODELLED or name in OF_BULK_COPIES:
             group = BELOW_L1
-        grade = "" if counter.grade == "exact" else counter.grade
+        grade = "" if counter.grade == CounterClass.EXACT else counter.grade
         yield CounterRow(
             group=group, meaning=counter.meaning, value=f"{value:,}", name=name, grade=grade
         )

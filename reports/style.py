@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from analysis.records.profile import Profile, Record
+from analysis.records.profile import Grade, Profile, Record
 from analysis.roofline import LevelName
 
 Part = dict[str, object]  # of a figure, as Plotly takes it
@@ -54,14 +54,16 @@ SYMBOLS = (
     "star-triangle-up",
     "octagon",
 )  # all of them have the four fills
-FILLS = {"measured": "", "recorded": "-dot", "attainable": "-open-dot", "uncached": "-open"}
+FILLS = {Grade.MEASURED: "", Grade.RECORDED: "-dot", "attainable": "-open-dot", "uncached": "-open"}
+
+DASHES = {Grade.MEASURED: "dot", Grade.RECORDED: "dashdot"}  # of cuBLAS
 
 # By memory level, of the same set: apart from each other in lightness too
 LEVEL_COLOURS: dict[LevelName, str] = {
-    "shared": "#cc79a7",
-    "L1": "#e69f00",
-    "L2": "#009e73",
-    "DRAM": "#0072b2",
+    LevelName.SHARED: "#cc79a7",
+    LevelName.L1: "#e69f00",
+    LevelName.L2: "#009e73",
+    LevelName.DRAM: "#0072b2",
 }
 
 GLOBAL_COLOUR, SHARED_COLOUR = "#4a6fa5", "#a9bcd6"

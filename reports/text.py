@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from analysis.problem import Gemm
 from analysis.records.profile import Interval
+from analysis.timing.predicted import Resource
 
 ABSENT = "–"
 
@@ -74,7 +75,7 @@ def percent(share: float | None) -> str:
 
 def busy(limiter: str, share: float) -> str:
     """How much of the time a limiter takes: 'busy 71.0 %'; latency is nothing that is busy."""
-    return percent(share) if limiter == "latency" else f"busy {percent(share)}"
+    return percent(share) if limiter == Resource.LATENCY else f"busy {percent(share)}"
 
 
 def ratio(value: float | None) -> str:

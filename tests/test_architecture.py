@@ -244,7 +244,6 @@ MOST_LINES, MOST_METHODS = 500, 15  # above that, a file or a class holds two id
 # What is larger, with its number of lines or methods. A number may only fall, and an entry goes
 # once its file or class is within the limit.
 LARGER = {
-    "analysis/comparison/runs.py": 635,
     "analysis/timing/predict.py": 660,
     "analysis/timing/predict.py: _Prediction": 33,
 }

@@ -9,9 +9,7 @@ from __future__ import annotations
 from math import fsum
 
 from analysis.records.profile import GpuState, Measured
-from analysis.timing.predicted import GapStep, Predicted
-
-CLOCK_STEP, REMAINDER_STEP = "clock actually held", "remainder"
+from analysis.timing.predicted import Cause, GapStep, Predicted
 
 
 def are_comparable(predicted: Predicted, measured: Measured) -> bool:
@@ -46,7 +44,7 @@ def steps_to_measured(predicted: Predicted, measured: Measured) -> tuple[GapStep
     return (
         *steps,
         GapStep(
-            name=REMAINDER_STEP,
+            name=Cause.REMAINDER,
             time_s=rest,
             detail="what the model does not explain: the median measured, less all steps above",
         ),
@@ -60,7 +58,7 @@ def _clock_step(predicted: Predicted, measured: Measured) -> list[GapStep]:
     share = predicted.clock_hz / held_hz - 1
     return [
         GapStep(
-            name=CLOCK_STEP,
+            name=Cause.HELD_CLOCK,
             time_s=(predicted.time_s - predicted.launch_s) * share,
             detail=(
                 f"{held_hz / 1e6:.0f} MHz before and after the samples, on average; the "

@@ -24,17 +24,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Literal
 
 from analysis.access import WAVEFRONT_BYTES
 from analysis.coalescing import SECTOR_BYTES
 from analysis.comparison.agreement import closed_forms
 from analysis.devices import Device
 from analysis.records.metrics import SHARED_WAVEFRONTS
-from analysis.records.profile import Record
+from analysis.records.profile import Grade, Record
 from analysis.roofline import Level, LevelName, roofline
-
-Grade = Literal["theory", "simulated", "measured"]
+from analysis.timing.predicted import Resource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,16 +47,16 @@ _CACHED = ("global_op_ld", "global_op_st", "local_op_ld", "local_op_st")
 
 MOVEMENTS: Mapping[LevelName, Movement] = MappingProxyType(
     {
-        "shared": Movement(counters=SHARED_WAVEFRONTS, bytes_per_count=WAVEFRONT_BYTES),
-        "L1": Movement(
+        LevelName.SHARED: Movement(counters=SHARED_WAVEFRONTS, bytes_per_count=WAVEFRONT_BYTES),
+        LevelName.L1: Movement(
             counters=tuple(f"l1tex__t_sectors_pipe_lsu_mem_{one}.sum" for one in _CACHED),
             bytes_per_count=SECTOR_BYTES,
         ),
-        "L2": Movement(
+        LevelName.L2: Movement(
             counters=("lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_op_write.sum"),
             bytes_per_count=SECTOR_BYTES,
         ),
-        "DRAM": Movement(
+        LevelName.DRAM: Movement(
             counters=("dram__bytes_read.sum", "dram__bytes_write.sum"), bytes_per_count=1
         ),
     }
@@ -114,9 +112,9 @@ class Hierarchy:
 def predicted_hierarchy(record: Record, device: Device) -> Hierarchy | None:
     """Hierarchy from simulated counters, or else from closed forms (L1 and shared memory only)."""
     if record.simulated:
-        return _hierarchy(record, device, record.simulated.counters, "simulated")
+        return _hierarchy(record, device, record.simulated.counters, Grade.SIMULATED)
     if record.theory:
-        return _hierarchy(record, device, closed_forms(record.theory), "theory")
+        return _hierarchy(record, device, closed_forms(record.theory), Grade.THEORY)
     return None
 
 
@@ -124,7 +122,7 @@ def measured_hierarchy(record: Record, device: Device) -> Hierarchy | None:
     """Hierarchy from hardware counters, None if none was counted."""
     if record.counted is None:
         return None
-    return _hierarchy(record, device, record.counted.counters, "measured")
+    return _hierarchy(record, device, record.counted.counters, Grade.MEASURED)
 
 
 def moved_bytes(counters: Mapping[str, int]) -> dict[LevelName, int]:
@@ -161,7 +159,7 @@ def _of_theory(record: Record, device: Device) -> tuple[float, str]:
     """Roof of the closed forms, or else the FP32 rate of the device."""
     theory = record.theory
     if theory is None:
-        return device.fp32_flop_per_s, "FP32"
+        return device.fp32_flop_per_s, Resource.FP32
     return theory.attainable_flop_per_s, theory.limiter
 
 
@@ -170,7 +168,8 @@ def _roofs(levels: tuple[LevelBound, ...]) -> list[tuple[float, LevelName]]:
 
 
 def _bound(flop: int, name: LevelName, moved: int, roof: Level | None, busy: float) -> LevelBound:
-    share = busy if name in ("shared", "L1") else 1.0  # each SM has these for itself
+    # each SM has these for itself
+    share = busy if name in (LevelName.SHARED, LevelName.L1) else 1.0
 
     def at(bandwidth: float | None) -> float | None:
         return share * bandwidth * flop / moved if bandwidth and moved else None

@@ -1,10 +1,9 @@
-"""Comparison of two profiles: changed counts and changed times.
+"""Comparison of two profiles, or of two launches: changed counts and changed times.
 
-Records are matched by label and shape. Counts of theory, of the compiler and of the simulator, and
-exact counters of the hardware, are deterministic: any difference is a change. Counters with
-arbitration and modelled ones are compared with the tolerances of `analysis.comparison.scorecard`.
-Times get a verdict from the intervals of their medians (`analysis.comparison.statistics`).
-Predicted times are deterministic, so any difference is a change.
+Launches are matched by label and shape, two of `simulate --json` in any case. Counts are compared
+as `analysis.comparison.counts` says. Times get a verdict from the intervals of their medians
+(`analysis.comparison.statistics`). Predicted times are deterministic, so any difference is a
+change.
 
 Values that depend on more than the kernel are compared only if the rest is equal:
 
@@ -13,40 +12,35 @@ Values that depend on more than the kernel are compared only if the rest is equa
 | theory                           | nothing                                                      |
 | registers, shared, local bytes   | one device, or one architecture                              |
 | simulated counters               | one device, or one architecture                              |
+| those that model traffic         | the same; of `simulate --json` one device                    |
 | occupancy                        | one device                                                   |
 | hardware counters                | one device; L2 and DRAM also one state of L2 at the start    |
 | predicted times                  | one device and state of L2                                   |
 | times                            | one GPU and state of L2; the CPU reference's never           |
 
-A count of the first profile that the second lacks is lost, which is a change too.
+A count of the first side that the second lacks is lost, which is a change too.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from analysis.comparison.lines import LineChange, line_changes
-from analysis.comparison.scorecard import TOLERANCES, within
+from analysis.comparison.counts import CountChange, Outcome, kinds
 from analysis.comparison.statistics import TimeVerdict, quotient, time_verdict
 from analysis.errors import InputError
-from analysis.geometry import Geometry
-from analysis.occupancy import Resources
 from analysis.problem import Gemm
-from analysis.records.counters import ALL_COUNTERS, OF_BULK_COPIES
-from analysis.records.profile import Counted, Interval, Measured, Profile, Record, Simulated, Status
-from analysis.theory import Theory
+from analysis.records.counters import MODELLED
+from analysis.records.launch import LaunchRecord
+from analysis.records.profile import Grade, Interval, Launched, Measured, Profile, Status
 from analysis.timing.predicted import Predicted
 
-COMPARISON_SCHEMA_VERSION = 3  # 2: predicted times; 3: whether a missing record had counts
-MOST_NAMES = 8  # of missing counts in one line
+# 2: predicted times; 3: whether a missing record had counts; 4: launches as profiles have them
+COMPARISON_SCHEMA_VERSION = 4
 
 ROUNDING = 1e-9  # of a predicted time: far above what an order of sums does, below any cycle
-
-Grade = Literal["theory", "compiled", "simulated", "measured"]
+RANDOM = "]"  # at the end of an argument without content: 'f32[64]'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,28 +63,6 @@ class Setting:
     name: str
     before: str | None
     after: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountChange:
-    """A number that differs: `within` its tolerance (above 0), or `changed`.
-
-    `name`: a counter, or what is counted. `lines`: lines of a simulated counter, the largest
-    difference first.
-    """
-
-    grade: Grade
-    name: str
-    before: int
-    after: int
-    tolerance: float
-    verdict: Literal["changed", "within"]
-    lines: tuple[LineChange, ...] = ()
-
-    @property
-    def ratio(self) -> float | None:
-        """After over before, None if before is 0."""
-        return self.after / self.before if self.before else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,20 +97,20 @@ class PredictionChange:
     limiter_before: str
     limiter_after: str
     change: float | None
-    verdict: Literal["changed", "same"]
+    verdict: Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """One variant at one shape in both profiles.
+    """One launch on both sides: a variant at a shape, or a kernel (`shape` is None).
 
     `compared` numbers were looked at, `counts` are those that differ. `lost` says what the second
-    profile ought to have and has not, `notes` what differs in how the numbers came about and what
+    side ought to have and has not, `notes` what differs in how the numbers came about and what
     was therefore not compared.
     """
 
     label: str
-    shape: Gemm
+    shape: Gemm | None
     status_before: Status
     status_after: Status
     compared: int
@@ -150,7 +122,7 @@ class Pair:
 
     @property
     def changed(self) -> tuple[CountChange, ...]:
-        return tuple(one for one in self.counts if one.verdict == "changed")
+        return tuple(one for one in self.counts if one.verdict == Outcome.CHANGED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,20 +130,20 @@ class Key:
     """A record that only one profile has; `has_counts` says whether it would be compared."""
 
     label: str
-    shape: Gemm
+    shape: Gemm | None
     has_counts: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileComparison:
-    """Changes from one profile to another: the document of `compare --json`."""
+class RunComparison:
+    """Changes from one profile or launch to another: the document of `compare --json`."""
 
     schema_version: int
-    before: Run
-    after: Run
-    counts: Literal["changed", "same", "not compared"]
-    times: Literal["slower", "not slower", "not compared"]
-    predictions: Literal["changed", "same", "not compared"]
+    before: Run | LaunchRecord
+    after: Run | LaunchRecord
+    counts: Outcome
+    times: Outcome
+    predictions: Outcome
     pairs: tuple[Pair, ...]
     only_before: tuple[Key, ...]
     only_after: tuple[Key, ...]
@@ -179,50 +151,156 @@ class ProfileComparison:
     notes: tuple[str, ...]
 
 
-def compare(before: Profile, after: Profile) -> ProfileComparison:
+_Key = tuple[str, Gemm | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """One side: what it is, its launches, and the settings that they were made with.
+
+    `device` is a key; `remedy` says how to obtain counts that this side has and the other lacks.
+    """
+
+    is_of: str
+    run: Run | LaunchRecord
+    device: str | None
+    launches: Mapping[_Key, Launched]
+    settings: Mapping[str, str | None]
+    remedy: str = ""
+
+
+def compare(before: Profile, after: Profile) -> RunComparison:
     """Every difference between two profiles, record by record.
 
     Raises InputError where they have no record in common.
     """
-    ours, theirs = _by_key(before), _by_key(after)
-    common = [key for key in ours if key in theirs]
-    if not common:
-        raise InputError(_nothing_in_common(ours, theirs))
-    sides = _Sides(before, after)
-    pairs = tuple(sides.pair(ours[key], theirs[key]) for key in common)
-    only_before = tuple(_key(ours[key]) for key in ours if key not in theirs)
-    return ProfileComparison(
-        schema_version=COMPARISON_SCHEMA_VERSION,
-        before=_run(before),
-        after=_run(after),
-        counts=_counts_verdict(pairs, only_before),
-        times=_times_verdict(pairs),
-        predictions=_predictions_verdict(pairs),
-        pairs=pairs,
-        only_before=only_before,
-        only_after=tuple(_key(theirs[key]) for key in theirs if key not in ours),
-        environment=tuple(_settings(before, after)),
-        notes=tuple(sides.notes()),
+    ours, theirs = _of_profile(before), _of_profile(after)
+    if not ours.launches.keys() & theirs.launches.keys():
+        raise InputError(_nothing_in_common(ours.launches, theirs.launches))
+    return _compared(ours, theirs, _notes_on_profiles(before, after))
+
+
+def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison:
+    """Every difference between two launches of `simulate --json`.
+
+    Raises InputError where their machine code is of two architectures, or no counter is of both.
+    """
+    ours, theirs = (one.resources.architecture for one in (before, after))
+    if ours != theirs:
+        raise InputError(
+            f"the launches are of two architectures, {ours} and {theirs}: "
+            "simulate both with the same --arch"
+        )
+    if before.device != after.device:  # what is modelled for another device says nothing
+        kept = {name: n for name, n in after.counters.items() if name not in MODELLED}
+        after = replace(after, counters=kept)
+    if not before.counters.keys() & after.counters.keys():
+        raise InputError("the launches have no counter in common: simulate both again")
+    return _compared(
+        _of_launch(before, before), _of_launch(after, before), _notes_on_launches(before, after)
     )
 
 
-_Key = tuple[str, Gemm]
+def _compared(before: _Side, after: _Side, notes: Iterable[str]) -> RunComparison:
+    ours, theirs = before.launches, after.launches
+    pairs = tuple(_pair(key, before, after) for key in ours if key in theirs)
+    only_before = tuple(_key(key, ours[key]) for key in ours if key not in theirs)
+    return RunComparison(
+        schema_version=COMPARISON_SCHEMA_VERSION,
+        before=before.run,
+        after=after.run,
+        counts=_counts_verdict(pairs, only_before),
+        times=_verdict(
+            (pair.time.verdict for pair in pairs if pair.time),
+            TimeVerdict.SLOWER,
+            (Outcome.SLOWER, Outcome.NOT_SLOWER),
+        ),
+        predictions=_verdict(
+            (pair.predicted.verdict for pair in pairs if pair.predicted),
+            Outcome.CHANGED,
+            (Outcome.CHANGED, Outcome.SAME),
+        ),
+        pairs=pairs,
+        only_before=only_before,
+        only_after=tuple(_key(key, theirs[key]) for key in theirs if key not in ours),
+        environment=tuple(
+            Setting(name=name, before=before.settings.get(name), after=after.settings.get(name))
+            for name in dict.fromkeys([*before.settings, *after.settings])
+            if before.settings.get(name) != after.settings.get(name)
+        ),
+        notes=tuple(notes),
+    )
 
 
-def _by_key(profile: Profile) -> dict[_Key, Record]:
-    """Records by key, the first one of each."""
-    found: dict[_Key, Record] = {}
-    for record in profile.records:
-        found.setdefault((record.label, record.shape), record)
-    return found
+def _counts_verdict(pairs: tuple[Pair, ...], only_before: tuple[Key, ...]) -> Outcome:
+    if any(pair.changed or pair.lost for pair in pairs) or any(k.has_counts for k in only_before):
+        return Outcome.CHANGED
+    return Outcome.SAME if any(pair.compared for pair in pairs) else Outcome.NOT_COMPARED
 
 
-def _key(record: Record) -> Key:
-    counts = [record.theory, record.geometry, record.resources, record.simulated, record.counted]
-    return Key(label=record.label, shape=record.shape, has_counts=any(counts))
+def _verdict(found: Iterable[str], bad: str, told: tuple[Outcome, Outcome]) -> Outcome:
+    """The first of `told` if a bad verdict was found, the second if only others were."""
+    verdicts = list(found)
+    return told[bad not in verdicts] if verdicts else Outcome.NOT_COMPARED
 
 
-def _nothing_in_common(ours: Mapping[_Key, Record], theirs: Mapping[_Key, Record]) -> str:
+# Sides.
+
+
+def _of_profile(profile: Profile) -> _Side:
+    environment = profile.environment
+    launches: dict[_Key, Launched] = {}
+    for record in profile.records:  # the first one of each
+        launches.setdefault((record.label, record.shape), record)
+    return _Side(
+        is_of="profile",
+        run=Run(
+            created=profile.created,
+            command=profile.command,
+            status=profile.status,
+            executor=profile.executor,
+            device=profile.device.name,
+            toolkit_version=environment.toolkit_version,
+            commit=environment.commit,
+        ),
+        device=profile.device.key,
+        launches=launches,
+        settings={
+            "device": profile.device.name,
+            "executor": profile.executor,
+            "toolkit version": environment.toolkit_version,
+            "commit": environment.commit,
+            **environment.software,
+            **environment.hardware,
+        },
+    )
+
+
+def _of_launch(one: LaunchRecord, first: LaunchRecord) -> _Side:
+    """A side of one launch, under the name of the first."""
+    defines = [f"{name}={value}" for name, value in sorted(one.defines.items())]
+    return _Side(
+        is_of="launch",
+        run=one,
+        device=one.device,
+        launches={(first.kernel, None): one.launched},
+        settings={
+            "kernel": one.kernel,
+            "arguments": ", ".join(one.arguments),
+            "defines": ", ".join(defines),
+            "options": " ".join(one.options),
+            "executed blocks": one.basis,
+        },
+        remedy=f": give --device {one.device}" if one.device else "",
+    )
+
+
+def _key(key: _Key, of: Launched) -> Key:
+    counts = [of.theory, of.geometry, of.resources, of.simulated, of.counted]
+    return Key(label=key[0], shape=key[1], has_counts=any(counts))
+
+
+def _nothing_in_common(ours: Iterable[_Key], theirs: Iterable[_Key]) -> str:
     shapes = [{shape for _, shape in keys} for keys in (ours, theirs)]
     if shapes[0] & shapes[1] or not all(shapes):
         what, names = "variant", [{label for label, _ in keys} for keys in (ours, theirs)]
@@ -235,196 +313,126 @@ def _nothing_in_common(ours: Mapping[_Key, Record], theirs: Mapping[_Key, Record
     )
 
 
-def _run(profile: Profile) -> Run:
-    return Run(
-        created=profile.created,
-        command=profile.command,
-        status=profile.status,
-        executor=profile.executor,
-        device=profile.device.name,
-        toolkit_version=profile.environment.toolkit_version,
-        commit=profile.environment.commit,
-    )
-
-
-def _settings(before: Profile, after: Profile) -> Iterator[Setting]:
-    ours, theirs = _environment(before), _environment(after)
-    for name in dict.fromkeys([*ours, *theirs]):
-        if ours.get(name) != theirs.get(name):
-            yield Setting(name=name, before=ours.get(name), after=theirs.get(name))
-
-
-def _environment(profile: Profile) -> dict[str, str | None]:
-    environment = profile.environment
-    return {
-        "device": profile.device.name,
-        "executor": profile.executor,
-        "toolkit version": environment.toolkit_version,
-        "commit": environment.commit,
-        **environment.software,
-        **environment.hardware,
-    }
-
-
-def _counts_verdict(
-    pairs: tuple[Pair, ...], only_before: tuple[Key, ...]
-) -> Literal["changed", "same", "not compared"]:
-    if any(pair.changed or pair.lost for pair in pairs) or any(k.has_counts for k in only_before):
-        return "changed"
-    return "same" if any(pair.compared for pair in pairs) else "not compared"
-
-
-def _times_verdict(pairs: tuple[Pair, ...]) -> Literal["slower", "not slower", "not compared"]:
-    verdicts = [pair.time.verdict for pair in pairs if pair.time]
-    if "slower" in verdicts:
-        return "slower"
-    return "not slower" if verdicts else "not compared"
-
-
-def _predictions_verdict(pairs: tuple[Pair, ...]) -> Literal["changed", "same", "not compared"]:
-    verdicts = [pair.predicted.verdict for pair in pairs if pair.predicted]
-    if "changed" in verdicts:
-        return "changed"
-    return "same" if verdicts else "not compared"
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """Two profiles, and the values that may be compared between them."""
-
-    before: Profile
-    after: Profile
-
-    @property
-    def same_device(self) -> bool:
-        return self.before.device.key == self.after.device.key
-
-    def notes(self) -> Iterator[str]:
-        """Notes that apply to all records."""
-        if not self.same_device:
-            yield (
-                f"the devices differ, {self.before.device.name} and {self.after.device.name}: "
-                "times, measured or predicted, occupancy and hardware counters are not compared; "
-                "theory is, and "
-                "registers and simulated counters where both are of one architecture"
-            )
-        for which, profile in (("first", self.before), ("second", self.after)):
-            if profile.status != "complete":
-                yield f"the {which} profile was {profile.status}: it may lack records"
-
-    def pair(self, before: Record, after: Record) -> Pair:
-        compared, counts, notes = 0, [], list(_origin_notes(before, after))
-        lost = [_outcome(after)] if before.status == "ok" != after.status else []
-        for grade, ours, theirs, note in self._numbers(before, after):
-            if note:
-                notes.append(note)
-            compared += len(ours.keys() & theirs.keys())
-            if after.status == "ok" and (missing := missing_counts(grade, ours, theirs)):
-                why = [
-                    n for n in after.notes if grade == "simulated" and n.startswith("not simulated")
-                ]
-                lost += why or [missing]
-            changes = changed_counts(grade, ours, theirs)
-            counts += [_with_lines(change, before, after) for change in changes]
-        time, why_not = self._time(before, after)
-        predicted, about = self._prediction(before, after)
-        return Pair(
-            label=before.label,
-            shape=before.shape,
-            status_before=before.status,
-            status_after=after.status,
-            compared=compared,
-            counts=tuple(counts),
-            time=time,
-            lost=tuple(lost),
-            notes=(*notes, *filter(None, [why_not, about])),
-            predicted=predicted,
+def _notes_on_profiles(before: Profile, after: Profile) -> Iterator[str]:
+    """Notes that apply to all records."""
+    if before.device.key != after.device.key:
+        yield (
+            f"the devices differ, {before.device.name} and {after.device.name}: "
+            "times, measured or predicted, occupancy and hardware counters are not compared; "
+            "theory is, and "
+            "registers and simulated counters where both are of one architecture"
         )
-
-    def _numbers(
-        self, before: Record, after: Record
-    ) -> Iterator[tuple[Grade, Mapping[str, int], Mapping[str, int], str]]:
-        """(grade, counts before, counts after, what was left out) of every comparable kind.
-
-        The counts of a side that lacks the kind are empty.
-        """
-        foreseen = _theory(before.theory), _theory(after.theory)
-        if all(foreseen):
-            foreseen = _filled(*foreseen), _filled(*reversed(foreseen))
-        yield "theory", *foreseen, ""
-        yield "compiled", launch_counts(before.geometry), launch_counts(after.geometry), ""
-        if self._same_machine(before.resources, after.resources):
-            yield (
-                "compiled",
-                resource_counts(before.resources),
-                resource_counts(after.resources),
-                "",
-            )
-        if self.same_device:
-            yield "compiled", _occupancy(before), _occupancy(after), ""
-        if self._same_machine(before.simulated, after.simulated):
-            yield "simulated", _counters(before.simulated), _counters(after.simulated), ""
-        if self.same_device:
-            yield "measured", *_hardware_counts(before.counted, after.counted)
-
-    def _same_machine(
-        self, before: Resources | Simulated | None, after: Resources | Simulated | None
-    ) -> bool:
-        """True if both are of one machine, or if one side has none."""
-        if self.same_device or before is None or after is None:
-            return True
-        return before.architecture == after.architecture
-
-    # Times.
-
-    def _time(self, before: Record, after: Record) -> tuple[TimeChange | None, str]:
-        """Change of the times, or the reason why there is none."""
-        ours, theirs = before.trusted, after.trusted
-        if ours is None or theirs is None:
-            if ours is None and theirs is None:
-                return None, ""
-            which = "first" if theirs is None else "second"
-            return None, f"times are not compared: only the {which} profile has one"
-        if not self.same_device:
-            return None, ""  # said once, for all records
-        obstacle = _obstacle(ours, theirs)
-        if obstacle:
-            return None, f"times are not compared: {obstacle}"
-        return _timed(ours, theirs), ""
-
-    def _prediction(self, before: Record, after: Record) -> tuple[PredictionChange | None, str]:
-        """Change of the predicted times, and notes on it."""
-        ours, theirs = before.trusted_prediction, after.trusted_prediction
-        if ours is None or theirs is None or not self.same_device:
-            return None, ""
-        if ours.l2 != theirs.l2:
-            return None, (
-                f"predicted times are not compared: of a {ours.l2} L2 before, "
-                f"of a {theirs.l2} one after"
-            )
-        return prediction_change(ours, theirs), other_constants(ours, theirs)
+    for which, profile in (("first", before), ("second", after)):
+        if profile.status != "complete":
+            yield f"the {which} profile was {profile.status}: it may lack records"
 
 
-def other_constants(before: Predicted, after: Predicted) -> str:
-    """Note that two times were predicted with different constants, if they were."""
-    if before.constants == after.constants:
-        return ""
-    return f"predicted with constants of {before.constants} before, of {after.constants} after"
+def _notes_on_launches(before: LaunchRecord, after: LaunchRecord) -> Iterator[str]:
+    if before.device != after.device:
+        named = [one.device or "none" for one in (before, after)]
+        yield (
+            f"the devices differ, {named[0]} before and {named[1]} after: neither modelled traffic "
+            "nor times are compared"
+        )
+    random = any(text.endswith(RANDOM) for one in (before, after) for text in one.arguments)
+    if random and before.seed != after.seed:
+        yield "the random content differs: where counts depend on it, give both the same --seed"
 
 
-def prediction_change(before: Predicted, after: Predicted) -> PredictionChange:
-    """Change of two predicted times for one device and state of L2."""
-    # sums of another order differ in their last digits: that is no change
-    same_time = math.isclose(before.time_s, after.time_s, rel_tol=ROUNDING)
-    is_same = same_time and before.limiter == after.limiter
-    return PredictionChange(
-        before_s=before.time_s,
-        after_s=after.time_s,
-        limiter_before=before.limiter,
-        limiter_after=after.limiter,
-        change=after.time_s / before.time_s if before.time_s else None,
-        verdict="same" if is_same else "changed",
+# Pairs.
+
+
+def _pair(key: _Key, before: _Side, after: _Side) -> Pair:
+    ours, theirs = before.launches[key], after.launches[key]
+    same_device = before.device == after.device
+    found = list(kinds(ours, theirs, same_device=same_device))
+    time, why_not = _time(ours.trusted, theirs.trusted, same_device)
+    predicted, about = _prediction(ours.trusted_prediction, theirs.trusted_prediction, same_device)
+    return Pair(
+        label=key[0],
+        shape=key[1],
+        status_before=ours.status,
+        status_after=theirs.status,
+        compared=sum(kind.compared for kind in found),
+        counts=tuple(change for kind in found for change in kind.changes(ours, theirs)),
+        time=time,
+        lost=(
+            *([_outcome(theirs)] if ours.status == "ok" != theirs.status else []),
+            *(
+                why
+                for kind in found
+                if theirs.status == "ok" and (missing := kind.missing)
+                for why in _why_missing(kind.grade, theirs) or [missing + before.remedy]
+            ),
+        ),
+        notes=(
+            *_origin_notes(ours, theirs, before.is_of),
+            *(note for note in (*(kind.note for kind in found), why_not, about) if note),
+        ),
+        predicted=predicted,
     )
+
+
+def _outcome(record: Launched) -> str:
+    return f"{record.status}: {record.reason or 'no reason was kept'}"
+
+
+def _why_missing(grade: Grade, record: Launched) -> list[str]:
+    """Notes that say why nothing was simulated."""
+    return [
+        note
+        for note in record.notes
+        if grade == Grade.SIMULATED and note.startswith("not simulated")
+    ]
+
+
+def _origin_notes(before: Launched, after: Launched, is_of: str) -> Iterator[str]:
+    """Differences in origin of the numbers: the outcome, the compiler, the source of counters."""
+    if before.status != "ok":
+        yield _outcome(before).replace(":", f" in the first {is_of}:", 1)
+    ours, theirs = before.resources, after.resources
+    if ours and theirs:
+        if ours.compiler != theirs.compiler:
+            yield f"compiled by {ours.compiler} before, by {theirs.compiler} after"
+        if ours.architecture != theirs.architecture:
+            yield f"compiled for {ours.architecture} before, for {theirs.architecture} after"
+    for what, first, second in (
+        ("simulated", before.simulated, after.simulated),
+        ("counted by hardware", before.counted, after.counted),
+        ("predicted", before.predicted, after.predicted),
+    ):
+        if bool(first) != bool(second):
+            yield f"{what} in the {'first' if first else 'second'} {is_of} only"
+
+
+def _time(
+    before: Measured | None, after: Measured | None, same_device: bool
+) -> tuple[TimeChange | None, str]:
+    """Change of the times, or the reason why there is none."""
+    if before is None or after is None:
+        if before is None and after is None:
+            return None, ""
+        which = "first" if after is None else "second"
+        return None, f"times are not compared: only the {which} profile has one"
+    if not same_device:
+        return None, ""  # said once, for all records
+    if obstacle := _obstacle(before, after):
+        return None, f"times are not compared: {obstacle}"
+    change = quotient(after.interval_s, before.interval_s)
+    verdict = time_verdict(change)
+    changed = TimeChange(
+        before_s=before.median_s,
+        after_s=after.median_s,
+        before_interval_s=before.interval_s,
+        after_interval_s=after.interval_s,
+        before_samples=len(before.samples_s),
+        after_samples=len(after.samples_s),
+        change=after.median_s / before.median_s if before.median_s else None,
+        change_interval=change,
+        verdict=verdict,
+        reason=_why_ambiguous(before, after) if verdict == TimeVerdict.AMBIGUOUS else None,
+    )
+    return changed, ""
 
 
 def _obstacle(before: Measured, after: Measured) -> str:
@@ -438,23 +446,6 @@ def _obstacle(before: Measured, after: Measured) -> str:
     return ""
 
 
-def _timed(before: Measured, after: Measured) -> TimeChange:
-    change = quotient(after.interval_s, before.interval_s)
-    verdict = time_verdict(change)
-    return TimeChange(
-        before_s=before.median_s,
-        after_s=after.median_s,
-        before_interval_s=before.interval_s,
-        after_interval_s=after.interval_s,
-        before_samples=len(before.samples_s),
-        after_samples=len(after.samples_s),
-        change=after.median_s / before.median_s if before.median_s else None,
-        change_interval=change,
-        verdict=verdict,
-        reason=_why_ambiguous(before, after) if verdict == "ambiguous" else None,
-    )
-
-
 def _why_ambiguous(before: Measured, after: Measured) -> str:
     if before.interval_s is None or after.interval_s is None:
         counts = f"{len(before.samples_s)} before, {len(after.samples_s)} after"
@@ -462,173 +453,30 @@ def _why_ambiguous(before: Measured, after: Measured) -> str:
     return "the samples allow a change and none: take more, or a steadier clock"
 
 
-# Counts.
-
-
-def _outcome(record: Record) -> str:
-    return f"{record.status}: {record.reason or 'no reason was kept'}"
-
-
-def missing_counts(grade: Grade, before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """Names of the counts that only the first side has."""
-    names = [name for name in before if name not in _with_copies(after, before)]
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"missing now ({grade}): {', '.join(names[:MOST_NAMES])}{more}" if names else ""
-
-
-def _counters(of: Simulated | Counted | None) -> Mapping[str, int]:
-    return of.counters if of else {}
-
-
-def _hardware_counts(
-    before: Counted | None, after: Counted | None
-) -> tuple[Mapping[str, int], Mapping[str, int], str]:
-    """Hardware counters, without traffic if the states of L2 differ."""
-    ours, theirs = _counters(before), _counters(after)
-    if before is None or after is None or before.caches == after.caches:
-        return ours, theirs, ""
-    note = (
-        f"L2 was {before.caches} before and {after.caches} after when the hardware "
-        "counted: L2 and DRAM traffic is not compared"
+def _prediction(
+    before: Predicted | None, after: Predicted | None, same_device: bool
+) -> tuple[PredictionChange | None, str]:
+    """Change of the predicted times, and notes on it."""
+    if before is None or after is None or not same_device:
+        return None, ""
+    if before.l2 != after.l2:
+        return None, (
+            f"predicted times are not compared: of a {before.l2} L2 before, "
+            f"of a {after.l2} one after"
+        )
+    # sums of another order differ in their last digits: that is no change
+    same_time = math.isclose(before.time_s, after.time_s, rel_tol=ROUNDING)
+    is_same = same_time and before.limiter == after.limiter
+    change = PredictionChange(
+        before_s=before.time_s,
+        after_s=after.time_s,
+        limiter_before=before.limiter,
+        limiter_after=after.limiter,
+        change=after.time_s / before.time_s if before.time_s else None,
+        verdict=Outcome.SAME if is_same else Outcome.CHANGED,
     )
-    return _unmodelled(ours), _unmodelled(theirs), note
-
-
-def _theory(theory: Theory | None) -> dict[str, int]:
-    """Counts of the closed forms by description."""
-    if theory is None:
-        return {}
-    accesses = theory.accesses
-    found: dict[str, int] = defaultdict(int)
-    found |= {"FLOP": theory.flop, "threads": accesses.threads}
-    if accesses.multiply_adds is not None:
-        found["multiply-adds"] = accesses.multiply_adds
-    for one in accesses.accesses:
-        subject = f"{one.space} {one.operation}s of {one.operand}"
-        found[f"{subject}: elements"] += one.elements
-        found[f"{subject}: instructions"] += one.instructions
-    for p in theory.patterns:
-        subject = f"{p.space} {p.operation}s of {p.operand}"
-        found[f"{subject}: requests"] += p.requests
-        found[f"{subject}: cycles"] += p.requests * p.cycles
-        for quantity, each in (("sectors", p.sectors), ("wavefronts", p.wavefronts)):
-            if each is not None:
-                found[f"{subject}: {quantity}"] += p.requests * each
-    return dict(found)
-
-
-def _filled(own: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    """Counts, with 0 for accesses that only the other side has."""
-    known = {name.partition(":")[0] for name in own}
-    absent = {name: 0 for name in other if ":" in name and name.partition(":")[0] not in known}
-    return own | absent
-
-
-def launch_counts(geometry: Geometry | None) -> dict[str, int]:
-    """Numbers of the launch geometry; empty without a launch."""
-    if geometry is None:
-        return {}
-    return {
-        "blocks": geometry.blocks,
-        "threads per block": geometry.threads_per_block,
-        "dynamic shared bytes": geometry.dynamic_shared_bytes,
-    }
-
-
-def resource_counts(resources: Resources | None) -> dict[str, int]:
-    """Numbers of the compiler's resources; empty if the kernel was not compiled."""
-    if resources is None:
-        return {}
-    return {
-        "registers per thread": resources.registers_per_thread,
-        "static shared bytes": resources.static_shared_bytes,
-        "local bytes": resources.local_bytes,
-    }
-
-
-def _occupancy(record: Record) -> dict[str, int]:
-    occupancy = record.occupancy
-    if occupancy is None:
-        return {}
-    return {"blocks per SM": occupancy.blocks_per_sm, "warps per SM": occupancy.warps_per_sm}
-
-
-def _unmodelled(counters: Mapping[str, int]) -> dict[str, int]:
-    return {
-        name: count
-        for name, count in counters.items()
-        if name in ALL_COUNTERS and ALL_COUNTERS[name].grade != "modelled"
-    }
-
-
-def changed_counts(
-    grade: Grade, before: Mapping[str, int], after: Mapping[str, int]
-) -> list[CountChange]:
-    """The counts of one grade that both sides have and that differ, in the order of the first.
-
-    Where one of two sides with counts has bulk copies alone, those of the other are none.
-    """
-    ours, theirs = _with_copies(before, after), _with_copies(after, before)
-    changes = (_count_change(grade, name, ours, theirs) for name in ours if name in theirs)
-    return [change for change in changes if change.before != change.after]
-
-
-def _with_copies(own: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
-    absent = {name: 0 for name in OF_BULK_COPIES if own and name in other and name not in own}
-    return {**own, **absent}
-
-
-def _count_change(
-    grade: Grade, name: str, before: Mapping[str, int], after: Mapping[str, int]
-) -> CountChange:
-    tolerance = _tolerance(grade, name)
-    return CountChange(
-        grade=grade,
-        name=name,
-        before=before[name],
-        after=after[name],
-        tolerance=tolerance,
-        verdict="within" if tolerance and _is_noise(name, before, after) else "changed",
+    if before.constants == after.constants:
+        return change, ""
+    return change, (
+        f"predicted with constants of {before.constants} before, of {after.constants} after"
     )
-
-
-def _tolerance(grade: Grade, name: str) -> float:
-    """Tolerance of a counter: the simulator has no noise, but its model of caches has errors."""
-    is_modelled = name in ALL_COUNTERS and ALL_COUNTERS[name].grade == "modelled"
-    if grade == "measured" or (grade == "simulated" and is_modelled):
-        return TOLERANCES.get(name, 0.0)
-    return 0.0
-
-
-def _is_noise(name: str, before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """True if the difference may be noise of either side."""
-    ours, theirs = before[name], after[name]
-    return within(name, ours, theirs, predictions=before, counts=after) or within(
-        name, theirs, ours, predictions=after, counts=before
-    )
-
-
-def _with_lines(change: CountChange, before: Record, after: Record) -> CountChange:
-    if change.grade != "simulated" or not (before.simulated and after.simulated):
-        return change
-    lines = line_changes(change.name, before.simulated.lines, after.simulated.lines)
-    return replace(change, lines=lines)
-
-
-def _origin_notes(before: Record, after: Record) -> Iterator[str]:
-    """Differences in origin of the numbers: the outcome, the compiler, the source of counters."""
-    if before.status != "ok":
-        yield _outcome(before).replace(":", " in the first profile:", 1)
-    ours, theirs = before.resources, after.resources
-    if ours and theirs:
-        if ours.compiler != theirs.compiler:
-            yield f"compiled by {ours.compiler} before, by {theirs.compiler} after"
-        if ours.architecture != theirs.architecture:
-            yield f"compiled for {ours.architecture} before, for {theirs.architecture} after"
-    for what, first, second in (
-        ("simulated", before.simulated, after.simulated),
-        ("counted by hardware", before.counted, after.counted),
-        ("predicted", before.predicted, after.predicted),
-    ):
-        if bool(first) != bool(second):
-            yield f"{what} in the {'first' if first else 'second'} profile only"

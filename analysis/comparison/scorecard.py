@@ -63,11 +63,11 @@ _SHARED_LOADS = SHARED_WAVEFRONTS[0]
 
 
 def _tolerance(counter: Counter) -> float:
-    if counter.grade == "modelled":
+    if counter.grade == CounterClass.MODELLED:
         return DRAM_ERROR if counter.name.startswith("dram__") else L2_ERROR
     if counter.name in (SHARED_WAVEFRONTS[0], BANK_CONFLICTS[0]):
         return LOAD_ARBITRATION
-    return STORE_ARBITRATION if counter.grade == "noisy" else 0.0
+    return STORE_ARBITRATION if counter.grade == CounterClass.NOISY else 0.0
 
 
 TOLERANCES: Mapping[str, float] = MappingProxyType(
@@ -109,11 +109,7 @@ def scores_of(record: Record) -> tuple[Score, ...]:
 
 def disagreements(found: Iterable[Score]) -> tuple[Score, ...]:
     """Exact counters that differ without an explanation."""
-    return tuple(
-        one
-        for one in found
-        if one.grade == "exact" and one.verdict == "apart" and not one.is_explained
-    )
+    return tuple(one for one in found if one.grade == CounterClass.EXACT and one.is_apart)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,11 +133,12 @@ class Tally:
 
 def tally(found: Iterable[Score], grade: CounterClass) -> Tally:
     """Tally of the scores of one class."""
-    own = [one for one in found if one.grade == grade and one.verdict != "alone" and not _idle(one)]
-    mismatches = [one for one in own if one.verdict == "apart"]
+    of_class = (one for one in found if one.grade == grade and not _idle(one))
+    own = [one for one in of_class if one.verdict != Verdict.ALONE]
+    mismatches = [one for one in own if one.verdict == Verdict.APART]
     return Tally(
-        equal=sum(one.verdict == "equal" for one in own),
-        within=sum(one.verdict == "within" for one in own),
+        equal=sum(one.verdict == Verdict.EQUAL for one in own),
+        within=sum(one.verdict == Verdict.WITHIN for one in own),
         explained=sum(one.is_explained for one in mismatches),
         mismatches=sum(not one.is_explained for one in mismatches),
         worst=max(
@@ -153,7 +150,7 @@ def tally(found: Iterable[Score], grade: CounterClass) -> Tally:
 
 
 def _is_negligible(score: Score) -> bool:
-    of_model = score.grade == "modelled" and score.verdict == "within"
+    of_model = score.grade == CounterClass.MODELLED and score.verdict == Verdict.WITHIN
     return of_model and error(score) > score.tolerance
 
 
@@ -213,7 +210,7 @@ class _Judge:
         )
         pair = _pair(theory, simulated, measured)
         tolerance = 0.0 if pair and measured is None else self._tolerance(name)
-        verdict = self._verdict(name, pair) if pair else "alone"
+        verdict = self._verdict(name, pair) if pair else Verdict.ALONE
         reason, is_explained = self._reason(name, verdict)
         return Score(
             counter=name,
@@ -231,18 +228,18 @@ class _Judge:
     def _verdict(self, name: str, pair: tuple[int, int]) -> Verdict:
         predicted, reference = pair
         if predicted == reference:
-            return "equal"
+            return Verdict.EQUAL
         if name not in self.measured:  # neither closed forms nor the simulator have noise
-            return "apart"
+            return Verdict.APART
         least = -GUARDS * reference if self._has_flags and name == _PREDICATED else 0.0
         if (
             name in self.simulated
             and least <= reference - predicted <= self._waits(name) * reference
         ):
-            return "within"
+            return Verdict.WITHIN
         beside = self.simulated if name in self.simulated else {}
         is_close = within(name, predicted, reference, predictions=beside, counts=self.measured)
-        return "within" if is_close else "apart"
+        return Verdict.WITHIN if is_close else Verdict.APART
 
     def _tolerance(self, name: str) -> float:
         return max(TOLERANCES[name], self._waits(name))
@@ -271,12 +268,12 @@ class _Judge:
         """Reason why grades differ, and whether it explains the verdict."""
         is_simulated, is_measured = name in self.simulated, name in self.measured
         of_theory = self._of_theory(name)
-        if is_simulated and is_measured and verdict in ("within", "apart"):
+        if is_simulated and is_measured and verdict in (Verdict.WITHIN, Verdict.APART):
             # an estimate's error is its own, whichever compiler's code it is of
-            own = None if ALL_COUNTERS[name].grade == "modelled" else self.other_code
-            if own is None and name == _SHARED_LOADS and verdict == "within":
+            own = None if ALL_COUNTERS[name].grade == CounterClass.MODELLED else self.other_code
+            if own is None and name == _SHARED_LOADS and verdict == Verdict.WITHIN:
                 own = "arbitration on the hardware adds conflicts"
-            if own is None and self._waits(name) and verdict == "within":
+            if own is None and self._waits(name) and verdict == Verdict.WITHIN:
                 is_more = self.measured[name] > self.simulated[name]
                 own = (
                     "what is waited for is asked for again, as often as time has it"
@@ -284,8 +281,10 @@ class _Judge:
                     else "guarded steps of divisions depend on the numbers that are divided"
                 )
             parts = [own, f"theory: {of_theory}" if of_theory else None]
-            return "; ".join(filter(None, parts)) or None, verdict == "within" or own is not None
-        return of_theory, verdict != "apart" or of_theory is not None
+            return "; ".join(
+                filter(None, parts)
+            ) or None, verdict == Verdict.WITHIN or own is not None
+        return of_theory, verdict != Verdict.APART or of_theory is not None
 
     def _of_theory(self, name: str) -> str | None:
         """Reason why the closed form differs from the simulation, or else from the hardware."""
@@ -314,7 +313,7 @@ def within(
     """
     tolerance = TOLERANCES[name]
     excess = counted - predicted
-    if ALL_COUNTERS[name].grade == "modelled":
+    if ALL_COUNTERS[name].grade == CounterClass.MODELLED:
         unit_bytes = 1 if name.startswith("dram__bytes") else SECTOR_BYTES
         is_negligible = unit_bytes * max(predicted, counted) < NEGLIGIBLE_BYTES
         return is_negligible or abs(excess) <= tolerance * counted

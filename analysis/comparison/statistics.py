@@ -17,15 +17,23 @@ kernel. Nothing is resampled, so that the same files always give the same verdic
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from functools import cache
 from math import isfinite
 from statistics import median
-from typing import Literal
 
 from analysis.errors import InputError
 from analysis.records.profile import Interval
 
-TimeVerdict = Literal["faster", "slower", "same", "ambiguous"]
+
+class TimeVerdict(StrEnum):
+    """What the samples of two runs say of a time."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    AMBIGUOUS = "ambiguous"
+    SAME = "same"
+
 
 # A change of time too small to act on. Sampling stops when a median is known to 1%, which makes
 # a quotient known to 2%: less than 3% would leave most runs ambiguous, more would hide a lost
@@ -110,13 +118,13 @@ def time_verdict(change: Interval | None, negligible: float = NEGLIGIBLE_CHANGE)
     It is the same where no larger change is possible, and ambiguous where both are.
     """
     if change is None:
-        return "ambiguous"
+        return TimeVerdict.AMBIGUOUS
     if change.low > 1 + negligible:
-        return "slower"
+        return TimeVerdict.SLOWER
     if change.high < 1 - negligible:
-        return "faster"
+        return TimeVerdict.FASTER
     is_within = change.low >= 1 - negligible and change.high <= 1 + negligible
-    return "same" if is_within else "ambiguous"
+    return TimeVerdict.SAME if is_within else TimeVerdict.AMBIGUOUS
 
 
 @cache

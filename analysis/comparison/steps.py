@@ -23,6 +23,7 @@ from analysis.devices import Device
 from analysis.records.metrics import WARP_INSTRUCTIONS, ffma_share
 from analysis.records.profile import Record
 from analysis.roofline import LevelName, roofline
+from analysis.timing.predicted import Cause, Resource
 
 Quantity = Literal[
     "time",
@@ -41,27 +42,31 @@ Quantity = Literal[
 # (CUDA C++ Programming Guide, section "Compute Capabilities", "Architecture").
 ISSUED_PER_CLOCK_PER_SM = 4
 
-# Quantity of each bound, None if it is the same for all rungs of one product. The names are those
-# of `analysis.timing.predicted.Bound`.
+# Quantity of each bound, None if it is the same for all rungs of one product.
 QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
     {
-        "issue": "warp instructions",
-        "FP32": None,
-        "shared memory": "shared wavefronts",
-        "L1": "L1 sectors",
-        "L2": "L2 bytes",
-        "DRAM": "DRAM bytes",
-        "latency": "occupancy",
+        Resource.ISSUE: "warp instructions",
+        Resource.FP32: None,
+        Resource.SHARED_MEMORY: "shared wavefronts",
+        Resource.L1: "L1 sectors",
+        Resource.L2: "L2 bytes",
+        Resource.DRAM: "DRAM bytes",
+        Resource.LATENCY: "occupancy",
     }
 )
 # The same for steps of the gap; the other steps have no quantity that both rungs count.
 QUANTITY_OF_STEP: Mapping[str, Quantity] = MappingProxyType(
-    {"idle SMs and partial wave": "busy SMs", "other instructions": "warp instructions"}
+    {Cause.IDLE_SMS: "busy SMs", Cause.INSTRUCTIONS: "warp instructions"}
 )
-_OF_LEVEL: Mapping[LevelName, str] = MappingProxyType(
-    {"shared": "shared memory", "L1": "L1", "L2": "L2", "DRAM": "DRAM"}
+_OF_LEVEL: Mapping[LevelName, Resource] = MappingProxyType(
+    {
+        LevelName.SHARED: Resource.SHARED_MEMORY,
+        LevelName.L1: Resource.L1,
+        LevelName.L2: Resource.L2,
+        LevelName.DRAM: Resource.DRAM,
+    }
 )
-_SHARED_BY_ALL = ("L2", "DRAM")  # each SM has the other resources for itself
+_SHARED_BY_ALL = (Resource.L2, Resource.DRAM)  # each SM has the other resources for itself
 
 Basis = Literal["predicted bounds", "predicted steps", "measured counts", "simulated counts"]
 End = Literal["before", "after"]
@@ -326,7 +331,9 @@ def _weights(
     return _weighed(*simulated), "simulated counts" if all(simulated) else None
 
 
-def _weighed(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[Weight, ...]:
+def _weighed(
+    before: Mapping[Resource, float], after: Mapping[Resource, float]
+) -> tuple[Weight, ...]:
     """Resources of both sides; a bound that one side lacks is 0."""
     if not before or not after:
         return ()
@@ -360,7 +367,7 @@ def _steps(before: Record, after: Record) -> tuple[Weight, ...]:
 
 def _bounds(
     record: Record, grade: Literal["simulated", "counted"], device: Device
-) -> dict[str, float]:
+) -> dict[Resource, float]:
     """Lower bound on time of every resource at its nominal rate, or else at its reached rate.
 
     For resources that each SM has, only SMs with a block count.
@@ -369,10 +376,10 @@ def _bounds(
     if source is None or record.status == "failed":
         return {}
     busy = record.theory.busy_sms / device.sm_count if record.theory else 1.0
-    found: dict[str, float] = {}
+    found: dict[Resource, float] = {}
     if WARP_INSTRUCTIONS in source.counters:
         per_s = busy * device.sm_count * device.boost_clock_hz * ISSUED_PER_CLOCK_PER_SM
-        found["issue"] = source.counters[WARP_INSTRUCTIONS] / per_s
+        found[Resource.ISSUE] = source.counters[WARP_INSTRUCTIONS] / per_s
     moved = moved_bytes(source.counters)
     for level in roofline(device).levels:
         rate = level.bytes_per_s or level.measured_bytes_per_s

@@ -14,10 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal
 
-CounterClass = Literal["exact", "noisy", "modelled"]
+
+class CounterClass(StrEnum):
+    """What agreement of a counter means: see the head of this file."""
+
+    EXACT = "exact"
+    NOISY = "noisy"
+    MODELLED = "modelled"
+
+
 MemorySpace = Literal["global", "shared", "local", "constant", "generic"]
 MemoryAction = Literal[
     "load", "store", "reduction", "atomic", "copy", "bulk load", "bulk store", "bulk reduction"
@@ -101,10 +110,10 @@ _CACHED_SPACES: tuple[MemorySpace, ...] = ("global", "local")
 
 def _counters() -> Iterable[Counter]:
     def exact(name: str, meaning: str, of: Callable[[InstructionCounts], int]) -> Counter:
-        return Counter(name=f"{name}.sum", grade="exact", meaning=meaning, of=of)
+        return Counter(name=f"{name}.sum", grade=CounterClass.EXACT, meaning=meaning, of=of)
 
     def noisy(name: str, meaning: str, of: Callable[[InstructionCounts], int]) -> Counter:
-        return Counter(name=f"{name}.sum", grade="noisy", meaning=meaning, of=of)
+        return Counter(name=f"{name}.sum", grade=CounterClass.NOISY, meaning=meaning, of=of)
 
     yield exact("smsp__inst_executed", "warp instructions", lambda i: i.executed + i.reissued)
     yield exact(
@@ -181,7 +190,7 @@ def _modelled() -> Iterable[Counter]:
         ("dram__bytes_read", "bytes read from DRAM"),
         ("dram__bytes_write", "bytes written to DRAM"),
     ):
-        yield Counter(name=f"{name}.sum", grade="modelled", meaning=meaning)
+        yield Counter(name=f"{name}.sum", grade=CounterClass.MODELLED, meaning=meaning)
 
 
 def _of_bulk_copies() -> Iterable[Counter]:
@@ -193,7 +202,7 @@ def _of_bulk_copies() -> Iterable[Counter]:
     for side, actions in sides:
         yield Counter(
             name=f"bulk__sectors_{side}.sum",
-            grade="exact",
+            grade=CounterClass.EXACT,
             meaning=f"32-byte sectors that bulk copies have {side} at L2",
             of=_memory("global", actions, "sectors"),
         )

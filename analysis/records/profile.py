@@ -16,7 +16,8 @@ All quantities are SI base units (s, Hz, byte, FLOP, FLOP/s, W, °C); text is ma
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from enum import StrEnum
+from typing import Literal, Self
 
 from analysis.devices import Device
 from analysis.geometry import Geometry
@@ -32,6 +33,21 @@ from analysis.timing.predicted import Predicted
 # stages of a tiling in place of whether it prefetches, and no phases.
 # Earlier ones are read too: what they lack is absent, and what later ones lack is ignored.
 SCHEMA_VERSION = 6
+
+
+class Grade(StrEnum):
+    """How a number was obtained."""
+
+    THEORY = "theory"
+    COMPILED = "compiled"  # what the compiler reports
+    SIMULATED = "simulated"
+    PREDICTED = "predicted"
+    MEASURED = "measured"
+    RECORDED = "recorded"  # measured in an earlier run
+    PUBLISHED = "published"
+    CHECKED = "checked"
+    NOMINAL = "nominal"
+
 
 Status = Literal["ok", "skipped", "failed"]
 ExecutorName = Literal["gpu", "simulate", "theory"]
@@ -175,7 +191,13 @@ class Counted:
     missing: tuple[str, ...] = ()
 
 
-Verdict = Literal["equal", "within", "apart", "alone"]
+class Verdict(StrEnum):
+    """Whether the grades of a counter agree."""
+
+    EQUAL = "equal"
+    WITHIN = "within"
+    APART = "apart"
+    ALONE = "alone"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +222,21 @@ class Score:
     verdict: Verdict
     reason: str | None = None
     is_explained: bool = True
+
+    @property
+    def is_apart(self) -> bool:
+        """True if grades differ and nothing explains it."""
+        return self.verdict == Verdict.APART and not self.is_explained
+
+    @property
+    def by_grade(self) -> dict[Grade, int]:
+        """The counts of the grades that have one."""
+        counts = {
+            Grade.THEORY: self.theory,
+            Grade.SIMULATED: self.simulated,
+            Grade.MEASURED: self.measured,
+        }
+        return {grade: count for grade, count in counts.items() if count is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,22 +319,14 @@ class Published:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
-    """Everything known of one variant at one shape.
+class Launched:
+    """What is known of one launch of any kernel; a number that was not obtained is None.
 
-    `label` is the variant with its non-default parameters ("tiled:tile=16"); `rung` is None for
-    a reference. `executed_shape` differs from `shape` when the launcher padded the matrices
-    with zeros. `reason` explains a status other than ok; `notes` are for the reader.
+    `label` is what the kernel is called. `reason` explains a status other than ok; `notes` are for
+    the reader.
     """
 
-    variant: str
     label: str
-    title: str
-    idea: str
-    rung: int | None
-    parameters: dict[str, int]
-    shape: Gemm
-    executed_shape: Gemm
     status: Status = "ok"
     reason: str | None = None
     notes: tuple[str, ...] = ()
@@ -310,11 +339,9 @@ class Record:
     predicted: Predicted | None = None
     measured: Measured | None = None
     counted: Counted | None = None
-    scores: tuple[Score, ...] = ()
-    published: tuple[Published, ...] = ()
     check: Check | None = None
 
-    def noted(self, note: str) -> Record:
+    def noted(self, note: str) -> Self:
         """The record with one note more."""
         return replace(self, notes=(*self.notes, note))
 
@@ -331,6 +358,26 @@ class Record:
     @property
     def _is_wrong(self) -> bool:
         return self.status == "failed" or (self.check is not None and not self.check.passed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Launched):
+    """Everything known of one variant at one shape.
+
+    `label` is the variant with its non-default parameters ("tiled:tile=16"); `rung` is None for
+    a reference. `executed_shape` differs from `shape` when the launcher padded the matrices
+    with zeros.
+    """
+
+    variant: str
+    title: str
+    idea: str
+    rung: int | None
+    parameters: dict[str, int]
+    shape: Gemm
+    executed_shape: Gemm
+    scores: tuple[Score, ...] = ()
+    published: tuple[Published, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ from analysis.sm import (
     run,
     run_parts,
 )
-from analysis.timing.predicted import Bound, GapStep, Predicted
+from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
 
 FEWEST_L1_LINES = 64
 # If several SMs read a line at about the same time, the first read waits for DRAM, and so do the
@@ -49,33 +49,32 @@ DIRTY_SHARE, DIRTY_AT_FIRST = 0.6, 0.8
 MOST_IN_STEP = 1 << 20  # warp instructions after which the slowdown of waiting in step is known
 WORK_LEFT_OUT = 2  # clocks of an omitted latency; not 0, so that each event still occurs
 AMPLE = 1e9  # bytes per clock: no limit
-DRAM = "DRAM"  # the name of its bound
 OF_SM = "of the SM with the most blocks"
 
 # Steps of the gap: each is a run of the model that includes more effects than the previous one.
 GAP = (
     (
-        "other instructions",
+        Cause.INSTRUCTIONS,
         "issue",
         "issue slots that are not multiply-adds, and dependences of fixed latency",
     ),
-    ("register ports", "ports", "conflicts of register banks, and slots that loads take to write"),
+    (Cause.PORTS, "ports", "conflicts of register banks, and slots that loads take to write"),
     (
-        "load/store wavefronts",
+        Cause.WAVEFRONTS,
         "no conflicts",
         "shared memory and L1 as fast as they take wavefronts, without bank conflicts",
     ),
-    ("bank conflicts", "wavefronts", "further wavefronts of shared memory"),
+    (Cause.CONFLICTS, "wavefronts", "further wavefronts of shared memory"),
 )
 # Pipes other than FP32, by the name of their total. The busiest of them is a bound if it is busier
 # than the FP32 pipes.
 PIPES = {
-    "products": ("integer products", "the FP32 pipes' integer halves"),
-    "logic": ("integers and logic", "the ALU pipes"),
-    "double": ("FP64", "the FP64 pipes"),
-    "half": ("half precision", "the FP16 pipes"),
-    "special": ("special functions", "the XU pipes (special functions, conversions, S2R)"),
-    "tensor": ("tensor cores", "the tensor pipes"),
+    "products": (Resource.PRODUCTS, "the FP32 pipes' integer halves"),
+    "logic": (Resource.LOGIC, "the ALU pipes"),
+    "double": (Resource.DOUBLE, "the FP64 pipes"),
+    "half": (Resource.HALF, "the FP16 pipes"),
+    "special": (Resource.SPECIAL, "the XU pipes (special functions, conversions, S2R)"),
+    "tensor": (Resource.TENSOR, "the tensor pipes"),
 }
 EXPOSED = "waiting for shared memory, L1, L2, DRAM and barriers, and their bandwidths below L1"
 HELD = "the clock that the device holds under load, which is not its boost clock"
@@ -189,7 +188,7 @@ def predict(work: Work, device: Device) -> Predicted:
 
 def dram_bytes_per_s(predicted: Predicted, device: Device) -> float:
     """Average rate of DRAM during a launch, including write-backs of lines dirty before it."""
-    bound = next(bound for bound in predicted.bounds if bound.name == DRAM)
+    bound = next(bound for bound in predicted.bounds if bound.name == Resource.DRAM)
     reachable = device.dram_bytes_per_s * constants_for(device.sm_arch).dram_efficiency
     return reachable * bound.time_s / predicted.time_s
 
@@ -542,43 +541,43 @@ class _Prediction:
         waiting = self._along_k(alone).clocks * work.weight
         return (
             self._bound(
-                "issue",
+                Resource.ISSUE,
                 total.issued / SCHEDULERS,
                 f"{total.issued:,.0f} warp instructions {OF_SM}, {SCHEDULERS} per clock",
             ),
             self._bound(
-                "FP32",
+                Resource.FP32,
                 total.multiply_adds / halves,
                 f"{total.multiply_adds:,.0f} clocks of FP32 pipes {OF_SM}, {halves} of them",
             ),
             *self._other_pipe(total.multiply_adds / halves),
             self._bound(
-                "shared memory",
+                Resource.SHARED_MEMORY,
                 total.shared,
                 f"{total.shared:,.0f} clocks of the load/store unit {OF_SM}",
             ),
-            self._bound("L1", l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
+            self._bound(Resource.L1, l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
             Bound(
-                name="L2",
+                name=Resource.L2,
                 time_s=l2_s,
                 basis=f"{l2_bytes:,.0f} bytes at {l2_rate:,.0f} per clock",
             )
             if l2_s * self.clock_hz > total.stores
             else self._bound(
-                "L2",
+                Resource.L2,
                 total.stores,
                 f"{total.stores:,.0f} clocks of stores {OF_SM}, a line as {c.store_line_bytes:.0f} "
                 f"bytes at least, {self.machine.write_bytes_per_clock * work.sent_share:.1f} per "
                 "clock",
             ),
             Bound(
-                name=DRAM,
+                name=Resource.DRAM,
                 time_s=dram_s,
                 basis=f"{dram_bytes:,.0f} bytes at {self._dram_rate / 1e9:,.0f} GB/s, "
                 f"{self._dirty_bytes:,.0f} of them written for lines that were dirty before",
             ),
             self._bound(
-                "latency",
+                Resource.LATENCY,
                 waiting * rounds,
                 f"one warp by itself takes {waiting:,.0f} clocks, and {rounds:.1f} follow one "
                 f"another where {self.resident} blocks are resident",
@@ -592,7 +591,7 @@ class _Prediction:
             basis = f"{busy:,.0f} clocks of {pipes} {OF_SM}, {SCHEDULERS} of them"
             yield self._bound(name, busy / SCHEDULERS, basis)
 
-    def _bound(self, name: str, clocks: float, basis: str) -> Bound:
+    def _bound(self, name: Resource, clocks: float, basis: str) -> Bound:
         return Bound(name=name, time_s=clocks / self.clock_hz, basis=basis)
 
     def _gap(self, time_s: float) -> tuple[GapStep, ...]:
@@ -600,15 +599,15 @@ class _Prediction:
         peak_s = self.work.flop / self.device.fp32_flop_per_s
         spread = self.blocks_of_sm * self.device.sm_count / self.work.blocks
         steps = [
-            GapStep(name="nominal peak", time_s=peak_s, detail="the FLOP of the problem alone"),
+            GapStep(name=Cause.PEAK, time_s=peak_s, detail="the FLOP of the problem alone"),
         ]
         if (slower := self.device.boost_clock_hz / self.clock_hz) != 1:
             lost_s = peak_s * (slower - 1)
-            steps.append(GapStep(name="clock under load", time_s=lost_s, detail=HELD))
+            steps.append(GapStep(name=Cause.CLOCK_UNDER_LOAD, time_s=lost_s, detail=HELD))
             peak_s += lost_s
         steps.append(
             GapStep(
-                name="idle SMs and partial wave",
+                name=Cause.IDLE_SMS,
                 time_s=peak_s * (spread - 1),
                 detail=f"{self.work.blocks:,} blocks over {self.device.sm_count} SMs: up to "
                 f"{self.blocks_of_sm:,} each",
@@ -622,8 +621,8 @@ class _Prediction:
             after = self._clocks([f"{key} at {k}" for k in sorted(self.work.samples)]) * scale
             steps.append(GapStep(name=name, time_s=after - before, detail=detail))
             before = after
-        steps.append(GapStep(name="exposed latency", time_s=run_s - before, detail=EXPOSED))
-        steps.append(GapStep(name="launch", time_s=self.constants.launch_s, detail=LAUNCH))
+        steps.append(GapStep(name=Cause.LATENCY, time_s=run_s - before, detail=EXPOSED))
+        steps.append(GapStep(name=Cause.LAUNCH, time_s=self.constants.launch_s, detail=LAUNCH))
         return tuple(steps)
 
     def _named(self) -> str:

@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
+
+
+class Resource(StrEnum):
+    """What can limit the time of a launch: a pipe of an SM, a memory, or waiting."""
+
+    ISSUE = "issue"
+    FP32 = "FP32"
+    PRODUCTS = "integer products"
+    LOGIC = "integers and logic"
+    DOUBLE = "FP64"
+    HALF = "half precision"
+    SPECIAL = "special functions"
+    TENSOR = "tensor cores"
+    SHARED_MEMORY = "shared memory"
+    L1 = "L1"
+    L2 = "L2"
+    DRAM = "DRAM"
+    LATENCY = "latency"  # Little's law: work in flight over its latency
+
+
+class Cause(StrEnum):
+    """Why a launch takes more time than at nominal peak."""
+
+    PEAK = "nominal peak"
+    CLOCK_UNDER_LOAD = "clock under load"
+    IDLE_SMS = "idle SMs and partial wave"
+    INSTRUCTIONS = "other instructions"
+    PORTS = "register ports"
+    WAVEFRONTS = "load/store wavefronts"
+    CONFLICTS = "bank conflicts"
+    LATENCY = "exposed latency"
+    LAUNCH = "launch"
+    # from the predicted time to the measured one
+    HELD_CLOCK = "clock actually held"
+    REMAINDER = "remainder"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
     """Lower bound on the time of a launch from one resource alone.
 
-    `name` is "issue", "FP32", "shared memory", "L1", "L2", "DRAM" or "latency" (Little's law: work
-    in flight over its latency). `basis` states the amount of work and the rate in words.
+    `basis` states the amount of work and the rate in words.
     """
 
-    name: str
+    name: Resource
     time_s: float
     basis: str
 
@@ -27,7 +62,7 @@ class GapStep:
     nominal peak; all steps sum to the explained time.
     """
 
-    name: str
+    name: Cause
     time_s: float
     detail: str
 
@@ -51,9 +86,9 @@ class Predicted:
     launch_s: float
     flop_per_s: float
     l2: Literal["flushed", "warm"]
-    limiter: str
+    limiter: Resource
     limiter_share: float
-    next_limiter: str
+    next_limiter: Resource
     next_share: float
     bounds: tuple[Bound, ...]
     gap: tuple[GapStep, ...]

@@ -9,7 +9,7 @@ from itertools import accumulate
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.records.profile import Profile
+from analysis.records.profile import Grade, Profile
 from analysis.timing.predicted import GapStep
 from reports import ladder, style, text
 from reports.ladder import Timing
@@ -81,7 +81,7 @@ def _rows(one: Timing) -> Iterator[_Row]:
     about = "the sum of the steps above"
     time_s = predicted.time_s
     written = text.predicted_seconds(time_s)
-    yield _Row(name="predicted", time_s=time_s, about=about, text=written, is_total=True)
+    yield _Row(name=Grade.PREDICTED, time_s=time_s, about=about, text=written, is_total=True)
     if one.measured:
         for step in gap_steps(one)[len(predicted.gap) :]:
             yield _step(step, is_total=False)

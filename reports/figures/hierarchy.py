@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from analysis import roofline as model
 from analysis.comparison.hierarchy import Hierarchy, LevelBound
 from analysis.problem import Gemm
-from analysis.records.profile import Profile, Record
+from analysis.records.profile import Grade, Profile, Record
 from analysis.roofline import LevelName
 from reports import ladder, style, text
 from reports.figures import roofs
@@ -34,7 +34,7 @@ READING = (
 OF_TEXTS = "source texts"  # what the legend's key toggles
 SAME = 1e-3
 
-_NAMES = {"shared": "shared memory", "L1": "L1", "L2": "L2", "DRAM": "DRAM"}
+_NAMES = {level: level.value for level in LevelName} | {LevelName.SHARED: "shared memory"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ class _Rate(NamedTuple):
 def _foreseen(launch: Launch, by: Hierarchy) -> _Rate:
     """The rate of the predicted time or, without any, the attainable one."""
     if launch.predicted_flop_per_s:
-        return _Rate(launch.predicted_flop_per_s, "predicted", "attainable")
+        return _Rate(launch.predicted_flop_per_s, Grade.PREDICTED, "attainable")
     return _Rate(by.attainable_flop_per_s, f"attainable, limited by {by.limiter}", "attainable")
 
 
@@ -128,7 +128,7 @@ def _reached(launch: Launch) -> _Rate | None:
 
 
 def _fill(grade: str) -> str:
-    return "measured" if grade == "measured" else "recorded"
+    return Grade.MEASURED if grade == Grade.MEASURED else Grade.RECORDED
 
 
 def _point(launch: Launch, bound: LevelBound, traffic: str, rate: _Rate) -> Iterator[_Point]:
@@ -157,7 +157,7 @@ def _point(launch: Launch, bound: LevelBound, traffic: str, rate: _Rate) -> Iter
 def _roof(bound: LevelBound) -> str:
     if bound.flop_per_s is None:
         return "bandwidth not known"
-    grade = "nominal" if bound.nominal_flop_per_s else "reached"
+    grade = Grade.NOMINAL if bound.nominal_flop_per_s else "reached"
     return f"{text.flop_per_s(bound.flop_per_s)} ({grade})"
 
 
@@ -166,7 +166,7 @@ Points = dict[tuple[str, LevelName], tuple[_Point, ...]]
 
 def _trace(symbol: str, label: str, level: LevelName, points: tuple[_Point, ...]) -> style.Part:
     colour = style.LEVEL_COLOURS[level]
-    is_recorded = [point.fill == "recorded" for point in points]
+    is_recorded = [point.fill == Grade.RECORDED for point in points]
     return style.scatter(
         "lines+markers",
         [point.flop_per_byte for point in points],
@@ -268,9 +268,9 @@ def _keys(
     if _uncached(profile, shape):
         key = roofs.line_key("source texts' ceilings", "dot")
         yield key | {"meta": {"toggles": OF_TEXTS}}
-    names = {"attainable": "predicted", "measured": "measured"}
+    names: dict[str, str] = {"attainable": Grade.PREDICTED, Grade.MEASURED: Grade.MEASURED}
     if recorded:
-        names["recorded"] = ladder.recorded_on(recorded)
+        names[Grade.RECORDED] = ladder.recorded_on(recorded)
     fills = {point.fill for own in points.values() for point in own}
     for fill in (one for one in names if one in fills):
         yield style.key(names[fill], "circle" + style.FILLS[fill], meta={"toggles": None})

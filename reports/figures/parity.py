@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from analysis.comparison.scorecard import predicted_and_reference
 from analysis.problem import Gemm
 from analysis.records.counters import ALL_COUNTERS, CounterClass
-from analysis.records.profile import Profile, Score
+from analysis.records.profile import Grade, Profile, Score, Verdict
 from reports import ladder, style, text
 
 TITLE = "Parity"
@@ -24,14 +24,14 @@ READING = (
 
 # Okabe and Ito's blue, orange and green; each class has a symbol too
 _LOOKS: dict[CounterClass, style.Look] = {
-    "exact": style.Look(colour="#0072b2", symbol="circle"),
-    "noisy": style.Look(colour="#e69f00", symbol="diamond"),
-    "modelled": style.Look(colour="#009e73", symbol="square"),
+    CounterClass.EXACT: style.Look(colour="#0072b2", symbol="circle"),
+    CounterClass.NOISY: style.Look(colour="#e69f00", symbol="diamond"),
+    CounterClass.MODELLED: style.Look(colour="#009e73", symbol="square"),
 }
 _MEANINGS = {
-    "exact": "exact: equal to the last digit",
-    "noisy": "noisy: the hardware adds arbitration",
-    "modelled": "modelled: graded by error",
+    CounterClass.EXACT: "exact: equal to the last digit",
+    CounterClass.NOISY: "noisy: the hardware adds arbitration",
+    CounterClass.MODELLED: "modelled: graded by error",
 }
 
 
@@ -95,9 +95,9 @@ def _both(points: list[_Point]) -> list[int]:
 def _names(points: list[_Point]) -> tuple[str, str]:
     """What the two axes are."""
     if all(point.score.measured is None for point in points):
-        return "simulated", "closed form (theory)"
+        return Grade.SIMULATED, "closed form (theory)"
     grades = dict.fromkeys(
-        "simulated" if point.score.simulated is not None else "closed form" for point in points
+        Grade.SIMULATED if point.score.simulated is not None else "closed form" for point in points
     )
     return " or ".join(grades), "counted by hardware"
 
@@ -137,16 +137,15 @@ def _keys(points: list[_Point]) -> Iterator[style.Part]:
 
 
 def _is_unexplained(point: _Point) -> bool:
-    return point.score.verdict == "apart" and not point.score.is_explained
+    return point.score.is_apart
 
 
 def _about(point: _Point) -> str:
     score = point.score
-    grades = {"theory": score.theory, "simulated": score.simulated, "measured": score.measured}
     return style.hover(
         f"{point.label}: {ALL_COUNTERS[score.counter].meaning}",
         score.counter,
-        *(f"{grade}: {count:,}" for grade, count in grades.items() if count is not None),
+        *(f"{grade}: {count:,}" for grade, count in score.by_grade.items()),
         f"ratio: {text.ratio(score.ratio)} ({text.change((score.ratio or 1) - 1)})",
         f"{score.grade}: {_word(score)}",
         *style.broken(score.reason or ""),
@@ -154,4 +153,5 @@ def _about(point: _Point) -> str:
 
 
 def _word(score: Score) -> str:
-    return "apart, explained" if score.verdict == "apart" and score.is_explained else score.verdict
+    is_explained = score.verdict == Verdict.APART and score.is_explained
+    return "apart, explained" if is_explained else score.verdict

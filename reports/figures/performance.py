@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.records.profile import Interval, Measured, Profile, Record
+from analysis.records.profile import Grade, Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, style, text
 
@@ -56,10 +56,13 @@ def _earlier(record: Record, recorded: Profile | None) -> Measured | None:
     return ladder.measurement(ladder.twin(record, recorded))
 
 
+_Series = tuple[str, str, list[Measured | None]]  # grade, hatch, measurements
+
+
 def _bars(
     profile: Profile, records: tuple[Record, ...], recorded: Profile | None
 ) -> Iterator[style.Part]:
-    runs = [("measured", "", [ladder.measurement(record) for record in records])]
+    runs: list[_Series] = [(Grade.MEASURED, "", [ladder.measurement(record) for record in records])]
     if recorded:
         label = ladder.recorded_label(recorded)
         runs.append((label, ".", [_earlier(record, recorded) for record in records]))
@@ -176,7 +179,7 @@ def _predictions(records: tuple[Record, ...]) -> Iterator[style.Part]:
     found = [(row, r, p) for row, r in enumerate(records) if (p := ladder.prediction(r))]
     if found:
         yield _mark(
-            "predicted",
+            Grade.PREDICTED,
             {"symbol": "circle-open", "size": 11, "line": style.ink(2)},
             [(row, predicted.flop_per_s) for row, _, predicted in found],
             [
@@ -206,11 +209,9 @@ def _mark(
 def _lines(
     profile: Profile, shape: Gemm, recorded: Profile | None, rows: int
 ) -> Iterator[style.Part]:
-    yield _line("FP32 peak", "nominal", profile.device.fp32_flop_per_s, "solid", rows)
-    for run, grade, dash in ((profile, "measured", "dot"), (recorded, "recorded", "dashdot")):
-        cublas = ladder.cublas_at(run, shape) if run else None
-        if cublas:
-            yield _line("cuBLAS", grade, cublas.flop_per_s, dash, rows)
+    yield _line("FP32 peak", Grade.NOMINAL, profile.device.fp32_flop_per_s, "solid", rows)
+    for cublas, grade in ladder.each_cublas(profile, recorded, shape):
+        yield _line("cuBLAS", grade, cublas.flop_per_s, style.DASHES[grade], rows)
 
 
 def _line(name: str, grade: str, rate: float, dash: str, rows: int) -> style.Part:

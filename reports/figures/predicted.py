@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.records.profile import Profile
+from analysis.records.profile import Grade, Profile
+from analysis.timing.predicted import Resource
 from reports import ladder, style, text
 from reports.ladder import Timing
 from reports.sections.prediction import limits
@@ -26,14 +27,14 @@ OF_RATES = (
     "logarithmic scale."
 )
 
-# Okabe and Ito's, and a symbol each; names are those of `analysis.timing.predicted.Bound`
+# Okabe and Ito's, and a symbol each
 _MARKS = {
-    "issue": style.Look(colour="#d55e00", symbol="triangle-up-open"),
-    "FP32": style.Look(colour="#0072b2", symbol="circle-open"),
-    "shared memory": style.Look(colour="#cc79a7", symbol="square-open"),
-    "L1": style.Look(colour="#e69f00", symbol="diamond-open"),
-    "L2": style.Look(colour="#009e73", symbol="triangle-down-open"),
-    "DRAM": style.Look(colour="#56b4e9", symbol="star-open"),
+    Resource.ISSUE: style.Look(colour="#d55e00", symbol="triangle-up-open"),
+    Resource.FP32: style.Look(colour="#0072b2", symbol="circle-open"),
+    Resource.SHARED_MEMORY: style.Look(colour="#cc79a7", symbol="square-open"),
+    Resource.L1: style.Look(colour="#e69f00", symbol="diamond-open"),
+    Resource.L2: style.Look(colour="#009e73", symbol="triangle-down-open"),
+    Resource.DRAM: style.Look(colour="#56b4e9", symbol="star-open"),
 }
 _OTHER = style.Look(colour=style.INK, symbol="x-open")
 
@@ -87,7 +88,7 @@ def _measured(one: Timing) -> float:
 
 
 def _fill(one: Timing) -> str:
-    return "measured" if one.grade == "measured" else "recorded"
+    return Grade.MEASURED if one.grade == Grade.MEASURED else Grade.RECORDED
 
 
 def _band(ends: list[float]) -> Iterator[style.Part]:
@@ -117,7 +118,7 @@ def _point(one: Timing, look: style.Look) -> style.Part:
             "color": look.colour,
             "size": 12,
             "symbol": look.symbol + style.FILLS[fill],
-            "line": {"color": style.INK if fill == "recorded" else look.colour, "width": 1},
+            "line": {"color": style.INK if fill == Grade.RECORDED else look.colour, "width": 1},
         },
     )
 
@@ -150,7 +151,7 @@ def _rates(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
                 "orientation": "h",
                 "x": [one.predicted.flop_per_s for one in found],
                 "y": list(range(len(found))),
-                "name": "predicted",
+                "name": Grade.PREDICTED,
                 "marker": {
                     "color": [looks[record.label].colour for record in records],
                     "line": style.ink(0.5),
@@ -159,7 +160,7 @@ def _rates(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
                 "hoverinfo": "text",
                 "hovertext": [_about_rate(one) for one in found],
             },
-            style.key("predicted", "square"),
+            style.key(Grade.PREDICTED, "square"),
             *(_marks(name, found) for name in names),
         ],
         layout=style.layout(
@@ -184,7 +185,7 @@ def _about_rate(one: Timing) -> str:
     )
 
 
-def _marks(name: str, found: Sequence[Timing]) -> style.Part:
+def _marks(name: Resource, found: Sequence[Timing]) -> style.Part:
     look = _MARKS.get(name, _OTHER)
     points = [
         (row, one, bound)

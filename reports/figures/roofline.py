@@ -11,7 +11,8 @@ import plotly.graph_objects as go
 from analysis import roofline as model
 from analysis.devices import Device
 from analysis.problem import Gemm
-from analysis.records.profile import Measured, Profile, Record
+from analysis.records.profile import Grade, Measured, Profile, Record
+from analysis.roofline import LevelName
 from analysis.theory import Theory
 from reports import ladder, style, text
 from reports.figures import roofs
@@ -29,7 +30,8 @@ READING = (
 # less than the factor 2 between the ladder's different intensities, as is a whole group's width.
 SPREAD, WIDEST_GROUP = 1.12, 1.5
 
-_LEVELS = {"L1": "L1/shared", "L2": "L2", "DRAM": "DRAM"}  # shared and L1: one data path
+# shared and L1: one data path
+_LEVELS = {LevelName.L1: "L1/shared", LevelName.L2: "L2", LevelName.DRAM: "DRAM"}
 
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
@@ -84,12 +86,9 @@ def _roofs(device: Device, span: roofs.Span) -> Iterator[style.Part]:
 def _cublas(
     profile: Profile, recorded: Profile | None, shape: Gemm, span: roofs.Span
 ) -> Iterator[style.Part]:
-    for run, grade, dash in ((profile, "measured", "dot"), (recorded, "recorded", "dashdot")):
-        measured = ladder.cublas_at(run, shape) if run else None
-        if measured:
-            line = style.ink(dash=dash)
-            roof = roofs.flat("cuBLAS", measured.flop_per_s, span.low, span, grade)
-            yield roof | {"line": line, "showlegend": True}
+    for measured, grade in ladder.each_cublas(profile, recorded, shape):
+        roof = roofs.flat("cuBLAS", measured.flop_per_s, span.low, span, grade)
+        yield roof | {"line": style.ink(dash=style.DASHES[grade]), "showlegend": True}
 
 
 def _rung(profile: Profile, record: Record, recorded: Profile | None, x: float) -> style.Part:
@@ -111,10 +110,10 @@ def _rung(profile: Profile, record: Record, recorded: Profile | None, x: float) 
             "symbol": [look.symbol + style.FILLS.get(kind, "") for kind, _, _ in points],
             "line": {
                 "color": [
-                    style.INK if kind == "recorded" else look.colour for kind, _, _ in points
+                    style.INK if kind == Grade.RECORDED else look.colour for kind, _, _ in points
                 ],
                 # a wide outline would cover the colour of a filled symbol
-                "width": [1 if kind == "recorded" else 2 for kind, _, _ in points],
+                "width": [1 if kind == Grade.RECORDED else 2 for kind, _, _ in points],
             },
         },
     )
@@ -128,12 +127,12 @@ def _points(
     if theory is None:
         return
     if measured:
-        yield "measured", measured.flop_per_s, _about_measured(record, measured, "measured")
+        yield Grade.MEASURED, measured.flop_per_s, _about_measured(record, measured, Grade.MEASURED)
     yield "attainable", theory.attainable_flop_per_s, _about_theory(record, theory)
     earlier = ladder.measurement(ladder.twin(record, recorded))
     if earlier and recorded:
         grade = ladder.recorded_label(recorded)
-        yield "recorded", earlier.flop_per_s, _about_measured(record, earlier, grade)
+        yield Grade.RECORDED, earlier.flop_per_s, _about_measured(record, earlier, grade)
     yield "gap", None, ""
     yield (
         "uncached",
@@ -174,11 +173,11 @@ def _keys(
 ) -> Iterator[style.Part]:
     """Legend entries for what the symbols' fills mean, as far as they occur."""
     if any(ladder.measurement(record) for record in records):
-        yield style.key("measured", "circle" + style.FILLS["measured"])
+        yield style.key(Grade.MEASURED, "circle" + style.FILLS[Grade.MEASURED])
     yield style.key("attainable (theory)", "circle" + style.FILLS["attainable"])
     if recorded and any(ladder.measurement(ladder.twin(r, recorded)) for r in records):
         name = ladder.recorded_on(recorded)
-        yield style.key(name, "circle" + style.FILLS["recorded"])
+        yield style.key(name, "circle" + style.FILLS[Grade.RECORDED])
     yield style.key("bound without caches (theory)", "circle" + style.FILLS["uncached"])
     yield roofs.line_key("nominal roof", "solid")
     if profile.device.measured:

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from analysis import roofline as model
 from analysis.devices import Device
+from analysis.records.profile import Grade
+from analysis.timing.predicted import Resource
 from reports import style, text
 
-_DASHES = {"nominal": "solid", "measured": "dash", "recorded": "dash"}
+_DASHES: dict[str, str] = {Grade.NOMINAL: "solid", Grade.MEASURED: "dash", Grade.RECORDED: "dash"}
 _POINTS = 24  # along a roof, for the pointer to find
 
 
@@ -34,19 +36,19 @@ def level(
     """The roofs of one memory level; the nominal one carries the name, if there is one."""
     peak = of.flop_per_s
     if level.bytes_per_s:
-        yield slope(name, level.bytes_per_s, peak, span, "nominal", colour)
+        yield slope(name, level.bytes_per_s, peak, span, Grade.NOMINAL, colour)
     if level.measured_bytes_per_s:
         peak = of.measured_flop_per_s or peak
-        roof = slope(name, level.measured_bytes_per_s, peak, span, "measured", colour)
+        roof = slope(name, level.measured_bytes_per_s, peak, span, Grade.MEASURED, colour)
         yield roof | {"mode": "lines"} if level.bytes_per_s else roof
 
 
 def lids(of: model.Roofline, span: Span) -> Iterator[style.Part]:
     """The roofs of FP32, from where the fastest level's reaches them."""
     start = min(_ridges(of), default=span.low)
-    yield flat("FP32", of.flop_per_s, start, span, "nominal")
+    yield flat(Resource.FP32, of.flop_per_s, start, span, Grade.NOMINAL)
     if of.measured_flop_per_s:
-        yield flat("FP32", of.measured_flop_per_s, start, span, "measured")
+        yield flat(Resource.FP32, of.measured_flop_per_s, start, span, Grade.MEASURED)
 
 
 def _ridges(of: model.Roofline) -> Iterator[float]:
@@ -71,7 +73,7 @@ def flat(name: str, rate: float, start: float, span: Span, grade: str) -> style.
     """A roof of compute, named at its right end."""
     x = _steps(max(start, span.low), span.high)
     roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade)
-    return roof if grade == "nominal" else roof | {"mode": "lines"}
+    return roof if grade == Grade.NOMINAL else roof | {"mode": "lines"}
 
 
 def line_key(name: str, dash: str) -> style.Part:

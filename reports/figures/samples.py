@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.records.profile import Measured, Profile, Record
+from analysis.records.profile import Grade, Measured, Profile, Record
 from reports import ladder, style, text
 
 TITLE = "Samples"
@@ -28,7 +28,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     if not any(measured.clock == "CUDA events" for _, measured, _ in runs):
         return style.empty(title, "Nothing was timed on a GPU at this shape.")
     records = tuple(record for record, _, _ in runs)
-    notes = tuple("" if grade == "measured" else "(recorded)" for _, _, grade in runs)
+    notes = tuple("" if grade == Grade.MEASURED else "(recorded)" for _, _, grade in runs)
     relative = [[round(s / m.median_s - 1, 6) for s in m.samples_s] for _, m, _ in runs]
     times = [list(m.samples_s) for _, m, _ in runs]
     return go.Figure(
@@ -78,7 +78,7 @@ def _runs(
         measured = ladder.measurement(record)
         earlier = ladder.measurement(ladder.twin(record, recorded))
         if measured and measured.samples_s:
-            yield record, measured, "measured"
+            yield record, measured, Grade.MEASURED
         elif earlier and earlier.samples_s and recorded:
             yield record, earlier, ladder.recorded_label(recorded)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from analysis.records.profile import Profile, Record
+from analysis.records.profile import Grade, Profile, Record
 from reports import ladder, style, text
 
 TITLE = "Rate over size"
@@ -34,8 +34,8 @@ def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
         (label, kind, points)
         for label in looks
         for kind, points in (
-            ("predicted", list(_predicted(profile, label))),
-            ("measured", list(_measured(profile, recorded, label))),
+            (Grade.PREDICTED, list(_predicted(profile, label))),
+            (Grade.MEASURED, list(_measured(profile, recorded, label))),
         )
         if points
     ]
@@ -74,13 +74,13 @@ def _predicted(profile: Profile, label: str) -> Iterator[_Point]:
     for record in _square(profile.records, label):
         foreseen = ladder.prediction(record)
         if foreseen:
-            yield _Point(n=record.shape.n, flop_per_s=foreseen.flop_per_s, grade="predicted")
+            yield _Point(n=record.shape.n, flop_per_s=foreseen.flop_per_s, grade=Grade.PREDICTED)
 
 
 def _measured(profile: Profile, recorded: Profile | None, label: str) -> Iterator[_Point]:
     """The profile's own points, and those of an earlier run at other shapes or without own ones."""
     found: dict[int, _Point] = {}
-    runs = [(profile, "measured")]
+    runs: list[tuple[Profile, str]] = [(profile, Grade.MEASURED)]
     if recorded:
         runs.append((recorded, ladder.recorded_label(recorded)))
     for run, grade in runs:
@@ -93,7 +93,7 @@ def _measured(profile: Profile, recorded: Profile | None, label: str) -> Iterato
 
 
 def _curve(label: str, kind: str, points: list[_Point], look: style.Look) -> style.Part:
-    is_predicted = kind == "predicted"
+    is_predicted = kind == Grade.PREDICTED
     return style.scatter(
         "lines+markers",
         [point.n for point in points],
@@ -126,7 +126,7 @@ def _keys(
             "meta": {"toggles": name, "is_one_of_many": True},
         }
     kinds = {kind for _, kind, _ in curves}
-    for kind, dash in (("measured", "solid"), ("predicted", "dash")):
+    for kind, dash in ((Grade.MEASURED, "solid"), (Grade.PREDICTED, "dash")):
         if kind in kinds:
             line = style.ink(dash=dash)
             yield style.key(kind, "circle", mode="lines", line=line, meta={"toggles": None})

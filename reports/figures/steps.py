@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
-from analysis.records.profile import Profile, Record
+from analysis.records.profile import Grade, Profile, Record
 from reports import ladder, style, text
 from reports.sections import rungs
 
@@ -19,9 +19,8 @@ READING = (
     "solid line; the dotted line is cuBLAS, the upper one the FP32 peak."
 )
 
-LINES = {"predicted": "dash", "measured": "solid", "recorded": "solid"}
-COLOURS = {"predicted": "#d55e00", "measured": "#0072b2", "recorded": "#0072b2"}
-SYMBOLS = {"predicted": "diamond-open", "measured": "circle", "recorded": "circle"}
+# Predicted or measured: dash, colour and symbol
+LOOKS = {True: ("dash", "#d55e00", "diamond-open"), False: ("solid", "#0072b2", "circle")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +28,6 @@ class _Series:
     """The rates of one grade, None where a rung has none."""
 
     grade: str
-    kind: str
     rates: tuple[float | None, ...]
 
 
@@ -76,24 +74,22 @@ def _legend() -> style.Part:
 def _series(
     profile: Profile, records: Sequence[Record], recorded: Profile | None
 ) -> Iterator[_Series]:
-    foreseen = [ladder.prediction(record) for record in records]
-    rates = tuple(one.flop_per_s if one else None for one in foreseen)
-    yield _Series(grade="predicted", kind="predicted", rates=rates)
-    own = [ladder.measurement(record) for record in records]
-    rates = tuple(one.flop_per_s if one else None for one in own)
-    yield _Series(grade="measured", kind="measured", rates=rates)
-    if recorded:
-        earlier = [ladder.measurement(ladder.twin(record, recorded)) for record in records]
-        rates = tuple(one.flop_per_s if one else None for one in earlier)
-        yield _Series(grade=ladder.recorded_label(recorded), kind="recorded", rates=rates)
+    of_recorded = ladder.recorded_label(recorded) if recorded else ""
+    for grade, times in (
+        (Grade.PREDICTED, map(ladder.prediction, records)),
+        (Grade.MEASURED, map(ladder.measurement, records)),
+        (of_recorded, (ladder.measurement(ladder.twin(record, recorded)) for record in records)),
+    ):
+        yield _Series(grade=grade, rates=tuple(one.flop_per_s if one else None for one in times))
 
 
 def _only(one: _Series, places: Sequence[int]) -> _Series:
     rates = tuple(one.rates[place] for place in places)
-    return _Series(grade=one.grade, kind=one.kind, rates=rates)
+    return _Series(grade=one.grade, rates=rates)
 
 
 def _trace(one: _Series, rows: Sequence[Record]) -> style.Part:
+    dash, colour, symbol = LOOKS[one.grade == Grade.PREDICTED]
     return style.scatter(
         "lines+markers",
         list(range(len(rows))),
@@ -103,8 +99,8 @@ def _trace(one: _Series, rows: Sequence[Record]) -> style.Part:
             for record, rate in zip(rows, one.rates, strict=True)
         ],
         name=style.plain(one.grade),
-        line={"shape": "hvh", "dash": LINES[one.kind], "color": COLOURS[one.kind], "width": 2},
-        marker={"symbol": SYMBOLS[one.kind], "size": 11, "color": COLOURS[one.kind]},
+        line={"shape": "hvh", "dash": dash, "color": colour, "width": 2},
+        marker={"symbol": symbol, "size": 11, "color": colour},
     )
 
 
@@ -112,11 +108,8 @@ def _references(
     profile: Profile, shape: Gemm, recorded: Profile | None, rungs_shown: int
 ) -> Iterator[style.Part]:
     yield _level("FP32 peak (nominal)", profile.device.fp32_flop_per_s, "dashdot", rungs_shown)
-    for run, grade in ((profile, "measured"), (recorded, "recorded")):
-        cublas = ladder.cublas_at(run, shape) if run else None
-        if cublas:
-            yield _level(f"cuBLAS ({grade})", cublas.flop_per_s, "dot", rungs_shown)
-            return
+    for cublas, grade in ladder.each_cublas(profile, recorded, shape)[:1]:
+        yield _level(f"cuBLAS ({grade})", cublas.flop_per_s, "dot", rungs_shown)
 
 
 def _level(name: str, rate: float, dash: str, rungs_shown: int) -> style.Part:

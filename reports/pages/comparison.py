@@ -1,4 +1,4 @@
-"""What changed between two profiles, in sentences and tables, and as a page of its own."""
+"""What changed between two profiles or launches: sentences, tables, and a page of its own."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from analysis.comparison.launches import LaunchComparison, LaunchRecord
+from analysis.comparison.counts import CountChange, Outcome
 from analysis.comparison.lines import LineChange
 from analysis.comparison.runs import (
-    CountChange,
     Key,
     Pair,
     PredictionChange,
-    ProfileComparison,
     Run,
+    RunComparison,
     TimeChange,
 )
-from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
+from analysis.comparison.statistics import NEGLIGIBLE_CHANGE, TimeVerdict
 from analysis.records.counters import ALL_COUNTERS
+from analysis.records.launch import LaunchRecord
+from analysis.records.profile import Grade
 from reports import text
 from reports.sections.table import Cell, Table, plain_table
 from reports.templating import template
 
 SIGNS = {
-    "slower": "▲ slower",
-    "faster": "▼ faster",
-    "same": "= same",
-    "ambiguous": "? ambiguous",
+    TimeVerdict.SLOWER: "▲",
+    TimeVerdict.FASTER: "▼",
+    TimeVerdict.SAME: "=",
+    TimeVerdict.AMBIGUOUS: "?",
 }
 COUNT_TITLES = ("count", "before", "after", "change", "grade")
 LINE_TITLES = (
@@ -40,7 +41,7 @@ LINE_TITLES = (
 SMALLEST_SHARE = 5e-4  # below it a difference says more than its share: '+7' than '+0.0012 %'
 
 
-def page(comparison: ProfileComparison) -> str:
+def page(comparison: RunComparison) -> str:
     """The comparison as one HTML page that needs no network."""
     return template("comparison.html.j2").render(
         title=title(comparison),
@@ -49,6 +50,7 @@ def page(comparison: ProfileComparison) -> str:
         negligible=text.percent(NEGLIGIBLE_CHANGE),
         remarks=remarks(comparison),
         runs=runs_table(comparison),
+        kind=_kind(comparison),
     )
 
 
@@ -64,18 +66,12 @@ class Brief:
     settings: Sequence[str] = ()
 
 
-def brief(comparison: ProfileComparison | LaunchComparison, most: int) -> Brief:
-    """The comparison of two profiles or launches, with `most` rows of each table."""
-    if isinstance(comparison, LaunchComparison):
-        return Brief(
-            before=_launch(comparison.before),
-            after=_launch(comparison.after),
-            sentences=launch_sentences(comparison),
-            tables=tuple(
-                zip(("counts", "source lines"), launch_tables(comparison, most=most), strict=True)
-            ),
-            notes=comparison.notes,
-        )
+def brief(comparison: RunComparison, most: int) -> Brief:
+    """The comparison of two profiles or launches, with `most` rows of each record in a table.
+
+    The counts of two launches are all there: they are of a single record.
+    """
+    is_of_launches = isinstance(comparison.before, LaunchRecord)
     return Brief(
         before=described(comparison.before),
         after=described(comparison.after),
@@ -86,7 +82,10 @@ def brief(comparison: ProfileComparison | LaunchComparison, most: int) -> Brief:
         ],
         sentences=sentences(comparison),
         tables=[
-            (f"{title}, {section.shape}", rows)
+            (
+                f"{title}, {section.shape}" if section.shape else title,
+                rows.only(lambda column: column.title != "variant") if is_of_launches else rows,
+            )
             for section in shape_sections(comparison, most=most, is_compact=True)
             for title, rows in (
                 ("counts", section.changed),
@@ -99,35 +98,41 @@ def brief(comparison: ProfileComparison | LaunchComparison, most: int) -> Brief:
     )
 
 
-def _launch(one: LaunchRecord) -> str:
-    grid, block = ("×".join(map(str, extent)) for extent in (one.grid, one.block))
-    architecture = one.resources.architecture
-    return f"{one.kernel} of {one.source} for {architecture}, grid {grid} of {block} threads"
+def _kind(comparison: RunComparison) -> str:
+    return "launches" if isinstance(comparison.before, LaunchRecord) else "profiles"
 
 
 # In words.
 
 
-def title(comparison: ProfileComparison) -> str:
-    """What was compared: one device, or two."""
-    devices = dict.fromkeys([comparison.before.device, comparison.after.device])
-    return f"Two profiles on {text.listing(list(devices))}"
+def title(comparison: RunComparison) -> str:
+    """What was compared: one device or kernel, or two."""
+    sides = comparison.before, comparison.after
+    names = (one.kernel if isinstance(one, LaunchRecord) else one.device for one in sides)
+    of = "of" if _kind(comparison) == "launches" else "on"
+    return f"Two {_kind(comparison)} {of} {text.listing(list(dict.fromkeys(names)))}"
 
 
-def sentences(comparison: ProfileComparison) -> tuple[str, ...]:
+def sentences(comparison: RunComparison) -> tuple[str, ...]:
     """What came out: of the counts, of the times, and of predicted ones where there are any."""
-    return _of_counts(comparison), _of_times(comparison), *_of_predictions(comparison)
+    is_timed = isinstance(comparison.before, Run)  # `simulate` measures no times
+    timed = (_of_times(comparison),) if is_timed else ()
+    return _of_counts(comparison), *timed, *_of_predictions(comparison)
 
 
-def _of_predictions(comparison: ProfileComparison) -> Iterator[str]:
+def _of_predictions(comparison: RunComparison) -> Iterator[str]:
     compared = [pair for pair in comparison.pairs if pair.predicted]
-    changed = [p for p in compared if p.predicted and p.predicted.verdict == "changed"]
-    if compared:
+    changed = [p for p in compared if p.predicted and p.predicted.verdict == Outcome.CHANGED]
+    if len(compared) == 1 and (one := compared[0].predicted):
+        before, after, change, limiters = _foreseen(one)
+        change = f", {change}" if one.change and one.change != 1 else ""
+        yield f"Predicted time: {before} → {after}{change}; limiter: {limiters}."
+    elif compared:
         what = f"{len(changed)} changed, in {_names(changed, comparison)}" if changed else ""
         yield f"Predicted times: {len(compared)} compared; {what or 'none changed'}."
 
 
-def _of_counts(comparison: ProfileComparison) -> str:
+def _of_counts(comparison: RunComparison) -> str:
     compared = sum(pair.compared for pair in comparison.pairs)
     if not compared:
         return "Counts: none could be compared."
@@ -151,35 +156,38 @@ def _of_counts(comparison: ProfileComparison) -> str:
     return f"Counts: {'; '.join(parts)}."
 
 
-def _of_times(comparison: ProfileComparison) -> str:
+def _of_times(comparison: RunComparison) -> str:
     timed = [pair for pair in comparison.pairs if pair.time]
     if not timed:
         return "Times: none could be compared."
     verdicts = Counter(pair.time.verdict for pair in timed if pair.time)
     parts = []
-    for verdict in ("slower", "faster", "ambiguous", "same"):
+    for verdict in TimeVerdict:
         own = [pair for pair in timed if pair.time and pair.time.verdict == verdict]
         if own:
-            who = f" ({_names(own, comparison)})" if verdict in ("slower", "faster") else ""
+            who = f" ({_names(own, comparison)})" if verdict in _NAMED else ""
             parts.append(f"{verdicts[verdict]} {verdict}{who}")
     return f"Times: {len(timed)} compared: {', '.join(parts)}."
+
+
+_NAMED = (TimeVerdict.SLOWER, TimeVerdict.FASTER)
 
 
 def _so_many(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _names(pairs: Iterable[Pair | Key], comparison: ProfileComparison) -> str:
+def _names(pairs: Iterable[Pair | Key], comparison: RunComparison) -> str:
     """Variants, with their shapes where there are several."""
     several = len({pair.shape for pair in comparison.pairs}) > 1
     return text.listing([name(pair, with_shape=several) for pair in pairs])
 
 
 def name(of: Pair | Key, *, with_shape: bool = True) -> str:
-    return f"{of.label} at {text.shape(of.shape)}" if with_shape else of.label
+    return f"{of.label} at {text.shape(of.shape)}" if with_shape and of.shape else of.label
 
 
-def remarks(comparison: ProfileComparison) -> tuple[str, ...]:
+def remarks(comparison: RunComparison) -> tuple[str, ...]:
     """What was lost, what was not compared and why, and what only one profile has."""
     return (
         *comparison.notes,
@@ -190,13 +198,13 @@ def remarks(comparison: ProfileComparison) -> tuple[str, ...]:
     )
 
 
-def doubts(comparison: ProfileComparison) -> tuple[str, ...]:
+def doubts(comparison: RunComparison) -> tuple[str, ...]:
     """Why verdicts on times are ambiguous: the page says it beside them."""
     told = ((pair, pair.time.reason) for pair in comparison.pairs if pair.time)
     return tuple(_grouped(((pair, f"ambiguous: {why}") for pair, why in told if why), comparison))
 
 
-def _grouped(told: Iterable[tuple[Pair, str]], comparison: ProfileComparison) -> Iterator[str]:
+def _grouped(told: Iterable[tuple[Pair, str]], comparison: RunComparison) -> Iterator[str]:
     """Remarks on records, those of one wording together."""
     by_wording: dict[str, list[Pair]] = defaultdict(list)
     for pair, remark in told:
@@ -227,17 +235,18 @@ class Section:
 
 
 def shape_sections(
-    comparison: ProfileComparison, *, most: int | None = None, is_compact: bool = False
+    comparison: RunComparison, *, most: int | None = None, is_compact: bool = False
 ) -> tuple[Section, ...]:
     """The tables of every shape; compact ones, of `most` rows per record, fit a terminal."""
     return tuple(
         Section(
-            shape=text.shape(shape),
-            changed=_changes_table(pairs, "changed", most, is_compact),
-            within=_changes_table(pairs, "within", most, is_compact),
+            shape=text.shape(shape) if shape else "",
+            changed=_changes_table(pairs, Outcome.CHANGED, most if shape else None, is_compact),
+            within=_changes_table(pairs, Outcome.WITHIN, most, is_compact),
             lines=_lines_table(pairs, most),
             times=_times_table(pairs, is_compact),
-            predictions=_predictions_table(pairs),
+            # of a single launch, the sentence says it all
+            predictions=_predictions_table(pairs if len(comparison.pairs) > 1 else ()),
         )
         for shape in dict.fromkeys(pair.shape for pair in comparison.pairs)
         if (pairs := [pair for pair in comparison.pairs if pair.shape == shape])
@@ -245,7 +254,7 @@ def shape_sections(
 
 
 def _changes_table(
-    pairs: Sequence[Pair], verdict: str, most: int | None, is_compact: bool
+    pairs: Sequence[Pair], verdict: Outcome, most: int | None, is_compact: bool
 ) -> Table:
     """One row per count that differs; of each record at most so many, then how many more."""
     titles = ("variant", *COUNT_TITLES)
@@ -254,38 +263,11 @@ def _changes_table(
         for pair in pairs
         for row in _limited(
             pair.label,
-            [tuple(_change(one, is_compact)) for one in pair.counts if one.verdict == verdict],
+            [tuple(_change(one, is_compact)) for one in pair.counts if one.verdict is verdict],
             most,
         )
     )
     return plain_table([(t, "", t in ("before", "after", "change")) for t in titles], rows)
-
-
-def launch_sentences(comparison: LaunchComparison) -> tuple[str, ...]:
-    """What came out of two launches: of the counts, and of the predicted time if there is one."""
-    changed = len(comparison.changed)
-    within = len(comparison.counts) - changed
-    parts = [f"{comparison.compared} compared", f"{changed or 'none'} changed"]
-    if within:
-        parts.append(f"{within} {text.differ(within)} within the tolerance")
-    parts += comparison.lost
-    return f"Counts: {'; '.join(parts)}.", *_of_prediction(comparison.predicted)
-
-
-def _of_prediction(one: PredictionChange | None) -> Iterator[str]:
-    if one is not None:
-        before, after = map(text.predicted_seconds, (one.before_s, one.after_s))
-        limiters = " → ".join(dict.fromkeys([one.limiter_before, one.limiter_after]))
-        change = f", {text.change(one.change - 1)}" if one.change and one.change != 1 else ""
-        yield f"Predicted time: {before} → {after}{change}; limiter: {limiters}."
-
-
-def launch_tables(comparison: LaunchComparison, *, most: int | None = None) -> tuple[Table, Table]:
-    """The counts that changed from one launch to another, and the source lines behind them."""
-    counts = (_change(one, is_compact=True) for one in comparison.changed)
-    lines = [_line(one.name, line) for one in comparison.changed for line in one.lines]
-    titles = [(t, "", t in ("before", "after", "change")) for t in COUNT_TITLES]
-    return plain_table(titles, counts), plain_table(LINE_TITLES, lines[:most])
 
 
 def _limited(
@@ -306,7 +288,7 @@ def _change(one: CountChange, is_compact: bool) -> Iterator[Cell | str]:
     yield f"{one.before:,}"
     yield f"{one.after:,}"
     allowed = (f"allowed: {100 * one.tolerance:.3g} %",) if one.tolerance else ()
-    yield Cell(_by(one), details=allowed, is_bad=one.verdict == "changed")
+    yield Cell(_by(one), details=allowed, is_bad=one.verdict == Outcome.CHANGED)
     yield one.grade
 
 
@@ -356,8 +338,8 @@ def _times_table(pairs: Sequence[Pair], is_compact: bool) -> Table:
     return plain_table(
         (
             "variant",
-            ("before", "measured", True),
-            ("after", "measured", True),
+            ("before", Grade.MEASURED, True),
+            ("after", Grade.MEASURED, True),
             ("change", "", True),
             "verdict",
         ),
@@ -370,25 +352,25 @@ def _predictions_table(pairs: Sequence[Pair]) -> Table:
     return plain_table(
         (
             "variant",
-            ("before", "predicted", True),
-            ("after", "predicted", True),
+            ("before", Grade.PREDICTED, True),
+            ("after", Grade.PREDICTED, True),
             ("change", "", True),
             "limiter",
         ),
         (
-            (pair.label, *_foreseen(pair.predicted))
+            (pair.label, before, after, Cell(change, is_bad=one.after_s > one.before_s), limiters)
             for pair in pairs
-            if pair.predicted and pair.predicted.verdict == "changed"
+            if (one := pair.predicted) and one.verdict == Outcome.CHANGED
+            for before, after, change, limiters in [_foreseen(one)]
         ),
     )
 
 
-def _foreseen(one: PredictionChange) -> Iterator[Cell | str]:
-    yield text.predicted_seconds(one.before_s)
-    yield text.predicted_seconds(one.after_s)
+def _foreseen(one: PredictionChange) -> tuple[str, str, str, str]:
+    """Both times, the change, and the limiters in words."""
+    before, after = map(text.predicted_seconds, (one.before_s, one.after_s))
     change = text.ABSENT if one.change is None else text.change(one.change - 1)
-    yield Cell(change, is_bad=one.after_s > one.before_s)
-    yield " → ".join(dict.fromkeys([one.limiter_before, one.limiter_after]))
+    return before, after, change, " → ".join(dict.fromkeys([one.limiter_before, one.limiter_after]))
 
 
 def _times(one: TimeChange, is_compact: bool) -> Iterator[Cell | str]:
@@ -407,32 +389,40 @@ def _times(one: TimeChange, is_compact: bool) -> Iterator[Cell | str]:
     else:
         yield Cell(change, details=(within,) if within else ())
     yield Cell(
-        SIGNS[one.verdict],
+        f"{SIGNS[one.verdict]} {one.verdict}",
         details=(one.reason,) if one.reason and not is_compact else (),
-        is_bad=one.verdict == "slower",
+        is_bad=one.verdict == TimeVerdict.SLOWER,
     )
 
 
-def runs_table(comparison: ProfileComparison) -> Table:
-    """Which profiles these are, and what differs in their environments."""
-    runs = comparison.before, comparison.after
-    rows = [
-        ("created", *(text.moment(run.created) for run in runs)),
-        ("device", *(run.device for run in runs)),
-        ("command", *(run.command for run in runs)),
-        *(
-            (one.name, one.before or text.ABSENT, one.after or text.ABSENT)
-            for one in comparison.environment
-            if one.name != "device"
-        ),
-    ]
+def runs_table(comparison: RunComparison) -> Table:
+    """Which profiles or launches these are, and what differs in their environments."""
+    sides = comparison.before, comparison.after
+    rows = zip(*map(_facts, sides), strict=True)
     return plain_table(
-        ("of the run", "first", "second"),
-        rows,
+        (f"of the {'run' if isinstance(sides[0], Run) else 'launch'}", "first", "second"),
+        [
+            *((name, ours, theirs) for (name, ours), (_, theirs) in rows),
+            *(
+                (one.name, one.before or text.ABSENT, one.after or text.ABSENT)
+                for one in comparison.environment
+                if one.name != "device"
+            ),
+        ],
     )
 
 
-def described(run: Run) -> str:
-    """A profile in a line: its device, when and from which sources."""
-    commit = f", commit {run.commit}" if run.commit else ""
-    return f"{run.device}, {run.executor}, {text.moment(run.created)}{commit}"
+def _facts(one: Run | LaunchRecord) -> tuple[tuple[str, str], ...]:
+    if isinstance(one, LaunchRecord):
+        return (("launch", described(one)), ("device", one.device or text.ABSENT))
+    return ("created", text.moment(one.created)), ("device", one.device), ("command", one.command)
+
+
+def described(one: Run | LaunchRecord) -> str:
+    """A side in a line: a kernel and its grid, or a device, when and from which sources."""
+    if isinstance(one, LaunchRecord):
+        grid, block = ("×".join(map(str, extent)) for extent in (one.grid, one.block))
+        architecture = one.resources.architecture
+        return f"{one.kernel} of {one.source} for {architecture}, grid {grid} of {block} threads"
+    commit = f", commit {one.commit}" if one.commit else ""
+    return f"{one.device}, {one.executor}, {text.moment(one.created)}{commit}"

@@ -17,7 +17,7 @@ from plotly.offline import get_plotlyjs
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.problem import Gemm
-from analysis.records.profile import Profile
+from analysis.records.profile import Grade, Profile
 from reports import ladder, style, text
 from reports.figures import (
     accesses,
@@ -56,25 +56,38 @@ from reports.sections.table import Table, ceilings_table, ladder_tables, samplin
 from reports.templating import template
 
 GRADES = {
-    "theory": "Closed forms of the tiling and the device's nominal rates, without execution.",
-    "simulated": "Counted while the machine code was executed on the CPU, under Nsight Compute's "
-    "names; the basis says which blocks of the grid were executed and what stands for the others. "
-    "Nothing was timed.",
-    "predicted": "A model's time for the machine code on the device, and what limits it; the basis "
-    "says what was executed for it, and whose constants were used. The share of a limiter is the "
-    "part of the time that it is busy. A prediction is no measurement.",
-    "measured": "Samples of a clock around launches on the device; the median stands for them, "
-    "with a 95% interval of the median; sampling stops when it is narrow enough, which makes it "
-    "slightly optimistic. A time of a result that failed its check is not shown.",
-    "recorded": "Measured too, in an earlier run on the same GPU model, at the date that stands "
-    "beside it.",
-    "published": "What a text states of such a kernel on such a device, not run by this toolkit; "
-    "source and caveat stand beside it, and the roof is that of the rung it is taken for.",
-    "compiled": "What the compiler reports for the kernel (registers, shared and local memory), "
-    "and the occupancy that follows from it and the device's limits: theoretical, not observed.",
-    "checked": "The result against a float64 reference and an error bound, on every element or on "
-    "those that stand beside the verdict; a ratio above 1 fails.",
-    "nominal": "A data sheet's or a driver's figure, at the boost clock.",
+    Grade.THEORY: "Closed forms of the tiling and the device's nominal rates, without execution.",
+    Grade.SIMULATED: (
+        "Counted while the machine code was executed on the CPU, under Nsight Compute's names; "
+        "the basis says which blocks of the grid were executed and what stands for the others. "
+        "Nothing was timed."
+    ),
+    Grade.PREDICTED: (
+        "A model's time for the machine code on the device, and what limits it; the basis says "
+        "what was executed for it, and whose constants were used. The share of a limiter is the"
+        " part of the time that it is busy. A prediction is no measurement."
+    ),
+    Grade.MEASURED: (
+        "Samples of a clock around launches on the device; the median stands for them, with a "
+        "95% interval of the median; sampling stops when it is narrow enough, which makes it "
+        "slightly optimistic. A time of a result that failed its check is not shown."
+    ),
+    Grade.RECORDED: (
+        "Measured too, in an earlier run on the same GPU model, at the date that stands beside it."
+    ),
+    Grade.PUBLISHED: (
+        "What a text states of such a kernel on such a device, not run by this toolkit; source "
+        "and caveat stand beside it, and the roof is that of the rung it is taken for."
+    ),
+    Grade.COMPILED: (
+        "What the compiler reports for the kernel (registers, shared and local memory), and the"
+        " occupancy that follows from it and the device's limits: theoretical, not observed."
+    ),
+    Grade.CHECKED: (
+        "The result against a float64 reference and an error bound, on every element or on "
+        "those that stand beside the verdict; a ratio above 1 fails."
+    ),
+    Grade.NOMINAL: "A data sheet's or a driver's figure, at the boost clock.",
 }
 
 PACKING = 9  # of zlib: Plotly takes a quarter of a second, and 80 KB less than by its default
@@ -353,7 +366,7 @@ def _device_rows(device: Device) -> Iterator[tuple[str, str, str, str]]:
         if field.name in ("sources", "measured"):
             continue
         value = getattr(device, field.name)
-        grade = "nominal" if isinstance(value, int | float) else ""
+        grade = Grade.NOMINAL if isinstance(value, int | float) else ""
         source = device.sources.get(field.name, text.ABSENT)
         yield text.words(field.name), text.named(field.name, value), grade, source
     measured = device.measured
@@ -361,7 +374,7 @@ def _device_rows(device: Device) -> Iterator[tuple[str, str, str, str]]:
         if field.name != "source":
             value = text.named(field.name, getattr(measured, field.name))
             source = measured.source if measured else ""
-            yield f"{text.words(field.name)}, reached", value, "measured", source
+            yield f"{text.words(field.name)}, reached", value, Grade.MEASURED, source
 
 
 def _environment_rows(profile: Profile) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from analysis.records.profile import Grade
 from analysis.records.tuning import Candidate, TunedShape, Tuning, cost
 from reports import text
 from reports.sections.table import Cell, Table, Title, plain_table
@@ -53,7 +54,7 @@ def lead(tuning: Tuning, shape: TunedShape) -> str:
         if best is None:
             return f"{tuning.variant} {where}: no configuration is right"
         should = text.predicted_seconds(best.expected_s[1])
-        grade = "predicted" if best.predicted else "by closed forms"
+        grade = Grade.PREDICTED if best.predicted else "by closed forms"
         return f"{tuning.variant} {where}: {settings(best)} should be fastest, {should} ({grade})"
     best, *others = shape.winners
     tied = [settings(one) for one in others]
@@ -128,10 +129,10 @@ def settings(candidate: Candidate) -> str:
 # As a table.
 
 _TITLES: tuple[Title, ...] = (
-    ("time", "predicted", True),
-    ("limiter", "predicted", False),
-    ("sweep", "measured", True),
-    ("final", "measured", True),
+    ("time", Grade.PREDICTED, True),
+    ("limiter", Grade.PREDICTED, False),
+    ("sweep", Grade.MEASURED, True),
+    ("final", Grade.MEASURED, True),
     "outcome",
 )
 

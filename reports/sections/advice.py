@@ -9,7 +9,7 @@ from types import MappingProxyType
 from analysis.problem import Gemm
 from analysis.records.metrics import ffma_share
 from analysis.records.profile import Profile, Record, Simulated
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Cause, Predicted, Resource
 from reports import ladder, text
 
 # Less than this share of the predicted time is not worth a rewrite: the model itself errs by more.
@@ -136,7 +136,7 @@ def _of_conflicts(launch: _Launch) -> str:
 
 def _of_waiting(launch: _Launch) -> str:
     """For what other warps do not hide, by what the launch leaves unused."""
-    if launch.predicted.limiter in ("L2", "DRAM"):
+    if launch.predicted.limiter in (Resource.L2, Resource.DRAM):
         return f"to wait, mostly for {launch.predicted.limiter}: larger tiles of a block read less."
     waits = "to wait for memory and at barriers"
     occupancy = launch.record.occupancy
@@ -156,13 +156,13 @@ def _of_launch(launch: _Launch) -> str:
 
 _REMEDIES: Mapping[str, Callable[[_Launch], str]] = MappingProxyType(
     {
-        "idle SMs and partial wave": _of_idle_sms,
-        "other instructions": _of_instructions,
-        "register ports": _of_ports,
-        "load/store wavefronts": _of_wavefronts,
-        "bank conflicts": _of_conflicts,
-        "exposed latency": _of_waiting,
-        "launch": _of_launch,
+        Cause.IDLE_SMS: _of_idle_sms,
+        Cause.INSTRUCTIONS: _of_instructions,
+        Cause.PORTS: _of_ports,
+        Cause.WAVEFRONTS: _of_wavefronts,
+        Cause.CONFLICTS: _of_conflicts,
+        Cause.LATENCY: _of_waiting,
+        Cause.LAUNCH: _of_launch,
     }
 )
 

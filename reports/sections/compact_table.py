@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from analysis.problem import Gemm
-from analysis.records.profile import Profile, Record
+from analysis.records.profile import Grade, Profile, Record
 from reports import ladder, text
 from reports.sections.table import NO_CELL, Cell, Column, Table, ladder_columns, says, table_of
 
@@ -40,14 +40,14 @@ def _columns(
     """
     on_gpu, is_replaced = profile.executor == "gpu", replaces_times(profile, recorded)
     is_predicted = any(map(ladder.prediction, records))
-    timed_as = "measured" if on_gpu else "recorded" if recorded else ""
+    timed_as = Grade.MEASURED if on_gpu else Grade.RECORDED if recorded else ""
     earlier = ladder.recorded_label(recorded) if recorded else None
     # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
     own_time = 0 if on_gpu else 116 if is_predicted else 96
     roofs = 160 if is_predicted else 96 if timed_as else 80
     others = 160 if is_predicted else 116
     # the verdict belongs to this run, as the times do
-    of_this_run = {"measured", "result"} if is_replaced else set()
+    of_this_run = {Grade.MEASURED, "result"} if is_replaced else set()
     columns = {
         (one.grade, one.title): one
         for one in (
@@ -57,28 +57,34 @@ def _columns(
     }
     for grade, title, shown, shown_grade, least in (
         ("", "   variant", "   variant", "", 0),
-        ("measured", "time", "time", "measured", own_time),
-        ("measured", "rate", "rate", "measured", 0),
-        ("measured", "of cuBLAS", "of cuBLAS", "measured", 0),
-        (earlier, "time", "time", "recorded", 0),
-        (earlier, "rate", "rate", "recorded", 0),
-        (earlier, "of cuBLAS", "of cuBLAS", "recorded", 0),
-        ("predicted", "predicted time", "time", "predicted", 88 if on_gpu else 0),
-        ("predicted", "predicted rate", "rate", "predicted", 132 if timed_as else 0),
-        ("predicted", "over measured time", "predicted", f"/ {timed_as}", 0),
-        ("predicted", "limiter, share", "limiter, share", "predicted", 112 if timed_as else 96),
-        ("theory", "attainable", "roof", "theory", 116 if is_predicted else 0),
-        ("theory", "limiter", "limiter", "theory", roofs),
-        ("simulated", "FFMA share", "FFMA", "simulated", others),
-        ("compiled", "registers per thread", "regs", "compiled", others),
-        ("compiled", "occupancy (theoretical)", "occupancy", "compiled", others),
+        (Grade.MEASURED, "time", "time", Grade.MEASURED, own_time),
+        (Grade.MEASURED, "rate", "rate", Grade.MEASURED, 0),
+        (Grade.MEASURED, "of cuBLAS", "of cuBLAS", Grade.MEASURED, 0),
+        (earlier, "time", "time", Grade.RECORDED, 0),
+        (earlier, "rate", "rate", Grade.RECORDED, 0),
+        (earlier, "of cuBLAS", "of cuBLAS", Grade.RECORDED, 0),
+        (Grade.PREDICTED, "predicted time", "time", Grade.PREDICTED, 88 if on_gpu else 0),
+        (Grade.PREDICTED, "predicted rate", "rate", Grade.PREDICTED, 132 if timed_as else 0),
+        (Grade.PREDICTED, "over measured time", Grade.PREDICTED, f"/ {timed_as}", 0),
+        (
+            Grade.PREDICTED,
+            "limiter, share",
+            "limiter, share",
+            Grade.PREDICTED,
+            112 if timed_as else 96,
+        ),
+        (Grade.THEORY, "attainable", "roof", Grade.THEORY, 116 if is_predicted else 0),
+        (Grade.THEORY, "limiter", "limiter", Grade.THEORY, roofs),
+        (Grade.SIMULATED, "FFMA share", "FFMA", Grade.SIMULATED, others),
+        (Grade.COMPILED, "registers per thread", "regs", Grade.COMPILED, others),
+        (Grade.COMPILED, "occupancy (theoretical)", "occupancy", Grade.COMPILED, others),
         ("", "result", "result", "", 0),
     ):
         one = columns.get((grade or "", title))
         if one and not of_this_run & {grade, title}:
             if is_replaced and (grade, title) == (earlier, "time"):
                 one = _or_status(one)
-            is_whole = (grade, title) != ("theory", "limiter")
+            is_whole = (grade, title) != (Grade.THEORY, "limiter")
             yield replace(one, title=shown, grade=shown_grade, is_whole=is_whole), least
 
 
@@ -111,6 +117,6 @@ def _result(record: Record) -> Cell:
 
 _OF_TERMINALS = (
     Column(title="   variant", grade="", cell=_numbered, is_number=False),
-    Column(title="limiter, share", grade="predicted", cell=_limiter, is_number=False),
+    Column(title="limiter, share", grade=Grade.PREDICTED, cell=_limiter, is_number=False),
     Column(title="result", grade="", cell=_result, is_number=False),
 )

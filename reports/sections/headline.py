@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from analysis.comparison.agreement import Comparison, comparisons
 from analysis.problem import Gemm
 from analysis.records.metrics import ffma_share
-from analysis.records.profile import Interval, Measured, Profile, Record
+from analysis.records.profile import Grade, Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, text
 from reports.sections import rungs
@@ -82,7 +82,7 @@ def _known(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[
     best = ladder.fastest(profile, shape)
     earlier = ladder.fastest(recorded, shape) if recorded else None
     if best:
-        yield _fastest(profile, best, "measured")
+        yield _fastest(profile, best, Grade.MEASURED)
     if recorded and earlier:
         yield _fastest(recorded, earlier, ladder.recorded_on(recorded))
     yield from _explanations(profile, shape, recorded)

@@ -14,7 +14,7 @@ from analysis.comparison.hierarchy import (
 )
 from analysis.devices import Device
 from analysis.problem import Gemm
-from analysis.records.profile import Profile, Record
+from analysis.records.profile import Grade, Profile, Record
 from analysis.roofline import LevelName
 from reports import ladder, text
 from reports.sections.table import Cell, Table, plain_table
@@ -67,9 +67,9 @@ def _launch(
         label=record.label,
         predicted=predicted_hierarchy(record, device),
         counted=counted or counted_earlier,
-        counted_grade=label if counted_earlier and not counted else "measured",
+        counted_grade=label if counted_earlier and not counted else Grade.MEASURED,
         rate_flop_per_s=rate.flop_per_s if rate else None,
-        rate_grade="measured" if own else label,
+        rate_grade=Grade.MEASURED if own else label,
         predicted_flop_per_s=foreseen.flop_per_s if foreseen else None,
     )
 

@@ -11,7 +11,7 @@ from analysis.comparison.agreement import Comparison, comparisons
 from analysis.problem import Gemm
 from analysis.records.counters import COUNTERS
 from analysis.records.metrics import THREAD_INSTRUCTIONS
-from analysis.records.profile import LineCounters, Profile, Record
+from analysis.records.profile import Grade, LineCounters, Profile, Record
 from reports import ladder, text
 from reports.sections.headline import agreement
 from reports.sections.table import Cell, Column, Table, plain_table
@@ -68,7 +68,7 @@ def _overview(records: list[Record], compared: dict[str, tuple[Comparison, ...]]
         def cell(record: Record) -> Cell:
             return _agreement([one for one in compared[record.label] if one.subject == subject])
 
-        return Column(title=subject, grade="simulated", cell=cell, is_number=False)
+        return Column(title=subject, grade=Grade.SIMULATED, cell=cell, is_number=False)
 
     columns = (
         Column(title="variant", grade="", cell=lambda r: Cell(r.label), is_number=False),
@@ -111,8 +111,8 @@ def _everything(compared: dict[str, tuple[Comparison, ...]]) -> Table:
         "variant",
         "of",
         "quantity",
-        ("closed form", "theory", True),
-        ("machine code", "simulated", True),
+        ("closed form", Grade.THEORY, True),
+        ("machine code", Grade.SIMULATED, True),
         ("ratio", "", True),
         "why",
     )
@@ -149,7 +149,7 @@ def lines_table(lines: tuple[LineCounters, ...]) -> Table:
         [
             ("line", "", True),
             "code",
-            *((_title(name), "simulated", True) for name in names),
+            *((_title(name), Grade.SIMULATED, True) for name in names),
         ],
         (
             (

@@ -8,13 +8,13 @@ from math import exp, log
 from statistics import fmean
 
 from analysis.comparison.accuracy import Accuracy, Kernels, accuracies
-from analysis.comparison.gap import REMAINDER_STEP, steps_to_measured
+from analysis.comparison.gap import steps_to_measured
 from analysis.comparison.steps import Step
 from analysis.devices import DEVICES, Device
 from analysis.hardware.sm_constants import constants_for
 from analysis.problem import Gemm
-from analysis.records.profile import Profile
-from analysis.timing.predicted import Bound, GapStep, Predicted
+from analysis.records.profile import Grade, Profile
+from analysis.timing.predicted import Bound, Cause, GapStep, Predicted
 from reports import ladder, text
 from reports.ladder import Timing
 from reports.sections import rungs
@@ -176,10 +176,10 @@ def bounds_table(found: Sequence[Timing]) -> Table:
     return plain_table(
         [
             "variant",
-            ("time", "predicted", True),
-            *((name, "predicted", True) for name in names),
-            ("limiter", "predicted", False),
-            ("next", "predicted", False),
+            ("time", Grade.PREDICTED, True),
+            *((name, Grade.PREDICTED, True) for name in names),
+            ("limiter", Grade.PREDICTED, False),
+            ("next", Grade.PREDICTED, False),
         ],
         (
             [
@@ -229,8 +229,8 @@ def _every_bound(found: Sequence[Timing]) -> Table:
     return plain_table(
         (
             "variant",
-            ("bound", "predicted", False),
-            ("time", "predicted", True),
+            ("bound", Grade.PREDICTED, False),
+            ("time", Grade.PREDICTED, True),
             "basis",
         ),
         ((one.record.label, *row) for one in found for row in bound_rows(one.predicted)),
@@ -279,7 +279,7 @@ def _gap_rows(one: Timing) -> Iterator[tuple[Cell | str, ...]]:
     reached = 0.0
     for step in steps:
         reached += step.time_s
-        shown = text.seconds if step.name == REMAINDER_STEP else text.predicted_seconds
+        shown = text.seconds if step.name == Cause.REMAINDER else text.predicted_seconds
         yield (
             one.record.label,
             step.name,

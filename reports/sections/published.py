@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.problem import Gemm
-from analysis.records.profile import Profile, Published, Record
+from analysis.records.profile import Grade, Profile, Published, Record
 from reports import ladder, text
 from reports.sections.table import Cell, Table, of_roof, plain_table
 
@@ -36,9 +36,9 @@ def publications(profile: Profile, shape: Gemm) -> tuple[Publication, ...]:
 def _table(rows: Sequence[tuple[Record, Published]]) -> Table:
     titles = (
         "variant",
-        ("time", "published", True),
-        ("rate", "published", True),
-        ("roof", "theory", True),
+        ("time", Grade.PUBLISHED, True),
+        ("rate", Grade.PUBLISHED, True),
+        ("roof", Grade.THEORY, True),
         ("of the roof", "", True),
         "called there",
     )

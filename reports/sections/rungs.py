@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
+from analysis.records.profile import Grade
 from reports import text
 from reports.sections.table import Cell, Table, plain_table
 
@@ -23,7 +24,7 @@ _MORE_IS_LESS: tuple[Quantity, ...] = ("occupancy", "busy SMs")  # waiting, idli
 _TITLES: dict[Quantity, str] = {"occupancy": "occupancy (theoretical)"}
 
 
-def sentence(step: Step, *, grade: str = "measured") -> str:
+def sentence(step: Step, *, grade: str = Grade.MEASURED) -> str:
     """How much faster a rung is than the one before, and the largest reason with its numbers.
 
     `grade` is what a measured time is called.
@@ -35,7 +36,7 @@ def _speed(step: Step, grade: str) -> str:
     told = [
         f"{text.ratio(speedup)} ({name})"
         for name, speedup in (
-            ("predicted", step.predicted_speedup),
+            (Grade.PREDICTED, step.predicted_speedup),
             (grade, step.measured_speedup),
         )
         if speedup
@@ -140,7 +141,7 @@ def _unit(quantity: Quantity) -> Callable[[float], str]:
     return _UNITS.get(quantity, text.count)
 
 
-def table(steps: Sequence[Step], *, grade: str = "measured") -> Table:
+def table(steps: Sequence[Step], *, grade: str = Grade.MEASURED) -> Table:
     """One row per step: what every quantity of the rung is to that of the one before."""
     shown = list(dict.fromkeys(change.quantity for one in steps for change in one.changes))
     titles = [(_TITLES.get(quantity, quantity), "", True) for quantity in shown]
@@ -163,7 +164,7 @@ def _cell(change: Change | None, grade: str) -> Cell:
         return Cell(text.ABSENT)
     told = [
         (name, ends)
-        for name, ends in (("predicted", change.predicted), (grade, change.measured))
+        for name, ends in ((Grade.PREDICTED, change.predicted), (grade, change.measured))
         if ends
     ]
     if change.quantity not in _AS_RATIO:
@@ -180,20 +181,20 @@ def _ratio(ends: Ends) -> str:
 
 
 def _from_to(quantity: Quantity, ends: Ends, grade: str) -> str:
-    is_predicted_time = quantity == "time" and grade == "predicted"
+    is_predicted_time = quantity == "time" and grade == Grade.PREDICTED
     shown = text.predicted_seconds if is_predicted_time else _unit(quantity)
     before, after = (shown(end) for end in (ends.before, ends.after))
     return before if before == after else f"{before} → {after}"
 
 
-def compact_table(steps: Sequence[Step], *, grade: str = "measured") -> Table:
+def compact_table(steps: Sequence[Step], *, grade: str = Grade.MEASURED) -> Table:
     """The same for a terminal: the gain in time by each grade, and the largest reason."""
     has_predicted = any(one.predicted_speedup for one in steps)
     has_measured = any(one.measured_speedup for one in steps)
     kinds = [
         (name, speedup)
         for name, speedup, is_known in (
-            ("predicted", _predicted, has_predicted),
+            (Grade.PREDICTED, _predicted, has_predicted),
             (grade, _measured, has_measured),
         )
         if is_known

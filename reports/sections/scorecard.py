@@ -19,17 +19,20 @@ from analysis.comparison.scorecard import (
 from analysis.problem import Gemm
 from analysis.records.counters import ALL_COUNTERS, CounterClass
 from analysis.records.metrics import BANK_CONFLICTS
-from analysis.records.profile import Profile, Score
+from analysis.records.profile import Grade, Profile, Score, Verdict
 from reports import ladder, text
 from reports.sections.table import Cell, Table, plain_table
 
 Scores = Mapping[str, tuple[Score, ...]]
 
-CLASSES: tuple[CounterClass, ...] = ("exact", "noisy", "modelled")
-WANTED = {"exact": "equal", "noisy": "within", "modelled": "within"}
-SIGNS = {"equal": "=", "within": "≈", "apart": "≠", "alone": "·"}
+WANTED = {
+    CounterClass.EXACT: "equal",
+    CounterClass.NOISY: "within",
+    CounterClass.MODELLED: "within",
+}
+SIGNS = {Verdict.EQUAL: "=", Verdict.WITHIN: "≈", Verdict.APART: "≠", Verdict.ALONE: "·"}
 GOOD, EXPLAINED, BAD = "✓", "≈", "✗"
-MEASURED = "measured"  # what the profile's own counts are called
+MEASURED = Grade.MEASURED  # what the profile's own counts are called
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +102,7 @@ def _counted_later(recorded: Profile | None, shape: Gemm, labels: Collection[str
 
 
 def _verdict(found: Sequence[Score], grade: str) -> str:
-    tallies = {name: tally(found, name) for name in CLASSES}
+    tallies = {name: tally(found, name) for name in CounterClass}
     parts = [_sentence(name, one) for name, one in tallies.items() if one.compared]
     return f"{_against(found, grade)}: {text.listing(parts)}."
 
@@ -114,7 +117,9 @@ def _against(found: Sequence[Score], grade: str) -> str:
 
 def _sentence(name: CounterClass, of: Tally) -> str:
     close = f"{of.equal + of.within} of {of.compared} {name} counts are {_agreement(name, of)}"
-    worst = f" (the worst by {_error(of.worst)})" if name == "modelled" and of.worst else ""
+    worst = (
+        f" (the worst by {_error(of.worst)})" if name == CounterClass.MODELLED and of.worst else ""
+    )
     explained = (
         f", {of.explained} {text.differ(of.explained)} for a known reason" if of.explained else ""
     )
@@ -124,7 +129,11 @@ def _sentence(name: CounterClass, of: Tally) -> str:
 def _agreement(name: CounterClass, of: Tally) -> str:
     if not of.within:
         return "equal"
-    return "equal but for arbitration and waiting" if name == "exact" else "within the tolerance"
+    return (
+        "equal but for arbitration and waiting"
+        if name == CounterClass.EXACT
+        else "within the tolerance"
+    )
 
 
 def _error(worst: Score | None) -> str:
@@ -143,9 +152,11 @@ def meaning(score: Score) -> str:
 
 def overview(found: Scores) -> Table:
     """One row per variant: how many counters of each class agree, which do not, the worst error."""
-    classes = [name for name in CLASSES if any(tally(own, name).compared for own in found.values())]
+    classes = [
+        name for name in CounterClass if any(tally(own, name).compared for own in found.values())
+    ]
     titles = [f"{name} {WANTED[name]}" for name in classes]
-    titles += ["worst error"] if "modelled" in classes else []
+    titles += ["worst error"] if CounterClass.MODELLED in classes else []
     return plain_table(
         ["variant", *titles],
         ([label, *_cells(own, classes)] for label, own in found.items()),
@@ -155,7 +166,7 @@ def overview(found: Scores) -> Table:
 def _cells(found: tuple[Score, ...], classes: Iterable[CounterClass]) -> Iterator[Cell | str]:
     for name in classes:
         yield _cell(found, name)
-        if name == "modelled":
+        if name == CounterClass.MODELLED:
             yield _error(tally(found, name).worst)
 
 
@@ -172,11 +183,11 @@ def _cell(found: tuple[Score, ...], name: CounterClass) -> Cell:
 
 
 def _details(found: tuple[Score, ...], name: CounterClass, of: Tally) -> Iterator[str]:
-    if name != "modelled":
+    if name != CounterClass.MODELLED:
         for one in found:
-            if one.grade == name and _is_bad(one):
+            if one.grade == name and one.is_apart:
                 yield f"apart: {meaning(one)}, {_ratio(one)}"
-    if name == "exact" and of.within:
+    if name == CounterClass.EXACT and of.within:
         yield f"{of.within} but for arbitration and waiting"
     if of.explained:
         yield f"{of.explained} {text.differ(of.explained)} for a known reason"
@@ -194,8 +205,8 @@ def _everything(found: tuple[Score, ...], grade: str) -> Table:
     grades = [
         (title, badge, count)
         for title, badge, count in (
-            ("closed form", "theory", attrgetter("theory")),
-            ("machine code", "simulated", attrgetter("simulated")),
+            ("closed form", Grade.THEORY, attrgetter("theory")),
+            ("machine code", Grade.SIMULATED, attrgetter("simulated")),
             ("hardware", grade, attrgetter("measured")),
         )
         if any(count(one) is not None for one in found)
@@ -220,7 +231,7 @@ def _everything(found: tuple[Score, ...], grade: str) -> Table:
 def _row(one: Score, counts: Iterable[int | None]) -> tuple[Cell | str, ...]:
     return (
         Cell(meaning(one), details=(one.counter,)),
-        Cell(verdict(one), details=_allowed(one), is_bad=_is_bad(one)),
+        Cell(verdict(one), details=_allowed(one), is_bad=one.is_apart),
         one.grade,
         *(text.ABSENT if count is None else f"{count:,}" for count in counts),
         _ratio(one),
@@ -230,19 +241,15 @@ def _row(one: Score, counts: Iterable[int | None]) -> tuple[Cell | str, ...]:
 
 def verdict(one: Score) -> str:
     """The verdict with its sign, and whether a difference has a known reason."""
-    word = "explained" if one.verdict == "apart" and one.is_explained else one.verdict
+    word = "explained" if one.verdict == Verdict.APART and one.is_explained else one.verdict
     return f"{SIGNS[one.verdict]} {word}"
 
 
 def _allowed(one: Score) -> tuple[str, ...]:
-    if not one.tolerance or one.verdict not in ("within", "apart"):
+    if not one.tolerance or one.verdict not in (Verdict.WITHIN, Verdict.APART):
         return ()
     of = " of the wavefronts" if one.counter in BANK_CONFLICTS else ""
     return (f"allowed: {100 * one.tolerance:.3g} %{of}",)
-
-
-def _is_bad(one: Score) -> bool:
-    return one.verdict == "apart" and not one.is_explained
 
 
 def exact_disagreements(profile: Profile) -> list[str] | None:
@@ -251,7 +258,9 @@ def exact_disagreements(profile: Profile) -> list[str] | None:
     None where no exact counter is known by two grades.
     """
     scores = [(record, score) for record in profile.records for score in record.scores]
-    if not any(one.grade == "exact" and predicted_and_reference(one) for _, one in scores):
+    if not any(
+        one.grade == CounterClass.EXACT and predicted_and_reference(one) for _, one in scores
+    ):
         return None
     return [
         f"{record.label} at {record.shape}: {one.counter} is {_numbers(one)}"
@@ -262,5 +271,4 @@ def exact_disagreements(profile: Profile) -> list[str] | None:
 
 def _numbers(score: Score) -> str:
     """'1,234 simulated, 1,235 measured'"""
-    grades = {"theory": score.theory, "simulated": score.simulated, "measured": score.measured}
-    return ", ".join(f"{count:,} {grade}" for grade, count in grades.items() if count is not None)
+    return ", ".join(f"{count:,} {grade}" for grade, count in score.by_grade.items())

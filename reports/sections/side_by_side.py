@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analysis.problem import Gemm
-from analysis.records.profile import Profile, Record
+from analysis.records.profile import Grade, Profile, Record
 from reports import ladder, text
 from reports.sections.table import Cell, Table, plain_table
 
@@ -58,12 +58,12 @@ def _cell(profile: Profile, shape: Gemm, label: str) -> Cell:
         return Cell(text.ABSENT)
     measured, foreseen = ladder.measurement(record), ladder.prediction(record)
     if measured:
-        return _timed(measured.median_s, measured.flop_per_s, "measured", record)
+        return _timed(measured.median_s, measured.flop_per_s, Grade.MEASURED, record)
     if foreseen:
-        return _timed(foreseen.time_s, foreseen.flop_per_s, "predicted", record)
+        return _timed(foreseen.time_s, foreseen.flop_per_s, Grade.PREDICTED, record)
     if record.theory and record.status == "ok":
         roof = text.flop_per_s(record.theory.attainable_flop_per_s)
-        return Cell(f"≤ {roof}", details=("theory", f"limited by {record.theory.limiter}"))
+        return Cell(f"≤ {roof}", details=(Grade.THEORY, f"limited by {record.theory.limiter}"))
     return Cell(text.ABSENT)
 
 
@@ -71,5 +71,5 @@ def _timed(time_s: float, flop_per_s: float, grade: str, record: Record) -> Cell
     foreseen = ladder.prediction(record)
     limiter = (f"limited by {foreseen.limiter}",) if foreseen else ()
     rate = f"{text.flop_per_s(flop_per_s)} ({grade})"
-    shown = text.seconds if grade == "measured" else text.predicted_seconds
+    shown = text.seconds if grade == Grade.MEASURED else text.predicted_seconds
     return Cell(shown(time_s), details=(rate, *limiter), value=time_s)

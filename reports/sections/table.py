@@ -16,9 +16,9 @@ from analysis.records.metrics import (
     ffma_share,
     total,
 )
-from analysis.records.profile import Measured, Profile, Record
+from analysis.records.profile import Grade, Measured, Profile, Record
 from analysis.roofline import share_of_peak
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Predicted, Resource
 from reports import ladder, text
 
 Number = TypeVar("Number", int, float)
@@ -131,7 +131,7 @@ def ladder_columns(
     profile: Profile, shape: Gemm, *, recorded: Profile | None = None
 ) -> tuple[Column, ...]:
     """All columns of `ladder_table`, in order."""
-    own_times = _times(profile, profile, shape, "measured")
+    own_times = _times(profile, profile, shape, Grade.MEASURED)
     earlier = _times(profile, recorded, shape, ladder.recorded_label(recorded)) if recorded else ()
     foreseen = tuple(_predicted(recorded))
     has_times = recorded is not None or any(
@@ -162,17 +162,19 @@ def ladder_tables(
     """
     whole = ladder_table(profile, shape, recorded=recorded)
     timed = {
-        "predicted",
+        Grade.PREDICTED,
         *(["measured"] if profile.executor == "gpu" else []),
         *([ladder.recorded_label(recorded)] if recorded else []),
     } & {column.grade for column in whole.columns}
-    first = (timed or {"theory"}) | ({"compiled"} if len(timed) < 2 else set())
+    first = (timed or {Grade.THEORY}) | ({Grade.COMPILED} if len(timed) < 2 else set())
 
     def is_first(column: Column) -> bool:
         return column.grade in first and column.title not in _FURTHER
 
     return (
-        whole.only(lambda c: c.title in ("rung", "variant") or c.grade == "checked" or is_first(c))
+        whole.only(
+            lambda c: c.title in ("rung", "variant") or c.grade == Grade.CHECKED or is_first(c)
+        )
         .briefly("check")
         .without_empty_rows(("rung", "variant")),
         whole.only(lambda c: c.title != "rung" and not is_first(c)),
@@ -215,7 +217,7 @@ def ceilings_table(profile: Profile, shape: Gemm) -> Table:
     ]
     titles = ("rung", "bound", "rate", "time", "basis")
     return plain_table(
-        ((title, "theory", title in ("rate", "time")) for title in titles),
+        ((title, Grade.THEORY, title in ("rate", "time")) for title in titles),
         (
             (
                 record.label,
@@ -229,7 +231,7 @@ def ceilings_table(profile: Profile, shape: Gemm) -> Table:
     )
 
 
-def sampling_table(profile: Profile, shape: Gemm, *, grade: str = "measured") -> Table:
+def sampling_table(profile: Profile, shape: Gemm, *, grade: str = Grade.MEASURED) -> Table:
     """How each measurement of a run was taken, and the GPU's state around it."""
     records = tuple(r for r in ladder.records_at(profile, shape) if ladder.measurement(r))
     columns = (_sampling_column(title, one, grade) for title, one in _SAMPLING)
@@ -306,7 +308,9 @@ def _of_attainable(record: Record, measured: Measured) -> Cell:
 def of_roof(flop_per_s: float, roof_flop_per_s: float, roof: str) -> Cell:
     """The share of a roof that a rate reaches; above it, what the roof called `roof` leaves out."""
     share = flop_per_s / roof_flop_per_s
-    left_out = "caches serve a part" if roof == "DRAM" else "the roof is at the nominal clock"
+    left_out = (
+        "caches serve a part" if roof == Resource.DRAM else "the roof is at the nominal clock"
+    )
     return _number(share, text.percent, left_out if share > 1 else "")
 
 
@@ -333,7 +337,7 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
             predicted = ladder.prediction(record)
             return one(predicted) if predicted else NO_CELL
 
-        return Column(title=title, grade="predicted", cell=cell, is_number=is_number)
+        return Column(title=title, grade=Grade.PREDICTED, cell=cell, is_number=is_number)
 
     def ratio(record: Record) -> Cell:
         timing = ladder.timing(record, recorded)
@@ -347,7 +351,7 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
     yield column("predicted time", lambda p: _number(p.time_s, text.predicted_seconds))
     yield column("predicted rate", lambda p: _number(p.flop_per_s, text.flop_per_s))
     yield column("limiter", limiter, is_number=False)
-    yield Column(title="over measured time", grade="predicted", cell=ratio)
+    yield Column(title="over measured time", grade=Grade.PREDICTED, cell=ratio)
 
 
 def _theory() -> Iterator[Column]:
@@ -362,9 +366,9 @@ def _theory() -> Iterator[Column]:
     def limiter(record: Record) -> Cell:
         return Cell(record.theory.limiter if record.theory else text.ABSENT)
 
-    yield Column(title="intensity of loads", grade="theory", cell=intensity)
-    yield Column(title="attainable", grade="theory", cell=attainable)
-    yield Column(title="limiter", grade="theory", cell=limiter, is_number=False)
+    yield Column(title="intensity of loads", grade=Grade.THEORY, cell=intensity)
+    yield Column(title="attainable", grade=Grade.THEORY, cell=attainable)
+    yield Column(title="limiter", grade=Grade.THEORY, cell=limiter, is_number=False)
 
 
 def _simulated() -> Iterator[Column]:
@@ -373,7 +377,7 @@ def _simulated() -> Iterator[Column]:
             simulated = record.simulated
             return cell(simulated.counters) if simulated else NO_CELL
 
-        return Column(title=title, grade="simulated", cell=of_record)
+        return Column(title=title, grade=Grade.SIMULATED, cell=of_record)
 
     def counted(*names: str) -> Callable[[Mapping[str, int]], Cell]:
         return lambda counters: _number(total(counters, *names), text.count)
@@ -392,9 +396,9 @@ def _simulated() -> Iterator[Column]:
 
 
 def _compiled() -> Iterator[Column]:
-    yield Column(title="registers per thread", grade="compiled", cell=_registers)
-    yield Column(title="shared per block", grade="compiled", cell=_shared)
-    yield Column(title="occupancy (theoretical)", grade="compiled", cell=_occupancy)
+    yield Column(title="registers per thread", grade=Grade.COMPILED, cell=_registers)
+    yield Column(title="shared per block", grade=Grade.COMPILED, cell=_shared)
+    yield Column(title="occupancy (theoretical)", grade=Grade.COMPILED, cell=_occupancy)
 
 
 def _registers(record: Record) -> Cell:
@@ -423,7 +427,7 @@ def _occupancy(record: Record) -> Cell:
 
 
 def _checked() -> Iterator[Column]:
-    yield Column(title="check", grade="checked", cell=_check, is_number=False)
+    yield Column(title="check", grade=Grade.CHECKED, cell=_check, is_number=False)
 
 
 def _check(record: Record) -> Cell:

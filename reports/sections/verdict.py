@@ -8,19 +8,19 @@ from analysis.devices import Device
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import is_arithmetic
 from analysis.records.source_lines import Line, Work, summed_by_line
-from analysis.timing.predict import DRAM, dram_bytes_per_s
-from analysis.timing.predicted import Predicted
+from analysis.timing.predict import dram_bytes_per_s
+from analysis.timing.predicted import Predicted, Resource
 from reports import text
 from reports.sections.access import cost
 from reports.sections.prediction import limits
 
 # Of each limiter. Others are pipes, which the instructions of a line keep busy.
 _WORK_OF = {
-    "shared memory": Work.WAVEFRONTS,
-    "L1": Work.SECTORS,
-    "L2": Work.SECTORS,
-    DRAM: Work.SECTORS,
-    "latency": Work.ANY,
+    Resource.SHARED_MEMORY: Work.WAVEFRONTS,
+    Resource.L1: Work.SECTORS,
+    Resource.L2: Work.SECTORS,
+    Resource.DRAM: Work.SECTORS,
+    Resource.LATENCY: Work.ANY,
 }
 
 
@@ -56,7 +56,7 @@ def verdict(
 
 def _of_dram(predicted: Predicted, device: Device) -> str:
     """The rate of DRAM and its share of the bandwidth, if DRAM limits."""
-    if predicted.limiter != DRAM:
+    if predicted.limiter != Resource.DRAM:
         return ""
     rate = dram_bytes_per_s(predicted, device)
     share = text.percent(rate / device.dram_bytes_per_s)

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.errors import InputError
 from toolkit.cli.errors import damage_of, fail, fail_on_first, one_line_errors
 from toolkit.cli.output import check_output, to_json, write
 from toolkit.cli.terminal import note, out, rich_table, say
 
 if TYPE_CHECKING:
-    from analysis.comparison.launches import LaunchComparison
-    from analysis.comparison.runs import ProfileComparison
+    from analysis.comparison.runs import RunComparison
 
 MOST_CHANGES = 10  # of one record: a screen has room for so many; JSON and HTML have them all
 
@@ -47,7 +45,6 @@ def compare(
     """
     kinds = _kinds(fail_on)
     with one_line_errors():
-        from analysis.comparison.launches import LaunchComparison
         from reports.pages.comparison import page
         from reports.sections.regressions import not_compared, regressions
         from toolkit.store.comparison import compare_files
@@ -58,10 +55,6 @@ def compare(
         pages = {}
         with damage_of(before, after):
             if html:
-                if isinstance(found, LaunchComparison):
-                    raise InputError(
-                        f"--html {html}: the page is of profiles, not of launches: leave it out"
-                    )
                 pages[html] = page(found)
             shown = _compared(found, as_json)
         write(pages)
@@ -85,7 +78,7 @@ def _kinds(text: str | None) -> list[str]:
     return kinds
 
 
-def _compared(found: ProfileComparison | LaunchComparison, as_json: bool) -> str:
+def _compared(found: RunComparison, as_json: bool) -> str:
     """What standard output gets, whole before anything is written."""
     if as_json:
         return to_json(asdict(found))
@@ -94,7 +87,7 @@ def _compared(found: ProfileComparison | LaunchComparison, as_json: bool) -> str
     return capture.get()
 
 
-def print_comparison(comparison: ProfileComparison | LaunchComparison) -> None:
+def print_comparison(comparison: RunComparison) -> None:
     """What was compared, what came out, the tables of what differs, and the notes."""
     from reports.pages.comparison import brief
 

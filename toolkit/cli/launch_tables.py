@@ -13,8 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 
 import toolkit
-from analysis.comparison.launches import SCHEMA_VERSION
 from analysis.occupancy import occupancy
+from analysis.records.launch import SCHEMA_VERSION
 from analysis.records.metrics import THREAD_INSTRUCTIONS, is_arithmetic
 from analysis.records.source_lines import Line, Work, summed_by_line
 from analysis.timing.predicted import Predicted

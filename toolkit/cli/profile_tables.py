@@ -10,6 +10,7 @@ from rich.table import Table
 from analysis.comparison.agreement import unexplained
 from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
+from analysis.roofline import LevelName
 from reports import ladder, text
 from reports.ladder import measurement, records_at, shapes, twin
 from reports.sections import rungs
@@ -93,7 +94,7 @@ def _print_levels(profile: Profile, shape: Gemm, recorded: Profile | None) -> No
     found = [
         one
         for one in launches(profile, shape, recorded)
-        if any(one.pair("L2")) or any(one.pair("DRAM"))
+        if any(one.pair(LevelName.L2)) or any(one.pair(LevelName.DRAM))
     ]
     if found:
         about = f"FLOP per byte at each level, {text.shape(shape)} ({grades(found)})"

@@ -19,7 +19,7 @@ from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
 from analysis.sm import Streams
 from analysis.timing.predict import Work, predict
-from analysis.timing.predicted import Bound, GapStep, Predicted
+from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
 from analysis.traffic.l2 import Traffic
 from toolkit.execution.traffic import STORES
 from toolkit.machine_code.kernel import Kernel
@@ -171,9 +171,10 @@ def predicted(
 
 def _read(entry: bytes) -> Predicted:
     values = json.loads(entry)
-    values["bounds"] = tuple(Bound(**bound) for bound in values["bounds"])
-    values["gap"] = tuple(GapStep(**step) for step in values["gap"])
-    return Predicted(**values)
+    bounds = (Bound(**one | {"name": Resource(one["name"])}) for one in values["bounds"])
+    gap = (GapStep(**one | {"name": Cause(one["name"])}) for one in values["gap"])
+    limiters = {name: Resource(values[name]) for name in ("limiter", "next_limiter")}
+    return Predicted(**values | limiters | {"bounds": tuple(bounds), "gap": tuple(gap)})
 
 
 def _name(launch: Mapping[str, object], device: Device) -> str:

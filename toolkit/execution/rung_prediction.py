@@ -16,7 +16,7 @@ from analysis.problem import FLOAT_BYTES
 from analysis.records.counters import InstructionCounts
 from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.timing.predict import Work, blocks_to_run, most_blocks
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Predicted, Resource
 from analysis.traffic.block_schedule import blocks_finish_at_different_times, drift
 from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.l2 import Traffic
@@ -33,7 +33,8 @@ from toolkit.sass.machine import Spread
 from toolkit.sass.schedule_facts import schedule_facts
 
 LEAST_APART = 0.05  # of a lifetime, after the last wave: L2 keeps what blocks share below that
-NOT_OF_THE_SM = ("L2", "DRAM", "latency")  # bounds that do not belong to a unit of the SM
+# Bounds that do not belong to a unit of the SM
+NOT_OF_THE_SM = (Resource.L2, Resource.DRAM, Resource.LATENCY)
 
 
 @dataclass(frozen=True, kw_only=True)

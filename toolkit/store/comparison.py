@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.comparison.launches import LaunchComparison, compare_launches
-from analysis.comparison.runs import ProfileComparison, compare
+from analysis.comparison.runs import RunComparison, compare, compare_launches
 from analysis.errors import InputError
 from toolkit.store.profile_json import holds_launch, load, load_launch
 from toolkit.store.user_files import same_file
 
 
-def compare_files(before: Path, after: Path) -> ProfileComparison | LaunchComparison:
+def compare_files(before: Path, after: Path) -> RunComparison:
     """What changed between two profiles, or between two launches of `simulate --json`.
 
     Raises InputError for one file twice, or one of each kind; RecordError for a damaged file.

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from analysis.errors import RecordError, ToolkitError, shortened
+from analysis.records import launch
+from analysis.records.launch import LaunchRecord
 from analysis.records.profile import SCHEMA_VERSION, Profile
 from toolkit.store.user_files import MOST_BYTES, one_line, read_file, write_atomically
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
-
-    from analysis.comparison.launches import LaunchRecord
 
 T = TypeVar("T")
 
@@ -151,9 +151,7 @@ def parse(text: str, where: str) -> Profile:
 
 
 def parse_launch(text: str, where: str) -> LaunchRecord:
-    from analysis.comparison.launches import SCHEMA_VERSION  # loads NumPy
-
-    return _parsed(text, where, _launches, SCHEMA_VERSION)
+    return _parsed(text, where, _launches, launch.SCHEMA_VERSION)
 
 
 def _parsed(text: str, where: str, adapter: Callable[[], TypeAdapter[T]], newest: int) -> T:
@@ -255,8 +253,6 @@ def profiles() -> TypeAdapter[Profile]:
 @cache
 def _launches() -> TypeAdapter[LaunchRecord]:
     from pydantic import TypeAdapter
-
-    from analysis.comparison.launches import LaunchRecord
 
     return TypeAdapter(LaunchRecord)
 

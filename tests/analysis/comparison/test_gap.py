@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.comparison.gap import (
-    CLOCK_STEP,
-    REMAINDER_STEP,
     held_clock_hz,
     over_measured,
     steps_to_measured,
 )
 from analysis.records.profile import GpuState, Measured
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Cause, Predicted
 
 PREDICTED = Predicted(
     time_s=102e-6, cycles=2e5, clock_hz=2e9, launch_s=2e-6, flop_per_s=1e12, l2="flushed",
@@ -39,12 +37,12 @@ def measured(median_s: float, *clocks_hz: float | None, **more: Any) -> Measured
 
 def test_a_lower_clock_takes_its_share_and_the_rest_remains() -> None:
     clock, rest = steps_to_measured(PREDICTED, measured(130e-6, 1.7e9, 1.5e9))
-    assert clock.name == CLOCK_STEP
+    assert clock.name == Cause.HELD_CLOCK
     assert clock.time_s == pytest.approx(25e-6)  # 100 µs · (2.0 / 1.6 - 1)
     assert clock.detail == (
         "1600 MHz before and after the samples, on average; the prediction is for 2000 MHz"
     )
-    assert (rest.name, rest.time_s) == (REMAINDER_STEP, pytest.approx(3e-6))
+    assert (rest.name, rest.time_s) == (Cause.REMAINDER, pytest.approx(3e-6))
 
 
 def test_a_higher_clock_takes_time_away() -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from analysis.comparison.launches import LaunchRecord, compare_launches
+from analysis.comparison.counts import Outcome
+from analysis.comparison.runs import Pair, RunComparison, Setting, compare_launches
 from analysis.errors import InputError
 from analysis.occupancy import Resources
 from analysis.records.counters import MODELLED
+from analysis.records.launch import LaunchRecord
 from analysis.records.profile import LineCounters
 from analysis.timing.predicted import Predicted
 
@@ -69,6 +71,11 @@ def predicted(time_s: float) -> Predicted:
     )
 
 
+def pair_of(found: RunComparison) -> Pair:
+    (pair,) = found.pairs
+    return pair
+
+
 def edited(**changes: Any) -> LaunchRecord:
     return replace(BEFORE, **changes)
 
@@ -76,15 +83,18 @@ def edited(**changes: Any) -> LaunchRecord:
 def test_equal_launches_differ_in_nothing() -> None:
     found = compare_launches(BEFORE, BEFORE)
     # blocks, threads, dynamic shared bytes; registers, static shared, local bytes; two counters
-    assert found.compared == 8
-    assert (found.counts, found.changed, found.notes, found.predicted) == ((), (), (), None)
+    pair = pair_of(found)
+    assert pair.compared == 8
+    assert (pair.counts, pair.changed, pair.notes, pair.lost) == ((), (), (), ())
+    assert (found.counts, found.predictions) == (Outcome.SAME, Outcome.NOT_COMPARED)
+    assert (found.notes, found.environment, found.only_before, found.only_after) == ((),) * 4
 
 
 def test_a_changed_counter_names_its_line() -> None:
     after = edited(
         counters={WAVEFRONTS: 32, DRAM: 4_000_000}, lines=(line("out[i] = tile[j][i];", 32, 9),)
     )
-    (change,) = compare_launches(BEFORE, after).changed
+    (change,) = pair_of(compare_launches(BEFORE, after)).changed
     assert (change.grade, change.name, change.before, change.after) == (
         "simulated",
         WAVEFRONTS,
@@ -97,7 +107,7 @@ def test_a_changed_counter_names_its_line() -> None:
 
 def test_resources_and_geometry_are_counts() -> None:
     after = edited(resources=replace(RESOURCES, registers_per_thread=15), block=(32, 8, 1))
-    changed = compare_launches(BEFORE, after).changed
+    changed = pair_of(compare_launches(BEFORE, after)).changed
     assert [(one.name, one.before, one.after) for one in changed] == [
         ("threads per block", 1024, 256),
         ("registers per thread", 14, 15),
@@ -105,9 +115,8 @@ def test_resources_and_geometry_are_counts() -> None:
 
 
 def test_modelled_traffic_has_its_tolerance() -> None:
-    (change,) = compare_launches(
-        BEFORE, edited(counters={WAVEFRONTS: 1024, DRAM: 4_000_400})
-    ).counts
+    found = compare_launches(BEFORE, edited(counters={WAVEFRONTS: 1024, DRAM: 4_000_400}))
+    (change,) = pair_of(found).counts
     assert (change.name, change.verdict) == (DRAM, "within")
 
 
@@ -117,9 +126,10 @@ def test_what_is_modelled_for_two_devices_is_not_compared() -> None:
     found = compare_launches(
         before, edited(predicted=predicted(2e-5), device="t4", counters={WAVEFRONTS: 1024, DRAM: 1})
     )
-    assert (found.counts, found.predicted) == ((), None)
-    assert found.compared == 7
-    assert found.lost == (f"missing now (simulated): {DRAM}: give --device h200",)
+    pair = pair_of(found)
+    assert (pair.counts, pair.predicted) == ((), None)
+    assert pair.compared == 7
+    assert pair.lost == (f"missing now (simulated): {DRAM}: give --device h200",)
     assert found.notes == (
         "the devices differ, h200 before and t4 after: neither modelled traffic nor times are "
         "compared",
@@ -129,15 +139,16 @@ def test_what_is_modelled_for_two_devices_is_not_compared() -> None:
 @pytest.mark.parametrize("device", [None, "h100-sxm"])
 def test_counters_of_the_first_device_are_lost_without_it(device: str | None) -> None:
     found = compare_launches(BEFORE, edited(device=device, counters={WAVEFRONTS: 1024}))
-    assert found.lost == (f"missing now (simulated): {DRAM}: give --device h200",)
+    assert pair_of(found).lost == (f"missing now (simulated): {DRAM}: give --device h200",)
     back = compare_launches(edited(device=None, counters={WAVEFRONTS: 1024}), BEFORE)
-    assert back.lost == ()
+    assert pair_of(back).lost == ()
 
 
 def test_predicted_times_of_one_device_are_compared() -> None:
     found = compare_launches(edited(predicted=predicted(1e-5)), edited(predicted=predicted(2e-5)))
-    assert found.predicted is not None
-    assert (found.predicted.change, found.predicted.verdict) == (2.0, "changed")
+    change = pair_of(found).predicted
+    assert change is not None
+    assert (change.change, change.verdict) == (2.0, "changed")
 
 
 def test_code_of_two_architectures_is_refused() -> None:
@@ -146,23 +157,32 @@ def test_code_of_two_architectures_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "setting"),
     [
-        ({"kernel": "other"}, "the kernels differ: transpose before, other after"),
-        ({"arguments": ("f32[128]", "i32=8")}, "the arguments differ: f32[64], i32=8 "),
-        ({"defines": {}}, "the defines differ: WIDTH=32 before, none after"),
-        ({"options": ("-g",)}, "the options differ: -lineinfo before, -g after"),
-        ({"basis": "4 of 1,024 blocks executed"}, "the executed blocks differ: all 1,024 "),
-        (
-            {"resources": replace(RESOURCES, compiler="NVRTC 13.1")},
-            "the compilers differ: NVRTC 13.0.88 before, NVRTC 13.1 after",
-        ),
-        ({"seed": 2}, "the random content differs"),
+        ({"kernel": "other"}, ("kernel", "transpose", "other")),
+        ({"arguments": ("f32[128]", "i32=8")}, ("arguments", "f32[64], i32=8", "f32[128], i32=8")),
+        ({"defines": {}}, ("defines", "WIDTH=32", "")),
+        ({"options": ("-g",)}, ("options", "-lineinfo", "-g")),
+        ({"basis": "4 of 1,024"}, ("executed blocks", "all 1,024 blocks executed", "4 of 1,024")),
     ],
 )
-def test_what_else_differs_is_said(changes: dict[str, Any], words: str) -> None:
-    (note,) = compare_launches(BEFORE, edited(**changes)).notes
-    assert note.startswith(words)
+def test_what_else_differs_is_said(changes: dict[str, Any], setting: tuple[str, str, str]) -> None:
+    found = compare_launches(BEFORE, edited(**changes))
+    name, before, after = setting
+    assert found.environment == (Setting(name=name, before=before, after=after),)
+    assert (found.notes, pair_of(found).notes) == ((), ())
+
+
+def test_another_compiler_is_noted() -> None:
+    after = edited(resources=replace(RESOURCES, compiler="NVRTC 13.1"))
+    assert pair_of(compare_launches(BEFORE, after)).notes == (
+        "compiled by NVRTC 13.0.88 before, by NVRTC 13.1 after",
+    )
+
+
+def test_other_random_content_is_noted() -> None:
+    (note,) = compare_launches(BEFORE, edited(seed=2)).notes
+    assert note.startswith("the random content differs")
 
 
 def test_seeds_do_not_matter_where_nothing_is_random() -> None:
@@ -175,7 +195,7 @@ def test_bulk_copies_that_came_are_a_change() -> None:
         counters={**BEFORE.counters, BULK: 512}
     )  # without such copies nobody counts them
     for sides in ((BEFORE, after), (after, BEFORE)):
-        (change,) = compare_launches(*sides).changed
+        (change,) = pair_of(compare_launches(*sides)).changed
         assert (change.name, {change.before, change.after}) == (BULK, {0, 512})
 
 
@@ -187,7 +207,8 @@ def test_launches_without_a_common_counter_are_refused() -> None:
 def test_a_time_that_one_side_lacks_or_that_has_other_constants_is_noted() -> None:
     ours = edited(predicted=predicted(1e-3))
     others = edited(predicted=replace(predicted(1e-3), constants="d"))
-    (note,) = compare_launches(ours, others).notes
+    (note,) = pair_of(compare_launches(ours, others)).notes
     assert note == "predicted with constants of c before, of d after"
-    assert compare_launches(BEFORE, ours).notes == ("a time was predicted after alone",)
-    assert compare_launches(ours, BEFORE).notes == ("a time was predicted before alone",)
+    for sides, which in (((BEFORE, ours), "second"), ((ours, BEFORE), "first")):
+        (note,) = pair_of(compare_launches(*sides)).notes
+        assert note == f"predicted in the {which} launch only"

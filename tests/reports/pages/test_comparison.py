@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.comparison.runs import ProfileComparison, compare
+from analysis.comparison.runs import RunComparison, compare
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Interval, Profile, Record
 from reports.pages.comparison import doubts, page, remarks, sentences, shape_sections, title
@@ -40,7 +40,7 @@ def scaled(record: Record, factor: float) -> Record:
 
 
 @pytest.fixture
-def compared(in_counters: Profile) -> ProfileComparison:
+def compared(in_counters: Profile) -> RunComparison:
     """Tiled is edited and 8% slower, vectorized 10% faster, one rung has too few samples."""
     changes = {
         "tiled": lambda r: scaled(edited(r), 1.08),
@@ -57,7 +57,7 @@ def rows(table: Table) -> list[list[str]]:
     return [[cell.text for cell in row] for row in table.rows]
 
 
-def test_sentences_say_what_changed_and_where(compared: ProfileComparison) -> None:
+def test_sentences_say_what_changed_and_where(compared: RunComparison) -> None:
     counts, times = sentences(compared)
     assert counts.endswith(" compared in 6 records; 1 changed, in tiled.")
     assert times == (
@@ -77,7 +77,7 @@ def test_nothing_compared_and_nothing_changed_are_told_apart(
 
 
 def test_a_changed_count_stands_with_both_numbers_and_its_line(
-    compared: ProfileComparison,
+    compared: RunComparison,
 ) -> None:
     (section,) = shape_sections(compared)
     assert rows(section.changed) == [
@@ -91,7 +91,7 @@ def test_a_changed_count_stands_with_both_numbers_and_its_line(
 
 
 def test_times_stand_with_intervals_and_a_sign_before_each_verdict(
-    compared: ProfileComparison,
+    compared: RunComparison,
 ) -> None:
     (section,) = shape_sections(compared)
     verdicts = {row[0].text: row[-1] for row in section.times.rows}
@@ -125,7 +125,7 @@ def test_a_terminal_gets_so_many_rows_of_a_record_and_how_many_more(
     assert rows(section.changed)[2][1] == "… and 11 more"  # 13 of tiled's counters are not 0
 
 
-def test_remarks_of_one_wording_stand_together(compared: ProfileComparison) -> None:
+def test_remarks_of_one_wording_stand_together(compared: RunComparison) -> None:
     assert remarks(compared) == (
         "cpu: times are not compared: those of the host's CPU are no kernel's, and vary with all "
         "else that it does",
@@ -133,7 +133,7 @@ def test_remarks_of_one_wording_stand_together(compared: ProfileComparison) -> N
     )
 
 
-def test_the_page_is_complete_in_itself_and_runs_nothing(compared: ProfileComparison) -> None:
+def test_the_page_is_complete_in_itself_and_runs_nothing(compared: RunComparison) -> None:
     html = page(compared)
     assert "<script" not in html
     assert "http" not in html.replace("http-equiv", "")
@@ -166,6 +166,6 @@ def test_predicted_times_that_changed_have_a_table(
     assert "shared memory → L1" in shown
 
 
-def test_without_predictions_nothing_is_said_of_them(compared: ProfileComparison) -> None:
+def test_without_predictions_nothing_is_said_of_them(compared: RunComparison) -> None:
     assert not any("Predicted" in sentence for sentence in sentences(compared))
     assert "Predicted times" not in page(compared)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from analysis.comparison.launches import compare_launches
 from analysis.comparison.runs import compare as compare_profiles
+from analysis.comparison.runs import compare_launches
 from analysis.records.counters import MODELLED
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Interval, Measured, Profile, Record
@@ -158,7 +158,7 @@ def test_unknown_kinds_are_wrong_usage(kinds: str) -> None:
 def test_json_is_a_document_with_a_version() -> None:
     result = compare("a.json", "c.json", "--json")
     document = json.loads(result.stdout)
-    assert document["schema_version"] == 3
+    assert document["schema_version"] == 4
     assert (document["counts"], document["times"]) == ("changed", "not compared")
     (change,) = next(p for p in document["pairs"] if p["label"] == "tiled")["counts"]
     assert change["name"] == WARP_INSTRUCTIONS
@@ -274,7 +274,7 @@ def launch(name: str, width: int, *more: str) -> str:
 def test_launches_that_count_alike_pass() -> None:
     result = compare(launch("d.json", 16), launch("e.json", 16), "--fail-on", "counts")
     assert result.exit_code == 0
-    assert re.search(r"^Counts: \d+ compared; none changed\.$", result.stdout, re.M)
+    assert re.search(r"^Counts: \d+ compared in 1 record; none changed\.$", result.stdout, re.M)
 
 
 def test_a_conflict_that_came_is_found_with_its_line() -> None:
@@ -289,7 +289,8 @@ def test_a_conflict_that_came_is_found_with_its_line() -> None:
 
 def test_launches_as_a_document() -> None:
     found = json.loads(compare(launch("d.json", 17), launch("e.json", 16), "--json").stdout)
-    (stores,) = [one for one in found["counts"] if one["name"] == STORES]
+    (pair,) = found["pairs"]
+    (stores,) = [one for one in pair["counts"] if one["name"] == STORES]
     assert (stores["before"], stores["after"]) == (16, 64)
     assert found["after"]["kernel"] == "turn"
 
@@ -331,11 +332,12 @@ def test_a_damaged_launch_is_refused() -> None:
         Path("e.json").write_text(json.dumps(document | change), encoding="utf-8")
         assert refused("d.json", "e.json").startswith(f"e.json: {words}")
     Path("e.json").write_text(json.dumps(document | {"schema_version": 9}), encoding="utf-8")
-    assert "written by a newer version (schema 9, this one reads 2)" in refused("d.json", "e.json")
+    assert "written by a newer version (schema 9, this one reads 3)" in refused("d.json", "e.json")
 
 
-def test_a_page_is_of_profiles() -> None:
-    files = launch("d.json", 16), launch("e.json", 16)
-    assert refused(*files, "--html", "x.html") == (
-        "--html x.html: the page is of profiles, not of launches: leave it out"
-    )
+def test_launches_as_a_page() -> None:
+    files = launch("d.json", 17), launch("e.json", 16)
+    assert compare(*files, "--html", "x.html").exit_code == 0
+    page = Path("x.html").read_text("utf-8")
+    for words in ("Two launches of turn", "wavefronts of shared stores", "turn.cu:4", "WIDTH=16"):
+        assert words in page

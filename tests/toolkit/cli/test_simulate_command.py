@@ -306,7 +306,7 @@ def test_an_unwritten_read_is_a_note() -> None:
 
 def test_the_document_holds_everything() -> None:
     found = document(*LAUNCH, "--seed", "5", "-D", "UNUSED=2", "--option", "--fmad=false")
-    assert found["schema_version"] == 2
+    assert found["schema_version"] == 3
     assert found["device"] is None  # nothing was modelled for one
     assert (found["kernel"], found["source"]) == ("transpose", "transpose.cu")
     assert (found["grid"], found["block"]) == ([2, 2, 1], [32, 32, 1])

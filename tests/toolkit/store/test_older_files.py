@@ -168,8 +168,10 @@ def test_a_launch_is_read_and_compared() -> None:
     Path("now.json").write_text(shown)
     assert missing(document(LAUNCH), json.loads(shown)) == []
     found = json.loads(run("compare", LAUNCH, "now.json", "--json", "--fail-on", "counts"))
-    assert found["compared"] > 30
-    assert (found["counts"], found["lost"], found["notes"]) == ([], [], [])
+    (pair,) = found["pairs"]
+    assert pair["compared"] > 30
+    assert (pair["counts"], pair["lost"], pair["notes"]) == ([], [], [])
+    assert (found["counts"], found["predictions"]) == ("same", "same")
 
 
 def test_a_check_finds_the_same_today() -> None:

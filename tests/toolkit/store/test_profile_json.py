@@ -10,6 +10,7 @@ import re
 import types
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
+from enum import EnumType
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError, RecordError
 from analysis.records.profile import SCHEMA_VERSION, Interval, Profile
-from analysis.timing.predicted import Bound, GapStep, Predicted
+from analysis.timing.predicted import Bound, GapStep, Predicted, Resource
 from toolkit.store.profile_json import load, save
 from toolkit.store.user_files import check_writable, write_atomically
 
@@ -29,8 +30,8 @@ def filled(kind: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return filled(next(argument for argument in arguments if argument is not type(None)))
-    if origin is Literal:
-        return arguments[0]
+    if origin is Literal or isinstance(kind, EnumType):
+        return (arguments or list(kind))[0]
     if origin is tuple:
         return tuple(filled(item) for item in arguments if item is not Ellipsis)
     if origin is dict:
@@ -116,8 +117,8 @@ few = settings(
 )
 POSSIBLE = st.floats(0, 1e6)
 CHANGES = st.floats(-1e6, 1e6)  # a step may take time away
-STEPS = st.lists(st.builds(GapStep, name=st.text(), time_s=CHANGES, detail=st.text()), max_size=4)
-BOUNDS = st.lists(st.builds(Bound, name=st.text(), time_s=POSSIBLE, basis=st.text()), max_size=4)
+STEPS = st.lists(st.builds(GapStep, time_s=CHANGES, detail=st.text()), max_size=4)
+BOUNDS = st.lists(st.builds(Bound, time_s=POSSIBLE, basis=st.text()), max_size=4)
 PREDICTIONS = st.builds(
     Predicted,
     time_s=POSSIBLE,
@@ -239,10 +240,12 @@ def test_a_file_that_is_no_profile_is_refused(
         (("records", 0, "predicted", "l2"), "cold", "should be 'flushed' or 'warm', found 'cold'"),
         (("records", 0, "predicted", "gap"), None, "should be a valid array, found None"),
         (("records", 0, "predicted", "gap", 0, "time_s"), [], "should be a valid number, found []"),
+        (("records", 0, "predicted", "gap", 0, "detail"), 7, "should be a valid string, found 7"),
         (
             ("records", 0, "predicted", "bounds", 0, "name"),
             7,
-            "should be a valid string, found 7",
+            f"should be {', '.join(f"'{one}'" for one in list(Resource)[:-1])} or 'latency', "
+            "found 7",
         ),
         (
             ("records", 0, "predicted", "is_fitted"),

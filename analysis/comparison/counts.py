@@ -1,0 +1,222 @@
+"""Comparison of the counts of two launches: which numbers differ, and by what tolerance.
+
+Counts of theory, of the compiler and of the simulator, and exact counters of the hardware, are
+deterministic: any difference is a change. Counters with arbitration and modelled ones are compared
+with the tolerances of `analysis.comparison.scorecard`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from analysis.comparison.lines import LineChange, line_changes
+from analysis.comparison.scorecard import TOLERANCES, within
+from analysis.records.counters import ALL_COUNTERS, OF_BULK_COPIES, CounterClass
+from analysis.records.profile import Counted, Grade, Launched, LineCounters, Simulated
+
+MOST_NAMES = 8  # of missing counts in one line
+
+Counts = Mapping[str, int]
+
+
+class Outcome(StrEnum):
+    """What a comparison of numbers says of them."""
+
+    CHANGED = "changed"
+    WITHIN = "within"  # the tolerance
+    SAME = "same"
+    SLOWER = "slower"
+    NOT_SLOWER = "not slower"
+    NOT_COMPARED = "not compared"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountChange:
+    """A number that differs: within its tolerance (above 0), or changed.
+
+    `name`: a counter, or what is counted. `lines`: lines of a simulated counter, the largest
+    difference first.
+    """
+
+    grade: Grade
+    name: str
+    before: int
+    after: int
+    tolerance: float
+    verdict: Outcome
+    lines: tuple[LineChange, ...] = ()
+
+    @property
+    def ratio(self) -> float | None:
+        """After over before, None if before is 0."""
+        return self.after / self.before if self.before else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One kind of counts of two launches; those of a side that lacks the kind are empty.
+
+    `note` says what was left out.
+    """
+
+    grade: Grade
+    before: Counts
+    after: Counts
+    note: str = ""
+
+    @property
+    def compared(self) -> int:
+        return len(self.before.keys() & self.after.keys())
+
+    @property
+    def missing(self) -> str:
+        """Names of the counts that only the first side has; empty without any."""
+        names = [name for name in self.before if name not in _with_copies(self.after, self.before)]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        listed = f"{', '.join(names[:MOST_NAMES])}{more}"
+        return f"missing now ({self.grade}): {listed}" if names else ""
+
+    def changes(self, before: Launched, after: Launched) -> Iterator[CountChange]:
+        """The counts that both sides have and that differ, in the order of the first.
+
+        Where one of two sides with counts has bulk copies alone, those of the other are none.
+        """
+        ours = _with_copies(self.before, self.after)
+        theirs = _with_copies(self.after, self.before)
+        has_lines = self.grade == Grade.SIMULATED and before.simulated and after.simulated
+        for name in ours:
+            if name in theirs and ours[name] != theirs[name]:
+                tolerance = _tolerance(self.grade, name)
+                is_noise = tolerance and _is_noise(name, ours, theirs)
+                yield CountChange(
+                    grade=self.grade,
+                    name=name,
+                    before=ours[name],
+                    after=theirs[name],
+                    tolerance=tolerance,
+                    verdict=Outcome.WITHIN if is_noise else Outcome.CHANGED,
+                    lines=line_changes(name, _lines(before), _lines(after)) if has_lines else (),
+                )
+
+
+def kinds(before: Launched, after: Launched, *, same_device: bool) -> Iterator[Kind]:
+    """Every kind of counts that may be compared."""
+    foreseen = _theory(before), _theory(after)
+    if all(foreseen):
+        foreseen = _filled(*foreseen), _filled(*reversed(foreseen))
+    yield Kind(grade=Grade.THEORY, before=foreseen[0], after=foreseen[1])
+    yield Kind(grade=Grade.COMPILED, before=_geometry(before), after=_geometry(after))
+
+    def same_machine(name: str) -> bool:
+        """True if both are of one machine, or if one side has none."""
+        sides = [getattr(one, name) for one in (before, after)]
+        return same_device or None in sides or sides[0].architecture == sides[1].architecture
+
+    if same_machine("resources"):
+        yield Kind(grade=Grade.COMPILED, before=_resources(before), after=_resources(after))
+    if same_device:
+        yield Kind(grade=Grade.COMPILED, before=_occupancy(before), after=_occupancy(after))
+    if same_machine("simulated"):
+        ours, theirs = _counters(before.simulated), _counters(after.simulated)
+        yield Kind(grade=Grade.SIMULATED, before=ours, after=theirs)
+    if same_device:
+        yield _of_hardware(before.counted, after.counted)
+
+
+def _lines(of: Launched) -> tuple[LineCounters, ...]:
+    return of.simulated.lines if of.simulated else ()
+
+
+def _counters(of: Simulated | Counted | None) -> Counts:
+    return of.counters if of else {}
+
+
+def _of_hardware(before: Counted | None, after: Counted | None) -> Kind:
+    """Hardware counters, without traffic if the states of L2 differ."""
+    ours, theirs, note = _counters(before), _counters(after), ""
+    if before and after and before.caches != after.caches:
+        ours, theirs = _unmodelled(ours), _unmodelled(theirs)
+        note = (
+            f"L2 was {before.caches} before and {after.caches} after when the hardware "
+            "counted: L2 and DRAM traffic is not compared"
+        )
+    return Kind(grade=Grade.MEASURED, before=ours, after=theirs, note=note)
+
+
+def _theory(of: Launched) -> dict[str, int]:
+    """Counts of the closed forms by description."""
+    theory = of.theory
+    if theory is None:
+        return {}
+    accesses = theory.accesses
+    found: dict[str, int] = defaultdict(int)
+    found |= {"FLOP": theory.flop, "threads": accesses.threads}
+    if accesses.multiply_adds is not None:
+        found["multiply-adds"] = accesses.multiply_adds
+    for one in accesses.accesses:
+        subject = f"{one.space} {one.operation}s of {one.operand}"
+        found[f"{subject}: elements"] += one.elements
+        found[f"{subject}: instructions"] += one.instructions
+    for p in theory.patterns:
+        subject = f"{p.space} {p.operation}s of {p.operand}"
+        found[f"{subject}: requests"] += p.requests
+        found[f"{subject}: cycles"] += p.requests * p.cycles
+        for quantity, each in (("sectors", p.sectors), ("wavefronts", p.wavefronts)):
+            if each is not None:
+                found[f"{subject}: {quantity}"] += p.requests * each
+    return dict(found)
+
+
+def _filled(own: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    """Counts, with 0 for accesses that only the other side has."""
+    known = {name.partition(":")[0] for name in own}
+    absent = {name: 0 for name in other if ":" in name and name.partition(":")[0] not in known}
+    return own | absent
+
+
+def _named(of: object, *fields: str) -> dict[str, int]:
+    """Fields as counts by their names in words; empty without an object."""
+    return {one.replace("_", " ").replace("sm", "SM"): getattr(of, one) for one in fields if of}
+
+
+def _geometry(of: Launched) -> dict[str, int]:
+    return _named(of.geometry, "blocks", "threads_per_block", "dynamic_shared_bytes")
+
+
+def _resources(of: Launched) -> dict[str, int]:
+    return _named(of.resources, "registers_per_thread", "static_shared_bytes", "local_bytes")
+
+
+def _occupancy(of: Launched) -> dict[str, int]:
+    return _named(of.occupancy, "blocks_per_sm", "warps_per_sm")
+
+
+def _is_modelled(name: str) -> bool:
+    return name in ALL_COUNTERS and ALL_COUNTERS[name].grade == CounterClass.MODELLED
+
+
+def _unmodelled(counters: Counts) -> dict[str, int]:
+    return {n: count for n, count in counters.items() if n in ALL_COUNTERS and not _is_modelled(n)}
+
+
+def _with_copies(own: Counts, other: Counts) -> Counts:
+    absent = {name: 0 for name in OF_BULK_COPIES if own and name in other and name not in own}
+    return {**own, **absent}
+
+
+def _tolerance(grade: Grade, name: str) -> float:
+    """Tolerance of a counter: the simulator has no noise, but its model of caches has errors."""
+    if grade == Grade.MEASURED or (grade == Grade.SIMULATED and _is_modelled(name)):
+        return TOLERANCES.get(name, 0.0)
+    return 0.0
+
+
+def _is_noise(name: str, before: Counts, after: Counts) -> bool:
+    """True if the difference may be noise of either side."""
+    ours, theirs = before[name], after[name]
+    return within(name, ours, theirs, predictions=before, counts=after) or within(
+        name, theirs, ours, predictions=after, counts=before
+    )
