@@ -40,6 +40,7 @@ from reports.sections.advice import subject
 from reports.sections.headline import Answer, answer, standing
 from reports.sections.hierarchy import launches
 from reports.sections.hierarchy import table as hierarchy_table
+from reports.sections.ladder_table import ceilings_table, ladder_tables, sampling_table
 from reports.sections.machine_code import MachineCode, machine_code
 from reports.sections.prediction import Prediction, Steps, prediction, rung_steps
 from reports.sections.published import Publication, publications
@@ -52,7 +53,7 @@ from reports.sections.source import (
     listing_document,
     summary,
 )
-from reports.sections.table import Table, ceilings_table, ladder_tables, sampling_table
+from reports.sections.table import Table
 from reports.templating import template
 
 GRADES = {

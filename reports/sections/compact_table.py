@@ -8,7 +8,8 @@ from dataclasses import replace
 from analysis.problem import Gemm
 from analysis.records.profile import Grade, Profile, Record
 from reports import ladder, text
-from reports.sections.table import NO_CELL, Cell, Column, Table, ladder_columns, says, table_of
+from reports.sections.ladder_table import ladder_columns
+from reports.sections.table import NO_CELL, Cell, Column, Table, says, table_of
 
 
 def compact_table(

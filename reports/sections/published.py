@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from analysis.problem import Gemm
 from analysis.records.profile import Grade, Profile, Published, Record
 from reports import ladder, text
-from reports.sections.table import Cell, Table, of_roof, plain_table
+from reports.sections.ladder_table import of_roof
+from reports.sections.table import Cell, Table, plain_table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ import pytest
 
 from analysis.records.profile import Profile
 from reports.sections.compact_table import compact_table
-from reports.sections.table import Table, ladder_table
+from reports.sections.ladder_table import ladder_table
+from reports.sections.table import Table
 
 
 def cells(table: Table, grade: str, title: str) -> list[str]:

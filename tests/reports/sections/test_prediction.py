@@ -16,6 +16,7 @@ from analysis.timing.predicted import Bound, GapStep, Predicted
 from reports import ladder
 from reports.figures import gap, hierarchy, predicted
 from reports.sections.headline import answer
+from reports.sections.ladder_table import ladder_table
 from reports.sections.prediction import (
     bounds_table,
     gaps_table,
@@ -27,7 +28,6 @@ from reports.sections.prediction import (
     verdict,
 )
 from reports.sections.rungs import compact_table
-from reports.sections.table import ladder_table
 
 
 def test_a_profile_without_predictions_has_no_chapter(

@@ -244,8 +244,9 @@ def test_a_file_that_is_no_profile_is_refused(
         (
             ("records", 0, "predicted", "bounds", 0, "name"),
             7,
-            f"should be {', '.join(f"'{one}'" for one in list(Resource)[:-1])} or 'latency', "
-            "found 7",
+            f"should be {', '.join(map(repr, map(str, Resource)))}, found 7".replace(
+                ", 'latency'", " or 'latency'"
+            ),
         ),
         (
             ("records", 0, "predicted", "is_fitted"),

@@ -9,15 +9,14 @@ import pytest
 
 from analysis.problem import Gemm
 from analysis.records.profile import Profile
-from reports.sections.table import (
-    Cell,
-    Table,
+from reports.sections.ladder_table import (
     ceilings_table,
     ladder_table,
     ladder_tables,
     of_roof,
     sampling_table,
 )
+from reports.sections.table import Cell, Table
 
 
 def cell(table: Table, label: str, title: str, grade: str | None = None) -> Cell:

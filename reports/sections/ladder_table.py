@@ -1,0 +1,379 @@
+"""The ladder as rows and columns of text, for the page and for the terminal alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from analysis.problem import Gemm
+from analysis.records.metrics import (
+    GLOBAL_LOAD_SECTORS,
+    SHARED_WAVEFRONTS,
+    WARP_INSTRUCTIONS,
+    conflict_share,
+    ffma_share,
+    total,
+)
+from analysis.records.profile import Grade, Measured, Profile, Record
+from analysis.roofline import share_of_peak
+from analysis.timing.predicted import Predicted, Resource
+from reports import ladder, text
+from reports.sections.table import (
+    NO_CELL,
+    Cell,
+    Column,
+    Table,
+    number_cell,
+    plain_table,
+    says,
+    table_of,
+    text_cell,
+)
+
+
+def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Table:
+    """One row per record of a shape; columns that say nothing of any record are left out.
+
+    What the rungs have stands first: times where they were measured, else theory and what the
+    simulator counted, with the times of the references behind it.
+    """
+    records = ladder.records_at(profile, shape)
+    columns = ladder_columns(profile, shape, recorded=recorded)
+    return table_of([c for c in columns if any(says(c.cell(r)) for r in records)], records)
+
+
+def ladder_columns(
+    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
+) -> tuple[Column, ...]:
+    """All columns of `ladder_table`, in order."""
+    own_times = _times(profile, profile, shape, Grade.MEASURED)
+    earlier = _times(profile, recorded, shape, ladder.recorded_label(recorded)) if recorded else ()
+    foreseen = tuple(_predicted(recorded))
+    has_times = recorded is not None or any(
+        map(ladder.prediction, ladder.records_at(profile, shape))
+    )
+    groups = (
+        (own_times, earlier, foreseen, _compiled(), _checked(), _theory(), _simulated())
+        if profile.executor == "gpu"
+        else (earlier, foreseen, _compiled(), _checked(), _theory(), _simulated(), own_times)
+        if has_times
+        else (_theory(), _compiled(), _checked(), _simulated(), own_times)
+    )
+    return (
+        *_names(),
+        *(column for group in groups for column in group),
+        Column(title="outcome", grade="", cell=_outcome, is_number=False),
+        Column(title="idea", grade="", cell=lambda r: Cell(r.idea), is_number=False),
+    )
+
+
+def ladder_tables(
+    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
+) -> tuple[Table, Table]:
+    """The ladder in two: what a reader looks for first, and all else that is known of its rows.
+
+    Theory stands first where no rung has a time. What stands first fits a window of 1,400 px, with
+    a verdict on each result alone: how large its error is stands with the rest.
+    """
+    whole = ladder_table(profile, shape, recorded=recorded)
+    timed = {
+        Grade.PREDICTED,
+        *(["measured"] if profile.executor == "gpu" else []),
+        *([ladder.recorded_label(recorded)] if recorded else []),
+    } & {column.grade for column in whole.columns}
+    first = (timed or {Grade.THEORY}) | ({Grade.COMPILED} if len(timed) < 2 else set())
+
+    def is_first(column: Column) -> bool:
+        return column.grade in first and column.title not in _FURTHER
+
+    return (
+        whole.only(
+            lambda c: c.title in ("rung", "variant") or c.grade == Grade.CHECKED or is_first(c)
+        )
+        .briefly("check")
+        .without_empty_rows(("rung", "variant")),
+        whole.only(lambda c: c.title != "rung" and not is_first(c)),
+    )
+
+
+# What follows from a time that stands beside it.
+_FURTHER = ("of FP32 peak", "of attainable", "over previous rung")
+
+
+def ceilings_table(profile: Profile, shape: Gemm) -> Table:
+    """Every ceiling of every rung, whose least is `attainable`, and the uncached bound."""
+    roofs = [
+        (record, ceiling)
+        for record in ladder.rungs_at(profile, shape)
+        if record.theory
+        for ceiling in (*record.theory.ceilings, record.theory.uncached)
+    ]
+    titles = ("rung", "bound", "rate", "time", "basis")
+    return plain_table(
+        ((title, Grade.THEORY, title in ("rate", "time")) for title in titles),
+        (
+            (
+                record.label,
+                roof.name,
+                text.flop_per_s(roof.flop_per_s),
+                text.seconds(roof.time_s),
+                roof.basis,
+            )
+            for record, roof in roofs
+        ),
+    )
+
+
+def sampling_table(profile: Profile, shape: Gemm, *, grade: str = Grade.MEASURED) -> Table:
+    """How each measurement of a run was taken, and the GPU's state around it."""
+    records = tuple(r for r in ladder.records_at(profile, shape) if ladder.measurement(r))
+    columns = (_sampling_column(title, one, grade) for title, one in _SAMPLING)
+    return table_of([_label_column(), *columns], records)
+
+
+def _label_column() -> Column:
+    return Column(title="variant", grade="", cell=lambda r: Cell(r.label), is_number=False)
+
+
+def _names() -> Iterator[Column]:
+    yield Column(title="rung", grade="", cell=lambda r: number_cell(r.rung, text.count))
+    yield Column(
+        title="variant",
+        grade="",
+        cell=lambda r: text_cell(r.label, "" if r.title == r.label else r.title),
+        is_number=False,
+    )
+
+
+def _times(profile: Profile, run: Profile, shape: Gemm, grade: str) -> Iterator[Column]:
+    """Columns of one run's times: the profile's own, or an earlier one's."""
+    cublas = ladder.cublas_at(run, shape)
+    records = ladder.records_at(run, shape)
+
+    def column(title: str, one: Callable[[Record, Measured], Cell]) -> Column:
+        # the reason of an absence stands once, with the time
+        absence = ladder.why_not_measured if title == "time" else lambda _: ""
+
+        def cell(record: Record) -> Cell:
+            own = record if run is profile else ladder.twin(record, run)
+            measured = ladder.measurement(own)
+            if own is None or measured is None:
+                return text_cell(text.ABSENT, absence(own or record))
+            return one(own, measured)
+
+        return Column(title=title, grade=grade, cell=cell)
+
+    yield column("time", _time)
+    yield column("rate", lambda r, m: number_cell(m.flop_per_s, text.flop_per_s))
+    yield column("of FP32 peak", lambda r, m: _of_peak(m, run))
+    yield column("of attainable", _of_attainable)
+    yield column("of cuBLAS", lambda r, m: _of_cublas(r, m, cublas))
+    yield column("over previous rung", lambda r, m: _over_previous(r, m, records))
+
+
+def _time(record: Record, measured: Measured) -> Cell:
+    bounds = measured.interval_s
+    spread = f"95%: {text.interval(bounds, text.seconds)}" if bounds else "too few for an interval"
+    taken = len(measured.samples_s)
+    samples = f"{text.count(taken)} sample{'' if taken == 1 else 's'}"
+    return number_cell(measured.median_s, text.seconds, spread, samples)
+
+
+def _of_peak(measured: Measured, run: Profile) -> Cell:
+    if measured.clock == "host clock":  # a CPU's rate is no share of a GPU's peak
+        return NO_CELL
+    return number_cell(share_of_peak(measured.flop_per_s, run.device), text.percent)
+
+
+def _of_attainable(record: Record, measured: Measured) -> Cell:
+    if record.theory is None:
+        return NO_CELL
+    theory = record.theory
+    return of_roof(measured.flop_per_s, theory.attainable_flop_per_s, theory.limiter)
+
+
+def of_roof(flop_per_s: float, roof_flop_per_s: float, roof: str) -> Cell:
+    """The share of a roof that a rate reaches; above it, what the roof called `roof` leaves out."""
+    share = flop_per_s / roof_flop_per_s
+    left_out = (
+        "caches serve a part" if roof == Resource.DRAM else "the roof is at the nominal clock"
+    )
+    return number_cell(share, text.percent, left_out if share > 1 else "")
+
+
+def _of_cublas(record: Record, measured: Measured, cublas: Measured | None) -> Cell:
+    share, bounds = ladder.of_cublas(measured, cublas)
+    spread = f"95%: {text.interval(bounds, text.percent)}" if bounds else ""
+    return number_cell(share, text.percent, spread)
+
+
+def _over_previous(record: Record, measured: Measured, records: tuple[Record, ...]) -> Cell:
+    previous = ladder.previous_rung(record, records)
+    before = ladder.measurement(previous)
+    if previous is None or before is None:
+        return NO_CELL
+    gain = measured.flop_per_s / before.flop_per_s
+    return number_cell(gain, text.ratio, f"over {previous.label}")
+
+
+def _predicted(recorded: Profile | None) -> Iterator[Column]:
+    """The model's times, and what they are to the measured ones."""
+
+    def column(title: str, one: Callable[[Predicted], Cell], *, is_number: bool = True) -> Column:
+        def cell(record: Record) -> Cell:
+            predicted = ladder.prediction(record)
+            return one(predicted) if predicted else NO_CELL
+
+        return Column(title=title, grade=Grade.PREDICTED, cell=cell, is_number=is_number)
+
+    def ratio(record: Record) -> Cell:
+        timing = ladder.timing(record, recorded)
+        return number_cell(timing.ratio if timing else None, text.ratio)
+
+    def limiter(predicted: Predicted) -> Cell:
+        share = text.busy(predicted.limiter, predicted.limiter_share)
+        behind = f"then {predicted.next_limiter}, {text.percent(predicted.next_share)}"
+        return text_cell(predicted.limiter, share, behind)
+
+    yield column("predicted time", lambda p: number_cell(p.time_s, text.predicted_seconds))
+    yield column("predicted rate", lambda p: number_cell(p.flop_per_s, text.flop_per_s))
+    yield column("limiter", limiter, is_number=False)
+    yield Column(title="over measured time", grade=Grade.PREDICTED, cell=ratio)
+
+
+def _theory() -> Iterator[Column]:
+    def intensity(record: Record) -> Cell:
+        theory = record.theory
+        return number_cell(theory.intensity_loads if theory else None, text.flop_per_byte)
+
+    def attainable(record: Record) -> Cell:
+        theory = record.theory
+        return number_cell(theory.attainable_flop_per_s if theory else None, text.flop_per_s)
+
+    def limiter(record: Record) -> Cell:
+        return Cell(record.theory.limiter if record.theory else text.ABSENT)
+
+    yield Column(title="intensity of loads", grade=Grade.THEORY, cell=intensity)
+    yield Column(title="attainable", grade=Grade.THEORY, cell=attainable)
+    yield Column(title="limiter", grade=Grade.THEORY, cell=limiter, is_number=False)
+
+
+def _simulated() -> Iterator[Column]:
+    def column(title: str, cell: Callable[[Mapping[str, int]], Cell]) -> Column:
+        def of_record(record: Record) -> Cell:
+            simulated = record.simulated
+            return cell(simulated.counters) if simulated else NO_CELL
+
+        return Column(title=title, grade=Grade.SIMULATED, cell=of_record)
+
+    def counted(*names: str) -> Callable[[Mapping[str, int]], Cell]:
+        return lambda counters: number_cell(total(counters, *names), text.count)
+
+    def wavefronts(counters: Mapping[str, int]) -> Cell:
+        conflicts = conflict_share(counters)
+        if conflicts is None:
+            return NO_CELL
+        share = f"{text.percent(conflicts)} bank conflicts" if conflicts else ""
+        return number_cell(total(counters, *SHARED_WAVEFRONTS), text.count, share)
+
+    yield column("warp instructions", counted(WARP_INSTRUCTIONS))
+    yield column("FFMA share", lambda c: number_cell(ffma_share(c), text.percent))
+    yield column("sectors loaded", counted(GLOBAL_LOAD_SECTORS))
+    yield column("shared wavefronts", wavefronts)
+
+
+def _compiled() -> Iterator[Column]:
+    yield Column(title="registers per thread", grade=Grade.COMPILED, cell=_registers)
+    yield Column(title="shared per block", grade=Grade.COMPILED, cell=_shared)
+    yield Column(title="occupancy (theoretical)", grade=Grade.COMPILED, cell=_occupancy)
+
+
+def _registers(record: Record) -> Cell:
+    resources = record.resources
+    if resources is None:
+        return NO_CELL
+    spilled = f"{text.size(resources.local_bytes)} local memory" if resources.local_bytes else ""
+    return number_cell(resources.registers_per_thread, text.count, spilled)
+
+
+def _shared(record: Record) -> Cell:
+    if record.resources is None:
+        return NO_CELL
+    dynamic = record.geometry.dynamic_shared_bytes if record.geometry else 0
+    total = record.resources.static_shared_bytes + dynamic
+    return number_cell(total, text.size, f"{text.size(dynamic)} dynamic" if dynamic else "")
+
+
+def _occupancy(record: Record) -> Cell:
+    occupancy = record.occupancy
+    if occupancy is None:
+        return NO_CELL
+    waves = f"{text.count(round(record.waves, 2))} waves" if record.waves is not None else ""
+    limits = f"limited by {text.listing(occupancy.limiters)}"
+    return number_cell(occupancy.fraction, text.percent, limits, waves)
+
+
+def _checked() -> Iterator[Column]:
+    yield Column(title="check", grade=Grade.CHECKED, cell=_check, is_number=False)
+
+
+def _check(record: Record) -> Cell:
+    check = record.check
+    if check is None:
+        return text_cell(text.ABSENT, "not checked")
+    if not check.passed:
+        failed = text_cell("failed", ladder.check_failure(record))
+        return replace(failed, is_bad=True)
+    _, _, where = check.bound.rpartition("; on ")  # where not every element was looked at
+    looked_at = f"on {where}" if where != check.bound else ""
+    return text_cell("passed", f"worst error {text.ratio(check.worst_ratio)} the bound", looked_at)
+
+
+def _outcome(record: Record) -> Cell:
+    is_padded = record.executed_shape != record.shape
+    padded = f"padded to {text.shape(record.executed_shape)}" if is_padded else ""
+    compiled = record.resources.note if record.resources else None
+    return text_cell(record.status, record.reason or "", padded, compiled or "", *record.notes)
+
+
+def _around(measured: Measured, field: str, one: Callable[[float | None], str] = text.hertz) -> str:
+    """A state of the GPU before and after: '1.695 GHz → 1.680 GHz'."""
+    before, after = (
+        one(getattr(state, field)) if state else text.ABSENT
+        for state in (measured.before, measured.after)
+    )
+    return before if before == after else f"{before} → {after}"
+
+
+def _throttled(measured: Measured) -> str:
+    states = (measured.before, measured.after)
+    known = [state for state in states if state]
+    reasons = dict.fromkeys(reason for state in known for reason in state.throttle_reasons)
+    return text.listing(list(reasons)) if reasons else "nothing" if known else text.ABSENT
+
+
+_SAMPLING: tuple[tuple[str, Callable[[Measured], str]], ...] = (
+    ("clock", lambda m: m.clock),
+    ("L2", lambda m: m.l2),
+    ("samples", lambda m: text.count(len(m.samples_s))),
+    ("least", lambda m: text.seconds(min(m.samples_s, default=None))),
+    ("median", lambda m: text.seconds(m.median_s)),
+    ("greatest", lambda m: text.seconds(max(m.samples_s, default=None))),
+    ("stopped by", lambda m: m.stopped_by),
+    ("SM clock", lambda m: _around(m, "sm_clock_hz")),
+    ("memory clock", lambda m: _around(m, "memory_clock_hz")),
+    ("power", lambda m: _around(m, "power_w", text.watts)),
+    ("temperature", lambda m: _around(m, "temperature_c", text.celsius)),
+    ("throttled by", _throttled),
+)
+
+
+def _sampling_column(title: str, one: Callable[[Measured], str], grade: str) -> Column:
+    def cell(record: Record) -> Cell:
+        measured = ladder.measurement(record)
+        return Cell(one(measured) if measured else text.ABSENT)
+
+    return Column(title=title, grade=grade, cell=cell, is_number=title not in _WORDS)
+
+
+_WORDS = ("clock", "L2", "stopped by", "throttled by")
