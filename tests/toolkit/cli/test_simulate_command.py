@@ -135,6 +135,11 @@ def test_without_a_device_the_first_lines_say_what_is_missing() -> None:
     assert line.startswith("Most expensive: line 11, ")
 
 
+def test_without_a_prediction_the_first_line_says_why() -> None:
+    time = shown(*LAUNCH, "--device", "h200", "--blocks", "1").splitlines()[0]
+    assert time.startswith("transpose: not predicted: its traffic below L1 is not modelled: ")
+
+
 def test_a_kernel_that_dram_limits_has_its_bandwidth_and_no_flop_rate() -> None:
     Path("scale.cu").write_text(SCALE, encoding="utf-8")
     call = "scale.cu -g 4096 -b 256 -a f32[1048576] -a f32[1048576] -a f32=2 --device rtx-3090"

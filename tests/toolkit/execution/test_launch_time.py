@@ -348,6 +348,11 @@ def test_a_lack_of_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reason(launched(code("copy"))) == "not enough memory"
 
 
+def test_an_unknown_device_is_refused() -> None:
+    with pytest.raises(InputError, match="h200"):
+        launched(COPY, device="h2000")
+
+
 # --- the cache ----------------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ import pytest
 from analysis.errors import InputError, UnavailableError, UnknownNameError
 from analysis.records.tuning import Tuning
 from kernels.variant import Variant
+from tests.heard import Heard
 from toolkit.gpu.launch import OnGpu
 from toolkit.gpu.sampling import Sampling
-from toolkit.launch.progress import Progress
 from toolkit.store.tuned import Tuned
 from toolkit.tuning import tuner
 from toolkit.tuning.final import neighbours
@@ -25,19 +24,11 @@ QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
 SPACE = "coarsened-1d:tm=16"  # bk is 4 (the default), 8 or 16
 
 
-class Notices(Progress):
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    def notice(self, text: str) -> None:
-        self.heard.append(text)
-
-
 def run(text: str = SPACE, shape: str = "48", **settings: Any) -> tuple[Tuning, list[str]]:
-    progress = settings.pop("progress", None) or Notices()
+    progress = settings.pop("progress", None) or Heard()
     effort = Effort(sampling=QUICK, **settings.pop("effort", {}))
     found = tune(text, [shape], effort=effort, seed=1, progress=progress, **settings)
-    return found, progress.heard
+    return found, progress.notices
 
 
 def outcome(tuning: Tuning) -> dict[str, tuple[str, bool]]:
@@ -49,12 +40,6 @@ def reason(tuning: Tuning, label: str) -> str:
 
 
 # Without a GPU.
-
-
-@pytest.fixture
-def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pycuda", None)  # type: ignore[arg-type]
-    monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
 
 
 @pytest.mark.usefixtures("no_gpu")
@@ -282,13 +267,8 @@ def test_a_shape_that_cannot_be_tuned_does_not_cost_the_others(machine: Machine,
 
 
 def test_ctrl_c_keeps_the_shapes_that_were_finished(machine: Machine) -> None:
-    class SecondShape(Notices):
-        def stage(self, text: str, steps: int) -> None:
-            if text.startswith("64x64x64: final"):
-                raise KeyboardInterrupt
-
-    asked = ["48", "64", "80"]
-    found = tune(SPACE, asked, effort=Effort(sampling=QUICK), seed=1, progress=SecondShape())
+    asked, heard = ["48", "64", "80"], Heard("64x64x64: final.*")
+    found = tune(SPACE, asked, effort=Effort(sampling=QUICK), seed=1, progress=heard)
     assert [str(one.shape) for one in found.shapes] == ["48x48x48"]
     assert found.missing == ("64x64x64: interrupted", "80x80x80: interrupted")
 
@@ -296,28 +276,21 @@ def test_ctrl_c_keeps_the_shapes_that_were_finished(machine: Machine) -> None:
 def test_ctrl_c_says_what_is_kept_and_where_and_the_next_run_goes_on(
     machine: Machine, tmp_path: Path
 ) -> None:
-    class SecondBatch(Notices):
-        def detail(self, text: str) -> None:
-            if text == "coarsened-1d: 1 samples":
-                raise KeyboardInterrupt
-
-    class Staged(Notices):
-        def stage(self, text: str, steps: int) -> None:
-            self.heard.append(f"{text}, {steps}")
-
-    progress = SecondBatch()
+    progress = Heard("coarsened-1d: 1 samples")
     with pytest.raises(KeyboardInterrupt):
         run("coarsened-1d", progress=progress)
     path = tmp_path / "tuning" / "coarsened-1d-48x48x48-h100-sxm.json.journal"
-    (said,) = progress.heard
+    (said,) = progress.notices
     assert said.endswith(
         f" of 6 configurations of 48x48x48 are kept in {path}: repeat the command to go on"
     )
     kept = int(said.partition(" ")[0])
     assert kept == 4  # the first four by prediction; the defaults are among the others
-    _, heard = run("coarsened-1d", progress=Staged())
-    assert heard[1].startswith("4 of 6 configurations of 48x48x48 were measured before: taken from")
-    assert heard[2] == "48x48x48: sweep, 2"
+    again = Heard()
+    run("coarsened-1d", progress=again)
+    (said,) = again.notices
+    assert said.startswith("4 of 6 configurations of 48x48x48 were measured before: taken from")
+    assert again.stages[1] == ("48x48x48: sweep", 2)
 
 
 def test_a_cache_of_another_kernel_source_is_set_aside(
@@ -332,7 +305,7 @@ def test_a_cache_of_another_kernel_source_is_set_aside(
     assert (tmp_path / "tuning" / name).exists()
 
 
-_source: Callable[[Variant], str] = Variant.source.fget  # type: ignore[attr-defined]
+_source: Callable[[Variant], str] = Variant.source.fget
 
 
 def test_another_device_than_the_gpu_here_is_ranked_for(machine: Machine) -> None:
