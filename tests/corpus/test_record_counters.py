@@ -7,17 +7,12 @@ import struct
 import numpy as np
 import pytest
 
+from toolkit.gpu.context import packed
 from validation.corpus.case import Case
 from validation.corpus.cases import CASES
 from validation.corpus.compiled import compiled
-from validation.counters.record_counters import (
-    METRICS,
-    Gemm,
-    counters_of,
-    packing,
-    source_tables,
-    unknown_in,
-)
+from validation.counters.counting import counters_of, medians
+from validation.counters.record_counters import METRICS, Product, entries, source_tables
 
 WITH_STRUCTURES = [case for case in CASES if case.kernel in ("by_value", "small_arguments")]
 
@@ -36,7 +31,7 @@ def test_arguments_stand_where_the_machine_code_looks_for_them(case: Case) -> No
 
 def pack(arguments: list) -> bytes:
     """Packed with no padding but that of the format, where `l` and `P` have their native size."""
-    form, values = packing(arguments)
+    form, values = packed(arguments)
     return struct.pack("=" + form.translate(str.maketrans("PlL", "QqQ")), *values)
 
 
@@ -58,20 +53,13 @@ def test_what_ncu_prints_becomes_counters_by_launch() -> None:
     assert counters_of(printed) == [("twice", {"a.sum": 1024}), ("thrice", {"a.sum": 7})]
 
 
-def test_a_complaint_names_the_unknown_metrics() -> None:
-    metrics = ["a__b.sum", "a__b_c.sum", "d__e.sum"]
-    assert unknown_in("==ERROR== Failed to find metric a__b_c.sum", metrics) == ["a__b_c.sum"]
-    assert unknown_in("==ERROR== no metric in a__b.sum,a__b_c.sum,d__e.sum", metrics) == []
-    assert unknown_in('"0","a__b.sum"', metrics) == []
-
-
 def test_a_source_page_has_a_table_per_kernel() -> None:
     page = '"Kernel Name","f"\n"#","Source","n"\n"1","MOV R1, R2","5"\n\n"#","Source","n"\n'
     assert source_tables(page) == [[{"#": "1", "Source": "MOV R1, R2", "n": "5"}], []]
 
 
 def test_a_product_with_a_wrong_or_missing_element_is_noticed() -> None:
-    of = Gemm(5, 6, 7)
+    of = Product(5, 6, 7)
     arguments = of.make(np.random.default_rng())
     a, b, c = arguments[:3]
     of.check([a, b, a @ b], arguments)
@@ -80,3 +68,17 @@ def test_a_product_with_a_wrong_or_missing_element_is_noticed() -> None:
         c[4, 5] = wrong
         with pytest.raises(AssertionError, match="the product is wrong"):
             of.check([a, b, c], arguments)
+
+
+def test_launches_that_are_alike_become_medians() -> None:
+    found = [("f", {"n": value}) for value in (7, 5, 6, 1, 1, 4)]
+    first, second = medians(found, ["n"], 3)
+    assert first == {"counters": {"n": 6}, "lowest": {"n": 5}, "highest": {"n": 7}}
+    assert second["counters"] == {"n": 1}
+
+
+def test_launches_have_labels_and_seeds_of_their_own() -> None:
+    found = entries()
+    assert len({entry["label"] for entry in found}) == len(found)
+    assert len({entry["seed"] for entry in found}) == len(found)
+    assert {entry["group"] for entry in entries("bulk")} >= {"ladder", "corpus"}

@@ -12,7 +12,8 @@ from analysis.records.counters import MODELLED
 from tests.sampling import chosen_of
 from toolkit import simulate
 from validation import ROOT, recordings
-from validation.traffic.launches import LAUNCHES, SOURCE, Launch
+from validation.corpus.case import Case
+from validation.traffic.launches import LAUNCHES
 
 RECORDING = recordings.read(ROOT / "validation/traffic/recorded/h200.json")
 COUNTED = {entry["label"]: entry["counters"] for entry in RECORDING["launches"]}
@@ -25,11 +26,11 @@ DRAM_READ, DRAM_WRITE = "dram__bytes_read.sum", "dram__bytes_write.sum"
 LARGE = ("copy", "copy_wide", "transpose_padded", "row_sums", "column_sums", "strided")
 CHOSEN = chosen_of(
     [
-        pytest.param(launch, id=launch.label)
-        for launch in LAUNCHES
-        if launch.side == 1024 or launch.kernel in LARGE
+        pytest.param(case, id=case.name)
+        for case in LAUNCHES
+        if case.name.endswith("1024") or case.kernel in LARGE
     ],
-    lambda launch: launch.side == 1024 or launch.kernel == "copy_wide",
+    lambda case: case.name.endswith("1024") or case.kernel == "copy_wide",
 )
 
 # Neighbours in a grid run on neighbouring SMs, which mostly read through one side of L2: rows
@@ -37,27 +38,24 @@ CHOSEN = chosen_of(
 SHARED_ROWS = {"stencil 1024": 0.12}
 
 
-def modelled(launch: Launch) -> dict[str, int]:
-    given = np.random.default_rng().random(launch.elements, dtype=np.float32)
+def modelled(case: Case) -> dict[str, int]:
     execution = simulate(
-        SOURCE,
-        launch.kernel,
-        grid=launch.grid,
-        block=launch.block,
-        arguments=[given.copy(), given, np.int32(launch.side)],
+        case.source,
+        case.kernel,
+        grid=case.grid,
+        block=case.block,
+        arguments=case.make(np.random.default_rng()),
         arch="sm_90",
         device="h200",
     )
     return {name: execution.counters[name] for name in MODELLED}
 
 
-@pytest.mark.parametrize("launch", CHOSEN)
-def test_traffic_is_that_of_an_h200(launch: Launch) -> None:
-    found, counted = modelled(launch), COUNTED[launch.label]
+@pytest.mark.parametrize("case", CHOSEN)
+def test_traffic_is_that_of_an_h200(case: Case) -> None:
+    found, counted = modelled(case), COUNTED[case.name]
     assert found[FETCHED] == pytest.approx(counted[FETCHED], rel=0.02)
-    assert found[L2_READ] == pytest.approx(
-        counted[L2_READ], rel=SHARED_ROWS.get(launch.label, 0.10)
-    )
+    assert found[L2_READ] == pytest.approx(counted[L2_READ], rel=SHARED_ROWS.get(case.name, 0.10))
     assert found[DRAM_READ] == pytest.approx(counted[DRAM_READ], rel=0.02)
     # the hardware writes some thousand sectors of its own in every launch
     assert found[L2_WRITE] == pytest.approx(counted[L2_WRITE], rel=0.02, abs=3000)
@@ -68,4 +66,4 @@ def test_traffic_is_that_of_an_h200(launch: Launch) -> None:
 def test_the_recording_says_where_it_comes_from() -> None:
     assert RECORDING["device"] == "NVIDIA H200"
     assert RECORDING["compiler"].startswith("NVRTC")
-    assert set(COUNTED) == {launch.label for launch in LAUNCHES}
+    assert set(COUNTED) == {case.name for case in LAUNCHES}

@@ -1,15 +1,11 @@
 """Record what hardware counts for given machine code, as golden data for the simulator.
 
-    python -m validation.counters.record_counters prepare FOLDER              # no GPU
-    python -m validation.counters.record_counters prepare FOLDER --only 'bulk|clusters'    # some
-    python -m validation.counters.record_counters record FOLDER --into FILE   # GPU
+    python -m validation.counters.record_counters FILE
+    python -m validation.counters.record_counters FILE --only 'bulk|clusters' --metrics ...   # some
 
-`prepare` compiles the ladder and the counted cases of the corpus with NVRTC and writes cubins and
-a manifest; `record` launches those very cubins under Nsight Compute, checks their outputs and
-writes counters with their provenance; `--also tma` adds all metrics that have that in their name.
-The second half needs neither a compiler nor a network, and of Python packages only NumPy and
-PyCUDA. Per-instruction counts of a few launches come as an extra, where ncu gives them. Inputs
-follow from the seeds in the manifest.
+Compiles the ladder and the counted cases of the corpus with NVRTC, launches them under Nsight
+Compute, checks their outputs and writes counters with their provenance. Needs a GPU and ncu.
+Per-instruction counts of a few launches come beside them. Inputs follow from the seeds.
 """
 
 from __future__ import annotations
@@ -17,31 +13,31 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import chdir
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from analysis.geometry import Geometry
-from toolkit.gpu.driver import encoded, prepared_launch
-from toolkit.launch.launch import buffer_of, buffers_of
-from toolkit.launch.tensor_map import TensorMap
+from analysis.problem import Gemm
+from kernels import LADDER
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.nsight_compute import ncu
+from toolkit.machine_code.compile import compile_cubin, compiler_version
+from toolkit.machine_code.kernel import Kernel
 from validation import recordings
-from validation.corpus.case import Case
+from validation.corpus.case import Array, Case
 from validation.corpus.cases import COUNTED, RACING, find
+from validation.counters.counting import counted, launch
 
-ARCHITECTURE, CHIP = "sm_90", "gh100"
+ARCHITECTURE = "sm_90"
 OPTIONS = ("-lineinfo",)
 FIRST_SEED = 20_000
 
@@ -113,45 +109,21 @@ METRICS_OF_INSTRUCTIONS = (
     "smsp__branch_targets_threads_divergent",
 )
 
-TIME_LIMIT_S = 450  # of all runs of ncu together: what was not reached is a failure that is told
-GROUPS = ("ladder", "corpus", "ladder, other parameters")  # a run of ncu each, in this order
-CUBIN_FOLDER = "cubins"
-MANIFEST = "manifest.json"
+GROUPS = ("ladder", "corpus", "ladder, other parameters")  # in this order
+MODULE = "validation.counters.record_counters"
 
 Entry = dict[str, Any]
 
 
-# Without a GPU: cubins and their manifest.
+def entries(only: str = "") -> list[Entry]:
+    """The launches, each with its seed."""
+    found = [*ladder_launches(), *corpus_launches()]
+    found = [entry for entry in found if re.search(only, entry["file"])]
+    found.sort(key=lambda entry: GROUPS.index(entry["group"]))
+    return [entry | {"seed": FIRST_SEED + k} for k, entry in enumerate(found)]
 
 
-def prepare(folder: Path, only: str = "") -> None:
-    from toolkit.machine_code.compile import compiler_version
-
-    folder = folder.absolute()
-    (folder / CUBIN_FOLDER).mkdir(parents=True, exist_ok=True)
-    # -lineinfo writes the current directory into the code, and the cache may hold another's
-    with TemporaryDirectory() as cache, chdir(Path(folder.anchor)):
-        os.environ["GEMM_LADDER_CACHE"] = cache
-        launches = [*ladder_launches(folder), *corpus_launches(folder)]
-        launches = [entry for entry in launches if re.search(only, entry["file"])]
-        launches.sort(key=lambda entry: GROUPS.index(entry["group"]))
-    for index, entry in enumerate(launches):
-        entry["seed"] = FIRST_SEED + index
-    manifest = {
-        "architecture": ARCHITECTURE,
-        "compiler": compiler_version(),
-        "options": OPTIONS,
-        "prepared": datetime.now(UTC).date().isoformat(),
-        "launches": launches,
-    }
-    recordings.write(folder / MANIFEST, manifest)
-    print(f"{folder}: {len(launches)} launches")
-
-
-def ladder_launches(folder: Path) -> Iterator[Entry]:
-    from analysis.problem import Gemm
-    from kernels import LADDER
-
+def ladder_launches() -> Iterator[Entry]:
     for variant in LADDER:
         of_defaults = SHAPES_OF_ONE_BLOCK if variant.max_extent else SHAPES
         of_all = () if variant.max_extent else SHAPES_OF_ALL_PARAMETERS
@@ -160,70 +132,48 @@ def ladder_launches(folder: Path) -> Iterator[Entry]:
             for m, n, k in dict.fromkeys((*(of_defaults if is_default else ()), *of_all)):
                 shape = variant.executed(Gemm(m=m, n=n, k=k))
                 geometry = variant.geometry(parameters, shape)
-                label = variant.label(parameters)
+                label, defines = variant.label(parameters), variant.macros(parameters)
                 yield {
                     "group": "ladder" if is_default else "ladder, other parameters",
                     "label": f"{label} {m}x{n}x{k}",
                     "selection": label,
                     "gemm": [shape.m, shape.n, shape.k],
-                    "defines": variant.macros(parameters),
-                    **code(
-                        folder,
-                        re.sub(r"[:=,]", "-", label),
-                        variant.file,
-                        variant.source,
-                        variant.entry,
-                        variant.macros(parameters),
-                    ),
-                    "grid": geometry.grid,
-                    "block": geometry.block,
-                    "dynamic_shared_bytes": geometry.dynamic_shared_bytes,
+                    **_code(variant.file, variant.source, variant.entry, defines),
+                    **vars(geometry),
                 }
 
 
-def corpus_launches(folder: Path) -> Iterator[Entry]:
+def corpus_launches() -> Iterator[Entry]:
     for case in COUNTED:
         yield {
             "group": "corpus",
             "label": case.name,
             "case": case.name,
             "racing": case.kernel in RACING,
-            "defines": {},
-            **code(folder, Path(case.file).stem, case.file, case.source, case.kernel, {}),
-            "grid": case.grid,
-            "block": case.block,
-            "dynamic_shared_bytes": case.dynamic_shared_bytes,
+            **_code(case.file, case.source, case.kernel, {}),
+            **vars(case.geometry),
         }
 
 
-def code(
-    folder: Path, stem: str, file: str, source: str, kernel: str, defines: dict[str, int]
-) -> Entry:
-    """Compile, keep the cubin in the folder, and say where it is and what it is of.
+def _code(file: str, source: str, kernel: str, defines: Mapping[str, int]) -> Entry:
+    return {"file": file, "source": source, "kernel": kernel, "defines": dict(defines)}
 
-    `kernel` is the one that is launched; `code_sha256` is of its instructions alone.
-    """
-    from toolkit.machine_code.compile import compile_cubin
 
-    cubin = compile_cubin(
-        source, name=file, kernel=kernel, arch=ARCHITECTURE, defines=defines, options=OPTIONS
+def compiled(entry: Entry) -> Kernel:
+    return compile_cubin(
+        entry["source"],
+        name=entry["file"],
+        kernel=entry["kernel"],
+        arch=ARCHITECTURE,
+        defines=entry["defines"],
+        options=OPTIONS,
     )
-    path = Path(CUBIN_FOLDER) / f"{stem}.cubin"
-    (folder / path).write_bytes(cubin.image)
-    return {
-        "file": file,
-        "source_sha256": sha256(source.encode()).hexdigest(),
-        "cubin": str(path),
-        "cubin_sha256": sha256(cubin.image).hexdigest(),
-        "code_sha256": sha256(cubin.code).hexdigest(),
-        "symbol": cubin.symbol,
-    }
 
 
 # What a launch gets, and what it must give.
 
 
-class Gemm:
+class Product:
     """A rung's arguments and its check, as those of a corpus case."""
 
     def __init__(self, m: int, n: int, k: int) -> None:
@@ -235,299 +185,87 @@ class Gemm:
         c = np.full((m, n), np.nan, np.float32)  # beta is 0: it is not read
         return [a, b, c, *map(np.int32, self.extents), np.float32(1), np.float32(0)]
 
-    def check(self, outputs: Sequence[np.ndarray], arguments: list[Any]) -> None:
+    def check(self, outputs: Sequence[Array], arguments: list[Any]) -> None:
         a, b = (x.astype(np.float64) for x in arguments[:2])
         bound = (self.extents[2] + 2) * 2.0**-23 * (abs(a) @ abs(b))
         if not (abs(outputs[2] - a @ b) <= bound).all():
             raise AssertionError("the product is wrong")
 
 
-def recipe(entry: Entry) -> Gemm | Case:
-    return Gemm(*entry["gemm"]) if "gemm" in entry else find(entry["case"])
+def recipe(entry: Mapping[str, Any]) -> Product | Case:
+    return Product(*entry["gemm"]) if "gemm" in entry else find(entry["case"])
 
 
-def packing(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The struct format of the arguments (integers are addresses), padded as the ABI has it."""
-    form, values, offset = "", [], 0
-    for argument in arguments:
-        if isinstance(argument, int):
-            letters, size, alignment, value = "P", 8, 8, argument
-        else:
-            size, alignment = argument.dtype.itemsize, argument.dtype.alignment
-            structure = isinstance(argument, np.void)
-            letters = f"{size}s" if structure else argument.dtype.char
-            value = argument.tobytes() if structure else argument
-        padding = -offset % alignment
-        form += (f"{padding}x" if padding else "") + letters
-        values.append(value)
-        offset += padding + size
-    return form, values
-
-
-# With a GPU.
-
-
-def launch(folder: Path, labels: set[str], into: Path) -> None:
-    """Launch those of the manifest, in its order; write facts of the GPU and each check."""
-    import pycuda.driver as cuda
-
-    cuda.init()
-    device = cuda.Device(0)
-    context = device.make_context()
-    try:
-        report = {
-            "device": device.name(),
-            "compute_capability": ".".join(map(str, device.compute_capability())),
-            "sm_count": device.get_attribute(cuda.device_attribute.MULTIPROCESSOR_COUNT),
-            "driver_api": cuda.get_driver_version(),
-            "checks": {
-                entry["label"]: launch_one(cuda, folder, entry)
-                for entry in manifest_of(folder)["launches"]
-                if entry["label"] in labels
-            },
-        }
-    finally:
-        context.pop()
-        context.detach()
-    into.write_text(json.dumps(report), encoding="utf-8")
-
-
-def launch_one(cuda: Any, folder: Path, entry: Entry) -> str:
-    """Launch once; "right", or what is wrong with the outputs."""
-    image = (folder / entry["cubin"]).read_bytes()
-    assert sha256(image).hexdigest() == entry["cubin_sha256"], f"{entry['cubin']} is another"
-    of = recipe(entry)
-    arguments = of.make(np.random.default_rng(entry["seed"]))
-    if any(isinstance(argument, TensorMap) for argument in arguments):
-        outputs = launch_with_maps(cuda, image, entry, arguments)
-        return verdict(of, outputs, arguments)
-    function = cuda.module_from_buffer(image).get_function(entry["symbol"])
-    buffers = []
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            buffers.append(cuda.mem_alloc(max(argument.nbytes, 1)))
-            cuda.memcpy_htod(buffers[-1], np.ascontiguousarray(argument))
-    addresses = iter(buffers)
-    form, values = packing(
-        [int(next(addresses)) if isinstance(x, np.ndarray) else x for x in arguments]
-    )
-    function.prepare(form)
-    dynamic = entry["dynamic_shared_bytes"]
-    if dynamic > 48 * 1024:
-        limit = cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-        function.set_attribute(limit, dynamic)
-    grid, block = tuple(entry["grid"]), tuple(entry["block"])
-    function.prepared_call(grid, block, *values, shared_size=dynamic)
-    cuda.Context.synchronize()
-    outputs = [np.empty_like(x, order="C") for x in arguments if isinstance(x, np.ndarray)]
-    for output, buffer in zip(outputs, buffers, strict=True):
-        cuda.memcpy_dtoh(output, buffer)
-    return verdict(of, outputs, arguments)
-
-
-def verdict(of: Gemm | Case, outputs: Sequence[np.ndarray], arguments: list[Any]) -> str:
-    try:
-        of.check(outputs, arguments)
-    except AssertionError as error:
-        return str(error)
-    return "right"
-
-
-def launch_with_maps(
-    cuda: Any, image: bytes, entry: Entry, arguments: list[Any]
-) -> list[np.ndarray]:
-    """Launch a kernel that takes tensor maps; the arrays after it."""
-    arrays = buffers_of(arguments)
-    buffers = {k: cuda.mem_alloc(max(array.nbytes, 1)) for k, array in arrays.items()}
-    for k, array in arrays.items():
-        cuda.memcpy_htod(buffers[k], np.ascontiguousarray(array))
-
-    def content(k: int, argument: Any) -> bytes:
-        if isinstance(argument, TensorMap):
-            address = int(buffers[buffer_of(argument, arrays)]) + argument.offset
-            return encoded(argument.tiling, address).content
-        return int(buffers[k]).to_bytes(8, "little") if k in buffers else argument.tobytes()
-
-    geometry = Geometry(
-        grid=tuple(entry["grid"]),
-        block=tuple(entry["block"]),
-        dynamic_shared_bytes=entry["dynamic_shared_bytes"],
-    )
-    contents = [content(k, argument) for k, argument in enumerate(arguments)]
-    prepared_launch(image, entry["symbol"], geometry, contents)()
-    cuda.Context.synchronize()
-    outputs = [np.empty_like(array, order="C") for array in arrays.values()]
-    for output, buffer in zip(outputs, buffers.values(), strict=True):
-        cuda.memcpy_dtoh(output, buffer)
-    return outputs
-
-
-def manifest_of(folder: Path) -> dict[str, Any]:
-    read: dict[str, Any] = recordings.read(folder / MANIFEST)
-    return read
-
-
-def record(folder: Path, into: Path, also: Sequence[str] = ()) -> None:
-    """One run of ncu per group; FILE is written after each, so that a late failure costs little."""
-    manifest = manifest_of(folder)
-    launches = manifest.pop("launches")
-    recording: dict[str, Any] = {
-        **manifest,
-        "recorded": datetime.now(UTC).date().isoformat(),
-        "ncu": version_in(output_of(["ncu", "--version"])),
-        "driver": output_of(
-            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        ).strip(),
-        "unknown_metrics": [],
-        "failures": [],
-        "launches": [],
-    }
-    if also:
-        found = sorted(name for name in listed_metrics() if any(part in name for part in also))
-        recording["also"] = [f"{name}.sum" for name in found]
-    recorder = Recorder(folder, recording)
-    for group in GROUPS:
-        entries = [entry for entry in launches if entry["group"] == group]
-        recorder.count(entries)
-        recordings.write(into, recording)
-        say(f"{group}: {len(entries)} launches, {recorder.elapsed_s:.0f} s so far")
-    recorder.count_instructions(into.with_suffix(".ncu-rep"))
-    recordings.write(into, recording)
-    say(f"{len(recording['launches'])} launches recorded in {recorder.elapsed_s:.0f} s")
-    say(f"metrics that are not there: {recording['unknown_metrics']}")
-    for entry in recording["launches"]:
-        if entry["check"] != "right":
-            say(f"WRONG: {entry['label']}: {entry['check']}")
-    for failure in recording["failures"]:
-        say(f"FAILED: {failure}")
-
-
-class Recorder:
-    """Runs of ncu into one recording, within the time limit."""
-
-    def __init__(self, folder: Path, recording: dict[str, Any]) -> None:
-        self.folder, self.recording = folder, recording
-        self.checks = folder / "checks.json"
-        self.started = time.monotonic()
-
-    @property
-    def elapsed_s(self) -> float:
-        return time.monotonic() - self.started
-
-    @property
-    def metrics(self) -> list[str]:
-        wanted = (*METRICS, *self.recording.get("also", ()))
-        return [metric for metric in wanted if metric not in self.recording["unknown_metrics"]]
-
-    def count(self, entries: list[Entry]) -> None:
-        """Counters of each entry; where one breaks the run, each half anew."""
-        try:
-            self._count(entries)
-        except RuntimeError as error:
-            if len(entries) == 1 or self.elapsed_s > TIME_LIMIT_S:
-                labels = [entry["label"] for entry in entries]
-                self.recording["failures"].append(f"{', '.join(labels)}: {error}")
-                return
-            self.count(entries[: len(entries) // 2])
-            self.count(entries[len(entries) // 2 :])
-
-    def _count(self, entries: list[Entry]) -> None:
-        done = self._known_metrics_under_ncu(entries)
-        counted = counters_of(done.stdout)
-        if len(counted) != len(entries):
-            raise RuntimeError(f"{len(counted)} of {len(entries)} launches: {last_lines(done)}")
-        facts = json.loads(self.checks.read_text(encoding="utf-8"))
-        checks = facts.pop("checks")
-        self.recording.update(facts)
-        for entry, (kernel, counters) in zip(entries, counted, strict=True):
-            if not kernel.startswith(entry["symbol"]):
-                raise RuntimeError(f"{kernel} where {entry['symbol']} was launched")
-            found = {"check": checks[entry["label"]], "counters": counters}
-            self.recording["launches"].append(entry | found)
-
-    def _known_metrics_under_ncu(self, entries: list[Entry]) -> subprocess.CompletedProcess[str]:
-        """A run that succeeded, after those that failed for metrics that ncu does not know."""
-        labels = [entry["label"] for entry in entries]
-        while True:
-            tried = self.metrics
-            options = ["--csv", "--print-units", "base", "--metrics", ",".join(tried)]
-            done = self._under_ncu(options, labels)
-            if done.returncode == 0:
-                return done
-            unknown = unknown_in(done.stdout + done.stderr, tried)
-            if not unknown:  # ncu complains of something else, or of the first one only
-                unlisted = [m for m in tried if m.rpartition(".")[0] not in listed_metrics()]
-                unknown = [] if len(unlisted) == len(tried) else unlisted
-            if not unknown:
-                raise RuntimeError(last_lines(done))
-            self.recording["unknown_metrics"] += unknown
-
-    def count_instructions(self, report: Path) -> None:
-        """Per launch, the rows of ncu's source page; an extra, whose report is kept for later."""
-        own = ["--metrics", ",".join(METRICS_OF_INSTRUCTIONS)]
-        keep = ["--section", "SourceCounters", "--force-overwrite", "--export", str(report)]
-        show = ["--import", str(report), "--page", "source", "--csv", "--print-source", "sass"]
-        try:
-            for options in ([*keep, *own], keep):
-                done = self._under_ncu(options, list(WITH_LINES))
-                if done.returncode == 0:
-                    break
-            tables = source_tables(output_of(["ncu", *show, "--print-units", "base"]))
-            launches = manifest_of(self.folder)["launches"]
-            order = [entry["label"] for entry in launches if entry["label"] in WITH_LINES]
-            if len(tables) != len(order):
-                raise RuntimeError(
-                    f"{len(tables)} tables, {len(order)} launches: {last_lines(done)}"
-                )
-            self.recording["instructions"] = dict(zip(order, tables, strict=True))
-        except Exception as error:  # not worth the rest
-            self.recording["failures"].append(f"per instruction: {error}")
-
-    def _under_ncu(self, options: list[str], labels: list[str]) -> subprocess.CompletedProcess[str]:
-        chosen = self.folder / "chosen.json"
-        chosen.write_text(json.dumps(labels), encoding="utf-8")
-        own = [sys.executable, "-m", "validation.counters.record_counters", "launch"]
-        own += [str(path) for path in (self.folder, chosen, self.checks)]
-        left_s = TIME_LIMIT_S - self.elapsed_s
-        if left_s <= 0:
-            raise RuntimeError(f"not tried: {TIME_LIMIT_S} s are over")
-        try:
-            return subprocess.run(
-                ["ncu", "--clock-control", "none", *options, *own],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=left_s,
+def launch_all(only: str, labels: Sequence[str], into: Path) -> None:
+    """Launch them, or those of some labels; write of each "right", or what is wrong."""
+    checks = {}
+    with Gpu() as gpu:
+        for entry in entries(only):
+            if labels and entry["label"] not in labels:
+                continue
+            of = recipe(entry)
+            arguments = of.make(np.random.default_rng(entry["seed"]))
+            geometry = Geometry(
+                grid=entry["grid"],
+                block=entry["block"],
+                dynamic_shared_bytes=entry["dynamic_shared_bytes"],
             )
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"stopped: {TIME_LIMIT_S} s are over") from None
+            outputs = launch(gpu, compiled(entry), geometry, arguments)
+            try:
+                of.check(outputs, arguments)
+                checks[entry["label"]] = "right"
+            except AssertionError as error:
+                checks[entry["label"]] = str(error)
+        facts = {"device": gpu.device.name, "checks": checks}
+    into.write_text(json.dumps(facts), encoding="utf-8")
 
 
-def counters_of(text: str) -> list[tuple[str, dict[str, int]]]:
-    """(kernel, counters) of each launch of ncu's CSV, in order; what was not counted is absent."""
-    rows = csv.DictReader(line for line in text.splitlines() if line.startswith('"'))
-    found: dict[str, tuple[str, dict[str, int]]] = {}
-    for row in rows:
-        _, counters = found.setdefault(row["ID"], (row["Kernel Name"], {}))
-        value = row["Metric Value"].replace(",", "")
-        if re.fullmatch(r"\d+(\.0*)?", value):
-            counters[row["Metric Name"]] = int(float(value))
-    return list(found.values())
+def record(into: Path, only: str, metrics: Sequence[str]) -> None:
+    found = entries(only)
+    checked = into.with_suffix(".checks")
+    counts = counted(metrics, MODULE, str(checked), "--launch", "--only", only, launches=len(found))
+    facts = json.loads(checked.read_text(encoding="utf-8"))
+    launches = []
+    for entry, (name, counters) in zip(found, counts, strict=True):
+        kernel, source = compiled(entry), entry.pop("source")
+        assert name.startswith(kernel.symbol), f"{name} where {kernel.symbol} was launched"
+        launches.append(
+            entry
+            | {
+                "source_sha256": sha256(source.encode()).hexdigest(),
+                "code_sha256": sha256(kernel.code).hexdigest(),
+                "symbol": kernel.symbol,
+                "check": facts["checks"][entry["label"]],
+                "counters": {metric: value for metric, value in counters.items() if value},
+            }
+        )
+    recording = {
+        "architecture": ARCHITECTURE,
+        "compiler": compiler_version(),
+        "options": OPTIONS,
+        "recorded": datetime.now(UTC).date().isoformat(),
+        "ncu": ncu.version(str(ncu.path())),
+        "device": facts["device"],
+        "counted": sorted(metrics),
+        "launches": launches,
+    }
+    recordings.write(into, recording)
+    wrong = [f"{one['label']}: {one['check']}" for one in launches if one["check"] != "right"]
+    print(f"{len(launches)} launches recorded", *wrong, sep="\n")
 
 
-@cache
-def listed_metrics() -> set[str]:
-    """The names that ncu lists for the chip, without suffixes."""
-    lines = output_of(["ncu", "--query-metrics", "--chip", CHIP]).splitlines()
-    return {line.split()[0] for line in lines if line.strip()}
-
-
-def unknown_in(text: str, metrics: list[str]) -> list[str]:
-    """The metrics that ncu names in a complaint; none where it only repeats what it was asked."""
-    complaints = [line for line in text.splitlines() if "==" in line and "metric" in line.lower()]
-    words = set(re.findall(r"[\w.]+", " ".join(complaints)))
-    named = [m for m in metrics if m in words or m.rpartition(".")[0] in words]
-    return [] if len(named) == len(metrics) else named
+def record_instructions(into: Path, checked: Path) -> None:
+    """Per launch, the rows of ncu's source page."""
+    program = [str(ncu.path())]
+    with tempfile.TemporaryDirectory() as folder:
+        report = str(Path(folder) / "counts.ncu-rep")
+        keep = [*ncu.counting_options(METRICS_OF_INSTRUCTIONS), "--section", "SourceCounters"]
+        own = [sys.executable, "-m", MODULE, str(checked), "--launch", "--labels", *WITH_LINES]
+        subprocess.run([*program, *keep, "--export", report, *own], check=True)
+        show = ["--import", report, "--page", "source", "--csv", "--print-source", "sass"]
+        done = subprocess.run([*program, *show], capture_output=True, text=True, check=True)
+    order = [entry["label"] for entry in entries() if entry["label"] in WITH_LINES]
+    recordings.write(into, dict(zip(order, source_tables(done.stdout), strict=True)))
 
 
 def source_tables(text: str) -> list[list[dict[str, str]]]:
@@ -543,50 +281,24 @@ def source_tables(text: str) -> list[list[dict[str, str]]]:
     return tables
 
 
-def output_of(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout
-
-
-def version_in(text: str) -> str:
-    """The version in what `ncu --version` prints."""
-    match = re.search(r"Version (\S+)", text)
-    return match[1] if match else text.strip()
-
-
-def last_lines(done: subprocess.CompletedProcess[str]) -> str:
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith('"')]
-    return f"ncu ended with {done.returncode}: {' | '.join(lines[-12:])}"
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def main(arguments: list[str]) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("prepare", "record", "launch"):
-        commands.add_parser(name).add_argument("folder", type=Path)
-    commands.choices["prepare"].add_argument("--only", default="", metavar="TEXT")
-    commands.choices["record"].add_argument("--into", type=Path, required=True)
-    commands.choices["record"].add_argument("--also", action="append", default=[], metavar="TEXT")
-    commands.choices["launch"].add_argument("labels", type=Path, help="JSON list")
-    commands.choices["launch"].add_argument("into", type=Path)
-    chosen = parser.parse_args(arguments)
-    if chosen.command == "prepare":
-        prepare(chosen.folder, chosen.only)
-    elif chosen.command == "record":
-        record(chosen.folder, chosen.into, chosen.also)
-    else:
-        labels = set(json.loads(chosen.labels.read_text(encoding="utf-8")))
-        launch(chosen.folder, labels, chosen.into)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--only", default="", metavar="TEXT", help="of the names of files")
+    parser.add_argument("--metrics", nargs="+", default=METRICS)
+    parser.add_argument("--labels", nargs="+", default=[], help=argparse.SUPPRESS)
+    parser.add_argument("--launch", action="store_true", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.launch:
+        launch_all(chosen.only, chosen.labels, chosen.file)
+        return
+    record(chosen.file, chosen.only, chosen.metrics)
+    if not chosen.only:
+        instructions = chosen.file.with_name(f"{chosen.file.stem}_instructions.json")
+        record_instructions(instructions, chosen.file.with_suffix(".checks"))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
