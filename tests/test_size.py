@@ -33,10 +33,10 @@ LIMITS = {
     "toolkit/sass": 110_200,
     "toolkit/store": 5_400,
     "toolkit/tuning": 6_400,
-    "benchmarks": 31_400,
-    "docs": 51_300,
+    "benchmarks": 31_200,
+    "docs": 49_500,
     "tests": 344_000,
-    "validation": 141_100,
+    "validation": 139_000,
 }
 
 WITHOUT_MEANING = {
