@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from toolkit.reorder.blocks import Block
-from toolkit.reorder.flow import Boundary, Code, clocks_at
+from toolkit.reorder.flow import OTHER_CLOCKS, Code, clocks_at
 from toolkit.reorder.words import waits
 
 
@@ -46,9 +46,13 @@ class _Bounds:
     results: set[int] = field(default_factory=set)
 
 
-def freedom(code: Code, block: Block, boundary: Boundary) -> Freedom:
-    """What may move where in one block."""
-    found = _Search(code, block, boundary).bounds()
+def freedom(code: Code, block: Block, others: int = OTHER_CLOCKS) -> Freedom:
+    """What may move where in one block.
+
+    `others` are the clocks that results of other blocks may still take, and that those of this one
+    may be wanted before its end.
+    """
+    found = _Search(code, block, others).bounds()
     positions = sorted(found)
     number = {position: n for n, position in enumerate(positions)}
     at = clocks_at(code, block)
@@ -81,8 +85,8 @@ def freedom(code: Code, block: Block, boundary: Boundary) -> Freedom:
 class _Search:
     """Walks a block once, register by register."""
 
-    def __init__(self, code: Code, block: Block, boundary: Boundary) -> None:
-        self.code, self.block, self.boundary = code, block, boundary
+    def __init__(self, code: Code, block: Block, others: int) -> None:
+        self.code, self.block, self.others = code, block, others
         self.at = clocks_at(code, block)
         self.found = {
             position: _Bounds()
@@ -105,8 +109,8 @@ class _Search:
                 self.readers[register].append(position)
             for register in results:
                 self.writer[register], self.readers[register] = position, []
-        for register, position in self.writer.items():
-            self._leaves(position, register)
+        for position in self.writer.values():
+            self._leaves(position)
         return self.found
 
     def _reads(self, position: int, register: int) -> None:
@@ -117,7 +121,7 @@ class _Search:
             self.found[position].results.add(writer)
             self.found[position].after.add(writer)
         elif writer in self.found:
-            self._before(writer, position, latency=self.code.latency(writer, position))
+            self._before(writer, position, latency=OTHER_CLOCKS)
         elif position in self.found:
             self._behind(writer, position, register)
 
@@ -132,9 +136,7 @@ class _Search:
             if other in self.found and position in self.found:
                 self.found[position].after.add(other)
             elif other in self.found:
-                is_result = other == writer
-                latency = self.code.latency(other, position) if is_result else 1
-                self._before(other, position, latency=latency)
+                self._before(other, position, latency=OTHER_CLOCKS if other == writer else 1)
             elif position in self.found:
                 self._behind(other, position, register)
 
@@ -144,19 +146,16 @@ class _Search:
             return
         first = self.touching[register][0]
         bounds = self.found[position]
-        pending = min(self.boundary.pending.get(register, 0), self._clock(first))
-        bounds.first_clock = max(bounds.first_clock, pending)
+        bounds.first_clock = max(bounds.first_clock, min(self.others, self._clock(first)))
         bounds.first_position = max(
             bounds.first_position, self._last_wait(self.block.start - 1, first)
         )
 
-    def _leaves(self, position: int, register: int) -> None:
-        """The register's value may be wanted behind the block."""
-        if position not in self.found:
-            return
-        wanted = self.at[-1] + self.boundary.latest.get(register, 0)
-        bounds = self.found[position]
-        bounds.last_clock = min(bounds.last_clock, max(wanted, self._clock(position)))
+    def _leaves(self, position: int) -> None:
+        """The value may be wanted behind the block."""
+        if position in self.found:
+            bounds, wanted = self.found[position], self.at[-1] - self.others
+            bounds.last_clock = min(bounds.last_clock, max(wanted, self._clock(position)))
 
     def _before(self, mover: int, fixed: int, *, latency: int) -> None:
         bounds = self.found[mover]

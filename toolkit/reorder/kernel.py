@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from analysis.sm import Unit
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.patching import Word, changed, rewritten, words
-from toolkit.reorder.allocation import MOST_WITHOUT, allocated
+from toolkit.reorder.allocation import allocated
 from toolkit.reorder.banks import Reads
 from toolkit.reorder.blocks import Block, Loop, blocks, innermost, loops
-from toolkit.reorder.flow import Boundary, Code, boundaries
+from toolkit.reorder.flow import Code
 from toolkit.reorder.freedom import freedom
 from toolkit.reorder.homes import homes
 from toolkit.reorder.liveness import live_after
@@ -28,7 +28,6 @@ from toolkit.reorder.verify import check, check_understood
 from toolkit.reorder.words import is_movable, operands_of
 from toolkit.sass.timing_table import machine_code
 
-MOST_TRIES = 3
 # Of the multiply-adds: where no more lose a clock, other registers could save little, and take most
 # of the time to find.
 FEW_LATE = 1 / 16
@@ -78,15 +77,12 @@ def reorder(kernel: Kernel, *, warps_per_scheduler: int = WARPS_PER_SCHEDULER) -
     code = code_of(kernel)
     check_understood(code)
     of_kernel = blocks(code.instructions)
-    limits = boundaries(code, of_kernel)
     live, of_loops = live_after(code, of_kernel), loops(code.instructions)
     new = list(code.words)
     for block in of_kernel:
         is_repeated = any(x.start <= block.start and block.end <= x.end for x in of_loops)
         if is_repeated and multiply_adds(code, block) >= FEWEST:
-            new[block.start : block.end] = _better(
-                code, block, limits[block.start], live[block.start]
-            )
+            new[block.start : block.end] = _better(code, block, live[block.start])
     after = kernel.with_image(rewritten(kernel.image, {kernel.symbol: lambda _: new}))
     check(code, code_of(after))
     return Reordered(
@@ -131,15 +127,11 @@ class _Candidate:
     words: Sequence[Word]
 
 
-def _better(code: Code, block: Block, boundary: Boundary, live: frozenset[int]) -> Sequence[Word]:
+def _better(code: Code, block: Block, live: frozenset[int]) -> Sequence[Word]:
     """The block in the best of the orders that are found, which may be the compiler's."""
-    found = [_compiled(code, block, boundary), _kept(code, block, boundary)]
+    found = [_compiled(code, block), _kept(code, block)]
     if _best(found).late_clocks > FEW_LATE * multiply_adds(code, block):
-        renamed = _renamed(code, block, boundary, live)
-        found.append(renamed)
-        if renamed:  # now that all registers are known
-            named = code.with_words(block.start, renamed.words)
-            found.append(_kept(named, block, boundary))
+        found.append(_renamed(code, block, live))
     return _best(found).words
 
 
@@ -147,47 +139,32 @@ def _best(found: Sequence[_Candidate | None]) -> _Candidate:
     return min(filter(None, found), key=lambda candidate: candidate.late_clocks)
 
 
-def _compiled(code: Code, block: Block, boundary: Boundary) -> _Candidate:
+def _compiled(code: Code, block: Block) -> _Candidate:
     """The compiler's order."""
-    asked = problem(code, freedom(code, block, boundary))
+    asked = problem(code, freedom(code, block))
     unmoved = [(number, False) for number in range(len(asked.operands))]
     return _Candidate(
         late_clocks=late_clocks(asked, unmoved), words=code.words[block.start : block.end]
     )
 
 
-def _kept(code: Code, block: Block, boundary: Boundary) -> _Candidate | None:
+def _kept(code: Code, block: Block) -> _Candidate | None:
     """The best order with all values in the compiler's registers."""
-    asked = problem(code, freedom(code, block, boundary))
+    asked = problem(code, freedom(code, block))
+    choices = ordered(asked)
+    return None if choices is None else _candidate(code, block, asked, choices, {})
+
+
+def _renamed(code: Code, block: Block, live: frozenset[int]) -> _Candidate | None:
+    """The best order with values in registers that suit it; None where these are too few."""
+    free = with_values(code, block, live)
+    asked = problem(free, freedom(free, block))
     choices = ordered(asked)
     if choices is None:
         return None
-    return _candidate(code, block, asked, choices, {})
-
-
-def _renamed(
-    code: Code, block: Block, boundary: Boundary, live: frozenset[int]
-) -> _Candidate | None:
-    """The best order with values in registers that suit it.
-
-    Values for which there is no register keep the compiler's, and an order is looked for again.
-    """
-    bound: frozenset[int] = frozenset()
-    for _ in range(MOST_TRIES):
-        free = with_values(code, block, live, bound)
-        asked = problem(free, freedom(free, block, boundary))
-        choices = ordered(asked)
-        if choices is None:
-            return None
-        placed = in_places(asked, choices)
-        staying = homes(code, block, boundary, placed, live)
-        registers, without = allocated(placed, staying, wishes(asked, choices))
-        if not without:
-            return _candidate(code, block, asked, choices, registers)
-        if len(without) == MOST_WITHOUT:
-            return None
-        bound |= {position for position, names in free.operands.items() if names[3] in without}
-    return None
+    placed = in_places(asked, choices)
+    registers = allocated(placed, homes(code, block, placed, live), wishes(asked, choices))
+    return None if registers is None else _candidate(code, block, asked, choices, registers)
 
 
 def _candidate(

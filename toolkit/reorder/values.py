@@ -26,18 +26,10 @@ class _Value:
     is_bound: bool = False
 
 
-def with_values(
-    code: Code, block: Block, live_after: frozenset[int], bound: frozenset[int] = frozenset()
-) -> Code:
-    """The code with a number for each value of a block that may change its register.
-
-    `bound` are positions whose results stay where they are, all the same.
-    """
-    free = [
-        value
-        for value in _values(code, block, live_after)
-        if value.readers and not value.is_bound and value.writer not in bound
-    ]
+def with_values(code: Code, block: Block, live_after: frozenset[int]) -> Code:
+    """The code with a number for each value of a block that may change its register."""
+    values = _values(code, block, live_after)
+    free = [value for value in values if value.readers and not value.is_bound]
     operands: dict[int, Operands] = dict(code.operands)
     for number, value in enumerate(free, start=FIRST_VALUE):
         for position, slot in ((value.writer, -1), *value.readers):

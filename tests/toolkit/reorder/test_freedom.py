@@ -1,15 +1,12 @@
 from tests.toolkit.reorder.code_by_hand import code
 from toolkit.reorder.blocks import blocks
-from toolkit.reorder.flow import Boundary, boundaries
 from toolkit.reorder.freedom import Freedom, freedom
 
-NOTHING = Boundary(pending={}, latest={})
 
-
-def _freedom(text: str, boundary: Boundary = NOTHING) -> Freedom:
+def _freedom(text: str, others: int = 0) -> Freedom:
     made = code(text)
     (block,) = blocks(made.instructions)
-    return freedom(made, block, boundary)
+    return freedom(made, block, others)
 
 
 def test_independent_ones_may_go_anywhere() -> None:
@@ -69,23 +66,14 @@ def test_a_result_stays_as_close_to_a_reader_as_the_compiler_put_it() -> None:
 
 def test_results_of_the_block_before_are_in_time() -> None:
     text = "FFMA R1, R8, R9, R1\n" * 6 + "FFMA R0, R8, R9, R0"
-    found = _freedom(text, Boundary(pending={0: 3}, latest={}))
+    found = _freedom(text, others=3)
     assert found.earliest[6] == 3
 
 
 def test_the_block_behind_gets_its_results_in_time() -> None:
-    """Of a loop whose first instruction reads the sum that the last but one makes."""
-    made = code(
-        """FFMA R0, R8, R9, R0
-        FFMA R1, R8, R9, R1
-        FFMA R2, R8, R9, R2
-        FFMA R3, R8, R9, R3
-        BRA 0x0"""
-    )
-    block, *_ = blocks(made.instructions)
-    found = freedom(made, block, boundaries(made, [block])[0])
-    # four clocks before the first position of the next turn, which begins in clock 5
-    assert found.latest == [1, 2, 3, 3]
+    found = _freedom("\n".join(f"FFMA R{n}, R8, R9, R{n}" for n in range(5)), others=4)
+    # four clocks before the block's end, which is clock 5, or where the compiler had it
+    assert found.latest == [1, 1, 2, 3, 4]
 
 
 def test_multiply_adds_that_some_threads_do_not_execute_stay() -> None:

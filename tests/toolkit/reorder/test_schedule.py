@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.toolkit.reorder.code_by_hand import code
 from toolkit.reorder.banks import FIRST_VALUE
 from toolkit.reorder.blocks import blocks
-from toolkit.reorder.flow import MULTIPLY_ADD_CLOCKS, Boundary
+from toolkit.reorder.flow import MULTIPLY_ADD_CLOCKS
 from toolkit.reorder.freedom import freedom
 from toolkit.reorder.placement import problem
 from toolkit.reorder.schedule import Problem, in_places, late_clocks, ordered
@@ -16,7 +16,7 @@ from toolkit.reorder.schedule import Problem, in_places, late_clocks, ordered
 def _problem(text: str) -> Problem:
     made = code(text)
     (block,) = blocks(made.instructions)
-    return problem(made, freedom(made, block, Boundary(pending={}, latest={})))
+    return problem(made, freedom(made, block, others=0))
 
 
 def _outer_product(rows: int, columns: int, sum_of: dict[tuple[int, int], int]) -> str:
