@@ -270,19 +270,6 @@ def test_types_without_arithmetic_here_are_refused_by_name(text: str, name: str,
 # --- any text, any number ---------------------------------------------------------------------
 
 
-def refusal(text: str) -> str | None:
-    try:
-        parse_arguments([text])
-    except InputError as error:
-        return str(error)
-    return None
-
-
-@given(st.text(max_size=30))
-def test_any_text_is_understood_or_refused_in_one_line(text: str) -> None:
-    assert (refusal(text) or "--arg 0 (").startswith("--arg 0 (")
-
-
 @given(st.sampled_from([t for t in TYPES.values() if t.kind in "iu"]), st.integers())
 def test_integers_fit_or_are_refused(dtype: np.dtype[Any], value: int) -> None:
     limits = np.iinfo(dtype)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.reports.tuned_by_hand import TUNING
-from tests.toolkit.cli.commands import interrupted, invoke, refused, run
+from tests.toolkit.cli.commands import interrupted, invoke, refused
 from validation import ROOT
 
 MADE_UP_GPU = ROOT / "tests" / "toolkit" / "tuning" / "made_up_gpu"
@@ -84,17 +84,6 @@ def test_ctrl_c_keeps_what_was_measured(stopped: tuple[int, str, str], folder: P
     )
     assert said.splitlines()[-1] == "error: interrupted: nothing was written but the cache"
     assert not (folder / "tuning.json").exists()
-
-
-@pytest.mark.exhaustive  # as a sweep and a final of one process each do
-def test_the_next_run_goes_on(stopped: tuple[int, str, str], folder: Path) -> None:
-    one_leads = on_a_made_up_gpu(times_s={"BK=16": 0.001})  # a process for each leader
-    status, _, said = run(*COMMAND, environment=one_leads)
-    assert status == 0, said
-    assert (
-        f"of 6 configurations of 48x48x48 were measured before: taken from {folder / FILE}" in said
-    )
-    assert json.loads((folder / "data" / "tuned.json").read_text())["entries"]
 
 
 def test_what_was_measured_is_kept_for_the_dispatcher(

@@ -90,18 +90,19 @@ def test_a_block_notes_each_sector_that_it_reads_once() -> None:
     assert found.read == sum(map(len, read.values()))
 
 
-def test_a_sector_that_a_warp_writes_piece_by_piece_counts_once() -> None:
-    accesses, _ = noted("twice", [np.zeros(8 * 64, np.float32)], 1, 64)
-    assert accesses is not None
-    # 8 floats of each thread are one sector
-    assert below(accesses) == Below(read=0, written=64, written_by_warps=64)
-
-
-def test_a_sector_that_several_warps_write_counts_for_each() -> None:
-    accesses, _ = noted("by_column", [np.zeros(32 * 8, np.float32)], 1, 256)
-    assert accesses is not None
-    # 32 rows of 8 floats, a sector each, of which each of 8 warps writes one float
-    assert below(accesses) == Below(read=0, written=32, written_by_warps=8 * 32)
+@pytest.mark.parametrize(
+    ("kernel", "floats", "threads", "written", "by_warps"),
+    [
+        ("twice", 8 * 64, 64, 64, 64),  # 8 floats of each thread are one sector
+        # 32 rows of 8 floats, a sector each, of which each of 8 warps writes one float
+        ("by_column", 32 * 8, 256, 32, 8 * 32),
+    ],
+)
+def test_a_sector_counts_once_for_each_warp_that_writes_to_it(
+    kernel: str, floats: int, threads: int, written: int, by_warps: int
+) -> None:
+    accesses, _ = noted(kernel, [np.zeros(floats, np.float32)], 1, threads)
+    assert below(accesses) == Below(read=0, written=written, written_by_warps=by_warps)
 
 
 def test_atomics_are_a_kind_of_their_own() -> None:

@@ -362,12 +362,6 @@ JSON = st.recursive(
 )
 
 
-@given(st.binary() | st.text().map(str.encode))
-@few
-def test_any_bytes_are_refused(path: Path, content: bytes) -> None:
-    loads_or_is_refused(content, path)
-
-
 @given(JSON)
 @few
 def test_any_json_is_refused(path: Path, value: object) -> None:
@@ -396,17 +390,6 @@ def test_a_profile_with_any_value_changed_loads_or_is_refused(
         holder = holder[key]
     holder[place[-1]] = value
     loads_or_is_refused(json.dumps(content).encode(), path)
-
-
-@given(data=st.data(), byte=st.integers(0, 255))
-@few
-def test_a_profile_with_any_byte_changed_loads_or_is_refused(
-    path: Path, data: st.DataObject, byte: int
-) -> None:
-    save(PROFILE, path)
-    content = bytearray(path.read_bytes())
-    content[data.draw(st.integers(0, len(content) - 1))] = byte
-    loads_or_is_refused(bytes(content), path)
 
 
 @given(data=st.data())
