@@ -34,7 +34,7 @@ LIMITS = {
     "toolkit/store": 5_400,
     "toolkit/tuning": 6_400,
     "benchmarks": 31_200,
-    "docs": 49_500,
+    "docs": 48_700,
     "tests": 344_000,
     "validation": 139_000,
 }
