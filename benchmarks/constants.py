@@ -101,7 +101,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "FAST_BY": fitted("wide-thread-tile at 8192"),
     },
     "analysis/traffic/l2.py": {
-        "MOMENTS ROUNDS": technical("a resolution"),
+        "MOMENTS TOGETHER ROUNDS": technical("a resolution"),
         "FAR _TWO_PARTITIONS": documented("NVIDIA A100 and H100 whitepapers: two equal partitions"),
         "_READ_REACH _WRITE_REACH _READ_PART _WRITE_PART _READ_WIDTH _WRITE_WIDTH": measured(
             _REACH
@@ -165,7 +165,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "LEAST_APART": fitted("rungs of bulk copies at 8192", "DRIFT")
     },
     "toolkit/execution/block_plan.py": {
-        "PERIOD POINTS STEPS_AND_SECTORS TIMED_STEPS MANY_WARPS": technical(
+        "PERIOD POINTS STEPS_AND_SECTORS TIMED_STEPS MANY_WARPS WHOLE_K": technical(
             "values of K and places of which counts are proved to be alike"
         ),
         "FULL_K_BUDGET ANCHOR_BUDGET ANCHORS APART_BUDGET TOGETHER_BUDGET TOGETHER_K": _ENOUGH,

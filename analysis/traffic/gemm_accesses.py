@@ -77,7 +77,7 @@ def gemm_accesses(
         time = starts[of_block[of]] + progress.time(of_block[of], before[of] + spans.work)
         return access(of, time, name, sectors[of] * spans.share, size[of], False)
 
-    stores, leaves = (np.flatnonzero(some) for some in (pieces.ends == 1, pieces.ends < 1))
+    stores, leaves = np.flatnonzero(pieces.ends == 1), np.flatnonzero(pieces.leaves_sums)
     owner = np.empty(down * across, dtype=np.int64)
     owner[tile[stores]] = stores
     takes = owner[tile[leaves]]

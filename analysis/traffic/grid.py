@@ -45,7 +45,7 @@ class Pieces:
 
     `block` computes the range of K from `begins` to `ends` (fractions of K) of the tile at `row`
     and `column`. The block that reaches the end of K stores the tile. The other blocks leave their
-    partial sums for it.
+    partial sums for it; if `all_leave`, it leaves its own too.
     """
 
     block: Indices
@@ -53,6 +53,13 @@ class Pieces:
     column: Indices
     begins: Fractions
     ends: Fractions
+    all_leave: bool = False
+
+    @property
+    def leaves_sums(self) -> NDArray[np.bool_]:
+        """True for each piece of which the block leaves its partial sums."""
+        found: NDArray[np.bool_] = (self.ends < 1) | self.all_leave
+        return found
 
     def lifetimes(self, blocks: int) -> Fractions:
         """Computing time of each of `blocks` blocks: 1 for a whole tile."""
@@ -220,7 +227,7 @@ def split(splits: int) -> Order:
         tile, part = np.divmod(block, splits)
         row, column = np.divmod(tile, tiles.across)
         begins, ends = (n * phases // splits / phases for n in (part, part + 1))
-        return Pieces(block=block, row=row, column=column, begins=begins, ends=ends)
+        return Pieces(block=block, row=row, column=column, begins=begins, ends=ends, all_leave=True)
 
     return Order(
         grid=lambda tiles: _long_y(tiles.across * splits, tiles.down),

@@ -35,7 +35,8 @@ from analysis.devices import Device
 from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
 from analysis.traffic.reuse import Reuse, reuse_of
 
-MOMENTS = 4096  # per lifetime of a block: accesses in the same moment coincide
+MOMENTS = 4096  # per lifetime of a block: reads of a piece in one moment are one visit
+TOGETHER = 384  # per lifetime of a block: fetches in one of these intervals can be merged
 FAR = 0.5  # fraction of sectors with their home in the far partition of L2
 
 
@@ -273,7 +274,7 @@ def _mergeable(accesses: Accesses, sms: int, blocks_per_sm: int, most: int) -> f
     if most == 1:
         return 0.0
     reads = np.flatnonzero(~accesses.is_write)
-    moment = np.rint(accesses.time[reads] * MOMENTS).astype(np.int64)
+    moment = np.rint(accesses.time[reads] * TOGETHER).astype(np.int64)
     pieces = int(accesses.piece.max(initial=0)) + 1
     at_once = min(sms * blocks_per_sm, int(accesses.block.max(initial=0)) + 1)
     gpc = _gpc(accesses.block[reads], at_once, sms)

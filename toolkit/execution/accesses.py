@@ -61,9 +61,10 @@ def below(accesses: RecordedAccesses) -> Below:
 class Exchange:
     """Data that blocks read after other blocks of the launch wrote it: the readers wait.
 
-    `read`: indices of these reads. `before`: for each of them, the first access that wrote the
-    line. `lines`: these lines. `blocks`: the readers and writers. `bytes`: bytes of these reads.
-    `writers`: number of writing blocks. `read_by_block`: sectors that each block reads in all.
+    `read`: indices of these reads. `before`: for each of them, the last access before it that wrote
+    one of its sectors. `lines`: these lines. `blocks`: the readers and writers. `bytes`: bytes of
+    these reads. `writers`: number of writing blocks. `read_by_block`: sectors that each block reads
+    in all.
     """
 
     read: Integers
@@ -82,20 +83,13 @@ AT_ONCE = 0.02  # fraction of the longest lifetime, up to which a block counts a
 
 def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
     """Exchange in accesses in the execution order of one worker, None if there is none."""
-    _, line = np.unique(accesses["line"], return_inverse=True)
     block = accesses["block"].astype(np.int64)
-    is_read, order = accesses["kind"] == READ, np.arange(len(accesses))
-    first = np.full(int(line.max(initial=0)) + 1, len(accesses))
-    np.minimum.at(first, line[~is_read], order[~is_read])
-    mask = np.zeros(len(first), dtype=np.uint8)
-    np.bitwise_or.at(mask, line[~is_read], accesses["mask"][~is_read])
-    read = np.flatnonzero(is_read & (first[line] < order))
-    read = read[
-        (block[read] != block[first[line[read]]]) & (accesses["mask"][read] & mask[line[read]] > 0)
-    ]
+    is_read, before = accesses["kind"] == READ, _last_writes(accesses)
+    read = np.flatnonzero(is_read & (before >= 0))
+    read = read[block[read] != block[before[read]]]
     if not len(read):
         return None
-    before = first[line[read]]
+    before = before[read]
     sectors = np.where(is_read, _SECTORS[accesses["mask"]], 0)
     return Exchange(
         read=read,
@@ -106,6 +100,22 @@ def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
         writers=len(np.unique(block[before])),
         read_by_block=np.bincount(block, sectors, blocks).astype(np.float64),
     )
+
+
+def _last_writes(accesses: NDArray[Any]) -> Integers:
+    """For each access, index of the last write or atomic before it to one of its sectors, or -1."""
+    found = np.full(len(accesses), -1)
+    for bit in 1 << np.arange(LINE_BYTES // SECTOR_BYTES):
+        rows = np.flatnonzero(accesses["mask"] & bit)
+        rows = rows[np.argsort(accesses["line"][rows], kind="stable")]
+        begins = np.maximum.accumulate(
+            np.where(np.diff(accesses["line"][rows], prepend=0) != 0, np.arange(len(rows)), 0)
+        )
+        writes = np.where(accesses["kind"][rows] != READ, np.arange(len(rows)), -1)
+        last = np.maximum.accumulate(np.append(-1, writes[:-1])) if len(rows) else writes
+        own = np.where(last >= begins, rows[np.maximum(last, 0)], -1)
+        found[rows] = np.maximum(found[rows], own)
+    return found
 
 
 def lifetimes_of(accesses: NDArray[Any], blocks: int, executed: float) -> Floats:
@@ -146,17 +156,13 @@ def accesses_in_time(
 ) -> Accesses:
     """Accesses of all blocks of a launch, line by line.
 
-    Block b begins at `starts[b]` and takes `lifetimes[b]`, with even `progress` if not given. Work
-    is proportional to the instructions of the block's longest warp. An atomic is a read and a
-    write.
+    Block b begins at `starts[b]` and takes `lifetimes[b]`, with even `progress` if not given. An
+    atomic is a read and a write.
     """
     assert accesses.dtype == ACCESS
     block = accesses["block"].astype(np.int64)
-    last = np.zeros(len(starts))
-    np.maximum.at(last, block, accesses["step"])
     progress = BlockProgress.even(np.ones(len(starts))) if progress is None else progress
-    work = lifetimes[block] * accesses["step"] / np.maximum(last[block], 1)
-    time = starts[block] + progress.time(block, work)
+    time = starts[block] + progress.time(block, _work(accesses, lifetimes, exchange))
     if exchange is not None:
         time = _in_turn(accesses, time, exchange)
     row, piece, mask, sizes = _pieces(accesses)
@@ -174,6 +180,27 @@ def accesses_in_time(
         size=SECTOR_BYTES * sizes[piece][every],
         is_write=np.concatenate([kind == WRITE, np.ones(len(again), dtype=bool)]),
     )
+
+
+def _work(accesses: NDArray[Any], lifetimes: Floats, exchange: Exchange | None) -> Floats:
+    """Fraction of a lifetime's work that a block has done at each access.
+
+    Work is proportional to the instructions of a warp. Where blocks do not wait for each other, all
+    make their last read after the same work: blocks at an edge, which execute a few instructions
+    more or less, keep up with the others.
+    """
+    block, step = accesses["block"].astype(np.int64), accesses["step"].astype(np.float64)
+    last, last_read = np.zeros((2, len(lifetimes)))
+    np.maximum.at(last, block, step)
+    if exchange is not None:
+        found: Floats = lifetimes[block] * step / np.maximum(last[block], 1)
+        return found
+    is_read = accesses["kind"] == READ
+    np.maximum.at(last_read, block[is_read], step[is_read])
+    reads = last_read > 0
+    usual = float(np.median(last_read[reads] / last[reads])) if reads.any() else 1.0
+    until = np.where(reads, last_read / usual, last)
+    return np.minimum(1.0, step / np.maximum(until[block], 1))
 
 
 def _pieces(

@@ -57,6 +57,7 @@ STEPS_AND_SECTORS = 32
 POINTS = (2, 3, 4, 6)  # values of K in periods, plus the remainder: two for a line, two on it
 # Periods of K at the lower of two replayed points; twice as many for blocks of many warps.
 TIMED_STEPS, MANY_WARPS = 4, 16
+WHOLE_K = 1024  # blocks with such a K are replayed whole: that takes a fraction of a second
 
 # Reasons why a plan does not represent all blocks.
 DIFFER = ": blocks of one place in the grid (corner, edge, interior) differ"
@@ -324,7 +325,7 @@ def timed_k(k: int, step: int, geometry: Geometry, *, shares: int = 1) -> list[i
     settled = step * (TIMED_STEPS if geometry.warps_per_block < MANY_WARPS else 2 * TIMED_STEPS)
     first = spacing * ceil_div(settled, spacing)
     points = [first + k % spacing, 2 * first + k % spacing]
-    return points if points[-1] * 1.5 < k else [k]
+    return points if k > WHOLE_K and points[-1] * 1.5 < k else [k]
 
 
 # For the time.

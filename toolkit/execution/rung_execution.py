@@ -82,7 +82,8 @@ class Proven:
     """Results for all blocks of a launch, from the blocks of a plan.
 
     `executed`: number of blocks that gave the counts. `below`: requests to L2, None if not known.
-    `runs`: results at the first K.
+    `runs`: results at the first K. `typical`: warp instructions of a block of the region with the
+    most work.
     """
 
     plan: BlockPlan
@@ -92,6 +93,7 @@ class Proven:
     check: Check
     below: Below | None
     runs: BlockRuns
+    typical: int
 
     def by_block(self, values: Iterable[float]) -> NDArray[Any]:
         """Value of the kind of each block, for a plan of kinds."""
@@ -184,6 +186,7 @@ class PlanExecutor:
         for counts, population in zip(of_regions, populations, strict=True):
             for name in total.dtype.names or ():
                 total[name] += counts[name] * np.uint64(population)
+        by_region = [int(counts["executed"].sum()) for counts in of_regions]
         asked = summed(runs[0].below, populations)
         if plan.points and asked is not None:
             high = summed(runs[1].below, populations)
@@ -197,6 +200,7 @@ class PlanExecutor:
             check=self._verdict(looked_at),
             below=asked,
             runs=runs[0],
+            typical=int(by_region[np.argmax(np.multiply(by_region, populations))]),
         )
 
     def _verdict(self, runs: Sequence[BlockRuns]) -> Check:

@@ -29,7 +29,7 @@ from toolkit.execution.traffic import Asked, Residence, traffic_of
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.launch import RungLaunch
-from toolkit.sass.machine import Spread
+from toolkit.sass.machine import Bound, Spread
 from toolkit.sass.schedule_facts import schedule_facts
 
 LEAST_APART = 0.05  # of a lifetime, after the last wave: L2 keeps what blocks share below that
@@ -75,7 +75,6 @@ class RungModel:
             below=asked,
             lifetimes=pieces.lifetimes(geometry.blocks),
             in_time=partial(gemm_accesses, launch.tiling, launch.executed, pieces),
-            steps=launch.executed.k,
         )
         facts = schedule_facts(self.kernel)
         return traffic_of(
@@ -129,7 +128,7 @@ class RungModel:
         finish_at_different_times = not shares_tiles and blocks_finish_at_different_times(
             geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
         )
-        sms, read_back = self.residence.device.sm_count, self._read_back_bytes()
+        sms, (read_back, left) = self.residence.device.sm_count, self._sums_bytes()
         of_sm = most_blocks(busy, sms, per_sm, finish_at_different_times=finish_at_different_times)
         along_k = len(replay.points) > 1
         count = max(blocks_to_run(of_sm, per_sm, unlike=replay.unlike, along_k=along_k))
@@ -144,19 +143,30 @@ class RungModel:
             blocks=busy,
             blocks_per_sm=per_sm,
             flop=self.launch.problem.flop,
+            weight=1.0 if shares_tiles else self._weight,
             unlike=replay.unlike,
             relative_l2_reads=self._relative_l2_reads(replay.blocks[0]) if shares_tiles else 1.0,
             read_back_bytes=read_back,
-            left_bytes=sums_bytes(self.launch.tiling) if read_back else 0.0,
+            left_bytes=left,
             finish_at_different_times=finish_at_different_times,
         )
 
-    def _read_back_bytes(self) -> float:
-        """Bytes of partial sums that blocks leave for the blocks that finish their tiles."""
+    @property
+    def _weight(self) -> float:
+        """Instructions of an average block with work, relative to a replayed one."""
+        executed = sum(one.executed for one in self.instructions)
+        return executed / self.launch.busy_blocks / self.proven.typical
+
+    def _sums_bytes(self) -> tuple[float, float]:
+        """Bytes of partial sums that blocks read of other blocks, and that one such block writes.
+
+        The second is an average over the blocks that leave sums.
+        """
         if not self.proven.plan.kinds:
-            return 0.0
+            return 0.0, 0.0
         pieces = pieces_of_c(self.launch.variant, self.launch.parameters, self.launch.executed)
-        return float((pieces.ends < 1).sum() * sums_bytes(self.launch.tiling))
+        read = float((pieces.ends < 1).sum() * sums_bytes(self.launch.tiling))
+        return read, read / max(1, pieces.leaves_sums.sum())
 
     def _relative_l2_reads(self, first: int) -> float:
         """Sectors that the SM with block `first` reads, relative to the average SM (1 or more)."""
@@ -172,14 +182,9 @@ class RungModel:
         launch, shares_tiles = self.launch.at(k), bool(self.proven.plan.kinds)
         c = sparse_zeros((launch.executed.m, launch.executed.n), np.float32)
         bound = self.executor.bound(k, c, is_last=False if shares_tiles else None)
-        of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
-        spread = Spread(
-            address=of_a.address,
-            size_bytes=FLOAT_BYTES * launch.executed.a_elements,
-            pitch=FLOAT_BYTES * k,
-            kept_pitch=FLOAT_BYTES * self.launch.executed.k,
-        )
-        streams = streams_of(replace(bound, spread=spread), blocks)
+        if k != self.launch.executed.k:
+            bound = replace(bound, spread=self._spread(bound, k, launch.executed.a_elements))
+        streams = streams_of(bound, blocks)
         if not shares_tiles:
             return streams
         workspace = next(buffer for buffer in bound.buffers if buffer.name == "workspace")
@@ -193,3 +198,12 @@ class RungModel:
         )
         streams = streams.with_mark(IN_L2, np.arange(behind, last))
         return streams.with_mark(FLAG, np.arange(first, behind))
+
+    def _spread(self, bound: Bound, k: int, elements: int) -> Spread:
+        of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
+        return Spread(
+            address=of_a.address,
+            size_bytes=FLOAT_BYTES * elements,
+            pitch=FLOAT_BYTES * k,
+            kept_pitch=FLOAT_BYTES * self.launch.executed.k,
+        )

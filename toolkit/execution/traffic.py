@@ -54,14 +54,12 @@ class Asked:
     """Requests of all blocks of a launch to L2.
 
     `lifetimes`: time that each block takes, 1 for a typical one. `in_time`: function from start
-    times and progress of blocks to their accesses. `steps`: number of steps for `in_step`, if
-    better known than from the machine code (K of a matrix product).
+    times and progress of blocks to their accesses.
     """
 
     below: Below
     lifetimes: Floats
     in_time: Callable[[Floats, BlockProgress], Accesses]
-    steps: float | None = None
 
 
 def traffic_of(
@@ -82,12 +80,9 @@ def traffic_of(
     blocks, threads = geometry.blocks, geometry.threads_per_block
     copies, ahead, is_alone = facts.copies, facts.fetches_ahead, blocks <= device.sm_count
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
-    warps = asked.lifetimes.sum() * geometry.warps_per_block
     executed = [one.executed for one in instructions]
-    steps = asked.steps
-    if steps is None:
-        steps = facts.steps(executed) or sum(map(_requests, loads)) / REQUESTS_PER_STEP
-        steps /= warps
+    steps = facts.steps(executed) or sum(map(_requests, loads)) / REQUESTS_PER_STEP
+    steps *= _share_of_a_block(asked.lifetimes) / geometry.warps_per_block
     begins = starts(asked.lifetimes, device, per_sm, threads, fetches_ahead=ahead)
     progress = block_progress(asked.lifetimes, device, per_sm, threads, copies, fetches_ahead=ahead)
     if drift_per_wave:
@@ -121,6 +116,11 @@ def traffic_of(
             is_alone=is_alone,
         ),
     )
+
+
+def _share_of_a_block(lifetimes: Floats) -> float:
+    """Fraction of a launch's work that one block does: the mean, weighted by work."""
+    return float((lifetimes**2).sum() / lifetimes.sum() ** 2)
 
 
 def _accesses(

@@ -396,11 +396,11 @@ def counts(*executed: int) -> Any:
 @pytest.mark.parametrize(
     ("k", "shares", "points"),
     [
-        (96, 1, [96]),  # 1.5 times the second point, 64
-        (104, 1, [32, 64]),  # 4 steps of 8, and twice as many
-        (107, 1, [35, 67]),  # the remainder of a step on top
-        (169, 3, [49, 97]),  # whole multiples of 3 steps, and of one left over
-        (144, 3, [144]),
+        (1024, 1, [1024]),  # short enough to be replayed whole
+        (1032, 1, [32, 64]),  # 4 steps of 8, and twice as many
+        (1035, 1, [35, 67]),  # the remainder of a step on top
+        (1033, 3, [49, 97]),  # whole multiples of 3 steps, and of one left over
+        (1032, 86, [1032]),  # 1.5 times the second point exceeds it
     ],
 )
 def test_two_values_of_k_stand_for_one_far_behind_them(
