@@ -7,7 +7,6 @@ never begun.
 
 from __future__ import annotations
 
-import random
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +18,6 @@ from toolkit.reorder.flow import MULTIPLY_ADD_CLOCKS
 from toolkit.reorder.freedom import Freedom
 
 WIDTH = 16  # four times as many save a few percent of the clocks lost, in twice the time
-CHOICES = 3  # of each kind of successor that a partial order tries
-SEED = 1
 # Clocks that count beside those that the model sees lost: an operand that is left before all who
 # wait for it were served has to be read again.
 LEFT_BEHIND = 0.2
@@ -248,14 +245,13 @@ def ordered(problem: Problem) -> list[Choice] | None:
 
 def _ordered(problem: Problem, manner: Manner) -> list[Choice] | None:
     """The best order that is found in one manner."""
-    chance = random.Random(SEED)
     count = len(problem.operands)
     ready = sum(1 << n for n, before in enumerate(problem.before) if not before)
     beam = [_Partial(0.0, 0, ready, None, IDLE, (), None)]
     for position in range(count):
         following: dict[tuple[int, object], _Partial] = {}
         for order in beam:
-            for extended in _extensions(problem, order, position, manner, chance):
+            for extended in _extensions(problem, order, position, manner):
                 key = extended.done, extended.last
                 if key not in following or extended.cost < following[key].cost:
                     following[key] = extended
@@ -276,14 +272,14 @@ def _choices(order: _Partial) -> list[Choice]:
 
 
 def _extensions(
-    problem: Problem, order: _Partial, position: int, manner: Manner, chance: random.Random
+    problem: Problem, order: _Partial, position: int, manner: Manner
 ) -> Iterator[_Partial]:
     gap, clock = problem.gaps[position], problem.freedom.clocks[position]
     banks = _behind_gap(gap, order.banks)
     last = None if gap.is_break else order.last
     recent = tuple((n, c) for n, c in order.recent if clock - c < MULTIPLY_ADD_CLOCKS)
     allowed = _allowed(problem, order, position, manner.ahead, recent)
-    for number in _tried(problem, allowed, last, chance):
+    for number in _tried(problem, allowed, last):
         under_way = (*recent, (number, clock))
         yield _extended(problem, order, number, last, banks, under_way, manner.of_one_bank)
 
@@ -309,37 +305,25 @@ def _allowed(
     return allowed
 
 
-def _tried(
-    problem: Problem, allowed: int, last: Slots | None, chance: random.Random
-) -> Iterator[int]:
+def _tried(problem: Problem, allowed: int, last: Slots | None) -> Iterator[int]:
+    """Some that use a register of the last one again, at best without a conflict, and others."""
     tried = 0
-    if last is not None:
-        for register in last[:2]:
-            sharing = allowed & problem.users.get(register, 0)
-            clean = sharing & problem.clean.get(register, 0)
-            for mask in (clean, sharing & ~clean):
-                for number in _some(mask & ~tried, chance):
-                    tried |= 1 << number
-                    yield number
-                if clean:
-                    break
-    yield from _some(allowed & ~tried, chance)
+    for register in (last or ())[:2]:
+        sharing = allowed & problem.users.get(register, 0)
+        clean = sharing & problem.clean.get(register, 0)
+        for number in _some((clean or sharing) & ~tried):
+            tried |= 1 << number
+            yield number
+    yield from _some(allowed & ~tried)
 
 
-def _some(mask: int, chance: random.Random) -> Iterator[int]:
-    """The first of a set, the last, and any others."""
-    for k in range(CHOICES):
-        if not mask:
-            return
-        if k == 0:
-            number = (mask & -mask).bit_length() - 1
-        elif k == 1:
-            number = mask.bit_length() - 1
-        else:
-            above = mask >> chance.randrange(mask.bit_length())
-            number = mask.bit_length() - above.bit_length() + (above & -above).bit_length() - 1
-        mask &= ~(1 << number)
-        yield number
+def _some(mask: int) -> Iterator[int]:
+    """The first of a set, the last, and the second."""
+    for is_last in (False, True, False):
+        if mask:
+            number = (mask if is_last else mask & -mask).bit_length() - 1
+            mask ^= 1 << number
+            yield number
 
 
 def _extended(
