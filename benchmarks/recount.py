@@ -27,7 +27,7 @@ from benchmarks.resimulate import as_it_was, compiled, plan_of
 from kernels.selection import Selection
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
-from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch
 from toolkit.gpu.nsight_compute.collect import Counting, middle
 from toolkit.gpu.nsight_compute.replay_process import marker_source
 from toolkit.launch.progress import Progress
@@ -170,7 +170,7 @@ def _launches(
     """What was counted at a shape, of which there is machine code: cuBLAS brings its own."""
     entries = {label: cubin.symbol for (at, label), cubin in cubins.items() if at == shape}
     return [
-        countable(record, entries.get(record.label))
+        CountableLaunch(record, entries.get(record.label))
         for record in run.records
         if record.shape == shape
         and record.counted
@@ -184,7 +184,7 @@ def _counted(
     launches: Sequence[CountableLaunch],
     cubins: Mapping[tuple[Gemm, str], Kernel],
 ) -> Mapping[str, Counted | str]:
-    shape = launches[0].shape
+    shape = launches[0].record.shape
     with Gpu() as gpu:
         source = marker_source(launches)
         markers = gpu.load(source, launches[0].marker, name="markers.cu").cubin.image

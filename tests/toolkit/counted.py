@@ -6,14 +6,14 @@ from analysis.devices import find_device
 from analysis.problem import parse_shape
 from analysis.records.profile import Profile, Record
 from kernels.selection import parse_selection
-from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch
 from toolkit.profiling.record import planned
 
 
 def launch_of(label: str, shape: str = "64x64x64") -> CountableLaunch:
     selection = parse_selection(label)
     record = planned(selection, parse_shape(shape), find_device("h100-sxm"))
-    return countable(record, getattr(selection.variant, "entry", None))
+    return CountableLaunch(record, getattr(selection.variant, "entry", None))
 
 
 def record_of(result: Profile, label: str, shape: str = "") -> Record:

@@ -184,6 +184,21 @@ class Gpu:
             raise LaunchError(f"{what}: {first_line(error)}") from None
 
 
+def gpu_here(asked: Device | None = None) -> Gpu:
+    """The GPU of this machine, after it was opened once: that alone proves that it is there.
+
+    Raises UnavailableError as `Gpu` does, InputError where another device is asked for.
+    """
+    gpu = Gpu()
+    with gpu:
+        found = gpu.device
+    if asked is not None and asked.key != found.key:
+        raise InputError(
+            f"the GPU here, {found.name}, is no {asked.name}: leave the device out to measure"
+        )
+    return gpu
+
+
 class LoadedKernel:
     """A compiled kernel on the GPU; keeps its module alive."""
 

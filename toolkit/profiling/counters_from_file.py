@@ -20,7 +20,6 @@ from toolkit.gpu.nsight_compute.attribution import (
     MARKER,
     CountableLaunch,
     by_marker,
-    countable,
     counted,
 )
 from toolkit.launch.progress import Progress
@@ -150,7 +149,7 @@ class CountersOfPlan:
 
     def added_to(self, record: Record) -> Record:
         """The record with its counters, where the file has them."""
-        found = self._found.get(countable(record, None).marker)
+        found = self._found.get(CountableLaunch(record, None).marker)
         if found is None or record.status == "failed":
             return record
         return with_counted(record, found)
@@ -195,5 +194,5 @@ def _launches(plan: Plan, device: Device) -> list[CountableLaunch]:
                 variant = selection.variant
                 entry = variant.entry if isinstance(variant, Variant) else None
                 assert entry or variant is CUBLAS
-                launches.append(countable(record, entry))
+                launches.append(CountableLaunch(record, entry))
     return launches

@@ -29,7 +29,7 @@ from toolkit.gpu.context import Gpu
 from toolkit.gpu.cublas import Cublas
 from toolkit.gpu.environment import GpuMonitor
 from toolkit.gpu.launch import InAChild, Task
-from toolkit.gpu.nsight_compute.attribution import CountableLaunch, countable
+from toolkit.gpu.nsight_compute.attribution import CountableLaunch
 from toolkit.gpu.nsight_compute.collect import Counting
 from toolkit.gpu.nsight_compute.replay_process import marker_source
 from toolkit.gpu.nvcc import nvcc_version
@@ -257,7 +257,9 @@ class GpuBench:
             if records[key].status == "ok" and records[key].variant != CPU.name
         }
         entries = {label: kernel.symbol for label, kernel in kernels.items()}
-        launches = [countable(record, entries.get(record.label)) for record in passed.values()]
+        launches = [
+            CountableLaunch(record, entries.get(record.label)) for record in passed.values()
+        ]
         if not launches:
             return
         try:

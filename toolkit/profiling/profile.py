@@ -22,7 +22,7 @@ from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.records.profile import SCHEMA_VERSION, Environment, Profile, Record
 from toolkit.execution.simulate import check_simulator
-from toolkit.gpu.context import Gpu
+from toolkit.gpu.context import Gpu, gpu_here
 from toolkit.gpu.environment import environment
 from toolkit.gpu.nsight_compute.collect import Counting
 from toolkit.gpu.sampling import Sampling
@@ -119,21 +119,11 @@ def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str
     if executor in ("simulate", "theory"):
         return None, ""
     try:
-        gpu = Gpu()
-        with gpu:  # opening it is the only proof that it is there
-            found = gpu.device
+        return gpu_here(asked), ""
     except ToolkitError as error:
         if executor == "gpu":
             raise
         return None, f"simulated, no GPU is used: {error}"
-    if asked is None or asked.key == found.key:
-        return gpu, ""
-    if executor == "gpu":
-        raise InputError(
-            f"executor gpu measures on the GPU that is here, {found.name}, not on "
-            f"{asked.name}: leave the device out, or take executor simulate"
-        )
-    return None, f"simulated for {asked.name}: the GPU here is another, {found.name}"
 
 
 def _bench_without_gpu(executor: Choice, why_none: str, progress: Progress) -> type[TheoryBench]:

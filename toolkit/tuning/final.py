@@ -7,12 +7,12 @@ alike, until every median is known well enough to say who is tied with the faste
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from analysis.problem import Gemm
 from analysis.records.profile import Record
-from analysis.records.tuning import Candidate, tied
+from analysis.records.tuning import Candidate, TunedShape, tied
 from kernels.ladder import CUBLAS
 from kernels.selection import Selection
 from toolkit.gpu.sampling import Sampling
@@ -22,29 +22,20 @@ from toolkit.profiling.plan import Plan
 from toolkit.profiling.record import Records
 
 
-@dataclass(frozen=True, kw_only=True)
-class Final:
-    """The finalists with their outcomes, and cuBLAS's record from the same rounds."""
-
-    candidates: tuple[Candidate, ...]
-    cublas: Record
-    also_checked: tuple[Gemm, ...]
-
-
 def race(
     bench: GpuBench,
-    finalists: Sequence[tuple[Candidate, Selection]],
-    problem: Gemm,
+    shape: TunedShape,
+    finalists: Mapping[str, Selection],
     *,
     sampling: Sampling,
     seed: int,
     progress: Progress,
-) -> Final:
-    """Check and time the finalists; those that are wrong, here or beside, have failed.
+) -> TunedShape:
+    """The shape with its finalists checked and timed; who is wrong, here or beside, has failed.
 
     Raises KeyboardInterrupt where Ctrl-C ends the rounds.
     """
-    selections = tuple(selection for _, selection in finalists)
+    selections, problem = tuple(finalists.values()), shape.shape
     shapes = neighbours(problem)
     progress.stage(f"{problem}: final", (1 + len(shapes)) * (1 + len(finalists)) + 2)
     beside = _beside(bench, selections, shapes, seed, progress)
@@ -53,11 +44,17 @@ def race(
     plan = plan_of((problem,), (*right, Selection(variant=CUBLAS)), sampling, seed)
     bench.profile_shape(problem, plan, records, progress)
     found = {record.label: record for record in records.values()} | beside
-    outcomes = [_outcome(candidate, found[candidate.label]) for candidate, _ in finalists]
-    return Final(
-        candidates=tuple(_with_ties(outcomes)),
-        cublas=found[CUBLAS.name],
+    cublas = found.pop(CUBLAS.name)
+    candidates = [
+        _outcome(one, found[one.label]) if one.label in found else one for one in shape.candidates
+    ]
+    winners = tied({x.label: x.measured for x in candidates if x.label in found and x.measured})
+    return replace(
+        shape,
+        candidates=tuple(replace(one, is_tied=one.label in winners) for one in candidates),
+        cublas=cublas.measured,
         also_checked=shapes,
+        notes=(f"no cuBLAS beside it: {cublas.reason}",) if cublas.reason else (),
     )
 
 
@@ -122,8 +119,3 @@ def without_time(candidate: Candidate, record: Record) -> Candidate:
         reason=record.reason,
         check=record.check,
     )
-
-
-def _with_ties(candidates: Sequence[Candidate]) -> list[Candidate]:
-    winners = tied({one.label: one.measured for one in candidates if one.measured})
-    return [replace(one, is_tied=one.label in winners) for one in candidates]

@@ -12,7 +12,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm
 from analysis.records.tuning import SCHEMA_VERSION, TunedShape, Tuning
-from toolkit.gpu.context import Gpu
+from toolkit.gpu.context import gpu_here
 from toolkit.gpu.environment import GpuMonitor, environment
 from toolkit.launch.progress import Progress
 from toolkit.profiling.plan import parse_shapes
@@ -43,10 +43,13 @@ def tune(
     space, problems, seed = parse_space(text), parse_shapes(shapes), chosen_seed(seed)
     for problem in problems:
         space.variant.check_shape(problem)
-    gpu, why = gpu_to_use(find_device(device) if device is not None else None)
+    asked, gpu = find_device(device) if device is not None else None, None
+    try:
+        gpu = gpu_here(asked)
+    except ToolkitError as error:
+        progress.notice(f"ranked by prediction: no GPU is used: {error}")
     if gpu is None:
-        progress.notice(f"ranked by prediction: {why}")
-        chosen, found = find_device(device or DEFAULT_DEVICE), environment()
+        chosen, found = asked or find_device(DEFAULT_DEVICE), environment()
         ranker = Tuner(space, chosen, effort, seed, progress)
         done, missing = _each(problems, ranker.predicted)
     else:
@@ -86,19 +89,6 @@ def _each(
             missing += [f"{left}: interrupted" for left in problems[number:]]
             break
     return tuple(done), tuple(missing)
-
-
-def gpu_to_use(asked: Device | None) -> tuple[Gpu | None, str]:
-    """The GPU to measure on, or None and why nothing is measured."""
-    try:
-        gpu = Gpu()
-        with gpu:  # opening it is the only proof that it is there
-            found = gpu.device
-    except ToolkitError as error:
-        return None, f"no GPU is used: {error}"
-    if asked is not None and asked.key != found.key:
-        return None, f"the GPU here, {found.name}, is no {asked.name}"
-    return gpu, ""
 
 
 def entries_of(tuning: Tuning) -> list[Tuned]:

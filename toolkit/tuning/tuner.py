@@ -23,7 +23,7 @@ from toolkit.profiling.resume import SOURCES, digest
 from toolkit.store.cache import cache_directory
 from toolkit.store.profile_json import JOURNAL_SUFFIX
 from toolkit.tuning.cache import SweepCache, is_timed
-from toolkit.tuning.final import Final, race, without_time
+from toolkit.tuning.final import race, without_time
 from toolkit.tuning.ranking import ranked
 from toolkit.tuning.space import Space
 from toolkit.tuning.strategy import BRUTE_FORCE, check_strategy, search
@@ -215,18 +215,23 @@ class GpuTuner(Tuner):
             ahead = self._leaders(shape)
             if not ahead:
                 raise InputError(_nobody_left(shape))
-            final = race(
+            finalists = {
+                one.label: self.selections[one.label]
+                for one in shape.candidates
+                if one.swept and one.status == "ok"
+                if one.label in ahead or self._is_default(one)
+            }
+            shape = race(
                 bench,
-                self._finalists(shape, ahead),
-                problem,
+                shape,
+                finalists,
                 sampling=self.effort.sampling,
                 seed=self.seed,
                 progress=self.progress,
             )
-            for one in final.candidates:
-                if one.status == "failed":  # the next run goes without it
+            for one in shape.candidates:
+                if one.label in finalists and one.status == "failed":  # the next run goes without
                     cache.fail(failed(cache.records[problem, one.label], one.reason or ""))
-            shape = _with_final(shape, final)
             if any(one.label in ahead and one.status == "ok" for one in shape.candidates):
                 return shape
 
@@ -234,27 +239,6 @@ class GpuTuner(Tuner):
         swept = [one for one in shape.candidates if one.swept and one.status == "ok"]
         times = {one.label: one.swept.median_s for one in swept if one.swept}
         return leaders(times, self.effort.finalists)
-
-    def _finalists(
-        self, shape: TunedShape, ahead: Sequence[str]
-    ) -> list[tuple[Candidate, Selection]]:
-        """The leaders of the sweep, and the defaults as a yardstick."""
-        return [
-            (one, self.selections[one.label])
-            for one in shape.candidates
-            if one.swept and one.status == "ok" and (one.label in ahead or self._is_default(one))
-        ]
-
-
-def _with_final(shape: TunedShape, final: Final) -> TunedShape:
-    by_label = {one.label: one for one in final.candidates}
-    return replace(
-        shape,
-        candidates=tuple(by_label.get(one.label, one) for one in shape.candidates),
-        cublas=final.cublas.measured,
-        also_checked=final.also_checked,
-        notes=(f"no cuBLAS beside it: {final.cublas.reason}",) if final.cublas.reason else (),
-    )
 
 
 def _not_chosen(candidate: Candidate) -> Candidate:

@@ -25,8 +25,8 @@ def rows_of(*launches: CountableLaunch, metrics: list[str] = METRICS) -> list[li
     entries = (
         {
             "marker": launch.marker,
-            "kernels": [(launch.entry, launch.geometry.block, launch.geometry.grid)]
-            if launch.entry and launch.geometry
+            "kernels": [(launch.entry, launch.record.geometry.block, launch.record.geometry.grid)]
+            if launch.entry and launch.record.geometry
             else [(name, (256, 1, 1), (64, 32, 1)) for name in fake_ncu.CUBLAS],
         }
         for launch in launches

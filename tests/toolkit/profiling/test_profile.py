@@ -132,9 +132,13 @@ def test_another_device_is_simulated_or_an_error(cuda: Any) -> None:
     result = profile([32], ["tiled"], device="t4", progress=progress)
     assert (result.executor, result.device.key) == ("simulate", "t4")
     assert progress.notices == [
-        "simulated for NVIDIA T4: the GPU here is another, NVIDIA H100 SXM5 80 GB"
+        "simulated, no GPU is used: the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA T4: leave "
+        "the device out to measure"
     ]
-    with pytest.raises(InputError, match="measures on the GPU that is here, NVIDIA H100"):
+    with pytest.raises(
+        InputError,
+        match="the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA T4: leave the device out",
+    ):
         profile([32], ["tiled"], device="t4", executor="gpu")
 
 

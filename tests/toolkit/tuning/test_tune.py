@@ -311,7 +311,10 @@ _source: Callable[[Variant], str] = Variant.source.fget
 def test_another_device_than_the_gpu_here_is_ranked_for(machine: Machine) -> None:
     found, heard = run(device="t4")
     assert found.device.key == "t4"
-    assert heard == ["ranked by prediction: the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA T4"]
+    assert heard == [
+        "ranked by prediction: no GPU is used: the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA "
+        "T4: leave the device out to measure"
+    ]
     assert machine.launched == []
 
 

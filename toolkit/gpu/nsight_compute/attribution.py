@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from analysis.errors import CountersError
-from analysis.geometry import Geometry
-from analysis.problem import Gemm
 from analysis.records.profile import Counted, CountedKernel, Record
 from toolkit.gpu.cublas import tile_of
 from toolkit.gpu.nsight_compute.ncu import (
@@ -26,38 +24,24 @@ from toolkit.gpu.nsight_compute.ncu import (
 MARKER = "next_is__"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CountableLaunch:
-    """One launch to count: `entry` and `geometry` are None where a library chooses them."""
+    """The launch of a record, which is to be counted: `entry` is None where a library chooses."""
 
-    label: str
-    shape: Gemm
-    executed_shape: Gemm
+    record: Record
     entry: str | None
-    geometry: Geometry | None
-    variant: str = ""
-    parameters: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return self.record.label
 
     @property
     def marker(self) -> str:
         """The kernel that announces it."""
-        return MARKER + re.sub(r"\W", "_", f"{self.label}__{self.shape}")
+        return MARKER + re.sub(r"\W", "_", f"{self.label}__{self.record.shape}")
 
     def __str__(self) -> str:
-        return f"{self.label} at {self.shape}"
-
-
-def countable(record: Record, entry: str | None) -> CountableLaunch:
-    """The launch that a record is of."""
-    return CountableLaunch(
-        label=record.label,
-        shape=record.shape,
-        executed_shape=record.executed_shape,
-        entry=entry,
-        geometry=record.geometry,
-        variant=record.variant,
-        parameters=record.parameters,
-    )
+        return f"{self.label} at {self.record.shape}"
 
 
 def by_marker(kernels: Iterable[ProfiledKernel]) -> dict[str, list[ProfiledKernel]]:
@@ -106,14 +90,14 @@ def _check(launch: CountableLaunch, kernels: Sequence[ProfiledKernel]) -> None:
     for kernel, metric in ((kernel, metric) for kernel in kernels for metric in OF_LAUNCH):
         if metric not in kernel.values:
             raise CountersError(f"{launch}: {metric} of {kernel.name} was not counted")
-    if launch.entry is None or launch.geometry is None:
+    geometry = launch.record.geometry
+    if launch.entry is None or geometry is None:
         return
     if len(kernels) > 1:
         raise CountersError(f"{launch}: {found} were counted, and {launch.entry} alone is launched")
     (kernel,) = kernels
     if kernel.name.partition("(")[0] != launch.entry:
         raise CountersError(f"{launch}: {found} was counted, and {launch.entry} is launched")
-    geometry = launch.geometry
     for what, was, due in (
         ("grid", kernel.grid, geometry.grid),
         ("block", kernel.block, geometry.block),

@@ -83,12 +83,12 @@ class LaunchFolder:
             {
                 "label": launch.label,
                 "marker": launch.marker,
-                "shape": str(launch.shape),
-                "executed_shape": str(launch.executed_shape),
+                "shape": str(launch.record.shape),
+                "executed_shape": str(launch.record.executed_shape),
                 "seed": seed,
                 "markers": self._kept(markers),
-                "variant": launch.variant,
-                "parameters": dict(launch.parameters),
+                "variant": launch.record.variant,
+                "parameters": dict(launch.record.parameters),
                 "image": self._kept(images[launch.label]) if launch.entry else None,
             }
             for launch in launches
