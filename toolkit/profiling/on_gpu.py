@@ -257,13 +257,12 @@ class GpuBench:
             if records[key].status == "ok" and records[key].variant != CPU.name
         }
         entries = {label: kernel.symbol for label, kernel in kernels.items()}
-        launches = [
-            CountableLaunch(record, entries.get(record.label)) for record in passed.values()
-        ]
+        launches = [CountableLaunch(one, entries.get(one.label)) for one in passed.values()]
         if not launches:
             return
         try:
-            markers = _markers(self.gpu, launches)
+            source, first = marker_source(launches), launches[0].marker
+            markers = self.gpu.load(source, first, name="markers.cu").cubin.image
         except ToolkitError as error:
             counting.give_up(str(error))
             return
@@ -458,12 +457,6 @@ def _measure_cpu(
         records[key], interrupted = measure_cpu(records[key], stage.workload, plan, stage.reference)
         if interrupted:
             raise KeyboardInterrupt
-
-
-def _markers(gpu: Gpu, launches: Sequence[CountableLaunch]) -> bytes:
-    """Machine code of the kernels that announce the launches."""
-    source = marker_source(launches)
-    return gpu.load(source, launches[0].marker, name="markers.cu").cubin.image
 
 
 def _has_room(problem: Gemm, copies: float) -> bool:
