@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/rungs": 4_900,
     "toolkit/sass": 110_200,
     "toolkit/store": 5_400,
-    "toolkit/tuning": 6_200,
+    "toolkit/tuning": 6_100,
     "benchmarks": 31_200,
     "docs": 48_700,
     "tests": 344_000,

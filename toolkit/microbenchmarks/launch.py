@@ -112,6 +112,12 @@ def _noted(
     return noted
 
 
+def _by_sm(noted: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The rows of each SM, in the order in which its blocks began."""
+    rows = noted[np.lexsort((noted[:, BEGIN], noted[:, SM]))]
+    return np.split(rows, np.flatnonzero(np.diff(rows[:, SM])) + 1)
+
+
 def _gap(bench: Bench, threads: int) -> Measured:
     """Cycles from a block's last clock to the first clock of its successor; one block per SM."""
     dynamic = bench.device.shared_bytes_per_block_optin - 1024
@@ -119,9 +125,7 @@ def _gap(bench: Bench, threads: int) -> Measured:
     noted = _noted(bench, 12 * sms, threads, 5000, dynamic)
     gaps: list[int] = []
     overlaps = 0
-    for sm in np.unique(noted[:, SM]):
-        own = noted[noted[:, SM] == sm]
-        own = own[np.argsort(own[:, BEGIN])]
+    for own in _by_sm(noted):
         between = own[1:, BEGIN] - own[:-1, END]
         overlaps += int(np.count_nonzero(between < 0))
         gaps += between[between >= 0].tolist()
@@ -136,10 +140,9 @@ def _starts(bench: Bench, threads: int) -> Measured:
     noted = _noted(bench, per_sm * bench.device.sm_count, threads, 60000)
     between: list[int] = []
     spread = []
-    for sm in np.unique(noted[:, SM]):
-        own = np.sort(noted[noted[:, SM] == sm, BEGIN])
-        between += np.diff(own).tolist()
-        spread.append(int(own[-1] - own[0]))
+    for own in _by_sm(noted):
+        between += np.diff(own[:, BEGIN]).tolist()
+        spread.append(int(own[-1, BEGIN] - own[0, BEGIN]))
     first = noted[:, 3]
     return Measured.of(
         between or [0],
@@ -156,9 +159,8 @@ def _turnover(bench: Bench, threads: int) -> Measured:
     rounds = 16
     noted = _noted(bench, rounds * per_sm * bench.device.sm_count, threads, 2000)
     per_block = []
-    for sm in np.unique(noted[:, SM]):
-        own = noted[noted[:, SM] == sm]
-        busy = int(own[:, END].max() - own[:, BEGIN].min())
+    for own in _by_sm(noted):
+        busy = int(own[:, END].max() - own[0, BEGIN])
         per_block.append(busy * per_sm / len(own) - 2000)
     return Measured.of(per_block, blocks_per_sm=per_sm)
 

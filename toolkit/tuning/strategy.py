@@ -41,12 +41,26 @@ def search(strategy: str, selections: Sequence[Selection], most: int, measure: M
     Raises LaunchError where it stops for a reason of its own.
     """
     from kernel_tuner import tune_kernel
+    from kernel_tuner.interface import strategy_map
 
     by_values = {tuple(one.parameters.values()): one for one in selections}
-    names = list(selections[0].parameters)
 
     def is_wanted(parameters: dict[str, int]) -> bool:
         return tuple(parameters.values()) in by_values
+
+    def run(configurations: Sequence[Any], options: Any) -> list[dict[str, Any] | None]:
+        """What Kernel Tuner's runners answer: None behind the last that may be measured."""
+        left = options.budget.get_evaluations_remaining()
+        asked = [by_values[tuple(one)] for one in configurations[:left]]
+        options.budget.add_evaluations(len(asked))
+        different = {one.label: one for one in asked}
+        found = dict(zip(different, measure(list(different.values())), strict=True))
+        results = [_result(one, found[one.label]) for one in asked]
+        return [*results, *[None] * (len(configurations) - len(asked))]
+
+    def tune(searchspace: Any, runner: Any, options: Any) -> Any:
+        options["strategy"], runner.run = strategy, run
+        return strategy_map[strategy].tune(searchspace, runner, options)
 
     try:
         with warnings.catch_warnings():  # on blocks and arguments, which are not its business here
@@ -56,11 +70,14 @@ def search(strategy: str, selections: Sequence[Selection], most: int, measure: M
                 "",
                 1,
                 [],
-                {name: sorted({one.parameters[name] for one in selections}) for name in names},
+                {
+                    name: sorted({one.parameters[name] for one in selections})
+                    for name in selections[0].parameters
+                },
                 restrictions=[is_wanted],
                 lang="C",
                 simulation_mode=True,  # it opens no GPU
-                strategy=_Strategy(strategy, by_values, measure),
+                strategy=type("Strategy", (), {"tune": tune}),  # as it takes those of its users
                 strategy_options={"max_fevals": most},
                 quiet=True,
             )
@@ -68,32 +85,6 @@ def search(strategy: str, selections: Sequence[Selection], most: int, measure: M
         raise
     except Exception as error:
         raise LaunchError(f"Kernel Tuner stopped: {first_line(error)}") from None
-
-
-class _Strategy:
-    """A strategy by its name, as Kernel Tuner takes strategies of its users."""
-
-    def __init__(
-        self, name: str, by_values: dict[tuple[int, ...], Selection], measure: Measure
-    ) -> None:
-        self._name, self._by_values, self._measure = name, by_values, measure
-
-    def tune(self, searchspace: Any, runner: Any, options: Any) -> Any:
-        from kernel_tuner.interface import strategy_map
-
-        options["strategy"] = self._name
-        runner.run = self._run
-        return strategy_map[self._name].tune(searchspace, runner, options)
-
-    def _run(self, configurations: Sequence[Any], options: Any) -> list[dict[str, Any] | None]:
-        """What Kernel Tuner's runners answer: None behind the last that may be measured."""
-        budget = options.budget
-        asked = [tuple(one) for one in configurations[: budget.get_evaluations_remaining()]]
-        budget.add_evaluations(len(asked))
-        selections = [self._by_values[one] for one in dict.fromkeys(asked)]
-        found = dict(zip(dict.fromkeys(asked), self._measure(selections), strict=True))
-        results = [_result(self._by_values[one], found[one]) for one in asked]
-        return [*results, *[None] * (len(configurations) - len(asked))]
 
 
 def _result(selection: Selection, record: Record) -> dict[str, Any]:

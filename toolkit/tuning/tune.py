@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
@@ -20,7 +21,8 @@ from toolkit.profiling.profile import DEFAULT_DEVICE
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.store.tuned import Tuned
 from toolkit.tuning.space import parse_space
-from toolkit.tuning.tuner import Effort, GpuTuner, Tuner
+from toolkit.tuning.sweep import check_workers
+from toolkit.tuning.tuner import Effort, Tuner
 
 
 def tune(
@@ -50,13 +52,12 @@ def tune(
         progress.notice(f"ranked by prediction: no GPU is used: {error}")
     if gpu is None:
         chosen, found = asked or find_device(DEFAULT_DEVICE), environment()
-        ranker = Tuner(space, chosen, effort, seed, progress)
-        done, missing = _each(problems, ranker.predicted)
     else:
+        check_workers(effort.workers)
         with gpu, GpuMonitor(gpu.pci_bus_id) as monitor:
             chosen, found = gpu.device, environment(monitor)
-        tuner = GpuTuner(space, gpu, effort, seed, progress, found)
-        done, missing = _each(problems, tuner.measured)
+    tuner = Tuner(space, chosen, found, effort, seed, progress)
+    done, missing = _each(problems, partial(tuner.measured, gpu=gpu) if gpu else tuner.predicted)
     return Tuning(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -27,7 +27,7 @@ from toolkit.tuning.final import race, without_time
 from toolkit.tuning.ranking import ranked
 from toolkit.tuning.space import Space
 from toolkit.tuning.strategy import BRUTE_FORCE, check_strategy, search
-from toolkit.tuning.sweep import ITERATIONS, Sweep, check_workers
+from toolkit.tuning.sweep import ITERATIONS, Sweep
 
 FINAL = "then the leaders in rounds with cuBLAS, as many samples as it takes"
 PREDICTED_ONLY = "prediction alone: nothing was measured"
@@ -64,13 +64,19 @@ class Effort:
 
 
 class Tuner:
-    """Ranks the configurations of one space for one device."""
+    """Ranks the configurations of one space for one device, and measures them on its GPU."""
 
     def __init__(
-        self, space: Space, device: Device, effort: Effort, seed: int, progress: Progress
+        self,
+        space: Space,
+        device: Device,
+        environment: Environment,
+        effort: Effort,
+        seed: int,
+        progress: Progress,
     ) -> None:
-        self.space, self.device, self.effort = space, device, effort
-        self.seed, self.progress = seed, progress
+        self.space, self.device, self.environment = space, device, environment
+        self.effort, self.seed, self.progress = effort, seed, progress
         self.selections = {selection.label: selection for selection in space.selections}
 
     def predicted(self, problem: Gemm) -> TunedShape:
@@ -93,30 +99,13 @@ class Tuner:
             ),
         )
 
-
-class GpuTuner(Tuner):
-    """Measures them on a GPU too."""
-
-    def __init__(
-        self,
-        space: Space,
-        gpu: Gpu,
-        effort: Effort,
-        seed: int,
-        progress: Progress,
-        found: Environment,
-    ) -> None:
-        super().__init__(space, gpu.device, effort, seed, progress)
-        check_workers(effort.workers)
-        self.gpu, self.environment = gpu, found
-
-    def measured(self, problem: Gemm) -> TunedShape:
+    def measured(self, problem: Gemm, gpu: Gpu) -> TunedShape:
         """What is known of a shape with a GPU: swept, then raced."""
         shape = self.predicted(problem)
         cache = self._cache(problem)
         if (notice := cache.open()) is not None:
             self.progress.notice(notice)
-        with self.gpu, GpuBench(self.gpu, simulates=False) as bench:
+        with gpu, GpuBench(gpu, simulates=False) as bench:
             swept = self._swept(problem, self._to_measure(shape.candidates), bench, cache)
             shape = replace(
                 shape,

@@ -12,7 +12,6 @@ import pytest
 
 from analysis.errors import InputError
 from toolkit.gpu.sampling import Sampling
-from toolkit.tuning import tuner
 from toolkit.tuning.tune import tune
 from toolkit.tuning.tuner import Effort
 
@@ -29,8 +28,7 @@ def test_more_workers_than_gpus_are_refused_before_anybody_waits_for_them(
         exceptions=SimpleNamespace(RayError=RuntimeError),
     )
     monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
-    monkeypatch.setattr("toolkit.tuning.sweep.check_workers", lambda workers: None)
-    monkeypatch.setattr(tuner, "check_workers", lambda workers: None)
+    monkeypatch.setattr("toolkit.tuning.tune.check_workers", lambda workers: None)
     with pytest.raises(InputError) as caught:
         tune("coarsened-1d:tm=16", ["48"], effort=Effort(workers=3, cache=tmp_path), seed=1)
     assert str(caught.value) == (
