@@ -28,7 +28,7 @@ LIMITS = {
     "toolkit/microbenchmarks": 19_500,
     "toolkit/native": 1_100,
     "toolkit/profiling": 12_500,
-    "toolkit/reorder": 14_400,
+    "toolkit/reorder": 14_300,
     "toolkit/rungs": 4_900,
     "toolkit/sass": 110_200,
     "toolkit/store": 5_400,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 from toolkit.reorder.banks import FIRST_VALUE, IDLE, Banks, Operands, dispatched, reads_of
@@ -23,27 +23,12 @@ WIDTH = 16  # four times as many save a few percent of the clocks lost, in twice
 LEFT_BEHIND = 0.2
 
 
-@dataclass(frozen=True, kw_only=True)
-class Manner:
-    """How a search weighs what it cannot know.
-
-    `ahead` are positions before the last possible one at which what is due comes first: some have
-    to wait for results, and then there is none that can go on. `of_one_bank` counts for two reads
-    of one bank, which cost nothing where neighbours read the other one. That is so by the model; of
-    36 patterns that were measured one takes longer (docs/timing.md).
-    """
-
-    ahead: int
-    of_one_bank: float
-
-
-# Which serves best depends on the code. The last one finds orders where others find none.
-MANNERS = (
-    Manner(ahead=0, of_one_bank=0.3),
-    Manner(ahead=6, of_one_bank=0.3),
-    Manner(ahead=0, of_one_bank=0.0),
-)
-LAST_RESORT = Manner(ahead=20, of_one_bank=0.3)
+# Clocks that two reads of one bank count for. By the model they cost nothing where neighbours read
+# the other bank; of 36 patterns that were measured one takes longer (docs/timing.md).
+OF_ONE_BANK = 0.3
+# Positions before the last possible one at which what is due comes first: some have to wait for
+# results, and then there is none that can go on. The second is tried where the first finds none.
+AHEAD = (0, 20)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,21 +222,17 @@ def _behind_gap(gap: Gap, banks: Banks) -> Banks:
 
 def ordered(problem: Problem) -> list[Choice] | None:
     """The best order found, or None where none was found."""
-    found = [order for manner in MANNERS if (order := _ordered(problem, manner)) is not None]
-    if not found:
-        return _ordered(problem, LAST_RESORT)
-    return min(found, key=partial(late_clocks, problem))
+    return next(filter(None, (_ordered(problem, ahead) for ahead in AHEAD)), None)
 
 
-def _ordered(problem: Problem, manner: Manner) -> list[Choice] | None:
-    """The best order that is found in one manner."""
+def _ordered(problem: Problem, ahead: int) -> list[Choice] | None:
     count = len(problem.operands)
     ready = sum(1 << n for n, before in enumerate(problem.before) if not before)
     beam = [_Partial(0.0, 0, ready, None, IDLE, (), None)]
     for position in range(count):
         following: dict[tuple[int, object], _Partial] = {}
         for order in beam:
-            for extended in _extensions(problem, order, position, manner):
+            for extended in _extensions(problem, order, position, ahead):
                 key = extended.done, extended.last
                 if key not in following or extended.cost < following[key].cost:
                     following[key] = extended
@@ -271,17 +252,15 @@ def _choices(order: _Partial) -> list[Choice]:
     return found[::-1]
 
 
-def _extensions(
-    problem: Problem, order: _Partial, position: int, manner: Manner
-) -> Iterator[_Partial]:
+def _extensions(problem: Problem, order: _Partial, position: int, ahead: int) -> Iterator[_Partial]:
     gap, clock = problem.gaps[position], problem.freedom.clocks[position]
     banks = _behind_gap(gap, order.banks)
     last = None if gap.is_break else order.last
     recent = tuple((n, c) for n, c in order.recent if clock - c < MULTIPLY_ADD_CLOCKS)
-    allowed = _allowed(problem, order, position, manner.ahead, recent)
+    allowed = _allowed(problem, order, position, ahead, recent)
     for number in _tried(problem, allowed, last):
         under_way = (*recent, (number, clock))
-        yield _extended(problem, order, number, last, banks, under_way, manner.of_one_bank)
+        yield _extended(problem, order, number, last, banks, under_way)
 
 
 def _allowed(
@@ -333,7 +312,6 @@ def _extended(
     last: Slots | None,
     banks: Banks,
     recent: tuple[tuple[int, int], ...],
-    of_one_bank: float,
 ) -> _Partial:
     a, b, _, d = problem.operands[number]
     swapped = False
@@ -343,7 +321,7 @@ def _extended(
     reads = reads_of(fresh(slots, last))
     late, after = dispatched(banks, reads)
     done = order.done | 1 << number
-    cost = order.cost + late + of_one_bank * (max(reads) > 1)
+    cost = order.cost + late + OF_ONE_BANK * (max(reads) > 1)
     if last is not None:
         for k in (0, 1):
             if slots[k] != last[k] and problem.users.get(last[k], 0) & order.ready & ~done:
