@@ -47,17 +47,18 @@ class Code:
 
     def with_words(self, start: int, words: Sequence[Word]) -> Code:
         """The code with other multiply-adds where there are some, from a position on."""
-        changed, operands = list(self.words), dict(self.operands)
+        changed = list(self.words)
+        changed[start : start + len(words)] = words
+        operands = {position: operands_of(changed[position]) for position in self.operands}
+        return replace(self.with_operands(operands), words=changed)
+
+    def with_operands(self, operands: Mapping[int, Operands]) -> Code:
+        """The code with other registers, or values, in its multiply-adds."""
         read, written = list(self.read), list(self.written)
-        for position, word in enumerate(words, start=start):
-            changed[position] = word
-            if self.moves(position):
-                operands[position] = (*sources, result) = operands_of(word)
-                read[position], written[position] = (
-                    frozenset(sources) - {RZ},
-                    frozenset([result]) - {RZ},
-                )
-        return replace(self, words=changed, operands=operands, read=read, written=written)
+        for position, (*sources, result) in operands.items():
+            read[position] = frozenset(sources) - {RZ}
+            written[position] = frozenset([result]) - {RZ}
+        return replace(self, operands=operands, read=read, written=written)
 
     def has_fixed_latency(self, position: int) -> bool:
         return self.units[position] in _FIXED

@@ -9,7 +9,7 @@ decided afterwards (`allocation`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from toolkit.machine_code.instruction import RZ
 from toolkit.reorder.banks import FIRST_VALUE, Operands
@@ -33,28 +33,16 @@ def with_values(code: Code, block: Block, live_after: frozenset[int]) -> Code:
     operands: dict[int, Operands] = dict(code.operands)
     for number, value in enumerate(free, start=FIRST_VALUE):
         for position, slot in ((value.writer, -1), *value.readers):
-            operands[position] = _renamed(operands[position], slot, number)
-    read, written = list(code.read), list(code.written)
-    for position in range(block.start, block.end):
-        if code.moves(position):
-            *sources, result = operands[position]
-            read[position], written[position] = (
-                frozenset(sources) - {RZ},
-                frozenset([result]) - {RZ},
-            )
-    return replace(code, operands=operands, read=read, written=written)
+            named = list(operands[position])
+            named[slot] = number
+            a, b, c, d = named
+            operands[position] = a, b, c, d
+    return code.with_operands(operands)
 
 
 def with_registers(operands: Operands, registers: Mapping[int, int]) -> Operands:
     """The operands with values in the registers that they were given."""
     a, b, c, d = (registers.get(number, number) for number in operands)
-    return a, b, c, d
-
-
-def _renamed(operands: Operands, slot: int, number: int) -> Operands:
-    changed = list(operands)
-    changed[slot] = number
-    a, b, c, d = changed
     return a, b, c, d
 
 
