@@ -9,6 +9,7 @@ from pathlib import Path
 
 from analysis.devices import Device
 from analysis.errors import InputError
+from analysis.geometry import ceil_div
 from analysis.problem import Gemm
 from analysis.records.profile import SCHEMA_VERSION, Environment, Profile, Record
 from analysis.records.tuning import Candidate, Swept, TunedShape, leaders
@@ -27,7 +28,7 @@ from toolkit.tuning.final import race, without_time
 from toolkit.tuning.ranking import ranked
 from toolkit.tuning.space import Space
 from toolkit.tuning.strategy import BRUTE_FORCE, check_strategy, search
-from toolkit.tuning.sweep import ITERATIONS, Sweep
+from toolkit.tuning.sweep import BATCH, ITERATIONS, Sweep
 
 FINAL = "then the leaders in rounds with cuBLAS, as many samples as it takes"
 PREDICTED_ONLY = "prediction alone: nothing was measured"
@@ -144,8 +145,9 @@ class Tuner:
             self.progress.notice(
                 f"{len(before)} {of_all} were measured before: taken from {cache.path}"
             )
-        left = min(len(labels), self.effort.measurements + 1) - len(before)
-        self.progress.stage(f"{problem}: sweep", max(left, 1))
+        left = max(0, min(len(labels), self.effort.measurements + 1) - len(before))
+        # each is checked; of each batch there is a reference, and a time for all
+        self.progress.stage(f"{problem}: sweep", left + 2 * ceil_div(left, BATCH))
         sweep = Sweep(
             bench=bench,
             problem=problem,
