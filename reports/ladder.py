@@ -6,14 +6,23 @@ its check, so that no figure, table or sentence praises a wrong kernel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.comparison.gap import over_measured
 from analysis.comparison.scorecard import scores, scores_of
 from analysis.comparison.steps import Step, step
 from analysis.problem import Gemm
-from analysis.records.profile import Grade, Interval, Listing, Measured, Profile, Record, Score
+from analysis.records.profile import (
+    Grade,
+    Interval,
+    Listing,
+    Measured,
+    Moment,
+    Profile,
+    Record,
+    Score,
+)
 from analysis.timing.predicted import Predicted
 from reports import text
 
@@ -35,6 +44,11 @@ def records_at(profile: Profile, shape: Gemm) -> tuple[Record, ...]:
 def rungs_at(profile: Profile, shape: Gemm) -> tuple[Record, ...]:
     """The records of one shape that are rungs of the ladder."""
     return tuple(record for record in records_at(profile, shape) if record.rung is not None)
+
+
+def record_of(profile: Profile, shape: Gemm, label: str) -> Record | None:
+    """The record of one label at a shape."""
+    return next((r for r in records_at(profile, shape) if r.label == label), None)
 
 
 def named(labels: Sequence[str], among: Sequence[Record]) -> str:
@@ -95,12 +109,22 @@ def twin(record: Record, recorded: Profile | None) -> Record | None:
     return next((r for r in earlier if (r.label, r.shape) == (record.label, record.shape)), None)
 
 
+def moments(run: Profile, shape: Gemm) -> tuple[Moment, ...]:
+    """The states of the GPU while a shape was sampled."""
+    return next((one.moments for one in run.conditions if one.shape == shape), ())
+
+
+def earlier(record: Record, recorded: Profile | None) -> Measured | None:
+    """The measurement of the same variant in an earlier run."""
+    return measurement(twin(record, recorded))
+
+
 def with_recorded(record: Record, recorded: Profile | None) -> Record:
     """The record with an earlier run's time and hardware counters where it lacks them."""
     earlier = twin(record, recorded)
     if earlier is None:
         return record
-    own = measurement(record)
+    own = record.trusted
     return replace(
         record,
         measured=own or measurement(earlier),
@@ -130,12 +154,12 @@ def timings(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> t
 
 def timing(record: Record, recorded: Profile | None = None) -> Timing | None:
     """The predicted time of a record beside a measured one that is comparable, if there is any."""
-    predicted = prediction(record)
+    predicted = record.trusted_prediction
     if predicted is None:
         return None
-    own, earlier = measurement(record), measurement(twin(record, recorded))
+    own, theirs = record.trusted, earlier(record, recorded)
     label = recorded_label(recorded) if recorded else ""
-    for measured, grade in ((own, Grade.MEASURED), (earlier, label)):
+    for measured, grade in ((own, Grade.MEASURED), (theirs, label)):
         ratio = over_measured(predicted, measured)
         if ratio is not None:
             return Timing(
@@ -146,7 +170,7 @@ def timing(record: Record, recorded: Profile | None = None) -> Timing | None:
 
 def grade_of_times(profile: Profile, shape: Gemm) -> str:
     """What a measured time beside a prediction is called in a sentence."""
-    is_own = any(measurement(record) for record in rungs_at(profile, shape))
+    is_own = any(record.trusted for record in rungs_at(profile, shape))
     return Grade.MEASURED if is_own else Grade.RECORDED
 
 
@@ -155,17 +179,14 @@ def steps(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> tup
     rungs = [
         with_recorded(record, recorded)
         for record in rungs_at(profile, shape)
-        if prediction(record) or measurement(record) or measurement(twin(record, recorded))
+        if record.trusted_prediction or record.trusted or earlier(record, recorded)
     ]
     found = (
-        step(before, after, profile.device) for after in rungs if (before := _below(after, rungs))
+        step(before, after, profile.device)
+        for after in rungs
+        if (before := previous_rung(after, rungs))
     )
     return tuple(one for one in found if one.speedup)
-
-
-def _below(record: Record, rungs: list[Record]) -> Record | None:
-    lower = (other for other in rungs if (other.rung or 0) < (record.rung or 0))
-    return max(lower, key=lambda r: r.rung or 0, default=None)
 
 
 def scores_at(
@@ -187,7 +208,7 @@ def scores_at(
 
 def cublas_at(profile: Profile, shape: Gemm) -> Measured | None:
     """The measurement of cuBLAS at a shape."""
-    found = (r for r in records_at(profile, shape) if r.variant == CUBLAS and measurement(r))
+    found = (r for r in records_at(profile, shape) if r.variant == CUBLAS and r.trusted)
     return measurement(next(found, None))
 
 
@@ -210,19 +231,16 @@ def of_cublas(measured: Measured, cublas: Measured | None) -> tuple[float | None
     return (measured.flop_per_s / cublas.flop_per_s if cublas else None), None
 
 
-def previous_rung(record: Record, records: tuple[Record, ...]) -> Record | None:
-    """The nearest lower rung that was measured: the step whose gain a reader asks for."""
-    lower = (
-        other
-        for other in records
-        if record.rung and other.rung and other.rung < record.rung and measurement(other)
-    )
+def previous_rung(record: Record, among: Iterable[Record]) -> Record | None:
+    """The nearest lower rung: the step whose gain a reader asks for."""
+    rung = record.rung or 0
+    lower = (other for other in among if other.rung and other.rung < rung)
     return max(lower, key=lambda r: r.rung or 0, default=None)
 
 
 def fastest(profile: Profile, shape: Gemm) -> Record | None:
     """The measured rung of the highest rate."""
-    measured = (record for record in rungs_at(profile, shape) if measurement(record))
+    measured = (record for record in rungs_at(profile, shape) if record.trusted)
     return max(measured, key=_rate, default=None)
 
 
@@ -236,7 +254,7 @@ def of_variants_of(profile: Profile, recorded: Profile | None) -> Profile | None
 
 
 def _rate(record: Record) -> float:
-    measured = measurement(record)
+    measured = record.trusted
     return measured.flop_per_s if measured else 0.0
 
 

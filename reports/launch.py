@@ -1,9 +1,8 @@
-"""The counters of one launch as rows, each with the metric that follows from it."""
+"""The counters of one launch as a table, each with the metric that follows from it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from analysis.records.counters import (
     ALL_COUNTERS,
@@ -13,41 +12,37 @@ from analysis.records.counters import (
     InstructionCounts,
 )
 from analysis.records.metrics import THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
+from analysis.records.profile import Grade
 from analysis.records.source_lines import Access, accesses
 from reports import text
+from reports.sections.table import Table, head, plain_table
 
 SPACES = ("global", "shared", "local", "generic")
 BELOW_L1 = "L2 and DRAM"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CounterRow:
-    """A counter, under Nsight Compute's name where it has one, or a metric that follows from it.
-
-    `grade` is how far to trust a counter that is not exact.
-    """
-
-    group: str
-    meaning: str
-    value: str
-    name: str = ""
-    grade: str = ""
-    is_metric: bool = False
+_Row = tuple[str, str, str, str]  # group, meaning, value, name at Nsight Compute
 
 
-def counter_rows(
-    instructions: Sequence[InstructionCounts], counters: Mapping[str, int]
-) -> dict[str, list[CounterRow]]:
-    """The counters of a launch that are not zero, by group, each before its metric."""
-    rows = [*_counted(instructions, counters), *_not_named(instructions)]
+def counters_table(instructions: Sequence[InstructionCounts], counters: Mapping[str, int]) -> Table:
+    """The counters of a launch that are not zero, by group, each before what follows from it."""
+    found = [*_counted(instructions, counters), *_not_named(instructions)]
     groups = ("instructions", *(f"{space} memory" for space in SPACES), BELOW_L1)
-    found = {group: [row for row in rows if row.group == group] for group in groups}
-    return {group: of_group for group, of_group in found.items() if of_group}
+    titles = ("counters", ("count", Grade.SIMULATED, True), "at Nsight Compute")
+    return plain_table(
+        titles,
+        (
+            row
+            for group in groups
+            if (of_group := [one for one in found if one[0] == group])
+            for row in (head(group, len(titles)), *(one[1:] for one in of_group))
+        ),
+    )
 
 
 def _counted(
     instructions: Sequence[InstructionCounts], counters: Mapping[str, int]
-) -> Iterator[CounterRow]:
+) -> Iterator[_Row]:
     """The counters that are not zero, each with the metric that follows from it."""
     metrics = _metrics(instructions, counters)
     for name, value in counters.items():
@@ -57,24 +52,22 @@ def _counted(
         group = next((f"{s} memory" for s in SPACES if f"_{s}_" in name), "instructions")
         if name in MODELLED or name in OF_BULK_COPIES:
             group = BELOW_L1
-        grade = "" if counter.grade == CounterClass.EXACT else counter.grade
-        yield CounterRow(
-            group=group, meaning=counter.meaning, value=f"{value:,}", name=name, grade=grade
-        )
+        grade = "" if counter.grade == CounterClass.EXACT else f" ({counter.grade})"
+        yield group, f"  {counter.meaning}{grade}", f"{value:,}", name
         if name in metrics:
             meaning, derived = metrics[name]
-            yield CounterRow(group=group, meaning=meaning, value=derived, is_metric=True)
+            yield group, f"    {meaning}", derived, ""
 
 
-def _not_named(instructions: Sequence[InstructionCounts]) -> Iterator[CounterRow]:
+def _not_named(instructions: Sequence[InstructionCounts]) -> Iterator[_Row]:
     """Accesses that no counter is for, such as atomics."""
     for one in accesses(instructions):
         what, group = f"{one.space} {one.action}s", f"{one.space} memory"
         if one.action in ("load", "store", "copy") and one.space != "generic":
             continue
         unit = "wavefronts" if one.space == "shared" else "32-byte sectors"
-        yield CounterRow(group=group, meaning=f"requests of {what}", value=f"{one.requests:,}")
-        yield CounterRow(group=group, meaning=f"{unit} of {what}", value=f"{one.units:,}")
+        yield group, f"  requests of {what}", f"{one.requests:,}", ""
+        yield group, f"  {unit} of {what}", f"{one.units:,}", ""
 
 
 def _metrics(

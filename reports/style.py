@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from analysis.problem import Gemm
 from analysis.records.profile import Grade, Profile, Record
 from analysis.roofline import LevelName
+from reports import text
 
 Part = dict[str, object]  # of a figure, as Plotly takes it
 
@@ -96,9 +98,9 @@ def looks(profile: Profile) -> dict[str, Look]:
     return found
 
 
-def plain(text: str) -> str:
-    """`text` as Plotly shows it literally: Plotly reads tags and entities in every label."""
-    return html.escape(text, quote=False)
+def plain(label: str) -> str:
+    """`label` as Plotly shows it literally: Plotly reads tags and entities in every label."""
+    return html.escape(label, quote=False)
 
 
 def tick(record: Record, note: str = "") -> str:
@@ -137,6 +139,9 @@ def broken(sentence: str, most: int = 70) -> Iterator[str]:
     yield line
 
 
+LEGEND: Part = {"orientation": "h", "x": 0, "yanchor": "bottom", "font": {"size": 11}}
+
+
 def layout(title: str, *, height: int, **more: object) -> Part:
     """What all figures share: no background, neutral ink, the legend below."""
     return {
@@ -156,16 +161,7 @@ def layout(title: str, *, height: int, **more: object) -> Part:
             "namelength": -1,
             "font": {"color": "#1b1f24", "size": 12},
         },
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "xanchor": "left",
-            "yref": "container",
-            "y": 0,
-            "yanchor": "bottom",
-            "font": {"size": 11},
-            "tracegroupgap": 0,
-        },
+        "legend": LEGEND | {"xanchor": "left", "yref": "container", "y": 0, "tracegroupgap": 0},
         **more,
     }
 
@@ -281,9 +277,57 @@ def ink(width: float = 1.5, **more: object) -> Part:
     return {"color": INK, "width": width, **more}
 
 
+def marker(
+    colour: str | Sequence[str], symbol: str | Sequence[str], size: object, **more: object
+) -> Part:
+    """Symbols with an outline of their own colour."""
+    line = {"color": colour, "width": 2}
+    return {"color": colour, "symbol": symbol, "size": size, "line": line, **more}
+
+
+def graded(look: Look, fills: Sequence[str], size: object = 12) -> Part:
+    """The symbols of one variant, a fill each; recorded ones have a dot of ink."""
+    dotted = [fill == Grade.RECORDED for fill in fills]
+    outline = {
+        "color": [INK if one else look.colour for one in dotted],
+        # a wide outline would cover the colour of a filled symbol
+        "width": [1 if one else 2 for one in dotted],
+    }
+    symbols = [look.symbol + FILLS.get(fill, "") for fill in fills]
+    return marker(look.colour, symbols, size, line=outline)
+
+
+def bars(
+    name: str, x: Sequence[object], about: Sequence[str], colour: object, **more: object
+) -> Part:
+    """Horizontal bars, one per row; `pattern` hatches them."""
+    pattern = {"pattern": more.pop("pattern")} if "pattern" in more else {}
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "x": x,
+        "y": list(range(len(x))),
+        "name": plain(name),
+        "marker": {"color": colour, "line": ink(0.5), **pattern},
+        "hoverinfo": "text",
+        "hovertext": about,
+        **more,
+    }
+
+
+def hatch(shape: str, colour: str, **more: object) -> Part:
+    """What tells bars apart that differ in colour alone."""
+    return {"shape": shape, "fillmode": "overlay", "fgcolor": colour, "size": 6, **more}
+
+
 def diagonal(ends: Sequence[float]) -> Part:
     """The line on which two numbers are equal."""
     return scatter("lines", ends, ends, name="equal", line=ink())
+
+
+def fill(grade: str) -> Grade:
+    """What tells a measured number from one of an earlier run."""
+    return Grade.MEASURED if grade == Grade.MEASURED else Grade.RECORDED
 
 
 def key(name: str, symbol: str, **more: object) -> Part:
@@ -298,10 +342,17 @@ def _outline(symbol: str) -> Part:
     return {"color": INK if has_dot else SWATCH, "width": 1.5}
 
 
+def title_of(figure: str, profile: Profile, shape: Gemm) -> str:
+    return f"{figure}, {text.shape(shape)} on {profile.device.name}"
+
+
+def figure(title: str, data: Iterable[Part], *, height: int, **more: object) -> go.Figure:
+    """Traces under a title, in the layout that all figures share."""
+    return go.Figure(data=list(data), layout=layout(title, height=height, **more))
+
+
 def empty(title: str, reason: str) -> go.Figure:
     """A figure that says why it has nothing to show; it has no traces."""
     note = {"text": plain(reason), "showarrow": False, "xref": "paper", "yref": "paper"}
     hidden = {"visible": False}
-    return go.Figure(
-        layout=layout(title, height=160, annotations=[note], xaxis=hidden, yaxis=hidden)
-    )
+    return figure(title, [], height=160, annotations=[note], xaxis=hidden, yaxis=hidden)

@@ -169,6 +169,16 @@ def listing(names: tuple[str, ...] | list[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def average(value: float | None) -> str:
+    """A count per something, to three decimals; nothing without one."""
+    return "" if value is None else count(round(value, 3))
+
+
+def many(things: int, what: str) -> str:
+    """'1 block', '1,024 blocks'"""
+    return f"{things:,} {what}{'' if things == 1 else 's'}"
+
+
 def differ(things: int) -> str:
     """The verb for so many things that are not equal."""
     return "differs" if things == 1 else "differ"

@@ -10,7 +10,7 @@ from analysis.devices import DEVICES, Device
 Kernels = Literal["ladder", "other kernels"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Accuracy:
     """Errors of the predicted times of one set of launches on one device.
 
@@ -67,18 +67,7 @@ _ROWS: tuple[tuple[str, Kernels, str, int, float, bool, str], ...] = (
     ("rtx-3090", "ladder", "times that xGeMM published", 18, 0.092, True, "published"),
     ("t4", "ladder", "times that a text published", 5, 0.12, True, "published"),
 )
-ACCURACIES = tuple(
-    Accuracy(
-        device=device,
-        kernels=kernels,
-        what=what,
-        launches=launches,
-        mean_error=mean_error,
-        is_held_out=is_held_out,
-        part=part,
-    )
-    for device, kernels, what, launches, mean_error, is_held_out, part in _ROWS
-)
+ACCURACIES = tuple(Accuracy(*row) for row in _ROWS)
 
 
 def accuracies(device: Device) -> tuple[Accuracy, ...]:

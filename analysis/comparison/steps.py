@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from analysis.comparison.hierarchy import MOVEMENTS, moved_bytes
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
@@ -70,6 +70,7 @@ _SHARED_BY_ALL = (Resource.L2, Resource.DRAM)  # each SM has the other resources
 
 Basis = Literal["predicted bounds", "predicted steps", "measured counts", "simulated counts"]
 End = Literal["before", "after"]
+_Counted = Literal["simulated", "counted"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,11 +252,7 @@ def _changes(before: Record, after: Record) -> Iterator[Change]:
             yield Change(quantity=quantity, predicted=ends[0], measured=ends[1])
 
 
-_QUANTITIES: tuple[Quantity, ...] = (
-    "time", "L1 sectors", "shared wavefronts", "L2 bytes", "DRAM bytes", "warp instructions",
-    "FFMA share", "registers per thread", "occupancy", "busy SMs",
-)  # fmt: skip
-
+_QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 _Counts = Mapping[Quantity, float]
 
 
@@ -279,11 +276,13 @@ def _measured_times(before: Record, after: Record) -> Ends | None:
     return Ends(before=ours.median_s, after=theirs.median_s)
 
 
-def _counts(record: Record, grade: Literal["simulated", "counted"]) -> dict[Quantity, float]:
+def _counters(record: Record, grade: _Counted) -> Mapping[str, int]:
     source = record.simulated if grade == "simulated" else record.counted
-    if source is None or record.status == "failed":
-        return {}
-    counters = source.counters
+    return source.counters if source and record.status != "failed" else {}
+
+
+def _counts(record: Record, grade: _Counted) -> dict[Quantity, float]:
+    counters = _counters(record, grade)
     moved = moved_bytes(counters)
     found: dict[Quantity, float] = {}
     for level, quantity in _LEVEL_QUANTITIES.items():
@@ -365,22 +364,18 @@ def _steps(before: Record, after: Record) -> tuple[Weight, ...]:
     )
 
 
-def _bounds(
-    record: Record, grade: Literal["simulated", "counted"], device: Device
-) -> dict[Resource, float]:
+def _bounds(record: Record, grade: _Counted, device: Device) -> dict[Resource, float]:
     """Lower bound on time of every resource at its nominal rate, or else at its reached rate.
 
     For resources that each SM has, only SMs with a block count.
     """
-    source = record.simulated if grade == "simulated" else record.counted
-    if source is None or record.status == "failed":
-        return {}
+    counters = _counters(record, grade)
     busy = record.theory.busy_sms / device.sm_count if record.theory else 1.0
     found: dict[Resource, float] = {}
-    if WARP_INSTRUCTIONS in source.counters:
+    if WARP_INSTRUCTIONS in counters:
         per_s = busy * device.sm_count * device.boost_clock_hz * ISSUED_PER_CLOCK_PER_SM
-        found[Resource.ISSUE] = source.counters[WARP_INSTRUCTIONS] / per_s
-    moved = moved_bytes(source.counters)
+        found[Resource.ISSUE] = counters[WARP_INSTRUCTIONS] / per_s
+    moved = moved_bytes(counters)
     for level in roofline(device).levels:
         rate = level.bytes_per_s or level.measured_bytes_per_s
         if rate and level.name in moved:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
@@ -109,11 +110,15 @@ _CACHED_SPACES: tuple[MemorySpace, ...] = ("global", "local")
 
 
 def _counters() -> Iterable[Counter]:
-    def exact(name: str, meaning: str, of: Callable[[InstructionCounts], int]) -> Counter:
-        return Counter(name=f"{name}.sum", grade=CounterClass.EXACT, meaning=meaning, of=of)
+    def exact(
+        name: str,
+        meaning: str,
+        of: Callable[[InstructionCounts], int],
+        grade: CounterClass = CounterClass.EXACT,
+    ) -> Counter:
+        return Counter(name=f"{name}.sum", grade=grade, meaning=meaning, of=of)
 
-    def noisy(name: str, meaning: str, of: Callable[[InstructionCounts], int]) -> Counter:
-        return Counter(name=f"{name}.sum", grade=CounterClass.NOISY, meaning=meaning, of=of)
+    noisy = partial(exact, grade=CounterClass.NOISY)
 
     yield exact("smsp__inst_executed", "warp instructions", lambda i: i.executed + i.reissued)
     yield exact(

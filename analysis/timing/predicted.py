@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -95,3 +96,12 @@ class Predicted:
     constants: str
     basis: str
     is_fitted: bool
+
+
+def from_json(text: bytes) -> Predicted:
+    """A prediction from the JSON of its fields."""
+    values = json.loads(text)
+    bounds = (Bound(**one | {"name": Resource(one["name"])}) for one in values["bounds"])
+    gap = (GapStep(**one | {"name": Cause(one["name"])}) for one in values["gap"])
+    limiters = {name: Resource(values[name]) for name in ("limiter", "next_limiter")}
+    return Predicted(**values | limiters | {"bounds": tuple(bounds), "gap": tuple(gap)})

@@ -34,19 +34,17 @@ def figure(profile: Profile, shape: Gemm) -> go.Figure:
         return style.empty(title, "No rung has a theory at this shape.")
     instructions = [_values(records, series, instructions=True) for series in _SERIES]
     elements = [_values(records, series, instructions=False) for series in _SERIES]
-    return go.Figure(
-        data=[_bars(records, *row) for row in zip(_SERIES, elements, strict=True)],
-        layout=style.layout(
-            title,
-            height=150 + 2 * style.ROW_PX * len(records),
-            barmode="group",
-            bargap=0.25,
-            xaxis=style.axis(_ELEMENTS, type="log", dtick=1, tickformat=","),
-            yaxis=style.rows_axis(records),
-            updatemenus=style.buttons(
-                ("floats", {"x": elements}, {"xaxis.title.text": _ELEMENTS}),
-                ("instructions", {"x": instructions}, {"xaxis.title.text": _INSTRUCTIONS}),
-            ),
+    return style.figure(
+        title,
+        [_bars(records, *row) for row in zip(_SERIES, elements, strict=True)],
+        height=150 + 2 * style.ROW_PX * len(records),
+        barmode="group",
+        bargap=0.25,
+        xaxis=style.axis(_ELEMENTS, type="log", dtick=1, tickformat=","),
+        yaxis=style.rows_axis(records),
+        updatemenus=style.buttons(
+            ("floats", {"x": elements}, {"xaxis.title.text": _ELEMENTS}),
+            ("instructions", {"x": instructions}, {"xaxis.title.text": _INSTRUCTIONS}),
         ),
     )
 
@@ -70,20 +68,13 @@ def _bars(
     values: list[float | None],
 ) -> style.Part:
     space, operation, colour, hatch = series
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "x": values,
-        "y": list(range(len(records))),
-        "name": f"{space} {operation}s",
-        "marker": {
-            "color": colour,
-            "line": style.ink(0.5),
-            "pattern": {"shape": hatch, "fillmode": "overlay", "fgcolor": "#ffffff", "size": 6},
-        },
-        "hoverinfo": "text",
-        "hovertext": [_about(record, space, operation) for record in records],
-    }
+    return style.bars(
+        f"{space} {operation}s",
+        values,
+        [_about(record, space, operation) for record in records],
+        colour,
+        pattern=style.hatch(hatch, "#ffffff"),
+    )
 
 
 def _about(record: Record, space: Space, operation: Operation) -> str:

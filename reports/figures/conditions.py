@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
@@ -33,10 +33,12 @@ class _Moment:
     state: GpuState
 
 
-_PANELS = (
-    ("sm_clock_hz", "SM clock, Hz", "#0072b2", "circle"),
-    ("temperature_c", "temperature, °C", "#d55e00", "square"),
-    ("power_w", "power, W", "#009e73", "diamond"),
+# Field of a state, name, unit, how it is written; colour and symbol of a panel of its own
+State = tuple[str, str, str, Callable[[float | None], str], str, str]
+STATES: tuple[State, ...] = (
+    ("sm_clock_hz", "SM clock", "Hz", text.hertz, "#0072b2", "circle"),
+    ("temperature_c", "temperature", "°C", text.celsius, "#d55e00", "square"),
+    ("power_w", "power", "W", text.watts, "#009e73", "diamond"),
 )
 
 
@@ -48,11 +50,13 @@ def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
     shapes = list(_shapes(run))
     title = TITLE if run is profile else f"{TITLE}, {ladder.recorded_label(run)}"
     states = [one.state for _, moments in shapes for one in moments]
-    panels = [one for one in _PANELS if any(getattr(state, one[0]) for state in states)]
-    return go.Figure(
-        data=[_panel(shapes, place, *panel) for place, panel in enumerate(panels)],
-        layout=style.layout(title, height=170 + 130 * len(panels), showlegend=False)
-        | _axes(panels, shapes),
+    panels = [one for one in STATES if any(getattr(state, one[0]) for state in states)]
+    return style.figure(
+        title,
+        (_panel(shapes, place, panel) for place, panel in enumerate(panels)),
+        height=170 + 130 * len(panels),
+        showlegend=False,
+        **_axes(panels, shapes),
     )
 
 
@@ -76,7 +80,7 @@ def _moments(run: Profile, shape: Gemm, start: float) -> Iterator[_Moment]:
     around = next((m for m in measured if m.before and m.after), None)
     if around and around.before:
         yield _Moment(name=f"before {name}", x=start, state=around.before)
-    during = next((one.moments for one in run.conditions if one.shape == shape), ())
+    during = ladder.moments(run, shape)
     for one in during:
         share = one.time_s / (during[-1].time_s or 1.0)
         yield _Moment(
@@ -88,9 +92,8 @@ def _moments(run: Profile, shape: Gemm, start: float) -> Iterator[_Moment]:
         yield _Moment(name=f"after {name}", x=start + FIRST + LAST, state=around.after)
 
 
-def _panel(
-    shapes: Sequence[_Shape], place: int, field: str, title: str, colour: str, symbol: str
-) -> style.Part:
+def _panel(shapes: Sequence[_Shape], place: int, of: State) -> style.Part:
+    field, name, unit, _, colour, symbol = of
     number = str(place + 1) if place else ""
     # nothing is known of the time between two shapes: no line leads over it
     points = [one for _, moments in shapes for one in (*moments, None)][:-1]
@@ -100,7 +103,7 @@ def _panel(
         [getattr(one.state, field) if one else None for one in points],
         [_about(one) if one else "" for one in points],
         yaxis=f"y{number}",
-        name=title,
+        name=f"{name}, {unit}",
         line={"color": colour, "width": 2},
         marker={"symbol": symbol, "size": 8 if len(points) < MANY else 5},
     )
@@ -118,7 +121,7 @@ def _about(moment: _Moment) -> str:
     )
 
 
-def _axes(panels: Sequence[tuple[str, str, str, str]], shapes: Sequence[_Shape]) -> style.Part:
+def _axes(panels: Sequence[State], shapes: Sequence[_Shape]) -> style.Part:
     height = 1 / len(panels)
     axes: style.Part = {
         "xaxis": style.axis(
@@ -132,11 +135,11 @@ def _axes(panels: Sequence[tuple[str, str, str, str]], shapes: Sequence[_Shape])
         )
     }
     states = [one.state for _, moments in shapes for one in moments]
-    for place, (field, title, _, _) in enumerate(panels):
+    for place, (field, name, unit, *_) in enumerate(panels):
         top = 1 - place * height
         values = [value for state in states if (value := getattr(state, field)) is not None]
         axes[f"yaxis{place + 1 if place else ''}"] = style.axis(
-            title,
+            f"{name}, {unit}",
             domain=[top - 0.8 * height, top],
             tickformat=".3~s",
             range=[min(values) * (1 - AROUND), max(values) * (1 + AROUND)],

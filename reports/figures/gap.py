@@ -29,36 +29,34 @@ ADDS, TAKES, TOTAL = "#d55e00", "#009e73", style.SWATCH
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
     """A waterfall per variant, one at a time: the fastest predicted first shown."""
-    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    title = style.title_of(TITLE, profile, shape)
     found = [one for one in ladder.timings(profile, shape, recorded) if one.predicted.gap]
     if not found:
         return style.empty(title, "No time was predicted at this shape.")
     first = min(range(len(found)), key=lambda place: found[place].predicted.time_s)
     rows = [list(_rows(one)) for one in found]
     most = max(map(len, rows))
-    return go.Figure(
-        data=[
+    return style.figure(
+        title,
+        [
             _waterfall(one, own, is_shown=one is found[first])
             for one, own in zip(found, rows, strict=True)
         ],
-        layout=style.layout(
-            title,
-            height=130 + 34 * most,
-            showlegend=False,
-            xaxis=style.axis("time, s", tickformat="~s", range=_span(rows[first])),
-            yaxis=_axis(rows[first]),
-            updatemenus=style.menu(
-                first,
-                [
-                    (
-                        one.record.label,
-                        {"visible": [other is one for other in found]},
-                        {"xaxis.range": _span(own)}
-                        | {f"yaxis.{key}": value for key, value in _ticks(own).items()},
-                    )
-                    for one, own in zip(found, rows, strict=True)
-                ],
-            ),
+        height=130 + 34 * most,
+        showlegend=False,
+        xaxis=style.axis("time, s", tickformat="~s", range=_span(rows[first])),
+        yaxis=_axis(rows[first]),
+        updatemenus=style.menu(
+            first,
+            [
+                (
+                    one.record.label,
+                    {"visible": [other is one for other in found]},
+                    {"xaxis.range": _span(own)}
+                    | {f"yaxis.{key}": value for key, value in _ticks(own).items()},
+                )
+                for one, own in zip(found, rows, strict=True)
+            ],
         ),
     )
 

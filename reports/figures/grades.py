@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from analysis.problem import Gemm
 from analysis.records.counters import ALL_COUNTERS
 from analysis.records.profile import Profile, Record, Score
-from reports import ladder, style, text
+from reports import ladder, style
 
 TITLE = "Theory, simulation, hardware"
 READING = (
@@ -43,45 +43,43 @@ _GRADES = (
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
     """Bars of every grade per variant on a log axis; a menu chooses the quantity."""
-    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    title = style.title_of(TITLE, profile, shape)
     found = ladder.scores_at(profile, shape, recorded)
     records = tuple(r for r in ladder.records_at(profile, shape) if r.label in found)
     known = [name for name in QUANTITIES if any(_values(records, found, name))]
     if not known:
         return style.empty(title, "No counter is known at this shape: profile with simulation.")
     first = known.index(FIRST) if FIRST in known else 0
-    return go.Figure(
-        data=list(_bars(records, found, known[first])),
-        layout=style.layout(
-            title,
-            height=170 + style.ROW_PX * len(records),
-            barmode="group",
-            bargap=0.25,
-            xaxis=style.axis(
-                _meaning(known[first]),
-                type="log",
-                dtick=1,
-                tickformat="~s",
-                range=_range(records, found, known[first]),
-            ),
-            yaxis=style.rows_axis(records),
-            updatemenus=style.menu(
-                first,
-                [
-                    (
-                        QUANTITIES[name],
-                        {
-                            "x": _of_grades(records, found, name),
-                            "hovertext": _hovers(records, found, name),
-                        },
-                        {
-                            "xaxis.title.text": _meaning(name),
-                            "xaxis.range": _range(records, found, name),
-                        },
-                    )
-                    for name in known
-                ],
-            ),
+    return style.figure(
+        title,
+        _bars(records, found, known[first]),
+        height=170 + style.ROW_PX * len(records),
+        barmode="group",
+        bargap=0.25,
+        xaxis=style.axis(
+            _meaning(known[first]),
+            type="log",
+            dtick=1,
+            tickformat="~s",
+            range=_range(records, found, known[first]),
+        ),
+        yaxis=style.rows_axis(records),
+        updatemenus=style.menu(
+            first,
+            [
+                (
+                    QUANTITIES[name],
+                    {
+                        "x": _of_grades(records, found, name),
+                        "hovertext": _hovers(records, found, name),
+                    },
+                    {
+                        "xaxis.title.text": _meaning(name),
+                        "xaxis.range": _range(records, found, name),
+                    },
+                )
+                for name in known
+            ],
         ),
     )
 
@@ -136,22 +134,4 @@ def _about(record: Record, score: Score | None, field: str, grade: str) -> str:
 def _bars(records: Sequence[Record], found: Scores, name: str) -> Iterator[style.Part]:
     values, hovers = _of_grades(records, found, name), _hovers(records, found, name)
     for (_, grade, colour, hatch), x, about in zip(_GRADES, values, hovers, strict=True):
-        yield {
-            "type": "bar",
-            "orientation": "h",
-            "x": x,
-            "y": list(range(len(records))),
-            "name": grade,
-            "marker": {
-                "color": colour,
-                "line": style.ink(0.5),
-                "pattern": {
-                    "shape": hatch,
-                    "fillmode": "overlay",
-                    "fgcolor": "#1b1f24",
-                    "size": 6,
-                },
-            },
-            "hoverinfo": "text",
-            "hovertext": about,
-        }
+        yield style.bars(grade, x, about, colour, pattern=style.hatch(hatch, "#1b1f24"))

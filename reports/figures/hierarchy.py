@@ -53,7 +53,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     Traces carry in `meta` the names that they `need` to be shown; keys of the legend the name
     that they `toggle`.
     """
-    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    title = style.title_of(TITLE, profile, shape)
     found = hierarchy.launches(profile, shape, recorded)
     points = {
         (launch.label, level): own
@@ -68,24 +68,22 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     looks = style.looks(profile)
     intensities = [point.flop_per_byte for own in points.values() for point in own]
     span = roofs.span_of(intensities, profile.device, margin=10)
-    return go.Figure(
-        data=[
+    return style.figure(
+        title,
+        [
             *_roofs(profile, span, points),
             *_of_texts(profile, shape, span),
             *(_trace(looks[label].symbol, label, level, o) for (label, level), o in points.items()),
             *_keys(profile, shape, points, recorded),
         ],
-        layout=style.layout(
-            title,
-            height=760,
-            xaxis=style.axis(
-                "FLOP per byte, per level",
-                type="log",
-                dtick=1,
-                tickformat=",",
-            ),
-            yaxis=style.rate_axis(type="log", dtick=1),
+        height=760,
+        xaxis=style.axis(
+            "FLOP per byte, per level",
+            type="log",
+            dtick=1,
+            tickformat=",",
         ),
+        yaxis=style.rate_axis(type="log", dtick=1),
     )
 
 
@@ -119,16 +117,12 @@ def _foreseen(launch: Launch, by: Hierarchy) -> _Rate:
 def _reached(launch: Launch) -> _Rate | None:
     """The measured rate or, of what was counted and not timed, the attainable one."""
     if launch.rate_flop_per_s:
-        return _Rate(launch.rate_flop_per_s, launch.rate_grade, _fill(launch.rate_grade))
+        return _Rate(launch.rate_flop_per_s, launch.rate_grade, style.fill(launch.rate_grade))
     if launch.counted:
         by = launch.counted
         meaning = f"not timed: attainable, limited by {by.limiter}"
-        return _Rate(by.attainable_flop_per_s, meaning, _fill(launch.counted_grade))
+        return _Rate(by.attainable_flop_per_s, meaning, style.fill(launch.counted_grade))
     return None
-
-
-def _fill(grade: str) -> str:
-    return Grade.MEASURED if grade == Grade.MEASURED else Grade.RECORDED
 
 
 def _point(launch: Launch, bound: LevelBound, traffic: str, rate: _Rate) -> Iterator[_Point]:
@@ -166,7 +160,6 @@ Points = dict[tuple[str, LevelName], tuple[_Point, ...]]
 
 def _trace(symbol: str, label: str, level: LevelName, points: tuple[_Point, ...]) -> style.Part:
     colour = style.LEVEL_COLOURS[level]
-    is_recorded = [point.fill == Grade.RECORDED for point in points]
     return style.scatter(
         "lines+markers",
         [point.flop_per_byte for point in points],
@@ -174,15 +167,9 @@ def _trace(symbol: str, label: str, level: LevelName, points: tuple[_Point, ...]
         [point.about for point in points],
         name=style.plain(f"{label}, {_NAMES[level]}"),
         line={"color": colour, "width": 2},
-        marker={
-            "color": colour,
-            "size": 12,
-            "symbol": [symbol + style.FILLS[point.fill] for point in points],
-            "line": {
-                "color": [style.INK if one else colour for one in is_recorded],
-                "width": [1 if one else 2 for one in is_recorded],
-            },
-        },
+        marker=style.graded(
+            style.Look(colour=colour, symbol=symbol), [point.fill for point in points]
+        ),
         showlegend=False,
         meta={"needs": [style.plain(label), level]},
     )
@@ -266,14 +253,13 @@ def _keys(
         marker = {"symbol": "circle", "size": 12, "color": style.LEVEL_COLOURS[level]}
         yield style.key(_NAMES[level], "circle") | {"marker": marker, "meta": {"toggles": level}}
     if _uncached(profile, shape):
-        key = roofs.line_key("source texts' ceilings", "dot")
-        yield key | {"meta": {"toggles": OF_TEXTS}}
+        yield roofs.line_key("source texts' ceilings", "dot", meta={"toggles": OF_TEXTS})
     names: dict[str, str] = {"attainable": Grade.PREDICTED, Grade.MEASURED: Grade.MEASURED}
     if recorded:
         names[Grade.RECORDED] = ladder.recorded_on(recorded)
     fills = {point.fill for own in points.values() for point in own}
     for fill in (one for one in names if one in fills):
         yield style.key(names[fill], "circle" + style.FILLS[fill], meta={"toggles": None})
-    yield roofs.line_key("nominal roof", "solid") | {"meta": {"toggles": None}}
+    yield roofs.line_key("nominal roof", "solid", meta={"toggles": None})
     if profile.device.measured:
-        yield roofs.line_key("measured roof", "dash") | {"meta": {"toggles": None}}
+        yield roofs.line_key("measured roof", "dash", meta={"toggles": None})

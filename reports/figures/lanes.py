@@ -24,7 +24,7 @@ READING = (
 )
 
 LANES = 32
-USED, CROWDED, UNUSED = "#0072b2", "#d55e00", style.SWATCH
+USED, CROWDED = "#0072b2", "#d55e00"
 LANE_ROW = 1.0
 WORDS_PX = 120  # below the plot: three lines on a telephone, and the axis
 ROW = 0.55  # between groups of shared memory
@@ -42,35 +42,33 @@ class Drawn:
 def figure(profile: Profile, shape: Gemm, label: str) -> go.Figure:
     """The first request of each memory instruction of one variant, one at a time."""
     title = f"{TITLE}: {label}, {text.shape(shape)}"
-    record = next((r for r in ladder.records_at(profile, shape) if r.label == label), None)
+    record = ladder.record_of(profile, shape, label)
     found = _drawn(profile, record) if record else []
     if not found:
         return style.empty(title, "No request of this variant was traced: profile with simulation.")
     traces = [list(_traces(one)) for one in found]
-    return go.Figure(
-        data=[trace | {"visible": place == 0} for place, own in enumerate(traces) for trace in own],
-        layout=style.layout(
-            title,
-            height=440,
-            margin={"l": 8, "r": 12, "t": 88, "b": WORDS_PX},
-            showlegend=False,
-            annotations=[_words(found[0])],
-            xaxis=_axis(found[0]),
-            yaxis=style.axis("", visible=False, range=_range(found)),
-            updatemenus=style.menu(
-                0,
-                [
-                    (
-                        one.name,
-                        {"visible": [own is traces[place] for own in traces for _ in own]},
-                        {
-                            "annotations[0].text": _words(one)["text"],
-                            "xaxis.title.text": _axis_title(one),
-                        },
-                    )
-                    for place, one in enumerate(found)
-                ],
-            ),
+    return style.figure(
+        title,
+        [trace | {"visible": place == 0} for place, own in enumerate(traces) for trace in own],
+        height=440,
+        margin={"l": 8, "r": 12, "t": 88, "b": WORDS_PX},
+        showlegend=False,
+        annotations=[_words(found[0])],
+        xaxis=_axis(found[0]),
+        yaxis=style.axis("", visible=False, range=_range(found)),
+        updatemenus=style.menu(
+            0,
+            [
+                (
+                    one.name,
+                    {"visible": [own is traces[place] for own in traces for _ in own]},
+                    {
+                        "annotations[0].text": _words(one)["text"],
+                        "xaxis.title.text": _axis_title(one),
+                    },
+                )
+                for place, one in enumerate(found)
+            ],
         ),
     )
 

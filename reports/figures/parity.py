@@ -48,7 +48,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
 
     Hardware's counts are the reference where there are any, else closed forms.
     """
-    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    title = style.title_of(TITLE, profile, shape)
     # what is apart is drawn last: on top
     points = sorted(_points(ladder.scores_at(profile, shape, recorded)), key=_is_unexplained)
     if not points:
@@ -63,17 +63,15 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     of_ratios = [[1, 1], *([p.predicted / p.reference for _, p in own] for _, own in traces)]
     predicted, reference = _names(points)
     counts, ratios = f"{predicted}, count", f"{predicted} over {reference}"
-    return go.Figure(
-        data=[style.diagonal(ends), *(_trace(look, own) for look, own in traces), *_keys(points)],
-        layout=style.layout(
-            title,
-            height=560,
-            xaxis=style.axis(f"{reference}, count", type="log", dtick=1, tickformat="~s"),
-            yaxis=style.axis(counts, type="log", dtick=1, tickformat="~s"),
-            updatemenus=style.buttons(
-                ("counts", {"y": of_counts}, _axis(counts, "log", dtick=1, tickformat="~s")),
-                ("ratio", {"y": of_ratios}, _axis(ratios, "linear", dtick=None, tickformat="")),
-            ),
+    return style.figure(
+        title,
+        [style.diagonal(ends), *(_trace(look, own) for look, own in traces), *_keys(points)],
+        height=560,
+        xaxis=style.axis(f"{reference}, count", type="log", dtick=1, tickformat="~s"),
+        yaxis=style.axis(counts, type="log", dtick=1, tickformat="~s"),
+        updatemenus=style.buttons(
+            ("counts", {"y": of_counts}, _axis(counts, "log", dtick=1, tickformat="~s")),
+            ("ratio", {"y": of_ratios}, _axis(ratios, "linear", dtick=None, tickformat="")),
         ),
     )
 
@@ -119,15 +117,12 @@ def _trace(look: style.Look, own: list[tuple[CounterClass, _Point]]) -> style.Pa
         [point.predicted for _, point in own],
         [_about(point) for _, point in own],
         name=_MEANINGS[own[0][0]],
-        marker={
-            "color": look.colour,
-            "size": 10,
-            "opacity": 0.85,
-            "symbol": [
-                look.symbol + ("-open" if _is_unexplained(point) else "") for _, point in own
-            ],
-            "line": {"color": look.colour, "width": 2},
-        },
+        marker=style.marker(
+            look.colour,
+            [look.symbol + ("-open" if _is_unexplained(point) else "") for _, point in own],
+            10,
+            opacity=0.85,
+        ),
     )
 
 

@@ -53,9 +53,11 @@ def figure(profile: Profile, shape: Gemm) -> go.Figure:
         for trace in _panel(profile, space, rows, number)
     ]
     row_count = sum(len(rows) for _, rows in panels)
-    return go.Figure(
-        data=[*lanes, *_keys(panels)],
-        layout=style.layout(title, height=190 + 60 * len(panels) + 52 * row_count, **_axes(panels)),
+    return style.figure(
+        title,
+        [*lanes, *_keys(panels)],
+        height=190 + 60 * len(panels) + 52 * row_count,
+        **_axes(panels),
     )
 
 
@@ -124,13 +126,13 @@ def _lane(record: Record, pattern: Pattern, lane: float, colour: str) -> style.P
         name=style.plain(f"{record.label} {_access(pattern)}"),
         showlegend=False,
         line={"color": colour, "width": 2},
-        marker={
-            "symbol": [f"{symbol}-open", symbol],
-            "size": [13, 7],
-            "opacity": 1,  # Plotly makes markers of several sizes translucent
-            "color": colour,
-            "line": {"color": colour, "width": 1.5},
-        },
+        marker=style.marker(
+            colour,
+            [f"{symbol}-open", symbol],
+            [13, 7],
+            opacity=1,  # Plotly makes markers of several sizes translucent
+            line={"color": colour, "width": 1.5},
+        ),
     )
 
 

@@ -22,38 +22,32 @@ READING = (
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
     """One row per rung that has a rate: bars of FLOP/s, theory as marks, references as lines."""
-    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    title = style.title_of(TITLE, profile, shape)
     records = tuple(
         r
         for r in ladder.rungs_at(profile, shape)
-        if r.theory or ladder.measurement(r) or ladder.prediction(r) or _earlier(r, recorded)
+        if r.theory or r.trusted or r.trusted_prediction or ladder.earlier(r, recorded)
     )
     if not records:
         return style.empty(title, "No rung has a rate at this shape.")
-    return go.Figure(
-        data=[
+    return style.figure(
+        title,
+        [
             *_bars(profile, records, recorded),
             *_predictions(records),
             *_marks(records, profile.device.fp32_flop_per_s),
             *_lines(profile, shape, recorded, len(records)),
         ],
-        layout=style.layout(
-            title,
-            height=190 + style.ROW_PX * len(records),
-            barmode="group",
-            bargap=0.3,
-            xaxis=style.rate_axis(rangemode="tozero"),
-            yaxis=style.rows_axis(records),
-            updatemenus=style.buttons(
-                ("linear", {}, style.scale("linear")),
-                ("logarithmic", {}, style.scale("log")),
-            ),
+        height=190 + style.ROW_PX * len(records),
+        barmode="group",
+        bargap=0.3,
+        xaxis=style.rate_axis(rangemode="tozero"),
+        yaxis=style.rows_axis(records),
+        updatemenus=style.buttons(
+            ("linear", {}, style.scale("linear")),
+            ("logarithmic", {}, style.scale("log")),
         ),
     )
-
-
-def _earlier(record: Record, recorded: Profile | None) -> Measured | None:
-    return ladder.measurement(ladder.twin(record, recorded))
 
 
 _Series = tuple[str, str, list[Measured | None]]  # grade, hatch, measurements
@@ -62,10 +56,10 @@ _Series = tuple[str, str, list[Measured | None]]  # grade, hatch, measurements
 def _bars(
     profile: Profile, records: tuple[Record, ...], recorded: Profile | None
 ) -> Iterator[style.Part]:
-    runs: list[_Series] = [(Grade.MEASURED, "", [ladder.measurement(record) for record in records])]
+    runs: list[_Series] = [(Grade.MEASURED, "", [record.trusted for record in records])]
     if recorded:
         label = ladder.recorded_label(recorded)
-        runs.append((label, ".", [_earlier(record, recorded) for record in records]))
+        runs.append((label, ".", [ladder.earlier(record, recorded) for record in records]))
     for grade, hatch, measured in runs:
         if any(measured):
             yield _bar(profile, records, measured, grade, hatch)
@@ -81,16 +75,18 @@ def _bar(
 ) -> style.Part:
     looks = style.looks(profile)
     colours = [looks[record.label].colour for record in records]
-    # Plotly complains of "overlay" where bars have colours of their own
-    pattern = {"fillmode": "replace", "bgcolor": colours, "fgcolor": "#1b1f24", "size": 5}
     spread = [_spread(one) for one in measured]
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "x": [one.flop_per_s if one else None for one in measured],
-        "y": list(range(len(records))),
-        "name": style.plain(grade),
-        "error_x": {
+    return style.bars(
+        grade,
+        [one.flop_per_s if one else None for one in measured],
+        [
+            _about(profile, record, one, grade) if one else ""
+            for record, one in zip(records, measured, strict=True)
+        ],
+        colours,
+        # Plotly complains of "overlay" where bars have colours of their own
+        pattern=style.hatch(hatch, "#1b1f24", fillmode="replace", bgcolor=colours, size=5),
+        error_x={
             "type": "data",
             "symmetric": False,
             "arrayminus": [below for below, _ in spread],
@@ -99,18 +95,8 @@ def _bar(
             "thickness": 1.5,
             "width": 5,
         },
-        "marker": {
-            "color": colours,
-            "line": style.ink(0.5),
-            "pattern": pattern | {"shape": hatch},
-        },
-        "showlegend": False,  # its swatch would have one rung's colour
-        "hoverinfo": "text",
-        "hovertext": [
-            _about(profile, record, one, grade) if one else ""
-            for record, one in zip(records, measured, strict=True)
-        ],
-    }
+        showlegend=False,  # its swatch would have one rung's colour
+    )
 
 
 def rate_interval(measured: Measured) -> Interval | None:
@@ -176,7 +162,7 @@ def _marks(records: tuple[Record, ...], fp32_flop_per_s: float) -> Iterator[styl
 
 
 def _predictions(records: tuple[Record, ...]) -> Iterator[style.Part]:
-    found = [(row, r, p) for row, r in enumerate(records) if (p := ladder.prediction(r))]
+    found = [(row, r, p) for row, r in enumerate(records) if (p := r.trusted_prediction)]
     if found:
         yield _mark(
             Grade.PREDICTED,

@@ -11,7 +11,7 @@ from analysis.records.profile import Grade, Profile
 from analysis.timing.predicted import Resource
 from reports import ladder, style, text
 from reports.ladder import Timing
-from reports.sections.prediction import limits
+from reports.sections.prediction import bound_names, limits
 
 TITLE = "Predicted time"
 BAND = 0.12  # the aim of the model, drawn so that a reader sees which variants miss it
@@ -47,7 +47,7 @@ def reading(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
     """Predicted against measured times, log-log; bars of predicted rates where there are none."""
-    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    title = style.title_of(TITLE, profile, shape)
     found = ladder.timings(profile, shape, recorded)
     if not found:
         return style.empty(title, "No time was predicted at this shape.")
@@ -62,19 +62,17 @@ def _parity(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
     times = [t for one in found for t in (one.predicted.time_s, _measured(one))]
     ends = [min(times) / 1.5, max(times) * 1.5]
     looks = style.looks(profile)
-    keys = {_fill(one): style.plain(one.grade.partition(" on ")[0]) for one in found}
-    return go.Figure(
-        data=[
+    keys = {style.fill(one.grade): style.plain(one.grade.partition(" on ")[0]) for one in found}
+    return style.figure(
+        title,
+        [
             *_band(ends),
             *(_point(one, looks[one.record.label]) for one in found),
             *(style.key(name, "circle" + style.FILLS[fill]) for fill, name in keys.items()),
         ],
-        layout=style.layout(
-            title,
-            height=560,
-            xaxis=_time_axis(f"time, {' or '.join(keys)}"),
-            yaxis=_time_axis("time, predicted"),
-        ),
+        height=560,
+        xaxis=_time_axis(f"time, {' or '.join(keys)}"),
+        yaxis=_time_axis("time, predicted"),
     )
 
 
@@ -85,10 +83,6 @@ def _time_axis(title: str) -> style.Part:
 
 def _measured(one: Timing) -> float:
     return one.measured.median_s if one.measured else one.predicted.time_s
-
-
-def _fill(one: Timing) -> str:
-    return Grade.MEASURED if one.grade == Grade.MEASURED else Grade.RECORDED
 
 
 def _band(ends: list[float]) -> Iterator[style.Part]:
@@ -107,19 +101,19 @@ def _band(ends: list[float]) -> Iterator[style.Part]:
 
 
 def _point(one: Timing, look: style.Look) -> style.Part:
-    fill = _fill(one)
+    fill = style.fill(one.grade)
     return style.scatter(
         "markers",
         [_measured(one)],
         [one.predicted.time_s],
         [_about(one)],
         name=style.plain(one.record.label),
-        marker={
-            "color": look.colour,
-            "size": 12,
-            "symbol": look.symbol + style.FILLS[fill],
-            "line": {"color": style.INK if fill == Grade.RECORDED else look.colour, "width": 1},
-        },
+        marker=style.marker(
+            look.colour,
+            look.symbol + style.FILLS[fill],
+            12,
+            line={"color": style.INK if fill == Grade.RECORDED else look.colour, "width": 1},
+        ),
     )
 
 
@@ -139,40 +133,29 @@ def _about(one: Timing) -> str:
 def _rates(profile: Profile, title: str, found: Sequence[Timing]) -> go.Figure:
     records = tuple(one.record for one in found)
     looks = style.looks(profile)
-    names = dict.fromkeys(bound.name for one in found for bound in one.predicted.bounds)
+    names = bound_names(found)
     # the marks of resources that are far from limiting would squeeze the bars
     most = max(one.predicted.flop_per_s for one in found)
     end = 1.05 * max(profile.device.fp32_flop_per_s, most)
     linear = style.scale("linear") | {"xaxis.autorange": False, "xaxis.range": [0, end]}
-    return go.Figure(
-        data=[
-            {
-                "type": "bar",
-                "orientation": "h",
-                "x": [one.predicted.flop_per_s for one in found],
-                "y": list(range(len(found))),
-                "name": Grade.PREDICTED,
-                "marker": {
-                    "color": [looks[record.label].colour for record in records],
-                    "line": style.ink(0.5),
-                },
-                "showlegend": False,  # its swatch would have one variant's colour
-                "hoverinfo": "text",
-                "hovertext": [_about_rate(one) for one in found],
-            },
+    return style.figure(
+        title,
+        [
+            style.bars(
+                Grade.PREDICTED,
+                [one.predicted.flop_per_s for one in found],
+                [_about_rate(one) for one in found],
+                [looks[record.label].colour for record in records],
+                showlegend=False,  # its swatch would have one variant's colour
+            ),
             style.key(Grade.PREDICTED, "square"),
             *(_marks(name, found) for name in names),
         ],
-        layout=style.layout(
-            title,
-            height=190 + style.ROW_PX * len(found),
-            bargap=0.35,
-            xaxis=style.rate_axis(range=linear["xaxis.range"]),
-            yaxis=style.rows_axis(records),
-            updatemenus=style.buttons(
-                ("linear", {}, linear), ("logarithmic", {}, style.scale("log"))
-            ),
-        ),
+        height=190 + style.ROW_PX * len(found),
+        bargap=0.35,
+        xaxis=style.rate_axis(range=linear["xaxis.range"]),
+        yaxis=style.rows_axis(records),
+        updatemenus=style.buttons(("linear", {}, linear), ("logarithmic", {}, style.scale("log"))),
     )
 
 
@@ -207,10 +190,5 @@ def _marks(name: Resource, found: Sequence[Timing]) -> style.Part:
             for (_, one, bound), rate in zip(points, rates, strict=True)
         ],
         name=style.plain(f"{name} alone"),
-        marker={
-            "symbol": look.symbol,
-            "size": 11,
-            "color": look.colour,
-            "line": {"color": look.colour, "width": 2},
-        },
+        marker=style.marker(look.colour, look.symbol, 11),
     )

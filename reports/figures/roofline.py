@@ -36,7 +36,7 @@ _LEVELS = {LevelName.L1: "L1/shared", LevelName.L2: "L2", LevelName.DRAM: "DRAM"
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
     """Roofs of the profile's device and one vertical line per rung of `shape`, log-log."""
-    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    title = style.title_of(TITLE, profile, shape)
     records = tuple(r for r in ladder.rungs_at(profile, shape) if r.theory)
     if not records:
         return style.empty(title, "No rung has a theory at this shape.")
@@ -46,21 +46,19 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
         _rung(profile, record, recorded, x)
         for record, x in zip(records, _places(records), strict=True)
     ]
-    return go.Figure(
-        data=[
+    return style.figure(
+        title,
+        [
             *_roofs(profile.device, span),
             *_cublas(profile, recorded, shape, span),
             *rungs,
             *_keys(profile, records, recorded),
         ],
-        layout=style.layout(
-            title,
-            height=600,
-            xaxis=style.axis(
-                "arithmetic intensity of global loads, FLOP/B", type="log", dtick=1, tickformat=","
-            ),
-            yaxis=style.rate_axis(type="log", dtick=1),
+        height=600,
+        xaxis=style.axis(
+            "arithmetic intensity of global loads, FLOP/B", type="log", dtick=1, tickformat=","
         ),
+        yaxis=style.rate_axis(type="log", dtick=1),
     )
 
 
@@ -103,19 +101,12 @@ def _rung(profile: Profile, record: Record, recorded: Profile | None, x: float) 
         name=style.plain(record.label),
         connectgaps=False,
         line={"color": look.colour, "width": 2},
-        marker={
-            "color": look.colour,
-            "opacity": 1,  # Plotly makes markers of several sizes translucent
-            "size": [9 if kind == "uncached" else 12 for kind, _, _ in points],
-            "symbol": [look.symbol + style.FILLS.get(kind, "") for kind, _, _ in points],
-            "line": {
-                "color": [
-                    style.INK if kind == Grade.RECORDED else look.colour for kind, _, _ in points
-                ],
-                # a wide outline would cover the colour of a filled symbol
-                "width": [1 if kind == Grade.RECORDED else 2 for kind, _, _ in points],
-            },
-        },
+        marker=style.graded(
+            look,
+            [kind for kind, _, _ in points],
+            [9 if kind == "uncached" else 12 for kind, _, _ in points],
+        )
+        | {"opacity": 1},  # Plotly makes markers of several sizes translucent
     )
 
 
@@ -123,13 +114,13 @@ def _points(
     record: Record, recorded: Profile | None, fp32_flop_per_s: float
 ) -> Iterator[tuple[str, float | None, str]]:
     """(kind, FLOP/s, hover text) of a rung's points; a gap keeps the uncached bound apart."""
-    theory, measured = record.theory, ladder.measurement(record)
+    theory, measured = record.theory, record.trusted
     if theory is None:
         return
     if measured:
         yield Grade.MEASURED, measured.flop_per_s, _about_measured(record, measured, Grade.MEASURED)
     yield "attainable", theory.attainable_flop_per_s, _about_theory(record, theory)
-    earlier = ladder.measurement(ladder.twin(record, recorded))
+    earlier = ladder.earlier(record, recorded)
     if earlier and recorded:
         grade = ladder.recorded_label(recorded)
         yield Grade.RECORDED, earlier.flop_per_s, _about_measured(record, earlier, grade)
@@ -172,10 +163,10 @@ def _keys(
     profile: Profile, records: tuple[Record, ...], recorded: Profile | None
 ) -> Iterator[style.Part]:
     """Legend entries for what the symbols' fills mean, as far as they occur."""
-    if any(ladder.measurement(record) for record in records):
+    if any(record.trusted for record in records):
         yield style.key(Grade.MEASURED, "circle" + style.FILLS[Grade.MEASURED])
     yield style.key("attainable (theory)", "circle" + style.FILLS["attainable"])
-    if recorded and any(ladder.measurement(ladder.twin(r, recorded)) for r in records):
+    if recorded and any(ladder.earlier(r, recorded) for r in records):
         name = ladder.recorded_on(recorded)
         yield style.key(name, "circle" + style.FILLS[Grade.RECORDED])
     yield style.key("bound without caches (theory)", "circle" + style.FILLS["uncached"])

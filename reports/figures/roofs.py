@@ -76,10 +76,10 @@ def flat(name: str, rate: float, start: float, span: Span, grade: str) -> style.
     return roof if grade == Grade.NOMINAL else roof | {"mode": "lines"}
 
 
-def line_key(name: str, dash: str) -> style.Part:
+def line_key(name: str, dash: str, **more: object) -> style.Part:
     """A legend entry that explains a dash."""
     line = style.ink(dash=dash)
-    return style.key(name, "circle", mode="lines", line=line)
+    return style.key(name, "circle", mode="lines", line=line, **more)
 
 
 def _steps(low: float, high: float) -> list[float]:

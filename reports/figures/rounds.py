@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import plotly.graph_objects as go
 
 from analysis.problem import Gemm
 from analysis.records.profile import Measured, Moment, Profile, Record
 from reports import ladder, style, text
+from reports.figures.conditions import STATES, State
 
 TITLE = "Samples round by round"
 READING = (
@@ -22,12 +23,6 @@ READING = (
 ROOM = 0.1  # of the span, on either side
 CUT = 0.005  # of all samples, at either end: one that took twice the time would hide the others
 SAMPLES_PX, STATE_PX = 300, 120
-_State = tuple[str, str, str, Callable[[float | None], str]]
-_STATES: tuple[_State, ...] = (
-    ("sm_clock_hz", "SM clock", "Hz", text.hertz),
-    ("temperature_c", "temperature", "°C", text.celsius),
-    ("power_w", "power", "W", text.watts),
-)
 
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
@@ -41,15 +36,17 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     title = f"{TITLE}, {text.shape(shape)}"
     if run is not profile:
         title += f", {ladder.recorded_label(run)}"
-    moments = next((one.moments for one in run.conditions if one.shape == shape), ())
-    states = [one for one in _STATES if any(getattr(m.state, one[0]) for m in moments)]
+    moments = ladder.moments(run, shape)
+    states = [one for one in STATES if any(getattr(m.state, one[0]) for m in moments)]
     height = SAMPLES_PX + STATE_PX * len(states)
-    return go.Figure(
-        data=[
+    return style.figure(
+        title,
+        [
             *(_samples(run, *one) for one in _sampled(run, shape)),
             *(_state(place, moments, one) for place, one in enumerate(states, start=2)),
         ],
-        layout=style.layout(title, height=height + 120) | _axes(run, shape, states, height),
+        height=height + 120,
+        **_axes(run, shape, states, height),
     )
 
 
@@ -58,7 +55,7 @@ def _sampled(run: Profile, shape: Gemm) -> list[tuple[Record, Measured]]:
     return [
         (record, measured)
         for record in ladder.records_at(run, shape)
-        if (measured := ladder.measurement(record)) and measured.clock == "CUDA events"
+        if (measured := record.trusted) and measured.clock == "CUDA events"
     ]
 
 
@@ -80,8 +77,8 @@ def _samples(run: Profile, record: Record, measured: Measured) -> style.Part:
     )
 
 
-def _state(place: int, moments: Sequence[Moment], of: _State) -> style.Part:
-    field, name, _, _ = of
+def _state(place: int, moments: Sequence[Moment], of: State) -> style.Part:
+    field, name, *_ = of
     known = [one for one in moments if getattr(one.state, field) is not None]
     return style.scatter(
         "lines+markers",
@@ -100,12 +97,12 @@ def _about(one: Moment) -> str:
     state = one.state
     return style.hover(
         f"{text.seconds(one.time_s)} after the first round began",
-        *(f"{name}: {show(getattr(state, field))}" for field, name, _, show in _STATES),
+        *(f"{name}: {show(getattr(state, field))}" for field, name, _, show, *_ in STATES),
         f"throttled by {text.listing(state.throttle_reasons)}" if state.throttle_reasons else "",
     )
 
 
-def _axes(run: Profile, shape: Gemm, states: Sequence[_State], height: float) -> style.Part:
+def _axes(run: Profile, shape: Gemm, states: Sequence[State], height: float) -> style.Part:
     """The samples' axis on top, then one per state; all of them over the same rounds."""
     samples, *below = _domains(len(states), height)
     lowest = f"y{len(states) + 1}" if states else "y"
@@ -115,7 +112,7 @@ def _axes(run: Profile, shape: Gemm, states: Sequence[_State], height: float) ->
             "of the median", domain=samples, tickformat="+.1%", range=_span(run, shape)
         ),
     }
-    for place, ((_, name, unit, _), domain) in enumerate(zip(states, below, strict=True), start=2):
+    for place, ((_, name, unit, *_), domain) in enumerate(zip(states, below, strict=True), start=2):
         axes[f"yaxis{place}"] = style.axis(
             f"{name},<br>{unit}", domain=domain, tickformat=".3~s", nticks=4
         )

@@ -31,21 +31,19 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     notes = tuple("" if grade == Grade.MEASURED else "(recorded)" for _, _, grade in runs)
     relative = [[round(s / m.median_s - 1, 6) for s in m.samples_s] for _, m, _ in runs]
     times = [list(m.samples_s) for _, m, _ in runs]
-    return go.Figure(
-        data=[
+    return style.figure(
+        title,
+        [
             _box(profile, row, run, x)
             for row, (run, x) in enumerate(zip(runs, relative, strict=True))
         ],
-        layout=style.layout(
-            title,
-            height=130 + style.ROW_PX * len(runs),
-            showlegend=False,
-            xaxis=style.axis(_RELATIVE, tickformat="+.1%", range=_span(runs, relative)),
-            yaxis=style.rows_axis(records, notes=notes),
-            updatemenus=style.buttons(
-                ("relative", {"x": relative}, _scale(_RELATIVE, "linear", "+.1%")),
-                ("time", {"x": times}, _scale(_TIME, "log", "~s")),
-            ),
+        height=130 + style.ROW_PX * len(runs),
+        showlegend=False,
+        xaxis=style.axis(_RELATIVE, tickformat="+.1%", range=_span(runs, relative)),
+        yaxis=style.rows_axis(records, notes=notes),
+        updatemenus=style.buttons(
+            ("relative", {"x": relative}, _scale(_RELATIVE, "linear", "+.1%")),
+            ("time", {"x": times}, _scale(_TIME, "log", "~s")),
         ),
     )
 
@@ -75,8 +73,8 @@ def _runs(
 ) -> Iterator[tuple[Record, Measured, str]]:
     """(record, measurement, grade) of all that has samples."""
     for record in ladder.records_at(profile, shape):
-        measured = ladder.measurement(record)
-        earlier = ladder.measurement(ladder.twin(record, recorded))
+        measured = record.trusted
+        earlier = ladder.earlier(record, recorded)
         if measured and measured.samples_s:
             yield record, measured, Grade.MEASURED
         elif earlier and earlier.samples_s and recorded:

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from analysis.records.profile import Grade, Profile, Record
 from reports import ladder, style, text
+from reports.figures import roofs
 
 TITLE = "Rate over size"
 READING = (
@@ -44,22 +45,20 @@ def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
     sizes = sorted({point.n for _, _, points in curves for point in points})
     if len(sizes) == 1:
         return style.empty(title, "Only one square size has a rate: profile further ones.")
-    return go.Figure(
-        data=[
+    return style.figure(
+        title,
+        [
             *(_curve(*one, looks[one[0]]) for one in curves),
             *_keys(curves, looks),
         ],
-        layout=style.layout(
-            title,
-            height=560,
-            xaxis=style.axis(
-                "N of an N × N × N product",
-                type="log",
-                tickvals=sizes,
-                ticktext=[f"{n:,}" for n in sizes],
-            ),
-            yaxis=style.rate_axis(type="log", dtick="D2"),
+        height=560,
+        xaxis=style.axis(
+            "N of an N × N × N product",
+            type="log",
+            tickvals=sizes,
+            ticktext=[f"{n:,}" for n in sizes],
         ),
+        yaxis=style.rate_axis(type="log", dtick="D2"),
     )
 
 
@@ -72,7 +71,7 @@ def _square(records: Sequence[Record], label: str) -> list[Record]:
 
 def _predicted(profile: Profile, label: str) -> Iterator[_Point]:
     for record in _square(profile.records, label):
-        foreseen = ladder.prediction(record)
+        foreseen = record.trusted_prediction
         if foreseen:
             yield _Point(n=record.shape.n, flop_per_s=foreseen.flop_per_s, grade=Grade.PREDICTED)
 
@@ -85,7 +84,7 @@ def _measured(profile: Profile, recorded: Profile | None, label: str) -> Iterato
         runs.append((recorded, ladder.recorded_label(recorded)))
     for run, grade in runs:
         for record in _square(run.records, label):
-            taken = ladder.measurement(record)
+            taken = record.trusted
             if taken and taken.clock == "CUDA events":
                 point = _Point(n=record.shape.n, flop_per_s=taken.flop_per_s, grade=grade)
                 found.setdefault(record.shape.n, point)
@@ -128,5 +127,4 @@ def _keys(
     kinds = {kind for _, kind, _ in curves}
     for kind, dash in ((Grade.MEASURED, "solid"), (Grade.PREDICTED, "dash")):
         if kind in kinds:
-            line = style.ink(dash=dash)
-            yield style.key(kind, "circle", mode="lines", line=line, meta={"toggles": None})
+            yield roofs.line_key(kind, dash, meta={"toggles": None})

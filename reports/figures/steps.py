@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
@@ -33,42 +33,36 @@ class _Series:
 
 def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
     """Steps of FLOP/s over the rungs, with a slider that adds one after the other."""
-    title = f"{TITLE}, {text.shape(shape)} on {profile.device.name}"
+    title = style.title_of(TITLE, profile, shape)
     records = ladder.rungs_at(profile, shape)
     series = [one for one in _series(profile, records, recorded) if any(one.rates)]
     places = [n for n in range(len(records)) if any(one.rates[n] for one in series)]
     if not places:
         return style.empty(title, "No rung has a time at this shape, predicted or measured.")
     rows = [records[place] for place in places]
-    cut = [_only(one, places) for one in series]
+    cut = [replace(one, rates=tuple(one.rates[place] for place in places)) for one in series]
     lines = list(_references(profile, shape, recorded, len(rows)))
     said = _sentences(profile, shape, recorded, rows)
-    return go.Figure(
-        data=[*(_trace(one, rows) for one in cut), *lines],
-        layout=style.layout(
-            title,
-            height=580,
-            margin={"l": 8, "r": 12, "t": 88, "b": 8},
-            xaxis=style.axis(
-                "",
-                tickmode="array",
-                tickvals=list(range(len(rows))),
-                ticktext=[style.plain(record.label) for record in rows],
-                tickangle=-45,
-                range=[-0.5, len(rows) - 0.5],
-                showgrid=False,
-            )
-            | {"title": {"text": "rung, from the first to the last", "standoff": 4}},
-            yaxis=style.rate_axis(type="log", dtick="D2", autorange=True),
-            sliders=[_slider(cut, rows, said)],
+    return style.figure(
+        title,
+        [*(_trace(one, rows) for one in cut), *lines],
+        height=580,
+        margin={"l": 8, "r": 12, "t": 88, "b": 8},
+        xaxis=style.axis(
+            "",
+            tickmode="array",
+            tickvals=list(range(len(rows))),
+            ticktext=[style.plain(record.label) for record in rows],
+            tickangle=-45,
+            range=[-0.5, len(rows) - 0.5],
+            showgrid=False,
         )
-        | {"legend": _legend()},
+        | {"title": {"text": "rung, from the first to the last", "standoff": 4}},
+        yaxis=style.rate_axis(type="log", dtick="D2", autorange=True),
+        sliders=[_slider(cut, rows, said)],
+        # above the plot: the slider is below it
+        legend=style.LEGEND | {"y": 1.02},
     )
-
-
-def _legend() -> style.Part:
-    """Above the plot: the slider is below it."""
-    return {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}}
 
 
 def _series(
@@ -78,14 +72,9 @@ def _series(
     for grade, times in (
         (Grade.PREDICTED, map(ladder.prediction, records)),
         (Grade.MEASURED, map(ladder.measurement, records)),
-        (of_recorded, (ladder.measurement(ladder.twin(record, recorded)) for record in records)),
+        (of_recorded, (ladder.earlier(record, recorded) for record in records)),
     ):
         yield _Series(grade=grade, rates=tuple(one.flop_per_s if one else None for one in times))
-
-
-def _only(one: _Series, places: Sequence[int]) -> _Series:
-    rates = tuple(one.rates[place] for place in places)
-    return _Series(grade=one.grade, rates=rates)
 
 
 def _trace(one: _Series, rows: Sequence[Record]) -> style.Part:

@@ -21,8 +21,14 @@ from analysis.records.counters import ALL_COUNTERS
 from analysis.records.launch import LaunchRecord
 from analysis.records.profile import Grade
 from reports import text
-from reports.sections.table import Cell, Table, plain_table
+from reports.sections.table import Cell, Table, Title, plain_table
 from reports.templating import template
+
+
+def _sides(grade: str) -> list[Title]:
+    """Columns of the numbers of both sides."""
+    return [("before", grade, True), ("after", grade, True)]
+
 
 SIGNS = {
     TimeVerdict.SLOWER: "▲",
@@ -30,13 +36,11 @@ SIGNS = {
     TimeVerdict.SAME: "=",
     TimeVerdict.AMBIGUOUS: "?",
 }
-COUNT_TITLES = ("count", "before", "after", "change", "grade")
-LINE_TITLES = (
+LINE_TITLES: tuple[Title, ...] = (
     "line",
     "code",
     "count",
-    ("before", "", True),
-    ("after", "", True),
+    *_sides(""),
 )
 SMALLEST_SHARE = 5e-4  # below it a difference says more than its share: '+7' than '+0.0012 %'
 
@@ -137,7 +141,7 @@ def _of_counts(comparison: RunComparison) -> str:
     if not compared:
         return "Counts: none could be compared."
     records = sum(pair.compared > 0 for pair in comparison.pairs)
-    parts = [f"{text.count(compared)} compared in {_so_many(records, 'record')}"]
+    parts = [f"{text.count(compared)} compared in {text.many(records, 'record')}"]
     changed = [pair for pair in comparison.pairs if pair.changed]
     if changed:
         total = sum(len(pair.changed) for pair in changed)
@@ -171,10 +175,6 @@ def _of_times(comparison: RunComparison) -> str:
 
 
 _NAMED = (TimeVerdict.SLOWER, TimeVerdict.FASTER)
-
-
-def _so_many(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _names(pairs: Iterable[Pair | Key], comparison: RunComparison) -> str:
@@ -257,7 +257,7 @@ def _changes_table(
     pairs: Sequence[Pair], verdict: Outcome, most: int | None, is_compact: bool
 ) -> Table:
     """One row per count that differs; of each record at most so many, then how many more."""
-    titles = ("variant", *COUNT_TITLES)
+    titles: list[Title] = ["variant", "count", *_sides(""), ("change", "", True), "grade"]
     rows: Iterable[tuple[Cell | str, ...]] = (
         row
         for pair in pairs
@@ -267,7 +267,7 @@ def _changes_table(
             most,
         )
     )
-    return plain_table([(t, "", t in ("before", "after", "change")) for t in titles], rows)
+    return plain_table(titles, rows)
 
 
 def _limited(
@@ -338,8 +338,7 @@ def _times_table(pairs: Sequence[Pair], is_compact: bool) -> Table:
     return plain_table(
         (
             "variant",
-            ("before", Grade.MEASURED, True),
-            ("after", Grade.MEASURED, True),
+            *_sides(Grade.MEASURED),
             ("change", "", True),
             "verdict",
         ),
@@ -352,8 +351,7 @@ def _predictions_table(pairs: Sequence[Pair]) -> Table:
     return plain_table(
         (
             "variant",
-            ("before", Grade.PREDICTED, True),
-            ("after", Grade.PREDICTED, True),
+            *_sides(Grade.PREDICTED),
             ("change", "", True),
             "limiter",
         ),
@@ -369,7 +367,7 @@ def _predictions_table(pairs: Sequence[Pair]) -> Table:
 def _foreseen(one: PredictionChange) -> tuple[str, str, str, str]:
     """Both times, the change, and the limiters in words."""
     before, after = map(text.predicted_seconds, (one.before_s, one.after_s))
-    change = text.ABSENT if one.change is None else text.change(one.change - 1)
+    change = text.change(one.change and one.change - 1)
     return before, after, change, " → ".join(dict.fromkeys([one.limiter_before, one.limiter_after]))
 
 
@@ -379,11 +377,11 @@ def _times(one: TimeChange, is_compact: bool) -> Iterator[Cell | str]:
         (one.after_s, one.after_interval_s, one.after_samples),
     ):
         spread = (f"95%: {text.interval(bounds, text.seconds)}",) if bounds else ()
-        details = () if is_compact else (*spread, _so_many(samples, "sample"))
+        details = () if is_compact else (*spread, text.many(samples, "sample"))
         yield Cell(text.seconds(median_s), details=details)
     bounds = one.change_interval
     within = f"{text.change(bounds.low - 1)} to {text.change(bounds.high - 1)}" if bounds else ""
-    change = text.ABSENT if one.change is None else text.change(one.change - 1)
+    change = text.change(one.change and one.change - 1)
     if is_compact:
         yield f"{change} ({within})" if within else change
     else:

@@ -328,19 +328,15 @@ def _of_variant(profile: Profile, shape: Gemm, found: Annotated) -> OfVariant:
 def _drawings(profile: Profile, shape: Gemm, recorded: Profile | None) -> dict[str, Drawing]:
     """The figures of one shape, by name."""
     beside = (steps, performance, hierarchy, roofline, grades, parity, gap, samples, rounds)
-    found = {
-        module.__name__.rpartition(".")[2]: _drawing(
-            module, module.figure(profile, shape, recorded=recorded)
-        )
-        for module in beside
-    }
-    alone = {
-        module.__name__.rpartition(".")[2]: _drawing(module, module.figure(profile, shape))
-        for module in (accesses, patterns)
+    figures = {
+        **{module: module.figure(profile, shape, recorded=recorded) for module in beside},
+        **{module: module.figure(profile, shape) for module in (accesses, patterns)},
     }
     return {
-        **found,
-        **alone,
+        **{
+            module.__name__.rpartition(".")[2]: _drawing(module, figure)
+            for module, figure in figures.items()
+        },
         "predicted": Drawing(
             title=predicted.TITLE,
             reading=predicted.reading(profile, shape, recorded=recorded),

@@ -56,7 +56,7 @@ def sentence(one: LineAccess, request: FirstRequest) -> str:
         wanted = sum(piece.used_bytes for piece in found)
         ideal = -(-wanted // SECTOR_BYTES)
         return (
-            f"{asked}, {wanted} different bytes, in {_of(len(found), 'sector')} of 32 B; "
+            f"{asked}, {wanted} different bytes, in {text.many(len(found), 'sector')} of 32 B; "
             f"{'that is the fewest' if len(found) == ideal else f'{ideal} could hold them'}. "
             f"{_pattern(request)}"
         )
@@ -64,10 +64,6 @@ def sentence(one: LineAccess, request: FirstRequest) -> str:
     conflict = f"a conflict of {most} words in one bank" if most > 1 else "no bank conflict"
     wavefronts = text.count(one.wavefronts / one.requests)
     return f"{asked}: {conflict}; {wavefronts} wavefronts per request. {_pattern(request)}"
-
-
-def _of(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _pattern(request: FirstRequest) -> str:
@@ -85,8 +81,7 @@ def _distance(step: int, request: FirstRequest) -> str:
     """Rows where it is whole rows; the bytes of other distances may depend on K."""
     row_bytes = FLOAT_BYTES * request.row_floats if request.row_floats else 0
     if row_bytes and step and step % row_bytes == 0:
-        rows = step // row_bytes
-        return f"{rows} row{'' if rows == 1 else 's'} of {request.buffer}"
+        return f"{text.many(step // row_bytes, 'row')} of {request.buffer}"
     of_k = f" (at K = {request.k})" if request.buffer == "A" and abs(step) > row_bytes / 2 else ""
     return f"{text.count(step).replace('-', MINUS)} B{of_k}"
 

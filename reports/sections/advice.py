@@ -69,7 +69,7 @@ def _best(profile: Profile, shape: Gemm, recorded: Profile | None) -> _Launch | 
 def _known(profile: Profile, shape: Gemm) -> Iterator[_Launch]:
     """The rungs of which the machine code was executed, and a time predicted."""
     for record in ladder.rungs_at(profile, shape):
-        predicted = ladder.prediction(record)
+        predicted = record.trusted_prediction
         if predicted and record.simulated:
             listing = ladder.listing_of(profile, record)
             yield _Launch(
@@ -106,14 +106,6 @@ def _of_instructions(launch: _Launch) -> str:
     )
 
 
-def _of_ports(launch: _Launch) -> str:
-    return (
-        "to read operands that share a register bank, and for what loads write: multiply-adds in "
-        "an order that uses an operand again read fewer (python -m toolkit reorder looks for "
-        "one)."
-    )
-
-
 def _of_wavefronts(launch: _Launch) -> str:
     of_global = [one for one in launch.simulated.accesses if one.space == "global"]
     touched, ideal = (sum(getattr(o, what) for o in of_global) for what in ("sectors", "ideal"))
@@ -128,10 +120,6 @@ def _of_wavefronts(launch: _Launch) -> str:
         f"for L1 and shared memory: twice as many elements per thread along both axes{size} would "
         "halve the reads per multiply-add, if registers allow."
     )
-
-
-def _of_conflicts(launch: _Launch) -> str:
-    return "for bank conflicts of shared memory: a padded or swizzled layout has none."
 
 
 def _of_waiting(launch: _Launch) -> str:
@@ -150,19 +138,23 @@ def _of_waiting(launch: _Launch) -> str:
     return f"{waits}: loads of the next tile while this one is used would hide it."
 
 
-def _of_launch(launch: _Launch) -> str:
-    return "to launch it: several products in one launch, or in a CUDA graph, share that."
-
-
 _REMEDIES: Mapping[str, Callable[[_Launch], str]] = MappingProxyType(
     {
         Cause.IDLE_SMS: _of_idle_sms,
         Cause.INSTRUCTIONS: _of_instructions,
-        Cause.PORTS: _of_ports,
+        Cause.PORTS: lambda _: (
+            "to read operands that share a register bank, and for what loads write: multiply-adds "
+            "in an order that uses an operand again read fewer (python -m toolkit reorder looks "
+            "for one)."
+        ),
         Cause.WAVEFRONTS: _of_wavefronts,
-        Cause.CONFLICTS: _of_conflicts,
+        Cause.CONFLICTS: lambda _: (
+            "for bank conflicts of shared memory: a padded or swizzled layout has none."
+        ),
         Cause.LATENCY: _of_waiting,
-        Cause.LAUNCH: _of_launch,
+        Cause.LAUNCH: lambda _: (
+            "to launch it: several products in one launch, or in a CUDA graph, share that."
+        ),
     }
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.comparison.gap import steps_to_measured
@@ -12,7 +12,7 @@ from analysis.timing.predicted import Predicted
 from reports import ladder, text
 from reports.ladder import Timing
 from reports.sections.prediction import signed_seconds
-from reports.sections.table import Cell, Table, plain_table
+from reports.sections.table import Cell, Table, head, plain_table
 
 ROOFS = "roofs (theory)"
 ALONE = "each resource alone (predicted)"
@@ -57,17 +57,15 @@ def _items(record: Record, recorded: Profile | None) -> Iterator[_Item]:
 def _roofs(record: Record) -> Iterator[_Item]:
     if record.theory:
         uncached = record.theory.uncached
-        yield _item(ROOFS, f"{uncached.name}{LIFTED}", uncached.time_s)
+        yield _item(ROOFS, f"{uncached.name}{LIFTED}", uncached.time_s, text.seconds)
         for roof in record.theory.ceilings:
-            yield _item(ROOFS, roof.name, roof.time_s)
+            yield _item(ROOFS, roof.name, roof.time_s, text.seconds)
 
 
 def _alone(found: Timing) -> Iterator[_Item]:
     for bound in found.predicted.bounds:
         share = bound.time_s / found.predicted.time_s
-        yield replace(
-            _predicted_item(ALONE, bound.name, bound.time_s), is_notable=share >= NEGLIGIBLE
-        )
+        yield replace(_item(ALONE, bound.name, bound.time_s), is_notable=share >= NEGLIGIBLE)
 
 
 def _busiest(predicted: Predicted) -> Iterator[_Item]:
@@ -80,27 +78,21 @@ def _busiest(predicted: Predicted) -> Iterator[_Item]:
 
 def _gap(found: Timing) -> Iterator[_Item]:
     for step in found.predicted.gap[:1]:  # nominal peak: it is added to nothing
-        yield _predicted_item(GAP, step.name, step.time_s)
+        yield _item(GAP, step.name, step.time_s)
     for step in found.predicted.gap[1:]:
-        yield _step(step.name, step.time_s)
-    yield _predicted_item(GAP, "time, predicted", found.predicted.time_s)
+        yield _item(GAP, step.name, step.time_s, signed_seconds)
+    yield _item(GAP, "time, predicted", found.predicted.time_s)
     if found.measured:
         for step in steps_to_measured(found.predicted, found.measured):
-            yield _step(step.name, step.time_s)
+            yield _item(GAP, step.name, step.time_s, signed_seconds)
         grade = found.grade.partition(" ")[0]  # the date of a recorded run stands elsewhere
-        yield _item(GAP, f"time, {grade}", found.measured.median_s)
+        yield _item(GAP, f"time, {grade}", found.measured.median_s, text.seconds)
 
 
-def _item(group: str, name: str, time_s: float) -> _Item:
-    return _Item(group=group, name=name, time_s=time_s, text=text.seconds(time_s))
-
-
-def _predicted_item(group: str, name: str, time_s: float) -> _Item:
-    return _Item(group=group, name=name, time_s=time_s, text=text.predicted_seconds(time_s))
-
-
-def _step(name: str, time_s: float) -> _Item:
-    return _Item(group=GAP, name=name, time_s=time_s, text=signed_seconds(time_s))
+def _item(
+    group: str, name: str, time_s: float, written: Callable[[float], str] = text.predicted_seconds
+) -> _Item:
+    return _Item(group=group, name=name, time_s=time_s, text=written(time_s))
 
 
 def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell | str]]:
@@ -111,7 +103,7 @@ def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell
         if group == ALONE:  # the longest first: it is the limiter
             names.sort(key=lambda name: -max(_time(each, group, name) for each in of_each))
         if names:
-            yield [group, *("" for _ in of_each)]
+            yield head(group, 1 + len(of_each))
         for name in names:
             found = [each.get((group, name)) for each in of_each]
             yield [

@@ -95,7 +95,7 @@ def _numbered(record: Record) -> Cell:
 
 
 def _limiter(record: Record) -> Cell:
-    found = ladder.prediction(record)
+    found = record.trusted_prediction
     return Cell(f"{found.limiter} {text.percent(found.limiter_share)}") if found else NO_CELL
 
 

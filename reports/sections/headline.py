@@ -104,12 +104,12 @@ def _fastest(run: Profile, best: Record, how: str) -> str:
 
     A rung that was timed alone is called no fastest one.
     """
-    measured = ladder.measurement(best)
+    measured = best.trusted
     if measured is None:
         return ""
     against = _against_cublas(measured, ladder.cublas_at(run, best.shape))
     unchecked = "" if best.check else " Its result was not checked."
-    timed = [r for r in ladder.rungs_at(run, best.shape) if ladder.measurement(r)]
+    timed = [r for r in ladder.rungs_at(run, best.shape) if r.trusted]
     called = "is the fastest rung" if len(timed) > 1 else "was"
     return (
         f"{best.label} {called} {how}: {text.flop_per_s(measured.flop_per_s)} "
@@ -171,7 +171,7 @@ def _explanations(profile: Profile, shape: Gemm, recorded: Profile | None) -> It
 
 def _explanation(profile: Profile, best: Record) -> Iterator[str]:
     """What limits the fastest rung, how far below that it runs, and what the ladder gained."""
-    measured = ladder.measurement(best)
+    measured = best.trusted
     if measured and best.theory:
         roof = best.theory.attainable_flop_per_s
         yield (
@@ -179,8 +179,8 @@ def _explanation(profile: Profile, best: Record) -> Iterator[str]:
             f"{text.flop_per_s(roof)}; it reaches {text.percent(measured.flop_per_s / roof)} "
             "of that ceiling."
         )
-    first = next((r for r in ladder.rungs_at(profile, best.shape) if ladder.measurement(r)), best)
-    slowest = ladder.measurement(first)
+    first = next((r for r in ladder.rungs_at(profile, best.shape) if r.trusted), best)
+    slowest = first.trusted
     if measured and slowest and first is not best:
         gain = measured.flop_per_s / slowest.flop_per_s
         yield (
@@ -288,7 +288,7 @@ def _uncached(profile: Profile, shape: Gemm) -> Iterator[str]:
     if not records:
         return
     proof, doubtful = max(records, key=_above_uncached), max(records, key=_roof_above_uncached)
-    if _above_uncached(proof) > 1 and proof.theory and (measured := ladder.measurement(proof)):
+    if _above_uncached(proof) > 1 and proof.theory and (measured := proof.trusted):
         yield (
             f"Were every global load taken from DRAM, {proof.label} could not pass "
             f"{text.flop_per_s(proof.theory.uncached.flop_per_s)}; it was measured at "
@@ -309,7 +309,7 @@ def _roof_above_uncached(record: Record) -> float:
 
 
 def _above_uncached(record: Record) -> float:
-    measured = ladder.measurement(record)
+    measured = record.trusted
     if measured is None or record.theory is None:
         return 0.0
     return measured.flop_per_s / record.theory.uncached.flop_per_s

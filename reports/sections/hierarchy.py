@@ -59,10 +59,10 @@ def _launch(
     record: Record, earlier: Record | None, device: Device, recorded: Profile | None
 ) -> Launch:
     label = ladder.recorded_label(recorded) if recorded else ""
-    own, theirs = ladder.measurement(record), ladder.measurement(earlier)
+    own, theirs = record.trusted, ladder.measurement(earlier)
     counted = measured_hierarchy(record, device)
     counted_earlier = measured_hierarchy(earlier, device) if earlier else None
-    rate, foreseen = own or theirs, ladder.prediction(record)
+    rate, foreseen = own or theirs, record.trusted_prediction
     return Launch(
         label=record.label,
         predicted=predicted_hierarchy(record, device),

@@ -19,6 +19,7 @@ from analysis.roofline import share_of_peak
 from analysis.timing.predicted import Predicted, Resource
 from reports import ladder, text
 from reports.sections.table import (
+    LABEL,
     NO_CELL,
     Cell,
     Column,
@@ -126,13 +127,9 @@ def ceilings_table(profile: Profile, shape: Gemm) -> Table:
 
 def sampling_table(profile: Profile, shape: Gemm, *, grade: str = Grade.MEASURED) -> Table:
     """How each measurement of a run was taken, and the GPU's state around it."""
-    records = tuple(r for r in ladder.records_at(profile, shape) if ladder.measurement(r))
+    records = tuple(r for r in ladder.records_at(profile, shape) if r.trusted)
     columns = (_sampling_column(title, one, grade) for title, one in _SAMPLING)
-    return table_of([_label_column(), *columns], records)
-
-
-def _label_column() -> Column:
-    return Column(title="variant", grade="", cell=lambda r: Cell(r.label), is_number=False)
+    return table_of([LABEL, *columns], records)
 
 
 def _names() -> Iterator[Column]:
@@ -174,8 +171,7 @@ def _times(profile: Profile, run: Profile, shape: Gemm, grade: str) -> Iterator[
 def _time(record: Record, measured: Measured) -> Cell:
     bounds = measured.interval_s
     spread = f"95%: {text.interval(bounds, text.seconds)}" if bounds else "too few for an interval"
-    taken = len(measured.samples_s)
-    samples = f"{text.count(taken)} sample{'' if taken == 1 else 's'}"
+    samples = text.many(len(measured.samples_s), "sample")
     return number_cell(measured.median_s, text.seconds, spread, samples)
 
 
@@ -208,7 +204,7 @@ def _of_cublas(record: Record, measured: Measured, cublas: Measured | None) -> C
 
 
 def _over_previous(record: Record, measured: Measured, records: tuple[Record, ...]) -> Cell:
-    previous = ladder.previous_rung(record, records)
+    previous = ladder.previous_rung(record, filter(ladder.measurement, records))
     before = ladder.measurement(previous)
     if previous is None or before is None:
         return NO_CELL
@@ -221,7 +217,7 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
 
     def column(title: str, one: Callable[[Predicted], Cell], *, is_number: bool = True) -> Column:
         def cell(record: Record) -> Cell:
-            predicted = ladder.prediction(record)
+            predicted = record.trusted_prediction
             return one(predicted) if predicted else NO_CELL
 
         return Column(title=title, grade=Grade.PREDICTED, cell=cell, is_number=is_number)
@@ -370,7 +366,7 @@ _SAMPLING: tuple[tuple[str, Callable[[Measured], str]], ...] = (
 
 def _sampling_column(title: str, one: Callable[[Measured], str], grade: str) -> Column:
     def cell(record: Record) -> Cell:
-        measured = ladder.measurement(record)
+        measured = record.trusted
         return Cell(one(measured) if measured else text.ABSENT)
 
     return Column(title=title, grade=grade, cell=cell, is_number=title not in _WORDS)

@@ -14,7 +14,7 @@ from analysis.records.metrics import THREAD_INSTRUCTIONS
 from analysis.records.profile import Grade, LineCounters, Profile, Record
 from reports import ladder, text
 from reports.sections.headline import agreement
-from reports.sections.table import Cell, Column, Table, plain_table
+from reports.sections.table import LABEL, Cell, Column, Table, plain_table, table_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,14 +70,7 @@ def _overview(records: list[Record], compared: dict[str, tuple[Comparison, ...]]
 
         return Column(title=subject, grade=Grade.SIMULATED, cell=cell, is_number=False)
 
-    columns = (
-        Column(title="variant", grade="", cell=lambda r: Cell(r.label), is_number=False),
-        *(column(subject) for subject in subjects),
-    )
-    return Table(
-        columns=columns,
-        rows=tuple(tuple(one.cell(record) for one in columns) for record in records),
-    )
+    return table_of([LABEL, *map(column, subjects)], records)
 
 
 def _bases(records: list[Record]) -> Iterator[str]:

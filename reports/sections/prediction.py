@@ -14,7 +14,7 @@ from analysis.devices import DEVICES, Device
 from analysis.hardware.sm_constants import constants_for
 from analysis.problem import Gemm
 from analysis.records.profile import Grade, Profile
-from analysis.timing.predicted import Bound, Cause, GapStep, Predicted
+from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
 from reports import ladder, text
 from reports.ladder import Timing
 from reports.sections import rungs
@@ -172,7 +172,7 @@ def accuracy_table(device: Device) -> Table:
 
 def bounds_table(found: Sequence[Timing]) -> Table:
     """One row per variant: the time of each simple bound, the limiter, the next one behind it."""
-    names = _bound_names(found)
+    names = bound_names(found)
     return plain_table(
         [
             "variant",
@@ -204,7 +204,8 @@ def _of_time(limiter: str, share: float) -> str:
     return f"{text.busy(limiter, share)} of the time"
 
 
-def _bound_names(found: Sequence[Timing]) -> list[str]:
+def bound_names(found: Sequence[Timing]) -> list[Resource]:
+    """The resources that bound some of the times."""
     return list(dict.fromkeys(bound.name for one in found for bound in one.predicted.bounds))
 
 
@@ -235,6 +236,14 @@ def _every_bound(found: Sequence[Timing]) -> Table:
         ),
         ((one.record.label, *row) for one in found for row in bound_rows(one.predicted)),
     )
+
+
+def launch_tables(predicted: Predicted, *, share: float, has_gap: bool) -> Iterator[Table]:
+    """The bounds of one launch, from a share of its time on, and the steps from nominal peak."""
+    tables = [("least time of", bound_rows(predicted, share))]
+    tables += [("from FP32 peak", gap_rows(predicted))] if has_gap else []
+    for title, rows in tables:
+        yield plain_table((title, ("time", Grade.PREDICTED, True), "basis"), rows)
 
 
 def bound_rows(predicted: Predicted, share: float = 0.0) -> Iterator[tuple[str, str, str]]:

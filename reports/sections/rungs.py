@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
@@ -189,15 +190,13 @@ def _from_to(quantity: Quantity, ends: Ends, grade: str) -> str:
 
 def compact_table(steps: Sequence[Step], *, grade: str = Grade.MEASURED) -> Table:
     """The same for a terminal: the gain in time by each grade, and the largest reason."""
-    has_predicted = any(one.predicted_speedup for one in steps)
-    has_measured = any(one.measured_speedup for one in steps)
     kinds = [
         (name, speedup)
-        for name, speedup, is_known in (
-            (Grade.PREDICTED, _predicted, has_predicted),
-            (grade, _measured, has_measured),
+        for name, speedup in (
+            (Grade.PREDICTED, attrgetter("predicted_speedup")),
+            (grade, attrgetter("measured_speedup")),
         )
-        if is_known
+        if any(map(speedup, steps))
     ]
     return plain_table(
         [
@@ -219,11 +218,3 @@ def compact_table(steps: Sequence[Step], *, grade: str = Grade.MEASURED) -> Tabl
 def _over(step: Step, before: Step | None) -> tuple[str, ...]:
     """What a rung is compared with, where that is not the one of the row above."""
     return () if before and before.after == step.before else (f"over {step.before}",)
-
-
-def _predicted(step: Step) -> float | None:
-    return step.predicted_speedup
-
-
-def _measured(step: Step) -> float | None:
-    return step.measured_speedup

@@ -53,10 +53,10 @@ def _rows(runs: Sequence[Named]) -> Iterator[list[Cell | str]]:
 
 def _cell(profile: Profile, shape: Gemm, label: str) -> Cell:
     """The best time that a run has of a variant, with its grade, and its limiter."""
-    record = next((r for r in ladder.records_at(profile, shape) if r.label == label), None)
+    record = ladder.record_of(profile, shape, label)
     if record is None:
         return Cell(text.ABSENT)
-    measured, foreseen = ladder.measurement(record), ladder.prediction(record)
+    measured, foreseen = record.trusted, record.trusted_prediction
     if measured:
         return _timed(measured.median_s, measured.flop_per_s, Grade.MEASURED, record)
     if foreseen:
@@ -68,7 +68,7 @@ def _cell(profile: Profile, shape: Gemm, label: str) -> Cell:
 
 
 def _timed(time_s: float, flop_per_s: float, grade: str, record: Record) -> Cell:
-    foreseen = ladder.prediction(record)
+    foreseen = record.trusted_prediction
     limiter = (f"limited by {foreseen.limiter}",) if foreseen else ()
     rate = f"{text.flop_per_s(flop_per_s)} ({grade})"
     shown = text.seconds if grade == Grade.MEASURED else text.predicted_seconds

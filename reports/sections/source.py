@@ -38,7 +38,7 @@ class Annotated:
 
 def annotated(profile: Profile, shape: Gemm, label: str) -> Annotated | None:
     """The annotated source of a variant, None where it was not simulated at that shape."""
-    record = next((r for r in ladder.records_at(profile, shape) if r.label == label), None)
+    record = ladder.record_of(profile, shape, label)
     listing = ladder.listing_of(profile, record) if record else None
     simulated = record.simulated if record else None
     if listing is None or simulated is None or len(simulated.executed) != len(listing.lines):
@@ -134,16 +134,12 @@ def _row(one: AnnotatedLine) -> list[object]:
         text.count(line.executed),
         round(one.share, 4),
         text.percent(one.share),
-        f"{_average(sectors)} / {_average(ideal)}" if sectors else "",
+        f"{text.average(sectors)} / {text.average(ideal)}" if sectors else "",
         round(1 - (ideal or 0) / sectors, 4) if sectors else 0,
-        _average(conflicts),
+        text.average(conflicts),
         round((conflicts or 0) / wavefronts, 4) if wavefronts else 0.0,
         one.reasons,
     ]
-
-
-def _average(value: float | None) -> str:
-    return "" if value is None else text.count(round(value, 3))
 
 
 def summary(found: Annotated) -> str:

@@ -17,13 +17,15 @@ Number = TypeVar("Number", int, float)
 class Cell:
     """A value, and quieter lines below it; `is_bad` where a reader must not overlook it.
 
-    `value` is the number behind the text, which a column is sorted by.
+    `value` is the number behind the text, which a column is sorted by. `is_head` names the rows
+    below it.
     """
 
     text: str
     _: KW_ONLY
     details: tuple[str, ...] = ()
     is_bad: bool = False
+    is_head: bool = False
     value: float | None = field(default=None, compare=False)
 
 
@@ -42,6 +44,9 @@ class Column:
     cell: Callable[[Record], Cell]
     is_number: bool = True
     is_whole: bool = False
+
+
+LABEL = Column(title="variant", grade="", cell=lambda r: Cell(r.label), is_number=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +125,11 @@ def plain_table(titles: Iterable[Title], rows: Iterable[Iterable[Cell | str]]) -
     )
     cells = ([Cell(one) if isinstance(one, str) else one for one in row] for row in rows)
     return Table(columns=tuple(columns), rows=tuple(map(tuple, cells)))
+
+
+def head(name: str, columns: int) -> list[Cell | str]:
+    """A row that names those below it, in a table of so many columns."""
+    return [Cell(name, is_head=True), *[""] * (columns - 1)]
 
 
 def says(cell: Cell) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from math import prod
@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.markup import escape
 from rich.padding import Padding
-from rich.table import Table
 
 import toolkit
 from analysis.occupancy import occupancy
@@ -19,12 +18,13 @@ from analysis.records.metrics import THREAD_INSTRUCTIONS, is_arithmetic
 from analysis.records.source_lines import Line, Work, summed_by_line
 from analysis.timing.predicted import Predicted
 from reports import text
-from reports.launch import CounterRow, counter_rows
+from reports.launch import counters_table
 from reports.sections.access import remarks
-from reports.sections.prediction import bound_rows, gap_rows, limits
+from reports.sections.prediction import launch_tables, limits
+from reports.sections.table import Cell, Title, plain_table
 from toolkit.cli.argument_syntax import Buffer
 from toolkit.cli.launch_options import Call, Simulated
-from toolkit.cli.terminal import note, out, plain_table, say
+from toolkit.cli.terminal import note, out, rich_table, say
 from toolkit.launch.checks import device_of
 from toolkit.launch.launch import Execution
 
@@ -44,7 +44,9 @@ def print_simulated(simulated: Simulated, *, top: int | None) -> None:
     for one in filter(None, [execution.resources.note, *execution.notes]):
         note(one)
     out.print()
-    out.print(_counters_table(execution))
+    counters = counters_table(execution.instructions, execution.counters)
+    is_narrow = out.width < FROM_WIDTH_OF_NAMES
+    out.print(rich_table(counters.without_last_column if is_narrow else counters))
     if execution.predicted is not None:
         _print_predicted(execution.predicted, simulated)
     if top is not None:
@@ -64,8 +66,8 @@ def _headline(simulated: Simulated) -> Iterator[str]:
     )
     blocks, threads = prod(call.grid), prod(call.block)
     yield (
-        f"  grid {_times(call.grid)} of {_times(call.block)} threads: {_many(blocks, 'block')}, "
-        f"{_many(blocks * threads, 'thread')}"
+        f"  grid {_times(call.grid)} of {_times(call.block)} threads: "
+        f"{text.many(blocks, 'block')}, {text.many(blocks * threads, 'thread')}"
     )
     if call.arguments:
         yield f"  {'; '.join(_arguments(simulated))}"
@@ -86,7 +88,7 @@ def _headline(simulated: Simulated) -> Iterator[str]:
     shared += [f"{text.size(dynamic)} dynamic"] * bool(dynamic)
     local = text.size(resources.local_bytes) if resources.local_bytes else "no"
     yield (
-        f"  {_many(resources.registers_per_thread, 'register')} and {local} local memory per "
+        f"  {text.many(resources.registers_per_thread, 'register')} and {local} local memory per "
         f"thread, {' + '.join(shared) or 'no'} shared memory per block"
     )
     yield from _occupancy(simulated)
@@ -130,31 +132,6 @@ def _speed(call: Call, execution: Execution) -> str:
     return f"{took} ({_in_words(rate)} thread instructions per second)"
 
 
-# Counters of the launch.
-
-
-def _counters_table(execution: Execution) -> Table:
-    """The counters that are not zero, in groups, each beside what follows from it."""
-    with_names = out.width >= FROM_WIDTH_OF_NAMES
-    table = plain_table(2)
-    table.add_column("counters")
-    table.add_column("[dim]simulated[/]", justify="right", no_wrap=True)
-    if with_names:
-        table.add_column("[dim]at Nsight Compute[/]", no_wrap=True)
-    for group, rows in counter_rows(execution.instructions, execution.counters).items():
-        table.add_row(f"[bold]{group}[/]")
-        for row in rows:
-            table.add_row(*(_cells(row) if with_names else _cells(row)[:2]))
-    return table
-
-
-def _cells(row: CounterRow) -> tuple[str, str, str]:
-    if row.is_metric:
-        return f"    [italic]{row.meaning}[/]", f"[italic]{row.value}[/]", ""
-    grade = f" [dim]({row.grade})[/]" if row.grade else ""
-    return f"  {row.meaning}{grade}", row.value, f"[dim]{row.name}[/]"
-
-
 # The predicted time.
 
 
@@ -176,25 +153,14 @@ def _print_predicted(predicted: Predicted, simulated: Simulated) -> None:
     ):
         out.print(Padding(escape(line or ""), (0, 0, 0, 2)))
     out.print()
-    out.print(_prediction_table("least time of", bound_rows(predicted, NEGLIGIBLE)))
-    if has_rate:
-        out.print(_prediction_table("from FP32 peak", gap_rows(predicted)))
-
-
-def _prediction_table(title: str, rows: Iterable[tuple[str, str, str]]) -> Table:
-    """Names under a title, each with a predicted time and what it rests on."""
-    table = plain_table(2)
-    table.add_column(title, no_wrap=True)
-    table.add_column("[dim]predicted[/]", justify="right", no_wrap=True)
-    table.add_column("")
-    for name, shown, basis in rows:
-        table.add_row(f"  {escape(name)}", shown, f"[dim]{escape(basis)}[/]")
-    return table
+    for table in launch_tables(predicted, share=NEGLIGIBLE, has_gap=has_rate):
+        out.print(rich_table(table))
 
 
 # Source lines.
 
 
+# Title, grade or what it is an average of, and what a line has
 _COLUMNS: tuple[tuple[str, str, Callable[[Line], str]], ...] = (
     ("instr.", "of warps", lambda line: f"{line.executed:,}"),
     ("threads", "active", lambda line: text.count((line.threads or 0) / line.executed)),
@@ -219,21 +185,21 @@ def _print_lines(lines: Sequence[Line], call: Call, top: int) -> None:
     left = f": the {top} busiest of {len(lines)}, --top {len(lines)} shows all"
     out.print(f"source lines{left if len(lines) > top else ''}")
     remarkable = {line.number: list(remarks(line)) for line in shown if _is_own(line, call)}
-    table = plain_table()
-    table.add_column("line", justify="right", no_wrap=True)
-    table.add_column("source", no_wrap=True, overflow="ellipsis")
     dull = {"", FULL_WARP}
     columns = [column for column in _COLUMNS if any(column[2](line) not in dull for line in shown)]
-    for title, per, _ in columns:
-        table.add_column(f"{title}\n[dim]{per}[/]", justify="right", no_wrap=True)
     cells = [[cell(line) for _, _, cell in columns] for line in shown]
     width = max(NARROWEST_SOURCE, out.width - _width(columns, cells) - len("line") - 5)
-    for line, row in zip(shown, cells, strict=True):
-        number, source = str(line.number), _source_line(line, call, width)
-        if _is_own(line, call) and remarkable[line.number]:
-            number = f"[bold red]{number}[/]"
-        table.add_row(number, source, *row)
-    out.print(table)
+    titles: list[Title] = [("line", "", True), "source"]
+    titles += [(title, per, True) for title, per, _ in columns]
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(str(line.number), is_bad=_is_own(line, call) and bool(remarkable[line.number])),
+            _source_line(line, call, width),
+            *row,
+        ]
+        for line, row in zip(shown, cells, strict=True)
+    ]
+    out.print(rich_table(plain_table(titles, rows)))
     for number_, found in remarkable.items():
         for remark in found:
             say(f": {remark}", "bold red", lead=f"line {number_}")
@@ -253,10 +219,8 @@ def _is_own(line: Line, call: Call) -> bool:
 
 def _source_line(line: Line, call: Call, width: int) -> str:
     """The text of a line as far as there is room; of another file its name."""
-    if not _is_own(line, call):
-        return f"[dim]{escape(line.file)}[/]"
-    code = _text(line.file, line.number, call)
-    return escape(code if len(code) <= width else code[: width - 1] + "…")
+    code = _text(line.file, line.number, call) if _is_own(line, call) else line.file
+    return code if len(code) <= width else code[: width - 1] + "…"
 
 
 def _text(file: str, number: int, call: Call) -> str:
@@ -318,10 +282,6 @@ def document(simulated: Simulated) -> dict[str, Any]:
 
 def _times(extent: Sequence[int]) -> str:
     return "×".join(map(str, extent))
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def _in_words(count: float) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from analysis.devices import DEVICES, Device
 from reports import text
+from reports.sections.table import plain_table
 from toolkit.cli.options import Json
 from toolkit.cli.output import print_json
-from toolkit.cli.terminal import out
+from toolkit.cli.terminal import out, rich_table
 
 if TYPE_CHECKING:
     from kernels.variant import Reference, Variant
@@ -67,27 +67,28 @@ def _listing(what: Listing | None) -> dict[str, Any]:
 
 
 def print_variants(variants: Sequence[Variant], references: Sequence[Reference]) -> None:
-    table = Table(title="variants", title_justify="left")
-    for column in ("rung", "name", "idea", "parameters (default)", "source"):
-        table.add_column(column, no_wrap=column == "name")
-    for variant in variants:
-        parameters = "; ".join(
-            f"{name} = {', '.join(map(str, p.legal))} ({p.default})"
-            for name, p in variant.parameters.items()
-        )
-        table.add_row(str(variant.rung), variant.name, variant.idea, parameters, variant.file)
-    for reference in references:
-        table.add_row("", reference.name, reference.idea, "", "")
-    out.print(table)
+    rows = [
+        [
+            str(variant.rung),
+            variant.name,
+            variant.idea,
+            "; ".join(
+                f"{name} = {', '.join(map(str, p.legal))} ({p.default})"
+                for name, p in variant.parameters.items()
+            ),
+            variant.file,
+        ]
+        for variant in variants
+    ]
+    rows += [["", reference.name, reference.idea, "", ""] for reference in references]
+    titles = (("rung", "", True), "variant", "idea", "parameters (default)", "source")
+    out.print(rich_table(plain_table(titles, rows), title="variants"))
 
 
 def print_devices(devices: Sequence[Device]) -> None:
-    table = Table(title="devices", title_justify="left")
-    for column in ("key", "name", "arch", "SMs", "FP32", "DRAM", "memory"):
-        justify: Literal["left", "right"] = "left" if column in ("key", "name", "arch") else "right"
-        table.add_column(column, justify=justify, no_wrap=column == "key")
-    for device in devices:
-        table.add_row(
+    numbers = ((title, "", True) for title in ("SMs", "FP32", "DRAM", "memory"))
+    rows = (
+        [
             device.key,
             device.name,
             device.sm_arch,
@@ -95,5 +96,7 @@ def print_devices(devices: Sequence[Device]) -> None:
             text.flop_per_s(device.fp32_flop_per_s),
             text.bytes_per_s(device.dram_bytes_per_s),
             text.size(device.dram_bytes),
-        )
-    out.print(table)
+        ]
+        for device in devices
+    )
+    out.print(rich_table(plain_table(("key", "name", "arch", *numbers), rows), title="devices"))

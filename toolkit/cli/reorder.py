@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from analysis.errors import InputError
+from reports.sections.table import Cell, Table, head, plain_table
 from toolkit import __version__
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.options import Architecture, CompilerOptions, Json, KernelName, Macros
 from toolkit.cli.output import print_json, write
-from toolkit.cli.terminal import out, plain_table, say
+from toolkit.cli.terminal import out, rich_table, say
 
 if TYPE_CHECKING:
     from toolkit.reorder import LoopChange, Reordered
@@ -93,32 +93,27 @@ def print_reordered(found: Reordered) -> None:
         f"{found.changed_instructions:,} instructions changed"
     )
     if found.loops:
-        out.print(_table(found))
+        out.print(rich_table(_table(found)))
 
 
 def _table(found: Reordered) -> Table:
-    table = plain_table(2)
-    table.add_column(
-        f"modelled, {found.warps_per_scheduler} warps a scheduler, for {PER} multiply-adds"
-    )
-    for title in ("before", "after"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for loop in found.loops:
-        _add_loop(table, loop, found.warps_per_scheduler)
-    return table
+    about = f"modelled, {found.warps_per_scheduler} warps a scheduler, for {PER} multiply-adds"
+    titles = (about, ("before", "", True), ("after", "", True))
+    rows = (row for loop in found.loops for row in _rows(loop, found.warps_per_scheduler))
+    return plain_table(titles, rows)
 
 
-def _add_loop(table: Table, loop: LoopChange, warps: int) -> None:
-    table.add_row(
-        f"[bold]loop {loop.start:#06x} to {loop.end:#06x}[/]: {loop.instructions:,} instructions, "
-        f"{loop.multiply_adds:,} multiply-adds"
+def _rows(loop: LoopChange, warps: int) -> Iterator[list[Cell | str]]:
+    yield head(
+        f"loop {loop.start:#06x} to {loop.end:#06x}: {loop.instructions:,} instructions, "
+        f"{loop.multiply_adds:,} multiply-adds",
+        3,
     )
-    share = PER / loop.multiply_adds / warps
-    for name, values in _ROWS:
-        table.add_row(f"  {name}", *(f"{share * value:,.1f}" for value in values(loop)))
     share = PER / loop.multiply_adds
-    kept = (f"{share * n:,.1f}" for n in (loop.reused_before, loop.reused_after))
-    table.add_row("  operands kept for the next", *kept)
+    for name, values in _ROWS:
+        yield [f"  {name}", *(f"{share / warps * one:,.1f}" for one in values(loop))]
+    kept = (loop.reused_before, loop.reused_after)
+    yield ["  operands kept for the next", *(f"{share * one:,.1f}" for one in kept)]
 
 
 def document(found: Reordered) -> dict[str, Any]:

@@ -62,6 +62,7 @@ def rich_table(rows: Rows, *, title: str = "") -> Table:
 
 
 def _rich_cell(cell: Cell) -> str:
-    style = "bold red" if cell.is_bad else STATUS_STYLES.get(cell.text)
+    kinds = {"bold red": cell.is_bad, "bold": cell.is_head}
+    style = next(filter(kinds.get, kinds), STATUS_STYLES.get(cell.text))
     value = f"[{style}]{escape(cell.text)}[/]" if style else escape(cell.text)
     return "\n".join([value, *(f"[dim]{escape(detail)}[/]" for detail in cell.details)])

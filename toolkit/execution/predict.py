@@ -19,7 +19,7 @@ from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
 from analysis.sm import Streams
 from analysis.timing.predict import Work, predict
-from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
+from analysis.timing.predicted import Predicted, from_json
 from analysis.traffic.l2 import Traffic
 from toolkit.execution.traffic import STORES
 from toolkit.machine_code.kernel import Kernel
@@ -160,21 +160,13 @@ def predicted(
     name = _name(launch, device)
     entry = cached(name)
     if entry is not None:
-        return _read(entry)
+        return from_json(entry)
     try:
         made = predict(work(), device)
     except (ToolkitError, ValueError, MemoryError) as error:
         return str(error) or "not enough memory"
     keep(name, json.dumps(asdict(made)).encode())
     return made
-
-
-def _read(entry: bytes) -> Predicted:
-    values = json.loads(entry)
-    bounds = (Bound(**one | {"name": Resource(one["name"])}) for one in values["bounds"])
-    gap = (GapStep(**one | {"name": Cause(one["name"])}) for one in values["gap"])
-    limiters = {name: Resource(values[name]) for name in ("limiter", "next_limiter")}
-    return Predicted(**values | limiters | {"bounds": tuple(bounds), "gap": tuple(gap)})
 
 
 def _name(launch: Mapping[str, object], device: Device) -> str:
