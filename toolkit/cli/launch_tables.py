@@ -18,8 +18,8 @@ from analysis.records.metrics import THREAD_INSTRUCTIONS, is_arithmetic
 from analysis.records.source_lines import Line, Work, summed_by_line
 from analysis.timing.predicted import Predicted
 from reports import text
-from reports.launch import counters_table
 from reports.sections.access import remarks
+from reports.sections.launch import counters_table
 from reports.sections.prediction import launch_tables, limits
 from reports.sections.table import Cell, Title, plain_table
 from toolkit.cli.argument_syntax import Buffer
