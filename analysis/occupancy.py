@@ -13,14 +13,14 @@ later with the largest shared-memory carve-out:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import WARP_SIZE, ceil_div
+from analysis.vocabulary import Vocabulary
 
 
-class Limiter(StrEnum):
+class Limiter(Vocabulary):
     """What keeps an SM from holding another block."""
 
     REGISTERS = "registers"

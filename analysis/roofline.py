@@ -7,12 +7,12 @@ Multicore Architectures", CACM 52(4), 2009.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from analysis.devices import Device, MeasuredCeilings
+from analysis.vocabulary import Vocabulary
 
 
-class LevelName(StrEnum):
+class LevelName(Vocabulary):
     """A memory level, the nearest to the SM first."""
 
     SHARED = "shared"

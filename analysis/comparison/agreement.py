@@ -278,12 +278,20 @@ class _Side:
         )
 
     @property
+    def lanes(self) -> int:
+        return sum(a.lanes for a in self.machine)
+
+    @property
+    def moved_bytes(self) -> int:
+        return sum(a.lanes * a.instruction_bytes for a in self.machine)
+
+    @property
     def subject(self) -> str:
         return _subject(self.space, self.operation)
 
     def comparisons(self) -> Iterator[Comparison]:
         elements = self.counts.elements(self.space, self.operation)
-        moved = sum(a.lanes * a.instruction_bytes for a in self.machine) // FLOAT_BYTES
+        moved = self.moved_bytes // FLOAT_BYTES
         if not elements and not moved:
             return
         tiling = self.counts.tiling
@@ -296,7 +304,7 @@ class _Side:
         yield _compared(self.subject, "elements", elements, moved, "", is_explained=False)
         of_widths = elements == moved
         instructions = self.counts.instructions(self.space, self.operation)
-        lanes = sum(a.lanes for a in self.machine)
+        lanes = self.lanes
         widths = self._widths() if instructions != lanes else ""
         yield _compared(
             self.subject, "instructions", instructions, lanes, widths, is_explained=of_widths
@@ -359,7 +367,7 @@ class _Side:
 
     def _widths(self) -> str:
         """Widths of the compiler's instructions, against the stated widths."""
-        moved = sum(a.lanes * a.instruction_bytes for a in self.machine)
+        moved = self.moved_bytes
         parts = [
             f"{100 * a.lanes * a.instruction_bytes / moved:.3g} % in {a.instruction_bytes} bytes"
             for a in self.machine
@@ -375,15 +383,13 @@ class _Side:
 
     def _idle(self, requests: int) -> str:
         """Average active lanes of the warps that access memory, if not all lanes are active."""
-        lanes = sum(a.lanes for a in self.machine)
-        if lanes == WARP_SIZE * requests:
+        if self.lanes == WARP_SIZE * requests:
             return ""
-        return f"guards leave {lanes / requests:.4g} of 32 lanes on average"
+        return f"guards leave {self.lanes / requests:.4g} of 32 lanes on average"
 
     def _may_be_idle(self, requests: int) -> bool:
         """True if idle lanes are explained: there are none, or tiles exceed a matrix."""
-        lanes = sum(a.lanes for a in self.machine)
-        return lanes == WARP_SIZE * requests or self.counts.has_edges is not False
+        return self.lanes == WARP_SIZE * requests or self.counts.has_edges is not False
 
     def _switched_off(self, instructions: int) -> str:
         """Instructions of warps without active lanes, as in the other branch of a guard."""

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from analysis.comparison.lines import LineChange, line_changes
 from analysis.comparison.scorecard import TOLERANCES, within
 from analysis.records.counters import ALL_COUNTERS, OF_BULK_COPIES, CounterClass
 from analysis.records.profile import Counted, Grade, Launched, LineCounters, Simulated
+from analysis.vocabulary import Vocabulary
 
 MOST_NAMES = 8  # of missing counts in one line
 
 Counts = Mapping[str, int]
 
 
-class Outcome(StrEnum):
+class Outcome(Vocabulary):
     """What a comparison of numbers says of them."""
 
     CHANGED = "changed"

@@ -346,6 +346,7 @@ def _pair(key: _Key, before: _Side, after: _Side) -> Pair:
     ours, theirs = before.launches[key], after.launches[key]
     same_device = before.device == after.device
     found = list(kinds(ours, theirs, same_device=same_device))
+    not_simulated = [note for note in theirs.notes if note.startswith("not simulated")]
     time, why_not = _time(ours.trusted, theirs.trusted, same_device)
     predicted, about = _prediction(ours.trusted_prediction, theirs.trusted_prediction, same_device)
     return Pair(
@@ -362,7 +363,8 @@ def _pair(key: _Key, before: _Side, after: _Side) -> Pair:
                 why
                 for kind in found
                 if theirs.status == "ok" and (missing := kind.missing)
-                for why in _why_missing(kind.grade, theirs) or [missing + before.remedy]
+                for why in (kind.grade == Grade.SIMULATED and not_simulated)
+                or [missing + before.remedy]
             ),
         ),
         notes=(
@@ -375,15 +377,6 @@ def _pair(key: _Key, before: _Side, after: _Side) -> Pair:
 
 def _outcome(record: Launched) -> str:
     return f"{record.status}: {record.reason or 'no reason was kept'}"
-
-
-def _why_missing(grade: Grade, record: Launched) -> list[str]:
-    """Notes that say why nothing was simulated."""
-    return [
-        note
-        for note in record.notes
-        if grade == Grade.SIMULATED and note.startswith("not simulated")
-    ]
 
 
 def _origin_notes(before: Launched, after: Launched, is_of: str) -> Iterator[str]:

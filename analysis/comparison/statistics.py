@@ -17,16 +17,16 @@ kernel. Nothing is resampled, so that the same files always give the same verdic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from functools import cache
 from math import isfinite
 from statistics import median
 
 from analysis.errors import InputError
 from analysis.records.profile import Interval
+from analysis.vocabulary import Vocabulary
 
 
-class TimeVerdict(StrEnum):
+class TimeVerdict(Vocabulary):
     """What the samples of two runs say of a time."""
 
     SLOWER = "slower"

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
+from analysis.vocabulary import Vocabulary
 
-class CounterClass(StrEnum):
+
+class CounterClass(Vocabulary):
     """What agreement of a counter means: see the head of this file."""
 
     EXACT = "exact"

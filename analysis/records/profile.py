@@ -16,7 +16,6 @@ All quantities are SI base units (s, Hz, byte, FLOP, FLOP/s, W, °C); text is ma
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Literal, Self
 
 from analysis.devices import Device
@@ -27,6 +26,7 @@ from analysis.records.counters import CounterClass, MemoryAction, MemorySpace
 from analysis.rounding import Check
 from analysis.theory import Ceiling, Theory
 from analysis.timing.predicted import Predicted
+from analysis.vocabulary import Vocabulary
 
 # 2: hardware counters, scores, modelled traffic, published times; 3: predicted times; 4: machine
 # code with the addresses of its first requests; 5: the GPU's state while samples were taken; 6: the
@@ -35,7 +35,7 @@ from analysis.timing.predicted import Predicted
 SCHEMA_VERSION = 6
 
 
-class Grade(StrEnum):
+class Grade(Vocabulary):
     """How a number was obtained."""
 
     THEORY = "theory"
@@ -191,7 +191,7 @@ class Counted:
     missing: tuple[str, ...] = ()
 
 
-class Verdict(StrEnum):
+class Verdict(Vocabulary):
     """Whether the grades of a counter agree."""
 
     EQUAL = "equal"

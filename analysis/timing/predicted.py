@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
+
+from analysis.vocabulary import Vocabulary
 
 
-class Resource(StrEnum):
+class Resource(Vocabulary):
     """What can limit the time of a launch: a pipe of an SM, a memory, or waiting."""
 
     ISSUE = "issue"
@@ -26,7 +27,7 @@ class Resource(StrEnum):
     LATENCY = "latency"  # Little's law: work in flight over its latency
 
 
-class Cause(StrEnum):
+class Cause(Vocabulary):
     """Why a launch takes more time than at nominal peak."""
 
     PEAK = "nominal peak"
@@ -100,8 +101,9 @@ class Predicted:
 
 def from_json(text: bytes) -> Predicted:
     """A prediction from the JSON of its fields."""
-    values = json.loads(text)
-    bounds = (Bound(**one | {"name": Resource(one["name"])}) for one in values["bounds"])
-    gap = (GapStep(**one | {"name": Cause(one["name"])}) for one in values["gap"])
-    limiters = {name: Resource(values[name]) for name in ("limiter", "next_limiter")}
-    return Predicted(**values | limiters | {"bounds": tuple(bounds), "gap": tuple(gap)})
+    values: dict[str, Any] = json.loads(text)
+    for name, kind, word in (("bounds", Bound, Resource), ("gap", GapStep, Cause)):
+        values[name] = tuple(kind(**one | {"name": word(one["name"])}) for one in values[name])
+    for name in ("limiter", "next_limiter"):
+        values[name] = Resource(values[name])
+    return Predicted(**values)
