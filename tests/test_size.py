@@ -21,7 +21,7 @@ LIMITS = {
     "kernels": 22_700,
     "reports": 59_300,
     "toolkit/cli": 14_500,
-    "toolkit/execution": 20_500,
+    "toolkit/execution": 21_000,
     "toolkit/gpu": 15_500,
     "toolkit/launch": 3_800,
     "toolkit/machine_code": 15_000,

@@ -33,11 +33,35 @@ class Accuracy:
         return f"python -m benchmarks.prediction_errors --part {self.part}"
 
 
-_ROWS: tuple[tuple[str, Kernels, str, int, float, bool, str], ...] = (
-    ("h200", "other kernels", "33 kernels on trial", 48, 0.148, True, "final --device h200"),
-    ("h100-sxm", "other kernels", "33 kernels on trial", 48, 0.16, True, "final --device h100"),
-    ("h200", "ladder", "rungs with other than their default parameters", 26, 0.047, True, "ladder"),
-    (
+ACCURACIES = (
+    Accuracy(
+        "h200",
+        "other kernels",
+        "33 kernels on trial",
+        48,
+        0.148,
+        True,
+        "final --device h200",
+    ),
+    Accuracy(
+        "h100-sxm",
+        "other kernels",
+        "33 kernels on trial",
+        48,
+        0.16,
+        True,
+        "final --device h100",
+    ),
+    Accuracy(
+        "h200",
+        "ladder",
+        "rungs with other than their default parameters",
+        26,
+        0.047,
+        True,
+        "ladder",
+    ),
+    Accuracy(
         "h200",
         "ladder",
         "rungs of the recorded run, 15 µs and longer",
@@ -46,7 +70,7 @@ _ROWS: tuple[tuple[str, Kernels, str, int, float, bool, str], ...] = (
         False,
         "recorded",
     ),
-    (
+    Accuracy(
         "h200",
         "other kernels",
         "34 kernels that are not matrix products",
@@ -55,7 +79,7 @@ _ROWS: tuple[tuple[str, Kernels, str, int, float, bool, str], ...] = (
         False,
         "kernels",
     ),
-    (
+    Accuracy(
         "h100-sxm",
         "ladder",
         "rungs of the recorded run, 15 µs and longer",
@@ -64,10 +88,9 @@ _ROWS: tuple[tuple[str, Kernels, str, int, float, bool, str], ...] = (
         False,
         "recorded",
     ),
-    ("rtx-3090", "ladder", "times that xGeMM published", 18, 0.092, True, "published"),
-    ("t4", "ladder", "times that a text published", 5, 0.12, True, "published"),
+    Accuracy("rtx-3090", "ladder", "times that xGeMM published", 18, 0.092, True, "published"),
+    Accuracy("t4", "ladder", "times that a text published", 5, 0.12, True, "published"),
 )
-ACCURACIES = tuple(Accuracy(*row) for row in _ROWS)
 
 
 def accuracies(device: Device) -> tuple[Accuracy, ...]:

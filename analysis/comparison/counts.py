@@ -108,17 +108,17 @@ def kinds(before: Launched, after: Launched, *, same_device: bool) -> Iterator[K
     if all(foreseen):
         foreseen = _filled(*foreseen), _filled(*reversed(foreseen))
     yield Kind(grade=Grade.THEORY, before=foreseen[0], after=foreseen[1])
-    yield Kind(grade=Grade.COMPILED, before=_geometry(before), after=_geometry(after))
 
     def same_machine(name: str) -> bool:
         """True if both are of one machine, or if one side has none."""
         sides = [getattr(one, name) for one in (before, after)]
         return same_device or None in sides or sides[0].architecture == sides[1].architecture
 
-    if same_machine("resources"):
-        yield Kind(grade=Grade.COMPILED, before=_resources(before), after=_resources(after))
-    if same_device:
-        yield Kind(grade=Grade.COMPILED, before=_occupancy(before), after=_occupancy(after))
+    found = [_geometry]
+    found += [_resources] if same_machine("resources") else []
+    found += [_occupancy] if same_device else []
+    for counts in found:
+        yield Kind(grade=Grade.COMPILED, before=counts(before), after=counts(after))
     if same_machine("simulated"):
         ours, theirs = _counters(before.simulated), _counters(after.simulated)
         yield Kind(grade=Grade.SIMULATED, before=ours, after=theirs)

@@ -101,8 +101,7 @@ class Hierarchy:
     @property
     def limiting_level(self) -> LevelName | None:
         """The level of the lowest roof, None where no roof is known."""
-        roofs = _roofs(self.levels)
-        return min(roofs, key=itemgetter(0))[1] if roofs else None
+        return min(_roofs(self.levels), key=itemgetter(0), default=(0.0, None))[1]
 
     def level(self, name: LevelName) -> LevelBound | None:
         """One level, None if it was not counted."""

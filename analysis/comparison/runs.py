@@ -56,6 +56,9 @@ class Run:
     commit: str | None
 
 
+Source = Run | LaunchRecord
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """Difference of the environments; None if a side does not know the value."""
@@ -139,8 +142,8 @@ class RunComparison:
     """Changes from one profile or launch to another: the document of `compare --json`."""
 
     schema_version: int
-    before: Run | LaunchRecord
-    after: Run | LaunchRecord
+    before: Source
+    after: Source
     counts: Outcome
     times: Outcome
     predictions: Outcome
@@ -162,7 +165,7 @@ class _Side:
     """
 
     is_of: str
-    run: Run | LaunchRecord
+    run: Source
     device: str | None
     launches: Mapping[_Key, Launched]
     settings: Mapping[str, str | None]

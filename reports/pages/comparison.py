@@ -14,6 +14,7 @@ from analysis.comparison.runs import (
     PredictionChange,
     Run,
     RunComparison,
+    Source,
     TimeChange,
 )
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE, TimeVerdict
@@ -410,13 +411,13 @@ def runs_table(comparison: RunComparison) -> Table:
     )
 
 
-def _facts(one: Run | LaunchRecord) -> tuple[tuple[str, str], ...]:
+def _facts(one: Source) -> tuple[tuple[str, str], ...]:
     if isinstance(one, LaunchRecord):
         return (("launch", described(one)), ("device", one.device or text.ABSENT))
     return ("created", text.moment(one.created)), ("device", one.device), ("command", one.command)
 
 
-def described(one: Run | LaunchRecord) -> str:
+def described(one: Source) -> str:
     """A side in a line: a kernel and its grid, or a device, when and from which sources."""
     if isinstance(one, LaunchRecord):
         grid, block = ("×".join(map(str, extent)) for extent in (one.grid, one.block))
