@@ -1,8 +1,10 @@
 /* Atomic operations and asynchronous copies. */
-#ifndef ATOMICS_H
-#define ATOMICS_H
+#pragma once
+
+#include <string.h>
 
 #include "core.h"
+#include "memory.h"
 
 /* Ins.aux of ATOMIC: what is done, and to which type. Ins.width may hold several values of it. */
 enum {
@@ -17,6 +19,23 @@ enum { ATOMIC_TYPE_SHIFT = 8, ATOMIC_FTZ = 1 << 16, ATOMIC_SPIN_RESULT = 1 << 17
 
 enum { COPY_PARTIAL = 1 << 17 }; /* the last bits of the source address say how many bytes are zeros */
 
-u64 combined(u32 what, u32 type, int ftz, u64 old, u64 x, u64 y);
+/* Words of one value. */
+static inline u32 words_of_type(u32 type) {
+    return type == TYPE_U64 || type == TYPE_S64 || type == TYPE_F64 ? 2 : 1;
+}
 
-#endif
+/* An asynchronous copy as a store to shared memory and as a load. */
+static inline Ins shared_side(const Ins *i) {
+    Ins shared = *i;
+    shared.flags = SPACE_SHARED << SPACE_SHIFT | (i->flags & (7u << SCALE_SHIFT));
+    shared.imm = (i32)i->aux;
+    return shared;
+}
+static inline Ins global_side(const Ins *i) {
+    Ins global = *i;
+    global.flags = (i->flags & (ADDRESS_64 | UNIFORM_64)) | SPACE_GLOBAL << SPACE_SHIFT;
+    memcpy(global.s, i->s + 2, 2 * sizeof *i->s);
+    return global;
+}
+
+u64 combined(u32 what, u32 type, int ftz, u64 old, u64 x, u64 y);

@@ -6,6 +6,7 @@
 #include "check_threads.h"
 #include "core.h"
 #include "costs.h"
+#include "grow.h"
 #include "space.h"
 #include "trace.h"
 
@@ -67,11 +68,10 @@ static int has_memory(Worker *c, Block *b) {
     const size_t local = (size_t)LANES * launch->local_bytes;
     if (b->arena) return 1;
     b->arena = malloc(c->warp_count * (registers + local) + 64);
-    b->warps = calloc(c->warp_count, sizeof(Warp));
     b->shared = malloc((size_t)launch->shared_bytes + 64);
-    b->shared_written = malloc(((size_t)launch->shared_bytes / BYTES_OF_FLAGS + 1) * sizeof(u16));
     if (launch->check) b->checker = new_checker(launch, c->warp_count);
-    if (!b->arena || !b->warps || !b->shared || !b->shared_written || (launch->check && !b->checker))
+    if (!b->arena || !b->shared || (launch->check && !b->checker) || !ZEROS(b->warps, c->warp_count) ||
+        !ZEROS(b->shared_written, (size_t)launch->shared_bytes / BYTES_OF_FLAGS + 1))
         return 0;
     u8 *aligned = b->arena + (64 - (uintptr_t)b->arena % 64) % 64;
     for (u32 k = 0; k < c->warp_count; k++) {

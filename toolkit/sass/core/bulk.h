@@ -1,6 +1,5 @@
 /* What bulk copies move: tiles of arrays through tensor maps, and plain runs of bytes. */
-#ifndef BULK_H
-#define BULK_H
+#pragma once
 
 #include "core.h"
 
@@ -55,5 +54,3 @@ typedef struct { u64 address; u32 first, last; } Row;
 u32 rows_of(const TensorMap *map);
 Row row_at(const Bulk *b, u32 number);
 int is_dense(const TensorMap *map);
-
-#endif

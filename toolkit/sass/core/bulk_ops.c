@@ -9,6 +9,7 @@
 #include "check_copies.h"
 #include "core.h"
 #include "costs.h"
+#include "grow.h"
 #include "lanes.h"
 #include "mbarrier.h"
 #include "mbarrier_ops.h"
@@ -25,15 +26,6 @@ static u64 pair_of(const Warp *w, const Ins *i, int k) {
     return (u64)word_of(w, i, k, 1) << 32 | word_of(w, i, k, 0);
 }
 
-static void bulk_fault(Worker *c, const Warp *w, u32 kind, u32 space, u64 address, u64 bytes) {
-    if (c->fault.kind) return;
-    stop(c, kind);
-    blame(c, w, 1);
-    c->fault.space = space;
-    c->fault.address = address;
-    c->fault.width = (u32)bytes;
-}
-
 /* Host memory of global bytes; NULL where no buffer holds them. */
 static u8 *global_at(Worker *c, u64 address, u64 bytes, int is_store) {
     const Allocation *all = allocation_of(c, address, address + bytes);
@@ -42,7 +34,7 @@ static u8 *global_at(Worker *c, u64 address, u64 bytes, int is_store) {
 
 static void reduce_bytes(Worker *c, u32 aux, u8 *to, const u8 *from, u32 bytes) {
     const u32 type = aux >> ATOMIC_TYPE_SHIFT & 0xff;
-    const u32 size = type == TYPE_U64 || type == TYPE_S64 || type == TYPE_F64 ? 8 : 4;
+    const u32 size = words_of_type(type) * WORD;
     for (u32 k = 0; k + size <= bytes; k += size) {
         u64 old = 0, x = 0;
         memcpy(&old, to + k, size);
@@ -179,13 +171,7 @@ void make_all_of(Worker *c, const Block *cluster) {
 }
 
 static void queue(Worker *c, const Bulk *b) {
-    if (c->bulk_count == c->bulk_room) {
-        const u32 room = c->bulk_room ? 2 * c->bulk_room : 16;
-        Bulk *larger = realloc(c->bulk, room * sizeof *larger);
-        if (!larger) { stop(c, NO_MEMORY); return; }
-        c->bulk = larger;
-        c->bulk_room = room;
-    }
+    if (!GROWN(c->bulk, c->bulk_room, c->bulk_count + 1)) { stop(c, NO_MEMORY); return; }
     spoil(c, b);
     c->bulk[c->bulk_count++] = *b;
 }
@@ -224,22 +210,33 @@ static void count_bulk(Worker *c, const Warp *w, const Bulk *b) {
     count->ideal += count->sectors - before;
 }
 
+static void issue(Worker *c, const Warp *w, const Ins *i, const Bulk *b) {
+    count_bulk(c, w, b);
+    if (is_followed(c)) check_issue(c, w, i, b);
+    queue(c, b);
+}
+
 /* Whether the shared memory of a copy is there and aligned, in all blocks that it concerns. */
 static int check_shared(Worker *c, const Warp *w, u64 address, u64 bytes, u32 alignment,
                         int is_store) {
-    if (in_shared_memory(c, address, bytes) && !(address % alignment)) return 1;
-    if (address % alignment) bulk_fault(c, w, MISALIGNED, SPACE_SHARED, address, alignment);
-    else bulk_fault(c, w, OUT_OF_BOUNDS, SPACE_SHARED, address, bytes);
-    c->fault.is_store = (u32)is_store;
+    const int is_aligned = !(address % alignment);
+    if (is_aligned && in_shared_memory(c, address, bytes)) return 1;
+    memory_fault(c, w, is_aligned ? OUT_OF_BOUNDS : MISALIGNED, SPACE_SHARED, 0, address,
+                 is_aligned ? bytes : alignment, is_store);
     return 0;
 }
 
+/* The barrier of a copy is there. */
+static int check_barrier(Worker *c, const Warp *w, u64 address) {
+    return check_shared(c, w, address, MBARRIER_BYTES, MBARRIER_BYTES, 1);
+}
+
 static int check_global(Worker *c, const Warp *w, u64 address, u64 bytes, int is_store) {
-    if (address % UNIT) bulk_fault(c, w, MISALIGNED, SPACE_GLOBAL, address, UNIT);
-    else if (!global_at(c, address, bytes, is_store))
-        bulk_fault(c, w, OUT_OF_BOUNDS, SPACE_GLOBAL, address, bytes);
-    c->fault.is_store = c->fault.kind ? (u32)is_store : 0;
-    return !c->fault.kind;
+    const int is_aligned = !(address % UNIT);
+    if (is_aligned && global_at(c, address, bytes, is_store)) return 1;
+    memory_fault(c, w, is_aligned ? OUT_OF_BOUNDS : MISALIGNED, SPACE_GLOBAL, 0, address,
+                 is_aligned ? bytes : UNIT, is_store);
+    return 0;
 }
 
 /* The tensor map at a generic address; false, with the fault noted, where there is none for so many
@@ -248,7 +245,7 @@ static int read_map(Worker *c, const Warp *w, u64 address, u32 axes, int is_stor
     const u8 *at = address % MAP_ALIGNMENT ? NULL : global_at(c, address, MAP_BYTES, 0);
     if (at) memcpy(map, at, sizeof *map);
     if (!at || map->mark != MAP_MARK || map->axes != axes) {
-        bulk_fault(c, w, NO_TENSOR_MAP, SPACE_GLOBAL, address, axes);
+        memory_fault(c, w, NO_TENSOR_MAP, SPACE_GLOBAL, 0, address, axes, 0);
         return 0;
     }
     u64 extent = map->element; /* to the end of the last element: rows may be further apart */
@@ -290,8 +287,7 @@ static void tensor_copy(Worker *c, Warp *w, const Ins *i, u32 direction) {
     if (along_row % UNIT) { /* an illegal instruction, to the hardware */
         u64 address = b.map.address + (u64)along_row;
         for (u32 k = 1; k < axes; k++) address += (u64)(b.at[k] * (i64)b.map.pitch[k]);
-        bulk_fault(c, w, MISALIGNED, SPACE_GLOBAL, address, UNIT);
-        c->fault.is_store = direction == TO_GLOBAL;
+        memory_fault(c, w, MISALIGNED, SPACE_GLOBAL, 0, address, UNIT, direction == TO_GLOBAL);
         return;
     }
     if (!check_shared(c, w, b.shared, (u64)rows_of(&b.map) * row_pitch(&b.map), BOX_ALIGNMENT,
@@ -299,24 +295,18 @@ static void tensor_copy(Worker *c, Warp *w, const Ins *i, u32 direction) {
     if (direction == TO_SHARED) {
         b.mbarrier = word_of(w, i, 0, 1);
         b.blocks = receivers(c, b.shared, i->flags & BULK_MULTICAST ? word_of(w, i, 2, 0) >> 16 : 0);
-        if (!check_shared(c, w, b.mbarrier, MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
+        if (!check_barrier(c, w, b.mbarrier)) return;
     }
     if (b.reduces && type_of(&b.map) < 0) {
-        bulk_fault(c, w, UNIMPLEMENTED, SPACE_GLOBAL, b.map.address, axes);
+        memory_fault(c, w, UNIMPLEMENTED, SPACE_GLOBAL, 0, b.map.address, axes, 0);
         return;
     }
     if (b.reduces) b.aux |= (u32)type_of(&b.map) << ATOMIC_TYPE_SHIFT;
-    count_bulk(c, w, &b);
-    if (is_followed(c)) check_issue(c, w, i, &b);
-    queue(c, &b);
+    issue(c, w, i, &b);
 }
 
-OPERATION(TENSOR_LOAD) {
-    tensor_copy(core, w, i, TO_SHARED);
-}
-OPERATION(TENSOR_STORE) {
-    tensor_copy(core, w, i, TO_GLOBAL);
-}
+OPERATION(TENSOR_LOAD) { tensor_copy(core, w, i, TO_SHARED); }
+OPERATION(TENSOR_STORE) { tensor_copy(core, w, i, TO_GLOBAL); }
 
 /* UBLKCP, UBLKRED: s[0] where to (and the barrier), s[1] where from, s[2] how many times 16 bytes, and
  * from bit 16 on the blocks. */
@@ -336,23 +326,14 @@ static void run_of_bytes(Worker *c, Warp *w, const Ins *i, u32 direction) {
     if (direction != TO_GLOBAL) {
         b.mbarrier = word_of(w, i, 0, 1);
         b.blocks = receivers(c, b.shared, i->flags & BULK_MULTICAST ? size >> 16 : 0);
-        if (!check_shared(c, w, b.shared, b.bytes, UNIT, 1)) return;
-        if (!check_shared(c, w, b.mbarrier, MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
+        if (!check_shared(c, w, b.shared, b.bytes, UNIT, 1) || !check_barrier(c, w, b.mbarrier)) return;
     }
-    count_bulk(c, w, &b);
-    if (is_followed(c)) check_issue(c, w, i, &b);
-    queue(c, &b);
+    issue(c, w, i, &b);
 }
 
-OPERATION(BULK_LOAD) {
-    run_of_bytes(core, w, i, TO_SHARED);
-}
-OPERATION(BULK_STORE) {
-    run_of_bytes(core, w, i, TO_GLOBAL);
-}
-OPERATION(BULK_SHARED) {
-    run_of_bytes(core, w, i, WITHIN_SHARED);
-}
+OPERATION(BULK_LOAD) { run_of_bytes(core, w, i, TO_SHARED); }
+OPERATION(BULK_STORE) { run_of_bytes(core, w, i, TO_GLOBAL); }
+OPERATION(BULK_SHARED) { run_of_bytes(core, w, i, WITHIN_SHARED); }
 
 /* UTMACMDFLUSH: the stores since the last one are a group. */
 OPERATION(BULK_GROUP) {
@@ -379,7 +360,7 @@ OPERATION(STORE_ASYNC) {
         const u64 address = (u32)(to[l] + (u32)i->imm);
         if (!(m >> l & 1)) continue;
         if (!check_shared(core, w, address, i->width, i->width, 1)) return;
-        if (!check_shared(core, w, mbarrier[l], MBARRIER_BYTES, MBARRIER_BYTES, 1)) return;
+        if (!check_barrier(core, w, mbarrier[l])) return;
         Block *b = block_at(core, address);
         for (u32 k = 0; k < i->width / WORD; k++)
             memcpy(b->shared + offset_at(address) + k * WORD, &x[k * LANES + l], WORD);

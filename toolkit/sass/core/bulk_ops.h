@@ -3,12 +3,9 @@
  * A copy is noted where it is issued and made as late as anyone can wait for it: what it will write is
  * unwritten until then, so that neither reading too early nor overwriting too soon goes unnoticed.
  */
-#ifndef BULK_OPS_H
-#define BULK_OPS_H
+#pragma once
 
 #include "core.h"
 
 int make_oldest(Worker *c);
 void make_all_of(Worker *c, const Block *cluster);
-
-#endif

@@ -4,15 +4,16 @@
 #include <string.h>
 
 #include "core.h"
+#include "grow.h"
 #include "lanes.h"
 
 /* Vector clocks: made when they are first needed; false where there is no memory. */
 int has_clocks(Worker *c) {
     Checker *k = c->checker;
-    if (!k->know) k->know = calloc((size_t)k->threads * k->clocks, sizeof(u32));
-    if (!k->joined) k->joined = calloc(k->clocks, sizeof(u32));
-    if (!k->know || !k->joined) stop(c, NO_MEMORY);
-    return k->know && k->joined;
+    if (k->joined) return 1;
+    if (ZEROS(k->know, (size_t)k->threads * k->clocks) && ZEROS(k->joined, k->clocks)) return 1;
+    stop(c, NO_MEMORY);
+    return 0;
 }
 
 /* Of each mbarrier, the phases that all lanes of a warp which live know to be over. */

@@ -16,8 +16,7 @@
  *
  * In global memory, accesses of different blocks are ordered as check_order.h says.
  */
-#ifndef CHECK_H
-#define CHECK_H
+#pragma once
 
 #include <string.h>
 
@@ -172,5 +171,3 @@ int has_clocks(Worker *c);
 void note_acquired(Checker *k, const Warp *w);
 int report(Worker *c, const Finding *f);
 void report_alone(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 address, u32 width);
-
-#endif

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "check_order.h"
 #include "core.h"
+#include "grow.h"
 #include "lanes.h"
 #include "space.h"
 
@@ -36,26 +37,22 @@ void free_checks(Checks *all, u32 allocations) {
 
 /* NULL where there is not enough memory. */
 Checks *new_checks(const Launch *launch) {
-    Checks *all = calloc(1, sizeof *all);
-    if (!all) return NULL;
+    Checks *all;
+    int is_whole = ZEROS(all, 1) && ZEROS(all->shadow, launch->allocation_count + 1) &&
+                   ZEROS(all->found, MOST_FINDINGS);
+    for (u32 n = 0; is_whole && n < launch->allocation_count; n++) {
+        const size_t cells = launch->allocations[n].bytes / launch->check + 1;
+        Shadow *shadow = &all->shadow[n];
+        is_whole = ZEROS(shadow->owner, cells) && ZEROS(shadow->reader, cells) &&
+                   ZEROS(shadow->writer, cells) && ZEROS(shadow->earlier, cells);
+    }
+    if (!is_whole) {
+        free_checks(all, launch->allocation_count);
+        return NULL;
+    }
     all->grain = launch->check;
     all->shift = (u32)__builtin_ctz(all->grain);
-    all->shadow = calloc(launch->allocation_count + 1, sizeof *all->shadow);
-    all->found = calloc(MOST_FINDINGS, sizeof *all->found);
-    if (!all->shadow || !all->found) goto failed;
-    for (u32 n = 0; n < launch->allocation_count; n++) {
-        const size_t cells = launch->allocations[n].bytes / all->grain + 1;
-        Shadow *shadow = &all->shadow[n];
-        shadow->owner = calloc(cells, sizeof(Owner));
-        shadow->reader = calloc(cells, sizeof(Reader));
-        shadow->writer = calloc(cells, sizeof(Writer));
-        shadow->earlier = calloc(cells, sizeof(Earlier));
-        if (!shadow->owner || !shadow->reader || !shadow->writer || !shadow->earlier) goto failed;
-    }
     return all;
-failed:
-    free_checks(all, launch->allocation_count);
-    return NULL;
 }
 
 static void report_blocks(Worker *c, const Warp *w, u32 kind, int lane, u64 address, u32 width,

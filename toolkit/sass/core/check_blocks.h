@@ -1,6 +1,5 @@
 /* Accesses of global memory, against those of other blocks. */
-#ifndef CHECK_BLOCKS_H
-#define CHECK_BLOCKS_H
+#pragma once
 
 #include "check.h"
 #include "core.h"
@@ -11,5 +10,3 @@ void check_bulk_write(Worker *c, u64 address, u64 bytes);
 void check_bulk_read(Worker *c, const Warp *w, int lane, u64 address, u64 bytes);
 void check_buffers(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, const Extent *e,
                    int is_store, int relaxed, const u32 *x);
-
-#endif

@@ -37,11 +37,11 @@ static Gate *new_gate(Worker *c, u32 number) {
     Checker *k = c->checker;
     Gate *gate = &k->gate[number];
     if (!has_clocks(c)) return NULL;
-    if (!gate->arriving) {
-        gate->arriving = calloc((size_t)(1 + KEPT_PHASES) * k->clocks, sizeof(u32));
-        gate->ended = gate->arriving + k->clocks;
+    if (!gate->arriving && !ZEROS(gate->arriving, (size_t)(1 + KEPT_PHASES) * k->clocks)) {
+        stop(c, NO_MEMORY);
+        return NULL;
     }
-    if (!gate->arriving) { stop(c, NO_MEMORY); return NULL; }
+    gate->ended = gate->arriving + k->clocks;
     k->has_gates = k->crossed = 1;
     return gate;
 }
@@ -219,9 +219,7 @@ static void check_origin(const Copy *x, u32 first, u32 cells) {
     for (u32 cell = first; cell < first + cells; cell++)
         if (k->written[cell].epoch - k->first_epoch >= k->epoch - k->first_epoch)
             check_fresh_read(c, x->w, x->lane, first, cell, WORD, WRITE_PLAIN);
-    void *room = grown(k->reading, &k->reading_room, k->reading_count + 1, sizeof(Reading));
-    if (!room) { stop(c, NO_MEMORY); return; }
-    k->reading = room;
+    if (!GROWN(k->reading, k->reading_room, k->reading_count + 1)) { stop(c, NO_MEMORY); return; }
     k->reading[k->reading_count++] = (Reading){.thread = thread_of(x->w, x->lane), .group = x->b->group,
                                                .first = first, .cells = cells, .pc = c->pc};
 }

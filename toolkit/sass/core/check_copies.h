@@ -14,8 +14,7 @@
  * their thread, or one that it comes after, arrived, which orders no memory and tells parities apart.
  * A block with more than MOST_MBARRIERS of them has the rest taken as one, which hides races.
  */
-#ifndef CHECK_COPIES_H
-#define CHECK_COPIES_H
+#pragma once
 
 #include "core.h"
 
@@ -28,5 +27,3 @@ void check_wait(Worker *c, const Warp *w, u32 lanes, const u64 *a, const u32 *pa
 void check_issue(Worker *c, const Warp *w, const Ins *i, const Bulk *b);
 void check_made(Worker *c, const Bulk *b);
 void check_copies_read(Worker *c, const Warp *w, u32 kept_groups);
-
-#endif

@@ -32,9 +32,9 @@ static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a,
     const u64 from = c->launch->shared_window + ((u64)c->block->rank << SHARED_WINDOW_BITS);
     u64 b[LANES];
     u32 in_shared, in_own, in_local;
-    LANE_BITS(in_shared, in_shared_window(c, a[l]));
-    LANE_BITS(in_own, (a[l] - from) >> SHARED_WINDOW_BITS == 0);
-    LANE_BITS(in_local, in_local_window(c, a[l]));
+    in_shared = LANE_BITS(in_shared_window(c, a[l]));
+    in_own = LANE_BITS((a[l] - from) >> SHARED_WINDOW_BITS == 0);
+    in_local = LANE_BITS(in_local_window(c, a[l]));
     const u32 in_global = m & ~in_shared & ~in_local;
     if (m & in_own) {
         FOR_LANES b[l] = a[l] - from;
@@ -168,28 +168,21 @@ OPERATION(CHECK_ATOMIC) {
 
 static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
     Checker *k = c->checker;
-    void *room = grown(k->pending, &k->pending_room, k->pending_count + 1, sizeof(Pending));
-    if (!room) { stop(c, NO_MEMORY); return; }
-    k->pending = room;
+    if (!GROWN(k->pending, k->pending_room, k->pending_count + 1)) { stop(c, NO_MEMORY); return; }
     k->pending[k->pending_count++] =
         (Pending){.thread = thread, .group = k->committed[thread],
                   .first = (u32)address >> k->shift, .cells = width >> k->shift};
 }
 
 OPERATION(CHECK_COPY_ASYNC) {
-    Ins shared = *i, global = *i;
+    const Ins shared = shared_side(i), global = global_side(i);
     u64 a[LANES], from[LANES];
     Extent e, origin;
-    global.flags = (i->flags & (ADDRESS_64 | UNIFORM_64)) | SPACE_GLOBAL << SPACE_SHIFT;
-    global.s[0] = i->s[2];
-    global.s[1] = i->s[3];
-    const u32 whole = i->flags & COPY_PARTIAL ? 0 : m & predicate(w, i->ps[0]);
+    const u32 whole = i->flags & COPY_PARTIAL ? 0 : m & READ_PREDICATE(0);
     if (whole) {
         addresses(w, &global, whole, from);
         m &= ~whole | sound_lanes(core, w, &global, whole, from, &origin, 0);
     }
-    shared.flags = SPACE_SHARED << SPACE_SHIFT | (i->flags & (7u << SCALE_SHIFT));
-    shared.imm = (i32)i->aux;
     if (!m) return;
     addresses(w, &shared, m, a);
     own_shared(core, a);

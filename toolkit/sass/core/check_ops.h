@@ -1,6 +1,5 @@
 /* The operations that a launch which is checked runs in the place of the plain ones. */
-#ifndef CHECK_OPS_H
-#define CHECK_OPS_H
+#pragma once
 
 #include "core.h"
 
@@ -9,5 +8,3 @@
 enum { MOST_FAULTS = 100, AFTERLIFE = 1 << 25 };
 
 void check_use(Worker *c, const Warp *w, const Ins *i, u32 m);
-
-#endif

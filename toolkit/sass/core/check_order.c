@@ -16,8 +16,8 @@ void free_order(Order *order) {
 
 /* NULL where there is not enough memory. */
 Order *new_order(const Launch *launch, u32 warps) {
-    Order *order = calloc(1, sizeof *order);
-    if (!order) return NULL;
+    Order *order;
+    if (!ZEROS(order, 1)) return NULL;
     order->warps = warps;
     order->blocks = launch->grid[0] * launch->grid[1] * launch->grid[2];
     return order;
@@ -33,15 +33,12 @@ static u32 *seen_by(const Order *order, u64 n) { return order->seen + n * order-
 /* The number of what a warp acquired of a block, an empty one where there was nothing; -1 where there is
  * no memory. */
 static i64 acquired_by(Order *order, u32 block, u32 warp) {
-    if (!order->head) order->head = calloc(order->blocks, sizeof *order->head);
-    if (!order->head) return -1;
+    if (!order->head && !ZEROS(order->head, order->blocks)) return -1;
     for (u32 n = order->head[block]; n; n = order->at[n - 1].next)
         if (order->at[n - 1].warp == warp) return n - 1;
-    void *at = grown(order->at, &order->room, order->count + 1, sizeof *order->at);
-    if (at) order->at = at;
-    void *seen = grown(order->seen, &order->seen_room, (order->count + 1) * order->warps, sizeof(u32));
-    if (seen) order->seen = seen;
-    if (!at || !seen) return -1;
+    if (!GROWN(order->at, order->room, order->count + 1) ||
+        !GROWN(order->seen, order->seen_room, (order->count + 1) * order->warps))
+        return -1;
     order->at[order->count] = (Acquired){.block = block, .warp = warp, .next = order->head[block]};
     memset(seen_by(order, order->count), 0, order->warps * sizeof(u32));
     order->head[block] = (u32)++order->count;
@@ -122,8 +119,8 @@ static u32 bucket_of(const Releases *all, u64 address) {
 /* Twice as many buckets, or the first ones; 0 where there is no memory. */
 static int more_buckets(Releases *all) {
     const u32 buckets = all->buckets ? 2 * all->buckets : FIRST_BUCKETS;
-    u32 *bucket = calloc(buckets, sizeof *bucket);
-    if (!bucket) return 0;
+    u32 *bucket;
+    if (!ZEROS(bucket, buckets)) return 0;
     free(all->bucket);
     all->bucket = bucket;
     all->buckets = buckets;
@@ -138,16 +135,13 @@ static int more_buckets(Releases *all) {
 /* A new release, of nothing; NULL where there is not enough memory. */
 static Release *new_release(Worker *c, u64 address) {
     Checks *checks = c->checks;
-    if (!checks->releases) checks->releases = calloc(1, sizeof *checks->releases);
+    if (!checks->releases && !ZEROS(checks->releases, 1)) return NULL;
     Releases *all = checks->releases;
-    if (!all) return NULL;
     all->warps = c->warp_count;
     if (all->count >= all->buckets && !more_buckets(all)) return NULL;
-    void *at = grown(all->at, &all->room, all->count + 1, sizeof *all->at);
-    if (at) all->at = at;
-    void *seen = grown(all->seen, &all->seen_room, (all->count + 1) * all->warps, sizeof(u32));
-    if (seen) all->seen = seen;
-    if (!at || !seen) return NULL;
+    if (!GROWN(all->at, all->room, all->count + 1) ||
+        !GROWN(all->seen, all->seen_room, (all->count + 1) * all->warps))
+        return NULL;
     u32 *first = &all->bucket[bucket_of(all, address)];
     all->at[all->count] =
         (Release){.address = address, .block = (u32)c->block->index, .next = *first};

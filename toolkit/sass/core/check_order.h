@@ -6,8 +6,7 @@
  * warp did, and of others what it is ordered after (by a barrier of the block, for one); and what it
  * acquires, other warps know once they are ordered after that in turn.
  */
-#ifndef CHECK_ORDER_H
-#define CHECK_ORDER_H
+#pragma once
 
 #include "check.h"
 #include "core.h"
@@ -51,5 +50,3 @@ void order_epoch(Checker *k);
 void learn_all(Worker *c, u32 block, u32 fences);
 int is_foreign(const Worker *c, const Warp *w, int lane, u32 block, const Event *event);
 void synchronise(Worker *c, const Warp *w, int lane, u64 address);
-
-#endif

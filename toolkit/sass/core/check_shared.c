@@ -136,7 +136,7 @@ void check_shared_read(Worker *c, const Warp *w, int lane, u32 lanes, u64 addres
  * a bulk copy for which all of the warp have waited, by lanes of which none is known to have read them
  * in an earlier phase of this epoch. The lanes that this is not true of. `is_run`: all lanes read, each
  * what follows the last one's. */
-static inline __attribute__((always_inline)) u32
+ALWAYS_INLINE u32
 note_shared_reads(Checker *k, const Warp *w, const u32 *cells, u32 m, const u32 count, u32 pc,
                   const int has_gates, const int is_run) {
     Written *restrict written = k->written;
@@ -248,7 +248,7 @@ static int is_run(const u32 *cells, u32 m) {
     return !differs;
 }
 
-static inline __attribute__((always_inline)) u32
+ALWAYS_INLINE u32
 note_reads_of(Checker *k, const Warp *w, const u32 *cells, u32 m, u32 count, u32 pc, const int has_gates) {
     switch (count) {
     case 1:

@@ -1,6 +1,5 @@
 /* Accesses of shared memory, against those that came before. */
-#ifndef CHECK_SHARED_H
-#define CHECK_SHARED_H
+#pragma once
 
 #include "check.h"
 #include "core.h"
@@ -19,5 +18,3 @@ int is_in_shared(const Launch *launch, u64 address, u32 width);
 int all_in_shared(const Worker *c, const Extent *e, u32 width);
 void check_own_shared(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, const Extent *e,
                       int is_store, u32 kind, const u32 *x);
-
-#endif

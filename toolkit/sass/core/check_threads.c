@@ -6,6 +6,7 @@
 #include "check.h"
 #include "check_order.h"
 #include "core.h"
+#include "grow.h"
 #include "lanes.h"
 
 void free_checker(Checker *k) {
@@ -18,29 +19,23 @@ void free_checker(Checker *k) {
 
 /* NULL where there is not enough memory. */
 Checker *new_checker(const Launch *launch, u32 warps) {
-    Checker *k = calloc(1, sizeof *k);
-    if (!k) return NULL;
+    Checker *k;
+    if (!ZEROS(k, 1)) return NULL;
     k->grain = launch->check;
     k->shift = (u32)__builtin_ctz(k->grain);
     k->cells = launch->shared_bytes / k->grain + 1;
     k->threads = warps * LANES;
     k->clocks = k->threads + 2 * MOST_MBARRIERS;
-    k->written = calloc(k->cells, sizeof *k->written);
-    k->read = calloc((size_t)warps * k->cells, sizeof *k->read);
-    k->phase = calloc(2 * (size_t)warps, sizeof *k->phase);
-    k->acquired = calloc((size_t)warps * MOST_MBARRIERS, sizeof *k->acquired);
-    k->committed = calloc(k->threads, sizeof *k->committed);
-    k->mask = calloc(k->threads, sizeof *k->mask);
-    k->suspect = calloc((size_t)warps * launch->slots, sizeof *k->suspect);
-    k->suspects = calloc(warps, sizeof *k->suspects);
     k->order = new_order(launch, warps);
-    if (!k->written || !k->read || !k->phase || !k->acquired || !k->committed || !k->mask ||
-        !k->suspect || !k->suspects || !k->order) {
-        free_checker(k);
-        return NULL;
-    }
+    const int is_whole = k->order && ZEROS(k->written, k->cells) && ZEROS(k->read, (size_t)warps * k->cells) &&
+                         ZEROS(k->phase, 2 * (size_t)warps) &&
+                         ZEROS(k->acquired, (size_t)warps * MOST_MBARRIERS) &&
+                         ZEROS(k->committed, k->threads) && ZEROS(k->mask, k->threads) &&
+                         ZEROS(k->suspect, (size_t)warps * launch->slots) && ZEROS(k->suspects, warps);
     k->floor = k->phase + warps;
-    return k;
+    if (is_whole) return k;
+    free_checker(k);
+    return NULL;
 }
 
 /* What any thread knows of mbarriers, all do. */
@@ -124,8 +119,10 @@ void check_warp_sync(Worker *c, const Warp *w, u32 lanes) {
 void check_arrival(Worker *c, const Warp *w, u32 m, u32 number, u32 count) {
     Checker *k = c->checker;
     if (!count || !has_clocks(c)) return;
-    if (!k->meeting) k->meeting = calloc((size_t)CTA_BARRIERS * k->clocks, sizeof(u32));
-    if (!k->meeting) { stop(c, NO_MEMORY); return; }
+    if (!k->meeting && !ZEROS(k->meeting, (size_t)CTA_BARRIERS * k->clocks)) {
+        stop(c, NO_MEMORY);
+        return;
+    }
     u32 *meeting = k->meeting + (size_t)number * k->clocks;
     FOR_LANES_OF(m) {
         const u32 thread = thread_of(w, (int)l);

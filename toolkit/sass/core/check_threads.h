@@ -1,6 +1,5 @@
 /* What orders the threads of a block: its barriers, those of its cluster, and masks of lanes. */
-#ifndef CHECK_THREADS_H
-#define CHECK_THREADS_H
+#pragma once
 
 #include "core.h"
 
@@ -14,5 +13,3 @@ void check_masks(Worker *c, const Warp *w, const u32 *masks, u32 m);
 void check_meeting(Worker *c, const Warp *w, const u32 *masks, u32 m);
 void check_parting(Worker *c, const Warp *w, u32 lanes, u32 pc);
 void check_cluster(Worker *c, Block *first);
-
-#endif

@@ -47,8 +47,7 @@ static void go(Worker *c, Warp *w, u32 m, i64 target) {
 
 static u32 lanes_like_first(const u32 *x, u32 m) {
     const u32 first = x[__builtin_ctz(m)];
-    u32 alike;
-    LANE_BITS(alike, x[l] == first);
+    const u32 alike = LANE_BITS(x[l] == first);
     return alike & m;
 }
 
@@ -81,9 +80,8 @@ static void go_indirect(Worker *c, Warp *w, const Ins *i, int k, u32 m) {
 /* s[0] the function, s[1] where it returns to. What is printed is lost. */
 static void call_system(Worker *c, Warp *w, const Ins *i, u32 m) {
     const u32 *function = vector(w, i->s[0]);
-    u32 asserts, prints;
-    LANE_BITS(asserts, function[l] == SYSTEM_ASSERTFAIL);
-    LANE_BITS(prints, function[l] == SYSTEM_VPRINTF);
+    const u32 asserts = LANE_BITS(function[l] == SYSTEM_ASSERTFAIL);
+    const u32 prints = LANE_BITS(function[l] == SYSTEM_VPRINTF);
     if (m & asserts) stop(c, TRAP);
     else if (m & ~prints) stop(c, UNIMPLEMENTED);
     else go_indirect(c, w, i, 1, m);
@@ -93,7 +91,7 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     Group *g = current(w);
     const u32 number = lane_value(w, i, 0, m) % CTA_BARRIERS;
     Barrier *barrier = &c->block->barrier[number];
-    const u32 votes = predicate(w, i->ps[0]) & m;
+    const u32 votes = READ_PREDICATE(0) & m;
     /* lanes that were never born fill up the block's last warp */
     const u32 unborn = m == w->alive ? LANES - (u32)__builtin_popcount(w->born) : 0;
     const u32 count = i->flags & BARRIER_PACKED ? lane_value(w, i, 0, m) >> 16 & 0xfff
@@ -174,7 +172,7 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     const u32 others = g->mask & ~m;
     switch (i->op) {
     case OP_BRANCH: {
-        const u32 jump = m & predicate(w, i->ps[0]);
+        const u32 jump = m & READ_PREDICATE(0);
         c->count[c->pc].refused += (u32)__builtin_popcount(m & ~jump);
         go(c, w, i->flags & BRANCH_ANY && jump ? g->mask : jump, i->imm);
         return;
@@ -190,7 +188,7 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         return;
     }
     case OP_BRANCH_INDIRECT: {
-        const u32 jump = m & predicate(w, i->ps[0]);
+        const u32 jump = m & READ_PREDICATE(0);
         c->count[c->pc].refused += (u32)__builtin_popcount(m & ~jump);
         if (jump) go_indirect(c, w, i, 0, jump);
         else g->pc++;
@@ -201,7 +199,7 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         else g->pc++;
         return;
     case OP_EXIT:
-        if (m & predicate(w, i->ps[0])) leave(c, w, m & predicate(w, i->ps[0]));
+        if (m & READ_PREDICATE(0)) leave(c, w, m & READ_PREDICATE(0));
         else g->pc++;
         return;
     case OP_BSSY:
@@ -213,7 +211,7 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
             }
         break;
     case OP_BREAK: { /* the lanes of m no longer take part in barrier aux */
-        const u32 gone = m & predicate(w, i->ps[0]);
+        const u32 gone = m & READ_PREDICATE(0);
         u32 before[LANES];
         memcpy(before, w->b[i->aux], sizeof before);
         FOR_LANES w->b[i->aux][l] &= ~partners(before, gone, l);

@@ -1,6 +1,5 @@
 /* Control flow: operations that decide where lanes go on, and barriers of blocks and clusters. */
-#ifndef CONTROL_H
-#define CONTROL_H
+#pragma once
 
 #include "core.h"
 
@@ -18,5 +17,3 @@ enum { BRANCH_ANY = 1, BRANCH_WAITS = 2 }; /* all jump if one does; ends a loop 
 
 void control(Worker *c, Warp *w, const Ins *i, u32 m);
 void open_barriers(Worker *c);
-
-#endif

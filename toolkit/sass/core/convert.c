@@ -14,7 +14,7 @@
 static void source_double(const Warp *w, const Ins *i, double *x) {
     u32 bits[LANES];
     if (i->flags & SOURCE_F64) {
-        REAL64(a, 0);
+        SOURCE64(a, 0);
         IVDEP FOR_LANES x[l] = as_double(a[l]);
         return;
     }
@@ -54,14 +54,13 @@ static inline u64 integer_of(double x, u32 bits, u32 is_signed, u32 nan_to_zero)
 OPERATION(F2I) {
     const u32 bits = i->aux & BITS_MASK, nan_to_zero = i->flags & NAN_TO_ZERO;
     double x[LANES];
-    DESTINATION(d);
     source_double(w, i, x);
     round_lanes(x, rounding(i->flags));
     if (bits == 64) {
         u64 r[LANES];
         FOR_LANES
             r[l] = integer_of(x[l], 64, i->aux & IS_SIGNED, nan_to_zero);
-        merge64(d, r, m);
+        RESULT64(r[l]);
         return;
     }
     const u64 far = nan_to_zero ? 0 : 1ull << (bits - 1);
@@ -72,7 +71,7 @@ OPERATION(F2I) {
         const double inside = x[l] < low ? low : x[l] > high ? high : x[l];
         r[l] = x[l] == x[l] ? (u32)(i64)inside : (u32)far;
     }
-    merge(d, r, m);
+    RESULT(r[l]);
 }
 
 /* Source 0 as an integer: its magnitude, and whether it is negative. */
@@ -110,18 +109,17 @@ static NOINLINE void convert_f64(const u64 *magnitude, const u32 *negative, u64 
 }
 
 OPERATION(I2F) {
-    DESTINATION(d);
     const u32 mode = rounding(i->flags);
     if (i->aux == (32 | IS_SIGNED) && !mode) {
         SOURCE(x, 0);
-        COMPUTE(m, d, as_bits((float)(i32)x[l]));
+        RESULT(as_bits((float)(i32)x[l]));
         return;
     }
     u64 magnitude[LANES];
     u32 negative[LANES], r[LANES];
     source_integer(w, i, magnitude, negative);
     ROUNDED(mode, convert_f32(magnitude, negative, r));
-    merge(d, r, m);
+    RESULT(r[l]);
 }
 
 OPERATION(I2D) {
@@ -130,7 +128,7 @@ OPERATION(I2D) {
     u32 negative[LANES];
     source_integer(w, i, magnitude, negative);
     ROUNDED(mode, convert_f64(magnitude, negative, r));
-    merge_result64(w, i, r, m);
+    RESULT64(r[l]);
 }
 
 /* To a half, in the low half of the result. */
@@ -144,7 +142,7 @@ OPERATION(I2H) {
         if (x >> 53) x = (x & ~0x7ffull) | (x & 0x7ff ? 0x800 : 0);
         r[l] = rounded_half(negative[l] ? -(double)x : (double)x, i->flags);
     }
-    merge_result(w, i, r, m);
+    RESULT(r[l]);
 }
 
 static NOINLINE void narrow_to_f32(const double *x, u32 *r) {
@@ -157,8 +155,7 @@ OPERATION(F64_TO_F32) {
     u32 r[LANES];
     source_double(w, i, x);
     ROUNDED(mode, narrow_to_f32(x, r));
-    DESTINATION(d);
-    COMPUTE(m, d, r[l]); /* a NaN keeps its sign and the upper bits of its fraction */
+    RESULT(r[l]); /* a NaN keeps its sign and the upper bits of its fraction */
 }
 
 OPERATION(TO_F64) {
@@ -166,7 +163,7 @@ OPERATION(TO_F64) {
     u64 r[LANES];
     source_double(w, i, x);
     IVDEP FOR_LANES r[l] = as_bits64(x[l]);
-    merge_result64(w, i, r, m);
+    RESULT64(r[l]);
 }
 
 /* To a half, in the low half of the result. */
@@ -175,7 +172,7 @@ OPERATION(TO_HALF) {
     u32 r[LANES];
     source_double(w, i, x);
     FOR_LANES r[l] = rounded_half(x[l], i->flags);
-    merge_result(w, i, r, m);
+    RESULT(r[l]);
 }
 
 static void packed_half(const Warp *w, const Ins *i, int k, u32 *r) {
@@ -198,8 +195,7 @@ OPERATION(PACK_HALVES) {
     u32 high[LANES], low[LANES];
     packed_half(w, i, 0, high);
     packed_half(w, i, 1, low);
-    DESTINATION(d);
-    COMPUTE(m, d, high[l] << 16 | low[l]);
+    RESULT(high[l] << 16 | low[l]);
 }
 
 /* To a whole number of the same format. */
@@ -209,18 +205,17 @@ OPERATION(FRND) {
     u32 r[LANES];
     source_double(w, i, x);
     round_lanes(x, rounding(i->flags));
-    DESTINATION(d);
     if (i->flags & SOURCE_F64) {
         FOR_LANES {
             wide[l] = as_bits64(x[l]);
             if (is_nan64(wide[l])) wide[l] |= QUIET64;
         }
-        merge64(d, wide, m);
+        RESULT64(wide[l]);
         return;
     }
     narrow_to_f32(x, r);
     if (i->flags & SOURCE_HALF) narrow_lanes(r, i->flags);
     else
         FOR_LANES r[l] = canonical(as_float(r[l]));
-    merge(d, r, m);
+    RESULT(r[l]);
 }

@@ -1,6 +1,5 @@
 /* Conversions between formats: of floating point, of integers, and rounding to whole numbers. */
-#ifndef CONVERT_H
-#define CONVERT_H
+#pragma once
 
 /* Ins.aux of integers: how many bits, whether signed, and which byte of a register is the first. */
 enum { BITS_MASK = 0x7f, IS_SIGNED = 0x80, FIRST_BYTE_SHIFT = 16 };
@@ -10,5 +9,3 @@ enum { NAN_TO_ZERO = 0x100, SOURCE_F64 = 0x2000, SOURCE_HALF = 0x4000 };
 
 /* Ins.flags of op_PACK_HALVES beside RELU: what is beyond the format becomes its greatest. */
 enum { FINITE = 0x200 };
-
-#endif

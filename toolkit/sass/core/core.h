@@ -8,14 +8,13 @@
  * The files, from low to high. Each includes only files before it, as a test checks:
  *
  *     core lanes operations grow
- *     costs trace stream requests space memory atomics
- *     integer floating double half convert special warp
+ *     costs trace stream requests space memory
+ *     integer floating double half atomics convert special warp
  *     check check_order check_threads check_shared check_blocks
  *     groups control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
  *     straight waits run blocks rounds entry probe
  */
-#ifndef CORE_H
-#define CORE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +24,9 @@
 #else
 #define EXPORT __attribute__((visibility("default")))
 #endif
+
+/* Of a function that is compiled anew for each of its constant arguments. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -289,7 +291,8 @@ struct Worker {
     u32 phases;            /* of mbarriers that ended: who waits for one shall look again */
     u32 asked_again;       /* somebody asked once more in this round, and heard nothing new */
     Bulk *bulk;            /* copies under way, the oldest first */
-    u32 bulk_count, bulk_room;
+    u32 bulk_count;
+    u64 bulk_room;
     u64 unwritten_reads;   /* of shared memory */
     Fault unwritten;       /* the first of them */
     Fault fault;
@@ -316,6 +319,9 @@ struct Worker {
     for (Block *first = c->blocks; first < c->blocks + c->slots; first += c->cluster_size) \
         if (first->lives)
 
+/* Of all groups of all blocks that run. */
+#define EACH_GROUP_OF_ALL(g) EACH_CLUSTER(first) EACH_BLOCK(b, first) EACH_WARP(w, b) EACH_GROUP(g, w)
+
 static inline void stop(Worker *c, u32 kind) {
     if (c->fault.kind) return;
     c->fault.kind = kind;
@@ -328,5 +334,3 @@ static inline void blame(Worker *c, const Warp *w, u32 m) {
     c->fault.warp = w->index;
     c->fault.lane = (u32)__builtin_ctz(m);
 }
-
-#endif

@@ -8,8 +8,7 @@ u32 first_lanes(const u64 *x, u32 m) {
     u32 found = 0;
     while (m) {
         const u64 first = x[__builtin_ctz(m)];
-        u32 same;
-        LANE_BITS(same, x[l] == first);
+        const u32 same = LANE_BITS(x[l] == first);
         found |= m & (0u - m);
         m &= ~same;
     }
@@ -34,8 +33,7 @@ u32 fullest_bank(const u64 *a, u32 width, u32 m) {
     FOR_LANES piece[l] = a[l] / unit;
     while (m) {
         const u64 first = piece[__builtin_ctz(m)];
-        u32 same;
-        LANE_BITS(same, piece[l] == first);
+        const u32 same = LANE_BITS(piece[l] == first);
         m &= ~same;
         for (u32 k = 0; k < unit / WORD; k++) {
             u8 *bank = &words[(first * (unit / WORD) + k) % BANKS];

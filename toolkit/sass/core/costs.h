@@ -1,6 +1,5 @@
 /* What the memory system counts for a request: sectors, banks and wavefronts. */
-#ifndef COSTS_H
-#define COSTS_H
+#pragma once
 
 #include "core.h"
 
@@ -13,5 +12,3 @@ int distinct(const u64 *x, u32 m);
 u32 sectors_of(const u64 *a, u32 m);
 u32 fullest_bank(const u64 *a, u32 width, u32 m);
 u32 wavefronts_of(const u64 *a, u32 width, int is_store, u32 m, u32 *conflict_free);
-
-#endif

@@ -16,24 +16,9 @@ static inline u64 nan_of(u64 a, u64 b, u64 c) {
 
 typedef void Lanes64(const u64 *a, const u64 *b, const u64 *c, u64 *r);
 
-static NOINLINE void DADD_lanes(const u64 *a, const u64 *b, const u64 *c, u64 *r) {
-    (void)c;
-    IVDEP FOR_LANES r[l] = as_bits64(as_double(a[l]) + as_double(b[l]));
-}
-
-static NOINLINE void DMUL_lanes(const u64 *a, const u64 *b, const u64 *c, u64 *r) {
-    (void)c;
-    IVDEP FOR_LANES r[l] = as_bits64(as_double(a[l]) * as_double(b[l]));
-}
-
-static NOINLINE void DFMA_lanes(const u64 *a, const u64 *b, const u64 *c, u64 *r) {
-    IVDEP FOR_LANES
-        r[l] = as_bits64(fma(as_double(a[l]), as_double(b[l]), as_double(c[l])));
-}
-
 /* d = f(a, b, c), with the rounding in the flags. */
 static inline void double_operation(Lanes64 *f, Warp *w, const Ins *i, u32 m) {
-    READ_ABC(REAL64);
+    READ_ABC(SOURCE64);
     u64 r[LANES], nans = 0;
     const u32 mode = rounding(i->flags);
     ROUNDED(mode, f(a, b, c, r));
@@ -41,32 +26,29 @@ static inline void double_operation(Lanes64 *f, Warp *w, const Ins *i, u32 m) {
     if (nans)
         FOR_LANES
             if (is_nan64(r[l])) r[l] = nan_of(a[l], b[l], c[l]);
-    merge_result64(w, i, r, m);
+    RESULT64(r[l]);
 }
 
-OPERATION(DADD) {
-    double_operation(DADD_lanes, w, i, m);
-}
+#define ARITHMETIC(NAME, value)                                                                  \
+    static NOINLINE void NAME##_lanes(const u64 *a, const u64 *b, const u64 *c, u64 *r) {        \
+        (void)c;                                                                                 \
+        IVDEP FOR_LANES r[l] = as_bits64(value);                                                 \
+    }                                                                                            \
+    OPERATION(NAME) { double_operation(NAME##_lanes, w, i, m); }
 
-OPERATION(DMUL) {
-    double_operation(DMUL_lanes, w, i, m);
-}
-
-OPERATION(DFMA) {
-    double_operation(DFMA_lanes, w, i, m);
-}
+ARITHMETIC(DADD, as_double(a[l]) + as_double(b[l]))
+ARITHMETIC(DMUL, as_double(a[l]) * as_double(b[l]))
+ARITHMETIC(DFMA, fma(as_double(a[l]), as_double(b[l]), as_double(c[l])))
 
 OPERATION(DSETP) {
-    READ_AB(REAL64);
+    READ_AB(SOURCE64);
     RELATIONS(i->aux);
-    u32 truth;
-    LANE_BITS(truth, RELATED(as_double(a[l]), as_double(b[l])));
-    set_compared(w, i, truth, m);
+    set_compared(w, i, LANE_BITS(RELATED(as_double(a[l]), as_double(b[l]))), m);
 }
 
 OPERATION(DSETP_EXTREME) {
-    READ_AB(REAL64);
-    const u32 other = predicate(w, i->ps[0]);
+    READ_AB(SOURCE64);
+    const u32 other = READ_PREDICATE(0);
     u32 first = 0, neither = 0;
     FOR_LANES {
         const i64 flip = i->flags & LEAST ? -1 : 0;
@@ -76,6 +58,6 @@ OPERATION(DSETP_EXTREME) {
         first |= (nb ? !na : !na && x >= y ? 1u : 0u) << l;
         neither |= (na & nb) << l;
     }
-    set_predicate(w, i->pd[0], with_predicate(i->aux, first, other), m);
-    set_predicate(w, i->pd[1], with_predicate(i->aux, neither, other), m);
+    WRITE_PREDICATE(0, with_predicate(i->aux, first, other));
+    WRITE_PREDICATE(1, with_predicate(i->aux, neither, other));
 }

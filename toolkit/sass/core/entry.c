@@ -9,6 +9,7 @@
 #include "check_threads.h"
 #include "core.h"
 #include "costs.h"
+#include "grow.h"
 #include "memory.h"
 #include "operations.h"
 #include "requests.h"
@@ -50,35 +51,30 @@ EXPORT const char *core_sources(void) { return CORE_SOURCES; }
  * others count for it. */
 EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, u32 runs) {
     const u32 warps = ceil_div(launch->block[0] * launch->block[1] * launch->block[2], LANES);
-    Worker *c = calloc(1, sizeof *c);
-    if (!c) return NULL;
+    Worker *c;
+    if (!ZEROS(c, 1)) return NULL;
     c->launch = launch;
     c->count = c->counts = counts;
-    c->own_turns = calloc((size_t)launch->length + 1, sizeof *c->own_turns);
     c->budget = budget;
     c->warp_count = warps;
     c->cluster_size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
-    if (launch->most_accesses) c->own_trace = new_trace(launch->most_accesses);
-    if (launch->most_steps) c->own_stream = new_stream(launch->most_steps);
-    if (launch->most_requests) c->own_requests = new_requests(launch->most_requests, launch->length);
-    if (runs) {
+    int is_whole =
+        ZEROS(c->own_turns, (size_t)launch->length + 1) &&
+        (!launch->most_accesses || (c->own_trace = new_trace(launch->most_accesses))) &&
+        (!launch->most_steps || (c->own_stream = new_stream(launch->most_steps))) &&
+        (!launch->most_requests || (c->own_requests = new_requests(launch->most_requests, launch->length)));
+    if (runs && is_whole) {
         c->slots = launch->most_resident * c->cluster_size;
-        c->straight = new_straight(launch, OP_FFMA);
-        if (c->straight) mark_waits(c->straight, launch, OP_BRANCH);
-        c->last_allocation = calloc(launch->length, sizeof(u32));
-        c->memo = calloc(launch->length, SHAPES * sizeof(Memo));
-        c->uncounted = calloc(launch->length, sizeof(Count));
-        c->blocks = calloc(c->slots, sizeof(Block));
-        if (launch->check) c->checks = new_checks(launch);
+        is_whole = (c->straight = new_straight(launch, OP_FFMA)) && ZEROS(c->last_allocation, launch->length) &&
+                   (c->memo = calloc(launch->length, SHAPES * sizeof(Memo))) &&
+                   ZEROS(c->uncounted, launch->length) && ZEROS(c->blocks, c->slots) &&
+                   (!launch->check || (c->checks = new_checks(launch)));
     }
-    if (!c->own_turns || (runs && !c->straight) ||
-        (launch->most_accesses && !c->own_trace) || (launch->most_steps && !c->own_stream) ||
-        (launch->most_requests && !c->own_requests) ||
-        (runs && (!c->last_allocation || !c->memo || !c->uncounted || !c->blocks)) ||
-        (runs && launch->check && !c->checks)) {
+    if (!is_whole) {
         core_free_worker(c);
         return NULL;
     }
+    if (runs) mark_waits(c->straight, launch, OP_BRANCH);
     return c;
 }
 

@@ -14,31 +14,27 @@ static inline u32 clamped_to_unit(u32 x) {
 /* Each arithmetic operation in three forms: with no modifier; with .FTZ alone; with any, which
  * computes in a function of its own so that the rounding mode can be changed around it. */
 
-/* r = f(a, b, c) with the modifiers in `flags`; a, b, c are changed. */
-void modified_lanes(Lanes *f, u32 flags, u32 *a, u32 *b, u32 *c, u32 *r) {
-    if (flags & FTZ) {
-        flush_lanes(a);
-        flush_lanes(b);
-        flush_lanes(c);
-    }
+/* r = f(x[0], x[1], x[2]) with the modifiers in `flags`, but for what they do to sources. */
+void modified_lanes(Lanes *f, u32 flags, u32 (*x)[LANES], u32 *r) {
     const u32 mode = rounding(flags);
-    ROUNDED(mode, f(a, b, c, r));
+    ROUNDED(mode, f(x[0], x[1], x[2], r));
     if (flags & FTZ) flush_lanes(r);
     if (flags & SATURATE)
         IVDEP FOR_LANES r[l] = clamped_to_unit(r[l]);
     IVDEP FOR_LANES r[l] = canonical(as_float(r[l]));
 }
 
+static inline void copy_source(const Warp *w, const Ins *i, int k, u32 *x) {
+    REAL(a, k);
+    copy_lanes(x, a);
+    if (i->flags & FTZ) flush_lanes(x);
+}
+
 static void modified_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
-    u32 a[LANES], b[LANES], c[LANES], r[LANES];
-    REAL(x, 0);
-    REAL(y, 1);
-    REAL(z, 2);
-    copy_lanes(a, x);
-    copy_lanes(b, y);
-    copy_lanes(c, z);
-    modified_lanes(f, i->flags, a, b, c, r);
-    merge_result(w, i, r, m);
+    u32 x[3][LANES], r[LANES];
+    for (int k = 0; k < 3; k++) copy_source(w, i, k, x[k]);
+    modified_lanes(f, i->flags, x, r);
+    RESULT(r[l]);
 }
 
 static inline void source_pair(const Warp *w, const Ins *i, int k, int high, u32 *x) {
@@ -49,19 +45,17 @@ static inline void source_pair(const Warp *w, const Ins *i, int k, int high, u32
     const u32 negated = (i->mod[k] & MOD_F32_NEG ? 1 : 0) ^
                         (how & (high ? NEGATE_HIGH : NEGATE_LOW) ? 1 : 0);
     IVDEP FOR_LANES x[l] = (from[l] & keep) ^ negated << 31;
+    if (i->flags & FTZ) flush_lanes(x);
 }
 
 static void packed_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
-    u32 a[2][LANES], b[2][LANES], c[2][LANES], r[LANES];
+    u32 x[3][LANES], r[2][LANES];
     for (int high = 0; high < 2; high++) {
-        source_pair(w, i, 0, high, a[high]);
-        source_pair(w, i, 1, high, b[high]);
-        source_pair(w, i, 2, high, c[high]);
+        for (int k = 0; k < 3; k++) source_pair(w, i, k, high, x[k]);
+        modified_lanes(f, i->flags, x, r[high]);
     }
-    for (int high = 0; high < 2; high++) {
-        modified_lanes(f, i->flags, a[high], b[high], c[high], r);
-        merge(vector(w, i->d[0]) + high * LANES, r, m);
-    }
+    RESULT_WORD(0, r[0][l]);
+    RESULT_WORD(1, r[1][l]);
 }
 
 /* Expressions are of the bits a[l], b[l], c[l]. */
@@ -74,15 +68,13 @@ static void packed_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
     }                                                                                     \
     OPERATION(NAME) {                                                                     \
         READ_ABC(REAL);                                                                   \
-        DESTINATION(d);                                                                   \
         (void)c;                                                                          \
-        COMPUTE(m, d, canonical(FORMULA(BITS)));                                          \
+        RESULT(canonical(FORMULA(BITS)));                                                 \
     }                                                                                     \
     OPERATION(NAME##_FTZ) {                                                               \
         READ_ABC(REAL);                                                                   \
-        DESTINATION(d);                                                                   \
         (void)c;                                                                          \
-        COMPUTE(m, d, canonical(FLUSH(as_bits(FORMULA(FLUSH)))));                         \
+        RESULT(canonical(FLUSH(as_bits(FORMULA(FLUSH)))));                                \
     }                                                                                     \
     OPERATION(NAME##_MODIFIED) { modified_operation(NAME##_lanes, w, i, m); }             \
     OPERATION(NAME##2) { packed_operation(NAME##_lanes, w, i, m); }
@@ -102,12 +94,8 @@ ARITHMETIC(FFMA, FFMA_OF)
 static u32 compare_f32(const Warp *w, const Ins *i) {
     READ_AB(REAL);
     RELATIONS(i->aux);
-    u32 truth;
-    if (i->flags & FTZ)
-        LANE_BITS(truth, RELATED(as_float(flushed32(a[l])), as_float(flushed32(b[l]))));
-    else
-        LANE_BITS(truth, RELATED(as_float(a[l]), as_float(b[l])));
-    return truth;
+    if (!(i->flags & FTZ)) return LANE_BITS(RELATED(as_float(a[l]), as_float(b[l])));
+    return LANE_BITS(RELATED(as_float(flushed32(a[l])), as_float(flushed32(b[l]))));
 }
 
 OPERATION(FSETP) {
@@ -116,82 +104,53 @@ OPERATION(FSETP) {
 
 /* imm where the comparison holds, else 0. */
 OPERATION(FSET) {
-    const u32 truth = with_predicate(i->aux, compare_f32(w, i), predicate(w, i->ps[0]));
+    const u32 truth = with_predicate(i->aux, compare_f32(w, i), READ_PREDICATE(0));
     const u32 yes = (u32)i->imm;
-    DESTINATION(d);
-    COMPUTE(m, d, truth >> l & 1 ? yes : 0);
+    RESULT(truth >> l & 1 ? yes : 0);
 }
 
 OPERATION(FSEL) {
     READ_AB(REAL);
-    DESTINATION(d);
-    const u32 first = predicate(w, i->ps[0]);
-    COMPUTE(m, d, first >> l & 1 ? a[l] : b[l]);
+    const u32 first = READ_PREDICATE(0);
+    RESULT(first >> l & 1 ? a[l] : b[l]);
 }
 
-/* The greater of two, +0 above -0, a number before a NaN. */
-static inline u32 greatest(u32 a, u32 b) {
-    u32 r = as_float(a) > as_float(b) ? a : b;
-    r = as_float(a) == as_float(b) ? a & b : r;
-    return canonical(as_float(as_float(b) == as_float(b) ? r : a));
-}
-
-static inline u32 least(u32 a, u32 b) {
-    u32 r = as_float(a) < as_float(b) ? a : b;
-    r = as_float(a) == as_float(b) ? a | b : r;
-    return canonical(as_float(as_float(b) == as_float(b) ? r : a));
-}
-
-/* r = the least of a and b in the lanes `low`, the greatest in the others. */
-void extreme_lanes(const u32 *a, const u32 *b, u32 low, u32 flags, u32 *r) {
+/* r = the least of a and b in the lanes `low`, the greatest in the others; a and b are changed. */
+void extreme_lanes(u32 *a, u32 *b, u32 low, u32 flags, u32 *r) {
+    u32 sign[LANES];
+    if (flags & XOR_SIGN)
+        IVDEP FOR_LANES {
+            sign[l] = (a[l] ^ b[l]) & SIGN32;
+            a[l] &= ~SIGN32;
+            b[l] &= ~SIGN32;
+        }
     if (low == 0) {
-        IVDEP FOR_LANES r[l] = greatest(a[l], b[l]);
+        IVDEP FOR_LANES r[l] = extreme(a[l], b[l], 0);
     } else if (low == FULL) {
-        IVDEP FOR_LANES r[l] = least(a[l], b[l]);
+        IVDEP FOR_LANES r[l] = extreme(a[l], b[l], 1);
     } else {
-        IVDEP FOR_LANES
-            r[l] = low >> l & 1 ? least(a[l], b[l]) : greatest(a[l], b[l]);
+        IVDEP FOR_LANES r[l] = low >> l & 1 ? extreme(a[l], b[l], 1) : extreme(a[l], b[l], 0);
     }
     if (flags & NAN_WINS)
         IVDEP FOR_LANES r[l] = is_nan32(a[l]) | is_nan32(b[l]) ? NAN32 : r[l];
+    if (flags & XOR_SIGN)
+        IVDEP FOR_LANES r[l] |= is_nan32(r[l]) ? 0 : sign[l];
 }
 
 /* The least of the sources where ps[0] holds, else the greatest; a NaN loses to a number. */
 OPERATION(FMNMX) {
-    READ_AB(REAL);
-    u32 r[LANES];
-    if (!i->flags) {
-        extreme_lanes(a, b, predicate(w, i->ps[0]), 0, r);
-        merge_result(w, i, r, m);
-        return;
-    }
-    u32 x[LANES], y[LANES], sign[LANES];
-    const u32 keep = i->flags & XOR_SIGN ? ~SIGN32 : ~0u;
-    IVDEP FOR_LANES {
-        x[l] = a[l] & keep;
-        y[l] = b[l] & keep;
-        sign[l] = (a[l] ^ b[l]) & ~keep;
-    }
-    if (i->flags & FTZ) {
-        flush_lanes(x);
-        flush_lanes(y);
-    }
-    extreme_lanes(x, y, predicate(w, i->ps[0]), i->flags, r);
-    DESTINATION(d);
-    COMPUTE(m, d, is_nan32(r[l]) ? r[l] : r[l] | sign[l]);
+    u32 x[2][LANES], r[LANES];
+    for (int k = 0; k < 2; k++) copy_source(w, i, k, x[k]);
+    extreme_lanes(x[0], x[1], READ_PREDICATE(0), i->flags, r);
+    RESULT(r[l]);
 }
 
 OPERATION(FMNMX3) {
     u32 x[3][LANES], r[LANES];
-    const u32 low = predicate(w, i->ps[0]);
-    for (int k = 0; k < 3; k++) {
-        u32 room[LANES];
-        copy_lanes(x[k], source_f32(w, i, k, room));
-        if (i->flags & FTZ) flush_lanes(x[k]);
-    }
-    extreme_lanes(x[0], x[1], low, i->flags, r);
-    extreme_lanes(r, x[2], low, i->flags, x[0]);
-    merge(vector(w, i->d[0]), x[0], m);
+    for (int k = 0; k < 3; k++) copy_source(w, i, k, x[k]);
+    extreme_lanes(x[0], x[1], READ_PREDICATE(0), i->flags, r);
+    extreme_lanes(r, x[2], READ_PREDICATE(0), i->flags, x[0]);
+    RESULT(x[0][l]);
 }
 
 /* Whether a / b must take the slow path of the division that compilers emit:
@@ -205,7 +164,6 @@ static inline u32 division_is_hard(u32 a, u32 b) {
 
 OPERATION(FCHK) {
     READ_AB(REAL);
-    u32 hard;
-    LANE_BITS(hard, division_is_hard(a[l], b[l]));
-    set_predicate(w, i->pd[0], hard, m);
+    const u32 hard = LANE_BITS(division_is_hard(a[l], b[l]));
+    WRITE_PREDICATE(0, hard);
 }

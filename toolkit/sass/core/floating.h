@@ -1,7 +1,6 @@
 /* Single precision. Products and sums round once; nothing is contracted or reassociated
  * (-ffp-contract=off). */
-#ifndef FLOATING_H
-#define FLOATING_H
+#pragma once
 
 #include <fenv.h>
 #include <string.h>
@@ -41,27 +40,6 @@ static inline u32 canonical(float x) { return x == x ? as_bits(x) : NAN32; }
 /* A subnormal number becomes a zero of its sign. */
 static inline u32 flushed32(u32 x) { return x & (x & INF32 ? ~0u : SIGN32); }
 
-/* d = r where m is set. */
-static inline void merge(u32 *d, const u32 *r, u32 m) {
-    IVDEP FOR_LANES d[l] = m >> l & 1 ? r[l] : d[l];
-}
-
-static inline void merge_result(Warp *w, const Ins *i, const u32 *r, u32 m) {
-    merge(vector(w, i->d[0]), r, m);
-}
-
-/* d = expression for the lanes of m; computed for all, as it has no effect beside its value. */
-#define COMPUTE(m, d, expression)                      \
-    do {                                               \
-        if ((m) == FULL) {                             \
-            IVDEP FOR_LANES (d)[l] = (expression);     \
-        } else {                                       \
-            u32 result_[LANES];                        \
-            IVDEP FOR_LANES result_[l] = (expression); \
-            merge((d), result_, (m));                  \
-        }                                              \
-    } while (0)
-
 /* Source k as single-precision bits. */
 static inline const u32 *source_f32(const Warp *w, const Ins *i, int k, u32 *room) {
     const u32 *x = vector(w, i->s[k]);
@@ -83,6 +61,14 @@ static inline void flush_lanes(u32 *x) {
 }
 
 static inline void copy_lanes(u32 *to, const u32 *from) { memcpy(to, from, LANES * sizeof *to); }
+
+/* The greatest, or with `low` the least, of a and b: +0 above -0, a number before a NaN. */
+static inline u32 extreme(u32 a, u32 b, const int low) {
+    const float x = as_float(a), y = as_float(b);
+    u32 r = (low ? x < y : x > y) ? a : b;
+    r = x == y ? (low ? a | b : a & b) : r;
+    return canonical(as_float(y == y ? r : a));
+}
 
 /* How a packed operation reads a pair of registers: Ins.aux, four bits for each source. */
 enum { SWAP_PAIR = 1, SPREAD = 2, NEGATE_LOW = 4, NEGATE_HIGH = 8 };
@@ -123,7 +109,5 @@ static inline int is_nan32(u32 x) { return (x & ~SIGN32) > INF32; }
 
 Lanes FADD_lanes, FMUL_lanes, FFMA_lanes;
 
-void modified_lanes(Lanes *f, u32 flags, u32 *a, u32 *b, u32 *c, u32 *r);
-void extreme_lanes(const u32 *a, const u32 *b, u32 low, u32 flags, u32 *r);
-
-#endif
+void modified_lanes(Lanes *f, u32 flags, u32 (*x)[LANES], u32 *r);
+void extreme_lanes(u32 *a, u32 *b, u32 low, u32 flags, u32 *r);

@@ -5,8 +5,7 @@
  * aside last goes on first. BSYNC and WARPSYNC join groups again, as the compiler laid out with
  * BSSY. The order was found on an H200 (docs/validation.md); counts depend on it.
  */
-#ifndef GROUPS_H
-#define GROUPS_H
+#pragma once
 
 #include "core.h"
 
@@ -21,5 +20,3 @@ void give_way(Worker *c, Warp *w);
 int release_innermost(Worker *c, Warp *w);
 void wait_for(Worker *c, Warp *w, u32 lanes, u32 state, u32 barrier);
 void rotate(Warp *w);
-
-#endif

@@ -7,41 +7,12 @@
 #include "lanes.h"
 #include "operations.h"
 
-#define NAN16 0x7fffu /* of both formats */
-
-static inline u32 widened_half(u32 h) {
-    const u32 magnitude = h & 0x7fffu, exponent = h & 0x7c00u;
-    const u32 normal = (magnitude << 13) + either(exponent == 0x7c00u, 224u << 23, 112u << 23);
-    const u32 subnormal = as_bits((float)(i32)magnitude * 0x1p-24f);
-    return (h & 0x8000u) << 16 | either(exponent != 0, normal, subnormal);
-}
-
-/* To the nearest, ties to even. */
-static inline u32 narrowed_half(u32 x) {
-    const u32 magnitude = x & ~SIGN32;
-    const u32 normal = (magnitude + 0xfffu + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
-    const u32 subnormal = as_bits(as_float(magnitude) + 0.5f) - as_bits(0.5f); /* ulp: 2^-24 */
-    u32 h = either(magnitude < 0x38800000u, subnormal, normal);
-    h = either(magnitude >= 0x477ff000u, 0x7c00u, h);
-    return either(magnitude > INF32, NAN16, (x >> 16 & 0x8000u) | h);
-}
-
-static inline u32 narrowed_bfloat(u32 x) {
-    return (x & ~SIGN32) > INF32 ? NAN16 : (x + 0x7fffu + (x >> 16 & 1)) >> 16;
-}
-
 void widen_lanes(u32 *x, u32 flags) {
-    if (flags & BF16)
-        IVDEP FOR_LANES x[l] <<= 16;
-    else
-        IVDEP FOR_LANES x[l] = widened_half(x[l]);
+    IVDEP FOR_LANES x[l] = widened(x[l], flags);
 }
 
 void narrow_lanes(u32 *x, u32 flags) {
-    if (flags & BF16)
-        IVDEP FOR_LANES x[l] = narrowed_bfloat(x[l]);
-    else
-        IVDEP FOR_LANES x[l] = narrowed_half(x[l]);
+    IVDEP FOR_LANES x[l] = narrowed(x[l], flags);
 }
 
 /* x to the format with `fraction_bits`, whose smallest normal exponent is `least`, rounded once. */
@@ -163,77 +134,65 @@ static void fused_halves(const Warp *w, const Ins *i, int high, u32 *r) {
 /* d = a * b + c in halves; sums and products come as this too: a * 1 + c, a * b + -0. */
 OPERATION(HFMA2) {
     u32 low[LANES], high[LANES];
-    DESTINATION(d);
     fused_halves(w, i, 0, low);
     if (i->flags & TO_F32) {
         widen_lanes(low, i->flags);
-        COMPUTE(m, d, canonical(as_float(low[l])));
+        RESULT(canonical(as_float(low[l])));
         return;
     }
     fused_halves(w, i, 1, high);
-    COMPUTE(m, d, low[l] | high[l] << 16);
+    RESULT(low[l] | high[l] << 16);
 }
 
 /* d = the low number of the source as a single-precision number. */
 OPERATION(WIDEN_HALF) {
     u32 x[LANES];
     source_widened(w, i, 0, 0, x);
-    DESTINATION(d);
-    COMPUTE(m, d, canonical(as_float(x[l])));
+    RESULT(canonical(as_float(x[l])));
 }
 
 /* d = a * b + c, where a and b are halves, c and d single precision. */
 OPERATION(FHFMA) {
-    u32 a[LANES], b[LANES], c[LANES], r[LANES];
-    source_half(w, i, 0, 0, a);
-    source_half(w, i, 1, 0, b);
-    widen_lanes(a, i->flags);
-    widen_lanes(b, i->flags);
+    u32 x[3][LANES], r[LANES];
+    for (int k = 0; k < 2; k++) {
+        source_half(w, i, k, 0, x[k]);
+        widen_lanes(x[k], i->flags);
+    }
     REAL(addend, 2);
-    copy_lanes(c, addend);
-    modified_lanes(FFMA_lanes, i->flags & ~(u32)FTZ, a, b, c, r);
-    merge_result(w, i, r, m);
+    copy_lanes(x[2], addend);
+    modified_lanes(FFMA_lanes, i->flags, x, r);
+    RESULT(r[l]);
 }
 
 static u32 compare_halves(const Warp *w, const Ins *i, int high) {
-    u32 a[LANES], b[LANES], truth;
+    u32 a[LANES], b[LANES];
     RELATIONS(i->aux);
     source_widened(w, i, 0, high, a);
     source_widened(w, i, 1, high, b);
-    LANE_BITS(truth, RELATED(as_float(a[l]), as_float(b[l])));
-    return truth;
+    return LANE_BITS(RELATED(as_float(a[l]), as_float(b[l])));
 }
 
 /* pd[0]: the low numbers compared; pd[1]: the high ones; each combined with ps[0]. */
 OPERATION(HSETP2) {
-    const u32 other = predicate(w, i->ps[0]);
+    const u32 other = READ_PREDICATE(0);
     const u32 low = compare_halves(w, i, 0), high = compare_halves(w, i, 1);
-    set_predicate(w, i->pd[0], with_predicate(i->aux, low, other), m);
-    set_predicate(w, i->pd[1], with_predicate(i->aux, high, other), m);
+    WRITE_PREDICATE(0, with_predicate(i->aux, low, other));
+    WRITE_PREDICATE(1, with_predicate(i->aux, high, other));
 }
 
 /* Each half: imm where the comparison holds, else 0. */
 OPERATION(HSET2) {
-    const u32 other = predicate(w, i->ps[0]), yes = (u32)i->imm;
+    const u32 other = READ_PREDICATE(0), yes = (u32)i->imm;
     const u32 low = with_predicate(i->aux, compare_halves(w, i, 0), other);
     const u32 high = with_predicate(i->aux, compare_halves(w, i, 1), other);
-    DESTINATION(d);
-    COMPUTE(m, d, (low >> l & 1 ? yes : 0) | (high >> l & 1 ? yes << 16 : 0));
+    RESULT((low >> l & 1 ? yes : 0) | (high >> l & 1 ? yes << 16 : 0));
 }
 
 static void extreme_halves(const Warp *w, const Ins *i, int high, u32 *r) {
     u32 a[LANES], b[LANES];
     source_widened(w, i, 0, high, a);
     source_widened(w, i, 1, high, b);
-    const u32 keep = i->flags & XOR_SIGN ? ~SIGN32 : ~0u;
-    u32 sign[LANES];
-    IVDEP FOR_LANES {
-        sign[l] = (a[l] ^ b[l]) & ~keep;
-        a[l] &= keep;
-        b[l] &= keep;
-    }
-    extreme_lanes(a, b, predicate(w, i->ps[0]), i->flags, r);
-    IVDEP FOR_LANES r[l] |= is_nan32(r[l]) ? 0 : sign[l];
+    extreme_lanes(a, b, READ_PREDICATE(0), i->flags, r);
     narrow_lanes(r, i->flags);
 }
 
@@ -241,6 +200,5 @@ OPERATION(HMNMX2) {
     u32 low[LANES], high[LANES];
     extreme_halves(w, i, 0, low);
     extreme_halves(w, i, 1, high);
-    DESTINATION(d);
-    COMPUTE(m, d, low[l] | high[l] << 16);
+    RESULT(low[l] | high[l] << 16);
 }

@@ -8,50 +8,39 @@ static inline u32 ones_below(u32 n) { return n >= 32 ? FULL : (1u << n) - 1; }
 
 OPERATION(MOV) {
     SOURCE(a, 0);
-    DESTINATION(d);
-    WRITE(m, d, a[l]);
+    RESULT(a[l]);
 }
 
 OPERATION(MOV64) {
     PAIR(a, 0);
-    DESTINATION(d);
-    u32 *const e = d + LANES;
-    WRITE(m, d, a.low[l]);
-    WRITE(m, e, a.high[l]);
+    RESULT(a.low[l]);
+    RESULT_WORD(1, a.high[l]);
 }
 
 static inline u32 sign_of(const Ins *i, u32 which) { return i->flags & which ? FULL : 0; }
 
 static inline int without_carries(const Warp *w, const Ins *i) {
     return i->pd[0] == PREDICATE_DISCARD && i->pd[1] == PREDICATE_DISCARD &&
-           !predicate(w, i->ps[0]) && !predicate(w, i->ps[1]);
+           !READ_PREDICATE(0) && !READ_PREDICATE(1);
 }
 
 /* pd[0] where the sum, 2^32 times `over` and more, reaches 2^32; pd[1] where it reaches 2^33. */
 static inline void set_carries(Warp *w, const Ins *i, u32 m, const u32 *over) {
-    u32 reached;
-    if (i->pd[0] != PREDICATE_DISCARD) {
-        LANE_BITS(reached, over[l] >= 1);
-        set_predicate(w, i->pd[0], reached, m);
-    }
-    if (i->pd[1] != PREDICATE_DISCARD) {
-        LANE_BITS(reached, over[l] >= 2);
-        set_predicate(w, i->pd[1], reached, m);
-    }
+    WRITE_PREDICATE(0, LANE_BITS(over[l] >= 1));
+    WRITE_PREDICATE(1, LANE_BITS(over[l] >= 2));
 }
 
 /* d = a + b + c + carries, with signs; without c where it is NULL. */
-static inline void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b, const u32 *c) {
-    DESTINATION(d);
+ALWAYS_INLINE void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b, const u32 *c) {
     const u32 na = sign_of(i, NEGATE_0), nb = sign_of(i, NEGATE_1), nc = sign_of(i, NEGATE_2);
     const u32 ones = (na & 1) + (nb & 1) + (nc & 1);
     if (without_carries(w, i)) {
-        if (!c) WRITE(m, d, (a[l] ^ na) + (b[l] ^ nb) + ones);
-        else if (!ones) WRITE(m, d, a[l] + b[l] + c[l]);
-        else WRITE(m, d, (a[l] ^ na) + (b[l] ^ nb) + (c[l] ^ nc) + ones);
+        if (!c) RESULT((a[l] ^ na) + (b[l] ^ nb) + ones);
+        else if (!ones) RESULT(a[l] + b[l] + c[l]);
+        else RESULT((a[l] ^ na) + (b[l] ^ nb) + (c[l] ^ nc) + ones);
         return;
     }
-    const u32 carry0 = predicate(w, i->ps[0]), carry1 = predicate(w, i->ps[1]);
+    const u32 carry0 = READ_PREDICATE(0), carry1 = READ_PREDICATE(1);
     u32 sum[LANES], over[LANES];
     FOR_LANES {
         const u32 x = a[l] ^ na, y = b[l] ^ nb, z = c ? c[l] ^ nc : 0;
@@ -60,7 +49,7 @@ static inline void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b
         sum[l] = xyz + in;
         over[l] = (u32)(xy < x) + (u32)(xyz < z) + (u32)(sum[l] < in);
     }
-    WRITE(m, d, sum[l]);
+    RESULT(sum[l]);
     set_carries(w, i, m, over);
 }
 
@@ -75,37 +64,32 @@ OPERATION(IADD) {
     add3(w, i, m, a, b, NULL);
 }
 
+/* sum = a + b + over, where a and b are complemented by `na` and `nb`; `over` how often it reaches 2^32. */
+static inline void add_words(const u32 *a, u32 na, const u32 *b, u32 nb, u32 *sum, u32 *over) {
+    FOR_LANES {
+        const u32 x = a[l] ^ na, xy = x + (b[l] ^ nb), in = over[l];
+        sum[l] = xy + in;
+        over[l] = (u32)(xy < x) + (u32)(sum[l] < in);
+    }
+}
+
 /* The sum of two register pairs. */
 OPERATION(ADD64) {
     READ_AB(PAIR);
-    DESTINATION(d);
-    u32 *const e = d + LANES;
     const u32 na = sign_of(i, NEGATE_0), nb = sign_of(i, NEGATE_1);
-    const u32 ones = (na & 1) + (nb & 1);
-    const u32 carry0 = predicate(w, i->ps[0]), carry1 = predicate(w, i->ps[1]);
+    const u32 carry0 = READ_PREDICATE(0), carry1 = READ_PREDICATE(1);
     u32 low[LANES], high[LANES], over[LANES];
-    FOR_LANES {
-        const u32 x = a.low[l] ^ na, y = b.low[l] ^ nb;
-        const u32 in = ones + (carry0 >> l & 1) + (carry1 >> l & 1);
-        const u32 xy = x + y;
-        low[l] = xy + in;
-        over[l] = (u32)(xy < x) + (u32)(low[l] < in);
-    }
-    FOR_LANES {
-        const u32 x = a.high[l] ^ na, y = b.high[l] ^ nb, in = over[l];
-        const u32 xy = x + y;
-        high[l] = xy + in;
-        over[l] = (u32)(xy < x) + (u32)(high[l] < in);
-    }
-    WRITE(m, d, low[l]);
-    WRITE(m, e, high[l]);
+    FOR_LANES over[l] = (na & 1) + (nb & 1) + (carry0 >> l & 1) + (carry1 >> l & 1);
+    add_words(a.low, na, b.low, nb, low, over);
+    add_words(a.high, na, b.high, nb, high, over);
+    RESULT_WORD(0, low[l]);
+    RESULT_WORD(1, high[l]);
     set_carries(w, i, m, over);
 }
 
 /* Two or four sums at once, each wrapping: aux is the width of one in bits. */
 OPERATION(ADD_PACKED) {
     READ_AB(SOURCE);
-    DESTINATION(d);
     const u32 na = sign_of(i, NEGATE_0), nb = sign_of(i, NEGATE_1);
     const u32 high = i->aux == 8 ? 0x80808080u : 0x80008000u; /* the top bit of each */
     const u32 one = (na | nb) ? (i->aux == 8 ? 0x01010101u : 0x00010001u) : 0;
@@ -115,85 +99,72 @@ OPERATION(ADD_PACKED) {
         const u32 xy = ((x & ~high) + (y & ~high)) ^ ((x ^ y) & high);
         sum[l] = ((xy & ~high) + (one & ~high)) ^ ((xy ^ one) & high);
     }
-    WRITE(m, d, sum[l]);
+    RESULT(sum[l]);
 }
 
 OPERATION(IMAD) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
-    WRITE(m, d, a[l] * b[l] + c[l]);
+    RESULT(a[l] * b[l] + c[l]);
 }
 
 /* IMAD.X: with a carry in. */
 OPERATION(IMAD_CARRY) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
-    const u32 carry = predicate(w, i->ps[0]);
-    WRITE(m, d, a[l] * b[l] + c[l] + (carry >> l & 1));
+    const u32 carry = READ_PREDICATE(0);
+    RESULT(a[l] * b[l] + c[l] + (carry >> l & 1));
 }
 
 static inline u64 product_of(u32 a, u32 b, u32 is_signed) {
     return is_signed ? (u64)((i64)as_signed(a) * as_signed(b)) : (u64)a * b;
 }
 
-/* d = a * b + c, 64 bits of it; c is a register pair, perhaps with NEGATE_2. pd[0] where the sum of
- * the product's 64 bits and c reaches 2^64. */
-OPERATION(IMAD_WIDE) {
-    READ_AB(SOURCE);
-    DESTINATION(d);
-    const u32 *const low = vector(w, i->s[2]), *const high = low + LANES;
-    if (without_carries(w, i) && !i->mod[2]) {
-        u32 *const e = d + LANES;
-        u32 sum[LANES], over[LANES], product[LANES];
-        IVDEP FOR_LANES product[l] = (u32)((u64)a[l] * b[l] >> 32);
-        if (i->flags & SIGNED) {
-            IVDEP FOR_LANES
-                product[l] -= ((u32)((i32)a[l] >> 31) & b[l]) + ((u32)((i32)b[l] >> 31) & a[l]);
-        }
-        IVDEP FOR_LANES {
-            const u32 x = a[l] * b[l];
-            sum[l] = x + low[l];
-            over[l] = sum[l] < x;
-            product[l] += high[l] + over[l];
-        }
-        WRITE(m, d, sum[l]);
-        WRITE(m, e, product[l]);
-        return;
-    }
+/* sum = a * b + c and a carry, ps[0]: 64 bits of it. c is a register pair, perhaps with NEGATE_2. pd[0]
+ * where the sum of the product's 64 bits and c reaches 2^64. */
+static inline void wide_sum(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b, u64 *sum) {
     SOURCE64(c, 2);
-    const u32 carry = predicate(w, i->ps[0]);
+    const u32 carry = READ_PREDICATE(0);
     const u64 nc = i->flags & NEGATE_2 ? ~0ull : 0;
-    u64 sum[LANES];
-    u32 over[LANES], once;
+    u32 over[LANES];
     FOR_LANES {
         const u64 x = product_of(a[l], b[l], i->flags & SIGNED), in = (carry >> l & 1) + (nc & 1);
         const u64 xc = x + (c[l] ^ nc);
         sum[l] = xc + in;
         over[l] = xc < x || sum[l] < in;
     }
-    LANE_BITS(once, over[l]);
-    WRITE64(m, d, sum[l]);
-    set_predicate(w, i->pd[0], once, m);
+    WRITE_PREDICATE(0, LANE_BITS(over[l]));
 }
 
-/* The upper half of a * b + c, where c is a register pair; ps[0] adds one to the lower half. */
+OPERATION(IMAD_WIDE) {
+    READ_AB(SOURCE);
+    if (!without_carries(w, i) || i->mod[2]) {
+        u64 sum[LANES];
+        wide_sum(w, i, m, a, b, sum);
+        RESULT64(sum[l]);
+        return;
+    }
+    const u32 *const low = vector(w, i->s[2]), *const high = low + LANES;
+    u32 sum[LANES], over[LANES], product[LANES];
+    IVDEP FOR_LANES product[l] = (u32)((u64)a[l] * b[l] >> 32);
+    if (i->flags & SIGNED) {
+        IVDEP FOR_LANES
+            product[l] -= ((u32)((i32)a[l] >> 31) & b[l]) + ((u32)((i32)b[l] >> 31) & a[l]);
+    }
+    IVDEP FOR_LANES {
+        const u32 x = a[l] * b[l];
+        sum[l] = x + low[l];
+        over[l] = sum[l] < x;
+        product[l] += high[l] + over[l];
+    }
+    RESULT(sum[l]);
+    RESULT_WORD(1, product[l]);
+}
+
+/* The upper half of the same. */
 OPERATION(IMAD_HI) {
     READ_AB(SOURCE);
-    SOURCE64(c, 2);
-    DESTINATION(d);
-    const u32 carry = predicate(w, i->ps[0]);
-    u32 high[LANES], over[LANES];
-    FOR_LANES {
-        const u64 x = product_of(a[l], b[l], i->flags & SIGNED), in = carry >> l & 1;
-        const u64 xc = x + c[l], sum = xc + in;
-        high[l] = (u32)(sum >> 32);
-        over[l] = xc < x || sum < in;
-    }
-    WRITE(m, d, high[l]);
-    if (i->pd[0] == PREDICATE_DISCARD) return;
-    u32 once;
-    LANE_BITS(once, over[l]);
-    set_predicate(w, i->pd[0], once, m);
+    u64 sum[LANES];
+    wide_sum(w, i, m, a, b, sum);
+    RESULT((u32)(sum[l] >> 32));
 }
 
 static inline i32 byte_of(u32 x, int k, u32 is_signed) {
@@ -208,7 +179,6 @@ static inline i32 half_of(u32 x, int k, u32 is_signed) {
 
 OPERATION(DOT4) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
     const u32 sa = i->flags & SIGNED_A, sb = i->flags & SIGNED_B;
     u32 sum[LANES];
     FOR_LANES {
@@ -216,41 +186,34 @@ OPERATION(DOT4) {
         for (int k = 0; k < 4; k++) x += (u32)(byte_of(a[l], k, sa) * byte_of(b[l], k, sb));
         sum[l] = x;
     }
-    WRITE(m, d, sum[l]);
+    RESULT(sum[l]);
 }
 
 OPERATION(DOT2) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
     const u32 sa = i->flags & SIGNED_A, sb = i->flags & SIGNED_B;
     const int first = i->flags & HIGH_BYTES ? 2 : 0;
     u32 sum[LANES];
     FOR_LANES
         sum[l] = c[l] + (u32)(half_of(a[l], 0, sa) * byte_of(b[l], first, sb)) +
                  (u32)(half_of(a[l], 1, sa) * byte_of(b[l], first + 1, sb));
-    WRITE(m, d, sum[l]);
+    RESULT(sum[l]);
 }
 
 /* Shifts. */
 OPERATION(SHIFT_LEFT) {
-    SOURCE(a, 0);
-    SOURCE(n, 1);
-    DESTINATION(d);
-    WRITE(m, d, n[l] > 31 ? 0 : a[l] << (n[l] & 31));
+    READ_AB(SOURCE);
+    RESULT(b[l] > 31 ? 0 : a[l] << (b[l] & 31));
 }
 
 OPERATION(SHIFT_RIGHT) {
-    SOURCE(a, 0);
-    SOURCE(n, 1);
-    DESTINATION(d);
-    WRITE(m, d, n[l] > 31 ? 0 : a[l] >> (n[l] & 31));
+    READ_AB(SOURCE);
+    RESULT(b[l] > 31 ? 0 : a[l] >> (b[l] & 31));
 }
 
 OPERATION(SHIFT_RIGHT_SIGNED) {
-    SOURCE(a, 0);
-    SOURCE(n, 1);
-    DESTINATION(d);
-    WRITE(m, d, (u32)(as_signed(a[l]) >> (n[l] > 31 ? 31 : n[l])));
+    READ_AB(SOURCE);
+    RESULT((u32)(as_signed(a[l]) >> (b[l] > 31 ? 31 : b[l])));
 }
 
 static inline u64 shifted_left(u64 x, u32 n) { return n > 63 ? 0 : x << n; }
@@ -262,14 +225,13 @@ static inline u64 shifted_right(u64 x, u32 n, u32 is_signed) {
 
 OPERATION(FUNNEL) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
     const u32 wrap = i->flags & FUNNEL_WRAP ? i->aux - 1 : FULL, most = i->aux;
     const u32 right = i->flags & FUNNEL_RIGHT, high = i->flags & FUNNEL_HIGH;
     if (i->s[1] & POOL && !right == !!high) { /* bits come from both words */
         const u32 n = b[0] & wrap;
         if (n > 0 && n < 32) {
-            if (right) WRITE(m, d, a[l] >> n | c[l] << (32 - n));
-            else WRITE(m, d, c[l] << n | a[l] >> (32 - n));
+            if (right) RESULT(a[l] >> n | c[l] << (32 - n));
+            else RESULT(c[l] << n | a[l] >> (32 - n));
             return;
         }
     }
@@ -279,7 +241,7 @@ OPERATION(FUNNEL) {
         const u32 amount = b[l] & wrap, n = amount > most ? most : amount;
         y[l] = right ? shifted_right(x, n, i->flags & SIGNED) : shifted_left(x, n);
     }
-    WRITE(m, d, (u32)(y[l] >> (high ? 32 : 0)));
+    RESULT((u32)(y[l] >> (high ? 32 : 0)));
 }
 
 OPERATION(LEA) {
@@ -319,7 +281,6 @@ static inline u32 looked_up(const Table *t, u32 a, u32 b, u32 c) {
 
 OPERATION(LOP3) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
     u32 x[LANES];
     switch (i->aux) {
 #define CASE(table, value)              \
@@ -347,26 +308,23 @@ OPERATION(LOP3) {
         IVDEP FOR_LANES x[l] = looked_up(&t, a[l], b[l], c[l]);
     }
     }
-    WRITE(m, d, x[l]);
-    if (i->pd[0] == PREDICATE_DISCARD) return;
-    u32 truth;
-    LANE_BITS(truth, x[l] != 0);
-    const u32 in = predicate(w, i->ps[0]);
-    set_predicate(w, i->pd[0], i->flags & LOGIC_AND ? truth & in : truth | in, m);
+    RESULT(x[l]);
+    const u32 in = READ_PREDICATE(0);
+    WRITE_PREDICATE(0, i->flags & LOGIC_AND ? LANE_BITS(x[l] != 0) & in : LANE_BITS(x[l] != 0) | in);
 }
 
 /* Two tables of the same three predicates: aux holds both. Where bit k of Ins.flags is set,
  * predicate k is the sign of s[k]. */
 static inline u32 truth_of(const Warp *w, const Ins *i, int k) {
-    if (!(i->flags >> k & 1)) return predicate(w, i->ps[k]);
+    if (!(i->flags >> k & 1)) return READ_PREDICATE(k);
     return bits_of(vector(w, i->s[k])) ^ (i->mod[k] & MOD_NOT ? FULL : 0);
 }
 
 OPERATION(PLOP3) {
     const u32 a = truth_of(w, i, 0), b = truth_of(w, i, 1), c = truth_of(w, i, 2);
     const Table first = table_of(i->aux & 0xff), second = table_of(i->aux >> 8);
-    set_predicate(w, i->pd[0], looked_up(&first, a, b, c), m);
-    set_predicate(w, i->pd[1], looked_up(&second, a, b, c), m);
+    WRITE_PREDICATE(0, looked_up(&first, a, b, c));
+    WRITE_PREDICATE(1, looked_up(&second, a, b, c));
 }
 
 static inline u32 with_truth(u32 flags, u32 truth, u32 in) {
@@ -382,80 +340,68 @@ static inline u32 with_truth(u32 flags, u32 truth, u32 in) {
 static inline void decide(Warp *w, const Ins *i, u32 m, u32 less, u32 equal) {
     const u32 relation = i->flags >> COMPARE_SHIFT & 7;
     u32 truth = (relation & COMPARE_LT ? less : 0) | (relation & COMPARE_GT ? ~less & ~equal : 0);
-    if (i->flags & EXTENDED) truth = (truth & ~equal) | (equal & predicate(w, i->ps[1]));
+    if (i->flags & EXTENDED) truth = (truth & ~equal) | (equal & READ_PREDICATE(1));
     else if (relation & COMPARE_EQ) truth |= equal;
-    const u32 in = predicate(w, i->ps[0]);
-    set_predicate(w, i->pd[0], with_truth(i->flags, truth, in), m);
-    if (i->pd[1] != PREDICATE_DISCARD) set_predicate(w, i->pd[1], with_truth(i->flags, ~truth, in), m);
+    const u32 in = READ_PREDICATE(0);
+    WRITE_PREDICATE(0, with_truth(i->flags, truth, in));
+    WRITE_PREDICATE(1, with_truth(i->flags, ~truth, in));
 }
+
+/* Words as unsigned numbers compare like signed ones once their upper bits are flipped. */
+static inline u32 flip_of(const Ins *i) { return (i->flags & SIGNED) << 31; }
 
 OPERATION(ISETP) {
     READ_AB(SOURCE);
-    const u32 relation = i->flags >> COMPARE_SHIFT & 7;
+    const u32 relation = i->flags >> COMPARE_SHIFT & 7, flip = flip_of(i);
     u32 less = 0, equal = 0;
-    if (relation != COMPARE_EQ && relation != COMPARE_NE) {
-        if (i->flags & SIGNED) LANE_BITS(less, as_signed(a[l]) < as_signed(b[l]));
-        else LANE_BITS(less, a[l] < b[l]);
-    }
+    if (relation != COMPARE_EQ && relation != COMPARE_NE)
+        less = LANE_BITS((a[l] ^ flip) < (b[l] ^ flip));
     if (i->flags & EXTENDED || (relation != COMPARE_LT && relation != COMPARE_GE))
-        LANE_BITS(equal, a[l] == b[l]);
+        equal = LANE_BITS(a[l] == b[l]);
     decide(w, i, m, less, equal);
 }
 
 OPERATION(ISETP64) {
     READ_AB(PAIR);
-    u32 less, less_low, equal, equal_low;
-    if (i->flags & SIGNED) LANE_BITS(less, as_signed(a.high[l]) < as_signed(b.high[l]));
-    else LANE_BITS(less, a.high[l] < b.high[l]);
-    LANE_BITS(less_low, a.low[l] < b.low[l]);
-    LANE_BITS(equal, a.high[l] == b.high[l]);
-    LANE_BITS(equal_low, a.low[l] == b.low[l]);
-    decide(w, i, m, less | (equal & less_low), equal & equal_low);
+    const u32 flip = flip_of(i);
+    const u32 less = LANE_BITS((a.high[l] ^ flip) < (b.high[l] ^ flip));
+    const u32 equal = LANE_BITS(a.high[l] == b.high[l]);
+    decide(w, i, m, less | (equal & LANE_BITS(a.low[l] < b.low[l])), equal & LANE_BITS(a.low[l] == b.low[l]));
+}
+
+/* The smaller of a and b in the lanes `smaller`, the greater in the others. */
+static inline void choose(const Ins *i, const u32 *a, const u32 *b, u32 smaller, u32 *x) {
+    const u32 flip = flip_of(i);
+    IVDEP FOR_LANES
+        x[l] = ((a[l] ^ flip) < (b[l] ^ flip)) == (smaller >> l & 1) ? a[l] : b[l];
 }
 
 OPERATION(MINMAX) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
-    const u32 smaller = predicate(w, i->ps[0]);
+    const u32 smaller = READ_PREDICATE(0);
     u32 x[LANES];
-#define CHOICES(type)                                            \
-    do {                                                         \
-        const u32 *p = a, *q = b;                                \
-        if (i->flags & MINMAX_SUM) {                             \
-            IVDEP FOR_LANES x[l] = a[l] + b[l];                  \
-            p = x;                                               \
-            q = c;                                               \
-        }                                                        \
-        IVDEP FOR_LANES {                                        \
-            const u32 less = (type)p[l] < (type)q[l];            \
-            x[l] = less == (smaller >> l & 1) ? p[l] : q[l];     \
-        }                                                        \
-        if (i->flags & MINMAX_3) {                               \
-            IVDEP FOR_LANES {                                    \
-                const u32 less = (type)x[l] < (type)c[l];        \
-                x[l] = less == (smaller >> l & 1) ? x[l] : c[l]; \
-            }                                                    \
-        }                                                        \
-    } while (0)
-    if (i->flags & SIGNED) CHOICES(i32);
-    else CHOICES(u32);
-#undef CHOICES
+    if (i->flags & MINMAX_SUM) {
+        IVDEP FOR_LANES x[l] = a[l] + b[l];
+        choose(i, x, c, smaller, x);
+    } else {
+        choose(i, a, b, smaller, x);
+    }
+    if (i->flags & MINMAX_3) choose(i, x, c, smaller, x);
     if (i->flags & MINMAX_RELU) {
         IVDEP FOR_LANES x[l] = as_signed(x[l]) < 0 ? 0 : x[l];
     }
-    WRITE(m, d, x[l]);
+    RESULT(x[l]);
 }
 
 OPERATION(MINMAX64) {
     READ_AB(SOURCE64);
-    DESTINATION(d);
-    const u32 smaller = predicate(w, i->ps[0]);
+    const u32 smaller = READ_PREDICATE(0);
     u64 x[LANES];
     FOR_LANES {
         const int less = i->flags & SIGNED ? (i64)a[l] < (i64)b[l] : a[l] < b[l];
         x[l] = less == (int)(smaller >> l & 1) ? a[l] : b[l];
     }
-    WRITE64(m, d, x[l]);
+    RESULT64(x[l]);
 }
 
 /* Value k of a word that holds several of `bits` each, with its sign. */
@@ -471,11 +417,10 @@ static inline i32 choose_packed(i32 a, i32 b, u32 smaller) { return (u32)(a < b)
 
 OPERATION(MINMAX_PACKED) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
     const u32 bits = i->aux, is_signed = i->flags & SIGNED, mask = ones_below(bits);
     u32 result[LANES], low = 0, high = 0;
     FOR_LANES {
-        const u32 smaller = predicate(w, i->ps[0]) >> l & 1;
+        const u32 smaller = READ_PREDICATE(0) >> l & 1;
         low |= is_first(packed_value(a[l], 0, bits, is_signed),
                         packed_value(b[l], 0, bits, is_signed), smaller) << l;
         high |= is_first(packed_value(a[l], 1, bits, is_signed),
@@ -494,18 +439,22 @@ OPERATION(MINMAX_PACKED) {
             result[l] |= ((u32)x & mask) << k * bits;
         }
     }
-    WRITE(m, d, result[l]);
-    set_predicate(w, i->pd[0], low, m);
-    set_predicate(w, i->pd[1], high, m);
+    RESULT(result[l]);
+    WRITE_PREDICATE(0, low);
+    WRITE_PREDICATE(1, high);
+}
+
+/* x in the range of `bits` bits. */
+static inline u32 clamped(i64 x, u32 bits, u32 is_signed) {
+    const i64 low = is_signed ? -(1ll << (bits - 1)) : 0;
+    const i64 high = (1ll << (is_signed ? bits - 1 : bits)) - 1;
+    return (u32)(x < low ? low : x > high ? high : x);
 }
 
 /* Sums that stay in range: of a and b, or their difference with NEGATE_1, of aux bits each. */
 OPERATION(ADD_SATURATED) {
     READ_AB(SOURCE);
-    DESTINATION(d);
     const u32 bits = i->aux, is_signed = i->flags & SIGNED, mask = ones_below(bits);
-    const i64 low = is_signed ? -(1ll << (bits - 1)) : 0;
-    const i64 high = (1ll << (is_signed ? bits - 1 : bits)) - 1;
     u32 result[LANES];
     FOR_LANES {
         result[l] = 0;
@@ -513,24 +462,21 @@ OPERATION(ADD_SATURATED) {
             const i64 x = packed_value(a[l], k, bits, is_signed);
             const i64 y = packed_value(b[l], k, bits, is_signed);
             const i64 sum = i->flags & NEGATE_1 ? x - y : x + y;
-            result[l] |= ((u32)(sum < low ? low : sum > high ? high : sum) & mask) << k * bits;
+            result[l] |= (clamped(sum, bits, is_signed) & mask) << k * bits;
         }
     }
-    WRITE(m, d, result[l]);
+    RESULT(result[l]);
 }
 
 /* |a - b| + c */
 OPERATION(ABSDIFF) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
-    if (i->flags & SIGNED)
-        WRITE(m, d, c[l] + (as_signed(a[l]) < as_signed(b[l]) ? b[l] - a[l] : a[l] - b[l]));
-    else WRITE(m, d, c[l] + (a[l] < b[l] ? b[l] - a[l] : a[l] - b[l]));
+    const u32 flip = flip_of(i);
+    RESULT(c[l] + ((a[l] ^ flip) < (b[l] ^ flip) ? b[l] - a[l] : a[l] - b[l]));
 }
 
 OPERATION(ABSDIFF4) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
     u32 result[LANES];
     FOR_LANES {
         u32 bytes = 0, sum = c[l];
@@ -542,30 +488,26 @@ OPERATION(ABSDIFF4) {
         }
         result[l] = i->flags & ABSDIFF_SUM ? sum : bytes;
     }
-    WRITE(m, d, result[l]);
+    RESULT(result[l]);
 }
 
 OPERATION(IABS) {
     SOURCE(a, 0);
-    DESTINATION(d);
-    WRITE(m, d, as_signed(a[l]) < 0 ? 0u - a[l] : a[l]);
+    RESULT(as_signed(a[l]) < 0 ? 0u - a[l] : a[l]);
 }
 
 /* a where ps[0] is true, else b. */
 OPERATION(SEL) {
     READ_AB(SOURCE);
-    DESTINATION(d);
-    const u32 first = predicate(w, i->ps[0]);
-    WRITE(m, d, first >> l & 1 ? a[l] : b[l]);
+    const u32 first = READ_PREDICATE(0);
+    RESULT(first >> l & 1 ? a[l] : b[l]);
 }
 
 OPERATION(SEL64) {
     READ_AB(PAIR);
-    DESTINATION(d);
-    u32 *const e = d + LANES;
-    const u32 first = predicate(w, i->ps[0]);
-    WRITE(m, d, first >> l & 1 ? a.low[l] : b.low[l]);
-    WRITE(m, e, first >> l & 1 ? a.high[l] : b.high[l]);
+    const u32 first = READ_PREDICATE(0);
+    RESULT(first >> l & 1 ? a.low[l] : b.low[l]);
+    RESULT_WORD(1, first >> l & 1 ? a.high[l] : b.high[l]);
 }
 
 static u32 nibbles(u32 mode, u32 b) {
@@ -582,7 +524,6 @@ static u32 nibbles(u32 mode, u32 b) {
 
 OPERATION(PRMT) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
     u32 x[LANES];
     if (i->s[1] & POOL) { /* one selector for all lanes */
         const u32 selector = nibbles(i->flags, b[0]);
@@ -608,26 +549,24 @@ OPERATION(PRMT) {
             }
         }
     }
-    WRITE(m, d, x[l]);
+    RESULT(x[l]);
 }
 
 /* Bits. */
 OPERATION(POPC) {
     SOURCE(a, 0);
-    DESTINATION(d);
-    WRITE(m, d, (u32)__builtin_popcount(a[l]));
+    RESULT((u32)__builtin_popcount(a[l]));
 }
 
 OPERATION(FLO) {
     SOURCE(a, 0);
-    DESTINATION(d);
     u32 x[LANES];
     FOR_LANES {
         const u32 bits = i->flags & SIGNED && as_signed(a[l]) < 0 ? ~a[l] : a[l];
         const u32 zeros = bits ? (u32)__builtin_clz(bits) : 0;
         x[l] = !bits ? FULL : i->flags & FLO_SHIFT ? zeros : 31 - zeros;
     }
-    WRITE(m, d, x[l]);
+    RESULT(x[l]);
 }
 
 static inline u32 reversed(u32 x) {
@@ -639,27 +578,24 @@ static inline u32 reversed(u32 x) {
 
 OPERATION(BREV) {
     SOURCE(a, 0);
-    DESTINATION(d);
-    WRITE(m, d, reversed(a[l]));
+    RESULT(reversed(a[l]));
 }
 
 /* BMSK: b ones from bit a upwards. */
 OPERATION(BMSK) {
     READ_AB(SOURCE);
-    DESTINATION(d);
     const u32 wrap = i->flags & WRAP ? 31 : FULL;
     u32 x[LANES];
     FOR_LANES {
         const u32 first = a[l] & wrap, count = b[l] & wrap;
         x[l] = first > 31 ? 0 : ones_below(count) << first;
     }
-    WRITE(m, d, x[l]);
+    RESULT(x[l]);
 }
 
 /* SGXT: the lower b bits of a, with their sign where SIGNED. */
 OPERATION(SGXT) {
     READ_AB(SOURCE);
-    DESTINATION(d);
     const u32 wrap = i->flags & WRAP ? 31 : FULL;
     u32 x[LANES];
     FOR_LANES {
@@ -668,45 +604,30 @@ OPERATION(SGXT) {
         if (!bits) x[l] = 0;
         else x[l] = i->flags & SIGNED ? (u32)(as_signed(at_top) >> (spare & 31)) : at_top >> (spare & 31);
     }
-    WRITE(m, d, x[l]);
-}
-
-static inline u32 clamped(u32 x, i32 low, i32 high) {
-    return (u32)(as_signed(x) < low ? low : as_signed(x) > high ? high : as_signed(x));
-}
-
-static inline void limits(u32 bits, u32 is_signed, i32 *low, i32 *high) {
-    *low = is_signed ? -(1 << (bits - 1)) : 0;
-    *high = (1 << (is_signed ? bits - 1 : bits)) - 1;
+    RESULT(x[l]);
 }
 
 /* I2I: a signed word into the range of aux bits, SIGNED or not. */
 OPERATION(SATURATE) {
     SOURCE(a, 0);
-    DESTINATION(d);
-    i32 low, high;
-    limits(i->aux, i->flags & SIGNED, &low, &high);
-    WRITE(m, d, clamped(a[l], low, high));
+    RESULT(clamped(as_signed(a[l]), i->aux, i->flags & SIGNED));
 }
 
 /* I2IP: the two saturated values side by side, a above b, and above them the rest of c. */
 OPERATION(SATURATE_PACK) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
-    const u32 bits = i->aux, mask = ones_below(bits);
-    i32 low, high;
-    limits(bits, i->flags & SIGNED, &low, &high);
+    const u32 bits = i->aux, is_signed = i->flags & SIGNED, mask = ones_below(bits);
     u32 x[LANES];
     FOR_LANES {
-        x[l] = (clamped(a[l], low, high) & mask) << bits | (clamped(b[l], low, high) & mask);
+        x[l] = (clamped(as_signed(a[l]), bits, is_signed) & mask) << bits |
+               (clamped(as_signed(b[l]), bits, is_signed) & mask);
         if (bits < 16) x[l] |= c[l] << 2 * bits;
     }
-    WRITE(m, d, x[l]);
+    RESULT(x[l]);
 }
 
 OPERATION(P2R) {
     READ_AB(SOURCE);
-    DESTINATION(d);
     const u32 *const p = w->p + (i->flags & PREDICATES_UNIFORM ? PT + 1 : 0);
     u32 x[LANES];
     FOR_LANES {
@@ -715,17 +636,15 @@ OPERATION(P2R) {
         const u32 moved = (b[l] & 0x7f) << i->aux;
         x[l] = (a[l] & ~moved) | (bits << i->aux & moved);
     }
-    WRITE(m, d, x[l]);
+    RESULT(x[l]);
 }
 
 OPERATION(R2P) {
     READ_AB(SOURCE);
     u32 *const p = w->p + (i->flags & PREDICATES_UNIFORM ? PT + 1 : 0);
     for (int k = 0; k < PREDICATES_COUNT; k++) {
-        u32 moved, bits;
-        LANE_BITS(moved, b[l] >> k & 1);
-        LANE_BITS(bits, a[l] >> i->aux >> k & 1);
-        moved &= m;
+        const u32 moved = m & LANE_BITS(b[l] >> k & 1);
+        const u32 bits = LANE_BITS(a[l] >> i->aux >> k & 1);
         p[k] = (p[k] & ~moved) | (bits & moved);
     }
 }

@@ -3,8 +3,7 @@
  * Every operation writes the lanes of m and leaves the others alone. Source modifiers are applied
  * before an operation sees its operands, but for the signs of sums, which reach the carry.
  */
-#ifndef INTEGER_H
-#define INTEGER_H
+#pragma once
 
 /* Sums. Ins.flags: a negated source is its complement plus one, which reaches the carry. */
 enum { NEGATE_0 = 1, NEGATE_1 = 2, NEGATE_2 = 4 };
@@ -52,5 +51,3 @@ enum { WRAP = 2 };
 /* Predicates P0 to P6 (with PREDICATES_UNIFORM UP0 to UP6) as bits aux, aux + 1, ... of a word:
  * of those, the ones in b move. */
 enum { PREDICATES_UNIFORM = 1, PREDICATES_COUNT = 7 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Vectors of 32 lanes: how operations read and write them. */
-#ifndef LANES_H
-#define LANES_H
+#pragma once
 
 #include <string.h>
 
@@ -92,11 +91,18 @@ static inline u32 bits_of(const u32 *truth) {
 }
 
 /* The bits of `condition` over the lanes, as a predicate. */
-#define LANE_BITS(result, condition)                        \
-    do {                                                    \
+#define LANE_BITS(condition)                                \
+    ({                                                      \
         u32 truth_[LANES];                                  \
         IVDEP FOR_LANES truth_[l] = (condition) ? FULL : 0; \
-        (result) = bits_of(truth_);                         \
+        bits_of(truth_);                                    \
+    })
+
+/* Predicate k that the instruction reads, and writes: a value that nobody wants is not computed. */
+#define READ_PREDICATE(k) predicate(w, i->ps[k])
+#define WRITE_PREDICATE(k, value)                                                 \
+    do {                                                                          \
+        if (i->pd[k] != PREDICATE_DISCARD) set_predicate(w, i->pd[k], value, m);  \
     } while (0)
 
 #define SOURCE(name, k)        \
@@ -108,26 +114,30 @@ static inline u32 bits_of(const u32 *truth) {
 /* Sources by their usual names, each read as `KIND` does: SOURCE, PAIR, ... */
 #define READ_AB(KIND) KIND(a, 0); KIND(b, 1)
 #define READ_ABC(KIND) READ_AB(KIND); KIND(c, 2)
-#define DESTINATION(name) u32 *const name = vector(w, i->d[0])
 
-/* d[l] = value for the lanes of m; lanes of a partial mask are blended, not branched over. */
-#define WRITE(m, d, value)                                            \
-    do {                                                              \
-        if ((m) == FULL) {                                            \
-            IVDEP FOR_LANES (d)[l] = (value);                         \
-        } else {                                                      \
-            IVDEP FOR_LANES (d)[l] = (m) >> l & 1 ? (value) : (d)[l]; \
-        }                                                             \
+/* d[l] = value for the lanes of m; computed for all, as it has no effect beside its value. */
+#define WRITE(m, d, value)                                             \
+    do {                                                               \
+        if ((m) == FULL) {                                             \
+            IVDEP FOR_LANES (d)[l] = (value);                          \
+        } else {                                                       \
+            u32 result_[LANES];                                        \
+            IVDEP FOR_LANES result_[l] = (value);                      \
+            IVDEP FOR_LANES (d)[l] = (m) >> l & 1 ? result_[l] : (d)[l]; \
+        }                                                              \
     } while (0)
 
-/* The same for a register pair and a 64-bit value. */
-#define WRITE64(m, d, value)                      \
+/* Word k of the register that the instruction writes; its only word, or both of a pair. */
+#define RESULT_WORD(k, value)                            \
+    do {                                                 \
+        u32 *const d_ = vector(w, i->d[0]) + (k) * LANES; \
+        WRITE(m, d_, value);                             \
+    } while (0)
+#define RESULT(value) RESULT_WORD(0, value)
+#define RESULT64(value)                           \
     do {                                          \
-        if ((m) == FULL) {                        \
-            IVDEP FOR_LANES put64(d, l, (value)); \
-        } else {                                  \
-            FOR_LANES_OF(m) put64(d, l, (value)); \
-        }                                         \
+        RESULT_WORD(0, (u32)(value));             \
+        RESULT_WORD(1, (u32)((value) >> 32));     \
     } while (0)
 
 /* The two words of a register pair, for operations that can do without 64-bit lanes. */
@@ -153,5 +163,3 @@ static inline void set_truth(Warp *w, u8 slot, u32 value, u32 m) {
     const int uniform = slot > PT && slot <= UPT;
     set_predicate(w, slot, value, uniform ? FULL : m);
 }
-
-#endif

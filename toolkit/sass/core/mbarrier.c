@@ -40,13 +40,18 @@ void write_mbarrier(Worker *c, u64 address, u64 x) {
     c->changes++;
 }
 
+/* The barrier that a fault is of. */
+void blame_mbarrier(Worker *c, u64 address, Mbarrier b) {
+    c->fault.address = address;
+    c->fault.pending = b.pending;
+    c->fault.bytes = b.bytes;
+    c->fault.phase = b.phase;
+}
+
 /* Let those look again who wait for a barrier in shared memory. */
 void wake(Worker *c) {
-    EACH_CLUSTER(first)
-    EACH_BLOCK(b, first)
-        EACH_WARP(w, b)
-            EACH_GROUP(g, w)
-                if (g->state == AT_MBARRIER) g->state = READY;
+    EACH_GROUP_OF_ALL(g)
+        if (g->state == AT_MBARRIER) g->state = READY;
     c->phases = 0;
 }
 

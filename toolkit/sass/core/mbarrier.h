@@ -4,8 +4,7 @@
  * the phase, bits 43-62 the arrivals that lack and bits 1-20 those of a phase, both counted up to
  * 2^20; bits 21-42 hold the bytes that lack here.
  */
-#ifndef MBARRIER_H
-#define MBARRIER_H
+#pragma once
 
 #include "core.h"
 
@@ -35,6 +34,5 @@ int in_shared_memory(const Worker *c, u64 address, u64 bytes);
 u64 read_mbarrier(const Worker *c, u64 address);
 void write_mbarrier(Worker *c, u64 address, u64 x);
 void wake(Worker *c);
+void blame_mbarrier(Worker *c, u64 address, Mbarrier b);
 Generation *generation_at(Worker *c, u64 address);
-
-#endif

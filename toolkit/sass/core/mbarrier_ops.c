@@ -13,10 +13,7 @@
 static void mbarrier_fault(Worker *c, u64 address, Mbarrier b) {
     if (c->fault.kind) return;
     stop(c, ARRIVALS);
-    c->fault.address = address;
-    c->fault.pending = b.pending;
-    c->fault.bytes = b.bytes;
-    c->fault.phase = b.phase;
+    blame_mbarrier(c, address, b);
 }
 
 /* Count `arrivals` and `bytes` down; when nothing lacks any more, the next phase begins. Bytes may
@@ -47,8 +44,7 @@ static int mbarriers_of(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a) {
     FOR_LANES_OF(m) {
         const int inside = in_shared_memory(c, a[l], MBARRIER_BYTES);
         if (inside && a[l] % MBARRIER_BYTES == 0) continue;
-        memory_fault(c, w, i, inside ? MISALIGNED : OUT_OF_BOUNDS, SPACE_SHARED, l, a[l], 1);
-        c->fault.width = MBARRIER_BYTES;
+        memory_fault(c, w, inside ? MISALIGNED : OUT_OF_BOUNDS, SPACE_SHARED, l, a[l], MBARRIER_BYTES, 1);
         return 0;
     }
     return 1;
@@ -124,5 +120,5 @@ OPERATION(MBARRIER_CHECK) {
     stream_mbarrier(core, a[first], over >> first & 1 ? generation_at(core, a[first])->generation : 0);
     g->expired = 0;
     if (over != m) w->ends_slice = core->asked_again = 1;
-    set_predicate(w, i->pd[0], over, m);
+    WRITE_PREDICATE(0, over);
 }

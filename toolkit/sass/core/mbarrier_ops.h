@@ -1,6 +1,5 @@
 /* Operations on barriers in shared memory: arrivals and bytes are counted down, phase by phase. */
-#ifndef MBARRIER_OPS_H
-#define MBARRIER_OPS_H
+#pragma once
 
 #include "core.h"
 
@@ -8,5 +7,3 @@ static inline u64 arrival_word(u32 arrivals, i64 bytes) { return (u64)arrivals <
 
 void count_down(Worker *c, u64 address, u32 arrivals, i64 bytes, u32 leaving);
 void stream_mbarrier(Worker *c, u64 address, u64 number);
-
-#endif

@@ -191,6 +191,25 @@ static void write_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, const u32 
     }
 }
 
+/* Note what a request accesses of global memory, where that is wanted. */
+void note_access(Worker *c, const Warp *w, const Ins *i, const u64 *a, u32 m, u32 space, u32 kind) {
+    if (space != SPACE_GLOBAL) return;
+    if (c->trace) trace_request(c, w, a, i->width, m, kind);
+    if (c->stream) stream_request(c, a, i->width, m, 0);
+}
+
+/* Move the data of the lanes in m. `owners` are those that have all of their addresses. */
+ALWAYS_INLINE void move_lanes(Worker *c, Warp *w, const Ins *i, u8 *const *at, u32 kind, u32 m, u32 owners,
+                              u32 space, int is_store) {
+    if (space == SPACE_SHARED) {
+        if (is_store) mark_written(c, i, at, m);
+        else check_written(c, w, i, at, m, owners);
+    }
+    c->changes += (u32)is_store;
+    if (is_store) write_lanes(i, at, kind, m, vector(w, i->s[2]));
+    else read_lanes(i, at, kind, m, vector(w, i->d[0]));
+}
+
 /* One space, all lanes of m. */
 static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a,
                          int is_store) {
@@ -198,18 +217,11 @@ static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     u32 kind = GENERAL;
     if (space == SPACE_SHARED) own_shared(c, a);
     if (!resolve(c, w, i, a, m, space, is_store, at)) return;
-    if (is_store) c->changes++;
     if (space == SPACE_LOCAL) count_local(c, w, i, a, m);
     else kind = count_request(c, i, a, m, space, is_store);
-    if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, (u32)is_store);
-    if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
+    note_access(c, w, i, a, m, space, (u32)is_store);
     if (c->requests) note_request(c, w, a, m, space);
-    if (space == SPACE_SHARED) {
-        if (is_store) mark_written(c, i, at, m);
-        else check_written(c, w, i, at, m, m);
-    }
-    if (is_store) write_lanes(i, at, kind, m, vector(w, i->s[2]));
-    else read_lanes(i, at, kind, m, vector(w, i->d[0]));
+    move_lanes(c, w, i, at, kind, m, m, space, is_store);
 }
 
 /* A request of the shape that this instruction had before, in one buffer: most are. Whether it
@@ -266,17 +278,10 @@ static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int 
     if (c->requests || ((c->trace || c->stream) && space == SPACE_GLOBAL)) {
         u64 a[LANES];
         FOR_LANES a[l] = first + (u64)(i64)(i32)memo->delta[l];
-        if (c->trace && space == SPACE_GLOBAL) trace_request(c, w, a, i->width, m, (u32)is_store);
-        if (c->stream && space == SPACE_GLOBAL) stream_request(c, a, i->width, m, 0);
+        note_access(c, w, i, a, m, space, (u32)is_store);
         if (c->requests) note_request(c, w, a, m, space);
     }
-    if (space == SPACE_SHARED) {
-        if (is_store) mark_written(c, i, at, m);
-        else check_written(c, w, i, at, m, memo->owners);
-    }
-    if (is_store) c->changes++;
-    if (is_store) write_lanes(i, at, memo->kind, m, vector(w, i->s[2]));
-    else read_lanes(i, at, memo->kind, m, vector(w, i->d[0]));
+    move_lanes(c, w, i, at, memo->kind, m, memo->owners, space, is_store);
     return 1;
 }
 
@@ -300,8 +305,7 @@ void access_shared_parts(Worker *c, const Access *x, const u64 *a, u32 part) {
     Block *own = c->block;
     for (u32 rank = 0; rank < c->cluster_size; rank++) {
         const u64 start = c->launch->shared_window + ((u64)rank << SHARED_WINDOW_BITS);
-        u32 here;
-        LANE_BITS(here, (a[l] - start) >> SHARED_WINDOW_BITS == 0);
+        const u32 here = LANE_BITS((a[l] - start) >> SHARED_WINDOW_BITS == 0);
         c->block = own->cluster + rank;
         access_part(c, x, a, here & part, SPACE_SHARED, start);
         c->block = own;
@@ -319,11 +323,8 @@ static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store)
         access_space(c, w, i, m, space, a, is_store);
         return;
     }
-    u32 in_shared, in_local;
-    LANE_BITS(in_shared, in_shared_window(c, a[l]));
-    LANE_BITS(in_local, in_local_window(c, a[l]));
-    in_shared &= m;
-    in_local &= m & ~in_shared;
+    const u32 in_shared = m & LANE_BITS(in_shared_window(c, a[l]));
+    const u32 in_local = m & ~in_shared & LANE_BITS(in_local_window(c, a[l]));
     const Access access = {.w = w, .i = i, .act = is_store ? store_space : load_space};
     access_part(c, &access, a, in_local, SPACE_LOCAL, launch->local_window);
     access_part(c, &access, a, m & ~in_shared & ~in_local, SPACE_GLOBAL, 0);
@@ -336,8 +337,7 @@ static void note_question(Worker *c, Warp *w, const Ins *i, u32 m) {
     addresses(w, i, m, a);
     const u64 address = a[__builtin_ctz(m)];
     const Question now = {.changes = c->changes, .address = address, .pc = c->pc, .lanes = m};
-    if (now.changes == w->asked.changes && now.address == w->asked.address && now.pc == w->asked.pc &&
-        now.lanes == w->asked.lanes)
+    if (!memcmp(&now, &w->asked, sizeof now)) /* it has no gaps */
         w->ends_slice = c->asked_again = 1;
     w->asked = now;
 }
@@ -356,8 +356,7 @@ OPERATION(LOAD_CONSTANT) {
     FOR_LANES_OF(m) {
         const u64 from = (u32)(offset[l] + (u32)i->imm);
         if (from % i->width || from + i->width > bank->bytes) {
-            memory_fault(core, w, i, from % i->width ? MISALIGNED : OUT_OF_BOUNDS, SPACE_CONSTANT, l,
-                         from, 0);
+            memory_fault(core, w, from % i->width ? MISALIGNED : OUT_OF_BOUNDS, SPACE_CONSTANT, l, from, i->width, 0);
             return;
         }
         const u8 *p = bank->data + from;

@@ -1,6 +1,5 @@
 /* All operations of the core, by number. The file of a group defines the operations of its list. */
-#ifndef OPERATIONS_H
-#define OPERATIONS_H
+#pragma once
 
 #include "core.h"
 
@@ -82,5 +81,3 @@ DECLARED(NOP) DATA_OPS(DECLARED)
 extern Handler *const handlers[];
 
 static inline Handler *handler_of(u32 op) { return handlers[op]; }
-
-#endif

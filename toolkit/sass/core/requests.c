@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core.h"
+#include "grow.h"
 #include "lanes.h"
 
 void free_requests(Requests *r) {
@@ -11,11 +12,11 @@ void free_requests(Requests *r) {
 }
 
 Requests *new_requests(u64 each, u32 length) {
-    Requests *r = calloc(1, sizeof *r);
-    if (!r) return NULL;
-    r->each = each;
-    r->of = calloc(length, sizeof *r->of);
-    if (r->of) return r;
+    Requests *r;
+    if (ZEROS(r, 1) && ZEROS(r->of, length)) {
+        r->each = each;
+        return r;
+    }
     free_requests(r);
     return NULL;
 }
@@ -24,13 +25,7 @@ Requests *new_requests(u64 each, u32 length) {
 void note_request(Worker *c, const Warp *w, const u64 *a, u32 m, u32 space) {
     Requests *r = c->requests;
     if (r->lost || r->of[c->pc] >= r->each) return;
-    if (r->count == r->room) {
-        const u64 room = r->room ? 2 * r->room : 64;
-        Request *larger = realloc(r->noted, room * sizeof *larger);
-        if (!larger) { r->lost = 1; return; }
-        r->noted = larger;
-        r->room = room;
-    }
+    if (!GROWN(r->noted, r->room, r->count + 1)) { r->lost = 1; return; }
     Request *one = &r->noted[r->count++];
     r->of[c->pc]++;
     *one = (Request){.block = c->block->index, .pc = c->pc, .warp = w->index, .mask = m, .space = space};

@@ -1,7 +1,6 @@
 /* The first memory requests of each instruction, with the address of every lane: what a report draws
  * of a warp's access. Later ones of an instruction are mostly the same, further on. */
-#ifndef REQUESTS_H
-#define REQUESTS_H
+#pragma once
 
 #include "core.h"
 
@@ -16,5 +15,3 @@ struct Requests {
 void free_requests(Requests *r);
 Requests *new_requests(u64 each, u32 length);
 void note_request(Worker *c, const Warp *w, const u64 *a, u32 m, u32 space);
-
-#endif

@@ -50,41 +50,28 @@ int run_round(Worker *c) {
     return ran;
 }
 
+/* The instruction at which a group waits. */
+static u32 place_of(const Group *g) {
+    return g->state == READY || g->state == AT_MBARRIER ? g->pc : g->pc - 1;
+}
+
 /* Where threads wait that are left when nobody can go on: at a barrier of the block rather than
  * for lanes of their own warp, which wait there in turn; or who asks in vain. */
 static void note_waiting(Worker *c, u32 state) {
-    EACH_CLUSTER(first)
-    EACH_BLOCK(of, first) {
-        take_up(c, of);
-        EACH_WARP(w, of)
-            EACH_GROUP(g, w) {
-                const u32 at = state == READY || state == AT_MBARRIER ? g->pc : g->pc - 1;
-                if (g->state != state) continue;
-                if (!c->fault.kind) {
-                    c->pc = at;
-                    stop(c, DEADLOCK);
-                    blame(c, w, g->mask);
-                    if (state != AT_MBARRIER) continue;
-                    const Mbarrier b = unpacked(read_mbarrier(c, g->mbarrier));
-                    c->fault.address = g->mbarrier;
-                    c->fault.pending = b.pending;
-                    c->fault.bytes = b.bytes;
-                    c->fault.phase = b.phase;
-                }
-            }
+    EACH_GROUP_OF_ALL(g) {
+        if (g->state != state || c->fault.kind) continue;
+        take_up(c, b);
+        c->pc = place_of(g);
+        stop(c, DEADLOCK);
+        blame(c, w, g->mask);
+        if (state == AT_MBARRIER) blame_mbarrier(c, g->mbarrier, unpacked(read_mbarrier(c, g->mbarrier)));
     }
 }
 
 static void count_waiting(Worker *c) {
-    EACH_CLUSTER(first)
-    EACH_BLOCK(b, first) {
-        if (b->index != c->fault.block) continue;
-        EACH_WARP(w, b)
-            EACH_GROUP(g, w) {
-                const u32 at = g->state == READY || g->state == AT_MBARRIER ? g->pc : g->pc - 1;
-                if (at == c->fault.pc) c->fault.waiting += (u32)__builtin_popcount(g->mask);
-            }
-    }
+    EACH_GROUP_OF_ALL(g)
+        if (b->index == c->fault.block && place_of(g) == c->fault.pc)
+            c->fault.waiting += (u32)__builtin_popcount(g->mask);
 }
 
 void note_deadlock(Worker *c) {
@@ -133,11 +120,8 @@ int in_vain(Worker *c) {
 int expire(Worker *c) {
     int any = 0;
     if (c->expired_at == c->changes) return 0;
-    EACH_CLUSTER(first)
-    EACH_BLOCK(b, first)
-        EACH_WARP(w, b)
-            EACH_GROUP(g, w)
-                if (g->state == AT_MBARRIER) any = g->expired = 1;
+    EACH_GROUP_OF_ALL(g)
+        if (g->state == AT_MBARRIER) any = g->expired = 1;
     c->expired_at = c->changes;
     if (any) wake(c);
     return any;

@@ -1,6 +1,5 @@
 /* Rounds, in which each warp runs for a while, and what is done when none can. */
-#ifndef ROUNDS_H
-#define ROUNDS_H
+#pragma once
 
 #include "core.h"
 
@@ -8,5 +7,3 @@ int run_round(Worker *c);
 void note_deadlock(Worker *c);
 int in_vain(Worker *c);
 int expire(Worker *c);
-
-#endif

@@ -18,7 +18,7 @@ enum { SLICE = 1 << 14, SHORT_SLICE = 1 << 8 };
  * warp's: code that writes one and reads it some instructions later must not be interrupted by
  * another group. So a warp with several groups goes on for another slice, in which most of them meet,
  * and then up to a branch backward, as every loop has one in which lanes wait for others. */
-static inline __attribute__((always_inline)) void run_warp_as(Worker *c, Warp *w, const int is_checked) {
+ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_checked) {
     const Launch *launch = c->launch;
     const i64 slice = c->running > 1 ? SHORT_SLICE : SLICE;
     i64 left = slice;

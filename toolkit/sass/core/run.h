@@ -1,9 +1,6 @@
 /* Runs a warp, instruction by instruction. */
-#ifndef RUN_H
-#define RUN_H
+#pragma once
 
 #include "core.h"
 
 void run_warp(Worker *c, Warp *w);
-
-#endif

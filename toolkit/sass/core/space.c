@@ -5,15 +5,14 @@
 #include "core.h"
 #include "lanes.h"
 
-void memory_fault(Worker *c, const Warp *w, const Ins *i, u32 kind, u32 space, int lane,
-                  u64 address, int is_store) {
+void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 address, u64 bytes,
+                  int is_store) {
     if (c->fault.kind) return;
     stop(c, kind);
+    blame(c, w, 1u << lane);
     c->fault.space = space;
-    c->fault.width = i->width;
+    c->fault.width = (u32)bytes;
     c->fault.address = address;
-    c->fault.warp = w->index;
-    c->fault.lane = (u32)lane;
     c->fault.is_store = (u32)is_store;
 }
 
@@ -30,7 +29,7 @@ int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_s
     if (bits & (i->width - 1)) {
         FOR_LANES
             if (m >> l & 1 && a[l] & (i->width - 1)) {
-                memory_fault(c, w, i, MISALIGNED, space, l, a[l], is_store);
+                memory_fault(c, w, MISALIGNED, space, l, a[l], i->width, is_store);
                 return 0;
             }
     }
@@ -40,7 +39,7 @@ int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_s
         if (low < from || high + i->width > to) {
             FOR_LANES
                 if (m >> l & 1 && (a[l] < from || a[l] + i->width > to)) {
-                    memory_fault(c, w, i, OUT_OF_BOUNDS, space, l, a[l], is_store);
+                    memory_fault(c, w, OUT_OF_BOUNDS, space, l, a[l], i->width, is_store);
                     return 0;
                 }
         }
@@ -57,7 +56,7 @@ int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_s
     FOR_LANES_OF(m) {
         const Allocation *one = allocation_of(c, a[l], a[l] + i->width);
         if (!one || (is_store && !one->writable)) {
-            memory_fault(c, w, i, one ? WRITE_TO_CONSTANT : OUT_OF_BOUNDS, space, l, a[l],
+            memory_fault(c, w, one ? WRITE_TO_CONSTANT : OUT_OF_BOUNDS, space, l, a[l], i->width,
                          is_store);
             return 0;
         }
@@ -73,7 +72,7 @@ static void note_unwritten(Worker *c, const Warp *w, const Ins *i, int lane, u64
     if (keeper->unwritten_reads++) return;
     const Fault before = c->fault;
     memset(&c->fault, 0, sizeof c->fault);
-    memory_fault(c, w, i, OUT_OF_BOUNDS, SPACE_SHARED, lane, address, 0);
+    memory_fault(c, w, OUT_OF_BOUNDS, SPACE_SHARED, lane, address, i->width, 0);
     keeper->unwritten = c->fault;
     c->fault = before;
 }

@@ -1,6 +1,5 @@
 /* Where addresses are: buffers, windows and bounds, and what of shared memory is written. */
-#ifndef SPACE_H
-#define SPACE_H
+#pragma once
 
 #include "core.h"
 
@@ -33,13 +32,11 @@ static inline int in_local_window(const Worker *c, u64 address) {
     return address - c->launch->local_window < 1ull << SHARED_WINDOW_BITS;
 }
 
-void memory_fault(Worker *c, const Warp *w, const Ins *i, u32 kind, u32 space, int lane,
-                  u64 address, int is_store);
+void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 address, u64 bytes,
+                  int is_store);
 int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_store, u8 **at);
 void check_bytes(Worker *c, const Warp *w, const Ins *i, int lane, const Block *b, u32 offset, u32 bytes);
 void mark_bytes(Block *b, u32 offset, u32 bytes, u8 written);
 void check_written(Worker *c, const Warp *w, const Ins *i, u8 *const *at, u32 m, u32 owners);
 void mark_written(Worker *c, const Ins *i, u8 *const *at, u32 m);
 void own_shared(const Worker *c, u64 *a);
-
-#endif

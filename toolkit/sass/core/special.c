@@ -22,23 +22,26 @@ static inline u32 within(u32 x, float limit) {
     return (x & SIGN32) | either((magnitude > far) & (magnitude <= INF32), far, magnitude);
 }
 
+/* The next term of a polynomial p in z, by Horner's rule. */
+#define TERM(coefficient) p = p * z + (coefficient)
+
 /* 2^x, |x| < 1000. */
 static inline double power_of_two(double x) {
-    const double shifted = x + WHOLE, f = x - (shifted - WHOLE);
-    /* the power series of 2^f, |f| <= 1/2 */
+    const double shifted = x + WHOLE, z = x - (shifted - WHOLE);
+    /* the power series of 2^z, |z| <= 1/2 */
     double p = 2.5678435993488206e-11;
-    p = p * f + 4.4455382718708116e-10;
-    p = p * f + 7.054911620801123e-09;
-    p = p * f + 1.01780860092397e-07;
-    p = p * f + 1.321548679014431e-06;
-    p = p * f + 1.5252733804059841e-05;
-    p = p * f + 0.0001540353039338161;
-    p = p * f + 0.0013333558146428443;
-    p = p * f + 0.009618129107628477;
-    p = p * f + 0.05550410866482158;
-    p = p * f + 0.24022650695910072;
-    p = p * f + 0.6931471805599453;
-    p = p * f + 1.0;
+    TERM(4.4455382718708116e-10);
+    TERM(7.054911620801123e-09);
+    TERM(1.01780860092397e-07);
+    TERM(1.321548679014431e-06);
+    TERM(1.5252733804059841e-05);
+    TERM(0.0001540353039338161);
+    TERM(0.0013333558146428443);
+    TERM(0.009618129107628477);
+    TERM(0.05550410866482158);
+    TERM(0.24022650695910072);
+    TERM(0.6931471805599453);
+    TERM(1.0);
     return p * as_double((as_bits64(shifted) + 1023) << 52);
 }
 
@@ -50,16 +53,16 @@ static inline double log_of_two(u32 x) {
     /* log2(m) = 2 / ln(2) * artanh((m - 1) / (m + 1)) */
     const double s = (m - 1) / (m + 1), z = s * s;
     double p = 0.13739952770371041;
-    p = p * z + 0.15186263588304877;
-    p = p * z + 0.16972882833987804;
-    p = p * z + 0.19235933878519512;
-    p = p * z + 0.22195308321368667;
-    p = p * z + 0.2623081892525388;
-    p = p * z + 0.3205988979753252;
-    p = p * z + 0.4121985831111324;
-    p = p * z + 0.5770780163555853;
-    p = p * z + 0.9617966939259756;
-    p = p * z + 2.8853900817779268;
+    TERM(0.15186263588304877);
+    TERM(0.16972882833987804);
+    TERM(0.19235933878519512);
+    TERM(0.22195308321368667);
+    TERM(0.2623081892525388);
+    TERM(0.3205988979753252);
+    TERM(0.4121985831111324);
+    TERM(0.5770780163555853);
+    TERM(0.9617966939259756);
+    TERM(2.8853900817779268);
     return p * s + (double)exponent;
 }
 
@@ -67,16 +70,16 @@ static inline double log_of_two(u32 x) {
 static inline double sine_of_turns(double t) {
     const double z = t * t;
     double p = 0.0011309237482517963;
-    p = p * z - 0.012031585942120627;
-    p = p * z + 0.10422916220813984;
-    p = p * z - 0.7181223017785006;
-    p = p * z + 3.819952584848282;
-    p = p * z - 15.09464257682299;
-    p = p * z + 42.058693944897655;
-    p = p * z - 76.70585975306139;
-    p = p * z + 81.60524927607506;
-    p = p * z - 41.34170224039976;
-    p = p * z + 6.283185307179586;
+    TERM(-0.012031585942120627);
+    TERM(0.10422916220813984);
+    TERM(-0.7181223017785006);
+    TERM(3.819952584848282);
+    TERM(-15.09464257682299);
+    TERM(42.058693944897655);
+    TERM(-76.70585975306139);
+    TERM(81.60524927607506);
+    TERM(-41.34170224039976);
+    TERM(6.283185307179586);
     return p * t;
 }
 
@@ -123,7 +126,7 @@ static void source_special(const Warp *w, const Ins *i, u32 *x) {
 static void put_special(Warp *w, const Ins *i, u32 m, u32 *r) {
     FOR_LANES r[l] = canonical(as_float(r[l]));
     if (i->flags & SOURCE_HALF) narrow_lanes(r, i->flags);
-    merge_result(w, i, r, m);
+    RESULT(r[l]);
 }
 
 /* A function of the unit; what `mend` does to its results comes last. */
@@ -186,7 +189,7 @@ static void put_upper_word(Warp *w, const Ins *i, u32 m, const double *x) {
         r[l] = x[l] != x[l] ? NAN32 : (u32)((bits + 0x80000000u) >> 32);
         if (!(r[l] & 0x7ff00000u)) r[l] &= SIGN32;
     }
-    merge_result(w, i, r, m);
+    RESULT(r[l]);
 }
 
 static void source_upper_word(const Warp *w, const Ins *i, double *x) {

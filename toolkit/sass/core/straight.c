@@ -5,6 +5,7 @@
 
 #include "core.h"
 #include "floating.h"
+#include "grow.h"
 #include "lanes.h"
 #include "stream.h"
 
@@ -14,8 +15,9 @@ static int is_straight(const Ins *i, u32 op) {
 
 /* Those of a program, and one behind it; NULL where there is not enough memory. */
 Straight *new_straight(const Launch *launch, u32 op) {
-    Straight *all = calloc((size_t)launch->length + 1, sizeof *all);
-    for (u32 pc = launch->length; all && pc-- > 0;) {
+    Straight *all;
+    if (!ZEROS(all, (size_t)launch->length + 1)) return NULL;
+    for (u32 pc = launch->length; pc-- > 0;) {
         const Ins *i = &launch->program[pc];
         all[pc] = (Straight){.run = is_straight(i, op) ? all[pc + 1].run + 1 : 0, .d = i->d[0],
                              .a = i->s[0], .b = i->s[1], .c = i->s[2]};

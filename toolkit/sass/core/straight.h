@@ -1,8 +1,7 @@
 /* Straight runs: multiply-adds without guards or modifiers that follow each other, most of what a
  * product of matrices executes. A whole warp makes them one after the other, with nothing asked in
  * between, and they are counted by where runs begin and end. */
-#ifndef STRAIGHT_H
-#define STRAIGHT_H
+#pragma once
 
 #include "core.h"
 
@@ -13,5 +12,3 @@ struct Straight { u32 run, d, a, b, c, waits; };
 Straight *new_straight(const Launch *launch, u32 op);
 void run_straight(Worker *c, const Warp *w, u32 pc, u32 n);
 void count_straight(Worker *keeper, u32 length);
-
-#endif

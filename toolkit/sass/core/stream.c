@@ -14,8 +14,8 @@ enum { LOCAL_LINES = 1 << 16, WARPS_OF_BLOCK = 32, MOST_LINES_OF_STEP = 255,
 #define LOCAL_SPACE (1ull << 55) /* lines of local memory, apart from all others */
 
 Stream *new_stream(u64 most) {
-    Stream *s = calloc(1, sizeof *s);
-    if (s) s->most = most;
+    Stream *s;
+    if (ZEROS(s, 1)) s->most = most;
     return s;
 }
 

@@ -2,8 +2,7 @@
  * the load/store unit, and the lines that it accesses; one for a straight run, which asks nothing. The
  * timing model (analysis/sm) replays it.
  * Warps run one after another here, in segments between barriers. */
-#ifndef STREAM_H
-#define STREAM_H
+#pragma once
 
 #include "core.h"
 #include "grow.h"
@@ -24,12 +23,10 @@ struct Stream {
     u32 lost;
 };
 
-#define GROW(stream, array, room, wanted)                                               \
-    do {                                                                                \
-        void *found_ = grown((stream)->array, &(stream)->room, wanted,                  \
-                             sizeof *(stream)->array);                                  \
-        if (found_) (stream)->array = found_;                                           \
-        else (stream)->lost = 1;                                                        \
+/* Room in an array of a stream, which is lost where there is none. */
+#define GROW(stream, array, room, wanted)                                            \
+    do {                                                                             \
+        if (!GROWN((stream)->array, (stream)->room, wanted)) (stream)->lost = 1;     \
     } while (0)
 
 /* The instruction at pc; what it asks of memory is added while it is executed. */
@@ -58,5 +55,3 @@ void stream_word(Stream *s, u64 word);
 u64 kept_line(const Launch *launch, u64 line);
 u64 local_space(const Worker *c, const Warp *w);
 void stream_request(Worker *c, const u64 *executed, u32 width, u32 m, u64 space);
-
-#endif

@@ -4,27 +4,26 @@
 
 #include "core.h"
 #include "costs.h"
+#include "grow.h"
 #include "lanes.h"
 
-enum { FIRST_ROOM = 1 << 12 };
-
-Trace *new_trace(u64 most) {
-    Trace *t = calloc(1, sizeof *t);
-    if (!t) return NULL;
-    t->most = most;
-    t->room = most < FIRST_ROOM ? most : FIRST_ROOM;
-    t->slots = FIRST_ROOM;
-    t->accesses = malloc(t->room * sizeof *t->accesses);
-    t->seen = calloc(t->slots, sizeof *t->seen);
-    t->epoch = 1;
-    if (t->accesses && t->seen) return t;
-    free(t->accesses); free(t->seen); free(t);
-    return NULL;
-}
+enum { FIRST_SLOTS = 1 << 12 };
 
 void free_trace(Trace *t) {
     if (!t) return;
     free(t->accesses); free(t->seen); free(t);
+}
+
+Trace *new_trace(u64 most) {
+    Trace *t;
+    if (ZEROS(t, 1) && ZEROS(t->seen, FIRST_SLOTS) && GROWN(t->accesses, t->room, 1)) {
+        t->most = most;
+        t->slots = FIRST_SLOTS;
+        t->epoch = 1;
+        return t;
+    }
+    free_trace(t);
+    return NULL;
 }
 
 void trace_block(Trace *t) {
@@ -45,25 +44,14 @@ static Seen *seen_of(Seen *seen, u64 slots, u32 epoch, u64 key) {
 
 /* Twice the slots; false where there is no memory. */
 static int grow_seen(Trace *t) {
-    Seen *larger = calloc(2 * t->slots, sizeof *larger);
-    if (!larger) return 0;
+    Seen *larger;
+    if (!ZEROS(larger, 2 * t->slots)) return 0;
     for (u64 k = 0; k < t->slots; k++)
         if (t->seen[k].epoch == t->epoch)
             *seen_of(larger, 2 * t->slots, t->epoch, t->seen[k].key) = t->seen[k];
     free(t->seen);
     t->seen = larger;
     t->slots *= 2;
-    return 1;
-}
-
-static int has_room(Trace *t) {
-    if (t->count < t->room) return 1;
-    const u64 room = 2 * t->room < t->most ? 2 * t->room : t->most;
-    if (room <= t->room) return 0;
-    TracedAccess *larger = realloc(t->accesses, room * sizeof *larger);
-    if (!larger) return 0;
-    t->accesses = larger;
-    t->room = room;
     return 1;
 }
 
@@ -80,6 +68,16 @@ static u32 fresh_to(Trace *t, u64 key, u32 mask) {
     return fresh;
 }
 
+static void note_sectors(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
+    Trace *t = c->trace;
+    t->lost |= t->count == t->most || !GROWN(t->accesses, t->room, t->count + 1);
+    if (t->lost) return;
+    t->accesses[t->count++] = (TracedAccess){
+        .line = line, .block = c->block->index, .step = w->steps,
+        .warp = (u16)w->index, .mask = (u8)mask, .kind = (u8)kind,
+    };
+}
+
 static void trace_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     Trace *t = c->trace;
     const u64 key = c->block->tag << TAG_SHIFT | line << KEYS_OF_LINE;
@@ -88,12 +86,7 @@ static void trace_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     if (kind == TRACE_WRITE)
         t->written += (u32)__builtin_popcount(fresh_to(t, key | OF_A_WARP | w->index, mask));
     const u32 fresh = fresh_to(t, key | kind, mask);
-    if (!fresh) return;
-    if (!has_room(t)) { t->lost = 1; return; }
-    t->accesses[t->count++] = (TracedAccess){
-        .line = line, .block = c->block->index, .step = w->steps,
-        .warp = (u16)w->index, .mask = (u8)fresh, .kind = (u8)kind,
-    };
+    if (fresh) note_sectors(c, w, line, fresh, kind);
 }
 
 /* Sectors that L1 does not keep: each time they are asked for, they reach L2. */
@@ -101,11 +94,7 @@ void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     Trace *t = c->trace;
     if (t->lost) return;
     if (kind == TRACE_WRITE) t->written += (u32)__builtin_popcount(mask);
-    if (!has_room(t)) { t->lost = 1; return; }
-    t->accesses[t->count++] = (TracedAccess){
-        .line = line, .block = c->block->index, .step = w->steps,
-        .warp = (u16)w->index, .mask = (u8)mask, .kind = (u8)kind,
-    };
+    note_sectors(c, w, line, mask, kind);
 }
 
 /* A request of the lanes in m to global memory; neighbours in one line are looked up once. */

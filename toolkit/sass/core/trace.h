@@ -2,8 +2,7 @@
  * time, and how many its warps write, each for the first time. Caches closer than L2 keep a block's own
  * lines, so this is about what reaches L2, in an order that does not depend on how warps are
  * interleaved here. */
-#ifndef TRACE_H
-#define TRACE_H
+#pragma once
 
 #include "core.h"
 
@@ -28,5 +27,3 @@ void free_trace(Trace *t);
 void trace_block(Trace *t);
 void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind);
 void trace_request(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32 kind);
-
-#endif

@@ -8,14 +8,12 @@
 #include "operations.h"
 
 static inline void write_alike(Warp *w, const Ins *i, u32 m, u32 value) {
-    DESTINATION(d);
-    const u32 lanes = i->flags & TO_UNIFORM ? FULL : m;
-    WRITE(lanes, d, value);
+    if (i->flags & TO_UNIFORM) m = FULL;
+    RESULT(value);
 }
 
 OPERATION(SHFL) {
     READ_ABC(SOURCE);
-    DESTINATION(d);
     u32 x[LANES], from[LANES], inside[LANES], most[LANES];
     memcpy(x, a, sizeof x);
     IVDEP FOR_LANES {
@@ -44,12 +42,12 @@ OPERATION(SHFL) {
         inside[l] = (up ? j >= limit : j <= limit) ? FULL : 0;
         from[l] = inside[l] ? from[l] : l;
     }
-    WRITE(m, d, x[from[l] & 31]);
-    if (i->pd[0] != PREDICATE_DISCARD) set_predicate(w, i->pd[0], bits_of(inside), m);
+    RESULT(x[from[l] & 31]);
+    WRITE_PREDICATE(0, bits_of(inside));
 }
 
 OPERATION(VOTE) {
-    const u32 ballot = predicate(w, i->ps[0]) & m;
+    const u32 ballot = READ_PREDICATE(0) & m;
     const int all = ballot == m, none = !ballot;
     const int truth = i->aux == VOTE_ALL ? all : i->aux == VOTE_ANY ? !none : all || none;
     write_alike(w, i, m, ballot);
@@ -58,31 +56,28 @@ OPERATION(VOTE) {
 
 /* ELECT: pd[0] is true in the first of the active lanes that ps[0] admits; d is its number. */
 OPERATION(ELECT) {
-    const u32 willing = predicate(w, i->ps[0]) & m;
+    const u32 willing = READ_PREDICATE(0) & m;
     const u32 leader = willing ? (u32)__builtin_ctz(willing) : 0;
     write_alike(w, i, m, leader);
-    set_predicate(w, i->pd[0], willing & (0u - willing), m);
+    WRITE_PREDICATE(0, willing & (0u - willing));
 }
 
 OPERATION(MATCH) {
     const u32 *const low = vector(w, i->s[0]), *const high = i->flags & MATCH_64 ? low + LANES : low;
-    DESTINATION(d);
     u32 x[LANES] = {0}, left = m, all = 1;
     while (left) {
         const int first = __builtin_ctz(left);
         const u32 value = low[first], upper = high[first];
-        u32 same;
-        LANE_BITS(same, low[l] == value && high[l] == upper);
-        same &= m;
+        const u32 same = m & LANE_BITS(low[l] == value && high[l] == upper);
         all &= same == m;
         FOR_LANES_OF(same) x[l] = same;
         left &= ~same;
     }
     if (i->flags & MATCH_ALL) {
-        WRITE(m, d, all ? m : 0);
-        set_predicate(w, i->pd[0], all ? FULL : 0, m);
+        RESULT(all ? m : 0);
+        WRITE_PREDICATE(0, all ? FULL : 0);
     } else {
-        WRITE(m, d, x[l]);
+        RESULT(x[l]);
     }
 }
 
@@ -111,10 +106,9 @@ OPERATION(REDUX) {
 OPERATION(R2UR) {
     SOURCE(a, 0);
     const u32 value = a[__builtin_ctz(m)];
-    u32 differs;
-    LANE_BITS(differs, a[l] != value);
+    const u32 differs = LANE_BITS(a[l] != value);
     write_alike(w, i, m, value);
-    set_predicate(w, i->pd[0], differs, m);
+    WRITE_PREDICATE(0, differs);
 }
 
 /* A time: the warp instructions that this worker has executed. It grows with each of them. */
@@ -157,24 +151,21 @@ OPERATION(READ_SPECIAL) {
         write_alike(w, i, m, value);
         return;
     }
-    DESTINATION(d);
     u32 x[LANES];
     FOR_LANES x[l] = special(core, w, i->aux, l);
-    WRITE(m, d, x[l]);
+    RESULT(x[l]);
 }
 
 /* CS2R of a clock as a register pair. */
 OPERATION(CLOCK64) {
-    DESTINATION(d);
     const u64 now = clock_now(core);
-    const u32 lanes = i->flags & TO_UNIFORM ? FULL : m;
-    WRITE64(lanes, d, now);
+    if (i->flags & TO_UNIFORM) m = FULL;
+    RESULT64(now);
 }
 
 OPERATION(BARRIER_READ) {
-    DESTINATION(d);
     u32 *const b = w->b[i->aux];
-    WRITE(m, d, b[l]);
+    RESULT(b[l]);
     if (i->flags & BARRIER_CLEAR) WRITE(m, b, 0);
 }
 
@@ -195,7 +186,6 @@ OPERATION(BARRIER_RESULT) {
     const u32 all = w->barrier_result[i->aux < CTA_BARRIERS ? i->aux : w->reduced];
     const u32 result = i->flags == RESULT_POPC ? all & 0xffff
                        : i->flags == RESULT_OR ? all >> 16 & 1 : all >> 17 & 1;
-    DESTINATION(d);
-    WRITE(m, d, result);
-    set_predicate(w, i->pd[0], result ? FULL : 0, m);
+    RESULT(result);
+    WRITE_PREDICATE(0, result ? FULL : 0);
 }

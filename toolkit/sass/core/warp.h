@@ -4,8 +4,7 @@
  * A uniform register or predicate is written in all lanes, whoever is active; the values come from
  * the active lanes only, which are those of m.
  */
-#ifndef WARP_H
-#define WARP_H
+#pragma once
 
 /* Ins.flags, of all of these: d[0] is a uniform register. */
 enum { TO_UNIFORM = 1 << 16 };
@@ -38,5 +37,3 @@ enum { BARRIER_CLEAR = 1 };
 
 /* B2R.RESULT of the reduction at the block's barrier aux. */
 enum { RESULT_POPC = 0, RESULT_OR, RESULT_AND };
-
-#endif
