@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import REBUILD, InputError, UnavailableError
+from analysis.layout import dtype_of
 
 SCHEDULERS = 4
 NO_SCOREBOARD = 7
@@ -59,49 +60,20 @@ LOST = (
     "no warp",
 )
 
-INSTRUCTION = np.dtype(
-    [
-        ("stall", "u1"),
-        ("yields", "u1"),
-        ("write_barrier", "u1"),
-        ("read_barrier", "u1"),
-        ("wait", "u1"),
-        ("unit", "u1"),
-        ("kind", "u1"),
-        ("registers", "u1"),
-        ("source", "i2", 3),
-        ("reuse", "u1"),
-        ("operands", "u1"),
-        ("banks", "u2"),
-        ("argument", "u1"),
-        ("latency", "u2"),
-        ("pipe_clocks", "u2"),
-        ("free_clocks", "u2"),
-    ],
+INSTRUCTION = dtype_of(
+    "u1 stall yields write_barrier read_barrier wait unit kind registers; i2 source[3]; "
+    "u1 reuse operands; u2 banks; u1 argument; u2 latency pipe_clocks free_clocks",
     align=True,
 )
 COMMON, IN_L2, FLAG = (np.uint64(1 << bit) for bit in (63, 62, 61))
 # An instruction, or, with the flag RUN, `clocks` instructions from `pc` on without memory requests.
-STEP = np.dtype([("pc", "u4"), ("clocks", "u2"), ("lines", "u1"), ("flags", "u1")])
+STEP = dtype_of("u4 pc; u2 clocks; u1 lines flags")
 RUN = 4
-_STREAM = np.dtype([("first_step", "u8"), ("steps", "u8"), ("first_line", "u8")])
-_JOB = np.dtype([("first_stream", "u4"), ("warps", "u4"), ("space", "u8")])
-_RESULT = np.dtype(
-    [
-        ("clocks", "u8"),
-        ("issued", "u8"),
-        ("unit_busy", "u8", len(Unit)),
-        ("l2_read_bytes", "u8"),
-        ("l2_write_bytes", "u8"),
-        ("l1_hits", "u8"),
-        ("l1_misses", "u8"),
-        ("lost", "u8", len(LOST)),
-        ("lsu_busy", "f8"),
-        ("shared_busy", "f8"),
-        ("write_clocks", "f8"),
-        ("unfinished", "u8"),
-        ("marked", "u8"),
-    ]
+_STREAM = dtype_of("u8 first_step steps first_line")
+_JOB = dtype_of("u4 first_stream warps; u8 space")
+_RESULT = dtype_of(
+    f"u8 clocks issued unit_busy[{len(Unit)}] l2_read_bytes l2_write_bytes l1_hits l1_misses "
+    f"lost[{len(LOST)}]; f8 lsu_busy shared_busy write_clocks; u8 unfinished marked"
 )
 
 

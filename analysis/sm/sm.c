@@ -240,16 +240,24 @@ typedef struct {
     u64 *starts, *ends;
 } Sm;
 
+/* An array with twice the room; the same one if there is no memory, and the run has failed. */
+static void *grown(Sm *s, void *array, u32 *room, size_t size) {
+    const u32 wanted = 2 * *room;
+    void *larger = realloc(array, wanted * size);
+    s->failed |= !larger;
+    if (larger) *room = wanted;
+    return larger ? larger : array;
+}
+
+/* Make room for one more element of an array, if it is full. */
+#define GROW(s, array, count, room) \
+    do { if ((count) == (room)) (array) = grown(s, array, &(room), sizeof *(array)); } while (0)
+
 /* Events in order of time. */
 
 static void push(Sm *s, Event e) {
-    if (s->events == s->event_room) {
-        const u32 room = s->event_room ? 2 * s->event_room : 1024;
-        Event *larger = realloc(s->heap, room * sizeof *larger);
-        if (!larger) { s->failed = 1; return; }
-        s->heap = larger;
-        s->event_room = room;
-    }
+    GROW(s, s->heap, s->events, s->event_room);
+    if (s->failed) return;
     u32 k = s->events++;
     while (k && s->heap[(k - 1) / 2].at > e.at) {
         s->heap[k] = s->heap[(k - 1) / 2];
@@ -363,6 +371,14 @@ static double dram_wait(const Machine *m, const Block *b, u64 number) {
     return m->dram_latency + m->dram_scatter * LN2 * (zeros + 1 - rest);
 }
 
+/* True for the share of the requests to L2 that waits for DRAM. */
+static u8 waits_for_dram(Sm *s) {
+    s->dram_due += s->m->waiting_share;
+    const u8 waits = s->dram_due >= 1;
+    s->dram_due -= waits;
+    return waits;
+}
+
 /* When all lines of a load have arrived. The sectors of a line arrive together. The latency of hits
  * counts from `from`, when the request would have been issued without queueing. */
 static double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed) {
@@ -394,9 +410,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
             if (!b->decided && !(line & IN_L2)) {
                 b->decided = 1;
                 b->phases++;
-                s->dram_due += m->waiting_share;
-                b->waits = s->dram_due >= 1;
-                s->dram_due -= b->waits;
+                b->waits = waits_for_dram(s);
             }
             if (b->waits && !(line & IN_L2) && missing & ~with_neighbour(entry->mask)) {
                 const double later = GREATER(s->dram_free, now);
@@ -460,13 +474,8 @@ static Mbarrier *mbarrier_of(Block *b, u64 address) {
     return &b->mbarrier[k];
 }
 
-/* Wake the schedulers of warps that wait for a block. */
-static void wake(Sm *s, const Block *b) {
-    for (u32 k = 0; k < b->warps; k++) {
-        Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
-        LOWER(x->sleep, s->now);
-    }
-}
+/* Wake the scheduler of a warp at a time. */
+static void wake(Sm *s, u32 warp, u64 at) { LOWER(s->scheduler[warp % SCHEDULERS].sleep, at); }
 
 static void end_phase(Sm *s, Block *b, Mbarrier *x) {
     x->pending = x->expected;
@@ -474,7 +483,7 @@ static void end_phase(Sm *s, Block *b, Mbarrier *x) {
     x->generation++;
     b->has_barriers = 1; /* its warps wait together */
     b->decided = 0;
-    wake(s, b);
+    for (u32 k = 0; k < b->warps; k++) wake(s, b->first + k, s->now);
 }
 
 static void count_down(Sm *s, const Arrival *a) {
@@ -487,14 +496,8 @@ static void count_down(Sm *s, const Arrival *a) {
 }
 
 static void expect_arrival(Sm *s, Arrival a) {
-    if (s->arrival_count == s->arrival_room) {
-        const u32 room = s->arrival_room ? 2 * s->arrival_room : 64;
-        Arrival *larger = realloc(s->arrivals, room * sizeof *larger);
-        if (!larger) { s->failed = 1; return; }
-        s->arrivals = larger;
-        s->arrival_room = room;
-    }
-    s->arrivals[s->arrival_count++] = a;
+    GROW(s, s->arrivals, s->arrival_count, s->arrival_room);
+    if (!s->failed) s->arrivals[s->arrival_count++] = a;
 }
 
 static void let_arrive(Sm *s) {
@@ -570,19 +573,15 @@ static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, co
     for (u32 k = 2; k < words; k++)
         for (u32 n = 0; n < 4; n++)
             if (line[k] >> n & 1) at = fetch(s, now);
-    if (words > 2) {
-        s->dram_due += m->waiting_share;
-        if (s->dram_due >= 1) {
-            s->dram_due -= 1;
-            const double later = GREATER(s->dram_free, now);
-            double wait = 0;
-            for (u32 k = 2; k < words; k++) {
-                const double of_line = dram_wait(m, b, word(line, k) >> 4);
-                RAISE(wait, of_line);
-            }
-            at = GREATER(at, later + m->l2_latency) + wait;
-            b->phases++;
+    if (words > 2 && waits_for_dram(s)) {
+        const double later = GREATER(s->dram_free, now);
+        double wait = 0;
+        for (u32 k = 2; k < words; k++) {
+            const double of_line = dram_wait(m, b, word(line, k) >> 4);
+            RAISE(wait, of_line);
         }
+        at = GREATER(at, later + m->l2_latency) + wait;
+        b->phases++;
     }
     const u64 number = word(line, 1);
     expect_arrival(s, (Arrival){.at = at + m->bulk_latency, .age = b->age,
@@ -596,12 +595,6 @@ static void release(Sm *s, u32 warp, u64 age, const Instruction *i, double at, u
     if (i->write_barrier != NONE || registers)
         push(s, (Event){.at = at, .age = age, .warp = warp, .scoreboard = i->write_barrier,
                         .registers = (u8)registers});
-}
-
-/* The same after the missed data of a load arrive in L1 and pass its data path for `clocks`. */
-static void release_missed(Sm *s, const Request *q, const Instruction *i, double at, u32 registers) {
-    push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
-                    .scoreboard = i->write_barrier, .registers = (u8)registers});
 }
 
 static void release_read(Sm *s, u32 warp, u64 age, const Instruction *i, double at) {
@@ -644,7 +637,9 @@ static void served(Sm *s, const Request *q, double now) {
     default: /* shared memory, shuffles and similar */
         at += m->shared_latency;
     }
-    if (has_missed && i->kind == KIND_LOAD && q->left > 0) release_missed(s, q, i, at, registers);
+    if (has_missed && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass its data path */
+        push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
+                        .scoreboard = i->write_barrier, .registers = (u8)registers});
     else release(s, q->warp, q->age, i, at, registers);
     if (!has_missed && q->left > 0 && s->data_free < now) s->data_free = now;
     release_read(s, q->warp, q->age, i, now + READ_AFTER);
@@ -672,8 +667,7 @@ static u32 places_of(const Instruction *i) { return i->kind == KIND_COPY ? COPY_
 
 /* Wake all schedulers: an entry that any of them may take has become free. */
 static void wake_all(Sm *s) {
-    for (u32 k = 0; k < SCHEDULERS; k++)
-        LOWER(s->scheduler[k].sleep, s->now + 1);
+    for (u32 k = 0; k < SCHEDULERS; k++) wake(s, k, s->now + 1);
 }
 
 /* True if the queue of a request has a free entry. */
@@ -781,8 +775,7 @@ static void start_block(Sm *s, u32 slot, u64 at) {
                     .blocked_on = LOST_EMPTY, .age = s->ages++};
         w->end = w->step + stream->steps;
         take_step(w);
-        Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
-        LOWER(x->sleep, at);
+        wake(s, b->first + k, at);
     }
 }
 
@@ -799,8 +792,7 @@ static void open_barrier(Sm *s, Block *b) {
         w->at_barrier = 0;
         w->ready = at;
         w->blocked_on = LOST_BARRIER;
-        Scheduler *x = &s->scheduler[(b->first + k) % SCHEDULERS];
-        LOWER(x->sleep, at);
+        wake(s, b->first + k, at);
     }
 }
 
@@ -935,47 +927,35 @@ static int reads_registers(const Instruction *i) {
     return i->operands || i->source[0] >= 0 || i->source[1] >= 0 || i->source[2] >= 0;
 }
 
+/* A warp cannot issue before a time, for a reason. */
+static int not_before(u64 time, u8 reason, u64 *again, u8 *why) {
+    LOWER(*again, time);
+    *why = reason;
+    return 0;
+}
+
 /* True if a warp can issue now; if not, `why`, and `again`: when that may change. */
 static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
-    if (!w->alive || w->at_barrier) {
-        *why = w->alive ? LOST_BARRIER : LOST_EMPTY;
-        return 0;
-    }
-    if (w->ready > s->now) {
-        LOWER(*again, w->ready);
-        *why = w->blocked_on;
-        return 0;
-    }
+    const u64 unknown = ~0ull; /* an event will say so */
+    if (!w->alive || w->at_barrier)
+        return not_before(unknown, w->alive ? LOST_BARRIER : LOST_EMPTY, again, why);
+    if (w->ready > s->now) return not_before(w->ready, w->blocked_on, again, why);
     const Instruction *i = &s->code[w->pc];
-    if (i->wait & w->waits) { *why = w->from[__builtin_ctz(i->wait & w->waits)]; return 0; }
-    if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u)) {
-        *why = LOST_GLOBAL;
-        return 0;
-    }
-    if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) { *why = LOST_BARRIER; return 0; }
-    if (is_request(i) && !has_room(s, x, i, w->step)) { *why = LOST_QUEUE; return 0; }
-    if (x->reads_free > s->now && reads_registers(i)) {
-        LOWER(*again, x->reads_free);
-        *why = LOST_BANK;
-        return 0;
-    }
+    if (i->wait & w->waits) return not_before(unknown, w->from[__builtin_ctz(i->wait & w->waits)], again, why);
+    if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u))
+        return not_before(unknown, LOST_GLOBAL, again, why);
+    if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) return not_before(unknown, LOST_BARRIER, again, why);
+    if (is_request(i) && !has_room(s, x, i, w->step)) return not_before(unknown, LOST_QUEUE, again, why);
+    if (x->reads_free > s->now && reads_registers(i)) return not_before(x->reads_free, LOST_BANK, again, why);
     const int may_slip = i->unit == UNIT_FMA || i->unit == UNIT_CONTROL;
-    if (x->slip_free > s->now && !may_slip && x->last >= 0 && w == &s->warps[x->last]) {
-        LOWER(*again, x->slip_free);
-        *why = LOST_BANK;
-        return 0;
-    }
+    if (x->slip_free > s->now && !may_slip && x->last >= 0 && w == &s->warps[x->last])
+        return not_before(x->slip_free, LOST_BANK, again, why);
     u64 free = x->unit_free[pipe_of(s->m, i)];
     if (i->unit == UNIT_FMA) {
         free = x->unit_free[UNIT_FMA_HEAVY];
-        if (s->m->fma_halves == 2 && x->lite_free < free) free = x->lite_free;
+        if (s->m->fma_halves == 2) LOWER(free, x->lite_free);
     }
-    if (free > s->now) {
-        LOWER(*again, free);
-        *why = LOST_PIPE;
-        return 0;
-    }
-    return 1;
+    return free <= s->now || not_before(free, LOST_PIPE, again, why);
 }
 
 static void occupy(Sm *s, Scheduler *x, const Instruction *i) {
@@ -1041,6 +1021,14 @@ static void fetch_ahead(Sm *s, u32 pc) {
     }
 }
 
+/* A result of a warp releases a scoreboard; who waits for that has a reason. */
+static void expect(Warp *w, u8 scoreboard, u8 reason) {
+    if (scoreboard == NONE) return;
+    w->pending[scoreboard]++;
+    w->waits |= (u8)(1u << scoreboard);
+    w->from[scoreboard] = reason;
+}
+
 static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Machine *m = s->m;
     Warp *w = &s->warps[warp];
@@ -1063,16 +1051,8 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         w->ready = fetched;
         w->blocked_on = LOST_FETCH;
     }
-    if (i->write_barrier != NONE) {
-        w->pending[i->write_barrier]++;
-        w->waits |= (u8)(1u << i->write_barrier);
-        w->from[i->write_barrier] = waits_for(i, step);
-    }
-    if (i->read_barrier != NONE) {
-        w->pending[i->read_barrier]++;
-        w->waits |= (u8)(1u << i->read_barrier);
-        w->from[i->read_barrier] = is_request(i) ? LOST_QUEUE : LOST_ARITHMETIC;
-    }
+    expect(w, i->write_barrier, waits_for(i, step));
+    expect(w, i->read_barrier, is_request(i) ? LOST_QUEUE : LOST_ARITHMETIC);
     const u64 *line = w->line;
     w->line += words_of(i, step);
     go_on(w);
@@ -1282,34 +1262,33 @@ static void run(Sm *s) {
     if (!s->r->marked) s->r->marked = s->r->clocks;
 }
 
+/* The arrays that a run changes, without its results, and how long each is. */
+#define ARRAYS(OF, s)                                                                                       \
+    OF(warps, (s)->m->slots * (s)->warps_per_block) OF(blocks, (s)->m->slots) OF(ended, (s)->m->slots)      \
+    OF(cache, (s)->m->l1_lines) OF(bucket, (s)->buckets) OF(fetched, (s)->code_length)                      \
+    OF(used, (s)->code_length) OF(heap, (s)->event_room) OF(arrivals, (s)->arrival_room)
+
 static void *copied(Sm *s, const void *of, size_t bytes) {
-    void *copy = malloc(bytes ? bytes : 1);
+    void *copy = malloc(bytes);
     if (!copy) s->failed = 1;
-    else if (bytes) memcpy(copy, of, bytes);
+    else memcpy(copy, of, bytes);
     return copy;
 }
 
-/* Memory that a run changes, without its results. */
 static void set_free(Sm *s) {
-    free(s->warps); free(s->blocks); free(s->ended); free(s->cache); free(s->bucket);
-    free(s->fetched); free(s->used); free(s->heap); free(s->arrivals);
+#define FREE(array, count) free(s->array);
+    ARRAYS(FREE, s)
+#undef FREE
 }
 
 /* From here on the first jobs run without further blocks, on a copy of the state. */
 static void run_fewer(Sm *s) {
     Sm x = *s;
-    const u32 slots = s->m->slots;
     s->fewer = x.fewer = x.ended_count = 0;
     x.job_count = x.next_job;
-    x.warps = copied(&x, s->warps, slots * s->warps_per_block * sizeof *s->warps);
-    x.blocks = copied(&x, s->blocks, slots * sizeof *s->blocks);
-    x.ended = copied(&x, s->ended, slots * sizeof *s->ended);
-    x.cache = copied(&x, s->cache, s->m->l1_lines * sizeof *s->cache);
-    x.bucket = copied(&x, s->bucket, s->buckets * sizeof *s->bucket);
-    x.fetched = copied(&x, s->fetched, s->code_length * sizeof *s->fetched);
-    x.used = copied(&x, s->used, s->code_length * sizeof *s->used);
-    x.heap = copied(&x, s->heap, s->event_room * sizeof *s->heap);
-    x.arrivals = copied(&x, s->arrivals, s->arrival_room * sizeof *s->arrivals);
+#define COPY(array, count) x.array = copied(&x, s->array, (count) * sizeof *s->array);
+    ARRAYS(COPY, s)
+#undef COPY
     x.r++;
     *x.r = *s->r;
     x.starts += s->job_count;
@@ -1341,18 +1320,14 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
             .starts = starts, .ends = ends, .newest = NO_LINE, .oldest = NO_LINE};
     memset(result, 0, sizeof *result);
     s.buckets = power_of_two(2 * machine->l1_lines);
-    s.warps = calloc(all, sizeof *s.warps);
-    s.blocks = calloc(machine->slots, sizeof *s.blocks);
-    s.ended = calloc(machine->slots, sizeof *s.ended);
-    s.cache = calloc(machine->l1_lines, sizeof *s.cache);
-    s.bucket = malloc(s.buckets * sizeof *s.bucket);
-    u32 *of_scheduler = calloc(SCHEDULERS * (all / SCHEDULERS + 1), sizeof *of_scheduler);
     s.code_length = length / CODE_LINE + 1;
-    s.fetched = calloc(s.code_length, sizeof *s.fetched);
-    s.used = calloc(s.code_length, sizeof *s.used);
+    s.event_room = s.arrival_room = 64;
     s.operands = calloc(length, sizeof *s.operands);
-    s.failed = !s.operands || !s.fetched || !s.used || !s.warps || !s.blocks || !s.ended || !s.cache ||
-               !s.bucket || !of_scheduler;
+    u32 *of_scheduler = calloc(SCHEDULERS * (all / SCHEDULERS + 1), sizeof *of_scheduler);
+    s.failed = !s.operands || !of_scheduler;
+#define ZEROS(array, count) s.failed |= !(s.array = calloc(count, sizeof *s.array));
+    ARRAYS(ZEROS, &s)
+#undef ZEROS
     if (!s.failed) {
         for (u32 k = 0; k < length; k++) s.operands[k] = operands_of(&code[k]);
         memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);

@@ -7,25 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.layout import dtype_of
 from toolkit.launch.launch import Argument, buffer_of
 from toolkit.launch.tensor_map import DATA_TYPES, MAP_BYTES, MOST_AXES, TensorMap, Tiling
 
 MARK = 0x50414D524F534E54  # "TNSORMAP": what has it not is no tensor map
 
 # As bulk.h has it; axes from the innermost on.
-DESCRIPTION = np.dtype(
-    [
-        ("mark", "u8"),
-        ("address", "u8"),
-        ("size", "u8", MOST_AXES),
-        ("pitch", "u8", MOST_AXES),
-        ("box", "u2", MOST_AXES),
-        ("axes", "u1"),
-        ("element_bytes", "u1"),
-        ("data_type", "u1"),
-        ("swizzle", "u1"),
-        ("reserved", "u1", 18),
-    ]
+DESCRIPTION = dtype_of(
+    f"u8 mark address size[{MOST_AXES}] pitch[{MOST_AXES}]; u2 box[{MOST_AXES}]; "
+    "u1 axes element_bytes data_type swizzle reserved[18]"
 )
 assert DESCRIPTION.itemsize == MAP_BYTES
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import REBUILD, UnavailableError
+from analysis.layout import dtype_of, fields_of
 from toolkit.native import core_sources
 
 LANES = 32
@@ -37,58 +38,41 @@ SOURCES = 6
 BANKS_OF_CONSTANTS = 8
 
 
-def _fields(declared: str) -> list[tuple[str, str, int]]:
-    """(name, type, length) of the fields of a structure: "u4 a b[2]; u8 c"."""
-    found = []
-    for declaration in declared.split(";"):
-        kind, *names = declaration.split()
-        for field in names:
-            name, _, length = field.removesuffix("]").partition("[")
-            found.append((name, kind, int(length or 1)))
-    return found
-
-
-def _dtype(declared: str, *, align: bool = False) -> np.dtype[Any]:
-    return np.dtype(
-        [(name, kind, *([n] if n > 1 else [])) for name, kind, n in _fields(declared)], align=align
-    )
-
-
 def _of_c(declared: str) -> tuple[tuple[str, Any], ...]:
-    """The same for ctypes."""
+    """The fields of a structure (analysis.layout) for ctypes."""
     kinds = {"u4": c_uint32, "u8": c_uint64, "i4": c_int32, "p": c_void_p, "bank": Bank}
     return tuple(
-        (name, kinds[kind] * n if n > 1 else kinds[kind]) for name, kind, n in _fields(declared)
+        (name, kinds[kind] * n if n > 1 else kinds[kind]) for name, kind, n in fields_of(declared)
     )
 
 
 # One instruction, as core.h has it.
-INSTRUCTION = _dtype(
+INSTRUCTION = dtype_of(
     f"u2 op; u1 guard uniform; u4 flags d[2] s[{SOURCES}]; u1 mod[{SOURCES}] pd[2] ps[4]; "
     "u4 width aux reserved; i8 imm",
     align=True,
 )
 
 # What one instruction did, over all warps.
-COUNT = _dtype(
+COUNT = dtype_of(
     "u8 executed threads predicated requests sectors wavefronts conflict_free ideal taken "
     "divergent reissued reissued_threads refused"
 )
 
-ALLOCATION = _dtype("u8 base bytes host; u4 writable unwritten")
+ALLOCATION = dtype_of("u8 base bytes host; u4 writable unwritten")
 
 # Sectors of a 128-byte line that a block reads or writes for the first time.
-ACCESS = _dtype("u8 line block; u4 step; u2 warp; u1 mask kind")
+ACCESS = dtype_of("u8 line block; u4 step; u2 warp; u1 mask kind")
 
 # One executed instruction of a warp, and where a run of them begins that one warp executed.
-STEP = _dtype("u4 pc; u2 clocks; u1 lines flags")
-SEGMENT = _dtype("u8 block first first_line; u4 warp reserved")
+STEP = dtype_of("u4 pc; u2 clocks; u1 lines flags")
+SEGMENT = dtype_of("u8 block first first_line; u4 warp reserved")
 
 # A memory request of a warp, with the address of each lane of its mask.
-REQUEST = _dtype(f"u8 block; u4 pc warp mask space; u8 address[{LANES}]")
+REQUEST = dtype_of(f"u8 block; u4 pc warp mask space; u8 address[{LANES}]")
 
 # Two accesses that nothing orders, or what else the sanitizer found (check.h).
-FINDING = _dtype(
+FINDING = dtype_of(
     "u4 kind space pc pc_before; u8 block block_before; u4 thread thread_before; u8 address; "
     "u4 width is_async is_store reserved; u8 times"
 )
