@@ -7,7 +7,7 @@ lie so far apart that a step outside one is never a step into another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -68,36 +68,31 @@ class BankLayout:
     reserved_shared: int | None  # bytes that the system takes of each block's
     descriptor: int | None  # of global memory, which says nothing that matters here
     grid_id: int
-    parameter_window: int | None  # the generic address of the parameters
-    cluster: int | None  # whether blocks run in clusters; blocks along each axis, 1 over each
-    clusters: int | None  # along each axis of the grid
-    cluster_blocks: int | None
+    parameter_window: int | None = None  # the generic address of the parameters
+    cluster: int | None = (
+        None  # whether blocks run in clusters; blocks along each axis, 1 over each
+    )
+    clusters: int | None = None  # along each axis of the grid
+    cluster_blocks: int | None = None
 
     def known(self) -> frozenset[int]:
         """The offsets that hold in a launch here what the driver would put there."""
-        lengths = {
-            self.block: 3,
-            self.grid: 3,
-            self.stack_pointer: 1,
-            self.shared_window: 2,
-            self.local_window: 2,
-            self.constant_window: 2,
-            self.dynamic_shared: 1,
-            self.reserved_shared: 1,
-            self.descriptor: 2,
-            self.grid_id: 2,
-            self.parameter_window: 2,
-            self.cluster: 7,
-            self.clusters: 3,
-            self.cluster_blocks: 1,
-        }
         return frozenset(
             start + 4 * k
-            for start, words in lengths.items()
-            if start is not None
+            for name, words in _WORDS.items()
+            if (start := getattr(self, name)) is not None
             for k in range(words)
         )
 
+
+# What the driver puts there, in words.
+_WORDS = {
+    **dict.fromkeys(("block", "grid", "clusters"), 3),
+    **dict.fromkeys(("stack_pointer", "dynamic_shared", "reserved_shared", "cluster_blocks"), 1),
+    **dict.fromkeys(("shared_window", "local_window", "constant_window", "descriptor"), 2),
+    **dict.fromkeys(("grid_id", "parameter_window"), 2),
+    "cluster": 7,
+}
 
 # Found in compiled code; the first parameter's place is also in each cubin.
 _BEFORE_100 = BankLayout(
@@ -112,23 +107,12 @@ _BEFORE_100 = BankLayout(
     reserved_shared=0x114,
     descriptor=0x118,
     grid_id=0x30,
-    parameter_window=None,
-    cluster=None,
-    clusters=None,
-    cluster_blocks=None,
 )
-_SM_90 = BankLayout(
+_SM_90 = replace(
+    _BEFORE_100,
     parameters=0x210,
-    block=0x0,
-    grid=0xC,
-    stack_pointer=0x28,
-    shared_window=0x18,
-    local_window=0x20,
     constant_window=0xD0,
-    dynamic_shared=0x2C,
-    reserved_shared=0x114,
     descriptor=0x208,
-    grid_id=0x30,
     parameter_window=0x198,
     cluster=0x140,
     clusters=0x15C,
@@ -147,9 +131,6 @@ _SINCE_100 = BankLayout(
     descriptor=0x358,
     grid_id=0x140,
     parameter_window=0x348,
-    cluster=None,
-    clusters=None,
-    cluster_blocks=None,
 )
 
 

@@ -19,6 +19,7 @@ from analysis.sm import BANKS, INSTRUCTION, NO_SCOREBOARD, Kind, Unit
 from toolkit.machine_code.instruction import RZ, Address, Instruction, Register, Special
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
+from toolkit.sass.isa.registry import is_predicate
 
 _STALL, _YIELD, _WRITE, _READ, _WAIT, _REUSE = 105, 109, 110, 113, 116, 122
 
@@ -37,42 +38,24 @@ _CONTROL = {
     *("WARPSYNC", "DEPBAR", "LDGDEPBAR", "CALL", "YIELD", "KILL", "BPT", "NANOSLEEP", "MEMBAR"),
     *("ERRBAR", "CCTL", "BMOV", "CLMAD"),
 }
-_KINDS = {
-    "LDS": Kind.SHARED_LOAD,
-    "LDSM": Kind.SHARED_LOAD,
-    "STS": Kind.SHARED_STORE,
-    "LDG": Kind.LOAD,
-    "LD": Kind.LOAD,
-    "LDL": Kind.LOAD,
-    "STG": Kind.STORE,
-    "ST": Kind.STORE,
-    "STL": Kind.STORE,
-    "RED": Kind.ATOMIC,
-    "REDG": Kind.ATOMIC,
-    "ATOM": Kind.ATOMIC,
-    "ATOMG": Kind.ATOMIC,
-    "ATOMS": Kind.ATOMIC,
-    "LDGSTS": Kind.COPY,
-    "SHFL": Kind.SHARED_STORE,
-    "LDGDEPBAR": Kind.COPY_GROUP,
-    "DEPBAR": Kind.WAIT_GROUP,
-    "BAR": Kind.BARRIER,
-    "UCGABAR_WAIT": Kind.BARRIER,
-    "SYNCS": Kind.MBARRIER_ARRIVE,
-    "ARRIVES": Kind.MBARRIER_ARRIVE,
-    "UTMALDG": Kind.BULK_LOAD,
-    "UBLKCP": Kind.BULK_LOAD,
-    "UTMASTG": Kind.BULK_STORE,
-    "UTMAREDG": Kind.BULK_STORE,
-    "UBLKRED": Kind.BULK_STORE,
-    "UTMACMDFLUSH": Kind.BULK_GROUP,
-    "BRA": Kind.BRANCH,
-    "BRX": Kind.BRANCH,
-    "JMP": Kind.BRANCH,
-    "CALL": Kind.BRANCH,
-    "RET": Kind.BRANCH,
-    "EXIT": Kind.EXIT,
+_OPCODES = {
+    Kind.SHARED_LOAD: "LDS LDSM",
+    Kind.SHARED_STORE: "STS SHFL",
+    Kind.LOAD: "LDG LD LDL",
+    Kind.STORE: "STG ST STL",
+    Kind.ATOMIC: "RED REDG ATOM ATOMG ATOMS",
+    Kind.COPY: "LDGSTS",
+    Kind.COPY_GROUP: "LDGDEPBAR",
+    Kind.WAIT_GROUP: "DEPBAR",
+    Kind.BARRIER: "BAR UCGABAR_WAIT",
+    Kind.MBARRIER_ARRIVE: "SYNCS ARRIVES",
+    Kind.BULK_LOAD: "UTMALDG UBLKCP",
+    Kind.BULK_STORE: "UTMASTG UTMAREDG UBLKRED",
+    Kind.BULK_GROUP: "UTMACMDFLUSH",
+    Kind.BRANCH: "BRA BRX JMP CALL RET",
+    Kind.EXIT: "EXIT",
 }
+_KINDS = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
 _OF_BARRIERS = {
     "EXCH": Kind.MBARRIER_BEGIN,
     "ARRIVE": Kind.MBARRIER_ARRIVE,
@@ -219,7 +202,7 @@ def _sources(instruction: Instruction) -> list[int]:
     arithmetic = (Unit.FMA, Unit.FMA_HEAVY, Unit.FMA_WIDE, Unit.HALF, Unit.ALU)
     if _unit(instruction) not in arithmetic and instruction.opcode not in _READERS:
         return [-1] * _OPERAND_SLOTS
-    registers = [operand for operand in instruction.operands if not _is_predicate(operand)]
+    registers = [operand for operand in instruction.operands if not is_predicate(operand)]
     if "SETP" not in instruction.opcode and instruction.opcode != "FCHK":
         registers = registers[1:]  # the result
     found = [
@@ -231,10 +214,6 @@ def _sources(instruction: Instruction) -> list[int]:
     if instruction.opcode in ("MOV", "IABS"):
         found = [-1, *found]  # its source is that of the second slot
     return found + [-1] * (_OPERAND_SLOTS - len(found))
-
-
-def _is_predicate(operand: object) -> bool:
-    return isinstance(operand, Register) and operand.file in ("P", "UP")
 
 
 def _left(instruction: Instruction) -> int:

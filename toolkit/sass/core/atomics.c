@@ -110,18 +110,16 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
 /* A generic atomic whose predicate is read leaves shared and local memory to the code behind it: the
  * predicate says where it worked. One without works on shared memory too. */
 static void generic_atomic(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a) {
-    const u32 in_shared = LANE_BITS(in_shared_window(c, a[l]));
-    const u32 in_local = LANE_BITS(in_local_window(c, a[l]));
-    const u32 elsewhere = m & ~in_shared & ~in_local;
+    const Spaces in = spaces_of(c, a, m);
     const Access access = {.w = w, .i = i, .act = atomic_space};
-    if (i->pd[0] == PREDICATE_DISCARD && m & in_local) {
+    if (i->pd[0] == PREDICATE_DISCARD && in.local) {
         stop(c, UNIMPLEMENTED);
-        blame(c, w, m & in_local);
+        blame(c, w, in.local);
         return;
     }
-    WRITE_PREDICATE(0, elsewhere);
-    access_part(c, &access, a, elsewhere, SPACE_GLOBAL, 0);
-    if (i->pd[0] == PREDICATE_DISCARD) access_shared_parts(c, &access, a, m & in_shared);
+    WRITE_PREDICATE(0, in.global);
+    access_part(c, &access, a, in.global, SPACE_GLOBAL, 0);
+    if (i->pd[0] == PREDICATE_DISCARD) access_shared_parts(c, &access, a, in.shared);
 }
 
 OPERATION(ATOMIC) {
@@ -139,13 +137,11 @@ OPERATION(ATOMIC) {
 /* QSPC: whether a generic address is in the space aux. */
 OPERATION(IN_SPACE) {
     u64 a[LANES];
-    u32 inside_it = 0;
     addresses(w, i, m, a);
-    if (i->aux == SPACE_SHARED) inside_it = LANE_BITS(in_shared_window(core, a[l]));
-    if (i->aux == SPACE_LOCAL) inside_it = LANE_BITS(in_local_window(core, a[l]));
-    if (i->aux == SPACE_GLOBAL)
-        inside_it = LANE_BITS(!in_shared_window(core, a[l]) && !in_local_window(core, a[l]));
-    WRITE_PREDICATE(0, inside_it);
+    const Spaces in = spaces_of(core, a, m);
+    const u32 found[] = {[SPACE_GLOBAL] = in.global, [SPACE_SHARED] = in.shared, [SPACE_LOCAL] = in.local,
+                         [SPACE_CONSTANT] = 0};
+    WRITE_PREDICATE(0, found[i->aux]);
 }
 
 /* Where the bytes of partial copies are: only those that are read must be in a buffer. */

@@ -27,6 +27,19 @@ Row row_at(const Bulk *b, u32 number) {
 }
 
 /* Whether rows lie side by side and swizzling moves no piece out of its row. */
-int is_dense(const TensorMap *map) {
+static int is_dense(const TensorMap *map) {
     return row_bytes(map) == row_pitch(map) && row_bytes(map) % (map->swizzle ? map->swizzle : 1) == 0;
+}
+
+/* The runs of bytes that a copy accesses in shared memory, from an offset on. Rows that fill their swizzle
+ * change places among themselves alone. */
+void each_run(const Bulk *b, u32 offset, OnRun *act, void *context) {
+    const TensorMap *map = &b->map;
+    if (!b->is_tile || is_dense(map)) {
+        act(context, offset, (u32)b->bytes);
+        return;
+    }
+    for (u32 n = 0; n < rows_of(map); n++, offset += row_pitch(map))
+        for (u32 k = 0; k < row_bytes(map); k += UNIT)
+            act(context, swizzled(offset + k, map->swizzle), UNIT);
 }

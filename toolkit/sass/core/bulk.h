@@ -51,6 +51,8 @@ static inline u32 swizzled(u32 offset, u32 swizzle) {
 /* One row of a tile: where it is in global memory, and which of its bytes are inside of the array. */
 typedef struct { u64 address; u32 first, last; } Row;
 
+typedef void OnRun(void *context, u32 offset, u32 bytes);
+
 u32 rows_of(const TensorMap *map);
 Row row_at(const Bulk *b, u32 number);
-int is_dense(const TensorMap *map);
+void each_run(const Bulk *b, u32 offset, OnRun *act, void *context);

@@ -51,67 +51,50 @@ static void put_bytes(Worker *c, const Bulk *b, u8 *to, const u8 *from, u32 byte
     c->changes++;
 }
 
-/* A row of a tile and its place in shared memory, in pieces that stay together. */
-static void row_to_shared(u8 *shared, u32 offset, const TensorMap *map, const u8 *row) {
-    for (u32 k = 0; k < row_bytes(map); k += UNIT)
-        memcpy(shared + swizzled(offset + k, map->swizzle), row + k, UNIT);
-}
-static void row_from_shared(const u8 *shared, u32 offset, const TensorMap *map, u8 *row) {
-    for (u32 k = 0; k < row_bytes(map); k += UNIT)
-        memcpy(row + k, shared + swizzled(offset + k, map->swizzle), UNIT);
+/* A row of a tile to its place in shared memory, or from there, in pieces that stay together. */
+static void move_row(u8 *shared, u32 offset, const TensorMap *map, u8 *row, int to_shared) {
+    for (u32 k = 0; k < row_bytes(map); k += UNIT) {
+        u8 *at = shared + swizzled(offset + k, map->swizzle);
+        if (to_shared) memcpy(at, row + k, UNIT);
+        else memcpy(row + k, at, UNIT);
+    }
 }
 
-static void mark_tile(Block *to, u32 offset, const TensorMap *map, u8 written) {
-    if (is_dense(map)) {
-        mark_bytes(to, offset, rows_of(map) * row_bytes(map), written);
-        return;
-    }
-    for (u32 n = 0; n < rows_of(map); n++, offset += row_pitch(map))
-        for (u32 k = 0; k < row_bytes(map); k += UNIT)
-            mark_bytes(to, swizzled(offset + k, map->swizzle), UNIT, written);
+static void mark_run(void *block, u32 offset, u32 bytes) { mark_bytes(block, offset, bytes, 1); }
+
+static void spoil_run(void *block, u32 offset, u32 bytes) {
+    Block *b = block;
+    memset(b->shared + offset, 0xff, bytes);
+    mark_bytes(b, offset, bytes, 0);
 }
 
 /* What a copy will write is nobody's until it is there. */
 static void spoil(Worker *c, const Bulk *b) {
-    const u32 offset = offset_at(b->shared);
     if (b->direction == TO_GLOBAL || b->reduces) return;
-    EACH_BLOCK(to, b->issuer->cluster) {
-        if (!(b->blocks >> to->rank & 1)) continue;
-        if (!b->is_tile || is_dense(&b->map)) {
-            memset(to->shared + offset, 0xff, b->bytes);
-            mark_bytes(to, offset, (u32)b->bytes, 0);
-            continue;
-        }
-        u8 nothing[MOST_BOX * MOST_ELEMENT];
-        memset(nothing, 0xff, sizeof nothing);
-        for (u32 n = 0; n < rows_of(&b->map); n++)
-            row_to_shared(to->shared, offset + n * row_pitch(&b->map), &b->map, nothing);
-        mark_tile(to, offset, &b->map, 0);
-    }
+    EACH_BLOCK(to, b->issuer->cluster)
+        if (b->blocks >> to->rank & 1) each_run(b, offset_at(b->shared), spoil_run, to);
 }
 
 static void tile_to_shared(Worker *c, const Bulk *b, Block *to) {
     u8 row[MOST_BOX * MOST_ELEMENT];
     for (u32 n = 0; n < rows_of(&b->map); n++) {
         const Row r = row_at(b, n);
-        if (r.last - r.first < row_bytes(&b->map)) memset(row, 0, row_bytes(&b->map));
-        if (r.last > r.first)
-            memcpy(row + r.first, global_at(c, r.address + r.first, r.last - r.first, 0),
-                   r.last - r.first);
-        row_to_shared(to->shared, offset_at(b->shared) + n * row_pitch(&b->map), &b->map, row);
+        const u32 bytes = r.last - r.first;
+        if (bytes < row_bytes(&b->map)) memset(row, 0, row_bytes(&b->map));
+        if (bytes) memcpy(row + r.first, global_at(c, r.address + r.first, bytes, 0), bytes);
+        move_row(to->shared, offset_at(b->shared) + n * row_pitch(&b->map), &b->map, row, 1);
     }
-    mark_tile(to, offset_at(b->shared), &b->map, 1);
 }
 
 static void tile_to_global(Worker *c, const Bulk *b) {
     u8 row[MOST_BOX * MOST_ELEMENT];
     for (u32 n = 0; n < rows_of(&b->map); n++) {
         const Row r = row_at(b, n);
-        if (r.last <= r.first) continue;
-        row_from_shared(b->issuer->shared, offset_at(b->from) + n * row_pitch(&b->map), &b->map, row);
-        check_bulk_write(c, r.address + r.first, r.last - r.first);
-        put_bytes(c, b, global_at(c, r.address + r.first, r.last - r.first, 1), row + r.first,
-                  r.last - r.first);
+        const u32 bytes = r.last - r.first;
+        if (!bytes) continue;
+        move_row(b->issuer->shared, offset_at(b->from) + n * row_pitch(&b->map), &b->map, row, 0);
+        check_bulk_write(c, r.address + r.first, bytes);
+        put_bytes(c, b, global_at(c, r.address + r.first, bytes, 1), row + r.first, bytes);
     }
 }
 
@@ -137,10 +120,8 @@ static void make(Worker *c, const Bulk *b) {
         Block *to = b->issuer->cluster + rank;
         if (!(b->blocks >> rank & 1)) continue;
         if (b->is_tile) tile_to_shared(c, b, to);
-        else {
-            put_bytes(c, b, to->shared + offset_at(b->shared), from, (u32)b->bytes);
-            mark_bytes(to, offset_at(b->shared), (u32)b->bytes, 1);
-        }
+        else put_bytes(c, b, to->shared + offset_at(b->shared), from, (u32)b->bytes);
+        each_run(b, offset_at(b->shared), mark_run, to);
         if (is_followed(c)) check_made(c, b);
         count_down(c, (u64)rank << RANK_SHIFT | offset_at(b->mbarrier), 0, -(i64)b->bytes, 0);
     }
@@ -253,10 +234,12 @@ static int read_map(Worker *c, const Warp *w, u64 address, u32 axes, int is_stor
     return check_global(c, w, map->address, extent, is_store);
 }
 
-/* The blocks that get a copy: those of the mask, or the one that the address names. */
-static u32 receivers(const Worker *c, u64 shared, u32 mask) {
+/* The barrier of a copy, and the blocks that get it: those of the mask, or the one that the address names. */
+static void name_barrier(const Worker *c, const Warp *w, const Ins *i, Bulk *b) {
     const u32 all = c->cluster_size >= LANES ? FULL : (1u << c->cluster_size) - 1;
-    return mask ? mask & all : block_at(c, shared) ? 1u << (shared >> RANK_SHIFT) : 0;
+    const u32 mask = i->flags & BULK_MULTICAST ? word_of(w, i, 2, 0) >> 16 : 0;
+    b->mbarrier = word_of(w, i, 0, 1);
+    b->blocks = mask ? mask & all : block_at(c, b->shared) ? 1u << (b->shared >> RANK_SHIFT) : 0;
 }
 
 static Bulk begun_bulk(const Worker *c, const Warp *w, const Ins *i) {
@@ -293,8 +276,7 @@ static void tensor_copy(Worker *c, Warp *w, const Ins *i, u32 direction) {
     if (!check_shared(c, w, b.shared, (u64)rows_of(&b.map) * row_pitch(&b.map), BOX_ALIGNMENT,
                       direction == TO_SHARED)) return;
     if (direction == TO_SHARED) {
-        b.mbarrier = word_of(w, i, 0, 1);
-        b.blocks = receivers(c, b.shared, i->flags & BULK_MULTICAST ? word_of(w, i, 2, 0) >> 16 : 0);
+        name_barrier(c, w, i, &b);
         if (!check_barrier(c, w, b.mbarrier)) return;
     }
     if (b.reduces && type_of(&b.map) < 0) {
@@ -324,8 +306,7 @@ static void run_of_bytes(Worker *c, Warp *w, const Ins *i, u32 direction) {
         !check_global(c, w, b.global, b.bytes, direction == TO_GLOBAL))
         return;
     if (direction != TO_GLOBAL) {
-        b.mbarrier = word_of(w, i, 0, 1);
-        b.blocks = receivers(c, b.shared, i->flags & BULK_MULTICAST ? size >> 16 : 0);
+        name_barrier(c, w, i, &b);
         if (!check_shared(c, w, b.shared, b.bytes, UNIT, 1) || !check_barrier(c, w, b.mbarrier)) return;
     }
     issue(c, w, i, &b);

@@ -52,8 +52,8 @@ int report(Worker *c, const Finding *f) {
 
 void report_alone(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 address,
                   u32 width) {
-    const Finding f = {.kind = kind, .space = space, .pc = c->pc, .pc_before = NOBODY,
-                       .block = c->block->index, .block_before = c->block->index, .thread = thread_of(w, lane),
-                       .thread_before = NOBODY, .address = address, .width = width};
+    Finding f = finding_of(c, kind, space, thread_of(w, lane));
+    f.address = address;
+    f.width = width;
     report(c, &f);
 }

@@ -24,6 +24,7 @@
 #include "costs.h"
 #include "lanes.h"
 #include "memory.h"
+#include "space.h"
 
 /* toolkit/sass/check.py numbers them likewise. */
 enum {
@@ -128,6 +129,10 @@ struct Checker {
     Order *order;
 };
 
+static inline Suspect *suspect_of(const Worker *c, const Warp *w, u32 slot) {
+    return &c->checker->suspect[(size_t)w->index * c->launch->slots + slot];
+}
+
 static inline u32 *clock_of(const Checker *k, u32 thread) { return k->know + (size_t)thread * k->clocks; }
 
 static inline void join_clock(u32 *restrict to, const u32 *restrict from, u32 count) {
@@ -140,20 +145,6 @@ static inline int is_after(const Checker *k, u32 thread, u32 other, u32 stamp) {
 
 static inline u32 thread_of(const Warp *w, int lane) { return w->index * LANES + (u32)lane; }
 
-/* The lowest and the highest of the addresses, and all their bits; inactive lanes hold the address of an
- * active one. */
-typedef struct { u64 low, high, bits; } Extent;
-
-static inline Extent extent_of(const u64 *a) {
-    u64 low = a[0], high = a[0], bits = 0;
-    FOR_LANES {
-        low = a[l] < low ? a[l] : low;
-        high = a[l] > high ? a[l] : high;
-        bits |= a[l];
-    }
-    return (Extent){.low = low, .high = high, .bits = bits};
-}
-
 /* The word that lane l stores at byte `offset` of its access, as far as a cell shows it. */
 static inline u32 stored(const Checker *k, const Ins *i, const u32 *x, int l, u32 offset) {
     if (k->grain == WORD) return x[offset / WORD * LANES + (u32)l];
@@ -165,6 +156,13 @@ static inline u32 held(const Checker *k, const u8 *at) {
     u32 x = 0;
     memcpy(&x, at, k->grain);
     return x;
+}
+
+/* A finding of a thread now, which no other access belongs to yet. */
+static inline Finding finding_of(const Worker *c, u32 kind, u32 space, u32 thread) {
+    return (Finding){.kind = kind, .space = space, .pc = c->pc, .pc_before = NOBODY,
+                     .block = c->block->index, .block_before = c->block->index, .thread = thread,
+                     .thread_before = NOBODY};
 }
 
 int has_clocks(Worker *c);

@@ -17,6 +17,10 @@ typedef struct { u32 block; Reader by; } Earlier; /* rare: a reader of another b
 
 struct Shadow { Owner *owner; Reader *reader; Writer *writer; Earlier *earlier; };
 
+static const Shadow *shadow_of(const Worker *c, const Allocation *all) {
+    return &c->checks->shadow[all - c->launch->allocations];
+}
+
 static Event write_of(const Writer *x) {
     return (Event){.warp = x->thread / LANES, .stamp = x->stamp, .fences = x->fences};
 }
@@ -55,12 +59,24 @@ Checks *new_checks(const Launch *launch) {
     return all;
 }
 
-static void report_blocks(Worker *c, const Warp *w, u32 kind, int lane, u64 address, u32 width,
-                          u32 block, u32 pc, u32 thread) {
-    const Finding f = {.kind = kind, .space = SPACE_GLOBAL, .pc = c->pc, .pc_before = pc,
-                       .block = c->block->index, .block_before = block - 1, .thread = thread_of(w, lane),
-                       .thread_before = thread, .address = address, .width = width};
-    report(c, &f);
+/* An access of a cell by a lane. */
+typedef struct {
+    Worker *c;
+    const Warp *w;
+    int lane;
+    u32 width;
+    u64 address, cell;
+    const Shadow *shadow;
+} Touch;
+
+static void report_blocks(const Touch *x, u32 kind, u32 block, u32 pc, u32 thread) {
+    Finding f = finding_of(x->c, kind, SPACE_GLOBAL, thread_of(x->w, x->lane));
+    f.pc_before = pc;
+    f.block_before = block - 1;
+    f.thread_before = thread;
+    f.address = x->address;
+    f.width = x->width;
+    report(x->c, &f);
 }
 
 static Reader reader_now(const Worker *c, const Warp *w, int lane) {
@@ -78,55 +94,46 @@ static inline void note_reader(const Shadow *shadow, u64 cell, u32 me, Reader no
     shadow->reader[cell] = now;
 }
 
-static void check_global_read(Worker *c, const Warp *w, int lane, u64 address, u32 width,
-                              const Shadow *shadow, u64 cell, int unwritten) {
-    const u32 me = (u32)c->block->index + 1;
-    const Owner *owner = &shadow->owner[cell];
-    if (owner->writer) {
-        const Writer *writer = &shadow->writer[cell];
-        const Event last = write_of(writer);
-        if (is_foreign(c, w, lane, owner->writer, &last))
-            report_blocks(c, w, FOUND_READ_AFTER_WRITE, lane, address, width, owner->writer, writer->pc,
-                          writer->thread);
-    } else if (unwritten) {
-        report_alone(c, w, FOUND_UNWRITTEN, SPACE_GLOBAL, lane, address, width);
+static void check_global_read(const Touch *x, int unwritten) {
+    const u32 writer = x->shadow->owner[x->cell].writer;
+    const Writer *by = &x->shadow->writer[x->cell];
+    const Event last = write_of(by);
+    if (writer && is_foreign(x->c, x->w, x->lane, writer, &last))
+        report_blocks(x, FOUND_READ_AFTER_WRITE, writer, by->pc, by->thread);
+    else if (!writer && unwritten)
+        report_alone(x->c, x->w, FOUND_UNWRITTEN, SPACE_GLOBAL, x->lane, x->address, x->width);
+    note_reader(x->shadow, x->cell, (u32)x->c->block->index + 1, reader_now(x->c, x->w, x->lane));
+}
+
+/* Reads of other blocks that a write is not ordered after: of the last one, or of one before. */
+static void check_readers(const Touch *x) {
+    const Earlier last = {.block = x->shadow->owner[x->cell].reader, .by = x->shadow->reader[x->cell]};
+    const Earlier *const readers[] = {&last, &x->shadow->earlier[x->cell]};
+    for (u32 n = 0; n < 2 && last.block; n++) {
+        const Event read = read_of(&readers[n]->by);
+        if (!is_foreign(x->c, x->w, x->lane, readers[n]->block, &read)) continue;
+        report_blocks(x, FOUND_WRITE_AFTER_READ, readers[n]->block, readers[n]->by.pc, readers[n]->by.thread);
+        return;
     }
-    note_reader(shadow, cell, me, reader_now(c, w, lane));
 }
 
-/* Reads of other blocks that a write is not ordered after. */
-static void check_readers(Worker *c, const Warp *w, int lane, u64 address, u32 width,
-                          const Shadow *shadow, u64 cell) {
-    const u32 last = shadow->owner[cell].reader;
-    const Reader *reader = &shadow->reader[cell];
-    const Earlier *earlier = &shadow->earlier[cell];
-    const Event read = read_of(reader), before = read_of(&earlier->by);
-    if (!last) return;
-    if (is_foreign(c, w, lane, last, &read))
-        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, last, reader->pc, reader->thread);
-    else if (is_foreign(c, w, lane, earlier->block, &before))
-        report_blocks(c, w, FOUND_WRITE_AFTER_READ, lane, address, width, earlier->block, earlier->by.pc,
-                      earlier->by.thread);
+static void note_write(const Touch *x) {
+    const Checker *k = x->c->checker;
+    x->shadow->owner[x->cell].writer = (u32)x->c->block->index + 1;
+    x->shadow->writer[x->cell] = (Writer){.pc = x->c->pc, .stamp = k->phase[x->w->index],
+                                          .thread = (u16)thread_of(x->w, x->lane),
+                                          .fences = (u16)k->order->fences};
 }
 
-static void note_write(const Worker *c, const Warp *w, int lane, const Shadow *shadow, u64 cell) {
-    shadow->owner[cell].writer = (u32)c->block->index + 1;
-    shadow->writer[cell] = (Writer){.pc = c->pc, .stamp = c->checker->phase[w->index],
-                                    .thread = (u16)thread_of(w, lane),
-                                    .fences = (u16)c->checker->order->fences};
-}
-
-static void check_global_write(Worker *c, const Warp *w, int lane, u64 address, u32 width,
-                               const Shadow *shadow, u64 cell, int alike) {
-    const u32 before = shadow->owner[cell].writer;
-    const Writer *writer = &shadow->writer[cell];
+static void check_global_write(const Touch *x, int alike) {
+    const u32 before = x->shadow->owner[x->cell].writer;
+    const Writer *writer = &x->shadow->writer[x->cell];
     const Event last = write_of(writer);
-    if (!alike && is_foreign(c, w, lane, before, &last))
-        report_blocks(c, w, FOUND_WRITE_AFTER_WRITE, lane, address, width, before, writer->pc,
-                      writer->thread);
-    check_readers(c, w, lane, address, width, shadow, cell);
+    if (!alike && is_foreign(x->c, x->w, x->lane, before, &last))
+        report_blocks(x, FOUND_WRITE_AFTER_WRITE, before, writer->pc, writer->thread);
+    check_readers(x);
     /* who stores again what its own block has written changes nothing */
-    if (!alike || before != (u32)c->block->index + 1) note_write(c, w, lane, shadow, cell);
+    if (!alike || before != (u32)x->c->block->index + 1) note_write(x);
 }
 
 /* A bulk copy writes global memory: nobody is blamed for the order, but the bytes are written. */
@@ -146,17 +153,17 @@ void check_bulk_write(Worker *c, u64 address, u64 bytes) {
 void check_bulk_read(Worker *c, const Warp *w, int lane, u64 address, u64 bytes) {
     const Allocation *all = bytes ? allocation_of(c, address, address + bytes) : NULL;
     if (!all || !c->checks) return; /* beyond the edges, or it is about to stop */
-    const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
+    const Shadow *shadow = shadow_of(c, all);
     const u32 me = (u32)c->block->index + 1, shift = c->checker->shift;
     const u64 first = (address - all->base) >> shift;
     const u64 last = (address + bytes - 1 - all->base) >> shift;
     const Reader now = reader_now(c, w, lane);
     for (u64 cell = first; cell <= last; cell++) {
         const u32 writer = shadow->owner[cell].writer;
+        const Touch x = {.c = c, .w = w, .lane = lane, .width = 1u << shift,
+                         .address = all->base + (cell << shift), .cell = cell, .shadow = shadow};
         if (writer == me || (!writer && !all->unwritten)) note_reader(shadow, cell, me, now);
-        else
-            check_global_read(c, w, lane, all->base + (cell << shift), 1u << shift, shadow, cell,
-                              (int)all->unwritten);
+        else check_global_read(&x, (int)all->unwritten);
     }
 }
 
@@ -166,7 +173,7 @@ static int is_known(Worker *c, const u64 *a, const Extent *e, u32 width) {
     const Checker *k = c->checker;
     const Allocation *all = allocation_of(c, e->low, e->high + width);
     if (!all || all->unwritten || all->bytes >> k->shift > UINT32_MAX) return 0;
-    const Owner *owners = c->checks->shadow[all - c->launch->allocations].owner;
+    const Owner *owners = shadow_of(c, all)->owner;
     const u32 me = (u32)c->block->index + 1, count = width >> k->shift;
     const int lanes = e->low == e->high ? 1 : LANES;
     u32 news = 0, cells[LANES];
@@ -182,24 +189,25 @@ static int is_known(Worker *c, const u64 *a, const Extent *e, u32 width) {
 static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, const Allocation *all,
                               u64 offset, int is_store, int relaxed, const u32 *x) {
     Checker *k = c->checker;
-    const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
+    const Shadow *shadow = shadow_of(c, all);
     const u32 me = (u32)c->block->index + 1;
     const u64 first = offset >> k->shift, count = i->width >> k->shift;
     for (u64 cell = first; cell < first + count; cell++) {
         Owner *owner = &shadow->owner[cell];
         const int known = owner->writer == me || (!owner->writer && !all->unwritten);
         if (!is_store && known && owner->reader == me) continue;
-        const u64 address = all->base + (cell << k->shift);
+        const Touch touch = {.c = c, .w = w, .lane = l, .width = i->width,
+                             .address = all->base + (cell << k->shift), .cell = cell, .shadow = shadow};
         if (relaxed) {
             if (is_store) owner->writer = BY_ATOMICS;
         } else if (is_store && !owner->writer && !owner->reader) {
-            note_write(c, w, l, shadow, cell);
+            note_write(&touch);
         } else if (is_store) {
             const int alike = x && stored(k, i, x, l, (u32)((cell << k->shift) - offset)) ==
                                        held(k, all->host + (cell << k->shift));
-            check_global_write(c, w, l, address, i->width, shadow, cell, alike);
+            check_global_write(&touch, alike);
         } else {
-            check_global_read(c, w, l, address, i->width, shadow, cell, (int)all->unwritten);
+            check_global_read(&touch, (int)all->unwritten);
         }
     }
 }
@@ -209,7 +217,7 @@ static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, con
 static u32 note_own_reads(Worker *c, const Warp *w, u32 m, const u64 *a, const Extent *e, u32 width) {
     const Allocation *all = allocation_of(c, e->low, e->high + width);
     if (!all || all->unwritten) return m;
-    const Shadow *shadow = &c->checks->shadow[all - c->launch->allocations];
+    const Shadow *shadow = shadow_of(c, all);
     const u32 me = (u32)c->block->index + 1, shift = c->checker->shift;
     u32 left = 0, known_writer = 0;
     Event known = {0};

@@ -77,6 +77,13 @@ void check_begin(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a) {
     }
 }
 
+/* What a copy wrote is there for who waits for the mbarrier. */
+static void tie_to_gate(const Checker *k, Written *written, u32 number) {
+    written->epoch = BY_COPY;
+    written->mbarrier = (u8)number;
+    written->stamp = k->gate[number].done;
+}
+
 /* Copies of a thread so far (cp.async) are there for who waits for the mbarrier. */
 static void hand_over(Checker *k, u32 thread, u32 number) {
     u64 kept = 0;
@@ -89,10 +96,7 @@ static void hand_over(Checker *k, u32 thread, u32 number) {
         note_copied(k, p.first, p.cells);
         for (u32 cell = p.first; cell < p.first + p.cells; cell++) {
             Written *written = &k->written[cell];
-            if (written->kind != WRITE_ASYNC || written->thread != thread) continue;
-            written->epoch = BY_COPY;
-            written->mbarrier = (u8)number;
-            written->stamp = k->gate[number].done;
+            if (written->kind == WRITE_ASYNC && written->thread == thread) tie_to_gate(k, written, number);
         }
     }
     k->pending_count = kept;
@@ -153,27 +157,15 @@ void check_wait(Worker *c, const Warp *w, u32 lanes, const u64 *a, const u32 *pa
     if (lanes && c->checker->has_gates) note_acquired(c->checker, w);
 }
 
-/* Bulk copies: runs of cells that one accesses. */
+/* A bulk copy, and the lane that issues it. */
 typedef struct { Worker *c; const Warp *w; const Bulk *b; int lane; } Copy;
-typedef void OnRun(const Copy *x, u32 first, u32 cells);
 
-static void on_bytes(const Copy *x, OnRun *act, u32 offset, u32 bytes) {
-    act(x, offset >> x->c->checker->shift, bytes >> x->c->checker->shift);
-}
+/* The cells of a run of bytes. */
+typedef struct { u32 first, end; } Cells;
 
-/* Rows that fill their swizzle change places among themselves alone. */
-static void each_run(const Copy *x, u64 address, OnRun *act) {
-    const TensorMap *map = &x->b->map;
-    u32 offset = offset_at(address);
-    if (!x->b->is_tile) {
-        on_bytes(x, act, offset, (u32)x->b->bytes);
-    } else if (is_dense(map)) {
-        on_bytes(x, act, offset, rows_of(map) * row_bytes(map));
-    } else {
-        for (u32 n = 0; n < rows_of(map); n++, offset += row_pitch(map))
-            for (u32 k = 0; k < row_bytes(map); k += UNIT)
-                on_bytes(x, act, swizzled(offset + k, map->swizzle), UNIT);
-    }
+static Cells cells_of(const Copy *x, u32 offset, u32 bytes) {
+    const u32 shift = x->c->checker->shift, first = offset >> shift;
+    return (Cells){.first = first, .end = first + (bytes >> shift)};
 }
 
 /* Reads that one warp made of these cells, and that the copy's thread is not ordered after. From here on
@@ -195,33 +187,37 @@ static void against_reads_of(const Copy *x, u32 first, u32 cells, const Warp *of
 }
 
 /* The copy will write these cells. */
-static void check_target(const Copy *x, u32 first, u32 cells) {
+static void check_target(void *copy, u32 offset, u32 bytes) {
+    const Copy *x = copy;
+    const Cells run = cells_of(x, offset, bytes);
     Worker *c = x->c;
     Checker *k = c->checker;
     const u32 thread = thread_of(x->w, x->lane);
-    for (u32 cell = first; cell < first + cells; cell++) {
+    for (u32 cell = run.first; cell < run.end; cell++) {
         const Written *last = &k->written[cell];
         if (races_with_write(k, last, thread, WRITE_BULK))
             report_pair(c, x->w, FOUND_WRITE_AFTER_WRITE, x->lane, cell, WORD, last->thread, last->pc, IS_BULK);
         if (k->reading_count) check_against_copies(c, x->w, x->lane, cell, WORD);
     }
-    EACH_WARP(w, c->block) against_reads_of(x, first, cells, w);
-    note_copied(k, first, cells);
-    for (u32 cell = first; cell < first + cells; cell++)
+    EACH_WARP(w, c->block) against_reads_of(x, run.first, run.end - run.first, w);
+    note_copied(k, run.first, run.end - run.first);
+    for (u32 cell = run.first; cell < run.end; cell++)
         k->written[cell] = (Written){.epoch = UNSETTLED, .pc = c->pc, .step = x->w->steps,
                                      .thread = (u16)thread, .kind = WRITE_BULK};
 }
 
 /* The copy reads these cells until its group is waited for. */
-static void check_origin(const Copy *x, u32 first, u32 cells) {
+static void check_origin(void *copy, u32 offset, u32 bytes) {
+    const Copy *x = copy;
+    const Cells run = cells_of(x, offset, bytes);
     Worker *c = x->c;
     Checker *k = c->checker;
-    for (u32 cell = first; cell < first + cells; cell++)
+    for (u32 cell = run.first; cell < run.end; cell++)
         if (k->written[cell].epoch - k->first_epoch >= k->epoch - k->first_epoch)
-            check_fresh_read(c, x->w, x->lane, first, cell, WORD, WRITE_PLAIN);
+            check_fresh_read(c, x->w, x->lane, run.first, cell, WORD, WRITE_PLAIN);
     if (!GROWN(k->reading, k->reading_room, k->reading_count + 1)) { stop(c, NO_MEMORY); return; }
     k->reading[k->reading_count++] = (Reading){.thread = thread_of(x->w, x->lane), .group = x->b->group,
-                                               .first = first, .cells = cells, .pc = c->pc};
+                                               .first = run.first, .cells = run.end - run.first, .pc = c->pc};
 }
 
 /* The first of the lanes that are here: it stands for the warp where one instruction is of all. */
@@ -241,32 +237,31 @@ static void check_source(const Copy *x) {
 
 /* A copy is issued, by the first lane that is here. */
 void check_issue(Worker *c, const Warp *w, const Ins *i, const Bulk *b) {
-    const Copy x = {.c = c, .w = w, .b = b, .lane = first_lane(w, i)};
+    Copy x = {.c = c, .w = w, .b = b, .lane = first_lane(w, i)};
     if (b->direction == TO_SHARED) check_source(&x);
     if (!has_clocks(c)) return;
-    if (b->direction != TO_SHARED) each_run(&x, b->from, check_origin);
+    if (b->direction != TO_SHARED) each_run(b, offset_at(b->from), check_origin, &x);
     if (b->direction == TO_GLOBAL) return;
     check_words(c, w, i, x.lane, b->mbarrier, WRITE_ATOMIC);
-    each_run(&x, b->shared, check_target);
+    each_run(b, offset_at(b->shared), check_target, &x);
 }
 
 /* The copy wrote these cells, unless somebody else did in between. */
-static void settle_target(const Copy *x, u32 first, u32 cells) {
+static void settle_target(void *copy, u32 offset, u32 bytes) {
+    const Copy *x = copy;
+    const Cells run = cells_of(x, offset, bytes);
     Checker *k = x->c->checker;
     const u32 number = gate_at(x->c, x->b->mbarrier);
-    for (u32 cell = first; cell < first + cells; cell++) {
+    for (u32 cell = run.first; cell < run.end; cell++) {
         Written *written = &k->written[cell];
-        if (written->kind != WRITE_BULK || written->epoch != UNSETTLED) continue;
-        written->epoch = BY_COPY;
-        written->mbarrier = (u8)number;
-        written->stamp = k->gate[number].done;
+        if (written->kind == WRITE_BULK && written->epoch == UNSETTLED) tie_to_gate(k, written, number);
     }
 }
 
 /* A copy was made, and its mbarrier is about to hear of it. */
 void check_made(Worker *c, const Bulk *b) {
-    const Copy x = {.c = c, .b = b};
-    if (new_gate(c, gate_at(c, b->mbarrier))) each_run(&x, b->shared, settle_target);
+    Copy x = {.c = c, .b = b};
+    if (new_gate(c, gate_at(c, b->mbarrier))) each_run(b, offset_at(b->shared), settle_target, &x);
 }
 
 /* Groups of a warp's copies have read what they store: as if their threads had, here. */

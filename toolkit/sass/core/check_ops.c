@@ -20,10 +20,9 @@
 /* The checked operations: what is checked comes first, since a load may change its own address. */
 
 /* Lanes that are in another memory get the address of one that is in this. */
-static void narrow(u64 *a, u32 m) {
-    const u64 first = a[__builtin_ctz(m)];
-    FOR_LANES
-        if (!(m >> l & 1)) a[l] = first;
+static Extent narrowed_extent(u64 *a, u32 m) {
+    narrow(a, m);
+    return extent_of(a);
 }
 
 /* A generic address says by its window which space it means. */
@@ -31,21 +30,16 @@ static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a,
                           int relaxed, u32 kind, const u32 *x) {
     const u64 from = c->launch->shared_window + ((u64)c->block->rank << SHARED_WINDOW_BITS);
     u64 b[LANES];
-    u32 in_shared, in_own, in_local;
-    in_shared = LANE_BITS(in_shared_window(c, a[l]));
-    in_own = LANE_BITS((a[l] - from) >> SHARED_WINDOW_BITS == 0);
-    in_local = LANE_BITS(in_local_window(c, a[l]));
-    const u32 in_global = m & ~in_shared & ~in_local;
-    if (m & in_own) {
+    const u32 in_own = m & LANE_BITS((a[l] - from) >> SHARED_WINDOW_BITS == 0);
+    const u32 in_global = spaces_of(c, a, m).global;
+    if (in_own) {
         FOR_LANES b[l] = a[l] - from;
-        narrow(b, m & in_own);
-        const Extent e = extent_of(b);
-        check_own_shared(c, w, i, m & in_own, b, &e, is_store, kind, x);
+        const Extent e = narrowed_extent(b, in_own);
+        check_own_shared(c, w, i, in_own, b, &e, is_store, kind, x);
     }
     if (in_global) {
         memcpy(b, a, sizeof b);
-        narrow(b, in_global);
-        const Extent e = extent_of(b);
+        const Extent e = narrowed_extent(b, in_global);
         check_buffers(c, w, i, in_global, b, &e, is_store, relaxed, x);
     }
 }
@@ -92,9 +86,10 @@ static int is_sound(Worker *c, const Ins *i, const Extent *e, int is_store) {
 /* A lane's access is left out. */
 static void drop(Worker *c, const Warp *w, const Ins *i, u32 kind, u32 space, int lane, u64 address,
                  int is_store) {
-    const Finding f = {.kind = kind, .space = space, .pc = c->pc, .pc_before = NOBODY,
-                       .block = c->block->index, .thread = thread_of(w, lane), .thread_before = NOBODY,
-                       .address = address, .width = i->width, .is_store = (u32)is_store};
+    Finding f = finding_of(c, kind, space, thread_of(w, lane));
+    f.address = address;
+    f.width = i->width;
+    f.is_store = (u32)is_store;
     if (!report(c, &f)) return;
     if (!c->checks->faults++ && c->budget > AFTERLIFE) c->budget = AFTERLIFE;
     if (c->checks->faults < MOST_FAULTS) return;
@@ -116,10 +111,7 @@ static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Ex
         sound &= ~(1u << l);
         drop(c, w, i, kind, space, l, address, is_store);
     }
-    if (sound && sound != m) {
-        narrow(a, sound);
-        *e = extent_of(a);
-    }
+    if (sound && sound != m) *e = narrowed_extent(a, sound);
     return sound;
 }
 
@@ -191,8 +183,7 @@ OPERATION(CHECK_COPY_ASYNC) {
     check_own_shared(core, w, &shared, m, a, &e, 1, WRITE_ASYNC, NULL);
     FOR_LANES_OF(m) note_pending(core, thread_of(w, l), a[l], i->width);
     if (whole & m) {
-        narrow(from, whole & m);
-        origin = extent_of(from);
+        origin = narrowed_extent(from, whole & m);
         check_buffers(core, w, &global, whole & m, from, &origin, 0, 0, NULL);
     }
     op_COPY_ASYNC(core, w, i, m);
@@ -260,7 +251,7 @@ OPERATION(CHECK_COLLECTIVE) {
 
 /* Registers that hold what nobody wrote. */
 static Suspect *suspect_at(const Worker *c, const Warp *w, u32 slot) {
-    Suspect *x = &c->checker->suspect[(size_t)w->index * c->launch->slots + slot];
+    Suspect *x = suspect_of(c, w, slot);
     return slot < c->launch->slots && x->lanes ? x : NULL;
 }
 
@@ -297,7 +288,7 @@ void check_use(Worker *c, const Warp *w, const Ins *i, u32 m) {
     for (u32 n = 0; n < words_of(i); n++) clear_suspect(c, w, i->d[0] + n, m);
     clear_suspect(c, w, i->d[1], m);
     if (!(copy.lanes & m)) return;
-    Suspect *to = &c->checker->suspect[(size_t)w->index * c->launch->slots + i->d[0]];
+    Suspect *to = suspect_of(c, w, i->d[0]);
     c->checker->suspects[w->index] += !to->lanes;
     to->lanes |= copy.lanes & m;
     FOR_LANES

@@ -16,10 +16,12 @@ static int comes_first(const Worker *c, const Warp *w, const Written *last) {
 
 void report_pair(Worker *c, const Warp *w, u32 kind, int lane, u32 cell, u32 width,
                  u32 before, u32 pc_before, u32 is_async) {
-    const Finding f = {.kind = kind, .space = SPACE_SHARED, .pc = c->pc, .pc_before = pc_before,
-                       .block = c->block->index, .block_before = c->block->index, .thread = thread_of(w, lane),
-                       .thread_before = before, .address = (u64)cell * c->checker->grain,
-                       .width = width, .is_async = is_async};
+    Finding f = finding_of(c, kind, SPACE_SHARED, thread_of(w, lane));
+    f.pc_before = pc_before;
+    f.thread_before = before;
+    f.address = (u64)cell * c->checker->grain;
+    f.width = width;
+    f.is_async = is_async;
     report(c, &f);
 }
 
@@ -96,7 +98,7 @@ static void note_unwritten_read(Worker *c, const Warp *w, int lane, u32 first, u
         return;
     }
     const u32 slot = i->d[0] + ((cell - first) << k->shift) / WORD;
-    Suspect *x = &k->suspect[(size_t)w->index * c->launch->slots + slot];
+    Suspect *x = suspect_of(c, w, slot);
     if (!x->lanes) k->suspects[w->index]++;
     x->lanes |= 1u << lane;
     x->of[lane] = (Unwritten){.pc = c->pc, .cell = cell, .width = width};

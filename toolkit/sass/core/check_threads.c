@@ -141,9 +141,9 @@ static u32 lanes_at_barrier(const Warp *w, u32 number) {
 }
 
 static void report_absent(Worker *c, u32 kind, u32 pc, u32 thread, u32 absent) {
-    const Finding f = {.kind = kind, .pc = pc, .pc_before = NOBODY, .space = SPACE_GENERIC,
-                       .block = c->block->index, .block_before = c->block->index, .thread = thread,
-                       .thread_before = absent};
+    Finding f = finding_of(c, kind, SPACE_GENERIC, thread);
+    f.pc = pc;
+    f.thread_before = absent;
     report(c, &f);
 }
 
@@ -211,11 +211,10 @@ void check_parting(Worker *c, const Warp *w, u32 lanes, u32 pc) {
     const u32 absent = mask[__builtin_ctz(lanes)] & w->born & ~lanes;
     if (absent) {
         const u32 lane = (u32)__builtin_ctz(absent);
-        const Finding f = {.kind = FOUND_ABSENT_LANE, .pc = pc, .space = SPACE_GENERIC,
-                           .pc_before = w->alive >> lane & 1 ? NOBODY : w->left[lane],
-                           .block = c->block->index, .block_before = c->block->index,
-                           .thread = thread_of(w, __builtin_ctz(lanes)),
-                           .thread_before = thread_of(w, (int)lane)};
+        Finding f = finding_of(c, FOUND_ABSENT_LANE, SPACE_GENERIC, thread_of(w, __builtin_ctz(lanes)));
+        f.pc = pc;
+        f.pc_before = w->alive >> lane & 1 ? NOBODY : w->left[lane];
+        f.thread_before = thread_of(w, (int)lane);
         report(c, &f);
     }
     for (u32 together; lanes; lanes &= ~together) {

@@ -171,27 +171,19 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     Group *g = current(w);
     const u32 others = g->mask & ~m;
     switch (i->op) {
-    case OP_BRANCH: {
-        const u32 jump = m & READ_PREDICATE(0);
-        c->count[c->pc].refused += (u32)__builtin_popcount(m & ~jump);
-        go(c, w, i->flags & BRANCH_ANY && jump ? g->mask : jump, i->imm);
-        return;
-    }
-    case OP_BRANCH_IF_SPLIT: { /* all jump unless those of s[0] that live are here, guards true */
-        const u32 wanted = lane_value(w, i, 0, g->mask) & w->alive;
-        go(c, w, wanted & ~m ? g->mask : 0, i->imm);
-        return;
-    }
-    case OP_BRANCH_IF_WHOLE: {
-        const u32 wanted = lane_value(w, i, 0, g->mask) & w->alive;
-        go(c, w, wanted & ~m ? 0 : g->mask, i->imm);
-        return;
-    }
+    case OP_BRANCH:
     case OP_BRANCH_INDIRECT: {
         const u32 jump = m & READ_PREDICATE(0);
         c->count[c->pc].refused += (u32)__builtin_popcount(m & ~jump);
-        if (jump) go_indirect(c, w, i, 0, jump);
+        if (i->op == OP_BRANCH) go(c, w, i->flags & BRANCH_ANY && jump ? g->mask : jump, i->imm);
+        else if (jump) go_indirect(c, w, i, 0, jump);
         else g->pc++;
+        return;
+    }
+    case OP_BRANCH_IF_SPLIT: /* all jump unless those of s[0] that live are here, guards true */
+    case OP_BRANCH_IF_WHOLE: {
+        const u32 is_split = (lane_value(w, i, 0, g->mask) & w->alive & ~m) != 0;
+        go(c, w, is_split == (i->op == OP_BRANCH_IF_SPLIT) ? g->mask : 0, i->imm);
         return;
     }
     case OP_CALL_SYSTEM:

@@ -22,9 +22,7 @@ static void source_double(const Warp *w, const Ins *i, double *x) {
         source_half(w, i, 0, 0, bits);
         widen_lanes(bits, i->flags);
     } else {
-        REAL(a, 0);
-        copy_lanes(bits, a);
-        if (i->flags & FTZ) flush_lanes(bits);
+        copy_source(w, i, 0, bits);
     }
     IVDEP FOR_LANES x[l] = (double)as_float(bits[l]);
 }
@@ -94,19 +92,15 @@ static void source_integer(const Warp *w, const Ins *i, u64 *magnitude, u32 *neg
 }
 
 /* Conversions by the processor in its rounding mode. */
-static NOINLINE void convert_f32(const u64 *magnitude, const u32 *negative, u32 *r) {
-    FOR_LANES {
-        const u64 x = magnitude[l];
-        r[l] = as_bits(!negative[l] ? (float)x : x >> 63 ? -0x1p63f : (float)-(i64)x);
+#define CONVERT(NAME, type, Bits, bits_of_it)                                            \
+    static NOINLINE void NAME(const u64 *magnitude, const u32 *negative, Bits *r) {      \
+        FOR_LANES {                                                                      \
+            const u64 x = magnitude[l];                                                  \
+            r[l] = bits_of_it(!negative[l] ? (type)x : x >> 63 ? (type)-0x1p63 : (type)-(i64)x); \
+        }                                                                                \
     }
-}
-
-static NOINLINE void convert_f64(const u64 *magnitude, const u32 *negative, u64 *r) {
-    FOR_LANES {
-        const u64 x = magnitude[l];
-        r[l] = as_bits64(!negative[l] ? (double)x : x >> 63 ? -0x1p63 : (double)-(i64)x);
-    }
-}
+CONVERT(convert_f32, float, u32, as_bits)
+CONVERT(convert_f64, double, u64, as_bits64)
 
 OPERATION(I2F) {
     const u32 mode = rounding(i->flags);
@@ -177,11 +171,10 @@ OPERATION(TO_HALF) {
 
 static void packed_half(const Warp *w, const Ins *i, int k, u32 *r) {
     const u32 flags = i->flags, infinity = flags & BF16 ? 0x7f80u : 0x7c00u;
-    REAL(x, k);
+    copy_source(w, i, k, r);
     if (rounding(flags)) {
-        FOR_LANES r[l] = rounded_half((double)as_float(x[l]), flags);
+        FOR_LANES r[l] = rounded_half((double)as_float(r[l]), flags);
     } else {
-        copy_lanes(r, x);
         narrow_lanes(r, flags);
     }
     if (flags & FINITE)

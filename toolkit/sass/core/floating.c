@@ -24,12 +24,6 @@ void modified_lanes(Lanes *f, u32 flags, u32 (*x)[LANES], u32 *r) {
     IVDEP FOR_LANES r[l] = canonical(as_float(r[l]));
 }
 
-static inline void copy_source(const Warp *w, const Ins *i, int k, u32 *x) {
-    REAL(a, k);
-    copy_lanes(x, a);
-    if (i->flags & FTZ) flush_lanes(x);
-}
-
 static void modified_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
     u32 x[3][LANES], r[LANES];
     for (int k = 0; k < 3; k++) copy_source(w, i, k, x[k]);
@@ -137,21 +131,20 @@ void extreme_lanes(u32 *a, u32 *b, u32 low, u32 flags, u32 *r) {
         IVDEP FOR_LANES r[l] |= is_nan32(r[l]) ? 0 : sign[l];
 }
 
-/* The least of the sources where ps[0] holds, else the greatest; a NaN loses to a number. */
-OPERATION(FMNMX) {
+/* The least of n sources where ps[0] holds, else the greatest; a NaN loses to a number. */
+static inline void extreme_of(Warp *w, const Ins *i, u32 m, int n) {
     u32 x[2][LANES], r[LANES];
-    for (int k = 0; k < 2; k++) copy_source(w, i, k, x[k]);
-    extreme_lanes(x[0], x[1], READ_PREDICATE(0), i->flags, r);
+    copy_source(w, i, 0, r);
+    for (int k = 1; k < n; k++) {
+        copy_lanes(x[0], r);
+        copy_source(w, i, k, x[1]);
+        extreme_lanes(x[0], x[1], READ_PREDICATE(0), i->flags, r);
+    }
     RESULT(r[l]);
 }
 
-OPERATION(FMNMX3) {
-    u32 x[3][LANES], r[LANES];
-    for (int k = 0; k < 3; k++) copy_source(w, i, k, x[k]);
-    extreme_lanes(x[0], x[1], READ_PREDICATE(0), i->flags, r);
-    extreme_lanes(r, x[2], READ_PREDICATE(0), i->flags, x[0]);
-    RESULT(x[0][l]);
-}
+OPERATION(FMNMX) { extreme_of(w, i, m, 2); }
+OPERATION(FMNMX3) { extreme_of(w, i, m, 3); }
 
 /* Whether a / b must take the slow path of the division that compilers emit:
  *     r = rcp(b); r += r (1 - b r); q = a r; q += r (a - b q)

@@ -54,13 +54,20 @@ static inline const u32 *source_f32(const Warp *w, const Ins *i, int k, u32 *roo
     u32 name##_room[LANES];    \
     const u32 *const name = source_f32(w, i, k, name##_room)
 
-typedef void Lanes(const u32 *a, const u32 *b, const u32 *c, u32 *r);
-
 static inline void flush_lanes(u32 *x) {
     IVDEP FOR_LANES x[l] = flushed32(x[l]);
 }
 
 static inline void copy_lanes(u32 *to, const u32 *from) { memcpy(to, from, LANES * sizeof *to); }
+
+/* The same as a copy, whose subnormal numbers are zeros with FTZ. */
+static inline void copy_source(const Warp *w, const Ins *i, int k, u32 *x) {
+    REAL(a, k);
+    copy_lanes(x, a);
+    if (i->flags & FTZ) flush_lanes(x);
+}
+
+typedef void Lanes(const u32 *a, const u32 *b, const u32 *c, u32 *r);
 
 /* The greatest, or with `low` the least, of a and b: +0 above -0, a number before a NaN. */
 static inline u32 extreme(u32 a, u32 b, const int low) {

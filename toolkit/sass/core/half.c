@@ -75,6 +75,12 @@ static void source_widened(const Warp *w, const Ins *i, int k, int high, u32 *x)
     widen_lanes(x, i->flags);
 }
 
+/* The sources of an operation of two. */
+static inline void both_widened(const Warp *w, const Ins *i, int high, u32 *a, u32 *b) {
+    source_widened(w, i, 0, high, a);
+    source_widened(w, i, 1, high, b);
+}
+
 /* The bits of a number that was rounded to even, with the last bit 1 where something was lost
  * (`lost` has its sign): then a second rounding, to fewer than 23 bits, is as good as one. */
 static inline u32 odd_unless_exact(u32 x, float lost) {
@@ -120,8 +126,7 @@ static inline u32 limited_half(u32 h, u32 flags, u32 one) {
 static void fused_halves(const Warp *w, const Ins *i, int high, u32 *r) {
     u32 a[LANES], b[LANES], c[LANES];
     const u32 flags = i->flags, one = flags & BF16 ? 0x3f80u : 0x3c00u;
-    source_widened(w, i, 0, high, a);
-    source_widened(w, i, 1, high, b);
+    both_widened(w, i, high, a, b);
     source_widened(w, i, 2, high, c);
     if (flags & BF16) fused_bfloat16(a, b, c, r);
     else fused_binary16(a, b, c, r);
@@ -158,8 +163,7 @@ OPERATION(FHFMA) {
         source_half(w, i, k, 0, x[k]);
         widen_lanes(x[k], i->flags);
     }
-    REAL(addend, 2);
-    copy_lanes(x[2], addend);
+    copy_source(w, i, 2, x[2]);
     modified_lanes(FFMA_lanes, i->flags, x, r);
     RESULT(r[l]);
 }
@@ -167,8 +171,7 @@ OPERATION(FHFMA) {
 static u32 compare_halves(const Warp *w, const Ins *i, int high) {
     u32 a[LANES], b[LANES];
     RELATIONS(i->aux);
-    source_widened(w, i, 0, high, a);
-    source_widened(w, i, 1, high, b);
+    both_widened(w, i, high, a, b);
     return LANE_BITS(RELATED(as_float(a[l]), as_float(b[l])));
 }
 
@@ -190,8 +193,7 @@ OPERATION(HSET2) {
 
 static void extreme_halves(const Warp *w, const Ins *i, int high, u32 *r) {
     u32 a[LANES], b[LANES];
-    source_widened(w, i, 0, high, a);
-    source_widened(w, i, 1, high, b);
+    both_widened(w, i, high, a, b);
     extreme_lanes(a, b, READ_PREDICATE(0), i->flags, r);
     narrow_lanes(r, i->flags);
 }

@@ -102,11 +102,7 @@ void addresses(const Warp *w, const Ins *i, u32 m, u64 *a) {
         const u32 offset = (u32)base + (u32)i->imm;
         FOR_LANES a[l] = (u32)((low[l] << scale) + offset);
     }
-    if (m != FULL) {
-        const u64 first = a[__builtin_ctz(m)];
-        FOR_LANES
-            if (!(m >> l & 1)) a[l] = first;
-    }
+    if (m != FULL) narrow(a, m);
 }
 
 /* Local memory is interleaved by words, so that a warp's same variable is one run of bytes. */
@@ -314,7 +310,6 @@ void access_shared_parts(Worker *c, const Access *x, const u64 *a, u32 part) {
 }
 
 static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store) {
-    const Launch *launch = c->launch;
     const u32 space = i->flags >> SPACE_SHIFT & 7;
     u64 a[LANES];
     if (space != SPACE_GENERIC && access_alike(c, w, i, m, space, is_store)) return;
@@ -323,12 +318,11 @@ static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store)
         access_space(c, w, i, m, space, a, is_store);
         return;
     }
-    const u32 in_shared = m & LANE_BITS(in_shared_window(c, a[l]));
-    const u32 in_local = m & ~in_shared & LANE_BITS(in_local_window(c, a[l]));
+    const Spaces in = spaces_of(c, a, m);
     const Access access = {.w = w, .i = i, .act = is_store ? store_space : load_space};
-    access_part(c, &access, a, in_local, SPACE_LOCAL, launch->local_window);
-    access_part(c, &access, a, m & ~in_shared & ~in_local, SPACE_GLOBAL, 0);
-    access_shared_parts(c, &access, a, in_shared);
+    access_part(c, &access, a, in.local, SPACE_LOCAL, c->launch->local_window);
+    access_part(c, &access, a, in.global, SPACE_GLOBAL, 0);
+    access_shared_parts(c, &access, a, in.shared);
 }
 
 /* Who asks the same again, while nothing has changed, lets others go on. */

@@ -20,13 +20,8 @@ void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 a
 int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_store,
             u8 **at) {
     const Launch *launch = c->launch;
-    u64 low = ~0ull, high = 0, bits = 0;
-    FOR_LANES {
-        low = a[l] < low ? a[l] : low;
-        high = a[l] > high ? a[l] : high;
-        bits |= a[l];
-    }
-    if (bits & (i->width - 1)) {
+    const Extent e = extent_of(a);
+    if (e.bits & (i->width - 1)) {
         FOR_LANES
             if (m >> l & 1 && a[l] & (i->width - 1)) {
                 memory_fault(c, w, MISALIGNED, space, l, a[l], i->width, is_store);
@@ -36,7 +31,7 @@ int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_s
     if (space == SPACE_SHARED || space == SPACE_LOCAL) {
         const u64 from = space == SPACE_SHARED ? launch->shared_base : 0;
         const u64 to = space == SPACE_SHARED ? launch->shared_bytes : launch->local_bytes;
-        if (low < from || high + i->width > to) {
+        if (e.low < from || e.high + i->width > to) {
             FOR_LANES
                 if (m >> l & 1 && (a[l] < from || a[l] + i->width > to)) {
                     memory_fault(c, w, OUT_OF_BOUNDS, space, l, a[l], i->width, is_store);
@@ -48,7 +43,7 @@ int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_s
         FOR_LANES at[l] = base + (u64)l * pitch + a[l];
         return 1;
     }
-    const Allocation *all = allocation_of(c, low, high + i->width);
+    const Allocation *all = allocation_of(c, e.low, e.high + i->width);
     if (all && (all->writable || !is_store)) {
         FOR_LANES at[l] = all->host + (a[l] - all->base);
         return 1;

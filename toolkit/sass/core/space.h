@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core.h"
+#include "lanes.h"
 
 enum { SHARED_WINDOW_BITS = 24 };
 
@@ -30,6 +31,36 @@ static inline int in_shared_window(const Worker *c, u64 address) {
 }
 static inline int in_local_window(const Worker *c, u64 address) {
     return address - c->launch->local_window < 1ull << SHARED_WINDOW_BITS;
+}
+
+/* The lowest and the highest of the addresses, and all their bits; inactive lanes hold the address of an
+ * active one. */
+typedef struct { u64 low, high, bits; } Extent;
+
+static inline Extent extent_of(const u64 *a) {
+    u64 low = a[0], high = a[0], bits = 0;
+    FOR_LANES {
+        low = a[l] < low ? a[l] : low;
+        high = a[l] > high ? a[l] : high;
+        bits |= a[l];
+    }
+    return (Extent){.low = low, .high = high, .bits = bits};
+}
+
+/* Lanes that are not in m get the address of one that is. */
+static inline void narrow(u64 *a, u32 m) {
+    const u64 first = a[__builtin_ctz(m)];
+    FOR_LANES
+        if (!(m >> l & 1)) a[l] = first;
+}
+
+/* The lanes of m whose generic addresses are in each space. */
+typedef struct { u32 shared, local, global; } Spaces;
+
+static inline Spaces spaces_of(const Worker *c, const u64 *a, u32 m) {
+    const u32 shared = m & LANE_BITS(in_shared_window(c, a[l]));
+    const u32 local = m & ~shared & LANE_BITS(in_local_window(c, a[l]));
+    return (Spaces){.shared = shared, .local = local, .global = m & ~shared & ~local};
 }
 
 void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 address, u64 bytes,

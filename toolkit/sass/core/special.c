@@ -118,8 +118,7 @@ static void source_special(const Warp *w, const Ins *i, u32 *x) {
         source_half(w, i, 0, 0, x);
         widen_lanes(x, i->flags);
     } else {
-        REAL(a, 0);
-        copy_lanes(x, a);
+        copy_source(w, i, 0, x);
     }
 }
 
@@ -198,16 +197,14 @@ static void source_upper_word(const Warp *w, const Ins *i, double *x) {
         x[l] = as_double((u64)(a[l] & 0x7ff00000u ? a[l] : a[l] & SIGN32) << 32);
 }
 
-OPERATION(MUFU_RCP64H) {
-    double x[LANES];
-    source_upper_word(w, i, x);
-    FOR_LANES x[l] = 1 / x[l];
-    put_upper_word(w, i, m, x);
-}
+/* A function of the double x[l]. */
+#define SPECIAL64(NAME, value)              \
+    OPERATION(NAME) {                       \
+        double x[LANES];                    \
+        source_upper_word(w, i, x);         \
+        FOR_LANES x[l] = value;             \
+        put_upper_word(w, i, m, x);         \
+    }
 
-OPERATION(MUFU_RSQ64H) {
-    double x[LANES];
-    source_upper_word(w, i, x);
-    FOR_LANES x[l] = 1 / sqrt(x[l]);
-    put_upper_word(w, i, m, x);
-}
+SPECIAL64(MUFU_RCP64H, 1 / x[l])
+SPECIAL64(MUFU_RSQ64H, 1 / sqrt(x[l]))

@@ -45,15 +45,6 @@ void stream_run(Stream *s, u32 pc, u32 n) {
     }
 }
 
-static void stream_line(Stream *s, u64 line, u32 mask) {
-    Step *step = last_step(s);
-    if (!step || step->lines == MOST_LINES_OF_STEP) return;
-    GROW(s, lines, line_room, s->line_count + 1);
-    if (s->lost) return;
-    s->lines[s->line_count++] = line << SECTORS_OF_LINE | mask;
-    step->lines++;
-}
-
 /* The last step was not executed after all, but will be. */
 void take_step_back(Stream *s) {
     if (s->lost || !s->count) return;
@@ -116,8 +107,10 @@ void stream_request(Worker *c, const u64 *executed, u32 width, u32 m, u64 space)
             last = k;
         }
     }
-    for (u32 k = 0; k < n; k++) stream_line(s, line[k], mask[k]);
     Step *step = last_step(s);
+    for (u32 k = 0; k < n && step && step->lines < MOST_LINES_OF_STEP; k++)
+        stream_word(s, line[k] << SECTORS_OF_LINE | mask[k]);
+    step = last_step(s);
     if (!step) return;
     u32 clocks = fullest_bank(a, width, m);
     const u32 tags = fullest_tag_bank(line, n), wide = width == 16 ? 4 : 1;
