@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.errors import ShapeError
+
 
 def available_bytes() -> int | None:
     """Memory that the host or its container can still give; None where neither says."""
@@ -44,10 +46,19 @@ def _free_in_container() -> int | None:
 def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
     """Zeros of which little will be touched: memory is taken for that alone.
 
-    NumPy asks for pages of 2 MiB, each of which a system has to clear as a whole.
+    NumPy asks for pages of 2 MiB, each of which a system has to clear as a whole. Raises ShapeError
+    where the system does not promise so much.
     """
     size = prod(shape) * np.dtype(dtype).itemsize
-    return np.frombuffer(mmap.mmap(-1, max(1, size)), np.uint8, size).view(dtype).reshape(shape)
+    try:
+        memory = mmap.mmap(-1, max(1, size))
+    except (OSError, OverflowError) as error:
+        extents = " x ".join(map(str, shape))
+        raise ShapeError(
+            f"a buffer of {extents} elements takes {size / 1e9:.1f} GB, more than this machine "
+            "gives: take a smaller shape"
+        ) from error
+    return np.frombuffer(memory, np.uint8, size).view(dtype).reshape(shape)
 
 
 _blas_lock = Lock()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from analysis.devices import find_device
+from analysis.errors import ShapeError
 from analysis.problem import Gemm
 from kernels import parse_selection
 from toolkit.gpu.sampling import Sampling
@@ -170,6 +171,12 @@ def test_sparse_zeros_are_zeros_that_can_be_written(shape: tuple[int, ...]) -> N
     found[-1:] = 1
     assert found[-1:].all()
     assert not found[:-1][:1000].any()
+
+
+@pytest.mark.parametrize("shape", [(1 << 28, 1 << 28), (1 << 30, 1 << 32)])
+def test_more_zeros_than_there_can_be_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match=r"elements takes \d+\.\d GB, more than this"):
+        sparse_zeros(shape, np.float32)
 
 
 def test_blas_has_one_thread_for_a_while_and_then_as_many_as_before() -> None:
