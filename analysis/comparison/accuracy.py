@@ -1,13 +1,21 @@
-"""Errors of predicted times against measured ones, per device, each with its command."""
+"""Errors of predicted times against measured ones, per device, each with its command.
+
+`DEFAULT_DEVICE` is the device that commands use where none is named and no GPU is used: of the
+devices with a recorded run, the one whose held-out launches are predicted best.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from analysis.devices import DEVICES, Device
 
 Kernels = Literal["ladder", "other kernels"]
+
+
+RECORDED = "recorded"  # the part whose launches are those of the recorded run of a device
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ ACCURACIES = (
         120,
         0.024,
         False,
-        "recorded",
+        RECORDED,
     ),
     Accuracy(
         "h200",
@@ -86,7 +94,7 @@ ACCURACIES = (
         122,
         0.028,
         False,
-        "recorded",
+        RECORDED,
     ),
     Accuracy("rtx-3090", "ladder", "times that xGeMM published", 18, 0.092, True, "published"),
     Accuracy("t4", "ladder", "times that a text published", 5, 0.12, True, "published"),
@@ -102,3 +110,22 @@ def accuracies(device: Device) -> tuple[Accuracy, ...]:
         if DEVICES[one.device].compute_capability == device.compute_capability
     )
     return tuple(sorted(own or alike, key=lambda one: not one.is_held_out))
+
+
+def _by_validation(device: Device) -> tuple[bool, float]:
+    """Sort key, the best first: a recorded run, then the mean error of held-out launches."""
+    own = [one for one in ACCURACIES if one.device == device.key]
+    held_out = [one for one in own if one.is_held_out]
+    launches = sum(one.launches for one in held_out)
+    errors = sum(one.mean_error * one.launches for one in held_out)
+    return all(one.part != RECORDED for one in own), errors / launches if launches else inf
+
+
+DEFAULT_DEVICE = min(DEVICES.values(), key=_by_validation)
+
+
+def device_of(architecture: str) -> Device | None:
+    """The best validated device of an architecture such as "sm_90a"; None where none is known."""
+    plain = architecture.rstrip("af")
+    devices = (device for device in DEVICES.values() if device.sm_arch == plain)
+    return min(devices, key=_by_validation, default=None)

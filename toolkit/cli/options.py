@@ -11,6 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis.comparison.accuracy import DEFAULT_DEVICE
+
+GPU_OR_DEFAULT = f"the GPU that is here, else {DEFAULT_DEVICE.key}"
+
 
 def complete_device(incomplete: str) -> list[str]:
     from analysis.devices import DEVICES
@@ -44,7 +48,11 @@ KernelName = Annotated[
 ]
 Architecture = Annotated[
     str | None,
-    typer.Option(metavar="ARCH", help="What to compile for, such as sm_86.", show_default="sm_90"),
+    typer.Option(
+        metavar="ARCH",
+        help="What to compile for, such as sm_86.",
+        show_default=DEFAULT_DEVICE.sm_arch,
+    ),
 ]
 Macros = Annotated[
     list[str] | None,
@@ -94,7 +102,8 @@ class LaunchOptions:
             "--device",
             "-d",
             metavar="NAME",
-            help="The same by a device of `list devices`.",
+            help="The same by a device of `list devices`; simulate predicts its time.",
+            show_default=f"{DEFAULT_DEVICE.key}, or a device of ARCH",
             autocompletion=complete_device,
         ),
     ] = None

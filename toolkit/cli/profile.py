@@ -11,7 +11,15 @@ import typer
 
 from analysis.errors import InputError
 from toolkit.cli.errors import fail, fail_on_first, one_line_errors
-from toolkit.cli.options import Html, InputSeed, Json, Record, complete_device, complete_variant
+from toolkit.cli.options import (
+    GPU_OR_DEFAULT,
+    Html,
+    InputSeed,
+    Json,
+    Record,
+    complete_device,
+    complete_variant,
+)
 from toolkit.cli.output import check_output, write
 
 if TYPE_CHECKING:
@@ -46,7 +54,7 @@ def profile(
             "--device",
             "-d",
             help="A device of `list devices`.",
-            show_default="the GPU that is here, else rtx-3090",
+            show_default=GPU_OR_DEFAULT,
             autocompletion=complete_device,
         ),
     ] = None,

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.errors import fail, one_line_errors
-from toolkit.cli.options import Html, InputSeed, Json, Record, complete_device, complete_variant
+from toolkit.cli.options import (
+    GPU_OR_DEFAULT,
+    Html,
+    InputSeed,
+    Json,
+    Record,
+    complete_device,
+    complete_variant,
+)
 from toolkit.cli.output import check_output, write
 from toolkit.cli.terminal import err, out, rich_table, say
 
@@ -41,7 +49,7 @@ def tune(
             "--device",
             "-d",
             help="A device of `list devices`; another than the GPU here is ranked for, not run.",
-            show_default="the GPU that is here, else rtx-3090",
+            show_default=GPU_OR_DEFAULT,
             autocompletion=complete_device,
         ),
     ] = None,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from analysis.comparison.accuracy import device_of
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import occupancy
-from toolkit.launch.checks import device_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.machine import Bound
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
 from toolkit.execution.block_plan import Blocks, plans
@@ -30,7 +31,7 @@ from toolkit.execution.simulate import (
     NO_RUNG,
     prepared,
 )
-from toolkit.launch.checks import DEFAULT_ARCHITECTURE, device_of
+from toolkit.launch.checks import DEFAULT_ARCHITECTURE
 from toolkit.launch.host_resources import available_bytes
 from toolkit.launch.launch import Argument, buffers_of, launch_geometry
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming

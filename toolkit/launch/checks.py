@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.devices import DEVICES, Device
+from analysis.comparison.accuracy import DEFAULT_DEVICE, device_of
+from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources, occupancy
@@ -24,7 +25,7 @@ MAX_THREADS_PER_BLOCK = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
 
-DEFAULT_ARCHITECTURE = "sm_90"  # where neither an architecture nor a device is given
+DEFAULT_ARCHITECTURE = DEFAULT_DEVICE.sm_arch  # where neither an architecture nor a device is given
 _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)", re.ASCII)
 
 POINTER_BYTES = 8
@@ -141,11 +142,6 @@ def check_runs_on(arch: str, device: Device | None) -> None:
             f"code for {arch} does not run on the {device.name} ({device.sm_arch}): compile it for "
             "the device, or name another one"
         )
-
-
-def device_of(arch: str) -> Device | None:
-    """A device of an architecture, for its limits; None where none is known."""
-    return next((d for d in DEVICES.values() if d.sm_arch == arch.rstrip("af")), None)
 
 
 def check_memory(kernel: str, arguments: Sequence[Argument]) -> None:

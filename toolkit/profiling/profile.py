@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, get_args
 
+from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.comparison.scorecard import scored
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
@@ -49,8 +50,6 @@ Choice = Literal["auto", "gpu", "simulate", "theory"]
 Bench = GpuBench | TheoryBench
 Status = Literal["complete", "interrupted"]
 
-DEFAULT_DEVICE = "rtx-3090"  # the worked example of the source texts
-
 
 def profile(
     shapes: Sequence[str | int | Gemm] = ("4096",),
@@ -71,8 +70,9 @@ def profile(
 
     Shapes are "4096", "MxNxK" or `Gemm`; variants are names such as "tiled" or "tiled:tile=16".
     `executor` "auto" uses the GPU where there is one and `device` does not name another, else the
-    simulator; "theory" executes nothing. `seed` makes the random inputs repeatable; the profile
-    holds it. `counters` collects hardware counters on the GPU through Nsight Compute, and
+    simulator; "theory" executes nothing. Where no GPU is used and `device` names none, it is
+    `analysis.comparison.accuracy.DEFAULT_DEVICE`. `seed` makes the random inputs repeatable; the
+    profile holds it. `counters` collects hardware counters on the GPU through Nsight Compute, and
     `counters_from` reads them from a file of its. On Ctrl-C what was done is returned with status
     "interrupted"; with nothing done, KeyboardInterrupt is raised. `journal` names a file that each
     record is appended to as soon as it is done, so that nothing is lost where the process is killed
@@ -100,9 +100,7 @@ def profile(
                 "without it; or count elsewhere and give the file with --counters-from"
             )
         bench = _bench_without_gpu(executor, why_none, progress)
-        return _run(
-            plan, bench(asked or find_device(DEFAULT_DEVICE)), file, progress, resume, journal
-        )
+        return _run(plan, bench(asked or DEFAULT_DEVICE), file, progress, resume, journal)
     counting_if_asked = Counting(progress) if counters else nullcontext()
     with (
         gpu,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
+from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm
@@ -17,7 +18,6 @@ from toolkit.gpu.context import gpu_here
 from toolkit.gpu.environment import GpuMonitor, environment
 from toolkit.launch.progress import Progress
 from toolkit.profiling.plan import parse_shapes
-from toolkit.profiling.profile import DEFAULT_DEVICE
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.store.tuned import Tuned
 from toolkit.tuning.space import parse_space
@@ -51,7 +51,7 @@ def tune(
     except ToolkitError as error:
         progress.notice(f"ranked by prediction: no GPU is used: {error}")
     if gpu is None:
-        chosen, found = asked or find_device(DEFAULT_DEVICE), environment()
+        chosen, found = asked or DEFAULT_DEVICE, environment()
     else:
         check_workers(effort.workers)
         with gpu, GpuMonitor(gpu.pci_bus_id) as monitor:

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from analysis.comparison.accuracy import ACCURACIES, Accuracy, accuracies
-from analysis.devices import find_device
+from analysis.comparison.accuracy import (
+    ACCURACIES,
+    DEFAULT_DEVICE,
+    RECORDED,
+    Accuracy,
+    accuracies,
+    device_of,
+)
+from analysis.devices import DEVICES, find_device
 from benchmarks.prediction_errors import (
     LIMIT_S,
     PARTS,
@@ -19,6 +26,7 @@ from benchmarks.prediction_errors import (
     recorded_trial,
 )
 from benchmarks.recorded_tables import SHORT_S
+from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT
 
 NO_LIMIT_S = 600.0
@@ -42,18 +50,18 @@ def compared(one: Accuracy) -> list[dict[str, Any]]:
         for cell in cells(one.part)
         if ratio(cell) is not None
         and cell.get("device", "h200") == one.device
-        and (one.part != "recorded" or cell["measured_flushed_s"] >= SHORT_S)
+        and (one.part != RECORDED or cell["measured_flushed_s"] >= SHORT_S)
         and (one.part != "ladder" or cell["held_out"])
     ]
 
 
-@pytest.mark.parametrize("one", [one for one in ACCURACIES if one.part == "recorded"])
+@pytest.mark.parametrize("one", [one for one in ACCURACIES if one.part == RECORDED])
 def test_the_benchmark_computes_the_errors_of_the_recorded_runs(one: Accuracy) -> None:
     assert_as_computed(one)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("one", [one for one in ACCURACIES if one.part != "recorded"])
+@pytest.mark.parametrize("one", [one for one in ACCURACIES if one.part != RECORDED])
 def test_the_benchmark_computes_the_other_errors(one: Accuracy) -> None:
     assert_as_computed(one)
 
@@ -84,6 +92,35 @@ def test_held_out_errors_come_first_and_own_ones_alone() -> None:
 def test_a_device_without_measurements_has_those_of_its_architecture() -> None:
     assert [one.device for one in accuracies(find_device("rtx-a6000"))] == ["rtx-3090"]
     assert accuracies(find_device("l40s")) == ()
+
+
+def test_the_default_device_is_the_best_validated_one_with_a_recorded_run() -> None:
+    recorded = [key for key in DEVICES if recorded_run(key)]
+    assert recorded == [key for key in DEVICES if is_compared_with_its_run(key)]
+    # held out: (48 · 14.8 % + 26 · 4.7 %) / 74 = 11.3 % on an H200, 16.0 % on an H100 SXM
+    assert (recorded, DEFAULT_DEVICE.key) == (["h100-sxm", "h200"], "h200")
+
+
+def is_compared_with_its_run(key: str) -> bool:
+    return any((one.device, one.part) == (key, RECORDED) for one in ACCURACIES)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "key"),
+    [
+        ("sm_90", "h200"),
+        ("sm_90a", "h200"),
+        ("sm_86", "rtx-3090"),  # the RTX A6000 was not measured
+        ("sm_75", "t4"),
+        ("sm_100f", "b200"),
+        ("sm_87", None),
+        ("nonsense", None),
+    ],
+)
+def test_the_device_of_an_architecture_is_its_best_validated_one(
+    architecture: str, key: str | None
+) -> None:
+    assert device_of(architecture) is (DEVICES[key] if key else None)
 
 
 def test_parts_are_those_of_the_benchmark() -> None:

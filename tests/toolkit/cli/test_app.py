@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import toolkit
+from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import DEVICES
 from kernels.selection import BY_NAME
 from tests.reports.tuned_by_hand import TUNING
@@ -46,7 +47,7 @@ def test_profile_writes_both_files_and_prints_the_ladder(folder: Path) -> None:
     assert result.exit_code == 0
     assert sorted(path.name for path in folder.iterdir()) == ["profile.html", "profile.json"]
     stored = load("profile.json")
-    assert (stored.seed, stored.device.key) == (5, "rtx-3090")
+    assert (stored.seed, stored.device.key) == (5, DEFAULT_DEVICE.key)
     made = profile([32], ["tiled"], executor="theory", seed=5)
     assert stored == replace(made, created=stored.created)
     assert "</html>" in Path("profile.html").read_text(encoding="utf-8")
@@ -108,7 +109,7 @@ def test_every_option_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--shape １２", "shape '１２' is not understood"),
         ("--shape 1x99999999999x1", "shape 1x99999999999x1: N = 99999999999 is out of range"),
         (f"--shape {'9' * 5000}", "shape '999"),
-        ("--shape 100000", "shape 100000x100000x100000: A, B and C take 120.0 GB, "),
+        ("--shape 200000", "shape 200000x200000x200000: A, B and C take 480.0 GB, "),
         ("--device rtx-309", "unknown device 'rtx-309': did you mean 'rtx-3090'?"),
         ("--variant tield", "unknown variant 'tield': did you mean 'tiled'?"),
         ("--variant tiled:tyle=8", "unknown parameter of tiled 'tyle': did you mean 'tile'?"),
@@ -374,7 +375,7 @@ def test_a_recorded_run_goes_beside_one_profile(saved: Path) -> None:
 def test_a_recorded_run_of_another_device_is_refused(saved: Path) -> None:
     save(profile([32], ["tiled"], executor="theory", device="t4"), "t4.json")
     assert refused("report", str(saved), "--recorded", "t4.json") == (
-        "the recorded run is of NVIDIA T4, the profile of NVIDIA GeForce RTX 3090: "
+        f"the recorded run is of NVIDIA T4, the profile of {DEFAULT_DEVICE.name}: "
         "give a run of the same GPU model"
     )
 
@@ -491,7 +492,7 @@ def test_help_has_an_example_that_is_valid(
 
 def test_help_shows_the_defaults() -> None:
     shown = " ".join(re.sub("[│\n]", " ", invoke("profile", "--help").stdout).split())
-    for default in ("4096", "the whole ladder", "the GPU that is here, else rtx-3090", "random"):
+    for default in ("4096", "the whole ladder", "the GPU that is here, else h200", "random"):
         assert f"[default: ({default})]" in shown
     assert "[default: profile.html]" in shown
     assert "(both)" in invoke("list", "--help").stdout

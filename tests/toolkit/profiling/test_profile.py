@@ -53,12 +53,12 @@ def test_a_profile_of_before_there_were_simulations_is_read(tmp_path: Path) -> N
     assert render(load(path))
 
 
-def test_theory_is_for_the_worked_example_unless_a_device_is_named() -> None:
+def test_theory_is_for_the_default_device_unless_another_is_named() -> None:
     result = profile([32], ["tiled"], executor="theory", seed=7)
-    assert (result.device.key, result.executor, result.seed) == ("rtx-3090", "theory", 7)
+    assert (result.device.key, result.executor, result.seed) == ("h200", "theory", 7)
     assert result.status == "complete"
     assert datetime.fromisoformat(result.created).tzinfo is not None
-    assert profile([32], ["tiled"], executor="theory", device="H200").device.key == "h200"
+    assert profile([32], ["tiled"], executor="theory", device="RTX 3090").device.key == "rtx-3090"
 
 
 def test_every_shape_has_every_variant() -> None:
