@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import Device
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import is_arithmetic
@@ -40,7 +41,7 @@ def verdict(
     device was named. Lines are of `file`, unless they say of which.
     """
     if predicted is None or device is None:
-        why = basis or "no predicted time without --device, such as --device h200"
+        why = basis or f"no predicted time without a device, such as device='{DEFAULT_DEVICE.key}'"
         yield f"{kernel}: {why}."
         yield "Limiter: unknown without a predicted time."
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, shortened
 from toolkit.cli.argument_syntax import UNWRITTEN, Buffer, make_arguments, parse_arguments
@@ -19,9 +20,9 @@ from toolkit.cli.options import LaunchOptions
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import MAX_INSTRUCTIONS, simulate
-from toolkit.launch.checks import architecture_of, device_of
+from toolkit.launch.checks import architecture_of
 from toolkit.launch.launch import Execution
-from toolkit.machine_code.kernel_source import read_source
+from toolkit.machine_code.kernel_source import CUBIN, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.rungs.launch import RungLaunch, is_name, rung_launch
 from toolkit.rungs.matrices import chosen_seed
@@ -35,8 +36,8 @@ class Call:
     """A launch as it was asked for; everything is checked but what the compiler knows.
 
     `text` is the source's, None of machine code. `written` are the arguments as they were given,
-    `arguments` what they mean. `device` is the one that was named, else one of the architecture;
-    where it was named, `models_traffic` below L1 for it.
+    `arguments` what they mean. `device` is the one that was named, else the best validated one of
+    the architecture, None where no device of it is known.
     `saves` maps positions of buffers among the arguments to files. A `rung` by its name has no
     arguments here: those follow from its shape and the seed.
     """
@@ -51,7 +52,6 @@ class Call:
     arguments: Sequence[Buffer | np.generic]
     arch: str
     device: Device | None
-    models_traffic: bool
     defines: Mapping[str, str]
     options: Sequence[str]
     blocks: Blocks | None
@@ -62,8 +62,12 @@ class Call:
 
     def run(self, advance: Callable[[int, int], None]) -> Simulated:
         """Execute it. Raises as `simulate` does."""
-        device = self.device if self.models_traffic else None
-        execution = simulate(**self._launch(), blocks=self.blocks, advance=advance, device=device)
+        execution = simulate(
+            **self._launch(), blocks=self.blocks, advance=advance, device=self.device
+        )
+        if self.device is None:
+            why = f"not predicted: no device of {self.arch} is known"
+            execution = replace(execution, prediction_basis=why)
         return Simulated(call=self, execution=execution)
 
     def check(self, advance: Callable[[int, int], None]) -> Checked:
@@ -135,12 +139,11 @@ class Simulated:
 
 def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
     """The launch that these texts mean. Raises InputError for the first that means none."""
-    arch, device = _target(launch.arch, launch.device)
+    arch, device = _target(launch)
     arguments, defines = launch.arguments or (), launch.defines or ()
     common: dict[str, Any] = {
         "arch": arch,
         "device": device,
-        "models_traffic": launch.device is not None,
         "options": ("-lineinfo", *(launch.options or ())),
         "blocks": None if launch.blocks is None else _blocks(launch.blocks),
         "max_instructions": launch.max_instructions or MAX_INSTRUCTIONS,
@@ -148,14 +151,13 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
     }
     if is_name(launch.source):
         brought = (launch.kernel, launch.grid, launch.block, arguments, launch.shared, defines)
-        named = device if launch.device else None  # what is the best depends on it
-        return _of_rung(rung_launch(launch.source, launch.shape, named, brought), saves, common)
+        return _of_rung(rung_launch(launch.source, launch.shape, device, brought), saves, common)
     if launch.shape is not None:
         raise InputError(f"--shape is for a rung by its name: {shortened(launch.source)!r} is none")
     assert launch.grid is not None, "only a rung brings it"
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
-    text = None if source.suffix == ".cubin" else read_source(source)[0]
+    text = None if launch.source.endswith(CUBIN) else read_source(source)[0]
     parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, Buffer)}
     return Call(
@@ -219,11 +221,15 @@ def _extent(option: str, text: str) -> Extent:
     return x, y, z
 
 
-def _target(arch: str | None, name: str | None) -> tuple[str, Device | None]:
-    """The architecture, and a device of it where one is known."""
-    device = find_device(name) if name is not None else None
-    chosen = architecture_of(arch, device)
-    return chosen, device or device_of(chosen)
+def _target(launch: LaunchOptions) -> tuple[str, Device | None]:
+    """The architecture, which a cubin has, and the device: one that was named, else one of it."""
+    device = find_device(launch.device) if launch.device is not None else None
+    if launch.source.endswith(CUBIN):
+        with naming(launch.source):
+            arch = compile_kernel(launch.source, launch.kernel, target="").architecture
+    else:
+        arch = architecture_of(launch.arch, device)
+    return arch, device or device_of(arch)
 
 
 def parse_define(text: str) -> tuple[str, str]:

@@ -25,7 +25,6 @@ from reports.sections.table import Cell, Title, plain_table
 from toolkit.cli.argument_syntax import Buffer
 from toolkit.cli.launch_options import Call, Simulated
 from toolkit.cli.terminal import note, out, rich_table, say
-from toolkit.launch.checks import device_of
 from toolkit.launch.launch import Execution
 
 NEGLIGIBLE = 0.02  # of the time: nobody would look for these
@@ -96,8 +95,7 @@ def _headline(simulated: Simulated) -> Iterator[str]:
 
 def _occupancy(simulated: Simulated) -> Iterator[str]:
     call, resources = simulated.call, simulated.execution.resources
-    device = call.device if call.text is not None else device_of(resources.architecture)
-    if device is None:
+    if (device := call.device) is None:
         return
     found = occupancy(
         device,
@@ -248,7 +246,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "defines": call.defines,
         "options": call.options,
         "seed": call.seed,
-        "device": call.device.key if call.device and call.models_traffic else None,
+        "device": call.device.key if call.device else None,
         "resources": asdict(execution.resources),
         "basis": execution.basis,
         "traffic_basis": execution.traffic_basis,

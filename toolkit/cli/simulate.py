@@ -24,7 +24,7 @@ def simulate(
     top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """Execute any kernel on the CPU: real outputs, exact counters, source lines, no GPU.
+    """Execute any kernel on the CPU: outputs, exact counters, source lines, a predicted time.
 
     A rung by its name brings grid, block and arguments: 'simulate stream-k --shape 1024'.
 

@@ -10,7 +10,7 @@ array([0., 2., 4., 6.], dtype=float32)
 >>> execution.counters["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
 4
 >>> print(execution.verdict)
-twice: no predicted time without --device, such as --device h200.
+twice: no predicted time without a device, such as device='h200'.
 Limiter: unknown without a predicted time.
 Most expensive: line 1, 100.0 % of all instructions, sectors and wavefronts.
 """
@@ -134,7 +134,8 @@ def simulate(
 
     `device`, a record or its key, adds the modelled traffic of L2 and DRAM on that device (the
     counters of `counters.MODELLED`) and the time: `predicted`. `traffic_basis` and
-    `prediction_basis` say how they were obtained, or why not. Code is compiled for `arch`
+    `prediction_basis` say how they were obtained, or why not. Without it no time is predicted, and
+    less memory is needed; the command predicts for a default device. Code is compiled for `arch`
     ("sm_86"), else for the device, else for sm_90; InputError if it does not run on the device.
 
     `max_instructions`: limit of warp instructions on each of the `workers` (default: all cores),

@@ -17,6 +17,7 @@ from toolkit.machine_code.signature import signature
 from toolkit.store.user_files import read_file
 
 Source = str | Path | bytes | Kernel
+CUBIN = ".cubin"  # how the path of machine code ends
 
 
 def compile_kernel(
@@ -90,7 +91,7 @@ def naming(source: Source) -> Iterator[None]:
 
 
 def _cubin_file(source: Source) -> Path | None:
-    if isinstance(source, str | Path) and str(source).endswith(".cubin"):
+    if isinstance(source, str | Path) and str(source).endswith(CUBIN):
         return Path(source)
     return None
 

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import DEVICES
 from analysis.hardware.sm_constants import constants_for
 from analysis.problem import parse_shape
-from analysis.records.counters import COUNTERS
+from analysis.records.counters import COUNTERS, MODELLED
 from tests.sampling import sampled
 from tests.toolkit.cli.commands import interrupted, invoke, refused
 from toolkit import profile
@@ -128,11 +129,48 @@ def test_the_first_lines_are_the_verdict_of_the_execution() -> None:
     assert execution.verdict.count("\n") == 2
 
 
-def test_without_a_device_the_first_lines_say_what_is_missing() -> None:
-    time, limiter, line, *_ = shown(*LAUNCH).splitlines()
-    assert time == "transpose: no predicted time without --device, such as --device h200."
+def test_without_a_device_the_time_is_that_of_the_default_device() -> None:
+    at_seed = (*LAUNCH, "--seed", "5")
+    unnamed = document(*at_seed) | {"simulation_s": 0}
+    assert unnamed == document(*at_seed, "--device", DEFAULT_DEVICE.key) | {"simulation_s": 0}
+    assert shown(*LAUNCH).startswith("transpose: ")
+    time = shown(*LAUNCH).splitlines()[0]
+    assert time.endswith(f" µs predicted on {DEFAULT_DEVICE.name}.")
+
+
+@pytest.mark.parametrize(("arch", "device"), [("sm_80", "a100-40gb"), ("sm_86", "rtx-3090")])
+@pytest.mark.parametrize("is_cubin", [False, True])
+def test_without_a_device_it_is_one_of_the_architecture(
+    arch: str, device: str, is_cubin: bool
+) -> None:
+    options = ["--arch", arch]
+    source = LAUNCH[0]
+    if is_cubin:
+        cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch=arch)
+        source, options = "transpose.cubin", []
+        Path(source).write_bytes(cubin.image)
+    found = document(source, *LAUNCH[1:], *options)
+    assert (found["device"], found["predicted"]["constants"][:5]) == (device, arch)
+
+
+def test_of_an_architecture_without_a_known_device_there_is_no_time() -> None:
+    cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch="sm_87")
+    Path("transpose.cubin").write_bytes(cubin.image)
+    for launch in (["transpose.cubin", *LAUNCH[1:]], [*LAUNCH, "--arch", "sm_87"]):
+        time, limiter, *_ = shown(*launch).splitlines()
+        assert time == "transpose: not predicted: no device of sm_87 is known."
+        assert limiter == "Limiter: unknown without a predicted time."
+        found = document(*launch)
+        assert found["device"] is found["predicted"] is found["traffic_basis"] is None
+
+
+def test_from_python_there_is_no_time_without_a_device() -> None:
+    arguments = make_arguments(parse_arguments(["f32[32]=ones"]), seed=1)
+    execution = simulate("add.cu", grid=1, block=32, arguments=arguments)
+    time, limiter, line = execution.verdict.splitlines()
+    assert time == "add: no predicted time without a device, such as device='h200'."
     assert limiter == "Limiter: unknown without a predicted time."
-    assert line.startswith("Most expensive: line 11, ")
+    assert line.startswith("Most expensive: line 1, ")
 
 
 def test_without_a_prediction_the_first_line_says_why() -> None:
@@ -312,7 +350,7 @@ def test_an_unwritten_read_is_a_note() -> None:
 def test_the_document_holds_everything() -> None:
     found = document(*LAUNCH, "--seed", "5", "-D", "UNUSED=2", "--option", "--fmad=false")
     assert found["schema_version"] == 3
-    assert found["device"] is None  # nothing was modelled for one
+    assert found["device"] == DEFAULT_DEVICE.key
     assert (found["kernel"], found["source"]) == ("transpose", "transpose.cu")
     assert (found["grid"], found["block"]) == ([2, 2, 1], [32, 32, 1])
     assert found["arguments"] == ["f32[64,64]", "f32[64,64]=zeros", "i32=64"]
@@ -322,7 +360,7 @@ def test_the_document_holds_everything() -> None:
     assert found["resources"]["static_shared_bytes"] == 4096
     assert found["basis"] == "all 4 blocks executed"
     assert found["executed_blocks"] == 4
-    assert set(found["counters"]) == set(COUNTERS)
+    assert set(found["counters"]) == {*COUNTERS, *MODELLED}
     warps = "smsp__inst_executed.sum"
     assert sum(line["counters"][warps] for line in found["lines"]) == found["counters"][warps]
     assert sum(i["executed"] for i in found["instructions"]) == found["counters"][warps]
@@ -396,7 +434,7 @@ def test_every_option_reaches_the_simulation(monkeypatch: pytest.MonkeyPatch) ->
         "options": ("-lineinfo", "-fmad=false"),
         "blocks": "representative",
         "max_instructions": 10**6,
-        "device": None,  # an architecture was asked for
+        "device": DEVICES["a100-40gb"],  # of the architecture
     }
 
 
@@ -432,7 +470,6 @@ def test_a_device_adds_the_predicted_time_and_what_limits_it(
     assert re.search(r"^ latency +\S+ [nµ]s  one warp by itself takes", bounds[0], re.MULTILINE)
     assert "from FP32 peak" not in said  # a transpose does no FLOP
     assert max(map(len, said.split("least time of")[1].splitlines())) <= 100
-    assert "µs predicted" not in shown(*LAUNCH)
 
 
 def test_the_document_has_the_prediction() -> None:
@@ -440,7 +477,6 @@ def test_the_document_has_the_prediction() -> None:
     assert found["predicted"]["limiter"] in {b["name"] for b in found["predicted"]["bounds"]}
     assert found["predicted"]["time_s"] > found["predicted"]["launch_s"]
     assert found["prediction_basis"].startswith(found["predicted"]["basis"])
-    assert document(*LAUNCH)["predicted"] is document(*LAUNCH)["prediction_basis"] is None
 
 
 def test_why_there_is_no_prediction_is_told() -> None:
@@ -529,7 +565,7 @@ def test_a_rung_by_its_name_takes_an_architecture() -> None:
     found = document("tiled:tile=16", "-s", "64", "--arch", "sm_80")
     assert found["resources"]["architecture"] == "sm_80"
     assert (found["rung"], found["defines"]) == ("tiled:tile=16", {"TILE": "16"})
-    assert found["predicted"] is None
+    assert found["device"] == "a100-40gb"
 
 
 def test_the_best_rung_is_named() -> None:
@@ -612,7 +648,7 @@ def test_a_file_is_told_from_a_rung() -> None:
             "tiled -s 64 --blocks all --save 3=c.npy",
             "--save '3=c.npy': argument 3 is no buffer: give one of 0, 1, 2",
         ),
-        ("best -s 64", "which rung is the best depends on the device: name one"),
+        ("best -s 64 --arch sm_87", "which rung is the best depends on the device: name one"),
         ("cublas -s 64 -d t4", "cublas is no kernel of the ladder: `profile` measures it"),
         ("stream-k -s 64 -d t4", "stream-k needs sm_90 or later, and NVIDIA T4 is sm_75"),
         ("one-block -s 64", "one-block cannot take 64x64x64: C has at most 32x32 elements"),
