@@ -140,7 +140,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
         "CODE_WAYS": measured(_PROBES),
-        "NO_SCOREBOARD UNLIMITED MOST_QUEUED INSTRUCTION COMMON IN_L2 FLAG RUN": _LAYOUT,
+        "NO_SCOREBOARD UNLIMITED MOST_QUEUED COMMON IN_L2 FLAG RUN": _LAYOUT,
     },
     SM_CODE: {
         "SCHEDULERS LANES SECTOR CODE_LINE": documented("NVIDIA H100 whitepaper"),
@@ -161,6 +161,15 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "MOST_LINES NEXT_BYTES": fitted("launches on trial, part fit", "MOST_LINES"),
     },
     "toolkit/execution/predict.py": {"MOST_STEPS BLOCKS": _ENOUGH},
+    "toolkit/execution/observation.py": {
+        "LEAST_BLOCKS MOST_PART MOST_EXECUTED RANDOM_BLOCKS SMALL_BOX": _ENOUGH,
+        "MOMENTS FEW_VISITS MOST_VISITS": technical("a resolution"),
+        "STUDENT": _LAYOUT,
+    },
+    "analysis/traffic/groups.py": {
+        "FAILED TOO_MANY": _LAYOUT,
+        "MOST_ENTRIES MOST_SPREAD": _ENOUGH,
+    },
     "toolkit/execution/rung_prediction.py": {
         "LEAST_APART": fitted("rungs of bulk copies at 8192", "DRIFT")
     },

@@ -41,7 +41,10 @@ EFFECTS |= {"urllib", "http", "signal", "threading", "multiprocessing", "asyncio
 EFFECTFUL_CALLS = {"open", "print", "input", "exec", "eval"}
 # The one effect that analysis has: it finds and loads its own native code, which computes and
 # nothing else (docs/decisions/0016-replayed-streams.md).
-LOADS_NATIVE_CODE = {"analysis/sm/__init__.py": {"ctypes", "pathlib"}}
+LOADS_NATIVE_CODE = {
+    "analysis/sm/__init__.py": {"ctypes", "pathlib"},
+    "analysis/traffic/groups.py": {"ctypes", "pathlib"},
+}
 READS_OR_WRITES = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "unlink"}
 READS_OR_WRITES |= {"mkdir", "touch", "rename", "iterdir", "glob", "rglob"}
 

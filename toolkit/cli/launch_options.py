@@ -62,9 +62,10 @@ class Call:
 
     def run(self, advance: Callable[[int, int], None]) -> Simulated:
         """Execute it. Raises as `simulate` does."""
-        execution = simulate(
-            **self._launch(), blocks=self.blocks, advance=advance, device=self.device
-        )
+        blocks = self.blocks
+        if blocks is None and self.rung is None:
+            blocks = "all" if self.saves else "representative"
+        execution = simulate(**self._launch(), blocks=blocks, advance=advance, device=self.device)
         if self.device is None:
             why = f"not predicted: no device of {self.arch} is known"
             execution = replace(execution, prediction_basis=why)

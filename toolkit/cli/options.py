@@ -113,9 +113,9 @@ class LaunchOptions:
         str | None,
         typer.Option(
             metavar="WHICH",
-            help="Blocks to execute: all; representative, some of each place in the grid; or how "
-            "many.",
-            show_default="all; of a rung by its name, a few that stand for all",
+            help="Blocks to execute: all; representative, a few of each class of blocks that count "
+            "alike, or all if there are no such classes; or how many.",
+            show_default="representative; all with --save and of check",
         ),
     ] = None
     max_instructions: Annotated[

@@ -101,7 +101,7 @@ class SimulationProgress(OneBar):
             if (left_s := (now_s - began_s) * (of - done) / (done - before)) > LONG_S:
                 say(
                     f"{of - done:,} of {of:,} blocks are left, about {left_s / 60:.0f} min: stop "
-                    "with Ctrl-C and give a smaller grid, or --blocks representative, which "
-                    "executes some of each place in it",
+                    "with Ctrl-C and give a smaller grid, or --blocks 100, which executes some of "
+                    "each place in it",
                     console=err,
                 )

@@ -165,8 +165,22 @@ def accesses_in_time(
     time = starts[block] + progress.time(block, _work(accesses, lifetimes, exchange))
     if exchange is not None:
         time = _in_turn(accesses, time, exchange)
+    return _by_piece(accesses, time, np.ones(len(accesses)))
+
+
+def visits_in_time(
+    visits: NDArray[Any], moments: int, starts: Floats, progress: BlockProgress
+) -> Accesses:
+    """Accesses of all blocks from `analysis.traffic.groups`, `moments` of them per lifetime."""
+    block = visits["block"].astype(np.int64)
+    time = starts[block] + progress.time(block, visits["moment"] / moments)
+    return _by_piece(visits, time, visits["lines"].astype(np.float64))
+
+
+def _by_piece(accesses: NDArray[Any], time: Floats, lines: Floats) -> Accesses:
+    """Accesses to pieces of lines; each access stands for `lines` lines."""
     row, piece, mask, sizes = _pieces(accesses)
-    sectors = _SECTORS[mask].astype(np.float64)
+    sectors = lines[row] * _SECTORS[mask]
     kind = accesses["kind"][row]
     is_atomic = kind == ATOMIC
     sectors[is_atomic] = 0.0  # counted separately: neither reads nor writes of L2
@@ -175,9 +189,9 @@ def accesses_in_time(
     return Accesses(
         time=time[row][every],
         piece=piece[every],
-        block=block[row][every],
+        block=accesses["block"].astype(np.int64)[row][every],
         sectors=sectors[every],
-        size=SECTOR_BYTES * sizes[piece][every],
+        size=(SECTOR_BYTES * lines[row] * sizes[piece])[every],
         is_write=np.concatenate([kind == WRITE, np.ones(len(again), dtype=bool)]),
     )
 

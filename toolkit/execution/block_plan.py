@@ -28,7 +28,7 @@ from analysis.geometry import Geometry, ceil_div
 from analysis.traffic.grid import ALONE, CLOSING, LEADING
 from reports import text
 from toolkit.execution.predict import blocks_of_an_sm
-from toolkit.execution.representatives import Grid, Region, regions
+from toolkit.execution.representatives import Region, regions
 from toolkit.rungs.launch import RungLaunch
 
 Blocks = Literal["all", "representative"] | int
@@ -120,17 +120,6 @@ def all_blocks(blocks: int) -> BlockPlan:
     """Plan that executes all blocks and needs no proof."""
     each = [Region(population=1, members=(block,)) for block in range(blocks)]
     return BlockPlan(blocks=blocks, regions=each)
-
-
-def plans(grid: Grid, blocks: Blocks) -> Iterator[BlockPlan]:
-    """Plans of a kernel that is no rung. If the proof of one fails, the next one applies."""
-    everything = prod(grid)
-    few = BlockPlan(blocks=everything, regions=regions(grid, PERIOD))
-    if isinstance(blocks, int):
-        few = replace(few, regions=limited(few.regions, blocks) if blocks < everything else ())
-    if blocks != "all" and 0 < few.executed < everything:
-        yield few
-    yield all_blocks(everything)
 
 
 def limited(chosen: Sequence[Region], most: int) -> list[Region]:

@@ -24,8 +24,9 @@ import numpy as np
 from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
-from toolkit.execution.block_plan import Blocks, plans
+from toolkit.execution.block_plan import PERIOD, Blocks, limited
 from toolkit.execution.findings import DROPPED, TOOLS, Finding, Tool, Wording, folded
+from toolkit.execution.representatives import regions
 from toolkit.execution.simulate import (
     MAX_INSTRUCTIONS,
     NO_RUNG,
@@ -203,10 +204,13 @@ def _notes(raw: Raw, follows: bool) -> Iterator[str]:
 
 def _chosen_blocks(bound: Bound, blocks: Blocks) -> Sequence[int]:
     """Linear indices of the blocks that `blocks` selects; all if blocks may wait for each other."""
-    if bound.blocks_meet:
-        blocks = "all"
-    plan = next(plans(bound.geometry.grid, blocks))
-    return sorted(block for members in plan.members for block in members)
+    everything = bound.geometry.blocks
+    if bound.blocks_meet or blocks == "all" or (isinstance(blocks, int) and blocks >= everything):
+        return range(everything)
+    chosen = regions(bound.geometry.grid, PERIOD)
+    if isinstance(blocks, int):
+        chosen = limited(chosen, blocks)
+    return sorted(block for region in chosen for block in region.members)
 
 
 def _named(bound: Bound, arguments: Sequence[Argument], unwritten: Sequence[int]) -> list[str]:

@@ -33,20 +33,13 @@ from analysis.problem import Gemm
 from analysis.records.counters import InstructionCounts, totals
 from analysis.timing.predicted import Predicted
 from analysis.traffic.l2 import Traffic
-from toolkit.execution.accesses import (
-    MOST_ACCESSES,
-    Exchange,
-    accesses_in_time,
-    below,
-    exchange,
-    lifetimes_of,
-)
-from toolkit.execution.block_plan import DIFFER, WAIT, BlockPlan, Blocks, plans
+from toolkit.execution.accesses import MOST_ACCESSES
+from toolkit.execution.block_counts import Counted, counted_blocks, requests_of
+from toolkit.execution.block_plan import Blocks
 from toolkit.execution.launch_time import SimulatedLaunch, launch_time
-from toolkit.execution.representatives import agree, extrapolated
 from toolkit.execution.residency import blocks_per_sm, most_resident
 from toolkit.execution.rung_simulation import LadderSimulator
-from toolkit.execution.traffic import Asked, Residence, traffic_of
+from toolkit.execution.traffic import Residence, traffic_of
 from toolkit.launch.checks import (
     architecture_of,
     check_arguments,
@@ -72,7 +65,7 @@ from toolkit.rungs.launch import RungLaunch, compile_for, is_name, padding, rung
 from toolkit.rungs.matrices import Workload, chosen_seed, wrong_result
 from toolkit.sass.core import binding as core
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
-from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run, available_cores, run_blocks
+from toolkit.sass.machine import Bound, FaultError, Run, available_cores, run_blocks
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
@@ -127,10 +120,11 @@ def simulate(
     kernel.
 
     `blocks` selects the blocks to execute: "all", the default of other kernels; "representative":
-    some of each region of the grid (a corner, an edge, the interior), or all if their counts
-    differ; or a number of blocks, at least one of each region. `basis` of the result says what that
-    means for the counters; with fewer than all blocks, `outputs` hold the results of the executed
-    ones.
+    a few of each class of blocks that count alike and whose addresses shift evenly with their
+    index, or all if there are no such classes (`toolkit.execution.observation`); or a number of
+    blocks, at least one of each corner, edge and the interior of the grid. `basis` of the result
+    says what that means for the counters; with fewer than all blocks, `outputs` hold the results of
+    the executed ones.
 
     `device`, a record or its key, adds the modelled traffic of L2 and DRAM on that device (the
     counters of `counters.MODELLED`) and the time: `predicted`. `traffic_basis` and
@@ -247,14 +241,20 @@ class Simulator:
         """Execution of a compiled kernel, as by `simulate`."""
         check_runs_on(cubin.limits_of, self.device)
         translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
-        if self.device is not None and self.blocks == "all":
+        if self.blocks == "representative" or (self.blocks == "all" and self.device):
             bound = replace(bound, most_accesses=MOST_ACCESSES)
         started = time.perf_counter()
         try:
-            counted = self._count(bound, lambda: _restore(outputs, arguments))
+            counted = counted_blocks(
+                bound,
+                self.blocks,
+                partial(self._run, bound),
+                lambda: _restore(outputs, arguments),
+                waits=schedule_facts(cubin).waits,
+                seed=cubin.image,
+            )
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
-        counted = _with_lifetimes(counted, bound, waits=schedule_facts(cubin).waits)
         simulation_s = time.perf_counter() - started
         instructions = instruction_counts(translated, counted.counts)
         traffic, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
@@ -285,31 +285,24 @@ class Simulator:
         cubin: Kernel,
         geometry: Geometry,
         instructions: Sequence[InstructionCounts],
-        counted: _Counted,
+        counted: Counted,
     ) -> tuple[Traffic, str] | tuple[None, str | None]:
         """Traffic below L1 and its basis, or None and the reason."""
         if self.device is None:
             return None, None
-        if counted.blocks < geometry.blocks:
-            return None, "not modelled: that takes the accesses of all blocks"
-        accesses = counted.runs[0].accesses
-        if accesses is None:
-            return None, "not modelled: too many lines are touched; take a smaller launch"
+        asked = requests_of(counted)
+        if isinstance(asked, str):
+            return None, f"not modelled: {asked}"
         try:
             resident = blocks_per_sm(self.device, cubin, geometry)
         except InputError as error:
             return None, f"not modelled: {error}"
-        assert counted.lifetimes is not None
-        asked = Asked(
-            below=below(accesses),
-            lifetimes=counted.lifetimes,
-            in_time=partial(accesses_in_time, accesses.rows, counted.lifetimes, counted.exchange),
-        )
         residence = Residence(device=self.device, blocks_per_sm=resident)
         found = traffic_of(asked, geometry, schedule_facts(cubin), instructions, residence)
         return found, (
-            f"modelled for {self.device.name}: which lines each block touches was recorded, what "
-            "caches keep of them follows from the order in which blocks run (analysis.traffic.l2)"
+            f"modelled for {self.device.name}: the lines that each block accesses "
+            f"{'were recorded' if counted.observed is None else 'follow from the executed blocks'}"
+            ", what caches keep of them from the order in which blocks run (analysis.traffic.l2)"
         )
 
     def _predicted(
@@ -321,7 +314,7 @@ class Simulator:
         traffic: Traffic | None,
         traffic_basis: str | None,
         bound: Bound,
-        counted: _Counted,
+        counted: Counted,
     ) -> tuple[Predicted, str] | tuple[None, str | None]:
         """Predicted time on the device and its basis, or None and the reason."""
         if self.device is None:
@@ -347,35 +340,6 @@ class Simulator:
         )
         return launch_time(launch, fresh)
 
-    def _count(self, bound: Bound, restore: Callable[[], None]) -> _Counted:
-        """Counts of a launch. `restore` undoes the stores of executed blocks."""
-        everything, why = bound.geometry.blocks, ""
-        for plan in plans(bound.geometry.grid, self.blocks):
-            if plan.executed == everything:
-                runs = self._run(bound, [range(everything)])
-                return _Counted(
-                    counts=runs[0].counts, runs=runs, blocks=everything, basis=plan.basis + why
-                )
-            try:
-                runs = self._run(bound, [range(b, b + 1) for of in plan.members for b in of])
-            except FaultError as error:
-                if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
-                    raise
-                why = WAIT
-            else:
-                counts = iter(run.counts for run in runs)
-                of_regions = [
-                    (region, [next(counts) for _ in region.members]) for region in plan.regions
-                ]
-                alike = all(agree(of_region) for _, of_region in of_regions)
-                if alike or self.blocks != "representative":
-                    basis = f"{plan.basis}; the rest {_stands_for(plan, alike=alike)}"
-                    total = extrapolated(of_regions)
-                    return _Counted(counts=total, runs=runs, blocks=plan.executed, basis=basis)
-                why = DIFFER
-            restore()
-        raise AssertionError("the last plan needs no proof")
-
     def _run(self, bound: Bound, blocks: Sequence[range]) -> list[Run]:
         of, done = sum(map(len, blocks)), 0
 
@@ -392,41 +356,6 @@ class Simulator:
             workers=self.workers,
             advance=advance,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Counted:
-    """Counts per instruction, the number of blocks that they come from, and their basis."""
-
-    counts: NDArray[Any]
-    runs: Sequence[Run]
-    blocks: int
-    basis: str
-    lifetimes: NDArray[np.float64] | None = None
-    exchange: Exchange | None = None
-
-
-def _with_lifetimes(counted: _Counted, bound: Bound, *, waits: bool) -> _Counted:
-    """Copy of `counted` with lifetimes of blocks and their exchange of data, from all accesses."""
-    blocks, accesses = bound.geometry.blocks, counted.runs[0].accesses
-    if accesses is None or counted.blocks < blocks:
-        return counted
-    shared = exchange(accesses.rows, blocks) if waits else None
-    if shared is None and bound.blocks_meet:  # the first block may have taken the work of all
-        return replace(counted, lifetimes=np.ones(blocks))
-    executed = float(counted.counts["executed"].sum()) / bound.geometry.warps_per_block
-    lifetimes = lifetimes_of(accesses.rows, blocks, executed)
-    if shared is None:  # blocks differ only by their data, evenly over the launch
-        lifetimes = np.where(lifetimes > 0, 1.0, 0.0)
-    return replace(counted, lifetimes=lifetimes, exchange=shared)
-
-
-def _stands_for(plan: BlockPlan, *, alike: bool) -> str:
-    """Text that says how the executed blocks represent the rest."""
-    if not alike:
-        return "estimated from their mean, place by place in the grid"
-    proven = all(len(region.members) > 1 or region.population == 1 for region in plan.regions)
-    return f"counted like those of its place in the grid{', which agreed' if proven else ''}"
 
 
 def prepared(

@@ -67,6 +67,7 @@ def libraries() -> dict[str, tuple[Sequence[str], Sequence[str]]]:
     found: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         "toolkit.sass._core": core,
         "analysis._cycles": (["analysis/sm/sm.c"], CYCLES_FLAGS),
+        "analysis.traffic._groups": (["analysis/traffic/groups.c"], FLAGS),
     }
     if MACHINE == "x86_64":
         found["toolkit.sass._core_v3"] = (core[0], (*core[1], *V3))

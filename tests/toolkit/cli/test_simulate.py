@@ -29,7 +29,7 @@ def test_a_long_simulation_is_announced_once(
     said = said_at(monkeypatch, capsys, steps, of=10_100)
     assert said.count("\n") == 1
     assert said.startswith("10,000 of 10,100 blocks are left, about 12 min: ")
-    assert "--blocks representative" in said
+    assert "--blocks 100" in said
 
 
 @pytest.mark.parametrize(

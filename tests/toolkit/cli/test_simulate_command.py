@@ -516,14 +516,12 @@ def test_sizes_may_be_written_with_times_signs() -> None:
 def test_the_basis_of_some_blocks_is_told() -> None:
     Path("big.cu").write_text(ADD.replace("x[", "x[blockIdx.x * 32 + "), encoding="utf-8")
     launch = ("big.cu", "-g", "1000", "-b", "32", "-a", "f32[32000]")
-    for blocks, executed in (("representative", 11), ("5", 5)):
-        said = shown(*launch, "--blocks", blocks)
-        assert (
-            f"  {executed} of 1,000 blocks executed; the rest counted like those of its place in"
-            in said
-        )
-        assert "per second" not in said  # of 5 blocks, the counters are of 1,000
-    assert "  all 1,000 blocks executed in" in shown(*launch)
+    said = shown(*launch, "--blocks", "5")
+    assert "  5 of 1,000 blocks executed; the rest counted like those of its place in" in said
+    assert "per second" not in said  # of 5 blocks, the counters are of 1,000
+    assert " of 1,000 blocks executed, in one class of equal counts" in shown(*launch)
+    for everything in (("--blocks", "all"), ("--save", "0=x.npy")):
+        assert "  all 1,000 blocks executed in" in shown(*launch, *everything)
 
 
 # --- rungs by name ------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 import pytest
@@ -14,7 +13,6 @@ from toolkit.execution.block_plan import (
     k_points,
     limited,
     period,
-    plans,
     rung_plans,
 )
 from toolkit.execution.representatives import Region, regions
@@ -86,17 +84,6 @@ def test_blocks_that_share_tiles_are_told_apart_by_how_they_do(shape: str) -> No
 
 
 GRID = (40, 30, 2)
-
-
-def test_any_other_kernel_executes_all_blocks_unless_fewer_are_asked_for() -> None:
-    everything = math.prod(GRID)
-    assert list(plans(GRID, "all")) == [all_blocks(everything)]
-    assert list(plans(GRID, everything + 1)) == [all_blocks(everything)]
-    for asked in ("representative", 100):
-        few, last = plans(GRID, asked)
-        assert 0 < few.executed < everything
-        assert sum(region.population for region in few.regions) == everything
-        assert last == all_blocks(everything)
 
 
 @pytest.mark.parametrize("most", [1, 27, 99])

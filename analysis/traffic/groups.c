@@ -1,0 +1,141 @@
+/* Accesses of all blocks of a launch, from those of a few blocks: each class of blocks has one
+ * representative, whose addresses shift evenly with the index of the block. Cache lines that the
+ * same blocks access at the same moments, in the same way, form a group; only the accesses to one
+ * line of each group are returned, with the number of lines that it stands for. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t i64;
+
+enum { AXES = 3, SECTORS = 4, FAILED = -1, TOO_MANY = -2 };
+
+/* One access of a representative: sectors `mask` from `sector` on. `shift`: which shift applies. */
+typedef struct { u64 sector; u32 moment; u16 shift; u8 mask, kind; } Entry;
+
+/* Entries and shifts of a class, and the index of its representative in the grid. */
+typedef struct { u64 first, end, first_shift, shifts; i64 at[AXES]; } Class;
+
+typedef struct {
+    const Entry *entries;
+    const Class *classes;
+    const i64 *shifts;   /* sectors per step along each axis of the grid, AXES for each shift */
+    const u32 *class_of; /* of each block */
+    u64 blocks;
+    u64 grid[AXES];
+    u64 most_shifts;     /* of a class */
+    u32 spread;          /* only one of 2^spread lines is looked at */
+} Launch;
+
+/* An access to a line of all `lines` of its group. */
+typedef struct { u64 line; u32 block, moment, lines; u8 mask, kind; u16 reserved; } Visit;
+
+typedef struct { u64 key, value; } Slot; /* free if `value` is 0 */
+typedef struct { Slot *slots; u64 size, used; } Table;
+
+static u64 mixed(u64 x) {
+    x ^= x >> 32; x *= 0xd6e8feb86659fd93ull;
+    x ^= x >> 32; x *= 0xd6e8feb86659fd93ull;
+    return x ^ x >> 32;
+}
+
+static Slot *slot_of(Slot *slots, u64 size, u64 key) {
+    u64 at = mixed(key) & (size - 1);
+    while (slots[at].value && slots[at].key != key) at = (at + 1) & (size - 1);
+    return &slots[at];
+}
+
+/* The slot of a key, which may be free; NULL where there is no memory. */
+static Slot *found(Table *t, u64 key) {
+    if (2 * t->used >= t->size) {
+        const u64 size = t->size ? 2 * t->size : 1 << 12;
+        Slot *larger = calloc(size, sizeof *larger);
+        if (!larger) return NULL;
+        for (u64 k = 0; k < t->size; k++)
+            if (t->slots[k].value) *slot_of(larger, size, t->slots[k].key) = t->slots[k];
+        free(t->slots);
+        t->slots = larger;
+        t->size = size;
+    }
+    Slot *slot = slot_of(t->slots, t->size, key);
+    if (!slot->value) { slot->key = key; t->used++; }
+    return slot;
+}
+
+/* True for one of 2^spread neighbouring lines, another one in the next such row of lines. */
+static int is_chosen(u64 line, u32 spread) {
+    if (!spread) return 1;
+    u64 sum = 0;
+    for (u64 rest = line; rest; rest >>= spread) sum += rest;
+    return (sum & ((1ull << spread) - 1)) == 0;
+}
+
+typedef struct { Table signatures, groups; Visit *out; u64 most, count; int failed; } State;
+
+static void sign(State *s, u64 line, u64 what) {
+    Slot *slot = found(&s->signatures, line);
+    if (!slot) { s->failed = 1; return; }
+    slot->value += mixed(what) | 1; /* 0 would be free; a sum of odd numbers hardly ever is */
+}
+
+/* Calls sign() for each access of all blocks, or notes those to lines that stand for a group. */
+static void each_access(const Launch *l, State *s, i64 *by, int is_last) {
+    for (u64 block = 0; block < l->blocks && !s->failed; block++) {
+        const Class *c = &l->classes[l->class_of[block]];
+        const u64 index[AXES] = {
+            block % l->grid[0], block / l->grid[0] % l->grid[1], block / l->grid[0] / l->grid[1],
+        };
+        for (u64 k = 0; k < c->shifts; k++) {
+            by[k] = 0;
+            for (int axis = 0; axis < AXES; axis++)
+                by[k] += l->shifts[AXES * (c->first_shift + k) + (u64)axis] * ((i64)index[axis] - c->at[axis]);
+        }
+        for (const Entry *e = l->entries + c->first; e < l->entries + c->end; e++) {
+            const u64 sector = e->sector + (u64)by[e->shift], line = sector / SECTORS;
+            if (!is_chosen(line, l->spread)) continue;
+            const u32 mask = (u32)e->mask << sector % SECTORS;
+            if (!is_last) {
+                sign(s, line, mixed(block << 20 ^ e->moment) + (mask << 4 | e->kind));
+                if (s->failed) return;
+                continue;
+            }
+            const Slot *own = slot_of(s->signatures.slots, s->signatures.size, line);
+            const Slot *group = slot_of(s->groups.slots, s->groups.size, own->value);
+            if (group->value >> 32 != (u64)(own - s->signatures.slots)) continue;
+            if (s->count == s->most) { s->failed = 1; return; }
+            s->out[s->count++] = (Visit){
+                .line = line, .block = (u32)block, .moment = e->moment,
+                .lines = (u32)group->value, .mask = (u8)mask, .kind = e->kind,
+            };
+        }
+    }
+}
+
+/* Groups the accesses of a launch; their number, FAILED without memory, or TOO_MANY for `out`. */
+EXPORT i64 group_accesses(const Launch *l, Visit *out, u64 most) {
+    State s = {.out = out, .most = most};
+    i64 *by = calloc(l->most_shifts + 1, sizeof *by), result = FAILED;
+    if (by) {
+        each_access(l, &s, by, 0);
+        /* the lines of each group in the low half, and the slot of the one that stands for them */
+        for (u64 k = 0; k < s.signatures.size && !s.failed; k++) {
+            if (!s.signatures.slots[k].value) continue;
+            Slot *group = found(&s.groups, s.signatures.slots[k].value);
+            if (!group) s.failed = 1;
+            else group->value = group->value ? group->value + 1 : k << 32 | 1;
+        }
+        if (!s.failed) {
+            each_access(l, &s, by, 1);
+            result = s.failed ? TOO_MANY : (i64)s.count;
+        }
+    }
+    free(by);
+    free(s.signatures.slots);
+    free(s.groups.slots);
+    return result;
+}

@@ -1,0 +1,121 @@
+"""Accesses of all blocks of a launch, from those of one block of each class (native code).
+
+Blocks of a class make the same accesses; their addresses shift evenly with the index of the block.
+Lines that the same blocks access at the same moments form a group, of which one line is kept.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import REBUILD, UnavailableError
+
+ENTRY = np.dtype(
+    [("sector", "u8"), ("moment", "u4"), ("shift", "u2"), ("mask", "u1"), ("kind", "u1")]
+)
+VISIT = np.dtype(
+    [("line", "u8"), ("block", "u4"), ("moment", "u4"), ("lines", "u4"), ("mask", "u1"),
+     ("kind", "u1"), ("reserved", "u2")]
+)  # fmt: skip
+_CLASS = np.dtype([("first", "u8"), ("end", "u8"), ("first_shift", "u8"), ("shifts", "u8"),
+                   ("at", "i8", 3)])  # fmt: skip
+FAILED, TOO_MANY = -1, -2
+MOST_ENTRIES = 1 << 24  # accesses of all blocks that are looked at: above, one of 2, 4, 8 … lines
+MOST_SPREAD = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockClass:
+    """Blocks that make the same accesses, as their representative makes them.
+
+    `entries`: ENTRY, whose `shift` numbers a row of `shifts`: sectors by which an address grows per
+    step of the block's index along x, y and z. `at`: index of the representative.
+    """
+
+    entries: NDArray[Any]
+    shifts: NDArray[np.int64]
+    at: tuple[int, int, int]
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("entries", "classes", "shifts", "class_of")),
+        ("blocks", ctypes.c_uint64),
+        ("grid", ctypes.c_uint64 * 3),
+        ("most_shifts", ctypes.c_uint64),
+        ("spread", ctypes.c_uint32),
+    )
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    path = Path(__file__).with_name("_groups.so")
+    if not path.exists():
+        raise UnavailableError(f"the native code of the traffic model was not built: {REBUILD}")
+    loaded = ctypes.CDLL(str(path))
+    loaded.group_accesses.restype = ctypes.c_int64
+    loaded.group_accesses.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
+    return loaded
+
+
+def grouped(
+    classes: Sequence[BlockClass],
+    class_of: NDArray[np.uint32],
+    grid: tuple[int, int, int],
+    *,
+    most: int,
+) -> NDArray[Any] | None:
+    """Accesses to one line of each group (VISIT), `lines` of which it stands for.
+
+    `class_of`: class of each block, by its linear index. At most `most` accesses are returned; if
+    there are more, or too many to look at, only some of the lines are considered, evenly spread.
+    None if even 1 of 256 lines has more. Raises MemoryError.
+    """
+    per_class = np.array([len(one.entries) for one in classes])
+    entries = int(per_class[class_of].sum())
+    spread = max(0, (entries // MOST_ENTRIES).bit_length())
+    while spread <= MOST_SPREAD:
+        found = _grouped(classes, class_of, grid, spread, most)
+        if found is not None:
+            found["lines"] <<= spread
+            return found
+        spread += 1
+    return None
+
+
+def _grouped(
+    classes: Sequence[BlockClass],
+    class_of: NDArray[np.uint32],
+    grid: tuple[int, int, int],
+    spread: int,
+    most: int,
+) -> NDArray[Any] | None:
+    entries = np.ascontiguousarray(np.concatenate([one.entries for one in classes]))
+    shifts = np.ascontiguousarray(np.concatenate([one.shifts for one in classes]).astype(np.int64))
+    table = np.zeros(len(classes), dtype=_CLASS)
+    table["end"] = np.cumsum([len(one.entries) for one in classes])
+    table["first"] = np.append(0, table["end"][:-1])
+    table["shifts"] = [len(one.shifts) for one in classes]
+    table["first_shift"] = np.append(0, np.cumsum(table["shifts"])[:-1])
+    table["at"] = [one.at for one in classes]
+    class_of = np.ascontiguousarray(class_of, dtype=np.uint32)
+    launch = _Launch(
+        *(array.ctypes.data for array in (entries, table, shifts, class_of)),
+        len(class_of),
+        grid,
+        int(table["shifts"].max()),
+        spread,
+    )
+    visits = np.empty(most, dtype=VISIT)
+    count = _library().group_accesses(ctypes.byref(launch), visits.ctypes.data, most)
+    if count == FAILED:
+        raise MemoryError
+    return None if count == TOO_MANY or (spread and not count) else visits[:count].copy()

@@ -1,0 +1,349 @@
+"""Plan by observation: a few blocks of a kernel are executed and represent all blocks.
+
+Blocks form classes. Those of a class execute the same instructions equally often and make the same
+accesses, in the same order, and each address shifts evenly with the index of the block. Where the
+classes are in the grid is found by subdivision: a box of blocks whose corners and centre are of one
+class is taken to be of that class, another one is divided. In the end blocks chosen at random, with
+a seed that depends on the launch alone, must be what the plan says they are, to the sector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import product
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.lib.recfunctions import repack_fields
+from numpy.typing import NDArray
+
+from analysis.traffic.groups import ENTRY, BlockClass, grouped
+from toolkit.execution.accesses import READ, Below, below
+from toolkit.execution.representatives import Grid
+from toolkit.sass.machine import Run
+
+LEAST_BLOCKS = 128  # of a launch; a smaller one is executed completely
+MOST_PART = 0.25  # of all blocks, for the plan; beyond it all blocks are executed
+MOST_EXECUTED = 1024
+RANDOM_BLOCKS = 32
+SMALL_BOX = 4  # blocks: a box is executed completely rather than divided
+# Moments per lifetime of a block: accesses in one moment are one visit. The finest is taken with
+# which all blocks make at most so many visits to groups of lines.
+MOMENTS, FEW_VISITS, MOST_VISITS = (1152, 384, 192, 96, 48, 24), 600_000, 1 << 22
+# Counts that may depend on the data although all else agrees: of instructions without accesses,
+# how many threads had a true guard.
+OF_DATA = ("predicated", "refused", "reissued_threads")
+STUDENT = 2.0  # standard errors of a 95% interval
+
+Box = tuple[range, range, range]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One executed block. Its accesses are one row per sector, in order."""
+
+    run: Run
+    sectors: NDArray[np.int64]
+    rows: NDArray[Any]  # step, warp and kind of each
+    below: Below
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """Counts of all blocks, and their accesses by class.
+
+    `class_of`: class of each block, by its linear index. `steps`: instructions of the longest warp
+    of a block of each class. `interval`: relative half width of the 95% interval of the counts in
+    OF_DATA that differ between blocks of a class, 0 if none does.
+    """
+
+    counts: NDArray[Any]
+    classes: Sequence[BlockClass]
+    moments: int
+    class_of: NDArray[np.uint32]
+    steps: NDArray[np.float64]
+    below: Below
+    runs: Sequence[Run]
+    random: int
+    interval: float
+    grid: Grid
+
+    @property
+    def basis(self) -> str:
+        kinds = f"{len(self.classes)} classes" if len(self.classes) > 1 else "one class"
+        found = (
+            f"{len(self.runs):,} of {prod(self.grid):,} blocks executed, in {kinds} of equal counts"
+            f" and evenly shifted addresses; {self.random} of these blocks, chosen at random, are "
+            "as predicted"
+        )
+        if self.interval:
+            found += f"; threads with a true guard are estimated, ±{100 * self.interval:.1g}% (95%)"
+        return found
+
+    @property
+    def lifetimes(self) -> NDArray[np.float64]:
+        """1 for each block with work, 0 for blocks that exit at once."""
+        found: NDArray[np.float64] = np.where(self.steps > self.steps.max() / 50, 1.0, 0.0)
+        return found[self.class_of]
+
+    def visits(self) -> NDArray[Any] | None:
+        """Accesses of all blocks by groups of lines, None if there are too many."""
+        return grouped(self.classes, self.class_of, self.grid, most=MOST_VISITS)
+
+
+@dataclass
+class _Observer:
+    """Blocks executed so far. `execute`: function from blocks to their runs."""
+
+    grid: Grid
+    execute: Callable[[Sequence[int]], Sequence[Run]]
+    samples: dict[int, Sample] = field(default_factory=dict)
+
+    def has_all(self, blocks: Sequence[int]) -> bool:
+        """Execute those that were not yet; false if that would be too many or loses accesses."""
+        new = sorted(set(blocks) - self.samples.keys())
+        most = min(MOST_EXECUTED, int(MOST_PART * prod(self.grid)))
+        if len(self.samples) + len(new) > most:
+            return False
+        for block, run in zip(new, self.execute(new) if new else (), strict=True):
+            if run.accesses is None:
+                return False
+            self.samples[block] = _sample(run)
+        return True
+
+    def number(self, index: Sequence[int]) -> int:
+        return index[0] + self.grid[0] * (index[1] + self.grid[1] * index[2])
+
+    def index(self, block: int) -> tuple[int, int, int]:
+        x, y, _ = self.grid
+        return block % x, block // x % y, block // x // y
+
+    def corners(self, box: Box) -> list[int]:
+        """Corners and centre of a box."""
+        ends = [sorted({part[0], part[-1]}) for part in box]
+        centre = [part[len(part) // 2] for part in box]
+        return [self.number(index) for index in (*product(*ends), centre)]
+
+
+def observed(
+    grid: Grid, execute: Callable[[Sequence[int]], Sequence[Run]], seed: bytes
+) -> Observed | str:
+    """The plan of a launch, or why there is none and all blocks are to be executed."""
+    if prod(grid) < LEAST_BLOCKS:
+        return ""
+    observer = _Observer(grid=grid, execute=execute)
+    leaves = _leaves(observer)
+    if leaves is None:
+        return ": blocks differ too much for a few to represent them"
+    keys: dict[str, int] = {}
+    class_of = np.zeros(grid[::-1], dtype=np.uint32)
+    for x, y, z in leaves:
+        key = observer.samples[observer.number((x[0], y[0], z[0]))].key
+        number = keys.setdefault(key, len(keys))
+        class_of[z[0] : z[-1] + 1, y[0] : y[-1] + 1, x[0] : x[-1] + 1] = number
+    flat = class_of.ravel()
+    random = np.random.default_rng(int.from_bytes(sha256(seed).digest()[:8]))
+    chosen = random.choice(prod(grid), size=min(RANDOM_BLOCKS, prod(grid)), replace=False).tolist()
+    if not observer.has_all(chosen):
+        return ": its blocks make too many accesses"
+    if any(observer.samples[b].key not in keys or keys[observer.samples[b].key] != flat[b]
+           for b in observer.samples):  # fmt: skip
+        return ": blocks chosen at random differ from their neighbours"
+    return _of_classes(observer, list(keys), flat, len(chosen))
+
+
+def _leaves(observer: _Observer) -> list[Box] | None:
+    """Boxes of blocks of one class each; None if that would take too many blocks."""
+    pending, leaves = list(_first_boxes(observer.grid)), list[Box]()
+    while pending:
+        if not observer.has_all([b for box in pending for b in _looked_at(observer, box)]):
+            return None
+        divided: list[Box] = []
+        for box in pending:
+            if len({observer.samples[b].key for b in observer.corners(box)}) == 1:
+                leaves.append(box)
+            elif prod(map(len, box)) <= SMALL_BOX:
+                leaves += [(x, y, z) for x, y, z in product(*map(_single, box))]
+            else:
+                divided += _halves(box)
+        pending = divided
+    return leaves
+
+
+def _looked_at(observer: _Observer, box: Box) -> list[int]:
+    if prod(map(len, box)) <= SMALL_BOX:
+        return [observer.number(index) for index in product(*box)]
+    return observer.corners(box)
+
+
+def _first_boxes(grid: Grid) -> Iterator[Box]:
+    """The corners, edges and the interior of a grid."""
+    cuts = [[range(1), range(1, n - 1), range(max(1, n - 1), n)] for n in grid]
+    yield from ((x, y, z) for x, y, z in product(*cuts) if len(x) and len(y) and len(z))
+
+
+def _single(part: range) -> list[range]:
+    return [range(n, n + 1) for n in part]
+
+
+def _halves(box: Box) -> list[Box]:
+    axis = max(range(3), key=lambda n: len(box[n]))
+    part = box[axis]
+    middle = len(part) // 2
+    found = []
+    for half in (part[:middle], part[middle:]):
+        x, y, z = (half if n == axis else whole for n, whole in enumerate(box))
+        found.append((x, y, z))
+    return found
+
+
+def _sample(run: Run) -> Sample:
+    assert run.accesses is not None
+    rows = run.accesses.rows
+    bits = rows["mask"][:, None] >> np.arange(4) & 1
+    row, sector = np.nonzero(bits)
+    sectors = rows["line"][row].astype(np.int64) * 4 + sector
+    how = repack_fields(rows[["step", "warp", "kind"]])[row]
+    exact = run.counts.copy()
+    for name in OF_DATA:
+        exact[name][run.counts["requests"] == 0] = 0
+    digest = sha256(exact.tobytes())
+    digest.update(how.tobytes())
+    return Sample(
+        run=run, sectors=sectors, rows=how, below=below(run.accesses), key=digest.hexdigest()
+    )
+
+
+def _of_classes(
+    observer: _Observer, keys: Sequence[str], class_of: NDArray[np.uint32], random: int
+) -> Observed | str:
+    blocks = sorted(observer.samples)
+    populations = np.bincount(class_of, minlength=len(keys))
+    classes, steps, total, estimated = list[BlockClass](), list[float](), None, np.zeros(2)
+    asked = Below(read=0, written=0, written_by_warps=0)
+    for key, population in zip(keys, populations.tolist(), strict=True):
+        members = [block for block in blocks if observer.samples[block].key == key]
+        found = _shifted(observer, members)
+        if found is None:
+            return ": addresses do not shift evenly with the index of the block"
+        first = observer.samples[members[0]]
+        classes.append(found)
+        steps.append(float(first.rows["step"].max(initial=0)))
+        asked = asked + first.below.times(population)
+        counts, of_data = _scaled([observer.samples[b].run.counts for b in members], population)
+        estimated += of_data
+        total = counts if total is None else _sum(total, counts)
+    assert total is not None
+    moments, in_moments = _with_moments(classes, steps, populations)
+    return Observed(
+        counts=total,
+        classes=in_moments,
+        moments=moments,
+        class_of=class_of,
+        steps=np.array(steps),
+        below=asked,
+        runs=[observer.samples[block].run for block in blocks],
+        random=random,
+        interval=STUDENT * sqrt(estimated[1]) / estimated[0] if estimated[0] else 0.0,
+        grid=observer.grid,
+    )
+
+
+def _sum(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    for name in one.dtype.names or ():
+        one[name] += other[name]
+    return one
+
+
+def _scaled(counts: Sequence[NDArray[Any]], population: int) -> tuple[NDArray[Any], Floats]:
+    """Counts of a class, and the sum of the estimated ones among them with its variance."""
+    total, of_data = np.zeros_like(counts[0]), np.zeros(2)
+    for name in total.dtype.names or ():
+        total[name] = counts[0][name] * np.uint64(population)
+        if name not in OF_DATA:
+            continue
+        values = np.array([one[name] for one in counts], dtype=np.float64)
+        total[name] = np.rint(values.mean(axis=0) * population).astype(np.uint64)
+        differ = (values != values[0]).any(axis=0)
+        if differ.any() and population > len(counts):
+            sums = values[:, differ].sum(axis=1)
+            of_data += sums.mean() * population, sums.var(ddof=1) / len(sums) * population**2
+    return total, of_data
+
+
+def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass | None:
+    """The accesses of a class, with the shifts that hold for all of its executed members."""
+    samples = [observer.samples[block] for block in members]
+    at = np.array([observer.index(block) for block in members], dtype=np.int64)
+    shifts = np.zeros((3, len(samples[0].sectors)), dtype=np.int64)
+    if len(samples) > 1 and len(samples[0].sectors):
+        moved = np.stack([one.sectors - samples[0].sectors for one in samples[1:]])
+        steps = (at[1:] - at[0]).astype(np.float64)
+        shifts = np.rint(np.linalg.pinv(steps) @ moved).astype(np.int64)
+        if ((at[1:] - at[0]) @ shifts != moved).any():
+            return None
+    kinds, which = np.unique(shifts, axis=1, return_inverse=True)
+    rows = samples[0].rows
+    entries = np.zeros(len(rows), dtype=ENTRY)
+    entries["sector"], entries["shift"] = samples[0].sectors, which.ravel()
+    entries["mask"], entries["kind"], entries["moment"] = 1, rows["kind"], rows["step"]
+    x, y, z = at[0].tolist()
+    whole = (kinds % 4 == 0).all(axis=0)  # lines shift to lines
+    return BlockClass(entries=_by_line(entries, whole), shifts=kinds.T, at=(x, y, z))
+
+
+def _by_line(entries: NDArray[Any], whole: NDArray[np.bool_]) -> NDArray[Any]:
+    """Entries whose lines shift as a whole are joined, line by line."""
+    joins = whole[entries["shift"]]
+    those, others = entries[joins], entries[~joins]
+    line, sector = np.divmod(those["sector"], 4)
+    key = those.copy()
+    key["sector"] = line * 4
+    names, which = np.unique(key, return_inverse=True)
+    mask = np.zeros(len(names), dtype=np.uint8)
+    np.bitwise_or.at(mask, which, (1 << sector).astype(np.uint8))
+    names["mask"] = mask
+    return np.concatenate([names, others])
+
+
+def _with_moments(
+    classes: Sequence[BlockClass], steps: Sequence[float], populations: NDArray[np.int64]
+) -> tuple[int, list[BlockClass]]:
+    """Number of moments per lifetime, and classes whose entries have a moment instead of a step.
+
+    All blocks make their last read after the same work, as in `accesses.accesses_in_time`.
+    """
+    last_reads = [
+        float(one.entries["moment"][one.entries["kind"] == READ].max(initial=0)) for one in classes
+    ]
+    shares = [
+        (read / step, n)
+        for read, step, n in zip(last_reads, steps, populations, strict=True)
+        if read
+    ]
+    usual = 1.0
+    if shares:
+        ratios, weights = (np.array(part) for part in zip(*sorted(shares), strict=True))
+        usual = float(ratios[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
+    until = [
+        max(1.0, read / usual if read else step)
+        for read, step in zip(last_reads, steps, strict=True)
+    ]
+    for moments in MOMENTS:
+        found = [_at_moments(one, moments, last) for one, last in zip(classes, until, strict=True)]
+        groups = [len(np.unique(one.entries[["shift", "moment", "kind"]])) for one in found]
+        if np.dot(groups, populations) <= FEW_VISITS:
+            break
+    return moments, found
+
+
+def _at_moments(one: BlockClass, moments: int, last: float) -> BlockClass:
+    entries = one.entries.copy()
+    work = np.minimum(1.0, entries["moment"] / last)
+    entries["moment"] = np.rint(moments * work).astype(np.uint32)
+    return BlockClass(entries=np.unique(entries), shifts=one.shifts, at=one.at)
