@@ -13,8 +13,9 @@ from rich.padding import Padding
 
 import toolkit
 from analysis.occupancy import occupancy
-from analysis.records.launch import SCHEMA_VERSION
+from analysis.records.launch import SCHEMA_VERSION, LaunchRecord
 from analysis.records.metrics import THREAD_INSTRUCTIONS, is_arithmetic
+from analysis.records.profile import LineCounters
 from analysis.records.source_lines import Line, Work, summed_by_line
 from analysis.timing.predicted import Predicted
 from reports import text
@@ -230,41 +231,44 @@ def _text(file: str, number: int, call: Call) -> str:
 # The document.
 
 
+def record(simulated: Simulated) -> LaunchRecord:
+    """The launch as `compare` takes it."""
+    call, execution = simulated.call, simulated.execution
+    return LaunchRecord(
+        source=call.source.name,
+        kernel=simulated.kernel,
+        grid=call.grid,
+        block=call.block,
+        dynamic_shared_bytes=call.dynamic_shared_bytes,
+        arguments=tuple(call.written),
+        defines=dict(call.defines),
+        options=tuple(call.options),
+        seed=call.seed,
+        device=call.device.key if call.device else None,
+        resources=execution.resources,
+        basis=execution.basis,
+        predicted=execution.predicted,
+        counters=dict(execution.counters),
+        lines=tuple(
+            LineCounters(file=file, line=line, text=_text(file, line, call), counters=counters)
+            for (file, line), counters in execution.lines.items()
+        ),
+    )
+
+
 def document(simulated: Simulated) -> dict[str, Any]:
     """What --json prints: everything that is known, counters of zero included."""
     call, execution = simulated.call, simulated.execution
     return {
         "schema_version": SCHEMA_VERSION,
         "toolkit_version": toolkit.__version__,
-        "source": call.source.name,
-        "kernel": simulated.kernel,
         "rung": call.rung and call.rung.label,
-        "grid": call.grid,
-        "block": call.block,
-        "dynamic_shared_bytes": call.dynamic_shared_bytes,
-        "arguments": call.written,
-        "defines": call.defines,
-        "options": call.options,
-        "seed": call.seed,
-        "device": call.device.key if call.device else None,
-        "resources": asdict(execution.resources),
-        "basis": execution.basis,
+        **asdict(record(simulated)),
         "traffic_basis": execution.traffic_basis,
-        "predicted": asdict(execution.predicted) if execution.predicted else None,
         "prediction_basis": execution.prediction_basis,
         "executed_blocks": execution.executed_blocks,
         "simulation_s": execution.simulation_s,
         "notes": execution.notes,
-        "counters": execution.counters,
-        "lines": [
-            {
-                "file": file,
-                "line": line,
-                "text": _text(file, line, call),
-                "counters": counters,
-            }
-            for (file, line), counters in execution.lines.items()
-        ],
         "instructions": [asdict(instruction) for instruction in execution.instructions],
         "outputs": [
             {
