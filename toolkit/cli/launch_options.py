@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -19,7 +19,7 @@ from toolkit.cli.argument_syntax import UNWRITTEN, Buffer, make_arguments, parse
 from toolkit.cli.options import LaunchOptions
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
-from toolkit.execution.simulate import MAX_INSTRUCTIONS, simulate
+from toolkit.execution.simulate import MAX_INSTRUCTIONS, Advance, WhenCounted, simulate
 from toolkit.launch.checks import architecture_of
 from toolkit.launch.launch import Execution
 from toolkit.machine_code.kernel_source import CUBIN, compile_kernel, naming, read_source
@@ -60,18 +60,24 @@ class Call:
     saves: Mapping[int, Path]
     rung: RungLaunch | None = None
 
-    def run(self, advance: Callable[[int, int], None]) -> Simulated:
+    def run(self, advance: Advance, when_counted: WhenCounted | None = None) -> Simulated:
         """Execute it. Raises as `simulate` does."""
         blocks = self.blocks
         if blocks is None and self.rung is None:
             blocks = "all" if self.saves else "representative"
-        execution = simulate(**self._launch(), blocks=blocks, advance=advance, device=self.device)
+        execution = simulate(
+            **self._launch(),
+            blocks=blocks,
+            advance=advance,
+            when_counted=when_counted,
+            device=self.device,
+        )
         if self.device is None:
             why = f"not predicted: no device of {self.arch} is known"
             execution = replace(execution, prediction_basis=why)
         return Simulated(call=self, execution=execution)
 
-    def check(self, advance: Callable[[int, int], None]) -> Checked:
+    def check(self, advance: Advance) -> Checked:
         """What is wrong with it. Raises as `check` does."""
         unwritten = [
             position

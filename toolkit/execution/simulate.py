@@ -76,6 +76,7 @@ NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither
 MAX_INSTRUCTIONS = 10**12
 
 Advance = Callable[[int, int], None]
+WhenCounted = Callable[[Execution], None]
 
 
 def check_simulator() -> None:
@@ -102,6 +103,7 @@ def simulate(
     max_instructions: int = MAX_INSTRUCTIONS,
     workers: int | None = None,
     advance: Advance | None = None,
+    when_counted: WhenCounted | None = None,
     device: Device | str | None = None,
 ) -> Execution:
     """Execute one launch of any kernel on the CPU: outputs, resources and exact counters.
@@ -133,9 +135,10 @@ def simulate(
     ("sm_86"), else for the device, else for sm_90; InputError if it does not run on the device.
 
     `max_instructions`: limit of warp instructions on each of the `workers` (default: all cores),
-    which stops an endless loop. `advance(done, of)` is called as blocks finish. Raises InputError,
-    CompileError, UnsupportedError for unsupported machine code, LaunchError for mistakes of the
-    kernel, and UnavailableError if something is not installed.
+    which stops an endless loop. `advance(done, of)` is called as blocks finish, and `when_counted`
+    with what is known before traffic and time follow, except for a rung without `blocks`. Raises
+    InputError, CompileError, UnsupportedError for unsupported machine code, LaunchError for
+    mistakes of the kernel, and UnavailableError if something is not installed.
     """
     simulator = Simulator(
         arch=arch,
@@ -143,6 +146,7 @@ def simulate(
         max_instructions=max_instructions,
         workers=workers,
         advance=advance,
+        when_counted=when_counted,
         device=find_device(device) if isinstance(device, str) else device,
     )
     if isinstance(source, str) and is_name(source):
@@ -219,6 +223,7 @@ class Simulator:
     max_instructions: int = MAX_INSTRUCTIONS
     workers: int | None = None
     advance: Advance | None = None
+    when_counted: WhenCounted | None = None
     device: Device | None = None
 
     def __post_init__(self) -> None:
@@ -257,17 +262,10 @@ class Simulator:
             raise LaunchError(describe(error.fault, translated, bound)) from None
         simulation_s = time.perf_counter() - started
         instructions = instruction_counts(translated, counted.counts)
-        traffic, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
-        found, prediction_basis = self._predicted(
-            translated, geometry, arguments, counted.counts, traffic, traffic_basis, bound, counted
-        )
-        return Execution(
+        execution = Execution(
             outputs=outputs,
             resources=cubin.resources,
-            counters=totals(instructions) | (traffic.counters if traffic else {}),
-            traffic_basis=traffic_basis,
-            predicted=found,
-            prediction_basis=prediction_basis,
+            counters=totals(instructions),
             device=self.device,
             instructions=instructions,
             basis=counted.basis,
@@ -278,6 +276,19 @@ class Simulator:
             cubin=cubin,
             executed_blocks=counted.blocks,
             simulation_s=simulation_s,
+        )
+        if self.when_counted is not None:
+            self.when_counted(execution)
+        traffic, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
+        found, prediction_basis = self._predicted(
+            translated, geometry, arguments, counted.counts, traffic, traffic_basis, bound, counted
+        )
+        return replace(
+            execution,
+            counters={**execution.counters, **(traffic.counters if traffic else {})},
+            traffic_basis=traffic_basis,
+            predicted=found,
+            prediction_basis=prediction_basis,
         )
 
     def _traffic(

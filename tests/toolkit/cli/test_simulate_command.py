@@ -421,7 +421,7 @@ def test_every_option_reaches_the_simulation(monkeypatch: pytest.MonkeyPatch) ->
         "--blocks representative --max-instructions 1000000 --seed 1"
     )
     shown(*LAUNCH, *options.split())
-    for name in ("arguments", "advance"):
+    for name in ("arguments", "advance", "when_counted"):
         asked.pop(name)
     assert asked == {
         "source": Path("transpose.cu"),
