@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -23,6 +24,10 @@ def simulate(
     lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 20,
     as_json: Json = False,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Run again after every save, and say what changed."),
+    ] = False,
 ) -> None:
     """Execute any kernel on the CPU: outputs, exact counters, source lines, a predicted time.
 
@@ -40,11 +45,19 @@ def simulate(
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
+    if watch and (save or as_json):
+        raise typer.BadParameter("goes with neither --save nor --json", param_hint="'--watch'")
     with one_line_errors("interrupted: nothing was written"):
         from toolkit.cli import launch_tables
         from toolkit.cli.launch_options import parse_call
         from toolkit.cli.progress import SimulationProgress
 
+        if watch:
+            from toolkit.cli.watch import watch as run_after_saves
+
+            with suppress(KeyboardInterrupt):
+                run_after_saves(launch, top=top if lines else None)
+            return
         call = parse_call(launch, save or [])
         with SimulationProgress(call.source.name) as progress:
             simulated = call.run(progress.advance)

@@ -1,0 +1,255 @@
+"""`simulate --watch`: what each save shows. Runs are in this process, on a clock of the tests."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.timing.predicted import Predicted
+from tests.toolkit.cli.commands import ended, invoke, refused, started
+from toolkit.cli.options import LaunchOptions
+from toolkit.cli.watch import Answer, Worker, _ran, watch_files
+from toolkit.store.watched_files import WatchedFiles
+
+# With WIDTH 32, 32 words of a column are in one bank.
+TRANSPOSE = """#include "width.cuh"
+extern "C" __global__ void transpose(float *out, const float *in) {
+    __shared__ float tile[32][WIDTH];
+    tile[threadIdx.y][threadIdx.x] = in[threadIdx.y * 32 + threadIdx.x];
+    __syncthreads();
+    out[threadIdx.y * 32 + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+}
+"""
+LAUNCH = "transpose.cu -g 1 -b 32,32 -a f32[32,32]=zeros -a f32[32,32]".split()  # noqa: SIM905
+
+
+@pytest.fixture(autouse=True)
+def sources(folder: Path) -> None:
+    save("transpose.cu", TRANSPOSE)
+    save("width.cuh", "#define WIDTH 32\n")
+
+
+def save(name: str, text: str) -> None:
+    Path("new").write_text(text, encoding="utf-8")
+    Path("new").replace(name)
+
+
+class Here(Worker):
+    """Runs in this process. `edit` may replace what is told; an empty queue lets time pass."""
+
+    def __init__(self, edit: Callable[[list[Any]], list[Any]], **launch: Any) -> None:
+        self.now_s = 0.0
+        self.closed = 0
+        self._edit, self._told = edit, deque[Any]()
+        self._launch = LaunchOptions(
+            source="transpose.cu",
+            grid="1",
+            block="32,32",
+            arguments=["f32[32,32]=zeros", "f32[32,32]"],
+            seed=1,
+            **launch,
+        )
+
+    def begin(self) -> None:
+        told: list[Any] = []
+        told.append(_ran(self._launch, told.append))
+        self._told = deque(self._edit(told))
+
+    def answer(self, limit_s: float) -> Any:
+        if self._told and (found := self._told.popleft()) is not None:
+            return found() if callable(found) else found
+        self.now_s += limit_s
+        return None
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def watched(
+    steps: Sequence[Callable[[], object]],
+    edit: Callable[[list[Any]], list[Any]] = lambda told: told,
+    **launch: Any,
+) -> Here:
+    """Take each step while nothing runs, wait for what comes of it, and end with Ctrl-C."""
+    worker, left = Here(edit, **launch), deque(steps)
+    files = WatchedFiles(Path("transpose.cu"), (), clock=lambda: worker.now_s)
+
+    def sleep(seconds: float) -> None:
+        worker.now_s += seconds
+        if worker.now_s > sleep.until:
+            if not left:
+                raise KeyboardInterrupt
+            left.popleft()()
+            sleep.until = worker.now_s + 0.5
+
+    sleep.until = 0.0
+    with pytest.raises(KeyboardInterrupt):
+        watch_files(files, worker, top=None, sleep=sleep)
+    return worker
+
+
+def test_a_first_run_shows_all_and_a_save_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    def change() -> None:
+        first = capsys.readouterr()
+        assert "wavefronts of shared stores" in first.out
+        assert first.err == "watching transpose.cu: Ctrl-C ends it\n"
+        save("width.cuh", "#define WIDTH 33\n")
+
+    watched([change], device="h200")
+    saved, time_changed, title, *rows = capsys.readouterr().out.splitlines()
+    assert saved.endswith(" saved: width.cuh")
+    assert time_changed.startswith("Predicted time: ")
+    assert " µs, −" in time_changed
+    assert title.startswith("counts")
+    assert [row.split()[-5:-1] for row in rows if "wavefronts of shared loads  " in row] == [
+        ["1,024", "32", "−96.9", "%"]  # 32 warps, 32 banks
+    ]
+    assert not any("shared stores" in row or "watching" in row for row in rows)
+    assert any(row.startswith(" transpose.cu:6") for row in rows)
+
+
+def test_mistakes_are_told_and_the_next_run_is_compared_with_the_last_that_ended(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def check_mistake() -> None:
+        assert capsys.readouterr().err == (
+            'error: transpose.cu, line 5: identifier "__sync" is undefined\n'
+        )
+        save("transpose.cu", TRANSPOSE.replace("WIDTH]", "WIDTH + 1]"))
+
+    watched(
+        [
+            capsys.readouterr,
+            lambda: save("transpose.cu", TRANSPOSE.replace("__syncthreads()", "__sync()")),
+            check_mistake,
+        ]
+    )
+    found = capsys.readouterr()
+    assert "wavefronts of shared loads" in found.out
+    assert "Counts" not in found.out
+    assert found.err == ""
+
+
+def test_a_save_that_changes_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    watched([capsys.readouterr, lambda: save("transpose.cu", TRANSPOSE + "// the end\n")])
+    saved, *rest = capsys.readouterr().out.splitlines()
+    assert saved.endswith(" saved: transpose.cu")
+    assert rest == ["Counts: no change."]
+
+
+def test_a_lost_source_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    watched(
+        [
+            capsys.readouterr,
+            Path("transpose.cu").unlink,
+            lambda: save("transpose.cu", TRANSPOSE),
+        ]
+    )
+    found = capsys.readouterr()
+    assert found.err == "transpose.cu is gone: waiting for it\n"
+    assert found.out.endswith("saved: transpose.cu\nCounts: no change.\n")
+
+
+def test_a_newer_save_cancels_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    runs: list[int] = []
+
+    def edit(told: list[Any]) -> list[Any]:
+        runs.append(len(told))
+        if len(runs) == 1:  # one that never ends
+            return [lambda: save("width.cuh", "#define WIDTH 33\n"), *([(1, 2), None] * 99)]
+        return told
+
+    worker = watched([], edit)
+    found = capsys.readouterr()
+    assert worker.closed == 1
+    assert len(runs) == 2
+    assert found.err.startswith("cancelled by a newer save\n")
+    assert "wavefronts of shared loads" in found.out  # all of the first that ends
+
+
+def test_counters_do_not_wait_long_for_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+    def late(told: list[Any]) -> list[Any]:
+        return [*told[:-1], None, lambda: told[-1] if print("--") is None else None]
+
+    def change() -> None:
+        early, _, rest = capsys.readouterr().out.partition("--\n")
+        assert "wavefronts of shared loads" in early
+        assert "predicted" not in early
+        assert rest.startswith("transpose: ")
+        save("width.cuh", "#define WIDTH 33\n")
+
+    watched([change], late, device="h200")
+    early, _, rest = capsys.readouterr().out.partition("--\n")
+    assert "wavefronts of shared loads" in early
+    assert "Predicted time" not in early
+    assert rest.startswith("Predicted time: ")
+    assert "wavefronts" not in rest.partition("\n")[2]  # is not shown again
+
+
+def test_a_time_that_is_lost_is_told_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    runs: list[Answer] = []
+
+    def edit(told: list[Any]) -> list[Any]:
+        runs.append(told[-1])
+        assert isinstance(told[-1].simulated.execution.predicted, Predicted)
+        if len(runs) != 2:
+            return told
+        simulated = told[-1].simulated
+        lost = replace(simulated.execution, predicted=None, prediction_basis="not predicted: x")
+        return [replace(told[-1], simulated=replace(simulated, execution=lost))]
+
+    again = [capsys.readouterr, *(lambda: save("transpose.cu", TRANSPOSE) for _ in range(2))]
+    watched(again, edit, device="h200")
+    first, second = capsys.readouterr().out.split("saved: transpose.cu\n")[1:]
+    assert first.startswith("Counts: no change.\nnote: transpose: not predicted: x.\n")
+    assert "\nnote: transpose: " in second
+    assert " µs predicted on NVIDIA H200" in second
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("tiled", "--watch needs a file, and tiled is a rung: copy its source, "),
+        ("none.cu", "--watch needs a file, and 'none.cu' is none"),
+        ("none.cubin", "--watch needs a file, and 'none.cubin' is none"),
+        (".", "--watch needs a file, and '.' is none"),
+    ],
+)
+def test_only_a_file_is_watched(source: str, said: str) -> None:
+    assert refused("simulate", source, *LAUNCH[1:], "--watch").startswith(said)
+
+
+@pytest.mark.parametrize("more", [["--json"], ["--save", "0=x.npy"]])
+def test_nothing_is_kept_of_watched_runs(more: list[str]) -> None:
+    result = invoke("simulate", *LAUNCH, "--watch", *more)
+    assert result.exit_code == 2
+    assert "goes with neither --save nor --json" in result.stderr
+
+
+def test_mistakes_of_the_launch_end_the_command() -> None:
+    assert refused("simulate", *LAUNCH, "--watch", "-a", "x32[1]").startswith("--arg 2 (")
+
+
+@pytest.mark.exhaustive
+def test_in_processes_of_their_own_an_endless_run_is_cancelled_and_ctrl_c_ends_all() -> None:
+    endless = TRANSPOSE.replace("__syncthreads();", "while (out) __syncthreads();")
+    with started("-m", "toolkit", "simulate", *LAUNCH, "--watch") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stderr.readline() == "watching transpose.cu: Ctrl-C ends it\n"
+        save("transpose.cu", endless)
+        while "saved" not in process.stdout.readline():
+            pass
+        time.sleep(1)
+        save("transpose.cu", TRANSPOSE)
+        assert process.stderr.readline() == "cancelled by a newer save\n"
+        assert process.stdout.readline().endswith("saved: transpose.cu\n")
+        assert process.stdout.readline() == "Counts: no change.\n"
+        process.send_signal(2)
+        assert ended(process) == (0, "", "")

@@ -1,0 +1,82 @@
+"""A source and the files that it includes, looked at again and again: was one of them saved?
+
+Polling needs no help of the system and sees any way to save: a file that is written to, and one
+that another replaces.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+SETTLED_S = 0.1  # a file that has not changed for so long is written whole
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
+_FOLDER = re.compile(r"^(?:-I|--include-path)[=\n]?(.+)$", re.MULTILINE)
+
+
+class WatchedFiles:
+    """A source and what it includes, compared with what they were when they were last `taken`.
+
+    `options` of the compiler name more folders to include from.
+    """
+
+    def __init__(
+        self, source: Path, options: Sequence[str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.source = source
+        self._folders = source.parent, *map(Path, _FOLDER.findall("\n".join(options)))
+        self._clock = clock
+        self._taken: dict[Path, tuple[int, ...] | None] = {}
+        self._seen, self._seen_s = self._taken, 0.0
+
+    def take(self) -> list[str]:
+        """Names of the files that changed since the last call; none at the first."""
+        before, self._taken = self._taken, {file: _state(file) for file in self._files()}
+        self._seen = self._taken
+        return [file.name for file in before if _state(file) != before[file]]
+
+    def are_newer(self) -> bool:
+        """True if a file was saved since, and is written whole."""
+        self._look()
+        return self._has_changed and self._seen[self.source] is not None
+
+    def lost_source(self) -> bool:
+        """True, but once, if there is no source for longer than an editor takes to replace it."""
+        self._look()
+        if self._has_changed and self._seen[self.source] is None:
+            self._taken = self._seen
+            return True
+        return False
+
+    def _look(self) -> None:
+        states = {file: _state(file) for file in self._taken}
+        if states != self._seen:
+            self._seen, self._seen_s = states, self._clock()
+
+    @property
+    def _has_changed(self) -> bool:
+        return self._seen != self._taken and self._clock() - self._seen_s >= SETTLED_S
+
+    def _files(self) -> list[Path]:
+        """The source and what it includes, in turn; also where that is looked for and is not."""
+        files = [self.source]
+        for file in files:  # which grows
+            with suppress(OSError):
+                for name in _INCLUDE.findall(file.read_text(encoding="utf-8", errors="replace")):
+                    for folder in (file.parent, *self._folders):
+                        path = Path(os.path.normpath(folder / name))
+                        files += [path] if path not in files else []
+        return files
+
+
+def _state(file: Path) -> tuple[int, ...] | None:
+    """What a save changes, also one that replaces the file; None where there is none."""
+    with suppress(OSError):
+        found = file.stat()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+    return None
