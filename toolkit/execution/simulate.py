@@ -135,10 +135,9 @@ def simulate(
     ("sm_86"), else for the device, else for sm_90; InputError if it does not run on the device.
 
     `max_instructions`: limit of warp instructions on each of the `workers` (default: all cores),
-    which stops an endless loop. `advance(done, of)` is called as blocks finish, and `when_counted`
-    with what is known before traffic and time follow, except for a rung without `blocks`. Raises
-    InputError, CompileError, UnsupportedError for unsupported machine code, LaunchError for
-    mistakes of the kernel, and UnavailableError if something is not installed.
+    which stops an endless loop. `advance(done, of)` is called as blocks finish, `when_counted` with
+    the counters (of a rung, with `blocks` only), before traffic and time. Raises InputError,
+    CompileError, UnsupportedError, UnavailableError, and LaunchError for mistakes of the kernel.
     """
     simulator = Simulator(
         arch=arch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -140,7 +141,7 @@ def test_a_save_that_changes_nothing_says_so(capsys: pytest.CaptureFixture[str])
     watched([capsys.readouterr, lambda: save("transpose.cu", TRANSPOSE + "// the end\n")])
     saved, *rest = capsys.readouterr().out.splitlines()
     assert saved.endswith(" saved: transpose.cu")
-    assert rest == ["Counts: no change."]
+    assert rest == ["Predicted time: no change.", "Counts: no change."]
 
 
 def test_a_lost_source_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +154,9 @@ def test_a_lost_source_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None
     )
     found = capsys.readouterr()
     assert found.err == "transpose.cu is gone: waiting for it\n"
-    assert found.out.endswith("saved: transpose.cu\nCounts: no change.\n")
+    assert found.out.endswith(
+        "saved: transpose.cu\nPredicted time: no change.\nCounts: no change.\n"
+    )
 
 
 def test_a_newer_save_cancels_a_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,6 +253,7 @@ def test_in_processes_of_their_own_an_endless_run_is_cancelled_and_ctrl_c_ends_a
         save("transpose.cu", TRANSPOSE)
         assert process.stderr.readline() == "cancelled by a newer save\n"
         assert process.stdout.readline().endswith("saved: transpose.cu\n")
+        assert process.stdout.readline() == "Predicted time: no change.\n"
         assert process.stdout.readline() == "Counts: no change.\n"
-        process.send_signal(2)
+        process.send_signal(signal.SIGINT)
         assert ended(process) == (0, "", "")
