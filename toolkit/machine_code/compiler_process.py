@@ -47,7 +47,10 @@ def compile_apart(
     where its process does not start.
     """
     idle = _idle.setdefault(os.getpid(), [])
-    child = idle.pop() if idle else _Child()
+    try:
+        child = idle.pop()
+    except IndexError:
+        child = _Child()
     with ThreadPoolExecutor(1) as pool:
         request = (_folder(), source, name, dict(headers), tuple(options), expression)
         asked = pool.submit(child.ask, request)
@@ -83,6 +86,7 @@ class _Child:
         command = [sys.executable, "-P", __file__]
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
+        _all.setdefault(os.getpid(), []).append(self)
         self._send(sys.path)
 
     def ask(self, request: tuple[Any, ...]) -> Answer:
@@ -104,12 +108,16 @@ class _Child:
         return status
 
 
-_idle: dict[int, list[_Child]] = {}  # by process: forks do not share them
+# By process: forks do not share them.
+_all: dict[int, list[_Child]] = {}
+_idle: dict[int, list[_Child]] = {}
 
 
 @atexit.register
-def _stop_all() -> None:
-    for child in _idle.pop(os.getpid(), []):
+def stop_compilers() -> None:
+    """End all compilations of this process; who waits for one gets a ChildProcessError."""
+    _idle.pop(os.getpid(), None)
+    for child in _all.pop(os.getpid(), []):
         child.stop()
 
 

@@ -1,7 +1,7 @@
 """Machine code to text with nvdisasm from its pip wheel: no CUDA toolkit needed.
 
 What nvdisasm prints is kept in the user's cache, by content: each run of it takes a third of a
-second, however short the kernel.
+second, for one short kernel or for twenty. Who needs several calls `disassemble_together` first.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -19,6 +21,7 @@ from pathlib import Path
 
 from analysis.errors import ToolkitError, UnavailableError, first_line
 from toolkit.machine_code.cuda_tools import nvidia_remedy
+from toolkit.machine_code.merge import disassemblies, mergeable, merged
 from toolkit.store.cache import cached, keep
 
 WHEEL = "nvidia-cuda-nvdisasm"
@@ -45,12 +48,38 @@ def disassemble(image: bytes) -> str:
     Raises UnavailableError without nvdisasm, and ToolkitError for an image that it cannot read.
     """
     program = disassembler()
-    entry = f"{sha256(program.version.encode() + image).hexdigest()}.sass.json"
+    entry = _entry(program, image)
     content = cached(entry)
     if content is None:
         content = _run(program, image)
         keep(entry, content)
     return content.decode(errors="replace")
+
+
+def disassemble_together(images: Iterable[bytes]) -> None:
+    """Keep what nvdisasm prints of many cubins, after one run of it for each architecture.
+
+    An image that cannot be merged with others is left to `disassemble`, which says why where it
+    cannot be read at all.
+    """
+    with suppress(ToolkitError):
+        program = disassembler()
+        new = [x for x in dict.fromkeys(images) if cached(_entry(program, x)) is None]
+        for group in mergeable(new):
+            if len(group) > 1:
+                _run_merged(program, group)
+
+
+def _run_merged(program: Disassembler, images: list[bytes]) -> None:
+    with suppress(ToolkitError, ValueError):
+        printed = disassemblies(_run(program, merged(images)).decode(), len(images))
+        for image, one in zip(images, printed, strict=True):
+            keep(_entry(program, image), one.encode())
+
+
+def _entry(program: Disassembler, image: bytes) -> str:
+    """The name of what the program prints of an image in the cache."""
+    return f"{sha256(program.version.encode() + image).hexdigest()}.sass.json"
 
 
 @cache

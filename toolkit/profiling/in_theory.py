@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Literal
 
 from analysis.devices import Device
@@ -12,12 +14,14 @@ from kernels.ladder import CPU
 from kernels.selection import Selection
 from kernels.variant import Variant
 from toolkit.launch.progress import Progress
+from toolkit.machine_code.compiler_process import stop_compilers
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.on_cpu import measure_cpu
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.record import Records, failed, planned, skipped, with_resources
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
+from toolkit.sass.machine import available_cores
 
 
 class TheoryBench:
@@ -30,6 +34,7 @@ class TheoryBench:
         self.device = device
         self.listings: dict[str, Listing] = {}  # by label, of what was simulated
         self.conditions: dict[Gemm, Conditions] = {}  # of a GPU: here none is used
+        self._compiled: dict[str, Future[Kernel]] = {}  # by label
 
     def steps(self, plan: Plan) -> int:
         """How many steps `profile_shape` reports."""
@@ -43,9 +48,12 @@ class TheoryBench:
     ) -> None:
         """Add one record per selection; what is done stays when Ctrl-C ends it."""
         workload = Workload(problem, plan.seed)
-        for selection in plan.at(problem, self.device).selections:
+        selections = plan.at(problem, self.device).selections
+        made = {x.label: planned(x, problem, self.device) for x in selections}
+        self.compile(x for x in selections if made[x.label].status == "ok")
+        for selection in selections:
             progress.step(selection.label)
-            record = planned(selection, problem, self.device)
+            record = made[selection.label]
             interrupted = False
             if record.status == "ok":
                 if isinstance(selection.variant, Variant):
@@ -60,12 +68,36 @@ class TheoryBench:
             if interrupted:
                 raise KeyboardInterrupt
 
+    def compile(self, selections: Iterable[Selection]) -> list[Kernel]:
+        """Compile rungs side by side, for `rung`; the new kernels."""
+        new = {
+            x.label: x
+            for x in selections
+            if isinstance(x.variant, Variant) and x.label not in self._compiled
+        }
+        with ThreadPoolExecutor(available_cores()) as pool:
+            # the later ones of the ladder take longest: they begin first
+            begun = {
+                label: pool.submit(compile_for, self.device, x)
+                for label, x in reversed(new.items())
+            }
+            try:
+                wait(begun.values())
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                stop_compilers()
+                raise
+        self._compiled |= begun
+        return [kernel.result() for kernel in begun.values() if kernel.exception() is None]
+
     def rung(
         self, record: Record, selection: Selection, workload: Workload, progress: Progress
     ) -> Record:
         """The planned record of one rung, with what can be known of it here."""
+        if selection.label not in self._compiled:
+            self.compile([selection])
         try:
-            kernel = compile_for(self.device, selection)
+            kernel = self._compiled[selection.label].result()
         except UnavailableError as error:
             return record.noted(f"no registers, no occupancy: {error}")
         except ToolkitError as error:

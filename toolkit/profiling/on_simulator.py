@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from analysis.devices import Device
@@ -13,6 +14,7 @@ from toolkit.execution.rung_check import check_rung, sentence
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.execution.sanitizer import Checked
 from toolkit.launch.progress import Progress
+from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.in_theory import TheoryBench
 from toolkit.profiling.record import failed, with_prediction, with_simulation
@@ -33,6 +35,12 @@ class SimulatorBench(TheoryBench):
         super().__init__(device)
         self._sanitizes = sanitizes
         self._checked: dict[bytes, Checked] = {}  # by machine code
+
+    def compile(self, selections: Iterable[Selection]) -> list[Kernel]:
+        """Compile rungs side by side, and disassemble them together; the new kernels."""
+        kernels = super().compile(selections)
+        disassemble_together(kernel.image for kernel in kernels)
+        return kernels
 
     def _executed(
         self,
