@@ -167,7 +167,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "STUDENT": _LAYOUT,
     },
     "analysis/traffic/groups.py": {
-        "FAILED TOO_MANY": _LAYOUT,
+        "FAILED TOO_MANY _CLASS": _LAYOUT,
         "MOST_ENTRIES MOST_SPREAD": _ENOUGH,
     },
     "toolkit/execution/rung_prediction.py": {

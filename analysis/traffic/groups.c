@@ -67,11 +67,12 @@ static Slot *found(Table *t, u64 key) {
     return slot;
 }
 
-/* True for one of 2^spread neighbouring lines, another one in the next such row of lines. */
+/* True for one of 2^spread neighbouring lines, another one in the next 256 lines; what is chosen
+ * for a larger spread is chosen for a smaller one. core/trace.c does the same. */
 static int is_chosen(u64 line, u32 spread) {
     if (!spread) return 1;
     u64 sum = 0;
-    for (u64 rest = line; rest; rest >>= spread) sum += rest;
+    for (u64 rest = line; rest; rest >>= 8) sum += rest;
     return (sum & ((1ull << spread) - 1)) == 0;
 }
 

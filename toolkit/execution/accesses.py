@@ -15,7 +15,7 @@ from toolkit.sass.core.binding import ACCESS
 from toolkit.sass.machine import RecordedAccesses
 
 READ, WRITE, ATOMIC = range(3)  # kinds of accesses, as trace.h numbers them
-MOST_ACCESSES = 1 << 22  # per worker: 100 MB
+MOST_ACCESSES = 1 << 22  # of a launch: 100 MB; above, only some of the lines are recorded
 
 _SECTORS = np.array([bin(mask).count("1") for mask in range(256)])
 
@@ -49,10 +49,9 @@ class Below:
 
 def below(accesses: RecordedAccesses) -> Below:
     """Sectors of all accesses."""
-    sectors, kind = _SECTORS[accesses.rows["mask"]], accesses.rows["kind"]
     return Below(
-        read=int(sectors[kind == READ].sum()),
-        written=int(sectors[kind == WRITE].sum()),
+        read=accesses.read,
+        written=accesses.written,
         written_by_warps=accesses.written_by_warps,
     )
 
@@ -153,8 +152,10 @@ def accesses_in_time(
     exchange: Exchange | None,
     starts: Floats,
     progress: BlockProgress | None = None,
+    *,
+    lines: int = 1,
 ) -> Accesses:
-    """Accesses of all blocks of a launch, line by line.
+    """Accesses of all blocks of a launch, line by line, each of which stands for `lines` lines.
 
     Block b begins at `starts[b]` and takes `lifetimes[b]`, with even `progress` if not given. An
     atomic is a read and a write.
@@ -165,7 +166,7 @@ def accesses_in_time(
     time = starts[block] + progress.time(block, _work(accesses, lifetimes, exchange))
     if exchange is not None:
         time = _in_turn(accesses, time, exchange)
-    return _by_piece(accesses, time, np.ones(len(accesses)))
+    return _by_piece(accesses, time, np.full(len(accesses), float(lines)))
 
 
 def visits_in_time(

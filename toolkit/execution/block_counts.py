@@ -42,6 +42,15 @@ class Counted:
     exchange: Exchange | None = None
     observed: Observed | None = None
 
+    @property
+    def accesses_basis(self) -> str:
+        """End of the sentence "the lines that each block accesses …"."""
+        if self.observed is not None:
+            return "follow from those of the executed blocks"
+        accesses = self.runs[0].accesses
+        spread = accesses.spread if accesses else 0
+        return f"were recorded (one of {1 << spread})" if spread else "were recorded"
+
 
 def requests_of(counted: Counted) -> Asked | str:
     """Requests of all blocks to L2, or why they are not known."""
@@ -63,14 +72,20 @@ def requests_of(counted: Counted) -> Asked | str:
     return Asked(
         below=below(accesses),
         lifetimes=counted.lifetimes,
-        in_time=partial(accesses_in_time, accesses.rows, counted.lifetimes, counted.exchange),
+        in_time=partial(
+            accesses_in_time,
+            accesses.rows,
+            counted.lifetimes,
+            counted.exchange,
+            lines=1 << accesses.spread,
+        ),
     )
 
 
 def _with_lifetimes(counted: Counted, bound: Bound, *, waits: bool) -> Counted:
     """Copy of `counted` with lifetimes of blocks and their exchange of data, from all accesses."""
     blocks, accesses = bound.geometry.blocks, counted.runs[0].accesses
-    if accesses is None or counted.blocks < blocks:
+    if accesses is None or counted.blocks < blocks or (waits and accesses.spread):
         return counted
     shared = exchange(accesses.rows, blocks) if waits else None
     if shared is None and bound.blocks_meet:  # the first block may have taken the work of all

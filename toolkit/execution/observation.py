@@ -111,7 +111,7 @@ class _Observer:
         if len(self.samples) + len(new) > most:
             return False
         for block, run in zip(new, self.execute(new) if new else (), strict=True):
-            if run.accesses is None:
+            if run.accesses is None or run.accesses.spread:
                 return False
             self.samples[block] = _sample(run)
         return True

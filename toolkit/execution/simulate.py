@@ -311,8 +311,8 @@ class Simulator:
         found = traffic_of(asked, geometry, schedule_facts(cubin), instructions, residence)
         return found, (
             f"modelled for {self.device.name}: the lines that each block accesses "
-            f"{'were recorded' if counted.observed is None else 'follow from the executed blocks'}"
-            ", what caches keep of them from the order in which blocks run (analysis.traffic.l2)"
+            f"{counted.accesses_basis}, what caches keep of them follows from the order in which "
+            "blocks run (analysis.traffic.l2)"
         )
 
     def _predicted(

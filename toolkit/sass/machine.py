@@ -146,12 +146,16 @@ class FaultError(LaunchError):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedAccesses:
-    """Accesses of some blocks to global memory (`core.ACCESS`), and the sectors that warps wrote.
+    """Accesses of some blocks to global memory (`core.ACCESS`), of one of 2^`spread` lines.
 
-    A sector counts once for each warp that writes it.
+    Of all lines: `read` and `written` sectors, each counted once per block, and sectors
+    `written_by_warps`, each counted once for each warp that writes it.
     """
 
     rows: NDArray[Any]
+    spread: int
+    read: int
+    written: int
     written_by_warps: int
 
 
@@ -291,7 +295,7 @@ def _checked(
         counts=_total(counts),
         unwritten_reads=sum(reads for _, reads in of_keepers),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
-        accesses=_recorded_accesses(keepers) if bound.most_accesses else None,
+        accesses=_recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
         requests=_requests(keepers) if bound.most_requests else None,
     )
@@ -318,18 +322,39 @@ def worker_handles(
             core.library().core_free_worker(handle)
 
 
-def _recorded_accesses(handles: Sequence[int]) -> RecordedAccesses | None:
-    """A copy of what the workers noted, None where one of them lost some."""
-    found, written_by_warps = [], 0
+def _recorded_accesses(handles: Sequence[int], most: int) -> RecordedAccesses | None:
+    """A copy of what the workers noted, None where one of them lost some.
+
+    At most `most` accesses, of as many lines whatever the number of workers.
+    """
+    found, totals, spread = [], np.zeros(3, dtype=np.int64), 0
     for handle in handles:
-        count, written = ctypes.c_uint64(), ctypes.c_uint64()
-        address = core.library().core_accesses(handle, ctypes.byref(count), ctypes.byref(written))
+        numbers = (ctypes.c_uint64 * 5)()
+        address = core.library().core_accesses(handle, ctypes.byref(numbers))
         if address is None:
             return None
-        found.append(ctypes.string_at(address, count.value * core.ACCESS.itemsize))
-        written_by_warps += written.value
+        count, of_worker, *sectors = numbers
+        found.append(ctypes.string_at(address, count * core.ACCESS.itemsize))
+        totals += sectors
+        spread = max(spread, of_worker)
     rows = np.frombuffer(b"".join(found), dtype=core.ACCESS)  # one copy of that of one worker
-    return RecordedAccesses(rows=rows, written_by_warps=written_by_warps)
+    if len(handles) > 1:  # the same, in the same order, as of one worker
+        rows, spread = _thinned(rows, spread, most)
+        rows = rows[np.argsort(rows["block"], kind="stable")]
+    read, written, by_warps = totals.tolist()
+    return RecordedAccesses(
+        rows=rows, spread=spread, read=read, written=written, written_by_warps=by_warps
+    )
+
+
+def _thinned(rows: NDArray[Any], spread: int, most: int) -> tuple[NDArray[Any], int]:
+    """At most `most` accesses to one of 2^spread lines, for the smallest such spread."""
+    sums = sum((rows["line"] >> np.uint64(shift) for shift in range(8, 64, 8)), rows["line"])
+    while True:
+        chosen = sums & np.uint64((1 << spread) - 1) == 0  # as in trace.c
+        if chosen.sum() <= most:
+            return rows[chosen], spread
+        spread += 1
 
 
 def _requests(handles: Sequence[int]) -> NDArray[Any] | None:

@@ -114,13 +114,17 @@ def test_atomics_are_a_kind_of_their_own() -> None:
     assert in_time.sectors.sum() == below(accesses).read == 2 * 4  # the atomics move none
 
 
-def test_more_accesses_than_there_is_room_for_are_said_to_be_lost() -> None:
+def test_of_more_accesses_than_there_is_room_for_some_lines_are_recorded() -> None:
     arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
     # 128-byte lines: 128 that are read and 128 that are written
-    assert noted("copy", arguments, 4, 1024, most=64)[0] is None
-    accesses, _ = noted("copy", arguments, 4, 1024, most=256)
-    assert len(accesses.rows) == 256
-    assert accesses.rows.dtype == ACCESS
+    every, _ = noted("copy", arguments, 4, 1024, most=256)
+    some, _ = noted("copy", arguments, 4, 1024, most=64)
+    assert (len(every.rows), every.spread, len(some.rows), some.spread) == (256, 0, 64, 2)
+    assert below(some) == below(every)
+    assert set(some.rows["line"]) < set(every.rows["line"])
+    assert np.unique(some.rows["line"] // 4).size == 64  # one of each four neighbours
+    assert some.rows.dtype == ACCESS
+    assert noted("copy", arguments, 4, 1024, most=0)[0] is None
 
 
 def test_accesses_have_their_time_in_the_lifetime_of_a_block() -> None:

@@ -166,7 +166,7 @@ def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
     core.core_run.restype = c_uint32
     core.core_faults.argtypes = [c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)]
     core.core_free_worker.argtypes = [c_void_p]
-    core.core_accesses.argtypes = [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]
+    core.core_accesses.argtypes = [c_void_p, POINTER(c_uint64 * 5)]
     core.core_accesses.restype = c_void_p
     core.core_take_stream.argtypes = [c_void_p]
     core.core_take_stream.restype = c_void_p

@@ -112,13 +112,16 @@ EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *un
     *unwritten_reads = c->unwritten_reads;
 }
 
-/* What was noted of the blocks so far, and how much; NULL where some of it was lost. `written` are
- * sectors that warps wrote, each for the first time. */
-EXPORT const TracedAccess *core_accesses(const Worker *c, u64 *count, u64 *written) {
+/* What was noted of the blocks so far; NULL where some of it was lost. `numbers`: how much, of one
+ * of 2^spread lines; sectors read and written; sectors that warps wrote, each for the first time. */
+EXPORT const TracedAccess *core_accesses(const Worker *c, u64 numbers[5]) {
     const Trace *t = c->own_trace;
-    *count = t ? t->count : 0;
-    *written = t ? t->written : 0;
-    return t && !t->lost ? t->accesses : NULL;
+    if (!t || t->lost) return NULL;
+    const u64 found[] = {
+        t->count, t->spread, t->sectors[TRACE_READ], t->sectors[TRACE_WRITE], t->written,
+    };
+    memcpy(numbers, found, sizeof found);
+    return t->accesses;
 }
 
 /* What the blocks so far executed, which is the caller's from then on. */

@@ -68,8 +68,31 @@ static u32 fresh_to(Trace *t, u64 key, u32 mask) {
     return fresh;
 }
 
+/* True for one of 2^spread neighbouring lines, another one in the next 256 lines; what is chosen
+ * for a larger spread is chosen for a smaller one. */
+static int is_chosen(u64 line, u32 spread) {
+    u64 sum = 0;
+    for (u64 rest = line; rest; rest >>= 8) sum += rest;
+    return (sum & ((1ull << spread) - 1)) == 0;
+}
+
+/* Forgets half of the lines, until there is room for one more access. */
+static void thin_out(Trace *t) {
+    while (t->count == t->most && t->spread < MOST_SPREAD) {
+        u64 kept = 0;
+        t->spread++;
+        for (u64 k = 0; k < t->count; k++)
+            if (is_chosen(t->accesses[k].line, t->spread)) t->accesses[kept++] = t->accesses[k];
+        t->count = kept;
+    }
+}
+
 static void note_sectors(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     Trace *t = c->trace;
+    t->sectors[kind] += (u32)__builtin_popcount(mask);
+    if (!is_chosen(line, t->spread)) return;
+    thin_out(t);
+    if (!is_chosen(line, t->spread)) return;
     t->lost |= t->count == t->most || !GROWN(t->accesses, t->room, t->count + 1);
     if (t->lost) return;
     t->accesses[t->count++] = (TracedAccess){

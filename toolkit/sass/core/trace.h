@@ -12,15 +12,18 @@ typedef struct { u64 key; u32 epoch, mask; } Seen;
 
 struct Trace {
     TracedAccess *accesses;
-    u64 count, room, most; /* `most`: when there would be more, `lost` says so */
+    u64 count, room, most; /* `most`: when there would be more, fewer lines are noted */
+    u32 spread;            /* one of 2^spread lines is noted */
     Seen *seen;            /* open addressing; entries of another epoch are free */
     u64 slots, used;
+    u64 sectors[3];        /* of all lines, by kind */
     u64 written;           /* sectors that a warp wrote for the first time, over all warps */
     u32 epoch, lost;
 };
 
 /* Bits below a line's number, what a warp adds, and where the block stands. */
 enum { KEYS_OF_LINE = 8, OF_A_WARP = 64, TAG_SHIFT = 48, MOST_TAGS = 1 << 16 };
+enum { MOST_SPREAD = 8 }; /* with one of so few lines as 2^-8, the rest is lost */
 
 Trace *new_trace(u64 most);
 void free_trace(Trace *t);
