@@ -2,12 +2,10 @@
 
 #include <string.h>
 
-#include "core.h"
 #include "costs.h"
 #include "floating.h"
 #include "half.h"
 #include "lanes.h"
-#include "memory.h"
 #include "operations.h"
 #include "requests.h"
 #include "space.h"
@@ -70,8 +68,8 @@ static void exchange_128(u32 what, u8 *at, int l, const u32 *x, const u32 *y, u3
 static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a) {
     u8 *at[LANES];
     const u32 what = i->aux & 0xff, type = i->aux >> ATOMIC_TYPE_SHIFT & 0xff;
-    const u32 *x = vector(w, i->s[2]), *y = vector(w, i->s[3]);
-    u32 *d = vector(w, i->d[0]);
+    const u32 *x = RAW(2), *y = RAW(3);
+    u32 *d = DESTINATION;
     const u32 words = words_of_type(type);
     u32 stored = 0;
     if (space == SPACE_SHARED) own_shared(c, a);
@@ -123,7 +121,7 @@ static void generic_atomic(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a) {
 }
 
 OPERATION(ATOMIC) {
-    const u32 space = i->flags >> SPACE_SHIFT & 7;
+    const u32 space = space_of(i);
     u64 a[LANES];
     addresses(w, i, m, a);
     if (space == SPACE_GENERIC) {

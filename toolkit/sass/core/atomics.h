@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "core.h"
 #include "memory.h"
 
 /* Ins.aux of ATOMIC: what is done, and to which type. Ins.width may hold several values of it. */

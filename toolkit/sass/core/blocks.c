@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "check_threads.h"
-#include "core.h"
 #include "costs.h"
 #include "grow.h"
 #include "space.h"

@@ -1,7 +1,5 @@
 #include "bulk.h"
 
-#include "core.h"
-
 u32 rows_of(const TensorMap *map) {
     u32 rows = 1;
     for (u32 k = 1; k < map->axes; k++) rows *= map->box[k];
@@ -42,4 +40,13 @@ void each_run(const Bulk *b, u32 offset, OnRun *act, void *context) {
     for (u32 n = 0; n < rows_of(map); n++, offset += row_pitch(map))
         for (u32 k = 0; k < row_bytes(map); k += UNIT)
             act(context, swizzled(offset + k, map->swizzle), UNIT);
+}
+
+/* The runs of bytes that it accesses in global memory. */
+void each_global_run(const Bulk *b, OnGlobalRun *act, const void *context) {
+    if (!b->is_tile) act(context, b->global, b->bytes);
+    for (u32 n = 0; b->is_tile && n < rows_of(&b->map); n++) {
+        const Row r = row_at(b, n);
+        if (r.last > r.first) act(context, r.address + r.first, r.last - r.first);
+    }
 }

@@ -55,4 +55,7 @@ typedef void OnRun(void *context, u32 offset, u32 bytes);
 
 u32 rows_of(const TensorMap *map);
 Row row_at(const Bulk *b, u32 number);
+typedef void OnGlobalRun(const void *context, u64 address, u64 bytes);
+
+void each_global_run(const Bulk *b, OnGlobalRun *act, const void *context);
 void each_run(const Bulk *b, u32 offset, OnRun *act, void *context);

@@ -7,7 +7,6 @@
 #include "bulk.h"
 #include "check_blocks.h"
 #include "check_copies.h"
-#include "core.h"
 #include "costs.h"
 #include "grow.h"
 #include "lanes.h"
@@ -19,7 +18,7 @@
 #include "trace.h"
 
 static u32 word_of(const Warp *w, const Ins *i, int k, u32 n) {
-    return vector(w, i->s[k])[n * LANES];
+    return RAW(k)[n * LANES];
 }
 
 static u64 pair_of(const Warp *w, const Ins *i, int k) {
@@ -75,26 +74,19 @@ static void spoil(Worker *c, const Bulk *b) {
         if (b->blocks >> to->rank & 1) each_run(b, offset_at(b->shared), spoil_run, to);
 }
 
-static void tile_to_shared(Worker *c, const Bulk *b, Block *to) {
+/* Rows of a tile to the shared memory of a block, with zeros for what is outside of the array, or from there. */
+static void move_tile(Worker *c, const Bulk *b, Block *of, u64 shared, int to_shared) {
     u8 row[MOST_BOX * MOST_ELEMENT];
     for (u32 n = 0; n < rows_of(&b->map); n++) {
         const Row r = row_at(b, n);
-        const u32 bytes = r.last - r.first;
+        const u32 bytes = r.last - r.first, offset = offset_at(shared) + n * row_pitch(&b->map);
+        u8 *global = bytes ? global_at(c, r.address + r.first, bytes, !to_shared) : NULL;
         if (bytes < row_bytes(&b->map)) memset(row, 0, row_bytes(&b->map));
-        if (bytes) memcpy(row + r.first, global_at(c, r.address + r.first, bytes, 0), bytes);
-        move_row(to->shared, offset_at(b->shared) + n * row_pitch(&b->map), &b->map, row, 1);
-    }
-}
-
-static void tile_to_global(Worker *c, const Bulk *b) {
-    u8 row[MOST_BOX * MOST_ELEMENT];
-    for (u32 n = 0; n < rows_of(&b->map); n++) {
-        const Row r = row_at(b, n);
-        const u32 bytes = r.last - r.first;
-        if (!bytes) continue;
-        move_row(b->issuer->shared, offset_at(b->from) + n * row_pitch(&b->map), &b->map, row, 0);
+        if (to_shared && bytes) memcpy(row + r.first, global, bytes);
+        move_row(of->shared, offset, &b->map, row, to_shared);
+        if (to_shared || !bytes) continue;
         check_bulk_write(c, r.address + r.first, bytes);
-        put_bytes(c, b, global_at(c, r.address + r.first, bytes, 1), row + r.first, bytes);
+        put_bytes(c, b, global, row + r.first, bytes);
     }
 }
 
@@ -110,7 +102,7 @@ static void make(Worker *c, const Bulk *b) {
                      : b->is_tile                  ? NULL
                                                    : global_at(c, b->global, b->bytes, 0);
     if (b->direction == TO_GLOBAL) {
-        if (b->is_tile) tile_to_global(c, b);
+        if (b->is_tile) move_tile(c, b, b->issuer, b->from, 0);
         else {
             check_bulk_write(c, b->global, b->bytes);
             put_bytes(c, b, global_at(c, b->global, b->bytes, 1), from, (u32)b->bytes);
@@ -119,7 +111,7 @@ static void make(Worker *c, const Bulk *b) {
     for (u32 rank = 0; rank < c->cluster_size && b->direction != TO_GLOBAL; rank++) {
         Block *to = b->issuer->cluster + rank;
         if (!(b->blocks >> rank & 1)) continue;
-        if (b->is_tile) tile_to_shared(c, b, to);
+        if (b->is_tile) move_tile(c, b, to, b->shared, 1);
         else put_bytes(c, b, to->shared + offset_at(b->shared), from, (u32)b->bytes);
         each_run(b, offset_at(b->shared), mark_run, to);
         if (is_followed(c)) check_made(c, b);
@@ -158,7 +150,11 @@ static void queue(Worker *c, const Bulk *b) {
 }
 
 /* Global bytes that a copy moves: they reach L2 each time, for L1 keeps none of them. */
-static void count_bytes(Worker *c, const Warp *w, u64 address, u64 bytes, u32 kind) {
+typedef struct { Worker *c; const Warp *w; u32 kind; } Counting;
+
+static void count_run(const void *counting, u64 address, u64 bytes) {
+    const Counting *x = counting;
+    Worker *c = x->c;
     const u64 first = address / SECTOR, last = (address + bytes - 1) / SECTOR;
     c->count[c->pc].sectors += last - first + 1;
     for (u64 line = first / SECTORS_OF_LINE; line <= last / SECTORS_OF_LINE; line++) {
@@ -167,7 +163,7 @@ static void count_bytes(Worker *c, const Warp *w, u64 address, u64 bytes, u32 ki
             const u64 sector = line * SECTORS_OF_LINE + k;
             mask |= (u32)(sector >= first && sector <= last) << k;
         }
-        if (c->trace) trace_past_l1(c, w, line, mask, kind);
+        if (c->trace) trace_past_l1(c, x->w, line, mask, x->kind);
         if (c->stream) stream_word(c->stream, kept_line(c->launch, line) << SECTORS_OF_LINE | mask);
     }
 }
@@ -179,15 +175,12 @@ static void count_bulk(Worker *c, const Warp *w, const Bulk *b) {
     count->requests++;
     if (c->stream) {
         stream_word(c->stream, b->direction == TO_GLOBAL ? 0 : b->mbarrier);
-        stream_word(c->stream, (u64)__builtin_popcount(b->blocks) << 32 | b->bytes);
+        stream_word(c->stream, (u64)popcount(b->blocks) << 32 | b->bytes);
     }
     if (b->direction == WITHIN_SHARED) return;
     const u64 before = count->sectors;
-    if (!b->is_tile) count_bytes(c, w, b->global, b->bytes, kind);
-    for (u32 n = 0; b->is_tile && n < rows_of(&b->map); n++) {
-        const Row r = row_at(b, n);
-        if (r.last > r.first) count_bytes(c, w, r.address + r.first, r.last - r.first, kind);
-    }
+    const Counting counting = {.c = c, .w = w, .kind = kind};
+    each_global_run(b, count_run, &counting);
     count->ideal += count->sectors - before;
 }
 
@@ -336,7 +329,7 @@ OPERATION(BULK_WAIT) {
 
 /* STAS: s[2] to another block's memory, and its barrier hears of the bytes: s[0] both addresses. */
 OPERATION(STORE_ASYNC) {
-    const u32 *to = vector(w, i->s[0]), *mbarrier = to + LANES, *x = vector(w, i->s[2]);
+    const u32 *to = RAW(0), *mbarrier = to + LANES, *x = RAW(2);
     for (int l = 0; l < LANES && !core->fault.kind; l++) {
         const u64 address = (u32)(to[l] + (u32)i->imm);
         if (!(m >> l & 1)) continue;

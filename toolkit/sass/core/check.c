@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
 #include "grow.h"
-#include "lanes.h"
 
 /* Vector clocks: made when they are first needed; false where there is no memory. */
 int has_clocks(Worker *c) {

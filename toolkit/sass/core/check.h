@@ -20,9 +20,7 @@
 
 #include <string.h>
 
-#include "core.h"
 #include "costs.h"
-#include "lanes.h"
 #include "memory.h"
 #include "space.h"
 

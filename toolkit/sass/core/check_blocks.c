@@ -2,12 +2,8 @@
 
 #include <stdlib.h>
 
-#include "check.h"
 #include "check_order.h"
-#include "core.h"
 #include "grow.h"
-#include "lanes.h"
-#include "space.h"
 
 /* A cell of global memory: the block, plus one, that wrote it last and that read it last. */
 typedef struct { u32 writer, reader; } Owner;

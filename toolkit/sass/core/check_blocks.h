@@ -2,7 +2,6 @@
 #pragma once
 
 #include "check.h"
-#include "core.h"
 
 void free_checks(Checks *all, u32 allocations);
 Checks *new_checks(const Launch *launch);

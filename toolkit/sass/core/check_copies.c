@@ -7,7 +7,6 @@
 #include "check.h"
 #include "check_blocks.h"
 #include "check_shared.h"
-#include "core.h"
 #include "costs.h"
 #include "grow.h"
 #include "lanes.h"
@@ -225,20 +224,16 @@ static int first_lane(const Warp *w, const Ins *i) {
     return __builtin_ctz(w->group[w->current].mask & predicate(w, i->guard));
 }
 
-/* What a copy reads of global memory. */
-static void check_source(const Copy *x) {
-    const Bulk *b = x->b;
-    if (!b->is_tile) check_bulk_read(x->c, x->w, x->lane, b->global, b->bytes);
-    for (u32 n = 0; b->is_tile && n < rows_of(&b->map); n++) {
-        const Row row = row_at(b, n);
-        check_bulk_read(x->c, x->w, x->lane, row.address + row.first, row.last - row.first);
-    }
+/* The copy reads bytes of global memory. */
+static void check_source(const void *copy, u64 address, u64 bytes) {
+    const Copy *x = copy;
+    check_bulk_read(x->c, x->w, x->lane, address, bytes);
 }
 
 /* A copy is issued, by the first lane that is here. */
 void check_issue(Worker *c, const Warp *w, const Ins *i, const Bulk *b) {
     Copy x = {.c = c, .w = w, .b = b, .lane = first_lane(w, i)};
-    if (b->direction == TO_SHARED) check_source(&x);
+    if (b->direction == TO_SHARED) each_global_run(b, check_source, &x);
     if (!has_clocks(c)) return;
     if (b->direction != TO_SHARED) each_run(b, offset_at(b->from), check_origin, &x);
     if (b->direction == TO_GLOBAL) return;

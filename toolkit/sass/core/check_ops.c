@@ -9,7 +9,6 @@
 #include "check_order.h"
 #include "check_shared.h"
 #include "check_threads.h"
-#include "core.h"
 #include "costs.h"
 #include "grow.h"
 #include "lanes.h"
@@ -48,8 +47,8 @@ static u32 words_of(const Ins *i) { return i->width > WORD ? i->width / WORD : 1
 
 /* Accesses that fault are told, and dropped: the launch goes on, so that the next ones are found too. */
 
-static u32 space_of(const Worker *c, const Ins *i, u64 address) {
-    const u32 space = i->flags >> SPACE_SHIFT & 7;
+static u32 space_at(const Worker *c, const Ins *i, u64 address) {
+    const u32 space = space_of(i);
     if (space != SPACE_GENERIC) return space;
     if (in_shared_window(c, address)) return SPACE_SHARED;
     return in_local_window(c, address) ? SPACE_LOCAL : SPACE_GLOBAL;
@@ -57,7 +56,7 @@ static u32 space_of(const Worker *c, const Ins *i, u64 address) {
 
 /* A generic address, within the memory that it means. */
 static u64 within_space(const Worker *c, const Ins *i, u64 address, u32 space) {
-    if ((i->flags >> SPACE_SHIFT & 7) != SPACE_GENERIC || space == SPACE_GLOBAL) return address;
+    if (space_of(i) != SPACE_GENERIC || space == SPACE_GLOBAL) return address;
     if (space == SPACE_LOCAL) return address - c->launch->local_window;
     return (address - c->launch->shared_window) & ((1ull << SHARED_WINDOW_BITS) - 1);
 }
@@ -76,7 +75,7 @@ static u32 fault_of(Worker *c, const Ins *i, u64 address, u32 space, int is_stor
 
 /* Whether no lane faults, seen at once. */
 static int is_sound(Worker *c, const Ins *i, const Extent *e, int is_store) {
-    const u32 space = i->flags >> SPACE_SHIFT & 7;
+    const u32 space = space_of(i);
     if (e->bits & (i->width - 1) || space == SPACE_GENERIC) return 0;
     if (space == SPACE_SHARED) return all_in_shared(c, e, i->width);
     const Allocation *all = allocation_of(c, e->low, e->high + i->width);
@@ -104,7 +103,7 @@ static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Ex
     if (is_sound(c, i, e, is_store)) return m;
     for (u32 left = m; left && !c->fault.kind; left &= left - 1) {
         const int l = __builtin_ctz(left);
-        const u32 space = space_of(c, i, a[l]);
+        const u32 space = space_at(c, i, a[l]);
         const u64 address = within_space(c, i, a[l], space);
         const u32 kind = fault_of(c, i, address, space, is_store);
         if (!kind) continue;
@@ -117,16 +116,16 @@ static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Ex
 
 /* Registers that an access would have written, had it been made. */
 static void give_zeros(Warp *w, const Ins *i, u32 m) {
-    u32 *d = vector(w, i->d[0]);
+    u32 *d = DESTINATION;
     for (u32 k = 0; k < words_of(i); k++)
         FOR_LANES_OF(m) d[k * LANES + l] = 0;
 }
 
 /* The lanes of m whose access can be made; those are checked. */
 static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic) {
-    const u32 space = i->flags >> SPACE_SHIFT & 7;
+    const u32 space = space_of(i);
     Extent e;
-    const u32 *x = is_store && !is_atomic ? vector(w, i->s[2]) : NULL;
+    const u32 *x = is_store && !is_atomic ? RAW(2) : NULL;
     const int relaxed = is_atomic || i->reserved & CHECK_RELAXED;
     /* a volatile store to shared memory is one like any other */
     const u32 kind = relaxed && (is_atomic || !is_store) ? WRITE_ATOMIC : WRITE_PLAIN;
@@ -141,22 +140,16 @@ static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, i
     return m;
 }
 
-OPERATION(CHECK_LOAD) {
-    const u32 sound = check_access(core, w, i, m, 0, 0);
-    if (sound) op_LOAD(core, w, i, sound);
-    if (m != sound) give_zeros(w, i, m & ~sound);
+/* Make an access for the lanes whose access can be made. */
+static void checked(Worker *c, Warp *w, const Ins *i, u32 m, Handler *plain, int is_store, int is_atomic) {
+    const u32 sound = check_access(c, w, i, m, is_store, is_atomic);
+    if (sound) plain(c, w, i, sound);
+    if (m != sound && (is_atomic || !is_store)) give_zeros(w, i, m & ~sound);
 }
 
-OPERATION(CHECK_STORE) {
-    const u32 sound = check_access(core, w, i, m, 1, 0);
-    if (sound) op_STORE(core, w, i, sound);
-}
-
-OPERATION(CHECK_ATOMIC) {
-    const u32 sound = check_access(core, w, i, m, 1, 1);
-    if (sound) op_ATOMIC(core, w, i, sound);
-    if (m != sound) give_zeros(w, i, m & ~sound);
-}
+OPERATION(CHECK_LOAD) { checked(core, w, i, m, op_LOAD, 0, 0); }
+OPERATION(CHECK_STORE) { checked(core, w, i, m, op_STORE, 1, 0); }
+OPERATION(CHECK_ATOMIC) { checked(core, w, i, m, op_ATOMIC, 1, 1); }
 
 static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
     Checker *k = c->checker;
@@ -228,7 +221,7 @@ OPERATION(CHECK_FENCE) {
 /* Lanes of m synchronise, each with those that its mask names; s[5] is the mask where there is one,
  * else the compiler kept none: all of them. */
 static void synchronise_lanes(Worker *c, const Warp *w, const Ins *i, u32 m) {
-    const u32 *masks = i->reserved & CHECK_HAS_MASK ? vector(w, i->s[5]) : NULL;
+    const u32 *masks = i->reserved & CHECK_HAS_MASK ? RAW(5) : NULL;
     if (masks) check_masks(c, w, masks, m);
     for (u32 left = m, lanes; left; left &= ~lanes) {
         lanes = masks ? (left & masks[__builtin_ctz(left)]) | (left & -left) : left;

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "core.h"
 #include "grow.h"
 
 enum { ALL_WARPS = 0xffffffffu, FIRST_BUCKETS = 1 << 10 };

@@ -9,7 +9,6 @@
 #pragma once
 
 #include "check.h"
-#include "core.h"
 
 enum { BY_ATOMICS = 0xffffffffu }; /* Owner.writer: atomic operations, which race with nobody */
 

@@ -1,10 +1,6 @@
 #include "check_shared.h"
 
 #include "atomics.h"
-#include "check.h"
-#include "core.h"
-#include "costs.h"
-#include "lanes.h"
 #include "operations.h"
 
 /* A read comes upon a write that was simulated earlier. The read is the first of the two if its warp has

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "check.h"
-#include "core.h"
 
 void report_pair(Worker *c, const Warp *w, u32 kind, int lane, u32 cell, u32 width,
                  u32 before, u32 pc_before, u32 is_async);

@@ -5,7 +5,6 @@
 
 #include "check.h"
 #include "check_order.h"
-#include "core.h"
 #include "grow.h"
 #include "lanes.h"
 
@@ -140,30 +139,24 @@ static u32 lanes_at_barrier(const Warp *w, u32 number) {
     return lanes;
 }
 
-static void report_absent(Worker *c, u32 kind, u32 pc, u32 thread, u32 absent) {
-    Finding f = finding_of(c, kind, SPACE_GENERIC, thread);
-    f.pc = pc;
-    f.thread_before = absent;
+/* At a barrier of all threads: some of a warp are, and others of it left the kernel or are at another
+ * such instruction. */
+static void report_absent(Worker *c, const Warp *w, const Group *first, u32 absent) {
+    Finding f = finding_of(c, FOUND_DIVERGENT_WARP, SPACE_GENERIC, thread_of(w, __builtin_ctz(first->mask)));
+    f.pc = first->pc - 1;
+    f.thread_before = thread_of(w, __builtin_ctz(absent));
     report(c, &f);
 }
 
-/* At a barrier of all threads: some of a warp are, and others of it left the kernel or are at another
- * such instruction. */
 static void check_absent_lanes(Worker *c, const Warp *w, u32 number) {
     const Group *first = NULL;
-    const u32 here = lanes_at_barrier(w, number);
+    const u32 others = w->born & ~lanes_at_barrier(w, number);
     EACH_GROUP(g, w) {
         if (g->state != AT_BARRIER || g->barrier != number) continue;
         if (!first) first = g;
-        else if (g->pc != first->pc)
-            report_absent(c, FOUND_DIVERGENT_WARP, first->pc - 1,
-                          thread_of(w, __builtin_ctz(first->mask)),
-                          thread_of(w, __builtin_ctz(g->mask)));
+        else if (g->pc != first->pc) report_absent(c, w, first, g->mask);
     }
-    if (first && w->born & ~here)
-        report_absent(c, FOUND_DIVERGENT_WARP, first->pc - 1,
-                      thread_of(w, __builtin_ctz(first->mask)),
-                      thread_of(w, __builtin_ctz(w->born & ~here)));
+    if (first && others) report_absent(c, w, first, others);
 }
 
 /* A barrier opens; those who wait there still do. */

@@ -3,14 +3,13 @@
 #include <string.h>
 
 #include "check_threads.h"
-#include "core.h"
 #include "groups.h"
 #include "lanes.h"
 #include "operations.h"
 
 /* Source k as the first lane of m sees it. */
 static u32 lane_value(const Warp *w, const Ins *i, int k, u32 m) {
-    return modified(vector(w, i->s[k])[__builtin_ctz(m)], i->mod[k]);
+    return modified(RAW(k)[__builtin_ctz(m)], i->mod[k]);
 }
 
 /* The lanes of m whose barrier, b of each lane, has lane k in it. The barriers of a function and of
@@ -29,13 +28,13 @@ static void go(Worker *c, Warp *w, u32 m, i64 target) {
         return;
     }
     const u32 stay = g->mask & ~m;
-    c->count[c->pc].taken += (u32)__builtin_popcount(m);
+    c->count[c->pc].taken += popcount(m);
     if (!m) g->pc++;
     else if (!stay) g->pc = (u32)target;
     else {
         c->count[c->pc].divergent++;
         const u32 next = g->pc + 1;
-        if (__builtin_popcount(m) < __builtin_popcount(stay)) {
+        if (popcount(m) < popcount(stay)) {
             g->pc = (u32)target;
             split(w, stay, next);
         } else {
@@ -55,15 +54,15 @@ static u32 lanes_like_first(const u32 *x, u32 m) {
  * where these are the most, those that agree with the first of the rest. The others execute the
  * jump again, as hardware counts it. */
 static void go_indirect(Worker *c, Warp *w, const Ins *i, int k, u32 m) {
-    const u32 *low = vector(w, i->s[k]);
+    const u32 *low = RAW(k);
     const u32 stay = current(w)->mask & ~m;
     u32 same = lanes_like_first(low, m);
     const u32 rest = m & ~same;
-    if (rest && __builtin_popcount(same) > __builtin_popcount(rest))
+    if (rest && popcount(same) > popcount(rest))
         same = lanes_like_first(low, rest);
     const u32 value = low[__builtin_ctz(same)];
     const i64 target = ((i64)(i32)value + i->imm) / 16;
-    c->count[c->pc].taken += (u32)__builtin_popcount(same);
+    c->count[c->pc].taken += popcount(same);
     if (target < 0 || target >= (i64)c->launch->length || value % 16) {
         stop(c, BAD_TARGET);
         return;
@@ -79,7 +78,7 @@ static void go_indirect(Worker *c, Warp *w, const Ins *i, int k, u32 m) {
 
 /* s[0] the function, s[1] where it returns to. What is printed is lost. */
 static void call_system(Worker *c, Warp *w, const Ins *i, u32 m) {
-    const u32 *function = vector(w, i->s[0]);
+    const u32 *function = RAW(0);
     const u32 asserts = LANE_BITS(function[l] == SYSTEM_ASSERTFAIL);
     const u32 prints = LANE_BITS(function[l] == SYSTEM_VPRINTF);
     if (m & asserts) stop(c, TRAP);
@@ -93,7 +92,7 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     Barrier *barrier = &c->block->barrier[number];
     const u32 votes = READ_PREDICATE(0) & m;
     /* lanes that were never born fill up the block's last warp */
-    const u32 unborn = m == w->alive ? LANES - (u32)__builtin_popcount(w->born) : 0;
+    const u32 unborn = m == w->alive ? LANES - popcount(w->born) : 0;
     const u32 count = i->flags & BARRIER_PACKED ? lane_value(w, i, 0, m) >> 16 & 0xfff
                                                 : lane_value(w, i, 1, m);
     if (!barrier->arrived) {
@@ -102,12 +101,12 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     }
     barrier->expected = count;
     if (c->checker) check_arrival(c, w, m, number, count);
-    barrier->arrived += (u32)__builtin_popcount(m) + (count ? unborn : 0);
+    barrier->arrived += popcount(m) + (count ? unborn : 0);
     if (i->flags & BARRIER_REDUCE) {
         w->reduced = number;
         barrier->red_and &= votes == m;
         barrier->red_or |= votes != 0;
-        barrier->red_popc += (u32)__builtin_popcount(votes);
+        barrier->red_popc += popcount(votes);
     }
     g->pc++;
     if (!(i->flags & BARRIER_ARRIVE)) {
@@ -118,7 +117,7 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
 
 static u32 threads_alive(const Worker *c, const Block *b) {
     u32 alive = 0;
-    EACH_WARP(w, b) alive += (u32)__builtin_popcount(w->alive);
+    EACH_WARP(w, b) alive += popcount(w->alive);
     return alive;
 }
 
@@ -140,7 +139,7 @@ static void open_cluster(Worker *c, Block *first) {
 static void arrive_at_cluster(Worker *c, Warp *w, u32 m) {
     Block *first = c->block->cluster;
     w->cluster_phase = first->cluster_phase;
-    first->cluster_arrived += (u32)__builtin_popcount(m);
+    first->cluster_arrived += popcount(m);
     current(w)->pc++;
     open_cluster(c, first);
 }
@@ -174,7 +173,7 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     case OP_BRANCH:
     case OP_BRANCH_INDIRECT: {
         const u32 jump = m & READ_PREDICATE(0);
-        c->count[c->pc].refused += (u32)__builtin_popcount(m & ~jump);
+        c->count[c->pc].refused += popcount(m & ~jump);
         if (i->op == OP_BRANCH) go(c, w, i->flags & BRANCH_ANY && jump ? g->mask : jump, i->imm);
         else if (jump) go_indirect(c, w, i, 0, jump);
         else g->pc++;

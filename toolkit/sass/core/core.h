@@ -5,7 +5,8 @@
  * registers of the warp, uniform registers (all lanes alike), and the launch's constants, which
  * stand in a pool, so that an operation never asks what kind of operand it reads.
  *
- * The files, from low to high. Each includes only files before it, as a test checks:
+ * The files, from low to high. Each includes only files before it, as a test checks, and none that
+ * its own header includes already:
  *
  *     core lanes operations grow
  *     costs trace stream requests space memory
@@ -26,6 +27,7 @@
 #endif
 
 /* Of a function that is compiled anew for each of its constant arguments. */
+#define NOINLINE __attribute__((noinline))
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 typedef uint8_t u8;
@@ -306,6 +308,8 @@ struct Worker {
     Watch watch;           /* whether anything still changes */
     u64 expired_at;        /* changes when those who waited were told last that their time is over */
 };
+
+static inline u32 popcount(u32 lanes) { return (u32)__builtin_popcount(lanes); }
 
 /* For each block of the cluster that begins with `first`, each warp of a block, and each group of
  * lanes of a warp. */

@@ -1,6 +1,5 @@
 #include "costs.h"
 
-#include "core.h"
 #include "lanes.h"
 
 /* Of each value among x[l] of the lanes in m the first lane that has it. */
@@ -16,7 +15,7 @@ u32 first_lanes(const u64 *x, u32 m) {
 }
 
 /* How many values there are. */
-int distinct(const u64 *x, u32 m) { return __builtin_popcount(first_lanes(x, m)); }
+int distinct(const u64 *x, u32 m) { return popcount(first_lanes(x, m)); }
 
 u32 sectors_of(const u64 *a, u32 m) {
     u64 sector[LANES];

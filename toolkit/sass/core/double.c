@@ -2,9 +2,7 @@
 
 #include <math.h>
 
-#include "core.h"
 #include "floating.h"
-#include "lanes.h"
 #include "operations.h"
 
 #define NAN64 0xfff8000000000000u /* of an invalid operation; a NaN operand passes, made quiet */

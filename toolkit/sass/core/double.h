@@ -1,7 +1,6 @@
 /* Double precision, in register pairs. */
 #pragma once
 
-#include "core.h"
 #include "lanes.h"
 
 #define SIGN64 0x8000000000000000u

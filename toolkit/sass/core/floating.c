@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "core.h"
-#include "lanes.h"
 #include "operations.h"
 
 /* To [0, 1]; NaN and -0 become +0. */
@@ -34,7 +32,7 @@ static void modified_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
 static inline void source_pair(const Warp *w, const Ins *i, int k, int high, u32 *x) {
     const u32 how = i->aux >> 4 * k;
     const int from_high = how & SPREAD ? 0 : how & SWAP_PAIR ? !high : high;
-    const u32 *const from = vector(w, i->s[k]) + from_high * LANES;
+    const u32 *const from = RAW(k) + from_high * LANES;
     const u32 keep = i->mod[k] & MOD_F32_ABS ? ~SIGN32 : ~0u;
     const u32 negated = (i->mod[k] & MOD_F32_NEG ? 1 : 0) ^
                         (how & (high ? NEGATE_HIGH : NEGATE_LOW) ? 1 : 0);
@@ -61,12 +59,12 @@ static void packed_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
         IVDEP FOR_LANES r[l] = as_bits(FORMULA(BITS));                                    \
     }                                                                                     \
     OPERATION(NAME) {                                                                     \
-        READ_ABC(REAL);                                                                   \
+        READ_ABC(SOURCE);                                                                   \
         (void)c;                                                                          \
         RESULT(canonical(FORMULA(BITS)));                                                 \
     }                                                                                     \
     OPERATION(NAME##_FTZ) {                                                               \
-        READ_ABC(REAL);                                                                   \
+        READ_ABC(SOURCE);                                                                   \
         (void)c;                                                                          \
         RESULT(canonical(FLUSH(as_bits(FORMULA(FLUSH)))));                                \
     }                                                                                     \
@@ -86,7 +84,7 @@ ARITHMETIC(FFMA, FFMA_OF)
 #undef BITS
 
 static u32 compare_f32(const Warp *w, const Ins *i) {
-    READ_AB(REAL);
+    READ_AB(SOURCE);
     RELATIONS(i->aux);
     if (!(i->flags & FTZ)) return LANE_BITS(RELATED(as_float(a[l]), as_float(b[l])));
     return LANE_BITS(RELATED(as_float(flushed32(a[l])), as_float(flushed32(b[l]))));
@@ -101,12 +99,6 @@ OPERATION(FSET) {
     const u32 truth = with_predicate(i->aux, compare_f32(w, i), READ_PREDICATE(0));
     const u32 yes = (u32)i->imm;
     RESULT(truth >> l & 1 ? yes : 0);
-}
-
-OPERATION(FSEL) {
-    READ_AB(REAL);
-    const u32 first = READ_PREDICATE(0);
-    RESULT(first >> l & 1 ? a[l] : b[l]);
 }
 
 /* r = the least of a and b in the lanes `low`, the greatest in the others; a and b are changed. */
@@ -156,7 +148,7 @@ static inline u32 division_is_hard(u32 a, u32 b) {
 }
 
 OPERATION(FCHK) {
-    READ_AB(REAL);
+    READ_AB(SOURCE);
     const u32 hard = LANE_BITS(division_is_hard(a[l], b[l]));
     WRITE_PREDICATE(0, hard);
 }

@@ -5,7 +5,6 @@
 #include <fenv.h>
 #include <string.h>
 
-#include "core.h"
 #include "lanes.h"
 
 /* Ins.flags of arithmetic; those of comparisons and conversions stand beside these. */
@@ -26,8 +25,6 @@ static inline void set_rounding(u32 mode) {
     fesetround(modes[mode]);
 }
 
-#define NOINLINE __attribute__((noinline))
-
 /* A call of such a function in a rounding mode. */
 #define ROUNDED(mode, call)                          \
     do {                                             \
@@ -40,29 +37,15 @@ static inline u32 canonical(float x) { return x == x ? as_bits(x) : NAN32; }
 /* A subnormal number becomes a zero of its sign. */
 static inline u32 flushed32(u32 x) { return x & (x & INF32 ? ~0u : SIGN32); }
 
-/* Source k as single-precision bits. */
-static inline const u32 *source_f32(const Warp *w, const Ins *i, int k, u32 *room) {
-    const u32 *x = vector(w, i->s[k]);
-    const u8 mod = i->mod[k];
-    if (!mod) return x;
-    const u32 keep = mod & MOD_F32_ABS ? ~SIGN32 : ~0u, flip = mod & MOD_F32_NEG ? SIGN32 : 0;
-    IVDEP FOR_LANES room[l] = (x[l] & keep) ^ flip;
-    return room;
-}
-
-#define REAL(name, k)          \
-    u32 name##_room[LANES];    \
-    const u32 *const name = source_f32(w, i, k, name##_room)
-
 static inline void flush_lanes(u32 *x) {
     IVDEP FOR_LANES x[l] = flushed32(x[l]);
 }
 
 static inline void copy_lanes(u32 *to, const u32 *from) { memcpy(to, from, LANES * sizeof *to); }
 
-/* The same as a copy, whose subnormal numbers are zeros with FTZ. */
+/* A copy of source k, whose subnormal numbers are zeros with FTZ. */
 static inline void copy_source(const Warp *w, const Ins *i, int k, u32 *x) {
-    REAL(a, k);
+    SOURCE(a, k);
     copy_lanes(x, a);
     if (i->flags & FTZ) flush_lanes(x);
 }

@@ -1,7 +1,6 @@
 #include "groups.h"
 
 #include "check_threads.h"
-#include "core.h"
 #include "lanes.h"
 
 void remove_group(Warp *w, u32 index) {
@@ -57,7 +56,7 @@ static int waits_with(const Group *g, const Group *other) {
 
 static void count_again(Worker *c, const Group *g) {
     c->count[g->pc - 1].reissued++;
-    c->count[g->pc - 1].reissued_threads += (u32)__builtin_popcount(g->mask);
+    c->count[g->pc - 1].reissued_threads += popcount(g->mask);
 }
 
 /* `left` says that lanes which left the barrier, or the kernel, open it: who waits then executes
@@ -187,7 +186,7 @@ void wait_for(Worker *c, Warp *w, u32 lanes, u32 state, u32 barrier) {
     if (state != AT_BSYNC || g->state != READY || (g->mask & mine) != mine) return;
     /* a group that was put aside at the barrier and comes last is counted with all that it joins;
      * else all execute a BSYNC again whose barrier was kept in a register during a call */
-    if (spilled) c->count[c->pc].reissued_threads += (u32)__builtin_popcount(g->mask & ~mine);
+    if (spilled) c->count[c->pc].reissued_threads += popcount(g->mask & ~mine);
     else if (w->restored >> barrier & 1) count_again(c, g);
 }
 

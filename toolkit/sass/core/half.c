@@ -2,9 +2,6 @@
 
 #include <math.h>
 
-#include "core.h"
-#include "floating.h"
-#include "lanes.h"
 #include "operations.h"
 
 void widen_lanes(u32 *x, u32 flags) {
@@ -50,7 +47,7 @@ static inline u32 truncated_half(u32 x) {
 /* The low or high numbers of source k: 16 bits in each lane. */
 void source_half(const Warp *w, const Ins *i, int k, int high, u32 *x) {
     const u32 how = i->aux >> (SWIZZLE_SHIFT + 4 * k);
-    const u32 *const from = vector(w, i->s[k]);
+    const u32 *const from = RAW(k);
     const u8 mod = i->mod[k];
     if (how & FROM_F32) {
         FOR_LANES x[l] = truncated_half(modified(from[l], mod));

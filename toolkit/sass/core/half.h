@@ -1,9 +1,7 @@
 /* Half precision: pairs of binary16 or bfloat16 numbers, the second of a pair in the upper half. */
 #pragma once
 
-#include "core.h"
 #include "floating.h"
-#include "lanes.h"
 
 #define NAN16 0x7fffu /* of both formats */
 

@@ -53,15 +53,11 @@ ALWAYS_INLINE void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b
     set_carries(w, i, m, over);
 }
 
+/* The last one is often zero: then there are two. */
 OPERATION(IADD3) {
     READ_ABC(SOURCE);
-    add3(w, i, m, a, b, c);
-}
-
-/* The same of two. */
-OPERATION(IADD) {
-    READ_AB(SOURCE);
-    add3(w, i, m, a, b, NULL);
+    if (i->s[2] == POOL && !(i->flags & NEGATE_2)) add3(w, i, m, a, b, NULL);
+    else add3(w, i, m, a, b, c);
 }
 
 /* sum = a + b + over, where a and b are complemented by `na` and `nb`; `over` how often it reaches 2^32. */
@@ -142,7 +138,7 @@ OPERATION(IMAD_WIDE) {
         RESULT64(sum[l]);
         return;
     }
-    const u32 *const low = vector(w, i->s[2]), *const high = low + LANES;
+    const u32 *const low = RAW(2), *const high = low + LANES;
     u32 sum[LANES], over[LANES], product[LANES];
     IVDEP FOR_LANES product[l] = (u32)((u64)a[l] * b[l] >> 32);
     if (i->flags & SIGNED) {
@@ -317,7 +313,7 @@ OPERATION(LOP3) {
  * predicate k is the sign of s[k]. */
 static inline u32 truth_of(const Warp *w, const Ins *i, int k) {
     if (!(i->flags >> k & 1)) return READ_PREDICATE(k);
-    return bits_of(vector(w, i->s[k])) ^ (i->mod[k] & MOD_NOT ? FULL : 0);
+    return bits_of(RAW(k)) ^ (i->mod[k] & MOD_NOT ? FULL : 0);
 }
 
 OPERATION(PLOP3) {
@@ -555,7 +551,7 @@ OPERATION(PRMT) {
 /* Bits. */
 OPERATION(POPC) {
     SOURCE(a, 0);
-    RESULT((u32)__builtin_popcount(a[l]));
+    RESULT(popcount(a[l]));
 }
 
 OPERATION(FLO) {
@@ -626,9 +622,13 @@ OPERATION(SATURATE_PACK) {
     RESULT(x[l]);
 }
 
+static inline u32 *moved_predicates(Warp *w, const Ins *i) {
+    return w->p + (i->flags & PREDICATES_UNIFORM ? PT + 1 : 0);
+}
+
 OPERATION(P2R) {
     READ_AB(SOURCE);
-    const u32 *const p = w->p + (i->flags & PREDICATES_UNIFORM ? PT + 1 : 0);
+    const u32 *const p = moved_predicates(w, i);
     u32 x[LANES];
     FOR_LANES {
         u32 bits = 0;
@@ -641,7 +641,7 @@ OPERATION(P2R) {
 
 OPERATION(R2P) {
     READ_AB(SOURCE);
-    u32 *const p = w->p + (i->flags & PREDICATES_UNIFORM ? PT + 1 : 0);
+    u32 *const p = moved_predicates(w, i);
     for (int k = 0; k < PREDICATES_COUNT; k++) {
         const u32 moved = m & LANE_BITS(b[l] >> k & 1);
         const u32 bits = LANE_BITS(a[l] >> i->aux >> k & 1);

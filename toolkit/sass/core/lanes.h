@@ -37,14 +37,13 @@ static inline void set_predicate(Warp *w, u8 slot, u32 value, u32 m) {
     w->p[slot] = (w->p[slot] & ~m) | (value & m);
 }
 
+/* x after what its modifiers say, in the order of their bits. */
 static inline u32 modified(u32 x, u8 mod) {
-    if (mod & MOD_F32_ABS) x &= 0x7fffffffu;
-    if (mod & MOD_F32_NEG) x ^= 0x80000000u;
-    if (mod & MOD_F16_ABS) x &= 0x7fff7fffu;
-    if (mod & MOD_F16_NEG) x ^= 0x80008000u;
-    if (mod & MOD_NOT) x = ~x;
-    if (mod & MOD_INT_NEG) x = 0u - x;
-    return x;
+    const u32 pair = 0x80008000u, one = 0x80000000u, negate = mod & MOD_INT_NEG ? FULL : 0;
+    const u32 drop = (mod & MOD_F32_ABS ? one : 0) | (mod & MOD_F16_ABS ? pair : 0);
+    const u32 flip = (mod & MOD_F32_NEG ? one : 0) ^ (mod & MOD_F16_NEG ? pair : 0) ^
+                     (mod & MOD_NOT ? FULL : 0);
+    return (((x & ~drop) ^ flip) ^ negate) - negate;
 }
 
 /* Source k as 32-bit words; `room` is used where a modifier changes them. */
@@ -115,6 +114,10 @@ static inline u32 bits_of(const u32 *truth) {
 #define READ_AB(KIND) KIND(a, 0); KIND(b, 1)
 #define READ_ABC(KIND) READ_AB(KIND); KIND(c, 2)
 
+/* The vector that source k names, as it is before its modifiers, and the one that is written. */
+#define RAW(k) vector(w, i->s[k])
+#define DESTINATION vector(w, i->d[0])
+
 /* d[l] = value for the lanes of m; computed for all, as it has no effect beside its value. */
 #define WRITE(m, d, value)                                             \
     do {                                                               \
@@ -130,7 +133,7 @@ static inline u32 bits_of(const u32 *truth) {
 /* Word k of the register that the instruction writes; its only word, or both of a pair. */
 #define RESULT_WORD(k, value)                            \
     do {                                                 \
-        u32 *const d_ = vector(w, i->d[0]) + (k) * LANES; \
+        u32 *const d_ = DESTINATION + (k) * LANES; \
         WRITE(m, d_, value);                             \
     } while (0)
 #define RESULT(value) RESULT_WORD(0, value)

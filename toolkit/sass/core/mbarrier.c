@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "core.h"
-
 static u32 counted_up(u64 x, u32 shift) {
     return (MOST_COUNT - (u32)(x >> shift & (MOST_COUNT - 1))) & (MOST_COUNT - 1);
 }

@@ -1,7 +1,6 @@
 #include "mbarrier_ops.h"
 
 #include "check_copies.h"
-#include "core.h"
 #include "groups.h"
 #include "lanes.h"
 #include "mbarrier.h"
@@ -62,7 +61,7 @@ OPERATION(MBARRIER_EXCHANGE) {
     u64 a[LANES], room[LANES];
     if (!mbarriers_of(core, w, i, m, a)) return;
     const u64 *x = source64(w, i, 2, room);
-    u32 *d = vector(w, i->d[0]);
+    u32 *d = DESTINATION;
     if (is_followed(core)) check_begin(core, w, i, m, a);
     FOR_LANES_OF(m) {
         put64(d, l, read_mbarrier(core, a[l]));
@@ -76,8 +75,8 @@ OPERATION(MBARRIER_EXCHANGE) {
 
 OPERATION(MBARRIER_ARRIVE) {
     const u32 by = i->aux & ARRIVE_MASK, of = i->aux >> BYTES_MODE_SHIFT;
-    const u32 *x = vector(w, i->s[2]);
-    u32 *d = vector(w, i->d[0]);
+    const u32 *x = RAW(2);
+    u32 *d = DESTINATION;
     u64 a[LANES], before[LANES];
     if (!mbarriers_of(core, w, i, m, a)) return;
     for (int l = 0; l < LANES && !core->fault.kind; l++) {
@@ -102,7 +101,7 @@ OPERATION(MBARRIER_ARRIVE) {
  * waits for that; it is not asked again and again as on hardware, where it depends on time. */
 OPERATION(MBARRIER_CHECK) {
     Group *g = current(w);
-    const u32 *parity = vector(w, i->s[2]);
+    const u32 *parity = RAW(2);
     u64 a[LANES];
     u32 over = 0;
     if (!mbarriers_of(core, w, i, m, a)) return;

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core.h"
 #include "costs.h"
 #include "lanes.h"
 #include "operations.h"
@@ -50,7 +49,7 @@ static void learn(Memo *memo, const Ins *i, const u64 *a, u32 m, u32 space, int 
         memo->known = 0;
         memo->kind = contiguous ? CONTIGUOUS : broadcast ? BROADCAST : GENERAL;
         memo->owners = first_lanes(a, m);
-        memo->ideal = ceil_div((u32)__builtin_popcount(memo->owners) * i->width,
+        memo->ideal = ceil_div(popcount(memo->owners) * i->width,
                                shared ? BANKS * WORD : SECTOR);
         memo->low = (i32)low;
         memo->high = (i32)high;
@@ -87,7 +86,7 @@ void count_copy_to_shared(Worker *c, const Ins *i, const u64 *to, u32 m) {
 
 /* The addresses of a request; inactive lanes get that of the first active one. */
 void addresses(const Warp *w, const Ins *i, u32 m, u64 *a) {
-    const u32 *low = vector(w, i->s[0]), *uniform = vector(w, i->s[1]);
+    const u32 *low = RAW(0), *uniform = RAW(1);
     const u32 scale = i->flags >> SCALE_SHIFT & 7;
     const u64 base = uniform[0] | (i->flags & UNIFORM_64 ? (u64)uniform[LANES] << 32 : 0);
     if (i->flags & ADDRESS_64) {
@@ -123,7 +122,7 @@ static void count_local(Worker *c, const Warp *w, const Ins *i, const u64 *local
         count->sectors += sectors_of(a, m);
         if (c->stream) stream_request(c, a, WORD, m, local_space(c, w));
     }
-    count->ideal += ceil_div((u32)__builtin_popcount(m) * i->width, SECTOR);
+    count->ideal += ceil_div(popcount(m) * i->width, SECTOR);
 }
 
 static inline u32 word_at(const u8 *p) { u32 x; memcpy(&x, p, 4); return x; }
@@ -202,8 +201,8 @@ ALWAYS_INLINE void move_lanes(Worker *c, Warp *w, const Ins *i, u8 *const *at, u
         else check_written(c, w, i, at, m, owners);
     }
     c->changes += (u32)is_store;
-    if (is_store) write_lanes(i, at, kind, m, vector(w, i->s[2]));
-    else read_lanes(i, at, kind, m, vector(w, i->d[0]));
+    if (is_store) write_lanes(i, at, kind, m, RAW(2));
+    else read_lanes(i, at, kind, m, DESTINATION);
 }
 
 /* One space, all lanes of m. */
@@ -222,10 +221,10 @@ static void access_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
 
 /* A request of the shape that this instruction had before, in one buffer: most are. Whether it
  * was one; if not, nothing was done. */
-static int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int is_store) {
+ALWAYS_INLINE int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, int is_store) {
     const Launch *launch = c->launch;
     if (space == SPACE_LOCAL) return 0;
-    const u32 *low = vector(w, i->s[0]), *uniform = vector(w, i->s[1]);
+    const u32 *low = RAW(0), *uniform = RAW(1);
     const u32 scale = i->flags >> SCALE_SHIFT & 7;
     const int lead = __builtin_ctz(m);
     const u32 base = low[lead];
@@ -309,10 +308,10 @@ void access_shared_parts(Worker *c, const Access *x, const u64 *a, u32 part) {
     if (c->fault.kind) c->fault.block = own->index;
 }
 
-static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store) {
-    const u32 space = i->flags >> SPACE_SHIFT & 7;
+/* Any request; apart, so that what most of them are stays a small function. */
+static NOINLINE void access_any(Worker *c, Warp *w, const Ins *i, u32 m, int is_store) {
+    const u32 space = space_of(i);
     u64 a[LANES];
-    if (space != SPACE_GENERIC && access_alike(c, w, i, m, space, is_store)) return;
     addresses(w, i, m, a);
     if (space != SPACE_GENERIC) {
         access_space(c, w, i, m, space, a, is_store);
@@ -323,6 +322,11 @@ static void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store)
     access_part(c, &access, a, in.local, SPACE_LOCAL, c->launch->local_window);
     access_part(c, &access, a, in.global, SPACE_GLOBAL, 0);
     access_shared_parts(c, &access, a, in.shared);
+}
+
+ALWAYS_INLINE void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is_store) {
+    const u32 space = space_of(i);
+    if (space == SPACE_GENERIC || !access_alike(c, w, i, m, space, is_store)) access_any(c, w, i, m, is_store);
 }
 
 /* Who asks the same again, while nothing has changed, lets others go on. */
@@ -345,8 +349,8 @@ OPERATION(STORE) { access_memory(core, w, i, m, 1); }
 /* A constant load whose address is in a register: LDC, ULDC. s[0] offset in bytes, aux the bank. */
 OPERATION(LOAD_CONSTANT) {
     const Bank *bank = &core->launch->banks[i->aux % BANKS_OF_CONSTANTS];
-    const u32 *offset = vector(w, i->s[0]);
-    u32 *d = vector(w, i->d[0]);
+    const u32 *offset = RAW(0);
+    u32 *d = DESTINATION;
     FOR_LANES_OF(m) {
         const u64 from = (u32)(offset[l] + (u32)i->imm);
         if (from % i->width || from + i->width > bank->bytes) {

@@ -15,6 +15,8 @@ enum {
     STRONG = 1 << 18      /* a load that asks for what other blocks just wrote */
 };
 
+static inline u32 space_of(const Ins *i) { return i->flags >> SPACE_SHIFT & 7; }
+
 enum { PHASES = 32 };
 
 /* The shape of a request and what it cost, by the first lane's place in a sector: most instructions

@@ -1,7 +1,5 @@
 #include "operations.h"
 
-#include "core.h"
-
 OPERATION(NOP) {}
 
 Handler *const handlers[] = {

@@ -3,7 +3,6 @@
 #include "blocks.h"
 #include "bulk_ops.h"
 #include "control.h"
-#include "core.h"
 #include "mbarrier.h"
 #include "run.h"
 #include "straight.h"
@@ -71,7 +70,7 @@ static void note_waiting(Worker *c, u32 state) {
 static void count_waiting(Worker *c) {
     EACH_GROUP_OF_ALL(g)
         if (b->index == c->fault.block && place_of(g) == c->fault.pc)
-            c->fault.waiting += (u32)__builtin_popcount(g->mask);
+            c->fault.waiting += popcount(g->mask);
 }
 
 void note_deadlock(Worker *c) {

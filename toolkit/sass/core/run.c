@@ -3,7 +3,6 @@
 #include "check.h"
 #include "check_ops.h"
 #include "control.h"
-#include "core.h"
 #include "groups.h"
 #include "lanes.h"
 #include "operations.h"
@@ -67,11 +66,11 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_checked) {
         } else if (g->again) {
             g->again = 0;
             count->reissued++;
-            count->reissued_threads += (u32)__builtin_popcount(g->mask);
+            count->reissued_threads += popcount(g->mask);
         } else {
             count->executed++;
-            count->threads += (u32)__builtin_popcount(g->mask);
-            count->predicated += (u32)__builtin_popcount(m);
+            count->threads += popcount(g->mask);
+            count->predicated += popcount(m);
         }
         if (c->stream) stream_step(c->stream, pc, m);
         if (i->op >= FIRST_CONTROL) {

@@ -2,9 +2,6 @@
 
 #include <string.h>
 
-#include "core.h"
-#include "lanes.h"
-
 void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 address, u64 bytes,
                   int is_store) {
     if (c->fault.kind) return;
@@ -94,7 +91,7 @@ void mark_bytes(Block *b, u32 offset, u32 bytes, u8 written) {
         const u32 n = end - offset < room ? end - offset : room, of = flags_of(offset, n);
         u16 *flags = &b->shared_written[offset / BYTES_OF_FLAGS];
         const u32 before = *flags, now = written ? before | of : before & ~of;
-        b->shared_unwritten += (u32)__builtin_popcount(before) - (u32)__builtin_popcount(now);
+        b->shared_unwritten += popcount(before) - popcount(now);
         *flags = (u16)now;
         offset += n;
     }

@@ -1,7 +1,6 @@
 /* Where addresses are: buffers, windows and bounds, and what of shared memory is written. */
 #pragma once
 
-#include "core.h"
 #include "lanes.h"
 
 enum { SHARED_WINDOW_BITS = 24 };

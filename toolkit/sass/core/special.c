@@ -192,7 +192,7 @@ static void put_upper_word(Warp *w, const Ins *i, u32 m, const double *x) {
 }
 
 static void source_upper_word(const Warp *w, const Ins *i, double *x) {
-    REAL(a, 0);
+    SOURCE(a, 0);
     FOR_LANES
         x[l] = as_double((u64)(a[l] & 0x7ff00000u ? a[l] : a[l] & SIGN32) << 32);
 }

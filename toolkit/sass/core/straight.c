@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core.h"
 #include "floating.h"
 #include "grow.h"
 #include "lanes.h"

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "core.h"
 #include "costs.h"
 #include "lanes.h"
 

@@ -4,7 +4,6 @@
  * Warps run one after another here, in segments between barriers. */
 #pragma once
 
-#include "core.h"
 #include "grow.h"
 
 /* A jump was taken; all lanes' guards were false; a straight run; it shall not have been executed. */

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "core.h"
 #include "costs.h"
 #include "grow.h"
 #include "lanes.h"
@@ -107,7 +106,7 @@ static void trace_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     if (t->lost) return;
     /* stores of one warp to a sector can be merged, those of several cannot */
     if (kind == TRACE_WRITE)
-        t->written += (u32)__builtin_popcount(fresh_to(t, key | OF_A_WARP | w->index, mask));
+        t->written += popcount(fresh_to(t, key | OF_A_WARP | w->index, mask));
     const u32 fresh = fresh_to(t, key | kind, mask);
     if (fresh) note_sectors(c, w, line, fresh, kind);
 }
@@ -116,7 +115,7 @@ static void trace_line(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
 void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     Trace *t = c->trace;
     if (t->lost) return;
-    if (kind == TRACE_WRITE) t->written += (u32)__builtin_popcount(mask);
+    if (kind == TRACE_WRITE) t->written += popcount(mask);
     note_sectors(c, w, line, mask, kind);
 }
 

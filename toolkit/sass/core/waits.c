@@ -1,7 +1,6 @@
 #include "waits.h"
 
 #include "control.h"
-#include "core.h"
 #include "straight.h"
 #include "stream.h"
 

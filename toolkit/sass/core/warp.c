@@ -63,7 +63,7 @@ OPERATION(ELECT) {
 }
 
 OPERATION(MATCH) {
-    const u32 *const low = vector(w, i->s[0]), *const high = i->flags & MATCH_64 ? low + LANES : low;
+    const u32 *const low = RAW(0), *const high = i->flags & MATCH_64 ? low + LANES : low;
     u32 x[LANES] = {0}, left = m, all = 1;
     while (left) {
         const int first = __builtin_ctz(left);
