@@ -314,21 +314,17 @@ def _read(row: Any, starts: NDArray[np.uint64], ends: NDArray[np.uint64], jobs: 
     if row["unfinished"]:
         raise ValueError(f"the modelled SM stopped after {row['clocks']:,} clocks")
     return Ran(
-        clocks=int(row["clocks"]),
-        marked=int(row["marked"]),
         starts=starts[:jobs],
         ends=ends[:jobs],
-        issued=int(row["issued"]),
         unit_busy={unit: int(row["unit_busy"][unit]) for unit in Unit},
         load_store_busy=float(row["lsu_busy"]),
-        shared_busy=float(row["shared_busy"]),
-        l2_read_bytes=int(row["l2_read_bytes"]),
-        l2_write_bytes=int(row["l2_write_bytes"]),
-        l1_hits=int(row["l1_hits"]),
-        l1_misses=int(row["l1_misses"]),
-        write_clocks=float(row["write_clocks"]),
         lost={name: int(row["lost"][k]) for k, name in enumerate(LOST)},
+        **{name: row[name].item() for name in _AS_THE_MODEL_HAS_THEM},
     )
+
+
+_IN_PARTS = {"unit_busy", "lost"}
+_AS_THE_MODEL_HAS_THEM = {f.name for f in fields(Ran)} & set(_RESULT.names or ()) - _IN_PARTS
 
 
 @cache

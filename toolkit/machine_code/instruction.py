@@ -18,7 +18,17 @@ _CONSTANT_NAMES = {("R", RZ): "RZ", ("UR", URZ): "URZ", ("P", PT): "PT", ("UP", 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Register:
+class Modified:
+    """What is done to the value of an operand before it is used."""
+
+    negate: bool = False  # -R4
+    absolute: bool = False  # |R4|
+    invert: bool = False  # ~R4, and !P0
+    suffix: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Register(Modified):
     """A register operand: `-R4`, `|R4|`, `~R4`, `!P0`, `R4.H0_H0`, `R4.64`, `UR6`, `B0`.
 
     RZ is R255, URZ UR255, PT P7 and UPT UP7. `suffix` holds what follows the name ("H0_H0", "64",
@@ -27,10 +37,6 @@ class Register:
 
     file: RegisterFile
     index: int
-    negate: bool = False  # -R4
-    absolute: bool = False  # |R4|
-    invert: bool = False  # ~R4, and !P0
-    suffix: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         name = _CONSTANT_NAMES.get((self.file, self.index), f"{self.file}{self.index}")
@@ -62,17 +68,13 @@ class Immediate:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Constant:
+class Constant(Modified):
     """A word of a constant bank: `c[0x0][0x160]`, `-c[0x0][R4+0x10]`, `c[0x3][UR4]`."""
 
     bank: int
     offset: int
     base: Register | None = None
     bank_register: Register | None = None  # cx[UR4][0x10]: the bank's descriptor is in UR4
-    negate: bool = False
-    absolute: bool = False
-    invert: bool = False
-    suffix: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         bank = f"cx[{self.bank_register}]" if self.bank_register else f"c[{self.bank:#x}]"
@@ -141,7 +143,7 @@ def tensor_core_refusal(opcode: str) -> str | None:
     return f"tensor cores ({opcode}) are not simulated" if is_theirs else None
 
 
-def _modified(name: str, operand: Register | Constant, inverted: str) -> str:
+def _modified(name: str, operand: Modified, inverted: str) -> str:
     bars = "|" if operand.absolute else ""
     signs = ("-" if operand.negate else "") + (inverted if operand.invert else "")
     return "".join((signs, bars, name, bars, *(f".{part}" for part in operand.suffix)))

@@ -159,10 +159,10 @@ class Kernel:
     parameter_base: int
     parameter_bytes: int
     constant_banks: Mapping[int, bytes] = field(hash=False)
-    constants: tuple[ConstantVariable, ...]
-    variables: tuple[Variable, ...]
-    relocations: tuple[Relocation, ...]
-    code_relocations: tuple[CodeRelocation, ...]
+    constants: tuple[ConstantVariable, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    relocations: tuple[Relocation, ...] = ()
+    code_relocations: tuple[CodeRelocation, ...] = ()
     max_threads: int | None
     required_block: tuple[int, ...] | None
     cluster: tuple[int, int, int]
@@ -258,10 +258,6 @@ def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
         parameter_base=base,
         parameter_bytes=parameter_bytes,
         constant_banks={},
-        constants=(),
-        variables=(),
-        relocations=(),
-        code_relocations=(),
         max_threads=prod(_values(attributes, _MOST_THREADS)) or None,
         required_block=required if prod(required) else None,
         cluster=(x or 1, y or 1, z or 1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -15,6 +15,7 @@ from concurrent.futures import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import starmap
 from math import inf, prod
 from threading import Event, current_thread, main_thread
@@ -202,19 +203,17 @@ def run_blocks(
     budget = UNLIMITED if max_instructions is None else max_instructions
     everything = range(bound.geometry.blocks)
     with launched(bound) as launch:
+        run = partial(_run_range, launch, bound, budget, advance, stop)
         if blocks == [everything]:
-            return [_run_range(launch, bound, range(bound.clusters), cores, budget, advance, stop)]
+            return [run(range(bound.clusters), cores)]
         single = all(len(chosen) == 1 for chosen in blocks)
         if len(blocks) == 1 and not others and bound.cluster_blocks == 1:
-            return [_run_range(launch, bound, blocks[0], cores, budget, advance, stop)]
+            return [run(blocks[0], cores)]
         if others or bound.cluster_blocks > 1 or bound.blocks_meet or single:
-            return _run_among(launch, bound, blocks, others, cores, budget, advance, stop)
+            return _run_among(launch, bound, budget, advance, stop, blocks, others, cores)
         with ThreadPoolExecutor(min(cores, len(blocks))) as pool:
             try:
-                futures = [
-                    pool.submit(_run_range, launch, bound, chosen, 1, budget, advance, stop)
-                    for chosen in blocks
-                ]
+                futures = [pool.submit(run, chosen, 1) for chosen in blocks]
                 return [future.result() for future in futures]
             except BaseException:
                 launch.cancel = 1
@@ -229,11 +228,11 @@ def available_cores() -> int:
 def _run_range(
     launch: core.Launch,
     bound: Bound,
-    chosen: range,
-    workers: int,
     budget: int,
     advance: Callable[[int], None],
     stop: Event | None,
+    chosen: range,
+    workers: int,
 ) -> Run:
     """Execute clusters, all of whose blocks count."""
     workers = min(workers, len(chosen))
@@ -253,12 +252,12 @@ def _run_range(
 def _run_among(
     launch: core.Launch,
     bound: Bound,
-    blocks: Sequence[range],
-    others: range,
-    workers: int,
     budget: int,
     advance: Callable[[int], None],
     stop: Event | None,
+    blocks: Sequence[range],
+    others: range,
+    workers: int,
 ) -> list[Run]:
     """Execute the clusters of some blocks, each range of which is counted apart."""
     clusters = sorted({bound.cluster_of(b) for chosen in (*blocks, others) for b in chosen})
@@ -514,9 +513,3 @@ def _aligned(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     copy = room[start : start + words.size]
     copy[:] = words
     return copy
-
-
-def linear(index: Iterable[int], grid: tuple[int, int, int]) -> int:
-    """The linear index of block (x, y, z)."""
-    x, y, z = index
-    return x + grid[0] * (y + grid[1] * z)

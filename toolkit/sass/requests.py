@@ -15,6 +15,7 @@ from toolkit.sass.machine import Bound
 
 GLOBAL, SHARED = 0, 1  # as core.h numbers spaces
 SHARED_MEMORY = "shared"
+_SUMMED = ("requests", "sectors", "wavefronts", "conflict_free", "ideal")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +97,7 @@ def _access(
         space=one.space,
         action=one.action,
         bytes_per_lane=one.bytes_per_lane,
-        requests=sum(copy.requests for copy in copies),
-        sectors=sum(copy.sectors for copy in copies),
-        wavefronts=sum(copy.wavefronts for copy in copies),
-        conflict_free=sum(copy.conflict_free for copy in copies),
-        ideal=sum(copy.ideal for copy in copies),
+        **{name: sum(getattr(copy, name) for copy in copies) for name in _SUMMED},
         first=first,
     )
 

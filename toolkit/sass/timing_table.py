@@ -19,6 +19,7 @@ from analysis.sm import BANKS, INSTRUCTION, NO_SCOREBOARD, Kind, Unit
 from toolkit.machine_code.instruction import RZ, Address, Instruction, Register, Special
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
+from toolkit.sass.isa.memory import width
 from toolkit.sass.isa.registry import is_predicate
 
 _STALL, _YIELD, _WRITE, _READ, _WAIT, _REUSE = 105, 109, 110, 113, 116, 122
@@ -73,7 +74,6 @@ _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_KINDS, Unit.LSU),
 )
 _OPERAND_SLOTS = 3
-NARROW = ("U8", "S8", "U16", "S16")
 
 
 def machine_code(kernel: Kernel, counts: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -92,13 +92,10 @@ def machine_code(kernel: Kernel, counts: NDArray[Any] | None = None) -> NDArray[
     table["reuse"] = _bits(high, _REUSE, 4) & 7
     instructions = kernel.instructions
     operands = [_operands(instruction) for instruction in instructions]
-    table["unit"] = [_unit(instruction) for instruction in instructions]
-    table["kind"] = [_kind(instruction) for instruction in instructions]
-    table["registers"] = [_written(instruction) for instruction in instructions]
-    table["source"] = [_sources(instruction) for instruction in instructions]
+    for name, told in _TOLD.items():
+        table[name] = [told(instruction) for instruction in instructions]
     table["operands"] = list(map(len, operands))
     table["banks"] = [sum(r % BANKS << k for k, r in enumerate(those)) for those in operands]
-    table["argument"] = [_argument(instruction) for instruction in instructions]
     if counts is not None:
         requests = np.maximum(counts["requests"], 1).astype(np.float64)
         table["free_clocks"] = np.ceil(counts["conflict_free"] / requests)
@@ -113,7 +110,7 @@ def _argument(instruction: Instruction) -> int:
         return _left(instruction)
     if instruction.opcode == "ARRIVES":
         return AFTER_COPIES
-    return _bytes(instruction) if _kind(instruction) == Kind.STORE else 0
+    return width(instruction) if _kind(instruction) == Kind.STORE else 0
 
 
 def _kind(instruction: Instruction) -> Kind:
@@ -186,12 +183,6 @@ def _from(register: int, count: int) -> range:
     return range(register, register + count)
 
 
-def _bytes(instruction: Instruction) -> int:
-    """What a lane stores."""
-    narrow = next((1 if "8" in m else 2 for m in instruction.modifiers if m in NARROW), 0)
-    return narrow or 4 * _words(instruction)
-
-
 def _words(instruction: Instruction) -> int:
     """Registers of one operand."""
     return next((int(m) // 32 for m in instruction.modifiers if m in ("64", "128")), 1)
@@ -225,3 +216,13 @@ def _left(instruction: Instruction) -> int:
         elif not isinstance(operand, Register) and not isinstance(operand, Special):
             count = getattr(operand, "integer", 0)
     return scoreboard << 4 | min(count, 15)
+
+
+# What each instruction is told by itself, by the name of its field.
+_TOLD = {
+    "unit": _unit,
+    "kind": _kind,
+    "registers": _written,
+    "source": _sources,
+    "argument": _argument,
+}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolkit.machine_code.instruction import RZ, Constant, Immediate, Operand, Register
+from toolkit.machine_code.instruction import RZ, Immediate, Modified, Operand, Register
 from toolkit.sass.isa.floating import BF16, ROUNDINGS, SOURCE_HALF
 from toolkit.sass.isa.registry import Lowering, opcode, reader
 from toolkit.sass.isa.slots import Source
@@ -119,9 +119,9 @@ def integer(i: Lowering, operand: Operand, position: int) -> Source:
         return Source(i.words(0, operand.integer & 0xFFFFFFFF), aux=kind)
     if bits == 64:
         return replace(i.u64(operand), aux=kind)
-    suffix = operand.suffix if isinstance(operand, Register | Constant) else ()
+    suffix = operand.suffix if isinstance(operand, Modified) else ()
     if not set(suffix) <= PARTS.get(bits, set()) or suffix not in FIRST_BYTES:
         i.refuse_operand(operand, f"an integer of {bits} bits")
-    if bits < 32 and isinstance(operand, Register | Constant) and operand.negate:
+    if bits < 32 and isinstance(operand, Modified) and operand.negate:
         i.refuse_operand(operand, "an integer without a sign before it")
     return replace(i.u32(operand), aux=kind | FIRST_BYTES[suffix] << FIRST_BYTE_SHIFT)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolkit.machine_code.instruction import Constant, Immediate, Operand, Register
+from toolkit.machine_code.instruction import Constant, Immediate, Modified, Operand, Register
 from toolkit.sass.isa.registry import Lowering, numbered, opcode, reader
 from toolkit.sass.isa.slots import F32_ABS, Source
 
@@ -67,7 +67,7 @@ def pair(i: Lowering, operand: Operand, position: int) -> Source:
     """A pair of registers, or one number for both, and how it is read."""
     if isinstance(operand, Immediate):
         return replace(i.f32(operand), aux=SPREAD << 4 * position)
-    if not isinstance(operand, Register | Constant) or operand.suffix not in PAIRS:
+    if not isinstance(operand, Modified) or operand.suffix not in PAIRS:
         i.refuse_operand(operand, "a pair of numbers")
     how = PAIRS[operand.suffix]
     source = i.f32(without_suffix(operand), words=1 if how & SPREAD else 2)
@@ -95,7 +95,7 @@ def fset(i: Lowering) -> None:
 
 @opcode("FSEL", uniform=100)
 def fsel(i: Lowering) -> None:
-    i.form("d f32 f32 p")
+    i.form("d f32 f32 p", "SEL")
 
 
 @opcode("FMNMX", modifiers="FTZ NAN XORSIGN", uniform=100)

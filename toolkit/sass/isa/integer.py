@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-from toolkit.machine_code.instruction import RZ, Constant, Immediate, Operand, Register, Special
+from toolkit.machine_code.instruction import (
+    RZ,
+    Immediate,
+    Modified,
+    Operand,
+    Register,
+    Special,
+)
 from toolkit.sass.core.binding import POOL, PREDICATE_DISCARD, PT
 from toolkit.sass.isa.registry import (
     Lowering,
@@ -64,15 +71,19 @@ def is_zero(operand: Operand) -> bool:
 
 
 def is_negative(operand: Operand) -> bool:
-    return isinstance(operand, Register | Constant) and operand.negate
+    return isinstance(operand, Modified) and operand.negate
 
 
 @reader
 def word(i: Lowering, operand: Operand, position: int) -> Source:
     """A word that has no sign of its own."""
-    if isinstance(operand, Register | Constant) and (operand.negate or operand.invert):
+    if isinstance(operand, Modified) and (operand.negate or operand.invert):
         i.refuse_operand(operand, "a word without a sign")
     return i.u32(operand)
+
+
+def last_word(i: Lowering) -> Operand:
+    return [x for x in i.operands if not is_predicate(x)][-1]
 
 
 # Moves.
@@ -116,25 +127,23 @@ def without_sign(source: Source, position: int) -> Source:
     return Source(source.slot, source.mod & ~INT_NEG, flags=negate << position)
 
 
-def add(i: Lowering, operation: str, addends: int) -> None:
+def add(i: Lowering, addends: int) -> None:
     """d, [carry out, [carry out,]] addends [, carry in, carry in]"""
     wide, carries = "64" in i.modifiers, "p p*" if "X" in i.modifiers else ""
     form = ["d P*", *["addend64" if wide else "addend"] * addends, carries]
-    i.form(" ".join(form), "ADD64" if wide else operation)
+    i.form(" ".join(form), "ADD64" if wide else "IADD3")
 
 
 @on_words("IADD3", "UIADD3", modifiers="X 64")
 def iadd3(i: Lowering) -> None:
-    c = [x for x in i.operands if not is_predicate(x)][-1]
-    if is_zero(c) and not is_negative(c):
-        add(i, "IADD", 3)
-    elif "64" not in i.modifiers:
-        add(i, "IADD3", 3)
+    c = last_word(i)
+    if "64" not in i.modifiers or (is_zero(c) and not is_negative(c)):
+        add(i, 3)
 
 
 @on_words("IADD", modifiers="X 64", since=120)
 def iadd(i: Lowering) -> None:
-    add(i, "IADD", 2)
+    add(i, 2)
 
 
 @on_words("VIADD", "UVIADD", modifiers="32 S32 16x2 S16x2 U8x4 S8x4 ISAT", since=90)
@@ -144,7 +153,7 @@ def viadd(i: Lowering) -> None:
     if "ISAT" in i.modifiers:
         saturated_sum(i)
     elif bits == 32:
-        i.form("d addend addend", "IADD")
+        i.form("d addend addend", "IADD3")
     elif len(negative) < 2:
         i.form("d addend addend", "ADD_PACKED", aux=bits)
 
@@ -194,7 +203,7 @@ def wide_product(i: Lowering) -> None:
     """Of 64 bits, all or the upper half; c is a register pair."""
     high, signed = "HI" in i.modifiers, signed_unless(i, "U32")
     carries_out, carry_in = any(map(is_predicate, i.operands[1:2])), "X" in i.modifiers
-    c = [x for x in i.operands if not is_predicate(x)][-1]
+    c = last_word(i)
     if isinstance(c, Immediate) or (high and signed and (carry_in or carries_out)):
         return
     if not (high and carries_out and is_negative(c)):
@@ -301,11 +310,7 @@ def plop3(i: Lowering) -> None:
 
 
 def is_sign(operand: Operand) -> bool:
-    return (
-        isinstance(operand, Register | Constant)
-        and operand.suffix == ("SIGN",)
-        and not operand.negate
-    )
+    return isinstance(operand, Modified) and operand.suffix == ("SIGN",) and not operand.negate
 
 
 @on_words("P2R", modifiers=" ".join(BYTES))

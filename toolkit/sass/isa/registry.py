@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.machine_code.instruction import (
-    Constant,
     Immediate,
     Instruction,
+    Modified,
     Operand,
     Register,
     tensor_core_refusal,
@@ -138,7 +138,7 @@ def lower(
             )
         lowering.begin(instruction)
         for operand in instruction.operands if meaning.of_words else ():
-            if isinstance(operand, Register | Constant) and operand.suffix:
+            if isinstance(operand, Modified) and operand.suffix:
                 lowering.refuse_operand(operand, "a whole word")
         with suppress(IndexError, ValueError):  # too few or too many operands for any form
             meaning.lower(lowering)
@@ -170,24 +170,17 @@ class Lowering(Slots):
     """The instruction in hand, and the operations so far."""
 
     architecture: int = field(kw_only=True)
+    opcode: str = field(init=False)
+    modifiers: tuple[str, ...] = field(init=False)
+    operands: tuple[Operand, ...] = field(init=False)
     _rows: list[tuple[Any, ...]] = field(default_factory=list)
     _emitted: bool = False
 
     def begin(self, instruction: Instruction) -> None:
         self._emitted = False
         self.instruction = instruction
-
-    @property
-    def opcode(self) -> str:
-        return self.instruction.opcode
-
-    @property
-    def modifiers(self) -> tuple[str, ...]:
-        return self.instruction.modifiers
-
-    @property
-    def operands(self) -> tuple[Operand, ...]:
-        return self.instruction.operands
+        self.opcode, self.modifiers = instruction.opcode, instruction.modifiers
+        self.operands = instruction.operands
 
     def end(self) -> None:
         if not self._emitted:
