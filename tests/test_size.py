@@ -17,20 +17,20 @@ import pytest
 from validation import ROOT
 
 LIMITS = {
-    "analysis": 61_200,
+    "analysis": 61_100,
     "kernels": 22_700,
     "reports": 59_300,
     "toolkit/cli": 16_100,
     "toolkit/execution": 24_500,
     "toolkit/gpu": 15_500,
     "toolkit/launch": 3_800,
-    "toolkit/machine_code": 16_700,
+    "toolkit/machine_code": 16_600,
     "toolkit/microbenchmarks": 19_500,
     "toolkit/native": 1_100,
     "toolkit/profiling": 12_800,
     "toolkit/reorder": 14_300,
     "toolkit/rungs": 4_900,
-    "toolkit/sass": 105_200,
+    "toolkit/sass": 104_900,
     "toolkit/store": 5_900,
     "toolkit/tuning": 6_100,
     "benchmarks": 31_200,
