@@ -1,39 +1,31 @@
-"""`simulate --watch`: run again after every save, and say what changed.
-
-The runs are in a process of their own: to cancel one, whatever it is doing, that process is ended.
-"""
+"""`simulate --watch`: run again after every save, and say what changed."""
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import NoReturn
 
 from analysis.comparison.counts import Outcome
-from analysis.comparison.runs import RunComparison, compare_launches
-from analysis.errors import InputError, ToolkitError, shortened
+from analysis.errors import InputError, shortened
 from reports.pages.comparison import brief
 from reports.sections.launch import counters_table
-from toolkit.cli.launch_options import Simulated, parse_call
-from toolkit.cli.launch_tables import print_simulated, record
+from toolkit.cli.launch_options import parse_call
+from toolkit.cli.launch_tables import print_simulated
 from toolkit.cli.options import LaunchOptions
 from toolkit.cli.progress import SimulationProgress
 from toolkit.cli.terminal import err, note, out, rich_table, say
-from toolkit.launch.launch import Execution
+from toolkit.cli.watched_runs import Answer, Worker
 from toolkit.rungs.launch import is_name
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.store.watched_files import WatchedFiles
 
 POLL_S = 0.1
 TOGETHER_S = 0.3  # counters wait so long for the time, to be shown with it
-GRACE_S = 0.3  # between asking a process to end and ending it
 MOST_LINES = 10  # of the source lines that changed
 
 
@@ -102,7 +94,7 @@ def _run(
                     progress.end()
                     _show(counted, before, None, top)
                     counted, shown = None, counted
-    worker.close()
+    worker.cancel()
     say("cancelled by a newer save", console=err)
     return None
 
@@ -138,81 +130,3 @@ def _show_changes(answer: Answer, before: Answer, shown: Answer | None) -> None:
         for remark in remarks:
             if remark not in earlier:
                 note(remark)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What came of a run, without outputs; counters alone unless it `is_whole`."""
-
-    simulated: Simulated
-    is_whole: bool
-
-    def remarks(self, *, is_timed: bool) -> list[str]:
-        """What the reader should know; the time too, or why there is none, if `is_timed`."""
-        execution = self.simulated.execution
-        return [*execution.verdict.splitlines()[: int(is_timed)], *execution.notes]
-
-    def compared_with(self, after: Answer) -> RunComparison:
-        return compare_launches(record(self.simulated), record(after.simulated))
-
-
-class Worker:
-    """A process that executes a launch whenever a run begins."""
-
-    def __init__(self, launch: LaunchOptions) -> None:
-        self._launch = launch
-        self._start()
-
-    def _start(self) -> None:
-        self._pipe, theirs = Pipe()
-        with theirs:
-            target = get_context("spawn").Process  # a fork would share the compiler's process
-            self._process = target(target=_serve, args=(theirs, self._launch), daemon=True)
-            self._process.start()
-
-    def begin(self) -> None:
-        """Execute the launch as its files are now."""
-        if not self._process.is_alive():
-            self._start()
-        self._pipe.send(None)
-
-    def answer(self, limit_s: float) -> Answer | tuple[int, int] | str | None:
-        """Progress in blocks, an answer or what went wrong; None if nothing comes in time."""
-        try:
-            return self._pipe.recv() if self._pipe.poll(limit_s) else None
-        except (EOFError, ConnectionError):
-            self._process.join(GRACE_S)
-            self.close()
-            return f"the process that ran it died (exit code {self._process.exitcode})"
-
-    def close(self) -> None:
-        """End the process, whatever it does."""
-        for stop in (self._process.terminate, self._process.kill):
-            stop()
-            self._process.join(GRACE_S)
-        self._pipe.close()
-
-
-def _serve(pipe: Connection, launch: LaunchOptions) -> None:
-    """Be the process: run whenever something comes, until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the compiler ends with it
-    with suppress(EOFError, ConnectionError, KeyboardInterrupt):
-        while True:
-            pipe.recv()
-            pipe.send(_ran(launch, pipe.send))
-
-
-def _ran(launch: LaunchOptions, tell: Callable[[object], None]) -> Answer | str:
-    """A run's answer, after `tell` had its progress and its counters; or what went wrong."""
-
-    def answer(execution: Execution, *, is_whole: bool = False) -> Answer:
-        simulated = Simulated(call=call, execution=replace(execution, outputs=()))
-        return Answer(simulated=simulated, is_whole=is_whole)
-
-    try:
-        call = parse_call(launch)
-        simulated = call.run(lambda *done: tell(done), lambda counted: tell(answer(counted)))
-        return answer(simulated.execution, is_whole=True)
-    except ToolkitError as error:
-        return str(error)

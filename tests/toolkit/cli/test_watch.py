@@ -15,7 +15,8 @@ import pytest
 from analysis.timing.predicted import Predicted
 from tests.toolkit.cli.commands import ended, invoke, refused, started
 from toolkit.cli.options import LaunchOptions
-from toolkit.cli.watch import Answer, Worker, _ran, watch_files
+from toolkit.cli.watch import watch_files
+from toolkit.cli.watched_runs import Answer, Worker, run
 from toolkit.store.watched_files import WatchedFiles
 
 # With WIDTH 32, 32 words of a column are in one bank.
@@ -46,7 +47,7 @@ class Here(Worker):
 
     def __init__(self, edit: Callable[[list[Any]], list[Any]], **launch: Any) -> None:
         self.now_s = 0.0
-        self.closed = 0
+        self.cancelled = 0
         self._edit, self._told = edit, deque[Any]()
         self._launch = LaunchOptions(
             source="transpose.cu",
@@ -59,7 +60,7 @@ class Here(Worker):
 
     def begin(self) -> None:
         told: list[Any] = []
-        told.append(_ran(self._launch, told.append))
+        told.append(run(self._launch, told.append))
         self._told = deque(self._edit(told))
 
     def answer(self, limit_s: float) -> Any:
@@ -68,8 +69,8 @@ class Here(Worker):
         self.now_s += limit_s
         return None
 
-    def close(self) -> None:
-        self.closed += 1
+    def cancel(self) -> None:
+        self.cancelled += 1
 
 
 def watched(
@@ -170,7 +171,7 @@ def test_a_newer_save_cancels_a_run(capsys: pytest.CaptureFixture[str]) -> None:
 
     worker = watched([], edit)
     found = capsys.readouterr()
-    assert worker.closed == 1
+    assert worker.cancelled == 1
     assert len(runs) == 2
     assert found.err.startswith("cancelled by a newer save\n")
     assert "wavefronts of shared loads" in found.out  # all of the first that ends

@@ -1,0 +1,117 @@
+"""Runs of a launch in processes of their own: a run can be cancelled, whatever it is doing."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, Pipe
+from multiprocessing.context import SpawnProcess
+
+from analysis.comparison.runs import RunComparison, compare_launches
+from analysis.errors import ToolkitError
+from toolkit.cli.launch_options import Simulated, parse_call
+from toolkit.cli.launch_tables import record
+from toolkit.cli.options import LaunchOptions
+from toolkit.launch.launch import Execution
+
+LONG_S = 1.0  # of a run
+GRACE_S = 0.3  # between asking a process to end and ending it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What came of a run, without outputs; counters alone unless it `is_whole`."""
+
+    simulated: Simulated
+    is_whole: bool
+
+    def remarks(self, *, is_timed: bool) -> list[str]:
+        """What the reader should know; the time too, or why there is none, if `is_timed`."""
+        execution = self.simulated.execution
+        return [*execution.verdict.splitlines()[: int(is_timed)], *execution.notes]
+
+    def compared_with(self, after: Answer) -> RunComparison:
+        return compare_launches(record(self.simulated), record(after.simulated))
+
+
+class Worker:
+    """Executes a launch whenever a run begins, in a process that can be ended.
+
+    A long run has another process ready, for the case that it is cancelled: imports take time.
+    """
+
+    def __init__(self, launch: LaunchOptions) -> None:
+        self._launch = launch
+        self._begun_s = 0.0
+        self._processes: deque[tuple[SpawnProcess, Connection]] = deque()
+        self._start()
+
+    def _start(self) -> None:
+        pipe, theirs = Pipe()
+        with theirs:
+            arguments = theirs, self._launch
+            process = get_context("spawn").Process(target=_serve, args=arguments, daemon=True)
+            process.start()
+        self._processes.append((process, pipe))
+
+    def begin(self) -> None:
+        """Execute the launch as its files are now."""
+        if not self._processes:
+            self._start()
+        self._begun_s = time.monotonic()
+        with suppress(ConnectionError):  # it has died, which the answer tells
+            self._processes[0][1].send(None)
+
+    def answer(self, limit_s: float) -> Answer | tuple[int, int] | str | None:
+        """Progress in blocks, an answer or what went wrong; None if nothing comes in time."""
+        process, pipe = self._processes[0]
+        if len(self._processes) == 1 and time.monotonic() - self._begun_s > LONG_S:
+            self._start()
+        try:
+            return pipe.recv() if pipe.poll(limit_s) else None
+        except (EOFError, ConnectionError):
+            process.join(GRACE_S)
+            self.cancel()
+            return f"the process that ran it died (exit code {process.exitcode})"
+
+    def cancel(self) -> None:
+        """End the run, whatever it does."""
+        process, pipe = self._processes.popleft()
+        for stop in (process.terminate, process.kill):
+            stop()
+            process.join(GRACE_S)
+        pipe.close()
+
+    def close(self) -> None:
+        while self._processes:
+            self.cancel()
+
+
+def _serve(pipe: Connection, launch: LaunchOptions) -> None:
+    """Be the process: run whenever something comes, until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the compiler ends with it
+    with suppress(EOFError, ConnectionError, KeyboardInterrupt):
+        while True:
+            pipe.recv()
+            pipe.send(run(launch, pipe.send))
+
+
+def run(launch: LaunchOptions, tell: Callable[[object], None]) -> Answer | str:
+    """A run's answer, after `tell` had its progress and its counters; or what went wrong."""
+
+    def answer(execution: Execution, *, is_whole: bool = False) -> Answer:
+        simulated = Simulated(call=call, execution=replace(execution, outputs=()))
+        return Answer(simulated=simulated, is_whole=is_whole)
+
+    try:
+        call = parse_call(launch)
+        simulated = call.run(lambda *done: tell(done), lambda counted: tell(answer(counted)))
+        return answer(simulated.execution, is_whole=True)
+    except ToolkitError as error:
+        return str(error)
