@@ -44,21 +44,8 @@ _PIECES_PER_WORKER = 16
 _PATIENCE_S = 1.0
 
 # kinds of fault, as core.h numbers them
-(
-    OK,
-    OUT_OF_BOUNDS,
-    MISALIGNED,
-    DEADLOCK,
-    LIMIT,
-    CANCELLED,
-    BAD_TARGET,
-    TRAP,
-    UNIMPLEMENTED,
-    NO_MEMORY,
-    WRITE_TO_CONSTANT,
-    ARRIVALS,
-    NO_TENSOR_MAP,
-) = range(13)
+OK, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP = range(8)
+UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP = range(8, 13)
 SPACES = ("global", "shared", "local", "constant")
 
 
@@ -452,7 +439,7 @@ def _fault(raw: core.Fault) -> Fault:
 
 
 # What the core's launch has under the same names.
-_OF_THE_BOUND_LAUNCH = (
+_OF_THE_BOUND_LAUNCH = [
     "architecture",
     "cluster",
     "local_bytes",
@@ -461,7 +448,7 @@ _OF_THE_BOUND_LAUNCH = (
     "most_accesses",
     "shared_base",
     "shared_bytes",
-)
+]
 
 
 @contextmanager
