@@ -10,11 +10,12 @@ import pytest
 from analysis.errors import UnavailableError
 from analysis.problem import Gemm
 from analysis.rounding import compare, gemm_error_bound
-from kernels import LADDER, Variant, parse_selection
+from kernels import LADDER, parse_selection
 from toolkit.gpu.launch import OnGpu, task_of
 from toolkit.launch.launch import Launch, buffers_of
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.store import tuned
+from validation.corpus.inventory import near_defaults
 
 pytestmark = pytest.mark.gpu
 
@@ -32,19 +33,14 @@ SHAPES = [
 ]
 
 
-def others(variant: Variant, parameters: dict[str, int]) -> int:
-    return sum(parameters[name] != default for name, default in variant.defaults.items())
-
-
-# Of rungs with many parameters those that differ from the defaults in one, and what was tuned.
-ALL = [
-    pytest.param(variant, parameters, id=variant.label(parameters))
+ALL = {
+    variant.label(parameters): (variant, parameters)
     for variant in LADDER
-    for parameters in variant.parameter_sets()
-    if len(variant.parameters) < 3
-    or others(variant, parameters) < 2
-    or (variant.name, parameters) in [(one.variant, one.parameters) for one in SHIPPED]
-]
+    for parameters in (
+        *near_defaults(variant),
+        *(one.parameters for one in SHIPPED if one.variant == variant.name),
+    )
+}
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +51,7 @@ def gpu():
         yield opened
 
 
-@pytest.mark.parametrize(("variant", "parameters"), ALL)
+@pytest.mark.parametrize(("variant", "parameters"), ALL.values(), ids=ALL)
 def test_products_are_right(gpu, variant, parameters) -> None:
     try:
         variant.check_device(parameters, gpu.device)

@@ -93,10 +93,14 @@ class Source:
 
 
 def near_defaults(variant: Variant) -> Iterator[dict[str, int]]:
-    """The sets of parameters that differ from the defaults in one, at most, and the smallest."""
+    """The sets of parameters that differ from the defaults in one, at most, and the smallest.
+
+    All sets of a rung with fewer than three parameters.
+    """
+    are_few = len(variant.parameters) < 3
     for number, chosen in enumerate(variant.parameter_sets()):
         others = sum(chosen[name] != default for name, default in variant.defaults.items())
-        if number == 0 or others < 2:
+        if are_few or number == 0 or others < 2:
             yield chosen
 
 
