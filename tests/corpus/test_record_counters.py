@@ -7,7 +7,10 @@ import struct
 import numpy as np
 import pytest
 
+from analysis.problem import Gemm
+from kernels import LADDER
 from toolkit.gpu.context import packed
+from toolkit.launch.launch import buffers_of
 from validation.corpus.case import Case
 from validation.corpus.cases import CASES
 from validation.corpus.compiled import compiled
@@ -58,16 +61,19 @@ def test_a_source_page_has_a_table_per_kernel() -> None:
     assert source_tables(page) == [[{"#": "1", "Source": "MOV R1, R2", "n": "5"}], []]
 
 
-def test_a_product_with_a_wrong_or_missing_element_is_noticed() -> None:
-    of = Product(5, 6, 7)
+@pytest.mark.parametrize("selection", ["tiled", "bulk-copy", "realigned"])
+def test_a_product_with_a_wrong_or_missing_element_is_noticed(selection: str) -> None:
+    """Whether a rung takes matrices, tensor maps of them, or maps of copies in a workspace."""
+    of = Product(selection, Gemm(m=5, n=8, k=4))
     arguments = of.make(np.random.default_rng())
-    a, b, c = arguments[:3]
-    of.check([a, b, a @ b], arguments)
+    arrays = buffers_of(arguments)
+    a, b = (x for x in arrays.values() if x.shape in ((5, 4), (4, 8)))
+    right = {**arrays, 2: a @ b}
+    of.check(list(right.values()), arguments)
     for wrong in (0.0, np.nan):
-        c[:] = a @ b
-        c[4, 5] = wrong
+        right[2][4, 5] = wrong
         with pytest.raises(AssertionError, match="the product is wrong"):
-            of.check([a, b, c], arguments)
+            of.check(list(right.values()), arguments)
 
 
 def test_launches_that_are_alike_become_medians() -> None:
@@ -82,3 +88,9 @@ def test_launches_have_labels_and_seeds_of_their_own() -> None:
     assert len({entry["label"] for entry in found}) == len(found)
     assert len({entry["seed"] for entry in found}) == len(found)
     assert {entry["group"] for entry in entries("bulk")} >= {"ladder", "corpus"}
+
+
+def test_launches_are_of_every_rung_and_few_enough_for_one_run_of_ncu() -> None:
+    found = entries()
+    assert {entry["file"] for entry in found} >= {variant.file for variant in LADDER}
+    assert len(found) < 500

@@ -27,14 +27,18 @@ import numpy as np
 
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from kernels import LADDER
+from kernels import LADDER, Variant, parse_selection
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
+from toolkit.launch.launch import Argument, buffers_of
+from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.compile import compile_cubin, compiler_version
 from toolkit.machine_code.kernel import Kernel
+from toolkit.rungs.arguments import position_of_c, rung_arguments
 from validation import recordings
 from validation.corpus.case import Array, Case
 from validation.corpus.cases import COUNTED, RACING, find
+from validation.corpus.inventory import near_defaults
 from validation.counters.counting import counted, launch
 
 ARCHITECTURE = "sm_90"
@@ -127,7 +131,7 @@ def ladder_launches() -> Iterator[Entry]:
     for variant in LADDER:
         of_defaults = SHAPES_OF_ONE_BLOCK if variant.max_extent else SHAPES
         of_all = () if variant.max_extent else SHAPES_OF_ALL_PARAMETERS
-        for parameters in variant.parameter_sets():
+        for parameters in near_defaults(variant):
             is_default = parameters == variant.defaults
             for m, n, k in dict.fromkeys((*(of_defaults if is_default else ()), *of_all)):
                 shape = variant.executed(Gemm(m=m, n=n, k=k))
@@ -176,24 +180,38 @@ def compiled(entry: Entry) -> Kernel:
 class Product:
     """A rung's arguments and its check, as those of a corpus case."""
 
-    def __init__(self, m: int, n: int, k: int) -> None:
-        self.extents = m, n, k
+    def __init__(self, selection: str, shape: Gemm) -> None:
+        chosen = parse_selection(selection)
+        assert isinstance(chosen.variant, Variant)
+        self._variant, self._parameters, self._shape = chosen.variant, chosen.parameters, shape
 
-    def make(self, rng: np.random.Generator) -> list[Any]:
-        m, n, k = self.extents
+    def make(self, rng: np.random.Generator) -> list[Argument]:
+        m, n, k = self._shape.m, self._shape.n, self._shape.k
         a, b = (rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((m, k), (k, n)))
         c = np.full((m, n), np.nan, np.float32)  # beta is 0: it is not read
-        return [a, b, c, *map(np.int32, self.extents), np.float32(1), np.float32(0)]
+        return rung_arguments(self._variant, self._parameters, self._shape, (a, b, c))
 
-    def check(self, outputs: Sequence[Array], arguments: list[Any]) -> None:
-        a, b = (x.astype(np.float64) for x in arguments[:2])
-        bound = (self.extents[2] + 2) * 2.0**-23 * (abs(a) @ abs(b))
-        if not (abs(outputs[2] - a @ b) <= bound).all():
+    def check(self, outputs: Sequence[Array], arguments: Sequence[Argument]) -> None:
+        arrays = buffers_of(arguments)
+        c = outputs[list(arrays).index(position_of_c(self._variant))]
+        a, b = (self._matrix(name, arguments).astype(np.float64) for name in "AB")
+        bound = (self._shape.k + 2) * 2.0**-23 * (abs(a) @ abs(b))
+        if not (abs(c - a @ b) <= bound).all():
             raise AssertionError("the product is wrong")
+
+    def _matrix(self, name: str, arguments: Sequence[Argument]) -> Array:
+        names = self._variant.arguments
+        given = arguments[names.index(name if name in names else f"tiles of {name}")]
+        matrix = given.array if isinstance(given, TensorMap) else given
+        assert isinstance(matrix, np.ndarray)
+        return matrix
 
 
 def recipe(entry: Mapping[str, Any]) -> Product | Case:
-    return Product(*entry["gemm"]) if "gemm" in entry else find(entry["case"])
+    if "case" in entry:
+        return find(entry["case"])
+    m, n, k = entry["gemm"]
+    return Product(entry["selection"], Gemm(m=m, n=n, k=k))
 
 
 def launch_all(only: str, labels: Sequence[str], into: Path) -> None:
