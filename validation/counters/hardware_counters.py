@@ -7,10 +7,8 @@ Needs a GPU, PyCUDA, nvcc, and ncu with permission to read hardware counters.
 
 from __future__ import annotations
 
-import csv
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import product
 
@@ -18,9 +16,15 @@ import numpy as np
 
 from analysis.problem import Gemm, parse_shape
 from kernels import Variant, parse_selection
+from kernels.selection import Selection
+from toolkit.gpu.context import Gpu
+from toolkit.gpu.nvcc import nvcc_version
 from validation import ROOT, recordings
+from validation.counters.counting import counted, launch
+from validation.counters.record_counters import Product
 
 RECORDING = ROOT / "tests/kernels/recorded/counters_sm_90.json"
+MODULE = "validation.counters.hardware_counters"
 
 METRICS = (
     "smsp__inst_executed.sum",
@@ -35,7 +39,7 @@ METRICS = (
 )
 
 
-def cases(shapes: list[Gemm]) -> Iterator[tuple[Variant, dict[str, int], Gemm]]:
+def cases(shapes: Sequence[Gemm]) -> Iterator[tuple[Selection, Variant, Gemm]]:
     """The configurations of the recording, at every shape that they take."""
     launches = recordings.read(RECORDING)["launches"]
     for shape, label in product(shapes, dict.fromkeys(x["label"] for x in launches)):
@@ -43,75 +47,40 @@ def cases(shapes: list[Gemm]) -> Iterator[tuple[Variant, dict[str, int], Gemm]]:
         variant = selection.variant
         assert isinstance(variant, Variant)
         if not variant.max_extent or max(shape.m, shape.n) <= variant.max_extent:
-            yield variant, dict(selection.parameters), variant.executed(shape)
+            yield selection, variant, variant.executed(shape)
 
 
-def launch_all(shapes: list[Gemm]) -> None:
-    from toolkit.gpu.context import Gpu
-    from toolkit.gpu.launch import OnGpu, task_of
-    from toolkit.launch.launch import Launch
-
-    rng = np.random.default_rng()
+def launch_all(shapes: Sequence[Gemm]) -> None:
     with Gpu() as gpu:
-        print(gpu.device.name, file=sys.stderr)
-        architecture = int(gpu.device.sm_arch.removeprefix("sm_"))
-        for variant, parameters, shape in cases(shapes):
-            if not variant.runs_on(architecture):
-                continue
-            a = rng.random((shape.m, shape.k), dtype=np.float32)
-            b = rng.random((shape.k, shape.n), dtype=np.float32)
-            c = np.zeros((shape.m, shape.n), dtype=np.float32)
-            sizes = map(np.int32, (shape.m, shape.n, shape.k))
-            launch = Launch(
-                source=variant.source,
+        for selection, variant, shape in cases(shapes):
+            kernel = gpu.load(
+                variant.source,
+                variant.entry,
                 name=variant.file,
-                kernel=variant.entry,
-                geometry=variant.geometry(parameters, shape),
-                arguments=[a, b, c, *sizes, np.float32(1), np.float32(0)],
-                defines=variant.macros(parameters),
+                defines=variant.macros(selection.parameters),
             )
-            with OnGpu(task_of(launch), gpu) as held:
-                held.execution()
+            arguments = Product(selection.label, shape).make(np.random.default_rng())
+            geometry = variant.geometry(selection.parameters, shape)
+            launch(gpu, kernel.cubin, geometry, arguments)
 
 
-def collect(shapes: list[Gemm]) -> dict[str, object]:
+def collect(shapes: Sequence[Gemm]) -> dict[str, object]:
     """One entry per launch: label, executed shape and counters, with their provenance."""
-    names = [str(shape) for shape in shapes]
-    command = ["ncu", "--clock-control", "none", "--csv", "--metrics", ",".join(METRICS)]
-    command += [
-        "-k",
-        "regex:^sgemm_",
-        sys.executable,
-        "-m",
-        "validation.counters.hardware_counters",
-        "--launch",
-        *names,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    rows = list(csv.DictReader(line for line in done.stdout.splitlines() if line.startswith('"')))
-    counters: dict[str, dict[str, int]] = {}
-    for row in rows:
-        value = int(row["Metric Value"].replace(",", ""))
-        counters.setdefault(row["ID"], {})[row["Metric Name"]] = value
+    names, launched = [str(shape) for shape in shapes], list(cases(shapes))
+    found = counted(METRICS, MODULE, "--launch", *names, launches=len(launched))
+    with Gpu() as gpu:
+        device = gpu.device
     return {
-        "device": done.stderr.strip().splitlines()[-1],
-        "compute_capability": rows[0]["CC"],
-        "compiler": nvcc(),
+        "device": device.name,
+        "compute_capability": ".".join(map(str, device.compute_capability)),
+        "compiler": nvcc_version(),
         "date": datetime.now(UTC).date().isoformat(),
-        "command": f"python -m validation.counters.hardware_counters {' '.join(names)}",
+        "command": f"python -m {MODULE} {' '.join(names)}",
         "launches": [
-            {"label": variant.label(parameters), "executed_shape": str(shape), "counters": found}
-            for (variant, parameters, shape), found in zip(
-                cases(shapes), counters.values(), strict=True
-            )
+            {"label": selection.label, "executed_shape": str(shape), "counters": counters}
+            for (selection, _, shape), (_, counters) in zip(launched, found, strict=True)
         ],
     }
-
-
-def nvcc() -> str:
-    from toolkit.gpu.nvcc import nvcc_version
-
-    return nvcc_version()
 
 
 def main(arguments: list[str]) -> None:
