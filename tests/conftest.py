@@ -69,11 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def compiler_outputs(root: Path) -> Path:
     """The cache folder of the tests: machine code and disassembly stay from run to run.
 
-    Predictions do not: what our own code computes is computed anew in each run.
+    Predictions and times of the CPU do not: what our own code finds is found anew in each run.
     """
     folder = Path(os.environ.get("GEMM_LADDER_CACHE") or root / ".pytest_cache" / "compiled")
-    for prediction in folder.glob("prediction-*"):
-        prediction.unlink(missing_ok=True)
+    for pattern in ("prediction-*", "cpu-*"):
+        for entry in folder.glob(pattern):
+            entry.unlink(missing_ok=True)
     return folder
 
 

@@ -27,7 +27,7 @@ LIMITS = {
     "toolkit/machine_code": 16_600,
     "toolkit/microbenchmarks": 19_500,
     "toolkit/native": 1_100,
-    "toolkit/profiling": 12_800,
+    "toolkit/profiling": 13_300,
     "toolkit/reorder": 14_300,
     "toolkit/rungs": 4_900,
     "toolkit/sass": 104_900,

@@ -51,7 +51,7 @@ _NVML_SENSOR_GPU = 0
 def environment(gpu: GpuMonitor | None = None) -> Environment:
     """Versions of the software and the machine, as found; with the GPU that `gpu` watches."""
     software = {name: _version(distribution) for name, distribution in _SOFTWARE.items()}
-    hardware: dict[str, str | None] = {"CPU": _cpu()}
+    hardware: dict[str, str | None] = {"CPU": cpu()}
     if gpu is not None:
         software["NVIDIA driver"] = gpu.driver_version
         hardware["GPU"] = gpu.name
@@ -192,7 +192,8 @@ def _operating_system() -> str:
     return f"{name} ({platform.system()} {platform.release()}, {platform.machine()})"
 
 
-def _cpu() -> str:
+def cpu() -> str:
+    """The CPU's model, and how many cores the system sees."""
     model = _cpu_model() or platform.machine()
     return f"{model}, {os.cpu_count()} logical cores"
 

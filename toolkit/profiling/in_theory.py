@@ -16,7 +16,7 @@ from kernels.variant import Variant
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.compiler_process import stop_compilers
 from toolkit.machine_code.kernel import Kernel
-from toolkit.profiling.on_cpu import measure_cpu
+from toolkit.profiling.on_cpu import known_cpu
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.record import Records, failed, planned, skipped, with_resources
 from toolkit.rungs.launch import compile_for
@@ -61,7 +61,7 @@ class TheoryBench:
                 elif selection.variant is CPU and self.executor == "theory" and not plan.explicit:
                     record = skipped(record, "theory measures nothing: ask for it by --variant cpu")
                 elif selection.variant is CPU:
-                    record, interrupted = measure_cpu(record, workload, plan)
+                    record, interrupted = known_cpu(record, workload, plan)
                 else:
                     record = skipped(record, "runs on a GPU; this profile used none")
             records[problem, selection.label] = record

@@ -1,23 +1,81 @@
-"""The CPU reference: SciPy's BLAS sgemm, timed with the host's clock."""
+"""The CPU reference: SciPy's BLAS sgemm, timed with the host's clock.
+
+Nothing else runs beside it. Without a GPU it is a yardstick that stays the same from run to run:
+its measurement on this machine is kept in the cache, and its record says of which day it is.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
 
+from analysis import rounding
 from analysis.problem import Gemm
 from analysis.records.profile import Record
+from analysis.rounding import Check
+from toolkit.gpu import sampling as sampling_module
+from toolkit.gpu.environment import cpu
 from toolkit.gpu.sampling import Series, interleave
 from toolkit.launch.host_resources import available_bytes
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.record import skipped, with_check, with_measurement
+from toolkit.rungs import matrices
 from toolkit.rungs.matrices import Matrix, Reference, Workload
+from toolkit.sass.machine import available_cores
+from toolkit.store.cache import cached, keep
 
 TRIAL = Gemm(m=768, n=768, k=768)  # large enough for BLAS to use its threads: about 10 ms
 TIME_SHARE = 0.25  # of a variant's time, unless it was asked for: a yardstick, not the subject
 PATIENCE = 10  # left out where one product takes this many time limits
 CHECKED_ROWS = 64  # of the result, where nothing else needs the whole float64 product
 WORKING_COPIES = 5  # A, B and C in float32, and what the float64 check adds to them
+
+
+AGAIN = "--variant cpu measures again"
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # of BLAS
+
+
+def known_cpu(record: Record, workload: Workload, plan: Plan) -> tuple[Record, bool]:
+    """As `measure_cpu`, or what that found on this machine earlier unless the CPU was asked for."""
+    entry = _entry(workload.problem, plan)
+    if not plan.explicit and (kept := cached(entry)) is not None:
+        found = json.loads(kept)
+        record = with_check(record, Check(**found["check"]))
+        record = with_measurement(record, Series(**found["series"]), clock="host clock", l2="host")
+        return record.noted(f"measured on this machine on {found['day']}; {AGAIN}"), False
+    record, interrupted = measure_cpu(record, workload, plan)
+    if record.measured and record.check and not interrupted:
+        series = Series(
+            samples_s=list(record.measured.samples_s), stopped_by=record.measured.stopped_by
+        )
+        day = datetime.now(UTC).date().isoformat()
+        found = {"day": day, "check": asdict(record.check), "series": asdict(series)}
+        keep(entry, json.dumps(found).encode())
+    return record, interrupted
+
+
+def _entry(problem: Gemm, plan: Plan) -> str:
+    """The name of a measurement in the cache: of everything that decides it, but for the day."""
+    versions = [metadata.version(name) for name in ("numpy", "scipy")]
+    threads = [os.environ.get(name) for name in _THREADS]
+    machine = [platform.node(), cpu(), available_cores(), platform.python_version()]
+    parts = [repr(problem), repr(plan.sampling), versions, threads, machine, _sources()]
+    return f"cpu-{sha256(json.dumps(parts).encode()).hexdigest()}.json"
+
+
+@cache
+def _sources() -> str:
+    """A digest of our files that decide what is measured."""
+    files = (__file__, *(module.__file__ for module in (matrices, rounding, sampling_module)))
+    return sha256(b"".join(Path(file).read_bytes() for file in files if file)).hexdigest()
 
 
 def measure_cpu(

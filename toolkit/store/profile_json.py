@@ -10,6 +10,7 @@ import json
 import lzma
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache, lru_cache
 from pathlib import Path
@@ -179,11 +180,11 @@ def _parsed(text: str, where: str, adapter: Callable[[], TypeAdapter[T]], newest
 
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    result: dict[str, object] = {}
-    for key, value in pairs:
-        if key in result:
-            raise ValueError(f"the key {_shown(key)} is given twice in one object")
-        result[key] = value
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for n, key in enumerate(keys) if key in keys[:n])
+        raise ValueError(f"the key {_shown(twice)} is given twice in one object")
     return result
 
 
@@ -216,12 +217,18 @@ def _outside(
 ) -> _Place | None:
     """The path of the first number outside its range, that number, and the range."""
     is_list = not isinstance(value, dict)
+    if is_list:  # most are long lists of numbers
+        is_extent = name in ("grid", "block")
+        limits = _EXTENTS if is_extent else _range(name, parent, of_device or name == "device")
+        with suppress(TypeError):  # of other things
+            if all([limits[0] <= item <= limits[1] for item in value]):  # noqa: C419 (faster)
+                return None
     for key, item in enumerate(value) if is_list else value.items():
         own, holder = (name, parent) if is_list else (str(key), name)
         inside = of_device or own == "device"
         if isinstance(item, (int, float)):
-            is_extent = is_list and name in ("grid", "block")
-            limits = _EXTENTS if is_extent else _range(own, holder, inside)
+            if not is_list:
+                limits = _range(own, holder, inside)
             if not limits[0] <= item <= limits[1]:
                 return (key,), item, limits
         elif isinstance(item, (dict, list, tuple)) and (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from toolkit.gpu.sampling import Sampling
 from toolkit.launch import host_resources
 from toolkit.launch.host_resources import available_bytes, blas_on_one_thread, sparse_zeros
 from toolkit.profiling import on_cpu as host
-from toolkit.profiling.on_cpu import measure_cpu
+from toolkit.profiling.on_cpu import known_cpu, measure_cpu
 from toolkit.profiling.plan import make_plan
 from toolkit.profiling.record import planned
 from toolkit.rungs.matrices import Workload
@@ -40,6 +41,44 @@ def test_the_product_is_checked_and_timed() -> None:
     assert record.check.passed
     assert len(record.measured.samples_s) == 3
     assert (record.measured.clock, record.measured.l2) == ("host clock", "host")
+
+
+def known(seed: int, variants: Any = None, precision: float = 0.01) -> Any:
+    sampling = Sampling(max_samples=3, precision=precision)
+    plan = make_plan([SHAPE], variants, sampling=sampling, warm_l2=False, seed=seed)
+    record = planned(parse_selection("cpu"), SHAPE, find_device("t4"))
+    return known_cpu(record, Workload(SHAPE, seed), plan)[0]
+
+
+def test_a_later_run_shows_what_was_measured_on_this_machine_and_when(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
+    first, second = known(1), known(2)
+    assert (first.notes, first.check) == ((), second.check)
+    assert second.measured == first.measured
+    day = datetime.now(UTC).date().isoformat()
+    assert second.notes == (f"measured on this machine on {day}; --variant cpu measures again",)
+    monkeypatch.setattr(host, "cpu", lambda: "another CPU")
+    assert known(1).notes == ()
+
+
+def test_who_asks_for_the_cpu_gets_it_measured_and_renews_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
+    first = known(1)
+    asked = known(1, variants=["cpu"])
+    assert asked.notes == ()
+    assert known(1).measured == asked.measured != first.measured
+    assert known(1, precision=0.1).notes == ()  # of other samples
+
+
+def test_a_wrong_product_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
+    monkeypatch.setattr(host, "_sgemm", lambda a, b: a @ b + np.float32(1e-3))
+    assert known(1).status == "failed"
+    assert not list(tmp_path.iterdir())
 
 
 def test_rows_are_columns_to_blas() -> None:
