@@ -439,16 +439,10 @@ def _fault(raw: core.Fault) -> Fault:
 
 
 # What the core's launch has under the same names.
-_OF_THE_BOUND_LAUNCH = [
-    "architecture",
-    "cluster",
-    "local_bytes",
-    "most_requests",
-    "most_steps",
-    "most_accesses",
-    "shared_base",
-    "shared_bytes",
-]
+_OF_THE_BOUND_LAUNCH = (
+    *("architecture", "cluster", "local_bytes", "most_requests", "most_steps", "most_accesses"),
+    *("shared_base", "shared_bytes"),
+)
 
 
 @contextmanager
