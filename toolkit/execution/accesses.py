@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.block_schedule import BlockProgress, Floats, Integers
 from analysis.traffic.l2 import Accesses
+from toolkit.sass.accesses import RecordedAccesses
 from toolkit.sass.core.binding import ACCESS
-from toolkit.sass.machine import RecordedAccesses
 
 READ, WRITE, ATOMIC = range(3)  # kinds of accesses, as trace.h numbers them
 MOST_ACCESSES = 1 << 22  # of a launch: 100 MB; above, only some of the lines are recorded

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from analysis.errors import LaunchError
 from analysis.geometry import Geometry
 from analysis.sm import Streams
+from toolkit.sass.accesses import RecordedAccesses, recorded_accesses
 from toolkit.sass.core import binding as core
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.isa.slots import ConstantWord
@@ -130,21 +131,6 @@ class FaultError(LaunchError):
     def __init__(self, fault: Fault) -> None:
         super().__init__(f"the simulated kernel stopped: {fault}")
         self.fault = fault
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordedAccesses:
-    """Accesses of some blocks to global memory (`core.ACCESS`), of one of 2^`spread` lines.
-
-    Of all lines: `read` and `written` sectors, each counted once per block, and sectors
-    `written_by_warps`, each counted once for each warp that writes it.
-    """
-
-    rows: NDArray[Any]
-    spread: int
-    read: int
-    written: int
-    written_by_warps: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +267,7 @@ def _checked(
         counts=_total(counts),
         unwritten_reads=sum(reads for _, reads in of_keepers),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
-        accesses=_recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
+        accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
         requests=_requests(keepers) if bound.most_requests else None,
     )
@@ -306,41 +292,6 @@ def worker_handles(
     finally:
         for handle in handles:
             core.library().core_free_worker(handle)
-
-
-def _recorded_accesses(handles: Sequence[int], most: int) -> RecordedAccesses | None:
-    """A copy of what the workers noted, None where one of them lost some.
-
-    At most `most` accesses, of as many lines whatever the number of workers.
-    """
-    found, totals, spread = [], np.zeros(3, dtype=np.int64), 0
-    for handle in handles:
-        numbers = (ctypes.c_uint64 * 5)()
-        address = core.library().core_accesses(handle, ctypes.byref(numbers))
-        if address is None:
-            return None
-        count, of_worker, *sectors = numbers
-        found.append(ctypes.string_at(address, count * core.ACCESS.itemsize))
-        totals += sectors
-        spread = max(spread, of_worker)
-    rows = np.frombuffer(b"".join(found), dtype=core.ACCESS)  # one copy of that of one worker
-    if len(handles) > 1:  # the same, in the same order, as of one worker
-        rows, spread = _thinned(rows, spread, most)
-        rows = rows[np.argsort(rows["block"], kind="stable")]
-    read, written, by_warps = totals.tolist()
-    return RecordedAccesses(
-        rows=rows, spread=spread, read=read, written=written, written_by_warps=by_warps
-    )
-
-
-def _thinned(rows: NDArray[Any], spread: int, most: int) -> tuple[NDArray[Any], int]:
-    """At most `most` accesses to one of 2^spread lines, for the smallest such spread."""
-    sums = sum((rows["line"] >> np.uint64(shift) for shift in range(8, 64, 8)), rows["line"])
-    while True:
-        chosen = sums & np.uint64((1 << spread) - 1) == 0  # as in trace.c
-        if chosen.sum() <= most:
-            return rows[chosen], spread
-        spread += 1
 
 
 def _requests(handles: Sequence[int]) -> NDArray[Any] | None:

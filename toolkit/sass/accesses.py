@@ -1,0 +1,63 @@
+"""Accesses of executed blocks to global memory, as the core noted them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.sass.core import binding as core
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedAccesses:
+    """Accesses of some blocks to global memory (`core.ACCESS`), of one of 2^`spread` lines.
+
+    Of all lines: `read` and `written` sectors, each counted once per block, and sectors
+    `written_by_warps`, each counted once for each warp that writes it.
+    """
+
+    rows: NDArray[Any]
+    spread: int
+    read: int
+    written: int
+    written_by_warps: int
+
+
+def recorded_accesses(handles: Sequence[int], most: int) -> RecordedAccesses | None:
+    """A copy of what the workers noted, None where one of them lost some.
+
+    At most `most` accesses, of as many lines whatever the number of workers.
+    """
+    found, totals, spread = [], np.zeros(3, dtype=np.int64), 0
+    for handle in handles:
+        numbers = (ctypes.c_uint64 * 5)()
+        address = core.library().core_accesses(handle, ctypes.byref(numbers))
+        if address is None:
+            return None
+        count, of_worker, *sectors = numbers
+        found.append(ctypes.string_at(address, count * core.ACCESS.itemsize))
+        totals += sectors
+        spread = max(spread, of_worker)
+    rows = np.frombuffer(b"".join(found), dtype=core.ACCESS)  # one copy of that of one worker
+    if len(handles) > 1:  # the same, in the same order, as of one worker
+        rows, spread = _thinned(rows, spread, most)
+        rows = rows[np.argsort(rows["block"], kind="stable")]
+    read, written, by_warps = totals.tolist()
+    return RecordedAccesses(
+        rows=rows, spread=spread, read=read, written=written, written_by_warps=by_warps
+    )
+
+
+def _thinned(rows: NDArray[Any], spread: int, most: int) -> tuple[NDArray[Any], int]:
+    """At most `most` accesses to one of 2^spread lines, for the smallest such spread."""
+    sums = sum((rows["line"] >> np.uint64(shift) for shift in range(8, 64, 8)), rows["line"])
+    while True:
+        chosen = sums & np.uint64((1 << spread) - 1) == 0  # as in trace.c
+        if chosen.sum() <= most:
+            return rows[chosen], spread
+        spread += 1
