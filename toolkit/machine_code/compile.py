@@ -26,13 +26,13 @@ from analysis.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from toolkit.machine_code import compiler_process
+from toolkit.machine_code import compiler_process, host_macros, include_paths, kernel_names
 from toolkit.machine_code.compiler_process import Answer, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
 from toolkit.machine_code.include_paths import explained, include_options, includes, own_headers
 from toolkit.machine_code.kernel import Kernel, kernel_symbols, read_kernel
 from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
-from toolkit.store.cache import cached, keep
+from toolkit.store.cache import cached, digest_of_files, keep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 REMEDY = nvidia_remedy("pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'")
 
+_MODULES = (compiler_process, host_macros, include_paths, kernel_names)
+_SOURCES = digest_of_files(__file__, *(module.__file__ for module in _MODULES))
 _ARCHITECTURE = re.compile(r"sm_(\d+)[af]?", re.ASCII)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # `file.cu(12): error: text`, `At end of source: error: text`, `Command-line error: text`
@@ -131,7 +133,15 @@ class _Request:
     def entry(self) -> str:
         """The name of its entry in the cache."""
         appended = os.environ.get("NVRTC_APPEND_FLAGS", "")  # NVRTC adds these to every call
-        parts = [self.source, self.name, self.kernel, self.options, self.compiler, appended]
+        parts = [
+            self.source,
+            self.name,
+            self.kernel,
+            self.options,
+            self.compiler,
+            appended,
+            _SOURCES,
+        ]
         return f"{sha256(json.dumps(parts).encode()).hexdigest()}.cubin"
 
 

@@ -20,14 +20,16 @@ from importlib import metadata
 from pathlib import Path
 
 from analysis.errors import ToolkitError, UnavailableError, first_line
+from toolkit.machine_code import merge
 from toolkit.machine_code.cuda_tools import nvidia_remedy
 from toolkit.machine_code.merge import disassemblies, mergeable, merged
-from toolkit.store.cache import cached, keep
+from toolkit.store.cache import cached, digest_of_files, keep
 
 WHEEL = "nvidia-cuda-nvdisasm"
 REMEDY = nvidia_remedy(f"pip install {WHEEL}")
 LIMIT_S = 120  # a thousand times what a large kernel takes: only a damaged image gets there
 
+_SOURCES = digest_of_files(__file__, merge.__file__)
 _PREFIX = re.compile(r"nvdisasm \w+ *: *")  # of its messages: "nvdisasm fatal   : "
 _NAMES = ("nvdisasm", "nvdisasm.exe")
 _VERSION = re.compile(rb'"Producer" *: *"nvdisasm V(\d+)\.(\d+)')
@@ -79,7 +81,8 @@ def _run_merged(program: Disassembler, images: list[bytes]) -> None:
 
 def _entry(program: Disassembler, image: bytes) -> str:
     """The name of what the program prints of an image in the cache."""
-    return f"{sha256(program.version.encode() + image).hexdigest()}.sass.json"
+    decides = f"{program.version} {_SOURCES} ".encode() + image
+    return f"{sha256(decides).hexdigest()}.sass.json"
 
 
 @cache

@@ -12,10 +12,8 @@ import platform
 import time
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from pathlib import Path
 
 from analysis import rounding
 from analysis.problem import Gemm
@@ -30,7 +28,7 @@ from toolkit.profiling.record import skipped, with_check, with_measurement
 from toolkit.rungs import matrices
 from toolkit.rungs.matrices import Matrix, Reference, Workload
 from toolkit.sass.machine import available_cores
-from toolkit.store.cache import cached, keep
+from toolkit.store.cache import cached, digest_of_files, keep
 
 TRIAL = Gemm(m=768, n=768, k=768)  # large enough for BLAS to use its threads: about 10 ms
 TIME_SHARE = 0.25  # of a variant's time, unless it was asked for: a yardstick, not the subject
@@ -40,6 +38,7 @@ WORKING_COPIES = 5  # A, B and C in float32, and what the float64 check adds to 
 
 
 AGAIN = "--variant cpu measures again"
+_SOURCES = digest_of_files(__file__, matrices.__file__, rounding.__file__, sampling_module.__file__)
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # of BLAS
 
 
@@ -67,15 +66,8 @@ def _entry(problem: Gemm, plan: Plan) -> str:
     versions = [metadata.version(name) for name in ("numpy", "scipy")]
     threads = [os.environ.get(name) for name in _THREADS]
     machine = [platform.node(), cpu(), available_cores(), platform.python_version()]
-    parts = [repr(problem), repr(plan.sampling), versions, threads, machine, _sources()]
+    parts = [repr(problem), repr(plan.sampling), versions, threads, machine, _SOURCES]
     return f"cpu-{sha256(json.dumps(parts).encode()).hexdigest()}.json"
-
-
-@cache
-def _sources() -> str:
-    """A digest of our files that decide what is measured."""
-    files = (__file__, *(module.__file__ for module in (matrices, rounding, sampling_module)))
-    return sha256(b"".join(Path(file).read_bytes() for file in files if file)).hexdigest()
 
 
 def measure_cpu(

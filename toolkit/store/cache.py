@@ -4,6 +4,10 @@ The name of an entry is a digest of all that decides its content. An entry holds
 checksum and the content. An entry that is damaged, or that stands under another name, counts as
 absent and is made anew. The cache is a convenience: where it cannot be read or written, nothing is
 kept.
+
+All entries together take at most `MOST_BYTES`: the ones that were not used for longest are removed,
+once a process has kept a sixteenth of that, and when it keeps its first one. Files in folders of
+the cache, such as what `tune` measured, stay.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from pathlib import Path
 from analysis.errors import ToolkitError
 from toolkit.store.user_files import write_atomically
 
+MOST_BYTES = 2**29  # the ladder on one device takes 10 MB
 _DIGEST_BYTES = sha256().digest_size
 
 
@@ -30,7 +35,10 @@ def cache_directory() -> Path:
 def cached(name: str) -> bytes | None:
     """The content of entry `name`, None where there is no intact one."""
     try:
-        entry = (cache_directory() / name).read_bytes()
+        path = cache_directory() / name
+        entry = path.read_bytes()
+        with suppress(OSError):
+            os.utime(path)  # used
     except (OSError, RuntimeError):  # RuntimeError: a user without a home
         return None
     kept_as, _, rest = entry.partition(b"\n")
@@ -44,4 +52,29 @@ def keep(name: str, content: bytes) -> None:
         directory = cache_directory()
         directory.mkdir(parents=True, exist_ok=True)
         checksum = sha256(content).digest()
-        write_atomically(directory / name, name.encode() + b"\n" + checksum + content)
+        entry = name.encode() + b"\n" + checksum + content
+        write_atomically(directory / name, entry, durable=False)  # a damaged one is made anew
+        _unlooked[directory] = _unlooked.get(directory, MOST_BYTES) + len(entry)
+        if _unlooked[directory] > MOST_BYTES // 16:
+            _unlooked[directory] = 0
+            _shrink(directory)
+
+
+_unlooked: dict[Path, int] = {}  # bytes that were kept since the size of a folder was looked at
+
+
+def _shrink(directory: Path) -> None:
+    """Remove the entries that were not used for longest, until the others fit."""
+    found = [(item.stat(), item.path) for item in os.scandir(directory) if item.is_file()]
+    size = sum(status.st_size for status, _ in found)
+    for status, path in sorted(found, key=lambda one: one[0].st_mtime_ns):
+        if size <= MOST_BYTES:
+            break
+        with suppress(OSError):  # another process removed it, or reads it just now
+            Path(path).unlink()
+        size -= status.st_size
+
+
+def digest_of_files(*paths: str | None) -> str:
+    """A digest of our own files that decide the content of entries, for their names."""
+    return sha256(b"\0".join(Path(path).read_bytes() for path in paths if path)).hexdigest()

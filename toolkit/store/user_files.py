@@ -65,10 +65,11 @@ def check_writable(path: str | Path) -> None:
         temporary.unlink()
 
 
-def write_atomically(path: str | Path, content: str | bytes) -> None:
+def write_atomically(path: str | Path, content: str | bytes, *, durable: bool = True) -> None:
     """Replace a file in one step: readers see the old content or all of the new.
 
-    Raises InputError where that is impossible. Text is stored as UTF-8.
+    Raises InputError where that is impossible. Text is stored as UTF-8. If not `durable`, the file
+    may be damaged after a power cut.
     """
     target = _target(path)
     data = content.encode() if isinstance(content, str) else content
@@ -76,7 +77,8 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
         with temporary.open("xb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         temporary.replace(target)
 
 

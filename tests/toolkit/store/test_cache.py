@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from toolkit.store.cache import cache_directory, cached, keep
+from toolkit.store import cache
+from toolkit.store.cache import cache_directory, cached, digest_of_files, keep
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +52,41 @@ def test_an_entry_under_another_name_counts_as_absent(directory: Path) -> None:
     (directory / "a.json").rename(directory / "c.json")
     (directory / "b.json").rename(directory / "a.json")
     assert [cached(name) for name in ("a.json", "b.json", "c.json")] == [None] * 3
+
+
+def test_entries_that_were_not_used_for_longest_make_room(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "MOST_BYTES", 4000)
+    for n in range(3):
+        keep(f"{n}", bytes(1000))
+        os.utime(directory / f"{n}", (n, n))
+    (directory / "tuning").mkdir()
+    (directory / "tuning" / "measured").write_bytes(bytes(9000))
+    assert cached("0") is not None  # used: now the newest
+    keep("3", bytes(1000))
+    keep("4", bytes(1000))
+    assert [name for name in "01234" if cached(name)] == ["0", "3", "4"]
+    assert (directory / "tuning" / "measured").exists()
+
+
+def test_many_writers_and_readers_of_one_entry_see_it_whole(directory: Path) -> None:
+    contents = [bytes([n]) * 200_000 for n in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            list(pool.map(lambda content: keep("a", content), contents))
+            assert set(pool.map(lambda _: cached("a"), contents)) <= set(contents)
+    assert [path.name for path in directory.iterdir()] == ["a"]
+
+
+def test_the_digest_of_files_is_of_their_content(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text("a")
+    other.write_text("b")
+    before = digest_of_files(str(one), str(other))
+    assert before == digest_of_files(str(one), None, str(other)) != digest_of_files(str(one))
+    other.write_text("c")
+    assert digest_of_files(str(one), str(other)) != before
 
 
 def test_where_nothing_can_be_written_nothing_is_kept(directory: Path) -> None:
