@@ -53,11 +53,15 @@ ALWAYS_INLINE void add3(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b
     set_carries(w, i, m, over);
 }
 
-/* The last one is often zero: then there are two. */
 OPERATION(IADD3) {
     READ_ABC(SOURCE);
-    if (i->s[2] == POOL && !(i->flags & NEGATE_2)) add3(w, i, m, a, b, NULL);
-    else add3(w, i, m, a, b, c);
+    add3(w, i, m, a, b, c);
+}
+
+/* The same of two. */
+OPERATION(IADD) {
+    READ_AB(SOURCE);
+    add3(w, i, m, a, b, NULL);
 }
 
 /* sum = a + b + over, where a and b are complemented by `na` and `nb`; `over` how often it reaches 2^32. */

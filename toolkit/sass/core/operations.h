@@ -11,7 +11,7 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
     void op_##NAME(UNUSED Worker *core, UNUSED Warp *w, UNUSED const Ins *i, UNUSED u32 m)
 
 #define INTEGER_OPS(OP)                                                                                                   \
-    OP(MOV) OP(MOV64) OP(IADD3) OP(ADD64) OP(ADD_PACKED) OP(ADD_SATURATED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE) \
+    OP(MOV) OP(MOV64) OP(IADD3) OP(IADD) OP(ADD64) OP(ADD_PACKED) OP(ADD_SATURATED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE) \
     OP(IMAD_HI) OP(DOT4) OP(DOT2) OP(SHIFT_LEFT) OP(SHIFT_RIGHT) OP(SHIFT_RIGHT_SIGNED)                                   \
     OP(FUNNEL) OP(LEA) OP(LOP3) OP(PLOP3) OP(ISETP) OP(ISETP64) OP(MINMAX) OP(MINMAX64)                                   \
     OP(MINMAX_PACKED) OP(ABSDIFF) OP(ABSDIFF4) OP(IABS) OP(SEL) OP(SEL64) OP(PRMT) OP(POPC)                               \

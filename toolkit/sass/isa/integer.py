@@ -127,23 +127,25 @@ def without_sign(source: Source, position: int) -> Source:
     return Source(source.slot, source.mod & ~INT_NEG, flags=negate << position)
 
 
-def add(i: Lowering, addends: int) -> None:
+def add(i: Lowering, operation: str, addends: int) -> None:
     """d, [carry out, [carry out,]] addends [, carry in, carry in]"""
     wide, carries = "64" in i.modifiers, "p p*" if "X" in i.modifiers else ""
     form = ["d P*", *["addend64" if wide else "addend"] * addends, carries]
-    i.form(" ".join(form), "ADD64" if wide else "IADD3")
+    i.form(" ".join(form), "ADD64" if wide else operation)
 
 
 @on_words("IADD3", "UIADD3", modifiers="X 64")
 def iadd3(i: Lowering) -> None:
     c = last_word(i)
-    if "64" not in i.modifiers or (is_zero(c) and not is_negative(c)):
-        add(i, 3)
+    if is_zero(c) and not is_negative(c):
+        add(i, "IADD", 3)
+    elif "64" not in i.modifiers:
+        add(i, "IADD3", 3)
 
 
 @on_words("IADD", modifiers="X 64", since=120)
 def iadd(i: Lowering) -> None:
-    add(i, 2)
+    add(i, "IADD", 2)
 
 
 @on_words("VIADD", "UVIADD", modifiers="32 S32 16x2 S16x2 U8x4 S8x4 ISAT", since=90)
@@ -153,7 +155,7 @@ def viadd(i: Lowering) -> None:
     if "ISAT" in i.modifiers:
         saturated_sum(i)
     elif bits == 32:
-        i.form("d addend addend", "IADD3")
+        i.form("d addend addend", "IADD")
     elif len(negative) < 2:
         i.form("d addend addend", "ADD_PACKED", aux=bits)
 
