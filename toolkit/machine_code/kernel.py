@@ -323,7 +323,7 @@ def _values(attributes: Iterable[tuple[int, bytes]], wanted: int) -> tuple[int, 
     """The words of an attribute, or its short number; (0,) where it is absent."""
     for code, payload in attributes:
         if code == wanted:
-            return struct.unpack(f"<{len(payload) // 4}I" if len(payload) > 2 else "<H", payload)
+            return _words(payload) if len(payload) > 2 else struct.unpack("<H", payload)
     return (0,)
 
 
