@@ -157,8 +157,10 @@ def _define_options(defines: Mapping[str, object]) -> list[str]:
     for name, value in defines.items():
         if not _IDENTIFIER.fullmatch(name) or "\n" in str(value):
             raise InputError(f"define {name!r} = {str(value)!r}: give a C identifier and one line")
-    literals = {n: int(x) if isinstance(x, bool) else x for n, x in defines.items()}
-    return [f"-D{name}={literal}" for name, literal in literals.items()]
+    return [  # C has no True
+        f"-D{name}={int(value) if isinstance(value, bool) else value}"
+        for name, value in defines.items()
+    ]
 
 
 # The cache: an entry is the symbol, a zero byte and the image.
