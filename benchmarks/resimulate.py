@@ -30,7 +30,6 @@ from toolkit.gpu.sampling import Sampling
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.plan import Plan, make_plan
 from toolkit.profiling.record import with_prediction
-from toolkit.profiling.resume import SOURCES, digest
 from toolkit.rungs.matrices import Workload
 from toolkit.store.profile_json import compressed, dumps, load
 from toolkit.store.recorded_runs import recorded_run, ship_model
@@ -70,8 +69,9 @@ def resimulated(
 def _simulated(
     record: Record, selection: Selection, simulator: LadderSimulator, device: Device
 ) -> tuple[Record, Listing]:
-    if dict(selection.parameters) != record.parameters:
-        raise InputError(f"{record.label} at {record.shape} has other parameters by now")
+    if selection.parameters.keys() != record.parameters.keys():
+        raise InputError(f"{record.label} at {record.shape} is another rung by now")
+    selection = replace(selection, parameters=record.parameters)  # `best` may have others by now
     cubin = as_it_was(compiled(selection, device.sm_arch), record)
     found = simulator.simulate(cubin, selection, residence(record, device))
     if not found.check.passed:
@@ -89,13 +89,15 @@ def _simulated(
 def as_it_was(cubin: Kernel, record: Record) -> Kernel:
     """Machine code under the name of the compiler that a record has it from.
 
-    Raises InputError where that is of another version.
+    Raises InputError if that is of another version, or if the code has other resources.
     """
     assert record.resources is not None
     _, release = record.resources.compiler.split()  # such as "nvcc 13.0"
     if not cubin.compiler.removeprefix("ptxas ").startswith(f"{release}."):
         raise InputError(f"the run was compiled by nvcc {release}, here is {cubin.compiler}")
     resources = replace(cubin.resources, compiler=record.resources.compiler)
+    if resources != record.resources:
+        raise InputError(f"{record.label} had {record.resources}, its source now has {resources}")
     return replace(cubin, resources=resources)
 
 
@@ -103,12 +105,7 @@ def plan_of(run: Profile) -> Plan:
     shapes = tuple(dict.fromkeys(record.shape for record in run.records))
     labels = tuple(dict.fromkeys(record.label for record in run.records))
     chosen = labels if "--variant" in run.command else None
-    plan = make_plan(shapes, chosen, sampling=Sampling(), warm_l2=False, seed=run.seed)
-    sources = digest([x for shape in shapes for x in plan.at(shape, run.device).selections])
-    before = run.environment.software.get(SOURCES)
-    if before not in (None, sources):
-        raise InputError(f"the run is of kernel sources {before}, here are {sources}")
-    return plan
+    return make_plan(shapes, chosen, sampling=Sampling(), warm_l2=False, seed=run.seed)
 
 
 def compiled(selection: Selection, architecture: str) -> Kernel:
