@@ -31,7 +31,7 @@ LIMITS = {
     "toolkit/reorder": 14_300,
     "toolkit/rungs": 4_900,
     "toolkit/sass": 104_900,
-    "toolkit/store": 5_900,
+    "toolkit/store": 6_200,
     "toolkit/tuning": 6_100,
     "benchmarks": 31_200,
     "docs": 48_700,
