@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Literal
 
@@ -14,7 +14,7 @@ from kernels.ladder import CPU
 from kernels.selection import Selection
 from kernels.variant import Variant
 from toolkit.launch.progress import Progress
-from toolkit.machine_code.compiler_process import stop_compilers
+from toolkit.machine_code.compiler_process import stop_compilers, stop_idle_compilers
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.on_cpu import known_cpu
 from toolkit.profiling.plan import Plan
@@ -49,24 +49,33 @@ class TheoryBench:
         """Add one record per selection; what is done stays when Ctrl-C ends it."""
         workload = Workload(problem, plan.seed)
         selections = plan.at(problem, self.device).selections
-        made = {x.label: planned(x, problem, self.device) for x in selections}
-        self.compile(x for x in selections if made[x.label].status == "ok")
+        rungs, cpu = [], []
         for selection in selections:
-            progress.step(selection.label)
-            record = made[selection.label]
-            interrupted = False
-            if record.status == "ok":
-                if isinstance(selection.variant, Variant):
-                    record = self.rung(record, selection, workload, progress)
-                elif selection.variant is CPU and self.executor == "theory" and not plan.explicit:
-                    record = skipped(record, "theory measures nothing: ask for it by --variant cpu")
-                elif selection.variant is CPU:
-                    record, interrupted = known_cpu(record, workload, plan)
-                else:
-                    record = skipped(record, "runs on a GPU; this profile used none")
+            record = planned(selection, problem, self.device)
+            if record.status == "ok" and isinstance(selection.variant, Variant):
+                rungs.append((selection, record))
+            elif selection.variant is CPU and (self.executor == "simulate" or plan.explicit):
+                cpu.append(record)
+            else:
+                progress.step(selection.label)
+                records[problem, selection.label] = _left_out(record)
+        self.compile(selection for selection, _ in rungs)
+        stop_idle_compilers()
+        for selection, record in self.rungs(rungs, workload, progress):
             records[problem, selection.label] = record
+        for record in cpu:  # nothing runs beside it
+            progress.step(record.label)
+            records[problem, record.label], interrupted = known_cpu(record, workload, plan)
             if interrupted:
                 raise KeyboardInterrupt
+
+    def rungs(
+        self, made: Sequence[tuple[Selection, Record]], workload: Workload, progress: Progress
+    ) -> Iterator[tuple[Selection, Record]]:
+        """The planned records of rungs with what can be known of them here, as they are done."""
+        for selection, record in made:
+            progress.step(selection.label)
+            yield selection, self.rung(record, selection, workload, progress)
 
     def compile(self, selections: Iterable[Selection]) -> list[Kernel]:
         """Compile rungs side by side, for `rung`; the new kernels."""
@@ -117,3 +126,12 @@ class TheoryBench:
     ) -> Record:
         """The record with what executing the machine code adds: in theory, nothing."""
         return record
+
+
+def _left_out(record: Record) -> Record:
+    """The planned record of what is not for this device, or for no bench without a GPU."""
+    if record.status != "ok":
+        return record
+    if record.variant == CPU.name:
+        return skipped(record, "theory measures nothing: ask for it by --variant cpu")
+    return skipped(record, "runs on a GPU; this profile used none")

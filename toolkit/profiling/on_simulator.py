@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Literal
 
 from analysis.devices import Device
@@ -18,6 +19,7 @@ from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.in_theory import TheoryBench
 from toolkit.profiling.record import failed, with_prediction, with_simulation
+from toolkit.profiling.rung_processes import side_by_side
 from toolkit.rungs.matrices import Workload
 
 
@@ -41,6 +43,20 @@ class SimulatorBench(TheoryBench):
         kernels = super().compile(selections)
         disassemble_together(kernel.image for kernel in kernels)
         return kernels
+
+    def rungs(
+        self, made: Sequence[tuple[Selection, Record]], workload: Workload, progress: Progress
+    ) -> Iterator[tuple[Selection, Record]]:
+        """As in theory; other processes take rungs from the end of the ladder meanwhile."""
+
+        def here(selection: Selection, record: Record) -> Record:
+            progress.step(selection.label)
+            return self.rung(record, selection, workload, progress)
+
+        make = partial(SimulatorBench, self.device, sanitizes=self._sanitizes)
+        for done in side_by_side(make, made, workload, here):
+            self.listings |= done.listings
+            yield done.selection, done.record
 
     def _executed(
         self,

@@ -9,7 +9,7 @@ measured. If so wished, records carry theory alone, and nothing is measured.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from analysis.comparison.scorecard import scored
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.records.profile import SCHEMA_VERSION, Environment, Profile, Record
+from analysis.records.profile import SCHEMA_VERSION, Environment, Listing, Profile, Record
 from toolkit.execution.simulate import check_simulator
 from toolkit.gpu.context import Gpu, gpu_here
 from toolkit.gpu.environment import environment
@@ -174,7 +174,7 @@ def _run(
             status=status,
             environment=_environment(plan, bench),  # what is told while it runs included
             records=with_published(done, bench.device),
-            listings=tuple((listings | bench.listings).values()),
+            listings=_in_order((listings | bench.listings).values(), done),
             conditions=tuple((conditions | bench.conditions).values()),
         )
 
@@ -208,6 +208,13 @@ def _run(
             raise
         return profile_so_far("interrupted")
     return profile_so_far("complete")
+
+
+def _in_order(listings: Iterable[Listing], records: Iterable[Record]) -> tuple[Listing, ...]:
+    """The listings as the records name them, whichever was made first."""
+    named = [record.simulated.listing for record in records if record.simulated]
+    places = {label: n for n, label in reversed(list(enumerate(named)))}
+    return tuple(sorted(listings, key=lambda one: places.get(one.label, len(named))))
 
 
 def _finished(

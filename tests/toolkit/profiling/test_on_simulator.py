@@ -50,7 +50,7 @@ def counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_rung_is_executed_and_right(counted_alone: None) -> None:
     records = bench("32", device="h200")
     names = [variant.name for variant in LADDER]
-    assert list(records) == [*names, "best", "cpu", "cublas"]
+    assert sorted(records) == sorted([*names, "best", "cpu", "cublas"])
     for variant in LADDER:
         record = records[variant.name]
         assert (record.status, record.reason) == ("ok", None)

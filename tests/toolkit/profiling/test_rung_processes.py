@@ -1,0 +1,114 @@
+"""Rungs beside each other in processes: the same records, whoever makes them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.devices import find_device
+from analysis.problem import Gemm
+from kernels.ladder import BEST
+from kernels.selection import parse_selection
+from toolkit.launch.progress import Progress
+from toolkit.profiling import rung_processes
+from toolkit.profiling.on_simulator import SimulatorBench
+from toolkit.profiling.record import planned
+from toolkit.profiling.rung_processes import Done, side_by_side
+from toolkit.rungs.best import best_for
+from toolkit.rungs.matrices import Workload
+
+DEVICE, SHAPE = find_device("h200"), Gemm(m=128, n=128, k=64)
+NAMES = ("one-block", "naive-coalesced", "tiled:tile=16", "coarsened-1d", "coarsened-2d", "tiled")
+MAKE = partial(SimulatorBench, DEVICE, sanitizes=False)
+
+
+def done(processes: int, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Done], list[str]]:
+    """By label, and what was done in this process."""
+    monkeypatch.setattr(rung_processes, "_processes", lambda rungs, problem: processes)
+    bench, workload, here = MAKE(), Workload(SHAPE, 7), []
+
+    def simulated(selection: Any, record: Any) -> Any:
+        here.append(selection.label)
+        return bench.rung(record, selection, workload, Progress())
+
+    selections = [*map(parse_selection, NAMES), best_for(DEVICE, SHAPE)]
+    made = [(x, planned(x, SHAPE, DEVICE)) for x in selections if x.label != "one-block"]
+    found = {x.selection.label: x for x in side_by_side(MAKE, made, workload, simulated)}
+    assert len(found) == len(made)
+    return found, here
+
+
+def test_records_and_listings_of_another_process_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alone, here = done(0, monkeypatch)
+    assert len(here) == len(alone)
+    shared, here = done(2, monkeypatch)
+    assert {x: one.record for x, one in shared.items()} == {
+        x: one.record for x, one in alone.items()
+    }
+    for label in shared.keys() - set(here):
+        listing = shared[label].record.simulated.listing
+        assert list(shared[label].listings) == [listing]
+    assert BEST.name in shared
+
+
+def test_a_source_that_only_this_process_knows_is_simulated_here(
+    edit_rung: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("tiled", "coarsened-1d", "coarsened-2d"):
+        edit_rung(name, "__syncthreads();", "__syncthreads(); ")
+    _, here = done(1, monkeypatch)
+    assert {"tiled", "tiled:tile=16", "coarsened-1d", "coarsened-2d"} <= set(here)
+
+
+def test_a_process_that_dies_leaves_its_rungs_to_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", (sys.executable, "-c", "exit(3)"))
+    found, here = done(2, monkeypatch)
+    assert set(here) == set(found)
+
+
+def test_one_process_is_for_several_rungs_and_only_where_memory_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rung_processes, "available_cores", lambda: 3)
+    monkeypatch.setattr(rung_processes, "available_bytes", lambda: 10**12)
+    assert [rung_processes._processes(n, SHAPE) for n in (0, 1, 7, 8, 12, 40)] == [0, 0, 0, 1, 2, 2]
+    monkeypatch.setattr(rung_processes, "available_bytes", lambda: 12 * SHAPE.matrix_bytes)
+    assert rung_processes._processes(40, SHAPE) == 1
+    monkeypatch.setattr(rung_processes, "available_bytes", lambda: 0)
+    assert rung_processes._processes(40, SHAPE) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc")
+def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path: Path) -> None:
+    mark = f"MARK={tmp_path}"
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "toolkit", "profile", "--shape", "1024", "--device", "h200"),
+            *(f"--html={tmp_path / 'p.html'}", f"--record={tmp_path / 'p.json'}"),
+            *("--executor", "simulate"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"MARK": str(tmp_path)},
+    )
+    while not (tmp_path / "p.json.journal").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 1
+    assert (tmp_path / "p.json").exists()
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            assert mark not in environment.read_text(errors="replace").split("\0")
