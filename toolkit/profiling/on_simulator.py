@@ -55,7 +55,9 @@ class SimulatorBench(TheoryBench):
 
         make = partial(SimulatorBench, self.device, sanitizes=self._sanitizes)
         for done in side_by_side(make, made, workload, here):
-            self.listings |= done.listings
+            if done.listings is not None:
+                self.listings |= done.listings
+                progress.step(done.selection.label)
             yield done.selection, done.record
 
     def _executed(

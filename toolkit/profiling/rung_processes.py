@@ -39,11 +39,11 @@ Planned = tuple[Selection, Record]
 
 
 class Done(NamedTuple):
-    """A rung with its record and its listing by label."""
+    """A rung with its record, and its listing by label where another process made it."""
 
     selection: Selection
     record: Record
-    listings: dict[str, Listing]
+    listings: dict[str, Listing] | None
 
 
 class Server:
@@ -95,7 +95,7 @@ def side_by_side(
             found = None
             while found is None:
                 if done.empty() and (one := _taken(waiting.popleft)) is not None:
-                    found = Done(one[0], here(*one), {})
+                    found = Done(one[0], here(*one), None)
                 else:
                     found = done.get()
             yield found

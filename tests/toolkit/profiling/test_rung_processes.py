@@ -90,6 +90,21 @@ def test_one_process_is_for_several_rungs_and_only_where_memory_is_free(
     assert rung_processes._processes(40, SHAPE) == 0
 
 
+def test_every_rung_is_a_step_whoever_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rung_processes, "_processes", lambda rungs, problem: 1)
+    steps = []
+
+    class Heard(Progress):
+        def step(self, text: str) -> None:
+            steps.append(text)
+
+    made = [(x, planned(x, SHAPE, DEVICE)) for x in map(parse_selection, NAMES[1:])]
+    bench = MAKE()
+    found = list(bench.rungs(made, Workload(SHAPE, 7), Heard()))
+    assert sorted(steps) == sorted(NAMES[1:])
+    assert sorted(bench.listings) == sorted(x.simulated.listing for _, x in found)
+
+
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc")
 def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path: Path) -> None:
     mark = f"MARK={tmp_path}"
