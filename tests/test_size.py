@@ -20,7 +20,7 @@ LIMITS = {
     "analysis": 61_100,
     "kernels": 22_700,
     "reports": 59_300,
-    "toolkit/cli": 16_200,
+    "toolkit/cli": 16_300,
     "toolkit/execution": 24_500,
     "toolkit/gpu": 15_500,
     "toolkit/launch": 3_800,

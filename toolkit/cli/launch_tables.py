@@ -124,11 +124,11 @@ def _arguments(simulated: Simulated) -> Iterator[str]:
 def _speed(call: Call, execution: Execution) -> str:
     if not execution.simulation_s:
         return ""
-    took = f" in {text.seconds(execution.simulation_s)}"
+    took = text.seconds(execution.simulation_s)
     if execution.executed_blocks != prod(call.grid):
-        return took  # the counters are of more than was executed
+        return f"; this took {took}"  # the counters are of more than was executed
     rate = execution.counters[THREAD_INSTRUCTIONS] / execution.simulation_s
-    return f"{took} ({_in_words(rate)} thread instructions per second)"
+    return f" in {took} ({_in_words(rate)} thread instructions per second)"
 
 
 # The predicted time.

@@ -78,8 +78,8 @@ class Observed:
         kinds = f"{len(self.classes)} classes" if len(self.classes) > 1 else "one class"
         found = (
             f"{len(self.runs):,} of {prod(self.grid):,} blocks executed, in {kinds} of equal counts"
-            f" and evenly shifted addresses; {self.random} of these blocks, chosen at random, are "
-            "as predicted"
+            f" and evenly shifted addresses; {self.random} of them, chosen at random, are as the "
+            "others predict"
         )
         if self.interval:
             found += f"; threads with a true guard are estimated, ±{100 * self.interval:.1g}% (95%)"
