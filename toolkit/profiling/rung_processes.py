@@ -23,7 +23,7 @@ from kernels.ladder import BEST
 from kernels.selection import Selection, parse_selection
 from kernels.variant import Variant
 from toolkit.gpu.worker_process import Isolated
-from toolkit.launch.host_resources import available_bytes
+from toolkit.launch.host_resources import available_bytes, blas_on_one_thread
 from toolkit.launch.progress import Progress
 from toolkit.profiling.record import planned
 from toolkit.profiling.resume import digest
@@ -50,14 +50,15 @@ class Server:
     """What a process is asked: it makes records with the bench that `make` returns."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
-        self._bench = make()
+        self._bench, self._blas = make(), blas_on_one_thread()
         self._workload: Workload | None = None
 
     def __enter__(self) -> Server:
+        self._blas.__enter__()  # idle threads of BLAS keep cores busy
         return self
 
     def __exit__(self, *exception: object) -> None:
-        pass
+        self._blas.__exit__(None, None, None)
 
     def rung(
         self, name: str, is_best: bool, sources: str, workload: Workload
@@ -86,7 +87,10 @@ def side_by_side(
     done: SimpleQueue[Done | None] = SimpleQueue()  # None: a process that failed
     fresh = Workload(workload.problem, workload.seed)  # without the matrices that were made
     with ThreadPoolExecutor(MOST) as pool, ExitStack() as held:
-        for _ in range(_processes(len(made), workload.problem)):
+        processes = _processes(len(made), workload.problem)
+        if processes:
+            held.enter_context(blas_on_one_thread())
+        for _ in range(processes):
             with suppress(LaunchError):
                 process = Isolated(Server, make)
                 held.callback(process.close, 0.0)
