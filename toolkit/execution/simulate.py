@@ -255,7 +255,7 @@ class Simulator:
                 partial(self._run, bound),
                 lambda: _restore(outputs, arguments),
                 waits=schedule_facts(cubin).waits,
-                seed=cubin.image,
+                seed=str(geometry.grid).encode(),
             )
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
