@@ -34,8 +34,8 @@ LIMITS = {
     "toolkit/store": 6_200,
     "toolkit/tuning": 6_100,
     "benchmarks": 32_100,
-    "docs": 48_700,
-    "tests": 344_900,
+    "docs": 49_300,
+    "tests": 351_000,
     "validation": 138_900,
 }
 
