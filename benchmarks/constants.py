@@ -162,12 +162,12 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/predict.py": {"MOST_STEPS BLOCKS": _ENOUGH},
     "toolkit/execution/observation.py": {
-        "LEAST_BLOCKS MOST_PART MOST_EXECUTED RANDOM_BLOCKS SMALL_BOX": _ENOUGH,
+        "LEAST_BLOCKS MOST_PART MOST_EXECUTED MOST_SECTORS RANDOM_BLOCKS SMALL_BOX": _ENOUGH,
         "MOMENTS FEW_VISITS MOST_VISITS": technical("a resolution"),
-        "STUDENT": _LAYOUT,
+        "STANDARD_ERRORS": _LAYOUT,
     },
     "analysis/traffic/groups.py": {
-        "FAILED TOO_MANY _CLASS": _LAYOUT,
+        "FAILED TOO_MANY": _LAYOUT,
         "MOST_ENTRIES MOST_SPREAD": _ENOUGH,
     },
     "toolkit/execution/rung_prediction.py": {

@@ -4,6 +4,7 @@
  * line of each group are returned, with the number of lines that it stands for. */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -68,7 +69,7 @@ static Slot *found(Table *t, u64 key) {
 }
 
 /* True for one of 2^spread neighbouring lines, another one in the next 256 lines; what is chosen
- * for a larger spread is chosen for a smaller one. core/trace.c does the same. */
+ * for a larger spread is chosen for a smaller one. */
 static int is_chosen(u64 line, u32 spread) {
     if (!spread) return 1;
     u64 sum = 0;
@@ -139,4 +140,10 @@ EXPORT i64 group_accesses(const Launch *l, Visit *out, u64 most) {
     free(s.signatures.slots);
     free(s.groups.slots);
     return result;
+}
+
+/* Sizes of the structures that Python declares too. */
+EXPORT void group_sizes(u32 *sizes) {
+    const u32 all[] = {sizeof(Entry), sizeof(Class), sizeof(Launch), sizeof(Visit)};
+    memcpy(sizes, all, sizeof all);
 }

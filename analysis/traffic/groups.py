@@ -17,16 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import REBUILD, UnavailableError
+from analysis.layout import dtype_of
 
-ENTRY = np.dtype(
-    [("sector", "u8"), ("moment", "u4"), ("shift", "u2"), ("mask", "u1"), ("kind", "u1")]
-)
-VISIT = np.dtype(
-    [("line", "u8"), ("block", "u4"), ("moment", "u4"), ("lines", "u4"), ("mask", "u1"),
-     ("kind", "u1"), ("reserved", "u2")]
-)  # fmt: skip
-_CLASS = np.dtype([("first", "u8"), ("end", "u8"), ("first_shift", "u8"), ("shifts", "u8"),
-                   ("at", "i8", 3)])  # fmt: skip
+ENTRY = dtype_of("u8 sector; u4 moment; u2 shift; u1 mask kind")
+VISIT = dtype_of("u8 line; u4 block moment lines; u1 mask kind; u2 reserved")
+_CLASS = dtype_of("u8 first end first_shift shifts; i8 at[3]")
 FAILED, TOO_MANY = -1, -2
 MOST_ENTRIES = 1 << 24  # accesses of all blocks that are looked at: above, one of 2, 4, 8 … lines
 MOST_SPREAD = 8
@@ -63,6 +58,13 @@ def _library() -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(path))
     loaded.group_accesses.restype = ctypes.c_int64
     loaded.group_accesses.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
+    sizes = (ctypes.c_uint32 * 4)()
+    loaded.group_sizes(sizes)
+    here = [ENTRY.itemsize, _CLASS.itemsize, ctypes.sizeof(_Launch), VISIT.itemsize]
+    if list(sizes) != here:
+        raise UnavailableError(
+            f"the native code of the traffic model was built from other sources: {REBUILD}"
+        )
     return loaded
 
 

@@ -212,10 +212,17 @@ def _work(accesses: NDArray[Any], lifetimes: Floats, exchange: Exchange | None) 
         return found
     is_read = accesses["kind"] == READ
     np.maximum.at(last_read, block[is_read], step[is_read])
+    return np.minimum(1.0, step / steps_of_all_work(last, last_read)[block])
+
+
+def steps_of_all_work(last: Floats, last_read: Floats) -> Floats:
+    """Steps after which all work of each block is done, if all make their last read equally late.
+
+    `last`, `last_read`: step of the last access and of the last read of each block.
+    """
     reads = last_read > 0
     usual = float(np.median(last_read[reads] / last[reads])) if reads.any() else 1.0
-    until = np.where(reads, last_read / usual, last)
-    return np.minimum(1.0, step / np.maximum(until[block], 1))
+    return np.maximum(1.0, np.where(reads, last_read / usual, last))
 
 
 def _pieces(

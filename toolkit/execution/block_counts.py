@@ -22,7 +22,7 @@ from toolkit.execution.accesses import (
     visits_in_time,
 )
 from toolkit.execution.block_plan import PERIOD, WAIT, Blocks, limited, of_blocks
-from toolkit.execution.observation import Observed, observed
+from toolkit.execution.observation import NoPlanError, Observed, observed
 from toolkit.execution.representatives import agree, extrapolated, regions
 from toolkit.execution.traffic import Asked
 from toolkit.sass.machine import Bound, Run
@@ -113,11 +113,11 @@ def counted_blocks(
     """
     everything, why = bound.geometry.blocks, ""
     if blocks == "representative":
-        found = _observed(bound, execute, waits=waits, seed=seed)
-        if isinstance(found, Counted):
-            return found
-        why = found
-        restore()
+        try:
+            return _observed(bound, execute, waits=waits, seed=seed)
+        except NoPlanError as reason:
+            why = str(reason)
+            restore()
     elif isinstance(blocks, int) and blocks < everything:
         return _limited(bound, execute, blocks)
     runs = execute([range(everything)])
@@ -126,17 +126,15 @@ def counted_blocks(
     return _with_lifetimes(counted, bound, waits=waits)
 
 
-def _observed(bound: Bound, execute: Execute, *, waits: bool, seed: bytes) -> Counted | str:
-    """Counts from a plan by observation, or why all blocks are to be executed."""
+def _observed(bound: Bound, execute: Execute, *, waits: bool, seed: bytes) -> Counted:
+    """Counts from a plan by observation. Raises NoPlanError if all blocks are to be executed."""
     if waits or bound.blocks_meet:
-        return WAIT
+        raise NoPlanError(WAIT)
     if bound.cluster_blocks > 1:
-        return ": they form clusters"
+        raise NoPlanError(": they form clusters")
     found = observed(
         bound.geometry.grid, lambda chosen: execute([range(b, b + 1) for b in chosen]), seed
     )
-    if isinstance(found, str):
-        return found
     return Counted(
         counts=found.counts,
         runs=found.runs,

@@ -10,7 +10,7 @@ a seed that depends on the launch alone, must be what the plan says they are, to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import product
 from math import prod, sqrt
@@ -21,13 +21,13 @@ from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
 from analysis.traffic.groups import ENTRY, BlockClass, grouped
-from toolkit.execution.accesses import READ, Below, below
-from toolkit.execution.representatives import Grid
+from toolkit.execution.accesses import AT_ONCE, READ, Below, below, steps_of_all_work
+from toolkit.execution.representatives import Grid, Region, RegionCounts, extrapolated
 from toolkit.sass.machine import Run
 
-LEAST_BLOCKS = 128  # of a launch; a smaller one is executed completely
+LEAST_BLOCKS = 256  # of a launch; a smaller one is executed completely
 MOST_PART = 0.25  # of all blocks, for the plan; beyond it all blocks are executed
-MOST_EXECUTED = 1024
+MOST_EXECUTED, MOST_SECTORS = 1024, 1 << 25  # blocks, and sectors that they access: 0.5 GB
 RANDOM_BLOCKS = 32
 SMALL_BOX = 4  # blocks: a box is executed completely rather than divided
 # Moments per lifetime of a block: accesses in one moment are one visit. The finest is taken with
@@ -36,10 +36,17 @@ MOMENTS, FEW_VISITS, MOST_VISITS = (1152, 384, 192, 96, 48, 24), 600_000, 1 << 2
 # Counts that may depend on the data although all else agrees: of instructions without accesses,
 # how many threads had a true guard.
 OF_DATA = ("predicated", "refused", "reissued_threads")
-STUDENT = 2.0  # standard errors of a 95% interval
+STANDARD_ERRORS = 2.0  # of a 95% interval
+
+DIFFER = ": blocks differ too much for a few to represent them"
+LOST = ": its blocks make too many accesses"
 
 Box = tuple[range, range, range]
 Floats = NDArray[np.float64]
+
+
+class NoPlanError(Exception):
+    """Why all blocks are to be executed; completes the sentence "all blocks executed"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +76,6 @@ class Observed:
     steps: NDArray[np.float64]
     below: Below
     runs: Sequence[Run]
-    random: int
     interval: float
     grid: Grid
 
@@ -78,7 +84,7 @@ class Observed:
         kinds = f"{len(self.classes)} classes" if len(self.classes) > 1 else "one class"
         found = (
             f"{len(self.runs):,} of {prod(self.grid):,} blocks executed, in {kinds} of equal counts"
-            f" and evenly shifted addresses; {self.random} of them, chosen at random, are as the "
+            f" and evenly shifted addresses; {RANDOM_BLOCKS} of them, chosen at random, are as the "
             "others predict"
         )
         if self.interval:
@@ -88,7 +94,7 @@ class Observed:
     @property
     def lifetimes(self) -> NDArray[np.float64]:
         """1 for each block with work, 0 for blocks that exit at once."""
-        found: NDArray[np.float64] = np.where(self.steps > self.steps.max() / 50, 1.0, 0.0)
+        found: NDArray[np.float64] = np.where(self.steps > AT_ONCE * self.steps.max(), 1.0, 0.0)
         return found[self.class_of]
 
     def visits(self) -> NDArray[Any] | None:
@@ -104,17 +110,17 @@ class _Observer:
     execute: Callable[[Sequence[int]], Sequence[Run]]
     samples: dict[int, Sample] = field(default_factory=dict)
 
-    def has_all(self, blocks: Sequence[int]) -> bool:
-        """Execute those that were not yet; false if that would be too many or loses accesses."""
+    def sample(self, blocks: Sequence[int]) -> None:
+        """Execute the blocks that were not yet. Raises NoPlanError if they are too many."""
         new = sorted(set(blocks) - self.samples.keys())
-        most = min(MOST_EXECUTED, int(MOST_PART * prod(self.grid)))
-        if len(self.samples) + len(new) > most:
-            return False
+        if len(self.samples) + len(new) > min(MOST_EXECUTED, int(MOST_PART * prod(self.grid))):
+            raise NoPlanError(DIFFER)
         for block, run in zip(new, self.execute(new) if new else (), strict=True):
             if run.accesses is None or run.accesses.spread:
-                return False
+                raise NoPlanError(LOST)
             self.samples[block] = _sample(run)
-        return True
+            if sum(len(one.sectors) for one in self.samples.values()) > MOST_SECTORS:
+                raise NoPlanError(LOST)
 
     def number(self, index: Sequence[int]) -> int:
         return index[0] + self.grid[0] * (index[1] + self.grid[1] * index[2])
@@ -132,40 +138,37 @@ class _Observer:
 
 def observed(
     grid: Grid, execute: Callable[[Sequence[int]], Sequence[Run]], seed: bytes
-) -> Observed | str:
-    """The plan of a launch, or why there is none and all blocks are to be executed."""
+) -> Observed:
+    """The plan of a launch. Raises NoPlanError if all blocks are to be executed.
+
+    `execute` runs blocks and records their accesses; `seed` chooses the random blocks.
+    """
     if prod(grid) < LEAST_BLOCKS:
-        return ""
+        raise NoPlanError("")
     observer = _Observer(grid=grid, execute=execute)
-    leaves = _leaves(observer)
-    if leaves is None:
-        return ": blocks differ too much for a few to represent them"
     keys: dict[str, int] = {}
     class_of = np.zeros(grid[::-1], dtype=np.uint32)
-    for x, y, z in leaves:
+    for x, y, z in _leaves(observer):
         key = observer.samples[observer.number((x[0], y[0], z[0]))].key
         number = keys.setdefault(key, len(keys))
         class_of[z[0] : z[-1] + 1, y[0] : y[-1] + 1, x[0] : x[-1] + 1] = number
     flat = class_of.ravel()
     random = np.random.default_rng(int.from_bytes(sha256(seed).digest()[:8]))
-    chosen = random.choice(prod(grid), size=min(RANDOM_BLOCKS, prod(grid)), replace=False).tolist()
-    if not observer.has_all(chosen):
-        return ": its blocks make too many accesses"
-    if any(observer.samples[b].key not in keys or keys[observer.samples[b].key] != flat[b]
-           for b in observer.samples):  # fmt: skip
-        return ": blocks chosen at random differ from their neighbours"
-    return _of_classes(observer, list(keys), flat, len(chosen))
+    chosen = random.choice(prod(grid), size=RANDOM_BLOCKS, replace=False).tolist()
+    observer.sample(chosen)
+    if any(keys.get(one.key) != flat[block] for block, one in observer.samples.items()):
+        raise NoPlanError(": blocks chosen at random differ from their neighbours")
+    return _of_classes(observer, list(keys), flat)
 
 
-def _leaves(observer: _Observer) -> list[Box] | None:
-    """Boxes of blocks of one class each; None if that would take too many blocks."""
+def _leaves(observer: _Observer) -> list[Box]:
+    """Boxes of blocks of one class each."""
     pending, leaves = list(_first_boxes(observer.grid)), list[Box]()
     while pending:
-        if not observer.has_all([b for box in pending for b in _looked_at(observer, box)]):
-            return None
+        observer.sample([block for box in pending for block in _looked_at(observer, box)])
         divided: list[Box] = []
         for box in pending:
-            if len({observer.samples[b].key for b in observer.corners(box)}) == 1:
+            if len({observer.samples[b].key for b in _looked_at(observer, box)}) == 1:
                 leaves.append(box)
             elif prod(map(len, box)) <= SMALL_BOX:
                 leaves += [(x, y, z) for x, y, z in product(*map(_single, box))]
@@ -215,68 +218,52 @@ def _sample(run: Run) -> Sample:
     digest = sha256(exact.tobytes())
     digest.update(how.tobytes())
     return Sample(
-        run=run, sectors=sectors, rows=how, below=below(run.accesses), key=digest.hexdigest()
+        run=replace(run, accesses=None),
+        sectors=sectors,
+        rows=how,
+        below=below(run.accesses),
+        key=digest.hexdigest(),
     )
 
 
-def _of_classes(
-    observer: _Observer, keys: Sequence[str], class_of: NDArray[np.uint32], random: int
-) -> Observed | str:
-    blocks = sorted(observer.samples)
-    populations = np.bincount(class_of, minlength=len(keys))
-    classes, steps, total, estimated = list[BlockClass](), list[float](), None, np.zeros(2)
+def _of_classes(observer: _Observer, keys: Sequence[str], class_of: NDArray[np.uint32]) -> Observed:
+    populations = np.bincount(class_of, minlength=len(keys)).tolist()
+    classes, of_regions, estimated = list[BlockClass](), list[RegionCounts](), np.zeros(2)
     asked = Below(read=0, written=0, written_by_warps=0)
-    for key, population in zip(keys, populations.tolist(), strict=True):
-        members = [block for block in blocks if observer.samples[block].key == key]
-        found = _shifted(observer, members)
-        if found is None:
-            return ": addresses do not shift evenly with the index of the block"
-        first = observer.samples[members[0]]
-        classes.append(found)
-        steps.append(float(first.rows["step"].max(initial=0)))
-        asked = asked + first.below.times(population)
-        counts, of_data = _scaled([observer.samples[b].run.counts for b in members], population)
-        estimated += of_data
-        total = counts if total is None else _sum(total, counts)
-    assert total is not None
-    moments, in_moments = _with_moments(classes, steps, populations)
+    for key, population in zip(keys, populations, strict=True):
+        members = sorted(block for block, one in observer.samples.items() if one.key == key)
+        classes.append(_shifted(observer, members))
+        asked = asked + observer.samples[members[0]].below.times(population)
+        counts = [observer.samples[block].run.counts for block in members]
+        of_regions.append((Region(population=population, members=tuple(members)), counts))
+        estimated += _estimated(counts, population)
+    steps, moments, classes = _with_moments(classes, class_of)
     return Observed(
-        counts=total,
-        classes=in_moments,
+        counts=extrapolated(of_regions),
+        classes=classes,
         moments=moments,
         class_of=class_of,
-        steps=np.array(steps),
+        steps=steps,
         below=asked,
-        runs=[observer.samples[block].run for block in blocks],
-        random=random,
-        interval=STUDENT * sqrt(estimated[1]) / estimated[0] if estimated[0] else 0.0,
+        runs=[one.run for _, one in sorted(observer.samples.items())],
+        interval=STANDARD_ERRORS * sqrt(estimated[1]) / estimated[0] if estimated[0] else 0.0,
         grid=observer.grid,
     )
 
 
-def _sum(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    for name in one.dtype.names or ():
-        one[name] += other[name]
-    return one
-
-
-def _scaled(counts: Sequence[NDArray[Any]], population: int) -> tuple[NDArray[Any], Floats]:
-    """Counts of a class, and the sum of the estimated ones among them with its variance."""
-    total, of_data = np.zeros_like(counts[0]), np.zeros(2)
-    for name in total.dtype.names or ():
-        total[name] = counts[0][name] * np.uint64(population)
-        if name not in OF_DATA:
-            continue
+def _estimated(counts: Sequence[NDArray[Any]], population: int) -> Floats:
+    """Sum of the counts in OF_DATA that differ between blocks of a class, and its variance."""
+    found = np.zeros(2)
+    for name in OF_DATA:
         values = np.array([one[name] for one in counts], dtype=np.float64)
-        total[name] = np.rint(values.mean(axis=0) * population).astype(np.uint64)
         differ = (values != values[0]).any(axis=0)
         if differ.any() and population > len(counts):
             sums = values[:, differ].sum(axis=1)
-            of_data += sums.mean() * population, sums.var(ddof=1) / len(sums) * population**2
-    return total, of_data
+            found += sums.mean() * population, sums.var(ddof=1) / len(sums) * population**2
+    return found
 
 
-def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass | None:
+def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass:
     """The accesses of a class, with the shifts that hold for all of its executed members."""
     samples = [observer.samples[block] for block in members]
     at = np.array([observer.index(block) for block in members], dtype=np.int64)
@@ -286,7 +273,7 @@ def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass | None:
         steps = (at[1:] - at[0]).astype(np.float64)
         shifts = np.rint(np.linalg.pinv(steps) @ moved).astype(np.int64)
         if ((at[1:] - at[0]) @ shifts != moved).any():
-            return None
+            raise NoPlanError(": addresses do not shift evenly with the index of the block")
     kinds, which = np.unique(shifts, axis=1, return_inverse=True)
     rows = samples[0].rows
     entries = np.zeros(len(rows), dtype=ENTRY)
@@ -312,34 +299,24 @@ def _by_line(entries: NDArray[Any], whole: NDArray[np.bool_]) -> NDArray[Any]:
 
 
 def _with_moments(
-    classes: Sequence[BlockClass], steps: Sequence[float], populations: NDArray[np.int64]
-) -> tuple[int, list[BlockClass]]:
-    """Number of moments per lifetime, and classes whose entries have a moment instead of a step.
-
-    All blocks make their last read after the same work, as in `accesses.accesses_in_time`.
-    """
-    last_reads = [
-        float(one.entries["moment"][one.entries["kind"] == READ].max(initial=0)) for one in classes
-    ]
-    shares = [
-        (read / step, n)
-        for read, step, n in zip(last_reads, steps, populations, strict=True)
-        if read
-    ]
-    usual = 1.0
-    if shares:
-        ratios, weights = (np.array(part) for part in zip(*sorted(shares), strict=True))
-        usual = float(ratios[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
-    until = [
-        max(1.0, read / usual if read else step)
-        for read, step in zip(last_reads, steps, strict=True)
-    ]
+    classes: Sequence[BlockClass], class_of: NDArray[np.uint32]
+) -> tuple[Floats, int, list[BlockClass]]:
+    """Steps of each class, moments per lifetime, and classes with moments in place of steps."""
+    steps = np.array([_last_step(one.entries) for one in classes])
+    last_reads = np.array([_last_step(one.entries[one.entries["kind"] == READ]) for one in classes])
+    _, first = np.unique(class_of, return_index=True)
+    until = steps_of_all_work(steps[class_of], last_reads[class_of])[first]
+    populations = np.bincount(class_of, minlength=len(classes))
     for moments in MOMENTS:
         found = [_at_moments(one, moments, last) for one, last in zip(classes, until, strict=True)]
         groups = [len(np.unique(one.entries[["shift", "moment", "kind"]])) for one in found]
         if np.dot(groups, populations) <= FEW_VISITS:
             break
-    return moments, found
+    return steps, moments, found
+
+
+def _last_step(entries: NDArray[Any]) -> float:
+    return float(entries["moment"].max(initial=0))
 
 
 def _at_moments(one: BlockClass, moments: int, last: float) -> BlockClass:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Grid = tuple[int, int, int]
+RegionCounts = tuple["Region", Sequence[NDArray[Any]]]  # a region, and the counts of its members
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ def agree(counts: Sequence[NDArray[Any]]) -> bool:
 
 
 def extrapolated(
-    of_regions: Sequence[tuple[Region, Sequence[NDArray[Any]]]],
+    of_regions: Sequence[RegionCounts],
 ) -> NDArray[Any]:
     """Counts of the whole grid, from the counts of the members of each region.
 

@@ -97,9 +97,10 @@ def check(
     """Findings in a launch, executed as by `simulate`, about its memory and its synchronisation.
 
     `unwritten`: positions of array arguments without contents, such as outputs: initcheck reports
-    reads before the first write. A rung by its name takes `shape` and `seed` instead, and `blocks`
-    selects blocks, as in `simulate`; accesses are compared among the executed blocks. A fault of
-    the kernel is a finding. Raises as `simulate` does for everything else.
+    reads before the first write. A rung by its name takes `shape` and `seed` instead, as in
+    `simulate`. `blocks`: "all"; "representative", some of each corner, edge and the interior of the
+    grid; or how many. Accesses are compared among the executed blocks. A fault of the kernel is a
+    finding. Raises as `simulate` does for everything else.
     """
     if isinstance(source, str) and is_name(source):
         brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
