@@ -16,7 +16,7 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from analysis.errors import LaunchError, ToolkitError
+from analysis.errors import LaunchError
 from analysis.problem import Gemm
 from analysis.records.profile import Listing, Record
 from kernels.ladder import BEST
@@ -118,7 +118,7 @@ def _ask(
         asked = name, selection.stands_for is not None, digest([selection]), workload
         try:
             done.put(Done(selection, *process.ask("rung", *asked, limit_s=LIMIT_S)))
-        except ToolkitError:
+        except Exception:  # whatever it is, this process makes the record, and reports it
             waiting.append(one)
             done.put(None)
             return
