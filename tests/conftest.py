@@ -8,12 +8,9 @@ Tests marked `exhaustive` run only where `-m` names them: `-m exhaustive` runs t
 parallel and without those of hardware, `-m "gpu and exhaustive"` those of the GPU.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil
-from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
 
@@ -34,7 +31,7 @@ MOST_PROCESSES = 8  # each collects all tests, and grows to 0.7 GB
 
 
 @cache
-def why_no_gpu() -> str | None:
+def why_no_gpu():
     from analysis.errors import ToolkitError
     from toolkit.gpu.context import Gpu
 
@@ -45,7 +42,7 @@ def why_no_gpu() -> str | None:
         return str(error)
 
 
-def why_no_ncu() -> str | None:
+def why_no_ncu():
     if why_no_gpu():
         return why_no_gpu()
     return None if shutil.which("ncu") else "ncu is not on the PATH"
@@ -54,11 +51,11 @@ def why_no_ncu() -> str | None:
 NEEDS = {"gpu": why_no_gpu, "ncu": why_no_ncu}
 
 
-def is_asked_for(name: str, config: pytest.Config) -> bool:
+def is_asked_for(name, config):
     return name in config.getoption("-m").replace(f"not {name}", "")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     sampling.RUNS_EXHAUSTIVE = is_asked_for("exhaustive", config)
     if not hasattr(config, "workerinput"):  # workers inherit the environment
         os.environ["GEMM_LADDER_CACHE"] = str(compiler_outputs(config.rootpath))
@@ -66,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache" / "bytecode")
 
 
-def compiler_outputs(root: Path) -> Path:
+def compiler_outputs(root):
     """The cache folder of the tests: machine code and disassembly stay from run to run.
 
     Predictions and times of the CPU do not: what our own code finds is found anew in each run.
@@ -78,7 +75,7 @@ def compiler_outputs(root: Path) -> Path:
     return folder
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+def pytest_xdist_auto_num_workers(config):
     """How many processes: one per core for whole folders, none beside this one for less."""
     is_part_of_a_file = not all(Path(argument).is_dir() for argument in config.args)
     if is_part_of_a_file or any(is_asked_for(name, config) for name in NEEDS):
@@ -89,7 +86,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection():
     """Collect without the garbage collector: what is made, modules and items, stays to the end."""
     gc.disable()
     try:
@@ -99,7 +96,7 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     """Leave out exhaustive tests unless asked for. Skip hardware tests that cannot run here."""
     if not is_asked_for("exhaustive", config):
         left_out = [item for item in items if item.get_closest_marker("exhaustive")]
@@ -111,7 +108,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=f"{name}: {reason}"))
 
 
-def why_not(name: str, config: pytest.Config) -> str | None:
+def why_not(name, config):
     """Why tests of some hardware are skipped, None where they run: asked for by name, they must."""
     if missing := NEEDS[name]():
         return None if is_asked_for(name, config) else missing
@@ -120,16 +117,16 @@ def why_not(name: str, config: pytest.Config) -> str | None:
 
 
 @pytest.fixture
-def edit_rung(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, str], None]:
+def edit_rung(monkeypatch):
     """Replaces a part of a rung's source wherever it stands, as its author may have done."""
     from kernels.variant import Variant
 
-    def edit(name: str, old: str, new: str) -> None:
+    def edit(name, old, new):
         real = Variant.source.fget
         assert real is not None
 
-        def source(variant: Variant) -> str:
-            text: str = real(variant)
+        def source(variant):
+            text = real(variant)
             if variant.name != name:
                 return text
             assert old in text

@@ -1,45 +1,40 @@
 """Who listens to a run: keeps what it tells, and presses Ctrl-C where it tells something."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 
 from toolkit.launch.progress import Progress
 
 
-def ctrl_c() -> None:
+def ctrl_c():
     raise KeyboardInterrupt
 
 
 class Heard(Progress):
     """What a run told. `then` happens at each text of the pattern `at`, or at the `turn`-th."""
 
-    def __init__(
-        self, at: str | None = None, then: Callable[[], object] = ctrl_c, turn: int | None = None
-    ) -> None:
+    def __init__(self, at=None, then=ctrl_c, turn=None):
         self.at, self._then, self._turn, self._times = at, then, turn, 0
-        self.stages: list[tuple[str, int]] = []
-        self.steps: list[str] = []
-        self.details: list[str] = []
-        self.notices: list[str] = []
+        self.stages = []
+        self.steps = []
+        self.details = []
+        self.notices = []
 
-    def stage(self, text: str, steps: int) -> None:
+    def stage(self, text, steps):
         self.stages.append((text, steps))
         self._hear(text)
 
-    def step(self, text: str) -> None:
+    def step(self, text):
         self.steps.append(text)
         self._hear(text)
 
-    def detail(self, text: str) -> None:
+    def detail(self, text):
         self.details.append(text)
         self._hear(text)
 
-    def notice(self, text: str) -> None:
+    def notice(self, text):
         self.notices.append(text)
 
-    def _hear(self, text: str) -> None:
+    def _hear(self, text):
         if self.at is not None and re.fullmatch(self.at, text):
             self._times += 1
             if self._turn in (None, self._times):

@@ -4,20 +4,15 @@
 says why.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from analysis.devices import find_device
-from analysis.problem import Gemm, parse_shape
-from analysis.timing.predicted import Predicted
-from kernels.selection import Selection, parse_selection
+from analysis.problem import parse_shape
+from kernels.selection import parse_selection
 from toolkit import profile, simulate
-from toolkit.launch.launch import Execution
 from toolkit.launch.progress import Progress
 from toolkit.tuning.ranking import ranked
 from validation import recordings
@@ -39,18 +34,18 @@ class RungLaunch:
     shape: str
 
     @property
-    def name(self) -> str:
+    def name(self):
         return f"{self.rung} {self.shape}"
 
     @property
-    def selection(self) -> Selection:
+    def selection(self):
         return parse_selection(self.rung)
 
     @property
-    def problem(self) -> Gemm:
+    def problem(self):
         return parse_shape(self.shape)
 
-    def answers(self) -> dict[str, Callable[[], Answer]]:
+    def answers(self):
         return {
             "profile": self._profile,
             "simulate": self._simulate,
@@ -58,22 +53,22 @@ class RungLaunch:
             "ordinary": self._ordinary,
         }
 
-    def _profile(self) -> Answer:
+    def _profile(self):
         (record,) = profile(
             [self.shape], [self.rung], device=DEVICE, executor="simulate", seed=SEED
         ).records
         assert record.simulated is not None
         return answer(record.predicted, record.simulated.counters)
 
-    def _simulate(self) -> Answer:
+    def _simulate(self):
         return of_execution(simulate(self.rung, shape=self.shape, seed=SEED, device=DEVICE))
 
-    def _ordinary(self) -> Answer:
+    def _ordinary(self):
         """The rung's source as any other kernel, with all of its blocks executed."""
         found = simulate(self.rung, shape=self.shape, seed=SEED, device=DEVICE, blocks="all")
         return of_execution(found)
 
-    def _tune(self) -> Answer:
+    def _tune(self):
         (found,) = ranked(
             [self.selection],
             self.problem,
@@ -92,13 +87,13 @@ class OtherLaunch:
     case: Case
 
     @property
-    def name(self) -> str:
+    def name(self):
         return self.case.name
 
-    def answers(self) -> dict[str, Callable[[], Answer]]:
+    def answers(self):
         return {"simulate": self._simulate}
 
-    def _simulate(self) -> Answer:
+    def _simulate(self):
         case = self.case
         return of_execution(
             simulate(
@@ -114,11 +109,11 @@ class OtherLaunch:
         )
 
 
-def of_execution(found: Execution) -> Answer:
+def of_execution(found):
     return answer(found.predicted, found.counters)
 
 
-def answer(predicted: Predicted | None, counters: dict[str, int]) -> Answer:
+def answer(predicted, counters):
     """What one path says; a launch without a time has None for it."""
     return {
         "time_s": predicted.time_s if predicted else None,
@@ -144,10 +139,10 @@ OTHERS = tuple(
     OtherLaunch(case=next(case for case in SMALL if case.kernel == kernel))
     for kernel in ("transpose_padded", "softmax", "stencil", "row_sums")
 )
-LAUNCHES: tuple[RungLaunch | OtherLaunch, ...] = (*RUNGS, *OTHERS)
+LAUNCHES = (*RUNGS, *OTHERS)
 
 
-def main() -> None:
+def main():
     answers = {}
     for launch in LAUNCHES:
         answers[launch.name] = {path: ask() for path, ask in launch.answers().items()}

@@ -1,12 +1,8 @@
 """Run instructions on one warp of the native core from any state: what tests look through."""
 
-from __future__ import annotations
-
 import ctypes
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +12,9 @@ from toolkit.machine_code.decode import parse_guard, parse_operands
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES, RZ, Instruction
 from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import LANES, PT, UPT
-from toolkit.sass.isa.registry import Lowered, lower
+from toolkit.sass.isa.registry import lower
 from toolkit.sass.isa.slots import WIDEST_RANGE, ConstantWord
-from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
+from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, allocation_table
 
 FULL = 0xFFFFFFFF
 REGISTERS, PREDICATES, CONVERGENCE_BARRIERS = 256, 8, 16
@@ -28,20 +24,20 @@ _INSTRUCTION = re.compile(r"(?:@(!?\w+)\s+)?([\w.]+)\s*(.*)")
 Words = NDArray[np.uint32]
 
 
-def lanes_of(mask: int) -> list[int]:
+def lanes_of(mask):
     return [lane for lane in range(LANES) if int(mask) >> lane & 1]
 
 
-def same(got: State, wanted: State) -> None:
+def same(got, wanted):
     for name in ("r", "ur", "p", "up", "b"):
         np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name), err_msg=name)
 
 
-def _zeros(rows: int) -> Words:
+def _zeros(rows):
     return np.zeros((rows, LANES), dtype=np.uint32)
 
 
-def _predicates() -> Words:
+def _predicates():
     masks = np.zeros(PREDICATES, dtype=np.uint32)
     masks[PT] = FULL
     return masks
@@ -61,11 +57,11 @@ class State:
     up: Words = field(default_factory=_predicates)
     b: Words = field(default_factory=lambda: _zeros(CONVERGENCE_BARRIERS))
 
-    def copy(self) -> State:
+    def copy(self):
         return State(**{name: getattr(self, name).copy() for name in ("r", "ur", "p", "up", "b")})
 
 
-def instructions(text: str) -> tuple[Instruction, ...]:
+def instructions(text):
     """SASS as nvdisasm prints it, each instruction ending in `;` or in a line's end.
 
     >>> [i.modifiers for i in instructions("@!P0 IADD3.X R0, R2, -R3, RZ, P1, !PT; NOP")]
@@ -75,7 +71,7 @@ def instructions(text: str) -> tuple[Instruction, ...]:
     return tuple(_parse(part, index) for index, part in enumerate(filter(None, parts)))
 
 
-def _parse(text: str, index: int) -> Instruction:
+def _parse(text, index):
     match = _INSTRUCTION.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an instruction")
@@ -92,20 +88,20 @@ def _parse(text: str, index: int) -> Instruction:
 
 
 def probe(
-    text: str | Sequence[Instruction],
-    state: State,
+    text,
+    state,
     *,
-    architecture: int,
-    constants: Mapping[tuple[int, int], int] | None = None,
-    lanes: int = FULL,
-    grid: tuple[int, int, int] = (1, 1, 1),
-    block: tuple[int, int, int] = (LANES, 1, 1),
-    block_index: int = 0,
-    buffers: Sequence[Buffer] = (),
-    shared_bytes: int = 0,
-    local_bytes: int = 0,
-    counts: NDArray[Any] | None = None,
-) -> State:
+    architecture,
+    constants=None,
+    lanes=FULL,
+    grid=(1, 1, 1),
+    block=(LANES, 1, 1),
+    block_index=0,
+    buffers=(),
+    shared_bytes=0,
+    local_bytes=0,
+    counts=None,
+):
     """The state after the instructions and an EXIT, run by the first warp of a block.
 
     `constants` holds 32-bit words by (bank, offset), zero where there is none; of the warp only
@@ -141,13 +137,13 @@ def probe(
     return _run(launch, lowered, state, counts, lanes, block_index)
 
 
-def _exit(address: int) -> Instruction:
+def _exit(address):
     return Instruction(
         address=address, opcode="EXIT", modifiers=(), operands=(), guard=None, text="EXIT"
     )
 
 
-def _pool(lowered: Lowered, constants: Mapping[tuple[int, int], int]) -> Words:
+def _pool(lowered, constants):
     values = [
         constants.get((entry.bank, entry.offset), 0) if isinstance(entry, ConstantWord) else entry
         for entry in lowered.pool
@@ -156,13 +152,13 @@ def _pool(lowered: Lowered, constants: Mapping[tuple[int, int], int]) -> Words:
 
 
 def _run(
-    launch: core.Launch,
-    lowered: Lowered,
-    state: State,
-    counts: NDArray[Any],
-    lanes: int,
-    block_index: int,
-) -> State:
+    launch,
+    lowered,
+    state,
+    counts,
+    lanes,
+    block_index,
+):
     after = state.copy()
     registers = _rows(lowered.first_uniform)
     uniforms = _rows(lowered.slots - lowered.first_uniform - WIDEST_RANGE)  # less the discard
@@ -192,6 +188,6 @@ def _run(
     return replace(after, p=predicates[: PT + 1].copy(), up=predicates[PT + 1 : UPT + 1].copy())
 
 
-def _rows(count: int) -> slice:
+def _rows(count):
     """The registers that `count` vectors hold; RZ is none of them."""
     return slice(0, min(count, RZ))

@@ -1,26 +1,20 @@
 """Samples with a fixed seed, in place of enumerations of thousands of similar cases."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any
 
 import pytest
 
 RUNS_EXHAUSTIVE = False  # set by conftest.py: otherwise cases outside the sample are not collected
 
 
-def sampled(
-    cases: Iterable[Any], key: Callable[[Any], Hashable], per_key: int = 1, seed: int = 0
-) -> list[Any]:
+def sampled(cases, key, per_key=1, seed=0):
     """Parameters of a test: `per_key` random cases of each key; the others are `exhaustive`.
 
     A case is a value, a tuple of values for several parameters, or a `pytest.param`; `key` gets
     its values as one argument. All cases of the sample come in their order.
     """
     params = [case if is_param(case) else as_param(case) for case in cases]
-    by_key: dict[Hashable, list[int]] = {}
+    by_key = {}
     for number, param in enumerate(params):
         by_key.setdefault(key(values_of(param)), []).append(number)
     draw = random.Random(seed)
@@ -32,13 +26,13 @@ def sampled(
     return _others_exhaustive(params, [number in chosen for number in range(len(params))])
 
 
-def chosen_of(cases: Iterable[Any], is_chosen: Callable[[Any], bool]) -> list[Any]:
+def chosen_of(cases, is_chosen):
     """The same for a sample that `is_chosen` describes."""
     params = [case if is_param(case) else as_param(case) for case in cases]
     return _others_exhaustive(params, [is_chosen(values_of(param)) for param in params])
 
 
-def _others_exhaustive(params: list[Any], chosen: list[bool]) -> list[Any]:
+def _others_exhaustive(params, chosen):
     return [
         param
         if is_chosen
@@ -48,13 +42,13 @@ def _others_exhaustive(params: list[Any], chosen: list[bool]) -> list[Any]:
     ]
 
 
-def values_of(param: Any) -> Any:
+def values_of(param):
     return param.values[0] if len(param.values) == 1 else param.values
 
 
-def is_param(case: Any) -> bool:
+def is_param(case):
     return isinstance(case, type(pytest.param()))
 
 
-def as_param(case: Any) -> Any:
+def as_param(case):
     return pytest.param(*case) if isinstance(case, tuple) else pytest.param(case)

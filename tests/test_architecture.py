@@ -1,7 +1,5 @@
 """The architecture: toolkit -> {kernels, reports} -> analysis, and only toolkit has effects."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys
@@ -50,7 +48,7 @@ READS_OR_WRITES |= {"mkdir", "touch", "rename", "iterdir", "glob", "rglob"}
 
 
 @cache
-def files() -> dict[str, list[ast.AST]]:
+def files():
     """The syntax nodes of every module of the four packages, the module itself first."""
     return {
         path.relative_to(ROOT).as_posix(): list(
@@ -61,12 +59,12 @@ def files() -> dict[str, list[ast.AST]]:
     }
 
 
-def package_of(file: str) -> str:
+def package_of(file):
     return file.partition("/")[0]
 
 
 @cache
-def imports() -> list[tuple[str, set[str]]]:
+def imports():
     """The top-level packages that each file imports, inside functions too."""
     found = []
     for file, nodes in files().items():
@@ -76,18 +74,18 @@ def imports() -> list[tuple[str, set[str]]]:
     return found
 
 
-def test_every_package_is_looked_at() -> None:
+def test_every_package_is_looked_at():
     assert set(map(package_of, files())) == OURS
     assert len(files()) > 40
 
 
-def test_imports_are_absolute() -> None:
+def test_imports_are_absolute():
     for file, nodes in files().items():
         levels = [node.level for node in nodes if isinstance(node, ast.ImportFrom)]
         assert not any(levels), file
 
 
-def test_imports_run_one_way() -> None:
+def test_imports_run_one_way():
     for file, names in imports():
         assert OURS & names <= MAY_IMPORT[package_of(file)], file
 
@@ -129,11 +127,11 @@ STAGES = (
 DOORS = {*(f"{package}/__init__.py" for package in OURS), "toolkit/__main__.py"}
 
 
-def folder_of(file: str) -> str:
+def folder_of(file):
     return file.rpartition("/")[0]
 
 
-def module_files() -> dict[str, str]:
+def module_files():
     """The file of each module, by its dotted name."""
     return {
         file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): file
@@ -142,7 +140,7 @@ def module_files() -> dict[str, str]:
 
 
 @cache
-def imported_files() -> dict[str, set[str]]:
+def imported_files():
     """Which of our files each file imports, inside functions too, not for type checkers alone."""
     of_module, found = module_files(), {}
     for file, nodes in files().items():
@@ -152,7 +150,7 @@ def imported_files() -> dict[str, set[str]]:
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
             for inner in ast.walk(node)
         }
-        names: set[str] = set()
+        names = set()
         for node in nodes:
             if isinstance(node, ast.Import) and node not in for_types:
                 names |= {alias.name for alias in node.names}
@@ -163,7 +161,7 @@ def imported_files() -> dict[str, set[str]]:
     return found
 
 
-def test_folders_import_only_from_those_before_them() -> None:
+def test_folders_import_only_from_those_before_them():
     order = {folder: number for number, folder in enumerate(STAGES)}
     assert {folder_of(file) for file in files()} == order.keys() | {"toolkit"}
     for file, others in imported_files().items():
@@ -172,17 +170,17 @@ def test_folders_import_only_from_those_before_them() -> None:
                 assert order[folder_of(other)] <= order[folder_of(file)], f"{file} -> {other}"
 
 
-def test_no_files_import_each_other_in_a_circle() -> None:
+def test_no_files_import_each_other_in_a_circle():
     graph = {f: others - DOORS for f, others in imported_files().items() if f not in DOORS}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
-def test_toolkit_has_no_loose_files() -> None:
+def test_toolkit_has_no_loose_files():
     loose = {path.name for path in (ROOT / "toolkit").glob("*.py")}
     assert loose == {"__init__.py", "__main__.py"}
 
 
-def test_every_folder_says_what_goes_in_and_out_in_at_most_five_lines() -> None:
+def test_every_folder_says_what_goes_in_and_out_in_at_most_five_lines():
     for folder in set(STAGES) - OURS:
         text = (ROOT / folder / "__init__.py").read_text(encoding="utf-8")
         doc = ast.get_docstring(ast.parse(text))
@@ -190,13 +188,13 @@ def test_every_folder_says_what_goes_in_and_out_in_at_most_five_lines() -> None:
         assert len(doc.splitlines()) <= 5, folder
 
 
-def test_libraries_stay_where_they_belong() -> None:
+def test_libraries_stay_where_they_belong():
     for file, names in imports():
         if allowed := MAY_USE.get(package_of(file)):
             assert names - OURS - sys.stdlib_module_names <= allowed, file
 
 
-def test_analysis_and_reports_are_pure() -> None:
+def test_analysis_and_reports_are_pure():
     for file, names in imports():
         if package_of(file) in ("analysis", "reports"):
             assert EFFECTS & names == LOADS_NATIVE_CODE.get(file, set()), file
@@ -206,12 +204,12 @@ def test_analysis_and_reports_are_pure() -> None:
 
 
 @pytest.mark.parametrize("name", LOADS_NATIVE_CODE)
-def test_what_loads_native_code_touches_no_other_file(name: str) -> None:
+def test_what_loads_native_code_touches_no_other_file(name):
     used = {node.attr for node in files()[name] if isinstance(node, ast.Attribute)}
     assert not READS_OR_WRITES & used
 
 
-def test_the_native_code_of_the_model_computes_and_nothing_else() -> None:
+def test_the_native_code_of_the_model_computes_and_nothing_else():
     source = (ROOT / "analysis/sm/sm.c").read_text(encoding="utf-8")
     assert set(re.findall(r"#include <(.*)>", source)) == {"stdint.h", "stdlib.h", "string.h"}
     assert not re.findall(r"\b(getenv|system|exit|abort|rand|srand)\s*\(", source)
@@ -226,7 +224,7 @@ MEAN_OTHERS = {
 }
 
 
-def texts(nodes: list[ast.AST]) -> set[str]:
+def texts(nodes):
     """What is quoted in a module, but for docstrings and for examples of commands."""
     bodies = [node.body for node in nodes if isinstance(getattr(node, "body", None), list)]
     left_out = {body[0].value for body in bodies if body and isinstance(body[0], ast.Expr)}
@@ -235,7 +233,7 @@ def texts(nodes: list[ast.AST]) -> set[str]:
     return {node.value for node in constants if isinstance(node.value, str)}
 
 
-def test_only_the_ladder_names_rungs_and_their_parameters() -> None:
+def test_only_the_ladder_names_rungs_and_their_parameters():
     names = {rung.name for rung in LADDER} | {name for rung in LADDER for name in rung.parameters}
     for file, nodes in files().items():
         if package_of(file) != "kernels":
@@ -252,7 +250,7 @@ LARGER = {
 }
 
 
-def larger() -> dict[str, int]:
+def larger():
     """The lines of each file, and the methods of each class, that are above the limits."""
     lines = {file: len((ROOT / file).read_text(encoding="utf-8").splitlines()) for file in files()}
     methods = {
@@ -265,19 +263,19 @@ def larger() -> dict[str, int]:
     return {name: size for sizes, most in limits for name, size in sizes.items() if size > most}
 
 
-def test_files_and_classes_are_small_and_the_exceptions_do_not_grow() -> None:
+def test_files_and_classes_are_small_and_the_exceptions_do_not_grow():
     found = larger()
     assert found.keys() == LARGER.keys()
     assert {name: size for name, size in found.items() if size > LARGER[name]} == {}
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_says_what_it_is():
     for file, (module, *_) in files().items():
         assert isinstance(module, ast.Module)
         assert ast.get_docstring(module), file
 
 
-def test_what_modules_read_beside_them_is_installed_with_them() -> None:
+def test_what_modules_read_beside_them_is_installed_with_them():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     patterns = declared["tool"]["setuptools"]["package-data"]
     installed = {

@@ -1,17 +1,12 @@
 """What the suite keeps from run to run: what compilers made, and nothing that we compute."""
 
 import re
-from pathlib import Path
-
-import pytest
 
 from tests.conftest import compiler_outputs
 from validation import ROOT
 
 
-def test_predictions_are_made_anew_in_each_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predictions_are_made_anew_in_each_run(tmp_path, monkeypatch):
     for name in ("1.cubin", "1.sass.json", "prediction-1.json"):
         (tmp_path / name).touch()
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
@@ -19,7 +14,7 @@ def test_predictions_are_made_anew_in_each_run(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.cubin", "1.sass.json"]
 
 
-def test_nothing_else_is_kept() -> None:
+def test_nothing_else_is_kept():
     """What else is kept must come from a compiler, or be removed between runs.
 
     Predictions and the time of the CPU reference are removed.

@@ -1,7 +1,5 @@
 """Every example in a docstring does what it says."""
 
-from __future__ import annotations
-
 import doctest
 from importlib import import_module
 
@@ -17,12 +15,12 @@ MODULES = [
 ]
 
 
-def test_there_are_examples() -> None:
+def test_there_are_examples():
     assert "analysis.errors" in MODULES
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_docstring_examples(name: str) -> None:
+def test_docstring_examples(name):
     result = doctest.testmod(import_module(name))
     assert result.attempted > 0
     assert result.failed == 0

@@ -3,15 +3,11 @@
 An editable install hides missing files, so these tests use wheels.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tarfile
 import venv
 import zipfile
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -35,7 +31,7 @@ COMMANDS = (
 )
 
 
-def sources() -> list[str]:
+def sources():
     """Every file of the packages that git knows or would add."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", *PACKAGES],
@@ -44,7 +40,7 @@ def sources() -> list[str]:
     return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
 
 
-def call(command: Sequence[str | Path], folder: Path, **environment: str) -> str:
+def call(command, folder, **environment):
     """Standard output of a command that has to succeed."""
     ran = subprocess.run(
         command, cwd=folder, env=environment or None, capture_output=True, text=True, check=False
@@ -54,7 +50,7 @@ def call(command: Sequence[str | Path], folder: Path, **environment: str) -> str
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path):
     """A copy of what the distributions are made from; nothing is built in the checkout."""
     folder = tmp_path / "tree"
     beside = ["pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in", "README.md"]
@@ -65,13 +61,13 @@ def tree(tmp_path: Path) -> Path:
     return folder
 
 
-def made(tree: Path, hook: str, folder: Path, before: str = "pass") -> Path:
+def made(tree, hook, folder, before="pass"):
     """The distribution that a hook of the build backend makes."""
     program = f"import build_backend as b; {before}; print(b.{hook}({str(folder)!r}))"
     return folder / call([sys.executable, "-c", program], tree).splitlines()[-1]
 
 
-def test_distributions_hold_every_file_of_the_packages(tree: Path, tmp_path: Path) -> None:
+def test_distributions_hold_every_file_of_the_packages(tree, tmp_path):
     libraries = [native.file_of(name) for name in native.libraries()]
     instead = "b.native.compiler = lambda: ('cc',); b.native.build = lambda name, path: ("
     instead += "path.parent.mkdir(parents=True, exist_ok=True), path.touch())"
@@ -112,7 +108,7 @@ for line in sys.argv[1:]:
 '''
 
 
-def test_without_nvidias_packages_and_posix_all_but_the_simulator_works(tmp_path: Path) -> None:
+def test_without_nvidias_packages_and_posix_all_but_the_simulator_works(tmp_path):
     """As on macOS and Windows."""
     (tmp_path / "saxpy.cu").write_text(SAXPY, encoding="utf-8")
     commands = (
@@ -144,13 +140,13 @@ def test_without_nvidias_packages_and_posix_all_but_the_simulator_works(tmp_path
         assert " ended with " in said[at - 2]
 
 
-def test_on_macos_no_remedy_asks_for_what_does_not_exist() -> None:
+def test_on_macos_no_remedy_asks_for_what_does_not_exist():
     assert nvidia_remedy("pip install x", "win32") == "pip install x"
     assert "Linux and Windows only" in nvidia_remedy("pip install x", "darwin")
 
 
 @pytest.mark.parametrize("hides", ["reports/", "analysis.py"])
-def test_a_users_file_that_hides_a_package_is_named(hides: str, tmp_path: Path) -> None:
+def test_a_users_file_that_hides_a_package_is_named(hides, tmp_path):
     path = tmp_path / hides
     path.mkdir() if hides.endswith("/") else path.touch()
     ran = subprocess.run(
@@ -166,18 +162,18 @@ def test_a_users_file_that_hides_a_package_is_named(hides: str, tmp_path: Path) 
 # Real builds, in fresh environments.
 
 
-def python_of(environment: Path) -> Path:
+def python_of(environment):
     return environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
-def fresh(folder: Path, distribution: Path, *options: str) -> Path:
+def fresh(folder, distribution, *options):
     """Python of a new environment with a distribution and what it asks for, by plain pip."""
     venv.create(folder, with_pip=True)
     call([python_of(folder), "-m", "pip", "install", "-q", *options, distribution], folder)
     return python_of(folder)
 
 
-def use(python: Path, folder: Path) -> None:
+def use(python, folder):
     """Run the commands in an empty folder, as a user of the package does."""
     folder.mkdir()
     (folder / "saxpy.cu").write_text(SAXPY, encoding="utf-8")
@@ -190,22 +186,18 @@ def use(python: Path, folder: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("hook", ["build_wheel", "build_sdist"])
-def test_an_installed_package_works_from_an_empty_folder(
-    hook: str, tree: Path, tmp_path: Path
-) -> None:
+def test_an_installed_package_works_from_an_empty_folder(hook, tree, tmp_path):
     use(fresh(tmp_path / "venv", made(tree, hook, tmp_path)), tmp_path / "empty")
 
 
 @pytest.fixture
-def without_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_compilers(monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CC", raising=False)
 
 
 @pytest.mark.exhaustive
-def test_an_install_without_a_compiler_can_simulate(
-    tree: Path, tmp_path: Path, without_compilers: None
-) -> None:
+def test_an_install_without_a_compiler_can_simulate(tree, tmp_path, without_compilers):
     python = fresh(tmp_path / "venv", tree)
     use(python, tmp_path / "empty")
     assert "AVX2" in call([python, "-m", "toolkit", "doctor"], tmp_path) or (
@@ -215,8 +207,8 @@ def test_an_install_without_a_compiler_can_simulate(
 
 @pytest.mark.exhaustive
 def test_an_install_with_no_compiler_at_all_says_so_and_can_be_repaired(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tree, tmp_path, monkeypatch
+):
     with monkeypatch.context() as patch:
         patch.setenv("PATH", "")
         patch.delenv("CC", raising=False)
@@ -253,7 +245,7 @@ def test_an_install_with_no_compiler_at_all_says_so_and_can_be_repaired(
 @pytest.mark.parametrize(
     "platform", ["x86_64-manylinux_2_28", "aarch64-apple-darwin", "x86_64-pc-windows-msvc"]
 )
-def test_the_dependencies_exist_for_a_platform(platform: str, tmp_path: Path) -> None:
+def test_the_dependencies_exist_for_a_platform(platform, tmp_path):
     resolved = call(
         [sys.executable, "-m", "uv", "pip", "compile", "-q", "--python-platform", platform,
          "--python-version", "3.11", "--only-binary", ":all:", "--no-header", "--no-annotate",

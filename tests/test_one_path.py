@@ -4,16 +4,12 @@ A rung's source as any other kernel, with all of its blocks executed, is one mor
 Its exact counters are equal; modelled ones and the time are close.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from analysis.coalescing import SECTOR_BYTES
 from analysis.records.counters import MODELLED
 from kernels import LADDER
-from tests.one_path import LAUNCHES, RECORDED, RUNGS, Answer, OtherLaunch, RungLaunch
+from tests.one_path import LAUNCHES, RECORDED, RUNGS, OtherLaunch, RungLaunch
 from tests.sampling import chosen_of
 from validation import recordings
 
@@ -28,12 +24,11 @@ SAMPLE_ORDINARY = (("coarsened-1d", "1000x1016x520"), ("split-k", "512"))
 
 
 @pytest.fixture(scope="module")
-def recorded() -> dict[str, Any]:
-    found: dict[str, Any] = recordings.read(RECORDED)
-    return found
+def recorded():
+    return recordings.read(RECORDED)
 
 
-def is_in_sample(launch: RungLaunch | OtherLaunch) -> bool:
+def is_in_sample(launch):
     return isinstance(launch, OtherLaunch) or launch.name in SAMPLE
 
 
@@ -48,21 +43,19 @@ def is_in_sample(launch: RungLaunch | OtherLaunch) -> bool:
         lambda case: is_in_sample(case[0]),
     ),
 )
-def test_each_path_answers_what_is_recorded(
-    launch: RungLaunch | OtherLaunch, path: str, recorded: dict[str, Any]
-) -> None:
+def test_each_path_answers_what_is_recorded(launch, path, recorded):
     expected, found = recorded[launch.name][path], launch.answers()[path]()
     assert found["time_s"] == pytest.approx(expected["time_s"], rel=CLOSE)
     assert (found["limiter"], found["counters"]) == (expected["limiter"], expected["counters"])
 
 
-def test_at_least_twelve_launches_are_recorded(recorded: dict[str, Any]) -> None:
+def test_at_least_twelve_launches_are_recorded(recorded):
     assert sorted(recorded) == sorted(launch.name for launch in LAUNCHES)
     assert len(recorded) >= 12
 
 
 @pytest.mark.parametrize("launch", RUNGS, ids=lambda launch: launch.name)
-def test_a_rung_has_one_recorded_answer(launch: RungLaunch, recorded: dict[str, Any]) -> None:
+def test_a_rung_has_one_recorded_answer(launch, recorded):
     assert_agree(recorded[launch.name])
 
 
@@ -77,12 +70,12 @@ def test_a_rung_has_one_recorded_answer(launch: RungLaunch, recorded: dict[str, 
         lambda case: case in SAMPLE_BY_NAME,
     ),
 )
-def test_a_rung_by_name_has_one_answer(rung: str, shape: str) -> None:
+def test_a_rung_by_name_has_one_answer(rung, shape):
     answers = RungLaunch(rung=rung, shape=shape).answers()
     assert_agree({path: ask() for path, ask in answers.items() if path != "ordinary"})
 
 
-def assert_agree(by_path: dict[str, Answer]) -> None:
+def assert_agree(by_path):
     """One time, one limiter, and one set of counters, which tune does not list."""
     expected = by_path["profile"]
     assert expected["time_s"] > 0
@@ -103,7 +96,7 @@ def assert_agree(by_path: dict[str, Answer]) -> None:
         lambda case: case in SAMPLE_ORDINARY,
     ),
 )
-def test_a_rung_as_any_other_kernel_is_close(rung: str, shape: str) -> None:
+def test_a_rung_as_any_other_kernel_is_close(rung, shape):
     answers = RungLaunch(rung=rung, shape=shape).answers()
     ours, ordinary = answers["simulate"](), answers["ordinary"]()
     assert ordinary["time_s"] == pytest.approx(ours["time_s"], rel=CLOSE_TIME)

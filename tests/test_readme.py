@@ -1,20 +1,16 @@
 """What README.md says is so; tests/docs executes its commands and snippets."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.comparison.accuracy import ACCURACIES
 from analysis.problem import Gemm
-from analysis.records.profile import Profile, Record
 from toolkit.execution.simulate import simulate
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT
@@ -22,7 +18,7 @@ from validation import ROOT
 README = ROOT.joinpath("README.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.S | re.M)
 
 
@@ -35,7 +31,7 @@ TOOLKIT_CALLS = [
 ]
 
 
-def test_it_is_short_and_states_limits_and_held_out_errors_first() -> None:
+def test_it_is_short_and_states_limits_and_held_out_errors_first():
     assert len(README.splitlines()) <= 130
     first = README.partition("## Two commands")[0]
     assert len(first.splitlines()) <= 30
@@ -46,7 +42,7 @@ def test_it_is_short_and_states_limits_and_held_out_errors_first() -> None:
     assert quoted == [*held_out, *(line for line in quoted if "fitted" in line)]
 
 
-def test_its_errors_are_those_that_the_benchmark_computes() -> None:
+def test_its_errors_are_those_that_the_benchmark_computes():
     for one in ACCURACIES:
         how = "held out" if one.is_held_out else "fitted"
         error = f"{100 * one.mean_error:.1f}%"
@@ -54,7 +50,7 @@ def test_its_errors_are_those_that_the_benchmark_computes() -> None:
         assert any(how in row for row in rows), one
 
 
-def test_every_command_is_shown() -> None:
+def test_every_command_is_shown():
     from toolkit.cli.app import app
 
     shown = {words[0] for words in TOOLKIT_CALLS} | {"doctor"}  # doctor stands in the text
@@ -64,7 +60,7 @@ def test_every_command_is_shown() -> None:
 
 
 @pytest.mark.parametrize("words", TOOLKIT_CALLS, ids=" ".join)
-def test_every_command_is_valid(words: list[str]) -> None:
+def test_every_command_is_valid(words):
     """Its options and arguments; the exhaustive tests execute the command too."""
     from typer.main import get_group
 
@@ -74,13 +70,13 @@ def test_every_command_is_valid(words: list[str]) -> None:
     get_group(app).commands[name].make_context(name, arguments)
 
 
-def test_there_is_one_test_command() -> None:
+def test_there_is_one_test_command():
     found = re.findall(r"<!-- test-command -->\n```bash\n(.+)\n```", README)
     assert len(found) == 1
     assert found[0].endswith("-m pytest")
 
 
-def bank_conflicts(source: Path) -> int:
+def bank_conflicts(source):
     """Wavefronts of shared memory beyond the ideal, of README's kernel and launch."""
     data = np.zeros(16384, dtype=np.float32)
     execution = simulate(source, "turn", grid=64, block=256, arguments=[data])
@@ -89,7 +85,7 @@ def bank_conflicts(source: Path) -> int:
     return sum(one.wavefronts - one.conflict_free for one in shared)
 
 
-def test_the_fix_of_the_kernel_leaves_no_bank_conflict(tmp_path: Path) -> None:
+def test_the_fix_of_the_kernel_leaves_no_bank_conflict(tmp_path):
     source = tmp_path / "my.cu"
     (kernel,) = (text for text in blocks("cuda") if "turn" in text)
     (fix,) = (
@@ -108,18 +104,18 @@ def test_the_fix_of_the_kernel_leaves_no_bank_conflict(tmp_path: Path) -> None:
 
 
 @cache  # a quarter of a second each
-def shipped(device: str) -> Profile:
+def shipped(device):
     run = recorded_run(device)
     assert run is not None
     return run
 
 
-def recorded_rows() -> dict[str, Record]:
+def recorded_rows():
     square = Gemm(m=4096, n=4096, k=4096)
     return {r.label: r for r in shipped("h200").records if r.shape == square}
 
 
-def test_tables_are_those_of_the_recorded_run() -> None:
+def test_tables_are_those_of_the_recorded_run():
     spec = spec_from_file_location("tables", ROOT / "benchmarks" / "recorded_tables.py")
     assert spec is not None
     assert spec.loader is not None
@@ -140,7 +136,7 @@ def test_tables_are_those_of_the_recorded_run() -> None:
         assert mean_error in validation
 
 
-def test_recorded_runs_are_readable_and_right() -> None:
+def test_recorded_runs_are_readable_and_right():
     folder = ROOT / "toolkit" / "recorded"
     paths = sorted(set(folder.glob("*.json.xz")) - set(folder.glob("*.model.json.xz")))
     assert paths
@@ -168,13 +164,13 @@ def test_recorded_runs_are_readable_and_right() -> None:
         ("vectorized", 33),
     ],
 )
-def test_recorded_rungs_reach_what_was_asked_of_them(label: str, least_tflop_per_s: float) -> None:
+def test_recorded_rungs_reach_what_was_asked_of_them(label, least_tflop_per_s):
     measured = recorded_rows()[label].measured
     assert measured is not None
     assert measured.flop_per_s >= 1e12 * least_tflop_per_s
 
 
-def test_the_number_of_devices_is_right() -> None:
+def test_the_number_of_devices_is_right():
     from analysis.devices import DEVICES
 
     assert f"for [{len(DEVICES)} devices]" in README

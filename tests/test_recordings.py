@@ -1,7 +1,5 @@
 """Recordings of the tree have one record per line: the form of validation/recordings.py."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 
@@ -19,12 +17,12 @@ PATHS = subprocess.run(
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_recording_has_one_record_per_line(path: str) -> None:
+def test_a_recording_has_one_record_per_line(path):
     text = (ROOT / path).read_text(encoding="utf-8")
     assert text == recordings.text_of(json.loads(text)), f"python -m validation.recordings {path}"
 
 
-def test_records_are_on_lines_of_their_own_and_read_back() -> None:
+def test_records_are_on_lines_of_their_own_and_read_back():
     document = {
         "about": {"device": "H200"},
         "empty": [],

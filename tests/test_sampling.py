@@ -8,7 +8,7 @@ from tests.sampling import sampled
 CASES = [(opcode, number) for opcode in ("IADD3", "LOP3", "SHF") for number in range(50)]
 
 
-def values(params: list) -> list:
+def values(params):
     return [param.values for param in params]
 
 
@@ -19,7 +19,7 @@ def test_a_sample_holds_each_key_and_is_the_same_each_time():
 
 
 def test_the_exhaustive_run_holds_all_cases_and_marks_those_outside_the_sample(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ):
     sample = values(sampled(CASES, key=lambda case: case[0]))
     monkeypatch.setattr(sampling, "RUNS_EXHAUSTIVE", True)

@@ -3,14 +3,11 @@
 A limit may be lowered freely. Raising one needs a reason in docs/decisions, which has no limit.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re
 import subprocess
 import tokenize
-from pathlib import Path
 
 import pytest
 
@@ -35,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 6_100,
     "benchmarks": 32_100,
     "docs": 49_300,
-    "tests": 351_000,
+    "tests": 327_000,
     "validation": 138_900,
 }
 
@@ -52,7 +49,7 @@ C_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[A-Za-z_]\w*|\d[\w.]*|[^\s\w]')
 C_FILES = {".c", ".h", ".cu", ".cuh", ".js"}
 
 
-def python_tokens(text: str) -> int:
+def python_tokens(text):
     """Tokens of a Python module without comments and docstrings."""
     docstrings = {
         (node.body[0].lineno, node.body[0].col_offset)
@@ -64,7 +61,7 @@ def python_tokens(text: str) -> int:
     return sum(t.type not in WITHOUT_MEANING and t.start not in docstrings for t in found)
 
 
-def tokens(path: Path) -> int:
+def tokens(path):
     """Code tokens of a file; words of a text; 0 for data that is compressed."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -77,7 +74,7 @@ def tokens(path: Path) -> int:
     return len(text.split())
 
 
-def size_of(folder: str) -> int:
+def size_of(folder):
     """Tokens of all files of a folder that git tracks or would add, without decisions."""
     command = ["git", "ls-files", "-co", "--exclude-standard", "-z", folder]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -85,7 +82,7 @@ def size_of(folder: str) -> int:
     return sum(tokens(ROOT / name) for name in names if (ROOT / name).is_file())
 
 
-def test_tokens_are_counted_without_comments_and_docstrings() -> None:
+def test_tokens_are_counted_without_comments_and_docstrings():
     assert python_tokens('"""Doc."""\n\nx = 1  # one\n') == 3  # x, =, 1
     assert (
         python_tokens('def f():\n    """Doc."""\n    return "a"\n') == 7
@@ -99,6 +96,6 @@ SUPPORT = ("benchmarks", "docs", "tests", "validation")
     "folder",
     [pytest.param(x, marks=pytest.mark.exhaustive) if x in SUPPORT else x for x in LIMITS],
 )
-def test_a_folder_does_not_grow(folder: str) -> None:
+def test_a_folder_does_not_grow(folder):
     size = size_of(folder)
     assert size <= LIMITS[folder], f"{folder}: {size:,} tokens: remove some, or give the reason"

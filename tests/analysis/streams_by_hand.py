@@ -1,14 +1,11 @@
 """Programs of a few instructions for the model of an SM, and what warps execute of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from analysis.sm import INSTRUCTION, NO_SCOREBOARD, STEP, Kind, Machine, Ran, Streams, Unit, run
+from analysis.sm import INSTRUCTION, NO_SCOREBOARD, STEP, Kind, Machine, Streams, Unit, run
 
 TAKEN, OFF = 1, 2
 FULL = 0b1111  # all sectors of a line
@@ -28,7 +25,7 @@ BAR = {"kind": Kind.BARRIER}
 
 # Nothing but what a test asks for: no code is fetched, no slots are taken by what loads write.
 # A machine with round numbers: of no architecture, for clocks that are worked out by hand.
-BY_HAND: dict[str, Any] = {
+BY_HAND = {
     "slots": 1,
     "l1_lines": 1024,
     "code_lines": 256,
@@ -69,7 +66,7 @@ BY_HAND: dict[str, Any] = {
     "dram_scatter": 0.0,
     "dram_spread": 0.0,
 }
-QUIET: dict[str, Any] = BY_HAND | {
+QUIET = BY_HAND | {
     "fetch_latency": 0,
     "fetch_clocks": 0,
     "write_slots": 0.0,
@@ -82,7 +79,7 @@ QUIET: dict[str, Any] = BY_HAND | {
 }
 
 
-def code(*rows: dict[str, Any]) -> NDArray[Any]:
+def code(*rows):
     """A table of instructions; what a row leaves out is as in a NOP that stalls for one clock."""
     table = np.zeros(len(rows), dtype=INSTRUCTION)
     table["stall"] = table["pipe_clocks"] = 1
@@ -94,10 +91,10 @@ def code(*rows: dict[str, Any]) -> NDArray[Any]:
     return table
 
 
-def streams(blocks: Sequence[Sequence[Warp]]) -> Streams:
+def streams(blocks):
     """What the warps of some blocks execute: steps of the warps of the blocks."""
-    steps: list[tuple[int, int, int, int]] = []
-    lines: list[int] = []
+    steps = []
+    lines = []
     first_step, first_line, first_warp = [], [], [0]
     for block in blocks:
         for warp in block:
@@ -117,22 +114,22 @@ def streams(blocks: Sequence[Sequence[Warp]]) -> Streams:
     )
 
 
-def _complete(step: Step) -> tuple[int, int, int, Sequence[tuple[int, int]]]:
+def _complete(step):
     given = step if isinstance(step, tuple) else (step,)
     pc, clocks, flags, lines = (*given, *(0, 0, ())[len(given) - 1 :])
     return pc, clocks, flags, lines
 
 
 def ran(
-    table: NDArray[Any],
-    blocks: Sequence[Sequence[Warp]],
-    jobs: Sequence[int] | None = None,
-    **machine: Any,
-) -> Ran:
+    table,
+    blocks,
+    jobs=None,
+    **machine,
+):
     """Run blocks, each once unless `jobs` says otherwise, on a quiet machine with changes."""
     chosen = range(len(blocks)) if jobs is None else jobs
     return run(table, streams(blocks), list(chosen), Machine(**(QUIET | machine)))
 
 
-def clocks(*args: Any, **machine: Any) -> int:
+def clocks(*args, **machine):
     return ran(*args, **machine).clocks

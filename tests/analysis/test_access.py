@@ -1,7 +1,5 @@
 """Closed forms against a loop over every thread, and against what the source texts say."""
 
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 
@@ -9,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.access import AccessCounts, Tiling, access_counts, largest_square_tile
+from analysis.access import Tiling, access_counts, largest_square_tile
 from analysis.errors import InputError
 from analysis.problem import Gemm
 
@@ -48,10 +46,10 @@ tilings = st.builds(
 problems = st.builds(Gemm, m=st.integers(1, 11), n=st.integers(1, 11), k=st.integers(1, 7))
 
 
-def counted_by_a_loop(tiling: Tiling, problem: Gemm) -> Counter[tuple[str, str, str]]:
+def counted_by_a_loop(tiling, problem):
     """Floats moved by a launch whose threads are walked one by one, with every guard."""
     m, n, k = problem.m, problem.n, problem.k
-    moved: Counter[tuple[str, str, str]] = Counter()
+    moved = Counter()
     for first_row in range(0, m, tiling.block_m):
         for first_column in range(0, n, tiling.block_n):
             if tiling.block_k:
@@ -75,12 +73,10 @@ def counted_by_a_loop(tiling: Tiling, problem: Gemm) -> Counter[tuple[str, str, 
     return moved
 
 
-def copied_by_a_block(
-    tiling: Tiling, problem: Gemm, first_row: int, first_column: int
-) -> Counter[tuple[str, str, str]]:
+def copied_by_a_block(tiling, problem, first_row, first_column):
     """What one block copies to shared memory: guarded loads, and a store of each element."""
     assert tiling.block_k
-    moved: Counter[tuple[str, str, str]] = Counter()
+    moved = Counter()
     for phase in range(0, problem.k, tiling.block_k):
         for depth in range(phase, phase + tiling.block_k):
             for row in range(first_row, first_row + tiling.block_m):
@@ -93,7 +89,7 @@ def copied_by_a_block(
 
 
 @given(tilings, problems)
-def test_the_closed_forms_equal_a_loop_over_all_threads(tiling: Tiling, problem: Gemm) -> None:
+def test_the_closed_forms_equal_a_loop_over_all_threads(tiling, problem):
     counts = access_counts(tiling, problem)
     found = {(a.space, a.operation, a.operand): a.elements for a in counts.accesses}
     assert found == counted_by_a_loop(tiling, problem)
@@ -110,15 +106,15 @@ def test_the_closed_forms_equal_a_loop_over_all_threads(tiling: Tiling, problem:
     ],
 )
 def test_accesses_per_element_of_c_are_those_of_the_source_texts(
-    tiling: Tiling, global_loads: Fraction, shared_loads: Fraction
-) -> None:
+    tiling, global_loads, shared_loads
+):
     counts = access_counts(tiling, SQUARE)
     assert counts.per_c_element("global", "load") == global_loads
     assert counts.per_c_element("global", "store") == 1
     assert counts.per_c_element("shared", "load") == shared_loads
 
 
-def test_float4_quarters_the_instructions_and_no_element() -> None:
+def test_float4_quarters_the_instructions_and_no_element():
     counts = access_counts(VECTORIZED, SQUARE)
     assert counts.instructions_per_c_element("global", "load") == Fraction(K, 256)  # K/64 / 4
     assert counts.instructions_per_c_element("global", "store") == Fraction(1, 4)
@@ -127,25 +123,25 @@ def test_float4_quarters_the_instructions_and_no_element() -> None:
     assert counts.instructions_per_c_element("shared", "store") == Fraction(5 * K, 512)
 
 
-def test_without_tiling_both_matrices_are_loaded_width_times() -> None:
+def test_without_tiling_both_matrices_are_loaded_width_times():
     counts = access_counts(NAIVE, SQUARE)
     assert counts.elements("global", "load", "A") == 4096 * SQUARE.a_elements  # by each column
     assert counts.elements("global", "load", "B") == 4096 * SQUARE.b_elements  # by each row
 
 
-def test_c_is_loaded_once_where_beta_is_not_0() -> None:
+def test_c_is_loaded_once_where_beta_is_not_0():
     counts = access_counts(TILED, SQUARE, reads_c=True)
     assert counts.elements("global", "load", "C") == SQUARE.c_elements
 
 
-def test_accesses_per_thread_count_idle_threads_too() -> None:
+def test_accesses_per_thread_count_idle_threads_too():
     counts = access_counts(NAIVE, Gemm(m=16, n=32, k=8))  # half of the block's 1,024 are idle
     assert counts.threads == 1024
     # 2·8 loads of every second thread
     assert counts.elements("global", "load") == 8 * counts.threads
 
 
-def test_bytes_are_four_per_float() -> None:
+def test_bytes_are_four_per_float():
     counts = access_counts(NAIVE, Gemm(m=2, n=3, k=5))
     assert counts.bytes("global", "load") == 240  # 2·2·3·5 floats · 4 B
     assert counts.bytes("global") == 264  # and 6 floats stored
@@ -153,43 +149,43 @@ def test_bytes_are_four_per_float() -> None:
 
 
 @pytest.mark.parametrize(("n", "k"), [(6, 4), (4, 6), (2, 2)])
-def test_a_vector_that_would_leave_its_row_is_refused(n: int, k: int) -> None:
+def test_a_vector_that_would_leave_its_row_is_refused(n, k):
     with pytest.raises(InputError, match="not a multiple of 4"):
         access_counts(VECTORIZED, Gemm(m=4, n=n, k=k))
 
 
-def test_thread_tiles_must_divide_the_block_tile() -> None:
+def test_thread_tiles_must_divide_the_block_tile():
     with pytest.raises(InputError, match="64 is not a multiple of 3"):
         access_counts(Tiling(block_m=64, block_n=64, thread_m=3), SQUARE)
 
 
-def test_a_tiling_knows_its_threads_and_its_shared_memory() -> None:
+def test_a_tiling_knows_its_threads_and_its_shared_memory():
     assert COARSENED_2D.threads_per_block == 256  # 128/8 · 128/8
     assert COARSENED_2D.shared_bytes == 8192  # 4 B · 8 · (128 + 128)
     assert NAIVE.shared_bytes == 0
 
 
-def test_the_widest_square_tile_is_32_because_of_threads_not_of_shared_memory() -> None:
+def test_the_widest_square_tile_is_32_because_of_threads_not_of_shared_memory():
     limit = largest_square_tile(max_threads_per_block=1024, shared_bytes_per_block=49_152)
     assert (limit.width, limit.limiter) == (32, "threads per block")
     assert limit.widest_by_threads == 32  # 32² = 1,024
     assert limit.widest_by_shared == 64  # 2·64²·4 B = 32,768 ≤ 49,152 < 2·128²·4 B
 
 
-def test_little_shared_memory_limits_the_tile_instead() -> None:
+def test_little_shared_memory_limits_the_tile_instead():
     limit = largest_square_tile(max_threads_per_block=1024, shared_bytes_per_block=8191)
     assert (limit.width, limit.limiter) == (16, "shared memory")  # 2·32²·4 B = 8,192
     with pytest.raises(InputError, match="area of 0 elements"):
         largest_square_tile(max_threads_per_block=1024, shared_bytes_per_block=7)
 
 
-def test_a_single_block_launches_1024_threads_at_most() -> None:
-    counts: AccessCounts = access_counts(NAIVE, Gemm(m=32, n=32, k=32))
+def test_a_single_block_launches_1024_threads_at_most():
+    counts = access_counts(NAIVE, Gemm(m=32, n=32, k=32))
     assert counts.threads == 1024  # C is 32×32; one element more is a second block
     assert access_counts(NAIVE, Gemm(m=33, n=32, k=32)).threads == 2048
 
 
-def test_a_vector_instruction_per_thread_moves_four_floats() -> None:
+def test_a_vector_instruction_per_thread_moves_four_floats():
     tiling = Tiling(
         block_m=128, block_n=128, block_k=8, thread_m=8, thread_n=8, global_width=4
     )  # fmt: skip
@@ -207,7 +203,7 @@ RING = Tiling(
 )  # fmt: skip
 
 
-def test_asynchronous_copies_load_whole_tiles_and_store_nothing() -> None:
+def test_asynchronous_copies_load_whole_tiles_and_store_nothing():
     counts = access_counts(RING, Gemm(m=65, n=36, k=20))  # 2 by 2 blocks, 2 phases
     assert counts.elements("global", "load", "A") == 2 * 2 * 2 * 64 * 16  # zeros beyond the edges
     assert counts.elements("global", "load", "B") == 2 * 2 * 2 * 16 * 32
@@ -217,9 +213,7 @@ def test_asynchronous_copies_load_whole_tiles_and_store_nothing() -> None:
 
 
 @pytest.mark.parametrize(("n", "width"), [(36, 4), (35, 1), (34, 1)])
-def test_rows_that_are_no_multiple_of_the_width_are_moved_float_by_float(
-    n: int, width: int
-) -> None:
+def test_rows_that_are_no_multiple_of_the_width_are_moved_float_by_float(n, width):
     problem = Gemm(m=64, n=n, k=20)
     assert RING.global_widths(problem) == (1, width)
     counts = access_counts(RING, problem)

@@ -1,7 +1,5 @@
 """Sectors, lines and wavefronts: hand-derived cases, a slow version, and recorded counters."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 
@@ -31,7 +29,7 @@ LANE = np.arange(32)
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> tuple[list[int], int, list[bool]]:
+def requests(draw):
     """Addresses, width and active lanes of one request, often with equal and clustered lanes."""
     width = draw(st.sampled_from((1, 2, 4, 8, 16)))
     lanes = draw(st.integers(0, 32))
@@ -43,7 +41,7 @@ def requests(draw: st.DrawFn) -> tuple[list[int], int, list[bool]]:
     return [unit * width for unit in units], width, active
 
 
-def touched_bytes(addresses: list[int], width: int, active: list[bool]) -> set[int]:
+def touched_bytes(addresses, width, active):
     return {
         address + offset
         for address, is_active in zip(addresses, active, strict=True)
@@ -52,9 +50,7 @@ def touched_bytes(addresses: list[int], width: int, active: list[bool]) -> set[i
     }
 
 
-def slow_wavefronts(
-    addresses: list[int], width: int, operation: str, active: list[bool]
-) -> Wavefronts:
+def slow_wavefronts(addresses, width, operation, active):
     """The rule of `shared_wavefronts`, lane by lane."""
     at = {lane: address for lane, address in enumerate(addresses) if active[lane]}
     count = {8: 2, 16: 4}.get(width, 1)
@@ -77,8 +73,8 @@ def slow_wavefronts(
 
 @given(requests())
 def test_sectors_and_lines_equal_the_pieces_that_the_touched_bytes_lie_in(
-    request: tuple[list[int], int, list[bool]],
-) -> None:
+    request,
+):
     addresses, width, active = request
     touched = touched_bytes(addresses, width, active)
     found = [
@@ -94,9 +90,7 @@ def test_sectors_and_lines_equal_the_pieces_that_the_touched_bytes_lie_in(
 
 
 @given(requests(), st.sampled_from(("load", "store")))
-def test_wavefronts_equal_the_lane_by_lane_version(
-    request: tuple[list[int], int, list[bool]], operation: str
-) -> None:
+def test_wavefronts_equal_the_lane_by_lane_version(request, operation):
     addresses, width, active = request
     found = shared_wavefronts(
         np.array(addresses, dtype=np.int64),
@@ -121,20 +115,18 @@ def test_wavefronts_equal_the_lane_by_lane_version(
         (LANE, 1, 1, 1),  # 32 consecutive bytes
     ],
 )
-def test_a_global_request_touches(
-    addresses: np.ndarray, width_bytes: int, expected_sectors: int, expected_lines: int
-) -> None:
+def test_a_global_request_touches(addresses, width_bytes, expected_sectors, expected_lines):
     assert sectors(addresses, width_bytes=width_bytes) == expected_sectors
     assert lines(addresses, width_bytes=width_bytes) == expected_lines
 
 
-def test_inactive_lanes_touch_no_sector_and_may_hold_any_address() -> None:
+def test_inactive_lanes_touch_no_sector_and_may_hold_any_address():
     addresses = [0, 4, -7, 2**62]
     assert sectors(addresses, width_bytes=4, active=[True, True, False, False]) == 1
     assert sectors(addresses, width_bytes=4, active=[False] * 4) == 0
 
 
-def test_ideal_sectors_hold_the_distinct_bytes_only() -> None:
+def test_ideal_sectors_hold_the_distinct_bytes_only():
     assert ideal_sectors(LANE * 32, width_bytes=4) == 4  # 32 floats: 128 B / 32 B
     assert ideal_sectors(LANE * 0, width_bytes=4) == 1  # 4 B
 
@@ -149,7 +141,7 @@ def test_ideal_sectors_hold_the_distinct_bytes_only() -> None:
         (33, 1),  # the padding of one word
     ],
 )
-def test_a_shared_request_of_floats_at_a_stride_costs(stride_words: int, wavefronts: int) -> None:
+def test_a_shared_request_of_floats_at_a_stride_costs(stride_words, wavefronts):
     for operation in ("load", "store"):
         found = shared_wavefronts(LANE * 4 * stride_words, width_bytes=4, operation=operation)
         assert found == Wavefronts(wavefronts=wavefronts, groups=1)
@@ -183,25 +175,25 @@ def test_a_shared_request_of_floats_at_a_stride_costs(stride_words: int, wavefro
     ],
 )
 def test_wide_shared_requests_are_served_in_groups(
-    addresses: np.ndarray, width_bytes: int, operation: str, wavefronts: int, groups: int
-) -> None:
+    addresses, width_bytes, operation, wavefronts, groups
+):
     assert shared_wavefronts(addresses, width_bytes=width_bytes, operation=operation) == Wavefronts(
         wavefronts=wavefronts, groups=groups
     )
 
 
-def test_a_group_without_an_active_lane_counts_as_none() -> None:
+def test_a_group_without_an_active_lane_counts_as_none():
     assert shared_wavefronts(LANE * 16, width_bytes=16, active=LANE < 8).wavefronts == 1
     assert shared_wavefronts(LANE * 16, width_bytes=16, active=LANE < 0).groups == 0
 
 
-def test_a_pair_with_an_inactive_lane_does_not_stand_in_the_way_of_merging() -> None:
+def test_a_pair_with_an_inactive_lane_does_not_stand_in_the_way_of_merging():
     # every even lane: 16 distinct float2, 128 B, in one group
     found = shared_wavefronts(LANE // 2 * 8, width_bytes=8, active=LANE % 2 == 0)
     assert found == Wavefronts(wavefronts=1, groups=1)
 
 
-def test_wavefronts_and_conflicts_equal_the_counters_of_an_h200() -> None:
+def test_wavefronts_and_conflicts_equal_the_counters_of_an_h200():
     """Recorded on an H200 (sm_90, CUDA 13.0) with Nsight Compute.
 
     Each row is a launch of 8,192 equal requests, by 4 warps, with the counters
@@ -237,15 +229,13 @@ def test_wavefronts_and_conflicts_equal_the_counters_of_an_h200() -> None:
         ([0, 4], {"width_bytes": 4, "active": [0, 1]}, "one boolean per address, 2"),
     ],
 )
-def test_a_request_that_no_warp_can_make_is_refused(
-    addresses: list[int], arguments: dict[str, object], message: str
-) -> None:
+def test_a_request_that_no_warp_can_make_is_refused(addresses, arguments, message):
     for count in (sectors, lines, ideal_sectors, shared_wavefronts):
         with pytest.raises(InputError, match=message):
             count(addresses, **arguments)
 
 
-def test_a_lane_is_named_by_its_place_in_the_warp_not_among_the_active() -> None:
+def test_a_lane_is_named_by_its_place_in_the_warp_not_among_the_active():
     with pytest.raises(InputError, match="lane 2: address 0x6"):
         sectors([0, 0, 6], width_bytes=4, active=[False, True, True])
 
@@ -264,17 +254,17 @@ def test_a_lane_is_named_by_its_place_in_the_warp_not_among_the_active() -> None
     ],
 )
 def test_a_global_load_takes_its_conflicts_or_a_quarter_of_its_lines(
-    addresses: np.ndarray, width_bytes: int, clocks: int
-) -> None:
+    addresses, width_bytes, clocks
+):
     assert global_cycles(addresses, width_bytes=width_bytes) == clocks
 
 
-def test_idle_lanes_take_no_clock_of_a_global_load() -> None:
+def test_idle_lanes_take_no_clock_of_a_global_load():
     assert global_cycles(LANE * 128, width_bytes=4, active=LANE < 3) == 3
     assert global_cycles(LANE * 128, width_bytes=4, active=LANE < 0) == 0
 
 
-def recorded_loads() -> list[tuple[str, np.ndarray, int, float]]:
+def recorded_loads():
     """(name, addresses, width in bytes, clocks per load) of the recorded microbenchmark."""
     return [
         (row["pattern"], np.array(row["addresses"]), row["width_bytes"], row["cycles"])
@@ -282,7 +272,7 @@ def recorded_loads() -> list[tuple[str, np.ndarray, int, float]]:
     ]
 
 
-def test_no_recorded_load_took_less_than_the_rule_says() -> None:
+def test_no_recorded_load_took_less_than_the_rule_says():
     loads = recorded_loads()
     assert len(loads) > 200
     for name, addresses, width, measured in loads:
@@ -290,7 +280,7 @@ def test_no_recorded_load_took_less_than_the_rule_says() -> None:
         assert global_cycles(addresses, width_bytes=width) <= 1.07 * measured, name
 
 
-def test_tags_take_what_was_recorded_within_32_mib() -> None:
+def test_tags_take_what_was_recorded_within_32_mib():
     rows = recordings.read(RECORDED_TAGS)["loads"]
     near = [row for row in rows if int(row["pattern"].split()[-1].removeprefix("2^")) < 18]
     assert len(near) > 90
@@ -301,7 +291,7 @@ def test_tags_take_what_was_recorded_within_32_mib() -> None:
         assert row["cycles"] == pytest.approx(expected, abs=0.4), row["pattern"]
 
 
-def test_tags_and_data_banks_explain_all_recorded_loads_of_a_word() -> None:
+def test_tags_and_data_banks_explain_all_recorded_loads_of_a_word():
     words = [load for load in recorded_loads() if load[2] == 4]
     assert len(words) > 100
     for name, addresses, width, measured in words:
@@ -312,7 +302,7 @@ def test_tags_and_data_banks_explain_all_recorded_loads_of_a_word() -> None:
             assert measured == pytest.approx(expected, abs=0.1), name
 
 
-def test_each_bank_of_tags_takes_one_line_per_clock() -> None:
+def test_each_bank_of_tags_takes_one_line_per_clock():
     assert tag_cycles(128 * np.arange(4), width_bytes=4) == 1  # in banks 0, 1, 2 and 1 ^ 2
     assert tag_cycles(128 * np.arange(5), width_bytes=4) == 2
     # by hand: 5 and 10 in binary are 0101 and 1010, whose bits are of one mask each
@@ -321,7 +311,7 @@ def test_each_bank_of_tags_takes_one_line_per_clock() -> None:
     assert tag_cycles(4 * LANE, width_bytes=4, active=[False] * 32) == 0
 
 
-def test_recorded_loads_with_a_pitch_of_a_power_of_two_took_what_the_rule_says() -> None:
+def test_recorded_loads_with_a_pitch_of_a_power_of_two_took_what_the_rule_says():
     pitches = {
         f"{rows} rows of pitch {pitch}" for rows in (2, 4, 8, 16) for pitch in (32, 64, 1024)
     }
@@ -334,7 +324,7 @@ def test_recorded_loads_with_a_pitch_of_a_power_of_two_took_what_the_rule_says()
         )
 
 
-def test_a_global_pattern_occupies_the_load_store_unit_for_its_bank_conflicts() -> None:
+def test_a_global_pattern_occupies_the_load_store_unit_for_its_bank_conflicts():
     every_other_float4 = pattern(
         space="global",
         operation="load",
@@ -349,7 +339,7 @@ def test_a_global_pattern_occupies_the_load_store_unit_for_its_bank_conflicts() 
     assert every_other_float4.wavefronts is None
 
 
-def test_a_shared_pattern_occupies_the_load_store_unit_for_its_wavefronts() -> None:
+def test_a_shared_pattern_occupies_the_load_store_unit_for_its_wavefronts():
     row_of_a = pattern(
         space="shared",
         operation="load",
@@ -362,7 +352,7 @@ def test_a_shared_pattern_occupies_the_load_store_unit_for_its_wavefronts() -> N
     assert row_of_a.sectors is None
 
 
-def test_a_pattern_without_active_lanes_is_refused() -> None:
+def test_a_pattern_without_active_lanes_is_refused():
     with pytest.raises(InputError, match="at least one active lane"):
         pattern(
             space="global",

@@ -1,7 +1,5 @@
 """The device database, and the records of GPUs that a driver describes."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import pytest
@@ -23,7 +21,7 @@ SOURCED_FIELDS = {field.name for field in fields(Device)} - {"key", "measured", 
 every_device = pytest.mark.parametrize("device", DEVICES.values(), ids=lambda device: device.key)
 
 
-def driver_facts(device: Device, **changes: object) -> DriverFacts:
+def driver_facts(device, **changes):
     """What a driver would say of a GPU that is exactly as its record says."""
     facts = DriverFacts(
         name=device.driver_names[0],
@@ -62,7 +60,7 @@ A100_80GB_PCIE = DriverFacts(
 )
 
 
-def assert_complete(device: Device) -> None:
+def assert_complete(device):
     assert set(device.sources) == SOURCED_FIELDS
     assert all(len(source) > 10 for source in device.sources.values()), device.sources
     may_be_none = {"l2_bytes_per_s", "reserved_shared_bytes_per_block", "sustained_clock_hz"}
@@ -73,7 +71,7 @@ def assert_complete(device: Device) -> None:
 # --- the database -----------------------------------------------------------------------------
 
 
-def test_the_database_holds_the_devices_that_were_promised() -> None:
+def test_the_database_holds_the_devices_that_were_promised():
     assert set(DEVICES) == {
         "gtx-1080-ti",
         "t4",
@@ -94,29 +92,29 @@ def test_the_database_holds_the_devices_that_were_promised() -> None:
 
 
 @every_device
-def test_every_field_has_a_value_and_a_source(device: Device) -> None:
+def test_every_field_has_a_value_and_a_source(device):
     assert_complete(device)
 
 
 @every_device
-def test_the_key_of_a_record_is_its_key_in_the_database(device: Device) -> None:
+def test_the_key_of_a_record_is_its_key_in_the_database(device):
     assert DEVICES[device.key] is device
 
 
 @every_device
-def test_nominal_flop_rate_is_two_per_lane_and_clock(device: Device) -> None:
+def test_nominal_flop_rate_is_two_per_lane_and_clock(device):
     lanes = device.fp32_lanes_per_sm * device.sm_count
     # datasheets round to three digits
     assert device.fp32_flop_per_s == pytest.approx(2 * lanes * device.boost_clock_hz, rel=0.01)
 
 
-def test_a_device_holds_its_boost_clock_where_nothing_else_is_known() -> None:
+def test_a_device_holds_its_boost_clock_where_nothing_else_is_known():
     held = {key: device.held_clock_hz for key, device in DEVICES.items()}
     boost = {key: device.boost_clock_hz for key, device in DEVICES.items()}
     assert held == boost | {"t4": 585e6}
 
 
-def test_a_card_that_boosts_higher_holds_that_or_what_its_power_limit_leaves() -> None:
+def test_a_card_that_boosts_higher_holds_that_or_what_its_power_limit_leaves():
     rtx_3090 = driver_facts(DEVICES["rtx-3090"], clock_hz=1860e6)
     assert device_from_driver(rtx_3090).held_clock_hz == 1860e6
     t4 = driver_facts(DEVICES["t4"], clock_hz=1600e6)
@@ -124,7 +122,7 @@ def test_a_card_that_boosts_higher_holds_that_or_what_its_power_limit_leaves() -
 
 
 @every_device
-def test_the_limits_of_a_block_fit_into_an_sm(device: Device) -> None:
+def test_the_limits_of_a_block_fit_into_an_sm(device):
     assert device.max_threads_per_block <= device.max_threads_per_sm
     assert device.max_threads_per_sm % 32 == 0
     assert device.shared_bytes_per_block <= device.shared_bytes_per_block_optin
@@ -134,7 +132,7 @@ def test_the_limits_of_a_block_fit_into_an_sm(device: Device) -> None:
     assert device.registers_per_sm % device.register_allocation_unit == 0
 
 
-def test_measured_ceilings_stay_below_nominal_ones() -> None:
+def test_measured_ceilings_stay_below_nominal_ones():
     measured = {key: device.measured for key, device in DEVICES.items() if device.measured}
     assert set(measured) == {"h100-sxm", "h200"}
     nominal, reached = DEVICES["h100-sxm"], measured["h100-sxm"]
@@ -143,7 +141,7 @@ def test_measured_ceilings_stay_below_nominal_ones() -> None:
         assert 0.8 * getattr(nominal, name) < getattr(reached, name) < getattr(nominal, name)
 
 
-def test_no_name_belongs_to_two_devices() -> None:
+def test_no_name_belongs_to_two_devices():
     for device in DEVICES.values():
         for name in (device.key, device.name, *device.driver_names):
             assert find_device(name) is device
@@ -165,8 +163,8 @@ def test_no_name_belongs_to_two_devices() -> None:
     ],
 )
 def test_limits_of_the_compute_capability(
-    key: str, warps_per_sm: int, blocks_per_sm: int, shared_kib_per_sm: int, optin_kib: int
-) -> None:
+    key, warps_per_sm, blocks_per_sm, shared_kib_per_sm, optin_kib
+):
     device = DEVICES[key]
     assert device.max_warps_per_sm == warps_per_sm
     assert device.max_blocks_per_sm == blocks_per_sm
@@ -177,9 +175,7 @@ def test_limits_of_the_compute_capability(
 
 
 @pytest.mark.parametrize(("key", "unit", "reserved"), [("t4", 256, 0), ("a100-40gb", 128, 1024)])
-def test_shared_memory_is_reserved_and_cut_finer_from_ampere_on(
-    key: str, unit: int, reserved: int
-) -> None:
+def test_shared_memory_is_reserved_and_cut_finer_from_ampere_on(key, unit, reserved):
     assert DEVICES[key].shared_allocation_unit == unit
     assert DEVICES[key].reserved_shared_bytes_per_block == reserved
 
@@ -204,14 +200,12 @@ def test_shared_memory_is_reserved_and_cut_finer_from_ampere_on(
         ("rtx-5090", 28e9, 512),
     ],
 )
-def test_dram_bandwidth_is_that_of_its_pins(
-    key: str, transfers_per_s_and_pin: float, bus_bits: int
-) -> None:
+def test_dram_bandwidth_is_that_of_its_pins(key, transfers_per_s_and_pin, bus_bits):
     expected = transfers_per_s_and_pin * bus_bits / 8
     assert DEVICES[key].dram_bytes_per_s == pytest.approx(expected, rel=0.005)
 
 
-def test_rtx_3090_is_the_worked_example() -> None:
+def test_rtx_3090_is_the_worked_example():
     device = DEVICES["rtx-3090"]
     assert device.dram_bytes_per_s == 936.2e9
     assert device.fp32_flop_per_s == 35_580e9  # 2 · 128 · 82 · 1.695e9 = 35,581e9
@@ -228,7 +222,7 @@ def test_rtx_3090_is_the_worked_example() -> None:
     assert tile.limiter == "threads per block"
 
 
-def test_h100_sxm_nominal_ceilings() -> None:
+def test_h100_sxm_nominal_ceilings():
     device = DEVICES["h100-sxm"]
     assert device.sm_count == 132
     assert device.fp32_flop_per_s == 66.9e12
@@ -239,7 +233,7 @@ def test_h100_sxm_nominal_ceilings() -> None:
     assert device.measured.l2_bytes_per_s == 6956e9
 
 
-def test_l2_bandwidth_is_nominal_only_where_nvidia_publishes_one() -> None:
+def test_l2_bandwidth_is_nominal_only_where_nvidia_publishes_one():
     nominal = {key for key, device in DEVICES.items() if device.l2_bytes_per_s is not None}
     assert nominal == {"v100", "a100-40gb", "a100-80gb"}
     # "2.3x the L2 cache read bandwidth of V100": 5,120 · 1,410 MHz over 2,048 · 1,530 MHz
@@ -248,7 +242,7 @@ def test_l2_bandwidth_is_nominal_only_where_nvidia_publishes_one() -> None:
 
 
 @pytest.mark.parametrize(("key", "arch"), [("b200", "sm_100"), ("rtx-5090", "sm_120")])
-def test_architecture_names_of_two_digit_majors(key: str, arch: str) -> None:
+def test_architecture_names_of_two_digit_majors(key, arch):
     assert DEVICES[key].sm_arch == arch
 
 
@@ -267,14 +261,14 @@ def test_architecture_names_of_two_digit_majors(key: str, arch: str) -> None:
         "nvidia_geforce_rtx_3090",
     ],
 )
-def test_a_device_is_found_under_its_names(name: str) -> None:
+def test_a_device_is_found_under_its_names(name):
     assert find_device(name) is DEVICES["rtx-3090"]
 
 
 @pytest.mark.parametrize(
     ("name", "suggestion"), [("rtx-3091", "rtx-3090"), ("RTX 409", "rtx-4090"), ("h20", "h200")]
 )
-def test_an_unknown_device_is_an_error_with_a_suggestion(name: str, suggestion: str) -> None:
+def test_an_unknown_device_is_an_error_with_a_suggestion(name, suggestion):
     with pytest.raises(UnknownNameError, match=f"did you mean '{suggestion}'") as error:
         find_device(name)
     assert repr(name) in str(error.value)
@@ -285,7 +279,7 @@ def test_an_unknown_device_is_an_error_with_a_suggestion(name: str, suggestion: 
 
 
 @every_device
-def test_a_gpu_as_in_its_record_keeps_its_record(device: Device) -> None:
+def test_a_gpu_as_in_its_record_keeps_its_record(device):
     for name in device.driver_names:
         assert device_from_driver(driver_facts(device, name=name)) == device
 
@@ -304,11 +298,11 @@ def test_a_gpu_as_in_its_record_keeps_its_record(device: Device) -> None:
         ("NVIDIA GeForce RTX 3090", "rtx-3090"),
     ],
 )
-def test_driver_names_lead_to_records(driver_name: str, key: str) -> None:
+def test_driver_names_lead_to_records(driver_name, key):
     assert device_from_driver(driver_facts(DEVICES[key], name=driver_name)).key == key
 
 
-def test_h200_as_its_driver_reports_it() -> None:
+def test_h200_as_its_driver_reports_it():
     # cuDeviceGetAttribute of driver 580 on an H200
     device = device_from_driver(
         DriverFacts(
@@ -335,7 +329,7 @@ def test_h200_as_its_driver_reports_it() -> None:
     assert replace(device, dram_bytes=record.dram_bytes, sources=record.sources) == record
 
 
-def test_the_driver_overrules_the_record_and_says_so() -> None:
+def test_the_driver_overrules_the_record_and_says_so():
     record = DEVICES["rtx-3090"]
     device = device_from_driver(driver_facts(record, clock_hz=1860e6, dram_bytes=25_438_126_080))
     assert device.boost_clock_hz == 1860e6
@@ -348,13 +342,13 @@ def test_the_driver_overrules_the_record_and_says_so() -> None:
     assert record.boost_clock_hz == 1695e6  # the database itself is as before
 
 
-def test_fewer_sms_than_in_the_record_lower_the_nominal_rate() -> None:
+def test_fewer_sms_than_in_the_record_lower_the_nominal_rate():
     device = device_from_driver(driver_facts(DEVICES["h100-sxm"], sm_count=66))
     assert device.sm_count == 66
     assert device.fp32_flop_per_s == pytest.approx(66.9e12 / 2, rel=1e-3)
 
 
-def test_a_nominal_l2_bandwidth_follows_the_clock() -> None:
+def test_a_nominal_l2_bandwidth_follows_the_clock():
     device = device_from_driver(driver_facts(DEVICES["a100-80gb"], clock_hz=1275e6))
     assert device.l2_bytes_per_s == pytest.approx(5120 * 1275e6)
     assert "CUDA driver" in device.sources["l2_bytes_per_s"]
@@ -363,13 +357,13 @@ def test_a_nominal_l2_bandwidth_follows_the_clock() -> None:
 @pytest.mark.parametrize(
     "name", ["NVIDIA GeForce RTX 3090 Ti", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H100 NVL"]
 )
-def test_a_similar_name_is_another_gpu(name: str) -> None:
+def test_a_similar_name_is_another_gpu(name):
     device = device_from_driver(driver_facts(DEVICES["rtx-3090"], name=name))
     assert device.name == name
     assert device.key not in DEVICES
 
 
-def test_an_unknown_gpu_is_built_from_its_driver() -> None:
+def test_an_unknown_gpu_is_built_from_its_driver():
     device = device_from_driver(A100_80GB_PCIE)
     assert_complete(device)
     assert device.key == "a100-80gb-pcie"
@@ -384,7 +378,7 @@ def test_an_unknown_gpu_is_built_from_its_driver() -> None:
     assert "assumed" not in " ".join(device.sources.values())
 
 
-def test_attributes_that_an_old_driver_lacks_come_from_the_table() -> None:
+def test_attributes_that_an_old_driver_lacks_come_from_the_table():
     device = device_from_driver(
         replace(A100_80GB_PCIE, max_blocks_per_sm=None, reserved_shared_bytes_per_block=None)
     )
@@ -399,8 +393,8 @@ def test_attributes_that_an_old_driver_lacks_come_from_the_table() -> None:
     [((7, 2), "7.0", 64), ((8, 7), "8.6", 128), ((10, 3), "10.0", 128), ((13, 0), "12.0", 128)],
 )
 def test_an_unknown_compute_capability_borrows_the_nearest_lower_one(
-    compute_capability: tuple[int, int], nearest: str, lanes: int
-) -> None:
+    compute_capability, nearest, lanes
+):
     device = device_from_driver(replace(A100_80GB_PCIE, compute_capability=compute_capability))
     assert_complete(device)
     assert device.compute_capability == compute_capability
@@ -411,23 +405,23 @@ def test_an_unknown_compute_capability_borrows_the_nearest_lower_one(
     assert device.shared_bytes_per_sm == 167_936  # the driver's, not the borrowed one
 
 
-def test_a_gpu_older_than_the_table_is_an_error() -> None:
+def test_a_gpu_older_than_the_table_is_an_error():
     with pytest.raises(InputError, match=r"5\.2 is older than 6\.1"):
         device_from_driver(replace(A100_80GB_PCIE, compute_capability=(5, 2)))
 
 
-def test_an_unknown_gpu_without_a_memory_clock_is_an_error() -> None:
+def test_an_unknown_gpu_without_a_memory_clock_is_an_error():
     with pytest.raises(InputError, match=r"memory clock of 0\.0 Hz.*A100 80GB PCIe"):
         device_from_driver(replace(A100_80GB_PCIE, memory_clock_hz=0.0))
 
 
-def test_a_known_gpu_needs_no_memory_clock() -> None:
+def test_a_known_gpu_needs_no_memory_clock():
     facts = driver_facts(DEVICES["t4"], memory_clock_hz=0.0, memory_bus_width_bits=0)
     assert device_from_driver(facts) == DEVICES["t4"]
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
-def test_a_driver_that_reports_nonsense_is_an_error(value: float) -> None:
+def test_a_driver_that_reports_nonsense_is_an_error(value):
     with pytest.raises(InputError, match=f"clock_hz = {value}"):
         replace(A100_80GB_PCIE, clock_hz=value)
 
@@ -438,13 +432,13 @@ CUDA_13 = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121]
 
 
 @pytest.mark.parametrize("key", sorted(set(DEVICES) - {"gtx-1080-ti", "v100"}))
-def test_a_supported_architecture_is_compiled_for_itself(key: str) -> None:
+def test_a_supported_architecture_is_compiled_for_itself(key):
     device = DEVICES[key]
     assert nearest_compilable(device.compute_capability, CUDA_13) == (device.sm_arch, None)
 
 
 @pytest.mark.parametrize("key", ["gtx-1080-ti", "v100"])
-def test_older_devices_are_shown_with_the_oldest_architecture(key: str) -> None:
+def test_older_devices_are_shown_with_the_oldest_architecture(key):
     device = DEVICES[key]
     arch, note = nearest_compilable(device.compute_capability, CUDA_13)
     assert arch == "sm_75"
@@ -457,12 +451,12 @@ def test_older_devices_are_shown_with_the_oldest_architecture(key: str) -> None:
     ("supported", "arch"),
     [([75, 80, 86], "sm_86"), ([86, 75, 80], "sm_86"), ([90, 80], "sm_80"), ([100, 90], "sm_90")],
 )
-def test_the_highest_architecture_below_is_next_best(supported: list[int], arch: str) -> None:
+def test_the_highest_architecture_below_is_next_best(supported, arch):
     found, note = nearest_compilable((8, 9), supported)
     assert found == arch
     assert note is not None
 
 
-def test_no_supported_architecture_is_an_error() -> None:
+def test_no_supported_architecture_is_an_error():
     with pytest.raises(InputError, match="no architecture"):
         nearest_compilable((8, 6), [])

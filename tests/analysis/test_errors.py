@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -8,7 +6,7 @@ from analysis import errors
 from analysis.errors import CompileError, InputError, ToolkitError, UnknownNameError
 
 
-def test_an_unknown_name_suggests_the_nearest_and_lists_the_known() -> None:
+def test_an_unknown_name_suggests_the_nearest_and_lists_the_known():
     error = UnknownNameError("variant", "Tyled", ["naive", "tiled"])
     assert str(error) == "unknown variant 'Tyled': did you mean 'tiled'? (known: naive, tiled)"
 
@@ -24,25 +22,25 @@ def test_an_unknown_name_suggests_the_nearest_and_lists_the_known() -> None:
         ("rtx-3080", "did you mean 'rtx-3090'?"),
     ],
 )
-def test_a_part_of_a_name_suggests_the_names_that_hold_it(name: str, suggested: str) -> None:
+def test_a_part_of_a_name_suggests_the_names_that_hold_it(name, suggested):
     known = ["v100", "rtx-3090", "h100-pcie", "h100-sxm"]
     assert suggested in str(UnknownNameError("device", name, known))
 
 
-def test_a_name_like_no_other_suggests_nothing() -> None:
+def test_a_name_like_no_other_suggests_nothing():
     error = UnknownNameError("variant", "qqq", ["naive", "tiled"])
     assert str(error) == "unknown variant 'qqq': choose one of naive, tiled"
 
 
-def test_a_compile_error_carries_the_log_beside_its_one_line() -> None:
+def test_a_compile_error_carries_the_log_beside_its_one_line():
     error = CompileError("tiled.cu(3): error: ';' expected", log="line 1\nline 2")
     assert (str(error), error.log) == ("tiled.cu(3): error: ';' expected", "line 1\nline 2")
 
 
-def test_the_tree_at_the_head_of_the_file_is_the_tree_of_the_classes() -> None:
+def test_the_tree_at_the_head_of_the_file_is_the_tree_of_the_classes():
     """Each line of the drawing is indented by three columns per level below ToolkitError."""
-    drawn: dict[str, str] = {}
-    path: list[str] = []
+    drawn = {}
+    path = []
     for line in (errors.__doc__ or "").splitlines():
         match = re.match(r"([│├└─ ]*)(\w+Error)\b", line)
         if match:
@@ -56,6 +54,6 @@ def test_the_tree_at_the_head_of_the_file_is_the_tree_of_the_classes() -> None:
     assert drawn == defined
 
 
-def test_all_that_the_caller_got_wrong_is_an_input_error() -> None:
+def test_all_that_the_caller_got_wrong_is_an_input_error():
     with pytest.raises(InputError):
         raise UnknownNameError("device", "x", [])

@@ -1,7 +1,5 @@
 """Occupancy, derived by hand from the rules of NVIDIA's cuda_occupancy.h."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -36,9 +34,7 @@ H100 = DEVICES["h100-sxm"]  # sm_90: 64 warps, 32 blocks, 65,536 registers, 228 
         (256, 128, 40 * 1024, 2, ("registers", "shared memory")),  # 100 / 41
     ],
 )
-def test_one_sm_of_an_rtx_3090_holds(
-    threads: int, registers: int, shared_bytes: int, blocks: int, limiters: tuple[str, ...]
-) -> None:
+def test_one_sm_of_an_rtx_3090_holds(threads, registers, shared_bytes, blocks, limiters):
     found = occupancy(
         RTX_3090,
         threads_per_block=threads,
@@ -49,13 +45,13 @@ def test_one_sm_of_an_rtx_3090_holds(
     assert found.warps_per_sm == blocks * -(-threads // 32)
 
 
-def test_blocks_of_1024_threads_fill_two_thirds_of_an_sm_86_and_all_of_an_sm_90() -> None:
+def test_blocks_of_1024_threads_fill_two_thirds_of_an_sm_86_and_all_of_an_sm_90():
     launch = {"threads_per_block": 1024, "registers_per_thread": 32, "shared_bytes_per_block": 0}
     assert occupancy(RTX_3090, **launch).fraction == pytest.approx(0.667, abs=5e-4)  # 32 / 48
     assert occupancy(H100, **launch).fraction == 1  # 64 / 64
 
 
-def test_shared_memory_is_rounded_up_after_the_reserved_bytes_are_added() -> None:
+def test_shared_memory_is_rounded_up_after_the_reserved_bytes_are_added():
     # 10,240 + 128·k: with units of 1,024 B and 64 B reserved, 1,000 B take 2,048 B, not 1,088 B
     device = replace(
         RTX_3090,
@@ -69,7 +65,7 @@ def test_shared_memory_is_rounded_up_after_the_reserved_bytes_are_added() -> Non
     assert found.blocks_per_sm == 5  # 10,240 / 2,048
 
 
-def test_a_device_that_reserves_nothing_is_not_limited_by_shared_memory_that_is_not_used() -> None:
+def test_a_device_that_reserves_nothing_is_not_limited_by_shared_memory_that_is_not_used():
     found = occupancy(
         DEVICES["t4"], threads_per_block=64, registers_per_thread=0, shared_bytes_per_block=0
     )
@@ -88,9 +84,7 @@ def test_a_device_that_reserves_nothing_is_not_limited_by_shared_memory_that_is_
         (32, 32, -1, "give at least 1, 0 and 0"),
     ],
 )
-def test_a_block_that_cannot_be_resident_is_refused(
-    threads: int, registers: int, shared_bytes: int, message: str
-) -> None:
+def test_a_block_that_cannot_be_resident_is_refused(threads, registers, shared_bytes, message):
     with pytest.raises(InputError, match=message):
         occupancy(
             RTX_3090,
@@ -100,7 +94,7 @@ def test_a_block_that_cannot_be_resident_is_refused(
         )
 
 
-def test_waves_are_blocks_over_what_the_device_holds() -> None:
+def test_waves_are_blocks_over_what_the_device_holds():
     found = occupancy(
         RTX_3090, threads_per_block=256, registers_per_thread=128, shared_bytes_per_block=0
     )

@@ -1,14 +1,12 @@
 """Intensity, roofline and the ceilings of a launch; the source texts' figures as facts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
-from analysis.access import Pattern, Space, Tiling, access_counts
+from analysis.access import Tiling, access_counts
 from analysis.coalescing import pattern
-from analysis.devices import DEVICES, Device
+from analysis.devices import DEVICES
 from analysis.intensity import (
     compulsory_bytes,
     intensity_of_accesses,
@@ -28,7 +26,7 @@ COARSENED_2D = Tiling(block_m=128, block_n=128, block_k=8, thread_m=8, thread_n=
 VECTORIZED = replace(COARSENED_2D, global_width=4)
 
 
-def requests(space: Space, cycles: int, count: int) -> Pattern:
+def requests(space, cycles, count):
     """A pattern of `count` requests that each take `cycles`."""
     return pattern(
         space=space,
@@ -51,8 +49,8 @@ def requests(space: Space, cycles: int, count: int) -> Pattern:
     ],
 )
 def test_intensity_and_uncached_ceiling_are_those_of_the_source_texts(
-    tiling: Tiling, flop_per_byte: float, gflop_per_s: float, share: float
-) -> None:
+    tiling, flop_per_byte, gflop_per_s, share
+):
     counts = access_counts(tiling, SQUARE)
     found = theory(counts, (), RTX_3090)
     assert found.intensity_loads == intensity_of_loads(counts) == flop_per_byte
@@ -61,12 +59,12 @@ def test_intensity_and_uncached_ceiling_are_those_of_the_source_texts(
     assert found.uncached not in found.ceilings
 
 
-def test_stores_have_an_intensity_of_their_own() -> None:
+def test_stores_have_an_intensity_of_their_own():
     counts = access_counts(TILED, Gemm(m=32, n=32, k=32))
     assert intensity_of_accesses(counts) == pytest.approx(5.3333, abs=1e-4)  # 2·32³/(3·1024·4 B)
 
 
-def test_compulsory_traffic_moves_every_matrix_once_and_c_twice_where_it_is_read() -> None:
+def test_compulsory_traffic_moves_every_matrix_once_and_c_twice_where_it_is_read():
     problem = Gemm(m=2, n=3, k=5)
     counts = access_counts(NAIVE, problem)
     assert compulsory_bytes(counts) == 124  # (10 + 15 + 6) · 4 B
@@ -74,7 +72,7 @@ def test_compulsory_traffic_moves_every_matrix_once_and_c_twice_where_it_is_read
     assert compulsory_bytes(access_counts(NAIVE, problem, reads_c=True)) == 148  # + 6 · 4 B
 
 
-def test_the_ridge_point_is_where_both_roofs_agree() -> None:
+def test_the_ridge_point_is_where_both_roofs_agree():
     ridge = ridge_point(35.58e12, 936.2e9)
     assert ridge == pytest.approx(38.0, abs=0.01)  # 35,580 / 936.2 FLOP/B
     assert bandwidth_ceiling(ridge, 936.2e9) == pytest.approx(35.58e12)
@@ -82,7 +80,7 @@ def test_the_ridge_point_is_where_both_roofs_agree() -> None:
     assert attainable(35.58e12, 936.2e9, ridge / 2) == pytest.approx(35.58e12 / 2)
 
 
-def test_the_roofline_has_the_levels_that_are_known_the_fastest_first() -> None:
+def test_the_roofline_has_the_levels_that_are_known_the_fastest_first():
     h100 = DEVICES["h100-sxm"]
     found = roofline(replace(h100, l2_bytes_per_s=None, measured=None))
     assert [level.name for level in found.levels] == ["shared", "L1", "DRAM"]
@@ -90,7 +88,7 @@ def test_the_roofline_has_the_levels_that_are_known_the_fastest_first() -> None:
     assert found.measured_flop_per_s is None
 
 
-def test_the_roofline_keeps_a_level_that_was_only_measured() -> None:
+def test_the_roofline_keeps_a_level_that_was_only_measured():
     h100 = DEVICES["h100-sxm"]
     assert h100.measured is not None
     measured = replace(h100.measured, l2_bytes_per_s=6.956e12)
@@ -99,7 +97,7 @@ def test_the_roofline_keeps_a_level_that_was_only_measured() -> None:
     assert (l2.bytes_per_s, l2.measured_bytes_per_s) == (None, 6.956e12)
 
 
-def test_the_slowest_ceiling_limits_and_every_time_gives_its_rate() -> None:
+def test_the_slowest_ceiling_limits_and_every_time_gives_its_rate():
     counts = access_counts(TILED, SQUARE)
     found = theory(counts, (requests("shared", 1, 2 * 4096**3 // 32),), RTX_3090)
     times = {ceiling.name: ceiling.time_s for ceiling in found.ceilings}
@@ -114,31 +112,31 @@ def test_the_slowest_ceiling_limits_and_every_time_gives_its_rate() -> None:
         assert ceiling.basis
 
 
-def test_a_small_depth_is_limited_by_dram() -> None:
+def test_a_small_depth_is_limited_by_dram():
     found = theory(access_counts(NAIVE, Gemm(m=4096, n=4096, k=1)), (), RTX_3090)
     assert found.limiter == "DRAM"
 
 
-def test_without_patterns_the_load_store_unit_is_no_ceiling() -> None:
+def test_without_patterns_the_load_store_unit_is_no_ceiling():
     found = theory(access_counts(NAIVE, SQUARE), (), RTX_3090)
     assert [ceiling.name for ceiling in found.ceilings] == ["FP32", "DRAM"]
     assert (found.limiter, found.attainable_flop_per_s) == ("FP32", RTX_3090.fp32_flop_per_s)
 
 
-def test_a_column_takes_the_load_store_unit_32_times_as_long_as_a_row() -> None:
+def test_a_column_takes_the_load_store_unit_32_times_as_long_as_a_row():
     counts = access_counts(NAIVE, SQUARE)
 
-    def time_s(pattern: Pattern) -> float:
+    def time_s(pattern):
         return theory(counts, (pattern,), RTX_3090).ceilings[-1].time_s
 
     assert time_s(requests("global", 32, 7)) == pytest.approx(32 * time_s(requests("global", 1, 7)))
 
 
-def test_a_data_path_of_half_the_width_takes_two_clocks_per_wavefront_and_one_per_line() -> None:
+def test_a_data_path_of_half_the_width_takes_two_clocks_per_wavefront_and_one_per_line():
     half = replace(RTX_3090, shared_bytes_per_clock_per_sm=64)
     counts = access_counts(TILED, SQUARE)
 
-    def slowdown(pattern: Pattern) -> float:
+    def slowdown(pattern):
         narrow, wide = (
             theory(counts, (pattern,), device).ceilings[-1].time_s for device in (half, RTX_3090)
         )
@@ -148,7 +146,7 @@ def test_a_data_path_of_half_the_width_takes_two_clocks_per_wavefront_and_one_pe
     assert slowdown(requests("global", 1, 1000)) == pytest.approx(1)
 
 
-def test_idle_sms_lower_the_roofs_of_what_each_sm_has_its_own_of() -> None:
+def test_idle_sms_lower_the_roofs_of_what_each_sm_has_its_own_of():
     counts = access_counts(NAIVE, SQUARE)
     pattern = requests("shared", 1, 1000)
     full = theory(counts, (pattern,), RTX_3090, blocks=RTX_3090.sm_count)
@@ -166,12 +164,12 @@ def test_idle_sms_lower_the_roofs_of_what_each_sm_has_its_own_of() -> None:
     ]
 
 
-def test_volta_adds_what_pascal_does_side_by_side() -> None:
+def test_volta_adds_what_pascal_does_side_by_side():
     counts = access_counts(NAIVE, SQUARE)
     both = (requests("global", 2, 1500), requests("shared", 2, 500))
     pascal, volta = (DEVICES[key] for key in ("gtx-1080-ti", "v100"))
 
-    def clocks(device: Device) -> float:
+    def clocks(device):
         time_s = theory(counts, both, device).ceilings[-1].time_s
         return time_s * device.sm_count * device.boost_clock_hz
 
@@ -179,6 +177,6 @@ def test_volta_adds_what_pascal_does_side_by_side() -> None:
     assert clocks(volta) == pytest.approx(4000)  # one path for both
 
 
-def test_the_rate_of_pascals_separate_l1_is_not_made_up() -> None:
+def test_the_rate_of_pascals_separate_l1_is_not_made_up():
     assert "L1" not in [level.name for level in roofline(DEVICES["gtx-1080-ti"]).levels]
     assert "L1" in [level.name for level in roofline(DEVICES["v100"]).levels]

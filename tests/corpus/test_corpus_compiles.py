@@ -1,10 +1,7 @@
 """Every case of the corpus compiles where it says, to a kernel that takes its arguments."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,27 +10,27 @@ import pytest
 from toolkit.launch.launch import buffers_of
 from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
 from toolkit.machine_code.disassemble import disassemble
-from toolkit.machine_code.kernel import Kernel, kernel_symbols
-from validation.corpus.case import CORPUS, Argument, Case, Near
+from toolkit.machine_code.kernel import kernel_symbols
+from validation.corpus.case import CORPUS, Near
 from validation.corpus.cases import CASES, COUNTED, find
 from validation.corpus.compiled import alone, compiled, of_file, sample
-from validation.corpus.inventory import ARCHITECTURES, Source, sources
+from validation.corpus.inventory import ARCHITECTURES, sources
 from validation.corpus.sample import ALSO, USUAL, in_sample
 
 FILES = sorted(path.name for path in CORPUS.glob("*.cu"))
 
 
-def cases_of(file: str) -> list[Case]:
+def cases_of(file):
     return [case for case in (*CASES, *COUNTED) if case.file == file]
 
 
-def test_names_are_unique() -> None:
+def test_names_are_unique():
     for cases in (CASES, COUNTED):
         assert len({case.name for case in cases}) == len(cases)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_every_kernel_has_a_case_and_takes_its_arguments(arch: str) -> None:
+def test_every_kernel_has_a_case_and_takes_its_arguments(arch):
     cases = [case for case in (*CASES, *COUNTED) if in_sample(case.file, arch)]
     chosen = {x.kernel: (x, compiled(x, arch)) for x in cases}
     check_all(chosen, sample(arch))
@@ -41,7 +38,7 @@ def test_every_kernel_has_a_case_and_takes_its_arguments(arch: str) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("file", FILES)
-def test_every_file_compiles_wherever_it_may(file: str) -> None:
+def test_every_file_compiles_wherever_it_may(file):
     cases = {case.kernel: case for case in cases_of(file)}
     archs = [arch for arch in ARCHITECTURES if all(x.runs_on(arch) for x in cases.values())]
     assert archs
@@ -52,7 +49,7 @@ def test_every_file_compiles_wherever_it_may(file: str) -> None:
         check_all(chosen, cubins[arch].image)
 
 
-def check_all(chosen: Mapping[str, tuple[Case, Kernel]], image: bytes) -> None:
+def check_all(chosen, image):
     """Those are the kernels of an image, and take the arguments of their cases.
 
     Instances of a template are called otherwise in an image of many files.
@@ -63,28 +60,28 @@ def check_all(chosen: Mapping[str, tuple[Case, Kernel]], image: bytes) -> None:
         assert sizes(case) == parameter_sizes(cubin), f"{case.kernel} on {cubin.architecture}"
 
 
-def named(symbols: Iterable[str]) -> set[str]:
+def named(symbols):
     return {re.sub(r"_Z.*?(scale|rotate).*", r"\1", symbol) for symbol in symbols}
 
 
-def parameter_sizes(cubin: Kernel) -> list[int]:
+def parameter_sizes(cubin):
     found = cubin.parameters
     return [parameter.size for parameter in found]
 
 
-def sizes(case: Case) -> list[int]:
+def sizes(case):
     arguments = case.make(np.random.default_rng(0))
     return [_size(x) for x in arguments]
 
 
-def _size(argument: Argument) -> int:
+def _size(argument):
     if isinstance(argument, TensorMap):
         return MAP_BYTES
     return 8 if isinstance(argument, np.ndarray) else argument.dtype.itemsize
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_references_fit_the_arrays_and_notice_blank_ones(case: Case) -> None:
+def test_references_fit_the_arrays_and_notice_blank_ones(case):
     arguments = case.make(np.random.default_rng())
     arrays = list(buffers_of(arguments).values())
     right = [
@@ -98,7 +95,7 @@ def test_references_fit_the_arrays_and_notice_blank_ones(case: Case) -> None:
             case.check(arrays, arguments)
 
 
-def test_near_takes_no_nan_and_no_wrong_infinity() -> None:
+def test_near_takes_no_nan_and_no_wrong_infinity():
     near = Near(value=np.array([1.0, np.inf, np.nan, 1e39]), error=0.5)
     got = np.array([1.4, np.inf, np.nan, np.inf], np.float32)
     assert not near.wrong(got).any()
@@ -106,22 +103,22 @@ def test_near_takes_no_nan_and_no_wrong_infinity() -> None:
 
 
 @pytest.mark.parametrize("name", ["spills_300", "local_array_140", "local_bytes_140"])
-def test_kernels_of_local_memory_use_it(name: str) -> None:
+def test_kernels_of_local_memory_use_it(name):
     case = find(name)
     for arch in ARCHITECTURES:
         if in_sample(case.file, arch):
             assert compiled(case, arch).resources.local_bytes > 0
 
 
-def opcodes(file: Source, arch: str) -> set[str]:
+def opcodes(file, arch):
     _, functions = json.loads(disassemble(file.image(arch)))
     return {line["opcode"] for function in functions for line in function["sass-instructions"]}
 
 
 @pytest.mark.exhaustive
-def test_the_sample_holds_every_opcode_with_its_modifiers() -> None:
-    missing: dict[str, tuple[str, str]] = {}
-    held: set[str] = set()
+def test_the_sample_holds_every_opcode_with_its_modifiers():
+    missing = {}
+    held = set()
     for file in sources():
         for arch in file.architectures():
             found = opcodes(file, arch)
@@ -132,7 +129,7 @@ def test_the_sample_holds_every_opcode_with_its_modifiers() -> None:
     assert {opcode: where for opcode, where in missing.items() if opcode not in held} == {}
 
 
-def test_every_file_and_architecture_is_in_the_sample() -> None:
+def test_every_file_and_architecture_is_in_the_sample():
     files = {file.name for file in sources()}
     assert set(ALSO) <= files
     assert {arch for archs in ALSO.values() for arch in (*archs, USUAL)} == set(ARCHITECTURES)

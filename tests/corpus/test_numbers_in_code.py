@@ -5,17 +5,14 @@ holds the upper word, two halves. Where an instruction holds 32 bits of a number
 second word.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import struct
-from collections.abc import Callable, Iterator
 
 import pytest
 
 from toolkit.machine_code.disassemble import disassemble
-from toolkit.machine_code.instruction import Immediate, Instruction
+from toolkit.machine_code.instruction import Immediate
 from toolkit.machine_code.kernel import Kernel, kernel_symbols
 from toolkit.sass.isa.registry import REGISTRY, Lowering
 from toolkit.sass.isa.slots import PoolEntry
@@ -33,12 +30,12 @@ class Recording(Lowering):
 
     noted: list[PoolEntry]
 
-    def words(self, *values: PoolEntry) -> int:
+    def words(self, *values):
         self.noted.extend(values)
         return super().words(*values)
 
 
-def numbers(program: Kernel) -> Iterator[tuple[Instruction, list[int]]]:
+def numbers(program):
     """The instructions with numbers, and what lowering took them for."""
     lowering = Recording(program.instructions, architecture=program.capability)
     named = {relocation.address for relocation in program.code_relocations}
@@ -54,10 +51,10 @@ def numbers(program: Kernel) -> Iterator[tuple[Instruction, list[int]]]:
             yield instruction, [value for value in lowering.noted if isinstance(value, int)]
 
 
-def of_sample(arch: str) -> Iterator[Kernel]:
+def of_sample(arch):
     """Of the corpus, and for one architecture of the rungs: a kernel for each new opcode."""
     rungs = (x.image(arch) for x in sources() if arch == USUAL and not x.is_corpus)
-    seen: set[str] = set()
+    seen = set()
     for image in (sample(arch), *rungs):
         functions = json.loads(disassemble(image))[1]
         for function in sorted(functions, key=lambda x: len(x["sass-instructions"])):
@@ -71,7 +68,7 @@ def of_sample(arch: str) -> Iterator[Kernel]:
             seen |= found
 
 
-def everything(arch: str) -> Iterator[Kernel]:
+def everything(arch):
     for source in sources():
         if arch in source.architectures():
             image = source.image(arch)
@@ -82,9 +79,7 @@ def everything(arch: str) -> Iterator[Kernel]:
     "kernels", [of_sample, pytest.param(everything, marks=pytest.mark.exhaustive)]
 )
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_a_number_is_the_word_that_the_code_holds(
-    arch: str, kernels: Callable[[str], Iterator[Kernel]]
-) -> None:
+def test_a_number_is_the_word_that_the_code_holds(arch, kernels):
     count = 0
     for cubin in kernels(arch):
         program = cubin

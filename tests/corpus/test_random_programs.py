@@ -4,15 +4,11 @@ Here are a few of them, the same ones each time. `python -m validation.corpus.ra
 takes 2,000 others in which lanes work together.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.sampling import chosen_of
 from toolkit.execution.simulate import simulate
@@ -24,13 +20,13 @@ from validation.corpus.random_warps import FLAGS, mismatches
 THREADS = 64
 
 
-def inputs(seed: int) -> NDArray[np.int32]:
+def inputs(seed):
     numbers = np.random.default_rng(seed).integers(-(2**31), 2**31, THREADS).astype(np.int32)
     numbers[::5] = np.arange(len(numbers[::5]))
     return numbers
 
 
-def of_the_host(seed: int, folder: Path) -> NDArray[np.uint32]:
+def of_the_host(seed, folder):
     source, library = folder / "program.c", folder / "program.so"
     source.write_text(on_the_host(seed), encoding="utf-8")
     command = compiler()
@@ -44,7 +40,7 @@ def of_the_host(seed: int, folder: Path) -> NDArray[np.uint32]:
     return out
 
 
-def of_the_simulator(seed: int, arch: str) -> NDArray[np.uint32]:
+def of_the_simulator(seed, arch):
     return simulate(
         on_a_gpu(seed),
         "run",
@@ -59,7 +55,7 @@ def of_the_simulator(seed: int, arch: str) -> NDArray[np.uint32]:
 
 @pytest.mark.skipif(compiler() is None, reason="needs gcc, clang or the ziglang wheel")
 @pytest.mark.parametrize("arch", chosen_of(ARCHITECTURES, lambda arch: arch == "sm_90"))
-def test_a_random_program_computes_what_the_host_computes(arch: str, tmp_path: Path) -> None:
+def test_a_random_program_computes_what_the_host_computes(arch, tmp_path):
     seed = int(arch.removeprefix("sm_"))  # the same programs each time: other seeds by hand
     assert np.array_equal(of_the_simulator(seed, arch), of_the_host(seed, tmp_path)), f"seed {seed}"
 
@@ -77,9 +73,7 @@ def test_a_random_program_computes_what_the_host_computes(arch: str, tmp_path: P
         ),
     ],
 )
-def test_lanes_that_work_together_do_what_the_host_does(
-    arch: str, first: int, tmp_path: Path
-) -> None:
+def test_lanes_that_work_together_do_what_the_host_does(arch, first, tmp_path):
     begin = 1000 * int(arch.removeprefix("sm_")) + first
     count = 8 if first else 1
     assert mismatches(range(begin, begin + count), arch, tmp_path) == []

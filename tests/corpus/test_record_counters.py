@@ -1,7 +1,5 @@
 """The script that records hardware counters, as far as it goes without a GPU."""
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np
@@ -11,7 +9,6 @@ from analysis.problem import Gemm
 from kernels import LADDER
 from toolkit.gpu.context import packed
 from toolkit.launch.launch import buffers_of
-from validation.corpus.case import Case
 from validation.corpus.cases import CASES
 from validation.corpus.compiled import compiled
 from validation.counters.counting import counters_of, medians
@@ -21,7 +18,7 @@ WITH_STRUCTURES = [case for case in CASES if case.kernel in ("by_value", "small_
 
 
 @pytest.mark.parametrize("case", WITH_STRUCTURES, ids=lambda case: case.name)
-def test_arguments_stand_where_the_machine_code_looks_for_them(case: Case) -> None:
+def test_arguments_stand_where_the_machine_code_looks_for_them(case):
     cubin = compiled(case, "sm_90")
     expected = cubin.parameters
     arguments = [
@@ -32,18 +29,18 @@ def test_arguments_stand_where_the_machine_code_looks_for_them(case: Case) -> No
     assert ends == [parameter.offset + parameter.size for parameter in expected]
 
 
-def pack(arguments: list) -> bytes:
+def pack(arguments):
     """Packed with no padding but that of the format, where `l` and `P` have their native size."""
     form, values = packed(arguments)
     return struct.pack("=" + form.translate(str.maketrans("PlL", "QqQ")), *values)
 
 
-def test_metrics_are_named_once() -> None:
+def test_metrics_are_named_once():
     assert len(set(METRICS)) == len(METRICS)
     assert all(metric.endswith(".sum") for metric in METRICS)
 
 
-def test_what_ncu_prints_becomes_counters_by_launch() -> None:
+def test_what_ncu_prints_becomes_counters_by_launch():
     printed = "\n".join(
         [
             "==PROF== Connected to process 7",
@@ -56,13 +53,13 @@ def test_what_ncu_prints_becomes_counters_by_launch() -> None:
     assert counters_of(printed) == [("twice", {"a.sum": 1024}), ("thrice", {"a.sum": 7})]
 
 
-def test_a_source_page_has_a_table_per_kernel() -> None:
+def test_a_source_page_has_a_table_per_kernel():
     page = '"Kernel Name","f"\n"#","Source","n"\n"1","MOV R1, R2","5"\n\n"#","Source","n"\n'
     assert source_tables(page) == [[{"#": "1", "Source": "MOV R1, R2", "n": "5"}], []]
 
 
 @pytest.mark.parametrize("selection", ["tiled", "bulk-copy", "realigned"])
-def test_a_product_with_a_wrong_or_missing_element_is_noticed(selection: str) -> None:
+def test_a_product_with_a_wrong_or_missing_element_is_noticed(selection):
     """Whether a rung takes matrices, tensor maps of them, or maps of copies in a workspace."""
     of = Product(selection, Gemm(m=5, n=8, k=4))
     arguments = of.make(np.random.default_rng())
@@ -76,21 +73,21 @@ def test_a_product_with_a_wrong_or_missing_element_is_noticed(selection: str) ->
             of.check(list(right.values()), arguments)
 
 
-def test_launches_that_are_alike_become_medians() -> None:
+def test_launches_that_are_alike_become_medians():
     found = [("f", {"n": value}) for value in (7, 5, 6, 1, 1, 4)]
     first, second = medians(found, ["n"], 3)
     assert first == {"counters": {"n": 6}, "lowest": {"n": 5}, "highest": {"n": 7}}
     assert second["counters"] == {"n": 1}
 
 
-def test_launches_have_labels_and_seeds_of_their_own() -> None:
+def test_launches_have_labels_and_seeds_of_their_own():
     found = entries()
     assert len({entry["label"] for entry in found}) == len(found)
     assert len({entry["seed"] for entry in found}) == len(found)
     assert {entry["group"] for entry in entries("bulk")} >= {"ladder", "corpus"}
 
 
-def test_launches_are_of_every_rung_and_few_enough_for_one_run_of_ncu() -> None:
+def test_launches_are_of_every_rung_and_few_enough_for_one_run_of_ncu():
     found = entries()
     assert {entry["file"] for entry in found} >= {variant.file for variant in LADDER}
     assert len(found) < 500

@@ -1,10 +1,6 @@
 """Times and rates in the sentences of the guide are those of the outputs beside them."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,20 +20,20 @@ DECIMAL = re.compile(r"(?<![\d.,])\d+\.\d+(?![\d.]| ?[\w%])")
 LINK = re.compile(r"\]\((\.\./[\w.]+\.md)\)")
 
 
-def quantities(text: str) -> Iterator[tuple[str, str]]:
+def quantities(text):
     """(number, unit) of each time and each rate."""
     for numbers, unit in QUANTITY.findall(" ".join(text.split())):
         for number in re.findall(NUMBER, numbers):
             yield number.rstrip(",").replace(",", ""), unit
 
 
-def is_rounded(number: str, unit: str, value: float) -> bool:
+def is_rounded(number, unit, value):
     """Whether a number with so many digits is a value in SI units."""
     decimals = len(number.partition(".")[2])
     return abs(value / UNITS[unit] - float(number)) <= 0.5 * 10**-decimals * (1 + 1e-9)
 
 
-def outputs(page: Path) -> str:
+def outputs(page):
     """All that the page's commands and statements answer."""
     found = [block for block in blocks(page) if block.language in ("console", "pycon")]
     assert all(block.language in EXECUTED for block in found)
@@ -45,7 +41,7 @@ def outputs(page: Path) -> str:
     return "\n".join(line for answer in answers for line in answer)
 
 
-def known(page: Path, prose: str) -> list[tuple[str, float]]:
+def known(page, prose):
     """(unit, value in SI units) of the outputs, of pages that are linked to, and published."""
     linked = "\n".join((page.parent / name).read_text("utf-8") for name in LINK.findall(prose))
     shown = outputs(page) + outputs(page.parent / "index.md")  # the table of ceilings
@@ -62,7 +58,7 @@ def known(page: Path, prose: str) -> list[tuple[str, float]]:
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in GUIDE])
-def test_times_and_rates_of_sentences_stand_in_an_output(page: Path) -> None:
+def test_times_and_rates_of_sentences_stand_in_an_output(page):
     prose = FENCED.sub("", page.read_text("utf-8"))
     values = known(page, prose)
     unfounded = {
@@ -78,7 +74,7 @@ def test_times_and_rates_of_sentences_stand_in_an_output(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in GUIDE])
-def test_shares_of_the_time_stand_in_an_output(page: Path) -> None:
+def test_shares_of_the_time_stand_in_an_output(page):
     prose = " ".join(FENCED.sub("", page.read_text("utf-8")).split())
     shown = [float(share) for share in re.findall(rf"({NUMBER}) %", outputs(page))]
     unfounded = {
@@ -89,7 +85,7 @@ def test_shares_of_the_time_stand_in_an_output(page: Path) -> None:
     assert unfounded == set()
 
 
-def test_a_number_that_is_nowhere_is_found() -> None:
+def test_a_number_that_is_nowhere_is_found():
     assert list(quantities("from 2.90 to\n2.69 ms, 7 slots")) == [("2.90", "ms"), ("2.69", "ms")]
     assert list(quantities("7,490 GFLOP/s and 21 %")) == [("7490", "GFLOP/s")]
     assert is_rounded("2.69", "ms", 2.6904e-3)

@@ -1,10 +1,7 @@
 """The pictures of docs/: one command makes all of them, and pages show all of them."""
 
-from __future__ import annotations
-
 import re
 import struct
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +10,6 @@ pytest.importorskip("playwright")
 from benchmarks.gallery import FIGURES, OPENED, PARTS, VARIANT, take
 from docs.snippets.pages import ROOT, pages
 from kernels import find
-from tests.reports.browsing import Window
 from toolkit import profile
 
 FOLDER = ROOT / "docs" / "images"
@@ -24,12 +20,12 @@ SHOWN = {
 }
 
 
-def test_pages_show_what_one_command_makes() -> None:
+def test_pages_show_what_one_command_makes():
     assert {path.stem for path in FOLDER.iterdir()} == {*PARTS, *FIGURES}
     assert {*PARTS, *FIGURES} == SHOWN
 
 
-def size_px(picture: Path) -> tuple[int, int]:
+def size_px(picture):
     """Width and height, from the header of a PNG (its specification, section 11.2.2)."""
     width, height = struct.unpack(">II", picture.read_bytes()[16:24])
     return width, height
@@ -38,7 +34,7 @@ def size_px(picture: Path) -> tuple[int, int]:
 @pytest.mark.browser
 @pytest.mark.exhaustive  # other tests open the same page
 @pytest.mark.parametrize("names", [["source", "access"], ["gap"]])
-def test_pictures_are_taken(window: Window, tmp_path: Path, names: list[str]) -> None:
+def test_pictures_are_taken(window, tmp_path, names):
     shown = window.blank()
     shown.set_viewport_size({"width": 1000, "height": 1000})
     made = profile(shapes=["256"], variants=[VARIANT], device="h200", executor="simulate", seed=1)

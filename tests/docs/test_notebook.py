@@ -1,10 +1,6 @@
 """docs/notebook.ipynb does what it shows, and is a page of the site."""
 
-from __future__ import annotations
-
 import copy
-from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
@@ -25,16 +21,16 @@ from docs.snippets.pages import ROOT
 
 
 @pytest.fixture(scope="module")
-def kept() -> Any:
+def kept():
     return read(NOTEBOOK)
 
 
-def test_every_notebook_is_looked_at() -> None:
+def test_every_notebook_is_looked_at():
     assert sorted((ROOT / "docs").rglob("*.ipynb")) == sorted(NOTEBOOKS)
 
 
 @pytest.mark.exhaustive  # other tests call what its cells call
-def test_outputs_are_those_of_the_code(kept: Any) -> None:
+def test_outputs_are_those_of_the_code(kept):
     made = executed(NOTEBOOK)
     drawn = [
         one.data[FIGURE]
@@ -48,7 +44,7 @@ def test_outputs_are_those_of_the_code(kept: Any) -> None:
     assert not found, "\n\n".join(found) + f"\n\npython -m docs.update {NOTEBOOK} writes them anew"
 
 
-def test_text_is_kept_and_figures_are_not(kept: Any, tmp_path: Path) -> None:
+def test_text_is_kept_and_figures_are_not(kept, tmp_path):
     assert text_of(code_cells(kept)[0]) == ("256",)  # K/16 of 4096
     cell = code_cells(kept)[0]
     cell.outputs.append(nbformat.v4.new_output("display_data", data={FIGURE: {"data": []}}))
@@ -56,7 +52,7 @@ def test_text_is_kept_and_figures_are_not(kept: Any, tmp_path: Path) -> None:
     assert read(tmp_path / "one.ipynb") == read(NOTEBOOK)
 
 
-def test_another_number_is_a_difference(kept: Any) -> None:
+def test_another_number_is_a_difference(kept):
     other = copy.deepcopy(kept)
     code_cells(other)[0].outputs[0].text = "257\n"
     (said,) = differences(kept, other)

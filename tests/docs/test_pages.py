@@ -1,9 +1,6 @@
 """Every command and snippet of README.md and docs/ is executed, and answers as it is shown."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,18 +11,18 @@ from tests.sampling import chosen_of
 PAGES = [pytest.param(page, id=name_of(page)) for page in pages()]
 
 
-def is_quick(page: Path) -> bool:
+def is_quick(page):
     """False for pages of commands that other tests execute too, at shapes that take less time."""
     slow = "ci|one_launch|reorder|trust|tuning|your_kernel"
     return not re.match(rf"README|docs/(guide/(0|quickstart)|({slow})\.)", name_of(page))
 
 
 @pytest.mark.parametrize("page", chosen_of(PAGES, is_quick))
-def test_page_says_what_happens(page: Path) -> None:
+def test_page_says_what_happens(page):
     assert_as_shown(page, gpu=False)
 
 
-def test_readme_answers_as_it_shows(tmp_path: Path) -> None:
+def test_readme_answers_as_it_shows(tmp_path):
     """Its first command and its Python. The exhaustive tests follow the whole page."""
     page = tmp_path / "README.md"
     text = ROOT.joinpath("README.md").read_text(encoding="utf-8")
@@ -35,23 +32,23 @@ def test_readme_answers_as_it_shows(tmp_path: Path) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("page", [case for case in PAGES if needs_gpu(case.values[0])])
-def test_page_says_what_happens_on_a_gpu(page: Path) -> None:
+def test_page_says_what_happens_on_a_gpu(page):
     assert_as_shown(page, gpu=True)
 
 
-def assert_as_shown(page: Path, *, gpu: bool) -> None:
+def assert_as_shown(page, *, gpu):
     other = [outcome for outcome in outcomes(page, gpu=gpu) if not outcome.is_as_shown]
     assert not other, "\n\n".join(map(str, other)) + "\n\npython -m docs.update writes them anew"
 
 
-def test_pages_are_found() -> None:
+def test_pages_are_found():
     names = [name_of(page) for page in pages()]
     assert "README.md" in names
     assert "docs/validation.md" in names
     assert not [name for name in names if "decisions" in name]
 
 
-def test_what_is_not_executed_installs_or_needs_other_machines() -> None:
+def test_what_is_not_executed_installs_or_needs_other_machines():
     left_out = [block for page in pages() for block in blocks(page) if block.reason_not_executed]
     assert left_out
     for block in left_out:

@@ -1,14 +1,9 @@
 """What pages name in their sentences exists: commands, scripts, files that are linked."""
 
-from __future__ import annotations
-
 import re
 import shlex
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from markdown_it.token import Token
 from typer.testing import CliRunner
 
 from docs.snippets.pages import ROOT, blocks, name_of, pages, parsed
@@ -22,13 +17,13 @@ SCRIPT = re.compile(
 )
 
 
-def inline(page: Path) -> Iterator[Token]:
+def inline(page):
     """The pieces of a page's sentences."""
     for token in parsed(page.read_text(encoding="utf-8")):
         yield from token.children or []
 
 
-def code(page: Path) -> Iterator[str]:
+def code(page):
     """All code of a page: inside of sentences, and each line of its blocks of commands."""
     yield from (re.sub(r"\s+", " ", t.content) for t in inline(page) if t.type == "code_inline")
     if page is not CONTRIBUTING:
@@ -37,7 +32,7 @@ def code(page: Path) -> Iterator[str]:
                 yield from block.text.replace("\\\n", " ").splitlines()
 
 
-def toolkit_calls(page: Path) -> Iterator[str]:
+def toolkit_calls(page):
     for text in code(page):
         for part in re.split(r"&&|\||>", text):
             _, called, words = part.partition("python -m toolkit ")
@@ -65,24 +60,24 @@ LINKED = sorted(
 )
 
 
-def test_commands_are_found() -> None:
+def test_commands_are_found():
     assert "profile --device h200 --shape 4096" in CALLS  # of a sentence in docs/gallery.md
 
 
 @pytest.mark.parametrize("words", CALLS)
-def test_commands_parse(words: str) -> None:
+def test_commands_parse(words):
     # --help after the rest: everything before it is parsed, nothing is run
     result = CliRunner().invoke(app, [*shlex.split(words, comments=True), "--help"])
     assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize(("page", "path"), NAMED)
-def test_scripts_and_sources_that_are_named_exist(page: str, path: str) -> None:
+def test_scripts_and_sources_that_are_named_exist(page, path):
     assert (ROOT / path).is_file(), f"{page} names {path}"
 
 
 @pytest.mark.parametrize(("page", "target"), LINKED)
-def test_links_lead_to_files(page: str, target: str) -> None:
+def test_links_lead_to_files(page, target):
     path = target.partition("#")[0]
     if path and not re.match(r"\w+:", path):
         assert ((ROOT / page).parent / path).exists(), f"{page} links {target}"

@@ -1,13 +1,9 @@
 """The site: made without a warning, whole, and readable without a network."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +18,7 @@ REFERENCE = "\n".join(p.read_text("utf-8") for p in (ROOT / "docs/reference").gl
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     command = ("-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "doctrees")
     made = subprocess.run(
@@ -39,16 +35,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Resources(HTMLParser):
     """What a browser asks for when it shows a page."""
 
-    def __init__(self, page: Path) -> None:
+    def __init__(self, page):
         super().__init__()
-        self.found: list[str] = []
+        self.found = []
         self.feed(page.read_text(encoding="utf-8"))
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.found += [value for name, value in attrs if name == LOADED.get(tag) and value]
 
 
-def resources(site: Path) -> Iterator[tuple[Path, str]]:
+def resources(site):
     for page in site.rglob("*.html"):
         yield from ((page, found) for found in Resources(page).found)
     for sheet in site.rglob("*.css"):
@@ -57,14 +53,14 @@ def resources(site: Path) -> Iterator[tuple[Path, str]]:
 
 
 @of_the_site
-def test_every_page_is_there(site: Path) -> None:
+def test_every_page_is_there(site):
     for page in (ROOT / "docs").rglob("*.md"):
         made = site / page.relative_to(ROOT / "docs").with_suffix(".html")
         assert made.exists() or page.name == "README.md", page
 
 
 @of_the_site
-def test_every_page_asks_for_files_that_are_beside_it(site: Path) -> None:
+def test_every_page_asks_for_files_that_are_beside_it(site):
     asked = list(resources(site))
     assert len({page for page, _ in asked}) > 20
     for page, found in asked:
@@ -73,7 +69,7 @@ def test_every_page_asks_for_files_that_are_beside_it(site: Path) -> None:
             assert (page.parent / path).exists(), f"{page.relative_to(site)} asks for {found}"
 
 
-def modules(*folders: str) -> list[str]:
+def modules(*folders):
     paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
     return [
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -83,19 +79,19 @@ def modules(*folders: str) -> list[str]:
 
 
 @pytest.mark.parametrize("module", modules("analysis", "reports/figures"))
-def test_reference_has_every_module_that_notebooks_import(module: str) -> None:
+def test_reference_has_every_module_that_notebooks_import(module):
     assert f"automodule:: {module}\n" in REFERENCE
 
 
 @of_the_site
-def test_docstrings_are_in_the_reference(site: Path) -> None:
+def test_docstrings_are_in_the_reference(site):
     page = (site / "reference/traffic.html").read_text(encoding="utf-8")
     assert 'id="analysis.access.Tiling"' in page
     assert "<td><p>global load A</p></td>" in page  # of the table in its docstring
 
 
 @of_the_site
-def test_notebook_is_a_page_with_its_figures(site: Path) -> None:
+def test_notebook_is_a_page_with_its_figures(site):
     page = (site / "notebook.html").read_text(encoding="utf-8")
     assert page.count("Plotly.newPlot(") == 3
     assert "7,489.6 GFLOP/s" in page  # its code printed so

@@ -1,7 +1,5 @@
 """docs/trust.md sums up docs/validation.md: what it says of errors stands there."""
 
-from __future__ import annotations
-
 import re
 
 from docs.snippets.pages import ROOT
@@ -12,7 +10,7 @@ TRUST, VALIDATION = (
 )
 
 
-def test_figures_are_those_of_the_validation() -> None:
+def test_figures_are_those_of_the_validation():
     tables = "\n".join(line for line in TRUST.splitlines() if line.startswith("|"))
     figures = {figure for figure in FIGURE.findall(tables) if figure != "95%"}  # of an interval
     assert len(figures) > 12

@@ -1,11 +1,7 @@
 """The workflows that docs/ci.md shows: their steps are executed, or stand on what is there."""
 
-from __future__ import annotations
-
 import re
 import shlex
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -20,14 +16,14 @@ EXECUTED = ("no races, nothing out of bounds", "simulate", "compare")
 BY_COLUMNS = "sed -i 's/row [*] columns + column/column * rows + row/' scale_rows.cu"
 
 
-def steps(name: str) -> list[dict[str, Any]]:
+def steps(name):
     document = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
     (job,) = document["jobs"].values()
     return [step for step in job["steps"] if "run" in step]
 
 
 @pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def committed(tmp_path_factory):
     """A repository with the files of the page, and the record that its author committed."""
     with Session(tmp_path_factory.mktemp("repository")) as session:
         lay_out(session)
@@ -38,46 +34,46 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 @pytest.fixture
-def repository(committed: Session) -> Session:
+def repository(committed):
     """The same, without what another test changed."""
     lay_out(committed)
     return committed
 
 
-def lay_out(session: Session) -> None:
+def lay_out(session):
     for block in blocks(ROOT / "docs" / "ci.md"):
         session.lay_out(block)
 
 
-def statuses(repository: Session, *names: str) -> list[int]:
+def statuses(repository, *names):
     """The exit statuses of steps of the CPU workflow, by name."""
     runs = {step["name"]: step["run"] for step in steps(CPU)}
     return [status for _, status in repository.commands([runs[name] for name in names], CPU)]
 
 
 @pytest.mark.exhaustive  # the next test takes the same steps
-def test_cpu_workflow_passes_what_did_not_change(repository: Session) -> None:
+def test_cpu_workflow_passes_what_did_not_change(repository):
     assert statuses(repository, *EXECUTED) == [0, 0, 0]
     assert [step["name"] for step in steps(CPU)] == ["install", *EXECUTED]  # which is done here
 
 
-def test_cpu_workflow_stops_traffic_that_grew(repository: Session) -> None:
+def test_cpu_workflow_stops_traffic_that_grew(repository):
     repository.script(BY_COLUMNS, "here")
     assert statuses(repository, *EXECUTED[1:]) == [0, 3]
 
 
 @pytest.mark.exhaustive  # as `check` alone
-def test_cpu_workflow_stops_an_access_out_of_bounds(repository: Session) -> None:
+def test_cpu_workflow_stops_an_access_out_of_bounds(repository):
     repository.script("sed -i 's/column < columns && row < rows/true/' scale_rows.cu", "here")
     assert statuses(repository, EXECUTED[0]) == [1]
 
 
-def test_cpu_workflow_installs_the_toolkit_and_nothing_for_a_gpu() -> None:
+def test_cpu_workflow_installs_the_toolkit_and_nothing_for_a_gpu():
     (install,) = [step["run"] for step in steps(CPU) if step["name"] == "install"]
     assert install == "pip install ./gemm-ladder"
 
 
-def commands(name: str) -> Iterator[list[str]]:
+def commands(name):
     for step in steps(name):
         for line in step["run"].replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
@@ -85,7 +81,7 @@ def commands(name: str) -> Iterator[list[str]]:
                 yield words[words.index("-m") + 1 :]
 
 
-def test_gpu_workflow_calls_what_is_there() -> None:
+def test_gpu_workflow_calls_what_is_there():
     from typer.testing import CliRunner
 
     from toolkit.cli.app import app
@@ -99,7 +95,7 @@ def test_gpu_workflow_calls_what_is_there() -> None:
         assert asked.exit_code == 0, asked.output
 
 
-def test_gpu_workflow_installs_extras_that_exist() -> None:
+def test_gpu_workflow_installs_extras_that_exist():
     import tomllib
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
@@ -110,6 +106,6 @@ def test_gpu_workflow_installs_extras_that_exist() -> None:
 
 
 @pytest.mark.parametrize("name", [CPU, GPU])
-def test_page_shows_every_workflow(name: str) -> None:
+def test_page_shows_every_workflow(name):
     assert f"{{literalinclude}} workflows/{name}" in (ROOT / "docs/ci.md").read_text("utf-8")
     assert {path.name for path in FOLDER.glob("*.yml")} == {CPU, GPU}

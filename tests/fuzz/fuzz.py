@@ -9,8 +9,6 @@ cases of a target depend on --seed and their numbers alone. Failed cases are pri
 numbers and tracebacks; the exit code is then 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -19,7 +17,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from threading import Timer
@@ -45,7 +42,7 @@ COUNTS = {
 }
 
 
-def main() -> int:
+def main():
     """Run the cases; 1 where one failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("targets", nargs="*", help=f"of {', '.join(COUNTS)}")
@@ -72,7 +69,7 @@ def main() -> int:
     return int(failed > 0)
 
 
-def case(name: str, number: int, seed: int = SEED) -> bytes:
+def case(name, number, seed=SEED):
     """The bytes of one case: drawn at random, or one of the target's seeds with changes."""
     from tests.fuzz import targets
 
@@ -88,7 +85,7 @@ def case(name: str, number: int, seed: int = SEED) -> bytes:
     return bytes(data)
 
 
-def run_apart(name: str, seed: int, first: int, count: int, processes: int) -> list[str]:
+def run_apart(name, seed, first, count, processes):
     """Run the cases in processes; what is to be said of those that failed."""
     share = -(-count // processes)
     starts = range(first, first + count, share)
@@ -99,9 +96,9 @@ def run_apart(name: str, seed: int, first: int, count: int, processes: int) -> l
         return [failure for failures in found for failure in failures]
 
 
-def _run_share(name: str, seed: int, first: int, end: int) -> list[str]:
+def _run_share(name, seed, first, end):
     """Run cases in one process at a time: a new one goes on behind a case that ended it."""
-    failures: list[str] = []
+    failures = []
     while first < end and len(failures) < MOST_FAILURES:
         last, said, ended = _run_process(name, seed, first, end)
         failures += said
@@ -112,7 +109,7 @@ def _run_share(name: str, seed: int, first: int, end: int) -> list[str]:
     return failures
 
 
-def _run_process(name: str, seed: int, first: int, end: int) -> tuple[int, list[str], str | None]:
+def _run_process(name, seed, first, end):
     """The last case that a process began, what it said of failures, and how it ended too early."""
     command = [sys.executable, __file__, name, "--here", "--seed", str(seed)]
     command += ["--first", str(first), "--count", str(end - first)]
@@ -130,7 +127,7 @@ def _run_process(name: str, seed: int, first: int, end: int) -> tuple[int, list[
         ) as child,
     ):
 
-        def stop() -> None:
+        def stop():
             nonlocal is_late
             is_late = True
             child.kill()
@@ -155,13 +152,13 @@ def _run_process(name: str, seed: int, first: int, end: int) -> tuple[int, list[
     return last, failures, None
 
 
-def _started(limit_s: float, then: Callable[[], None]) -> Timer:
+def _started(limit_s, then):
     timer = Timer(limit_s, then)
     timer.start()
     return timer
 
 
-def run_here(name: str, seed: int, first: int, count: int) -> int:
+def run_here(name, seed, first, count):
     """Run cases in this process, and tell of each."""
     from tests.fuzz import targets
 
@@ -179,13 +176,13 @@ def run_here(name: str, seed: int, first: int, count: int) -> int:
     return 0
 
 
-def _shortened(trace: str) -> str:
+def _shortened(trace):
     """The error, then the last calls."""
     lines = trace.strip().splitlines()
     return "\n".join([lines[-1], *lines[-1 - MOST_LINES : -1]])
 
 
-def _tell(*words: str) -> None:
+def _tell(*words):
     print(*words, file=sys.__stdout__, flush=True)
 
 

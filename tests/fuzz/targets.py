@@ -3,20 +3,16 @@
 `test_hostile_input.py` gives them what hypothesis thinks of, `fuzz.py` as much as is asked for.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import struct
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +39,7 @@ VARIANTS = ["tiled", "vectorized", "cpu"]
 RUN = ["--shape=64", *(f"--variant={one}" for one in VARIANTS)]
 RUN += ["--executor=simulate", "--device=t4", "--seed=1"]
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)>"
-HOSTILE: tuple[Any, ...] = (
+HOSTILE = (
     MARKUP,
     "{{ 7 * 7 }}{% raw %}",
     "</script></style>]]>-->",
@@ -77,33 +73,31 @@ SOURCE = """extern "C" __global__ void scale(float *x, int n) {
 
 
 @cache
-def document() -> dict[str, Any]:
+def document():
     """A profile as it is stored."""
     made = profile([64], VARIANTS, executor="simulate", device="t4", seed=1)
-    found: dict[str, Any] = json.loads(dumps(made))
-    return found
+    return json.loads(dumps(made))
 
 
 @cache
-def launch_document() -> dict[str, Any]:
+def launch_document():
     """A launch as `simulate --json` prints it, a prediction included."""
     asked = ("-g", "1", "-b", "32", "-a", "f32[32]", "-a", "i32=32", "-d", "t4", "--json")
     with TemporaryDirectory() as folder:
         source = Path(folder) / "scale.cu"
         source.write_text(SOURCE, encoding="utf-8")
         made = CliRunner().invoke(app, ["simulate", str(source), *asked])
-    found: dict[str, Any] = json.loads(made.stdout)
-    return found
+    return json.loads(made.stdout)
 
 
 @cache
-def image() -> bytes:
+def image():
     """The machine code of a small kernel."""
     return compile_cubin(SOURCE, name="scale.cu", kernel="scale", arch="sm_90").image
 
 
 @cache
-def listing() -> str:
+def listing():
     """What nvdisasm prints of it."""
     return disassemble(image())
 
@@ -111,26 +105,26 @@ def listing() -> str:
 class Choices:
     """Decisions drawn from bytes; zeros when they have run out."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data):
         self._data, self._at = data, 0
 
-    def number(self, below: int) -> int:
+    def number(self, below):
         """0 to `below` - 1."""
         (value,) = struct.unpack("<I", self._data[self._at : self._at + 4].ljust(4, b"\0"))
         self._at += 4
         return int(value % max(below, 1))
 
-    def text(self) -> str:
+    def text(self):
         """What is left."""
         return self._data[self._at :].decode(errors="surrogateescape")
 
 
-def stored_text(data: bytes) -> None:
+def stored_text(data):
     """The reader of profile.json on any text."""
     _read(data.decode(errors="replace"))
 
 
-def profiles(data: bytes) -> None:
+def profiles(data):
     """Commands on a damaged profile, or on the damaged journal of a run."""
     choices = Choices(data)
     with _folder() as folder:
@@ -151,7 +145,7 @@ def profiles(data: bytes) -> None:
         _run_command(words[0] if words else compared)
 
 
-def launches(data: bytes) -> None:
+def launches(data):
     """The same for what `simulate --json` printed."""
     choices = Choices(data)
     with _folder() as folder:
@@ -165,14 +159,14 @@ def launches(data: bytes) -> None:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def _folder():
     """An empty working folder, which is the data folder too, on a machine with no GPU."""
     with TemporaryDirectory() as name, chdir(name), no_gpu():
         yield Path(name)
 
 
 @contextmanager
-def no_gpu() -> Iterator[None]:
+def no_gpu():
     kept = sys.modules.get("pycuda")
     sys.modules["pycuda"] = None  # type: ignore[assignment]
     try:
@@ -183,12 +177,12 @@ def no_gpu() -> Iterator[None]:
             sys.modules["pycuda"] = kept
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
+def _write(path, content):
     path.write_text(json.dumps(content), encoding="utf-8")
 
 
 @cache
-def _journal() -> str:
+def _journal():
     """The journal of a run that was cut short."""
     whole = document()
     parts = [{name: [] for name in JOURNAL_PARTS} | {"records": [r]} for r in whole["records"][:2]]
@@ -197,7 +191,7 @@ def _journal() -> str:
     return "".join(json.dumps(one) + "\n" for one in (head, *parts))
 
 
-def _torn(text: str, choices: Choices) -> str:
+def _torn(text, choices):
     """Lines of which some are damaged, lost, doubled or cut."""
     lines = text.splitlines(keepends=True)
     for _ in range(1 + choices.number(3)):
@@ -215,7 +209,7 @@ def _torn(text: str, choices: Choices) -> str:
     return "".join(lines)
 
 
-def _damaged(whole: Any, choices: Choices) -> str:
+def _damaged(whole, choices):
     """A document with hostile places, as text."""
     damaged = json.loads(json.dumps(whole))
     for _ in range(1 + choices.number(3)):
@@ -232,7 +226,7 @@ def _damaged(whole: Any, choices: Choices) -> str:
     return text
 
 
-def _read(text: str) -> None:
+def _read(text):
     try:
         found = parse(text, "profile.json")
     except ToolkitError as error:
@@ -241,7 +235,7 @@ def _read(text: str) -> None:
     dumps(found)
 
 
-def _damage(value: Any, choices: Choices) -> None:
+def _damage(value, choices):
     """Put something hostile into one place of a document."""
     holder, key = None, None
     while isinstance(value, dict | list) and value and (holder is None or choices.number(8)):
@@ -259,7 +253,7 @@ def _damage(value: Any, choices: Choices) -> None:
         holder[key] = choices.text()
 
 
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+def _places(value):
     keys = value if isinstance(value, dict) else range(len(value))
     for key in list(keys):
         yield value, key
@@ -267,7 +261,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(value[key])
 
 
-def report(data: bytes) -> None:
+def report(data):
     """A page made of a profile whose texts are hostile: they stand in it as text."""
     from reports import render
 
@@ -290,7 +284,7 @@ def report(data: bytes) -> None:
     assert "onerror=alert(1)>" not in re.sub(r"\\u003[ce]|&[lg]t;", "", page)
 
 
-def disassembly(data: bytes) -> None:
+def disassembly(data):
     """The decoder on what nvdisasm never prints: in one of its texts, or anywhere."""
     choices = Choices(data)
     damaged = json.loads(listing())
@@ -309,7 +303,7 @@ def disassembly(data: bytes) -> None:
         _check_line(error)
 
 
-def operands(data: bytes) -> None:
+def operands(data):
     """Operands and guards of any text."""
     text = data.decode(errors="replace")
     for function in (parse_operands, parse_guard):
@@ -319,7 +313,7 @@ def operands(data: bytes) -> None:
             continue
 
 
-def machine_code(data: bytes) -> None:
+def machine_code(data):
     """The reader of cubins on a damaged one."""
     choices = Choices(data)
     damaged = bytearray(image())
@@ -354,12 +348,12 @@ DISASSEMBLY_LIMIT_S = 10  # nvdisasm does not end on some
 
 
 @cache
-def cubin(kernel: str, arch: str) -> bytes:
+def cubin(kernel, arch):
     source = KERNELS[kernel]
     return compile_cubin(source, name=f"{kernel}.cu", kernel=kernel, arch=arch).image
 
 
-def cubins(data: bytes) -> None:
+def cubins(data):
     """Commands on a damaged cubin: results, or one line that names the file."""
     choices = Choices(data)
     kernel, arch = CUBINS[choices.number(len(CUBINS))]
@@ -379,7 +373,7 @@ def cubins(data: bytes) -> None:
             _run_command([("simulate", "check")[command % 2], str(path), *asked], names=path)
 
 
-def _damage_cubin(image: bytearray, choices: Choices) -> None:
+def _damage_cubin(image, choices):
     """Change a byte, a word or a stretch: of the ELF header, of the tables at its end, anywhere."""
     headers = struct.unpack_from("<Q", image, 0x28)[0] if len(image) > 0x30 else 0  # e_shoff
     begin, end = ((0, 64), (headers, len(image)), (0, len(image)))[choices.number(3)]
@@ -396,7 +390,7 @@ def _damage_cubin(image: bytearray, choices: Choices) -> None:
         image[at & ~3 : (at & ~3) + 4] = struct.pack("<I", word)
 
 
-def _run_command(words: list[str], *, names: str | Path = "", codes: Any = (0, 1, 3)) -> None:
+def _run_command(words, *, names="", codes=(0, 1, 3)):
     """A command that works, or ends with one line that names a file."""
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
@@ -411,7 +405,7 @@ def _run_command(words: list[str], *, names: str | Path = "", codes: Any = (0, 1
         assert str(names) in line, line
 
 
-def launch(data: bytes) -> None:
+def launch(data):
     """The options of `simulate` and `check` on any text."""
     parts = data.decode(errors="replace").split("\n")
     parts += [""] * (8 - len(parts))
@@ -486,7 +480,7 @@ RARE = {"doctor": 20, "tune": 4}  # what takes long: one in so many
 
 
 @st.composite
-def argument_lists(draw: st.DrawFn) -> list[str]:
+def argument_lists(draw):
     """A command with options and values that it may, or may not, take."""
     commands = command_group().commands
     name = draw(st.sampled_from(sorted(commands)))
@@ -513,13 +507,13 @@ def argument_lists(draw: st.DrawFn) -> list[str]:
 
 
 @cache
-def command_group() -> Any:
+def command_group():
     return get_command(app)
 
 
 @given(argument_lists())
 @settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
-def _any_arguments(words: list[str]) -> None:
+def _any_arguments(words):
     with _folder() as folder:
         _write(folder / "saved.json", document())
         _write(folder / "other.json", document() | {"seed": 2})
@@ -538,18 +532,18 @@ def _any_arguments(words: list[str]) -> None:
             assert path.name not in read or is_resumed or path.read_bytes() == content, words
 
 
-def command_line(data: bytes) -> None:
+def command_line(data):
     """The commands with any arguments, which hypothesis makes of the bytes."""
     _any_arguments.hypothesis.fuzz_one_input(data)  # type: ignore[attr-defined]
 
 
-def _check_line(error: ToolkitError) -> None:
+def _check_line(error):
     """What a user gets to see is one line, of a length that can be read."""
     assert "\n" not in str(error), str(error)
     assert len(str(error)) < 10_000, str(error)[:200]
 
 
-TARGETS: dict[str, Callable[[bytes], None]] = {
+TARGETS = {
     target.__name__: target
     for target in (
         stored_text,
@@ -566,11 +560,11 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 }
 
 
-def seeds(name: str) -> list[bytes]:
+def seeds(name):
     """Inputs to begin with."""
     rng = np.random.default_rng(1)
     drawn = [rng.bytes(64) for _ in range(16)]
-    texts: dict[str, list[bytes]] = {
+    texts = {
         "operands": [b"R0, R2.64, desc[UR4][R2.64+0x10], -|R3|, c[0x0][0x160], !P0, 0x1f, `(x)"],
         "launch": [b"k\n8,8\n16\nsm_90\nA=1\nall\nf32[4,4]=zeros\ni32=4\nstruct:i32=1,f32=2"],
     }

@@ -1,7 +1,5 @@
 """Nothing that comes from outside ends in a traceback; the fuzzer's command is in fuzz.py."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode
 from pathlib import Path
@@ -23,7 +21,7 @@ MOST = 60
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_hostile_bytes_are_refused_in_a_line(name: str) -> None:
+def test_hostile_bytes_are_refused_in_a_line(name):
     @settings(
         max_examples=CASES.get(name, MOST),
         deadline=None,
@@ -31,14 +29,14 @@ def test_hostile_bytes_are_refused_in_a_line(name: str) -> None:
         database=None,
     )
     @given(st.one_of(st.binary(max_size=400), st.text(max_size=200).map(_bytes)))
-    def feed(data: bytes) -> None:
+    def feed(data):
         TARGETS[name](data)
 
     feed()
 
 
 @pytest.mark.parametrize("name", [name for name in TARGETS if CASES.get(name, MOST) == MOST])
-def test_the_seeds_of_the_fuzzer_are_taken(name: str) -> None:
+def test_the_seeds_of_the_fuzzer_are_taken(name):
     for seed in seeds(name):
         TARGETS[name](seed)
 
@@ -48,18 +46,16 @@ SAMPLES = {"cubins": 6, "profiles": 12, "launches": 12, "command_line": 12}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_sample_of_the_fuzzer_ends_in_results_or_lines(name: str) -> None:
+def test_a_sample_of_the_fuzzer_ends_in_results_or_lines(name):
     for number in range(SAMPLES[name]):
         TARGETS[name](case(name, number))
 
 
-def test_every_target_has_a_count() -> None:
+def test_every_target_has_a_count():
     assert set(COUNTS) == set(TARGETS)
 
 
-def test_the_fuzzer_tells_of_cases_that_fail_crash_or_hang(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fuzzer_tells_of_cases_that_fail_crash_or_hang(tmp_path, monkeypatch):
     child = """import os, sys, time
 first = int(sys.argv[sys.argv.index("--first") + 1])
 count = int(sys.argv[sys.argv.index("--count") + 1])
@@ -94,11 +90,11 @@ FOUND = {
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_what_the_fuzzer_found_stays_mended(name: str) -> None:
+def test_what_the_fuzzer_found_stays_mended(name):
     TARGETS[name](b64decode(FOUND[name]))
 
 
-def test_a_counter_that_nobody_knows_is_blamed_on_the_file() -> None:
+def test_a_counter_that_nobody_knows_is_blamed_on_the_file():
     stored = json.loads(json.dumps(document()))
     stored["records"][0]["scores"][0]["counter"] = "no_such_counter.sum"
     found = parse(json.dumps(stored), "profile.json")
@@ -107,10 +103,10 @@ def test_a_counter_that_nobody_knows_is_blamed_on_the_file() -> None:
         render(found)
 
 
-def test_markup_in_every_text_of_a_profile_stays_text() -> None:
+def test_markup_in_every_text_of_a_profile_stays_text():
     report(b"\xff\xff\xff\xff" * 40)
     assert MARKUP in HOSTILE
 
 
-def _bytes(text: str) -> bytes:
+def _bytes(text):
     return text.encode(errors="surrogatepass")

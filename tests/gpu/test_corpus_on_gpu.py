@@ -1,14 +1,11 @@
 """The corpus on silicon: the references that the simulator is held to are those of hardware."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from analysis.geometry import Geometry
 from toolkit.gpu.launch import OnGpu, task_of
 from toolkit.launch.launch import Launch
-from validation.corpus.case import Case
 from validation.corpus.cases import CASES, COUNTED
 from validation.corpus.compiled import alone
 from validation.corpus.refused import marks
@@ -30,7 +27,7 @@ def gpu():
 
 
 @pytest.mark.parametrize("case", EACH)
-def test_a_kernel_does_on_silicon_what_its_reference_says(gpu, case: Case) -> None:
+def test_a_kernel_does_on_silicon_what_its_reference_says(gpu, case):
     arch = gpu.device.sm_arch
     if not case.runs_on(arch):
         pytest.skip(f"needs sm_{case.minimum_capability}")
@@ -55,6 +52,6 @@ def test_a_kernel_does_on_silicon_what_its_reference_says(gpu, case: Case) -> No
         raise
 
 
-def symbol(case: Case, arch: str) -> str:
+def symbol(case, arch):
     """What nvcc calls the kernel: the files instantiate their templates."""
     return case.kernel if case.kernel.isidentifier() else alone(case, arch).symbol

@@ -1,17 +1,12 @@
 """`profile --counters` on silicon: what Nsight Compute counts is what the simulator counted."""
 
-from __future__ import annotations
-
 import subprocess
 import time
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
 from analysis.geometry import ceil_div
 from analysis.records.counters import COUNTERS
-from analysis.records.profile import Profile, Record
 from toolkit import load, profile, save
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.sampling import Sampling
@@ -31,47 +26,47 @@ REGISTERS_AT_ONCE = 8  # granularity of allocation per thread, and at least 16
 class Told(Progress):
     """What was told, and when counting began."""
 
-    def __init__(self) -> None:
-        self.notices: list[str] = []
+    def __init__(self):
+        self.notices = []
         self.counting_since = 0.0
 
-    def step(self, text: str) -> None:
+    def step(self, text):
         if text == "hardware counters":
             self.counting_since = time.monotonic()
 
-    def notice(self, text: str) -> None:
+    def notice(self, text):
         self.notices.append(text)
 
 
 @pytest.fixture(scope="module")
-def told() -> Told:
+def told():
     return Told()
 
 
 @pytest.fixture(scope="module")
-def counted(told: Told) -> Profile:
+def counted(told):
     return profile(
         SHAPES, [*RUNGS, "cublas"], executor="gpu", sampling=QUICK, counters=True, progress=told
     )
 
 
-def rungs_of(result: Profile) -> list[Record]:
+def rungs_of(result):
     return [record for record in result.records if record.rung is not None]
 
 
-def exact_counters(record: Record) -> dict[str, int]:
+def exact_counters(record):
     assert record.counted is not None, record.notes
     return without_arbitration(record.counted.counters)
 
 
-def without_arbitration(counters: Mapping[str, int]) -> dict[str, int]:
+def without_arbitration(counters):
     """The exact counters; the hardware's shared loads also meet other traffic, as conflicts."""
     found = {name: counters[name] for name in EXACT}
     found[SHARED_LOADS] -= counters[CONFLICTS]
     return found
 
 
-def test_every_launch_is_counted_and_nothing_is_amiss(counted: Profile, told: Told) -> None:
+def test_every_launch_is_counted_and_nothing_is_amiss(counted, told):
     assert told.notices == []
     assert len(counted.records) == len(SHAPES) * (len(RUNGS) + 1)
     for record in counted.records:
@@ -83,14 +78,14 @@ def test_every_launch_is_counted_and_nothing_is_amiss(counted: Profile, told: To
     assert counted.environment.software["Nsight Compute"]
 
 
-def test_exact_counters_are_those_of_the_simulator(counted: Profile) -> None:
+def test_exact_counters_are_those_of_the_simulator(counted):
     for record in rungs_of(counted):
         assert record.simulated is not None, record.notes
         simulated = without_arbitration(record.simulated.counters)
         assert exact_counters(record) == simulated, f"{record.label} at {record.shape}"
 
 
-def test_the_launch_that_was_counted_is_the_one_that_was_timed(counted: Profile) -> None:
+def test_the_launch_that_was_counted_is_the_one_that_was_timed(counted):
     for record in rungs_of(counted):
         assert record.counted is not None
         assert record.resources is not None
@@ -104,7 +99,7 @@ def test_the_launch_that_was_counted_is_the_one_that_was_timed(counted: Profile)
         assert registers <= kernel.registers_per_thread <= allocated
 
 
-def test_cublas_is_identified(counted: Profile) -> None:
+def test_cublas_is_identified(counted):
     for record in (record for record in counted.records if record.label == "cublas"):
         assert record.counted is not None
         kernels = record.counted.kernels
@@ -115,7 +110,7 @@ def test_cublas_is_identified(counted: Profile) -> None:
         assert fused >= record.shape.flop // 2  # one for each two operations
 
 
-def test_a_library_shows_which_way_round_its_tile_is() -> None:
+def test_a_library_shows_which_way_round_its_tile_is():
     """Wide and flat products have the blocks of C that the tile says, in one of its two ways."""
     result = profile(
         ["128x8192x512", "8192x128x512"], ["cublas"], executor="gpu", sampling=QUICK, counters=True
@@ -131,14 +126,12 @@ def test_a_library_shows_which_way_round_its_tile_is() -> None:
         assert (x * y * z) % tiles == 0, f"{kernel} at {record.shape}"  # times its splits of K
 
 
-def test_the_file_holds_the_counters(counted: Profile, tmp_path: Path) -> None:
+def test_the_file_holds_the_counters(counted, tmp_path):
     save(counted, tmp_path / "profile.json")
     assert load(tmp_path / "profile.json") == counted
 
 
-def test_an_administrators_report_gives_the_same_exact_counters(
-    counted: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_administrators_report_gives_the_same_exact_counters(counted, tmp_path, monkeypatch):
     """As where counters are not permitted: a script is left, and its report is read."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with monkeypatch.context() as refused:
@@ -166,7 +159,7 @@ def test_an_administrators_report_gives_the_same_exact_counters(
             assert record.counted.source.startswith("Nsight Compute")
 
 
-def test_the_whole_ladder_at_4096_is_counted_in_90_seconds() -> None:
+def test_the_whole_ladder_at_4096_is_counted_in_90_seconds():
     told = Told()
     result = profile(["4096"], executor="gpu", sampling=QUICK, counters=True, progress=told)
     took_s = time.monotonic() - told.counting_since

@@ -1,7 +1,5 @@
 """The recorded hardware counters, counted again on the GPU that is here."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -22,7 +20,7 @@ EXACT = (
 
 
 @pytest.mark.ncu
-def test_exact_counters_repeat() -> None:
+def test_exact_counters_repeat():
     script = "validation.counters.hardware_counters"
     recording = recordings.read(TESTS / "kernels/recorded/counters_sm_90.json")
     done = subprocess.run(

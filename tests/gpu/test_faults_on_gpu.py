@@ -1,9 +1,5 @@
 """Injected faults on real silicon: each becomes a red row with its reason, the others run on."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -60,7 +56,7 @@ FAULTS = {
 }
 
 
-def reason_for(body: str, block: int = 64, dynamic_shared_bytes: int = 0) -> str | None:
+def reason_for(body, block=64, dynamic_shared_bytes=0):
     """Why a kernel fails that does so to a small product, None where it does not."""
     zeros = np.zeros((SHAPE.m, SHAPE.k), np.float32)
     launch = Launch(
@@ -90,13 +86,13 @@ def reason_for(body: str, block: int = 64, dynamic_shared_bytes: int = 0) -> str
 
 
 @pytest.fixture(autouse=True)
-def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_patience(monkeypatch):
     monkeypatch.setattr("toolkit.gpu.product_launch.START_S", 15.0)
     monkeypatch.setattr("toolkit.gpu.product_launch.LAUNCH_GRACE_S", 5.0)
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_a_reason(name: str) -> None:
+def test_a_fault_is_a_reason(name):
     body, words = FAULTS[name]
     reason = reason_for(body)
     if not words:  # the driver may grow the stack
@@ -106,15 +102,15 @@ def test_a_fault_is_a_reason(name: str) -> None:
     assert "\n" not in reason
 
 
-def test_what_stays_in_its_buffers_has_no_reason_after_all_that() -> None:
+def test_what_stays_in_its_buffers_has_no_reason_after_all_that():
     assert reason_for(INSIDE) is None
 
 
-def test_too_much_shared_memory_is_a_reason() -> None:
+def test_too_much_shared_memory_is_a_reason():
     assert reason_for(INSIDE, dynamic_shared_bytes=10**6) is not None
 
 
-def test_too_many_threads_are_a_reason() -> None:
+def test_too_many_threads_are_a_reason():
     assert reason_for(INSIDE, block=2048) is not None
 
 
@@ -127,9 +123,7 @@ def test_too_many_threads_are_a_reason() -> None:
         ("float* const c = C", "float* const c = C + (1ull << 40)"),  # illegal address
     ],
 )
-def test_the_others_are_measured_beside_a_broken_one(
-    old: str, new: str, edit_rung: Callable[[str, str, str], None]
-) -> None:
+def test_the_others_are_measured_beside_a_broken_one(old, new, edit_rung):
     edit_rung("tiled", old, new)
     result = profile(
         [256], ["naive-coalesced", "tiled", "vectorized", "cublas"], executor="gpu", sampling=QUICK
@@ -152,9 +146,7 @@ def test_the_others_are_measured_beside_a_broken_one(
     ],
     ids=["hangs", "faults", "writes beside C"],
 )
-def test_what_breaks_only_when_it_is_timed_breaks_alone_too(
-    bug: str, words: str, edit_rung: Callable[[str, str, str], None]
-) -> None:
+def test_what_breaks_only_when_it_is_timed_breaks_alone_too(bug, words, edit_rung):
     """From its 100th launch on: a check has three."""
     first = "blockIdx.x + blockIdx.y + threadIdx.x + threadIdx.y == 0"
     edit_rung("tiled", 'extern "C"', '__device__ int launches; extern "C"')

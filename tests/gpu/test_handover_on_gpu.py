@@ -1,7 +1,5 @@
 """What PyCUDA launched, handed to the simulator through the public functions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -49,7 +47,7 @@ def measured(launch):
     return run(SOURCE, "product", **launch)
 
 
-def test_the_simulator_computes_the_bits_of_silicon(launch, measured) -> None:
+def test_the_simulator_computes_the_bits_of_silicon(launch, measured):
     simulated = simulate(measured.cubin, **launch)
     for ours, theirs in zip(simulated.outputs, measured.outputs, strict=True):
         assert ours.tobytes() == theirs.tobytes()
@@ -57,11 +55,11 @@ def test_the_simulator_computes_the_bits_of_silicon(launch, measured) -> None:
     assert simulated.lines  # -lineinfo is nvcc's option too
 
 
-def test_the_bytes_alone_are_enough(launch, measured) -> None:
+def test_the_bytes_alone_are_enough(launch, measured):
     simulated = simulate(measured.cubin.image, "product", **launch)
     assert simulated.outputs[2].tobytes() == measured.outputs[2].tobytes()
 
 
-def test_sizes_read_from_the_machine_code_are_the_drivers(measured) -> None:
+def test_sizes_read_from_the_machine_code_are_the_drivers(measured):
     found = Kernel.from_image(measured.cubin.image, "product").resources
     assert replace(found, compiler=measured.resources.compiler) == measured.resources

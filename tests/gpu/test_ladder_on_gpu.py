@@ -1,7 +1,5 @@
 """The ladder on silicon: every rung right at every kind of shape, with alpha and beta."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -52,7 +50,7 @@ def gpu():
 
 
 @pytest.mark.parametrize(("variant", "parameters"), ALL.values(), ids=ALL)
-def test_products_are_right(gpu, variant, parameters) -> None:
+def test_products_are_right(gpu, variant, parameters):
     try:
         variant.check_device(parameters, gpu.device)
     except UnavailableError as error:
@@ -62,7 +60,7 @@ def test_products_are_right(gpu, variant, parameters) -> None:
             check_product(gpu, variant, parameters, shape, alpha, beta)
 
 
-def check_product(gpu, variant, parameters, shape, alpha, beta) -> None:
+def check_product(gpu, variant, parameters, shape, alpha, beta):
     shape = variant.executed(shape)
     rng = np.random.default_rng()
     a, b, c = (
@@ -83,7 +81,7 @@ def check_product(gpu, variant, parameters, shape, alpha, beta) -> None:
 
 @pytest.mark.parametrize("name", ["naive-uncoalesced", "naive-coalesced", "tiled:tile=8"])
 @pytest.mark.parametrize(("m", "n"), [(8 * 65_535 + 9, 3), (3, 8 * 65_535 + 9)])
-def test_grids_beyond_65535_blocks_cover_c(gpu, name, m, n) -> None:
+def test_grids_beyond_65535_blocks_cover_c(gpu, name, m, n):
     chosen = {"naive-uncoalesced": ":width=8", "naive-coalesced": ":width=8"}.get(name, "")
     selection = parse_selection(name + chosen)
     shape = Gemm(m=m, n=n, k=2)

@@ -1,17 +1,14 @@
 """Constants of the GPU that is here are what any GPU's are like."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 
 @pytest.mark.gpu
-def test_constants_are_measured(tmp_path: Path) -> None:
+def test_constants_are_measured(tmp_path):
     path = tmp_path / "constants.json"
     command = [sys.executable, "-m", "toolkit.microbenchmarks", "--output", str(path)]
     subprocess.run([*command, "--only", "_latency_cycles"], capture_output=True, check=True)

@@ -1,7 +1,5 @@
 """The main job and `run` on silicon."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -31,7 +29,7 @@ def quick():
     return Sampling(time_limit_s=0.2)
 
 
-def test_the_whole_ladder_is_right_and_timed_beside_cublas(quick) -> None:
+def test_the_whole_ladder_is_right_and_timed_beside_cublas(quick):
     from toolkit import profile
 
     result = profile(["512", "127x129x31"], executor="gpu", sampling=quick)
@@ -62,7 +60,7 @@ def test_the_whole_ladder_is_right_and_timed_beside_cublas(quick) -> None:
     assert str(padded.executed_shape) == "127x132x32"
 
 
-def test_a_wrong_kernel_is_a_failed_record_and_the_others_run_on(quick, monkeypatch) -> None:
+def test_a_wrong_kernel_is_a_failed_record_and_the_others_run_on(quick, monkeypatch):
     from toolkit import profile
 
     source = LADDER[3].source
@@ -77,7 +75,7 @@ def test_a_wrong_kernel_is_a_failed_record_and_the_others_run_on(quick, monkeypa
     assert "times its bound" in wrong.reason
 
 
-def _source(variant, broken: str) -> str:
+def _source(variant, broken):
     if variant.name == "tiled":
         return broken
     from importlib.resources import files
@@ -85,7 +83,7 @@ def _source(variant, broken: str) -> str:
     return files("kernels").joinpath("sgemm", variant.file).read_text(encoding="utf-8")
 
 
-def test_run_returns_outputs_resources_and_samples() -> None:
+def test_run_returns_outputs_resources_and_samples():
     from toolkit import run
 
     rng = np.random.default_rng()
@@ -106,7 +104,7 @@ def test_run_returns_outputs_resources_and_samples() -> None:
     assert execution.resources.registers_per_thread > 0
 
 
-def test_more_dynamic_shared_memory_than_48_kilobytes_is_asked_for() -> None:
+def test_more_dynamic_shared_memory_than_48_kilobytes_is_asked_for():
     from toolkit import run
 
     x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
@@ -121,7 +119,7 @@ def test_more_dynamic_shared_memory_than_48_kilobytes_is_asked_for() -> None:
     assert (execution.outputs[0] == 3).all()
 
 
-def test_source_that_does_not_compile_says_where() -> None:
+def test_source_that_does_not_compile_says_where():
     from toolkit import run
 
     with pytest.raises(CompileError, match=r"line 3: does not compile: .*undefined"):
@@ -134,14 +132,14 @@ def test_source_that_does_not_compile_says_where() -> None:
         )
 
 
-def test_a_kernel_that_is_not_there_is_named() -> None:
+def test_a_kernel_that_is_not_there_is_named():
     from toolkit import run
 
     with pytest.raises(InputError, match="no kernel 'g'"):
         run('extern "C" __global__ void f() {}', "g", grid=(1,), block=(1,), arguments=[])
 
 
-def test_an_illegal_access_is_a_launch_error_that_leaves_the_next_launch_alone() -> None:
+def test_an_illegal_access_is_a_launch_error_that_leaves_the_next_launch_alone():
     from toolkit import run
 
     source = 'extern "C" __global__ void f(float* p, long i) { p[i] = 1.0f; }'

@@ -1,7 +1,5 @@
 """The simulator beside silicon: the very machine code that a GPU ran, run again on the CPU."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from analysis.geometry import Geometry
 from toolkit.execution.simulate import simulate
 from toolkit.gpu.launch import OnGpu, task_of
 from toolkit.launch.launch import Launch
-from validation.corpus.case import Case
 from validation.corpus.cases import CASES
 from validation.corpus.refused import marks
 
@@ -36,7 +33,7 @@ EACH = [pytest.param(case, id=case.name, marks=marks(case)) for case in CASES]
 
 
 @pytest.mark.parametrize("case", EACH)
-def test_the_same_machine_code_gives_the_same_bits(gpu, case: Case) -> None:
+def test_the_same_machine_code_gives_the_same_bits(gpu, case):
     if not case.runs_on(gpu.device.sm_arch):
         pytest.skip(f"needs sm_{case.minimum_capability}")
     if case.kernel in UNLIKE:

@@ -1,10 +1,5 @@
 """Tuning on silicon: a sweep, the leaders race cuBLAS, the cache, strategies and Ray hold."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from kernels.variant import Variant
@@ -21,22 +16,22 @@ SPACE = "coarsened-1d:tm=16"  # three configurations
 
 
 class Notices(Progress):
-    def __init__(self) -> None:
-        self.heard: list[str] = []
+    def __init__(self):
+        self.heard = []
 
-    def notice(self, text: str) -> None:
+    def notice(self, text):
         self.heard.append(text)
 
 
-def run(folder: Path, text: str = SPACE, shape: str = "512", **more: int | str):
+def run(folder, text=SPACE, shape="512", **more):
     progress = Notices()
     effort = Effort(sampling=QUICK, cache=folder, **more)
     return tune(text, [shape], effort=effort, seed=1, progress=progress), progress.heard
 
 
 def test_a_space_is_swept_checked_and_raced_and_the_second_run_sweeps_nothing(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     found, heard = run(tmp_path)
     shape = found.shapes[0]
     assert heard == []
@@ -58,7 +53,7 @@ def test_a_space_is_swept_checked_and_raced_and_the_second_run_sweeps_nothing(
         assert one.swept.samples_s == swept[one.label]
 
 
-def test_the_sweep_and_the_final_agree_on_a_time(tmp_path: Path) -> None:
+def test_the_sweep_and_the_final_agree_on_a_time(tmp_path):
     # the same machine code, both with L2 flushed; a sweep's events have the launch between them
     found, _ = run(tmp_path, "coarsened-1d:bk=8,tm=8", "2048")
     (one,) = found.shapes[0].candidates
@@ -67,7 +62,7 @@ def test_the_sweep_and_the_final_agree_on_a_time(tmp_path: Path) -> None:
     assert one.swept.median_s == pytest.approx(one.measured.median_s, rel=0.1)
 
 
-def test_padded_operands_and_a_ragged_shape(tmp_path: Path) -> None:
+def test_padded_operands_and_a_ragged_shape(tmp_path):
     found, _ = run(tmp_path, "vectorized", "511x513x127")
     shape = found.shapes[0]
     assert str(shape.executed_shape) == "511x516x128"
@@ -76,8 +71,8 @@ def test_padded_operands_and_a_ragged_shape(tmp_path: Path) -> None:
 
 
 def test_what_does_not_compile_or_faults_on_silicon_fails_and_the_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     """A rung whose source breaks for two values, where the ranking does not compile it."""
     right = Variant.source.fget  # type: ignore[attr-defined]
     monkeypatch.setattr("toolkit.tuning.tuner.ranked", ranked_with(right))
@@ -92,7 +87,7 @@ def test_what_does_not_compile_or_faults_on_silicon_fails_and_the_others_go_on(
     assert found.shapes[0].winners
 
 
-def broken(text: str) -> str:
+def broken(text):
     """The source of a rung with an error for BK = 4, and a fault for BK = 8."""
     head = text.index('extern "C"')
     body = text.index("{", head) + 1
@@ -101,10 +96,10 @@ def broken(text: str) -> str:
     return text[:head] + error + text[head:body] + fault + text[body:]
 
 
-def ranked_with(source: Callable[[Variant], str]) -> Callable[..., object]:
+def ranked_with(source):
     """The ranking of rungs as they are."""
 
-    def ranking(*arguments: object, **more: object) -> object:
+    def ranking(*arguments, **more):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Variant, "source", property(source))
             return ranked(*arguments, **more)  # type: ignore[arg-type]
@@ -112,7 +107,7 @@ def ranked_with(source: Callable[[Variant], str]) -> Callable[..., object]:
     return ranking
 
 
-def test_a_strategy_of_kernel_tuner_sweeps_too(tmp_path: Path) -> None:
+def test_a_strategy_of_kernel_tuner_sweeps_too(tmp_path):
     pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
     found, _ = run(tmp_path, "coarsened-1d", strategy="random_sample", measurements=2)
     swept = [one for one in found.shapes[0].candidates if one.swept]
@@ -120,18 +115,18 @@ def test_a_strategy_of_kernel_tuner_sweeps_too(tmp_path: Path) -> None:
     assert found.shapes[0].winners
 
 
-def test_a_rung_of_tensor_maps_is_tuned_like_any_other(tmp_path: Path) -> None:
+def test_a_rung_of_tensor_maps_is_tuned_like_any_other(tmp_path):
     found, _ = run(tmp_path, "bulk-copy", measurements=1, finalists=1)
     assert found.shapes[0].winners
 
 
-def test_workers_of_ray_sweep_too(tmp_path: Path) -> None:
+def test_workers_of_ray_sweep_too(tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
     found, _ = run(tmp_path, workers=1)
     assert [one.status for one in found.shapes[0].candidates] == ["ok"] * 3
 
 
-def test_two_gpus_share_a_sweep(tmp_path: Path) -> None:
+def test_two_gpus_share_a_sweep(tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
     driver = pytest.importorskip("pycuda.driver")
     driver.init()

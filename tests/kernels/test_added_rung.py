@@ -1,10 +1,7 @@
 """A rung is one source and one entry: one that is added here goes through every command."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +27,7 @@ class Added(Variant):
     """A rung with its source beside this file."""
 
     @property
-    def source(self) -> str:
+    def source(self):
         return Path(__file__).with_name(self.file).read_text(encoding="utf-8")
 
 
@@ -50,7 +47,7 @@ TWO_ROWS = Added(
 )
 
 
-def _swap(old: object, new: object) -> None:
+def _swap(old, new):
     """Replace an object wherever a module has it by name."""
     for module in list(sys.modules.values()):
         for name in [name for name, value in vars(module).items() if value is old]:
@@ -58,7 +55,7 @@ def _swap(old: object, new: object) -> None:
 
 
 @pytest.fixture(autouse=True)
-def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def added(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     swaps = [(LADDER, (*LADDER, TWO_ROWS)), (BY_NAME, BY_NAME | {TWO_ROWS.name: TWO_ROWS})]
     for old, new in swaps:
@@ -68,7 +65,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         _swap(new, old)
 
 
-def test_profile_counts_checks_and_predicts_it() -> None:
+def test_profile_counts_checks_and_predicts_it():
     found = profile([SHAPE], ["two-rows"], device=DEVICE, executor="simulate", seed=1)
     (record,) = found.records
     assert (record.status, record.check and record.check.passed) == ("ok", True)
@@ -88,7 +85,7 @@ def test_profile_counts_checks_and_predicts_it() -> None:
 
 
 @pytest.mark.parametrize("parameters", TWO_ROWS.parameter_sets())
-def test_simulate_computes_the_product_with_all_that_it_takes(parameters: dict[str, int]) -> None:
+def test_simulate_computes_the_product_with_all_that_it_takes(parameters):
     rng = np.random.default_rng(1)
     a, b, c = (
         rng.random(extents, dtype=np.float32)
@@ -110,7 +107,7 @@ def test_simulate_computes_the_product_with_all_that_it_takes(parameters: dict[s
     np.testing.assert_allclose(of_c, expected, rtol=1e-5)
 
 
-def test_tune_ranks_it_and_list_names_it() -> None:
+def test_tune_ranks_it_and_list_names_it():
     invoke = partial(CliRunner().invoke, app)
     tuned = invoke(["tune", "two-rows", "--shape", str(SHAPE), "--device", DEVICE, "--seed", "1"])
     assert tuned.exit_code == 0, tuned.output

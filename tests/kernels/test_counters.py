@@ -3,9 +3,6 @@
 The recordings in recorded/ carry device, compiler, date and the command that makes them anew.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +16,13 @@ from validation import recordings
 RECORDINGS = sorted(Path(__file__).parent.joinpath("recorded").glob("counters_*.json"))
 
 
-def recorded() -> Iterator[tuple[str, dict]]:
+def recorded():
     for path in RECORDINGS:
         for launch in recordings.read(path)["launches"]:
             yield f"{path.stem}-{launch['label']}-{launch['executed_shape']}", launch
 
 
-def divides(launch: dict) -> bool:
+def divides(launch):
     """Whether every warp of the launch is full: no guard ever excludes a lane."""
     selection = parse_selection(launch["label"])
     shape = parse_shape(launch["executed_shape"])
@@ -49,14 +46,14 @@ NOISE = {
 SHORT = {"load": "ld", "store": "st"}
 
 
-def test_there_are_recordings() -> None:
+def test_there_are_recordings():
     assert len(LAUNCHES) >= 40  # every rung with every parameter set, at several shapes
     assert len(FULL_LAUNCHES) >= 30
 
 
 @pytest.mark.parametrize("operation", ["load", "store"])
 @pytest.mark.parametrize("launch", LAUNCHES)
-def test_shared_instructions_are_exact(launch: dict, operation: str) -> None:
+def test_shared_instructions_are_exact(launch, operation):
     selection = parse_selection(launch["label"])
     shape = parse_shape(launch["executed_shape"])
     counts = access_counts(selection.variant.tiling(selection.parameters), shape)
@@ -69,7 +66,7 @@ def test_shared_instructions_are_exact(launch: dict, operation: str) -> None:
 
 @pytest.mark.parametrize("operation", ["load", "store"])
 @pytest.mark.parametrize("launch", LAUNCHES)
-def test_global_requests_are_exact_where_warps_are_full(launch: dict, operation: str) -> None:
+def test_global_requests_are_exact_where_warps_are_full(launch, operation):
     selection = parse_selection(launch["label"])
     shape = parse_shape(launch["executed_shape"])
     counts = access_counts(selection.variant.tiling(selection.parameters), shape)
@@ -82,9 +79,7 @@ def test_global_requests_are_exact_where_warps_are_full(launch: dict, operation:
 
 @pytest.mark.parametrize("operation", ["load", "store"])
 @pytest.mark.parametrize("launch", FULL_LAUNCHES)
-def test_sectors_follow_from_the_first_warp_where_warps_are_full(
-    launch: dict, operation: str
-) -> None:
+def test_sectors_follow_from_the_first_warp_where_warps_are_full(launch, operation):
     selection = parse_selection(launch["label"])
     shape = parse_shape(launch["executed_shape"])
     predicted = sum(
@@ -98,7 +93,7 @@ def test_sectors_follow_from_the_first_warp_where_warps_are_full(
 
 @pytest.mark.parametrize("operation", ["load", "store"])
 @pytest.mark.parametrize("launch", LAUNCHES)
-def test_shared_wavefronts_follow_from_the_first_warp(launch: dict, operation: str) -> None:
+def test_shared_wavefronts_follow_from_the_first_warp(launch, operation):
     selection = parse_selection(launch["label"])
     shape = parse_shape(launch["executed_shape"])
     predicted = sum(

@@ -1,14 +1,11 @@
 """Every number at the head of a kernel's source is what the closed forms say."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
-from typing import Any
 
 import pytest
 
-from analysis.access import Pattern, access_counts
+from analysis.access import access_counts
 from analysis.coalescing import shared_wavefronts
 from analysis.geometry import ceil_div
 from analysis.intensity import intensity_of_loads
@@ -25,18 +22,18 @@ COUNT = re.compile(
 )
 
 
-def find(name: str) -> Variant:
+def find(name):
     found = find_any(name)
     assert isinstance(found, Variant)
     return found
 
 
-def head(variant: Variant) -> str:
+def head(variant):
     lines = [line for line in variant.source.splitlines() if line.startswith("//")]
     return "\n".join(line.removeprefix("//") for line in lines)
 
 
-def section(variant: Variant, name: str) -> str:
+def section(variant, name):
     """The text of one section of the head, on one line."""
     names = "|".join(SECTIONS)
     found = re.search(rf"^ {name} +(.*?)(?=^ (?:{names}) |\Z)", head(variant), re.S | re.M)
@@ -44,7 +41,7 @@ def section(variant: Variant, name: str) -> str:
     return " ".join(found.group(1).split())
 
 
-def value(expression: str) -> Fraction:
+def value(expression):
     """What "2 K", "17K/16", "1/4" or "1" is at K = 4096."""
     match = re.fullmatch(r"(\d*)(K?)(?:/(\d+))?", expression.replace(" ", ""))
     assert match, expression
@@ -52,39 +49,39 @@ def value(expression: str) -> Fraction:
     return Fraction(int(factor or 1) * (K if k else 1), int(divisor or 1))
 
 
-def problem(variant: Variant) -> Gemm:
+def problem(variant):
     """Whole tiles."""
     extent, tiling = variant.max_extent or K, variant.tiling(variant.defaults)
     m, n = (ceil_div(extent, tile) * tile for tile in (tiling.block_m, tiling.block_n))
     return Gemm(m=m, n=n, k=K)
 
 
-def patterns(variant: Variant) -> dict[tuple[str, str, str], Pattern]:
+def patterns(variant):
     found = first_warp_patterns(variant, variant.defaults, problem(variant))
     return {(p.space, p.operation, p.operand): p for p in found}
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda v: v.name)
 class TestHead:
-    def test_names_its_rung_and_the_equation(self, variant: Variant) -> None:
+    def test_names_its_rung_and_the_equation(self, variant):
         assert f" Rung {variant.rung}, " in head(variant)
         assert "C = alpha * A * B + beta * C" in head(variant)
         assert 'extern "C" __global__ void __launch_bounds__(' in variant.source
         assert f"\n{variant.entry}(" in variant.source
 
-    def test_has_every_section(self, variant: Variant) -> None:
+    def test_has_every_section(self, variant):
         for name in SECTIONS:
             assert section(variant, name)
 
-    def test_defaults_are_the_registrys(self, variant: Variant) -> None:
+    def test_defaults_are_the_registrys(self, variant):
         defined = re.findall(r"^#define (\w+) (\d+)$", variant.source, re.M)
         assert {name.lower(): int(number) for name, number in defined} == variant.defaults
 
-    def test_traffic_is_stated_at_the_defaults(self, variant: Variant) -> None:
+    def test_traffic_is_stated_at_the_defaults(self, variant):
         stated = re.findall(r"\b([A-Z]+) = (\d+)", section(variant, "Traffic"))
         assert all(variant.defaults[name.lower()] == int(number) for name, number in stated)
 
-    def test_counts_are_the_closed_forms(self, variant: Variant) -> None:
+    def test_counts_are_the_closed_forms(self, variant):
         text = section(variant, "Traffic")
         counts = access_counts(variant.tiling(variant.defaults), problem(variant))
         per = "thread" if "per thread:" in text else "element of C"
@@ -101,7 +98,7 @@ class TestHead:
                     match[0]
                 )
 
-    def test_totals_are_the_closed_forms(self, variant: Variant) -> None:
+    def test_totals_are_the_closed_forms(self, variant):
         text = section(variant, "Traffic")
         if "in all:" not in text:
             return
@@ -111,14 +108,14 @@ class TestHead:
         assert counts.elements("global", "load") == 2 * shape.m * shape.n * shape.k
         assert counts.elements("global", "store") == shape.m * shape.n
 
-    def test_intensity_is_the_closed_form(self, variant: Variant) -> None:
+    def test_intensity_is_the_closed_form(self, variant):
         stated = re.search(r"intensity: ([\d.]+) FLOP per byte loaded", section(variant, "Traffic"))
         assert stated
         counts = access_counts(variant.tiling(variant.defaults), problem(variant))
         digits = len(stated.group(1).partition(".")[2])
         assert stated.group(1) == f"{intensity_of_loads(counts):.{digits}f}"
 
-    def test_sectors_are_those_of_the_first_warp(self, variant: Variant) -> None:
+    def test_sectors_are_those_of_the_first_warp(self, variant):
         text = section(variant, "Warp").split("shared")[0]
         stated = {
             operand: int(number)
@@ -132,13 +129,13 @@ class TestHead:
         }
         assert stated == actual
 
-    def test_tiles_are_the_registrys(self, variant: Variant) -> None:
+    def test_tiles_are_the_registrys(self, variant):
         tiling = variant.tiling(variant.defaults)
         for m, n in re.findall(r"block tile (\d+) x (\d+)", section(variant, "Mapping")):
             assert (int(m), int(n)) == (tiling.block_m, tiling.block_n)
 
 
-def stated_wavefronts(variant: Variant) -> dict[str, list[int]]:
+def stated_wavefronts(variant):
     """The numbers after "A", "B", "stores of A", "stores of B" in the shared part of Warp."""
     text = section(variant, "Warp").split("shared", 1)[1]
     found = re.findall(
@@ -149,14 +146,14 @@ def stated_wavefronts(variant: Variant) -> dict[str, list[int]]:
     }
 
 
-def test_wavefronts_in_the_head_of_the_2d_rung() -> None:
+def test_wavefronts_in_the_head_of_the_2d_rung():
     rung = LADDER[5]
     a, b = (patterns(rung)["shared", "load", operand] for operand in "AB")
     assert stated_wavefronts(rung) == {"A": [a.wavefronts], "B": [b.wavefronts, b.ideal_wavefronts]}
     assert (a.wavefronts, b.wavefronts, b.ideal_wavefronts) == (2, 8, 2)
 
 
-def test_wavefronts_in_the_head_of_the_vectorized_rung() -> None:
+def test_wavefronts_in_the_head_of_the_vectorized_rung():
     rung = LADDER[6]
     of = patterns(rung)
     a, b = (of["shared", "load", operand] for operand in "AB")
@@ -170,7 +167,7 @@ def test_wavefronts_in_the_head_of_the_vectorized_rung() -> None:
 
 
 @pytest.mark.parametrize("rung", LADDER[3:5], ids=lambda v: v.name)
-def test_where_the_head_says_no_bank_conflict_there_is_none(rung: Variant) -> None:
+def test_where_the_head_says_no_bank_conflict_there_is_none(rung):
     assert "shared: no bank conflict" in section(rung, "Warp")
     for (space, operation, _), pattern in patterns(rung).items():
         # a merged 16-byte read takes at least 2 wavefronts, even where all lanes read one address
@@ -178,12 +175,12 @@ def test_where_the_head_says_no_bank_conflict_there_is_none(rung: Variant) -> No
         assert space == "global" or pattern.wavefronts == fewest
 
 
-def test_the_merged_reads_of_the_tiled_rung_take_two_wavefronts_instead_of_four() -> None:
+def test_the_merged_reads_of_the_tiled_rung_take_two_wavefronts_instead_of_four():
     assert "they take 2 wavefronts instead of 4" in section(LADDER[3], "Limit")
     assert patterns(LADDER[3])["shared", "load", "A"].wavefronts == 2
 
 
-def test_the_uncoalesced_column_takes_the_clocks_that_the_head_says() -> None:
+def test_the_uncoalesced_column_takes_the_clocks_that_the_head_says():
     rung = LADDER[1]
     limit = section(rung, "Limit")
     assert "where K is a multiple of 32, the 32 words of A" in limit
@@ -198,19 +195,19 @@ def test_the_uncoalesced_column_takes_the_clocks_that_the_head_says() -> None:
 WITHOUT_CONFLICTS = LADDER[7:12]
 
 
-def shared_accesses(variant: Variant, parameters: dict[str, int]) -> dict[tuple[str, str], Any]:
+def shared_accesses(variant, parameters):
     accesses = variant.warp(variant.tiling(parameters), problem(variant))
     return {key[1:]: access for key, access in accesses.items() if key[0] == "shared"}
 
 
-def floats_per_k(variant: Variant, operand: str) -> int:
+def floats_per_k(variant, operand):
     """Distinct floats of a tile that the first warp reads for one k: two reads, 32 lanes each."""
     access = shared_accesses(variant, variant.defaults)["load", operand]
     return 2 * 4 * len(set(access.addresses.tolist()))
 
 
 @pytest.mark.parametrize("rung", WITHOUT_CONFLICTS, ids=lambda v: v.name)
-def test_wavefronts_in_the_head_are_those_of_the_first_warp(rung: Variant) -> None:
+def test_wavefronts_in_the_head_are_those_of_the_first_warp(rung):
     assert "shared: no bank conflict" in section(rung, "Warp")
     prefix = {"load": "", "store": "stores of "}
     of_warp = {
@@ -222,7 +219,7 @@ def test_wavefronts_in_the_head_are_those_of_the_first_warp(rung: Variant) -> No
 
 
 @pytest.mark.parametrize("rung", WITHOUT_CONFLICTS, ids=lambda v: v.name)
-def test_no_parameter_brings_a_bank_conflict_back(rung: Variant) -> None:
+def test_no_parameter_brings_a_bank_conflict_back(rung):
     for parameters in rung.parameter_sets():
         for (operation, _), access in shared_accesses(rung, parameters).items():
             cost = shared_wavefronts(
@@ -231,7 +228,7 @@ def test_no_parameter_brings_a_bank_conflict_back(rung: Variant) -> None:
             assert cost.conflicts == 0
 
 
-def test_the_conflict_free_rung_takes_the_wavefronts_that_its_head_says() -> None:
+def test_the_conflict_free_rung_takes_the_wavefronts_that_its_head_says():
     rung = find("conflict-free")
     assert "12 wavefronts per k and warp for 64 FFMA" in section(rung, "Limit")
     of = patterns(rung)
@@ -240,7 +237,7 @@ def test_the_conflict_free_rung_takes_the_wavefronts_that_its_head_says() -> Non
     assert tiling.thread_m * tiling.thread_n == 64
 
 
-def test_the_warp_tile_needs_the_values_that_its_head_says() -> None:
+def test_the_warp_tile_needs_the_values_that_its_head_says():
     rung, before = find("warp-tiled"), find("conflict-free")
     text = section(rung, "Idea")
     assert "64 values of A and 32 of B per k instead of 16 and 128" in text
@@ -249,13 +246,13 @@ def test_the_warp_tile_needs_the_values_that_its_head_says() -> None:
 
 
 @pytest.mark.parametrize("name", ["warp-tiled", "double-buffered", "async-copy"])
-def test_warp_tiles_in_heads_are_the_sources(name: str) -> None:
+def test_warp_tiles_in_heads_are_the_sources(name):
     rung = find(name)
     assert "warp tiles of 64 x 32" in section(rung, "Mapping")
     assert "constexpr int WM = 64, WN = 32;" in rung.source
 
 
-def test_the_wide_thread_tile_reads_what_its_head_says() -> None:
+def test_the_wide_thread_tile_reads_what_its_head_says():
     rung, before = find("wide-thread-tile"), find("async-copy")
     assert "128 multiply-adds for 24 values read, where 8 x 8 needs 16 for 64" in section(
         rung, "Idea"

@@ -1,7 +1,5 @@
 """The ladder: what a rung declares is legal, complete and enough to launch it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -28,11 +26,11 @@ from tests.sampling import sampled
 SQUARE = Gemm(m=4096, n=4096, k=4096)
 
 
-def _others(variant: Variant, chosen: dict[str, int]) -> list[str]:
+def _others(variant, chosen):
     return [name for name, default in variant.defaults.items() if chosen[name] != default]
 
 
-def _few_others(kernel: tuple[Variant, dict[str, int]]) -> tuple[str, ...]:
+def _few_others(kernel):
     """A key per rung and single parameter that differs from its default, and one for the rest."""
     variant, chosen = kernel
     others = _others(variant, chosen)
@@ -56,21 +54,21 @@ NEAR_DEFAULTS = sampled(
 )
 
 
-def test_rungs_are_numbered_from_one_in_order() -> None:
+def test_rungs_are_numbered_from_one_in_order():
     numbers = range(1, len(LADDER) + 1)
     assert [variant.rung for variant in LADDER] == list(numbers)
     assert [variant.file[:2] for variant in LADDER] == [f"{rung:02}" for rung in numbers]
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
-def test_a_rung_declares_what_its_arguments_need(variant: Variant) -> None:
+def test_a_rung_declares_what_its_arguments_need(variant):
     assert {"C", *EXTENTS, *FACTORS} <= set(variant.arguments)
     assert len(set(variant.arguments)) == len(variant.arguments)
     assert ("workspace" in variant.arguments) == (variant.workspace_bytes is not None)
     assert ("tiles of A" in variant.arguments) == (variant.bulk_tiles is not None)
 
 
-def test_parameter_sets_are_all_legal_combinations() -> None:
+def test_parameter_sets_are_all_legal_combinations():
     assert [len(variant.parameter_sets()) for variant in LADDER[:7]] == [1, 3, 3, 3, 6, 2, 2]
     one_dimensional = LADDER[4].parameter_sets()
     # of 3 · 3 pairs, (4, 4), (4, 8) and (8, 4) leave threads without anything to copy
@@ -86,19 +84,19 @@ def test_parameter_sets_are_all_legal_combinations() -> None:
         assert all(variant.resolve(chosen) == chosen for chosen in variant.parameter_sets())
 
 
-def test_names_are_unique_and_found() -> None:
+def test_names_are_unique_and_found():
     everything = [*LADDER, *REFERENCES]
     assert [find(one.name) for one in everything] == everything
     assert len({one.name for one in everything}) == len(everything)
 
 
-def test_the_whole_ladder_holds_each_rung_and_reference_once() -> None:
+def test_the_whole_ladder_holds_each_rung_and_reference_once():
     labels = [selection.label for selection in whole_ladder()]
     assert labels == [one.name for one in (*LADDER, *REFERENCES)]  # defaults have bare names
 
 
 @pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
-def test_geometry_covers_c_once(variant: Variant, parameters: dict[str, int]) -> None:
+def test_geometry_covers_c_once(variant, parameters):
     problem = Gemm(m=30, n=20, k=5) if variant.max_extent else Gemm(m=1000, n=332, k=64)
     tiling = variant.tiling(parameters)
     geometry = variant.geometry(parameters, problem)
@@ -114,7 +112,7 @@ def test_geometry_covers_c_once(variant: Variant, parameters: dict[str, int]) ->
 
 
 @pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
-def test_block_is_one_that_every_device_takes(variant: Variant, parameters: dict[str, int]) -> None:
+def test_block_is_one_that_every_device_takes(variant, parameters):
     geometry = variant.geometry(parameters, Gemm(m=8, n=8, k=8))
     assert geometry.threads_per_block <= 1024
     assert geometry.threads_per_block % 32 == 0
@@ -125,7 +123,7 @@ def test_block_is_one_that_every_device_takes(variant: Variant, parameters: dict
     m=st.integers(1, LARGEST_DIMENSION),
     n=st.integers(1, LARGEST_DIMENSION // 4),
 )
-def test_grids_of_any_shape_are_legal_and_cover_c(variant: Variant, m: int, n: int) -> None:
+def test_grids_of_any_shape_are_legal_and_cover_c(variant, m, n):
     problem = variant.executed(Gemm(m=m, n=n, k=1))
     parameters = variant.defaults
     if variant.order is not None:
@@ -146,14 +144,14 @@ def test_grids_of_any_shape_are_legal_and_cover_c(variant: Variant, m: int, n: i
     assert y * z * down < 2**31
 
 
-def test_rows_and_columns_change_places_in_the_uncoalesced_rung() -> None:
+def test_rows_and_columns_change_places_in_the_uncoalesced_rung():
     tall = Gemm(m=64, n=32, k=1)
     assert find("naive-uncoalesced").geometry({"width": 32}, tall).grid == (2, 1, 1)
     assert find("naive-coalesced").geometry({"width": 32}, tall).grid == (1, 2, 1)
 
 
-def test_threads_along_x_are_those_along_a_row_or_in_the_uncoalesced_rung_a_column() -> None:
-    def block(name: str) -> tuple[int, int, int]:
+def test_threads_along_x_are_those_along_a_row_or_in_the_uncoalesced_rung_a_column():
+    def block(name):
         low = replace(find(name), parameters={}, tile=partial(Tiling, block_m=8, block_n=32))
         return low.geometry({}, SQUARE).block
 
@@ -161,12 +159,12 @@ def test_threads_along_x_are_those_along_a_row_or_in_the_uncoalesced_rung_a_colu
     assert block("naive-coalesced") == (32, 8, 1)
 
 
-def test_tall_grids_go_on_in_z() -> None:
+def test_tall_grids_go_on_in_z():
     tall = Gemm(m=8 * 65_536, n=8, k=1)  # one block more than gridDim.y takes
     assert find("tiled").geometry({"tile": 8}, tall).grid == (1, 32_768, 2)
 
 
-def test_one_block_takes_32_by_32_and_nothing_larger() -> None:
+def test_one_block_takes_32_by_32_and_nothing_larger():
     rung = find("one-block")
     rung.check_shape(Gemm(m=32, n=32, k=100_000))
     for m, n in ((33, 1), (1, 33)):
@@ -174,14 +172,14 @@ def test_one_block_takes_32_by_32_and_nothing_larger() -> None:
             rung.check_shape(Gemm(m=m, n=n, k=1))
 
 
-def test_vectorized_is_padded_to_multiples_of_four() -> None:
+def test_vectorized_is_padded_to_multiples_of_four():
     rung = find("vectorized")
     assert rung.executed(Gemm(m=127, n=129, k=31)) == Gemm(m=127, n=132, k=32)
     assert rung.executed(SQUARE) == SQUARE
     assert find("tiled").executed(Gemm(m=127, n=129, k=31)) == Gemm(m=127, n=129, k=31)
 
 
-def test_selection_names_only_what_differs_from_the_default() -> None:
+def test_selection_names_only_what_differs_from_the_default():
     assert parse_selection("tiled").label == "tiled"
     assert parse_selection("tiled:tile=32").label == "tiled"
     assert parse_selection("Tiled:TILE=16").label == "tiled:tile=16"
@@ -204,17 +202,13 @@ def test_selection_names_only_what_differs_from_the_default() -> None:
         ("cublas:tile=3", InputError, "has no parameters"),
     ],
 )
-def test_wrong_selection_says_what_would_be_right(
-    text: str, error: type[Exception], message: str
-) -> None:
+def test_wrong_selection_says_what_would_be_right(text, error, message):
     with pytest.raises(error, match=message):
         parse_selection(text)
 
 
 @pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
-def test_patterns_account_for_every_request_of_the_launch(
-    variant: Variant, parameters: dict[str, int]
-) -> None:
+def test_patterns_account_for_every_request_of_the_launch(variant, parameters):
     problem = Gemm(m=32, n=32, k=64) if variant.max_extent else Gemm(m=256, n=256, k=64)
     counts = access_counts(variant.tiling(parameters), problem)
     patterns = first_warp_patterns(variant, parameters, problem)
@@ -232,9 +226,7 @@ def test_patterns_account_for_every_request_of_the_launch(
 @pytest.mark.parametrize(("variant", "parameters"), NEAR_DEFAULTS)
 @given(m=st.integers(1, 70), n=st.integers(1, 70), k=st.integers(1, 70))
 @settings(deadline=None, max_examples=30)
-def test_patterns_exist_for_every_small_shape(
-    variant: Variant, parameters: dict[str, int], m: int, n: int, k: int
-) -> None:
+def test_patterns_exist_for_every_small_shape(variant, parameters, m, n, k):
     problem = variant.executed(
         Gemm(m=min(m, variant.max_extent or m), n=min(n, variant.max_extent or n), k=k)
     )
@@ -243,7 +235,7 @@ def test_patterns_exist_for_every_small_shape(
         assert 1 <= pattern.cycles <= 32
 
 
-def test_uncoalesced_warps_touch_a_sector_per_lane() -> None:
+def test_uncoalesced_warps_touch_a_sector_per_lane():
     sectors = {
         name: {p.operand: p.sectors for p in first_warp_patterns(find(name), {"width": 32}, SQUARE)}
         for name in ("naive-uncoalesced", "naive-coalesced")
@@ -252,17 +244,17 @@ def test_uncoalesced_warps_touch_a_sector_per_lane() -> None:
     assert sectors["naive-coalesced"] == {"A": 1, "B": 4, "C": 4}  # 32 · 4 B / 32 B = 4
 
 
-def test_shared_bytes_are_two_tiles() -> None:
+def test_shared_bytes_are_two_tiles():
     assert find("tiled").tiling({"tile": 32}).shared_bytes == 2 * 32 * 32 * 4
     assert prod((2, 128, 8, 4)) == find("coarsened-2d").tiling({"bk": 8}).shared_bytes
 
 
-def test_reports_know_cublas_by_the_registrys_name() -> None:
+def test_reports_know_cublas_by_the_registrys_name():
     assert CUBLAS.name == ladder.CUBLAS  # reports may not import kernels
 
 
 @pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
-def test_the_tiles_of_all_blocks_are_c(variant: Variant, parameters: dict[str, int]) -> None:
+def test_the_tiles_of_all_blocks_are_c(variant, parameters):
     for shape in ((32, 32, 8), (7, 29, 5), (300, 131, 9)):
         m, n, k = (min(extent, variant.max_extent or extent) for extent in shape)
         executed = variant.executed(Gemm(m=m, n=n, k=k))
@@ -273,7 +265,7 @@ def test_the_tiles_of_all_blocks_are_c(variant: Variant, parameters: dict[str, i
         assert (covered == 1).all()
 
 
-def test_blocks_beyond_c_have_no_tile() -> None:
+def test_blocks_beyond_c_have_no_tile():
     tall = Gemm(m=1, n=32 * 65_536, k=1)  # y ends at 65,535: a second z, half of it beyond C
     variant = find("naive-uncoalesced")
     assert isinstance(variant, Variant)
@@ -294,7 +286,7 @@ LARGE = replace(LADDER[3], dynamic_shared_bytes=lambda tiling: 2048 * tiling.blo
 @pytest.mark.parametrize(
     ("device", "runs"), [("t4", False), ("rtx-3090", False), ("h100-sxm", True)]
 )
-def test_a_rung_names_what_is_too_old_for_it(device: str, runs: bool) -> None:
+def test_a_rung_names_what_is_too_old_for_it(device, runs):
     found = find_device(device)
     assert NEW.runs_on(int(found.sm_arch[3:])) == runs
     LADDER[3].check_device({"tile": 32}, found)
@@ -305,13 +297,13 @@ def test_a_rung_names_what_is_too_old_for_it(device: str, runs: bool) -> None:
             NEW.check_device({"tile": 32}, found)
 
 
-def test_a_device_that_is_older_than_compilers_gets_the_code_of_the_oldest() -> None:
+def test_a_device_that_is_older_than_compilers_gets_the_code_of_the_oldest():
     LADDER[3].check_device({"tile": 32}, find_device("gtx-1080-ti"))  # sm_61
     assert LADDER[3].runs_on(61)
     assert not replace(LADDER[3], since=80).runs_on(61)
 
 
-def test_more_shared_memory_than_a_block_can_have_is_refused() -> None:
+def test_more_shared_memory_than_a_block_can_have_is_refused():
     assert LARGE.geometry({"tile": 32}, SQUARE).dynamic_shared_bytes == 65_536  # 2048 · 32
     LARGE.check_device({"tile": 32}, find_device("t4"))  # 64 KiB: just what it has
     larger = replace(LARGE, dynamic_shared_bytes=lambda tiling: 65_537)
@@ -323,7 +315,7 @@ def test_more_shared_memory_than_a_block_can_have_is_refused() -> None:
     )
 
 
-def test_blocks_may_take_tiles_in_an_order_of_their_own() -> None:
+def test_blocks_may_take_tiles_in_an_order_of_their_own():
     variant = replace(LADDER[3], order=lambda p: in_bands(4))
     problem = Gemm(m=60, n=70, k=8)  # 2 by 3 tiles
     assert variant.geometry({"tile": 32}, problem).grid == (12, 1, 1)  # one band of 4 rows
@@ -341,9 +333,7 @@ def test_blocks_may_take_tiles_in_an_order_of_their_own() -> None:
         (65, 2305, True, True),
     ],
 )
-def test_rows_that_do_not_begin_at_16_bytes_are_copied(
-    k: int, n: int, is_a_copied: bool, is_b_copied: bool
-) -> None:
+def test_rows_that_do_not_begin_at_16_bytes_are_copied(k, n, is_a_copied, is_b_copied):
     realigned = find("realigned")
     assert realigned.copies is not None
     copies = realigned.copies(realigned.defaults, Gemm(m=2561, n=n, k=k))

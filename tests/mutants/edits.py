@@ -5,11 +5,8 @@ move. The line that it edits is the one of the function that equals `original`; 
 equal lines from zero.
 """
 
-from __future__ import annotations
-
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -32,7 +29,7 @@ class Mutant:
     occurrence: int = 0
     equivalent: str = ""  # why no test can tell it from the original
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"{self.package} {self.function}: {self.original} -> {self.replacement}"
 
 
@@ -50,31 +47,31 @@ class NotFoundError(Exception):
     """The product no longer has the line, or has it more than once."""
 
 
-def stored() -> list[Mutant]:
+def stored():
     return [Mutant(**entry) for entry in recordings.read(STORED)]
 
 
-def store(mutants: list[Mutant]) -> None:
+def store(mutants):
     entries = [{k: v for k, v in asdict(each).items() if v not in ("", 0)} for each in mutants]
     recordings.write(STORED, entries)
 
 
-def files(root: Path, package: str, language: str) -> list[Path]:
+def files(root, package, language):
     return sorted(path for path in (root / package).rglob("*") if path.suffix in SUFFIXES[language])
 
 
-def functions(path: Path) -> list[Function]:
+def functions(path):
     """Every function of a file, in order; one inside another comes after it."""
     found = _functions(path.suffix, path.read_text(encoding="utf-8"))
     return [Function(path=path, name=name, first=a, last=b) for name, a, b in found]
 
 
 @cache
-def _functions(suffix: str, text: str) -> list[tuple[str, int, int]]:
+def _functions(suffix, text):
     return list(_of_python(text) if suffix == ".py" else _of_c(text))
 
 
-def find(root: Path, mutant: Mutant) -> tuple[Path, int]:
+def find(root, mutant):
     """The file and the line, from zero, that a mutant edits. Raises NotFoundError."""
     places = []
     name = mutant.function.rsplit(".", 1)[-1]
@@ -93,7 +90,7 @@ def find(root: Path, mutant: Mutant) -> tuple[Path, int]:
     return places[0]
 
 
-def apply(root: Path, mutant: Mutant) -> Path:
+def apply(root, mutant):
     """Edit the tree in `root`; the file that changed. Raises NotFoundError."""
     path, line = find(root, mutant)
     lines = path.read_text(encoding="utf-8").split("\n")
@@ -103,10 +100,10 @@ def apply(root: Path, mutant: Mutant) -> Path:
     return path
 
 
-def _of_python(text: str) -> list[tuple[str, int, int]]:
+def _of_python(text):
     found = []
 
-    def visit(node: ast.AST, outer: str) -> None:
+    def visit(node, outer):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 continue
@@ -121,7 +118,7 @@ def _of_python(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def without_comments(text: str) -> str:
+def without_comments(text):
     """C with spaces in place of comments, strings and preprocessor lines, of the same length."""
     pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^\#(?:\\\n|[^\n])*'
     return re.sub(
@@ -129,7 +126,7 @@ def without_comments(text: str) -> str:
     )
 
 
-def heads_of_c(code: str) -> Iterator[tuple[str, int]]:
+def heads_of_c(code):
     """Name and opening brace of each function that begins in the first column, but for those that
     macros define; OPERATION(MOV) is the head of op_MOV. `code` has no comments."""
     code = re.sub(r"^OPERATION\((\w+)\)", r"void  op_\1()", code, flags=re.M)
@@ -137,7 +134,7 @@ def heads_of_c(code: str) -> Iterator[tuple[str, int]]:
     yield from ((match[1], match.end() - 1) for match in head.finditer(code))
 
 
-def _of_c(text: str) -> Iterator[tuple[str, int, int]]:
+def _of_c(text):
     code = without_comments(text)
     for name, brace in heads_of_c(code):
         depth, end = 1, brace + 1

@@ -9,8 +9,6 @@ the raising of errors, the looks of figures. So are edits that do not compile, a
 compile to the same machine code.
 """
 
-from __future__ import annotations
-
 import ast
 import random
 import re
@@ -19,12 +17,10 @@ import sys
 import tempfile
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from tests.mutants.edits import (
-    Function,
     Mutant,
     NotFoundError,
     apply,
@@ -52,7 +48,7 @@ STRICT = ["-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
 Edit = tuple[str, int, int, str]  # what kind of mistake, columns of a line, what stands there then
 
 
-def main() -> int:
+def main():
     kept = [mutant for mutant in stored() if is_there(mutant)]
     for (package, language), quota in QUOTAS.items():
         of_it = [each for each in kept if (each.package, each.language) == (package, language)]
@@ -70,7 +66,7 @@ def main() -> int:
     return 0
 
 
-def is_there(mutant: Mutant) -> bool:
+def is_there(mutant):
     try:
         find(ROOT, mutant)
     except NotFoundError:
@@ -78,10 +74,10 @@ def is_there(mutant: Mutant) -> bool:
     return True
 
 
-def draw(package: str, language: str, taken: set[str]) -> Iterator[Mutant]:
+def draw(package, language, taken):
     """Mutants of a package in an order that only the seed and the sources decide."""
     chance = random.Random(f"{SEED} {package} {language}")
-    sites: list[tuple[Function, int, Edit]] = []
+    sites = []
     for path in files(ROOT, package, language):
         found = functions(path)
         for line, text in enumerate(code_of(path)):
@@ -106,7 +102,7 @@ def draw(package: str, language: str, taken: set[str]) -> Iterator[Mutant]:
             yield mutant
 
 
-def code_of(path: Path) -> list[str]:
+def code_of(path):
     """The lines of a file, with spaces in place of comments and strings."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
@@ -134,7 +130,7 @@ OTHERS |= {"<<": ">>", ">>": "<<", "|": "&", "&": "|"}
 NAME = r"[\w>.\-]+"
 
 
-def edits_of(line: str) -> Iterator[Edit]:
+def edits_of(line):
     """What may go wrong in a line of Python or C."""
     for match in re.finditer(r" (\S+) ", line):
         for kind, other in (
@@ -165,7 +161,7 @@ def edits_of(line: str) -> Iterator[Edit]:
         yield "statement removed", indentation, len(line), "pass"
 
 
-def changes_code(mutant: Mutant) -> bool:
+def changes_code(mutant):
     """False for an edit that does not compile, or that the compiler of C does not notice."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
@@ -187,11 +183,11 @@ def changes_code(mutant: Mutant) -> bool:
 
 
 @cache
-def original_assembly(folder: Path) -> bytes | None:
+def original_assembly(folder):
     return assembly(folder)
 
 
-def assembly(folder: Path) -> bytes | None:
+def assembly(folder):
     """What the compiler makes of a folder's C; None where it refuses."""
     text = b""
     for path in sorted(folder.glob("*.c")):

@@ -10,8 +10,6 @@ our own code in it. The tests beside the mutated file run first, then all, until
 kept in the folder of --work, not in the repository.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
@@ -23,7 +21,7 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from tests.mutants.edits import Mutant, NotFoundError, apply, stored
+from tests.mutants.edits import NotFoundError, apply, stored
 from validation import ROOT
 
 COMPILED = ("*.cubin", "*.sass.json")  # the compilers' part of the cache
@@ -31,7 +29,7 @@ LIMIT_S = 1800.0  # the suite takes less; a mutant that makes it longer is found
 FOUND, BY_EXHAUSTIVE, MISSED = "found by the fast suite", "only by the exhaustive", "missed"
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("numbers", nargs="*", type=int, help="of mutants; all if left out")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "mutants")
@@ -44,7 +42,7 @@ def main() -> int:
         fresh(work)
         tests_fail(work, ["--maxfail=99", "-rf"])
         keep_compiled(work)
-    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    counts = defaultdict(Counter)
     for number in chosen:
         mutant, begin = mutants[number], time.monotonic()
         verdict = verdict_on(work, mutant, with_exhaustive=options.exhaustive)
@@ -54,7 +52,7 @@ def main() -> int:
     return 0
 
 
-def verdict_on(work: Path, mutant: Mutant, *, with_exhaustive: bool) -> str:
+def verdict_on(work, mutant, *, with_exhaustive):
     tree = fresh(work)
     try:
         near = beside(apply(tree, mutant).relative_to(tree))
@@ -69,14 +67,14 @@ def verdict_on(work: Path, mutant: Mutant, *, with_exhaustive: bool) -> str:
     return MISSED
 
 
-def beside(file: Path) -> str:
+def beside(file):
     """The folder of tests that mirrors a file of the product, or the nearest above it."""
     folders = (Path("tests") / folder for folder in file.parents)
     found = next(str(folder) for folder in folders if (ROOT / folder).is_dir())
     return "" if found == "tests" else found
 
 
-def fresh(work: Path) -> Path:
+def fresh(work):
     """A copy of what git knows of, with built libraries, and a cache of compiled code alone."""
     tree, cache = work / "tree", work / "cache"
     for folder in (tree, cache):
@@ -94,7 +92,7 @@ def fresh(work: Path) -> Path:
     return tree
 
 
-def keep_compiled(work: Path) -> None:
+def keep_compiled(work):
     (work / "compiled").mkdir()
     failed = re.findall(r"^FAILED (\S+)", (work / "pytest.log").read_text(), re.MULTILINE)
     (work / "failed.txt").write_text("\n".join(failed), encoding="utf-8")
@@ -103,13 +101,13 @@ def keep_compiled(work: Path) -> None:
             shutil.copy2(path, work / "compiled" / path.name)
 
 
-def built(tree: Path) -> bool:
+def built(tree):
     command = [sys.executable, "-m", "toolkit.native"]
     environment = os.environ | {"PYTHONPATH": str(tree)}
     return subprocess.run(command, cwd=tree, env=environment, check=False).returncode == 0
 
 
-def tests_fail(work: Path, arguments: list[str]) -> bool:
+def tests_fail(work, arguments):
     """Whether tests fail, or do not end."""
     environment = os.environ | {
         "PYTHONPATH": str(work / "tree"),
@@ -131,7 +129,7 @@ def tests_fail(work: Path, arguments: list[str]) -> bool:
     return done.returncode not in (0, 5)  # 5: nothing was selected
 
 
-def table(counts: dict[tuple[str, str], Counter[str]]) -> str:
+def table(counts):
     """The verdicts per package and language, as Markdown."""
     verdicts = sorted({verdict for row in counts.values() for verdict in row})
     lines = [["package", "language", "mutants", *verdicts], ["---"] * (3 + len(verdicts))]

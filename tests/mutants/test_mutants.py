@@ -1,7 +1,5 @@
 """The mutants are in the product still, and what plants them in a copy of it works."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from pathlib import Path
@@ -39,7 +37,7 @@ static int other(void) { return 1; }
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path):
     for package in ("analysis", "kernels", "reports", "toolkit"):
         (tmp_path / package).mkdir()
     (tmp_path / "analysis/box.py").write_text(PYTHON)
@@ -47,17 +45,17 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def tree_of(lines: list[str]) -> str:
+def tree_of(lines):
     return ast.dump(ast.parse(dedent("\n".join(lines))))
 
 
-def mutant(**changes: object) -> Mutant:
+def mutant(**changes):
     fields = {"package": "analysis", "language": "python", "function": "Box.area"}
     edit = {"edit": "constant", "original": "return width * 2", "replacement": "return width * 3"}
     return Mutant(**fields | edit | changes)  # type: ignore[arg-type]
 
 
-def test_the_stored_mutants_are_in_the_product_once() -> None:
+def test_the_stored_mutants_are_in_the_product_once():
     lost = []
     for each in stored():
         try:
@@ -76,7 +74,7 @@ def test_the_stored_mutants_are_in_the_product_once() -> None:
     assert len(lost) <= MOST_LOST, "\n".join([*lost, remedy])
 
 
-def test_every_package_has_mutants_and_a_third_are_of_c() -> None:
+def test_every_package_has_mutants_and_a_third_are_of_c():
     languages = Counter((m.package, m.language) for m in stored() if not m.equivalent)
     assert languages.total() == 90
     assert languages["analysis", "c"] + languages["toolkit", "c"] == 30
@@ -88,14 +86,14 @@ def test_every_package_has_mutants_and_a_third_are_of_c() -> None:
     }
 
 
-def test_a_mutant_is_found_by_its_function_in_whatever_file(tree: Path) -> None:
+def test_a_mutant_is_found_by_its_function_in_whatever_file(tree):
     (tree / "analysis/box.py").rename(tree / "analysis/other.py")
     assert apply(tree, mutant()).name == "other.py"
     text = (tree / "analysis/other.py").read_text()
     assert text == PYTHON.replace("return width * 2\n", "return width * 3\n", 1)
 
 
-def test_equal_lines_of_a_function_are_counted(tree: Path) -> None:
+def test_equal_lines_of_a_function_are_counted(tree):
     assert find(tree, mutant())[1] == 6
     assert find(tree, mutant(occurrence=1))[1] == 7
 
@@ -103,23 +101,23 @@ def test_equal_lines_of_a_function_are_counted(tree: Path) -> None:
 @pytest.mark.parametrize(
     "changes", [{"occurrence": 2}, {"function": "area.Box"}, {"original": "return"}]
 )
-def test_what_is_not_there_is_not_planted(tree: Path, changes: dict[str, object]) -> None:
+def test_what_is_not_there_is_not_planted(tree, changes):
     with pytest.raises(NotFoundError, match="found 0 times"):
         apply(tree, mutant(**changes))
 
 
-def test_what_is_there_twice_is_not_planted(tree: Path) -> None:
+def test_what_is_there_twice_is_not_planted(tree):
     (tree / "analysis/copy.py").write_text(PYTHON)
     with pytest.raises(NotFoundError, match="found 2 times"):
         apply(tree, mutant())
 
 
-def test_functions_of_c_end_at_their_brace(tree: Path) -> None:
+def test_functions_of_c_end_at_their_brace(tree):
     found = [(each.name, each.first, each.last) for each in functions(tree / "toolkit/box.c")]
     assert found == [("area", 2, 6), ("other", 7, 8)]
 
 
-def test_beside_a_file_are_those_that_mirror_its_folder() -> None:
+def test_beside_a_file_are_those_that_mirror_its_folder():
     assert beside(Path("analysis/timing/gap.py")) == "tests/analysis/timing"
     assert beside(Path("toolkit/sass/core/integer.c")) == "tests/toolkit/sass"
     assert beside(Path("setup.py")) == ""
@@ -138,12 +136,12 @@ def test_beside_a_file_are_those_that_mirror_its_folder() -> None:
         ("    store(at, 3);", {"store(at, 4);", ";"}),
     ],
 )
-def test_a_line_is_edited_as_somebody_could_by_mistake(line: str, expected: set[str]) -> None:
+def test_a_line_is_edited_as_somebody_could_by_mistake(line, expected):
     found = {(line[:first] + text + line[last:]).strip() for _, first, last, text in edits_of(line)}
     assert expected <= found
 
 
-def test_text_is_no_site_of_an_edit(tree: Path) -> None:
+def test_text_is_no_site_of_an_edit(tree):
     code = code_of(tree / "analysis/box.py")
     assert code[3].strip() == ""  # a docstring
     assert code[4] == "        if width < 0:"

@@ -1,29 +1,24 @@
 """Whatever orders the accesses of a rung: without it, the race is found, with both of its lines."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
 import pytest
 
-from analysis.problem import Gemm
 from kernels.ladder import LADDER
 from kernels.selection import find
 from kernels.variant import Variant
 from tests.sampling import chosen_of, values_of
 from tests.together import compiled_together
-from toolkit.execution.sanitizer import Checked, check
+from toolkit.execution.sanitizer import check
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.arguments import rung_arguments
 from validation.planted.bugs import rung_part
-from validation.planted.deletions import LAUNCHES, Deletion, Launch, deletions
+from validation.planted.deletions import LAUNCHES, deletions
 
 
-def checked(code: Kernel, variant: Variant, shape: Gemm, parameters: dict[str, int]) -> Checked:
+def checked(code, variant, shape, parameters):
     executed = variant.executed(shape)
     geometry = variant.geometry(parameters, executed)
     rng = np.random.default_rng(1)
@@ -40,7 +35,7 @@ def checked(code: Kernel, variant: Variant, shape: Gemm, parameters: dict[str, i
     )
 
 
-def launched(launch: Launch) -> tuple[Variant, dict[str, int]]:
+def launched(launch):
     variant = find(launch.rung)
     assert isinstance(variant, Variant)
     return variant, variant.defaults | dict(launch.parameters)
@@ -59,7 +54,7 @@ QUICK = (
 )
 
 
-def what_is_deleted(deletion: Deletion) -> tuple[str, str]:
+def what_is_deleted(deletion):
     """The rung, and its text wherever it stands."""
     piece = re.sub(r".*? (without line \d+: |(?=arrives))", "", deletion.name)
     return deletion.launch.rung, piece
@@ -77,7 +72,7 @@ AS_IT_IS = chosen_of(
 
 
 @cache
-def compiled() -> dict[str, Kernel]:
+def compiled():
     """The chosen deletions and the launches with parameters of their own, compiled as one."""
     parts = {x.name: rung_part(x.variant, x.source, x.parameters) for x in map(values_of, CHOSEN)}
     for variant, parameters in map(launched, map(values_of, AS_IT_IS)):
@@ -86,11 +81,11 @@ def compiled() -> dict[str, Kernel]:
     return dict(zip(parts, compiled_together([*parts.values()], "sm_90"), strict=True))
 
 
-def named(variant: Variant, parameters: Mapping[str, int]) -> str:
+def named(variant, parameters):
     return f"{variant.name} {dict(parameters)}"
 
 
-def whole(variant: Variant, parameters: Mapping[str, int]) -> Kernel:
+def whole(variant, parameters):
     """A rung that lacks nothing: with its defaults as other tests compile it."""
     if parameters != variant.defaults:
         return compiled()[named(variant, parameters)]
@@ -101,7 +96,7 @@ def whole(variant: Variant, parameters: Mapping[str, int]) -> Kernel:
 
 
 @pytest.mark.parametrize("deletion", CHOSEN)
-def test_what_is_not_ordered_any_more_is_found_with_both_lines(deletion: Deletion) -> None:
+def test_what_is_not_ordered_any_more_is_found_with_both_lines(deletion):
     code, shape = compiled()[deletion.name], deletion.launch.shape
     found = checked(code, deletion.variant, shape, deletion.parameters).findings
     races = [x.accesses for x in found if (x.tool, x.kind) == ("racecheck", deletion.kind)]
@@ -113,13 +108,13 @@ def test_what_is_not_ordered_any_more_is_found_with_both_lines(deletion: Deletio
 
 
 @pytest.mark.parametrize("launch", AS_IT_IS)
-def test_as_it_is_the_rung_is_not_blamed(launch: Launch) -> None:
+def test_as_it_is_the_rung_is_not_blamed(launch):
     variant, parameters = launched(launch)
     found = checked(whole(variant, parameters), variant, launch.shape, parameters)
     assert [finding.message for finding in found.findings] == []
     assert "racecheck" in found.tools
 
 
-def test_every_rung_that_waits_for_copies_is_tried() -> None:
+def test_every_rung_that_waits_for_copies_is_tried():
     waits = {v.name for v in LADDER if "mbarrier.try_wait" in v.source or "wait_group" in v.source}
     assert {launch.rung for launch in LAUNCHES} == waits

@@ -1,7 +1,5 @@
 """Planted bugs are found, where they are; correct kernels are not blamed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
@@ -10,21 +8,18 @@ import pytest
 
 from analysis.problem import Gemm
 from kernels.ladder import LADDER
-from kernels.variant import Variant
 from tests.sampling import chosen_of, sampled, values_of
 from tests.together import compiled_together
-from toolkit.cli.launch_options import Call
 from toolkit.execution.rung_check import check_rung as checked_rung
 from toolkit.execution.rung_check import sentence
-from toolkit.execution.sanitizer import Checked, check
+from toolkit.execution.sanitizer import check
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.arguments import rung_arguments
 from validation import ROOT, recordings
-from validation.corpus.cases import CASES, Case
+from validation.corpus.cases import CASES
 from validation.corpus.compiled import compiled
 from validation.corpus.sample import in_sample
-from validation.planted.bugs import Bug, bugs, rung_part, without_barriers
+from validation.planted.bugs import bugs, rung_part, without_barriers
 from validation.planted.bugs import compiled as of_all
 
 RECORDED = ROOT / "validation/planted/recorded/compute_sanitizer_sm_90.json"
@@ -32,11 +27,11 @@ RAGGED = Gemm(m=160, n=136, k=36)  # no multiple of any tile
 SMALL = Gemm(m=32, n=32, k=32)
 
 
-def call_of(bug: Bug, arch: str) -> Call:
+def call_of(bug, arch):
     return replace(bug.call(arch), source=of_all(arch)[bug.name])
 
 
-def check_bug(bug: Bug, arch: str) -> Checked:
+def check_bug(bug, arch):
     return call_of(bug, arch).check(lambda done, of: None)
 
 
@@ -46,7 +41,7 @@ BUGS += [(bug, "sm_80") for bug in bugs() if "async" in bug.name or "syncwarp" i
 
 
 @pytest.mark.parametrize(("bug", "arch"), BUGS, ids=[f"{bug.name}-{arch}" for bug, arch in BUGS])
-def test_a_planted_bug_is_found_at_its_lines(bug: Bug, arch: str) -> None:
+def test_a_planted_bug_is_found_at_its_lines(bug, arch):
     found = check_bug(bug, arch).findings
     if bug.tool is None:
         assert [finding.message for finding in found] == []
@@ -57,22 +52,22 @@ def test_a_planted_bug_is_found_at_its_lines(bug: Bug, arch: str) -> None:
         assert {access.line for finding in ours for access in finding.accesses} <= bug.lines
 
 
-def planted(name: str) -> Bug:
+def planted(name):
     return next(bug for bug in bugs() if bug.name == name)
 
 
-def test_a_race_in_an_inlined_function_names_the_calling_line() -> None:
+def test_a_race_in_an_inlined_function_names_the_calling_line():
     races = check_bug(planted("race_in_inlined_function"), "sm_90").findings
     reads = {a.location for x in races for a in x.accesses if a.what == "read"}
     assert reads == {"race_in_inlined_function.cu, line 8 (called from line 15)"}
 
 
-def test_a_hazard_is_named_by_the_order_of_the_program() -> None:
+def test_a_hazard_is_named_by_the_order_of_the_program():
     found = check_bug(planted("read_before_overwritten"), "sm_90").findings
     assert [(x.kind, [a.what for a in x.accesses]) for x in found] == [("WAR", ["read", "write"])]
 
 
-def test_a_simulation_notes_the_unwritten_reads_that_are_found() -> None:
+def test_a_simulation_notes_the_unwritten_reads_that_are_found():
     call = call_of(planted("histogram_never_zeroed"), "sm_90")
     (note,) = call.run(lambda done, of: None).execution.notes
     found = call.check(lambda done, of: None).findings
@@ -84,13 +79,13 @@ def test_a_simulation_notes_the_unwritten_reads_that_are_found() -> None:
     assert note.endswith("; `check` says which lines use such a value")
 
 
-def test_there_are_enough_of_them() -> None:
+def test_there_are_enough_of_them():
     wrong = [bug for bug in bugs() if bug.tool is not None]
     assert len(wrong) >= 24
     assert {bug.tool for bug in wrong} == {"memcheck", "racecheck", "synccheck", "initcheck"}
 
 
-def code_of(variant: Variant, arch: str) -> Kernel:
+def code_of(variant, arch):
     return compile_cubin(
         variant.source,
         name=variant.file,
@@ -100,7 +95,7 @@ def code_of(variant: Variant, arch: str) -> Kernel:
     )
 
 
-def check_rung(variant: Variant, code: Kernel) -> Checked:
+def check_rung(variant, code):
     shape = variant.executed(SMALL if variant.rung == 1 else RAGGED)
     geometry = variant.geometry(variant.defaults, shape)
     rng = np.random.default_rng(1)
@@ -130,14 +125,14 @@ RUNGS = [(variant, arch) for variant in LADDER for arch in (86, 90) if variant.r
         lambda case: in_sample(case[0].file, case[1]),
     ),
 )
-def test_a_rung_is_not_blamed(variant: Variant, arch: str) -> None:
+def test_a_rung_is_not_blamed(variant, arch):
     checked = check_rung(variant, code_of(variant, arch))
     assert checked.findings == ()
     assert checked.executed_blocks == checked.blocks
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
-def test_the_line_of_a_profile_blames_no_rung(variant: Variant) -> None:
+def test_the_line_of_a_profile_blames_no_rung(variant):
     code = code_of(variant, "sm_90")
     said = sentence(checked_rung(code, variant, variant.defaults, seed=1), variant)
     assert said.startswith("sanitizer: no errors: memcheck, racecheck, synccheck, initcheck on ")
@@ -146,7 +141,7 @@ def test_the_line_of_a_profile_blames_no_rung(variant: Variant) -> None:
 LAST_OF_RUNG = {variant.name: name for name, variant, _ in without_barriers()}
 
 
-def is_quick(deleted: tuple[str, Variant, str]) -> bool:
+def is_quick(deleted):
     """Both barriers of one rung and one of each other that compiles fast."""
     name, variant, _ = deleted
     if variant.tiling(variant.defaults).asynchronous:
@@ -158,7 +153,7 @@ DELETED = chosen_of([pytest.param(*x, id=x[0]) for x in without_barriers()], is_
 
 
 @cache
-def compiled_without_barriers() -> dict[str, Kernel]:
+def compiled_without_barriers():
     """The code of these for sm_90, by name."""
     chosen = [values_of(deleted) for deleted in DELETED]
     cubins = compiled_together([rung_part(variant, text) for _, variant, text in chosen], "sm_90")
@@ -166,7 +161,7 @@ def compiled_without_barriers() -> dict[str, Kernel]:
 
 
 @pytest.mark.parametrize(("name", "variant", "source"), DELETED)
-def test_a_deleted_barrier_is_found(name: str, variant: Variant, source: str) -> None:
+def test_a_deleted_barrier_is_found(name, variant, source):
     found = check_rung(variant, compiled_without_barriers()[name]).findings
     kinds = {x.kind for x in found if x.tool == "racecheck"}
     assert kinds & {"RAW", "WAR"}, name
@@ -175,7 +170,7 @@ def test_a_deleted_barrier_is_found(name: str, variant: Variant, source: str) ->
 @pytest.mark.parametrize(
     "case", sampled([pytest.param(x, id=x.name) for x in CASES], key=lambda x: x.kernel)
 )
-def test_a_kernel_of_the_corpus_is_not_blamed(case: Case) -> None:
+def test_a_kernel_of_the_corpus_is_not_blamed(case):
     arch = "sm_90"
     checked = check(
         compiled(case, arch),
@@ -192,7 +187,7 @@ needs_recording = pytest.mark.skipif(
 )
 
 
-def recorded(name: str) -> dict[str, int | None]:
+def recorded(name):
     """The errors of each tool."""
     kernels = recordings.read(RECORDED)["kernels"]
     return {tool: said["errors"] for tool, said in kernels[name].items()}
@@ -200,7 +195,7 @@ def recorded(name: str) -> dict[str, int | None]:
 
 @needs_recording
 @pytest.mark.parametrize("bug", [x for x in bugs() if x.is_recorded], ids=lambda bug: bug.name)
-def test_compute_sanitizer_agrees(bug: Bug) -> None:
+def test_compute_sanitizer_agrees(bug):
     """Its tool reports what the file says that it sees, and no tool anything where that is none."""
     errors = recorded(bug.name)
     if bug.nvidia != "none":
@@ -210,7 +205,7 @@ def test_compute_sanitizer_agrees(bug: Bug) -> None:
 
 
 @needs_recording
-def test_compute_sanitizer_agrees_on_most() -> None:
+def test_compute_sanitizer_agrees_on_most():
     """Planted bugs, and barriers deleted from rungs, that the same tool of both reports."""
     same = [bug.name for bug in bugs() if bug.tool is not None and bug.nvidia == bug.tool]
     same += [name for name, _, _ in without_barriers() if recorded(name)["racecheck"]]
@@ -219,6 +214,6 @@ def test_compute_sanitizer_agrees_on_most() -> None:
 
 @needs_recording
 @pytest.mark.parametrize("name", [name for name, _, _ in without_barriers()])
-def test_compute_sanitizer_finds_the_deleted_barriers_too(name: str) -> None:
+def test_compute_sanitizer_finds_the_deleted_barriers_too(name):
     """All but one, of which it says nothing."""
     assert bool(recorded(name)["racecheck"]) is (name != "tiled without the barrier of line 52")

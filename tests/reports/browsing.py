@@ -1,13 +1,8 @@
 """A browser for tests, and a page that it opened from a file."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +15,7 @@ VISIBLE = "[...document.querySelectorAll('.plot')].filter(p => p.offsetParent)"
 
 
 @pytest.fixture(scope="session")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
+def window(tmp_path_factory):
     """A window of the system's Chromium; a run that must have it sets REQUIRE_BROWSER.
 
     One for all tests of a process: to open another takes as long as a page.
@@ -46,23 +41,23 @@ class Window:
     tests that leave a page as it is share it.
     """
 
-    def __init__(self, page: Any, file: Path) -> None:
+    def __init__(self, page, file):
         self._page = page
         self._file = file
-        self._visit: Visit | None = None
-        self._shown: tuple[str, str, str] | None = None  # None: a test may have changed the page
+        self._visit = None
+        self._shown = None  # None: a test may have changed the page
 
     def show(
         self,
-        html: str,
+        html,
         *,
-        width: int = 1000,
-        scheme: str = "light",
-        fragment: str = "",
-        waits: bool = True,
-        is_kept: bool = False,
-        is_resized: bool = True,
-    ) -> Visit:
+        width=1000,
+        scheme="light",
+        fragment="",
+        waits=True,
+        is_kept=False,
+        is_resized=True,
+    ):
         """The page as a reader first sees it, once its figures are drawn if the test `waits`.
 
         `is_kept`: the test leaves the page as it is, but for its width, to the next one.
@@ -82,7 +77,7 @@ class Window:
         self._shown = wanted if is_kept else None
         return visit
 
-    def blank(self) -> Any:
+    def blank(self):
         """Playwright's page, with nothing in it."""
         self._shown = None
         self._page.goto("about:blank")  # the end of the page before
@@ -94,19 +89,19 @@ class Window:
 class Visit:
     """A page that was opened from a file, with what it complained of and asked for."""
 
-    def __init__(self, page: Any, file: Path, width: int, scheme: str, fragment: str = "") -> None:
+    def __init__(self, page, file, width, scheme, fragment=""):
         self.page = page
         self.widths = {width}  # that it has had, px
         self.page.set_viewport_size({"width": width, "height": 900})
         self.page.emulate_media(color_scheme=scheme)
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
+        self.complaints = []
+        self.requests = []
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(file.as_uri() + fragment)
 
-    def resize(self, width: int) -> None:
+    def resize(self, width):
         """Another width of the window, once the figures that are drawn have followed it."""
         self.widths.add(width)
         self.page.set_viewport_size({"width": width, "height": 900})
@@ -116,29 +111,27 @@ class Visit:
             " && p.querySelector('.main-svg').clientWidth === p.clientWidth)"
         )
 
-    def wait(self) -> None:
+    def wait(self):
         """Until every visible figure is drawn."""
         self.until(f"{VISIBLE}.every(p => p.dataset.drawn !== undefined)")
 
-    def until(self, condition: str, *, limit_s: float = 30) -> None:
+    def until(self, condition, *, limit_s=30):
         """Poll `condition`; Playwright's own poll needs eval, which the page's policy forbids."""
         end = time.monotonic() + limit_s
         while not self.page.evaluate(condition):
             assert time.monotonic() < end, f"not true after {limit_s} s: {condition}"
             self.page.wait_for_timeout(20)
 
-    def count(self, selector: str) -> int:
+    def count(self, selector):
         return self.page.locator(f"{selector}:visible").count()
 
-    def overflow(self) -> int:
+    def overflow(self):
         """How far the page is wider than its window."""
         return self.page.evaluate(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
 
-    def assert_it_fits(
-        self, widths: Sequence[int], also: Callable[[], None] = lambda: None
-    ) -> None:
+    def assert_it_fits(self, widths, also=lambda: None):
         """No overflow at these widths and what is asserted `also`; no complaint, nothing fetched.
 
         It was opened at the first of them.
@@ -152,9 +145,9 @@ class Visit:
         assert self.complaints == []
         assert self.fetched() == []
 
-    def open_details(self) -> None:
+    def open_details(self):
         self.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
 
-    def fetched(self) -> list[str]:
+    def fetched(self):
         """What the page asked a network for."""
         return [url for url in self.requests if not url.startswith(("file:", "data:"))]

@@ -1,9 +1,6 @@
 """Profiles to render: the RTX 3090 of the source texts, with its published times."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,7 +8,7 @@ import pytest
 
 from analysis.access import Pattern, Tiling, access_counts
 from analysis.comparison.agreement import closed_forms
-from analysis.devices import Device, MeasuredCeilings, find_device
+from analysis.devices import MeasuredCeilings, find_device
 from analysis.geometry import Geometry
 from analysis.occupancy import Occupancy, Resources
 from analysis.problem import Gemm
@@ -45,7 +42,7 @@ from analysis.records.profile import (
     Simulated,
 )
 from analysis.rounding import Check
-from analysis.theory import Theory, theory
+from analysis.theory import theory
 from analysis.timing.predicted import Bound, GapStep, Predicted
 from reports import render
 
@@ -112,13 +109,11 @@ RUNGS = (
 CUBLAS_S = 0.00518697
 
 
-def patterns(tiling: Tiling, shape: Gemm, sectors_of_a: int) -> tuple[Pattern, ...]:
+def patterns(tiling, shape, sectors_of_a):
     """One pattern per access; load A of the uncoalesced rung is a column of 32 sectors."""
     width = 4 * tiling.global_width
 
-    def one(
-        space: str, operation: str, operand: str, cost: int, ideal: int, **more: int
-    ) -> Pattern:
+    def one(space, operation, operand, cost, ideal, **more):
         names = (
             ("sectors", "ideal_sectors")
             if space == "global"
@@ -152,18 +147,16 @@ def patterns(tiling: Tiling, shape: Gemm, sectors_of_a: int) -> tuple[Pattern, .
     return tuple(found)
 
 
-def theory_of(rung: int, shape: Gemm, device: Device) -> Theory:
+def theory_of(rung, shape, device):
     _, _, tiling, _, sectors_of_a = RUNGS[rung - 1]
     return theory(access_counts(tiling, shape), patterns(tiling, shape, sectors_of_a), device)
 
 
-def measured(
-    median_s: float, shape: Gemm, *, cublas_s: float | None = None, **more: object
-) -> Measured:
+def measured(median_s, shape, *, cublas_s=None, **more):
     """A hundred samples within one percent above and below `median_s`."""
     noise = random.Random(f"{median_s}")
     samples = tuple(median_s * (1 + noise.uniform(-0.01, 0.01)) for _ in range(100))
-    values: dict[str, object] = {
+    values = {
         "clock": "CUDA events",
         "l2": "flushed",
         "samples_s": samples,
@@ -184,7 +177,7 @@ def measured(
     return Measured(**(values | more))
 
 
-def watched(profile: Profile) -> Profile:
+def watched(profile):
     """The same run with the GPU's state after every 25 of its rounds: it warms and slows down."""
     moments = tuple(
         Moment(
@@ -199,7 +192,7 @@ def watched(profile: Profile) -> Profile:
     return replace(profile, conditions=conditions)
 
 
-def passed() -> Check:
+def passed():
     return Check(
         passed=True,
         worst_ratio=0.0312,
@@ -210,7 +203,7 @@ def passed() -> Check:
     )
 
 
-def rung(number: int, shape: Gemm, device: Device, *, is_measured: bool, **more: object) -> Record:
+def rung(number, shape, device, *, is_measured, **more):
     name, idea, tiling, seconds, _ = RUNGS[number - 1]
     common = {
         "variant": name,
@@ -253,7 +246,7 @@ def rung(number: int, shape: Gemm, device: Device, *, is_measured: bool, **more:
     return Record(**(values | more))
 
 
-def cublas(shape: Gemm, *, is_measured: bool = True) -> Record:
+def cublas(shape, *, is_measured=True):
     return Record(
         variant="cublas",
         label="cublas",
@@ -270,7 +263,7 @@ def cublas(shape: Gemm, *, is_measured: bool = True) -> Record:
     )
 
 
-def cpu(shape: Gemm) -> Record:
+def cpu(shape):
     return Record(
         variant="cpu",
         label="cpu",
@@ -284,7 +277,7 @@ def cpu(shape: Gemm) -> Record:
     )
 
 
-def profile(*shapes: Gemm, is_measured: bool = False, **more: object) -> Profile:
+def profile(*shapes, is_measured=False, **more):
     """The seven rungs at each shape, and the references where something was measured."""
     device = find_device("rtx-3090")
     records = [
@@ -295,7 +288,7 @@ def profile(*shapes: Gemm, is_measured: bool = False, **more: object) -> Profile
             *((cpu(shape), cublas(shape)) if is_measured else ()),
         )
     ]
-    values: dict[str, object] = {
+    values = {
         "schema_version": SCHEMA_VERSION,
         "created": "2026-02-03T04:05:06Z",
         "command": "gemm-ladder profile --device rtx-3090 --shape 4096",
@@ -316,7 +309,7 @@ def profile(*shapes: Gemm, is_measured: bool = False, **more: object) -> Profile
     return Profile(**(values | more))
 
 
-def simulated(record: Record) -> Record:
+def simulated(record):
     """The record of a rung with machine code that agrees with its closed forms, but for alpha."""
     theory = record.theory
     if theory is None:
@@ -378,7 +371,7 @@ def simulated(record: Record) -> Record:
     )
 
 
-def _of_whole_launch(theory: Theory) -> tuple[Pattern, ...]:
+def _of_whole_launch(theory):
     """The patterns with as many requests as the closed forms have full warps."""
     counts = theory.accesses
     return tuple(
@@ -387,7 +380,7 @@ def _of_whole_launch(theory: Theory) -> tuple[Pattern, ...]:
     )
 
 
-def counted(record: Record, **off: int) -> Record:
+def counted(record, **off):
     """The record of a rung whose hardware counted what was simulated, with its noise.
 
     Stores take 12% more wavefronts, the model errs by up to 20%; `off` is added to counters by the
@@ -421,10 +414,10 @@ def counted(record: Record, **off: int) -> Record:
     )
 
 
-def predicted(record: Record, time_s: float, **more: object) -> Record:
+def predicted(record, time_s, **more):
     """The record with a predicted time: shared memory takes 3/5 of it, issue 1/2, L1 1/10."""
     shares = {"issue": 1 / 2, "shared memory": 3 / 5, "L1": 1 / 10}
-    values: dict[str, object] = {
+    values = {
         "time_s": time_s,
         "cycles": (time_s - 2e-6) * 1.695e9,
         "clock_hz": 1.695e9,
@@ -458,7 +451,7 @@ sum += tile[2 * k] && b < c;
 """
 
 
-def listing(label: str) -> Listing:
+def listing(label):
     return Listing(
         label=label,
         file="kernel.cu",
@@ -468,13 +461,13 @@ def listing(label: str) -> Listing:
     )
 
 
-def traced(made: Profile) -> Profile:
+def traced(made):
     """The profile with the machine code of `listing` for every simulated rung.
 
     Its load takes a column of a matrix with rows of 64 floats, its shared load every other word.
     """
 
-    def one(place: int, space: str, action: str, buffer: str, **counts: object) -> object:
+    def one(place, space, action, buffer, **counts):
         step = {"global": 256, "shared": 4 if action == "store" else 8}[space]
         first = FirstRequest(
             block=0,
@@ -509,7 +502,7 @@ def traced(made: Profile) -> Profile:
     )
 
 
-def foreseen(made: Profile, error: float = 0.1) -> Profile:
+def foreseen(made, error=0.1):
     """Every rung that has a published time is predicted to take so much more than it."""
     seconds = {name: time_s * (1 + error) for name, _, _, time_s, _ in RUNGS if time_s}
     return replace(
@@ -521,7 +514,7 @@ def foreseen(made: Profile, error: float = 0.1) -> Profile:
     )
 
 
-def with_ceilings(made: Profile) -> Profile:
+def with_ceilings(made):
     """The profile on a device whose reached ceilings and L2 bandwidth are known."""
     reached = MeasuredCeilings(
         source="a benchmark of 2026-01-01",
@@ -532,7 +525,7 @@ def with_ceilings(made: Profile) -> Profile:
     return replace(made, device=replace(made.device, l2_bytes_per_s=2.9e12, measured=reached))
 
 
-def change(made: Profile, of: str, /, **changes: object) -> Profile:
+def change(made, of, /, **changes):
     """The profile with one variant's records changed."""
     return replace(
         made,
@@ -540,15 +533,15 @@ def change(made: Profile, of: str, /, **changes: object) -> Profile:
     )
 
 
-def only(made: Profile, *labels: str) -> Profile:
+def only(made, *labels):
     """The profile with these variants alone: its page takes less time to draw."""
     return replace(made, records=tuple(r for r in made.records if r.label in labels))
 
 
 @pytest.fixture(scope="session")
-def build() -> SimpleNamespace:
+def build():
     """The builders of this file, for tests to combine."""
-    functions: tuple[Callable[..., object], ...] = (
+    functions = (
         change, counted, cpu, cublas, foreseen, listing, measured, only, passed, predicted, profile,
         rung, simulated, theory_of, traced, watched, with_ceilings,
     )  # fmt: skip
@@ -557,35 +550,35 @@ def build() -> SimpleNamespace:
 
 
 @pytest.fixture(scope="session")
-def in_theory() -> Profile:
+def in_theory():
     return profile()
 
 
 @pytest.fixture(scope="session")
-def on_gpu() -> Profile:
+def on_gpu():
     return profile(is_measured=True)
 
 
 @pytest.fixture(scope="session")
-def in_simulation() -> Profile:
+def in_simulation():
     made = profile()
     return replace(made, executor="simulate", records=tuple(map(simulated, made.records)))
 
 
 @pytest.fixture(scope="session")
-def in_trace(in_simulation: Profile) -> Profile:
+def in_trace(in_simulation):
     """A simulation with machine code and first requests."""
     return traced(in_simulation)
 
 
 @pytest.fixture(scope="session")
-def in_prediction(in_simulation: Profile) -> Profile:
+def in_prediction(in_simulation):
     """A simulation with predicted times, each 10% above what was published."""
     return foreseen(in_simulation)
 
 
 @pytest.fixture(scope="session")
-def in_counters() -> Profile:
+def in_counters():
     """A run on a GPU with hardware counters; tiled has one warp instruction too many."""
     made = profile(is_measured=True)
     records = (
@@ -595,22 +588,22 @@ def in_counters() -> Profile:
 
 
 @pytest.fixture(scope="session")
-def of_two_shapes() -> str:
+def of_two_shapes():
     """The page of a run on a GPU at two shapes."""
     return render(with_ceilings(profile(SHAPE, SMALL, is_measured=True)))
 
 
 @pytest.fixture(scope="session")
-def of_prediction(in_prediction: Profile) -> str:
+def of_prediction(in_prediction):
     return render(in_prediction)
 
 
 @pytest.fixture(scope="session")
-def beside_a_record(in_prediction: Profile, on_gpu: Profile) -> str:
+def beside_a_record(in_prediction, on_gpu):
     """The page of predicted times beside those of a recorded run."""
     return render(in_prediction, recorded=on_gpu)
 
 
 @pytest.fixture(scope="session")
-def of_counters(in_counters: Profile) -> str:
+def of_counters(in_counters):
     return render(in_counters)

@@ -1,18 +1,14 @@
 """The page in a browser: offline, without a complaint, every figure drawn, and its controls."""
 
-from __future__ import annotations
-
 import itertools
-from types import SimpleNamespace
 
 import pytest
 
 from analysis.comparison.runs import compare
-from analysis.records.profile import Profile
 from reports import render
 from reports.pages.comparison import page
 from reports.pages.tuning import page as tuning_page
-from tests.reports.browsing import VISIBLE, WIDTHS, Window
+from tests.reports.browsing import VISIBLE, WIDTHS
 from tests.reports.tuned_by_hand import TUNING
 from tests.sampling import chosen_of
 
@@ -33,9 +29,7 @@ AT_ONE_WIDTH = chosen_of(map(pytest.param, [(400,), *WIDTHS]), lambda widths: wi
         lambda case: case == (400, "light"),
     ),
 )
-def test_every_figure_is_drawn_offline(
-    window: Window, of_two_shapes: str, width: int, scheme: str
-) -> None:
+def test_every_figure_is_drawn_offline(window, of_two_shapes, width, scheme):
     visit = window.show(of_two_shapes, width=width, scheme=scheme, is_kept=True, is_resized=False)
     assert visit.count(".plot") == FIGURES
     assert visit.page.evaluate(INK_OF_FIRST) == INK[scheme]
@@ -44,7 +38,7 @@ def test_every_figure_is_drawn_offline(
     assert visit.overflow() == 0  # tables scroll in their boxes
 
 
-def test_the_first_times_are_whole_on_a_telephone(window: Window, of_two_shapes: str) -> None:
+def test_the_first_times_are_whole_on_a_telephone(window, of_two_shapes):
     visit = window.show(of_two_shapes, width=400, is_kept=True)
     beyond = visit.page.evaluate(
         "[...document.querySelectorAll('[data-shape=\"0\"] #ladder-0 ~ .scroll td.time')]"
@@ -55,7 +49,7 @@ def test_the_first_times_are_whole_on_a_telephone(window: Window, of_two_shapes:
     assert max(beyond) <= 0
 
 
-def test_figures_follow_the_window(window: Window, of_two_shapes: str) -> None:
+def test_figures_follow_the_window(window, of_two_shapes):
     visit = window.show(of_two_shapes, width=400, is_kept=True)
     visit.assert_it_fits((400, 1000))  # where the next tests look at it
     assert (
@@ -66,7 +60,7 @@ def test_figures_follow_the_window(window: Window, of_two_shapes: str) -> None:
     )
 
 
-def test_the_selector_shows_the_other_shape(window: Window, of_two_shapes: str) -> None:
+def test_the_selector_shows_the_other_shape(window, of_two_shapes):
     visit = window.show(of_two_shapes, is_kept=True)
     visit.page.select_option("#shape", label="2048 × 2048 × 2048")
     visit.wait()
@@ -83,7 +77,7 @@ def test_the_selector_shows_the_other_shape(window: Window, of_two_shapes: str) 
     assert visit.complaints == []
 
 
-def test_menus_change_the_figure(window: Window, of_two_shapes: str) -> None:
+def test_menus_change_the_figure(window, of_two_shapes):
     visit = window.show(of_two_shapes, is_kept=True)
     accesses = visit.page.locator("section[aria-labelledby=counters-0] figure").nth(1)
     accesses.locator("select").select_option(label="instructions")
@@ -101,7 +95,7 @@ def test_menus_change_the_figure(window: Window, of_two_shapes: str) -> None:
     assert visit.complaints == []
 
 
-def test_all_variants_go_and_come_back_at_once(window: Window, of_two_shapes: str) -> None:
+def test_all_variants_go_and_come_back_at_once(window, of_two_shapes):
     visit = window.show(of_two_shapes, is_kept=True)
     figure = visit.page.locator("section[aria-labelledby=sizes-0] figure")
     plot = "document.querySelector('section[aria-labelledby=sizes-0] .plot')"
@@ -115,7 +109,7 @@ def test_all_variants_go_and_come_back_at_once(window: Window, of_two_shapes: st
     visit.until(f"{shown}.length === 7")
 
 
-def test_figures_take_the_ink_of_another_scheme(window: Window, of_two_shapes: str) -> None:
+def test_figures_take_the_ink_of_another_scheme(window, of_two_shapes):
     visit = window.show(of_two_shapes)
     visit.page.emulate_media(color_scheme="dark")
     visit.until(f"{INK_OF_FIRST} === '{INK['dark']}'")
@@ -144,13 +138,13 @@ MOST_WORDS, SCREEN_PX = 80, 900
     ),
 )
 def test_the_ladder_stands_before_the_prose(
-    window: Window,
-    build: SimpleNamespace,
-    in_theory: Profile,
-    of_prediction: str,
-    beside_a_record: str,
-    kind: str,
-) -> None:
+    window,
+    build,
+    in_theory,
+    of_prediction,
+    beside_a_record,
+    kind,
+):
     html = {
         "theory": lambda: render(in_theory),
         "two shapes": lambda: render(
@@ -166,7 +160,7 @@ def test_the_ladder_stands_before_the_prose(
     assert above["top"] < 0.7 * SCREEN_PX
 
 
-def test_no_section_and_no_figure_is_empty(window: Window, of_prediction: str) -> None:
+def test_no_section_and_no_figure_is_empty(window, of_prediction):
     visit = window.show(of_prediction, width=400, is_kept=True)
     assert visit.count("figure") > 0
     assert visit.page.evaluate(f"{VISIBLE}.map(p => p.data.length)").count(0) == 0
@@ -182,9 +176,7 @@ def test_no_section_and_no_figure_is_empty(window: Window, of_prediction: str) -
     assert "one-block" not in rows.all_text_contents()
 
 
-def test_the_slider_of_the_ladder_says_what_a_rung_gained(
-    window: Window, of_prediction: str
-) -> None:
+def test_the_slider_of_the_ladder_says_what_a_rung_gained(window, of_prediction):
     visit = window.show(of_prediction, width=400, is_kept=True)
     plot = "document.querySelector('section[aria-labelledby=answer-0] .plot')"
     said = visit.page.locator("section[aria-labelledby=answer-0] .said").first
@@ -202,7 +194,7 @@ def test_the_slider_of_the_ladder_says_what_a_rung_gained(
     assert visit.complaints == []
 
 
-def test_the_menu_shows_the_steps_of_another_variant(window: Window, of_prediction: str) -> None:
+def test_the_menu_shows_the_steps_of_another_variant(window, of_prediction):
     visit = window.show(of_prediction, width=400)
     section = visit.page.locator("section[aria-labelledby=gap-0]")
     shown = (
@@ -221,12 +213,12 @@ def test_the_menu_shows_the_steps_of_another_variant(window: Window, of_predicti
 
 @pytest.mark.parametrize("is_measured", [True, False])
 def test_the_ladders_table_is_whole_at_1400_px(
-    window: Window,
-    build: SimpleNamespace,
-    on_gpu: Profile,
-    beside_a_record: str,
-    is_measured: bool,
-) -> None:
+    window,
+    build,
+    on_gpu,
+    beside_a_record,
+    is_measured,
+):
     html = render(build.foreseen(on_gpu)) if is_measured else beside_a_record
     visit = window.show(html, width=1400, waits=False, is_kept=True)
     beyond = visit.page.evaluate(
@@ -243,12 +235,12 @@ def test_the_ladders_table_is_whole_at_1400_px(
     ("is_timed", "widths"), [(True, (1400, 400)), *itertools.product((False, True), WIDTHS)]
 )
 def test_predicted_times_fit_their_window_with_everything_open(
-    window: Window,
-    of_prediction: str,
-    beside_a_record: str,
-    is_timed: bool,
-    widths: tuple[int, ...],
-) -> None:
+    window,
+    of_prediction,
+    beside_a_record,
+    is_timed,
+    widths,
+):
     html = beside_a_record if is_timed else of_prediction
     visit = window.show(html, width=widths[0], is_resized=False)
     section = "section[aria-labelledby=gap-0]"
@@ -270,7 +262,7 @@ def test_predicted_times_fit_their_window_with_everything_open(
         "label.closest('.plot').getBoundingClientRect().right)"
     )
 
-    def assert_labels_are_whole() -> None:
+    def assert_labels_are_whole():
         beyond = visit.page.evaluate(labels)
         assert len(beyond) == (7 if is_timed else 4)
         assert max(beyond) <= 0
@@ -280,9 +272,7 @@ def test_predicted_times_fit_their_window_with_everything_open(
 
 @pytest.mark.exhaustive  # as one with predicted times does
 @pytest.mark.parametrize("widths", WIDTHS)
-def test_a_simulation_fits_its_window_with_everything_open(
-    window: Window, in_simulation: Profile, widths: tuple[int, ...]
-) -> None:
+def test_a_simulation_fits_its_window_with_everything_open(window, in_simulation, widths):
     visit = window.show(render(in_simulation), width=widths[0], is_resized=False)
     section, lines = (f"section[aria-labelledby={name}-0]" for name in ("counters", "source"))
     closed = visit.count(f"{section} table")
@@ -293,7 +283,7 @@ def test_a_simulation_fits_its_window_with_everything_open(
     visit.assert_it_fits(widths)
 
 
-def test_the_legend_hides_a_level_and_a_variant(window: Window, of_counters: str) -> None:
+def test_the_legend_hides_a_level_and_a_variant(window, of_counters):
     visit = window.show(of_counters, width=400, is_kept=True)
     plot = "document.querySelector('section[aria-labelledby=roofline-0] .plot')"
     shown = f"{plot}.data.filter(t => t.meta?.needs && t.visible !== false).length"
@@ -301,7 +291,7 @@ def test_the_legend_hides_a_level_and_a_variant(window: Window, of_counters: str
 
     figure = visit.page.locator("section[aria-labelledby=roofline-0] figure").first
 
-    def click(name: str) -> None:
+    def click(name):
         legend = figure.locator(".legend .traces")
         legend.filter(has=visit.page.get_by_text(name, exact=True)).locator("rect").click()
 
@@ -330,7 +320,7 @@ def test_the_legend_hides_a_level_and_a_variant(window: Window, of_counters: str
     assert visit.complaints == []
 
 
-def test_a_key_hides_a_level_of_the_roofline(window: Window, of_counters: str) -> None:
+def test_a_key_hides_a_level_of_the_roofline(window, of_counters):
     visit = window.show(of_counters, width=400, is_kept=True)
     plot = "document.querySelector('section[aria-labelledby=roofline-0] .plot')"
     button = visit.page.locator("button.toggle", has_text="DRAM")
@@ -347,9 +337,7 @@ def test_a_key_hides_a_level_of_the_roofline(window: Window, of_counters: str) -
 
 
 @pytest.mark.parametrize("widths", AT_ONE_WIDTH)
-def test_a_scorecard_fits_its_window_with_everything_open(
-    window: Window, of_counters: str, widths: tuple[int, ...]
-) -> None:
+def test_a_scorecard_fits_its_window_with_everything_open(window, of_counters, widths):
     visit = window.show(of_counters, width=widths[0], is_resized=False)
     section = "section[aria-labelledby=counters-0]"
     # the overview, and tiled: one is off there; closed forms against machine code
@@ -366,12 +354,12 @@ def test_a_scorecard_fits_its_window_with_everything_open(
 
 @pytest.mark.parametrize("widths", AT_ONE_WIDTH)
 def test_memory_levels_fit_their_window_beside_a_recorded_run(
-    window: Window,
-    build: SimpleNamespace,
-    in_simulation: Profile,
-    in_counters: Profile,
-    widths: tuple[int, ...],
-) -> None:
+    window,
+    build,
+    in_simulation,
+    in_counters,
+    widths,
+):
     simulated, recorded = (
         build.only(made, "tiled", "vectorized") for made in (in_simulation, in_counters)
     )
@@ -385,21 +373,19 @@ def test_memory_levels_fit_their_window_beside_a_recorded_run(
 
 
 @pytest.mark.parametrize("widths", AT_ONE_WIDTH)
-def test_a_comparison_fits_its_window(
-    window: Window, in_counters: Profile, in_simulation: Profile, widths: tuple[int, ...]
-) -> None:
+def test_a_comparison_fits_its_window(window, in_counters, in_simulation, widths):
     html = page(compare(in_simulation, in_counters))
     visit = window.show(html, width=widths[0], scheme="dark", is_resized=False)
     visit.open_details()
     visit.assert_it_fits(widths)
 
 
-def test_a_tuning_run_fits_its_window(window: Window) -> None:
+def test_a_tuning_run_fits_its_window(window):
     visit = window.show(tuning_page(TUNING), width=400)
     visit.assert_it_fits((400,))
 
 
-def test_markup_runs_nothing(window: Window, build: SimpleNamespace) -> None:
+def test_markup_runs_nothing(window, build):
     evil = (
         "</script><img src=x onerror=\"document.title='owned'\"><a href='javascript:alert(1)'>a</a>"
     )

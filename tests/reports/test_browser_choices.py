@@ -1,17 +1,11 @@
 """What a reader does with the page: sort, choose variants, shapes and runs, open lines, print."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from analysis.devices import find_device
-from analysis.records.profile import Profile
 from reports import render, render_together
-from tests.reports.browsing import Visit, Window
 
 pytestmark = pytest.mark.browser
 
@@ -24,18 +18,18 @@ ACCESS = "section[aria-labelledby=access-0]"
 
 
 @pytest.fixture(scope="module")
-def of_trace(in_trace: Profile) -> str:
+def of_trace(in_trace):
     return render(in_trace)
 
 
-def drawn(visit: Visit, plot: str) -> str:
+def drawn(visit, plot):
     """The plot, once it is drawn: it is brought into view, and so among the first."""
     visit.page.evaluate(f"{plot}.scrollIntoView()")
     visit.until(f"{plot}.dataset.drawn !== undefined")
     return plot
 
 
-def test_headings_and_controls_have_names(window: Window, of_trace: str) -> None:
+def test_headings_and_controls_have_names(window, of_trace):
     window.blank()  # the first Tab of a page is pressed below
     visit = window.show(of_trace, waits=False, is_kept=True)
     nameless = visit.page.evaluate(
@@ -49,7 +43,7 @@ def test_headings_and_controls_have_names(window: Window, of_trace: str) -> None
     assert visit.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
 
 
-def test_lines_that_waste_traffic_say_why(window: Window, of_trace: str) -> None:
+def test_lines_that_waste_traffic_say_why(window, of_trace):
     visit = window.show(of_trace, waits=False, is_kept=True)
     visit.until(f"document.querySelector('{SOURCE} table.code') !== null")
     said = visit.page.locator(f"{SOURCE} .reason").all_text_contents()
@@ -63,7 +57,7 @@ def test_lines_that_waste_traffic_say_why(window: Window, of_trace: str) -> None
     assert shares == ["10.0 %", "20.0 %", "70.0 %"]
 
 
-def test_source_shows_markup_as_it_is(window: Window, of_trace: str) -> None:
+def test_source_shows_markup_as_it_is(window, of_trace):
     visit = window.show(of_trace, waits=False, is_kept=True)
     visit.until(f"document.querySelector('{SOURCE} table.code') !== null")
     assert visit.page.locator(f"{SOURCE} td.text b").count() == 0
@@ -71,7 +65,7 @@ def test_source_shows_markup_as_it_is(window: Window, of_trace: str) -> None:
     assert text == "// a kernel <b>of four lines</b>"
 
 
-def test_a_line_opens_its_machine_code_by_pointer_and_by_key(window: Window, of_trace: str) -> None:
+def test_a_line_opens_its_machine_code_by_pointer_and_by_key(window, of_trace):
     visit = window.show(of_trace, waits=False, is_kept=True)
     line = visit.page.locator(f"{SOURCE} button.line", has_text="3")
     line.click()
@@ -85,7 +79,7 @@ def test_a_line_opens_its_machine_code_by_pointer_and_by_key(window: Window, of_
     assert visit.complaints == []
 
 
-def test_the_menu_draws_another_request(window: Window, of_trace: str) -> None:
+def test_the_menu_draws_another_request(window, of_trace):
     visit = window.show(of_trace, waits=False, is_kept=True)
     plot = drawn(visit, f"document.querySelector('{ACCESS} .of-variant:not([hidden]) .plot')")
     shown = f"{plot}.data.filter(t => t.visible).at(-1)"
@@ -103,7 +97,7 @@ def test_the_menu_draws_another_request(window: Window, of_trace: str) -> None:
     assert visit.complaints == []
 
 
-def test_a_variant_is_chosen_for_source_and_requests_alike(window: Window, of_trace: str) -> None:
+def test_a_variant_is_chosen_for_source_and_requests_alike(window, of_trace):
     visit = window.show(of_trace, waits=False)
     visit.page.select_option("#access-variant-0", label="tiled")
     assert visit.page.input_value("#source-variant-0") == "tiled"
@@ -118,9 +112,7 @@ def test_a_variant_is_chosen_for_source_and_requests_alike(window: Window, of_tr
     assert visit.complaints == []
 
 
-def test_source_opens_at_its_hottest_line(
-    window: Window, build: SimpleNamespace, in_trace: Profile
-) -> None:
+def test_source_opens_at_its_hottest_line(window, build, in_trace):
     long = replace(in_trace.listings[-1], source="//\n" * 200 + "hot", lines=(1, 2, 3, 201, 0))
     made = replace(in_trace, listings=(*in_trace.listings[:-1], long))
     visit = window.show(render(build.only(made, long.label)), waits=False)
@@ -162,9 +154,7 @@ PAPER_PX = (965, 725)  # Letter across, less margins of 12 mm, at 96 px to the i
 AA = 4.5  # WCAG 2.1, success criterion 1.4.3
 
 
-def test_text_stands_out_from_what_is_behind_it(
-    window: Window, build: SimpleNamespace, in_trace: Profile, on_gpu: Profile
-) -> None:
+def test_text_stands_out_from_what_is_behind_it(window, build, in_trace, on_gpu):
     few = build.only(in_trace, "naive-coalesced", "one-block", "vectorized")
     visit = window.show(render(few, recorded=on_gpu), waits=False)
     visit.open_details()
@@ -174,7 +164,7 @@ def test_text_stands_out_from_what_is_behind_it(
         assert ratio >= AA, (scheme, where)
 
 
-def test_a_link_to_a_section_shows_its_shape(window: Window, build: SimpleNamespace) -> None:
+def test_a_link_to_a_section_shows_its_shape(window, build):
     html = render(build.only(build.profile(build.SHAPE, build.SMALL), "one-block"))
     visit = window.show(html, fragment="#access-1", waits=False)
     assert visit.page.input_value("#shape") == "2048 × 2048 × 2048"
@@ -187,7 +177,7 @@ def test_a_link_to_a_section_shows_its_shape(window: Window, build: SimpleNamesp
 
 
 @pytest.fixture(scope="module")
-def of_two_runs(build: SimpleNamespace) -> str:
+def of_two_runs(build):
     """The page of a run at two shapes, and of one on a T4 at the second of them."""
     first, second = (
         build.only(build.profile(*shapes), "tiled")
@@ -197,7 +187,7 @@ def of_two_runs(build: SimpleNamespace) -> str:
     return render_together([(first, None), (other, None)])
 
 
-def test_it_begins_with_a_shape_that_all_runs_have(window: Window, of_two_runs: str) -> None:
+def test_it_begins_with_a_shape_that_all_runs_have(window, of_two_runs):
     visit = window.show(of_two_runs, waits=False, is_kept=True)
     assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"
     assert visit.count("#answer-1") == 1
@@ -205,7 +195,7 @@ def test_it_begins_with_a_shape_that_all_runs_have(window: Window, of_two_runs: 
     assert set(shapes.all_text_contents()) == {"4096 × 4096 × 4096"}
 
 
-def test_a_run_is_chosen_for_the_whole_page(window: Window, of_two_runs: str) -> None:
+def test_a_run_is_chosen_for_the_whole_page(window, of_two_runs):
     visit = window.show(of_two_runs, waits=False)
     assert visit.page.locator("#together ~ .scroll thead th").all_text_contents()[-2:] == [
         "NVIDIA GeForce RTX 3090", "NVIDIA T4",
@@ -223,9 +213,7 @@ def test_a_run_is_chosen_for_the_whole_page(window: Window, of_two_runs: str) ->
     assert visit.complaints == []
 
 
-def test_it_prints_without_its_controls(
-    window: Window, build: SimpleNamespace, in_theory: Profile, tmp_path: Path
-) -> None:
+def test_it_prints_without_its_controls(window, build, in_theory, tmp_path):
     visit = window.show(render(build.only(in_theory, "tiled")), scheme="dark")
     assert all(visit.count(control) > 0 for control in (".bar", ".toggle"))
     file = tmp_path / "report.pdf"
@@ -246,7 +234,7 @@ PRINT_EARLY = """async () => {
 }"""
 
 
-def test_all_figures_are_drawn_anew_for_paper(window: Window, of_two_shapes: str) -> None:
+def test_all_figures_are_drawn_anew_for_paper(window, of_two_shapes):
     window.blank()
     visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False, is_kept=True)
     before, on_paper = visit.page.evaluate(PRINT_EARLY)
@@ -265,7 +253,7 @@ def test_all_figures_are_drawn_anew_for_paper(window: Window, of_two_shapes: str
     assert visit.complaints == []
 
 
-def test_a_figure_has_its_numbers_as_a_table(window: Window, of_two_shapes: str) -> None:
+def test_a_figure_has_its_numbers_as_a_table(window, of_two_shapes):
     visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False, is_kept=True)
     drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
     figure = visit.page.locator("section[aria-labelledby=ladder-0] figure").first
@@ -276,7 +264,7 @@ def test_a_figure_has_its_numbers_as_a_table(window: Window, of_two_shapes: str)
     assert figure.locator("details td:visible").count() == 0
 
 
-def test_the_ladder_sorts_by_a_column_both_ways(window: Window, of_two_shapes: str) -> None:
+def test_the_ladder_sorts_by_a_column_both_ways(window, of_two_shapes):
     visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False, is_kept=True)
     button = visit.page.locator("#ladder-0 ~ .scroll th.time button").first
     button.click()
@@ -292,7 +280,7 @@ def test_the_ladder_sorts_by_a_column_both_ways(window: Window, of_two_shapes: s
     assert visit.complaints == []
 
 
-def test_paper_has_whole_figures_and_tables(window: Window, of_two_shapes: str) -> None:
+def test_paper_has_whole_figures_and_tables(window, of_two_shapes):
     visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False)
     visit.page.set_viewport_size({"width": PAPER_PX[0], "height": PAPER_PX[1]})
     visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")

@@ -1,25 +1,21 @@
 """Which records are looked at, trusted and compared."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from analysis.records.profile import Profile
 from reports import ladder
 
 
-def labels(records: tuple) -> list[str]:
+def labels(records):
     return [record.label for record in records]
 
 
-def test_shapes_keep_their_order(build: SimpleNamespace) -> None:
+def test_shapes_keep_their_order(build):
     assert ladder.shapes(build.profile(build.SHAPE, build.SMALL)) == (build.SHAPE, build.SMALL)
 
 
-def test_rungs_come_in_order_and_references_last(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_rungs_come_in_order_and_references_last(build, on_gpu):
     shuffled = replace(on_gpu, records=tuple(reversed(on_gpu.records)))
     found = ladder.records_at(shuffled, build.SHAPE)
     assert labels(found)[:2] == ["one-block", "naive-uncoalesced"]
@@ -27,9 +23,7 @@ def test_rungs_come_in_order_and_references_last(build: SimpleNamespace, on_gpu:
     assert len(ladder.rungs_at(shuffled, build.SHAPE)) == 7
 
 
-def test_a_time_of_a_wrong_result_is_no_measurement(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_a_time_of_a_wrong_result_is_no_measurement(build, on_gpu):
     wrong = replace(build.passed(), passed=False)
     changed = build.change(on_gpu, "vectorized", check=wrong)
     best = ladder.fastest(changed, build.SHAPE)
@@ -40,9 +34,7 @@ def test_a_time_of_a_wrong_result_is_no_measurement(
     assert ladder.why_not_measured(record) == "failed the check"
 
 
-def test_the_previous_rung_is_the_nearest_one_among_those_measured(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_the_previous_rung_is_the_nearest_one_among_those_measured(build, on_gpu):
     changed = build.change(on_gpu, "tiled", status="failed", measured=None)
     records = ladder.records_at(changed, build.SHAPE)
     after = next(r for r in records if r.label == "coarsened-1d")
@@ -51,17 +43,13 @@ def test_the_previous_rung_is_the_nearest_one_among_those_measured(
     assert previous.label == "naive-coalesced"
 
 
-def test_the_first_rung_and_references_have_no_previous_one(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_the_first_rung_and_references_have_no_previous_one(build, on_gpu):
     records = ladder.records_at(on_gpu, build.SHAPE)
     assert ladder.previous_rung(records[0], records) is None
     assert ladder.previous_rung(records[-1], records) is None
 
 
-def test_speed_against_cublas_prefers_paired_samples(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_speed_against_cublas_prefers_paired_samples(build, on_gpu):
     best = ladder.measurement(ladder.fastest(on_gpu, build.SHAPE))
     assert best is not None
     share, bounds = ladder.of_cublas(best, None)
@@ -73,9 +61,7 @@ def test_speed_against_cublas_prefers_paired_samples(
     assert ladder.of_cublas(alone, None) == (None, None)
 
 
-def test_a_twin_has_the_same_label_and_shape(
-    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
-) -> None:
+def test_a_twin_has_the_same_label_and_shape(build, in_theory, on_gpu):
     record = ladder.rungs_at(in_theory, build.SHAPE)[-1]
     twin = ladder.twin(record, on_gpu)
     assert twin is not None
@@ -84,7 +70,7 @@ def test_a_twin_has_the_same_label_and_shape(
     assert ladder.twin(record, None) is None
 
 
-def test_many_rungs_in_a_row_are_named_by_the_first_and_the_last(on_gpu: Profile) -> None:
+def test_many_rungs_in_a_row_are_named_by_the_first_and_the_last(on_gpu):
     records = on_gpu.records
     labels = [record.label for record in records]
     assert ladder.named(labels[:4], records) == (

@@ -1,7 +1,5 @@
 """Units and rounding, one line a rule."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest
@@ -27,7 +25,7 @@ from reports import text
         (float("inf"), "∞ s"),
     ],
 )
-def test_seconds(value: float | None, expected: str) -> None:
+def test_seconds(value, expected):
     assert text.seconds(value) == expected
 
 
@@ -42,17 +40,17 @@ def test_seconds(value: float | None, expected: str) -> None:
         (None, "–"),
     ],
 )
-def test_flop_per_s(value: float | None, expected: str) -> None:
+def test_flop_per_s(value, expected):
     assert text.flop_per_s(value) == expected
 
 
-def test_bandwidth_and_clock_keep_four_digits() -> None:
+def test_bandwidth_and_clock_keep_four_digits():
     assert text.bytes_per_s(936.2e9) == "936.2 GB/s"
     assert text.bytes_per_s(3.352e12) == "3.352 TB/s"
     assert text.hertz(1.695e9) == "1.695 GHz"
 
 
-def test_the_gpu_state() -> None:
+def test_the_gpu_state():
     assert text.watts(349.4) == "349 W"
     assert text.celsius(62.7) == "63 °C"
     assert text.celsius(None) == "–"
@@ -69,14 +67,14 @@ def test_the_gpu_state() -> None:
         (None, "–"),
     ],
 )
-def test_percent(value: float | None, expected: str) -> None:
+def test_percent(value, expected):
     assert text.percent(value) == expected
 
 
 @pytest.mark.parametrize(
     ("value", "expected"), [(16.0, "16 FLOP/B"), (0.25, "0.25 FLOP/B"), (31.90149, "31.9 FLOP/B")]
 )
-def test_flop_per_byte_drops_trailing_zeros(value: float, expected: str) -> None:
+def test_flop_per_byte_drops_trailing_zeros(value, expected):
     assert text.flop_per_byte(value) == expected
 
 
@@ -94,7 +92,7 @@ def test_flop_per_byte_drops_trailing_zeros(value: float, expected: str) -> None
         (float("nan"), "NaN"),
     ],
 )
-def test_count(value: float | Fraction | None, expected: str) -> None:
+def test_count(value, expected):
     assert text.count(value) == expected
 
 
@@ -102,35 +100,35 @@ def test_count(value: float | Fraction | None, expected: str) -> None:
     ("value", "expected"),
     [(512, "512 B"), (49152, "48 KiB"), (6 * 2**20, "6 MiB"), (24 * 2**30, "24 GiB"), (0, "0 B")],
 )
-def test_size(value: int, expected: str) -> None:
+def test_size(value, expected):
     assert text.size(value) == expected
 
 
-def test_a_predicted_time_has_three_digits_at_most() -> None:
+def test_a_predicted_time_has_three_digits_at_most():
     shown = [text.predicted_seconds(x) for x in (28.449e-6, 1.2e-3, 0.99951, 0, None)]
     assert shown == ["28.4 µs", "1.20 ms", "1.00 s", "0 s", "–"]
     assert text.seconds(28.449e-6) == "28.45 µs"  # measured
 
 
-def test_ratio_keeps_three_digits() -> None:
+def test_ratio_keeps_three_digits():
     assert text.ratio(1.2704) == "1.27×"
     assert text.ratio(61.15) == "61.1×"
     assert text.ratio(None) == "–"
 
 
-def test_an_interval_says_a_shared_unit_once() -> None:
+def test_an_interval_says_a_shared_unit_once():
     assert text.interval(Interval(low=1.23e-3, high=1.241e-3), text.seconds) == "1.230 to 1.241 ms"
     assert text.interval(Interval(low=9.9e-4, high=1e-3), text.seconds) == "990.0 µs to 1.000 ms"
     assert text.interval(Interval(low=0.984, high=0.99), text.percent) == "98.4 to 99.0 %"
     assert text.interval(None, text.seconds) == "–"
 
 
-def test_absence_carries_its_reason() -> None:
+def test_absence_carries_its_reason():
     assert text.absent() == "–"
     assert text.absent("not measured") == "– (not measured)"
 
 
-def test_shape_and_listing() -> None:
+def test_shape_and_listing():
     assert text.shape(Gemm(m=1000, n=333, k=64)) == "1000 × 333 × 64"
     assert text.listing(["a"]) == "a"
     assert text.listing(["a", "b", "c"]) == "a, b and c"
@@ -152,35 +150,33 @@ def test_shape_and_listing() -> None:
         ("l2_bytes_per_s", None, "– (not known)"),
     ],
 )
-def test_a_field_is_written_by_the_unit_in_its_name(
-    name: str, value: object, expected: str
-) -> None:
+def test_a_field_is_written_by_the_unit_in_its_name(name, value, expected):
     assert text.named(name, value) == expected
 
 
-def test_a_field_name_as_words() -> None:
+def test_a_field_name_as_words():
     assert text.words("max_threads_per_sm") == "max threads per SM"
     assert text.words("boost_clock_hz") == "boost clock"
 
 
-def test_values_of_one_unit_name_it_once() -> None:
+def test_values_of_one_unit_name_it_once():
     assert text.each([45.3e12, 44.5e12], text.flop_per_s) == "45.3 and 44.5 TFLOP/s"
     assert text.each([1e12, 500e9], text.flop_per_s) == "1.00 TFLOP/s and 500 GFLOP/s"
     assert text.each([1e12, 1e12], text.flop_per_s) == "1.00 TFLOP/s"
 
 
-def test_a_moment_is_told_in_utc() -> None:
+def test_a_moment_is_told_in_utc():
     assert text.moment("2026-11-21T08:00:59+00:00") == "2026-11-21 08:00 UTC"
     assert text.moment("2026-11-21T00:30:00+02:00") == "2026-11-20 22:30 UTC"
     assert text.moment("2026-11-21T08:00:59") == "2026-11-21 08:00 UTC"
     assert text.moment("long ago") == "long ago"
 
 
-def test_a_date_is_the_day_in_utc() -> None:
+def test_a_date_is_the_day_in_utc():
     assert text.date("2026-11-21T00:30:00+02:00") == "2026-11-20"
 
 
-def test_a_change_has_a_sign() -> None:
+def test_a_change_has_a_sign():
     assert [text.change(share) for share in (0.083, -0.0066, 0.0, None)] == [
         "+8.3 %",
         "−0.66 %",
@@ -189,7 +185,7 @@ def test_a_change_has_a_sign() -> None:
     ]
 
 
-def test_a_ratio_that_would_round_to_1_is_a_difference() -> None:
+def test_a_ratio_that_would_round_to_1_is_a_difference():
     assert text.ratio_or_difference(1.5, of=3, to=2) == "1.50×"
     assert text.ratio_or_difference(1.0, of=7, to=7) == "1.00×"
     assert text.ratio_or_difference(1000001 / 1000000, of=1000001, to=1000000) == "+1"
@@ -197,10 +193,10 @@ def test_a_ratio_that_would_round_to_1_is_a_difference() -> None:
     assert text.ratio_or_difference(None, of=5, to=0) == "5"
 
 
-def test_one_differs_and_more_differ() -> None:
+def test_one_differs_and_more_differ():
     assert (text.differ(1), text.differ(2)) == ("differs", "differ")
 
 
-def test_latency_is_not_busy() -> None:
+def test_latency_is_not_busy():
     assert text.busy("issue", 0.71) == "busy 71.0 %"
     assert text.busy("latency", 0.5) == "50.0 %"

@@ -1,7 +1,5 @@
 """A tuning run written by hand: four configurations, one of each outcome."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from analysis.devices import find_device
@@ -20,7 +18,7 @@ from analysis.timing.predicted import Predicted
 SQUARE = Gemm(m=64, n=64, k=64)
 
 
-def predicted(time_s: float) -> Predicted:
+def predicted(time_s):
     return Predicted(
         time_s=time_s,
         cycles=1e4,
@@ -40,7 +38,7 @@ def predicted(time_s: float) -> Predicted:
     )
 
 
-def measured(time_s: float, of_cublas: float) -> Measured:
+def measured(time_s, of_cublas):
     return Measured(
         clock="CUDA events",
         l2="flushed",
@@ -57,7 +55,7 @@ def measured(time_s: float, of_cublas: float) -> Measured:
     )
 
 
-def candidate(bk: int, tm: int, predicted_s: float, swept_s: float | None = None) -> Candidate:
+def candidate(bk, tm, predicted_s, swept_s=None):
     swept = Swept(samples_s=(swept_s,), from_cache=tm == 8) if swept_s else None
     return Candidate(
         label=f"coarsened-1d:bk={bk},tm={tm}" if (bk, tm) != (4, 16) else "coarsened-1d",

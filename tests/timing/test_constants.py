@@ -1,12 +1,7 @@
 """The table of numbers: it has every one of them, and every fitted one with its errors."""
 
-from __future__ import annotations
-
 import ast
 import json
-from pathlib import Path
-
-import pytest
 
 from benchmarks import constants
 
@@ -14,12 +9,12 @@ DOCUMENT = constants.ROOT / "docs" / "validation.md"
 
 
 def test_every_number_has_a_row_and_every_fitted_one_its_errors(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    capsys,
+):
     assert constants.main([]) == 0, capsys.readouterr().err
 
 
-def test_values_are_those_of_the_code() -> None:
+def test_values_are_those_of_the_code():
     found = {row.name: row.value for row in constants.rows()}
     assert found["queue"] == "8"
     assert found["HELD_BY_CONFLICTS"] == "0.8, 60,000"
@@ -30,8 +25,8 @@ def test_values_are_those_of_the_code() -> None:
 
 
 def test_a_fitted_number_without_its_errors_fails_and_says_how_to_get_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, capsys
+):
     errors = constants.recorded_errors()
     del errors["select h200"]["queue"]
     errors["select h200"]["DIRTY_SHARE"]["values"] = {"DIRTY_SHARE": "0.5"}
@@ -46,8 +41,8 @@ def test_a_fitted_number_without_its_errors_fails_and_says_how_to_get_them(
 
 
 def test_a_number_without_a_row_and_a_row_without_a_number_fail(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     table = {**constants.TABLE, "analysis/timing/predict.py": {"GONE": constants.measured("once")}}
     monkeypatch.setattr(constants, "TABLE", table)
     found = "\n".join(constants.problems(constants.rows(), constants.recorded_errors()))
@@ -55,7 +50,7 @@ def test_a_number_without_a_row_and_a_row_without_a_number_fail(
     assert "analysis/timing/predict.py has no number GONE" in found
 
 
-def test_constants_are_found_where_they_are_written_with_a_number(tmp_path: Path) -> None:
+def test_constants_are_found_where_they_are_written_with_a_number(tmp_path):
     module = ast.parse("A, B = 1, 2\nC: float = 2 * D\nE = D[1]\nF = {'x': 0.5}\nG = 'text'\nh = 1")
     assert list(constants._names_of_numbers(module)) == ["A", "B", "C", "F"]
     code = tmp_path / "sm.c"
@@ -68,7 +63,7 @@ def test_constants_are_found_where_they_are_written_with_a_number(tmp_path: Path
     assert constants.numbers_in(code) == found
 
 
-def test_the_document_has_the_table_of_rules() -> None:
+def test_the_document_has_the_table_of_rules():
     """After a change: python -m benchmarks.constants --markdown prints it."""
     lines = constants.markdown(constants.rows(), constants.recorded_errors())
     assert "\n".join(lines) in DOCUMENT.read_text(encoding="utf-8")

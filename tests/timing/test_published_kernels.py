@@ -1,9 +1,6 @@
 """Published times: the kernels that were timed, and the table of what is predicted for them."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -31,7 +28,7 @@ Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
 
 @cache
-def image_of(device: str) -> bytes:
+def image_of(device):
     """All of the kernels for a device."""
     first, arch = next(iter(TIMED.values())), find_device(device).sm_arch
     return compile_cubin(
@@ -39,7 +36,7 @@ def image_of(device: str) -> bytes:
     ).image
 
 
-def product(entry: str, a: Matrix, b: Matrix) -> Matrix:
+def product(entry, a, b):
     """What a kernel makes of A and B: the 2D kernel of the notes takes other rows of B."""
     if entry != "notes_coarsened_2d":
         return a @ b
@@ -50,7 +47,7 @@ def product(entry: str, a: Matrix, b: Matrix) -> Matrix:
 
 
 @pytest.mark.parametrize(("device", "rung"), TIMED)
-def test_a_rebuilt_kernel_computes_what_its_source_does(device: str, rung: str) -> None:
+def test_a_rebuilt_kernel_computes_what_its_source_does(device, rung):
     entry = TIMED[device, rung]
     selection, shape = rebuilt(entry, rung), Gemm(m=SIZE, n=SIZE, k=SIZE)
     assert isinstance(selection.variant, Variant)
@@ -74,7 +71,7 @@ def test_a_rebuilt_kernel_computes_what_its_source_does(device: str, rung: str) 
 
 
 @pytest.mark.parametrize(("device", "rung"), TIMED)
-def test_a_rebuilt_kernel_has_the_blocks_of_its_rung(device: str, rung: str) -> None:
+def test_a_rebuilt_kernel_has_the_blocks_of_its_rung(device, rung):
     shape, (own, taken) = Gemm(m=512, n=256, k=128), (timed(device, rung), parse_selection(rung))
     assert isinstance(own.variant, Variant)
     assert isinstance(taken.variant, Variant)
@@ -83,7 +80,7 @@ def test_a_rebuilt_kernel_has_the_blocks_of_its_rung(device: str, rung: str) -> 
     )
 
 
-def test_every_kernel_that_its_source_shows_is_rebuilt() -> None:
+def test_every_kernel_that_its_source_shows_is_rebuilt():
     rungs = {
         (publication.device, timing.rung)
         for publication in publications()
@@ -98,13 +95,13 @@ def test_every_kernel_that_its_source_shows_is_rebuilt() -> None:
 # The table of docs/validation.md.
 
 
-def section() -> str:
+def section():
     text = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
     return text.partition("## Published times, not fitted")[2].partition("\n## ")[0]
 
 
 @cache
-def table() -> dict[tuple[str, str, int], float]:
+def table():
     """Predicted over published, by device, rung and size."""
     return {
         (device, rung, size): float(cell)
@@ -116,7 +113,7 @@ def table() -> dict[tuple[str, str, int], float]:
     }
 
 
-def published() -> Iterator[tuple[str, str, int, float]]:
+def published():
     for publication in publications():
         for timing in publication.timings if publication.device in AS_MOST else ():
             for size, seconds in zip(publication.sizes, timing.seconds, strict=True):
@@ -126,7 +123,7 @@ def published() -> Iterator[tuple[str, str, int, float]]:
 
 
 @pytest.mark.parametrize("device", AS_MOST)
-def test_published_times_are_predicted_as_well_as_promised(device: str) -> None:
+def test_published_times_are_predicted_as_well_as_promised(device):
     errors = {key: abs(ratio - 1) for key, ratio in table().items() if key[0] == device}
     assert set(errors) == {tuple(found[:3]) for found in published() if found[0] == device}
     mean = sum(errors.values()) / len(errors)
@@ -136,7 +133,7 @@ def test_published_times_are_predicted_as_well_as_promised(device: str) -> None:
 
 
 @cache
-def simulator(size: int) -> LadderSimulator:
+def simulator(size):
     return LadderSimulator(Workload(Gemm(m=size, n=size, k=size), seed=0))
 
 
@@ -147,6 +144,6 @@ def simulator(size: int) -> LadderSimulator:
         key=lambda row: row[0],
     ),
 )
-def test_the_table_is_what_is_predicted(device: str, rung: str, size: int, seconds: float) -> None:
+def test_the_table_is_what_is_predicted(device, rung, size, seconds):
     found = of_rung(simulator(size), timed(device, rung), find_device(device))
     assert found["predicted_s"] / seconds == pytest.approx(table()[device, rung, size], abs=0.006)

@@ -1,7 +1,5 @@
 """The launches of benchmarks/reference_times.py: every one is legal, without a GPU."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.problem import parse_shape
@@ -9,11 +7,10 @@ from analysis.traffic.grid import MAX_GRID_Y
 from benchmarks.reference_times import ALL_PARAMETERS, SHAPES, _selections
 from kernels import LADDER
 from toolkit.machine_code.compile import compile_cubin
-from validation.corpus.case import Case
 from validation.timing.timed_launches import LAUNCHES, OPTIONS
 
 
-def test_every_rung_is_timed_at_some_shape_and_with_all_parameters() -> None:
+def test_every_rung_is_timed_at_some_shape_and_with_all_parameters():
     timed = {
         selection.label
         for text in SHAPES
@@ -24,7 +21,7 @@ def test_every_rung_is_timed_at_some_shape_and_with_all_parameters() -> None:
 
 
 @pytest.mark.parametrize("text", SHAPES)
-def test_every_shape_has_a_geometry_for_every_rung(text: str) -> None:
+def test_every_shape_has_a_geometry_for_every_rung(text):
     problem = parse_shape(text)
     for selection in _selections(problem, all_parameters=True):
         variant = selection.variant
@@ -34,7 +31,7 @@ def test_every_shape_has_a_geometry_for_every_rung(text: str) -> None:
 
 
 @pytest.mark.parametrize("case", LAUNCHES, ids=lambda case: case.name)
-def test_a_launch_is_within_the_limits(case: Case) -> None:
+def test_a_launch_is_within_the_limits(case):
     assert case.grid[0] < 2**31
     assert max(case.grid[1:]) <= MAX_GRID_Y
     x, y, z = case.block

@@ -1,17 +1,15 @@
 """The benchmark that times reordered rungs, as far as it goes without a GPU."""
 
-from __future__ import annotations
-
 from benchmarks import reordered
 from kernels.selection import parse_selection
 
 
-def test_ratios_are_of_samples_that_were_taken_together() -> None:
+def test_ratios_are_of_samples_that_were_taken_together():
     # the clock halved in between: both took twice as long
     assert reordered._paired([3.0, 6.0, 3.0], [2.0, 4.0, 2.0]) == 1.5
 
 
-def test_a_line_says_rates_and_whether_the_bits_are_the_same() -> None:
+def test_a_line_says_rates_and_whether_the_bits_are_the_same():
     record = {
         "rung": "vectorized",
         "shape": [1000, 1000, 1000],
@@ -26,5 +24,5 @@ def test_a_line_says_rates_and_whether_the_bits_are_the_same() -> None:
     assert "OTHER BITS" in reordered._line(record | {"same_bits": False})
 
 
-def test_its_rungs_are_on_the_ladder() -> None:
+def test_its_rungs_are_on_the_ladder():
     assert [parse_selection(rung).label for rung in reordered.RUNGS] == list(reordered.RUNGS)

@@ -1,18 +1,15 @@
 """The launches that are timed: their kernels do, on the simulator, what their references say."""
 
-from __future__ import annotations
-
 import pytest
 
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.machine_code.kernel import Kernel
-from validation.corpus.case import CORPUS, Case
+from validation.corpus.case import CORPUS
 from validation.corpus.compiled import compiled
 from validation.timing.timed_launches import LAUNCHES, OPTIONS, SMALL, rng
 
 
-def code_of(case: Case) -> Kernel:
+def code_of(case):
     if (CORPUS / case.file).parent == CORPUS:
         return compiled(case, "sm_90")
     return compile_cubin(
@@ -21,7 +18,7 @@ def code_of(case: Case) -> Kernel:
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
-def test_a_timed_kernel_does_what_its_reference_says(case: Case) -> None:
+def test_a_timed_kernel_does_what_its_reference_says(case):
     arguments = case.make(rng())
     execution = simulate(
         code_of(case),
@@ -33,7 +30,7 @@ def test_a_timed_kernel_does_what_its_reference_says(case: Case) -> None:
     case.check(execution.outputs, arguments)
 
 
-def test_launches_have_names_of_their_own() -> None:
+def test_launches_have_names_of_their_own():
     names = [case.name for case in LAUNCHES]
     assert len(names) == len(set(names))
     assert len({case.kernel for case in LAUNCHES}) >= 30

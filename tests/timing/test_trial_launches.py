@@ -1,28 +1,24 @@
 """The launches on trial: how they are split, and their kernels against their references."""
 
-from __future__ import annotations
-
 import shutil
 from functools import cache
 from hashlib import sha256
 from itertools import groupby
 from statistics import median
-from typing import Any
 
 import pytest
 
 from benchmarks import prediction_errors
 from tests.sampling import chosen_of, sampled
 from toolkit.execution.simulate import simulate
-from validation.corpus.case import Case
 from validation.timing.timed_launches import LAUNCHES, rng
-from validation.timing.trial_launches import DEVICES, PARTS, TRIALS, Trial, kernels_of, recorded
+from validation.timing.trial_launches import DEVICES, PARTS, TRIALS, kernels_of, recorded
 
 CASES = [(trial, case) for trial in TRIALS for case in trial.cases]
 
 
 @pytest.mark.parametrize("trial", sampled(TRIALS, key=lambda trial: trial.compiler))
-def test_a_kernel_on_trial_does_what_its_reference_says(trial: Trial) -> None:
+def test_a_kernel_on_trial_does_what_its_reference_says(trial):
     if trial.compiler == "nvcc" and not shutil.which("nvcc"):
         pytest.skip("there is no nvcc")
     case = trial.case(trial.small)
@@ -31,18 +27,18 @@ def test_a_kernel_on_trial_does_what_its_reference_says(trial: Trial) -> None:
     case.check(execution.outputs, arguments)
 
 
-def test_the_split_is_by_kernel_and_similar_kernels_stay_together() -> None:
+def test_the_split_is_by_kernel_and_similar_kernels_stay_together():
     by_family = groupby(sorted(TRIALS, key=lambda t: t.family), key=lambda t: t.family)
     assert all(len({trial.part for trial in family}) == 1 for _, family in by_family)
     for part in PARTS:  # a hash chose: about a third each
         assert 0.2 < sum(trial.part == part for trial, _ in CASES) / len(CASES) < 0.45
 
 
-def test_no_part_is_predicted_without_being_named() -> None:
+def test_no_part_is_predicted_without_being_named():
     assert not set(PARTS) & set(prediction_errors.PARTS)
 
 
-def test_there_are_enough_kernels_that_nothing_was_fitted_on() -> None:
+def test_there_are_enough_kernels_that_nothing_was_fitted_on():
     names = [trial.kernel for trial in TRIALS]
     assert len(names) == len(set(names))
     files = {trial.file for trial in TRIALS}
@@ -64,12 +60,12 @@ QUICK = ("gelu_bias 500x1111", "fill_pairs 1000001")  # one of each compiler
 
 
 @cache
-def recording(device: str) -> dict[str, Any]:
+def recording(device):
     return recorded(device)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_every_launch_was_timed_and_counted(device: str) -> None:
+def test_every_launch_was_timed_and_counted(device):
     found = recording(device)
     cells = {(cell["label"], cell["l2"]): cell for cell in found["cells"]}
     names = {case.name for _, case in CASES}
@@ -87,7 +83,7 @@ def test_every_launch_was_timed_and_counted(device: str) -> None:
         assert 3e-6 < cell["median_s"] < 2e-3
 
 
-def test_counters_that_follow_from_the_code_are_the_same_on_both_gpus() -> None:
+def test_counters_that_follow_from_the_code_are_the_same_on_both_gpus():
     one, other = (
         {
             launch["label"]: [launch["counters"][name] for name in (EXECUTED, *SECTORS.values())]
@@ -104,7 +100,7 @@ def test_counters_that_follow_from_the_code_are_the_same_on_both_gpus() -> None:
         [pytest.param(*both, id=both[1].name) for both in CASES], lambda both: both[1].name in QUICK
     ),
 )
-def test_counters_of_a_launch_are_those_of_the_simulator(trial: Trial, case: Case) -> None:
+def test_counters_of_a_launch_are_those_of_the_simulator(trial, case):
     if trial.compiler == "nvcc" and not shutil.which("nvcc"):
         pytest.skip("there is no nvcc")
     found = recording("h200")

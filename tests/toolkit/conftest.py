@@ -5,8 +5,6 @@ kernel is a Python function that gets what the launch got. Calls outside of a co
 after a fault fail as the driver's do.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -14,10 +12,8 @@ import signal
 import struct
 import sys
 import types
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -50,15 +46,15 @@ Kernel = Callable[["FakeLaunch"], None]
 class FakeLaunch:
     """What one launch of a kernel got; buffers by their position among the arguments."""
 
-    def __init__(self, cuda: FakeCuda, grid: Any, block: Any, arguments: Any, options: Any) -> None:
+    def __init__(self, cuda, grid, block, arguments, options):
         self.cuda, self.grid, self.block = cuda, grid, block
         self.arguments, self.options = arguments, options
 
-    def floats(self, position: int) -> np.ndarray:
+    def floats(self, position):
         return self.cuda.memory(self.arguments[position]).view(np.float32)
 
 
-def product(launch: FakeLaunch) -> None:
+def product(launch):
     """C = alpha·A·B; C is not read."""
     m, n, k = (int(size) for size in launch.arguments[3:6])
     a, b = launch.floats(0)[: m * k].reshape(m, k), launch.floats(1)[: k * n].reshape(k, n)
@@ -68,43 +64,43 @@ def product(launch: FakeLaunch) -> None:
 class FakeCuda:
     """The machine; a test changes its fields to make it fail."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.gpus = 1
         self.name = GPU_NAME
-        self.nvcc: str | None = "Cuda compilation tools, release 13.0, V13.0.88"
+        self.nvcc = "Cuda compilation tools, release 13.0, V13.0.88"
         self.free_bytes = 80 * 2**30
-        self.kernels: dict[str, Kernel] = {"hold": lambda launch: None}
-        self.product: Kernel = product  # of every entry that is not among the kernels
+        self.kernels = {"hold": lambda launch: None}
+        self.product = product  # of every entry that is not among the kernels
         self.launch_s = 1e-3
-        self.compile_errors: dict[str, str] = {}  # a word of the source -> what nvcc prints
-        self.entries: set[str] | None = None  # None: every module has every kernel
+        self.compile_errors = {}  # a word of the source -> what nvcc prints
+        self.entries = None  # None: every module has every kernel
         self.depth = 0  # of the stack of contexts
-        self.broken: Exception | None = None
+        self.broken = None
         self.now_s = 0.0
-        self.log: list[str] = []  # what was done, in order
+        self.log = []  # what was done, in order
         self.filled_bytes = 0  # by the last fill
-        self._buffers: dict[int, np.ndarray] = {}
+        self._buffers = {}
         self.driver = self._driver()
 
-    def memory(self, address: int) -> np.ndarray:
+    def memory(self, address):
         for base, content in self._buffers.items():
             if base <= int(address) < base + content.nbytes:
                 return content[int(address) - base :]
         raise KeyError(f"{address:#x} is in no buffer")
 
-    def check(self) -> None:
+    def check(self):
         if self.depth < 1:
             raise self.driver.LogicError("cuda call failed: invalid device context")
         if self.broken:
             raise self.broken
 
-    def fault(self) -> None:
+    def fault(self):
         """What an illegal access does: every call from now on fails."""
         self.broken = self.driver.LogicError(
             "cuCtxSynchronize failed: an illegal memory access was encountered\nmore"
         )
 
-    def _driver(self) -> Any:
+    def _driver(self):
         cuda = self
         driver = types.ModuleType("pycuda.driver")
 
@@ -112,7 +108,7 @@ class FakeCuda:
             pass
 
         class CompileError(Error):
-            def __init__(self, stderr: str) -> None:
+            def __init__(self, stderr):
                 super().__init__("nvcc compilation of /tmp/x/kernel.cu failed")
                 self.stderr = stderr
 
@@ -121,43 +117,43 @@ class FakeCuda:
             setattr(driver, name, type(name, (Error,), {}))
 
         class Allocation:
-            def __init__(self, size: int) -> None:
+            def __init__(self, size):
                 self.address = 2**32 * (len(cuda.log) + 1) + 2**40
                 cuda._buffers[self.address] = np.zeros(size, np.uint8)
                 cuda.free_bytes -= size
 
-            def __int__(self) -> int:
+            def __int__(self):
                 return self.address
 
-            def __del__(self) -> None:
+            def __del__(self):
                 cuda.free_bytes += cuda._buffers.pop(self.address).nbytes
 
         class Event:
-            def record(self) -> None:
+            def record(self):
                 cuda.check()
                 self.at_s = cuda.now_s
 
-            def synchronize(self) -> None:
+            def synchronize(self):
                 cuda.check()
 
-            def time_since(self, other: Event) -> float:
+            def time_since(self, other):
                 cuda.check()
                 return 1e3 * (self.at_s - other.at_s)
 
         class Context:
-            def push(self) -> None:
+            def push(self):
                 cuda.depth += 1
 
             @staticmethod
-            def pop() -> None:
+            def pop():
                 assert cuda.depth > 0
                 cuda.depth -= 1
 
-            def detach(self) -> None:
+            def detach(self):
                 pass
 
             @staticmethod
-            def synchronize() -> None:
+            def synchronize():
                 cuda.check()
 
         attributes = {
@@ -175,52 +171,52 @@ class FakeCuda:
         }
 
         class Device:
-            def __init__(self, ordinal: int) -> None:
+            def __init__(self, ordinal):
                 assert 0 <= ordinal < cuda.gpus
 
             @staticmethod
-            def count() -> int:
+            def count():
                 return cuda.gpus
 
-            def retain_primary_context(self) -> Context:
+            def retain_primary_context(self):
                 return Context()
 
-            def name(self) -> str:
+            def name(self):
                 return cuda.name
 
-            def compute_capability(self) -> tuple[int, int]:
+            def compute_capability(self):
                 return 9, 0
 
-            def total_memory(self) -> int:
+            def total_memory(self):
                 return 85_028_765_696
 
-            def pci_bus_id(self) -> str:
+            def pci_bus_id(self):
                 return "0000:00:00.0"
 
-            def get_attributes(self) -> dict[str, int]:
+            def get_attributes(self):
                 return dict(attributes)
 
-        def init() -> None:
+        def init():
             if cuda.gpus < 1:
                 raise driver.RuntimeError("cuInit failed: no CUDA-capable device is detected")
 
-        def mem_alloc(size: int) -> Allocation:
+        def mem_alloc(size):
             cuda.check()
             if size > cuda.free_bytes:
                 raise driver.MemoryError("cuMemAlloc failed: out of memory")
             cuda.log.append("allocate")
             return Allocation(size)
 
-        def memcpy_htod(buffer: Allocation, array: np.ndarray) -> None:
+        def memcpy_htod(buffer, array):
             cuda.check()
             cuda.memory(int(buffer))[: array.nbytes] = np.frombuffer(array.tobytes(), np.uint8)
 
-        def memcpy_dtoh(array: np.ndarray, buffer: Allocation) -> None:
+        def memcpy_dtoh(array, buffer):
             cuda.check()
             assert array.flags["C_CONTIGUOUS"]
             array.reshape(-1).view(np.uint8)[:] = cuda.memory(int(buffer))[: array.nbytes]
 
-        def memset_d32(buffer: Allocation, word: int, count: int) -> None:
+        def memset_d32(buffer, word, count):
             cuda.check()
             cuda.log.append(f"fill {word:#x}")
             cuda.filled_bytes = 4 * count
@@ -238,16 +234,16 @@ class FakeCuda:
         driver.function_attribute = SimpleNamespace(MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic")
         return driver
 
-    def compiler(self) -> Any:
+    def compiler(self):
         cuda = self
         compiler = types.ModuleType("pycuda.compiler")
 
-        def get_nvcc_version(nvcc: str) -> str:
+        def get_nvcc_version(nvcc):
             if cuda.nvcc is None:
                 raise OSError("nvcc was not found (is it on the PATH?)\n[No such file]")
             return cuda.nvcc
 
-        def compile_source(source: str, *, options: list[str], no_extern_c: bool) -> bytes:
+        def compile_source(source, *, options, no_extern_c):
             cuda.check()
             get_nvcc_version("nvcc")
             assert no_extern_c
@@ -259,7 +255,7 @@ class FakeCuda:
         compiler.compile, compiler.get_nvcc_version = compile_source, get_nvcc_version
         return compiler
 
-    def modules(self) -> dict[str, Any]:
+    def modules(self):
         """What Python imports on a machine with PyCUDA, and without cuBLAS and NVML."""
         package = types.ModuleType("pycuda")
         package.driver, package.compiler = self.driver, self.compiler()
@@ -272,7 +268,7 @@ class FakeCuda:
         }
 
 
-def made_up_kernel(image: bytes, symbol: str) -> cubin.Kernel:
+def made_up_kernel(image, symbol):
     """What is read of an image that the made-up compiler returned."""
     resources = Resources(
         architecture="sm_90",
@@ -309,11 +305,11 @@ def made_up_kernel(image: bytes, symbol: str) -> cubin.Kernel:
 class FakeModule:
     """A loaded module; its image is what the made-up compiler returned."""
 
-    def __init__(self, cuda: FakeCuda, image: bytes) -> None:
+    def __init__(self, cuda, image):
         cuda.check()
         self.cuda, self.options = cuda, json.loads(image)["options"]
 
-    def get_function(self, name: str) -> FakeFunction:
+    def get_function(self, name):
         if self.cuda.entries is not None and name not in self.cuda.entries:
             raise self.cuda.driver.LogicError("cuModuleGetFunction failed: named symbol ...")
         return FakeFunction(self.cuda, name, self.options)
@@ -324,22 +320,22 @@ class FakeFunction:
     shared_size_bytes = 8192
     local_size_bytes = 0
 
-    def __init__(self, cuda: FakeCuda, name: str, options: list[str]) -> None:
+    def __init__(self, cuda, name, options):
         self.cuda, self.name, self.options = cuda, name, options
         self.format = ""
         self.dynamic = 49_152
 
-    def prepare(self, codes: str) -> None:
+    def prepare(self, codes):
         self.format = codes
 
-    def set_attribute(self, attribute: str, value: int) -> None:
+    def set_attribute(self, attribute, value):
         self.cuda.check()
         assert attribute == "dynamic"
         if value > 232_448:
             raise self.cuda.driver.LogicError("cuFuncSetAttribute failed: invalid argument")
         self.dynamic = value
 
-    def prepared_call(self, grid: Any, block: Any, *arguments: Any, shared_size: int = 0) -> None:
+    def prepared_call(self, grid, block, *arguments, shared_size=0):
         cuda = self.cuda
         cuda.check()
         struct.pack(self.format, *arguments)  # as PyCUDA packs them: wrong codes show
@@ -358,14 +354,14 @@ class FakeCublas(types.ModuleType):
 
     Operation = SimpleNamespace(N=0)
 
-    def __init__(self, cuda: FakeCuda) -> None:
+    def __init__(self, cuda):
         super().__init__("nvmath.bindings.cublas")
         self.cuda = cuda
         self.handles = 0
-        self.error: Exception | None = None
+        self.error = None
         self.factor = np.float32(1)
 
-    def modules(self) -> dict[str, Any]:
+    def modules(self):
         """What Python imports on a machine with cuBLAS."""
         bindings = types.ModuleType("nvmath.bindings")
         bindings.cublas = self
@@ -375,24 +371,24 @@ class FakeCublas(types.ModuleType):
             "nvmath.bindings.cublas": self,
         }
 
-    def create(self) -> int:
+    def create(self):
         self.cuda.check()
         self.handles += 1
         return 77
 
-    def destroy(self, handle: int) -> None:
+    def destroy(self, handle):
         assert handle == 77
         self.cuda.check()
         self.handles -= 1
 
-    def get_version(self, handle: int) -> int:
+    def get_version(self, handle):
         assert handle == 77
         return 130_102
 
     def sgemm(
-        self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int,
-        a: int, lda: int, b: int, ldb: int, beta: int, c: int, ldc: int,
-    ) -> None:  # fmt: skip
+        self, handle, transa, transb, m, n, k, alpha,
+        a, lda, b, ldb, beta, c, ldc,
+    ):  # fmt: skip
         assert (handle, transa, transb) == (77, 0, 0)
         if self.error:
             raise self.error
@@ -402,7 +398,7 @@ class FakeCublas(types.ModuleType):
         scale = ctypes.cast(alpha, ctypes.POINTER(ctypes.c_float))[0]
         assert ctypes.cast(beta, ctypes.POINTER(ctypes.c_float))[0] == 0
 
-        def column_major(address: int, rows: int, columns: int, leading: int) -> np.ndarray:
+        def column_major(address, rows, columns, leading):
             floats = self.cuda.memory(address).view(np.float32)
             return floats[: leading * columns].reshape(columns, leading).T[:rows]
 
@@ -411,7 +407,7 @@ class FakeCublas(types.ModuleType):
 
 
 @pytest.fixture
-def made_up_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def made_up_ncu(tmp_path, monkeypatch):
     """The command of fake_ncu.py on the PATH."""
     command = tmp_path / "bin" / "ncu"
     command.parent.mkdir()
@@ -422,14 +418,14 @@ def made_up_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_gpu(monkeypatch):
     """A machine without one."""
     monkeypatch.setitem(sys.modules, "pycuda", None)
     monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
 
 
 @pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
+def cuda(monkeypatch):
     """A machine with one GPU, PyCUDA and nvcc, and without cuBLAS."""
     fake = FakeCuda()
     for name, module in fake.modules().items():
@@ -460,13 +456,11 @@ toolkit.gpu.worker_process.main()
 
 
 @pytest.fixture
-def children(
-    cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], None]:
+def children(cuda, monkeypatch, tmp_path_factory):
     """Real child processes, each with a made-up GPU of its own; some code changes that, `cuda`."""
     script = tmp_path_factory.mktemp("child") / "child.py"
 
-    def changed_by(code: str) -> None:
+    def changed_by(code):
         script.write_text(CHILD.format(code=code))
 
     changed_by("")
@@ -478,7 +472,7 @@ def children(
 
 
 @pytest.fixture
-def cublas(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCublas:
+def cublas(cuda, monkeypatch):
     """cuBLAS on that machine."""
     fake = FakeCublas(cuda)
     for name, module in fake.modules().items():

@@ -4,8 +4,6 @@ What it does wrong is in $FAKE_NCU, a JSON object of `Faults`; each command line
 file that it names as "history". The launching process is not run: its lines are said for it.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -60,16 +58,16 @@ class Faults:
     dies: str = ""
 
 
-def say(line: str) -> None:
+def say(line):
     print(line, flush=True)
 
 
-def value_of(metric: str, position: int) -> int:
+def value_of(metric, position):
     """What is counted: distinct, and large enough for separators."""
     return RESOURCES.get(metric, 1000 * (position + 1) + sum(map(ord, metric)))
 
 
-def kernels_of(entry: dict) -> list[tuple[str, tuple, tuple]]:
+def kernels_of(entry):
     if "kernels" in entry:
         return entry["kernels"]
     variant = find(entry["variant"])
@@ -79,7 +77,7 @@ def kernels_of(entry: dict) -> list[tuple[str, tuple, tuple]]:
     return [(variant.entry, geometry.block, geometry.grid)]
 
 
-def rows_of(entry: dict, metrics: list[str], faults: Faults) -> list[list[str]]:
+def rows_of(entry, metrics, faults):
     rows = []
     for position, (name, block, grid) in enumerate(
         [(entry["marker"], (1, 1, 1), (1, 1, 1)), *kernels_of(entry)]
@@ -93,7 +91,7 @@ def rows_of(entry: dict, metrics: list[str], faults: Faults) -> list[list[str]]:
     return rows
 
 
-def as_table(rows: list[list[str]], metrics: list[str]) -> str:
+def as_table(rows, metrics):
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerow([*COLUMNS, *metrics])
@@ -102,7 +100,7 @@ def as_table(rows: list[list[str]], metrics: list[str]) -> str:
     return text.getvalue()
 
 
-def count(arguments: list[str], faults: Faults) -> int:
+def count(arguments, faults):
     assert arguments[:5] == COUNTING, arguments
     metrics = arguments[5].split(",")
     assert arguments[6:12] == RAW, arguments
@@ -110,10 +108,10 @@ def count(arguments: list[str], faults: Faults) -> int:
     assert (python, module) == (sys.executable, ["-m", "toolkit.gpu.nsight_compute.replay_process"])
     entries = json.loads(Path(folder, "launches.json").read_text())
     said = ["==PROF== Connected to process 833 (/usr/bin/python3.12)"]
-    rows: list[list[str]] = []
+    rows = []
     code = 0
 
-    def end(*errors: str, code: int) -> int:
+    def end(*errors, code):
         told = [f"==ERROR== {error}" for error in errors]
         table = as_table(rows, metrics) if rows else "==WARNING== No kernels were profiled."
         log.write_text("\n".join([*said, *told, table]))
@@ -164,7 +162,7 @@ def count(arguments: list[str], faults: Faults) -> int:
     return end(code=code)
 
 
-def import_report(arguments: list[str]) -> int:
+def import_report(arguments):
     assert arguments[1:] == RAW[:-1], arguments
     content = Path(arguments[0]).read_bytes().removeprefix(b"NVR\0").decode()
     if content.startswith("refused"):
@@ -174,7 +172,7 @@ def import_report(arguments: list[str]) -> int:
     return 0
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments):
     faults = Faults(**json.loads(os.environ.get("FAKE_NCU", "{}")))
     with Path(faults.history).open("a") as history:
         print(json.dumps(arguments), file=history)

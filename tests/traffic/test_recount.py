@@ -1,8 +1,5 @@
 """Runs that counted the same on several GPUs, merged: medians of what they counted of traffic."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -10,7 +7,6 @@ import pytest
 
 from analysis.comparison.scorecard import TRAFFIC_COUNTED
 from analysis.errors import InputError
-from analysis.records.profile import Profile, Record
 from benchmarks.recount import SEVERAL, merged
 from benchmarks.traffic_tables import shipped_run
 from toolkit.gpu.nsight_compute.ncu import INSTRUCTIONS, TRAFFIC
@@ -19,7 +15,7 @@ READS = "dram__bytes_read.sum"
 
 
 @cache
-def run() -> Profile:
+def run():
     """The smallest shape of the run that ships."""
     whole = shipped_run("h200")
     assert whole is not None
@@ -27,10 +23,10 @@ def run() -> Profile:
     return replace(whole, records=tuple(r for r in whole.records if r.shape == shape))
 
 
-def times(factor: int) -> Profile:
+def times(factor):
     """The run as if so many times as much had been counted, of everything."""
 
-    def scaled(record: Record) -> Record:
+    def scaled(record):
         if record.counted is None:
             return record
         counters = {name: factor * value for name, value in record.counted.counters.items()}
@@ -39,16 +35,16 @@ def times(factor: int) -> Profile:
     return replace(run(), records=tuple(map(scaled, run().records)))
 
 
-def with_notes(given: Profile, *notes: str) -> Profile:
+def with_notes(given, *notes):
     return replace(given, records=tuple(replace(r, notes=notes) for r in given.records))
 
 
-def of_one_gpu(factor: int) -> Profile:
+def of_one_gpu(factor):
     day = "Monday" if factor < 3 else "Friday"
     return with_notes(times(factor), f"{TRAFFIC_COUNTED}on {day}, {factor} times")
 
 
-def test_traffic_is_the_median_and_all_else_stays() -> None:
+def test_traffic_is_the_median_and_all_else_stays():
     found = merged(of_one_gpu(1), [of_one_gpu(2), of_one_gpu(5)])
     checked = 0
     for before, after in zip(run().records, found.records, strict=True):
@@ -69,7 +65,7 @@ def test_traffic_is_the_median_and_all_else_stays() -> None:
     assert checked > 15
 
 
-def test_what_was_not_counted_anew_stays() -> None:
+def test_what_was_not_counted_anew_stays():
     whole = of_one_gpu(1)
     of_old = tuple(replace(r, notes=()) if r.label == "tiled" else r for r in whole.records)
     found = merged(replace(whole, records=of_old), [of_one_gpu(3), of_one_gpu(3)]).records
@@ -79,8 +75,8 @@ def test_what_was_not_counted_anew_stays() -> None:
     assert after["vectorized"] != before["vectorized"]
 
 
-def without(counter: str) -> Profile:
-    def bare(record: Record) -> Record:
+def without(counter):
+    def bare(record):
         if record.counted is None:
             return record
         counters = {n: v for n, v in record.counted.counters.items() if n != counter}
@@ -90,13 +86,13 @@ def without(counter: str) -> Profile:
     return replace(whole, records=tuple(map(bare, whole.records)))
 
 
-def without_label(label: str) -> Profile:
+def without_label(label):
     whole = of_one_gpu(1)
     return replace(whole, records=tuple(r for r in whole.records if r.label != label))
 
 
-def of_another_kernel() -> Profile:
-    def renamed(record: Record) -> Record:
+def of_another_kernel():
+    def renamed(record):
         if record.counted is None:
             return record
         kernels = tuple(replace(kernel, name="other") for kernel in record.counted.kernels)
@@ -118,13 +114,11 @@ def of_another_kernel() -> Profile:
         (lambda: merged(of_one_gpu(1), [of_one_gpu(2)] * 2), "a median of several already"),
     ],
 )
-def test_runs_that_do_not_belong_together_are_refused(
-    other: Callable[[], Profile], complaint: str
-) -> None:
+def test_runs_that_do_not_belong_together_are_refused(other, complaint):
     with pytest.raises(InputError, match=complaint):
         merged(of_one_gpu(1), [of_one_gpu(2), other()])
 
 
-def test_an_even_number_of_runs_is_refused() -> None:
+def test_an_even_number_of_runs_is_refused():
     with pytest.raises(InputError, match="2 runs: take an odd number"):
         merged(of_one_gpu(1), [of_one_gpu(2)])

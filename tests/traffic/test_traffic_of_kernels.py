@@ -3,8 +3,6 @@
 `recorded/h200.json` holds medians of five counts of each launch, made by `record.py`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,6 @@ from analysis.records.counters import MODELLED
 from tests.sampling import chosen_of
 from toolkit import simulate
 from validation import ROOT, recordings
-from validation.corpus.case import Case
 from validation.traffic.launches import LAUNCHES
 
 RECORDING = recordings.read(ROOT / "validation/traffic/recorded/h200.json")
@@ -38,7 +35,7 @@ CHOSEN = chosen_of(
 SHARED_ROWS = {"stencil 1024": 0.12}
 
 
-def modelled(case: Case) -> dict[str, int]:
+def modelled(case):
     execution = simulate(
         case.source,
         case.kernel,
@@ -52,7 +49,7 @@ def modelled(case: Case) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("case", CHOSEN)
-def test_traffic_is_that_of_an_h200(case: Case) -> None:
+def test_traffic_is_that_of_an_h200(case):
     found, counted = modelled(case), COUNTED[case.name]
     assert found[FETCHED] == pytest.approx(counted[FETCHED], rel=0.02)
     assert found[L2_READ] == pytest.approx(counted[L2_READ], rel=SHARED_ROWS.get(case.name, 0.10))
@@ -63,7 +60,7 @@ def test_traffic_is_that_of_an_h200(case: Case) -> None:
     assert found[DRAM_WRITE] == pytest.approx(counted[DRAM_WRITE], rel=0.15, abs=2**20)
 
 
-def test_the_recording_says_where_it_comes_from() -> None:
+def test_the_recording_says_where_it_comes_from():
     assert RECORDING["device"] == "NVIDIA H200"
     assert RECORDING["compiler"].startswith("NVRTC")
     assert set(COUNTED) == {case.name for case in LAUNCHES}

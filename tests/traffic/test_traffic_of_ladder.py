@@ -4,21 +4,16 @@ The run's kernels were compiled by nvcc, those simulated here by NVRTC: register
 the blocks of an SM differ a little, which is part of what a reader without a GPU gets.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from analysis.problem import Gemm, parse_shape
-from analysis.records.profile import Profile
 from benchmarks.traffic_tables import (
     COUNTERS,
     PROMISED,
     SHIPPED,
-    Key,
-    Record,
     counted_launches,
     modelled_launches,
     ratio,
@@ -61,14 +56,14 @@ MISSED_ANEW = {("coarsened-1d", RAGGED), ("naive-uncoalesced", RAGGED)}
 MOST_MISSED = 0.30
 
 
-def recorded() -> Profile:
+def recorded():
     run = shipped_run("h200")
     assert run is not None
     return run
 
 
 @pytest.fixture(autouse=True)
-def counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def counted_alone(monkeypatch):
     """Neither timed nor checked by the sanitizer, which takes several times as long."""
     nothing = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
     monkeypatch.setattr("toolkit.execution.rung_prediction.predicted", lambda *_: "not asked for")
@@ -76,13 +71,13 @@ def counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def modelled(key: Key) -> Record:
+def modelled(key):
     (record,) = (one for one in recorded().records if (one.label, one.shape) == key)
     return modelled_launches(replace(recorded(), records=(record,)))[key]
 
 
 @cache
-def counted() -> dict[Key, Record]:
+def counted():
     return counted_launches(recorded())
 
 
@@ -98,7 +93,7 @@ def counted() -> dict[Key, Record]:
         seed=2,  # of shapes up to 2048 and the ragged one
     ),
 )
-def test_traffic_is_that_of_the_recorded_run(label: str, shape: Gemm) -> None:
+def test_traffic_is_that_of_the_recorded_run(label, shape):
     key = label, shape
     for what, counters in COUNTERS.items():
         found = ratio(modelled(key), counted()[key], counters)
@@ -110,14 +105,14 @@ def test_traffic_is_that_of_the_recorded_run(label: str, shape: Gemm) -> None:
 # All rungs, on both devices, as they ship: what a model promises and misses stands in the docs.
 
 
-def test_the_table_in_the_docs_is_that_of_the_shipped_runs() -> None:
+def test_the_table_in_the_docs_is_that_of_the_shipped_runs():
     page = ROOT / "docs" / "validation.md"
     assert shipped_table() in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("device", SHIPPED)
 @pytest.mark.parametrize("what", COUNTERS)
-def test_the_cells_of_the_shipped_runs_are_as_promised(device: str, what: str) -> None:
+def test_the_cells_of_the_shipped_runs_are_as_promised(device, what):
     run = shipped_run(device)
     assert run is not None
     found = shipped_ratios(run, what)
@@ -126,7 +121,7 @@ def test_the_cells_of_the_shipped_runs_are_as_promised(device: str, what: str) -
     assert set(missed) == MISSED.get((device, what), set()), missed
 
 
-def test_the_model_gives_what_ships() -> None:
+def test_the_model_gives_what_ships():
     """The runs were simulated by it as it is: a rung that loads, one that copies, one in bulk."""
     run = shipped_run("h100-sxm")
     assert run is not None

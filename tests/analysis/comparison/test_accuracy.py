@@ -1,9 +1,6 @@
 """How far predicted times were off, as the benchmark computes it and the pages say it."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any
 
 import pytest
 
@@ -11,7 +8,6 @@ from analysis.comparison.accuracy import (
     ACCURACIES,
     DEFAULT_DEVICE,
     RECORDED,
-    Accuracy,
     accuracies,
     device_of,
 )
@@ -33,7 +29,7 @@ NO_LIMIT_S = 600.0
 
 
 @cache
-def cells(part: str) -> tuple[dict[str, Any], ...]:
+def cells(part):
     """What the benchmark compares in one of its parts, given with its options."""
     name, *options = part.split()
     if name in TRIAL_PARTS:
@@ -43,7 +39,7 @@ def cells(part: str) -> tuple[dict[str, Any], ...]:
     return tuple(PARTS[name](LIMIT_S))
 
 
-def compared(one: Accuracy) -> list[dict[str, Any]]:
+def compared(one):
     """The launches of an entry: of the recorded runs the longer ones, of "ladder" the held-out."""
     return [
         cell
@@ -56,24 +52,24 @@ def compared(one: Accuracy) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("one", [one for one in ACCURACIES if one.part == RECORDED])
-def test_the_benchmark_computes_the_errors_of_the_recorded_runs(one: Accuracy) -> None:
+def test_the_benchmark_computes_the_errors_of_the_recorded_runs(one):
     assert_as_computed(one)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("one", [one for one in ACCURACIES if one.part != RECORDED])
-def test_the_benchmark_computes_the_other_errors(one: Accuracy) -> None:
+def test_the_benchmark_computes_the_other_errors(one):
     assert_as_computed(one)
 
 
-def assert_as_computed(one: Accuracy) -> None:
+def assert_as_computed(one):
     found = compared(one)
     assert len(found) == one.launches
     assert round(mean_error(found), 3) == one.mean_error
 
 
 @pytest.mark.parametrize("one", ACCURACIES)
-def test_every_error_stands_in_the_documents_with_how_it_was_obtained(one: Accuracy) -> None:
+def test_every_error_stands_in_the_documents_with_how_it_was_obtained(one):
     validation = (ROOT / "docs" / "validation.md").read_text("utf-8")
     how = "held-out" if one.is_held_out else "fitted"
     row = (
@@ -83,25 +79,25 @@ def test_every_error_stands_in_the_documents_with_how_it_was_obtained(one: Accur
     assert row in validation
 
 
-def test_held_out_errors_come_first_and_own_ones_alone() -> None:
+def test_held_out_errors_come_first_and_own_ones_alone():
     found = accuracies(find_device("h200"))
     assert {one.device for one in found} == {"h200"}
     assert [one.is_held_out for one in found] == [True, True, False, False]
 
 
-def test_a_device_without_measurements_has_those_of_its_architecture() -> None:
+def test_a_device_without_measurements_has_those_of_its_architecture():
     assert [one.device for one in accuracies(find_device("rtx-a6000"))] == ["rtx-3090"]
     assert accuracies(find_device("l40s")) == ()
 
 
-def test_the_default_device_is_the_best_validated_one_with_a_recorded_run() -> None:
+def test_the_default_device_is_the_best_validated_one_with_a_recorded_run():
     recorded = [key for key in DEVICES if recorded_run(key)]
     assert recorded == [key for key in DEVICES if is_compared_with_its_run(key)]
     # held out: (48 · 14.8 % + 26 · 3.7 %) / 74 = 10.9 % on an H200, 16.0 % on an H100 SXM
     assert (recorded, DEFAULT_DEVICE.key) == (["h100-sxm", "h200"], "h200")
 
 
-def is_compared_with_its_run(key: str) -> bool:
+def is_compared_with_its_run(key):
     return any((one.device, one.part) == (key, RECORDED) for one in ACCURACIES)
 
 
@@ -117,11 +113,9 @@ def is_compared_with_its_run(key: str) -> bool:
         ("nonsense", None),
     ],
 )
-def test_the_device_of_an_architecture_is_its_best_validated_one(
-    architecture: str, key: str | None
-) -> None:
+def test_the_device_of_an_architecture_is_its_best_validated_one(architecture, key):
     assert device_of(architecture) is (DEVICES[key] if key else None)
 
 
-def test_parts_are_those_of_the_benchmark() -> None:
+def test_parts_are_those_of_the_benchmark():
     assert {one.part.split()[0] for one in ACCURACIES} <= {*PARTS, *TRIAL_PARTS}

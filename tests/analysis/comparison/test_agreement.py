@@ -1,12 +1,9 @@
 """Closed forms beside machine code: what is equal, what is explained, what is a riddle."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
-from analysis.access import AccessCounts, Pattern, Tiling, access_counts
-from analysis.comparison.agreement import Comparison, comparisons, machine_accesses, unexplained
+from analysis.access import Pattern, Tiling, access_counts
+from analysis.comparison.agreement import comparisons, machine_accesses, unexplained
 from analysis.devices import find_device
 from analysis.problem import Gemm
 from analysis.records.counters import InstructionCounts
@@ -20,11 +17,11 @@ SQUARE = Gemm(m=64, n=64, k=64)
 RAGGED = Gemm(m=33, n=40, k=64)
 
 
-def machine(space: str, action: str, lanes: int, **more: Any) -> MachineAccess:
+def machine(space, action, lanes, **more):
     """Accesses of 4 bytes by full warps: 4 sectors or 1 wavefront each, unless said otherwise."""
     warps = -(-lanes // 32)
     is_shared = space == "shared"
-    values: dict[str, Any] = {
+    values = {
         "space": space,
         "action": action,
         "instruction_bytes": 4,
@@ -39,7 +36,7 @@ def machine(space: str, action: str, lanes: int, **more: Any) -> MachineAccess:
     return MachineAccess(**(values | more))
 
 
-def patterns(counts: AccessCounts) -> tuple[Pattern, ...]:
+def patterns(counts):
     return tuple(
         Pattern(
             space=a.space,
@@ -54,7 +51,7 @@ def patterns(counts: AccessCounts) -> tuple[Pattern, ...]:
     )
 
 
-def agreeing(counts: AccessCounts) -> tuple[MachineAccess, ...]:
+def agreeing(counts):
     return tuple(
         machine(
             a.space,
@@ -67,13 +64,13 @@ def agreeing(counts: AccessCounts) -> tuple[MachineAccess, ...]:
 
 
 def compared(
-    tiling: Tiling,
-    shape: Gemm,
-    *accesses: MachineAccess,
-    ffma: int = 0,
-    fmul: int = 0,
-    without_tiling: bool = False,
-) -> dict[tuple[str, str], Comparison]:
+    tiling,
+    shape,
+    *accesses,
+    ffma=0,
+    fmul=0,
+    without_tiling=False,
+):
     """The comparisons of a launch that did what it should but for what is given."""
     counts = access_counts(tiling, shape)
     if without_tiling:
@@ -93,7 +90,7 @@ def compared(
     return {(one.subject, one.quantity): one for one in found}
 
 
-def test_a_launch_that_does_what_it_should_is_equal_throughout() -> None:
+def test_a_launch_that_does_what_it_should_is_equal_throughout():
     found = compared(TILED, SQUARE)
     assert all(one.is_equal and one.reason is None and one.is_explained for one in found.values())
     assert list(found) == [
@@ -111,7 +108,7 @@ def test_a_launch_that_does_what_it_should_is_equal_throughout() -> None:
     assert found["global loads", "elements"].closed_form == 2 * 64**3 // 32
 
 
-def test_without_both_grades_there_is_nothing_to_compare() -> None:
+def test_without_both_grades_there_is_nothing_to_compare():
     record = Record(
         variant="v", label="v", title="V", idea="", rung=1, parameters={},
         shape=SQUARE, executed_shape=SQUARE,
@@ -119,19 +116,19 @@ def test_without_both_grades_there_is_nothing_to_compare() -> None:
     assert comparisons(record) == ()
 
 
-def test_alpha_is_one_multiplication_per_element_of_c() -> None:
+def test_alpha_is_one_multiplication_per_element_of_c():
     flop = compared(NAIVE, SQUARE, fmul=64 * 64)["arithmetic", "FLOP"]
     assert flop.simulated == 2 * 64**3 + 64**2
     assert (flop.reason, flop.is_explained) == ("alpha and beta, 1 per element of C", True)
 
 
-def test_beta_is_a_multiply_add_more() -> None:
+def test_beta_is_a_multiply_add_more():
     found = compared(NAIVE, SQUARE, ffma=64**3 + 64**2, fmul=64**2)
     assert found["arithmetic", "multiply-adds"].reason == "beta · C is 1 per element of C"
     assert found["arithmetic", "FLOP"].reason == "alpha and beta, 3 per element of C"  # 2 + 1
 
 
-def test_multiply_adds_that_are_no_multiple_of_c_are_a_riddle() -> None:
+def test_multiply_adds_that_are_no_multiple_of_c_are_a_riddle():
     found = compared(NAIVE, SQUARE, ffma=64**3 + 1)
     assert not found["arithmetic", "multiply-adds"].is_explained
     assert not found["arithmetic", "FLOP"].is_explained
@@ -140,20 +137,20 @@ def test_multiply_adds_that_are_no_multiple_of_c_are_a_riddle() -> None:
     assert not compared(NAIVE, SQUARE, ffma=64**3 - 64**2)["arithmetic", "FLOP"].is_explained
 
 
-def test_tiles_that_reach_beyond_the_matrices_multiply_zeros() -> None:
+def test_tiles_that_reach_beyond_the_matrices_multiply_zeros():
     flop = compared(TILED, RAGGED)["arithmetic", "FLOP"]
     assert flop.simulated == 2 * 64 * 64 * 64  # 2 x 2 blocks of 32 x 32
     assert flop.is_explained
     assert flop.reason == "multiply-adds on zeros outside the matrices, 210 % more"  # 4096 / 1320
 
 
-def loads(*accesses: MachineAccess) -> tuple[MachineAccess, ...]:
+def loads(*accesses):
     """Those of the naive rung, with other loads."""
     counts = access_counts(NAIVE, SQUARE)
     return (*accesses, *(a for a in agreeing(counts) if a.action != "load"))
 
 
-def test_other_widths_change_instructions_but_not_elements() -> None:
+def test_other_widths_change_instructions_but_not_elements():
     wide = machine("global", "load", 64**3 // 4, instruction_bytes=16)
     found = compared(NAIVE, SQUARE, *loads(machine("global", "load", 64**3), wide))
     assert found["global loads", "elements"].is_equal
@@ -166,14 +163,14 @@ def test_other_widths_change_instructions_but_not_elements() -> None:
     assert found["global loads", "requests"].is_explained
 
 
-def test_elements_that_differ_are_a_riddle_and_so_is_what_follows_from_them() -> None:
+def test_elements_that_differ_are_a_riddle_and_so_is_what_follows_from_them():
     found = compared(NAIVE, SQUARE, *loads(machine("global", "load", 2 * 64**3 + 32)))
     for quantity in ("elements", "instructions", "requests", "sectors"):
         assert not found["global loads", quantity].is_explained
     assert found["global loads", "elements"].reason == "not explained"
 
 
-def test_idle_lanes_are_a_riddle_where_no_tile_reaches_beyond_a_matrix() -> None:
+def test_idle_lanes_are_a_riddle_where_no_tile_reaches_beyond_a_matrix():
     idle = machine("global", "load", 2 * 64**3, requests=2 * 64**3 // 32 + 100)
     found = compared(NAIVE, SQUARE, *loads(idle))["global loads", "requests"]
     assert not found.is_explained
@@ -181,7 +178,7 @@ def test_idle_lanes_are_a_riddle_where_no_tile_reaches_beyond_a_matrix() -> None
     assert found.reason.startswith("not explained: guards leave 31.")
 
 
-def test_idle_lanes_are_explained_by_edges() -> None:
+def test_idle_lanes_are_explained_by_edges():
     counts = access_counts(NAIVE, RAGGED)
     elements = counts.elements("global", "load")
     idle = machine("global", "load", elements, requests=elements // 16)
@@ -191,7 +188,7 @@ def test_idle_lanes_are_explained_by_edges() -> None:
     assert found.reason == "guards leave 16 of 32 lanes on average"
 
 
-def test_shared_instructions_without_a_lane_are_explained_also_where_warps_are_full() -> None:
+def test_shared_instructions_without_a_lane_are_explained_also_where_warps_are_full():
     counts = access_counts(TILED, SQUARE)
     stores = counts.instructions("shared", "store")
     twin = machine("shared", "store", stores, executed=stores // 32 + 50)
@@ -203,7 +200,7 @@ def test_shared_instructions_without_a_lane_are_explained_also_where_warps_are_f
     assert instructions.reason == "50 more are issued with every lane's guard off"
 
 
-def test_rows_off_a_sector_cost_sectors() -> None:
+def test_rows_off_a_sector_cost_sectors():
     shape = Gemm(m=64, n=64, k=33)
     counts = access_counts(NAIVE, shape)
     loads = counts.instructions("global", "load")
@@ -218,12 +215,12 @@ def test_rows_off_a_sector_cost_sectors() -> None:
     )
 
 
-def test_sectors_of_aligned_full_warps_must_be_equal() -> None:
+def test_sectors_of_aligned_full_warps_must_be_equal():
     more = machine("global", "load", 2 * 64**3, sectors=2 * 64**3 // 32 * 4 + 1)
     assert not compared(NAIVE, SQUARE, *loads(more))["global loads", "sectors"].is_explained
 
 
-def test_local_memory_is_spilled_registers_and_anything_else_a_riddle() -> None:
+def test_local_memory_is_spilled_registers_and_anything_else_a_riddle():
     spilled = machine("local", "store", 64)
     atomic = machine("global", "atomic", 64)
     found = compared(NAIVE, SQUARE, *agreeing(access_counts(NAIVE, SQUARE)), spilled, atomic)
@@ -232,14 +229,14 @@ def test_local_memory_is_spilled_registers_and_anything_else_a_riddle() -> None:
     assert found["global atomics", "requests"].ratio is None  # 2 over 0
 
 
-def test_records_of_earlier_versions_have_no_multiply_adds() -> None:
+def test_records_of_earlier_versions_have_no_multiply_adds():
     found = compared(TILED, SQUARE, ffma=64**3, without_tiling=True)
     assert ("arithmetic", "multiply-adds") not in found
     assert found["arithmetic", "FLOP"].is_equal
 
 
-def counted(opcode: str, **more: Any) -> InstructionCounts:
-    values: dict[str, Any] = {
+def counted(opcode, **more):
+    values = {
         "address": 0, "opcode": opcode, "text": opcode, "file": None, "line": None,
         "executed": 2, "threads": 64, "predicated": 40, "space": "global", "action": "load",
         "bytes_per_lane": 4, "requests": 2, "sectors": 7, "ideal": 5,
@@ -247,7 +244,7 @@ def counted(opcode: str, **more: Any) -> InstructionCounts:
     return InstructionCounts(**(values | more))
 
 
-def test_machine_accesses_are_summed_by_space_action_and_width() -> None:
+def test_machine_accesses_are_summed_by_space_action_and_width():
     found = machine_accesses(
         [
             counted("LDG"),

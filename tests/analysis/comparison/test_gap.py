@@ -1,10 +1,7 @@
 """The steps between a predicted and a measured time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import fsum
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,9 +22,9 @@ PREDICTED = Predicted(
 )  # fmt: skip
 
 
-def measured(median_s: float, *clocks_hz: float | None, **more: Any) -> Measured:
+def measured(median_s, *clocks_hz, **more):
     states = [GpuState(sm_clock_hz=clock) for clock in clocks_hz] + [None, None]
-    values: dict[str, Any] = {
+    values = {
         "clock": "CUDA events", "l2": "flushed", "samples_s": (median_s,), "median_s": median_s,
         "interval_s": None, "flop_per_s": 1.0, "stopped_by": "precision", "before": states[0],
         "after": states[1],
@@ -35,7 +32,7 @@ def measured(median_s: float, *clocks_hz: float | None, **more: Any) -> Measured
     return Measured(**(values | more))
 
 
-def test_a_lower_clock_takes_its_share_and_the_rest_remains() -> None:
+def test_a_lower_clock_takes_its_share_and_the_rest_remains():
     clock, rest = steps_to_measured(PREDICTED, measured(130e-6, 1.7e9, 1.5e9))
     assert clock.name == Cause.HELD_CLOCK
     assert clock.time_s == pytest.approx(25e-6)  # 100 µs · (2.0 / 1.6 - 1)
@@ -45,13 +42,13 @@ def test_a_lower_clock_takes_its_share_and_the_rest_remains() -> None:
     assert (rest.name, rest.time_s) == (Cause.REMAINDER, pytest.approx(3e-6))
 
 
-def test_a_higher_clock_takes_time_away() -> None:
+def test_a_higher_clock_takes_time_away():
     clock, rest = steps_to_measured(PREDICTED, measured(102e-6, 2.5e9))
     assert clock.time_s == pytest.approx(-20e-6)  # 100 µs · (2.0 / 2.5 - 1)
     assert rest.time_s == pytest.approx(20e-6)
 
 
-def test_without_a_known_clock_all_of_it_remains() -> None:
+def test_without_a_known_clock_all_of_it_remains():
     for unknown in (measured(110e-6), measured(110e-6, None, None)):
         (rest,) = steps_to_measured(PREDICTED, unknown)
         assert rest.time_s == pytest.approx(8e-6)
@@ -62,9 +59,7 @@ POSITIVE = st.floats(1e-9, 1e3)
 
 
 @given(POSITIVE, POSITIVE, POSITIVE, st.floats(1e6, 1e11), st.floats(1e6, 1e11))
-def test_the_steps_add_up_to_the_measured_time(
-    time_s: float, launch_s: float, median_s: float, nominal_hz: float, held_hz: float
-) -> None:
+def test_the_steps_add_up_to_the_measured_time(time_s, launch_s, median_s, nominal_hz, held_hz):
     predicted = replace(PREDICTED, time_s=time_s, launch_s=launch_s, clock_hz=nominal_hz)
     steps = steps_to_measured(predicted, measured(median_s, held_hz))
     largest = max(time_s, median_s, *(abs(step.time_s) for step in steps))
@@ -72,7 +67,7 @@ def test_the_steps_add_up_to_the_measured_time(
     assert added == pytest.approx(median_s, rel=0, abs=4e-16 * largest)
 
 
-def test_only_times_of_one_thing_have_a_ratio() -> None:
+def test_only_times_of_one_thing_have_a_ratio():
     assert over_measured(PREDICTED, measured(100e-6)) == pytest.approx(1.02)
     assert over_measured(PREDICTED, measured(100e-6, l2="warm")) is None
     assert over_measured(PREDICTED, measured(1.0, clock="host clock", l2="host")) is None

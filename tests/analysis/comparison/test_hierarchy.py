@@ -1,7 +1,5 @@
 """The hierarchical roofline: bytes per level, the roof of each, and which one is lowest."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -9,17 +7,14 @@ import pytest
 from analysis.access import Pattern, Tiling, access_counts
 from analysis.comparison.hierarchy import (
     MOVEMENTS,
-    Hierarchy,
-    LevelBound,
     measured_hierarchy,
     moved_bytes,
     predicted_hierarchy,
 )
-from analysis.devices import Device, MeasuredCeilings, find_device
+from analysis.devices import MeasuredCeilings, find_device
 from analysis.problem import Gemm
 from analysis.records.counters import ALL_COUNTERS
 from analysis.records.profile import Counted, Record, Simulated
-from analysis.roofline import LevelName
 from analysis.theory import theory
 
 SHAPE = Gemm(m=1024, n=1024, k=1024)  # 2^31 FLOP
@@ -37,11 +32,11 @@ COUNTERS = {
 }
 
 
-def record(*, is_small: bool = False, **grades: object) -> Record:
+def record(*, is_small=False, **grades):
     """One thread per element, with counters of one grade or another."""
     counts = access_counts(Tiling(block_m=32, block_n=32), SHAPE)
     device = find_device("h200")
-    values: dict[str, object] = {
+    values = {
         "variant": "naive",
         "label": "naive",
         "title": "",
@@ -55,7 +50,7 @@ def record(*, is_small: bool = False, **grades: object) -> Record:
     return Record(**(values | grades))
 
 
-def simulated(**counters: int) -> Simulated:
+def simulated(**counters):
     return Simulated(
         architecture="sm_90",
         compiler="NVRTC",
@@ -67,28 +62,28 @@ def simulated(**counters: int) -> Simulated:
     )
 
 
-def counted(counters: dict[str, int]) -> Counted:
+def counted(counters):
     return Counted(counters=counters, kernels=(), caches="flushed", source="ncu")
 
 
-def predicted(made: Record, device: Device | None = None) -> Hierarchy:
+def predicted(made, device=None):
     found = predicted_hierarchy(made, device or find_device("h200"))
     assert found is not None
     return found
 
 
-def bound(hierarchy: Hierarchy, level: LevelName) -> LevelBound:
+def bound(hierarchy, level):
     found = hierarchy.level(level)
     assert found is not None
     return found
 
 
-def test_the_counters_are_known_ones() -> None:
+def test_the_counters_are_known_ones():
     for movement in MOVEMENTS.values():
         assert set(movement.counters) <= ALL_COUNTERS.keys()
 
 
-def test_bytes_of_every_level() -> None:
+def test_bytes_of_every_level():
     assert moved_bytes(COUNTERS) == {
         "shared": 2**29,  # 2^22 wavefronts of 128 B
         "L1": 2**27,  # 2^22 sectors of 32 B
@@ -97,25 +92,25 @@ def test_bytes_of_every_level() -> None:
     }
 
 
-def test_spills_move_through_l1() -> None:
+def test_spills_move_through_l1():
     spilled = COUNTERS | {"l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum": 2**20}
     assert moved_bytes(spilled)["L1"] == 2**27 + 2**25
 
 
-def test_a_level_that_was_not_counted_is_absent() -> None:
+def test_a_level_that_was_not_counted_is_absent():
     counters = dict(COUNTERS)
     del counters["lts__t_sectors_op_write.sum"], counters["dram__bytes_read.sum"]
     assert list(moved_bytes(counters)) == ["shared", "L1"]
 
 
-def test_flop_per_byte_are_of_the_useful_work() -> None:
+def test_flop_per_byte_are_of_the_useful_work():
     found = predicted(record(simulated=simulated()))
     assert found.grade == "simulated"
     intensities = [one.flop_per_byte for one in found.levels]
     assert intensities == [4, 16, 64, 512]  # 2^31 FLOP over 2^29, 2^27, 2^25, 2^22 B
 
 
-def test_the_roof_of_a_level_is_its_bandwidth_times_the_intensity() -> None:
+def test_the_roof_of_a_level_is_its_bandwidth_times_the_intensity():
     found = predicted(record(simulated=simulated()))
     shared, l1 = bound(found, "shared"), bound(found, "L1")
     assert shared.nominal_flop_per_s == pytest.approx(4 * 128 * 132 * 1.98e9)
@@ -124,7 +119,7 @@ def test_the_roof_of_a_level_is_its_bandwidth_times_the_intensity() -> None:
     assert bound(found, "DRAM").nominal_flop_per_s == pytest.approx(512 * 4.8e12)
 
 
-def test_a_bandwidth_that_is_not_known_gives_no_roof() -> None:
+def test_a_bandwidth_that_is_not_known_gives_no_roof():
     l2 = bound(predicted(record(simulated=simulated())), "L2")
     assert l2.nominal_flop_per_s is None
     assert l2.flop_per_s == l2.reached_flop_per_s == pytest.approx(64 * 7.70e12)
@@ -134,7 +129,7 @@ def test_a_bandwidth_that_is_not_known_gives_no_roof() -> None:
     assert l2.flop_per_s is None
 
 
-def test_where_nothing_moves_there_is_no_intensity_and_no_roof() -> None:
+def test_where_nothing_moves_there_is_no_intensity_and_no_roof():
     idle = dict.fromkeys(MOVEMENTS["shared"].counters, 0)
     shared = bound(predicted(record(simulated=simulated(**idle))), "shared")
     assert shared.moved_bytes == 0
@@ -142,7 +137,7 @@ def test_where_nothing_moves_there_is_no_intensity_and_no_roof() -> None:
     assert shared.flop_per_s is None
 
 
-def test_the_lowest_roof_limits() -> None:
+def test_the_lowest_roof_limits():
     found = predicted(record(simulated=simulated()))
     # FP32 66.9 TFLOP/s is below shared 134, L1 535, L2 493 and DRAM 2,458
     assert found.limiter == "FP32"
@@ -155,7 +150,7 @@ def test_the_lowest_roof_limits() -> None:
     assert found.attainable_flop_per_s == pytest.approx(2 * 4.8e12)
 
 
-def test_a_roof_of_theory_may_be_lower_than_all_of_the_levels() -> None:
+def test_a_roof_of_theory_may_be_lower_than_all_of_the_levels():
     made = record(simulated=simulated())
     assert made.theory is not None
     low = replace(made.theory, attainable_flop_per_s=1e9, limiter="load/store unit")
@@ -163,7 +158,7 @@ def test_a_roof_of_theory_may_be_lower_than_all_of_the_levels() -> None:
     assert (found.limiter, found.attainable_flop_per_s) == ("load/store unit", 1e9)
 
 
-def test_sms_without_a_block_have_no_part_in_the_roofs_near_them() -> None:
+def test_sms_without_a_block_have_no_part_in_the_roofs_near_them():
     found = predicted(record(is_small=True, simulated=simulated()))
     # 33 of 132 SMs
     assert bound(found, "shared").nominal_flop_per_s == pytest.approx(33 * 4 * 128 * 1.98e9)
@@ -171,7 +166,7 @@ def test_sms_without_a_block_have_no_part_in_the_roofs_near_them() -> None:
     assert bound(found, "DRAM").nominal_flop_per_s == pytest.approx(512 * 4.8e12)
 
 
-def test_closed_forms_stand_in_for_what_was_not_simulated() -> None:
+def test_closed_forms_stand_in_for_what_was_not_simulated():
     made = record()
     assert made.theory is not None
     sectors = {"load": 8, "store": 4}
@@ -196,7 +191,7 @@ def test_closed_forms_stand_in_for_what_was_not_simulated() -> None:
     assert predicted_hierarchy(replace(made, theory=None), find_device("h200")) is None
 
 
-def test_what_hardware_counted_is_a_hierarchy_of_its_own() -> None:
+def test_what_hardware_counted_is_a_hierarchy_of_its_own():
     made = record(counted=counted(COUNTERS | {"dram__bytes_read.sum": 7 * 2**20}))
     found = measured_hierarchy(made, find_device("h200"))
     assert found is not None
@@ -207,7 +202,7 @@ def test_what_hardware_counted_is_a_hierarchy_of_its_own() -> None:
     assert measured_hierarchy(nothing, find_device("h200")) is None
 
 
-def test_a_kernel_of_a_library_has_no_theory_and_still_levels() -> None:
+def test_a_kernel_of_a_library_has_no_theory_and_still_levels():
     made = replace(record(counted=counted(COUNTERS)), theory=None)
     found = measured_hierarchy(made, find_device("h200"))
     assert found is not None
@@ -215,7 +210,7 @@ def test_a_kernel_of_a_library_has_no_theory_and_still_levels() -> None:
     assert [one.flop_per_byte for one in found.levels] == [4, 16, 64, 512]
 
 
-def test_before_volta_l1_has_no_roof() -> None:
+def test_before_volta_l1_has_no_roof():
     pascal = find_device("gtx-1080-ti")
     counts = access_counts(Tiling(block_m=32, block_n=32), SHAPE)
     made = record(simulated=simulated(), theory=theory(counts, (), pascal))
@@ -224,7 +219,7 @@ def test_before_volta_l1_has_no_roof() -> None:
     assert bound(found, "shared").nominal_flop_per_s == pytest.approx(4 * pascal.shared_bytes_per_s)
 
 
-def test_reached_ceilings_alone_are_ceilings() -> None:
+def test_reached_ceilings_alone_are_ceilings():
     made = replace(
         find_device("t4"), measured=MeasuredCeilings(source="a benchmark", l2_bytes_per_s=1e12)
     )

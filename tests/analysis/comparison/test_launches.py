@@ -1,14 +1,11 @@
 """Two launches of `simulate --json` beside each other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from analysis.comparison.counts import Outcome
-from analysis.comparison.runs import Pair, RunComparison, Setting, compare_launches
+from analysis.comparison.runs import Setting, compare_launches
 from analysis.errors import InputError
 from analysis.occupancy import Resources
 from analysis.records.counters import MODELLED
@@ -28,7 +25,7 @@ RESOURCES = Resources(
 )
 
 
-def line(text: str, wavefronts: int, number: int = 3) -> LineCounters:
+def line(text, wavefronts, number=3):
     return LineCounters(file="t.cu", line=number, text=text, counters={WAVEFRONTS: wavefronts})
 
 
@@ -51,7 +48,7 @@ BEFORE = LaunchRecord(
 )
 
 
-def predicted(time_s: float) -> Predicted:
+def predicted(time_s):
     return Predicted(
         time_s=time_s,
         cycles=1.0,
@@ -71,16 +68,16 @@ def predicted(time_s: float) -> Predicted:
     )
 
 
-def pair_of(found: RunComparison) -> Pair:
+def pair_of(found):
     (pair,) = found.pairs
     return pair
 
 
-def edited(**changes: Any) -> LaunchRecord:
+def edited(**changes):
     return replace(BEFORE, **changes)
 
 
-def test_equal_launches_differ_in_nothing() -> None:
+def test_equal_launches_differ_in_nothing():
     found = compare_launches(BEFORE, BEFORE)
     # blocks, threads, dynamic shared bytes; registers, static shared, local bytes; two counters
     pair = pair_of(found)
@@ -90,7 +87,7 @@ def test_equal_launches_differ_in_nothing() -> None:
     assert (found.notes, found.environment, found.only_before, found.only_after) == ((),) * 4
 
 
-def test_a_changed_counter_names_its_line() -> None:
+def test_a_changed_counter_names_its_line():
     after = edited(
         counters={WAVEFRONTS: 32, DRAM: 4_000_000}, lines=(line("out[i] = tile[j][i];", 32, 9),)
     )
@@ -105,7 +102,7 @@ def test_a_changed_counter_names_its_line() -> None:
     assert (where.line_before, where.line_after, where.before, where.after) == (3, 9, 1024, 32)
 
 
-def test_resources_and_geometry_are_counts() -> None:
+def test_resources_and_geometry_are_counts():
     after = edited(resources=replace(RESOURCES, registers_per_thread=15), block=(32, 8, 1))
     changed = pair_of(compare_launches(BEFORE, after)).changed
     assert [(one.name, one.before, one.after) for one in changed] == [
@@ -114,13 +111,13 @@ def test_resources_and_geometry_are_counts() -> None:
     ]
 
 
-def test_modelled_traffic_has_its_tolerance() -> None:
+def test_modelled_traffic_has_its_tolerance():
     found = compare_launches(BEFORE, edited(counters={WAVEFRONTS: 1024, DRAM: 4_000_400}))
     (change,) = pair_of(found).counts
     assert (change.name, change.verdict) == (DRAM, "within")
 
 
-def test_what_is_modelled_for_two_devices_is_not_compared() -> None:
+def test_what_is_modelled_for_two_devices_is_not_compared():
     assert DRAM in MODELLED
     before = edited(predicted=predicted(1e-5))
     found = compare_launches(
@@ -137,21 +134,21 @@ def test_what_is_modelled_for_two_devices_is_not_compared() -> None:
 
 
 @pytest.mark.parametrize("device", [None, "h100-sxm"])
-def test_counters_of_the_first_device_are_lost_without_it(device: str | None) -> None:
+def test_counters_of_the_first_device_are_lost_without_it(device):
     found = compare_launches(BEFORE, edited(device=device, counters={WAVEFRONTS: 1024}))
     assert pair_of(found).lost == (f"missing now (simulated): {DRAM}: give --device h200",)
     back = compare_launches(edited(device=None, counters={WAVEFRONTS: 1024}), BEFORE)
     assert pair_of(back).lost == ()
 
 
-def test_predicted_times_of_one_device_are_compared() -> None:
+def test_predicted_times_of_one_device_are_compared():
     found = compare_launches(edited(predicted=predicted(1e-5)), edited(predicted=predicted(2e-5)))
     change = pair_of(found).predicted
     assert change is not None
     assert (change.change, change.verdict) == (2.0, "changed")
 
 
-def test_code_of_two_architectures_is_refused() -> None:
+def test_code_of_two_architectures_is_refused():
     with pytest.raises(InputError, match="sm_90 and sm_86: simulate both with the same --arch"):
         compare_launches(BEFORE, edited(resources=replace(RESOURCES, architecture="sm_86")))
 
@@ -166,31 +163,31 @@ def test_code_of_two_architectures_is_refused() -> None:
         ({"basis": "4 of 1,024"}, ("executed blocks", "all 1,024 blocks executed", "4 of 1,024")),
     ],
 )
-def test_what_else_differs_is_said(changes: dict[str, Any], setting: tuple[str, str, str]) -> None:
+def test_what_else_differs_is_said(changes, setting):
     found = compare_launches(BEFORE, edited(**changes))
     name, before, after = setting
     assert found.environment == (Setting(name=name, before=before, after=after),)
     assert (found.notes, pair_of(found).notes) == ((), ())
 
 
-def test_another_compiler_is_noted() -> None:
+def test_another_compiler_is_noted():
     after = edited(resources=replace(RESOURCES, compiler="NVRTC 13.1"))
     assert pair_of(compare_launches(BEFORE, after)).notes == (
         "compiled by NVRTC 13.0.88 before, by NVRTC 13.1 after",
     )
 
 
-def test_other_random_content_is_noted() -> None:
+def test_other_random_content_is_noted():
     (note,) = compare_launches(BEFORE, edited(seed=2)).notes
     assert note.startswith("the random content differs")
 
 
-def test_seeds_do_not_matter_where_nothing_is_random() -> None:
+def test_seeds_do_not_matter_where_nothing_is_random():
     before = edited(arguments=("f32[64]=zeros",))
     assert compare_launches(before, replace(before, seed=2)).notes == ()
 
 
-def test_bulk_copies_that_came_are_a_change() -> None:
+def test_bulk_copies_that_came_are_a_change():
     after = edited(
         counters={**BEFORE.counters, BULK: 512}
     )  # without such copies nobody counts them
@@ -199,12 +196,12 @@ def test_bulk_copies_that_came_are_a_change() -> None:
         assert (change.name, {change.before, change.after}) == (BULK, {0, 512})
 
 
-def test_launches_without_a_common_counter_are_refused() -> None:
+def test_launches_without_a_common_counter_are_refused():
     with pytest.raises(InputError, match="no counter in common"):
         compare_launches(BEFORE, edited(counters={}))
 
 
-def test_a_time_that_one_side_lacks_or_that_has_other_constants_is_noted() -> None:
+def test_a_time_that_one_side_lacks_or_that_has_other_constants_is_noted():
     ours = edited(predicted=predicted(1e-3))
     others = edited(predicted=replace(predicted(1e-3), constants="d"))
     (note,) = pair_of(compare_launches(ours, others)).notes

@@ -1,7 +1,5 @@
 """Counters of source lines before and after an edit."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +7,7 @@ from analysis.comparison.lines import LineChange, line_changes
 from analysis.records.profile import LineCounters
 
 
-def lines(*counted: tuple[str, int], start: int = 1) -> tuple[LineCounters, ...]:
+def lines(*counted, start=1):
     """(text, sectors) of lines that follow one another in a file."""
     return tuple(
         LineCounters(file="k.cu", line=start + place, text=text, counters={"sectors": count})
@@ -17,14 +15,14 @@ def lines(*counted: tuple[str, int], start: int = 1) -> tuple[LineCounters, ...]
     )
 
 
-def test_a_line_keeps_its_counts_wherever_it_moves() -> None:
+def test_a_line_keeps_its_counts_wherever_it_moves():
     before = lines(("x = a[i];", 8), ("c[i] = x;", 4))
     assert (
         line_changes("sectors", before, lines(*[("x = a[i];", 8), ("c[i] = x;", 4)], start=9)) == ()
     )
 
 
-def test_a_changed_line_has_both_numbers_and_both_places() -> None:
+def test_a_changed_line_has_both_numbers_and_both_places():
     before = lines(("x = a[i];", 8), ("c[i] = x;", 4))
     after = lines(("int j = n * i;", 0), ("x = a[i];", 8), ("c[i] = x;", 32))
     assert line_changes("sectors", before, after) == (
@@ -32,14 +30,14 @@ def test_a_changed_line_has_both_numbers_and_both_places() -> None:
     )
 
 
-def test_an_edited_line_is_the_successor_of_what_stood_there() -> None:
+def test_an_edited_line_is_the_successor_of_what_stood_there():
     before = lines(("x = a[i];", 8), ("c[i] = x;", 4))
     (change,) = line_changes("sectors", before, lines(("x = a[n * i];", 64), ("c[i] = x;", 4)))
     assert (change.text, change.line_before, change.line_after) == ("x = a[n * i];", 1, 1)
     assert change.difference == 56
 
 
-def test_lines_of_one_side_only_have_no_number_on_the_other() -> None:
+def test_lines_of_one_side_only_have_no_number_on_the_other():
     before, after = lines(("x = a[i];", 8)), lines(("x = a[i];", 8), ("y = b[i];", 16))
     (added,) = line_changes("sectors", before, after)
     assert (added.line_before, added.before, added.after) == (None, None, 16)
@@ -47,12 +45,12 @@ def test_lines_of_one_side_only_have_no_number_on_the_other() -> None:
     assert (removed.line_after, removed.after, removed.difference) == (None, None, -16)
 
 
-def test_the_largest_difference_comes_first() -> None:
+def test_the_largest_difference_comes_first():
     before, after = lines(("a", 1), ("b", 1), ("c", 9)), lines(("a", 2), ("b", 9), ("c", 4))
     assert [one.text for one in line_changes("sectors", before, after)] == ["b", "c", "a"]
 
 
-def test_without_source_lines_belong_together_by_number() -> None:
+def test_without_source_lines_belong_together_by_number():
     before, after = lines(("", 1), ("", 2)), lines(("", 1), ("", 3))
     (change,) = line_changes("sectors", before, after)
     assert (change.line_before, change.line_after) == (2, 2)
@@ -62,9 +60,7 @@ def test_without_source_lines_belong_together_by_number() -> None:
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=8),
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=8),
 )
-def test_differences_of_lines_add_up_to_that_of_the_whole(
-    before: list[tuple[str, int]], after: list[tuple[str, int]]
-) -> None:
+def test_differences_of_lines_add_up_to_that_of_the_whole(before, after):
     changes = line_changes("sectors", lines(*before), lines(*after))
     whole = sum(count for _, count in after) - sum(count for _, count in before)
     assert sum(one.difference for one in changes) == whole

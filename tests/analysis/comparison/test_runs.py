@@ -1,9 +1,6 @@
 """Two profiles beside each other: what is compared, what is not, and why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -11,9 +8,7 @@ from analysis.access import Tiling, access_counts
 from analysis.comparison.runs import (
     COMPARISON_SCHEMA_VERSION,
     CountChange,
-    Pair,
     Setting,
-    TimeChange,
     compare,
 )
 from analysis.devices import find_device
@@ -49,7 +44,7 @@ PASSED = Check(
 )
 
 
-def simulated(counters: dict[str, int], *, architecture: str = "sm_86") -> Simulated:
+def simulated(counters, *, architecture="sm_86"):
     return Simulated(
         architecture=architecture, compiler="NVRTC 13.0.88", counters=counters, accesses=(),
         lines=tuple(
@@ -60,13 +55,13 @@ def simulated(counters: dict[str, int], *, architecture: str = "sm_86") -> Simul
     )  # fmt: skip
 
 
-def counted(counters: dict[str, int], caches: Any = "flushed") -> Counted:
+def counted(counters, caches="flushed"):
     return Counted(counters=counters, kernels=(), caches=caches, source="Nsight Compute 1")
 
 
-def measured(median_s: float, *, samples: int = 10, width: float = 0.002, **more: Any) -> Measured:
+def measured(median_s, *, samples=10, width=0.002, **more):
     """Samples of which the interval is `median_s` ± `width` of it; none below 6 samples."""
-    values: dict[str, Any] = {
+    values = {
         "clock": "CUDA events",
         "l2": "flushed",
         "samples_s": (median_s,) * samples,
@@ -80,16 +75,16 @@ def measured(median_s: float, *, samples: int = 10, width: float = 0.002, **more
     return Measured(**(values | more))
 
 
-def record(**more: Any) -> Record:
-    values: dict[str, Any] = {
+def record(**more):
+    values = {
         "variant": "v", "label": "v", "title": "V", "idea": "", "rung": 1, "parameters": {},
         "shape": SHAPE, "executed_shape": SHAPE,
     }  # fmt: skip
     return Record(**(values | more))
 
 
-def profile(*records: Record, **more: Any) -> Profile:
-    values: dict[str, Any] = {
+def profile(*records, **more):
+    values = {
         "schema_version": SCHEMA_VERSION,
         "created": "2026-01-02T03:04:05+00:00",
         "command": "python -m toolkit profile",
@@ -103,8 +98,8 @@ def profile(*records: Record, **more: Any) -> Profile:
     return Profile(**(values | more))
 
 
-def predicted(time_s: float, **more: Any) -> Predicted:
-    values: dict[str, Any] = {
+def predicted(time_s, **more):
+    values = {
         "time_s": time_s, "cycles": 1.0, "clock_hz": 1e9, "launch_s": 0.0, "flop_per_s": 1.0,
         "l2": "flushed", "limiter": "issue", "limiter_share": 0.5, "next_limiter": "FP32",
         "next_share": 0.4, "bounds": (), "gap": (), "constants": "c", "basis": "b",
@@ -113,19 +108,19 @@ def predicted(time_s: float, **more: Any) -> Predicted:
     return Predicted(**(values | more))
 
 
-def pair(before: Record, after: Record, **of_after: Any) -> Pair:
+def pair(before, after, **of_after):
     (found,) = compare(profile(before), profile(after, **of_after)).pairs
     return found
 
 
-def timed(before: Measured, after: Measured, **of_after: Any) -> TimeChange | None:
+def timed(before, after, **of_after):
     return pair(record(measured=before), record(measured=after), **of_after).time
 
 
 # Counts.
 
 
-def test_what_did_not_change_is_the_same() -> None:
+def test_what_did_not_change_is_the_same():
     same = record(simulated=simulated({WARPS: 5}), resources=RESOURCES)
     found = compare(profile(same), profile(same))
     assert (found.counts, found.times) == ("same", "not compared")
@@ -135,7 +130,7 @@ def test_what_did_not_change_is_the_same() -> None:
     assert found.environment == found.notes == ()
 
 
-def test_a_simulated_counter_that_changes_by_one_is_named_with_its_line() -> None:
+def test_a_simulated_counter_that_changes_by_one_is_named_with_its_line():
     before, after = (record(simulated=simulated({WARPS: n})) for n in (5, 6))
     (change,) = pair(before, after).counts
     assert (change.grade, change.name, change.before, change.after) == ("simulated", WARPS, 5, 6)
@@ -145,7 +140,7 @@ def test_a_simulated_counter_that_changes_by_one_is_named_with_its_line() -> Non
     assert compare(profile(before), profile(after)).counts == "changed"
 
 
-def test_the_simulator_has_no_noise_but_its_model_has() -> None:
+def test_the_simulator_has_no_noise_but_its_model_has():
     stores = SHARED_WAVEFRONTS[1]
     before, after = (record(simulated=simulated({stores: n, L2: n * 10**6})) for n in (100, 105))
     verdicts = {one.name: one.verdict for one in pair(before, after).counts}
@@ -154,7 +149,7 @@ def test_the_simulator_has_no_noise_but_its_model_has() -> None:
     assert [one.verdict for one in pair(before, farther).counts] == ["changed"]  # 12 of 112
 
 
-def test_hardware_has_noise_in_either_direction() -> None:
+def test_hardware_has_noise_in_either_direction():
     stores, conflicts = SHARED_WAVEFRONTS[1], BANK_CONFLICTS[1]
     runs = [
         record(counted=counted({WARPS: 7, stores: n, conflicts: n - 1000, L2: 2 * n}))
@@ -168,7 +163,7 @@ def test_hardware_has_noise_in_either_direction() -> None:
     assert (change.grade, change.verdict) == ("measured", "changed")
 
 
-def test_shared_loads_of_hardware_are_compared_less_their_conflicts() -> None:
+def test_shared_loads_of_hardware_are_compared_less_their_conflicts():
     loads, conflicts = SHARED_WAVEFRONTS[0], BANK_CONFLICTS[0]
     before, noisy, off = (
         record(counted=counted({loads: n, conflicts: m}))
@@ -186,9 +181,7 @@ def test_shared_loads_of_hardware_are_compared_less_their_conflicts() -> None:
         ({"local_bytes": 16}, "local bytes", 0, 16),
     ],
 )
-def test_what_the_compiler_gives_is_deterministic(
-    change: dict[str, int], name: str, before: int, after: int
-) -> None:
+def test_what_the_compiler_gives_is_deterministic(change, name, before, after):
     found = pair(record(resources=RESOURCES), record(resources=replace(RESOURCES, **change)))
     assert found.counts == (
         CountChange(
@@ -197,7 +190,7 @@ def test_what_the_compiler_gives_is_deterministic(
     )
 
 
-def test_launch_and_occupancy_are_compared() -> None:
+def test_launch_and_occupancy_are_compared():
     before, after = (
         record(
             geometry=Geometry(grid=(4, 4, 1), block=(n, 1, 1)),
@@ -213,7 +206,7 @@ def test_launch_and_occupancy_are_compared() -> None:
     ]
 
 
-def test_theory_that_changes_is_named_also_where_an_access_is_new() -> None:
+def test_theory_that_changes_is_named_also_where_an_access_is_new():
     naive, tiled = (
         record(theory=theory(access_counts(tiling, SHAPE), (), DEVICE))
         for tiling in (
@@ -232,7 +225,7 @@ def test_theory_that_changes_is_named_also_where_an_access_is_new() -> None:
 # What belongs together.
 
 
-def test_records_belong_together_by_label_and_shape() -> None:
+def test_records_belong_together_by_label_and_shape():
     other = Gemm(m=1, n=2, k=3)
     before = profile(record(), record(label="a"), record(shape=other))
     found = compare(before, profile(record(label="b"), record(shape=other)))
@@ -244,7 +237,7 @@ def test_records_belong_together_by_label_and_shape() -> None:
     assert [one.label for one in found.only_after] == ["b"]
 
 
-def test_nothing_in_common_is_an_error_that_says_what_there_is() -> None:
+def test_nothing_in_common_is_an_error_that_says_what_there_is():
     other = record(shape=Gemm(m=1, n=2, k=3))
     with pytest.raises(InputError) as error:
         compare(profile(record()), profile(other))
@@ -264,9 +257,7 @@ def test_nothing_in_common_is_an_error_that_says_what_there_is() -> None:
 @pytest.mark.parametrize(
     ("key", "is_same"), [("rtx-3090", True), ("rtx-a6000", True), ("t4", False)]
 )
-def test_another_device_leaves_theory_and_the_counts_of_one_architecture(
-    key: str, is_same: bool
-) -> None:
+def test_another_device_leaves_theory_and_the_counts_of_one_architecture(key, is_same):
     device = find_device(key)
     before, after = (
         record(
@@ -296,7 +287,7 @@ def test_another_device_leaves_theory_and_the_counts_of_one_architecture(
         assert found.pairs[0].notes == ("compiled for sm_86 before, for sm_75 after",)
 
 
-def test_another_compiler_is_named_and_its_counts_compared() -> None:
+def test_another_compiler_is_named_and_its_counts_compared():
     before, after = (
         record(resources=replace(RESOURCES, compiler=compiler), simulated=simulated({WARPS: n}))
         for compiler, n in (("NVRTC 13.0.88", 1), ("nvcc 12.9", 2))
@@ -306,7 +297,7 @@ def test_another_compiler_is_named_and_its_counts_compared() -> None:
     assert [one.name for one in found.changed] == [WARPS]
 
 
-def test_traffic_from_another_state_of_l2_is_not_compared() -> None:
+def test_traffic_from_another_state_of_l2_is_not_compared():
     before = record(counted=counted({WARPS: 1, L2: 100}))
     after = record(counted=counted({WARPS: 1, L2: 900}, caches="warm"))
     found = pair(before, after)
@@ -317,7 +308,7 @@ def test_traffic_from_another_state_of_l2_is_not_compared() -> None:
     )
 
 
-def test_a_kernel_that_fails_now_has_lost_its_counts() -> None:
+def test_a_kernel_that_fails_now_has_lost_its_counts():
     before = record(simulated=simulated({WARPS: 1}), measured=measured(1e-3), check=PASSED)
     after = replace(before, status="failed", reason="wrong result")
     found = compare(profile(before), profile(after))
@@ -330,7 +321,7 @@ def test_a_kernel_that_fails_now_has_lost_its_counts() -> None:
     assert back.pairs[0].notes[0] == "failed in the first profile: wrong result"
 
 
-def test_a_simulation_that_fails_now_is_no_silence() -> None:
+def test_a_simulation_that_fails_now_is_no_silence():
     before = record(simulated=simulated({WARPS: 1}))
     after = record(notes=("padded", "not simulated: unknown instruction"))
     assert pair(before, after).lost == ("not simulated: unknown instruction",)
@@ -359,14 +350,14 @@ def test_a_simulation_that_fails_now_is_no_silence() -> None:
         ),
     ],
 )
-def test_counts_that_are_missing_now_are_lost(ours: Any, theirs: Any, lost: str) -> None:
+def test_counts_that_are_missing_now_are_lost(ours, theirs, lost):
     found = compare(profile(record(**ours)), profile(record(**theirs)))
     assert (found.counts, found.pairs[0].lost) == ("changed", (lost,))
     back = compare(profile(record(**theirs)), profile(record(**ours)))
     assert back.pairs[0].lost == ()  # new counts are no loss
 
 
-def test_a_record_that_is_missing_now_is_lost_if_it_had_counts() -> None:
+def test_a_record_that_is_missing_now_is_lost_if_it_had_counts():
     both = record(resources=RESOURCES)
     for more, verdict in (({"resources": RESOURCES}, "changed"), ({}, "same")):
         found = compare(profile(both, record(label="w", **more)), profile(both))
@@ -374,12 +365,12 @@ def test_a_record_that_is_missing_now_is_lost_if_it_had_counts() -> None:
         assert [one.has_counts for one in found.only_before] == [bool(more)]
 
 
-def test_an_interrupted_profile_says_so() -> None:
+def test_an_interrupted_profile_says_so():
     found = compare(profile(record(), status="interrupted"), profile(record()))
     assert found.notes == ("the first profile was interrupted: it may lack records",)
 
 
-def test_differences_of_the_environment_are_listed() -> None:
+def test_differences_of_the_environment_are_listed():
     after = profile(
         record(),
         environment=Environment(
@@ -404,7 +395,7 @@ def test_differences_of_the_environment_are_listed() -> None:
         (1.032e-3, "ambiguous"),  # 1.028 to 1.036
     ],
 )
-def test_medians_get_a_verdict_by_their_intervals(after_s: float, verdict: str) -> None:
+def test_medians_get_a_verdict_by_their_intervals(after_s, verdict):
     found = timed(measured(1e-3), measured(after_s, samples=700))
     assert found is not None
     assert (found.verdict, found.before_samples, found.after_samples) == (verdict, 10, 700)
@@ -414,7 +405,7 @@ def test_medians_get_a_verdict_by_their_intervals(after_s: float, verdict: str) 
     assert (found.reason is None) == (verdict != "ambiguous")
 
 
-def test_too_few_samples_are_ambiguous_however_far_apart() -> None:
+def test_too_few_samples_are_ambiguous_however_far_apart():
     found = timed(measured(1e-3, samples=5), measured(9e-3))
     assert found is not None
     assert (found.verdict, found.change_interval) == ("ambiguous", None)
@@ -428,14 +419,14 @@ def test_too_few_samples_are_ambiguous_however_far_apart() -> None:
         ({"clock": "host clock", "l2": "host"}, "CUDA events before, host clock after"),
     ],
 )
-def test_times_of_different_kinds_are_not_compared(more: dict[str, str], reason: str) -> None:
+def test_times_of_different_kinds_are_not_compared(more, reason):
     before, after = record(measured=measured(1e-3)), record(measured=measured(1e-3, **more))
     found = pair(before, after)
     assert found.time is None
     assert found.notes == (f"times are not compared: {reason}",)
 
 
-def test_times_of_the_host_are_no_kernels() -> None:
+def test_times_of_the_host_are_no_kernels():
     before, after = (
         record(measured=measured(seconds, clock="host clock", l2="host")) for seconds in (1, 2)
     )
@@ -444,7 +435,7 @@ def test_times_of_the_host_are_no_kernels() -> None:
     assert found.pairs[0].notes[0].startswith("times are not compared: those of the host's CPU")
 
 
-def test_the_slowest_verdict_stands_for_all() -> None:
+def test_the_slowest_verdict_stands_for_all():
     before = [record(label=name, measured=measured(1e-3)) for name in "ab"]
     after = [record(label=name, measured=measured(s)) for name, s in (("a", 1e-3), ("b", 2e-3))]
     assert compare(profile(*before), profile(*before)).times == "not slower"
@@ -455,7 +446,7 @@ def test_the_slowest_verdict_stands_for_all() -> None:
 # Predicted times.
 
 
-def test_any_change_of_a_predicted_time_is_one() -> None:
+def test_any_change_of_a_predicted_time_is_one():
     found = pair(record(predicted=predicted(1e-3)), record(predicted=predicted(1.000001e-3)))
     assert found.predicted is not None
     assert found.predicted.verdict == "changed"
@@ -466,7 +457,7 @@ def test_any_change_of_a_predicted_time_is_one() -> None:
     assert last_digit.predicted.verdict == "same"
 
 
-def test_another_limiter_at_the_same_time_is_a_change() -> None:
+def test_another_limiter_at_the_same_time_is_a_change():
     found = pair(
         record(predicted=predicted(1.0)), record(predicted=predicted(1.0, limiter="shared memory"))
     )
@@ -478,7 +469,7 @@ def test_another_limiter_at_the_same_time_is_a_change() -> None:
     )
 
 
-def test_predicted_times_need_one_device_and_one_state_of_l2() -> None:
+def test_predicted_times_need_one_device_and_one_state_of_l2():
     ours = record(predicted=predicted(1.0))
     assert pair(ours, ours, device=find_device("t4")).predicted is None
     warm = pair(ours, record(predicted=predicted(1.0, l2="warm")))
@@ -489,7 +480,7 @@ def test_predicted_times_need_one_device_and_one_state_of_l2() -> None:
     assert pair(ours, record()).notes == ("predicted in the first profile only",)
 
 
-def test_other_constants_are_told() -> None:
+def test_other_constants_are_told():
     found = pair(
         record(predicted=predicted(1.0)), record(predicted=predicted(1.5, constants="an H200"))
     )
@@ -499,9 +490,7 @@ def test_other_constants_are_told() -> None:
 @pytest.mark.parametrize(
     ("after", "verdict"), [(1.0, "same"), (1.5, "changed"), (None, "not compared")]
 )
-def test_the_verdict_on_predictions_stands_beside_that_on_times(
-    after: float | None, verdict: str
-) -> None:
+def test_the_verdict_on_predictions_stands_beside_that_on_times(after, verdict):
     theirs = record(predicted=predicted(after) if after else None)
     found = compare(profile(record(predicted=predicted(1.0))), profile(theirs))
     assert (found.predictions, found.times) == (verdict, "not compared")

@@ -1,9 +1,6 @@
 """Verdicts on counters by three grades: what must be equal, what may differ, and why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,7 +23,7 @@ from analysis.occupancy import Resources
 from analysis.problem import Gemm
 from analysis.records.counters import ALL_COUNTERS, COUNTERS, MODELLED
 from analysis.records.metrics import BANK_CONFLICTS, FFMA, GLOBAL_LOAD_SECTORS, SHARED_WAVEFRONTS
-from analysis.records.profile import Counted, MachineAccess, Record, Score, Simulated
+from analysis.records.profile import Counted, MachineAccess, Record, Simulated
 from analysis.theory import theory
 
 SQUARE = Gemm(m=64, n=64, k=64)
@@ -42,15 +39,15 @@ L2_READS, DRAM_READS = "lts__t_sectors_op_read.sum", "dram__bytes_read.sum"
 
 
 def record(
-    simulated: dict[str, int] | None = None,
-    counted: dict[str, int] | None = None,
+    simulated=None,
+    counted=None,
     *,
-    shape: Gemm = SQUARE,
-    is_foreseen: bool = False,
-    compiler: str = NVRTC,
-    accesses: tuple[MachineAccess, ...] = (),
-    tiling: Tiling = TILED,
-) -> Record:
+    shape=SQUARE,
+    is_foreseen=False,
+    compiler=NVRTC,
+    accesses=(),
+    tiling=TILED,
+):
     """A launch of which the given counters are known."""
     counts = access_counts(tiling, shape)
     patterns = tuple(
@@ -83,22 +80,22 @@ def record(
     return made
 
 
-def hardware(counters: dict[str, int]) -> Counted:
+def hardware(counters):
     return Counted(counters=counters, kernels=(), caches="flushed", source="Nsight Compute 1")
 
 
-def score(name: str, *arguments: Any, **more: Any) -> Score:
+def score(name, *arguments, **more):
     return {one.counter: one for one in scores(record(*arguments, **more))}[name]
 
 
-def test_every_counter_that_some_grade_has_gets_a_score_in_one_order() -> None:
+def test_every_counter_that_some_grade_has_gets_a_score_in_one_order():
     found = scores(record(dict.fromkeys(ALL_COUNTERS, 1), {WARPS: 1}))
     assert [one.counter for one in found] == list(ALL_COUNTERS)
     assert scores(record()) == ()
     assert scores(record({"foo.sum": 1}, {"bar.sum": 2})) == ()  # without a class no verdict
 
 
-def test_exact_counters_agree_to_the_last_digit() -> None:
+def test_exact_counters_agree_to_the_last_digit():
     assert score(WARPS, {WARPS: 10**12}, {WARPS: 10**12}).verdict == "equal"
     off = score(WARPS, {WARPS: 10**12}, {WARPS: 10**12 + 1})
     assert (off.verdict, off.is_explained, off.tolerance) == ("apart", False, 0.0)
@@ -106,14 +103,14 @@ def test_exact_counters_agree_to_the_last_digit() -> None:
     assert disagreements([off]) == (off,)
 
 
-def test_a_counter_of_one_grade_is_alone() -> None:
+def test_a_counter_of_one_grade_is_alone():
     for arguments in (({WARPS: 5},), (None, {WARPS: 5})):
         alone = score(WARPS, *arguments)
         assert (alone.verdict, alone.ratio, alone.is_explained) == ("alone", None, True)
         assert predicted_and_reference(alone) is None
 
 
-def test_nothing_counted_by_both_is_equal_and_has_no_ratio() -> None:
+def test_nothing_counted_by_both_is_equal_and_has_no_ratio():
     nothing = score(WARPS, {WARPS: 0}, {WARPS: 0})
     assert (nothing.verdict, nothing.ratio) == ("equal", None)
     assert score(WARPS, {WARPS: 1}, {WARPS: 0}).verdict == "apart"
@@ -128,7 +125,7 @@ def test_nothing_counted_by_both_is_equal_and_has_no_ratio() -> None:
         (999, "apart"),  # arbitration takes nothing away
     ],
 )
-def test_store_wavefronts_of_hardware_are_never_fewer(measured: int, verdict: str) -> None:
+def test_store_wavefronts_of_hardware_are_never_fewer(measured, verdict):
     found = score(STORES, {STORES: 1000}, {STORES: measured})
     assert (found.grade, found.tolerance, found.verdict) == ("noisy", 0.18, verdict)
 
@@ -160,9 +157,7 @@ SHARED_LOADS = "smsp__sass_inst_executed_op_shared_ld.sum"
         ("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", SUMS, 10**6 + 1, "apart"),
     ],
 )
-def test_hardware_asks_again_for_what_it_waits_for(
-    name: str, tiling: Tiling, measured: int, verdict: str
-) -> None:
+def test_hardware_asks_again_for_what_it_waits_for(name, tiling, measured, verdict):
     made = record({name: 10**6}, {name: measured}, is_foreseen=True, tiling=tiling)
     found = {one.counter: one for one in scores(made)}[name]
     assert (found.grade, found.verdict) == ("exact", verdict)
@@ -173,7 +168,7 @@ def test_hardware_asks_again_for_what_it_waits_for(
 
 
 @pytest.mark.parametrize(("splits", "verdict"), [(1, "apart"), (2, "within")])
-def test_slices_of_a_block_wait_for_no_flags_of_others(splits: int, verdict: str) -> None:
+def test_slices_of_a_block_wait_for_no_flags_of_others(splits, verdict):
     made = record({WARPS: 10**6}, {WARPS: 10**6 + 5_000}, is_foreseen=True, tiling=SLICES)
     tiles = (SQUARE.m // 32, SQUARE.n // 32)
     grid = Geometry(grid=(splits * tiles[1], tiles[0], 1), block=(SLICES.threads_per_block, 1, 1))
@@ -181,7 +176,7 @@ def test_slices_of_a_block_wait_for_no_flags_of_others(splits: int, verdict: str
     assert found.verdict == verdict
 
 
-def test_conflicts_are_held_to_a_share_of_the_wavefronts() -> None:
+def test_conflicts_are_held_to_a_share_of_the_wavefronts():
     ours = {STORES: 1000, STORE_CONFLICTS: 0}
     found = score(STORE_CONFLICTS, ours, {STORES: 1140, STORE_CONFLICTS: 140})
     assert (found.verdict, found.ratio) == ("within", 0.0)  # 140 <= 0.18 · 1140
@@ -189,7 +184,7 @@ def test_conflicts_are_held_to_a_share_of_the_wavefronts() -> None:
     assert score(STORE_CONFLICTS, {STORE_CONFLICTS: 5}, {STORE_CONFLICTS: 4}).verdict == "apart"
 
 
-def test_shared_loads_are_exact_less_what_the_hardware_calls_conflicts() -> None:
+def test_shared_loads_are_exact_less_what_the_hardware_calls_conflicts():
     ours = {LOADS: 10_000, LOAD_CONFLICTS: 300}
     noisy = score(LOADS, ours, {LOADS: 10_500, LOAD_CONFLICTS: 800})
     assert (noisy.grade, noisy.verdict) == ("exact", "within")
@@ -200,7 +195,7 @@ def test_shared_loads_are_exact_less_what_the_hardware_calls_conflicts() -> None
     assert score(LOADS, ours, {LOADS: 9_999, LOAD_CONFLICTS: 299}).verdict == "apart"
 
 
-def test_shared_loads_without_conflicts_beside_them_have_the_noise_that_was_seen() -> None:
+def test_shared_loads_without_conflicts_beside_them_have_the_noise_that_was_seen():
     assert score(LOADS, {LOADS: 10_000}, {LOADS: 10_113}).verdict == "within"  # 1.13%
     assert score(LOADS, {LOADS: 10_000}, {LOADS: 10_200}).verdict == "apart"  # 1.96% of 10,200
 
@@ -209,9 +204,7 @@ def test_shared_loads_without_conflicts_beside_them_have_the_noise_that_was_seen
     ("name", "tolerance"), [(L2_READS, 0.10), (DRAM_READS, 0.15)], ids=["L2", "DRAM"]
 )
 @pytest.mark.parametrize("sign", [1, -1])
-def test_modelled_counters_are_graded_by_their_error(
-    name: str, tolerance: float, sign: int
-) -> None:
+def test_modelled_counters_are_graded_by_their_error(name, tolerance, sign):
     counted = 10**8
     close, far = (counted + sign * round(counted * tolerance + more) for more in (0, 1))
     found = score(name, {name: close}, {name: counted})
@@ -220,7 +213,7 @@ def test_modelled_counters_are_graded_by_their_error(
     assert disagreements(scores(record({name: far}, {name: counted}))) == ()  # an estimate
 
 
-def test_traffic_that_every_launch_has_is_no_error() -> None:
+def test_traffic_that_every_launch_has_is_no_error():
     assert score(DRAM_READS, {DRAM_READS: 3}, {DRAM_READS: 0}).verdict == "within"
     assert score(DRAM_READS, {DRAM_READS: 0}, {DRAM_READS: 2**20 - 1}).verdict == "within"
     assert score(DRAM_READS, {DRAM_READS: 0}, {DRAM_READS: 2**20}).verdict == "apart"
@@ -229,7 +222,7 @@ def test_traffic_that_every_launch_has_is_no_error() -> None:
     assert score(L2_READS, {L2_READS: 0}, {L2_READS: 2**15}).verdict == "apart"
 
 
-def test_every_counter_has_a_tolerance_and_exact_ones_none() -> None:
+def test_every_counter_has_a_tolerance_and_exact_ones_none():
     assert TOLERANCES.keys() == ALL_COUNTERS.keys()
     strict = {name for name, one in ALL_COUNTERS.items() if one.grade == "exact"} - {LOADS}
     assert {name for name, tolerance in TOLERANCES.items() if tolerance == 0} == strict
@@ -239,7 +232,7 @@ def test_every_counter_has_a_tolerance_and_exact_ones_none() -> None:
 # The closed forms.
 
 
-def test_closed_forms_stand_under_the_names_of_counters() -> None:
+def test_closed_forms_stand_under_the_names_of_counters():
     foreseen = record(is_foreseen=True).theory
     assert foreseen is not None
     found = closed_forms(foreseen)
@@ -250,7 +243,7 @@ def test_closed_forms_stand_under_the_names_of_counters() -> None:
     assert found[LOADS] == 2 * 64**3 // 32
 
 
-def test_without_hardware_simulation_is_held_against_theory_without_any_noise() -> None:
+def test_without_hardware_simulation_is_held_against_theory_without_any_noise():
     requests = 2 * 64 * 64 * 2 // 32  # A and B, by two rows or columns of blocks, in warps
     equal = score(REQUESTS, {REQUESTS: requests}, is_foreseen=True)
     assert (equal.theory, equal.verdict, equal.ratio) == (512, "equal", 1.0)
@@ -259,19 +252,19 @@ def test_without_hardware_simulation_is_held_against_theory_without_any_noise() 
     assert (off.verdict, off.tolerance) == ("apart", 0.0)
 
 
-def test_without_simulation_theory_is_held_against_hardware() -> None:
+def test_without_simulation_theory_is_held_against_hardware():
     found = score(REQUESTS, None, {REQUESTS: 500}, is_foreseen=True)
     assert (found.theory, found.ratio, found.verdict) == (512, 512 / 500, "apart")
     assert disagreements([found]) == (found,)  # tiles divide the shape: nothing may differ
 
 
-def test_edges_explain_a_closed_form_but_not_a_simulation() -> None:
+def test_edges_explain_a_closed_form_but_not_a_simulation():
     lanes = 33 * 64 * 2 + 64 * 40 * 2  # 2 x 2 blocks
     loads = MachineAccess(
         space="global", action="load", instruction_bytes=4, executed=400, requests=400,
         lanes=lanes, sectors=1600, wavefronts=0, conflict_free=0, ideal=1600,
     )  # fmt: skip
-    settings: dict[str, Any] = {"shape": RAGGED, "is_foreseen": True, "accesses": (loads,)}
+    settings = {"shape": RAGGED, "is_foreseen": True, "accesses": (loads,)}
     reason = "guards leave 23.36 of 32 lanes on average"  # 9344 / 400
     edge = score(REQUESTS, {REQUESTS: 400}, **settings)
     assert (edge.theory, edge.verdict, edge.is_explained) == (292, "apart", True)  # 9344 / 32
@@ -284,13 +277,13 @@ def test_edges_explain_a_closed_form_but_not_a_simulation() -> None:
     assert off.reason == f"theory: {reason}"
 
 
-def test_edges_explain_a_closed_form_also_where_nothing_was_simulated() -> None:
+def test_edges_explain_a_closed_form_also_where_nothing_was_simulated():
     edge = score(REQUESTS, None, {REQUESTS: 400}, shape=RAGGED, is_foreseen=True)
     assert edge.reason == "tiles reach beyond the matrices, where guards leave warps partly idle"
     assert disagreements([edge]) == ()
 
 
-def test_beta_explains_a_multiply_add_more_per_element() -> None:
+def test_beta_explains_a_multiply_add_more_per_element():
     of_c = 64 * 64
     found = score(FFMA, None, {FFMA: 64**3 + of_c}, is_foreseen=True)
     assert (found.verdict, found.reason) == ("apart", "beta · C is 1 per element of C")
@@ -301,7 +294,7 @@ def test_beta_explains_a_multiply_add_more_per_element() -> None:
 # Other machine code.
 
 
-def test_other_machine_code_is_said_and_no_disagreement() -> None:
+def test_other_machine_code_is_said_and_no_disagreement():
     found = score(WARPS, {WARPS: 100}, {WARPS: 90}, compiler="nvcc 13.0.88")
     assert (found.verdict, found.is_explained) == ("apart", True)
     assert found.reason == (
@@ -310,7 +303,7 @@ def test_other_machine_code_is_said_and_no_disagreement() -> None:
     assert disagreements([found]) == ()
 
 
-def test_counts_of_an_earlier_run_are_scored_by_its_machine_code() -> None:
+def test_counts_of_an_earlier_run_are_scored_by_its_machine_code():
     own = record({WARPS: 100})
     same, other = (record(None, {WARPS: 90}, compiler=name) for name in (NVRTC, "nvcc 12.9"))
     assert disagreements(scores(own, counted_in=same))
@@ -324,7 +317,7 @@ def test_counts_of_an_earlier_run_are_scored_by_its_machine_code() -> None:
 # Sums.
 
 
-def test_a_tally_counts_verdicts_of_a_class_and_finds_the_worst() -> None:
+def test_a_tally_counts_verdicts_of_a_class_and_finds_the_worst():
     ours = {L2_READS: 105 * 10**6, DRAM_READS: 80 * 10**6, "dram__bytes_write.sum": 0, WARPS: 7}
     theirs = {L2_READS: 10**8, DRAM_READS: 10**8}
     found = scores(record(ours, ours | theirs))
@@ -335,7 +328,7 @@ def test_a_tally_counts_verdicts_of_a_class_and_finds_the_worst() -> None:
     assert (tally(found, "exact").equal, tally(found, "noisy").compared) == (1, 0)
 
 
-def test_scores_are_derived_once_and_for_old_files_again() -> None:
+def test_scores_are_derived_once_and_for_old_files_again():
     old = record({WARPS: 1}, {WARPS: 1})
     new = scored(old)
     assert new.scores == scores_of(old) == scores_of(new) != ()
@@ -346,7 +339,7 @@ def test_scores_are_derived_once_and_for_old_files_again() -> None:
     st.dictionaries(st.sampled_from(list(ALL_COUNTERS)), st.integers(0, 2**40)),
     st.dictionaries(st.sampled_from(list(ALL_COUNTERS)), st.integers(0, 2**40)),
 )
-def test_no_counts_break_the_scorecard(ours: dict[str, int], theirs: dict[str, int]) -> None:
+def test_no_counts_break_the_scorecard(ours, theirs):
     for one in scores(record(ours, theirs)):
         pair = predicted_and_reference(one)
         assert (pair is None) == (one.verdict == "alone")
@@ -356,7 +349,7 @@ def test_no_counts_break_the_scorecard(ours: dict[str, int], theirs: dict[str, i
             assert abs(one.ratio - 1) <= one.tolerance + 1e-9
 
 
-def test_traffic_that_is_too_little_to_compare_is_never_the_worst() -> None:
+def test_traffic_that_is_too_little_to_compare_is_never_the_worst():
     few, much = {DRAM_READS: 10_000, L2_READS: 10**6}, {DRAM_READS: 500_000, L2_READS: 1_040_000}
     found = [one for one in scores(record(few, much)) if one.grade == "modelled"]
     verdicts = {one.counter: one.verdict for one in found}

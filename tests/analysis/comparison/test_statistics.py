@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from math import comb
 
 import numpy as np
@@ -29,13 +27,13 @@ from analysis.records.profile import Interval
         (100, 40, 61),  # 50 ± 1.96·5, rounded outwards
     ],
 )
-def test_the_interval_lies_between_these_order_statistics(count: int, low: int, high: int) -> None:
+def test_the_interval_lies_between_these_order_statistics(count, low, high):
     samples = [float(sample) for sample in range(1, count + 1)]
     assert median_interval(samples[::-1]) == Interval(low=low, high=high)
 
 
 @pytest.mark.parametrize("count", range(6))
-def test_fewer_than_six_samples_have_no_interval(count: int) -> None:
+def test_fewer_than_six_samples_have_no_interval(count):
     assert median_interval([1.0] * count) is None
     assert relative_half_width([1.0] * count) is None
     assert not is_precise([1.0] * count)
@@ -43,8 +41,8 @@ def test_fewer_than_six_samples_have_no_interval(count: int) -> None:
 
 @example(2, 0.5)  # the widest rank there is: 1 of 2
 @given(st.integers(1, 200), st.sampled_from((0.5, 0.9, 0.95, 0.99)))
-def test_ranks_are_the_narrowest_that_exact_binomials_allow(count: int, confidence: float) -> None:
-    def missed(rank: int) -> float:  # the chance that fewer than `rank` samples are below
+def test_ranks_are_the_narrowest_that_exact_binomials_allow(count, confidence):
+    def missed(rank):  # the chance that fewer than `rank` samples are below
         return sum(comb(count, below) for below in range(rank)) / 2**count
 
     ranks = [rank for rank in range(1, count // 2 + 1) if 2 * missed(rank) <= 1 - confidence]
@@ -54,7 +52,7 @@ def test_ranks_are_the_narrowest_that_exact_binomials_allow(count: int, confiden
 
 
 @pytest.mark.parametrize("count", [6, 7, 15, 40])
-def test_the_interval_covers_the_true_median_of_skewed_times(count: int) -> None:
+def test_the_interval_covers_the_true_median_of_skewed_times(count):
     draws = np.random.default_rng(0).lognormal(0.0, 1.0, size=(500, count))  # median 1
     intervals = [median_interval(samples.tolist()) for samples in draws]
     covered = [
@@ -63,20 +61,20 @@ def test_the_interval_covers_the_true_median_of_skewed_times(count: int) -> None
     assert np.mean(covered) >= 0.93
 
 
-def test_half_width_is_relative_to_the_median() -> None:
+def test_half_width_is_relative_to_the_median():
     samples = [9.0, 10.0, 10.0, 10.0, 10.0, 11.0]
     assert relative_half_width(samples) == pytest.approx(0.1)  # (11 - 9) / 2 / 10
     assert is_precise(samples, relative=0.11)
     assert not is_precise(samples, relative=0.09)
 
 
-def test_equal_samples_are_precise_and_zeros_are_not() -> None:
+def test_equal_samples_are_precise_and_zeros_are_not():
     assert is_precise([2.0] * 6)
     assert relative_half_width([0.0] * 6) is None
     assert not is_precise([0.0] * 6)
 
 
-def test_ratios_are_taken_pair_by_pair() -> None:
+def test_ratios_are_taken_pair_by_pair():
     # the clock halves midway: the medians of either are useless, the ratio stays
     own = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
     peer = [1.5, 1.5, 1.5, 3.0, 3.0, 3.0]
@@ -85,7 +83,7 @@ def test_ratios_are_taken_pair_by_pair() -> None:
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1.0])
-def test_a_sample_that_is_no_time_is_refused(wrong: float) -> None:
+def test_a_sample_that_is_no_time_is_refused(wrong):
     for ask in (median_interval, relative_half_width, is_precise):
         with pytest.raises(InputError, match="sample 1 is"):
             ask([1.0, wrong])
@@ -95,7 +93,7 @@ def test_a_sample_that_is_no_time_is_refused(wrong: float) -> None:
         ratio_interval([1.0, 1.0], [1.0, wrong])
 
 
-def test_unpaired_or_zero_samples_have_no_ratio() -> None:
+def test_unpaired_or_zero_samples_have_no_ratio():
     with pytest.raises(InputError, match="1 samples of the peer and 2 of one's own"):
         ratio_interval([1.0], [1.0, 2.0])
     with pytest.raises(InputError, match="at least 1"):
@@ -105,12 +103,12 @@ def test_unpaired_or_zero_samples_have_no_ratio() -> None:
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, float("nan")])
-def test_confidence_lies_between_0_and_1(confidence: float) -> None:
+def test_confidence_lies_between_0_and_1(confidence):
     with pytest.raises(InputError, match="between 0 and 1"):
         median_interval([1.0] * 6, confidence)
 
 
-def test_a_quotient_is_widest_at_opposite_ends() -> None:
+def test_a_quotient_is_widest_at_opposite_ends():
     before, after = Interval(low=1.0, high=2.0), Interval(low=3.0, high=4.0)
     assert quotient(after, before) == Interval(low=1.5, high=4.0)  # 3/2, 4/1
     assert quotient(None, before) is quotient(after, None) is None
@@ -129,13 +127,11 @@ def test_a_quotient_is_widest_at_opposite_ends() -> None:
         (0.9, 1.1, "ambiguous"),
     ],
 )
-def test_a_verdict_is_what_no_end_of_the_interval_contradicts(
-    low: float, high: float, verdict: str
-) -> None:
+def test_a_verdict_is_what_no_end_of_the_interval_contradicts(low, high, verdict):
     assert time_verdict(Interval(low=low, high=high)) == verdict
 
 
-def test_without_an_interval_nothing_is_said() -> None:
+def test_without_an_interval_nothing_is_said():
     assert time_verdict(None) == "ambiguous"
 
 
@@ -143,7 +139,7 @@ def test_without_an_interval_nothing_is_said() -> None:
     st.lists(st.floats(0.5, 2.0), min_size=6, max_size=40),
     st.lists(st.floats(0.5, 2.0), min_size=6, max_size=40),
 )
-def test_verdicts_turn_round_with_the_runs(before: list[float], after: list[float]) -> None:
+def test_verdicts_turn_round_with_the_runs(before, after):
     ours, theirs = median_interval(before), median_interval(after)
     opposite = {"faster": "slower", "slower": "faster"}
     there, back = time_verdict(quotient(theirs, ours), 0.0), time_verdict(quotient(ours, theirs), 0)
@@ -153,7 +149,7 @@ def test_verdicts_turn_round_with_the_runs(before: list[float], after: list[floa
     assert time_verdict(quotient(ours, ours)) in ("same", "ambiguous")
 
 
-def test_runs_of_one_distribution_seldom_differ_and_runs_apart_do() -> None:
+def test_runs_of_one_distribution_seldom_differ_and_runs_apart_do():
     draws = np.random.default_rng(0)
     verdicts = []
     for count in (6, 20, 100):

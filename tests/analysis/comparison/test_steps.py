@@ -1,10 +1,6 @@
 """From rung to rung: what changed, and which change counts most."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,15 +20,15 @@ LOADS, STORES = (f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in (
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
 
 
-def record(label: str, **more: Any) -> Record:
-    values: dict[str, Any] = {
+def record(label, **more):
+    values = {
         "variant": label, "label": label, "title": label, "idea": "", "rung": 1, "parameters": {},
         "shape": SHAPE, "executed_shape": SHAPE,
     }  # fmt: skip
     return Record(**(values | more))
 
 
-def simulated(**counts: int) -> Simulated:
+def simulated(**counts):
     names = {
         "instructions": WARP_INSTRUCTIONS, "loads": LOADS, "wavefronts": SHARED_WAVEFRONTS[0],
         "threads": THREAD_INSTRUCTIONS, "ffma": FFMA, "read": READ,
@@ -45,7 +41,7 @@ def simulated(**counts: int) -> Simulated:
     )  # fmt: skip
 
 
-def predicted(time_s: float, gap: Mapping[str, float] | None = None, **bounds: float) -> Predicted:
+def predicted(time_s, gap=None, **bounds):
     return Predicted(
         time_s=time_s, cycles=1.0, clock_hz=1e9, launch_s=0.0, flop_per_s=1.0, l2="flushed",
         limiter="x", limiter_share=1.0, next_limiter="y", next_share=0.0,
@@ -60,14 +56,14 @@ def predicted(time_s: float, gap: Mapping[str, float] | None = None, **bounds: f
     )  # fmt: skip
 
 
-def measured(median_s: float, l2: Any = "flushed") -> Measured:
+def measured(median_s, l2="flushed"):
     return Measured(
         clock="CUDA events", l2=l2, samples_s=(median_s,), median_s=median_s, interval_s=None,
         flop_per_s=1.0, stopped_by="precision",
     )  # fmt: skip
 
 
-def test_every_quantity_of_both_rungs_is_there() -> None:
+def test_every_quantity_of_both_rungs_is_there():
     resources = Resources(
         architecture="sm_86", compiler="NVRTC", registers_per_thread=32, static_shared_bytes=0,
         local_bytes=0,
@@ -110,7 +106,7 @@ def test_every_quantity_of_both_rungs_is_there() -> None:
     assert found["occupancy"].predicted == Ends(before=1.0, after=0.5)
 
 
-def test_speeds_are_of_each_grade_and_measured_before_predicted() -> None:
+def test_speeds_are_of_each_grade_and_measured_before_predicted():
     before = record("a", predicted=predicted(2.0), measured=measured(3.0))
     after = record("b", predicted=predicted(1.0), measured=measured(2.0))
     found = step(before, after, DEVICE)
@@ -120,7 +116,7 @@ def test_speeds_are_of_each_grade_and_measured_before_predicted() -> None:
     assert (warm.measured_speedup, warm.speedup) == (None, 2.0)
 
 
-def test_the_reason_stood_in_the_way_and_not_only_fell() -> None:
+def test_the_reason_stood_in_the_way_and_not_only_fell():
     before = record("a", predicted=predicted(1.0, shared_memory=0.9, DRAM=0.2, L1=0.1))
     after = record("b", predicted=predicted(0.8, shared_memory=0.75, DRAM=0.01, L1=0.3))
     found = step(before, after, DEVICE)
@@ -132,7 +128,7 @@ def test_the_reason_stood_in_the_way_and_not_only_fell() -> None:
     assert found.basis == "predicted bounds"
 
 
-def test_a_slower_rung_has_the_bound_that_rose_for_a_reason() -> None:
+def test_a_slower_rung_has_the_bound_that_rose_for_a_reason():
     before = record("a", measured=measured(1.0), predicted=predicted(2.0, issue=0.4, L1=0.9))
     after = record("b", measured=measured(1.5), predicted=predicted(1.0, issue=0.9, L1=0.1))
     found = step(before, after, DEVICE)  # measured decides
@@ -142,20 +138,20 @@ def test_a_slower_rung_has_the_bound_that_rose_for_a_reason() -> None:
     assert found.price.resource == "L1"
 
 
-def test_bounds_that_barely_move_are_no_reason() -> None:
+def test_bounds_that_barely_move_are_no_reason():
     before = record("a", predicted=predicted(1.0, issue=0.5, L1=0.1))
     after = record("b", predicted=predicted(0.9, issue=0.49, L1=0.1))  # 2% less
     found = step(before, after, DEVICE)
     assert (found.reason, found.price) == (None, None)
 
 
-def test_a_bound_that_was_not_the_highest_is_no_reason() -> None:
+def test_a_bound_that_was_not_the_highest_is_no_reason():
     before = record("a", predicted=predicted(1.0, issue=0.9, shared_memory=0.5))
     after = record("b", predicted=predicted(0.8, issue=0.9, shared_memory=0.1))
     assert step(before, after, DEVICE).reason is None
 
 
-def test_the_gaps_steps_explain_what_no_highest_bound_does() -> None:
+def test_the_gaps_steps_explain_what_no_highest_bound_does():
     first = {"nominal peak": 0.5, "register ports": 0.3, "other instructions": 0.2}
     second = {"nominal peak": 0.5, "register ports": 0.05, "bank conflicts": 0.05}
     before = record("a", predicted=predicted(1.0, first, issue=0.7, L1=0.2))
@@ -176,13 +172,13 @@ def test_the_gaps_steps_explain_what_no_highest_bound_does() -> None:
     )
 
 
-def test_steps_that_are_little_of_the_time_are_no_reason() -> None:
+def test_steps_that_are_little_of_the_time_are_no_reason():
     before = record("a", predicted=predicted(1.0, {"launch": 0.02, "register ports": 0.98}))
     after = record("b", predicted=predicted(0.96, {"launch": 0.0, "register ports": 0.96}))
     assert step(before, after, DEVICE).reason is None  # each of them 2% of the time
 
 
-def test_equal_times_need_no_reason() -> None:
+def test_equal_times_need_no_reason():
     before = record("a", predicted=predicted(1.0, issue=0.9), measured=measured(1.0))
     after = record("b", predicted=predicted(0.98, issue=0.5), measured=measured(1.02))
     found = step(before, after, DEVICE)
@@ -192,7 +188,7 @@ def test_equal_times_need_no_reason() -> None:
     assert differing.is_worth_a_reason
 
 
-def test_without_predictions_counts_over_nominal_rates_weigh() -> None:
+def test_without_predictions_counts_over_nominal_rates_weigh():
     before = record("a", simulated=simulated(instructions=4_000, loads=10**6, wavefronts=0))
     after = record("b", simulated=simulated(instructions=4_000, loads=10**5, wavefronts=10**4))
     found = step(before, after, DEVICE)
@@ -205,7 +201,7 @@ def test_without_predictions_counts_over_nominal_rates_weigh() -> None:
     assert found.reason.resource == "L1"
 
 
-def test_hardware_counts_weigh_before_simulated_ones() -> None:
+def test_hardware_counts_weigh_before_simulated_ones():
     counters = {LOADS: 4, STORES: 0}
     counted = Counted(counters=counters, kernels=(), caches="flushed", source="ncu")
     before = record("a", simulated=simulated(loads=10**6), counted=counted)
@@ -214,12 +210,12 @@ def test_hardware_counts_weigh_before_simulated_ones() -> None:
     assert step(before, replace(after, counted=None), DEVICE).basis == "simulated counts"
 
 
-def test_nothing_known_is_no_reason() -> None:
+def test_nothing_known_is_no_reason():
     found = step(record("a"), record("b"), DEVICE)
     assert (found.changes, found.weights, found.basis, found.speedup) == ((), (), None, None)
 
 
-def test_a_failed_rung_has_no_numbers() -> None:
+def test_a_failed_rung_has_no_numbers():
     made = record("a", simulated=simulated(loads=4), predicted=predicted(1.0, L1=1.0))
     found = step(made, replace(made, status="failed"), DEVICE)
     assert (found.changes, found.basis) == ((), None)
@@ -230,9 +226,7 @@ BOUNDS = st.dictionaries(st.sampled_from(sorted(QUANTITY_OF)), SECONDS)
 
 
 @given(BOUNDS, BOUNDS, st.floats(0.1, 1.0), st.floats(0.1, 1.0))
-def test_a_reason_always_goes_the_way_of_the_time(
-    before: dict[str, float], after: dict[str, float], first_s: float, second_s: float
-) -> None:
+def test_a_reason_always_goes_the_way_of_the_time(before, after, first_s, second_s):
     found = step(
         record("a", predicted=predicted(first_s, **before)),
         record("b", predicted=predicted(second_s, **after)),

@@ -1,7 +1,5 @@
 """The constants of an SM: every one has a source, and those measured are what was recorded."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 
@@ -27,7 +25,7 @@ LOOPS = {
     for name, clocks in MEASURED.items()
     if name.startswith("code_") and "one_sm" in name and clocks < 8.4
 }
-FROM_RECORDED: dict[str, tuple[float, float, float]] = {
+FROM_RECORDED = {
     "global_queue": (HOPPER.global_queue, MEASURED["queue_global_loads_requests"], 0.02),
     "fetch_clocks_of_several": (
         HOPPER.fetch_clocks_of_several,
@@ -137,7 +135,7 @@ UNIT_LATENCIES = {
 
 
 @pytest.mark.parametrize("constants", CONSTANTS.values(), ids=lambda c: c.architecture)
-def test_every_constant_has_a_source(constants: SmConstants) -> None:
+def test_every_constant_has_a_source(constants):
     wanted = {field.name for field in fields(SmConstants)} - ABOUT_THE_RECORD
     assert set(constants.sources) == wanted
     assert all(source.strip() for source in constants.sources.values())
@@ -145,7 +143,7 @@ def test_every_constant_has_a_source(constants: SmConstants) -> None:
 
 
 @pytest.mark.parametrize("constants", CONSTANTS.values(), ids=lambda c: c.architecture)
-def test_what_is_taken_over_says_so_and_is_equal(constants: SmConstants) -> None:
+def test_what_is_taken_over_says_so_and_is_equal(constants):
     """Where a source says "as on sm_90", the value is sm_90's; what differs has a source."""
     for name, source in constants.sources.items():
         taken = source.startswith("as on ")
@@ -155,19 +153,19 @@ def test_what_is_taken_over_says_so_and_is_equal(constants: SmConstants) -> None
 
 
 @pytest.mark.parametrize("name", FROM_RECORDED)
-def test_constants_are_what_was_measured(name: str) -> None:
+def test_constants_are_what_was_measured(name):
     value, expected, tolerance = FROM_RECORDED[name]
     assert value == pytest.approx(expected, rel=tolerance)
 
 
-def test_units_take_the_clocks_that_were_measured() -> None:
+def test_units_take_the_clocks_that_were_measured():
     for unit, clocks in UNIT_CLOCKS.items():
         assert HOPPER.units[unit] == pytest.approx(clocks, rel=0.06), unit
     for unit, clocks in UNIT_LATENCIES.items():
         assert HOPPER.latencies[unit] == pytest.approx(clocks, rel=0.01), unit
 
 
-def test_all_that_says_measured_on_an_h200_is_compared() -> None:
+def test_all_that_says_measured_on_an_h200_is_compared():
     says = {
         name for name, source in HOPPER.sources.items() if re.match("measured on an H200", source)
     }
@@ -175,7 +173,7 @@ def test_all_that_says_measured_on_an_h200_is_compared() -> None:
 
 
 @pytest.mark.parametrize("constants", CONSTANTS.values(), ids=lambda c: c.architecture)
-def test_constants_are_possible(constants: SmConstants) -> None:
+def test_constants_are_possible(constants):
     assert constants.l2_bytes_per_clock <= constants.most_l2_bytes_per_clock
     assert constants.write_bytes_per_clock <= constants.most_write_bytes_per_clock
     assert 0 < constants.dram_efficiency <= 1
@@ -187,7 +185,7 @@ def test_constants_are_possible(constants: SmConstants) -> None:
     )
 
 
-def test_every_device_of_the_database_has_constants() -> None:
+def test_every_device_of_the_database_has_constants():
     for device in DEVICES.values():
         assert constants_for(device.sm_arch).architecture == device.sm_arch
 
@@ -196,17 +194,17 @@ def test_every_device_of_the_database_has_constants() -> None:
     ("asked", "nearest"),
     [("sm_72", "sm_70"), ("sm_61", "sm_70"), ("sm_87", "sm_86"), ("sm_103", "sm_100")],
 )
-def test_an_unknown_architecture_gets_the_nearest(asked: str, nearest: str) -> None:
+def test_an_unknown_architecture_gets_the_nearest(asked, nearest):
     found = constants_for(asked)
     assert (found.architecture, found.taken_from, found.is_fitted) == (asked, nearest, False)
     assert found.units == CONSTANTS[nearest].units
 
 
-def test_a_known_architecture_gets_its_own() -> None:
+def test_a_known_architecture_gets_its_own():
     assert constants_for("sm_90") is HOPPER
 
 
-def test_the_document_has_the_constants_of_the_code() -> None:
+def test_the_document_has_the_constants_of_the_code():
     """After a change: python -m benchmarks.timing_tables prints the table."""
     text = (ROOT / "docs/timing.md").read_text(encoding="utf-8")
     assert "\n".join(table()) in text

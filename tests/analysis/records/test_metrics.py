@@ -1,14 +1,12 @@
 """FLOP by opcode, whatever the precision."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import flop
 
 
-def executed(text: str, lanes: int = 32) -> InstructionCounts:
+def executed(text, lanes=32):
     opcode = text.split(maxsplit=1)[0].split(".", maxsplit=1)[0]
     return InstructionCounts(
         address=0,
@@ -37,9 +35,9 @@ def executed(text: str, lanes: int = 32) -> InstructionCounts:
         ("FSETP.GT.AND P0, PT, R0, R1, PT", 0),
     ],
 )
-def test_flop_of_an_instruction(text: str, per_lane: int) -> None:
+def test_flop_of_an_instruction(text, per_lane):
     assert flop([executed(text)]) == 32 * per_lane
 
 
-def test_lanes_whose_guard_is_false_do_no_flop() -> None:
+def test_lanes_whose_guard_is_false_do_no_flop():
     assert flop([executed("FFMA R0, R1, R2, R3", lanes=5), executed("FADD R0, R1, R2")]) == 42

@@ -4,13 +4,10 @@ An instruction that is issued in clock t lets its warp issue again in t + stall;
 clock more than the last EXIT's. `streams_by_hand.QUIET` leaves out what a test does not ask for.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +26,6 @@ from analysis.sm import (
     STEP,
     Kind,
     Machine,
-    Ran,
     Unit,
     run,
     run_parts,
@@ -60,7 +56,7 @@ MEASURED = recordings.read(RECORDED)["constants"]
 HOPPER = constants_for("sm_90")
 
 
-def steady(table: Any, warps: int, unit: list[Any], times: int = 60, **machine: Any) -> float:
+def steady(table, warps, unit, times=60, **machine):
     """Clocks that each repetition of some steps adds, of warps with EXIT as their last row."""
     last = len(table) - 1
     short, long = (
@@ -73,19 +69,19 @@ def steady(table: Any, warps: int, unit: list[Any], times: int = 60, **machine: 
 
 
 @pytest.mark.parametrize("stall", [1, 2, 4, 15])
-def test_an_instruction_is_followed_after_its_stall_count(stall: int) -> None:
+def test_an_instruction_is_followed_after_its_stall_count(stall):
     table = code(FFMA | {"stall": stall, "pipe_clocks": 1}, EXIT)
     assert clocks(table, [[[0] * 10 + [1]]]) == 10 * stall + 1  # the last EXIT
 
 
-def test_dependent_multiply_adds_take_what_was_measured() -> None:
+def test_dependent_multiply_adds_take_what_was_measured():
     found = steady(code(FFMA | {"stall": 4}, EXIT), 1, [0])
     assert found == 4
     # 64 of them and a jump back, 7 clocks of a round
     assert found == pytest.approx(MEASURED["ffma_latency_cycles"]["value"], abs=0.15)
 
 
-def test_four_schedulers_issue_in_parallel() -> None:
+def test_four_schedulers_issue_in_parallel():
     table = code(FFMA, EXIT)
     warp = [0] * 10 + [1]
     alone = clocks(table, [[warp]])
@@ -95,7 +91,7 @@ def test_four_schedulers_issue_in_parallel() -> None:
 
 
 @pytest.mark.parametrize(("halves", "per_instruction"), [(2, 1), (1, 2)])
-def test_multiply_adds_have_one_pipe_or_two_halves(halves: int, per_instruction: int) -> None:
+def test_multiply_adds_have_one_pipe_or_two_halves(halves, per_instruction):
     for warps in (4, 8, 16):
         found = steady(code(FFMA, EXIT), warps, [0], fma_halves=halves)
         assert found == per_instruction * warps / 4
@@ -112,9 +108,7 @@ def test_multiply_adds_have_one_pipe_or_two_halves(halves: int, per_instruction:
         (Unit.FP64, 2, "dfma"),
     ],
 )
-def test_a_unit_takes_an_instruction_every_so_many_clocks(
-    unit: Unit, pipe_clocks: int, measured: str
-) -> None:
+def test_a_unit_takes_an_instruction_every_so_many_clocks(unit, pipe_clocks, measured):
     table = code({"unit": unit, "pipe_clocks": pipe_clocks}, EXIT)
     assert steady(table, 16, [0]) / 4 == pipe_clocks
     value = MEASURED[f"{measured}_issue_cycles"]["value"]
@@ -122,7 +116,7 @@ def test_a_unit_takes_an_instruction_every_so_many_clocks(
 
 
 @pytest.mark.parametrize(("shared", "expected"), [(0, 4), (1, 6)])
-def test_integers_may_share_a_half_with_products(shared: int, expected: int) -> None:
+def test_integers_may_share_a_half_with_products(shared, expected):
     wide = {"unit": Unit.FMA_WIDE, "pipe_clocks": 4}
     alu = {"unit": Unit.ALU, "pipe_clocks": 2}
     # a wide product and an ALU instruction: side by side, or 4 + 2 clocks of one half
@@ -130,7 +124,7 @@ def test_integers_may_share_a_half_with_products(shared: int, expected: int) -> 
     assert found / 4 == pytest.approx(expected, rel=0.02)
 
 
-def test_integer_products_take_one_half_and_leave_the_other_to_multiply_adds() -> None:
+def test_integer_products_take_one_half_and_leave_the_other_to_multiply_adds():
     imad = {"unit": Unit.FMA_HEAVY, "pipe_clocks": 2}
     table = code(FFMA, imad, EXIT)
     assert steady(table, 4, [0, 1]) == 2  # one on each half, every two clocks
@@ -141,7 +135,7 @@ def test_integer_products_take_one_half_and_leave_the_other_to_multiply_adds() -
     assert MEASURED["imad_beside_imad_wide_issue_cycles"]["value"] == pytest.approx(3, abs=0.01)
 
 
-def test_the_warp_that_issued_last_goes_on_and_the_oldest_follows() -> None:
+def test_the_warp_that_issued_last_goes_on_and_the_oldest_follows():
     table = code(FFMA | {"pipe_clocks": 1}, EXIT)
     blocks = [[[0] * 3 + [1]], [[0] * 3 + [1]]]
     # blocks of one warp, both of scheduler 0 if four slots lie between them
@@ -149,7 +143,7 @@ def test_the_warp_that_issued_last_goes_on_and_the_oldest_follows() -> None:
     assert list(found.ends) == [4, 4, 4, 4, 8]  # the fifth had to wait for all of the first
 
 
-def test_a_straight_run_is_its_instructions_one_by_one() -> None:
+def test_a_straight_run_is_its_instructions_one_by_one():
     table = code(*[FFMA | {"stall": n % 3, "source": [n, n + 2, n + 4]} for n in range(40)], EXIT)
     single = streams([[[*range(40), *range(3, 9), 40], [*range(40), 40]]])
     rows = [(0, 40, 0, RUN), (3, 6, 0, RUN), (40, 0, 0, 0), (0, 40, 0, RUN), (40, 0, 0, 0)]
@@ -163,14 +157,14 @@ def test_a_straight_run_is_its_instructions_one_by_one() -> None:
     assert one | {"starts": None} == other | {"starts": None}
 
 
-def test_a_taken_branch_costs_its_warp_and_no_other() -> None:
+def test_a_taken_branch_costs_its_warp_and_no_other():
     table = code({"kind": Kind.BRANCH}, EXIT)
     assert clocks(table, [[[0, 1]]], branch_clocks=16) == 2
     assert clocks(table, [[[(0, 0, TAKEN), 1]]], branch_clocks=16) == 17
     assert clocks(table, [[[(0, 0, TAKEN), 1]] * 8], branch_clocks=16) == 18  # one after the other
 
 
-def test_variable_latency_is_waited_for_by_the_scoreboard() -> None:
+def test_variable_latency_is_waited_for_by_the_scoreboard():
     mufu = {"unit": Unit.XU, "pipe_clocks": 8, "latency": 17, "write_barrier": 0}
     table = code(mufu, WAITING_EXIT, EXIT)
     assert clocks(table, [[[0, 1]]]) == 18
@@ -180,7 +174,7 @@ def test_variable_latency_is_waited_for_by_the_scoreboard() -> None:
     assert found.lost["arithmetic latency"] == 16
 
 
-def test_a_result_of_no_scoreboard_is_not_waited_for() -> None:
+def test_a_result_of_no_scoreboard_is_not_waited_for():
     table = code({"unit": Unit.XU, "latency": 17}, WAITING_EXIT)
     assert clocks(table, [[[0, 1]]]) == 2
 
@@ -188,7 +182,7 @@ def test_a_result_of_no_scoreboard_is_not_waited_for() -> None:
 # The code itself.
 
 
-def test_code_is_fetched_once_line_by_line() -> None:
+def test_code_is_fetched_once_line_by_line():
     table = code(*[FFMA | {"pipe_clocks": 1}] * 16, EXIT)
     whole = [*range(17)]
     fetched = {"fetch_latency": 100, "fetch_clocks": 30}
@@ -202,13 +196,13 @@ def test_code_is_fetched_once_line_by_line() -> None:
     assert found.lost["instruction fetch"] == 99 + 22
 
 
-def test_code_that_is_jumped_to_comes_after_the_whole_latency() -> None:
+def test_code_that_is_jumped_to_comes_after_the_whole_latency():
     table = code(*[FFMA | {"pipe_clocks": 1}] * 24, EXIT)
     jumps = [0, 16, 24]  # to the third line of code, and on to the fourth
     assert clocks(table, [[jumps]], fetch_latency=100, fetch_clocks=30) == 100 + 100 + 1
 
 
-def test_code_that_is_executed_slowly_is_there_before_it_is_needed() -> None:
+def test_code_that_is_executed_slowly_is_there_before_it_is_needed():
     table = code(*[FFMA | {"pipe_clocks": 1, "stall": 5}] * 16, EXIT)
     found = ran(table, [[[*range(17)]]], fetch_latency=100, fetch_clocks=30)
     assert found.lost["instruction fetch"] == 99  # the first line's alone: 40 clocks for the next
@@ -223,7 +217,7 @@ def test_code_that_is_executed_slowly_is_there_before_it_is_needed() -> None:
         (12, 12 * 20),  # nor does any other
     ],
 )
-def test_code_that_finds_no_room_is_fetched_again_and_again(lines: int, expected: int) -> None:
+def test_code_that_finds_no_room_is_fetched_again_and_again(lines, expected):
     table = code(*[FFMA | {"pipe_clocks": 1}] * (8 * lines), EXIT)
     assert steady(table, 1, [*range(8 * lines)], fetch_clocks=20, code_lines=8) == expected
 
@@ -231,19 +225,19 @@ def test_code_that_finds_no_room_is_fetched_again_and_again(lines: int, expected
 @pytest.mark.parametrize(
     "kib", [16, 30, 36, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (40, 64, 112))]
 )
-def test_loops_that_do_not_stay_take_what_was_measured(kib: int) -> None:
+def test_loops_that_do_not_stay_take_what_was_measured(kib):
     count = 64 * kib
     table = code(*[FFMA | {"pipe_clocks": 1}] * count, EXIT)
     found = steady(table, 4, [*range(count)], 6, fetch_clocks=18, code_lines=256) / count * 8
     assert found == pytest.approx(MEASURED[f"code_{kib}_kib_one_sm_cycles"]["value"], rel=0.08)
 
 
-def _jumping(kib: int, jumps: int, warps: int, fetch_clocks: int) -> float:
+def _jumping(kib, jumps, warps, fetch_clocks):
     """Clocks for 128 bytes of a loop as `toolkit.microbenchmarks.code` makes them."""
     count = 64 * kib - LOOP_INSTRUCTIONS
     jump = {"kind": Kind.BRANCH, "stall": 5}
-    rows: list[dict[str, Any]] = []
-    walk: list[Any] = []
+    rows = []
+    walk = []
     for part in range(jumps + 1):
         own = count // (jumps + 1) if part < jumps else count - count // (jumps + 1) * jumps
         walk += range(len(rows), len(rows) + own)
@@ -255,7 +249,7 @@ def _jumping(kib: int, jumps: int, warps: int, fetch_clocks: int) -> float:
     rows += [FFMA] * (LOOP_INSTRUCTIONS - 1)
     walk.append((len(rows), 0, TAKEN))
     table = code(*rows, jump, *[FFMA] * 200, EXIT)
-    machine: dict[str, Any] = {"branch_clocks": 16, "code_lines": 256, "fetch_clocks": fetch_clocks}
+    machine = {"branch_clocks": 16, "code_lines": 256, "fetch_clocks": fetch_clocks}
     short, long = (
         clocks(table, [[[*walk * times, len(table) - 1]] * warps], **machine) for times in (3, 8)
     )
@@ -264,9 +258,7 @@ def _jumping(kib: int, jumps: int, warps: int, fetch_clocks: int) -> float:
 
 @pytest.mark.parametrize(("warps", "per_scheduler", "near"), [(4, "1", 0.10), (8, "2", 0.07)])
 @pytest.mark.parametrize(("kib", "jumps"), [(kib, jumps) for kib, jumps in LOOPS if jumps])
-def test_code_behind_jumps_takes_room_as_it_was_measured(
-    kib: int, jumps: int, warps: int, per_scheduler: str, near: float
-) -> None:
+def test_code_behind_jumps_takes_room_as_it_was_measured(kib, jumps, warps, per_scheduler, near):
     c = constants_for("sm_90")
     rate = c.fetch_clocks if warps == 4 else c.fetch_clocks_of_several
     measured = MEASURED[f"code_{kib}_kib_{jumps}_jumps_all_sms_cycles"]["detail"]
@@ -277,7 +269,7 @@ def test_code_behind_jumps_takes_room_as_it_was_measured(
 # Register banks.
 
 
-def test_who_reads_no_register_does_not_wait_for_those_who_do() -> None:
+def test_who_reads_no_register_does_not_wait_for_those_who_do():
     conflict, nothing = _row("e0 e6 e8 e10"), {"unit": Unit.CONTROL, "stall": 3}
     alone = clocks(code(conflict, EXIT), [[[0] * 40 + [1]]])
     table = code(conflict, nothing, EXIT)
@@ -286,7 +278,7 @@ def test_who_reads_no_register_does_not_wait_for_those_who_do() -> None:
     assert alone == pytest.approx(3 * 40, abs=3)
 
 
-def _row(text: str) -> dict[str, Any]:
+def _row(text):
     """ "e0 e6! o8 z" as an FFMA: destination, three sources, ! for the reuse bit."""
     sources, reuse = [], 0
     for slot, operand in enumerate(text.split()[1:]):
@@ -311,7 +303,7 @@ MISSED = {"columns_read": 1.8125}
 
 @pytest.mark.parametrize("warps", [1, 2])
 @pytest.mark.parametrize("name", BANKS)
-def test_operands_cost_what_was_measured(name: str, warps: int) -> None:
+def test_operands_cost_what_was_measured(name, warps):
     """All patterns of `toolkit.microbenchmarks.registers`, per scheduler and instruction."""
     rows = [_row(text) for text in BANKS[name]["operands"]]
     table = code(*rows, EXIT)
@@ -325,7 +317,7 @@ def test_operands_cost_what_was_measured(name: str, warps: int) -> None:
     assert found == pytest.approx(measured["2"], abs=0.03)
 
 
-def test_there_are_patterns_of_every_kind() -> None:
+def test_there_are_patterns_of_every_kind():
     assert len(BANKS) > 45
     assert {"even_even_even", "turns_eee_ooo", "reuse_a_eee", "outer_product_mixed"} <= BANKS.keys()
 
@@ -341,7 +333,7 @@ EVEN, ODD = 0b0, 0b1  # a bit for each register that is handed over
 IN_BANKS = {"even": EVEN, "odd": ODD}
 
 
-def _behind(what: str) -> list[dict[str, Any]]:
+def _behind(what):
     """What stands behind a group, by the name of the probe."""
     number, op, *banks = what.split("_")
     kinds = [IN_BANKS[bank] for bank in banks]
@@ -362,7 +354,7 @@ def _behind(what: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=str)
-def test_what_stands_behind_multiply_adds_costs_what_was_measured(group: tuple[str, str]) -> None:
+def test_what_stands_behind_multiply_adds_costs_what_was_measured(group):
     """Eight FFMAs and what follows: all that `toolkit.microbenchmarks.dispatch` measured."""
     pattern, behind = group
     rows = [_row(text) for text in BANKS[pattern]["operands"]] * 2
@@ -375,7 +367,7 @@ def test_what_stands_behind_multiply_adds_costs_what_was_measured(group: tuple[s
     assert 7.5 / 30 <= GROUPS[group]["value"] - found <= 22 / 30
 
 
-def test_groups_of_every_kind_were_measured() -> None:
+def test_groups_of_every_kind_were_measured():
     behind = {behind for _, behind in GROUPS}
     assert {
         "stall_8",
@@ -388,11 +380,11 @@ def test_groups_of_every_kind_were_measured() -> None:
     assert len(GROUPS) == 3 * len(behind)
 
 
-def test_without_banks_operands_cost_nothing() -> None:
+def test_without_banks_operands_cost_nothing():
     assert steady(code(_row("e0 e6 e8 e10"), EXIT), 4, [0], bank_count=0) == 1
 
 
-def test_another_warp_in_between_loses_what_was_kept() -> None:
+def test_another_warp_in_between_loses_what_was_kept():
     kept = code(_row("e0 e6! e8! e10") | {"stall": 4}, EXIT)
     assert steady(kept, 4, [0]) == 4  # alone: one read of the even bank, and the stall
     # two warps take turns: three reads each
@@ -403,7 +395,7 @@ def test_another_warp_in_between_loses_what_was_kept() -> None:
 
 
 @pytest.mark.parametrize(("registers", "latency"), [(1, 23), (2, 26), (4, 32)])
-def test_shared_loads_take_what_was_measured(registers: int, latency: int) -> None:
+def test_shared_loads_take_what_was_measured(registers, latency):
     table = code(LDS | {"registers": registers, "wait": 1}, WAITING_EXIT)
     alone = [(0, 1)]
     assert clocks(table, [[[*alone, 1]]], operand_clocks=2) == latency + 1
@@ -411,12 +403,12 @@ def test_shared_loads_take_what_was_measured(registers: int, latency: int) -> No
     assert MEASURED[f"lds_{32 * registers}_latency_cycles"]["value"] == latency
 
 
-def test_conflicts_delay_a_shared_load_by_its_further_wavefronts() -> None:
+def test_conflicts_delay_a_shared_load_by_its_further_wavefronts():
     table = code(LDS, WAITING_EXIT)
     assert clocks(table, [[[(0, 8), 1]]]) == 23 + 7 + 1
 
 
-def test_the_load_store_unit_passes_a_wavefront_per_clock() -> None:
+def test_the_load_store_unit_passes_a_wavefront_per_clock():
     table = code(LDS, EXIT)
     for wavefronts in (1, 2, 8, 32):
         found = steady(table, 32, [(0, wavefronts)]) / 32
@@ -426,14 +418,14 @@ def test_the_load_store_unit_passes_a_wavefront_per_clock() -> None:
 
 
 @pytest.mark.parametrize("wavefronts", [1, 2, 3, 8])
-def test_where_units_are_half_as_many_as_lanes_an_access_takes_two_clocks(wavefronts: int) -> None:
+def test_where_units_are_half_as_many_as_lanes_an_access_takes_two_clocks(wavefronts):
     table = code(LDS, EXIT)
     found = steady(table, 32, [(0, wavefronts)], request_clocks=2.0) / 32
     assert found == max(2, wavefronts)
 
 
 @pytest.mark.parametrize("wavefronts", [1, 2, 3, 8])
-def test_where_shared_memory_is_half_as_wide_a_wavefront_takes_two_clocks(wavefronts: int) -> None:
+def test_where_shared_memory_is_half_as_wide_a_wavefront_takes_two_clocks(wavefronts):
     table = code(LDS | {"free_clocks": 1}, EXIT)
     machine = {"wavefront_clocks": 2.0, "request_clocks": 2.0}
     assert steady(table, 32, [(0, wavefronts)], **machine) / 32 == 2 * wavefronts
@@ -441,14 +433,14 @@ def test_where_shared_memory_is_half_as_wide_a_wavefront_takes_two_clocks(wavefr
     assert steady(table, 32, [(0, wavefronts)], free_conflicts=1, **machine) / 32 == 2
 
 
-def test_a_narrow_shared_memory_slows_no_access_of_global_memory() -> None:
+def test_a_narrow_shared_memory_slows_no_access_of_global_memory():
     table = code(STG, EXIT)
     store = [(0, 1, 0, [(1, FULL)])]
     usual = steady(table, 32, store)
     assert steady(table, 32, store, wavefront_clocks=2.0) == usual
 
 
-def test_a_shuffle_takes_one_clock_however_few_units_there_are() -> None:
+def test_a_shuffle_takes_one_clock_however_few_units_there_are():
     table = code(LDS, EXIT)  # no wavefronts of its own
     assert steady(table, 32, [0], request_clocks=2.0, wavefront_clocks=2.0) / 32 == 1
 
@@ -463,9 +455,7 @@ def test_a_shuffle_takes_one_clock_however_few_units_there_are() -> None:
         (5, 4, 10, "sts_128"),
     ],
 )
-def test_a_scheduler_hands_over_a_register_in_two_clocks(
-    operands: int, wavefronts: int, expected: int, measured: str
-) -> None:
+def test_a_scheduler_hands_over_a_register_in_two_clocks(operands, wavefronts, expected, measured):
     store = {"unit": Unit.LSU, "kind": Kind.SHARED_STORE, "operands": operands}
     table = code(store, FFMA, EXIT)
     warp = [(0, wavefronts)]
@@ -473,18 +463,18 @@ def test_a_scheduler_hands_over_a_register_in_two_clocks(
     assert MEASURED[f"{measured}_one_scheduler_cycles"]["value"] == pytest.approx(expected, 0.01)
 
 
-def steady_of_one_scheduler(table: Any, unit: list[Any]) -> float:
+def steady_of_one_scheduler(table, unit):
     """Clocks per repetition of eight warps of scheduler 0; the other warps leave at once."""
     last = len(table) - 1
 
-    def of(times: int) -> int:
+    def of(times):
         block = [[*unit * times, last] if w % 4 == 0 else [last] for w in range(32)]
         return clocks(table, [block], operand_clocks=2)
 
     return (of(40) - of(20)) / 20 / 8
 
 
-def test_a_full_queue_holds_the_scheduler() -> None:
+def test_a_full_queue_holds_the_scheduler():
     store = {"unit": Unit.LSU, "kind": Kind.SHARED_STORE}
     table = code(store, EXIT)
     warp = [(0, 10)] * 6 + [1]
@@ -502,9 +492,7 @@ COPY = {"unit": Unit.LSU, "kind": Kind.COPY, "operands": 2}
 
 @pytest.mark.parametrize(("row", "places"), [(LDG, 1), (COPY, 2)])
 @pytest.mark.parametrize("schedulers", [1, 4])
-def test_requests_of_global_memory_share_the_places_of_an_sm(
-    row: dict[str, Any], places: int, schedulers: int
-) -> None:
+def test_requests_of_global_memory_share_the_places_of_an_sm(row, places, schedulers):
     table = code(row, EXIT)
     room = 24 // places
     fits, more = (
@@ -521,7 +509,7 @@ def test_requests_of_global_memory_share_the_places_of_an_sm(
 
 
 @pytest.mark.parametrize("before", [4, 8, 24])
-def test_a_load_of_shared_memory_waits_for_few_of_global_memory(before: int) -> None:
+def test_a_load_of_shared_memory_waits_for_few_of_global_memory(before):
     wide = {"unit": Unit.LSU, "kind": Kind.LOAD, "operands": 1}
     table = code(wide, LDS, WAITING_EXIT)
     walk = [*[(0, 32, 0, [(1, 1)])] * before, (1, 1), 2]
@@ -534,22 +522,22 @@ def test_a_load_of_shared_memory_waits_for_few_of_global_memory(before: int) -> 
     assert measured["8"] - measured["1"] < 32
 
 
-def test_requests_that_take_no_clocks_do_not_queue_for_each_other() -> None:
+def test_requests_that_take_no_clocks_do_not_queue_for_each_other():
     table = code(LDS, EXIT)
     # four schedulers, one load each and clock
     assert steady(table, 4, [(0, 8)], free_memory=1, operand_clocks=0) == 1
     assert steady(table, 4, [(0, 8)], operand_clocks=0) == 4 * 8
 
 
-def test_without_conflicts_accesses_take_their_free_clocks() -> None:
+def test_without_conflicts_accesses_take_their_free_clocks():
     table = code(LDS | {"free_clocks": 2}, EXIT)
     assert steady(table, 32, [(0, 8)], free_conflicts=1) / 32 == 2
     assert steady(table, 32, [(0, 8)]) / 32 == 8
 
 
-def test_registers_that_loads_write_take_issue_slots() -> None:
+def test_registers_that_loads_write_take_issue_slots():
     table = code(LDS | {"registers": 4}, FFMA, EXIT)
-    unit: list[Any] = [(0, 1), *[1] * 8]
+    unit = [(0, 1), *[1] * 8]
     # 9 slots, and half of one for each of 4 registers
     assert steady(table, 32, unit, write_slots=0.5) / 8 == pytest.approx(11, abs=0.05)
     assert steady(table, 32, unit) / 8 == pytest.approx(9, abs=0.05)
@@ -558,9 +546,9 @@ def test_registers_that_loads_write_take_issue_slots() -> None:
     assert found.lost["write-back"] == pytest.approx(32 * 20 * 4 / 2, rel=0.02)
 
 
-def test_what_loads_write_waits_for_clocks_in_which_nothing_is_issued() -> None:
+def test_what_loads_write_waits_for_clocks_in_which_nothing_is_issued():
     table = code(LDS | {"registers": 4}, FFMA | {"pipe_clocks": 1}, {"stall": 4}, EXIT)
-    unit: list[Any] = [(0, 1), *[1] * 8, 2]
+    unit = [(0, 1), *[1] * 8, 2]
     assert steady(table, 4, unit) == 9 + 4
     # two slots for the registers, which come among the multiply-adds: at once, or in the stall
     assert steady(table, 4, unit, write_slots=0.5) == pytest.approx(15, abs=0.1)
@@ -579,9 +567,7 @@ ROOMY = dict.fromkeys(
     ("sectors", "expected"),
     [(FULL, 4 / 3), (0b0101, 1.2 + (4 / 3 - 1.2) / 3), (0b0001, 1.2)],
 )
-def test_a_load_costs_the_more_the_more_of_a_line_it_asks_for(
-    sectors: int, expected: float
-) -> None:
+def test_a_load_costs_the_more_the_more_of_a_line_it_asks_for(sectors, expected):
     table = code(LDG, EXIT)
     costs = {"load_clocks": 4 / 3, "sector_clocks": 1.2, **ROOMY}
     found = steady(table, 32, [(0, 1, 0, [(7, sectors)])], **costs) / 32
@@ -590,7 +576,7 @@ def test_a_load_costs_the_more_the_more_of_a_line_it_asks_for(
         assert MEASURED["l1_32_rows_1_cycles"]["value"] == pytest.approx(expected, rel=0.01)
 
 
-def test_a_load_of_several_lines_costs_its_clocks() -> None:
+def test_a_load_of_several_lines_costs_its_clocks():
     table = code(LDG, EXIT)
     lines = [(n, FULL) for n in range(8)]
     found = steady(table, 32, [(0, 8, 0, lines)], load_clocks=4 / 3, **ROOMY) / 32
@@ -598,12 +584,12 @@ def test_a_load_of_several_lines_costs_its_clocks() -> None:
     assert MEASURED["l1_32_rows_8_cycles"]["value"] == pytest.approx(8, rel=0.01)
 
 
-def test_a_generic_load_of_shared_memory_costs_no_line() -> None:
+def test_a_generic_load_of_shared_memory_costs_no_line():
     table = code(LDG, EXIT)
     assert steady(table, 32, [(0, 2)], load_clocks=4 / 3, sector_clocks=1.2) / 32 == 2
 
 
-def test_a_hit_takes_the_latency_of_l1_and_a_miss_that_of_l2() -> None:
+def test_a_hit_takes_the_latency_of_l1_and_a_miss_that_of_l2():
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     load = (0, 1, 0, [(7, FULL)])
     # handed over in clock 1, served until 2, then 250, and one to pass L1's data
@@ -616,13 +602,13 @@ def test_a_hit_takes_the_latency_of_l1_and_a_miss_that_of_l2() -> None:
     assert MEASURED["l1_hit_latency_cycles"]["value"] == pytest.approx(34, abs=0.1)
 
 
-def test_a_missing_sector_of_a_known_line_is_fetched() -> None:
+def test_a_missing_sector_of_a_known_line_is_fetched():
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     found = ran(table, [[[(0, 1, 0, [(7, 0b0001)]), (0, 1, 0, [(7, 0b0011)]), 1]]])
     assert (found.l1_misses, found.l1_hits, found.l2_read_bytes) == (2, 1, 64)
 
 
-def test_a_load_is_here_when_the_last_of_its_lines_is() -> None:
+def test_a_load_is_here_when_the_last_of_its_lines_is():
     table = code(LDG, LDG | {"write_barrier": 1}, WAITING_EXIT | {"wait": 2})
     slow, hit = (7, 0b0010), (7, 0b0011)
     # the second asks for a sector that is under way: then, and L1's latency, and its other one
@@ -634,13 +620,13 @@ WIDE_LDG = {"unit": Unit.LSU, "kind": Kind.LOAD, "registers": 4, "operands": 2, 
 WAITING_STS = {"unit": Unit.LSU, "kind": Kind.SHARED_STORE, "operands": 2, "wait": 1}
 
 
-def _round_clocks(lines: int, warps: int) -> float:
+def _round_clocks(lines, warps):
     """Of a round of `toolkit.microbenchmarks.misses`, without its jump."""
     table = code(WIDE_LDG, WAITING_STS, BAR, EXIT)
     mask = FULL if lines == 4 else 0b0001
 
-    def of(times: int) -> int:
-        block: list[list[Any]] = [[] for _ in range(warps)]
+    def of(times):
+        block = [[] for _ in range(warps)]
         for w, walk in enumerate(block):
             for turn in range(times):
                 first = (w * times + turn) * lines
@@ -658,14 +644,14 @@ def _round_clocks(lines: int, warps: int) -> float:
 
 @pytest.mark.parametrize("warps", [1, 4, 8, 16])
 @pytest.mark.parametrize("lines", [4, 16, 32])
-def test_missed_lines_cost_what_was_measured(lines: int, warps: int) -> None:
+def test_missed_lines_cost_what_was_measured(lines, warps):
     """Within 5%, but for the jump at the end of a round."""
     detail = MEASURED[f"missed_lines_{lines}_cycles"]["detail"]
     measured = detail["cycles_by_warps"][str(warps)]
     assert _round_clocks(lines, warps) + 14 == pytest.approx(measured, rel=0.05)
 
 
-def test_what_comes_back_passes_the_data_of_l1_before_later_stores() -> None:
+def test_what_comes_back_passes_the_data_of_l1_before_later_stores():
     table = code(LDG, {"unit": Unit.LSU, "kind": Kind.SHARED_STORE}, WAITING_EXIT)
     missed = (0, 32, 0, [(n, 0b0001) for n in range(32)])
     late = [(1, 8, 0)] * 40  # busy when the lines are here
@@ -676,7 +662,7 @@ def test_what_comes_back_passes_the_data_of_l1_before_later_stores() -> None:
 
 
 @pytest.mark.parametrize(("lines", "hits"), [(8, 32), (9, 0)])
-def test_the_line_that_was_used_longest_ago_goes_first(lines: int, hits: int) -> None:
+def test_the_line_that_was_used_longest_ago_goes_first(lines, hits):
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     walk = [(0, 1, 0, [(n, FULL)]) for n in range(lines)]
     found = ran(table, [[[*walk, *walk, 1]]], l1_lines=8)
@@ -685,13 +671,13 @@ def test_the_line_that_was_used_longest_ago_goes_first(lines: int, hits: int) ->
     assert found.l1_misses == 8 * lines - hits
 
 
-def test_a_line_that_is_used_stays() -> None:
+def test_a_line_that_is_used_stays():
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     walk = [(0, 1, 0, [(n, 1)]) for n in (0, 1, 0, 2, 0, 3, 0)]
     assert ran(table, [[[*walk, 1]]], l1_lines=2).l1_hits == 3
 
 
-def test_a_block_that_runs_again_has_lines_of_its_own() -> None:
+def test_a_block_that_runs_again_has_lines_of_its_own():
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     block = [[(0, 1, 0, [(7, FULL)]), 1]]
     found = ran(table, [block], jobs=[0, 0, 0])
@@ -700,7 +686,7 @@ def test_a_block_that_runs_again_has_lines_of_its_own() -> None:
     assert (shared.l1_misses, shared.l1_hits) == (4, 4)
 
 
-def test_misses_go_through_the_bandwidth_of_l2() -> None:
+def test_misses_go_through_the_bandwidth_of_l2():
     table = code(LDG, EXIT)
     for rate in (16.0, 64.0):
         walk = [[(0, 1, 0, [(w << 20 | n, FULL)]) for n in range(100)] for w in range(8)]
@@ -710,7 +696,7 @@ def test_misses_go_through_the_bandwidth_of_l2() -> None:
         assert found.l2_read_bytes == 800 * 128
 
 
-def test_every_so_many_requests_wait_for_dram() -> None:
+def test_every_so_many_requests_wait_for_dram():
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     walk = [(0, 1, 0, [(n, FULL)]) for n in range(8)]
     dram = {"dram_share": 0.5, "dram_latency": 400, **ROOMY}
@@ -719,7 +705,7 @@ def test_every_so_many_requests_wait_for_dram() -> None:
     assert clocks(table, [[[*walk, 1]]], waiting_share=1.0, **dram) == fast + 8 * 400
 
 
-def test_a_block_waits_for_dram_once_between_two_barriers() -> None:
+def test_a_block_waits_for_dram_once_between_two_barriers():
     load = LDG | {"wait": 1}
     table = code(load, BAR, WAITING_EXIT)
     phase = [[(0, 1, 0, [(p * 8 + n, FULL)]) for n in range(4)] for p in range(4)]
@@ -730,11 +716,11 @@ def test_a_block_waits_for_dram_once_between_two_barriers() -> None:
     assert clocks(table, [[warp]], **dram) == fast + 2 * 4 * 400
 
 
-def test_dram_hands_over_two_sectors_at_a_time() -> None:
+def test_dram_hands_over_two_sectors_at_a_time():
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     dram = {"dram_share": 0.5, "dram_latency": 400, "waiting_share": 1.0, **ROOMY}
 
-    def waits(*sectors: int) -> int:
+    def waits(*sectors):
         walk = [(0, 1, 0, [(7, mask)]) for mask in sectors]
         fast = clocks(table, [[[*walk, 1]]], **(dram | {"waiting_share": 0.0}))
         return (clocks(table, [[[*walk, 1]]], **dram) - fast) // 400
@@ -744,11 +730,11 @@ def test_dram_hands_over_two_sectors_at_a_time() -> None:
     assert waits(1, 4) == waits(2, 8) == 2
 
 
-def test_what_waits_for_more_pages_of_dram_waits_longer() -> None:
+def test_what_waits_for_more_pages_of_dram_waits_longer():
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     dram = {"dram_share": 1e-6, "dram_latency": 260, "waiting_share": 1.0, **ROOMY}
 
-    def mean(pages: int) -> float:
+    def mean(pages):
         walk = [(0, 1, 0, [(32 * (pages * k + n), FULL) for n in range(pages)]) for k in range(300)]
         least = clocks(table, [[[*walk, 1]]], **dram)
         return (clocks(table, [[[*walk, 1]]], dram_scatter=100.0, **dram) - least) / 300
@@ -762,7 +748,7 @@ def test_what_waits_for_more_pages_of_dram_waits_longer() -> None:
 IN_L2_LINE, FLAG_LINE = 1 << 58, 1 << 57  # as `IN_L2` and `FLAG` are in words of lines
 
 
-def test_what_other_blocks_wrote_waits_for_l2_alone() -> None:
+def test_what_other_blocks_wrote_waits_for_l2_alone():
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     dram = {"dram_share": 0.5, "dram_latency": 400, "waiting_share": 0.5, **ROOMY}
     for mark, expected in ((0, 2), (IN_L2_LINE, 0)):
@@ -771,7 +757,7 @@ def test_what_other_blocks_wrote_waits_for_l2_alone() -> None:
         assert clocks(table, [[[*walk, 1]]], **dram) == fast + expected * 400
 
 
-def test_flags_are_set_some_clocks_after_they_were_asked_for_first() -> None:
+def test_flags_are_set_some_clocks_after_they_were_asked_for_first():
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
     walk = [(0, 1, 0, [(7 | FLAG_LINE, 1)]) for _ in range(3)]
     waits = {"atomic_latency": 500, **ROOMY}
@@ -781,7 +767,7 @@ def test_flags_are_set_some_clocks_after_they_were_asked_for_first() -> None:
     assert clocks(table, [[[*walk, 1]]], flag_clocks=3000, **waits) == at_once + 2500
 
 
-def test_lines_are_marked_by_their_numbers() -> None:
+def test_lines_are_marked_by_their_numbers():
     plain = streams([[[(0, 1, 0, [(n, FULL) for n in range(8)])]]])
     found = plain.with_mark(IN_L2, np.arange(2, 5))
     assert [int(x) >> 62 & 1 for x in found.lines] == [0, 0, 1, 1, 1, 0, 0, 0]
@@ -790,7 +776,7 @@ def test_lines_are_marked_by_their_numbers() -> None:
     assert [int(x) >> 62 & 1 for x in both.lines] == [0, 0, 1, 1, 1, 0, 0, 0]
 
 
-def test_dram_has_a_bandwidth() -> None:
+def test_dram_has_a_bandwidth():
     table = code(LDG, EXIT)
     walk = [(0, 1, 0, [(n, FULL)]) for n in range(200)]
     waiting = code(LDG, WAITING_EXIT)
@@ -816,9 +802,7 @@ def test_dram_has_a_bandwidth() -> None:
         ("stg_32_lines", 4, 32, 1, 64),  # 32 lines, each at least 64 bytes
     ],
 )
-def test_stores_cost_what_was_measured(
-    name: str, width: int, lines: int, sectors: int, expected: int
-) -> None:
+def test_stores_cost_what_was_measured(name, width, lines, sectors, expected):
     table = code(STG | {"argument": width}, EXIT)
     touched = [(n, sectors) for n in range(lines)]
     found = steady(table, 32, [(0, lines, 0, touched)], write_bytes_per_clock=32.0) / 32
@@ -826,7 +810,7 @@ def test_stores_cost_what_was_measured(
     assert MEASURED[f"{name}_one_sm_cycles"]["value"] == pytest.approx(expected, rel=0.01)
 
 
-def test_stores_that_nobody_waits_for_are_part_of_the_time() -> None:
+def test_stores_that_nobody_waits_for_are_part_of_the_time():
     table = code(STG, EXIT)
     walk = [(0, 1, 0, [(n, FULL)]) for n in range(10)]
     found = ran(table, [[[*walk, 1]]], write_bytes_per_clock=1.0, backlog=1 << 20)
@@ -835,7 +819,7 @@ def test_stores_that_nobody_waits_for_are_part_of_the_time() -> None:
     assert found.ends[0] < 100
 
 
-def test_what_waits_for_l2_holds_the_load_store_unit_beyond_the_backlog() -> None:
+def test_what_waits_for_l2_holds_the_load_store_unit_beyond_the_backlog():
     table = code(STG, EXIT)
     walk = [(0, 1, 0, [(n, FULL)]) for n in range(40)]
     held = ran(table, [[[*walk, 1]]], write_bytes_per_clock=1.0, backlog=64, global_queue=4)
@@ -844,12 +828,12 @@ def test_what_waits_for_l2_holds_the_load_store_unit_beyond_the_backlog() -> Non
     assert free.lost["load/store queue"] < 100
 
 
-def test_loads_that_go_to_l2_follow_each_other_after_some_clocks() -> None:
+def test_loads_that_go_to_l2_follow_each_other_after_some_clocks():
     wide = {"unit": Unit.LSU, "kind": Kind.LOAD, "operands": 1}
     table = code(wide, LDG, WAITING_EXIT)
-    ample: dict[str, Any] = {"l2_bytes_per_clock": 1e9, "l2_latency": 100, "global_queue": 32}
+    ample = {"l2_bytes_per_clock": 1e9, "l2_latency": 100, "global_queue": 32}
 
-    def until_the_last(lines: int, **machine: Any) -> int:
+    def until_the_last(lines, **machine):
         walk = [(0, 1, 0, [(n, FULL)]) for n in range(lines)]
         return clocks(table, [[[*walk, (1, 1, 0, [(lines, FULL)]), 2]]], **ample, **machine)
 
@@ -858,14 +842,14 @@ def test_loads_that_go_to_l2_follow_each_other_after_some_clocks() -> None:
     assert until_the_last(30, miss_clocks=4.0) == pytest.approx(31 * 4 + 100 + of_data, abs=6)
 
 
-def test_atomics_return_after_a_latency_of_their_own() -> None:
+def test_atomics_return_after_a_latency_of_their_own():
     atom = {"unit": Unit.LSU, "kind": Kind.ATOMIC, "write_barrier": 0, "operands": 3}
     table = code(atom, WAITING_EXIT)
     assert clocks(table, [[[(0, 1, 0, [(7, 1)]), 1]]], atomic_latency=488, **ROOMY) == 489
     assert clocks(table, [[[(0, 1), 1]]], shared_atomic_latency=26) == 27
 
 
-def test_a_request_that_is_off_asks_for_nothing() -> None:
+def test_a_request_that_is_off_asks_for_nothing():
     table = code(LDG, WAITING_EXIT)
     found = ran(table, [[[(0, 0, OFF), 1]]])
     assert (found.l2_read_bytes, found.load_store_busy) == (0, 0)
@@ -877,11 +861,11 @@ COPY = {"unit": Unit.LSU, "kind": Kind.COPY, "operands": 2}
 GROUP = {"kind": Kind.COPY_GROUP, "write_barrier": 0}
 
 
-def wait_group(left: int) -> dict[str, Any]:
+def wait_group(left):
     return {"kind": Kind.WAIT_GROUP, "argument": left}
 
 
-def test_a_group_of_copies_is_waited_for() -> None:
+def test_a_group_of_copies_is_waited_for():
     table = code(COPY, GROUP, wait_group(0), EXIT)
     warp = [(0, 1, 0, [(7, FULL)]), 1, 2, 3]
     # handed over in clock 2, served until 3, L2's latency, then DEPBAR and EXIT
@@ -890,7 +874,7 @@ def test_a_group_of_copies_is_waited_for() -> None:
     assert found.lost["global latency"] > 200
 
 
-def test_a_group_holds_the_copies_that_are_still_in_the_queue() -> None:
+def test_a_group_holds_the_copies_that_are_still_in_the_queue():
     table = code(COPY, GROUP, wait_group(0), EXIT)
     lines = [(n, FULL) for n in range(8)]
     warp = [(0, 100, 0, lines), (0, 100, 0, lines), 1, 2, 3]
@@ -898,7 +882,7 @@ def test_a_group_holds_the_copies_that_are_still_in_the_queue() -> None:
     assert clocks(table, [[warp]], l2_latency=250, **ROOMY) > 2 + 200 + 34
 
 
-def test_all_but_so_many_groups_are_waited_for() -> None:
+def test_all_but_so_many_groups_are_waited_for():
     table = code(COPY, GROUP, wait_group(1), wait_group(0), EXIT)
     first, second = ((0, 1, 0, [(n, FULL)]) for n in (1, 2))
     slow = {"l2_bytes_per_clock": 1.0, "l2_latency": 250}
@@ -907,7 +891,7 @@ def test_all_but_so_many_groups_are_waited_for() -> None:
     assert both - one == 128  # bytes of the second at one per clock
 
 
-def test_what_nobody_waits_for_is_served_when_all_have_left() -> None:
+def test_what_nobody_waits_for_is_served_when_all_have_left():
     table = code(COPY, EXIT)
     found = ran(table, [[[(0, 1, 0, [(7, FULL)]), 1]]], operand_clocks=4)
     assert found.ends[0] == 2
@@ -918,7 +902,7 @@ def test_what_nobody_waits_for_is_served_when_all_have_left() -> None:
 
 
 @pytest.mark.parametrize("warps", [1, 2, 4, 8, 16, 32])
-def test_a_barrier_takes_12_clocks_and_2_for_each_warp(warps: int) -> None:
+def test_a_barrier_takes_12_clocks_and_2_for_each_warp(warps):
     found = steady(code(BAR, EXIT), warps, [0])
     assert found == 12 + 2 * warps
     measured = MEASURED[f"barrier_{warps}_warps_cycles"]["value"]
@@ -934,10 +918,10 @@ def test_a_barrier_takes_12_clocks_and_2_for_each_warp(warps: int) -> None:
         (16, 2, 48),
     ],
 )
-def test_blocks_share_the_unit_for_barriers(warps: int, blocks: int, expected: int) -> None:
+def test_blocks_share_the_unit_for_barriers(warps, blocks, expected):
     table = code(BAR, EXIT)
 
-    def of(times: int) -> int:
+    def of(times):
         block = [[0] * times + [1]] * warps
         return clocks(table, [block], [0] * blocks, slots=blocks, barrier_unit_clocks=1.5)
 
@@ -948,14 +932,14 @@ def test_blocks_share_the_unit_for_barriers(warps: int, blocks: int, expected: i
     assert measured == pytest.approx(expected, rel=0.04) or (warps, blocks) == (16, 2)
 
 
-def test_a_barrier_waits_for_the_last_warp() -> None:
+def test_a_barrier_waits_for_the_last_warp():
     table = code(BAR, FFMA | {"stall": 15}, EXIT)
     late = [*[1] * 10, 0, 2]
     # arrives in clock 150; the barrier unit takes two clocks for it, and opens 12 later
     assert clocks(table, [[late, [0, 2]]]) == 150 + 2 + 12 + 1
 
 
-def test_warps_that_left_are_not_waited_for() -> None:
+def test_warps_that_left_are_not_waited_for():
     table = code(BAR, FFMA | {"stall": 15}, EXIT)
     leaves = [*[1] * 10, 2]
     # three arrive at once, in clock 0, and the fourth leaves in clock 150: 12 after that
@@ -963,12 +947,12 @@ def test_warps_that_left_are_not_waited_for() -> None:
     assert clocks(table, [[[0, 2]] * 3 + [[2]]]) == 12 + 2 * 3 + 1
 
 
-def test_a_barrier_that_is_off_is_passed() -> None:
+def test_a_barrier_that_is_off_is_passed():
     table = code(BAR, FFMA | {"stall": 15}, EXIT)
     assert clocks(table, [[[(0, 0, OFF), 2], [*[1] * 10, 2]]]) == 151
 
 
-def test_blocks_follow_one_another_after_a_gap() -> None:
+def test_blocks_follow_one_another_after_a_gap():
     table = code(FFMA | {"stall": 10}, EXIT)
     found = ran(table, [[[*[0] * 10, 1]]], [0] * 3, block_start=300)
     # the last EXIT is issued in clock 100
@@ -979,13 +963,13 @@ def test_blocks_follow_one_another_after_a_gap() -> None:
     assert sum(found.lost.values()) + found.issued == 4 * 901
 
 
-def test_blocks_start_one_after_the_other() -> None:
+def test_blocks_start_one_after_the_other():
     table = code(FFMA | {"stall": 10}, EXIT)
     found = ran(table, [[[*[0] * 10, 1]]], [0] * 5, slots=4, block_start=300, block_interval=90)
     assert list(found.starts) == [0, 90, 180, 270, 400]  # 300 after clock 100, when the first left
 
 
-def test_what_a_block_left_behind_does_not_reach_the_next_one() -> None:
+def test_what_a_block_left_behind_does_not_reach_the_next_one():
     """Its stores are read long after it has left: no scoreboard of its successor is released."""
     store = STG | {"read_barrier": 0}
     table = code(store, EXIT, {"unit": Unit.XU, "latency": 900, "write_barrier": 0}, WAITING_EXIT)
@@ -995,7 +979,7 @@ def test_what_a_block_left_behind_does_not_reach_the_next_one() -> None:
     assert found.ends[1] - found.starts[1] == 901
 
 
-def test_blocks_of_different_sizes_share_the_slots() -> None:
+def test_blocks_of_different_sizes_share_the_slots():
     table = code(FFMA | {"stall": 10}, EXIT)
     short, long = [[0, 1]], [[*[0] * 50, 1]] * 2
     found = ran(table, [short, long], [0, 1, 0, 0], slots=2, block_start=5)
@@ -1006,23 +990,23 @@ def test_blocks_of_different_sizes_share_the_slots() -> None:
 # What can go wrong.
 
 
-def test_a_run_is_the_same_again() -> None:
+def test_a_run_is_the_same_again():
     table = code(LDG | {"wait": 1}, FFMA, BAR, EXIT)
     blocks = [[[(0, 1, 0, [(17 * n, FULL)]), *[1] * n, 2, 1, 3] for n in range(8)]]
 
-    def once() -> list[Any]:
+    def once():
         found = ran(table, blocks, [0] * 10, slots=3, write_slots=0.45, barrier_unit_clocks=1.5)
         return [found.clocks, found.starts.tolist(), found.ends.tolist(), found.lost]
 
     assert once() == once()
 
 
-def test_a_run_that_takes_too_long_is_refused() -> None:
+def test_a_run_that_takes_too_long_is_refused():
     with pytest.raises(ValueError, match=r"stopped after 1\d\d clocks"):
         clocks(code(FFMA | {"stall": 10}, EXIT), [[[0] * 50 + [1]]], most_clocks=100)
 
 
-def test_a_launch_in_which_nobody_can_go_on_is_refused() -> None:
+def test_a_launch_in_which_nobody_can_go_on_is_refused():
     # a block of no warps never ends, and the next one waits for its slot
     with pytest.raises(ValueError, match="stopped after 0 clocks"):
         ran(code(EXIT), [[], [[0]]])
@@ -1039,18 +1023,18 @@ def test_a_launch_in_which_nobody_can_go_on_is_refused() -> None:
         {"bank_count": 4},
     ],
 )
-def test_a_machine_that_cannot_be_is_refused(wrong: dict[str, int]) -> None:
+def test_a_machine_that_cannot_be_is_refused(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         Machine(**(BY_HAND | wrong))
 
 
-def test_native_code_of_other_sources_is_refused() -> None:
+def test_native_code_of_other_sources_is_refused():
     loaded = cycles._library()
     assert cycles._checked(loaded) is loaded
 
     class Other:
         @staticmethod
-        def sm_sizes(sizes: Any) -> None:
+        def sm_sizes(sizes):
             loaded.sm_sizes(sizes)
             sizes[4] += 8  # a field that Machine has not
 
@@ -1058,16 +1042,16 @@ def test_native_code_of_other_sources_is_refused() -> None:
         cycles._checked(Other())  # type: ignore[arg-type]
 
 
-def test_missing_native_code_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_native_code_says_what_to_do(monkeypatch):
     monkeypatch.setattr(cycles, "__file__", "/nowhere/analysis/sm/__init__.py")
     with pytest.raises(UnavailableError, match=r"was not built: run .*-m toolkit\.native"):
         cycles._library.__wrapped__()
 
 
-def test_a_model_that_does_not_fit_into_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_does_not_fit_into_memory_says_so(monkeypatch):
     class Full:
         @staticmethod
-        def sm_run(*arguments: Any) -> int:
+        def sm_run(*arguments):
             return 1
 
     monkeypatch.setattr(cycles, "_library", Full)
@@ -1075,10 +1059,10 @@ def test_a_model_that_does_not_fit_into_memory_says_so(monkeypatch: pytest.Monke
         ran(code(EXIT), [[[0]]])
 
 
-def test_reasons_are_numbered_alike_in_python_and_c() -> None:
+def test_reasons_are_numbered_alike_in_python_and_c():
     source = (Path(cycles.__file__).parent / "sm.c").read_text(encoding="utf-8")
 
-    def names(first: str, last: str) -> list[str]:
+    def names(first, last):
         (found,) = re.findall(rf"enum \{{ ({first}.*?{last})\b", source, re.DOTALL)
         return re.split(r",\s*", found)
 
@@ -1092,7 +1076,7 @@ def test_reasons_are_numbered_alike_in_python_and_c() -> None:
 
 # Any program.
 
-ROWS: list[dict[str, Any]] = [
+ROWS = [
     FFMA | {"source": [2, 4, 6]},
     FFMA | {"source": [2, 3, 4], "reuse": 1, "stall": 4},
     {"unit": Unit.ALU, "pipe_clocks": 2, "source": [1, 3, -1]},
@@ -1113,8 +1097,8 @@ MOST_PIPE_CLOCKS = 8
 
 
 @st.composite
-def warps(draw: st.DrawFn) -> list[Any]:
-    steps: list[Any] = []
+def warps(draw):
+    steps = []
     for pc in draw(st.lists(st.integers(0, len(ROWS) - 2), max_size=20)):
         kind, flags = ROWS[pc].get("kind"), draw(st.sampled_from([0, 0, 0, TAKEN, OFF]))
         touched = []
@@ -1140,15 +1124,15 @@ def warps(draw: st.DrawFn) -> list[Any]:
 )
 @settings(max_examples=60, deadline=None)
 def test_any_program_ends_and_every_slot_is_accounted_for(
-    blocks: list[list[list[Any]]],
-    again: int,
-    slots: int,
-    queue: int,
-    share: float,
-    write_slots: float,
-    rate: float,
-    fetch: int,
-) -> None:
+    blocks,
+    again,
+    slots,
+    queue,
+    share,
+    write_slots,
+    rate,
+    fetch,
+):
     jobs = [*range(len(blocks))] * again
     found = ran(
         code(*ROWS),
@@ -1197,9 +1181,7 @@ def test_any_program_ends_and_every_slot_is_accounted_for(
     share=st.sampled_from([0.0, 0.4]),
 )
 @settings(max_examples=40, deadline=None)
-def test_fewer_blocks_and_more_run_as_they_do_by_themselves(
-    blocks: list[list[list[Any]]], fewer: int, more: int, share: float
-) -> None:
+def test_fewer_blocks_and_more_run_as_they_do_by_themselves(blocks, fewer, more, share):
     jobs = [n % len(blocks) for n in range(fewer + more)]
     few = {"slots": min(fewer, 2), "dram_share": share, "waiting_share": share, "mark": 20}
     machine = Machine(**QUIET | few)
@@ -1213,7 +1195,7 @@ def test_fewer_blocks_and_more_run_as_they_do_by_themselves(
         assert next(numbers) == next(numbers)
 
 
-def test_a_run_says_when_its_mark_was_reached_and_may_stop_there() -> None:
+def test_a_run_says_when_its_mark_was_reached_and_may_stop_there():
     table, warp = code(FFMA | {"stall": 4}, EXIT), [0] * 100 + [1]
     marked = ran(table, [[warp]], mark=50)
     assert marked.clocks == 4 * 100 + 1
@@ -1225,7 +1207,7 @@ def test_a_run_says_when_its_mark_was_reached_and_may_stop_there() -> None:
     assert beyond.marked == beyond.clocks == marked.clocks
 
 
-def _assert_no_bound_is_broken(found: Ran) -> None:
+def _assert_no_bound_is_broken(found):
     assert found.clocks >= found.issued / SCHEDULERS
     assert found.clocks >= found.load_store_busy >= found.shared_busy
     for unit, busy in found.unit_busy.items():
@@ -1234,7 +1216,7 @@ def _assert_no_bound_is_broken(found: Ran) -> None:
         assert found.clocks + MOST_PIPE_CLOCKS >= busy / SCHEDULERS / halves
 
 
-def test_streams_say_how_many_blocks_there_are() -> None:
+def test_streams_say_how_many_blocks_there_are():
     assert streams([[[0]], [[0], [0]]]).blocks == 2
     assert np.diff(streams([[[0]], [[0], [0]]]).first_warp).tolist() == [1, 2]
 
@@ -1253,16 +1235,16 @@ AT = 0x500  # where the barrier is
 FIRST_PHASE = 1  # to be over
 
 
-def words(*numbers: int) -> list[tuple[int, int]]:
+def words(*numbers):
     """Words of a step as `streams` takes lines: 60 bits and 4."""
     return [(number >> 4, number & 15) for number in numbers]
 
 
-def arrival(arrivals: int, bytes_: int) -> list[tuple[int, int]]:
+def arrival(arrivals, bytes_):
     return words(AT, arrivals << 32 | bytes_ & 0xFFFFFFFF)
 
 
-def test_a_wait_is_over_when_the_last_has_arrived() -> None:
+def test_a_wait_is_over_when_the_last_has_arrived():
     table = code(BEGIN, ARRIVE, WAIT, WAITING_EXIT, FFMA | {"stall": 15})
     late = [4] * 10
     begin = (0, 0, 0, words(AT, 2))
@@ -1275,7 +1257,7 @@ def test_a_wait_is_over_when_the_last_has_arrived() -> None:
     assert clocks(table, [[warps[0]]], most_clocks=10_000) > 0  # nobody else: it goes on at once
 
 
-def test_bytes_that_were_announced_are_waited_for() -> None:
+def test_bytes_that_were_announced_are_waited_for():
     table = code(BEGIN, ARRIVE, BULK_LOAD, WAIT, WAITING_EXIT)
     lines = [(line << 4) + 15 for line in range(1, 33)]
     load = (2, 0, 0, words(AT, 1 << 32 | 4096, *lines))
@@ -1295,7 +1277,7 @@ def test_bytes_that_were_announced_are_waited_for() -> None:
     assert found.l1_misses == 0
 
 
-def test_a_copy_of_more_than_255_words_is_one_step() -> None:
+def test_a_copy_of_more_than_255_words_is_one_step():
     table = code(BEGIN, ARRIVE, BULK_LOAD, WAIT, WAITING_EXIT)
     lines = [(line << 4) + 15 for line in range(1, 401)]
     written = words(AT, 1 << 32 | 51_200, *lines)
@@ -1312,7 +1294,7 @@ def test_a_copy_of_more_than_255_words_is_one_step() -> None:
     assert found.l2_read_bytes == 51_200
 
 
-def test_a_group_of_bulk_stores_ends_when_all_have_left() -> None:
+def test_a_group_of_bulk_stores_ends_when_all_have_left():
     table = code(BULK_STORE, BULK_GROUP, {"kind": Kind.WAIT_GROUP, "argument": 0}, EXIT)
     lines = [(line << 4) + 15 for line in range(1, 33)]
     warp = [(0, 0, 0, words(0, 4096, *lines)), 1, 2, 3]
@@ -1321,7 +1303,7 @@ def test_a_group_of_bulk_stores_ends_when_all_have_left() -> None:
     assert found.l2_write_bytes == 4096
 
 
-def test_what_other_blocks_of_a_cluster_would_do_is_taken_as_done() -> None:
+def test_what_other_blocks_of_a_cluster_would_do_is_taken_as_done():
     table = code(BEGIN, ARRIVE, WAIT, WAITING_EXIT)
     of_peer = words(AT | 1 << 24, 1 << 32)  # the barrier of block 1 stands for its own
     warp = [(0, 0, 0, words(AT, 1)), (1, 0, 0, of_peer), (2, 0, 0, words(AT, FIRST_PHASE)), 3]

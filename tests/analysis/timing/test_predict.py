@@ -1,23 +1,19 @@
 """Predictions of a made-up product: sums, bounds, lines and what happens when a number changes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.devices import Device, find_device
+from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.hardware.sm_constants import constants_for
 from analysis.sm import Kind, Unit, run
 from analysis.timing import predict as timing
 from analysis.timing.predict import Work, most_blocks, predict
-from analysis.timing.predicted import Predicted
 from tests.analysis.streams_by_hand import FULL, code, streams
 
 H200 = find_device("h200")
@@ -41,9 +37,9 @@ CODE = code(
 )
 
 
-def warp(block: int, number: int, k: int) -> list[Any]:
+def warp(block, number, k):
     """Phases of a tiled product: a load, a barrier, two-way conflicts and multiply-adds."""
-    steps: list[Any] = []
+    steps = []
     for phase in range(k // DEPTH):
         line = ((block * WARPS + number) << 16) + phase
         steps += [(LOAD, 1, 0, [(line, FULL)]), BARRIER]
@@ -52,10 +48,10 @@ def warp(block: int, number: int, k: int) -> list[Any]:
     return [*steps, (STORE, 1, 0, [(1 << 40 | block * WARPS + number, FULL)]), EXIT]
 
 
-def work(*, k: int = 512, samples: tuple[int, ...] = (64, 128), **changes: Any) -> Work:
+def work(*, k=512, samples=(64, 128), **changes):
     blocks = changes.get("blocks", 2000)
     read = blocks * WARPS * k // DEPTH * 128.0
-    facts: dict[str, Any] = {
+    facts = {
         "code": CODE,
         "samples": {
             at: streams([[warp(b, w, at) for w in range(WARPS)] for b in range(2)])
@@ -75,11 +71,11 @@ def work(*, k: int = 512, samples: tuple[int, ...] = (64, 128), **changes: Any) 
 
 
 @pytest.fixture(scope="module")
-def usual() -> Predicted:
+def usual():
     return predict(work(), H200)
 
 
-def test_a_time_is_predicted_at_the_clock_that_the_device_holds() -> None:
+def test_a_time_is_predicted_at_the_clock_that_the_device_holds():
     t4 = find_device("t4")
     boosted = replace(t4, sustained_clock_hz=None)
     usual, slower = predict(work(), boosted), predict(work(), t4)
@@ -96,7 +92,7 @@ def test_a_time_is_predicted_at_the_clock_that_the_device_holds() -> None:
     )
 
 
-def test_turings_shared_memory_takes_two_clocks_for_a_wavefront() -> None:
+def test_turings_shared_memory_takes_two_clocks_for_a_wavefront():
     narrow = find_device("t4")
     wide = replace(narrow, shared_bytes_per_clock_per_sm=128)
     clocks = {
@@ -109,7 +105,7 @@ def test_turings_shared_memory_takes_two_clocks_for_a_wavefront() -> None:
     assert clocks[64] == pytest.approx(2 * clocks[128])  # two-way conflicts: 4 clocks, and 2
 
 
-def test_what_dram_alone_costs_is_in_no_other_step_than_exposed_latency() -> None:
+def test_what_dram_alone_costs_is_in_no_other_step_than_exposed_latency():
     read = work().l2_read_bytes
     replayed, floored = (predict(work(dram_read_bytes=n * read), H200) for n in (1, 200))
     assert floored.time_s > 10 * replayed.time_s  # SMs read as much of DRAM in both: all they ask
@@ -136,7 +132,7 @@ def test_what_dram_alone_costs_is_in_no_other_step_than_exposed_latency() -> Non
         (1055, 132, 4, 8),
     ],
 )
-def test_the_busiest_sm(blocks: int, sms: int, per_sm: int, expected: int) -> None:
+def test_the_busiest_sm(blocks, sms, per_sm, expected):
     assert most_blocks(blocks, sms, per_sm) == expected
 
 
@@ -145,7 +141,7 @@ def test_the_busiest_sm(blocks: int, sms: int, per_sm: int, expected: int) -> No
 @pytest.mark.parametrize(
     ("blocks", "expected"), [(264, 2), (275, 3), (352, 3), (396, 3), (407, 4), (528, 4), (539, 5)]
 )
-def test_blocks_that_end_apart_are_dealt_out_one_by_one(blocks: int, expected: int) -> None:
+def test_blocks_that_end_apart_are_dealt_out_one_by_one(blocks, expected):
     assert most_blocks(blocks, 132, 2, finish_at_different_times=True) == expected
     assert most_blocks(blocks, 132, 2) >= expected
     asked = replace(work(), blocks=blocks, blocks_per_sm=2)
@@ -153,8 +149,8 @@ def test_blocks_that_end_apart_are_dealt_out_one_by_one(blocks: int, expected: i
     assert asked.most_blocks(H200) == most_blocks(blocks, 132, 2)
 
 
-def test_who_ends_a_tile_waits_for_the_sums_of_others() -> None:
-    def clocks(device: Device = H200, **sums: float) -> int:
+def test_who_ends_a_tile_waits_for_the_sums_of_others():
+    def clocks(device=H200, **sums):
         asked = replace(work(), **sums)
         return timing._Prediction(asked, device, constants_for("sm_90"))._flag_clocks
 
@@ -187,7 +183,7 @@ def test_who_ends_a_tile_waits_for_the_sums_of_others() -> None:
     per_sm=st.integers(1, 16),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_busiest_sm_is_that_of_a_random_assignment(blocks: int, sms: int, per_sm: int) -> None:
+def test_the_busiest_sm_is_that_of_a_random_assignment(blocks, sms, per_sm):
     """What is left after whole rounds goes to whichever slot is free first, here to any."""
     found = most_blocks(blocks, sms, per_sm)
     rounds, left = divmod(blocks, sms * per_sm)
@@ -206,7 +202,7 @@ def test_the_busiest_sm_is_that_of_a_random_assignment(blocks: int, sms: int, pe
 # The prediction.
 
 
-def test_the_steps_of_the_gap_add_up_to_the_time(usual: Predicted) -> None:
+def test_the_steps_of_the_gap_add_up_to_the_time(usual):
     assert sum(step.time_s for step in usual.gap) == pytest.approx(usual.time_s, rel=1e-9)
     assert usual.gap[0].time_s == work().flop / H200.fp32_flop_per_s
     assert usual.gap[-1].time_s == usual.launch_s
@@ -215,7 +211,7 @@ def test_the_steps_of_the_gap_add_up_to_the_time(usual: Predicted) -> None:
 
 
 @pytest.mark.parametrize(("free", "share"), [(1, 7 / 8), (4, 1 / 2), (8, 0)])
-def test_conflicts_are_a_step_of_the_gap(free: int, share: float) -> None:
+def test_conflicts_are_a_step_of_the_gap(free, share):
     # eight wavefronts, of which so many are free, keep the load/store unit busy throughout
     samples = {k: streams([[[*[(SHARED, 8), FMA] * k, EXIT]] * WARPS] * 2) for k in (64, 128)}
     code = CODE.copy()
@@ -225,7 +221,7 @@ def test_conflicts_are_a_step_of_the_gap(free: int, share: float) -> None:
     assert steps["bank conflicts"] == pytest.approx(share * found.time_s, abs=0.1 * found.time_s)
 
 
-def test_the_limiter_is_the_largest_bound(usual: Predicted) -> None:
+def test_the_limiter_is_the_largest_bound(usual):
     bounds = {bound.name: bound.time_s for bound in usual.bounds}
     assert all(time_s > 0 for time_s in bounds.values())
     first, second = sorted(bounds, key=lambda name: -bounds[name])[:2]
@@ -236,7 +232,7 @@ def test_the_limiter_is_the_largest_bound(usual: Predicted) -> None:
         assert bounds[name] <= run_s
 
 
-def test_bounds_are_what_was_replayed(usual: Predicted) -> None:
+def test_bounds_are_what_was_replayed(usual):
     bounds = {bound.name: bound for bound in usual.bounds}
     per_block = WARPS * (512 // DEPTH * (DEPTH * (1 + MULTIPLY_ADDS) + 3) + 2)
     blocks = most_blocks(2000, 132, 4)
@@ -246,7 +242,7 @@ def test_bounds_are_what_was_replayed(usual: Predicted) -> None:
     assert bounds["shared memory"].time_s == pytest.approx(wavefronts / H200.boost_clock_hz)
 
 
-def test_the_time_is_a_line_along_k() -> None:
+def test_the_time_is_a_line_along_k():
     """As long as bytes grow with it: the same two points, continued."""
     # nothing is dirty before: the more a launch brings into L2, the less of it pushes that out
     clean = replace(H200, l2_bytes=0)
@@ -258,7 +254,7 @@ def test_the_time_is_a_line_along_k() -> None:
     assert one == pytest.approx(two, rel=1e-9)
 
 
-def test_the_line_along_k_meets_what_is_replayed_at_k_itself() -> None:
+def test_the_line_along_k_meets_what_is_replayed_at_k_itself():
     """Nothing here changes along K: two small values say what K itself does.
 
     But for what blocks that get in each other's way make of small differences, either way.
@@ -282,19 +278,17 @@ def test_the_line_along_k_meets_what_is_replayed_at_k_itself() -> None:
         (8, 2, 3, (4, 6)),  # from the round on that has the last unlike one
     ],
 )
-def test_two_numbers_of_blocks_are_rounds_apart(
-    of_sm: int, per_sm: int, unlike: int, expected: tuple[int, ...]
-) -> None:
+def test_two_numbers_of_blocks_are_rounds_apart(of_sm, per_sm, unlike, expected):
     assert timing.blocks_to_run(of_sm, per_sm, unlike=unlike) == expected
 
 
-def test_more_rounds_lie_between_where_no_line_along_k_does() -> None:
+def test_more_rounds_lie_between_where_no_line_along_k_does():
     assert timing.blocks_to_run(16, 2, along_k=False) == (2, 10)
     assert timing.blocks_to_run(10, 2, along_k=False) == (10,)
     assert timing.blocks_to_run(16, 2, unlike=3, along_k=False) == (4, 6)
 
 
-def test_the_line_over_blocks_meets_a_run_of_all_of_them() -> None:
+def test_the_line_over_blocks_meets_a_run_of_all_of_them():
     asked = work(k=64, samples=(64,), blocks=4000, dram_read_bytes=0.0)
     prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
     assert len(prediction._numbers_of_blocks) == 2
@@ -306,7 +300,7 @@ def test_the_line_over_blocks_meets_a_run_of_all_of_them() -> None:
     assert prediction.total.issued == pytest.approx(whole.issued)
 
 
-def at_all_occupancies(**changes: Any) -> float:
+def at_all_occupancies(**changes):
     """Seconds of launches of one and four blocks per SM, together.
 
     One of them may be sooner for being held up a little, where its warps then meet fewer others.
@@ -318,14 +312,14 @@ def at_all_occupancies(**changes: Any) -> float:
 
 
 @pytest.fixture(scope="module")
-def usual_times() -> float:
+def usual_times():
     return at_all_occupancies()
 
 
-def test_no_unit_is_busy_for_longer_than_the_launch() -> None:
+def test_no_unit_is_busy_for_longer_than_the_launch():
     # reads keep the load/store unit busy throughout: a line through short runs, whose ends leave
     # it idle, would end 2.9 % below what they take
-    def reader(k: int) -> list[Any]:
+    def reader(k):
         return [*[(SHARED, 2), FMA, FMA] * k, (STORE, 1, 0, [(1 << 40, FULL)]), EXIT]
 
     samples = {k: streams([[reader(k)] * 32] * 2) for k in (32, 64)}
@@ -345,9 +339,7 @@ def test_no_unit_is_busy_for_longer_than_the_launch() -> None:
         *(pytest.param(n, marks=pytest.mark.exhaustive) for n in ("l2_latency", "shared_latency")),
     ],
 )
-def test_longer_latencies_take_longer(
-    name: str, usual_times: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_longer_latencies_take_longer(name, usual_times, monkeypatch):
     usual = constants_for("sm_90")
     times = [usual_times]
     for scale in (2, 4):
@@ -357,11 +349,11 @@ def test_longer_latencies_take_longer(
     assert times[0] < times[1] < times[2]
 
 
-def with_bandwidth(scale: float) -> Device:
+def with_bandwidth(scale):
     return replace(H200, dram_bytes_per_s=H200.dram_bytes_per_s * scale)
 
 
-def test_less_bandwidth_takes_longer() -> None:
+def test_less_bandwidth_takes_longer():
     found = [predict(work(), with_bandwidth(scale)) for scale in (4, 1, 1 / 4, 1 / 16, 1 / 256)]
     times = [prediction.time_s for prediction in found]
     # warps that are held up a little may meet fewer others: 3% sooner was seen
@@ -374,7 +366,7 @@ def test_less_bandwidth_takes_longer() -> None:
 
 
 @pytest.mark.parametrize(("blocks", "by_waits"), [(132, None), (133, 2.0), (2000, 2.0)])
-def test_sms_meet_by_what_they_wait(blocks: int, by_waits: float | None) -> None:
+def test_sms_meet_by_what_they_wait(blocks, by_waits):
     """Those of one block each start together, and all wait; without barriers nobody does."""
     asked = work(blocks=blocks)
     prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
@@ -388,7 +380,7 @@ def test_sms_meet_by_what_they_wait(blocks: int, by_waits: float | None) -> None
     assert free._coupling == (1.0 if by_waits is None else 0.0)
 
 
-def test_a_run_without_conflicts_is_made_only_where_there_are_some() -> None:
+def test_a_run_without_conflicts_is_made_only_where_there_are_some():
     samples = {k: streams([[[*[(SHARED, 8), FMA] * k, EXIT]] * WARPS] * 2) for k in (64, 128)}
     for free, conflicts in ((8, False), (4, True)):
         code = CODE.copy()
@@ -401,11 +393,11 @@ def test_a_run_without_conflicts_is_made_only_where_there_are_some() -> None:
         assert less is conflicts
 
 
-def test_without_reads_from_dram_nobody_waits_for_it(usual_times: float) -> None:
+def test_without_reads_from_dram_nobody_waits_for_it(usual_times):
     assert at_all_occupancies(dram_read_bytes=0.0) < usual_times
 
 
-def test_few_blocks_leave_sms_idle() -> None:
+def test_few_blocks_leave_sms_idle():
     half, full = (predict(work(blocks=blocks), H200) for blocks in (66, 132))
     idle = [p.gap[1].time_s / p.gap[0].time_s for p in (half, full)]
     assert idle == [pytest.approx(1), pytest.approx(0)]  # half of them; none
@@ -413,7 +405,7 @@ def test_few_blocks_leave_sms_idle() -> None:
     assert half.cycles <= full.cycles
 
 
-def test_a_prediction_says_what_it_rests_on(usual: Predicted) -> None:
+def test_a_prediction_says_what_it_rests_on(usual):
     assert usual.is_fitted
     assert usual.constants == "sm_90, measured"
     assert "blocks of an SM replayed at K = 64 and 128, 4 at a time" in usual.basis
@@ -422,18 +414,18 @@ def test_a_prediction_says_what_it_rests_on(usual: Predicted) -> None:
     assert other.constants == "sm_86, mostly taken over from sm_90"
 
 
-def test_units_take_the_clocks_of_their_architecture() -> None:
+def test_units_take_the_clocks_of_their_architecture():
     table = timing.with_clocks(CODE, constants_for("sm_90"))
     assert table["pipe_clocks"].tolist() == [1, 1, 1, 2, 1, 1]  # a multiply-add: half a pipe
     assert table["latency"][BARRIER] == 4
     assert CODE["pipe_clocks"].tolist() == [1] * 6  # the work's own table is left alone
 
 
-def test_predictions_are_the_same_again(usual: Predicted) -> None:
+def test_predictions_are_the_same_again(usual):
     assert predict(work(), H200) == usual
 
 
 @pytest.mark.parametrize("wrong", [{"blocks_per_sm": 0}, {"blocks": 0}, {"samples": {}}])
-def test_work_without_blocks_or_streams_is_refused(wrong: dict[str, Any]) -> None:
+def test_work_without_blocks_or_streams_is_refused(wrong):
     with pytest.raises(InputError, match="a launch that fits on the device, and its streams"):
         replace(work(), **wrong)

@@ -1,14 +1,10 @@
 """When blocks run: waves, blocks that go first, speeds of SMs, and fetches that coincide."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 
-from analysis.access import Copies
 from analysis.devices import find_device
 from analysis.traffic.block_schedule import (
     BlockProgress,
@@ -23,8 +19,8 @@ from analysis.traffic.block_schedule import (
 H200 = find_device("h200")
 
 
-def test_blocks_fall_out_of_step_the_longer_they_run() -> None:
-    def share(k: int, threads: int = 256, **changed: Any) -> float:
+def test_blocks_fall_out_of_step_the_longer_they_run():
+    def share(k, threads=256, **changed):
         facts = {"has_barriers": True, "is_alone": False, "blocks_per_sm": 2} | changed
         return in_step(k, threads_per_block=threads, **facts)
 
@@ -35,10 +31,8 @@ def test_blocks_fall_out_of_step_the_longer_they_run() -> None:
     assert share(4096, conflicts=True) > shares[2]
 
 
-def test_blocks_that_copy_ahead_are_less_in_step() -> None:
-    def share(
-        k: int, copies: Copies, threads: int, *, is_alone: bool = False, per_sm: int = 2
-    ) -> float:
+def test_blocks_that_copy_ahead_are_less_in_step():
+    def share(k, copies, threads, *, is_alone=False, per_sm=2):
         return in_step(
             k,
             has_barriers=True,
@@ -51,14 +45,14 @@ def test_blocks_that_copy_ahead_are_less_in_step() -> None:
     for k in (512, 2048, 8192):
         assert share(k, "asynchronous", 256) < share(k, "loads", 256)
         assert share(k, "bulk", 128) < share(k, "loads", 256)
-    few: tuple[Copies, ...] = ("asynchronous", "bulk")
+    few = ("asynchronous", "bulk")
     for copies in few:
         assert share(512, copies, 128, is_alone=True) < share(512, "loads", 256, is_alone=True)
         # nor where an SM has room for one
         assert share(4096, copies, 256, per_sm=1) > share(4096, copies, 256)
 
 
-def test_blocks_that_fetch_ahead_end_half_a_life_apart() -> None:
+def test_blocks_that_fetch_ahead_end_half_a_life_apart():
     lifetimes = np.ones(528)
     together, staggered = (
         starts(lifetimes, H200, 2, 256, fetches_ahead=ahead) for ahead in (False, True)
@@ -69,11 +63,11 @@ def test_blocks_that_fetch_ahead_end_half_a_life_apart() -> None:
     assert starts(np.ones(264), H200, 2, 256, fetches_ahead=True).tolist() == [0.0] * 264
 
 
-def test_of_two_blocks_that_fetch_ahead_the_older_goes_first() -> None:
+def test_of_two_blocks_that_fetch_ahead_the_older_goes_first():
     lifetimes = np.ones(256)  # of 264 that fit: eight SMs have one block
     every = np.arange(256)
 
-    def done(work: float, copies: Copies = "loads") -> np.ndarray:
+    def done(work, copies="loads"):
         found = block_progress(lifetimes, H200, 2, 256, copies, fetches_ahead=True)
         return found.time(every, np.full(256, work))
 
@@ -87,7 +81,7 @@ def test_of_two_blocks_that_fetch_ahead_the_older_goes_first() -> None:
     assert (done(1.0, "asynchronous")[132:] < younger).all()  # they end nearer to each other
 
 
-def test_who_has_nothing_to_do_has_no_place() -> None:
+def test_who_has_nothing_to_do_has_no_place():
     lifetimes = np.ones(256)
     usual = block_progress(lifetimes, H200, 2, 256, "loads", fetches_ahead=True)
     idle_first = block_progress(
@@ -100,7 +94,7 @@ def test_who_has_nothing_to_do_has_no_place() -> None:
 
 
 @pytest.mark.parametrize("lifetime", [0.5, 2.0])
-def test_the_other_block_speeds_up_when_the_first_one_ends(lifetime: float) -> None:
+def test_the_other_block_speeds_up_when_the_first_one_ends(lifetime):
     usual = block_progress(np.ones(264), H200, 2, 256, "loads", fetches_ahead=True)
     longer = block_progress(np.full(264, lifetime), H200, 2, 256, "loads", fetches_ahead=True)
     every = np.arange(264)
@@ -118,16 +112,14 @@ def test_the_other_block_speeds_up_when_the_first_one_ends(lifetime: float) -> N
         (265, 2, 256, "loads", True),  # `starts` has these
     ],
 )
-def test_other_blocks_keep_one_pace(
-    blocks: int, per_sm: int, threads: int, copies: Copies, ahead: bool
-) -> None:
+def test_other_blocks_keep_one_pace(blocks, per_sm, threads, copies, ahead):
     found = block_progress(np.ones(blocks), H200, per_sm, threads, copies, fetches_ahead=ahead)
     work = np.linspace(0, 1, blocks)
     assert found.time(np.arange(blocks), work) == pytest.approx(work)
 
 
-def test_sms_go_at_paces_of_their_own_where_they_copy_ahead_or_share_long_loops() -> None:
-    def spread(copies: Copies, loop_bytes: int = 4096, per_sm: int = 2) -> float:
+def test_sms_go_at_paces_of_their_own_where_they_copy_ahead_or_share_long_loops():
+    def spread(copies, loop_bytes=4096, per_sm=2):
         found = relative_times(H200, per_sm, copies, loop_bytes=loop_bytes)
         return float(found.max() / found.min() - 1)
 
@@ -139,20 +131,20 @@ def test_sms_go_at_paces_of_their_own_where_they_copy_ahead_or_share_long_loops(
     assert 0.2 < (slow < 1).mean() < 0.3
 
 
-def test_blocks_that_copy_in_bulk_move_apart_the_more_their_sm_idles() -> None:
+def test_blocks_that_copy_in_bulk_move_apart_the_more_their_sm_idles():
     assert drift("bulk", 2, 0.22) == pytest.approx(0.009, abs=0.001)  # as on an H100
     assert 0.001 < drift("bulk", 2, 0.14) < 0.002
     assert drift("bulk", 2, 0.1) == drift("bulk", 1, 0.22) == drift("loads", 2, 0.22) == 0
 
 
-def drifted_lifetimes(lifetimes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def drifted_lifetimes(lifetimes):
     """When blocks begin, and how long they take."""
     even = BlockProgress.even(np.ones(len(lifetimes)))
     begins, found = drifted(starts(lifetimes, H200, 2, 128), even, lifetimes, H200, 0.01)
     return begins, found.time(np.arange(len(lifetimes)), np.ones(len(lifetimes)))
 
 
-def test_one_of_two_blocks_gets_ahead_in_each_wave() -> None:
+def test_one_of_two_blocks_gets_ahead_in_each_wave():
     sms = H200.sm_count
     lifetimes = np.ones(3 * 2 * sms)
     begins, takes = drifted_lifetimes(lifetimes)
@@ -162,7 +154,7 @@ def test_one_of_two_blocks_gets_ahead_in_each_wave() -> None:
     assert begins.reshape(3, 2, sms)[1:] == pytest.approx(ends[:-1])
 
 
-def test_blocks_without_a_neighbour_do_not_move() -> None:
+def test_blocks_without_a_neighbour_do_not_move():
     sms = H200.sm_count
     lifetimes = np.append(np.ones(2 * sms + 5), np.zeros(3))  # five in the last wave, three idle
     begins, takes = drifted_lifetimes(lifetimes)
@@ -171,17 +163,17 @@ def test_blocks_without_a_neighbour_do_not_move() -> None:
     assert set(np.round(takes[: 2 * sms], 4)) == {0.995, 1.005}
 
 
-def test_blocks_start_in_waves() -> None:
+def test_blocks_start_in_waves():
     begins = starts(np.ones(600), H200, 2, 256)  # 264 at a time
     assert begins[[0, 263, 264, 527, 528]].tolist() == [0, 0, 1, 1, 2]
 
 
-def test_large_blocks_of_one_sm_start_evenly_apart() -> None:
+def test_large_blocks_of_one_sm_start_evenly_apart():
     begins = starts(np.ones(600), H200, 2, 1024)
     assert begins[[0, 131, 132, 263, 264]].tolist() == [0, 0, 0.5, 0.5, 1]
 
 
-def test_blocks_with_nothing_to_do_leave_their_place_to_the_next() -> None:
+def test_blocks_with_nothing_to_do_leave_their_place_to_the_next():
     lifetimes = np.repeat([0.0, 0.5, 1.0], [100, 264, 300])
     begins = starts(lifetimes, H200, 2, 128)
     assert begins[[100, 363, 364, 627, 628]].tolist() == [0, 0, 0.5, 0.5, 1.5]

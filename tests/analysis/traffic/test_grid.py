@@ -1,7 +1,5 @@
 """In which order blocks take the tiles of C."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +11,6 @@ from analysis.traffic.grid import (
     COLUMN_MAJOR,
     LEADING,
     ROW_MAJOR,
-    Order,
     TileGrid,
     behind,
     in_bands,
@@ -24,17 +21,17 @@ from analysis.traffic.grid import (
 TILES = TileGrid(down=3, across=2)
 
 
-def tiles_of(order: Order) -> list[tuple[int, int]]:
+def tiles_of(order):
     row, column = order.tile_of(np.arange(np.prod(order.grid(TILES))), TILES)
     return list(zip(row.tolist(), column.tolist(), strict=True))
 
 
-def test_blocks_take_tiles_along_rows_or_along_columns() -> None:
+def test_blocks_take_tiles_along_rows_or_along_columns():
     assert tiles_of(ROW_MAJOR) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
     assert tiles_of(COLUMN_MAJOR) == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
 
 
-def test_blocks_take_bands_column_by_column() -> None:
+def test_blocks_take_bands_column_by_column():
     assert in_bands(2).grid(TILES) == (4, 2, 1)  # 2 columns of 2 rows, 2 bands
     assert tiles_of(in_bands(2)) == [
         (0, 0), (1, 0), (0, 1), (1, 1),
@@ -42,7 +39,7 @@ def test_blocks_take_bands_column_by_column() -> None:
     ]  # fmt: skip
 
 
-def test_blocks_that_are_left_over_are_not_busy() -> None:
+def test_blocks_that_are_left_over_are_not_busy():
     assert in_bands(2).busy_blocks(TILES) == 6  # of 8
     assert split(2).busy_blocks(TILES) == 12  # two for each tile, though one of them stores it
     assert ROW_MAJOR.busy_blocks(TILES) == 6
@@ -52,7 +49,7 @@ def test_blocks_that_are_left_over_are_not_busy() -> None:
     ("order", "grid"),
     [(ROW_MAJOR, (2, 35_000, 2)), (COLUMN_MAJOR, (70_000, 2, 1)), (in_bands(8), (16, 8750, 1))],
 )
-def test_long_grids_go_on_in_z(order: Order, grid: tuple[int, int, int]) -> None:
+def test_long_grids_go_on_in_z(order, grid):
     assert order.grid(TileGrid(down=70_000, across=2)) == grid
 
 
@@ -64,11 +61,11 @@ def test_long_grids_go_on_in_z(order: Order, grid: tuple[int, int, int]) -> None
         (in_bands(2), [0, 2, 1, 3, 4, 6]),
     ],
 )
-def test_each_tile_knows_its_block(order: Order, blocks: list[int]) -> None:
+def test_each_tile_knows_its_block(order, blocks):
     assert order.block_of_tile(TILES).tolist() == blocks
 
 
-def test_blocks_with_a_tile_come_in_the_order_in_which_they_start() -> None:
+def test_blocks_with_a_tile_come_in_the_order_in_which_they_start():
     block, row, column = in_bands(2).with_tiles(TILES)
     assert block.tolist() == [0, 1, 2, 3, 4, 6]
     assert list(zip(row.tolist(), column.tolist(), strict=True)) == [
@@ -77,7 +74,7 @@ def test_blocks_with_a_tile_come_in_the_order_in_which_they_start() -> None:
 
 
 @pytest.mark.parametrize("splits", [1, 2, 5])
-def test_the_last_of_the_blocks_that_share_a_tile_stores_it(splits: int) -> None:
+def test_the_last_of_the_blocks_that_share_a_tile_stores_it(splits):
     tiles = TileGrid(down=3, across=4)
     order = split(splits)
     assert order.grid(tiles) == (4 * splits, 3, 1)
@@ -87,7 +84,7 @@ def test_the_last_of_the_blocks_that_share_a_tile_stores_it(splits: int) -> None
     assert (4 * row + column).tolist() == list(range(12))
 
 
-def ends_by_hand(tiles: int, phases: int, worker: int, workers: int) -> list[int]:
+def ends_by_hand(tiles, phases, worker, workers):
     """The tiles whose last phase a worker has, by walking through its phases."""
     low, high = (tiles * phases * w // workers for w in (worker, worker + 1))
     return [phase // phases for phase in range(low, high) if phase % phases == phases - 1]
@@ -100,9 +97,7 @@ def ends_by_hand(tiles: int, phases: int, worker: int, workers: int) -> list[int
     workers=st.integers(1, 40),
     phases=st.integers(1, 50),
 )
-def test_workers_store_the_tiles_whose_last_phase_they_have(
-    down: int, across: int, height: int, workers: int, phases: int
-) -> None:
+def test_workers_store_the_tiles_whose_last_phase_they_have(down, across, height, workers, phases):
     tiles = TileGrid(down=down, across=across)
     order = streamed(height, workers)
     dealt = tiles.tiles % workers
@@ -115,7 +110,7 @@ def test_workers_store_the_tiles_whose_last_phase_they_have(
     assert {b for b in blocks.tolist() if b < (workers if dealt else 0)} == storing
 
 
-def test_without_a_rest_there_are_no_workers() -> None:
+def test_without_a_rest_there_are_no_workers():
     order = streamed(2, 6)
     assert order.grid(TileGrid(down=3, across=4)) == (12, 1, 1)
     assert order.grid(TileGrid(down=3, across=5)) == (6 + 12, 1, 1)  # 15 = 2 * 6 + 3
@@ -126,7 +121,7 @@ def test_without_a_rest_there_are_no_workers() -> None:
     ]  # fmt: skip
 
 
-def test_leading_blocks_have_no_tile_and_the_others_keep_theirs() -> None:
+def test_leading_blocks_have_no_tile_and_the_others_keep_theirs():
     order = behind(5, in_bands(2))
     assert order.grid(TILES) == (5 + 8, 1, 1)
     assert tiles_of(order)[5:] == tiles_of(in_bands(2))
@@ -137,15 +132,13 @@ def test_leading_blocks_have_no_tile_and_the_others_keep_theirs() -> None:
 
 
 @pytest.mark.parametrize(("down", "across", "workers"), [(8, 8, 66), (29, 8, 66), (7, 9, 8)])
-def test_workers_of_one_kind_begin_at_the_same_place_of_a_tile(
-    down: int, across: int, workers: int
-) -> None:
+def test_workers_of_one_kind_begin_at_the_same_place_of_a_tile(down, across, workers):
     tiles, order = TileGrid(down=down, across=across), streamed(2, workers)
     assert order.kinds is not None
     (blocks, _, _), dealt = order.grid(tiles), tiles.tiles % workers
     kinds = order.kinds(np.arange(blocks), tiles)
     phases = 13  # of a tile
-    pieces: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+    pieces = {}
     for worker in range(workers):
         low = dealt * phases * worker // workers
         end = dealt * phases * (worker + 1) // workers
@@ -156,7 +149,7 @@ def test_workers_of_one_kind_begin_at_the_same_place_of_a_tile(
     assert edges <= {(0, 0), (1, 0), (2, 0), (3, 0)}
 
 
-def test_leading_blocks_and_the_last_one_are_of_kinds_of_their_own() -> None:
+def test_leading_blocks_and_the_last_one_are_of_kinds_of_their_own():
     tiles, inner = TileGrid(down=8, across=8), streamed(2, 66)
     order = behind(5, inner)
     assert order.kinds is not None
@@ -170,7 +163,7 @@ def test_leading_blocks_and_the_last_one_are_of_kinds_of_their_own() -> None:
     assert kinds[-1, -1] == within[-1, 0]
 
 
-def test_blocks_that_split_a_tile_differ_by_their_part() -> None:
+def test_blocks_that_split_a_tile_differ_by_their_part():
     tiles = TileGrid(down=2, across=3)
     shared = split(4).kinds
     assert shared is not None
@@ -188,7 +181,7 @@ def test_blocks_that_split_a_tile_differ_by_their_part() -> None:
         (split(2), None),
     ],
 )
-def test_parts_of_tiles_repeat_after_whole_phases(order: Order, phases: int | None) -> None:
+def test_parts_of_tiles_repeat_after_whole_phases(order, phases):
     assert order.repeats_after(TILES) == phases
 
 
@@ -196,7 +189,7 @@ def test_parts_of_tiles_repeat_after_whole_phases(order: Order, phases: int | No
     "order", [ROW_MAJOR, in_bands(2), split(3), streamed(2, 7), streamed(2, 64), streamed(2, 6)]
 )
 @pytest.mark.parametrize("phases", [1, 5, 32])
-def test_pieces_are_each_tile_once_and_end_with_who_stores_it(order: Order, phases: int) -> None:
+def test_pieces_are_each_tile_once_and_end_with_who_stores_it(order, phases):
     tiles = TileGrid(down=5, across=4)
     pieces = order.pieces_of(tiles, phases)
     tile = pieces.row * tiles.across + pieces.column
@@ -213,13 +206,13 @@ def test_pieces_are_each_tile_once_and_end_with_who_stores_it(order: Order, phas
     assert pieces.lifetimes(100).sum() == pytest.approx(tiles.tiles)
 
 
-def test_workers_take_their_part_of_the_last_tile_first() -> None:
+def test_workers_take_their_part_of_the_last_tile_first():
     pieces = streamed(1, 3).pieces_of(TileGrid(down=1, across=2), 6)  # four phases for each of 3
     found = [*zip(pieces.block, pieces.column, 6 * pieces.begins, 6 * pieces.ends, strict=True)]
     assert found == [(0, 0, 0, 4), (1, 1, 0, 2), (1, 0, 4, 6), (2, 1, 2, 6)]
 
 
-def test_pieces_behind_leading_blocks_are_of_later_ones() -> None:
+def test_pieces_behind_leading_blocks_are_of_later_ones():
     inner, tiles = streamed(2, 7), TileGrid(down=5, across=4)
     plain, found = inner.pieces_of(tiles, 8), behind(5, inner).pieces_of(tiles, 8)
     assert (found.block == plain.block + 5).all()

@@ -1,13 +1,9 @@
 """Groups of lines, against all accesses written out one by one."""
 
-from __future__ import annotations
-
 from collections import defaultdict
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from analysis.traffic import groups
 from analysis.traffic.groups import ENTRY, BlockClass, grouped
@@ -16,7 +12,7 @@ GRID = (6, 5, 2)
 Seen = dict[int, list[tuple[int, int, int, int]]]
 
 
-def a_class(rng: np.random.Generator, entries: int, *, in_lines: bool) -> BlockClass:
+def a_class(rng, entries, *, in_lines):
     """Random accesses, of whole lines that shift by lines or of single sectors."""
     shifts = rng.integers(0, 3, (4, 3)) * (4 if in_lines else 1)
     found = np.zeros(entries, dtype=ENTRY)
@@ -31,9 +27,9 @@ def a_class(rng: np.random.Generator, entries: int, *, in_lines: bool) -> BlockC
     return BlockClass(entries=found, shifts=shifts, at=(int(at[0]), int(at[1]), int(at[2])))
 
 
-def one_by_one(classes: list[BlockClass], class_of: NDArray[Any]) -> Seen:
+def one_by_one(classes, class_of):
     """Accesses to each line: block, moment, mask, kind."""
-    found: Seen = defaultdict(list)
+    found = defaultdict(list)
     for block, number in enumerate(class_of.tolist()):
         own = classes[number]
         index = (block % GRID[0], block // GRID[0] % GRID[1], block // GRID[0] // GRID[1])
@@ -46,16 +42,16 @@ def one_by_one(classes: list[BlockClass], class_of: NDArray[Any]) -> Seen:
 
 
 @pytest.mark.parametrize("in_lines", [True, False])
-def test_groups_stand_for_all_accesses(in_lines: bool) -> None:
+def test_groups_stand_for_all_accesses(in_lines):
     rng = np.random.default_rng()
     classes = [a_class(rng, entries, in_lines=in_lines) for entries in (40, 25)]
     class_of = rng.integers(0, 2, int(np.prod(GRID))).astype(np.uint32)
-    lines: dict[tuple[Any, ...], int] = defaultdict(int)
+    lines = defaultdict(int)
     for accesses in one_by_one(classes, class_of).values():
         lines[tuple(sorted(accesses))] += 1
     found = grouped(classes, class_of, GRID, most=10**5)
     assert found is not None
-    by_line: Seen = defaultdict(list)
+    by_line = defaultdict(list)
     for visit in found:
         how = (visit["block"], visit["moment"], visit["mask"], visit["kind"])
         by_line[int(visit["line"])].append(tuple(map(int, how)))  # type: ignore[arg-type]
@@ -63,7 +59,7 @@ def test_groups_stand_for_all_accesses(in_lines: bool) -> None:
     assert {tuple(sorted(by_line[line])): counts[line] for line in by_line} == lines
 
 
-def test_a_sample_of_lines_is_evenly_spread_and_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_of_lines_is_evenly_spread_and_scaled(monkeypatch):
     entries = np.zeros(4096, dtype=ENTRY)
     entries["sector"], entries["mask"] = 4 * np.arange(4096), 15
     one = BlockClass(entries=entries, shifts=np.array([[4 * 4096, 0, 0]]), at=(0, 0, 0))
@@ -74,7 +70,7 @@ def test_a_sample_of_lines_is_evenly_spread_and_scaled(monkeypatch: pytest.Monke
     assert (found["lines"] == 4096).all()
 
 
-def test_more_accesses_than_there_is_room_for_are_none() -> None:
+def test_more_accesses_than_there_is_room_for_are_none():
     rng = np.random.default_rng()
     one = a_class(rng, 40, in_lines=True)
     assert grouped([one], np.zeros(60, np.uint32), GRID, most=0) is None

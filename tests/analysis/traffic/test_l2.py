@@ -1,7 +1,5 @@
 """Traffic below L1: reuse by hand and beside slow versions; what holds at the limits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.access import Copies
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
 from analysis.problem import Gemm
@@ -25,14 +22,13 @@ from analysis.traffic.l2 import (
 from analysis.traffic.reuse import reuse_of
 from kernels import LADDER
 from kernels.closed_forms import pieces_of_c, tile_of_c
-from kernels.variant import Variant
 
 H200 = find_device("h200")
 RTX_3090 = find_device("rtx-3090")  # L2 in one part, SMs that merge nothing
 MIB = 2**20
 
 
-def accesses(*rows: tuple[float, int, int, bool], size: float = 4096.0) -> Accesses:
+def accesses(*rows, size=4096.0):
     """Accesses (time, piece, block, is_write) of whole pieces of one size."""
     time, piece, block, is_write = (np.array(column) for column in zip(*rows, strict=True))
     sizes = np.full(len(time), size)
@@ -46,7 +42,7 @@ def accesses(*rows: tuple[float, int, int, bool], size: float = 4096.0) -> Acces
     )
 
 
-def passes(megabytes: int, times: int, *, is_write: bool = False) -> Accesses:
+def passes(megabytes, times, *, is_write=False):
     """All pieces of a buffer in turn, several times over, by as many blocks as there are pieces."""
     pieces = megabytes * MIB // 4096
     rows = [
@@ -61,7 +57,7 @@ def passes(megabytes: int, times: int, *, is_write: bool = False) -> Accesses:
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30))
-def test_the_footprint_is_the_mean_over_all_windows(pieces: list[int]) -> None:
+def test_the_footprint_is_the_mean_over_all_windows(pieces):
     numbers = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
     visits = np.array([numbers[piece] for piece in pieces])
     weights = np.arange(1.0, len(numbers) + 1)
@@ -73,7 +69,7 @@ def test_the_footprint_is_the_mean_over_all_windows(pieces: list[int]) -> None:
         assert footprint(weights)[0] == pytest.approx(mean)
 
 
-def test_visits_know_the_one_before() -> None:
+def test_visits_know_the_one_before():
     reuse = reuse_of(np.array([0, 1, 0, 2, 1]))
     assert reuse.previous.tolist() == [-1, -1, 0, -1, 1]
     assert sorted(reuse.last.tolist()) == [2, 3, 4]
@@ -83,13 +79,13 @@ def test_visits_know_the_one_before() -> None:
 
 
 @pytest.mark.parametrize("device", [H200, RTX_3090])
-def test_what_fits_into_l2_comes_from_dram_once(device: object) -> None:
+def test_what_fits_into_l2_comes_from_dram_once(device):
     small = int(caches_of(device).read_reach // (2 * MIB))  # type: ignore[arg-type]
     found = traffic(passes(small, 3), device, in_step=0.0)  # type: ignore[arg-type]
     assert found.dram_read_bytes == pytest.approx(small * MIB, rel=0.01)
 
 
-def test_what_does_not_fit_comes_from_dram_each_time() -> None:
+def test_what_does_not_fit_comes_from_dram_each_time():
     found = traffic(passes(128, 3), H200, in_step=0.0)
     assert found.dram_read_bytes == pytest.approx(3 * 128 * MIB, rel=0.01)
 
@@ -99,13 +95,13 @@ def test_what_does_not_fit_comes_from_dram_each_time() -> None:
     [(28, 1.0), (40, 1.01), (44, 1.16), (48, 1.58), (52, 1.89), (64, 2.0)],
     # on an H200 (benchmarks/l2_reach.py), of which 1 is the first pass
 )
-def test_the_reach_of_l2_is_that_of_an_h200(megabytes: int, passes_from_dram: float) -> None:
+def test_the_reach_of_l2_is_that_of_an_h200(megabytes, passes_from_dram):
     found = traffic(passes(megabytes, 2), H200, in_step=0.0)
     assert found.dram_read_bytes / (megabytes * MIB) == pytest.approx(passes_from_dram, abs=0.13)
 
 
 @pytest.mark.parametrize("apart", [-0.5, 0.0, 0.5])
-def test_pieces_that_are_also_read_are_written_back(apart: float) -> None:
+def test_pieces_that_are_also_read_are_written_back(apart):
     """Whether they are read before, as in `x += 1`, at once, as by an atomic, or afterwards."""
     writes = passes(256, 1, is_write=True)
     reads = replace(
@@ -121,7 +117,7 @@ def test_pieces_that_are_also_read_are_written_back(apart: float) -> None:
     assert beside.dram_write_bytes == pytest.approx(alone.dram_write_bytes, rel=0.1)
 
 
-def test_written_pieces_stay_in_l2_as_far_as_they_fit() -> None:
+def test_written_pieces_stay_in_l2_as_far_as_they_fit():
     # on an H200 27.4 to 27.9 MiB stay, whatever is written in all
     assert traffic(passes(16, 1, is_write=True), H200, in_step=0.0).dram_write_bytes < 0.2 * MIB
     found = traffic(passes(80, 1, is_write=True), H200, in_step=0.0)
@@ -133,34 +129,32 @@ def test_written_pieces_stay_in_l2_as_far_as_they_fit() -> None:
 
 
 @pytest.mark.parametrize(("readers", "crossing"), [(1, 0.5), (2, 0.75), (3, 0.875)])
-def test_a_sector_crosses_over_once_if_any_reader_is_on_the_far_side(
-    readers: int, crossing: float
-) -> None:
+def test_a_sector_crosses_over_once_if_any_reader_is_on_the_far_side(readers, crossing):
     found = traffic(
         accesses(*((0.1 * n, 0, n, False) for n in range(readers)), size=32.0), H200, in_step=0.0
     )
     assert found.l2_read_sectors == pytest.approx(readers + crossing)
 
 
-def test_nothing_crosses_over_where_l2_is_in_one_part() -> None:
+def test_nothing_crosses_over_where_l2_is_in_one_part():
     found = traffic(passes(1, 1), RTX_3090, in_step=1.0)
     assert found.l2_read_sectors == found.merged_sectors == found.fetched_sectors
     written = traffic(passes(1, 1, is_write=True), RTX_3090, in_step=1.0)
     assert written.l2_write_sectors == MIB / SECTOR_BYTES
 
 
-def test_half_of_all_writes_cross_over() -> None:
+def test_half_of_all_writes_cross_over():
     found = traffic(passes(1, 1, is_write=True), H200, in_step=0.0)
     assert found.l2_write_sectors == 1.5 * MIB / SECTOR_BYTES
 
 
-def readers(*blocks: int, of: int) -> Accesses:
+def readers(*blocks, of):
     """One sector, read by some blocks at once; of so many blocks the last one reads another."""
     rows = [(0.5, 0, block, False) for block in blocks]
     return accesses(*rows, (0.5, 1, of - 1, False), size=32.0)
 
 
-def test_sms_of_a_gpc_fetch_a_sector_once_as_far_as_they_are_in_step() -> None:
+def test_sms_of_a_gpc_fetch_a_sector_once_as_far_as_they_are_in_step():
     together = readers(*range(8), of=132)  # the first eight blocks run in one GPC
     assert traffic(together, H200, in_step=0.0).merged_sectors == 9
     assert traffic(together, H200, in_step=1.0).merged_sectors == 3
@@ -171,14 +165,14 @@ def test_sms_of_a_gpc_fetch_a_sector_once_as_far_as_they_are_in_step() -> None:
 
 
 @pytest.mark.parametrize(("sms", "fetches"), [(1, 1), (4, 1), (5, 2), (8, 2), (9, 3), (14, 4)])
-def test_one_fetch_serves_up_to_four_sms_of_a_gpc(sms: int, fetches: int) -> None:
+def test_one_fetch_serves_up_to_four_sms_of_a_gpc(sms, fetches):
     # on an H100: 1.00, 1.01, 2.00, 2.07, 3.0, 4.01 (benchmarks/l2_reach.py)
     found = traffic(readers(*range(24, 24 + sms), of=132), H200, in_step=1.0)
     assert found.merged_sectors == pytest.approx(fetches + 1)
 
 
-def test_few_blocks_are_dealt_to_all_gpcs() -> None:
-    def fetched(blocks: int, per_sm: int = 1) -> float:
+def test_few_blocks_are_dealt_to_all_gpcs():
+    def fetched(blocks, per_sm=1):
         found = traffic(readers(*range(8, 16), of=blocks), H200, in_step=1.0, blocks_per_sm=per_sm)
         return found.merged_sectors - 1
 
@@ -187,7 +181,7 @@ def test_few_blocks_are_dealt_to_all_gpcs() -> None:
     assert fetched(17) == pytest.approx(7)  # the last nine of 17 have eight GPCs
 
 
-def test_what_a_block_accesses_comes_later_the_longer_it_takes() -> None:
+def test_what_a_block_accesses_comes_later_the_longer_it_takes():
     variant, problem = LADDER[3], Gemm(m=64, n=64, k=64)
     pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
@@ -200,7 +194,7 @@ def test_what_a_block_accesses_comes_later_the_longer_it_takes() -> None:
     assert usual.time[usual.is_write] == pytest.approx(3.0)
 
 
-def test_what_a_block_accesses_after_the_knee_comes_at_another_pace() -> None:
+def test_what_a_block_accesses_after_the_knee_comes_at_another_pace():
     variant, problem = LADDER[3], Gemm(m=64, n=64, k=64)
     pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
@@ -215,7 +209,7 @@ def test_what_a_block_accesses_after_the_knee_comes_at_another_pace() -> None:
     assert found.time[found.is_write] == pytest.approx(3.25)
 
 
-def test_sms_that_copy_ahead_drift_apart() -> None:
+def test_sms_that_copy_ahead_drift_apart():
     """Each block reads 48 MiB that all SMs share: late blocks find less and less of it in L2."""
     sms, pieces, lifetimes = H200.sm_count, 96, 40
     rows = [
@@ -228,7 +222,7 @@ def test_sms_that_copy_ahead_drift_apart() -> None:
     together = traffic(read, H200, in_step=0.0).dram_read_bytes
     assert together == pytest.approx(lifetimes * pieces * MIB, rel=0.01)
 
-    def at(spread: float) -> float:
+    def at(spread):
         slow = np.linspace(1, 1 + spread, sms)
         return traffic(read, H200, in_step=0.0, relative_times=slow).dram_read_bytes
 
@@ -236,8 +230,8 @@ def test_sms_that_copy_ahead_drift_apart() -> None:
     assert at(0.02) > 1.3 * together
 
 
-def test_only_copies_of_small_blocks_share_lines_in_l1() -> None:
-    def shared(blocks: int, per_sm: int, threads: int, copies: Copies = "asynchronous") -> float:
+def test_only_copies_of_small_blocks_share_lines_in_l1():
+    def shared(blocks, per_sm, threads, copies="asynchronous"):
         return shared_in_l1(blocks, H200, per_sm, threads, copies)
 
     assert shared(264, 2, 128) == 0  # one wave: neighbours run on other SMs
@@ -246,8 +240,8 @@ def test_only_copies_of_small_blocks_share_lines_in_l1() -> None:
     assert shared(2640, 2, 128, "bulk") == shared(2640, 2, 128, "loads") == 0
 
 
-def test_stores_are_merged_only_where_a_warp_writes_a_sector_again() -> None:
-    def sent(distinct: float, bytes_per_lane: int) -> float:
+def test_stores_are_merged_only_where_a_warp_writes_a_sector_again():
+    def sent(distinct, bytes_per_lane):
         return merged_stores(
             100, distinct, 256 * MIB, bytes_per_lane=bytes_per_lane, is_alone=False
         )
@@ -262,7 +256,7 @@ def test_stores_are_merged_only_where_a_warp_writes_a_sector_again() -> None:
 # What is written.
 
 
-def test_pieces_that_come_back_from_dram_were_written_there() -> None:
+def test_pieces_that_come_back_from_dram_were_written_there():
     """A buffer is written, read, and read again: what is missing by then has left L2 before."""
     once = passes(64, 1, is_write=True)
     again = [replace(once, time=once.time + n, is_write=~once.is_write) for n in (1, 2)]
@@ -276,7 +270,7 @@ def test_pieces_that_come_back_from_dram_were_written_there() -> None:
 
 
 @pytest.mark.parametrize(("megabytes", "gone"), [(16, 0.0), (32, 0.5), (48, 1.0)])
-def test_dirty_data_leave_when_enough_others_follow(megabytes: int, gone: float) -> None:
+def test_dirty_data_leave_when_enough_others_follow(megabytes, gone):
     """8 MiB that others' reads follow; on an H100 half has gone after 31 MiB of these."""
     h100, pieces = find_device("h100-sxm"), 8 * MIB // 4096
     written = [(n / pieces, n, n % 132, True) for n in range(pieces)]
@@ -285,7 +279,7 @@ def test_dirty_data_leave_when_enough_others_follow(megabytes: int, gone: float)
     assert found / (8 * MIB) == pytest.approx(gone, abs=0.25 if 0 < gone < 1 else 0.02)
 
 
-def test_what_is_written_last_stays() -> None:
+def test_what_is_written_last_stays():
     """Reads before a burst of writes do not push it out."""
     reads, writes = passes(128, 1), passes(8, 1, is_write=True)
     alone = traffic(writes, H200, in_step=0.0).dram_write_bytes
@@ -298,7 +292,7 @@ def test_what_is_written_last_stays() -> None:
     assert found - alone == pytest.approx(0, abs=0.01 * MIB)
 
 
-def test_reads_after_a_burst_of_writes_push_it_out() -> None:
+def test_reads_after_a_burst_of_writes_push_it_out():
     # of 8 MiB on an H200: 0.7 after 28 MiB of reads, 8.0 after 52
     writes = passes(8, 1, is_write=True)
     for megabytes, least, most in ((28, 0, 1), (52, 7.5, 8)):
@@ -315,12 +309,12 @@ def test_reads_after_a_burst_of_writes_push_it_out() -> None:
 # The blocks of a product.
 
 
-def stream_k() -> Variant:
+def stream_k():
     return next(v for v in LADDER if v.name == "stream-k")
 
 
 @pytest.mark.parametrize("n", [512, 1024, 2048, 2500])
-def test_sums_that_blocks_leave_are_read_once_by_who_stores_the_tile(n: int) -> None:
+def test_sums_that_blocks_leave_are_read_once_by_who_stores_the_tile(n):
     variant, problem = stream_k(), Gemm(m=n, n=n, k=n)
     pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
@@ -343,7 +337,7 @@ def test_sums_that_blocks_leave_are_read_once_by_who_stores_the_tile(n: int) -> 
 
 
 @pytest.mark.parametrize("name", ["naive-uncoalesced", "tiled", "coarsened-1d", "vectorized"])
-def test_a_product_accesses_what_its_blocks_own(name: str) -> None:
+def test_a_product_accesses_what_its_blocks_own(name):
     (variant,) = (v for v in LADDER if v.name == name)
     problem = Gemm(m=300, n=264, k=72)
     tiling = variant.tiling(variant.defaults)

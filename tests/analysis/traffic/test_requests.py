@@ -1,7 +1,5 @@
 """Which lane touches which sector or bank."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
@@ -12,14 +10,14 @@ from analysis.traffic.requests import pieces, strides
 ROW = [4 * lane for lane in range(32)]
 
 
-def test_consecutive_floats_fill_four_sectors() -> None:
+def test_consecutive_floats_fill_four_sectors():
     found = pieces(ROW, 4, "global")
     assert [piece.number for piece in found] == [0, 1, 2, 3]  # 128 B / 32 B
     assert [piece.used_bytes for piece in found] == [32] * 4
     assert found[1].lanes == tuple(range(8, 16))
 
 
-def test_a_column_takes_a_sector_per_lane_and_uses_four_bytes_of_it() -> None:
+def test_a_column_takes_a_sector_per_lane_and_uses_four_bytes_of_it():
     found = pieces([256 * lane for lane in range(32)], 4, "global")
     assert len(found) == 32
     assert {piece.used_bytes for piece in found} == {4}
@@ -27,31 +25,31 @@ def test_a_column_takes_a_sector_per_lane_and_uses_four_bytes_of_it() -> None:
     assert found[3].number == 24  # 3 · 256 / 32
 
 
-def test_a_broadcast_is_one_word_of_all_lanes() -> None:
+def test_a_broadcast_is_one_word_of_all_lanes():
     (found,) = pieces([8] * 32, 4, "shared")
     assert (found.number, found.words) == (2, 1)
     assert found.lanes == tuple(range(32))
 
 
-def test_every_other_word_meets_twice_in_half_of_the_banks() -> None:
+def test_every_other_word_meets_twice_in_half_of_the_banks():
     found = pieces([8 * lane for lane in range(32)], 4, "shared")
     assert [piece.number for piece in found] == list(range(0, 32, 2))
     assert {piece.words for piece in found} == {2}
     assert found[0].lanes == (0, 16)
 
 
-def test_wide_shared_requests_are_served_in_groups_of_lanes() -> None:
+def test_wide_shared_requests_are_served_in_groups_of_lanes():
     found = pieces([16 * lane for lane in range(32)], 16, "shared")
     assert {piece.group for piece in found} == {0, 1, 2, 3}
     assert {piece.words for piece in found} == {1}  # 8 lanes × 4 words: every bank once
 
 
-def test_lanes_that_take_no_part_touch_nothing() -> None:
+def test_lanes_that_take_no_part_touch_nothing():
     assert pieces([None] * 31 + [0], 4, "global")[0].lanes == (31,)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_they_add_up_to_what_a_request_costs(seed: int) -> None:
+def test_they_add_up_to_what_a_request_costs(seed):
     made = random.Random(seed)
     width = made.choice([4, 8, 16])
     lanes = [made.choice([None, width * made.randrange(64)]) for _ in range(31)] + [0]
@@ -67,6 +65,6 @@ def test_they_add_up_to_what_a_request_costs(seed: int) -> None:
     assert sum(most) == cost.wavefronts
 
 
-def test_strides_are_between_neighbours_that_take_part() -> None:
+def test_strides_are_between_neighbours_that_take_part():
     assert strides(ROW) == {4}
     assert strides([0, None, 8, 12]) == {4}

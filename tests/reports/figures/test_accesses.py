@@ -1,16 +1,11 @@
 """Access counts per element of C."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-
-from analysis.records.profile import Profile
 from reports.figures import accesses
 
 RUNGS = 6  # one-block is skipped at 4096
 
 
-def test_floats_per_element_of_c(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_floats_per_element_of_c(build, in_theory):
     loads, stores, shared_loads, shared_stores = accesses.figure(in_theory, build.SHAPE).data
     assert loads.name == "global loads"
     assert loads.x[1] == 8192  # naive: 2K
@@ -22,13 +17,13 @@ def test_floats_per_element_of_c(build: SimpleNamespace, in_theory: Profile) -> 
     assert shared_stores.x[2] == 256  # as many as global loads
 
 
-def test_a_log_axis_shows_no_zero(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_a_log_axis_shows_no_zero(build, in_theory):
     figure = accesses.figure(in_theory, build.SHAPE)
     assert figure.data[2].x[:2] == (None, None)
     assert figure.layout.xaxis.type == "log"
 
 
-def test_a_button_changes_to_instructions(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_a_button_changes_to_instructions(build, in_theory):
     floats, instructions = accesses.figure(in_theory, build.SHAPE).layout.updatemenus[0].buttons
     assert floats.args[0]["x"][0][5] == 64
     assert instructions.args[0]["x"][0][5] == 16  # K/256: four floats an instruction
@@ -37,14 +32,14 @@ def test_a_button_changes_to_instructions(build: SimpleNamespace, in_theory: Pro
     }
 
 
-def test_hover_tells_totals(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_hover_tells_totals(build, in_theory):
     about = accesses.figure(in_theory, build.SHAPE).data[0].hovertext
     assert len(about) == RUNGS
     assert "8,192 floats per element of C" in about[1]
     assert "1.374 × 10¹¹ floats in all" in about[1]  # 2·4096³
 
 
-def test_series_differ_in_more_than_colour(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_series_differ_in_more_than_colour(build, in_theory):
     series = {
         (bar.marker.color, bar.marker.pattern.shape)
         for bar in accesses.figure(in_theory, build.SHAPE).data

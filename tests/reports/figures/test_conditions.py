@@ -1,17 +1,14 @@
 """The GPU's state over the run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from analysis.records.profile import GpuState, Profile
+from analysis.records.profile import GpuState
 from reports.figures import conditions
 
 
-def test_each_shape_has_a_moment_before_and_after(build: SimpleNamespace) -> None:
+def test_each_shape_has_a_moment_before_and_after(build):
     made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
     figure = conditions.figure(made)
     clock, temperature, power = figure.data
@@ -25,9 +22,7 @@ def test_each_shape_has_a_moment_before_and_after(build: SimpleNamespace) -> Non
     assert "throttled by power cap" in clock.hovertext[1]
 
 
-def test_states_while_it_sampled_stand_between_the_two(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_states_while_it_sampled_stand_between_the_two(build, on_gpu):
     clock, temperature, _ = conditions.figure(build.watched(on_gpu)).data
     assert list(temperature.y) == [41, 42, 47, 52, 57, 62, 63]
     # before; from 0.1 to 0.8 of the shape's room in equal times; after
@@ -37,20 +32,18 @@ def test_states_while_it_sampled_stand_between_the_two(
     )
 
 
-def test_a_recorded_run_stands_in_where_nothing_was_measured(
-    in_theory: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_run_stands_in_where_nothing_was_measured(in_theory, on_gpu):
     figure = conditions.figure(in_theory, recorded=on_gpu)
     assert len(figure.data) == 3
     assert "recorded 2026-02-03" in figure.layout.title.text
 
 
-def test_without_a_gpu_it_says_so(in_theory: Profile) -> None:
+def test_without_a_gpu_it_says_so(in_theory):
     assert not conditions.figure(in_theory).data
 
 
-def test_a_gpu_that_tells_nothing_has_no_states(on_gpu: Profile) -> None:
-    def silent(profile: Profile) -> Profile:
+def test_a_gpu_that_tells_nothing_has_no_states(on_gpu):
+    def silent(profile):
         nothing = GpuState()
         return replace(
             profile,

@@ -1,32 +1,24 @@
 """The waterfall from nominal peak to the time of a launch."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-
-import plotly.graph_objects as go
 import pytest
 
-from analysis.records.profile import Profile
 from analysis.timing.predicted import GapStep
 from reports.figures import gap
 
 
-def shown(figure: go.Figure) -> go.Waterfall:
+def shown(figure):
     (found,) = (trace for trace in figure.data if trace.visible)
     return found
 
 
-def test_the_fastest_predicted_variant_is_shown_first(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_the_fastest_predicted_variant_is_shown_first(build, in_prediction):
     figure = gap.figure(in_prediction, build.SHAPE)
     assert len(figure.data) == 6
     assert shown(figure).name == "vectorized"
     assert figure.layout.updatemenus[0].active == 5
 
 
-def test_steps_end_in_the_predicted_time(build: SimpleNamespace, in_prediction: Profile) -> None:
+def test_steps_end_in_the_predicted_time(build, in_prediction):
     figure = gap.figure(in_prediction, build.SHAPE)
     bars = shown(figure)
     time_s = 0.0075122 * 1.1
@@ -36,9 +28,7 @@ def test_steps_end_in_the_predicted_time(build: SimpleNamespace, in_prediction: 
     assert list(bars.text[1:3]) == ["+8.26 ms", "−2.07 ms"]
 
 
-def test_a_measurement_adds_its_clock_and_a_remainder(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_a_measurement_adds_its_clock_and_a_remainder(build, on_gpu):
     figure = gap.figure(build.foreseen(on_gpu), build.SHAPE)
     bars = shown(figure)
     assert list(figure.layout.yaxis.ticktext[3:]) == [
@@ -49,9 +39,7 @@ def test_a_measurement_adds_its_clock_and_a_remainder(
     assert bars.x[-1] == 0.0075122
 
 
-def test_the_menu_changes_bars_names_and_range(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_the_menu_changes_bars_names_and_range(build, in_prediction):
     figure = gap.figure(in_prediction, build.SHAPE)
     buttons = figure.layout.updatemenus[0].buttons
     assert [button.label for button in buttons] == [trace.name for trace in figure.data]
@@ -66,7 +54,7 @@ def test_the_menu_changes_bars_names_and_range(
         assert high > 1.2 * max(bars.x[0] + bars.x[1], bars.x[-1])  # room for the labels
 
 
-def test_names_and_details_are_literal(build: SimpleNamespace, in_prediction: Profile) -> None:
+def test_names_and_details_are_literal(build, in_prediction):
     evil = (GapStep(name="<b>x</b>", time_s=1.0, detail="<i>y</i>"),)
     record = next(r for r in in_prediction.records if r.label == "tiled")
     made = build.change(
@@ -77,5 +65,5 @@ def test_names_and_details_are_literal(build: SimpleNamespace, in_prediction: Pr
     assert "&lt;i&gt;y" in shown(figure).hovertext[0]
 
 
-def test_nothing_predicted_is_said(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_nothing_predicted_is_said(build, on_gpu):
     assert not gap.figure(on_gpu, build.SHAPE).data

@@ -1,17 +1,10 @@
 """Theory, simulation and hardware as grouped bars."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-
 from analysis.problem import Gemm
-from analysis.records.profile import Profile
 from reports.figures import grades
 
 
-def test_three_bars_per_variant_of_the_chosen_quantity(
-    build: SimpleNamespace, in_counters: Profile
-) -> None:
+def test_three_bars_per_variant_of_the_chosen_quantity(build, in_counters):
     figure = grades.figure(in_counters, build.SHAPE)
     assert [trace.name for trace in figure.data] == ["theory", "simulated", "hardware"]
     assert len({trace.marker.pattern.shape for trace in figure.data}) == 3
@@ -20,7 +13,7 @@ def test_three_bars_per_variant_of_the_chosen_quantity(
         assert trace.x[0] == 36 * 4096**3 // 32
 
 
-def test_the_menu_changes_all_grades_at_once(build: SimpleNamespace, in_counters: Profile) -> None:
+def test_the_menu_changes_all_grades_at_once(build, in_counters):
     figure = grades.figure(in_counters, build.SHAPE)
     (menu,) = figure.layout.updatemenus
     assert menu.active == 1
@@ -32,19 +25,17 @@ def test_the_menu_changes_all_grades_at_once(build: SimpleNamespace, in_counters
     assert round(measured[tiled] / simulated[tiled], 2) == 1.12
 
 
-def test_grades_that_are_missing_leave_gaps(build: SimpleNamespace, in_trace: Profile) -> None:
+def test_grades_that_are_missing_leave_gaps(build, in_trace):
     figure = grades.figure(in_trace, build.SHAPE)
     assert set(figure.data[2].x) == {None}
     assert all(figure.data[1].x)
 
 
-def test_without_counters_it_says_so(in_theory: Profile) -> None:
+def test_without_counters_it_says_so(in_theory):
     assert not grades.figure(in_theory, Gemm(m=1, n=1, k=1)).data
 
 
-def test_bars_have_room_so_that_counts_that_are_near_look_near(
-    build: SimpleNamespace, in_counters: Profile
-) -> None:
+def test_bars_have_room_so_that_counts_that_are_near_look_near(build, in_counters):
     """Left to itself the axis begins just below the smallest: 0.1 % looked like a factor of 18."""
     figure = grades.figure(in_counters, build.SHAPE)
     (menu,) = figure.layout.updatemenus

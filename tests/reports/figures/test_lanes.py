@@ -1,18 +1,11 @@
 """A warp's request, drawn."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-
 import pytest
 
-from analysis.records.profile import Profile
 from reports.figures import lanes
 
 
-def test_one_request_is_shown_and_a_menu_offers_the_others(
-    build: SimpleNamespace, in_trace: Profile
-) -> None:
+def test_one_request_is_shown_and_a_menu_offers_the_others(build, in_trace):
     figure = lanes.figure(in_trace, build.SHAPE, "tiled")
     (menu,) = figure.layout.updatemenus
     assert [button.label for button in menu.buttons] == [
@@ -27,9 +20,7 @@ def test_one_request_is_shown_and_a_menu_offers_the_others(
     assert below == ["sector", "bank", "bank"]
 
 
-def test_a_column_is_32_sectors_and_a_stride_of_two_a_conflict(
-    build: SimpleNamespace, in_trace: Profile
-) -> None:
+def test_a_column_is_32_sectors_and_a_stride_of_two_a_conflict(build, in_trace):
     figure = lanes.figure(in_trace, build.SHAPE, "tiled")
     of_load, of_store, of_read = figure.data[2], figure.data[5], figure.data[8]
     assert len(of_load.x) == 32
@@ -40,20 +31,20 @@ def test_a_column_is_32_sectors_and_a_stride_of_two_a_conflict(
     assert set(of_store.marker.symbol) == {"circle"}
 
 
-def test_every_lane_tells_where_it_reaches(build: SimpleNamespace, in_trace: Profile) -> None:
+def test_every_lane_tells_where_it_reaches(build, in_trace):
     figure = lanes.figure(in_trace, build.SHAPE, "tiled")
     assert figure.data[1].hovertext[5] == "lane 5<br>A[5][0], byte 1,280"
     assert figure.data[8].hovertext[0] == "bank 0: 2 words<br>lanes 0 and 16"
     assert "in 32 sectors of 32<br>B; 4 could hold them" in figure.layout.annotations[0].text
 
 
-def test_every_piece_stands_inside_the_axis(build: SimpleNamespace, in_trace: Profile) -> None:
+def test_every_piece_stands_inside_the_axis(build, in_trace):
     figure = lanes.figure(in_trace, build.SHAPE, "tiled")
     lowest = min(y for trace in figure.data for y in trace.y if y is not None)
     assert figure.layout.yaxis.range[0] == pytest.approx(lowest - lanes.ROW / 2)
 
 
-def test_without_a_trace_it_says_so(build: SimpleNamespace, in_simulation: Profile) -> None:
+def test_without_a_trace_it_says_so(build, in_simulation):
     for label in ("tiled", "nothing"):
         figure = lanes.figure(in_simulation, build.SHAPE, label)
         assert not figure.data

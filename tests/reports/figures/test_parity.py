@@ -1,20 +1,15 @@
 """Predicted against counted, one point per counter."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-
-from analysis.records.profile import Profile
 from reports.figures import parity
 
 
-def test_without_two_grades_the_figure_says_so(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_without_two_grades_the_figure_says_so(build, in_theory):
     figure = parity.figure(in_theory, build.SHAPE)
     assert not figure.data
     assert "two grades" in figure.layout.annotations[0].text
 
 
-def test_classes_differ_by_colour_and_symbol(build: SimpleNamespace, in_counters: Profile) -> None:
+def test_classes_differ_by_colour_and_symbol(build, in_counters):
     figure = parity.figure(in_counters, build.SHAPE)
     diagonal, exact, noisy, modelled, key = figure.data
     assert diagonal.x == diagonal.y
@@ -29,7 +24,7 @@ def test_classes_differ_by_colour_and_symbol(build: SimpleNamespace, in_counters
     assert figure.layout.yaxis.title.text == "simulated, count"
 
 
-def test_hover_has_all_numbers(build: SimpleNamespace, in_counters: Profile) -> None:
+def test_hover_has_all_numbers(build, in_counters):
     exact = parity.figure(in_counters, build.SHAPE).data[1]
     (about,) = (one for one in exact.hovertext if "tiled: warp instructions<" in one)
     assert about.split("<br>") == [
@@ -42,7 +37,7 @@ def test_hover_has_all_numbers(build: SimpleNamespace, in_counters: Profile) -> 
     ]
 
 
-def test_a_button_shows_the_ratio(build: SimpleNamespace, in_counters: Profile) -> None:
+def test_a_button_shows_the_ratio(build, in_counters):
     counts, ratio = parity.figure(in_counters, build.SHAPE).layout.updatemenus[0].buttons
     assert ratio.args[1]["yaxis.type"] == "linear"
     assert ratio.args[0]["y"][0] == [1, 1]
@@ -50,9 +45,7 @@ def test_a_button_shows_the_ratio(build: SimpleNamespace, in_counters: Profile) 
     assert counts.args[1]["yaxis.type"] == "log"
 
 
-def test_without_hardware_theory_is_the_reference(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_without_hardware_theory_is_the_reference(build, in_simulation):
     figure = parity.figure(in_simulation, build.SHAPE)
     assert figure.layout.xaxis.title.text == "closed form (theory), count"
     assert figure.layout.yaxis.title.text == "simulated, count"

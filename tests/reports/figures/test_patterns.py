@@ -1,23 +1,15 @@
 """Sectors and wavefronts against the least that could do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
-import plotly.graph_objects as go
-
-from analysis.records.profile import Profile
 from reports.figures import patterns
 
 
-def lane(figure: go.Figure, name: str, axis: str = "x") -> go.Scatter:
+def lane(figure, name, axis="x"):
     return next(t for t in figure.data if t.name == name and t.xaxis == axis)
 
 
-def test_uncoalesced_loads_ask_for_eight_times_the_ideal(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_uncoalesced_loads_ask_for_eight_times_the_ideal(build, in_theory):
     found = lane(patterns.figure(in_theory, build.SHAPE), "naive-uncoalesced load A")
     assert list(found.x) == [4, 32]  # 128 B in 4 sectors; a column touches 32
     assert list(found.marker.symbol) == ["circle-open", "circle"]
@@ -25,9 +17,7 @@ def test_uncoalesced_loads_ask_for_eight_times_the_ideal(
     assert "8.00× the ideal" in found.hovertext[0]
 
 
-def test_shared_accesses_stand_in_a_panel_of_their_own(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_shared_accesses_stand_in_a_panel_of_their_own(build, in_theory):
     figure = patterns.figure(in_theory, build.SHAPE)
     found = lane(figure, "vectorized store A", "x2")
     assert list(found.x) == [1, 4]
@@ -39,20 +29,18 @@ def test_shared_accesses_stand_in_a_panel_of_their_own(
     assert figure.layout.yaxis.domain[0] > figure.layout.yaxis2.domain[1]
 
 
-def test_rungs_without_shared_memory_have_one_panel(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_rungs_without_shared_memory_have_one_panel(build, in_theory):
     naive = tuple(r for r in in_theory.records if r.label.startswith("naive"))
     figure = patterns.figure(replace(in_theory, records=naive), build.SHAPE)
     assert "xaxis2" not in figure.layout
     assert figure.layout.yaxis.domain == (0, 1)
 
 
-def test_the_legend_names_only_what_occurs(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_the_legend_names_only_what_occurs(build, in_theory):
     figure = patterns.figure(in_theory, build.SHAPE)
     legend = [trace.name for trace in figure.data if trace.showlegend is not False]
     assert legend == ["load A", "load B", "store A", "store B", "store C", "ideal"]
 
 
-def test_no_patterns(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_no_patterns(build, in_theory):
     assert not patterns.figure(replace(in_theory, records=()), build.SHAPE).data

@@ -1,28 +1,23 @@
 """Rates, their intervals, and the lines that they are compared with."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
-import plotly.graph_objects as go
 import pytest
 
-from analysis.records.profile import Profile
 from reports.figures import performance
 
 FLOP = 2 * 4096**3
 
 
-def bars(figure: go.Figure) -> list[go.Bar]:
+def bars(figure):
     return [trace for trace in figure.data if trace.type == "bar"]
 
 
-def named(figure: go.Figure, start: str) -> list[go.Scatter]:
+def named(figure, start):
     return [t for t in figure.data if t.type == "scatter" and t.name.startswith(start)]
 
 
-def test_measured_rates_and_their_intervals(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_measured_rates_and_their_intervals(build, on_gpu):
     (measured,) = bars(performance.figure(on_gpu, build.SHAPE))
     rate = FLOP / 0.0075122
     assert len(measured.x) == 6  # one-block is skipped, and has no row
@@ -33,7 +28,7 @@ def test_measured_rates_and_their_intervals(build: SimpleNamespace, on_gpu: Prof
     assert len(set(measured.marker.color)) == 6
 
 
-def test_theory_stands_as_marks(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_theory_stands_as_marks(build, in_theory):
     figure = performance.figure(in_theory, build.SHAPE)
     assert not bars(figure)
     (attainable,) = named(figure, "attainable")
@@ -42,18 +37,14 @@ def test_theory_stands_as_marks(build: SimpleNamespace, in_theory: Profile) -> N
     assert uncached.x[1] == pytest.approx(234.05e9)  # 0.25 FLOP/B · 936.2 GB/s
 
 
-def test_predicted_rates_stand_beside_the_bars(
-    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
-) -> None:
+def test_predicted_rates_stand_beside_the_bars(build, in_prediction, on_gpu):
     (predicted,) = named(performance.figure(in_prediction, build.SHAPE), "predicted")
     assert predicted.x[5] == pytest.approx(FLOP / (1.1 * 0.0075122))
     assert list(predicted.y) == [0, 1, 2, 3, 4, 5]
     assert not named(performance.figure(on_gpu, build.SHAPE), "predicted")
 
 
-def test_the_uncached_bound_does_not_stretch_the_axis(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_the_uncached_bound_does_not_stretch_the_axis(build, in_theory):
     figure = performance.figure(in_theory, build.SHAPE)
     peak = in_theory.device.fp32_flop_per_s
     (uncached,) = named(figure, "bound without caches (theory)")
@@ -68,7 +59,7 @@ def test_the_uncached_bound_does_not_stretch_the_axis(
     assert max(x for trace in figure.data for x in trace.x if x) == peak
 
 
-def test_lines_of_the_peak_and_of_cublas(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_lines_of_the_peak_and_of_cublas(build, on_gpu):
     figure = performance.figure(on_gpu, build.SHAPE)
     (peak,) = named(figure, "FP32 peak 35.6 TFLOP/s (nominal)")
     (cublas,) = named(figure, "cuBLAS 26.5 TFLOP/s (measured)")
@@ -77,9 +68,7 @@ def test_lines_of_the_peak_and_of_cublas(build: SimpleNamespace, on_gpu: Profile
     assert peak.line.dash != cublas.line.dash
 
 
-def test_a_recorded_run_has_bars_of_its_own(
-    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_run_has_bars_of_its_own(build, in_theory, on_gpu):
     figure = performance.figure(in_theory, build.SHAPE, recorded=on_gpu)
     (recorded,) = bars(figure)
     assert recorded.name == "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
@@ -88,13 +77,13 @@ def test_a_recorded_run_has_bars_of_its_own(
     assert named(figure, "cuBLAS 26.5 TFLOP/s (recorded)")
 
 
-def test_both_runs_stand_side_by_side(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_both_runs_stand_side_by_side(build, on_gpu):
     figure = performance.figure(on_gpu, build.SHAPE, recorded=on_gpu)
     assert len(bars(figure)) == 2
     assert figure.layout.barmode == "group"
 
 
-def test_too_few_samples_have_no_interval(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_too_few_samples_have_no_interval(build, on_gpu):
     few = build.measured(1e-2, build.SHAPE, interval_s=None)
     changed = build.change(on_gpu, "vectorized", measured=few)
     (measured,) = bars(performance.figure(changed, build.SHAPE))
@@ -102,5 +91,5 @@ def test_too_few_samples_have_no_interval(build: SimpleNamespace, on_gpu: Profil
     assert "interval" not in measured.hovertext[5]
 
 
-def test_nothing_at_all(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_nothing_at_all(build, in_theory):
     assert not performance.figure(replace(in_theory, records=()), build.SHAPE).data

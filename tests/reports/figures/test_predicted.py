@@ -1,26 +1,18 @@
 """Predicted times as a figure: against measured ones, or under the simple bounds."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-
-import plotly.graph_objects as go
 import pytest
 
-from analysis.records.profile import Profile
 from reports.figures import predicted
 
 FLOP = 2 * 4096**3
 
 
-def named(figure: go.Figure, name: str) -> go.Scatter:
+def named(figure, name):
     (found,) = (trace for trace in figure.data if trace.name == name)
     return found
 
 
-def test_points_stand_at_measured_and_predicted_times(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_points_stand_at_measured_and_predicted_times(build, on_gpu):
     made = build.foreseen(on_gpu)
     figure = predicted.figure(made, build.SHAPE)
     tiled = named(figure, "tiled")
@@ -32,7 +24,7 @@ def test_points_stand_at_measured_and_predicted_times(
     assert named(figure, "measured").marker.symbol == "circle"
 
 
-def test_the_band_is_as_wide_as_it_says(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_the_band_is_as_wide_as_it_says(build, on_gpu):
     figure = predicted.figure(build.foreseen(on_gpu), build.SHAPE)
     band = named(figure, "±12 %")
     assert [y / x for x, y in zip(band.x, band.y, strict=True)] == pytest.approx(
@@ -42,18 +34,14 @@ def test_the_band_is_as_wide_as_it_says(build: SimpleNamespace, on_gpu: Profile)
     assert band.x[1] > 0.459418 * 1.1
 
 
-def test_recorded_times_are_marked_as_such(
-    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
-) -> None:
+def test_recorded_times_are_marked_as_such(build, in_prediction, on_gpu):
     figure = predicted.figure(in_prediction, build.SHAPE, recorded=on_gpu)
     assert named(figure, "tiled").marker.symbol.endswith("-dot")
     assert figure.layout.xaxis.title.text == "time, recorded, s"
     assert named(figure, "recorded 2026-02-03")
 
 
-def test_without_measurements_rates_stand_under_their_bounds(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_without_measurements_rates_stand_under_their_bounds(build, in_prediction):
     figure = predicted.figure(in_prediction, build.SHAPE)
     (bars,) = (trace for trace in figure.data if trace.type == "bar")
     assert len(bars.x) == 6
@@ -65,15 +53,13 @@ def test_without_measurements_rates_stand_under_their_bounds(
     assert "each mark is the rate" in predicted.reading(in_prediction, build.SHAPE)
 
 
-def test_marks_are_told_apart_by_their_shape(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_marks_are_told_apart_by_their_shape(build, in_prediction):
     figure = predicted.figure(in_prediction, build.SHAPE)
     symbols = [trace.marker.symbol for trace in figure.data if trace.name.endswith(" alone")]
     assert len(set(symbols)) == len(symbols) == 3
 
 
-def test_nothing_predicted_is_said(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_nothing_predicted_is_said(build, on_gpu):
     figure = predicted.figure(on_gpu, build.SHAPE)
     assert not figure.data
     assert figure.layout.annotations[0].text == "No time was predicted at this shape."

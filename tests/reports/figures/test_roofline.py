@@ -1,23 +1,18 @@
 """The roofline: roofs, points, and the line between theory and measurement."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
-import plotly.graph_objects as go
 import pytest
 
-from analysis.records.profile import Profile
 from reports import style
 from reports.figures import roofline
 
 
-def named(figure: go.Figure, start: str) -> list[go.Scatter]:
+def named(figure, start):
     return [trace for trace in figure.data if trace.name.startswith(start)]
 
 
-def test_a_rung_joins_measured_and_attainable(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_a_rung_joins_measured_and_attainable(build, on_gpu):
     (rung,) = named(roofline.figure(on_gpu, build.SHAPE), "tiled")
     measured, attainable, gap, uncached = rung.y
     assert set(rung.x) == {8.0}  # 2·4096³ FLOP / (4 B · 2·4096³/32)
@@ -30,9 +25,7 @@ def test_a_rung_joins_measured_and_attainable(build: SimpleNamespace, on_gpu: Pr
     ]  # fmt: skip
 
 
-def test_without_measurements_only_theory_is_drawn(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_without_measurements_only_theory_is_drawn(build, in_theory):
     figure = roofline.figure(in_theory, build.SHAPE)
     (rung,) = named(figure, "tiled")
     assert list(rung.y) == [35.58e12, None, pytest.approx(8 * 936.2e9)]
@@ -40,7 +33,7 @@ def test_without_measurements_only_theory_is_drawn(
     assert not named(figure, "cuBLAS")
 
 
-def test_rungs_of_one_intensity_stand_apart(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_rungs_of_one_intensity_stand_apart(build, in_theory):
     figure = roofline.figure(in_theory, build.SHAPE)
     (one,), (other,) = named(figure, "coarsened-2d"), named(figure, "vectorized")
     assert other.x[0] / one.x[0] == pytest.approx(roofline.SPREAD)
@@ -48,9 +41,7 @@ def test_rungs_of_one_intensity_stand_apart(build: SimpleNamespace, in_theory: P
     assert one.x[0] * other.x[0] == pytest.approx(32**2)
 
 
-def test_many_rungs_of_one_intensity_stay_near_it(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_many_rungs_of_one_intensity_stay_near_it(build, in_theory):
     vectorized = in_theory.records[6]
     sweep = tuple(replace(vectorized, label=f"vectorized:{number}") for number in range(20))
     figure = roofline.figure(replace(in_theory, records=sweep), build.SHAPE)
@@ -59,9 +50,7 @@ def test_many_rungs_of_one_intensity_stay_near_it(
     assert max(places) / min(places) == pytest.approx(roofline.WIDEST_GROUP)
 
 
-def test_the_uncached_bound_is_drawn_no_higher_than_the_peak(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_the_uncached_bound_is_drawn_no_higher_than_the_peak(build, in_theory):
     theory = in_theory.records[6].theory
     fast = replace(theory, uncached=replace(theory.uncached, flop_per_s=160e12))
     changed = build.change(in_theory, "vectorized", theory=fast)
@@ -70,7 +59,7 @@ def test_the_uncached_bound_is_drawn_no_higher_than_the_peak(
     assert "bound without caches (theory): 160 TFLOP/s" in rung.hovertext[-1]
 
 
-def test_roofs_meet_at_the_ridge_point(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_roofs_meet_at_the_ridge_point(build, in_theory):
     figure = roofline.figure(in_theory, build.SHAPE)
     (dram,) = named(figure, "DRAM")
     assert dram.name == "DRAM 936.2 GB/s (nominal)"
@@ -82,7 +71,7 @@ def test_roofs_meet_at_the_ridge_point(build: SimpleNamespace, in_theory: Profil
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
 
 
-def test_measured_roofs_are_dashed(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_measured_roofs_are_dashed(build, in_theory):
     figure = roofline.figure(build.with_ceilings(in_theory), build.SHAPE)
     dashes = {trace.name: trace.line.dash for trace in named(figure, "DRAM")}
     assert dashes == {"DRAM 936.2 GB/s (nominal)": "solid", "DRAM 868.0 GB/s (measured)": "dash"}
@@ -90,19 +79,17 @@ def test_measured_roofs_are_dashed(build: SimpleNamespace, in_theory: Profile) -
     assert len(named(figure, "FP32")) == 2
 
 
-def test_levels_without_a_rate_are_left_out(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_levels_without_a_rate_are_left_out(build, in_theory):
     assert not named(roofline.figure(in_theory, build.SHAPE), "L2")
 
 
-def test_cublas_is_a_line(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_cublas_is_a_line(build, on_gpu):
     (line,) = named(roofline.figure(on_gpu, build.SHAPE), "cuBLAS")
     assert line.name == "cuBLAS 26.5 TFLOP/s (measured)"
     assert list(line.y) == pytest.approx([2 * 4096**3 / 0.00518697] * len(line.x))
 
 
-def test_a_recorded_run_is_a_symbol_of_its_own(
-    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_run_is_a_symbol_of_its_own(build, in_theory, on_gpu):
     figure = roofline.figure(in_theory, build.SHAPE, recorded=on_gpu)
     (rung,) = named(figure, "vectorized")
     assert rung.y[1] == pytest.approx(2 * 4096**3 / 0.0075122)
@@ -112,18 +99,14 @@ def test_a_recorded_run_is_a_symbol_of_its_own(
     assert named(figure, "recorded 2026-02-03")
 
 
-def test_a_rung_that_failed_its_check_keeps_only_theory(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_a_rung_that_failed_its_check_keeps_only_theory(build, on_gpu):
     wrong = replace(build.passed(), passed=False)
     changed = build.change(on_gpu, "tiled", check=wrong)
     (rung,) = named(roofline.figure(changed, build.SHAPE), "tiled")
     assert len(rung.y) == 3
 
 
-def test_no_theory_is_an_empty_figure_with_a_reason(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_no_theory_is_an_empty_figure_with_a_reason(build, in_theory):
     bare = replace(in_theory, records=tuple(replace(r, theory=None) for r in in_theory.records))
     figure = roofline.figure(bare, build.SHAPE)
     assert not figure.data

@@ -1,17 +1,13 @@
 """Samples and the GPU's state over the same rounds."""
 
-from __future__ import annotations
-
 import itertools
-from types import SimpleNamespace
 
 import pytest
 
-from analysis.records.profile import Profile
 from reports.figures import rounds
 
 
-def test_samples_stand_in_the_round_that_took_them(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_samples_stand_in_the_round_that_took_them(build, on_gpu):
     measured = build.measured(1.0, build.SHAPE, samples_s=(0.9, 1.0, 1.2))
     made = build.change(on_gpu, "vectorized", measured=measured)
     figure = rounds.figure(made, build.SHAPE)
@@ -21,7 +17,7 @@ def test_samples_stand_in_the_round_that_took_them(build: SimpleNamespace, on_gp
     assert list(of_three.y) == pytest.approx([-0.1, 0.0, 0.2])
 
 
-def test_states_share_the_axis_of_rounds(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_states_share_the_axis_of_rounds(build, on_gpu):
     figure = rounds.figure(build.watched(on_gpu), build.SHAPE)
     clock, temperature, power = figure.data[-3:]
     assert list(clock.x) == [0, 25, 50, 75, 100]
@@ -32,7 +28,7 @@ def test_states_share_the_axis_of_rounds(build: SimpleNamespace, on_gpu: Profile
     assert power.hovertext[1].startswith("500.0 ms after the first round began<br>")
 
 
-def test_one_slow_sample_does_not_hide_the_others(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_one_slow_sample_does_not_hide_the_others(build, on_gpu):
     samples = (*[1.0] * 99, 3.0)  # with six other series of 100, 1 of 700
     made = build.change(
         on_gpu, "vectorized", measured=build.measured(1.0, build.SHAPE, samples_s=samples)
@@ -42,7 +38,7 @@ def test_one_slow_sample_does_not_hide_the_others(build: SimpleNamespace, on_gpu
     assert 0.009 < high < 0.02
 
 
-def test_panels_do_not_overlap(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_panels_do_not_overlap(build, on_gpu):
     layout = rounds.figure(build.watched(on_gpu), build.SHAPE).layout
     domains = [layout[name].domain for name in ("yaxis", "yaxis2", "yaxis3", "yaxis4")]
     assert domains[0][1] == 1
@@ -51,15 +47,13 @@ def test_panels_do_not_overlap(build: SimpleNamespace, on_gpu: Profile) -> None:
         assert lower[1] < upper[0]
 
 
-def test_without_states_there_are_samples_alone(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_without_states_there_are_samples_alone(build, on_gpu):
     figure = rounds.figure(on_gpu, build.SHAPE)
     assert len(figure.data) == 7  # six rungs and cuBLAS
     assert figure.layout.yaxis.domain == (0, 1)
 
 
-def test_a_recorded_run_stands_in(
-    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_run_stands_in(build, in_theory, on_gpu):
     figure = rounds.figure(in_theory, build.SHAPE, recorded=build.watched(on_gpu))
     assert "recorded 2026-02-03" in figure.layout.title.text
     assert not rounds.figure(in_theory, build.SHAPE).data

@@ -1,24 +1,20 @@
 """Every sample is drawn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from analysis.records.profile import Profile
 from reports.figures import samples
 
 
-def test_every_sample_of_every_variant(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_every_sample_of_every_variant(build, on_gpu):
     figure = samples.figure(on_gpu, build.SHAPE)
     assert len(figure.data) == 8  # six rungs ran, and two references
     assert all(len(box.x) == 100 for box in figure.data)
     assert all(box.boxpoints == "all" for box in figure.data)
 
 
-def test_samples_are_relative_to_their_median(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_samples_are_relative_to_their_median(build, on_gpu):
     measured = build.measured(1.0, build.SHAPE, samples_s=(0.9, 1.0, 1.2))
     figure = samples.figure(build.change(on_gpu, "vectorized", measured=measured), build.SHAPE)
     box = figure.data[5]
@@ -29,20 +25,18 @@ def test_samples_are_relative_to_their_median(build: SimpleNamespace, on_gpu: Pr
     assert list(time.args[0]["x"][5]) == [0.9, 1.0, 1.2]
 
 
-def test_theory_has_no_samples(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_theory_has_no_samples(build, in_theory):
     figure = samples.figure(in_theory, build.SHAPE)
     assert not figure.data
     assert figure.layout.annotations[0].text == ("Nothing was timed on a GPU at this shape.")
 
 
-def test_a_hosts_samples_alone_are_no_figure(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_a_hosts_samples_alone_are_no_figure(build, in_theory):
     records = (*in_theory.records, build.cpu(build.SHAPE))
     assert not samples.figure(replace(in_theory, records=records), build.SHAPE).data
 
 
-def test_recorded_samples_are_labelled(
-    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
-) -> None:
+def test_recorded_samples_are_labelled(build, in_theory, on_gpu):
     figure = samples.figure(in_theory, build.SHAPE, recorded=on_gpu)
     assert len(figure.data) == 6
     assert figure.layout.yaxis.ticktext[5] == "vectorized<br>(recorded)"

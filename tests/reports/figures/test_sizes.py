@@ -1,16 +1,12 @@
 """The rate over the size."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 from analysis.problem import Gemm
-from analysis.records.profile import Profile
 from reports.figures import sizes
 
 
-def test_a_curve_per_variant_in_order_of_size(build: SimpleNamespace) -> None:
+def test_a_curve_per_variant_in_order_of_size(build):
     made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
     curve = next(one for one in sizes.figure(made).data if one.name == "tiled")
     assert list(curve.x) == [2048, 4096]
@@ -18,9 +14,7 @@ def test_a_curve_per_variant_in_order_of_size(build: SimpleNamespace) -> None:
     assert "N = 4,096<br>2.66 TFLOP/s (measured)" in curve.hovertext[1]
 
 
-def test_predicted_and_recorded_curves_are_hidden_together(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_predicted_and_recorded_curves_are_hidden_together(build, in_prediction):
     recorded = build.profile(build.SHAPE, build.SMALL, is_measured=True)
     found = [
         one for one in sizes.figure(in_prediction, recorded=recorded).data if one.name == "tiled"
@@ -32,24 +26,24 @@ def test_predicted_and_recorded_curves_are_hidden_together(
     assert curves[0].marker.symbol != curves[1].marker.symbol
 
 
-def test_the_axis_has_the_sizes_themselves(build: SimpleNamespace) -> None:
+def test_the_axis_has_the_sizes_themselves(build):
     made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
     axis = sizes.figure(made).layout.xaxis
     assert list(axis.tickvals) == [2048, 4096]
     assert list(axis.ticktext) == ["2,048", "4,096"]
 
 
-def test_products_that_are_not_square_are_left_out(on_gpu: Profile) -> None:
+def test_products_that_are_not_square_are_left_out(on_gpu):
     flat = Gemm(m=64, n=4096, k=4096)
     records = tuple(replace(r, shape=flat) for r in on_gpu.records)
     assert not sizes.figure(replace(on_gpu, records=records)).data
 
 
-def test_one_size_is_no_curve(on_gpu: Profile) -> None:
+def test_one_size_is_no_curve(on_gpu):
     assert not sizes.figure(on_gpu).data
 
 
-def test_a_host_is_no_gpu(build: SimpleNamespace) -> None:
+def test_a_host_is_no_gpu(build):
     made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
     names = [one.name for one in sizes.figure(made).data]
     assert "tiled" in names

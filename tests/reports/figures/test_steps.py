@@ -1,21 +1,16 @@
 """The ladder as steps."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-
-from analysis.records.profile import Profile
 from reports.figures import steps
 
 
-def test_what_a_name_stands_for_is_said(build: SimpleNamespace, in_prediction: Profile) -> None:
+def test_what_a_name_stands_for_is_said(build, in_prediction):
     notes = ("vectorized is another at this shape", "a note")
     made = build.change(in_prediction, "vectorized", notes=notes)
     *_, said = steps.figure(made, build.SHAPE).layout.sliders[0].steps
     assert said.value.startswith("vectorized is another at this shape. vectorized is 1.29×")
 
 
-def test_rungs_without_a_time_are_left_out(build: SimpleNamespace, in_prediction: Profile) -> None:
+def test_rungs_without_a_time_are_left_out(build, in_prediction):
     figure = steps.figure(in_prediction, build.SHAPE)
     assert list(figure.layout.xaxis.ticktext) == [
         "naive-uncoalesced", "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d",
@@ -24,7 +19,7 @@ def test_rungs_without_a_time_are_left_out(build: SimpleNamespace, in_prediction
     assert [trace.name.split(" (")[0] for trace in figure.data] == ["predicted", "FP32 peak"]
 
 
-def test_each_position_adds_a_rung(build: SimpleNamespace, in_prediction: Profile) -> None:
+def test_each_position_adds_a_rung(build, in_prediction):
     figure = steps.figure(in_prediction, build.SHAPE)
     rates = list(figure.data[0].y)
     (slider,) = figure.layout.sliders
@@ -35,9 +30,7 @@ def test_each_position_adds_a_rung(build: SimpleNamespace, in_prediction: Profil
     assert slider.steps[-1].value.startswith("vectorized is 1.29× (predicted) as fast as")
 
 
-def test_predicted_and_recorded_times_stand_beside_each_other(
-    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
-) -> None:
+def test_predicted_and_recorded_times_stand_beside_each_other(build, in_prediction, on_gpu):
     figure = steps.figure(in_prediction, build.SHAPE, recorded=on_gpu)
     predicted, recorded = figure.data[:2]
     # 10% more time
@@ -47,5 +40,5 @@ def test_predicted_and_recorded_times_stand_beside_each_other(
     assert figure.data[-1].name.startswith("cuBLAS (recorded) 26.5 TFLOP/s")
 
 
-def test_without_times_it_says_so(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_without_times_it_says_so(build, in_theory):
     assert not steps.figure(in_theory, build.SHAPE).data

@@ -1,22 +1,19 @@
 """A comparison in sentences and tables, and as a page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from analysis.comparison.runs import RunComparison, compare
+from analysis.comparison.runs import compare
 from analysis.records.metrics import WARP_INSTRUCTIONS
-from analysis.records.profile import Interval, Profile, Record
+from analysis.records.profile import Interval
 from reports.pages.comparison import doubts, page, remarks, sentences, shape_sections, title
-from reports.sections.table import Cell, Table
+from reports.sections.table import Cell
 
 EVIL = "</td><script>alert(1)</script><img src=x>"
 
 
-def edited(record: Record) -> Record:
+def edited(record):
     """Three more warp instructions, on a line that moved down by two."""
     if record.simulated is None:
         return record
@@ -28,7 +25,7 @@ def edited(record: Record) -> Record:
     return replace(record, simulated=replace(record.simulated, counters=more, lines=lines))
 
 
-def scaled(record: Record, factor: float) -> Record:
+def scaled(record, factor):
     measured = record.measured
     assert measured is not None
     assert measured.interval_s is not None
@@ -40,7 +37,7 @@ def scaled(record: Record, factor: float) -> Record:
 
 
 @pytest.fixture
-def compared(in_counters: Profile) -> RunComparison:
+def compared(in_counters):
     """Tiled is edited and 8% slower, vectorized 10% faster, one rung has too few samples."""
     changes = {
         "tiled": lambda r: scaled(edited(r), 1.08),
@@ -53,11 +50,11 @@ def compared(in_counters: Profile) -> RunComparison:
     return compare(in_counters, replace(in_counters, records=records))
 
 
-def rows(table: Table) -> list[list[str]]:
+def rows(table):
     return [[cell.text for cell in row] for row in table.rows]
 
 
-def test_sentences_say_what_changed_and_where(compared: RunComparison) -> None:
+def test_sentences_say_what_changed_and_where(compared):
     counts, times = sentences(compared)
     assert counts.endswith(" compared in 6 records; 1 changed, in tiled.")
     assert times == (
@@ -66,9 +63,7 @@ def test_sentences_say_what_changed_and_where(compared: RunComparison) -> None:
     assert title(compared) == "Two profiles on NVIDIA GeForce RTX 3090"
 
 
-def test_nothing_compared_and_nothing_changed_are_told_apart(
-    in_theory: Profile, build: SimpleNamespace
-) -> None:
+def test_nothing_compared_and_nothing_changed_are_told_apart(in_theory, build):
     counts, times = sentences(compare(in_theory, in_theory))
     assert counts.endswith("; none changed.")
     assert times == "Times: none could be compared."
@@ -77,8 +72,8 @@ def test_nothing_compared_and_nothing_changed_are_told_apart(
 
 
 def test_a_changed_count_stands_with_both_numbers_and_its_line(
-    compared: RunComparison,
-) -> None:
+    compared,
+):
     (section,) = shape_sections(compared)
     assert rows(section.changed) == [
         ["tiled", "warp instructions", "4,294,967,296", "4,294,967,299", "+3", "simulated"]
@@ -91,8 +86,8 @@ def test_a_changed_count_stands_with_both_numbers_and_its_line(
 
 
 def test_times_stand_with_intervals_and_a_sign_before_each_verdict(
-    compared: RunComparison,
-) -> None:
+    compared,
+):
     (section,) = shape_sections(compared)
     verdicts = {row[0].text: row[-1] for row in section.times.rows}
     assert verdicts["tiled"] == Cell("▲ slower", is_bad=True)
@@ -109,9 +104,9 @@ def test_times_stand_with_intervals_and_a_sign_before_each_verdict(
 
 
 def test_a_terminal_gets_so_many_rows_of_a_record_and_how_many_more(
-    in_simulation: Profile,
-) -> None:
-    def doubled(record: Record) -> Record:
+    in_simulation,
+):
+    def doubled(record):
         if record.label != "tiled" or record.simulated is None:
             return record
         counters = {name: 2 * count for name, count in record.simulated.counters.items()}
@@ -125,7 +120,7 @@ def test_a_terminal_gets_so_many_rows_of_a_record_and_how_many_more(
     assert rows(section.changed)[2][1] == "… and 11 more"  # 13 of tiled's counters are not 0
 
 
-def test_remarks_of_one_wording_stand_together(compared: RunComparison) -> None:
+def test_remarks_of_one_wording_stand_together(compared):
     assert remarks(compared) == (
         "cpu: times are not compared: those of the host's CPU are no kernel's, and vary with all "
         "else that it does",
@@ -133,7 +128,7 @@ def test_remarks_of_one_wording_stand_together(compared: RunComparison) -> None:
     )
 
 
-def test_the_page_is_complete_in_itself_and_runs_nothing(compared: RunComparison) -> None:
+def test_the_page_is_complete_in_itself_and_runs_nothing(compared):
     html = page(compared)
     assert "<script" not in html
     assert "http" not in html.replace("http-equiv", "")
@@ -141,7 +136,7 @@ def test_the_page_is_complete_in_itself_and_runs_nothing(compared: RunComparison
         assert text in html
 
 
-def test_markup_in_a_profile_stays_text(in_counters: Profile, build: SimpleNamespace) -> None:
+def test_markup_in_a_profile_stays_text(in_counters, build):
     before = build.change(in_counters, "tiled", label=EVIL)
     after = replace(before, records=tuple(map(edited, before.records)), command=EVIL)
     html = page(compare(before, after))
@@ -150,9 +145,7 @@ def test_markup_in_a_profile_stays_text(in_counters: Profile, build: SimpleNames
     assert "&lt;script&gt;" in html
 
 
-def test_predicted_times_that_changed_have_a_table(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_predicted_times_that_changed_have_a_table(build, in_prediction):
     tiled = next(record for record in in_prediction.records if record.label == "tiled")
     slower = build.predicted(tiled, 2 * 0.0516459 * 1.1, limiter="L1").predicted
     found = compare(in_prediction, build.change(in_prediction, "tiled", predicted=slower))
@@ -166,6 +159,6 @@ def test_predicted_times_that_changed_have_a_table(
     assert "shared memory → L1" in shown
 
 
-def test_without_predictions_nothing_is_said_of_them(compared: RunComparison) -> None:
+def test_without_predictions_nothing_is_said_of_them(compared):
     assert not any("Predicted" in sentence for sentence in sentences(compared))
     assert "Predicted times" not in page(compared)

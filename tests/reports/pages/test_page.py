@@ -1,7 +1,5 @@
 """The page: complete, self-contained, and inert whatever its texts hold."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64decode
@@ -9,13 +7,11 @@ from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
-from types import SimpleNamespace
 from zlib import decompress
 
 import pytest
 
 from analysis.errors import InputError
-from analysis.records.profile import Profile
 from analysis.timing.predicted import Bound, GapStep
 from reports import render
 
@@ -34,19 +30,19 @@ PAGES_OWN = 3  # scripts: Plotly, the page's own, the listings
 class Page(HTMLParser):
     """What a parser sees: tags with their attributes, text by tag, and ids."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, html):
         super().__init__()
-        self.tags: Counter[str] = Counter()
-        self.attributes: list[tuple[str, str, str | None]] = []
-        self.elements: list[dict[str, str | None]] = []
-        self.open: list[str] = []
-        self.texts: list[tuple[str, str]] = []
-        self.json: list[dict] = []
-        self.packed: Counter[str] = Counter()
+        self.tags = Counter()
+        self.attributes = []
+        self.elements = []
+        self.open = []
+        self.texts = []
+        self.json = []
+        self.packed = Counter()
         self._class = ""
         self.feed(html)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags[tag] += 1
         self.attributes += [(tag, name, value) for name, value in attrs]
         self.elements.append(dict(attrs))
@@ -55,24 +51,24 @@ class Page(HTMLParser):
         self._class = str(dict(attrs).get("class")) if is_packed else ""
         self.packed[self._class] += is_packed
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         self._class = ""
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if self._class == "figure":
             self.json.append(json.loads(decompress(b64decode(data, validate=True))))
         elif self.open and not self._class:
             self.texts.append((self.open[-1], data))
 
-    def texts_of(self, tag: str) -> list[str]:
+    def texts_of(self, tag):
         return [" ".join(text.split()) for at, text in self.texts if at == tag and text.strip()]
 
-    def values(self, name: str) -> list[str | None]:
+    def values(self, name):
         return [value for _, attribute, value in self.attributes if attribute == name]
 
 
 @pytest.fixture
-def evil(build: SimpleNamespace, on_gpu: Profile) -> Profile:
+def evil(build, on_gpu):
     """A profile with markup in every text."""
     records = tuple(
         replace(
@@ -99,7 +95,7 @@ def evil(build: SimpleNamespace, on_gpu: Profile) -> Profile:
     )
 
 
-def test_sections_come_in_order(on_gpu: Profile) -> None:
+def test_sections_come_in_order(on_gpu):
     headings = Page(render(on_gpu)).texts_of("h2")
     assert headings == [
         "4096 × 4096 × 4096", "The ladder", "Hierarchical roofline",
@@ -109,21 +105,21 @@ def test_sections_come_in_order(on_gpu: Profile) -> None:
     ]  # fmt: skip
 
 
-def test_headings_descend_one_level_at_a_time(in_theory: Profile, on_gpu: Profile) -> None:
+def test_headings_descend_one_level_at_a_time(in_theory, on_gpu):
     levels = [int(n) for n in re.findall(r"<h([1-6])", render(in_theory, recorded=on_gpu))]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
-def test_ids_are_unique_and_every_reference_has_its_target(build: SimpleNamespace) -> None:
+def test_ids_are_unique_and_every_reference_has_its_target(build):
     page = Page(render(build.profile(build.SHAPE, build.SMALL, is_measured=True)))
     ids = page.values("id")
     assert len(ids) == len(set(ids))
     assert set(page.values("aria-labelledby")) | set(page.values("for")) <= set(ids)
 
 
-def test_figures_carry_a_description(on_gpu: Profile) -> None:
+def test_figures_carry_a_description(on_gpu):
     page = Page(render(on_gpu))
     labels = [
         value for tag, name, value in page.attributes if (tag, name) == ("figure", "aria-label")
@@ -131,7 +127,7 @@ def test_figures_carry_a_description(on_gpu: Profile) -> None:
     assert {label.split(".")[0] for label in labels if label} == FIGURES
 
 
-def test_the_page_is_self_contained(on_gpu: Profile) -> None:
+def test_the_page_is_self_contained(on_gpu):
     page = Page(render(on_gpu))
     assert not [value for value in page.values("src") if value]
     links = {str(link) for link in page.values("href")}
@@ -141,18 +137,18 @@ def test_the_page_is_self_contained(on_gpu: Profile) -> None:
     assert page.tags["script"] == PAGES_OWN + len(FIGURES)
 
 
-def test_it_is_not_much_larger_than_plotly(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_it_is_not_much_larger_than_plotly(build, on_gpu):
     assert len(render(on_gpu).encode()) < LIMIT_BYTES
 
 
-def test_theory_has_no_samples_and_says_why(in_theory: Profile) -> None:
+def test_theory_has_no_samples_and_says_why(in_theory):
     page = Page(render(in_theory))
     assert len(page.json) == len(FIGURES) - len(MEASURED)
     assert "Samples: Nothing was timed on a GPU at this shape." in page.texts_of("li")
     assert not {"Samples", "The gap, explained"} & set(page.texts_of("h2"))
 
 
-def test_memory_levels_have_a_table_too(in_counters: Profile) -> None:
+def test_memory_levels_have_a_table_too(in_counters):
     page = Page(render(in_counters))
     assert "Bytes, FLOP per byte and roof of every variant at every level" in page.texts_of(
         "summary"
@@ -161,12 +157,12 @@ def test_memory_levels_have_a_table_too(in_counters: Profile) -> None:
     assert "68.72 FLOP/B" in page.texts_of("td")
 
 
-def test_figures_have_no_second_title(on_gpu: Profile) -> None:
+def test_figures_have_no_second_title(on_gpu):
     figures = Page(render(on_gpu)).json
     assert not any(figure["layout"].get("title", {}).get("text") for figure in figures)
 
 
-def test_a_selector_stands_where_there_are_several_shapes(build: SimpleNamespace) -> None:
+def test_a_selector_stands_where_there_are_several_shapes(build):
     one = Page(render(build.profile(build.SHAPE)))
     two = Page(render(build.profile(build.SHAPE, build.SMALL)))
     assert one.tags["select"] == 0
@@ -175,7 +171,7 @@ def test_a_selector_stands_where_there_are_several_shapes(build: SimpleNamespace
     assert page_hides(two) == ["1"]
 
 
-def page_hides(page: Page) -> list[str | None]:
+def page_hides(page):
     """The chapters that are not shown at first."""
     return [
         attributes.get("data-shape")
@@ -184,7 +180,7 @@ def page_hides(page: Page) -> list[str | None]:
     ]
 
 
-def test_every_device_field_stands_with_its_source(in_theory: Profile) -> None:
+def test_every_device_field_stands_with_its_source(in_theory):
     page = render(in_theory)
     for text in ("936.2 GB/s", "1.695 GHz", "24 GiB", "48 KiB (49,152 B)", "GA102", "8.6"):
         assert f"<td>{text}" in page
@@ -192,12 +188,12 @@ def test_every_device_field_stands_with_its_source(in_theory: Profile) -> None:
         assert source.split("'")[0] in page
 
 
-def test_reached_ceilings_are_told_apart(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_reached_ceilings_are_told_apart(build, in_theory):
     cells = Page(render(build.with_ceilings(in_theory))).texts_of("th")
     assert "DRAM bytes per s, reached" in cells
 
 
-def test_a_simulation_has_a_section_and_the_counters_of_each_line(in_simulation: Profile) -> None:
+def test_a_simulation_has_a_section_and_the_counters_of_each_line(in_simulation):
     page = Page(render(in_simulation))
     assert "Closed form against machine code" in page.texts_of("h3")
     assert "Counters of each source line of tiled" in page.texts_of("summary")
@@ -207,9 +203,7 @@ def test_a_simulation_has_a_section_and_the_counters_of_each_line(in_simulation:
     assert len(page.json) == len(FIGURES) - len(MEASURED) + 1  # parity
 
 
-def test_markup_in_simulated_texts_stays_inert(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_markup_in_simulated_texts_stays_inert(build, in_simulation):
     record = next(r for r in in_simulation.records if r.label == "tiled")
     assert record.simulated is not None
     lines = tuple(replace(one, file=EVIL, text=EVIL) for one in record.simulated.lines)
@@ -221,15 +215,13 @@ def test_markup_in_simulated_texts_stays_inert(
     assert any(EVIL in text for text in page.texts_of("li"))
 
 
-def test_how_to_reproduce(in_theory: Profile) -> None:
+def test_how_to_reproduce(in_theory):
     page = Page(render(in_theory))
     assert in_theory.command in page.texts_of("code")
     assert any("20260203" in text for text in page.texts_of("p"))
 
 
-def test_a_recorded_run_is_labelled_with_date_and_device(
-    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_run_is_labelled_with_date_and_device(build, in_theory, on_gpu):
     page = Page(render(in_theory, recorded=on_gpu))
     label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert label in page.texts_of("span")
@@ -237,13 +229,13 @@ def test_a_recorded_run_is_labelled_with_date_and_device(
     assert len(page.json) == len(FIGURES)  # its times and samples too
 
 
-def test_a_recorded_run_of_another_gpu_is_refused(in_theory: Profile, on_gpu: Profile) -> None:
+def test_a_recorded_run_of_another_gpu_is_refused(in_theory, on_gpu):
     other = replace(on_gpu, device=replace(on_gpu.device, key="t4", name="Tesla T4"))
     with pytest.raises(InputError, match="recorded run is of Tesla T4"):
         render(in_theory, recorded=other)
 
 
-def test_markup_in_any_text_stays_inert(evil: Profile) -> None:
+def test_markup_in_any_text_stays_inert(evil):
     page = Page(render(evil, recorded=evil))
     assert page.tags["img"] == 0
     assert page.tags["script"] == PAGES_OWN + len(page.json)
@@ -251,25 +243,25 @@ def test_markup_in_any_text_stays_inert(evil: Profile) -> None:
     assert EVIL in page.texts_of("code")  # shown as it is, not as a template
 
 
-def test_labels_in_figures_are_literal_to_plotly(evil: Profile) -> None:
+def test_labels_in_figures_are_literal_to_plotly(evil):
     for figure in Page(render(evil)).json:
         shown = json.dumps(figure)
         assert "<img" not in shown
         assert "&lt;img" in shown or "img" not in shown
 
 
-def test_a_profile_without_records(in_theory: Profile) -> None:
+def test_a_profile_without_records(in_theory):
     page = Page(render(replace(in_theory, records=())))
     assert "This profile holds no record: no rung was profiled." in page.texts_of("p")
     assert "Device record" in page.texts_of("h2")
 
 
-def test_an_interrupted_profile_says_so(on_gpu: Profile) -> None:
+def test_an_interrupted_profile_says_so(on_gpu):
     page = Page(render(replace(on_gpu, status="interrupted")))
     assert "The run was interrupted: what is missing was not reached." in page.texts_of("p")
 
 
-def test_all_skipped_is_a_page_too(in_theory: Profile) -> None:
+def test_all_skipped_is_a_page_too(in_theory):
     skipped = tuple(
         replace(r, status="skipped", reason="too small", theory=None) for r in in_theory.records
     )
@@ -278,28 +270,26 @@ def test_all_skipped_is_a_page_too(in_theory: Profile) -> None:
     assert page.texts_of("td").count("skipped") == 7
 
 
-def test_rendering_is_pure(on_gpu: Profile) -> None:
+def test_rendering_is_pure(on_gpu):
     assert render(on_gpu) == render(on_gpu)
 
 
-def test_the_subtitle_tells_the_moment_in_utc(in_theory: Profile) -> None:
+def test_the_subtitle_tells_the_moment_in_utc(in_theory):
     assert any(
         "nothing was launched, 2026-02-03 04:05 UTC." in t
         for t in Page(render(in_theory)).texts_of("p")
     )
 
 
-def test_grades_say_what_an_interval_and_an_occupancy_are(on_gpu: Profile) -> None:
+def test_grades_say_what_an_interval_and_an_occupancy_are(on_gpu):
     grades = " ".join(Page(render(on_gpu)).texts_of("dd"))
     assert "95% interval of the median; sampling stops when it is narrow enough" in grades
     assert "slightly optimistic" in grades
     assert "registers" in grades
 
 
-def test_the_sampling_of_a_recorded_run_stands_under_its_label(
-    in_theory: Profile, on_gpu: Profile
-) -> None:
-    def samplings(page: Page) -> list[str]:
+def test_the_sampling_of_a_recorded_run_stands_under_its_label(in_theory, on_gpu):
+    def samplings(page):
         labels = map(str, page.values("aria-label"))
         return [label for label in labels if label.startswith("Sampling")]
 
@@ -311,9 +301,7 @@ def test_the_sampling_of_a_recorded_run_stands_under_its_label(
     assert samplings(Page(render(in_theory))) == []
 
 
-def test_predicted_times_have_a_chapter_and_a_grade(
-    in_prediction: Profile, in_theory: Profile
-) -> None:
+def test_predicted_times_have_a_chapter_and_a_grade(in_prediction, in_theory):
     page = Page(render(in_prediction))
     assert "Predicted time" in page.texts_of("h3")
     assert "Why each rung beats the one before, or does not" in page.texts_of("h3")
@@ -326,7 +314,7 @@ def test_predicted_times_have_a_chapter_and_a_grade(
     assert "Predicted time" not in without.texts_of("h3")
 
 
-def test_markup_in_a_prediction_stays_inert(build: SimpleNamespace, evil: Profile) -> None:
+def test_markup_in_a_prediction_stays_inert(build, evil):
     name = next(record.label for record in evil.records if record.rung == 4)
     record = next(record for record in evil.records if record.label == name)
     foreseen = build.predicted(

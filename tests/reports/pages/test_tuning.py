@@ -1,7 +1,5 @@
 """What a tuning run found, in words, as a table and as a page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -18,25 +16,25 @@ from tests.reports.tuned_by_hand import (
 )
 
 
-def test_the_lead_names_the_winner_its_time_and_its_speed_over_cublas() -> None:
+def test_the_lead_names_the_winner_its_time_and_its_speed_over_cublas():
     assert lead(TUNING, SHAPE) == (
         "coarsened-1d at 64 × 64 × 64 on NVIDIA H200 SXM 141 GB: bk=8,tm=8 takes 1.000 ms, "
         "0.800× of cuBLAS; no other is tied with it"
     )
 
 
-def test_the_lead_names_those_that_are_tied() -> None:
+def test_the_lead_names_those_that_are_tied():
     other = replace(DEFAULT, is_tied=True)
     both = replace(SHAPE, candidates=(WINNER, other, WRONG, LEFT_OUT))
     assert lead(TUNING, both).endswith("; tied with it: bk=4,tm=16")
     assert "the defaults (bk=4,tm=16) are among the best" in points(both)
 
 
-def test_without_a_measurement_the_lead_says_predicted() -> None:
+def test_without_a_measurement_the_lead_says_predicted():
     assert lead(TUNING, UNMEASURED).endswith("bk=4,tm=16 should be fastest, 400 µs (predicted)")
 
 
-def test_the_points_tell_the_space_the_stages_and_the_yardsticks() -> None:
+def test_the_points_tell_the_space_the_stages_and_the_yardsticks():
     assert list(points(SHAPE)) == [
         "Kernel Tuner 1.5.0",
         "9 combinations of values, 3 against a constraint, 1 left out, 1 failed",
@@ -50,7 +48,7 @@ def test_the_points_tell_the_space_the_stages_and_the_yardsticks() -> None:
     ]
 
 
-def test_pairs_that_were_measured_in_another_order_are_not_counted() -> None:
+def test_pairs_that_were_measured_in_another_order_are_not_counted():
     # predicted and swept: the first two are swapped
     times = ((3e-3, 1e-3), (2e-3, 2e-3), (4e-3, 3e-3))
     swept = [candidate(bk, 16, *both) for bk, both in zip((4, 8, 16), times, strict=True)]
@@ -58,17 +56,17 @@ def test_pairs_that_were_measured_in_another_order_are_not_counted() -> None:
     assert "predictions put 2 of 3 pairs of measured configurations in the measured order" in said
 
 
-def test_what_could_not_be_obtained_is_said() -> None:
+def test_what_could_not_be_obtained_is_said():
     assert "no cuBLAS beside it" in list(points(replace(SHAPE, notes=("no cuBLAS beside it",))))
 
 
-def test_what_many_configurations_lack_is_said_once() -> None:
+def test_what_many_configurations_lack_is_said_once():
     lacking = [replace(one, notes=("not predicted: no core",)) for one in UNMEASURED.candidates]
     said = list(points(replace(UNMEASURED, candidates=tuple(lacking))))
     assert said[-1] == "3 of 3 not predicted: no core"
 
 
-def test_winners_stand_first_and_every_row_has_its_outcome() -> None:
+def test_winners_stand_first_and_every_row_has_its_outcome():
     table = candidates_table(SHAPE)
     rows = [[cell.text for cell in row] for row in table.rows]
     assert [column.title for column in table.columns[:2]] == ["bk", "tm"]
@@ -82,17 +80,17 @@ def test_winners_stand_first_and_every_row_has_its_outcome() -> None:
     assert table.rows[1][-1].is_bad
 
 
-def test_columns_without_a_number_are_left_out() -> None:
+def test_columns_without_a_number_are_left_out():
     titles = [column.title for column in candidates_table(UNMEASURED).columns]
     assert titles == ["bk", "tm", "time", "limiter", "outcome"]
 
 
-def test_a_screen_shows_no_configuration_that_was_left_out_and_only_so_many() -> None:
+def test_a_screen_shows_no_configuration_that_was_left_out_and_only_so_many():
     assert [row[-1].text for row in outcomes_table(SHAPE, most=9).rows][2:] == ["slower"]
     assert len(outcomes_table(SHAPE, most=2).rows) == 2
 
 
-def test_the_page_has_every_shape_and_escapes_what_it_was_given() -> None:
+def test_the_page_has_every_shape_and_escapes_what_it_was_given():
     other = replace(UNMEASURED, shape=replace(UNMEASURED.shape, m=65))
     html = page(replace(TUNING, shapes=(SHAPE, other)))
     assert "<b>C[0][0]" not in html
@@ -102,11 +100,11 @@ def test_the_page_has_every_shape_and_escapes_what_it_was_given() -> None:
     assert "<script" not in html
 
 
-def test_the_page_asks_for_nothing_from_elsewhere() -> None:
-    found: list[str] = []
+def test_the_page_asks_for_nothing_from_elsewhere():
+    found = []
 
     class Sources(HTMLParser):
-        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        def handle_starttag(self, tag, attrs):
             found.extend(value or "" for name, value in attrs if name in ("src", "href"))
 
     Sources().feed(page(TUNING))

@@ -1,20 +1,17 @@
 """Words about requests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-from analysis.records.profile import LineAccess, Profile
 from reports.sections import access
 
 
-def memory(profile: Profile, label: str = "tiled") -> tuple[LineAccess, ...]:
+def memory(profile, label="tiled"):
     record = next(r for r in profile.records if r.label == label)
     assert record.simulated is not None
     return record.simulated.memory
 
 
-def test_an_access_is_named_by_its_line(in_trace: Profile) -> None:
+def test_an_access_is_named_by_its_line(in_trace):
     load, store, _ = memory(in_trace)
     tiled = next(r for r in in_trace.records if r.label == "tiled")
     lines = access.source_lines(in_trace, tiled)
@@ -25,7 +22,7 @@ def test_an_access_is_named_by_its_line(in_trace: Profile) -> None:
     assert access.name(load, load.first, {}) == "load from A, 4 B per lane"
 
 
-def test_a_lane_is_told_by_row_and_column_or_by_bank(in_trace: Profile) -> None:
+def test_a_lane_is_told_by_row_and_column_or_by_bank(in_trace):
     load, _, read = memory(in_trace)
     assert load.first
     assert read.first
@@ -35,7 +32,7 @@ def test_a_lane_is_told_by_row_and_column_or_by_bank(in_trace: Profile) -> None:
     assert access.where(load, off, 5) == "takes no part"
 
 
-def test_a_request_is_told_in_a_sentence(in_trace: Profile) -> None:
+def test_a_request_is_told_in_a_sentence(in_trace):
     load, store, read = memory(in_trace)
     assert load.first
     assert store.first
@@ -51,14 +48,14 @@ def test_a_request_is_told_in_a_sentence(in_trace: Profile) -> None:
     assert "a conflict of 2 words in one bank; 2 wavefronts" in access.sentence(read, read.first)
 
 
-def test_a_broadcast_is_called_one(in_trace: Profile) -> None:
+def test_a_broadcast_is_called_one(in_trace):
     load, *_ = memory(in_trace)
     assert load.first
     same = replace(load.first, lanes=(0,) * 32)
     assert access.sentence(load, same).endswith("All lanes access the same place: a broadcast.")
 
 
-def test_only_waste_has_a_reason(in_trace: Profile) -> None:
+def test_only_waste_has_a_reason(in_trace):
     load, store, read = memory(in_trace)
     assert access.reason(load, load.first).startswith(
         "Global loads take 32 sectors each instead of 4 (uncoalesced)."

@@ -1,20 +1,14 @@
 """What to try next, from the steps of the gap and from what the machine code does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from analysis.records.profile import Profile
 from analysis.timing.predicted import GapStep
 from reports.sections.advice import advice, loads_ahead, subject
 
 
-def with_gap(
-    build: SimpleNamespace, made: Profile, steps_s: dict[str, float], **more: object
-) -> Profile:
+def with_gap(build, made, steps_s, **more):
     """The profile whose fastest rung takes 5 ms, with these steps on top of nominal peak."""
     record = next(r for r in made.records if r.label == "vectorized")
     gap = tuple(GapStep(name=name, time_s=time_s, detail="") for name, time_s in steps_s.items())
@@ -22,9 +16,7 @@ def with_gap(
     return build.change(made, "vectorized", predicted=predicted)
 
 
-def test_the_two_dearest_steps_are_told_with_their_remedies(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_the_two_dearest_steps_are_told_with_their_remedies(build, in_prediction):
     steps = {"nominal peak": 3e-3, "register ports": 0.4e-3, "bank conflicts": 1e-3, "launch": 6e-4}
     assert advice(with_gap(build, in_prediction, steps), build.SHAPE) == (
         "To try next on vectorized, of its 5.00 ms: 1.00 ms for bank conflicts of shared memory: "
@@ -33,16 +25,14 @@ def test_the_two_dearest_steps_are_told_with_their_remedies(
     )
 
 
-def test_nothing_is_advised_for_less_than_the_model_errs(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_nothing_is_advised_for_less_than_the_model_errs(build, in_prediction):
     made = with_gap(build, in_prediction, {"nominal peak": 4.9e-3, "bank conflicts": 0.1e-3})
     assert advice(made, build.SHAPE) == (
         "To try next: nothing that the model knows of costs vectorized more than 3.0 % of its time."
     )
 
 
-def test_idle_sms_are_told_from_a_last_wave(build: SimpleNamespace, in_prediction: Profile) -> None:
+def test_idle_sms_are_told_from_a_last_wave(build, in_prediction):
     made = with_gap(build, in_prediction, {"idle SMs and partial wave": 1e-3})
     assert "because the last wave leaves SMs idle" in advice(made, build.SHAPE)
     record = next(r for r in made.records if r.label == "vectorized")
@@ -50,9 +40,7 @@ def test_idle_sms_are_told_from_a_last_wave(build: SimpleNamespace, in_predictio
     assert "because only 16 of 82 SMs have a block" in advice(few, build.SHAPE)
 
 
-def test_wasted_sectors_come_before_larger_tiles(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_wasted_sectors_come_before_larger_tiles(build, in_prediction):
     made = with_gap(build, in_prediction, {"load/store wavefronts": 1e-3})
     record = next(r for r in made.records if r.label == "vectorized")
     access = next(one for one in record.simulated.accesses if one.space == "global")
@@ -64,9 +52,7 @@ def test_wasted_sectors_come_before_larger_tiles(
     assert "touch 3.00× the sectors that their data needs" in said
 
 
-def test_waits_are_of_bandwidth_or_of_too_few_warps(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_waits_are_of_bandwidth_or_of_too_few_warps(build, in_prediction):
     steps = {"exposed latency": 1e-3}
     made = with_gap(build, in_prediction, steps, limiter="DRAM")
     assert "1.00 ms to wait, mostly for DRAM: larger tiles" in advice(made, build.SHAPE)
@@ -79,7 +65,7 @@ def test_waits_are_of_bandwidth_or_of_too_few_warps(
     assert "(occupancy 25.0 %, limited by registers and shared memory)" in said
 
 
-def test_what_loads_ahead_is_not_told_to(build: SimpleNamespace, in_prediction: Profile) -> None:
+def test_what_loads_ahead_is_not_told_to(build, in_prediction):
     made = with_gap(build, in_prediction, {"exposed latency": 1e-3})
     listing = replace(build.listing("vectorized"), sass=("LDGSTS.E.128 [R3], [R4]",), lines=(1,))
     said = advice(replace(made, listings=(listing,)), build.SHAPE)
@@ -100,13 +86,11 @@ LOAD, STORE, MULTIPLY = "@!P0 LDG.E.128 R4, [R2]", "STS.128 [R9], R4", "FFMA R0,
         ([], False),
     ],
 )
-def test_loads_ahead_are_seen_in_the_machine_code(sass: list[str], is_ahead: bool) -> None:
+def test_loads_ahead_are_seen_in_the_machine_code(sass, is_ahead):
     assert loads_ahead(sass) is is_ahead
 
 
-def test_it_is_of_the_rung_that_a_recorded_run_found_fastest(
-    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
-) -> None:
+def test_it_is_of_the_rung_that_a_recorded_run_found_fastest(build, in_prediction, on_gpu):
     faster = build.measured(1e-3, build.SHAPE)
     recorded = build.change(on_gpu, "tiled", measured=faster)
     assert "costs vectorized" in advice(in_prediction, build.SHAPE)
@@ -114,9 +98,7 @@ def test_it_is_of_the_rung_that_a_recorded_run_found_fastest(
     assert subject(in_prediction, build.SHAPE, recorded) == "tiled"
 
 
-def test_without_a_prediction_there_is_none(
-    build: SimpleNamespace, in_simulation: Profile, on_gpu: Profile
-) -> None:
+def test_without_a_prediction_there_is_none(build, in_simulation, on_gpu):
     assert advice(in_simulation, build.SHAPE) == ""
     assert advice(on_gpu, build.SHAPE) == ""
     assert subject(on_gpu, build.SHAPE) == ""

@@ -1,16 +1,12 @@
 """The times of a few variants taken apart."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
-from analysis.records.profile import Profile
 from analysis.timing.predicted import Bound
 from reports.sections.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
 
 
-def rows(profile: Profile, build: SimpleNamespace, label: str, **recorded: Profile) -> list[str]:
+def rows(profile, build, label, **recorded):
     """'name: text' of every row of one variant's column."""
     table = breakdown(profile, build.SHAPE, **recorded)
     assert table is not None
@@ -18,7 +14,7 @@ def rows(profile: Profile, build: SimpleNamespace, label: str, **recorded: Profi
     return [f"{row[0].text.strip()}: {row[place].text}" for row in table.rows]
 
 
-def test_theory_alone_has_roofs_alone(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_theory_alone_has_roofs_alone(build, in_theory):
     shown = rows(in_theory, build, "naive-coalesced")
     assert shown[:4] == [
         f"{ROOFS}: ",
@@ -29,7 +25,7 @@ def test_theory_alone_has_roofs_alone(build: SimpleNamespace, in_theory: Profile
     assert not {f"{ALONE}: ", f"{GAP}: "} & set(shown)
 
 
-def test_the_gap_ends_at_what_was_measured(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_the_gap_ends_at_what_was_measured(build, on_gpu):
     tiled = next(record for record in on_gpu.records if record.label == "tiled")
     assert tiled.measured is not None
     made = build.change(
@@ -46,16 +42,12 @@ def test_the_gap_ends_at_what_was_measured(build: SimpleNamespace, on_gpu: Profi
     ]
 
 
-def test_a_recorded_run_stands_for_a_measurement(
-    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_run_stands_for_a_measurement(build, in_prediction, on_gpu):
     assert "time, recorded: 51.65 ms" in rows(in_prediction, build, "tiled", recorded=on_gpu)
     assert not any("recorded" in row for row in rows(in_prediction, build, "tiled"))
 
 
-def test_the_longest_resource_stands_first_and_negligible_ones_nowhere(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_the_longest_resource_stands_first_and_negligible_ones_nowhere(build, in_prediction):
     tiled = next(record for record in in_prediction.records if record.label == "tiled")
     assert tiled.predicted is not None
     bounds = [
@@ -70,9 +62,7 @@ def test_the_longest_resource_stands_first_and_negligible_ones_nowhere(
     assert shown[shown.index(ALONE) + 1 : shown.index(BUSIEST)] == ["FP32", "issue", "L2"]
 
 
-def test_the_limiter_and_the_next_one_stand_with_their_shares(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_the_limiter_and_the_next_one_stand_with_their_shares(build, in_prediction):
     table = breakdown(in_prediction, build.SHAPE)
     assert table is not None
     place = [column.title for column in table.columns].index("tiled")
@@ -81,19 +71,17 @@ def test_the_limiter_and_the_next_one_stand_with_their_shares(
     assert (cells["next"].text, cells["next"].details) == ("issue", ("50.0 %",))
 
 
-def test_a_resource_that_is_notable_of_one_variant_is_shown_of_all(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_a_resource_that_is_notable_of_one_variant_is_shown_of_all(build, in_prediction):
     tiled = next(record for record in in_prediction.records if record.label == "tiled")
     none = replace(tiled.predicted, bounds=(Bound(name="L1", time_s=0.0, basis=""),))
     assert "L1: 0 s" in rows(build.change(in_prediction, "tiled", predicted=none), build, "tiled")
 
 
-def test_what_one_variant_lacks_is_a_dash(build: SimpleNamespace, in_prediction: Profile) -> None:
+def test_what_one_variant_lacks_is_a_dash(build, in_prediction):
     made = build.change(in_prediction, "tiled", predicted=None)
     assert "time, predicted: –" in rows(made, build, "tiled")
 
 
-def test_references_alone_have_none(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_references_alone_have_none(build, on_gpu):
     alone = tuple(record for record in on_gpu.records if record.rung is None)
     assert breakdown(replace(on_gpu, records=alone), build.SHAPE) is None

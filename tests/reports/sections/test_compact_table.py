@@ -1,18 +1,12 @@
 """The ladder on a terminal shows what the page's table has."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-
 import pytest
 
-from analysis.records.profile import Profile
 from reports.sections.compact_table import compact_table
 from reports.sections.ladder_table import ladder_table
-from reports.sections.table import Table
 
 
-def cells(table: Table, grade: str, title: str) -> list[str]:
+def cells(table, grade, title):
     """The texts of one column; absent values are empty."""
     (place,) = (
         k for k, one in enumerate(table.columns) if (one.grade, one.title) == (grade, title)
@@ -29,15 +23,13 @@ def cells(table: Table, grade: str, title: str) -> list[str]:
         ("compiled", "registers per thread", "regs"),
     ],
 )
-def test_a_column_is_that_of_the_page(
-    build: SimpleNamespace, on_gpu: Profile, grade: str, on_page: str, on_terminal: str
-) -> None:
+def test_a_column_is_that_of_the_page(build, on_gpu, grade, on_page, on_terminal):
     page = ladder_table(on_gpu, build.SHAPE)
     terminal = compact_table(on_gpu, build.SHAPE, 200)
     assert cells(terminal, grade, on_terminal) == cells(page, grade, on_page)
 
 
-def test_a_narrow_terminal_has_fewer_columns(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_a_narrow_terminal_has_fewer_columns(build, on_gpu):
     wide, narrow = (compact_table(on_gpu, build.SHAPE, width) for width in (200, 80))
     assert {one.title for one in narrow.columns} < {one.title for one in wide.columns}
     assert not any(cell.details for row in wide.rows for cell in row)

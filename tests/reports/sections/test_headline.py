@@ -1,20 +1,17 @@
 """The answer in words, for every kind of profile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
-from analysis.records.profile import Interval, Profile, Ratio
+from analysis.records.profile import Interval, Ratio
 from reports.sections.headline import answer, standing
 
 
-def all_of(profile: Profile, shape: object, **more: object) -> str:
+def all_of(profile, shape, **more):
     found = answer(profile, shape, **more)
     return "\n".join((found.lead, *found.points, *found.asides))
 
 
-def test_a_measured_profile_names_the_fastest_rung(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_a_measured_profile_names_the_fastest_rung(build, on_gpu):
     lead = answer(on_gpu, build.SHAPE).lead
     assert lead == (
         "vectorized is the fastest rung measured: "
@@ -23,9 +20,7 @@ def test_a_measured_profile_names_the_fastest_rung(build: SimpleNamespace, on_gp
     )
 
 
-def test_it_says_what_limits_and_how_far_below_that_it_runs(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_it_says_what_limits_and_how_far_below_that_it_runs(build, on_gpu):
     points = answer(on_gpu, build.SHAPE).points
     assert points[0] == (
         "In theory vectorized is limited by FP32 at 35.6 TFLOP/s; "
@@ -34,34 +29,28 @@ def test_it_says_what_limits_and_how_far_below_that_it_runs(
     assert "vectorized is 61.2× as fast as naive-uncoalesced, the first rung measured." in points
 
 
-def test_a_measurement_above_the_uncached_bound_proves_the_caches(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_a_measurement_above_the_uncached_bound_proves_the_caches(build, on_gpu):
     assert (
         "Were every global load taken from DRAM, naive-coalesced could not pass 234 GFLOP/s; "
         "it was measured at 2.00 TFLOP/s. Caches serve most of its loads."
     ) in answer(on_gpu, build.SHAPE).asides
 
 
-def test_an_interval_around_one_is_not_told_apart_from_cublas(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_an_interval_around_one_is_not_told_apart_from_cublas(build, on_gpu):
     ratio = Ratio(peer="cublas", median=0.997, interval=Interval(low=0.99, high=1.004))
     close = build.measured(5.2e-3, build.SHAPE, relative_to_cublas=ratio)
     lead = answer(build.change(on_gpu, "vectorized", measured=close), build.SHAPE).lead
     assert lead.endswith("99.7 % of cuBLAS, not told apart by these samples.")
 
 
-def test_without_cublas_no_share_of_it_is_named(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_without_cublas_no_share_of_it_is_named(build, on_gpu):
     alone = build.measured(7.5e-3, build.SHAPE)
     records = tuple(r for r in on_gpu.records if r.label == "vectorized")
     changed = build.change(replace(on_gpu, records=records), "vectorized", measured=alone)
     assert "cuBLAS" not in answer(changed, build.SHAPE).lead
 
 
-def test_theory_names_the_highest_roof_and_every_limiter(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_theory_names_the_highest_roof_and_every_limiter(build, in_theory):
     said = all_of(in_theory, build.SHAPE)
     assert "have the highest roofs" in said
     assert "Nothing was launched: these are ceilings, not times." in said
@@ -69,9 +58,7 @@ def test_theory_names_the_highest_roof_and_every_limiter(
     assert "It is not the truth: caches serve most loads" in said
 
 
-def test_roofs_within_five_percent_of_the_highest_are_equals(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_roofs_within_five_percent_of_the_highest_are_equals(build, in_theory):
     roofs = {"coarsened-1d": 42.5e12, "coarsened-2d": 45.3e12, "vectorized": 44.5e12}
     changed = in_theory
     for record in in_theory.records:
@@ -85,16 +72,14 @@ def test_roofs_within_five_percent_of_the_highest_are_equals(
     )
 
 
-def test_a_single_limiter_at_one_roof_is_said_once(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_a_single_limiter_at_one_roof_is_said_once(build, in_theory):
     theory = build.theory_of(3, build.SHAPE, in_theory.device)
     limited = replace(theory, limiter="load/store unit", attainable_flop_per_s=8.36e12)
     said = all_of(build.change(in_theory, "naive-coalesced", theory=limited), build.SHAPE)
     assert "Limited by the load/store unit: naive-coalesced at 8.36 TFLOP/s." in said
 
 
-def test_failures_and_skips_are_told(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_failures_and_skips_are_told(build, on_gpu):
     wrong = replace(build.passed(), passed=False, worst_ratio=312.4)
     changed = build.change(on_gpu, "tiled", check=wrong)
     changed = build.change(changed, "coarsened-1d", status="failed", reason="no resources")
@@ -104,7 +89,7 @@ def test_failures_and_skips_are_told(build: SimpleNamespace, on_gpu: Profile) ->
     assert "one-block was skipped: a single block computes at most 32 × 32." in said
 
 
-def test_records_of_one_reason_share_a_sentence(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_records_of_one_reason_share_a_sentence(build, on_gpu):
     changed = on_gpu
     for label in ("naive-coalesced", "tiled", "cublas"):
         changed = build.change(changed, label, status="skipped", reason="interrupted")
@@ -113,9 +98,7 @@ def test_records_of_one_reason_share_a_sentence(build: SimpleNamespace, on_gpu: 
     assert sum("skipped" in point for point in points) == 2  # one-block has its own reason
 
 
-def test_rungs_that_a_device_is_too_old_for_share_a_sentence(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_rungs_that_a_device_is_too_old_for_share_a_sentence(build, on_gpu):
     changed = on_gpu
     for label in ("tiled", "vectorized"):
         reason = f"{label} needs sm_90 or later, and this is sm_86: choose another device"
@@ -129,10 +112,8 @@ def test_rungs_that_a_device_is_too_old_for_share_a_sentence(
     assert "tiled was skipped: it needs sm_90." in answer(alone, build.SHAPE).points
 
 
-def test_a_variant_alone_is_not_called_the_fastest(
-    build: SimpleNamespace, in_prediction: Profile, in_theory: Profile, on_gpu: Profile
-) -> None:
-    def alone(made: Profile) -> str:
+def test_a_variant_alone_is_not_called_the_fastest(build, in_prediction, in_theory, on_gpu):
+    def alone(made):
         records = tuple(r for r in made.records if r.label == "vectorized")
         return answer(replace(made, records=records), build.SHAPE).lead
 
@@ -144,18 +125,18 @@ def test_a_variant_alone_is_not_called_the_fastest(
     )
 
 
-def test_a_result_with_nan_is_told_without_a_ratio(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_a_result_with_nan_is_told_without_a_ratio(build, on_gpu):
     wrong = replace(build.passed(), passed=False, worst_ratio=None)
     said = all_of(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
     assert "tiled failed the check: no finite ratio of error to bound at row 17" in said
 
 
-def test_an_unchecked_result_is_said_to_be_one(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_an_unchecked_result_is_said_to_be_one(build, on_gpu):
     changed = build.change(on_gpu, "vectorized", check=None)
     assert answer(changed, build.SHAPE).lead.endswith("Its result was not checked.")
 
 
-def test_all_skipped(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_all_skipped(build, in_theory):
     skipped = tuple(
         replace(r, status="skipped", reason="too small", theory=None) for r in in_theory.records
     )
@@ -163,25 +144,23 @@ def test_all_skipped(build: SimpleNamespace, in_theory: Profile) -> None:
     assert "no rung ran, for the reasons below" in lead
 
 
-def test_references_alone(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_references_alone(build, on_gpu):
     references = tuple(record for record in on_gpu.records if record.rung is None)
     lead = answer(replace(on_gpu, records=references), build.SHAPE).lead
     assert lead == "No rung of the ladder was profiled."
 
 
-def test_no_record_at_all(in_theory: Profile) -> None:
+def test_no_record_at_all(in_theory):
     assert standing(replace(in_theory, records=())) == (
         "This profile holds no record: no rung was profiled.",
     )
 
 
-def test_an_interrupted_run_is_said_to_be_one(on_gpu: Profile) -> None:
+def test_an_interrupted_run_is_said_to_be_one(on_gpu):
     assert standing(replace(on_gpu, status="interrupted"))[0].startswith("The run was interrupted")
 
 
-def test_a_recorded_answer_leads_and_theory_follows(
-    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_answer_leads_and_theory_follows(build, in_theory, on_gpu):
     found = answer(in_theory, build.SHAPE, recorded=on_gpu)
     assert found.lead.startswith(
         "vectorized is the fastest rung recorded 2026-02-03: 18.3 TFLOP/s (median 7.512 ms), "
@@ -194,34 +173,26 @@ def test_a_recorded_answer_leads_and_theory_follows(
     assert found.asides[0].startswith("In theory ")
 
 
-def test_a_recorded_rung_that_was_not_asked_for_is_not_praised(
-    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_rung_that_was_not_asked_for_is_not_praised(build, in_theory, on_gpu):
     some = tuple(r for r in in_theory.records if r.label in ("tiled", "naive-coalesced"))
     found = answer(replace(in_theory, records=some), build.SHAPE, recorded=on_gpu)
     assert found.lead.startswith("tiled is the fastest rung recorded 2026-02-03: ")
     assert "vectorized" not in "\n".join((found.lead, *found.points, *found.asides))
 
 
-def test_an_own_measurement_leads_before_a_recorded_one(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_an_own_measurement_leads_before_a_recorded_one(build, on_gpu):
     found = answer(on_gpu, build.SHAPE, recorded=on_gpu)
     assert "fastest rung measured" in found.lead
     assert "fastest rung recorded 2026-02-03" in found.points[0]
 
 
-def test_a_recorded_run_of_other_shapes_says_which(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_a_recorded_run_of_other_shapes_says_which(build, in_theory):
     other = build.profile(build.SMALL, is_measured=True)
     said = all_of(in_theory, build.SHAPE, recorded=other)
     assert "has no measurement at this shape (it covers 2048 × 2048 × 2048)" in said
 
 
-def test_a_simulation_says_what_it_executed_and_that_nothing_was_timed(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_a_simulation_says_what_it_executed_and_that_nothing_was_timed(build, in_simulation):
     said = all_of(in_simulation, build.SHAPE)
     assert "Nothing was timed: these are ceilings, not times." in said
     assert (
@@ -236,9 +207,7 @@ def test_a_simulation_says_what_it_executed_and_that_nothing_was_timed(
     ) in said
 
 
-def test_a_rung_that_computes_wrongly_is_not_among_the_right_ones(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_a_rung_that_computes_wrongly_is_not_among_the_right_ones(build, in_simulation):
     wrong = replace(build.passed(), passed=False, worst_ratio=7.0)
     changed = build.change(in_simulation, "tiled", status="failed", reason="wrong", check=wrong)
     said = all_of(changed, build.SHAPE)
@@ -246,9 +215,7 @@ def test_a_rung_that_computes_wrongly_is_not_among_the_right_ones(
     assert "of naive-uncoalesced, naive-coalesced, coarsened-1d, coarsened-2d and vec" in said
 
 
-def test_a_predicted_answer_leads_where_nothing_was_measured(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_a_predicted_answer_leads_where_nothing_was_measured(build, in_prediction):
     found = answer(in_prediction, build.SHAPE)
     assert found.lead == (
         "vectorized is predicted to be the fastest rung: 16.6 TFLOP/s (8.26 ms), 46.7 % of the "
@@ -260,9 +227,7 @@ def test_a_predicted_answer_leads_where_nothing_was_measured(
     assert "Limited by" not in all_of(in_prediction, build.SHAPE)  # the model says it
 
 
-def test_a_recorded_answer_leads_before_a_predicted_one(
-    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_answer_leads_before_a_predicted_one(build, in_prediction, on_gpu):
     found = answer(in_prediction, build.SHAPE, recorded=on_gpu)
     assert "recorded 2026-02-03" in found.lead
     # what limits the recorded one, and how far the ladder led, come first
@@ -271,7 +236,7 @@ def test_a_recorded_answer_leads_before_a_predicted_one(
     assert "they are 10.0 % off on average, and +10.0 % at worst" in found.points[2]
 
 
-def test_the_largest_step_is_explained(build: SimpleNamespace, in_prediction: Profile) -> None:
+def test_the_largest_step_is_explained(build, in_prediction):
     points = answer(in_prediction, build.SHAPE).points
     (step,) = [point for point in points if point.startswith("The largest step of the ladder: ")]
     # 459.418 ms / 68.5564 ms, and of both the longest bound by far is 3/5 of it
@@ -280,9 +245,7 @@ def test_the_largest_step_is_explained(build: SimpleNamespace, in_prediction: Pr
     assert "falls from 303 ms to 45.2 ms (by predicted bounds)." in step
 
 
-def test_without_predictions_nothing_of_them_is_said(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_without_predictions_nothing_of_them_is_said(build, in_simulation):
     said = all_of(in_simulation, build.SHAPE)
     assert "predicted" not in said
     assert "largest step" not in said

@@ -1,16 +1,11 @@
 """Traffic at each memory level as rows: predicted, counted, their gap, and the lowest roof."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
-from analysis.records.profile import Profile
 from reports.sections.hierarchy import LEVELS, grades, launches, summary, table
-from reports.sections.table import Table
 
 
-def row(rows: Table, *names: str) -> list[str]:
+def row(rows, *names):
     return next(
         [cell.text for cell in cells]
         for cells in rows.rows
@@ -18,12 +13,12 @@ def row(rows: Table, *names: str) -> list[str]:
     )
 
 
-def details(rows: Table, *names: str) -> list[str]:
+def details(rows, *names):
     cells = next(r for r in rows.rows if tuple(cell.text for cell in r[: len(names)]) == names)
     return [detail for cell in cells for detail in cell.details]
 
 
-def test_every_variant_stands_at_every_level(build: SimpleNamespace, in_counters: Profile) -> None:
+def test_every_variant_stands_at_every_level(build, in_counters):
     found = launches(in_counters, build.SHAPE)
     assert len(found) == 6  # without the rung that was skipped, and references that none counted
     rows = table(found)
@@ -33,9 +28,7 @@ def test_every_variant_stands_at_every_level(build: SimpleNamespace, in_counters
     assert rows.grades == (("", 2), ("simulated", 3), ("measured", 3), ("", 1))
 
 
-def test_a_row_holds_bytes_intensity_and_roof_of_both(
-    build: SimpleNamespace, in_counters: Profile
-) -> None:
+def test_a_row_holds_bytes_intensity_and_roof_of_both(build, in_counters):
     rows = table(launches(in_counters, build.SHAPE))
     # read and written: simulated 0.9 and 1.2 times 10^9 bytes, counted 10^9 each; 2^37 FLOP
     assert row(rows, "tiled", "DRAM") == [
@@ -46,7 +39,7 @@ def test_a_row_holds_bytes_intensity_and_roof_of_both(
     ]  # fmt: skip
 
 
-def test_what_is_not_known_is_said(build: SimpleNamespace, in_counters: Profile) -> None:
+def test_what_is_not_known_is_said(build, in_counters):
     rows = table(launches(in_counters, build.SHAPE))
     assert row(rows, "tiled", "L2")[4] == "–"
     assert details(rows, "tiled", "L2") == ["bandwidth not known"] * 2
@@ -60,21 +53,19 @@ def test_what_is_not_known_is_said(build: SimpleNamespace, in_counters: Profile)
     assert "reached: 4.72 TFLOP/s" in details(rows, "tiled", "L2")
 
 
-def test_a_simulation_alone_has_no_gap(build: SimpleNamespace, in_simulation: Profile) -> None:
+def test_a_simulation_alone_has_no_gap(build, in_simulation):
     rows = table(launches(in_simulation, build.SHAPE))
     assert rows.grades == (("", 2), ("simulated", 3))
     assert [cells[1].text for cells in rows.rows[:2]] == ["shared", "L1"]  # nothing was modelled
 
 
-def test_closed_forms_stand_in_for_a_simulation(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_closed_forms_stand_in_for_a_simulation(build, on_gpu):
     found = launches(on_gpu, build.SHAPE)
     assert table(found).grades == (("", 2), ("theory", 3))
     assert found[0].rate_grade == "measured"
 
 
-def test_an_earlier_run_lends_counters_and_rates(
-    build: SimpleNamespace, in_simulation: Profile, in_counters: Profile
-) -> None:
+def test_an_earlier_run_lends_counters_and_rates(build, in_simulation, in_counters):
     found = launches(in_simulation, build.SHAPE, in_counters)
     label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert {(one.counted_grade, one.rate_grade) for one in found} == {(label, label)}
@@ -83,9 +74,7 @@ def test_an_earlier_run_lends_counters_and_rates(
     assert {(one.counted_grade, one.rate_grade) for one in own} == {("measured", "measured")}
 
 
-def test_a_library_that_was_counted_has_rows_too(
-    build: SimpleNamespace, in_counters: Profile
-) -> None:
+def test_a_library_that_was_counted_has_rows_too(build, in_counters):
     counted = in_counters.records[3].counted
     made = build.change(in_counters, "cublas", counted=counted)
     rows = table(launches(made, build.SHAPE))
@@ -94,7 +83,7 @@ def test_a_library_that_was_counted_has_rows_too(
     ]  # fmt: skip
 
 
-def test_the_summary_is_a_line_per_variant(build: SimpleNamespace, in_counters: Profile) -> None:
+def test_the_summary_is_a_line_per_variant(build, in_counters):
     found = launches(in_counters, build.SHAPE)
     rows = summary(found)
     assert [column.title for column in rows.columns] == ["variant", *LEVELS, "lowest level"]
@@ -105,7 +94,7 @@ def test_the_summary_is_a_line_per_variant(build: SimpleNamespace, in_counters: 
     assert grades(found) == "measured"
 
 
-def test_the_grades_of_a_summary_are_said(build: SimpleNamespace, in_simulation: Profile) -> None:
+def test_the_grades_of_a_summary_are_said(build, in_simulation):
     assert grades(launches(in_simulation, build.SHAPE)) == "simulated"
     bare = replace(in_simulation, records=in_simulation.records[:1])
     assert launches(bare, build.SHAPE) == ()

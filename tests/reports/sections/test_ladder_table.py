@@ -1,14 +1,10 @@
 """The ladder as rows and columns."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from analysis.problem import Gemm
-from analysis.records.profile import Profile
 from reports.sections.ladder_table import (
     ceilings_table,
     ladder_table,
@@ -16,10 +12,10 @@ from reports.sections.ladder_table import (
     of_roof,
     sampling_table,
 )
-from reports.sections.table import Cell, Table
+from reports.sections.table import Cell
 
 
-def cell(table: Table, label: str, title: str, grade: str | None = None) -> Cell:
+def cell(table, label, title, grade=None):
     """The cell of a variant's row under a column."""
     titles = [column.title for column in table.columns]
     place = next(
@@ -28,7 +24,7 @@ def cell(table: Table, label: str, title: str, grade: str | None = None) -> Cell
     return next(row[place] for row in table.rows if row[titles.index("variant")].text == label)
 
 
-def test_a_measured_row(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_a_measured_row(build, on_gpu):
     table = ladder_table(on_gpu, build.SHAPE)
     assert cell(table, "vectorized", "time") == Cell(
         text="7.512 ms", details=("95%: 7.497 to 7.527 ms", "100 samples")
@@ -45,9 +41,7 @@ def test_a_measured_row(build: SimpleNamespace, on_gpu: Profile) -> None:
     )
 
 
-def test_a_column_is_sorted_by_the_number_behind_its_text(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_a_column_is_sorted_by_the_number_behind_its_text(build, on_gpu):
     table = ladder_table(on_gpu, build.SHAPE)
     assert cell(table, "vectorized", "time").value == 0.0075122
     assert cell(table, "vectorized", "shared per block").value == 16384  # 2 · 128 · 16 · 4 B
@@ -55,7 +49,7 @@ def test_a_column_is_sorted_by_the_number_behind_its_text(
     assert cell(table, "cublas", "rung").value is None
 
 
-def test_theory_and_compiler_columns(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_theory_and_compiler_columns(build, in_theory):
     table = ladder_table(in_theory, build.SHAPE)
     assert cell(table, "naive-coalesced", "intensity of loads").text == "0.25 FLOP/B"
     assert cell(table, "naive-coalesced", "attainable").text == "35.6 TFLOP/s"
@@ -66,7 +60,7 @@ def test_theory_and_compiler_columns(build: SimpleNamespace, in_theory: Profile)
     )
 
 
-def test_every_number_stands_under_its_grade(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_every_number_stands_under_its_grade(build, on_gpu):
     table = ladder_table(on_gpu, build.SHAPE)
     assert [grade for grade, _ in table.grades] == [
         "", "measured", "compiled", "checked", "theory", "",
@@ -75,23 +69,19 @@ def test_every_number_stands_under_its_grade(build: SimpleNamespace, on_gpu: Pro
     assert sum(table.starts) == len(table.grades)
 
 
-def test_grades_that_no_record_has_are_left_out(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_grades_that_no_record_has_are_left_out(build, in_theory):
     grades = {column.grade for column in ladder_table(in_theory, build.SHAPE).columns}
     assert grades == {"", "theory", "compiled"}
 
 
-def test_a_recorded_run_has_its_own_columns(
-    build: SimpleNamespace, in_theory: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_run_has_its_own_columns(build, in_theory, on_gpu):
     table = ladder_table(in_theory, build.SHAPE, recorded=on_gpu)
     grade = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert cell(table, "vectorized", "time", grade).text == "7.512 ms"
     assert cell(table, "vectorized", "over previous rung", grade).text == "1.29×"
 
 
-def test_the_outcome_tells_reason_padding_and_notes(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_the_outcome_tells_reason_padding_and_notes(build, in_theory):
     padded = Gemm(m=4096, n=4100, k=4096)
     changed = build.change(in_theory, "tiled", executed_shape=padded, notes=("a note",))
     table = ladder_table(changed, build.SHAPE)
@@ -103,7 +93,7 @@ def test_the_outcome_tells_reason_padding_and_notes(
     )
 
 
-def test_a_wrong_result_has_no_time(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_a_wrong_result_has_no_time(build, on_gpu):
     wrong = replace(build.passed(), passed=False, worst_ratio=2.0)
     table = ladder_table(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
     assert cell(table, "tiled", "time") == Cell("–", details=("failed the check",))
@@ -113,7 +103,7 @@ def test_a_wrong_result_has_no_time(build: SimpleNamespace, on_gpu: Profile) -> 
     assert cell(table, "coarsened-1d", "over previous rung").details == ("over naive-coalesced",)
 
 
-def test_references_have_times_and_no_theory(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_references_have_times_and_no_theory(build, on_gpu):
     table = ladder_table(on_gpu, build.SHAPE)
     assert cell(table, "cublas", "rung").text == "–"
     assert cell(table, "cublas", "time").text == "5.187 ms"
@@ -121,16 +111,14 @@ def test_references_have_times_and_no_theory(build: SimpleNamespace, on_gpu: Pro
     assert cell(table, "cpu", "over previous rung").text == "–"
 
 
-def test_ceilings_list_every_roof_with_its_basis(
-    build: SimpleNamespace, in_theory: Profile
-) -> None:
+def test_ceilings_list_every_roof_with_its_basis(build, in_theory):
     table = ceilings_table(in_theory, build.SHAPE)
     roofs = [row[1].text for row in table.rows if row[0].text == "tiled"]
     assert roofs == ["FP32", "DRAM", "load/store unit", "DRAM, uncached"]
     assert all(row[4].text for row in table.rows)
 
 
-def test_sampling_tells_the_state_around_it(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_sampling_tells_the_state_around_it(build, on_gpu):
     table = sampling_table(on_gpu, build.SHAPE)
     assert cell(table, "vectorized", "SM clock").text == "1.695 GHz → 1.620 GHz"
     assert cell(table, "vectorized", "temperature").text == "41 °C → 63 °C"
@@ -140,7 +128,7 @@ def test_sampling_tells_the_state_around_it(build: SimpleNamespace, on_gpu: Prof
     assert "one-block" not in [row[0].text for row in table.rows]
 
 
-def test_a_cpus_rate_is_no_share_of_a_gpus_peak() -> None:
+def test_a_cpus_rate_is_no_share_of_a_gpus_peak():
     from toolkit.store.recorded_runs import recorded_run
 
     run = recorded_run("h200")
@@ -152,9 +140,7 @@ def test_a_cpus_rate_is_no_share_of_a_gpus_peak() -> None:
     assert shares["cublas"].endswith("%")
 
 
-def test_simulated_counters_have_their_own_columns(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_simulated_counters_have_their_own_columns(build, in_simulation):
     table = ladder_table(in_simulation, build.SHAPE)
     assert cell(table, "tiled", "FFMA share", "simulated").text == "50.0 %"
     assert cell(table, "tiled", "warp instructions").text == "4.295 × 10⁹"  # 2 · 4096³ / 32
@@ -164,16 +150,14 @@ def test_simulated_counters_have_their_own_columns(
     assert cell(table, "one-block", "warp instructions").text == "–"
 
 
-def test_a_check_of_some_blocks_says_which(build: SimpleNamespace, in_simulation: Profile) -> None:
+def test_a_check_of_some_blocks_says_which(build, in_simulation):
     assert cell(ladder_table(in_simulation, build.SHAPE), "tiled", "check") == Cell(
         text="passed",
         details=("worst error 0.0312× the bound", "on 25 of 1,024 blocks"),
     )
 
 
-def test_predicted_times_stand_in_the_ladder_beside_what_was_recorded(
-    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
-) -> None:
+def test_predicted_times_stand_in_the_ladder_beside_what_was_recorded(build, in_prediction, on_gpu):
     alone = ladder_table(in_prediction, build.SHAPE)
     assert [c.title for c in alone.columns if c.grade == "predicted"] == [
         "predicted time", "predicted rate", "limiter",
@@ -189,10 +173,8 @@ def test_predicted_times_stand_in_the_ladder_beside_what_was_recorded(
     assert tiled[places["limiter"]].details == ("busy 60.0 %", "then issue, 50.0 %")
 
 
-def test_what_is_looked_for_first_stands_apart_from_the_rest(
-    build: SimpleNamespace, on_gpu: Profile, in_simulation: Profile
-) -> None:
-    def titles(table: Table) -> list[str]:
+def test_what_is_looked_for_first_stands_apart_from_the_rest(build, on_gpu, in_simulation):
+    def titles(table):
         return [column.title for column in table.columns]
 
     first, more = ladder_tables(on_gpu, build.SHAPE)
@@ -213,18 +195,14 @@ def test_what_is_looked_for_first_stands_apart_from_the_rest(
     assert "warp instructions" in titles(more)
 
 
-def test_a_skipped_rung_has_no_row_beside_predicted_times(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_a_skipped_rung_has_no_row_beside_predicted_times(build, in_prediction):
     first, more = ladder_tables(in_prediction, build.SHAPE)
     assert "one-block" not in [row[1].text for row in first.rows]
     assert len(first.rows) == 6
     assert cell(more, "one-block", "outcome").text == "skipped"
 
 
-def test_a_wrong_result_says_how_wrong_in_the_first_table_too(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_a_wrong_result_says_how_wrong_in_the_first_table_too(build, on_gpu):
     wrong = replace(build.passed(), passed=False, worst_ratio=2.0)
     first, _ = ladder_tables(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
     assert cell(first, "tiled", "check") == Cell(
@@ -240,9 +218,7 @@ def test_a_wrong_result_says_how_wrong_in_the_first_table_too(
         (1.1e12, "DRAM", ("caches serve a part",)),
     ],
 )
-def test_a_rate_above_a_roof_says_what_the_roof_leaves_out(
-    rate: float, roof: str, why: tuple[str, ...]
-) -> None:
+def test_a_rate_above_a_roof_says_what_the_roof_leaves_out(rate, roof, why):
     found = of_roof(rate, 1e12, roof)
     assert found.text == f"{100 * rate / 1e12:.1f} %"
     assert found.details == why

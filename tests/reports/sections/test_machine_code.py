@@ -1,28 +1,23 @@
 """The section that sets closed forms beside machine code, and the counters of source lines."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 from analysis.problem import Gemm
-from analysis.records.profile import LineCounters, MachineAccess, Profile
+from analysis.records.profile import LineCounters, MachineAccess
 from reports.sections.machine_code import lines_table, machine_code
-from reports.sections.table import Cell, Table
+from reports.sections.table import Cell
 
 
-def cell(table: Table, label: str, title: str) -> Cell:
+def cell(table, label, title):
     titles = [column.title for column in table.columns]
     return next(row[titles.index(title)] for row in table.rows if row[0].text == label)
 
 
-def test_without_a_simulation_there_is_no_section(in_theory: Profile) -> None:
+def test_without_a_simulation_there_is_no_section(in_theory):
     assert machine_code(in_theory, in_theory.records[0].shape) is None
 
 
-def test_the_overview_says_what_is_equal_and_what_is_not(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_the_overview_says_what_is_equal_and_what_is_not(build, in_simulation):
     section = machine_code(in_simulation, build.SHAPE)
     assert section is not None
     assert cell(section.overview, "tiled", "shared loads") == Cell("equal")
@@ -43,9 +38,7 @@ def test_the_overview_says_what_is_equal_and_what_is_not(
     )
 
 
-def test_every_quantity_stands_with_both_numbers_and_the_reason(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_every_quantity_stands_with_both_numbers_and_the_reason(build, in_simulation):
     section = machine_code(in_simulation, build.SHAPE)
     assert section is not None
     rows = [[cell.text for cell in row] for row in section.everything.rows]
@@ -57,7 +50,7 @@ def test_every_quantity_stands_with_both_numbers_and_the_reason(
     ] in rows  # fmt: skip
 
 
-def test_a_riddle_opens_the_numbers(build: SimpleNamespace, in_simulation: Profile) -> None:
+def test_a_riddle_opens_the_numbers(build, in_simulation):
     record = next(r for r in in_simulation.records if r.label == "tiled")
     assert record.simulated is not None
     first, *others = record.simulated.accesses
@@ -72,9 +65,7 @@ def test_a_riddle_opens_the_numbers(build: SimpleNamespace, in_simulation: Profi
     assert shown.details[0] == "elements 1.50×"  # A twice and B once, over two
 
 
-def test_accesses_of_which_theory_knows_nothing_have_a_column(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_accesses_of_which_theory_knows_nothing_have_a_column(build, in_simulation):
     record = next(r for r in in_simulation.records if r.label == "vectorized")
     assert record.simulated is not None
     spilled = MachineAccess(
@@ -92,9 +83,7 @@ def test_accesses_of_which_theory_knows_nothing_have_a_column(
     assert cell(section.overview, "tiled", "local stores") == Cell("–")
 
 
-def test_lines_have_their_source_and_only_columns_that_count(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_lines_have_their_source_and_only_columns_that_count(build, in_simulation):
     section = machine_code(in_simulation, build.SHAPE)
     assert section is not None
     labels = [label for label, _ in section.lines]
@@ -109,7 +98,7 @@ def test_lines_have_their_source_and_only_columns_that_count(
     ]
 
 
-def test_lines_of_several_files_are_told_apart() -> None:
+def test_lines_of_several_files_are_told_apart():
     lines = tuple(
         LineCounters(file=file, line=7, text="", counters={"smsp__inst_executed.sum": 1})
         for file in ("a.cu", "b.h")
@@ -117,5 +106,5 @@ def test_lines_of_several_files_are_told_apart() -> None:
     assert [row[0].text for row in lines_table(lines).rows] == ["a.cu:7", "b.h:7"]
 
 
-def test_a_shape_that_was_not_simulated_has_no_section(in_simulation: Profile) -> None:
+def test_a_shape_that_was_not_simulated_has_no_section(in_simulation):
     assert machine_code(in_simulation, Gemm(m=1, n=1, k=1)) is None

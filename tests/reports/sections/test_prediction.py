@@ -1,17 +1,13 @@
 """The chapter on predicted times: words and tables."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.devices import find_device
-from analysis.records.profile import Profile
 from analysis.timing.predicted import Bound, GapStep, Predicted
 from reports import ladder
 from reports.figures import gap, hierarchy, predicted
@@ -30,16 +26,12 @@ from reports.sections.prediction import (
 from reports.sections.rungs import compact_table
 
 
-def test_a_profile_without_predictions_has_no_chapter(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_a_profile_without_predictions_has_no_chapter(build, in_simulation):
     assert prediction(in_simulation, build.SHAPE) is None
     assert rung_steps(in_simulation, build.SHAPE) is None
 
 
-def test_unmeasured_predictions_are_said_to_be_unchecked(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_unmeasured_predictions_are_said_to_be_unchecked(build, in_prediction):
     found = ladder.timings(in_prediction, build.SHAPE)
     assert verdict(found) == ("6 times are predicted; none was measured in the same way.")
     assert verdict(found[:1]).startswith("1 time is predicted; none")
@@ -68,20 +60,18 @@ def test_unmeasured_predictions_are_said_to_be_unchecked(
         ),
     ],
 )
-def test_predictions_say_how_well_they_were_checked(device: str, said: str) -> None:
+def test_predictions_say_how_well_they_were_checked(device, said):
     assert trust(find_device(device)) == f"Predictions for {said}"
 
 
-def test_other_kernels_have_an_accuracy_of_their_own() -> None:
+def test_other_kernels_have_an_accuracy_of_their_own():
     assert trust(find_device("h200"), "other kernels") == (
         "Predictions for this GPU: mean error 14.8 % on 48 held-out launches, "
         "12.4 % on 58 fitted launches."
     )
 
 
-def test_the_chapter_names_the_command_behind_each_accuracy(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_the_chapter_names_the_command_behind_each_accuracy(build, in_prediction):
     found = prediction(in_prediction, build.SHAPE)
     assert found is not None
     assert trust(in_prediction.device) in found.verdict
@@ -92,7 +82,7 @@ def test_the_chapter_names_the_command_behind_each_accuracy(
     ]  # fmt: skip
 
 
-def test_the_verdict_says_how_far_off_they_are(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_the_verdict_says_how_far_off_they_are(build, on_gpu):
     made = build.foreseen(on_gpu)
     tiled = next(record for record in made.records if record.label == "tiled")
     off = build.predicted(tiled, 0.0516459 * 0.8)
@@ -104,15 +94,13 @@ def test_the_verdict_says_how_far_off_they_are(build: SimpleNamespace, on_gpu: P
     )
 
 
-def test_one_comparable_time_is_told_alone(build: SimpleNamespace, on_gpu: Profile) -> None:
+def test_one_comparable_time_is_told_alone(build, on_gpu):
     made = build.foreseen(on_gpu)
     (tiled,) = (o for o in ladder.timings(made, build.SHAPE) if o.record.label == "tiled")
     assert verdict([tiled]) == "tiled is predicted within 10.0 % (measured)."
 
 
-def test_a_recorded_time_stands_in_and_another_state_of_l2_does_not(
-    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
-) -> None:
+def test_a_recorded_time_stands_in_and_another_state_of_l2_does_not(build, in_prediction, on_gpu):
     found = ladder.timings(in_prediction, build.SHAPE, on_gpu)
     assert {one.grade for one in found} == {"recorded 2026-02-03 on NVIDIA GeForce RTX 3090"}
     assert [one.ratio for one in found] == pytest.approx([1.1] * 6)
@@ -124,17 +112,13 @@ def test_a_recorded_time_stands_in_and_another_state_of_l2_does_not(
     assert {(one.measured, one.ratio) for one in found} == {(None, None)}
 
 
-def test_a_wrong_result_has_no_predicted_time(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_a_wrong_result_has_no_predicted_time(build, in_prediction):
     wrong = replace(build.passed(), passed=False)
     made = build.change(in_prediction, "tiled", check=wrong)
     assert "tiled" not in [o.record.label for o in ladder.timings(made, build.SHAPE)]
 
 
-def test_bounds_stand_beside_the_limiter_and_the_next_one(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_bounds_stand_beside_the_limiter_and_the_next_one(build, in_prediction):
     found = bounds_table(ladder.timings(in_prediction, build.SHAPE))
     assert [column.title for column in found.columns] == [
         "variant", "time", "issue", "shared memory", "L1", "limiter", "next",
@@ -149,9 +133,7 @@ def test_bounds_stand_beside_the_limiter_and_the_next_one(
     assert (tiled[6].text, tiled[6].details) == ("issue", ("busy 50.0 % of the time",))
 
 
-def test_steps_reach_the_predicted_and_then_the_measured_time(
-    build: SimpleNamespace, on_gpu: Profile
-) -> None:
+def test_steps_reach_the_predicted_and_then_the_measured_time(build, on_gpu):
     found = ladder.timings(build.foreseen(on_gpu), build.SHAPE)
     rows = [row for row in gaps_table(found).rows if row[0].text == "tiled"]
     assert [(row[1].text, row[2].text, row[3].text) for row in rows] == [
@@ -165,9 +147,7 @@ def test_steps_reach_the_predicted_and_then_the_measured_time(
     assert [rows[0][4].text, rows[-1][4].text] == ["+27.5 %", "−12.5 %"]  # of 51.65 ms
 
 
-def test_predictions_of_one_basis_share_a_sentence(
-    build: SimpleNamespace, in_prediction: Profile
-) -> None:
+def test_predictions_of_one_basis_share_a_sentence(build, in_prediction):
     chapter = prediction(in_prediction, build.SHAPE)
     assert chapter is not None
     assert chapter.bases == (
@@ -206,12 +186,12 @@ PREDICTIONS = st.builds(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
 )
 def test_any_prediction_can_be_told_and_drawn(
-    build: SimpleNamespace,
-    in_simulation: Profile,
-    on_gpu: Profile,
-    predictions: list[Predicted | None],
-    data: st.DataObject,
-) -> None:
+    build,
+    in_simulation,
+    on_gpu,
+    predictions,
+    data,
+):
     of_rungs = dict(zip([record.label for record in on_gpu.records], predictions, strict=False))
     base = data.draw(st.sampled_from([in_simulation, on_gpu]))
     recorded = data.draw(st.sampled_from([None, on_gpu]))
@@ -225,7 +205,7 @@ def test_any_prediction_can_be_told_and_drawn(
     compact_table(ladder.steps(made, build.SHAPE, recorded))
 
 
-def test_limits_are_words(in_prediction: Profile) -> None:
+def test_limits_are_words(in_prediction):
     foreseen = in_prediction.records[1].predicted
     assert foreseen is not None
     assert limits(foreseen) == (
@@ -235,9 +215,7 @@ def test_limits_are_words(in_prediction: Profile) -> None:
     assert signed_seconds(0.0) == "+0 s"
 
 
-def test_a_measured_run_with_counters_has_steps_without_predictions(
-    build: SimpleNamespace, in_counters: Profile
-) -> None:
+def test_a_measured_run_with_counters_has_steps_without_predictions(build, in_counters):
     steps = rung_steps(in_counters, build.SHAPE)
     assert steps is not None
     assert all("(measured)" in one and "predicted" not in one for one in steps.sentences)

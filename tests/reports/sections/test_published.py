@@ -1,12 +1,8 @@
 """Published times as rows beside the roofs of theory."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-
 import pytest
 
-from analysis.records.profile import Profile, Published
+from analysis.records.profile import Published
 from analysis.theory import Ceiling
 from reports import render
 from reports.sections.published import publications
@@ -15,7 +11,7 @@ FLOP = 2 * 4096**3
 
 
 @pytest.fixture
-def published(build: SimpleNamespace, in_theory: Profile) -> Profile:
+def published(build, in_theory):
     roof = Ceiling(name="load/store unit", flop_per_s=FLOP / 0.04, time_s=0.04, basis="")
     one = Published(
         label="tiled <32x32>",
@@ -36,11 +32,10 @@ def published(build: SimpleNamespace, in_theory: Profile) -> Profile:
         caveat="Its clock is not known.",
     )
     made = build.change(in_theory, "tiled", published=(one,))
-    changed: Profile = build.change(made, "vectorized", published=(other,))
-    return changed
+    return build.change(made, "vectorized", published=(other,))
 
 
-def test_a_row_has_time_rate_roof_and_share(build: SimpleNamespace, published: Profile) -> None:
+def test_a_row_has_time_rate_roof_and_share(build, published):
     (publication,) = publications(published, build.SHAPE)
     assert (publication.source, publication.caveat) == ("A text", "Its clock is not known.")
     tiled, library = publication.table.rows
@@ -54,12 +49,12 @@ def test_a_row_has_time_rate_roof_and_share(build: SimpleNamespace, published: P
     assert grades == ["", "published", "theory", ""]
 
 
-def test_nothing_published_has_no_section(build: SimpleNamespace, in_theory: Profile) -> None:
+def test_nothing_published_has_no_section(build, in_theory):
     assert publications(in_theory, build.SHAPE) == ()
     assert "Published timings" not in render(in_theory)
 
 
-def test_the_page_says_source_and_caveat(published: Profile) -> None:
+def test_the_page_says_source_and_caveat(published):
     page = render(published)
     assert ">Published timings</h3>" in page
     assert "A text." in page
@@ -68,7 +63,7 @@ def test_the_page_says_source_and_caveat(published: Profile) -> None:
     assert '<span class="badge published">published</span>' in page
 
 
-def test_the_last_column_can_be_left_out(build: SimpleNamespace, published: Profile) -> None:
+def test_the_last_column_can_be_left_out(build, published):
     (publication,) = publications(published, build.SHAPE)
     narrow = publication.table.without_last_column
     assert narrow.columns[-1].title == "of the roof"

@@ -1,28 +1,24 @@
 """Why each rung beats the one before, in words and as tables."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
-from analysis.records.profile import Profile
+from analysis.comparison.steps import Change, Ends, Step, Weight
 from reports import ladder
 from reports.sections.rungs import compact_table, reason, sentence, table
 
 
-def weight(resource: str, quantity: Quantity | None, before_s: float, after_s: float) -> Weight:
+def weight(resource, quantity, before_s, after_s):
     return Weight(resource=resource, quantity=quantity, time_s=Ends(before=before_s, after=after_s))
 
 
-def change(quantity: Quantity, before: float, after: float) -> Change:
+def change(quantity, before, after):
     return Change(quantity=quantity, predicted=Ends(before=before, after=after), measured=None)
 
 
-def step(*changes: Change, **more: object) -> Step:
-    values: dict[str, object] = {
+def step(*changes, **more):
+    values = {
         "before": "old", "after": "new", "changes": changes, "weights": (), "reason": None,
         "price": None, "basis": "predicted bounds",
     }  # fmt: skip
@@ -36,7 +32,7 @@ L1 = weight("L1", "L1 sectors", 40e-6, 10e-6)
 SECTORS = change("L1 sectors", 80_000, 20_000)
 
 
-def test_a_sentence_names_the_gain_the_reason_and_the_price() -> None:
+def test_a_sentence_names_the_gain_the_reason_and_the_price():
     price = weight("shared memory", "shared wavefronts", 0.0, 12e-6)
     assert sentence(step(FASTER, SECTORS, reason=L1, price=price), grade="recorded") == (
         "new is 1.50× (predicted) and 2.00× (recorded) as fast as old. The largest reason is L1: "
@@ -46,7 +42,7 @@ def test_a_sentence_names_the_gain_the_reason_and_the_price() -> None:
     )
 
 
-def test_a_step_of_the_gap_is_named_as_one() -> None:
+def test_a_step_of_the_gap_is_named_as_one():
     ports = replace(weight("register ports", None, 619e-6, 222e-6), is_step=True)
     hidden = replace(weight("exposed latency", None, -86e-6, 21e-6), is_step=True)
     made = step(FASTER, reason=ports, price=hidden, basis="predicted steps")
@@ -58,19 +54,19 @@ def test_a_step_of_the_gap_is_named_as_one() -> None:
     assert reason(made) == "register ports: 619 µs → 222 µs"
 
 
-def test_more_busy_sms_are_fewer_idle_ones() -> None:
+def test_more_busy_sms_are_fewer_idle_ones():
     idle = replace(weight("idle SMs and partial wave", "busy SMs", 29e-6, 12e-6), is_step=True)
     said = sentence(step(FASTER, change("busy SMs", 16, 32), reason=idle))
     assert "busy SMs rise from 16 to 32, and the part of idle SMs and partial wave in" in said
     assert "on 32 SMs" not in said
 
 
-def test_equal_times_are_said_to_need_no_reason() -> None:
+def test_equal_times_are_said_to_need_no_reason():
     equal = change("time", 2.00e-3, 1.96e-3)
     assert sentence(step(equal)).endswith("Below 3.0 % there is nothing to explain.")
 
 
-def test_fewer_busy_sms_are_named_where_less_work_takes_longer() -> None:
+def test_fewer_busy_sms_are_named_where_less_work_takes_longer():
     slower = change("time", 1e-3, 1.25e-3)
     busy = change("busy SMs", 132, 64)
     of_shared = weight("shared memory", "shared wavefronts", 76e-6, 87e-6)
@@ -86,26 +82,26 @@ def test_fewer_busy_sms_are_named_where_less_work_takes_longer() -> None:
     assert "SMs" not in sentence(step(slower, busy, reason=of_dram))
 
 
-def test_higher_occupancy_and_a_shorter_wait_agree() -> None:
+def test_higher_occupancy_and_a_shorter_wait_agree():
     latency = weight("latency", "occupancy", 4e-6, 2e-6)
     said = sentence(step(FASTER, change("occupancy", 0.25, 0.5), reason=latency))
     assert "occupancy rises from 25.0 % to 50.0 %, and the time that latency alone" in said
 
 
-def test_grades_that_disagree_are_said_to() -> None:
+def test_grades_that_disagree_are_said_to():
     at_odds = Change(
         quantity="time", predicted=Ends(before=2, after=1), measured=Ends(before=1, after=2)
     )
     assert "as fast as old: the two do not agree on which is faster." in sentence(step(at_odds))
 
 
-def test_no_reason_is_said_to_be_none() -> None:
+def test_no_reason_is_said_to_be_none():
     assert sentence(step(FASTER)).endswith("No resource explains it, by predicted bounds.")
     assert sentence(step(FASTER, basis=None)).endswith("No counts of both rungs say why.")
     assert reason(step(FASTER)) == "–"
 
 
-def test_a_reason_is_short_on_a_terminal() -> None:
+def test_a_reason_is_short_on_a_terminal():
     assert reason(step(SECTORS, reason=L1)) == "L1 sectors 4.00× fewer: 40.0 µs → 10.0 µs"
     assert reason(step(change("L1 sectors", 0, 7), reason=L1)) == "L1: 40.0 µs → 10.0 µs"
     fp32 = weight("FP32", None, 4e-6, 8e-6)
@@ -115,16 +111,12 @@ def test_a_reason_is_short_on_a_terminal() -> None:
 
 
 @pytest.mark.parametrize(("before", "after", "shown"), [(0, 7, "new"), (0, 0, "none")])
-def test_a_quantity_that_was_not_there_has_no_ratio(
-    before: float, after: float, shown: str
-) -> None:
+def test_a_quantity_that_was_not_there_has_no_ratio(before, after, shown):
     (row,) = table([step(change("shared wavefronts", before, after))]).rows
     assert row[1].text == shown
 
 
-def test_the_table_has_both_grades_and_every_quantity(
-    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
-) -> None:
+def test_the_table_has_both_grades_and_every_quantity(build, in_prediction, on_gpu):
     steps = ladder.steps(in_prediction, build.SHAPE, on_gpu)
     found = table(steps, grade="recorded")
     titles = [column.title for column in found.columns]
@@ -141,9 +133,7 @@ def test_the_table_has_both_grades_and_every_quantity(
     )
 
 
-def test_the_compact_table_has_the_gain_by_each_grade(
-    build: SimpleNamespace, in_prediction: Profile, on_gpu: Profile
-) -> None:
+def test_the_compact_table_has_the_gain_by_each_grade(build, in_prediction, on_gpu):
     alone = compact_table(ladder.steps(in_prediction, build.SHAPE))
     assert [column.grade for column in alone.columns] == ["", "predicted", ""]
     both = compact_table(ladder.steps(in_prediction, build.SHAPE, on_gpu), grade="recorded")

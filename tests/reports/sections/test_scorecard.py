@@ -1,33 +1,27 @@
 """The scorecard of a shape: a sentence, a row per variant, and every counter by all grades."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 from analysis.comparison.scorecard import TRAFFIC_COUNTED
-from analysis.records.profile import Profile
-from reports.sections.scorecard import Scorecard, scorecard
-from reports.sections.table import Cell, Table
+from reports.sections.scorecard import scorecard
+from reports.sections.table import Cell
 
 
-def cell(table: Table, label: str, title: str) -> Cell:
+def cell(table, label, title):
     titles = [column.title for column in table.columns]
     return next(row[titles.index(title)] for row in table.rows if row[0].text == label)
 
 
-def row(card: Scorecard, label: str, counter: str) -> list[str]:
+def row(card, label, counter):
     table = dict(card.everything)[label]
     return next([one.text for one in row] for row in table.rows if row[0].details == (counter,))
 
 
-def test_theory_alone_has_no_scorecard(in_theory: Profile) -> None:
+def test_theory_alone_has_no_scorecard(in_theory):
     assert scorecard(in_theory, in_theory.records[0].shape) is None
 
 
-def test_without_hardware_simulation_stands_against_theory(
-    build: SimpleNamespace, in_simulation: Profile
-) -> None:
+def test_without_hardware_simulation_stands_against_theory(build, in_simulation):
     found = scorecard(in_simulation, build.SHAPE)
     assert found is not None
     # two rungs with 5 closed forms without shared memory, four with 5 + 3; store wavefronts: 4
@@ -48,9 +42,7 @@ def test_without_hardware_simulation_stands_against_theory(
     assert found.bad == ()
 
 
-def test_hardware_is_what_the_simulation_is_held_against(
-    build: SimpleNamespace, in_counters: Profile
-) -> None:
+def test_hardware_is_what_the_simulation_is_held_against(build, in_counters):
     found = scorecard(in_counters, build.SHAPE)
     assert found is not None
     assert found.bad == ("tiled",)
@@ -73,9 +65,7 @@ def test_hardware_is_what_the_simulation_is_held_against(
     ]  # fmt: skip
 
 
-def test_every_counter_stands_with_all_its_numbers(
-    build: SimpleNamespace, in_counters: Profile
-) -> None:
+def test_every_counter_stands_with_all_its_numbers(build, in_counters):
     found = scorecard(in_counters, build.SHAPE)
     assert found is not None
     tiled = dict(found.everything)["tiled"]
@@ -93,9 +83,7 @@ def test_every_counter_stands_with_all_its_numbers(
     assert not any("dadd" in str(one) for one in tiled.rows)  # 0 by all
 
 
-def test_a_counter_says_how_much_it_may_differ_and_of_what(
-    build: SimpleNamespace, in_counters: Profile
-) -> None:
+def test_a_counter_says_how_much_it_may_differ_and_of_what(build, in_counters):
     found = scorecard(in_counters, build.SHAPE)
     assert found is not None
     rows = dict(found.everything)["tiled"].rows
@@ -105,7 +93,7 @@ def test_a_counter_says_how_much_it_may_differ_and_of_what(
     assert "allowed: 15 %" in allowed["dram__bytes_read.sum",]
 
 
-def test_a_known_reason_is_no_disagreement(build: SimpleNamespace, in_counters: Profile) -> None:
+def test_a_known_reason_is_no_disagreement(build, in_counters):
     record = next(r for r in in_counters.records if r.label == "tiled")
     assert record.resources is not None
     resources = replace(record.resources, compiler="nvcc 12.9")
@@ -122,9 +110,7 @@ def test_a_known_reason_is_no_disagreement(build: SimpleNamespace, in_counters: 
     )
 
 
-def test_a_recorded_run_lends_its_counters(
-    build: SimpleNamespace, in_simulation: Profile, in_counters: Profile
-) -> None:
+def test_a_recorded_run_lends_its_counters(build, in_simulation, in_counters):
     found = scorecard(in_simulation, build.SHAPE, recorded=in_counters)
     assert found is not None
     label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
@@ -135,10 +121,8 @@ def test_a_recorded_run_lends_its_counters(
     assert "recorded" not in own.verdict
 
 
-def test_a_recorded_run_says_when_its_traffic_was_counted(
-    build: SimpleNamespace, in_simulation: Profile, in_counters: Profile
-) -> None:
-    def verdict(recorded: Profile) -> str:
+def test_a_recorded_run_says_when_its_traffic_was_counted(build, in_simulation, in_counters):
+    def verdict(recorded):
         found = scorecard(in_simulation, build.SHAPE, recorded=recorded)
         assert found is not None
         return found.verdict

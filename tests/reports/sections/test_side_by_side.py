@@ -1,22 +1,16 @@
 """Several runs in one table."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 from analysis.devices import find_device
-from analysis.records.profile import Profile
 from reports.sections.side_by_side import names, side_by_side
 
 
-def test_a_single_run_has_none(on_gpu: Profile) -> None:
+def test_a_single_run_has_none(on_gpu):
     assert side_by_side([("one", on_gpu)]) is None
 
 
-def test_every_run_has_a_column_with_its_best_grade(
-    build: SimpleNamespace, on_gpu: Profile, in_prediction: Profile, in_theory: Profile
-) -> None:
+def test_every_run_has_a_column_with_its_best_grade(build, on_gpu, in_prediction, in_theory):
     table = side_by_side([("a", on_gpu), ("b", in_prediction), ("c", in_theory)])
     assert table is not None
     assert [column.title for column in table.columns] == ["shape", "variant", "a", "b", "c"]
@@ -30,7 +24,7 @@ def test_every_run_has_a_column_with_its_best_grade(
     assert "theory" in row[4].details
 
 
-def test_what_one_run_lacks_is_a_dash(on_gpu: Profile, in_theory: Profile) -> None:
+def test_what_one_run_lacks_is_a_dash(on_gpu, in_theory):
     table = side_by_side([("a", on_gpu), ("b", in_theory)])
     assert table is not None
     row = next(row for row in table.rows if row[1].text == "cublas")
@@ -38,7 +32,7 @@ def test_what_one_run_lacks_is_a_dash(on_gpu: Profile, in_theory: Profile) -> No
     assert "one-block" not in [row[1].text for row in table.rows]  # skipped by both
 
 
-def test_runs_are_told_apart(on_gpu: Profile) -> None:
+def test_runs_are_told_apart(on_gpu):
     other = replace(on_gpu, device=find_device("t4"))
     later = replace(on_gpu, created="2026-02-04T04:05:06Z")
     assert names([on_gpu, other]) == ["NVIDIA GeForce RTX 3090", "NVIDIA T4"]

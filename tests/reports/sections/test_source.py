@@ -1,13 +1,9 @@
 """The annotated source: what each line costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from analysis.records.profile import Profile
 from reports.sections.source import (
     all_annotated,
     annotated,
@@ -17,9 +13,7 @@ from reports.sections.source import (
 )
 
 
-def test_each_line_has_its_share_of_the_instructions(
-    build: SimpleNamespace, in_trace: Profile
-) -> None:
+def test_each_line_has_its_share_of_the_instructions(build, in_trace):
     found = annotated(in_trace, build.SHAPE, "tiled")
     assert found is not None
     assert [one.line.number for one in found.lines] == [2, 3, 4]
@@ -27,9 +21,7 @@ def test_each_line_has_its_share_of_the_instructions(
     assert [line.share for line in found.lines] == [0.1, 0.2, 0.7]
 
 
-def test_a_line_has_sectors_against_the_ideal_and_conflicts(
-    build: SimpleNamespace, in_trace: Profile
-) -> None:
+def test_a_line_has_sectors_against_the_ideal_and_conflicts(build, in_trace):
     found = annotated(in_trace, build.SHAPE, "tiled")
     assert found is not None
     _, copy, product = found.lines
@@ -42,13 +34,11 @@ def test_a_line_has_sectors_against_the_ideal_and_conflicts(
     assert len(copy.reasons) == len(product.reasons) == 1
 
 
-def test_without_machine_code_there_is_none(build: SimpleNamespace, in_simulation: Profile) -> None:
+def test_without_machine_code_there_is_none(build, in_simulation):
     assert all_annotated(in_simulation, build.SHAPE) == ()
 
 
-def test_counts_of_other_machine_code_are_not_shown(
-    build: SimpleNamespace, in_trace: Profile
-) -> None:
+def test_counts_of_other_machine_code_are_not_shown(build, in_trace):
     record = next(r for r in in_trace.records if r.label == "tiled")
     assert record.simulated is not None
     short = replace(record.simulated, executed=(1, 2))
@@ -56,7 +46,7 @@ def test_counts_of_other_machine_code_are_not_shown(
     assert annotated(changed, build.SHAPE, "tiled") is None
 
 
-def test_the_document_is_what_the_page_reads(build: SimpleNamespace, in_trace: Profile) -> None:
+def test_the_document_is_what_the_page_reads(build, in_trace):
     found = all_annotated(in_trace, build.SHAPE)
     assert [one.listing.label for one in found][:2] == ["naive-uncoalesced", "naive-coalesced"]
     counts = counts_document(found)["tiled"]
@@ -66,9 +56,7 @@ def test_the_document_is_what_the_page_reads(build: SimpleNamespace, in_trace: P
     assert listing_document(found[0].listing)["source"][0] == "// a kernel <b>of four lines</b>"
 
 
-def test_a_sentence_says_where_the_instructions_go(
-    build: SimpleNamespace, in_trace: Profile
-) -> None:
+def test_a_sentence_says_where_the_instructions_go(build, in_trace):
     found = annotated(in_trace, build.SHAPE, "tiled")
     assert found is not None
     assert summary(found) == (
@@ -78,13 +66,11 @@ def test_a_sentence_says_where_the_instructions_go(
 
 
 @pytest.mark.parametrize("label", ["cublas", "nothing"])
-def test_what_was_not_simulated_has_no_source(
-    build: SimpleNamespace, in_trace: Profile, label: str
-) -> None:
+def test_what_was_not_simulated_has_no_source(build, in_trace, label):
     assert annotated(in_trace, build.SHAPE, label) is None
 
 
-def test_a_name_that_stands_for_another_shows_the_source_of_that(in_trace: Profile) -> None:
+def test_a_name_that_stands_for_another_shows_the_source_of_that(in_trace):
     tiled = next(r for r in in_trace.records if r.label == "tiled")
     stands = replace(tiled, label="best", simulated=replace(tiled.simulated, listing="vectorized"))
     made = replace(in_trace, records=(stands,))

@@ -1,15 +1,11 @@
 """Commands as a user meets them: in this process, and in processes of their own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from typer.testing import CliRunner
 
@@ -17,11 +13,11 @@ from toolkit.cli.app import app
 from validation import ROOT
 
 
-def invoke(*arguments: str) -> Any:
+def invoke(*arguments):
     return CliRunner().invoke(app, arguments, prog_name="python -m toolkit")
 
 
-def refused(*arguments: str, code: int = 1) -> str:
+def refused(*arguments, code=1):
     """What the command says on standard error when it refuses; it wrote nothing."""
     before = contents()
     result = invoke(*arguments)
@@ -35,14 +31,12 @@ def refused(*arguments: str, code: int = 1) -> str:
     return str(result.stderr).removeprefix("error: ").rstrip("\n")
 
 
-def contents() -> dict[Path, bytes]:
+def contents():
     """Of all files in the working folder."""
     return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
-def started(
-    *words: str, environment: Mapping[str, str] | None = None, stdout: Any = subprocess.PIPE
-) -> subprocess.Popen[str]:
+def started(*words, environment=None, stdout=subprocess.PIPE):
     """Python with arguments."""
     known = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
     return subprocess.Popen(
@@ -54,13 +48,13 @@ def started(
     )
 
 
-def run(*words: str, **how: Any) -> tuple[int, str, str]:
+def run(*words, **how):
     """Exit status, standard output and standard error of Python with arguments."""
     with started(*words, **how) as process:
         return ended(process)
 
 
-def interrupted(*words: str, when: Callable[[], bool], **how: Any) -> tuple[int, str, str]:
+def interrupted(*words, when, **how):
     """The same of a process that gets Ctrl-C soon after something is so."""
     with started(*words, **how) as process:
         deadline = time.monotonic() + 60
@@ -71,6 +65,6 @@ def interrupted(*words: str, when: Callable[[], bool], **how: Any) -> tuple[int,
         return ended(process)
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+def ended(process):
     stdout, stderr = process.communicate(timeout=60)
     return process.returncode, stdout, stderr

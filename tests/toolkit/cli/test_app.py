@@ -1,7 +1,5 @@
 """The commands as a user meets them: exit codes, one line per mistake, whole files or none."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -10,7 +8,6 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,7 +30,7 @@ COMMANDS = ["profile", "simulate", "tune", "report", "compare", "list", "doctor"
 
 
 @pytest.fixture
-def saved(folder: Path) -> Path:
+def saved(folder):
     path = folder / "saved.json"
     save(profile([32], ["tiled"], executor="theory", seed=1), path)
     return path
@@ -42,7 +39,7 @@ def saved(folder: Path) -> Path:
 # --- profile --------------------------------------------------------------------------------
 
 
-def test_profile_writes_both_files_and_prints_the_ladder(folder: Path) -> None:
+def test_profile_writes_both_files_and_prints_the_ladder(folder):
     result = invoke("profile", *THEORY, "--seed", "5")
     assert result.exit_code == 0
     assert sorted(path.name for path in folder.iterdir()) == ["profile.html", "profile.json"]
@@ -55,12 +52,12 @@ def test_profile_writes_both_files_and_prints_the_ladder(folder: Path) -> None:
     assert result.stderr == "wrote profile.html\nwrote profile.json\n"
 
 
-def test_the_version_is_printed() -> None:
+def test_the_version_is_printed():
     result = invoke("--version")
     assert (result.exit_code, result.stdout) == (0, f"gemm-ladder {toolkit.__version__}\n")
 
 
-def test_profile_without_a_gpu_says_so_and_goes_on() -> None:
+def test_profile_without_a_gpu_says_so_and_goes_on():
     result = invoke("profile", "--shape", "32", "--variant", "tiled")
     assert result.exit_code == 0
     assert result.stderr.startswith(
@@ -68,11 +65,11 @@ def test_profile_without_a_gpu_says_so_and_goes_on() -> None:
     )
 
 
-def test_every_option_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_option_reaches_the_run(monkeypatch):
     asked = {}
     made = profile([32], ["tiled"], executor="theory")
 
-    def remembered(*arguments: Any, **settings: Any) -> Any:
+    def remembered(*arguments, **settings):
         asked.update(settings, arguments=arguments)
         return made
 
@@ -135,14 +132,14 @@ def test_every_option_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--record loop", "cannot write loop: the link leads to itself: give another place"),
     ],
 )
-def test_bad_input_is_one_line_and_writes_nothing(options: str, message: str) -> None:
+def test_bad_input_is_one_line_and_writes_nothing(options, message):
     words = options.split()
     Path("loop").symlink_to("loop")
     executor = [] if "--executor" in words else ["--executor", "theory"]
     assert refused("profile", *words, *executor).startswith(message)
 
 
-def test_outputs_are_checked_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_are_checked_before_any_work(monkeypatch):
     monkeypatch.setattr("toolkit.profiling.profile.profile", None)
     for option in ("--html", "--record"):
         assert refused("profile", option, "absent/x").startswith("cannot write absent/x: ")
@@ -156,24 +153,24 @@ def test_outputs_are_checked_before_any_work(monkeypatch: pytest.MonkeyPatch) ->
         "--executor nothing", "--nothing", "something",
     ],
 )  # fmt: skip
-def test_wrong_usage_is_said_with_code_2(options: str) -> None:
+def test_wrong_usage_is_said_with_code_2(options):
     said = refused("profile", *THEORY, *options.split(), code=2)
     assert said.startswith("Usage: python -m toolkit profile [OPTIONS]")
 
 
-def test_an_endless_time_limit_is_refused() -> None:
+def test_an_endless_time_limit_is_refused():
     result = invoke("profile", *THEORY, "--seconds", "inf")
     assert result.exit_code in (1, 2)
     assert not Path("profile.json").exists()
 
 
-def test_files_that_were_there_stay_when_it_fails(folder: Path) -> None:
+def test_files_that_were_there_stay_when_it_fails(folder):
     for name in ("profile.html", "profile.json"):
         Path(name).write_text("precious", encoding="utf-8")
     refused("profile", "--shape", "0")  # compares them
 
 
-def test_a_failed_kernel_is_code_1_with_both_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_kernel_is_code_1_with_both_files(monkeypatch):
     whole = profile([32], ["tiled", "naive-coalesced"], executor="theory")
     first, *others = whole.records
     broken = replace(first, status="failed", reason="04_tiled.cu, line 3: [/] does not compile")
@@ -190,15 +187,15 @@ def test_a_failed_kernel_is_code_1_with_both_files(monkeypatch: pytest.MonkeyPat
     assert load("profile.json") == broken_profile
 
 
-def test_ctrl_c_before_anything_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*arguments: Any, **settings: Any) -> None:
+def test_ctrl_c_before_anything_is_one_line(monkeypatch):
+    def interrupted(*arguments, **settings):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("toolkit.profiling.profile.profile", interrupted)
     assert refused("profile", *THEORY) == "interrupted: nothing was written"
 
 
-def test_ctrl_c_with_nothing_measured_replaces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_with_nothing_measured_replaces_nothing(monkeypatch):
     for name in ("profile.html", "profile.json"):
         Path(name).write_text("precious", encoding="utf-8")
     cut = replace(profile([32], ["tiled"], executor="theory"), status="interrupted")
@@ -208,10 +205,8 @@ def test_ctrl_c_with_nothing_measured_replaces_nothing(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("broken", ["reports.render", "toolkit.store.profile_json.dumps"])
-def test_ctrl_c_while_the_texts_are_made_replaces_neither_file(
-    monkeypatch: pytest.MonkeyPatch, broken: str
-) -> None:
-    def interrupted(*arguments: Any, **settings: Any) -> None:
+def test_ctrl_c_while_the_texts_are_made_replaces_neither_file(monkeypatch, broken):
+    def interrupted(*arguments, **settings):
         raise KeyboardInterrupt
 
     for name in ("profile.html", "profile.json"):
@@ -221,10 +216,10 @@ def test_ctrl_c_while_the_texts_are_made_replaces_neither_file(
     assert said == "interrupted: no file is new but those listed as written"
 
 
-def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch):
     from toolkit.store.user_files import write_atomically
 
-    def once(path: Path, content: str) -> None:
+    def once(path, content):
         if path.suffix == ".json":
             raise KeyboardInterrupt
         write_atomically(path, content)
@@ -239,8 +234,8 @@ def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("place", ["toolkit.cli.app.app", "toolkit.profiling.doctor.examine"])
-def test_ctrl_c_anywhere_else_is_one_line(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    def interrupted(*arguments: Any, **settings: Any) -> None:
+def test_ctrl_c_anywhere_else_is_one_line(monkeypatch, place):
+    def interrupted(*arguments, **settings):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(place, interrupted)
@@ -250,7 +245,7 @@ def test_ctrl_c_anywhere_else_is_one_line(monkeypatch: pytest.MonkeyPatch, place
     assert end.value.code == "error: interrupted"  # printed, and exit code 1
 
 
-def test_ctrl_c_while_the_commands_are_imported_is_one_line(folder: Path) -> None:
+def test_ctrl_c_while_the_commands_are_imported_is_one_line(folder):
     (folder / "typer.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
     path = {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
     assert run(*TOOLKIT, "doctor", environment=path) == (1, "", "error: interrupted\n")
@@ -272,7 +267,7 @@ cli.main()
 """
 
 
-def test_ctrl_c_keeps_what_was_measured(folder: Path) -> None:
+def test_ctrl_c_keeps_what_was_measured(folder):
     options = "--executor theory --variant tiled --variant cpu --shape 256 --seconds 60"
     limits = "--samples 100000000 --precision 0.000001 --record kept.json --html kept.html"
     words = ["-c", TELLS_WHEN_IT_TIMES, "profile", *options.split(), *limits.split()]
@@ -293,7 +288,7 @@ def test_ctrl_c_keeps_what_was_measured(folder: Path) -> None:
 # --- report ---------------------------------------------------------------------------------
 
 
-def test_report_renders_a_saved_profile(saved: Path) -> None:
+def test_report_renders_a_saved_profile(saved):
     result = invoke("report", str(saved), "--html", "new.html")
     assert result.exit_code == 0
     assert "tiled" in result.stdout
@@ -312,7 +307,7 @@ def test_report_renders_a_saved_profile(saved: Path) -> None:
         ("\0\x01", "given.json: it is no JSON"),
     ],
 )
-def test_a_file_that_is_no_profile_is_one_line(content: str | None, message: str) -> None:
+def test_a_file_that_is_no_profile_is_one_line(content, message):
     if content is not None:
         Path("given.json").write_text(content, encoding="utf-8")
     assert refused("report", "given.json").startswith(message)
@@ -328,7 +323,7 @@ def test_a_file_that_is_no_profile_is_one_line(content: str | None, message: str
         {"attainable_flop_per_s": -1.0},
     ],
 )
-def test_impossible_numbers_are_one_line_or_drawn(saved: Path, impossible: Any) -> None:
+def test_impossible_numbers_are_one_line_or_drawn(saved, impossible):
     document = json.loads(saved.read_text(encoding="utf-8"))
     document["records"][0]["theory"] |= impossible
     saved.write_text(json.dumps(document), encoding="utf-8")
@@ -338,10 +333,8 @@ def test_impossible_numbers_are_one_line_or_drawn(saved: Path, impossible: Any) 
 
 @pytest.mark.parametrize("broken", ["reports.render", "toolkit.cli.profile_tables.print_profile"])
 @pytest.mark.parametrize("error", [ZeroDivisionError("division\nmore"), TypeError(), ValueError()])
-def test_numbers_that_cannot_be_drawn_are_blamed_on_the_file(
-    saved: Path, monkeypatch: pytest.MonkeyPatch, broken: str, error: Exception
-) -> None:
-    def fail(*arguments: Any, **settings: Any) -> None:
+def test_numbers_that_cannot_be_drawn_are_blamed_on_the_file(saved, monkeypatch, broken, error):
+    def fail(*arguments, **settings):
         raise error
 
     monkeypatch.setattr(broken, fail)
@@ -351,13 +344,13 @@ def test_numbers_that_cannot_be_drawn_are_blamed_on_the_file(
     )
 
 
-def test_report_never_overwrites_what_it_reads(saved: Path) -> None:
+def test_report_never_overwrites_what_it_reads(saved):
     for options in ([saved.name], ["other.json", "--recorded", saved.name]):
         said = refused("report", *options, "--html", f"./{saved.name}")
         assert said.startswith("cannot write the report to saved.json: the record has that name")
 
 
-def test_several_profiles_stand_side_by_side(saved: Path) -> None:
+def test_several_profiles_stand_side_by_side(saved):
     save(profile([32], ["tiled"], executor="theory", device="t4"), "t4.json")
     result = invoke("report", str(saved), "t4.json", "--html", "both.html")
     assert result.exit_code == 0
@@ -367,12 +360,12 @@ def test_several_profiles_stand_side_by_side(saved: Path) -> None:
     assert "NVIDIA T4" in result.stdout
 
 
-def test_a_recorded_run_goes_beside_one_profile(saved: Path) -> None:
+def test_a_recorded_run_goes_beside_one_profile(saved):
     said = refused("report", saved.name, saved.name, "--recorded", "other.json")
     assert said == ("--recorded other.json goes beside one profile, not 2: give it as one of them")
 
 
-def test_a_recorded_run_of_another_device_is_refused(saved: Path) -> None:
+def test_a_recorded_run_of_another_device_is_refused(saved):
     save(profile([32], ["tiled"], executor="theory", device="t4"), "t4.json")
     assert refused("report", str(saved), "--recorded", "t4.json") == (
         f"the recorded run is of NVIDIA T4, the profile of {DEFAULT_DEVICE.name}: "
@@ -381,13 +374,13 @@ def test_a_recorded_run_of_another_device_is_refused(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["[red]", "[bold]x", ":warning:", "größe \\", "a b"])
-def test_names_are_printed_as_they_are(saved: Path, name: str) -> None:
+def test_names_are_printed_as_they_are(saved, name):
     result = invoke("report", str(saved), "--html", f"{name}.html")
     assert result.stderr == f"wrote {name}.html\n"
     assert refused("report", f"{name}.json") == f"{name}.json: there is no such file"
 
 
-def test_markup_in_a_profile_is_printed_as_it_is(saved: Path) -> None:
+def test_markup_in_a_profile_is_printed_as_it_is(saved):
     stored = load(saved)
     (record,) = stored.records
     assert record.theory is not None
@@ -411,7 +404,7 @@ def test_markup_in_a_profile_is_printed_as_it_is(saved: Path) -> None:
     assert re.search(r"^32 × 32 × 32 on \[red\]GPU\[/\]", result.stdout, re.MULTILINE)
 
 
-def test_a_profile_of_nothing_is_rendered(saved: Path) -> None:
+def test_a_profile_of_nothing_is_rendered(saved):
     save(replace(load(saved), records=()), saved)
     result = invoke("report", str(saved))
     assert result.exit_code == 0
@@ -421,7 +414,7 @@ def test_a_profile_of_nothing_is_rendered(saved: Path) -> None:
 # --- list, doctor, completion ---------------------------------------------------------------
 
 
-def test_list_names_every_variant_and_device() -> None:
+def test_list_names_every_variant_and_device():
     printed = invoke("list").stdout
     assert all(name in printed for name in (*BY_NAME, *DEVICES))
     assert "rtx-3090" not in invoke("list", "variants").stdout
@@ -429,7 +422,7 @@ def test_list_names_every_variant_and_device() -> None:
     assert refused("list", "nothing", code=2).startswith("Usage: python -m toolkit list")
 
 
-def test_listed_names_can_be_used() -> None:
+def test_listed_names_can_be_used():
     listing = json.loads(invoke("list", "--json").stdout)
     assert [variant["name"] for variant in listing["variants"]] == list(BY_NAME)
     assert [device["key"] for device in listing["devices"]] == list(DEVICES)
@@ -437,7 +430,7 @@ def test_listed_names_can_be_used() -> None:
     assert list(json.loads(invoke("list", "devices", "--json").stdout)) == ["devices"]
 
 
-def test_doctor_says_what_works_here() -> None:
+def test_doctor_says_what_works_here():
     assert "Profile with no GPU" in invoke("doctor").stdout
 
 
@@ -445,7 +438,7 @@ def test_doctor_says_what_works_here() -> None:
     "arguments",
     [["profile", "--shape=32", "--variant=tiled"], ["report", "saved.json"], ["list"], ["doctor"]],
 )
-def test_json_is_all_there_is_on_standard_output(saved: Path, arguments: list[str]) -> None:
+def test_json_is_all_there_is_on_standard_output(saved, arguments):
     result = invoke(*arguments, "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)
@@ -454,7 +447,7 @@ def test_json_is_all_there_is_on_standard_output(saved: Path, arguments: list[st
         assert result.stderr.startswith("note: ")
 
 
-def test_names_complete() -> None:
+def test_names_complete():
     assert complete_device("rtx-") == [key for key in DEVICES if key.startswith("rtx-")]
     assert complete_variant("c") == [
         "coarsened-1d", "coarsened-2d", "conflict-free", "cpu", "cublas",
@@ -462,7 +455,7 @@ def test_names_complete() -> None:
     assert complete_variant("x") == []
 
 
-def test_completion_is_offered_to_the_script_only(folder: Path) -> None:
+def test_completion_is_offered_to_the_script_only(folder):
     script = folder / "gemm-ladder"
     script.write_text("from toolkit.cli.app import main\nmain()\n", encoding="utf-8")
     assert "--install-completion" in run(str(script), "--help")[1]
@@ -473,9 +466,7 @@ def test_completion_is_offered_to_the_script_only(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_an_example_that_is_valid(
-    name: str, saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_has_an_example_that_is_valid(name, saved, monkeypatch):
     result = invoke(name, "--help")
     assert result.exit_code == 0
     (example,) = re.findall(r"Example: python -m toolkit (.+?)\s*$", result.stdout, re.MULTILINE)
@@ -490,7 +481,7 @@ def test_help_has_an_example_that_is_valid(
         assert invoke(*shlex.split(example)).exit_code == 0
 
 
-def test_help_shows_the_defaults() -> None:
+def test_help_shows_the_defaults():
     shown = " ".join(re.sub("[│\n]", " ", invoke("profile", "--help").stdout).split())
     for default in ("4096", "the whole ladder", "the GPU that is here, else h200", "random"):
         assert f"[default: ({default})]" in shown
@@ -498,13 +489,13 @@ def test_help_shows_the_defaults() -> None:
     assert "(both)" in invoke("list", "--help").stdout
 
 
-def test_no_command_is_wrong_usage_with_the_list_of_commands() -> None:
+def test_no_command_is_wrong_usage_with_the_list_of_commands():
     result = invoke()
     assert result.exit_code == 2
     assert all(name in result.output for name in COMMANDS)
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy():
     code = (
         "import sys; from toolkit.cli.app import app\n"
         f"for name in {['', *COMMANDS]!r}:\n"
@@ -524,7 +515,7 @@ def test_help_imports_nothing_heavy() -> None:
     }
 
 
-def test_a_pipe_gets_utf8_no_control_characters_and_whole_lines(saved: Path) -> None:
+def test_a_pipe_gets_utf8_no_control_characters_and_whole_lines(saved):
     latin = {"COLUMNS": "60", "PYTHONIOENCODING": "latin-1"}
     status, stdout, stderr = run(*TOOLKIT, "report", str(saved), environment=latin)
     assert status == 0
@@ -533,21 +524,19 @@ def test_a_pipe_gets_utf8_no_control_characters_and_whole_lines(saved: Path) -> 
     assert "32 × 32 × 32" in stdout
 
 
-def test_json_is_utf8_whatever_the_locale(saved: Path) -> None:
+def test_json_is_utf8_whatever_the_locale(saved):
     ascii_ = {"PYTHONIOENCODING": "ascii"}
     status, stdout, _ = run(*TOOLKIT, "report", str(saved), "--json", environment=ascii_)
     assert (status, stdout) == (0, saved.read_text(encoding="utf-8"))
 
 
-def test_a_process_refuses_in_one_line() -> None:
+def test_a_process_refuses_in_one_line():
     said = "error: absent.json: there is no such file\n"
     assert run(*TOOLKIT, "report", "absent.json") == (1, "", said)
 
 
-def test_a_file_that_fails_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(**_: object) -> None:
+def test_a_file_that_fails_is_named(monkeypatch, capsys):
+    def fail(**_):
         raise OSError(errno.EROFS, "Read-only file system", "some.file")
 
     monkeypatch.setattr(cli, "app", fail)
@@ -560,21 +549,21 @@ def test_a_file_that_fails_is_named(
 @pytest.mark.parametrize(
     "arguments", ["list devices --json", "doctor --json"]
 )  # more than a buffer, less
-def test_a_full_disk_is_one_line(arguments: str) -> None:
+def test_a_full_disk_is_one_line(arguments):
     with Path("/dev/full").open("w") as full:
         status, _, said = run(*TOOLKIT, *arguments.split(), stdout=full)
     assert status == 1
     assert re.fullmatch(r"error: standard output cannot be written: [^\n]+\n", said)
 
 
-def test_a_reader_that_leaves_early_is_no_error() -> None:
+def test_a_reader_that_leaves_early_is_no_error():
     with started(*TOOLKIT, "list", "--json") as process:
         assert process.stdout.readline() == "{\n"
         process.stdout.close()
         assert process.stderr.read() == ""
 
 
-def test_a_reader_that_is_gone_is_no_error() -> None:
+def test_a_reader_that_is_gone_is_no_error():
     reading, writing = os.pipe()
     os.close(reading)
     assert run(*TOOLKIT, "doctor", "--json", stdout=writing)[2] == ""

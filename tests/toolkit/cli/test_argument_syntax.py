@@ -1,9 +1,6 @@
 """Arguments as text: what each means, and one clear line for each mistake."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +12,11 @@ from toolkit.cli.argument_syntax import TYPES, Buffer, make_arguments, number, p
 from toolkit.machine_code.signature import signature
 
 
-def made(*texts: str, seed: int = 1) -> list[Any]:
+def made(*texts, seed=1):
     return make_arguments(parse_arguments(texts), seed=seed)
 
 
-def refused(*texts: str) -> str:
+def refused(*texts):
     with pytest.raises(InputError) as caught:
         made(*texts)
     assert "\n" not in str(caught.value)
@@ -45,7 +42,7 @@ def refused(*texts: str) -> str:
         ("i8[300]=arange", np.arange(300).astype(np.int8)),  # wraps
     ],
 )
-def test_a_buffer_has_a_type_a_shape_and_a_content(text: str, expected: Any) -> None:
+def test_a_buffer_has_a_type_a_shape_and_a_content(text, expected):
     (array,) = made(text)
     assert (array.dtype, array.shape) == (expected.dtype, expected.shape)
     assert array.tolist() == expected.tolist()
@@ -65,13 +62,13 @@ def test_a_buffer_has_a_type_a_shape_and_a_content(text: str, expected: Any) -> 
         ("bool=1", np.bool_(True)),
     ],
 )
-def test_a_value_has_its_type(text: str, expected: np.generic) -> None:
+def test_a_value_has_its_type(text, expected):
     (value,) = made(text)
     assert type(value) is type(expected)
     assert value == expected
 
 
-def test_a_struct_is_laid_out_as_in_c() -> None:
+def test_a_struct_is_laid_out_as_in_c():
     (struct,) = made("struct:i8=1,f64=2.0,i32=3")
     # char, 7 bytes of padding, double, int, 4 bytes at the end
     assert struct.tobytes().hex() == (
@@ -79,7 +76,7 @@ def test_a_struct_is_laid_out_as_in_c() -> None:
     )
 
 
-def test_random_floats_lie_around_zero_and_integers_are_small() -> None:
+def test_random_floats_lie_around_zero_and_integers_are_small():
     floats, halves, integers, bytes_, truths = made(
         "f32[10000]", "f16[10000]", "i64[10000]", "i8[10000]=random", "bool[1000]"
     )
@@ -92,7 +89,7 @@ def test_random_floats_lie_around_zero_and_integers_are_small() -> None:
     assert set(truths.tolist()) == {False, True}
 
 
-def test_random_content_follows_from_the_seed_and_the_position() -> None:
+def test_random_content_follows_from_the_seed_and_the_position():
     first, second = made("f32[100]", "f32[100]")
     assert first.tolist() != second.tolist()
     assert made("i32=1", "f32[100]")[1].tolist() == second.tolist()
@@ -108,7 +105,7 @@ def test_random_content_follows_from_the_seed_and_the_position() -> None:
         np.zeros((0, 4), np.float32),
     ],
 )
-def test_a_file_is_a_buffer_as_it_was_saved(array: Any) -> None:
+def test_a_file_is_a_buffer_as_it_was_saved(array):
     np.save("data.npy", array)
     (loaded,) = made("data.npy")
     assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
@@ -116,7 +113,7 @@ def test_a_file_is_a_buffer_as_it_was_saved(array: Any) -> None:
     loaded[...] = 1  # a copy, not the file
 
 
-def test_a_file_fills_a_buffer_of_its_type_and_shape() -> None:
+def test_a_file_fills_a_buffer_of_its_type_and_shape():
     np.save("data.npy", np.ones((2, 3), np.float32))
     assert made("f32[2,3]=data.npy")[0].tolist() == [[1, 1, 1]] * 2
     assert refused("f32[3,2]=data.npy") == (
@@ -172,7 +169,7 @@ def test_a_file_fills_a_buffer_of_its_type_and_shape() -> None:
         ("absent\0.npy", "absent\0.npy cannot be read as an array: embedded null byte"),
     ],
 )
-def test_a_mistake_is_one_line_that_says_where(text: str, message: str) -> None:
+def test_a_mistake_is_one_line_that_says_where(text, message):
     said = refused("i32=1", text)
     assert said.startswith("--arg 1 (")
     assert f"): {message}" in said
@@ -180,23 +177,23 @@ def test_a_mistake_is_one_line_that_says_where(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY", b"PK\x05\x06" + b"\0" * 18])
-def test_a_file_that_holds_no_array_is_one_line(content: bytes) -> None:
+def test_a_file_that_holds_no_array_is_one_line(content):
     Path("data.npy").write_bytes(content)
     assert refused("data.npy").startswith("--arg 0 ('data.npy'): data.npy ")
 
 
-def test_an_array_of_python_objects_is_not_loaded() -> None:
+def test_an_array_of_python_objects_is_not_loaded():
     np.save("data.npy", np.array([{}], dtype=object))
     assert "data.npy cannot be read as an array" in refused("data.npy")
 
 
-def test_several_arrays_in_a_file_are_refused() -> None:
+def test_several_arrays_in_a_file_are_refused():
     with Path("data.npy").open("wb") as file:
         np.savez(file, a=np.zeros(1), b=np.zeros(1))
     assert refused("data.npy").endswith("cannot be read as an array: numpy.save did not write it")
 
 
-def test_buffers_beyond_memory_are_refused_before_any_is_made() -> None:
+def test_buffers_beyond_memory_are_refused_before_any_is_made():
     parsed = parse_arguments(["f32[10]", "f32[1000000,1000000]"])
     assert isinstance(parsed[1], Buffer)
     assert parsed[1].bytes == 4 * 10**12
@@ -211,7 +208,7 @@ def test_buffers_beyond_memory_are_refused_before_any_is_made() -> None:
 # --- what the source declares -------------------------------------------------------------------
 
 
-def typed(text: str, declaration: str) -> Any:
+def typed(text, declaration):
     (value,) = parse_arguments([text], signature(f"__global__ void k({declaration}) {{}}", "k"))
     return value
 
@@ -227,7 +224,7 @@ def typed(text: str, declaration: str) -> Any:
         ("-2e-3", "half x", np.float16(-2e-3)),
     ],
 )
-def test_a_bare_number_has_the_declared_type(text: str, declaration: str, value: Any) -> None:
+def test_a_bare_number_has_the_declared_type(text, declaration, value):
     found = typed(text, declaration)
     assert (found, found.dtype) == (value, value.dtype)
 
@@ -242,15 +239,13 @@ def test_a_bare_number_has_the_declared_type(text: str, declaration: str, value:
         ("300", "char n", "300 does not fit: int8 holds -128 to 127"),
     ],
 )
-def test_a_bare_number_of_no_known_type_is_refused(
-    text: str, declaration: str, message: str
-) -> None:
+def test_a_bare_number_of_no_known_type_is_refused(text, declaration, message):
     with pytest.raises(InputError) as caught:
         typed(text, declaration)
     assert str(caught.value) == f"--arg 0 ('{text}'): {message}"
 
 
-def test_a_size_may_be_a_product() -> None:
+def test_a_size_may_be_a_product():
     found = parse_arguments(["f16[8192*4096]", "f32[ 4 * 2,3]"])
     assert [one.shape for one in found if isinstance(one, Buffer)] == [(33554432,), (8, 3)]
     assert refused("f32[4*]") == (
@@ -262,7 +257,7 @@ def test_a_size_may_be_a_product() -> None:
     ("text", "name", "bits"),
     [("bf16[64]", "bf16", "u16"), ("bfloat16=1", "bfloat16", "u16"), ("e4m3[4]", "e4m3", "u8")],
 )
-def test_types_without_arithmetic_here_are_refused_by_name(text: str, name: str, bits: str) -> None:
+def test_types_without_arithmetic_here_are_refused_by_name(text, name, bits):
     said = f"{name} is no type of an array here: give the bits as {bits}"
     assert refused(text) == f"--arg 0 ('{text}'): {said}"
 
@@ -271,7 +266,7 @@ def test_types_without_arithmetic_here_are_refused_by_name(text: str, name: str,
 
 
 @given(st.sampled_from([t for t in TYPES.values() if t.kind in "iu"]), st.integers())
-def test_integers_fit_or_are_refused(dtype: np.dtype[Any], value: int) -> None:
+def test_integers_fit_or_are_refused(dtype, value):
     limits = np.iinfo(dtype)
     if limits.min <= value <= limits.max:
         assert number(str(value), dtype) == dtype.type(value)
@@ -281,7 +276,7 @@ def test_integers_fit_or_are_refused(dtype: np.dtype[Any], value: int) -> None:
 
 
 @given(st.sampled_from([TYPES["f32"], TYPES["f64"]]), st.floats(width=32))
-def test_floats_keep_their_bits(dtype: np.dtype[Any], value: float) -> None:
+def test_floats_keep_their_bits(dtype, value):
     result = number(repr(value), dtype)
     assert np.isnan(value) == np.isnan(result)
     assert np.isnan(value) or result == value

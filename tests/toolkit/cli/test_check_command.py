@@ -1,12 +1,8 @@
 """`check` on the command line: what it prints, and the exit code."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from analysis.errors import InputError
 from tests.toolkit.cli.commands import invoke
@@ -22,18 +18,18 @@ REVERSE = """extern "C" __global__ void reverse(const float *x, float *y) {
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path):
     path = tmp_path / "reverse.cu"
     path.write_text(REVERSE)
     return path
 
 
-def check(source: Path, barrier: str, *more: str) -> Result:
+def check(source, barrier, *more):
     options = ["-g", "1", "-b", "64", "-a", "f32[64]", "-a", "f32[64]=unwritten"]
     return invoke("check", str(source), *options, "-D", f"BARRIER={barrier}", *more)
 
 
-def test_a_clean_kernel_is_one_line(source: Path) -> None:
+def test_a_clean_kernel_is_one_line(source):
     result = check(source, "__syncthreads();")
     assert result.exit_code == 0
     assert result.output == (
@@ -41,7 +37,7 @@ def test_a_clean_kernel_is_one_line(source: Path) -> None:
     )
 
 
-def test_a_finding_names_both_lines_and_fails(source: Path) -> None:
+def test_a_finding_names_both_lines_and_fails(source):
     result = check(source, "")
     assert result.exit_code == 1
     first = next(x for x in result.output.splitlines() if "read-after-write" in x)
@@ -50,7 +46,7 @@ def test_a_finding_names_both_lines_and_fails(source: Path) -> None:
     assert first.endswith("no __syncthreads() lies between (32 times)")  # warp 1, all lanes
 
 
-def test_json_holds_the_findings(source: Path) -> None:
+def test_json_holds_the_findings(source):
     result = check(source, "", "--json")
     assert result.exit_code == 1
     document = json.loads(result.output)
@@ -60,7 +56,7 @@ def test_json_holds_the_findings(source: Path) -> None:
     assert document["executed_blocks"] == document["blocks"] == 1
 
 
-def test_an_access_out_of_bounds_is_a_finding_not_an_error(source: Path) -> None:
+def test_an_access_out_of_bounds_is_a_finding_not_an_error(source):
     options = ["-g", "1", "-b", "64", "-a", "f32[63]", "-a", "f32[64]", "-D", "BARRIER="]
     result = invoke("check", str(source), *options)
     assert result.exit_code == 1
@@ -68,7 +64,7 @@ def test_an_access_out_of_bounds_is_a_finding_not_an_error(source: Path) -> None
     assert "right after the end of argument 0 `x`" in result.output
 
 
-def test_an_endless_loop_is_one_line(tmp_path: Path) -> None:
+def test_an_endless_loop_is_one_line(tmp_path):
     path = tmp_path / "hangs.cu"
     path.write_text('extern "C" __global__ void hangs(volatile int *x) { while (!*x) ++x[1]; }')
     options = ["-g", "1", "-b", "32", "-a", "i32[2]=zeros", "--max-instructions", "100000"]
@@ -78,9 +74,7 @@ def test_an_endless_loop_is_one_line(tmp_path: Path) -> None:
     assert result.stdout == ""
 
 
-def test_a_check_that_does_not_fit_into_memory_is_one_line(
-    source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_that_does_not_fit_into_memory_is_one_line(source, monkeypatch):
     monkeypatch.setattr("toolkit.execution.sanitizer.available_bytes", lambda: 1000)
     result = check(source, "__syncthreads();")
     assert result.exit_code == 1
@@ -90,9 +84,7 @@ def test_a_check_that_does_not_fit_into_memory_is_one_line(
     )
 
 
-def test_a_kernel_without_parameters_has_the_limits_of_the_architecture_that_was_asked_for() -> (
-    None
-):
+def test_a_kernel_without_parameters_has_the_limits_of_the_architecture_that_was_asked_for():
     # compiled for sm_75, which no longer has the 96 KiB of sm_70
     source = 'extern "C" __global__ void f() { extern __shared__ float s[]; s[threadIdx.x] = 1; }'
     launch = {"grid": 1, "block": 32, "arguments": [], "arch": "sm_70"}
@@ -101,7 +93,7 @@ def test_a_kernel_without_parameters_has_the_limits_of_the_architecture_that_was
         check_kernel(source, "f", dynamic_shared_bytes=100 * 1024, **launch)
 
 
-def test_a_rung_is_checked_by_its_name() -> None:
+def test_a_rung_is_checked_by_its_name():
     result = invoke("check", "tiled", "-s", "40x36x33", "--blocks", "2", "-d", "t4")
     assert result.exit_code == 0
     assert result.output == (

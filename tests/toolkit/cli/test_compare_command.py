@@ -1,12 +1,9 @@
 """`compare` as a user and a CI job meet it."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +13,7 @@ from analysis.comparison.runs import compare_launches
 from analysis.devices import find_device
 from analysis.records.counters import MODELLED
 from analysis.records.metrics import WARP_INSTRUCTIONS
-from analysis.records.profile import Interval, Measured, Profile, Record
+from analysis.records.profile import Interval, Measured
 from analysis.timing.predicted import Predicted
 from tests.toolkit.cli.commands import invoke
 from toolkit import load, profile, save
@@ -24,22 +21,22 @@ from toolkit.store.profile_json import load_launch
 
 
 @pytest.fixture(scope="module")
-def simulated() -> Profile:
+def simulated():
     return profile([64], ["naive-coalesced", "tiled"], executor="simulate", seed=1)
 
 
 @pytest.fixture(autouse=True)
-def profiles(folder: Path, simulated: Profile) -> None:
+def profiles(folder, simulated):
     """In the folder: a.json, and c.json in which a kernel's traffic grew."""
     save(simulated, "a.json")
     save(replace(simulated, seed=2), "b.json")
     save(changed(simulated), "c.json")
 
 
-def changed(made: Profile) -> Profile:
+def changed(made):
     """Tiled executes one warp instruction more."""
 
-    def one_more(record: Record) -> Record:
+    def one_more(record):
         if record.label != "tiled" or record.simulated is None:
             return record
         counters = dict(record.simulated.counters)
@@ -49,7 +46,7 @@ def changed(made: Profile) -> Profile:
     return replace(made, records=tuple(map(one_more, made.records)))
 
 
-def timed(made: Profile, seconds: float, **more: Any) -> Profile:
+def timed(made, seconds, **more):
     """Every record with a median of so many seconds, known to 0.1%."""
     values = {
         "clock": "CUDA events",
@@ -64,7 +61,7 @@ def timed(made: Profile, seconds: float, **more: Any) -> Profile:
     return replace(made, records=tuple(replace(r, measured=measured) for r in made.records))
 
 
-def foreseen(made: Profile, seconds: float, **more: Any) -> Profile:
+def foreseen(made, seconds, **more):
     """Every record with a predicted time."""
     values = {
         "time_s": seconds, "cycles": 1.0, "clock_hz": 1e9, "launch_s": 0.0, "flop_per_s": 1.0,
@@ -76,25 +73,25 @@ def foreseen(made: Profile, seconds: float, **more: Any) -> Profile:
     return replace(made, records=tuple(replace(r, predicted=predicted) for r in made.records))
 
 
-def compare(*arguments: str) -> Any:
+def compare(*arguments):
     return invoke("compare", *arguments)
 
 
-def refused(*arguments: str, code: int = 1) -> str:
+def refused(*arguments, code=1):
     """The last line on standard error, of a command that fails with that code."""
     result = compare(*arguments)
     assert result.exit_code == code, result.output
     return str(result.stderr.splitlines()[-1]).removeprefix("error: ")
 
 
-def test_equal_counts_pass() -> None:
+def test_equal_counts_pass():
     result = compare("a.json", "b.json", "--fail-on", "counts")
     assert result.exit_code == 0
     assert re.search(r"^Counts: \d+ compared in 2 records; none changed\.$", result.stdout, re.M)
     assert result.stderr == ""
 
 
-def test_a_change_is_named_and_fails_only_where_asked() -> None:
+def test_a_change_is_named_and_fails_only_where_asked():
     result = compare("a.json", "c.json")
     assert result.exit_code == 0
     assert "1 changed, in tiled." in result.stdout
@@ -103,7 +100,7 @@ def test_a_change_is_named_and_fails_only_where_asked() -> None:
     assert said.startswith(f"--fail-on counts: tiled at 64x64x64: {WARP_INSTRUCTIONS} (simulated) ")
 
 
-def test_a_slower_time_fails_where_asked(simulated: Profile) -> None:
+def test_a_slower_time_fails_where_asked(simulated):
     save(timed(simulated, 1e-3), "d.json")
     save(timed(simulated, 1.1e-3), "e.json")
     assert compare("d.json", "e.json", "--fail-on", "counts").exit_code == 0
@@ -113,7 +110,7 @@ def test_a_slower_time_fails_where_asked(simulated: Profile) -> None:
     )
 
 
-def test_a_gate_that_compares_nothing_does_not_pass(simulated: Profile) -> None:
+def test_a_gate_that_compares_nothing_does_not_pass(simulated):
     save(timed(simulated, 1e-3), "d.json")
     save(timed(simulated, 1e-3, l2="warm"), "e.json")
     for files in (("a.json", "b.json"), ("d.json", "e.json")):
@@ -124,7 +121,7 @@ def test_a_gate_that_compares_nothing_does_not_pass(simulated: Profile) -> None:
     assert "L2 was flushed before and warm after" in compare("d.json", "e.json").stdout
 
 
-def test_predicted_times_are_compared_and_hold_nothing(simulated: Profile) -> None:
+def test_predicted_times_are_compared_and_hold_nothing(simulated):
     save(foreseen(simulated, 1e-3), "d.json")
     save(foreseen(simulated, 1.1e-3, limiter="L1"), "e.json")
     result = compare("d.json", "e.json", "--fail-on", "counts")
@@ -139,7 +136,7 @@ def test_predicted_times_are_compared_and_hold_nothing(simulated: Profile) -> No
     assert "Predicted times: 2 compared; none changed." in compare("d.json", "f.json").stdout
 
 
-def test_a_kernel_that_is_no_longer_right_fails_whatever_is_held(simulated: Profile) -> None:
+def test_a_kernel_that_is_no_longer_right_fails_whatever_is_held(simulated):
     records = tuple(
         replace(r, status="failed", reason="wrong result") if r.label == "tiled" else r
         for r in simulated.records
@@ -151,13 +148,13 @@ def test_a_kernel_that_is_no_longer_right_fails_whatever_is_held(simulated: Prof
 
 
 @pytest.mark.parametrize("kinds", ["", "speed", "counts,times", "counts;time"])
-def test_unknown_kinds_are_wrong_usage(kinds: str) -> None:
+def test_unknown_kinds_are_wrong_usage(kinds):
     result = compare("a.json", "b.json", "--fail-on", kinds)
     assert result.exit_code == 2
     assert "counts, time" in result.stderr
 
 
-def test_json_is_a_document_with_a_version() -> None:
+def test_json_is_a_document_with_a_version():
     result = compare("a.json", "c.json", "--json")
     document = json.loads(result.stdout)
     assert document["schema_version"] == 4
@@ -169,7 +166,7 @@ def test_json_is_a_document_with_a_version() -> None:
     assert compare("a.json", "c.json", "--json", "--fail-on", "counts").exit_code == 3
 
 
-def test_python_and_the_command_compare_alike() -> None:
+def test_python_and_the_command_compare_alike():
     found = compare_profiles(load("a.json"), load("c.json"))
     assert json.loads(compare("a.json", "c.json", "--json").stdout) == plain(found)
     files = launch("d.json", 17), launch("e.json", 16)
@@ -177,11 +174,11 @@ def test_python_and_the_command_compare_alike() -> None:
     assert json.loads(compare(*files, "--json").stdout) == plain(launches)
 
 
-def plain(found: Any) -> Any:
+def plain(found):
     return json.loads(json.dumps(asdict(found)))
 
 
-def test_a_page_is_written_and_nothing_it_reads_is_overwritten() -> None:
+def test_a_page_is_written_and_nothing_it_reads_is_overwritten():
     result = compare("a.json", "c.json", "--html", "page.html")
     assert result.exit_code == 0
     assert result.stderr == "wrote page.html\n"
@@ -191,7 +188,7 @@ def test_a_page_is_written_and_nothing_it_reads_is_overwritten() -> None:
     assert Path("a.json").read_bytes() == before
 
 
-def test_bad_files_are_one_line(folder: Path) -> None:
+def test_bad_files_are_one_line(folder):
     text = Path("a.json").read_text(encoding="utf-8")
     Path("cut.json").write_text(text[: len(text) // 2], encoding="utf-8")
     Path("foreign.json").write_text('{"name": "something else"}', encoding="utf-8")
@@ -202,7 +199,7 @@ def test_bad_files_are_one_line(folder: Path) -> None:
     assert "are one file: give two profiles" in refused("a.json", "./a.json")
 
 
-def test_nothing_in_common_says_what_there_is() -> None:
+def test_nothing_in_common_says_what_there_is():
     save(profile([32], ["tiled"], executor="theory"), "d.json")
     assert refused("a.json", "d.json") == (
         "the profiles have no shape in common: the first has 64x64x64, the second 32x32x32: "
@@ -210,7 +207,7 @@ def test_nothing_in_common_says_what_there_is() -> None:
     )
 
 
-def test_another_device_says_what_is_not_compared(simulated: Profile) -> None:
+def test_another_device_says_what_is_not_compared(simulated):
     other = find_device("h100-sxm")
     save(profile([64], ["tiled"], executor="simulate", device=other.key, seed=1), "d.json")
     tiled = tuple(record for record in simulated.records if record.label == "tiled")
@@ -225,8 +222,8 @@ def test_another_device_says_what_is_not_compared(simulated: Profile) -> None:
     )
 
 
-def test_missing_counters_fail_the_counts_and_no_times(simulated: Profile) -> None:
-    def without_traffic(record: Record) -> Record:
+def test_missing_counters_fail_the_counts_and_no_times(simulated):
+    def without_traffic(record):
         counters = {k: v for k, v in record.simulated.counters.items() if k not in MODELLED}
         return replace(record, simulated=replace(record.simulated, counters=counters))
 
@@ -240,7 +237,7 @@ def test_missing_counters_fail_the_counts_and_no_times(simulated: Profile) -> No
     assert compare("e.json", "d.json", "--fail-on", "counts").exit_code == 0
 
 
-def test_another_tile_changes_theory_machine_code_and_registers(folder: Path) -> None:
+def test_another_tile_changes_theory_machine_code_and_registers(folder):
     made = profile([64], ["tiled:tile=16"], executor="simulate", seed=1)
     renamed = tuple(replace(record, label="tiled") for record in made.records)
     save(replace(made, records=renamed), "d.json")
@@ -264,7 +261,7 @@ TURN = """extern "C" __global__ void turn(float *data) {
 STORES = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
 
 
-def launch(name: str, width: int, *more: str) -> str:
+def launch(name, width, *more):
     """A file with the document of `simulate` of a block whose tile has rows of `width`."""
     Path("turn.cu").write_text(TURN, encoding="utf-8")
     asked = ["turn.cu", "-g", "1", "-b", "256", "-a", "f32[256]", "-D", f"WIDTH={width}", *more]
@@ -274,13 +271,13 @@ def launch(name: str, width: int, *more: str) -> str:
     return name
 
 
-def test_launches_that_count_alike_pass() -> None:
+def test_launches_that_count_alike_pass():
     result = compare(launch("d.json", 16), launch("e.json", 16), "--fail-on", "counts")
     assert result.exit_code == 0
     assert re.search(r"^Counts: \d+ compared in 1 record; none changed\.$", result.stdout, re.M)
 
 
-def test_a_conflict_that_came_is_found_with_its_line() -> None:
+def test_a_conflict_that_came_is_found_with_its_line():
     result = compare(launch("d.json", 17), launch("e.json", 16), "--fail-on", "counts")
     assert result.exit_code == 3
     # each of 8 warps stores two rows as columns: 16 apart they meet in 4 banks, 8 lanes in each;
@@ -290,7 +287,7 @@ def test_a_conflict_that_came_is_found_with_its_line() -> None:
     assert result.stderr.startswith("error: --fail-on counts: static shared bytes (compiled) 1,088")
 
 
-def test_launches_as_a_document() -> None:
+def test_launches_as_a_document():
     found = json.loads(compare(launch("d.json", 17), launch("e.json", 16), "--json").stdout)
     (pair,) = found["pairs"]
     (stores,) = [one for one in pair["counts"] if one["name"] == STORES]
@@ -298,7 +295,7 @@ def test_launches_as_a_document() -> None:
     assert found["after"]["kernel"] == "turn"
 
 
-def test_a_baseline_with_a_device_holds_its_traffic() -> None:
+def test_a_baseline_with_a_device_holds_its_traffic():
     files = launch("d.json", 17, "-d", "h200"), "e.json"
     document = json.loads(Path("d.json").read_text("utf-8"))
     counters = {k: v for k, v in document["counters"].items() if k not in MODELLED}
@@ -311,20 +308,20 @@ def test_a_baseline_with_a_device_holds_its_traffic() -> None:
         assert name in compare(*files).stdout.replace("\n", " ")
 
 
-def test_times_of_launches_are_told_and_hold_nothing() -> None:
+def test_times_of_launches_are_told_and_hold_nothing():
     files = launch("d.json", 17, "-d", "h200"), launch("e.json", 16, "-d", "h200")
     said = compare(*files).stdout
     assert re.search(r"^Predicted time: \S+ µs → \S+ µs, .*; limiter: \w+", said, re.M)
     assert "(predicted ones are compared, and hold nothing)" in refused(*files, "--fail-on", "time")
 
 
-def test_launches_are_compared_with_launches() -> None:
+def test_launches_are_compared_with_launches():
     assert refused(launch("d.json", 16), "a.json") == (
         "only d.json is of `simulate --json`: give two of a kind"
     )
 
 
-def test_a_damaged_launch_is_refused() -> None:
+def test_a_damaged_launch_is_refused():
     document = json.loads(Path(launch("d.json", 16)).read_text("utf-8"))
     Path("e.json").write_text(json.dumps(document)[:-99], encoding="utf-8")
     assert refused("d.json", "e.json").startswith("e.json: it is no JSON: line 1, column ")
@@ -342,7 +339,7 @@ def test_a_damaged_launch_is_refused() -> None:
     assert "written by a newer version (schema 9, this one reads 3)" in refused("d.json", "e.json")
 
 
-def test_launches_as_a_page() -> None:
+def test_launches_as_a_page():
     files = launch("d.json", 17), launch("e.json", 16)
     assert compare(*files, "--html", "x.html").exit_code == 0
     page = Path("x.html").read_text("utf-8")

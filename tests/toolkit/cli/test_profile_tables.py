@@ -1,7 +1,5 @@
 """What a terminal shows: tables that fit it, progress, and text as it is."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace
@@ -11,7 +9,7 @@ from rich.console import Console
 
 from analysis.devices import DEVICES
 from analysis.problem import Gemm
-from analysis.records.profile import Measured, Profile, Ratio
+from analysis.records.profile import Measured, Ratio
 from analysis.timing.predicted import Bound, Predicted
 from kernels.ladder import LADDER, REFERENCES
 from kernels.selection import BY_NAME
@@ -27,35 +25,35 @@ from toolkit.profiling.doctor import Finding
 class Screen:
     """A terminal of a given width, or a file, whose text can be read."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch):
         self._monkeypatch = monkeypatch
         self._file = io.StringIO()
 
-    def open(self, width: int, *, terminal: bool = False) -> None:
+    def open(self, width, *, terminal=False):
         for console in (out, err):
             fake = Console(file=self._file, width=width, force_terminal=terminal)
             for name in ("_file", "_width", "_force_terminal", "is_interactive"):
                 self._monkeypatch.setattr(console, name, getattr(fake, name))
 
     @property
-    def text(self) -> str:
+    def text(self):
         return self._file.getvalue()
 
 
 @pytest.fixture
-def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+def screen(monkeypatch):
     shown = Screen(monkeypatch)
     shown.open(120)
     return shown
 
 
 @pytest.fixture(scope="module")
-def theory() -> Profile:
+def theory():
     rungs = [variant.name for variant in LADDER[:7]]
     return profile([32], rungs, executor="theory", seed=1)
 
 
-def measured_at(seconds: float, ratio: float | None = None) -> Measured:
+def measured_at(seconds, ratio=None):
     return Measured(
         clock="CUDA events",
         l2="flushed",
@@ -70,7 +68,7 @@ def measured_at(seconds: float, ratio: float | None = None) -> Measured:
     )
 
 
-def with_times(given: Profile) -> Profile:
+def with_times(given):
     return replace(
         given,
         executor="gpu",
@@ -81,28 +79,28 @@ def with_times(given: Profile) -> Profile:
     )
 
 
-def row(shown: str, label: str) -> str:
+def row(shown, label):
     """The line of the ladder's table."""
     found = re.search(rf"^ [ \d]\d {label} .*$", shown, re.MULTILINE)
     assert found
     return found[0]
 
 
-def ladder_lines(shown: str) -> list[str]:
+def ladder_lines(shown):
     """The lines of the ladder's table that hold something: an empty one, titles, grades, rows."""
     lines = shown.splitlines()
     titles = next(n for n, line in enumerate(lines) if line.startswith("    variant"))
     return lines[titles - 1 : titles + 7 + len(LADDER)]
 
 
-def test_without_a_gpu_nothing_measured_is_shown(screen: Screen, theory: Profile) -> None:
+def test_without_a_gpu_nothing_measured_is_shown(screen, theory):
     print_profile(theory, None)
     assert "not run" in row(screen.text, "tiled")
     assert "of cuBLAS" not in screen.text
     assert "MFLOP/s" not in screen.text
 
 
-def test_a_measured_profile_shows_time_rate_and_ratio(screen: Screen, theory: Profile) -> None:
+def test_a_measured_profile_shows_time_rate_and_ratio(screen, theory):
     print_profile(with_times(theory), None)
     shown = row(screen.text, "naive-uncoalesced")
     assert "2.000 ms" in shown
@@ -112,12 +110,12 @@ def test_a_measured_profile_shows_time_rate_and_ratio(screen: Screen, theory: Pr
     assert "measured" in screen.text
 
 
-def test_a_recorded_run_fills_in_what_was_not_measured(screen: Screen, theory: Profile) -> None:
+def test_a_recorded_run_fills_in_what_was_not_measured(screen, theory):
     print_profile(theory, with_times(theory))
     assert "32.8 MFLOP/s" in row(screen.text, "naive-uncoalesced")
 
 
-def test_recorded_times_stand_apart_from_what_this_machine_did(screen: Screen) -> None:
+def test_recorded_times_stand_apart_from_what_this_machine_did(screen):
     screen.open(300)
     own = profile([32], ["tiled", "cpu"], executor="theory", seed=1)
     own = replace(own, records=(own.records[0], replace(own.records[1], measured=measured_at(1))))
@@ -129,9 +127,7 @@ def test_recorded_times_stand_apart_from_what_this_machine_did(screen: Screen) -
     assert "cpu on this machine: 65.5 kFLOP/s (measured)" in screen.text.splitlines()
 
 
-def test_a_measured_profile_keeps_its_verdicts_beside_a_recorded_run(
-    screen: Screen, theory: Profile
-) -> None:
+def test_a_measured_profile_keeps_its_verdicts_beside_a_recorded_run(screen, theory):
     screen.open(300)
     print_profile(with_times(theory), with_times(theory))
     assert "not run" in row(screen.text, "tiled")
@@ -139,13 +135,11 @@ def test_a_measured_profile_keeps_its_verdicts_beside_a_recorded_run(
 
 
 @pytest.fixture(scope="module")
-def simulated() -> Profile:
+def simulated():
     return profile([32], ["tiled", "vectorized"], executor="simulate", seed=1)
 
 
-def test_a_simulation_shows_verdicts_and_what_the_lanes_do(
-    screen: Screen, simulated: Profile
-) -> None:
+def test_a_simulation_shows_verdicts_and_what_the_lanes_do(screen, simulated):
     screen.open(200)
     print_profile(simulated, None)
     assert "right" in row(screen.text, "tiled")
@@ -154,10 +148,10 @@ def test_a_simulation_shows_verdicts_and_what_the_lanes_do(
     assert "%" in row(screen.text, "vectorized")
 
 
-def with_predictions(given: Profile) -> Profile:
+def with_predictions(given):
     """Every rung predicted to take 1.5, 3, 4.5 ... ms, by shared memory for the most part."""
 
-    def predicted(time_s: float) -> Predicted:
+    def predicted(time_s):
         return Predicted(
             time_s=time_s, cycles=1.0, clock_hz=1e9, launch_s=0.0,
             flop_per_s=Gemm(m=32, n=32, k=32).flop / time_s, l2="flushed",
@@ -175,7 +169,7 @@ def with_predictions(given: Profile) -> Profile:
     )
 
 
-def test_predicted_times_stand_beside_the_result(screen: Screen, theory: Profile) -> None:
+def test_predicted_times_stand_beside_the_result(screen, theory):
     screen.open(100)
     print_profile(with_predictions(theory), None)
     shown = row(screen.text, "naive-uncoalesced")
@@ -188,9 +182,7 @@ def test_predicted_times_stand_beside_the_result(screen: Screen, theory: Profile
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160, 200])
-def test_predicted_times_fit_beside_recorded_ones(
-    screen: Screen, theory: Profile, width: int
-) -> None:
+def test_predicted_times_fit_beside_recorded_ones(screen, theory, width):
     screen.open(width)
     print_profile(with_predictions(theory), with_times(theory))
     shown = row(screen.text, "naive-uncoalesced")
@@ -203,7 +195,7 @@ def test_predicted_times_fit_beside_recorded_ones(
     assert "/ recorded" in table[2]
 
 
-def test_numbers_of_published_times_stay_whole_on_a_narrow_terminal(screen: Screen) -> None:
+def test_numbers_of_published_times_stay_whole_on_a_narrow_terminal(screen):
     screen.open(80)
     run = profile([4096], ["naive-uncoalesced"], device="rtx-3090", executor="theory")
     print_profile(run, None)
@@ -214,24 +206,20 @@ def test_numbers_of_published_times_stay_whole_on_a_narrow_terminal(screen: Scre
 
 
 @pytest.mark.parametrize(("width", "is_shown"), [(100, True), (30, False)])
-def test_few_variants_are_taken_apart_where_there_is_room(
-    screen: Screen, theory: Profile, width: int, is_shown: bool
-) -> None:
+def test_few_variants_are_taken_apart_where_there_is_room(screen, theory, width, is_shown):
     screen.open(width)
     two = with_predictions(replace(theory, records=theory.records[:2]))
     print_profile(two, None)
     assert ("from nominal peak to the time" in screen.text) == is_shown
 
 
-def test_the_whole_ladder_is_left_to_the_report(screen: Screen, theory: Profile) -> None:
+def test_the_whole_ladder_is_left_to_the_report(screen, theory):
     screen.open(100)
     print_profile(with_predictions(theory), None)
     assert "where the time goes" not in screen.text
 
 
-def test_why_each_rung_beats_the_one_before_is_on_the_terminal(
-    screen: Screen, simulated: Profile
-) -> None:
+def test_why_each_rung_beats_the_one_before_is_on_the_terminal(screen, simulated):
     screen.open(100)
     print_profile(with_predictions(simulated), None)
     after = screen.text.partition("why each rung beats the one before")[2]
@@ -240,23 +228,19 @@ def test_why_each_rung_beats_the_one_before_is_on_the_terminal(
     assert re.search(r"0\.500× +warp instructions .*: 750 µs → 1\.50 ms", shown)
 
 
-def test_without_predictions_the_terminal_says_nothing_of_them(
-    screen: Screen, simulated: Profile
-) -> None:
+def test_without_predictions_the_terminal_says_nothing_of_them(screen, simulated):
     without = tuple(replace(record, predicted=None) for record in simulated.records)
     print_profile(replace(simulated, records=without), None)
     assert "predicted" not in screen.text
     assert "why each rung" not in screen.text
 
 
-def test_what_closed_forms_explain_is_not_on_the_terminal(
-    screen: Screen, simulated: Profile
-) -> None:
+def test_what_closed_forms_explain_is_not_on_the_terminal(screen, simulated):
     print_profile(simulated, None)
     assert "by the closed form" not in screen.text
 
 
-def test_what_no_reason_is_known_for_is_on_the_terminal(screen: Screen, simulated: Profile) -> None:
+def test_what_no_reason_is_known_for_is_on_the_terminal(screen, simulated):
     screen.open(300)
     record = simulated.records[0]
     first, *others = record.simulated.accesses
@@ -269,9 +253,7 @@ def test_what_no_reason_is_known_for_is_on_the_terminal(screen: Screen, simulate
     )
 
 
-def test_every_level_has_an_intensity_on_one_line_per_variant(
-    screen: Screen, simulated: Profile
-) -> None:
+def test_every_level_has_an_intensity_on_one_line_per_variant(screen, simulated):
     screen.open(80)
     print_profile(simulated, None)
     after = screen.text.partition("FLOP per byte at each level, 32 × 32 × 32 (simulated)")[2]
@@ -281,15 +263,13 @@ def test_every_level_has_an_intensity_on_one_line_per_variant(
     assert lines[0][4] == "8"
 
 
-def test_levels_stand_only_where_traffic_below_l1_is_known(screen: Screen, theory: Profile) -> None:
+def test_levels_stand_only_where_traffic_below_l1_is_known(screen, theory):
     print_profile(theory, None)
     assert "FLOP per byte at each level" not in screen.text
 
 
 @pytest.mark.parametrize(("width", "is_named"), [(80, False), (100, True)])
-def test_published_times_stand_beside_their_roof(
-    screen: Screen, width: int, is_named: bool
-) -> None:
+def test_published_times_stand_beside_their_roof(screen, width, is_named):
     screen.open(width)
     print_profile(profile([4096], ["tiled"], device="t4", executor="theory", seed=1), None)
     (shown,) = re.findall(r"^ tiled .*$", screen.text, re.MULTILINE)
@@ -302,7 +282,7 @@ def test_published_times_stand_beside_their_roof(
     assert max(map(len, table.splitlines())) <= width
 
 
-def test_the_compilers_numbers_are_graded_so(screen: Screen, theory: Profile) -> None:
+def test_the_compilers_numbers_are_graded_so(screen, theory):
     screen.open(300)
     print_profile(theory, None)
     titles, grades = re.findall(r"^.*(?:occupancy|compiled).*$", screen.text, re.MULTILINE)[:2]
@@ -310,7 +290,7 @@ def test_the_compilers_numbers_are_graded_so(screen: Screen, theory: Profile) ->
     assert grades.index("compiled") >= titles.index("regs") - len("compiled")
 
 
-def test_a_wrong_result_shows_no_time(screen: Screen, theory: Profile) -> None:
+def test_a_wrong_result_shows_no_time(screen, theory):
     timed = with_times(theory)
     wrong = replace(timed.records[1], status="failed", reason="wrong result: [/] at C[0][0]")
     print_profile(replace(timed, records=(timed.records[0], wrong)), None)
@@ -320,7 +300,7 @@ def test_a_wrong_result_shows_no_time(screen: Screen, theory: Profile) -> None:
 
 
 @pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 96, 116, 300])
-def test_tables_fit_any_width(screen: Screen, theory: Profile, width: int) -> None:
+def test_tables_fit_any_width(screen, theory, width):
     screen.open(width)
     print_profile(with_times(theory), None)
     print_variants(LADDER, REFERENCES)
@@ -329,7 +309,7 @@ def test_tables_fit_any_width(screen: Screen, theory: Profile, width: int) -> No
     assert max(map(len, rows), default=0) <= width
 
 
-def test_the_verdict_is_whole_beside_a_long_limiter(screen: Screen, theory: Profile) -> None:
+def test_the_verdict_is_whole_beside_a_long_limiter(screen, theory):
     for width in (80, 96, 116, 120):
         screen.open(width)
         print_profile(with_times(theory), None)
@@ -337,7 +317,7 @@ def test_the_verdict_is_whole_beside_a_long_limiter(screen: Screen, theory: Prof
         assert "naive-uncoalesced " in screen.text
 
 
-def test_names_are_whole_where_80_columns_are(screen: Screen) -> None:
+def test_names_are_whole_where_80_columns_are(screen):
     screen.open(80)
     print_variants(LADDER, REFERENCES)
     print_devices(list(DEVICES.values()))
@@ -345,7 +325,7 @@ def test_names_are_whole_where_80_columns_are(screen: Screen) -> None:
         assert re.search(rf"^ *(\d+ +)?{re.escape(name)} ", screen.text, re.MULTILINE)
 
 
-def test_findings_are_printed_as_they_are(screen: Screen) -> None:
+def test_findings_are_printed_as_they_are(screen):
     finding = Finding(name="[x]", status="ok", detail="a [/] b", remedy="pip install 'x[gpu]'")
     print_findings([finding])
     assert screen.text.splitlines() == [
@@ -354,7 +334,7 @@ def test_findings_are_printed_as_they_are(screen: Screen) -> None:
     ]
 
 
-def test_progress_is_silent_where_it_is_no_terminal_but_for_notices(screen: Screen) -> None:
+def test_progress_is_silent_where_it_is_no_terminal_but_for_notices(screen):
     screen.open(20)
     with TerminalProgress() as progress:
         progress.stage("[/]", 2)
@@ -366,7 +346,7 @@ def test_progress_is_silent_where_it_is_no_terminal_but_for_notices(screen: Scre
     )
 
 
-def test_progress_on_a_terminal_shows_the_step_and_leaves_no_trace(screen: Screen) -> None:
+def test_progress_on_a_terminal_shows_the_step_and_leaves_no_trace(screen):
     screen.open(100, terminal=True)
     with TerminalProgress() as progress:
         progress.stage("32x32x32 [/]", 2)
@@ -377,7 +357,7 @@ def test_progress_on_a_terminal_shows_the_step_and_leaves_no_trace(screen: Scree
     assert screen.text.endswith("\x1b[2K")  # the line is cleared
 
 
-def test_progress_counts_the_steps_that_are_done(screen: Screen) -> None:
+def test_progress_counts_the_steps_that_are_done(screen):
     progress = TerminalProgress()
     task = progress._bar.tasks[0]
     for _ in range(2):  # a second shape begins anew
@@ -389,9 +369,7 @@ def test_progress_counts_the_steps_that_are_done(screen: Screen) -> None:
         assert done == [0, 1]
 
 
-def test_a_recorded_run_of_other_shapes_changes_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recorded_run_of_other_shapes_changes_nothing(capsys, monkeypatch):
     from toolkit import profile
     from toolkit.cli.profile_tables import print_profile
     from toolkit.store.recorded_runs import recorded_run
@@ -405,9 +383,7 @@ def test_a_recorded_run_of_other_shapes_changes_nothing(
     assert "not run" in alone
 
 
-def test_sentences_are_broken_between_words_under_their_first_one(
-    screen: Screen, theory: Profile
-) -> None:
+def test_sentences_are_broken_between_words_under_their_first_one(screen, theory):
     screen.open(80)
     print_profile(theory, None)
     lines = screen.text.splitlines()
@@ -417,9 +393,7 @@ def test_sentences_are_broken_between_words_under_their_first_one(
     assert "naive-uncoalesced at" in " ".join(line.strip() for line in lines)
 
 
-def test_a_rung_that_did_not_run_says_so_beside_recorded_times(
-    screen: Screen, theory: Profile
-) -> None:
+def test_a_rung_that_did_not_run_says_so_beside_recorded_times(screen, theory):
     simulated = replace(theory, executor="simulate")
     records = tuple(
         replace(record, status="skipped", reason="too old", theory=None)

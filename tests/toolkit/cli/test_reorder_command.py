@@ -1,10 +1,7 @@
 """The command `reorder`: a cubin out, a table or a document, one line for a mistake."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,11 +14,11 @@ SOURCE = ROOT / "tests/toolkit/reorder/product.cu"
 
 
 @pytest.fixture(scope="module")
-def document() -> Any:
+def document():
     return json.loads(invoke("reorder", str(SOURCE), "--json").stdout)
 
 
-def test_a_source_becomes_a_cubin_that_is_reordered_already(document: Any) -> None:
+def test_a_source_becomes_a_cubin_that_is_reordered_already(document):
     result = invoke("reorder", str(SOURCE), "--arch", "sm_90", "-o", "out.cubin")
     assert result.exit_code == 0
     assert "wrote out.cubin" in result.output
@@ -33,7 +30,7 @@ def test_a_source_becomes_a_cubin_that_is_reordered_already(document: Any) -> No
     assert loop["before"] == document["loops"][0]["after"]
 
 
-def test_the_document_has_clocks_of_every_reason(document: Any) -> None:
+def test_the_document_has_clocks_of_every_reason(document):
     assert document["architecture"] == "sm_90"
     (loop,) = document["loops"]
     assert loop["multiply_adds"] == 64
@@ -51,11 +48,11 @@ def test_the_document_has_clocks_of_every_reason(document: Any) -> None:
         ([str(SOURCE), "-o", "no/where.cubin"], "no/where.cubin"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: list[str], message: str) -> None:
+def test_a_mistake_is_one_line(arguments, message):
     assert message in refused("reorder", *arguments)
 
 
-def test_a_cubin_of_another_architecture_is_not_compiled_again() -> None:
+def test_a_cubin_of_another_architecture_is_not_compiled_again():
     text = SOURCE.read_text(encoding="utf-8")
     made = compile_cubin(text, name=SOURCE.name, kernel="product", arch="sm_90")
     Path("out.cubin").write_bytes(made.image)

@@ -1,19 +1,14 @@
 """The scorecard as a user meets it: a table on the terminal, and `profile --strict`."""
 
-from __future__ import annotations
-
 import io
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from analysis.comparison.scorecard import disagreements, scored, scores
-from analysis.problem import Gemm
 from analysis.records.metrics import WARP_INSTRUCTIONS
-from analysis.records.profile import Counted, Profile, Record
+from analysis.records.profile import Counted
 from benchmarks.traffic_tables import shipped_run
 from kernels.ladder import LADDER
 from tests.sampling import chosen_of
@@ -35,27 +30,27 @@ COUNTED = [
 ]
 
 
-def is_one_of_each_way(case: tuple[str, str]) -> bool:
+def is_one_of_each_way(case):
     label, shape = case
     return label in WAYS and shape == "1000x333x65"
 
 
 @pytest.fixture(scope="module")
-def simulated() -> Profile:
+def simulated():
     return profile([64], ["naive-coalesced", "tiled"], executor="simulate", seed=1)
 
 
 @pytest.fixture(scope="module")
-def counted() -> dict[tuple[str, Gemm], Record]:
+def counted():
     """Records with hardware counters of the recorded run of an H200."""
     run = shipped_run("h200")
     return {(one.label, one.shape): one for one in run.records if one.counted}
 
 
-def counting(made: Profile, **more: int) -> Profile:
+def counting(made, **more):
     """The profile as hardware would count it, with `more` added to counters by a part of a name."""
 
-    def of(counters: dict[str, int]) -> Counted:
+    def of(counters):
         found = {
             name: count + sum(extra for part, extra in more.items() if part in name)
             for name, count in counters.items()
@@ -72,17 +67,17 @@ def counting(made: Profile, **more: int) -> Profile:
 
 
 @pytest.fixture
-def run_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Profile], Any]:
+def run_of(monkeypatch):
     """`profile --strict` where the run gives that profile."""
 
-    def strictly(made: Profile) -> Any:
+    def strictly(made):
         monkeypatch.setattr("toolkit.profiling.profile.profile", lambda *_, **__: made)
         return invoke("profile", "--strict")
 
     return strictly
 
 
-def shown(made: Profile, monkeypatch: pytest.MonkeyPatch, *, width: int = 80) -> str:
+def shown(made, monkeypatch, *, width=80):
     file = io.StringIO()
     monkeypatch.setattr(out, "_file", file)
     monkeypatch.setattr(out, "_width", width)
@@ -90,9 +85,7 @@ def shown(made: Profile, monkeypatch: pytest.MonkeyPatch, *, width: int = 80) ->
     return file.getvalue()
 
 
-def test_counters_of_hardware_get_a_table(
-    simulated: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counters_of_hardware_get_a_table(simulated, monkeypatch):
     text = shown(counting(simulated, dram=1), monkeypatch)
     assert "scorecard, 64 × 64 × 64" in text
     rows = text.partition("scorecard, 64 × 64 × 64")[2].splitlines()
@@ -101,25 +94,23 @@ def test_counters_of_hardware_get_a_table(
     assert max(map(len, text[text.index("scorecard,") :].splitlines())) <= 80
 
 
-def test_without_hardware_the_answer_says_it_all(
-    simulated: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_hardware_the_answer_says_it_all(simulated, monkeypatch):
     assert "scorecard" not in shown(simulated, monkeypatch)
 
 
-def test_what_is_apart_is_named(simulated: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_apart_is_named(simulated, monkeypatch):
     text = shown(counting(simulated, smsp__inst_executed=1), monkeypatch, width=120)
     assert "✗ 11 of 12" in text
     assert "apart: warp instructions, −1" in text
 
 
-def test_strict_is_content_with_what_agrees(simulated: Profile, run_of: Any) -> None:
+def test_strict_is_content_with_what_agrees(simulated, run_of):
     for made in (simulated, counting(simulated)):
         assert run_of(made).exit_code == 0
     assert load("profile.json") == counting(simulated)
 
 
-def test_strict_names_the_counter_that_disagrees(simulated: Profile, run_of: Any) -> None:
+def test_strict_names_the_counter_that_disagrees(simulated, run_of):
     record = simulated.records[0]
     count = record.simulated.counters[WARP_INSTRUCTIONS]
     result = run_of(counting(simulated, smsp__inst_executed=1))
@@ -131,23 +122,21 @@ def test_strict_names_the_counter_that_disagrees(simulated: Profile, run_of: Any
     assert "wrote profile.json" in result.stderr  # the report is there to look at
 
 
-def test_strict_does_not_hold_estimates_or_noise(simulated: Profile, run_of: Any) -> None:
+def test_strict_does_not_hold_estimates_or_noise(simulated, run_of):
     assert run_of(counting(simulated, dram=10**6, wavefronts_mem_shared_op_st=10**6)).exit_code == 0
 
 
-def test_strict_finds_nothing_in_theory_alone(run_of: Any) -> None:
+def test_strict_finds_nothing_in_theory_alone(run_of):
     result = run_of(profile([64], ["tiled"], executor="theory"))
     assert result.exit_code == 1
     assert "--strict found nothing to compare" in result.stderr
 
 
-def test_strict_holds_a_real_simulation_against_its_closed_forms(folder: Path) -> None:
+def test_strict_holds_a_real_simulation_against_its_closed_forms(folder):
     assert invoke(*SIMULATED, "--strict").exit_code == 0
 
 
-def test_a_report_of_a_file_without_scores_has_them(
-    simulated: Profile, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_of_a_file_without_scores_has_them(simulated, folder, monkeypatch):
     counted = counting(simulated, smsp__inst_executed=1)
     old = replace(counted, records=tuple(replace(r, scores=()) for r in counted.records))
     save(old, "old.json")
@@ -159,11 +148,11 @@ def test_a_report_of_a_file_without_scores_has_them(
 
 @pytest.mark.parametrize(("label", "shape"), chosen_of(COUNTED, is_one_of_each_way))
 def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(
-    label: str,
-    shape: str,
-    counted: dict[tuple[str, Gemm], Record],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    label,
+    shape,
+    counted,
+    monkeypatch,
+):
     nothing = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
     monkeypatch.setattr("toolkit.execution.rung_prediction.predicted", lambda *_: "not asked for")
     monkeypatch.setattr("toolkit.profiling.on_simulator.check_rung", lambda *_: nothing)

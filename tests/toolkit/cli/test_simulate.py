@@ -1,18 +1,16 @@
 """What `simulate` and `check` say while they execute blocks."""
 
-from __future__ import annotations
-
 import pytest
 
 from toolkit.cli import progress as view
 
 
 def said_at(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    steps: list[tuple[float, int]],
-    of: int,
-) -> str:
+    monkeypatch,
+    capsys,
+    steps,
+    of,
+):
     """What is said where so many blocks are done at so many seconds."""
     with view.SimulationProgress("k.cu") as progress:
         for now_s, done in steps:
@@ -22,9 +20,7 @@ def said_at(
     return capsys.readouterr().err
 
 
-def test_a_long_simulation_is_announced_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_simulation_is_announced_once(monkeypatch, capsys):
     steps = [(100.0, 50), (103.5, 100), (107.0, 150)]  # 50 blocks in 3.5 s
     said = said_at(monkeypatch, capsys, steps, of=10_100)
     assert said.count("\n") == 1
@@ -41,8 +37,8 @@ def test_a_long_simulation_is_announced_once(
     ],
 )
 def test_nothing_is_said_of_others(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    steps: list[tuple[float, int]],
-) -> None:
+    monkeypatch,
+    capsys,
+    steps,
+):
     assert said_at(monkeypatch, capsys, steps, of=10_100) == ""

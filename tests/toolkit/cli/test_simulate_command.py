@@ -1,7 +1,5 @@
 """The command `simulate` as a stranger meets it: what is shown, and one line per mistake."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -9,7 +7,6 @@ import time
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -49,25 +46,25 @@ ADD = "__global__ void add(float *x) { x[threadIdx.x] += 1; }\n"
 
 
 @pytest.fixture(autouse=True)
-def sources(folder: Path) -> None:
+def sources(folder):
     Path("transpose.cu").write_text(TRANSPOSE, encoding="utf-8")
     Path("add.cu").write_text(ADD, encoding="utf-8")
 
 
-def shown(*arguments: str) -> str:
+def shown(*arguments):
     result = invoke("simulate", *arguments)
     assert result.exit_code == 0, result.output
     return str(result.stdout)
 
 
-def document(*arguments: str) -> Any:
+def document(*arguments):
     return json.loads(shown(*arguments, "--json"))
 
 
 # --- what is shown ------------------------------------------------------------------------------
 
 
-def test_the_launch_is_told_first() -> None:
+def test_the_launch_is_told_first():
     said = shown(*LAUNCH, "--seed", "5", "-d", "h200").splitlines()[4:]
     first, grid, arguments, seed, basis, traffic, resources, occupancy, empty, *_ = said
     assert first == "transpose of transpose.cu for sm_90 (NVRTC 13.0.88)"
@@ -104,7 +101,7 @@ PRODUCT = """extern "C" __global__ void product(float *c, const float *a, const 
 """
 
 
-def test_the_first_lines_are_the_time_the_limiter_and_the_dearest_line() -> None:
+def test_the_first_lines_are_the_time_the_limiter_and_the_dearest_line():
     time, limiter, line, empty, *_ = shown(*LAUNCH, "--device", "h200").splitlines()
     assert re.fullmatch(r"transpose: \d\.\d\d µs predicted on NVIDIA H200 SXM 141 GB\.", time)
     assert re.fullmatch(r"Limited by latency \(\S+ % of the time\), then .* \(\S+ %\)\.", limiter)
@@ -116,7 +113,7 @@ def test_the_first_lines_are_the_time_the_limiter_and_the_dearest_line() -> None
     assert empty == ""
 
 
-def test_the_first_lines_are_the_verdict_of_the_execution() -> None:
+def test_the_first_lines_are_the_verdict_of_the_execution():
     arguments = make_arguments(parse_arguments(["f32[512]=ones", "f32[64]=ones"]), seed=1)
     Path("column.cu").write_text(
         "__global__ void column(const float *in, float *out) {\n"
@@ -129,7 +126,7 @@ def test_the_first_lines_are_the_verdict_of_the_execution() -> None:
     assert execution.verdict.count("\n") == 2
 
 
-def test_without_a_device_the_time_is_that_of_the_default_device() -> None:
+def test_without_a_device_the_time_is_that_of_the_default_device():
     at_seed = (*LAUNCH, "--seed", "5")
     unnamed = document(*at_seed) | {"simulation_s": 0}
     assert unnamed == document(*at_seed, "--device", DEFAULT_DEVICE.key) | {"simulation_s": 0}
@@ -140,9 +137,7 @@ def test_without_a_device_the_time_is_that_of_the_default_device() -> None:
 
 @pytest.mark.parametrize(("arch", "device"), [("sm_80", "a100-40gb"), ("sm_86", "rtx-3090")])
 @pytest.mark.parametrize("is_cubin", [False, True])
-def test_without_a_device_it_is_one_of_the_architecture(
-    arch: str, device: str, is_cubin: bool
-) -> None:
+def test_without_a_device_it_is_one_of_the_architecture(arch, device, is_cubin):
     options = ["--arch", arch]
     source = LAUNCH[0]
     if is_cubin:
@@ -153,7 +148,7 @@ def test_without_a_device_it_is_one_of_the_architecture(
     assert (found["device"], found["predicted"]["constants"][:5]) == (device, arch)
 
 
-def test_of_an_architecture_without_a_known_device_there_is_no_time() -> None:
+def test_of_an_architecture_without_a_known_device_there_is_no_time():
     cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch="sm_87")
     Path("transpose.cubin").write_bytes(cubin.image)
     for launch in (["transpose.cubin", *LAUNCH[1:]], [*LAUNCH, "--arch", "sm_87"]):
@@ -164,7 +159,7 @@ def test_of_an_architecture_without_a_known_device_there_is_no_time() -> None:
         assert found["device"] is found["predicted"] is found["traffic_basis"] is None
 
 
-def test_from_python_there_is_no_time_without_a_device() -> None:
+def test_from_python_there_is_no_time_without_a_device():
     arguments = make_arguments(parse_arguments(["f32[32]=ones"]), seed=1)
     execution = simulate("add.cu", grid=1, block=32, arguments=arguments)
     time, limiter, line = execution.verdict.splitlines()
@@ -173,12 +168,12 @@ def test_from_python_there_is_no_time_without_a_device() -> None:
     assert line.startswith("Most expensive: line 1, ")
 
 
-def test_without_a_prediction_the_first_line_says_why() -> None:
+def test_without_a_prediction_the_first_line_says_why():
     time = shown(*LAUNCH, "--device", "h200", "--blocks", "1").splitlines()[0]
     assert time.startswith("transpose: not predicted: its traffic below L1 is not modelled: ")
 
 
-def test_a_kernel_that_dram_limits_has_its_bandwidth_and_no_flop_rate() -> None:
+def test_a_kernel_that_dram_limits_has_its_bandwidth_and_no_flop_rate():
     Path("scale.cu").write_text(SCALE, encoding="utf-8")
     call = "scale.cu -g 4096 -b 256 -a f32[1048576] -a f32[1048576] -a f32=2 --device rtx-3090"
     said = shown(*call.split())
@@ -200,7 +195,7 @@ def test_a_kernel_that_dram_limits_has_its_bandwidth_and_no_flop_rate() -> None:
         assert word not in said
 
 
-def test_a_matrix_product_has_its_flop_rate_and_the_gap_from_peak() -> None:
+def test_a_matrix_product_has_its_flop_rate_and_the_gap_from_peak():
     Path("product.cu").write_text(PRODUCT, encoding="utf-8")
     arguments = [word for _ in range(3) for word in ("-a", "f32[64,64]")]
     said = shown(*"product.cu -g 64 -b 64 -d h200".split(), *arguments, "-a", "i32=64")  # noqa: SIM905
@@ -209,7 +204,7 @@ def test_a_matrix_product_has_its_flop_rate_and_the_gap_from_peak() -> None:
     assert [s in steps for s in ("nominal peak", "exposed latency", "launch", "time")] == [True] * 4
 
 
-def test_counters_are_shown_in_groups_with_what_follows_from_them() -> None:
+def test_counters_are_shown_in_groups_with_what_follows_from_them():
     said = shown(*LAUNCH)
     rows = re.findall(r"^ {2,}(\S.*?) {2,}(\S+)( of 32)?\s*$", said, re.MULTILINE)
     values = {meaning.removesuffix(" (noisy)"): value for meaning, value, _ in rows}
@@ -228,15 +223,15 @@ def test_counters_are_shown_in_groups_with_what_follows_from_them() -> None:
 
 
 def test_names_of_nsight_compute_are_shown_where_there_is_room(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     name = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
     assert name not in shown(*LAUNCH)
     monkeypatch.setattr(console.out, "width", 140)
     assert name in shown(*LAUNCH)
 
 
-def test_source_lines_are_shown_and_the_conflicting_one_is_called_out() -> None:
+def test_source_lines_are_shown_and_the_conflicting_one_is_called_out():
     said = shown(*LAUNCH)
     assert re.search(r"^ +7 +tile\[threadIdx.y\]\[thre.*… +\S+ +4 +4 +0 *$", said, re.MULTILINE)
     assert re.search(r"^ +11 +out\[y \* n \+ x\] = ti.*… +\S+ +4 +4 +31 *$", said, re.MULTILINE)
@@ -245,7 +240,7 @@ def test_source_lines_are_shown_and_the_conflicting_one_is_called_out() -> None:
     )
 
 
-def test_an_uncoalesced_line_is_called_out() -> None:
+def test_an_uncoalesced_line_is_called_out():
     Path("column.cu").write_text(
         "__global__ void column(const float *in, float *out) {\n"
         "    out[threadIdx.x] = in[threadIdx.x * 8];\n}\n",
@@ -257,7 +252,7 @@ def test_an_uncoalesced_line_is_called_out() -> None:
     assert said.endswith(f"\nline 2: {remark}\n")
 
 
-def test_divergence_and_local_memory_are_called_out() -> None:
+def test_divergence_and_local_memory_are_called_out():
     Path("d.cu").write_text(
         "__global__ void d(float *x, int n) {\n"
         "    float v[64];\n"
@@ -273,7 +268,7 @@ def test_divergence_and_local_memory_are_called_out() -> None:
     assert re.search(r"registers and \S+ B local memory per thread", said)
 
 
-def test_only_the_busiest_lines_are_shown_unless_all_are_asked_for() -> None:
+def test_only_the_busiest_lines_are_shown_unless_all_are_asked_for():
     said = shown(*LAUNCH, "--top", "2")
     assert re.search(r"^source lines: the 2 busiest of \d+, --top \d+ shows all$", said, re.M)
     assert re.findall(r"^ +(\d+)  \S.* \d", said.partition("source lines")[2], re.M) == ["7", "11"]
@@ -281,7 +276,7 @@ def test_only_the_busiest_lines_are_shown_unless_all_are_asked_for() -> None:
     assert "\nline 11" not in shown(*LAUNCH, "--no-lines")
 
 
-def test_machine_code_without_lines_says_so() -> None:
+def test_machine_code_without_lines_says_so():
     cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch="sm_80", options=())
     Path("transpose.cubin").write_bytes(cubin.image)
     said = shown("transpose.cubin", *LAUNCH[1:])
@@ -293,7 +288,7 @@ def test_machine_code_without_lines_says_so() -> None:
 
 @pytest.mark.parametrize("section", [b".nv.info.add", b".text.add", b".symtab", b".strtab"])
 @pytest.mark.parametrize("command", ["simulate", "check", "reorder"])
-def test_a_cubin_without_one_of_its_sections_is_damaged(command: str, section: bytes) -> None:
+def test_a_cubin_without_one_of_its_sections_is_damaged(command, section):
     image = compile_cubin(ADD, name="a.cu", kernel="add", arch="sm_80").image
     symbol = b"_Z3addPf" if section.endswith(b"add") else b""
     name = section.removesuffix(b"add") + symbol
@@ -302,7 +297,7 @@ def test_a_cubin_without_one_of_its_sections_is_damaged(command: str, section: b
 
 
 @pytest.mark.parametrize("command", ["simulate", "check", "reorder"])
-def test_a_cubin_without_an_instruction_is_damaged(command: str) -> None:
+def test_a_cubin_without_an_instruction_is_damaged(command):
     image = bytearray(compile_cubin(ADD, name="a.cu", kernel="add", arch="sm_80").image)
     elf = ELFFile(BytesIO(bytes(image)))
     index = elf.get_section_index(".text._Z3addPf")
@@ -311,13 +306,13 @@ def test_a_cubin_without_an_instruction_is_damaged(command: str) -> None:
     refused_as_damaged(command, bytes(image))
 
 
-def refused_as_damaged(command: str, image: bytes) -> None:
+def refused_as_damaged(command, image):
     Path("bad.cubin").write_bytes(image)
     launch = [] if command == "reorder" else ["-g", "1", "-b", "32", "-a", "f32[32]"]
     assert refused(command, "bad.cubin", *launch).startswith("bad.cubin: the machine code ")
 
 
-def test_lines_of_other_files_are_named_by_them() -> None:
+def test_lines_of_other_files_are_named_by_them():
     Path("mine.cuh").write_text(
         "__device__ __noinline__ void store(float *x)\n{\n    x[threadIdx.x] = 2;\n}\n",
         encoding="utf-8",
@@ -330,12 +325,12 @@ def test_lines_of_other_files_are_named_by_them() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 20, 60, 200])
-def test_any_width_will_do(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_width_will_do(width, monkeypatch):
     monkeypatch.setattr(console.out, "width", width)
     shown(*LAUNCH)
 
 
-def test_an_unwritten_read_is_a_note() -> None:
+def test_an_unwritten_read_is_a_note():
     Path("u.cu").write_text(
         "__global__ void u(float *x) { __shared__ float t[32]; x[0] = t[threadIdx.x]; }",
         encoding="utf-8",
@@ -347,7 +342,7 @@ def test_an_unwritten_read_is_a_note() -> None:
 # --- options ------------------------------------------------------------------------------------
 
 
-def test_the_document_holds_everything() -> None:
+def test_the_document_holds_everything():
     found = document(*LAUNCH, "--seed", "5", "-D", "UNUSED=2", "--option", "--fmad=false")
     assert found["schema_version"] == 3
     assert found["device"] == DEFAULT_DEVICE.key
@@ -378,14 +373,14 @@ def test_the_document_holds_everything() -> None:
     assert again | {"simulation_s": 0} == found | {"simulation_s": 0}
 
 
-def test_buffers_are_kept_where_it_is_asked() -> None:
+def test_buffers_are_kept_where_it_is_asked():
     result = invoke("simulate", *LAUNCH, "--save", "0=in.npy", "--save", "1=out.npy")
     assert result.exit_code == 0
     assert result.stderr == "wrote in.npy\nwrote out.npy\n"
     assert np.array_equal(np.load("out.npy"), np.load("in.npy").T)
 
 
-def test_a_saved_buffer_can_be_an_argument() -> None:
+def test_a_saved_buffer_can_be_an_argument():
     np.save("x.npy", np.arange(32, dtype=np.float32))
     launch = ("add.cu", "-g", "1", "-b", "32")
     shown(*launch, "-a", "x.npy", "--save", "0=y.npy")
@@ -395,7 +390,7 @@ def test_a_saved_buffer_can_be_an_argument() -> None:
 
 @pytest.mark.parametrize("argument", ["x.npy", "f32[32]=x.npy"])
 @pytest.mark.parametrize("output", ["x.npy", "./x.npy", "sub/../x.npy", "soft.npy", "hard.npy"])
-def test_an_input_is_never_overwritten(argument: str, output: str) -> None:
+def test_an_input_is_never_overwritten(argument, output):
     np.save("x.npy", np.arange(32, dtype=np.float32))
     Path("sub").mkdir()
     Path("soft.npy").symlink_to("x.npy")
@@ -408,10 +403,10 @@ def test_an_input_is_never_overwritten(argument: str, output: str) -> None:
     assert Path("x.npy").read_bytes() == before
 
 
-def test_every_option_reaches_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_option_reaches_the_simulation(monkeypatch):
     asked = {}
 
-    def remembered(source: Any, kernel: Any, **settings: Any) -> Any:
+    def remembered(source, kernel, **settings):
         asked.update(settings, source=source, kernel=kernel)
         return simulate(source, kernel, **settings)
 
@@ -447,7 +442,7 @@ def test_every_option_reaches_the_simulation(monkeypatch: pytest.MonkeyPatch) ->
         ("v100", "sm_75", "sm_70"),
     ],
 )
-def test_a_device_stands_for_its_architecture(device: str, arch: str, note: str | None) -> None:
+def test_a_device_stands_for_its_architecture(device, arch, note):
     said = shown(*LAUNCH, "--device", device, "--no-lines")
     assert f"\n\ntranspose of transpose.cu for {arch} (" in said
     assert ("\nnote: compiled for sm_75, because this compiler does not" in said) == bool(note)
@@ -455,8 +450,8 @@ def test_a_device_stands_for_its_architecture(device: str, arch: str, note: str 
 
 
 def test_a_device_adds_the_predicted_time_and_what_limits_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr(console.out, "width", 100)
     said = shown(*LAUNCH, "--device", "h200", "--no-lines")
     assert re.search(r"^\d\.\d+ µs predicted on NVIDIA H200 SXM 141 GB$", said, re.MULTILINE)
@@ -472,14 +467,14 @@ def test_a_device_adds_the_predicted_time_and_what_limits_it(
     assert max(map(len, said.split("least time of")[1].splitlines())) <= 100
 
 
-def test_the_document_has_the_prediction() -> None:
+def test_the_document_has_the_prediction():
     found = document(*LAUNCH, "--device", "h200")
     assert found["predicted"]["limiter"] in {b["name"] for b in found["predicted"]["bounds"]}
     assert found["predicted"]["time_s"] > found["predicted"]["launch_s"]
     assert found["prediction_basis"].startswith(found["predicted"]["basis"])
 
 
-def test_why_there_is_no_prediction_is_told() -> None:
+def test_why_there_is_no_prediction_is_told():
     Path("big.cu").write_text(ADD.replace("x[", "x[blockIdx.x * 32 + "), encoding="utf-8")
     call = ["big.cu", "-g", "1000", "-b", "32", "-a", "f32[32000]", "--blocks", "3", "-d", "h200"]
     why = "not predicted: its traffic below L1 is not modelled: that takes the accesses of all bloc"
@@ -492,28 +487,26 @@ def test_why_there_is_no_prediction_is_told() -> None:
 @pytest.mark.parametrize(
     ("device", "arch", "nearest"), [("gtx-1080-ti", "sm_61", "sm_70"), ("v100", "sm_70", "sm_90")]
 )
-def test_constants_of_another_architecture_are_labelled(
-    device: str, arch: str, nearest: str
-) -> None:
+def test_constants_of_another_architecture_are_labelled(device, arch, nearest):
     label = f"constants of {arch}, mostly taken over from {nearest}, not fitted on such a device"
     assert label in " ".join(shown(*LAUNCH, "-d", device).split())
 
 
 @pytest.mark.parametrize("device", sampled(DEVICES, lambda device: DEVICES[device].sm_arch))
-def test_every_device_can_be_named(device: str) -> None:
+def test_every_device_can_be_named(device):
     assert (
         invoke("simulate", "add.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-d", device).exit_code
         == 0
     )
 
 
-def test_sizes_may_be_written_with_times_signs() -> None:
+def test_sizes_may_be_written_with_times_signs():
     for grid, block in (("2,2", "32,32"), ("2x2x1", "32x32"), ("2×2", " 32, 32 ")):
         found = document("transpose.cu", "-g", grid, "-b", block, *LAUNCH[5:])
         assert (found["grid"], found["block"]) == ([2, 2, 1], [32, 32, 1])
 
 
-def test_the_basis_of_some_blocks_is_told() -> None:
+def test_the_basis_of_some_blocks_is_told():
     Path("big.cu").write_text(ADD.replace("x[", "x[blockIdx.x * 32 + "), encoding="utf-8")
     launch = ("big.cu", "-g", "1000", "-b", "32", "-a", "f32[32000]")
     said = shown(*launch, "--blocks", "5")
@@ -529,7 +522,7 @@ def test_the_basis_of_some_blocks_is_told() -> None:
 RUNG = "tiled --shape 512x512x64 --seed 5 --device h200".split()  # noqa: SIM905
 
 
-def test_a_rung_by_its_name_says_what_profile_says() -> None:
+def test_a_rung_by_its_name_says_what_profile_says():
     profiled = profile(["512x512x64"], ["tiled"], device="h200", executor="simulate", seed=5)
     (record,) = profiled.records
     found = document(*RUNG)
@@ -543,7 +536,7 @@ def test_a_rung_by_its_name_says_what_profile_says() -> None:
     assert found["outputs"] == []
 
 
-def test_the_first_lines_of_a_rung_say_which_blocks_stand_for_all() -> None:
+def test_the_first_lines_of_a_rung_say_which_blocks_stand_for_all():
     said = shown(*RUNG).splitlines()
     assert re.fullmatch(r"sgemm_tiled: \S+ µs predicted on NVIDIA H200 .*FLOP/s\.", said[0])
     assert said[1].startswith("Limited by ")
@@ -553,29 +546,29 @@ def test_the_first_lines_of_a_rung_say_which_blocks_stand_for_all() -> None:
     assert re.match(r"  \d+ of 256 blocks executed; the other blocks count like those of", said[7])
 
 
-def test_all_blocks_of_a_rung_leave_its_product() -> None:
+def test_all_blocks_of_a_rung_leave_its_product():
     shown("stream-k", "-s", "40x36x33", "--seed", "5", "--blocks", "all", "--save", "2=c.npy")
     work = Workload(parse_shape("40x36x33"), 5)
     assert np.allclose(np.load("c.npy")[:, :36], work.a @ work.b, atol=1e-4)
 
 
-def test_a_rung_by_its_name_takes_an_architecture() -> None:
+def test_a_rung_by_its_name_takes_an_architecture():
     found = document("tiled:tile=16", "-s", "64", "--arch", "sm_80")
     assert found["resources"]["architecture"] == "sm_80"
     assert (found["rung"], found["defines"]) == ("tiled:tile=16", {"TILE": "16"})
     assert found["device"] == "a100-40gb"
 
 
-def test_the_best_rung_is_named() -> None:
+def test_the_best_rung_is_named():
     assert document("best", "-s", "64", "-d", "t4")["rung"] != "best"
 
 
-def test_a_note_says_that_a_product_is_padded() -> None:
+def test_a_note_says_that_a_product_is_padded():
     (note,) = document("vectorized", "-s", "33", "-d", "h200")["notes"]
     assert note.startswith("padded with zeros to 33x36x36, because")
 
 
-def test_a_file_is_told_from_a_rung() -> None:
+def test_a_file_is_told_from_a_rung():
     for name in ("tiled", "mine"):
         Path(name).write_text(ADD, encoding="utf-8")
     launch = ("-g", "1", "-b", "32", "-a", "f32[32]")
@@ -659,7 +652,7 @@ def test_a_file_is_told_from_a_rung() -> None:
         ("endless.cu -g 1 -b 1 -a f32[1] --max-instructions 1000", "endless did not end within"),
     ],
 )
-def test_a_mistake_is_one_line_and_writes_nothing(arguments: str, message: str) -> None:
+def test_a_mistake_is_one_line_and_writes_nothing(arguments, message):
     for name, text in (
         ("broken", "__global__ void b() {\n    int x = 1 }\n"),
         ("several", "__global__ void a() {}\n__global__ void b() {}\n"),
@@ -679,12 +672,12 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments: str, message: str) 
         "add.cu -g 1 -b 1 --seed x",
     ],
 )  # fmt: skip
-def test_wrong_usage_is_said_with_code_2(arguments: str) -> None:
+def test_wrong_usage_is_said_with_code_2(arguments):
     said = refused("simulate", *arguments.split(), code=2)
     assert said.startswith("Usage: python -m toolkit simulate [OPTIONS]")
 
 
-def test_markup_in_what_is_given_is_shown_as_it_is() -> None:
+def test_markup_in_what_is_given_is_shown_as_it_is():
     Path("[red].cu").write_text(ADD, encoding="utf-8")
     assert "\n\nadd of [red].cu" in shown("[red].cu", "-g", "1", "-b", "1", "-a", "f32[1]")
     assert refused("simulate", "[/].cu", "-g", "1", "-b", "1").startswith(
@@ -692,7 +685,7 @@ def test_markup_in_what_is_given_is_shown_as_it_is() -> None:
     )
 
 
-def test_a_listing_of_templates_and_kernels_is_short_of_nothing() -> None:
+def test_a_listing_of_templates_and_kernels_is_short_of_nothing():
     Path("t.cu").write_text(
         "template <int N> __global__ void fill(float *x) { x[threadIdx.x] = N; }", encoding="utf-8"
     )
@@ -708,7 +701,7 @@ ENDLESS = "__global__ void endless(volatile float *x) { for (;;) x[0] = 1 - x[0]
 
 
 @pytest.mark.parametrize("grid", ["1", "1000"])
-def test_ctrl_c_ends_it(grid: str) -> None:
+def test_ctrl_c_ends_it(grid):
     Path("endless.cu").write_text(ENDLESS, encoding="utf-8")
     told = (
         "from pathlib import Path\n"

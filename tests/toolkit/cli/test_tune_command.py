@@ -1,12 +1,9 @@
 """`tune` as a user meets it: whole files, one line per mistake, nothing measured without a GPU."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,12 +15,12 @@ MADE_UP_GPU = ROOT / "tests" / "toolkit" / "tuning" / "made_up_gpu"
 
 
 @pytest.fixture(autouse=True)
-def data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def data(folder, monkeypatch):
     """An empty data folder."""
     monkeypatch.setenv("GEMM_LADDER_DATA", str(folder / "data"))
 
 
-def test_without_a_gpu_it_ranks_writes_both_files_and_keeps_nothing(folder: Path) -> None:
+def test_without_a_gpu_it_ranks_writes_both_files_and_keeps_nothing(folder):
     done = invoke("tune", "tiled", "--shape", "64,33x65x31", "--device", "t4", "--seed", "1")
     assert done.exit_code == 0, done.output
     assert done.stdout.count("should be fastest") == 2
@@ -35,7 +32,7 @@ def test_without_a_gpu_it_ranks_writes_both_files_and_keeps_nothing(folder: Path
     assert not (folder / "data").exists()
 
 
-def test_json_is_the_record_that_is_stored(folder: Path) -> None:
+def test_json_is_the_record_that_is_stored(folder):
     done = invoke("tune", "tiled:tile=16", "--shape", "64", "--json", "--seed", "1")
     assert done.stdout == (folder / "tuning.json").read_text()
 
@@ -55,7 +52,7 @@ def test_json_is_the_record_that_is_stored(folder: Path) -> None:
         (["tiled", "--workers", "2", "--strategy", "mls"], "--workers 2 with strategy mls"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: list[str], message: str) -> None:
+def test_a_mistake_is_one_line(arguments, message):
     assert refused("tune", *arguments).startswith(message)
 
 
@@ -64,19 +61,19 @@ COMMAND += ["--seed", "1", "--seconds", "0.05", "--cache", "cache"]
 FILE = Path("cache") / "coarsened-1d-48x48x48-h100-sxm.json.journal"
 
 
-def on_a_made_up_gpu(**told: Any) -> dict[str, str]:
+def on_a_made_up_gpu(**told):
     """The environment of a process that finds one."""
     return {"PYTHONPATH": f"{MADE_UP_GPU}{os.pathsep}{ROOT}", "MADE_UP_GPU": json.dumps(told)}
 
 
 @pytest.fixture
-def stopped(folder: Path) -> tuple[int, str, str]:
+def stopped(folder):
     """What a run ends with that gets Ctrl-C once a configuration is timed."""
     slow = on_a_made_up_gpu(slow_to_compile_s=0.5)
     return interrupted(*COMMAND, environment=slow, when=FILE.exists)
 
 
-def test_ctrl_c_keeps_what_was_measured(stopped: tuple[int, str, str], folder: Path) -> None:
+def test_ctrl_c_keeps_what_was_measured(stopped, folder):
     status, _, said = stopped
     assert status == 1
     assert (
@@ -86,9 +83,7 @@ def test_ctrl_c_keeps_what_was_measured(stopped: tuple[int, str, str], folder: P
     assert not (folder / "tuning.json").exists()
 
 
-def test_what_was_measured_is_kept_for_the_dispatcher(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_measured_is_kept_for_the_dispatcher(folder, monkeypatch):
     monkeypatch.setattr("toolkit.tuning.tune.tune", lambda *_, **__: TUNING)
     file = folder / "data" / "tuned.json"
     done = invoke("tune", "coarsened-1d", "--shape", "64")
@@ -98,7 +93,7 @@ def test_what_was_measured_is_kept_for_the_dispatcher(
     assert entry["parameters"] == {"bk": 8, "tm": 8}  # of the winner
 
 
-def test_the_documented_example_lists_every_configuration_of_its_command() -> None:
+def test_the_documented_example_lists_every_configuration_of_its_command():
     document = (ROOT / "docs" / "tuning.md").read_text(encoding="utf-8")
     command = re.search(r"^\$ python -m toolkit tune (.*)$", document, re.MULTILINE)
     done = invoke("tune", *command[1].replace("4096", "64").split())  # the same space, sooner

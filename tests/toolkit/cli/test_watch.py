@@ -1,11 +1,8 @@
 """`simulate --watch`: what each save shows. Runs are in this process, on a clock of the tests."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,7 @@ from analysis.timing.predicted import Predicted
 from tests.toolkit.cli.commands import ended, invoke, refused, started
 from toolkit.cli.options import LaunchOptions
 from toolkit.cli.watch import watch_files
-from toolkit.cli.watched_runs import Answer, Worker, run
+from toolkit.cli.watched_runs import Worker, run
 from toolkit.store.watched_files import WatchedFiles
 
 # With WIDTH 32, 32 words of a column are in one bank.
@@ -32,12 +29,12 @@ LAUNCH = "transpose.cu -g 1 -b 32,32 -a f32[32,32]=zeros -a f32[32,32]".split() 
 
 
 @pytest.fixture(autouse=True)
-def sources(folder: Path) -> None:
+def sources(folder):
     save("transpose.cu", TRANSPOSE)
     save("width.cuh", "#define WIDTH 32\n")
 
 
-def save(name: str, text: str) -> None:
+def save(name, text):
     Path("new").write_text(text, encoding="utf-8")
     Path("new").replace(name)
 
@@ -45,7 +42,7 @@ def save(name: str, text: str) -> None:
 class Here(Worker):
     """Runs in this process. `edit` may replace what is told; an empty queue lets time pass."""
 
-    def __init__(self, edit: Callable[[list[Any]], list[Any]], **launch: Any) -> None:
+    def __init__(self, edit, **launch):
         self.now_s = 0.0
         self.cancelled = 0
         self._edit, self._told = edit, deque[Any]()
@@ -58,31 +55,31 @@ class Here(Worker):
             **launch,
         )
 
-    def begin(self) -> None:
-        told: list[Any] = []
+    def begin(self):
+        told = []
         told.append(run(self._launch, told.append))
         self._told = deque(self._edit(told))
 
-    def answer(self, limit_s: float) -> Any:
+    def answer(self, limit_s):
         if self._told and (found := self._told.popleft()) is not None:
             return found() if callable(found) else found
         self.now_s += limit_s
         return None
 
-    def cancel(self) -> None:
+    def cancel(self):
         self.cancelled += 1
 
 
 def watched(
-    steps: Sequence[Callable[[], object]],
-    edit: Callable[[list[Any]], list[Any]] = lambda told: told,
-    **launch: Any,
-) -> Here:
+    steps,
+    edit=lambda told: told,
+    **launch,
+):
     """Take each step while nothing runs, wait for what comes of it, and end with Ctrl-C."""
     worker, left = Here(edit, **launch), deque(steps)
     files = WatchedFiles(Path("transpose.cu"), (), clock=lambda: worker.now_s)
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         worker.now_s += seconds
         if worker.now_s > sleep.until:
             if not left:
@@ -96,8 +93,8 @@ def watched(
     return worker
 
 
-def test_a_first_run_shows_all_and_a_save_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
-    def change() -> None:
+def test_a_first_run_shows_all_and_a_save_what_changed(capsys):
+    def change():
         first = capsys.readouterr()
         assert "wavefronts of shared stores" in first.out
         assert first.err == "watching transpose.cu: Ctrl-C ends it\n"
@@ -117,9 +114,9 @@ def test_a_first_run_shows_all_and_a_save_what_changed(capsys: pytest.CaptureFix
 
 
 def test_mistakes_are_told_and_the_next_run_is_compared_with_the_last_that_ended(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def check_mistake() -> None:
+    capsys,
+):
+    def check_mistake():
         assert capsys.readouterr().err == (
             'error: transpose.cu, line 5: identifier "__sync" is undefined\n'
         )
@@ -138,14 +135,14 @@ def test_mistakes_are_told_and_the_next_run_is_compared_with_the_last_that_ended
     assert found.err == ""
 
 
-def test_a_save_that_changes_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_save_that_changes_nothing_says_so(capsys):
     watched([capsys.readouterr, lambda: save("transpose.cu", TRANSPOSE + "// the end\n")])
     saved, *rest = capsys.readouterr().out.splitlines()
     assert saved.endswith(" saved: transpose.cu")
     assert rest == ["Predicted time: no change.", "Counts: no change."]
 
 
-def test_a_lost_source_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lost_source_is_waited_for(capsys):
     watched(
         [
             capsys.readouterr,
@@ -160,10 +157,10 @@ def test_a_lost_source_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None
     )
 
 
-def test_a_newer_save_cancels_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    runs: list[int] = []
+def test_a_newer_save_cancels_a_run(capsys):
+    runs = []
 
-    def edit(told: list[Any]) -> list[Any]:
+    def edit(told):
         runs.append(len(told))
         if len(runs) == 1:  # one that never ends
             return [lambda: save("width.cuh", "#define WIDTH 33\n"), *([(1, 2), None] * 99)]
@@ -177,11 +174,11 @@ def test_a_newer_save_cancels_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "wavefronts of shared loads" in found.out  # all of the first that ends
 
 
-def test_counters_do_not_wait_long_for_the_time(capsys: pytest.CaptureFixture[str]) -> None:
-    def late(told: list[Any]) -> list[Any]:
+def test_counters_do_not_wait_long_for_the_time(capsys):
+    def late(told):
         return [*told[:-1], None, lambda: told[-1] if print("--") is None else None]
 
-    def change() -> None:
+    def change():
         early, _, rest = capsys.readouterr().out.partition("--\n")
         assert "wavefronts of shared loads" in early
         assert "predicted" not in early
@@ -196,10 +193,10 @@ def test_counters_do_not_wait_long_for_the_time(capsys: pytest.CaptureFixture[st
     assert "wavefronts" not in rest.partition("\n")[2]  # is not shown again
 
 
-def test_a_time_that_is_lost_is_told_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    runs: list[Answer] = []
+def test_a_time_that_is_lost_is_told_with_the_reason(capsys):
+    runs = []
 
-    def edit(told: list[Any]) -> list[Any]:
+    def edit(told):
         runs.append(told[-1])
         assert isinstance(told[-1].simulated.execution.predicted, Predicted)
         if len(runs) != 2:
@@ -225,23 +222,23 @@ def test_a_time_that_is_lost_is_told_with_the_reason(capsys: pytest.CaptureFixtu
         (".", "--watch needs a file, and '.' is none"),
     ],
 )
-def test_only_a_file_is_watched(source: str, said: str) -> None:
+def test_only_a_file_is_watched(source, said):
     assert refused("simulate", source, *LAUNCH[1:], "--watch").startswith(said)
 
 
 @pytest.mark.parametrize("more", [["--json"], ["--save", "0=x.npy"]])
-def test_nothing_is_kept_of_watched_runs(more: list[str]) -> None:
+def test_nothing_is_kept_of_watched_runs(more):
     result = invoke("simulate", *LAUNCH, "--watch", *more)
     assert result.exit_code == 2
     assert "goes with neither --save nor --json" in result.stderr
 
 
-def test_mistakes_of_the_launch_end_the_command() -> None:
+def test_mistakes_of_the_launch_end_the_command():
     assert refused("simulate", *LAUNCH, "--watch", "-a", "x32[1]").startswith("--arg 2 (")
 
 
 @pytest.mark.exhaustive
-def test_in_processes_of_their_own_an_endless_run_is_cancelled_and_ctrl_c_ends_all() -> None:
+def test_in_processes_of_their_own_an_endless_run_is_cancelled_and_ctrl_c_ends_all():
     endless = TRANSPOSE.replace("__syncthreads();", "while (out) __syncthreads();")
     with started("-m", "toolkit", "simulate", *LAUNCH, "--watch") as process:
         assert process.stdout is not None

@@ -1,7 +1,5 @@
 """What the core notes of the memory that blocks touch, and the traffic that follows."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 
@@ -23,7 +21,7 @@ from toolkit.execution.accesses import (
     lifetimes_of,
 )
 from toolkit.sass.core.binding import ACCESS
-from toolkit.sass.machine import RecordedAccesses, run_blocks
+from toolkit.sass.machine import run_blocks
 
 SOURCE = r"""
 extern "C" __global__ void gather(float *out, const float *in, const int *where, int n)
@@ -52,9 +50,7 @@ extern "C" __global__ void copy(float *out, const float *in)
 """
 
 
-def noted(
-    kernel: str, arguments: list[object], blocks: int, threads: int, most: int = 1 << 20
-) -> tuple[RecordedAccesses | None, list[int]]:
+def noted(kernel, arguments, blocks, threads, most=1 << 20):
     """What blocks accesses, and the addresses of the buffers."""
     made = for_an_h200(SOURCE, kernel)
     bound, _, _ = bound_to(made, arguments, blocks=blocks, threads=threads)
@@ -62,9 +58,9 @@ def noted(
     return run.accesses, [buffer.address for buffer in bound.buffers[: len(arguments)]]
 
 
-def sectors(accesses: RecordedAccesses, kind: int) -> dict[int, set[int]]:
+def sectors(accesses, kind):
     """The 32-byte sectors of each block, by number."""
-    found: dict[int, set[int]] = defaultdict(set)
+    found = defaultdict(set)
     for row in accesses.rows[accesses.rows["kind"] == kind]:
         for k in range(4):
             if row["mask"] >> k & 1:
@@ -72,7 +68,7 @@ def sectors(accesses: RecordedAccesses, kind: int) -> dict[int, set[int]]:
     return found
 
 
-def test_a_block_notes_each_sector_that_it_reads_once() -> None:
+def test_a_block_notes_each_sector_that_it_reads_once():
     rng = np.random.default_rng()
     n, blocks = 1000, 8
     where = rng.integers(0, 500, n).astype(np.int32)
@@ -99,13 +95,13 @@ def test_a_block_notes_each_sector_that_it_reads_once() -> None:
     ],
 )
 def test_a_sector_counts_once_for_each_warp_that_writes_to_it(
-    kernel: str, floats: int, threads: int, written: int, by_warps: int
-) -> None:
+    kernel, floats, threads, written, by_warps
+):
     accesses, _ = noted(kernel, [np.zeros(floats, np.float32)], 1, threads)
     assert below(accesses) == Below(read=0, written=written, written_by_warps=by_warps)
 
 
-def test_atomics_are_a_kind_of_their_own() -> None:
+def test_atomics_are_a_kind_of_their_own():
     arguments = [np.zeros(8, np.int32), np.arange(64, dtype=np.int32) % 8]
     accesses, (count, _) = noted("tally", arguments, 2, 32)
     assert sectors(accesses, ATOMIC) == {0: {count // 32}, 1: {count // 32}}
@@ -114,7 +110,7 @@ def test_atomics_are_a_kind_of_their_own() -> None:
     assert in_time.sectors.sum() == below(accesses).read == 2 * 4  # the atomics move none
 
 
-def test_of_more_accesses_than_there_is_room_for_some_lines_are_recorded() -> None:
+def test_of_more_accesses_than_there_is_room_for_some_lines_are_recorded():
     arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
     # 128-byte lines: 128 that are read and 128 that are written
     every, _ = noted("copy", arguments, 4, 1024, most=256)
@@ -127,7 +123,7 @@ def test_of_more_accesses_than_there_is_room_for_some_lines_are_recorded() -> No
     assert noted("copy", arguments, 4, 1024, most=0)[0] is None
 
 
-def test_accesses_have_their_time_in_the_lifetime_of_a_block() -> None:
+def test_accesses_have_their_time_in_the_lifetime_of_a_block():
     arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
     accesses, _ = noted("copy", arguments, 4, 1024)
     in_time = accesses_in_time(accesses.rows, np.ones(4), None, np.array([0.0, 0.0, 1.0, 1.0]))
@@ -139,11 +135,11 @@ def test_accesses_have_their_time_in_the_lifetime_of_a_block() -> None:
     assert in_time.size.tolist() == [128.0] * 256
 
 
-def access(line: int, block: int, step: int, kind: int, mask: int = 15) -> tuple[int, ...]:
+def access(line, block, step, kind, mask=15):
     return line, block, step, 0, mask, kind
 
 
-def test_sectors_that_blocks_have_to_themselves_are_pieces_of_their_own() -> None:
+def test_sectors_that_blocks_have_to_themselves_are_pieces_of_their_own():
     accesses = [access(7, 0, 4, READ), access(7, 1, 4, READ)]  # the same four sectors: one piece
     accesses += [access(8, 0, 5, READ, 0b0011), access(8, 1, 5, READ, 0b0110)]  # they share one
     found = accesses_in_time(np.array(accesses, dtype=ACCESS), np.ones(2), None, np.zeros(2))
@@ -154,7 +150,7 @@ def test_sectors_that_blocks_have_to_themselves_are_pieces_of_their_own() -> Non
     assert sorted(found.size.tolist()) == [32, 32, 32, 32, 128, 128]
 
 
-def test_a_block_reads_what_another_wrote_after_that_and_goes_on_then() -> None:
+def test_a_block_reads_what_another_wrote_after_that_and_goes_on_then():
     accesses = np.array(
         [
             access(1, 0, 10, READ),
@@ -178,19 +174,19 @@ def test_a_block_reads_what_another_wrote_after_that_and_goes_on_then() -> None:
     assert (time[2], time[5]) == pytest.approx((0.05, 1.0))
 
 
-def test_nothing_is_exchanged_where_blocks_read_other_sectors_of_a_line() -> None:
+def test_nothing_is_exchanged_where_blocks_read_other_sectors_of_a_line():
     written, read = access(2, 0, 9, WRITE, 0b0001), access(2, 1, 9, READ, 0b0010)
     assert exchange(np.array([written, read], dtype=ACCESS), 2) is None
 
 
-def test_blocks_that_end_at_once_have_no_life() -> None:
+def test_blocks_that_end_at_once_have_no_life():
     accesses = np.array([access(b, b, 1000 if b < 3 else 4, READ) for b in range(4)], dtype=ACCESS)
     assert lifetimes_of(accesses, 5, 3004.0).tolist() == [1, 1, 1, 0, 0]
     # most is executed where nothing is touched: who does is not known
     assert lifetimes_of(accesses, 5, 9000.0).tolist() == [1] * 5
 
 
-def test_a_simulation_for_a_device_models_its_traffic() -> None:
+def test_a_simulation_for_a_device_models_its_traffic():
     n = 1 << 16
     arguments = [np.zeros(n, np.float32), np.zeros(n, np.float32)]
     execution = simulate(
@@ -203,7 +199,7 @@ def test_a_simulation_for_a_device_models_its_traffic() -> None:
     assert execution.traffic_basis.startswith("modelled for NVIDIA H200")
 
 
-def test_traffic_takes_the_accesses_of_all_blocks() -> None:
+def test_traffic_takes_the_accesses_of_all_blocks():
     n = 1 << 16
     arguments = [np.zeros(n, np.float32), np.zeros(n, np.float32)]
     execution = simulate(
@@ -219,7 +215,7 @@ def test_traffic_takes_the_accesses_of_all_blocks() -> None:
     assert execution.traffic_basis == "not modelled: that takes the accesses of all blocks"
 
 
-def test_without_a_device_nothing_is_modelled() -> None:
+def test_without_a_device_nothing_is_modelled():
     arguments = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
     execution = simulate(SOURCE, "copy", grid=1, block=64, arguments=arguments)
     assert execution.traffic_basis is None

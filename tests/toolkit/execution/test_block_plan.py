@@ -1,7 +1,5 @@
 """Plans account for every block of a launch once, and end with one that needs no proof."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest
@@ -16,23 +14,23 @@ from toolkit.execution.block_plan import (
     rung_plans,
 )
 from toolkit.execution.representatives import Region, regions
-from toolkit.rungs.launch import BROUGHT, RungLaunch, rung_launch
+from toolkit.rungs.launch import BROUGHT, rung_launch
 
 SHAPES = ("512", "1000x1016x520", "300x1024x4096")
 RUNGS = [variant.name for variant in LADDER if not variant.max_extent]
 
 
-def launched(rung: str, shape: str) -> RungLaunch:
+def launched(rung, shape):
     return rung_launch(rung, shape, None, [None] * len(BROUGHT))
 
 
-def of_rung(launch: RungLaunch) -> list[BlockPlan]:
+def of_rung(launch):
     return list(rung_plans(launch, lambda: True))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("rung", RUNGS)
-def test_each_block_of_a_rung_is_accounted_for_once(rung: str, shape: str) -> None:
+def test_each_block_of_a_rung_is_accounted_for_once(rung, shape):
     launch = launched(rung, shape)
     for plan in of_rung(launch):
         assert plan.blocks == launch.geometry.blocks
@@ -45,14 +43,14 @@ def test_each_block_of_a_rung_is_accounted_for_once(rung: str, shape: str) -> No
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("rung", RUNGS)
-def test_the_last_plan_of_a_rung_executes_all_blocks_at_k_itself(rung: str, shape: str) -> None:
+def test_the_last_plan_of_a_rung_executes_all_blocks_at_k_itself(rung, shape):
     launch = launched(rung, shape)
     *_, last = of_rung(launch)
     assert last.executed == last.blocks == launch.geometry.blocks
     assert (last.points, last.kinds, last.proof) == ((), (), "")
 
 
-def test_values_of_k_leave_its_remainder_and_stay_below_it() -> None:
+def test_values_of_k_leave_its_remainder_and_stay_below_it():
     launch = launched("tiled", "4096x4096x4099")
     plan = of_rung(launch)[0]
     step = period(launch.tiling)
@@ -62,7 +60,7 @@ def test_values_of_k_leave_its_remainder_and_stay_below_it() -> None:
     assert plan.points == k_points(4099, step)
 
 
-def test_anchors_are_places_of_which_a_block_is_executed_at_k_itself() -> None:
+def test_anchors_are_places_of_which_a_block_is_executed_at_k_itself():
     launch = launched("tiled", "4096x4096x4099")
     (plan, *_) = of_rung(launch)
     assert plan.anchors
@@ -74,7 +72,7 @@ def test_anchors_are_places_of_which_a_block_is_executed_at_k_itself() -> None:
 
 
 @pytest.mark.parametrize("shape", ["1024", "1000x1016x520", "4096"])
-def test_blocks_that_share_tiles_are_told_apart_by_how_they_do(shape: str) -> None:
+def test_blocks_that_share_tiles_are_told_apart_by_how_they_do(shape):
     plan = of_rung(launched("stream-k", shape))[0]
     assert plan.kinds == plan.regions
     assert sorted(block for kind in plan.kinds for block in kind.blocks) == list(range(plan.blocks))
@@ -87,7 +85,7 @@ GRID = (40, 30, 2)
 
 
 @pytest.mark.parametrize("most", [1, 27, 99])
-def test_so_many_blocks_are_executed_with_one_of_each_place(most: int) -> None:
+def test_so_many_blocks_are_executed_with_one_of_each_place(most):
     chosen = regions(GRID, 8)
     found = limited(chosen, most)
     assert sum(len(region.members) for region in found) == max(most, len(chosen))
@@ -95,12 +93,12 @@ def test_so_many_blocks_are_executed_with_one_of_each_place(most: int) -> None:
     assert [region.population for region in found] == [region.population for region in chosen]
 
 
-def test_more_blocks_than_there_are_members_are_all_members() -> None:
+def test_more_blocks_than_there_are_members_are_all_members():
     chosen = [Region(population=4, members=(0, 3)), Region(population=1, members=(4,))]
     assert limited(chosen, 1000) == chosen
 
 
-def test_a_basis_says_how_many_blocks_are_executed() -> None:
+def test_a_basis_says_how_many_blocks_are_executed():
     assert all_blocks(1).basis == "the one block executed"
     assert all_blocks(1500).basis == "all 1,500 blocks executed"
     few = BlockPlan(

@@ -1,10 +1,7 @@
 """Bulk copies, barriers in shared memory and clusters: what is counted, and what a kernel does
 wrong."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +9,6 @@ import pytest
 from analysis.devices import DEVICES
 from analysis.errors import InputError, LaunchError
 from toolkit import TensorMap, simulate
-from toolkit.launch.launch import Execution
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from validation import ROOT
@@ -55,24 +51,24 @@ KERNEL = """extern "C" __global__ void NAME(const __grid_constant__ TensorMap ma
 
 
 @cache
-def image() -> bytes:
+def image():
     """All bodies, each a kernel, compiled once."""
     kernels = (KERNEL.replace("NAME", name).replace("BODY", body) for name, body in BODIES.items())
     source = HELPERS + "".join(kernels)
     return compile_cubin(source, name="kernel.cu", kernel="loads", arch="sm_90").image
 
 
-def array(*shape: int) -> Any:
+def array(*shape):
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
 
-def launched(name: str, **more: Any) -> Execution:
+def launched(name, **more):
     arguments = [TensorMap(array(64, 32), (32, 32)), np.zeros(1024, np.float32)]
     settings = {"grid": 1, "block": 64, "arguments": arguments}
     return simulate(Kernel.from_image(image(), name), **settings | more)
 
 
-def fault(name: str) -> str:
+def fault(name):
     with pytest.raises(LaunchError) as caught:
         launched(name, max_instructions=10**6)
     assert "\n" not in str(caught.value)
@@ -82,29 +78,29 @@ def fault(name: str) -> str:
 # --- counters -----------------------------------------------------------------------------------
 
 
-def test_sectors_of_bulk_copies_have_names_of_their_own() -> None:
+def test_sectors_of_bulk_copies_have_names_of_their_own():
     counters = launched("loads").counters
     assert counters[SECTORS_READ] == 128  # 32 rows of 128 B / 32 B
     assert counters[SECTORS_WRITTEN] == 0
     assert counters["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 0
 
 
-def test_what_lies_beyond_the_edges_is_not_read() -> None:
+def test_what_lies_beyond_the_edges_is_not_read():
     assert (
         launched("loads_at_the_edge").counters[SECTORS_READ] == 24
     )  # rows 40 to 63, 8 floats each
 
 
-def test_kernels_without_bulk_copies_do_not_count_them() -> None:
+def test_kernels_without_bulk_copies_do_not_count_them():
     assert SECTORS_READ not in launched("loads_nothing").counters
 
 
-def test_a_wait_is_counted_once() -> None:
+def test_a_wait_is_counted_once():
     waits = [i for i in launched("loads").instructions if "TRYWAIT" in i.text]
     assert sum(i.executed for i in waits) == 2  # warps
 
 
-def test_each_block_reads_through_l2_again() -> None:
+def test_each_block_reads_through_l2_again():
     counters = launched("loads", grid=8, device="h200").counters
     assert counters[SECTORS_READ] == 8 * 128
     assert counters["l1tex__m_xbar2l1tex_read_sectors.sum"] <= 8 * 128
@@ -114,7 +110,7 @@ def test_each_block_reads_through_l2_again() -> None:
 # --- what a kernel does wrong -------------------------------------------------------------------
 
 
-def test_a_barrier_that_lacks_bytes_is_a_deadlock() -> None:
+def test_a_barrier_that_lacks_bytes_is_a_deadlock():
     said = fault("lacks_bytes")
     assert "64 of the 64 threads of block (0, 0, 0) wait for the mbarrier at byte 4,096" in said
     assert (
@@ -122,35 +118,35 @@ def test_a_barrier_that_lacks_bytes_is_a_deadlock() -> None:
     )
 
 
-def test_a_barrier_that_lacks_an_arrival_is_a_deadlock() -> None:
+def test_a_barrier_that_lacks_an_arrival_is_a_deadlock():
     said = fault("lacks_an_arrival")
     assert "in its phase of parity 0 1 arrival and 0 bytes of copies lack" in said
 
 
-def test_waiting_for_a_phase_that_nobody_ends_is_a_deadlock() -> None:
+def test_waiting_for_a_phase_that_nobody_ends_is_a_deadlock():
     said = fault("waits_for_the_next")
     assert "in its phase of parity 1 64 arrivals and 0 bytes of copies lack" in said
 
 
-def test_asking_for_ever_is_a_deadlock() -> None:
+def test_asking_for_ever_is_a_deadlock():
     said = fault("asks")
     assert "64 of the 64 threads of block (0, 0, 0) wait for what nobody writes any more" in said
 
 
-def test_arriving_before_the_phase_is_over_is_a_fault() -> None:
+def test_arriving_before_the_phase_is_over_is_a_fault():
     said = fault("arrives_twice")
     assert "the mbarrier at byte 0 of shared memory is told of more than it counts" in said
     assert "in its phase of parity 0 0 arrivals and 16 bytes of copies lack" in said
 
 
-def test_a_tile_is_nobodys_before_it_has_arrived() -> None:
+def test_a_tile_is_nobodys_before_it_has_arrived():
     execution = launched("reads_too_early")
     assert np.isnan(execution.outputs[1][:64]).all()
     (note,) = execution.notes
     assert note.startswith("shared memory was read 64 times where no thread had written")
 
 
-def test_a_tile_that_is_overwritten_too_soon_is_lost() -> None:
+def test_a_tile_that_is_overwritten_too_soon_is_lost():
     assert np.isnan(launched("loads_too_soon").outputs[1][:64]).all()
 
 
@@ -163,11 +159,11 @@ def test_a_tile_that_is_overwritten_too_soon_is_lost() -> None:
         ("no_map", "no tensor map of 2 axes at 0x7f"),
     ],
 )
-def test_a_tile_that_cannot_go_where_it_shall_is_a_fault(name: str, reason: str) -> None:
+def test_a_tile_that_cannot_go_where_it_shall_is_a_fault(name, reason):
     assert reason in fault(name)
 
 
-def test_a_map_for_a_parameter_that_is_none_is_refused() -> None:
+def test_a_map_for_a_parameter_that_is_none_is_refused():
     source = 'extern "C" __global__ void k(float* x) { x[0] = 1; }'
     with pytest.raises(
         InputError, match="is a tensor map of 128 bytes: the kernel's parameter has 8"
@@ -175,7 +171,7 @@ def test_a_map_for_a_parameter_that_is_none_is_refused() -> None:
         simulate(source, grid=1, block=1, arguments=[TensorMap(array(8, 8), (4, 4))])
 
 
-def test_a_grid_that_is_no_multiple_of_the_cluster_is_refused() -> None:
+def test_a_grid_that_is_no_multiple_of_the_cluster_is_refused():
     source = "__global__ void __cluster_dims__(2, 1) k(int *x) { x[blockIdx.x] = 1; }"
     with pytest.raises(InputError, match="a grid of 3×1×1: its __cluster_dims__ is 2×1×1"):
         simulate(source, grid=3, block=32, arguments=[np.zeros(3, np.int32)])
@@ -190,25 +186,25 @@ WAITS = """extern "C" __global__ void k(volatile unsigned *flags, unsigned *out)
 }"""
 
 
-def waits(condition: str, on: str, grid: int, **more: Any) -> Execution:
+def waits(condition, on, grid, **more):
     arguments = [np.zeros(grid + 1, np.uint32), np.zeros(grid, np.uint32)]
     return simulate(WAITS % (condition, on), "k", grid=grid, block=1, arguments=arguments, **more)
 
 
-def test_a_block_that_waits_for_itself_is_a_deadlock() -> None:
+def test_a_block_that_waits_for_itself_is_a_deadlock():
     with pytest.raises(
         LaunchError, match=r"1 of the 1 threads of block \(0, 0, 0\) waits for what"
     ):
         waits(">= 0", "+ 0", 2)
 
 
-def test_blocks_of_one_place_that_wait_are_all_executed() -> None:
+def test_blocks_of_one_place_that_wait_are_all_executed():
     execution = waits("> 0", "- 1", 200, blocks="representative")
     assert execution.basis == "all 200 blocks executed: blocks wait for others"
     assert execution.outputs[1].all()
 
 
-def test_more_blocks_than_fit_cannot_wait_for_the_last() -> None:
+def test_more_blocks_than_fit_cannot_wait_for_the_last():
     device = DEVICES["a100-40gb"]
     whole = device.shared_bytes_per_block_optin  # of an SM: one block of it each
     fits, more = device.sm_count, {"arch": "sm_80", "dynamic_shared_bytes": whole}
@@ -217,7 +213,7 @@ def test_more_blocks_than_fit_cannot_wait_for_the_last() -> None:
         waits(f"< {fits}", "+ 1", fits + 1, **more)
 
 
-def test_a_block_of_a_cluster_counts_alone() -> None:
+def test_a_block_of_a_cluster_counts_alone():
     source = """__global__ void __cluster_dims__(2, 1) k(int *x) {
         asm volatile("barrier.cluster.arrive; barrier.cluster.wait;");
         for (int i = 0; i < (int)blockIdx.x; ++i) atomicAdd(x + blockIdx.x, 1);
@@ -233,7 +229,7 @@ def test_a_block_of_a_cluster_counts_alone() -> None:
     assert whole.outputs[0].tolist() == [32 * k for k in range(grid)]
 
 
-def test_lanes_store_asynchronously_to_the_other_block_of_a_cluster() -> None:
+def test_lanes_store_asynchronously_to_the_other_block_of_a_cluster():
     body = """__device__ unsigned in_the_other(const void* pointer)
 {
     unsigned there;

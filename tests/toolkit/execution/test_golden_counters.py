@@ -7,12 +7,9 @@ true, divergent branches, sectors of global accesses. `recorded/pointers_sm_90.j
 same way on an H100, of `validation/corpus/pointers.cu`.
 """
 
-from __future__ import annotations
-
 from hashlib import sha256
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +17,7 @@ import pytest
 from analysis.records.counters import COUNTERS
 from tests.sampling import chosen_of
 from toolkit.execution.simulate import simulate
-from toolkit.launch.launch import Execution
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.machine_code.kernel import Kernel
 from validation import recordings
 from validation.corpus.cases import RACING, find
 from validation.corpus.compiled import alone, compiled
@@ -56,7 +51,7 @@ REISSUED_SHARE = {
 UNEXPLAINED = {"recursion_300"}
 
 
-def launches(group: str) -> list[Any]:
+def launches(group):
     return [
         pytest.param(launch, id=launch["label"])
         for launch in (*GOLDEN["launches"], *POINTERS["launches"])
@@ -64,11 +59,11 @@ def launches(group: str) -> list[Any]:
     ]
 
 
-def digest(cubin: Kernel) -> str:
+def digest(cubin):
     return sha256(cubin.code).hexdigest()
 
 
-def cubin_of(launch: dict[str, Any]) -> Kernel:
+def cubin_of(launch):
     """The machine code that was recorded, compiled again."""
     if "case" in launch:
         assert (launch["defines"], GOLDEN["options"]) == ({}, ["-lineinfo"])
@@ -95,7 +90,7 @@ def cubin_of(launch: dict[str, Any]) -> Kernel:
     return cubin
 
 
-def simulated(launch: dict[str, Any]) -> Execution:
+def simulated(launch):
     arguments = recipe(launch).make(np.random.default_rng(launch["seed"]))
     execution = simulate(
         cubin_of(launch),
@@ -108,14 +103,14 @@ def simulated(launch: dict[str, Any]) -> Execution:
     return execution
 
 
-def differences(execution: Execution, launch: dict[str, Any]) -> dict[str, tuple[int, int]]:
+def differences(execution, launch):
     """(simulated, recorded) of each exact counter that differs."""
     recorded = launch["counters"]
     found = {name: (execution.counters[name], recorded.get(name, 0)) for name in EXACT}
     return {name: pair for name, pair in found.items() if pair[0] != pair[1]}
 
 
-def check_shared_loads(execution: Execution, launch: dict[str, Any]) -> None:
+def check_shared_loads(execution, launch):
     """Arbitration with other traffic adds to wavefronts and conflicts alike, and never takes."""
     ours, recorded = execution.counters, launch["counters"]
     extra = recorded.get(LOADS, 0) - ours[LOADS]
@@ -134,7 +129,7 @@ QUICK = {
 }
 
 
-def is_quick(launch: dict[str, Any]) -> bool:
+def is_quick(launch):
     """Of each rung a ragged launch and one of full warps, and a ragged one of other parameters."""
     if launch["group"] == "ladder":
         return prod(launch["gemm"]) <= 256**3
@@ -142,14 +137,14 @@ def is_quick(launch: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("launch", chosen_of(launches("ladder"), is_quick))
-def test_the_ladder_counts_what_hardware_counts(launch: dict[str, Any]) -> None:
+def test_the_ladder_counts_what_hardware_counts(launch):
     execution = simulated(launch)
     assert differences(execution, launch) == {}
     check_shared_loads(execution, launch)
 
 
 @pytest.mark.parametrize("launch", launches("corpus"))
-def test_other_kernels_count_what_hardware_counts(launch: dict[str, Any]) -> None:
+def test_other_kernels_count_what_hardware_counts(launch):
     execution = simulated(launch)
     if launch["case"] in UNEXPLAINED or find(launch["case"]).kernel in RACING:
         return  # the outputs were checked
@@ -161,7 +156,7 @@ def test_other_kernels_count_what_hardware_counts(launch: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("label", sorted(INSTRUCTIONS))
-def test_each_instruction_counts_what_hardware_counts(label: str) -> None:
+def test_each_instruction_counts_what_hardware_counts(label):
     launch = next(launch for launch in GOLDEN["launches"] if launch["label"] == label)
     execution = simulated(launch)
     for ours, row in zip(execution.instructions, INSTRUCTIONS[label], strict=False):
@@ -173,7 +168,7 @@ def test_each_instruction_counts_what_hardware_counts(label: str) -> None:
             assert ours.sectors == sectors
 
 
-def test_the_recording_covers_what_was_promised() -> None:
+def test_the_recording_covers_what_was_promised():
     labels = {launch["label"] for launch in GOLDEN["launches"]}
     rungs = ("naive-uncoalesced", "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d")
     shapes = ("512x512x512", "1024x1024x1024", "1000x333x65", "127x129x31", "2048x64x4096")

@@ -3,19 +3,16 @@
 On the simulator, all blocks of a launch; tests/gpu/test_ladder_on_gpu.py does the same on silicon.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from analysis.comparison.agreement import machine_accesses
-from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
-from analysis.rounding import Check, compare, gemm_error_bound
-from kernels import LADDER, Variant, find
+from analysis.rounding import compare, gemm_error_bound
+from kernels import LADDER, find
 from tests.sampling import chosen_of
 from toolkit.execution.simulate import Simulator
-from toolkit.launch.launch import Execution, buffers_of
+from toolkit.launch.launch import buffers_of
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.rungs.arguments import rung_arguments
 from validation.corpus.inventory import chosen_parameters, near_defaults
@@ -25,9 +22,7 @@ DIVISIBLE = Gemm(m=128, n=256, k=64)
 ALPHA, BETA = np.float32(-1.25), np.float32(0.5)
 
 
-def launched(
-    variant: Variant, parameters: dict[str, int], shape: Gemm, arch: str, source: str
-) -> tuple[Execution, Check]:
+def launched(variant, parameters, shape, arch, source):
     """What all blocks did with random A, B and C, and the verdict on alpha·A·B + beta·C."""
     rng = np.random.default_rng(shape.m)
     a, b, c = (
@@ -41,7 +36,7 @@ def launched(
         arch=arch,
         defines=variant.macros(parameters),
     )
-    geometry: Geometry = variant.geometry(parameters, shape)
+    geometry = variant.geometry(parameters, shape)
     arguments = rung_arguments(
         variant, parameters, shape, (a, b, c), alpha=float(ALPHA), beta=float(BETA)
     )
@@ -53,7 +48,7 @@ def launched(
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda v: v.name)
-def test_alpha_and_beta_scale_right_at_ragged_shapes(variant: Variant) -> None:
+def test_alpha_and_beta_scale_right_at_ragged_shapes(variant):
     for text in RAGGED:
         shape = variant.executed(parse_shape(text))
         if max(shape.m, shape.n) <= (variant.max_extent or shape.m + shape.n):
@@ -73,7 +68,7 @@ NEW = chosen_of(
 
 
 @pytest.mark.parametrize(("variant", "parameters"), NEW)
-def test_no_warp_meets_a_bank_conflict(variant: Variant, parameters: dict[str, int]) -> None:
+def test_no_warp_meets_a_bank_conflict(variant, parameters):
     execution, check = launched(variant, parameters, DIVISIBLE, "sm_86", variant.source)
     assert check.passed
     for access in ("ld", "st"):
@@ -86,9 +81,7 @@ def test_no_warp_meets_a_bank_conflict(variant: Variant, parameters: dict[str, i
 
 @pytest.mark.parametrize(("variant", "parameters"), NEW)
 @pytest.mark.parametrize("shape", ["130x131x67", "66x140x36"])
-def test_other_parameters_are_right_too(
-    variant: Variant, parameters: dict[str, int], shape: str
-) -> None:
+def test_other_parameters_are_right_too(variant, parameters, shape):
     executed = variant.executed(parse_shape(shape))
     assert launched(variant, parameters, executed, "sm_86", variant.source)[1].passed
 
@@ -97,7 +90,7 @@ def test_other_parameters_are_right_too(
     "name", ["async-copy", pytest.param("wide-thread-tile", marks=pytest.mark.exhaustive)]
 )
 @pytest.mark.parametrize("operand", ["B", "C"])  # A is copied float by float anyway
-def test_matrices_may_begin_anywhere(name: str, operand: str) -> None:
+def test_matrices_may_begin_anywhere(name, operand):
     """Rows of 4 floats, but the first of them 4 bytes off: no access may be wide."""
     variant = find(name)
     entry = "    const int t = threadIdx.x"

@@ -1,32 +1,26 @@
 """Predicted times of any kernel: there where they can be, else one line that says why not."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
 from functools import cache
 from importlib import import_module
 from math import fsum
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import toolkit.execution.predict
-from analysis.devices import Device, find_device
+from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.sm import COMMON, INSTRUCTION, STEP, Streams
 from analysis.timing.predict import Work, predict
-from analysis.timing.predicted import Predicted
 from toolkit.execution.predict import (
     blocks_of_an_sm,
     model_digest,
     spread_blocks_of_an_sm,
 )
 from toolkit.execution.simulate import simulate
-from toolkit.launch.launch import Execution
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.kernel import Kernel
@@ -93,45 +87,43 @@ BLOCKS, THREADS = 600, 128
 
 
 @cache
-def image() -> bytes:
+def image():
     """All of them for an H200: a compiler and a disassembler take as long for one."""
     source = f"{COPY}\n{AXPY}\n{OTHERS}"
     return compile_cubin(source, name="kernels.cu", kernel="copy", arch="sm_90").image
 
 
-def code(kernel: str) -> Kernel:
+def code(kernel):
     return Kernel.from_image(image(), kernel)
 
 
 @pytest.fixture(autouse=True)
-def predictions_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def predictions_made_anew(monkeypatch):
     """No prediction is taken from the cache, nor kept there; machine code is."""
     monkeypatch.setattr(toolkit.execution.predict, "cached", lambda name: None)
     monkeypatch.setattr(toolkit.execution.predict, "keep", lambda name, content: None)
 
 
 @pytest.fixture
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_cache(tmp_path, monkeypatch):
     """A cache that holds predictions, too."""
     monkeypatch.undo()
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
     return tmp_path
 
 
-def launched(
-    source: str | bytes | Kernel, *, grid: int = BLOCKS, device: str | None = "h200", **how: Any
-) -> Any:
+def launched(source, *, grid=BLOCKS, device="h200", **how):
     arrays = [np.arange(grid * THREADS, dtype=np.float32) for _ in range(2)]
     how = {"block": THREADS, "arguments": arrays} | how
     return simulate(source, grid=grid, device=device, **how)
 
 
-def time_of(execution: Execution) -> Predicted:
+def time_of(execution):
     assert execution.predicted is not None, execution.prediction_basis
     return execution.predicted
 
 
-def reason(execution: Execution) -> str:
+def reason(execution):
     assert execution.predicted is None
     assert "\n" not in execution.prediction_basis
     return execution.prediction_basis.removeprefix("not predicted: ")
@@ -140,7 +132,7 @@ def reason(execution: Execution) -> str:
 # --- where there is a time ----------------------------------------------------------------------
 
 
-def test_a_launch_has_a_time_a_limiter_and_bounds_below_the_time() -> None:
+def test_a_launch_has_a_time_a_limiter_and_bounds_below_the_time():
     found = time_of(launched(code("axpy")))
     bounds = {bound.name: bound.time_s for bound in found.bounds}
     assert found.limiter == max(bounds, key=lambda name: bounds[name])
@@ -150,17 +142,17 @@ def test_a_launch_has_a_time_a_limiter_and_bounds_below_the_time() -> None:
     assert found.constants == "sm_90, measured"
 
 
-def test_the_basis_says_which_blocks_stand_for_all() -> None:
+def test_the_basis_says_which_blocks_stand_for_all():
     # SM 66 of 132 has blocks 66, 198, 330, 462 and 594 of 600
     assert "; blocks 66, 198, 462, 594 stand for all 600" in launched(code("copy")).prediction_basis
     assert "stand" not in launched(code("copy"), grid=1).prediction_basis
 
 
-def test_the_same_launch_has_the_same_time_again() -> None:
+def test_the_same_launch_has_the_same_time_again():
     assert launched(code("axpy")).predicted == launched(code("axpy")).predicted
 
 
-def test_blocks_that_are_not_replayed_tell_launches_apart() -> None:
+def test_blocks_that_are_not_replayed_tell_launches_apart():
     """Their shared accesses say what an average one takes without bank conflicts."""
     out = np.zeros(BLOCKS * THREADS, dtype=np.float32)
     all_apart, few_apart = np.ones(BLOCKS, dtype=np.int32), np.zeros(BLOCKS, dtype=np.int32)
@@ -172,7 +164,7 @@ def test_blocks_that_are_not_replayed_tell_launches_apart() -> None:
     assert first.gap != second.gap
 
 
-def test_without_flop_the_peak_takes_no_time() -> None:
+def test_without_flop_the_peak_takes_no_time():
     found = time_of(launched(code("copy")))
     assert found.flop_per_s == 0
     assert found.gap[0].name == "nominal peak"
@@ -180,7 +172,7 @@ def test_without_flop_the_peak_takes_no_time() -> None:
     assert fsum(step.time_s for step in found.gap) == pytest.approx(found.time_s)
 
 
-def test_a_launch_that_moves_and_computes_nothing_has_a_time() -> None:
+def test_a_launch_that_moves_and_computes_nothing_has_a_time():
     code = np.zeros(1, dtype=INSTRUCTION)
     code["kind"], code["stall"] = 11, 1  # EXIT
     code["write_barrier"] = code["read_barrier"] = 7
@@ -210,7 +202,7 @@ def test_a_launch_that_moves_and_computes_nothing_has_a_time() -> None:
     assert found.time_s >= found.launch_s
 
 
-def test_stores_take_bandwidth_of_dram() -> None:
+def test_stores_take_bandwidth_of_dram():
     fill = 'extern "C" __global__ void fill(float4 *x) { x[blockIdx.x * 256 + threadIdx.x] = {}; }'
     x = np.ones(1 << 23, dtype=np.float32)  # 34 MB, of which L2 keeps 6
     found = time_of(
@@ -221,18 +213,18 @@ def test_stores_take_bandwidth_of_dram() -> None:
     assert found.time_s > x.nbytes / device.dram_bytes_per_s
 
 
-def test_blocks_that_differ_count_by_what_all_execute() -> None:
+def test_blocks_that_differ_count_by_what_all_execute():
     """Blocks of which every tenth has ten times the work are like blocks of the mean work."""
     out = np.zeros(6000 * THREADS, dtype=np.float32)
 
-    def with_every(every: int) -> float:
+    def with_every(every):
         arguments = [out, np.int32(every)]
         return time_of(launched(code("work"), grid=6000, arguments=arguments)).time_s
 
     assert with_every(10) == pytest.approx(with_every(1), rel=0.15)
 
 
-def test_outputs_and_counters_are_those_of_the_launch_alone() -> None:
+def test_outputs_and_counters_are_those_of_the_launch_alone():
     """Blocks are executed once more: the tickets that they draw then are nobody's."""
     arguments = [np.zeros(1, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
     without, with_time = (
@@ -247,23 +239,23 @@ def test_outputs_and_counters_are_those_of_the_launch_alone() -> None:
     assert not any(array.any() for array in arguments)
 
 
-def test_machine_code_compiled_elsewhere_has_a_time() -> None:
+def test_machine_code_compiled_elsewhere_has_a_time():
     assert time_of(launched(image(), kernel="copy"))
 
 
-def test_machine_code_of_another_architecture_is_told() -> None:
+def test_machine_code_of_another_architecture_is_told():
     found = launched(COPY, device="rtx-3090", arch="sm_80")
     assert time_of(found).constants == "sm_86, mostly taken over from sm_90"
     assert "; the machine code is of sm_80, the device is an sm_86" in found.prediction_basis
 
 
-def test_the_device_selects_the_architecture() -> None:
+def test_the_device_selects_the_architecture():
     found = launched(COPY, device="t4")
     assert found.resources.architecture == "sm_75"
     assert "the machine code is of" not in found.prediction_basis
 
 
-def test_machine_code_that_does_not_run_on_the_device_is_refused() -> None:
+def test_machine_code_that_does_not_run_on_the_device_is_refused():
     refused = r"^code for sm_90 does not run on the NVIDIA T4 \(sm_75\): compile it for the device"
     with pytest.raises(InputError, match=refused):
         launched(COPY, device="t4", arch="sm_90")
@@ -274,35 +266,33 @@ def test_machine_code_that_does_not_run_on_the_device_is_refused() -> None:
 @pytest.mark.parametrize(
     ("device", "arch", "nearest"), [("gtx-1080-ti", "sm_61", "sm_70"), ("v100", "sm_70", "sm_90")]
 )
-def test_an_old_device_has_the_time_of_the_nearest_constants(
-    device: str, arch: str, nearest: str
-) -> None:
+def test_an_old_device_has_the_time_of_the_nearest_constants(device, arch, nearest):
     found = launched(AXPY, device=device, arch=arch)
     assert time_of(found).constants == f"{arch}, mostly taken over from {nearest}"
     assert not time_of(found).is_fitted
     assert f"; the machine code is of sm_75, the device is an {arch}" in found.prediction_basis
 
 
-def test_the_busiest_other_pipe_is_a_bound() -> None:
+def test_the_busiest_other_pipe_is_a_bound():
     assert time_of(launched(code("sines"), grid=2000)).limiter == "special functions"
 
 
 # --- where there is none ------------------------------------------------------------------------
 
 
-def test_without_a_device_there_is_neither_a_time_nor_a_reason() -> None:
+def test_without_a_device_there_is_neither_a_time_nor_a_reason():
     found = launched(code("copy"), device=None)
     assert found.predicted is None
     assert found.prediction_basis is None
 
 
-def test_a_part_of_the_blocks_is_not_enough() -> None:
+def test_a_part_of_the_blocks_is_not_enough():
     assert reason(launched(code("copy"), blocks=1)) == (
         "its traffic below L1 is not modelled: that takes the accesses of all blocks"
     )
 
 
-def test_a_device_that_has_no_room_for_a_block_is_told() -> None:
+def test_a_device_that_has_no_room_for_a_block_is_told():
     source = """extern "C" __global__ void last(float *out, const float *in) {
         extern __shared__ float tile[];
         tile[threadIdx.x] = in[threadIdx.x];
@@ -314,7 +304,7 @@ def test_a_device_that_has_no_room_for_a_block_is_told() -> None:
     assert found.outputs[0][0] == 127
 
 
-def test_a_block_that_executes_more_than_is_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_executes_more_than_is_kept_is_told(monkeypatch):
     monkeypatch.setattr(toolkit.execution.predict, "MOST_STEPS", 20)
     assert (
         reason(launched(code("copy")))
@@ -322,7 +312,7 @@ def test_a_block_that_executes_more_than_is_kept_is_told(monkeypatch: pytest.Mon
     )
 
 
-def test_a_block_that_waits_for_others_is_executed_behind_them() -> None:
+def test_a_block_that_waits_for_others_is_executed_behind_them():
     arguments = [np.zeros(1, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
     found = launched(code("chain"), arguments=arguments)
     assert found.outputs[0] == BLOCKS
@@ -330,7 +320,7 @@ def test_a_block_that_waits_for_others_is_executed_behind_them() -> None:
     assert found.predicted.time_s < 2 * alone.predicted.time_s  # it asks once
 
 
-def test_a_block_that_fails_without_those_before_it_is_told() -> None:
+def test_a_block_that_fails_without_those_before_it_is_told():
     arguments = [np.full(1, 2**31, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
     found = launched(code("next"), arguments=arguments)
     assert reason(found).startswith(
@@ -339,15 +329,15 @@ def test_a_block_that_fails_without_those_before_it_is_told() -> None:
     assert found.outputs[1].all()
 
 
-def test_a_lack_of_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_memory(*_: object) -> Predicted:
+def test_a_lack_of_memory_is_told(monkeypatch):
+    def without_memory(*_):
         raise MemoryError
 
     monkeypatch.setattr(toolkit.execution.predict, "predict", without_memory)
     assert reason(launched(code("copy"))) == "not enough memory"
 
 
-def test_an_unknown_device_is_refused() -> None:
+def test_an_unknown_device_is_refused():
     with pytest.raises(InputError, match="h200"):
         launched(COPY, device="h2000")
 
@@ -355,15 +345,13 @@ def test_an_unknown_device_is_refused() -> None:
 # --- the cache ----------------------------------------------------------------------------------
 
 
-def test_swapped_entries_of_the_cache_answer_nobody(
-    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_swapped_entries_of_the_cache_answer_nobody(empty_cache, monkeypatch):
     # what is asked of the compiler and of nvdisasm again has the same answer
     for module, name in (("compile", "_compile"), ("disassemble", "_run")):
         real = getattr(import_module(f"toolkit.machine_code.{module}"), name)
         monkeypatch.setattr(f"toolkit.machine_code.{module}.{name}", cache(real))
 
-    def answers() -> list[object]:
+    def answers():
         found = []
         for source in (COPY, AXPY):
             execution = launched(source)
@@ -383,7 +371,7 @@ def test_swapped_entries_of_the_cache_answer_nobody(
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory):
     """A copy of the packages, without their native code."""
     root = tmp_path_factory.mktemp("tree")
     for package in ("analysis", "kernels", "reports", "toolkit"):
@@ -393,12 +381,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_an_edited_file_of_ours_makes_a_new_prediction(
-    tree: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkeypatch):
     made = []
 
-    def counted(work: Work, device: Device) -> Predicted:
+    def counted(work, device):
         made.append(work)
         return predict(work, device)
 
@@ -443,14 +429,12 @@ print(record.predicted.time_s)
     ("file", "program"),
     [("predict.py", OF_A_LAUNCH), ("predict.py", OF_A_RUNG)],
 )
-def test_an_edit_changes_the_answer_of_the_next_process(
-    file: str, program: str, tmp_path: Path
-) -> None:
+def test_an_edit_changes_the_answer_of_the_next_process(file, program, tmp_path):
     for package in ("analysis", "kernels", "reports", "toolkit"):
         shutil.copytree(ROOT / package, tmp_path / "tree" / package)
     edited, line = tmp_path / "tree/toolkit/execution" / file, "dram_read_bytes="
 
-    def answer() -> float:
+    def answer():
         command = [sys.executable, "-c", program]
         done = subprocess.run(command, cwd=tmp_path / "tree", capture_output=True, check=True)
         return float(done.stdout)
@@ -464,7 +448,7 @@ def test_an_edit_changes_the_answer_of_the_next_process(
     assert answer() == before
 
 
-def test_a_new_file_and_a_new_name_count_and_the_source_of_a_rung_does_not(tree: Path) -> None:
+def test_a_new_file_and_a_new_name_count_and_the_source_of_a_rung_does_not(tree):
     before = model_digest(tree)
     (tree / "kernels/new.py").touch()
     added = model_digest(tree)
@@ -480,7 +464,7 @@ def test_a_new_file_and_a_new_name_count_and_the_source_of_a_rung_does_not(tree:
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 66, 67, 132, 200, 600, 10_000])
-def test_spread_blocks_are_some_of_one_sm(blocks: int) -> None:
+def test_spread_blocks_are_some_of_one_sm(blocks):
     found = spread_blocks_of_an_sm(blocks, 132)
     assert found == sorted(set(found))
     assert {block % 132 for block in found} == {blocks_of_an_sm(blocks, 132)[0] % 132}
@@ -488,13 +472,13 @@ def test_spread_blocks_are_some_of_one_sm(blocks: int) -> None:
     assert all(block < blocks for block in found)
 
 
-def test_a_table_that_all_blocks_read_stays_in_l1(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_all_blocks_read_stays_in_l1(monkeypatch):
     with_table = time_of(launched(code("weigh"), grid=4000)).time_s
     monkeypatch.setattr(Streams, "with_common", lambda streams: streams)
     assert with_table < time_of(launched(code("weigh"), grid=4000)).time_s
 
 
-def test_common_lines_are_marked() -> None:
+def test_common_lines_are_marked():
     lines = np.array([5, 6, 6, 7], dtype=np.uint64) << np.uint64(4) | np.uint64(15)
     streams = Streams(
         steps=np.zeros(2, dtype=STEP),

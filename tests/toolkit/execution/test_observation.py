@@ -1,16 +1,11 @@
 """Plans by observation, against the execution of all blocks."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
 from analysis.records.counters import MODELLED
 from toolkit import simulate
 from toolkit.execution import observation
-from toolkit.execution.simulate import Execution
 
 CLOSE = 0.01  # relative, of modelled traffic; times in the guide's bars: 0.04 at most
 SOURCE = """
@@ -55,7 +50,7 @@ extern "C" __global__ void ticket(int *out, const float *in, int n) {
 """
 
 
-def launched(kernel: str, grid: Any, block: Any, n: int, blocks: str, **changes: Any) -> Execution:
+def launched(kernel, grid, block, n, blocks, **changes):
     rng = np.random.default_rng(5)
     size = n * n if isinstance(grid, tuple) else n
     data = rng.random(size, dtype=np.float32)
@@ -81,7 +76,7 @@ REGULAR = {
 
 
 @pytest.mark.parametrize("kernel", REGULAR)
-def test_a_few_blocks_count_like_all(kernel: str) -> None:
+def test_a_few_blocks_count_like_all(kernel):
     launch = REGULAR[kernel]
     everything, few = (launched(kernel, *launch, blocks) for blocks in ("all", "representative"))
     assert few.executed_blocks < everything.executed_blocks / 4, few.basis
@@ -105,7 +100,7 @@ IRREGULAR = {
 
 
 @pytest.mark.parametrize("kernel", IRREGULAR)
-def test_blocks_that_do_not_stand_for_others_are_all_executed(kernel: str) -> None:
+def test_blocks_that_do_not_stand_for_others_are_all_executed(kernel):
     launch = IRREGULAR[kernel]
     everything, few = (launched(kernel, *launch, blocks) for blocks in ("all", "representative"))
     assert few.executed_blocks == everything.executed_blocks, few.basis
@@ -114,7 +109,7 @@ def test_blocks_that_do_not_stand_for_others_are_all_executed(kernel: str) -> No
     assert all(map(np.array_equal, few.outputs, everything.outputs))
 
 
-def test_results_do_not_depend_on_the_number_of_workers() -> None:
+def test_results_do_not_depend_on_the_number_of_workers():
     found = [
         launched("edges", *REGULAR["edges"], "representative", workers=workers)
         for workers in (1, 2, 8)
@@ -124,7 +119,7 @@ def test_results_do_not_depend_on_the_number_of_workers() -> None:
     assert len({one.basis for one in found}) == 1
 
 
-def test_a_guard_that_depends_on_the_data_is_estimated() -> None:
+def test_a_guard_that_depends_on_the_data_is_estimated():
     source = """extern "C" __global__ void some(float *x) {
         int i = blockIdx.x * 256 + threadIdx.x;
         float y = x[i];
@@ -132,7 +127,7 @@ def test_a_guard_that_depends_on_the_data_is_estimated() -> None:
         x[i] = y;
     }"""
     data = np.random.default_rng(7).random(2048 * 256, dtype=np.float32)
-    settings: dict[str, Any] = {"grid": 2048, "block": 256, "arguments": [data]}
+    settings = {"grid": 2048, "block": 256, "arguments": [data]}
     everything = simulate(source, **settings)
     few = simulate(source, **settings, blocks="representative")
     assert few.executed_blocks < 100
@@ -143,7 +138,7 @@ def test_a_guard_that_depends_on_the_data_is_estimated() -> None:
         assert few.counters[name] == pytest.approx(count, rel=tolerance), name
 
 
-def test_a_plan_with_too_many_blocks_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_with_too_many_blocks_is_given_up(monkeypatch):
     monkeypatch.setattr(observation, "MOST_EXECUTED", 20)
     few = launched("edges", *REGULAR["edges"], "representative")
     assert few.executed_blocks == 16 * 64

@@ -1,11 +1,9 @@
 """Which blocks are executed for others."""
 
-from __future__ import annotations
-
 from toolkit.execution.representatives import Region, regions
 
 
-def test_blocks_of_a_place_are_far_apart_and_of_every_index_modulo_the_period() -> None:
+def test_blocks_of_a_place_are_far_apart_and_of_every_index_modulo_the_period():
     first, inner, last = regions((102, 1, 1), period=4)
     assert (first, last) == (
         Region(population=1, members=(0,)),

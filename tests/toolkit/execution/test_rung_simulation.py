@@ -1,13 +1,8 @@
 """A few blocks, and a few values of K, that stand for the whole launch; and when they do not."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from threading import Event
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +13,6 @@ from analysis.errors import LaunchError, ShapeError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
 from analysis.records.counters import InstructionCounts, totals
-from analysis.records.profile import LineCounters
 from analysis.rounding import Check
 from analysis.timing.predicted import Predicted
 from analysis.traffic.grid import in_bands
@@ -28,10 +22,9 @@ from tests.sampling import chosen_of
 from toolkit.execution import block_plan
 from toolkit.execution.block_plan import k_points, period, timed_k
 from toolkit.execution.rung_execution import affine, merged
-from toolkit.execution.rung_simulation import LadderSimulator, Simulation, line_counters
+from toolkit.execution.rung_simulation import LadderSimulator, line_counters
 from toolkit.execution.simulate import Simulator
 from toolkit.execution.traffic import Residence
-from toolkit.launch.launch import Execution
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs import inputs as ladder_inputs
@@ -44,23 +37,23 @@ DEVICE = find_device("h200")
 RAGGED = "300x333x65"
 
 
-def simulated(label: str, shape: str) -> Simulation:
+def simulated(label, shape):
     selection = parse_selection(label)
     cubin = compile_for(DEVICE, selection)
     return LadderSimulator(Workload(parse_shape(shape), 3)).simulate(cubin, selection)
 
 
-def whole_counters(label: str, shape: str) -> dict[str, int]:
+def whole_counters(label, shape):
     """The counters of all blocks, executed one and all."""
     selection = parse_selection(label)
     return all_executed(compile_for(DEVICE, selection), selection, shape)
 
 
-def all_executed(cubin: Kernel, selection: Selection, shape: str) -> dict[str, int]:
+def all_executed(cubin, selection, shape):
     return dict(whole_execution(cubin, selection, shape).counters)
 
 
-def whole_execution(cubin: Kernel, selection: Selection, shape: str) -> Execution:
+def whole_execution(cubin, selection, shape):
     variant, problem = selection.variant, parse_shape(shape)
     executed = variant.executed(problem)
     a, b = Workload(problem, 3).padded(executed)
@@ -81,7 +74,7 @@ PREDICATED = "smsp__thread_inst_executed_pred_on.sum"
     "label",
     chosen_of([*RUNGS, "tiled:tile=8", "coarsened-1d:bk=16,tm=8"], lambda label: label in RUNGS),
 )
-def test_representative_blocks_count_like_all_blocks(label: str) -> None:
+def test_representative_blocks_count_like_all_blocks(label):
     found = simulated(label, RAGGED)
     whole = whole_counters(label, RAGGED)
     if label in SHARING:
@@ -92,7 +85,7 @@ def test_representative_blocks_count_like_all_blocks(label: str) -> None:
     assert found.check.passed
 
 
-def test_the_basis_says_what_was_executed_and_the_check_on_what() -> None:
+def test_the_basis_says_what_was_executed_and_the_check_on_what():
     found = simulated("tiled", "512x512x64")
     blocks = found.simulated.blocks_executed
     assert 9 <= blocks < 256
@@ -105,14 +98,14 @@ def test_the_basis_says_what_was_executed_and_the_check_on_what() -> None:
     assert found.simulated.compiler.startswith("NVRTC ")
 
 
-def test_few_blocks_are_all_executed() -> None:
+def test_few_blocks_are_all_executed():
     found = simulated("one-block", "20x30x40")
     assert found.simulated.blocks_executed == 1
     assert found.simulated.basis == "the one block executed"
     assert simulated("tiled", "40x40x40").simulated.basis == "all 4 blocks executed"
 
 
-def test_lines_carry_their_source_and_sum_to_the_launch() -> None:
+def test_lines_carry_their_source_and_sum_to_the_launch():
     found = simulated("vectorized", "256x256x64").simulated
     assert {line.file for line in found.lines} == {"07_vectorized.cu"}
     by_text = {line.text: line.counters for line in found.lines}
@@ -129,7 +122,7 @@ ENDS = (("256x256", 0), ("200x136", 3))
 
 
 @pytest.fixture
-def short_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_of_time(monkeypatch):
     """Every K is too large."""
     monkeypatch.setattr(block_plan, "FULL_K_BUDGET", 0)
 
@@ -146,8 +139,8 @@ WAYS = ("naive-coalesced", "tiled", "vectorized", "async-copy", "bulk-copy", "fe
     ),
 )
 def test_counts_extrapolated_along_k_are_those_of_full_execution(
-    label: str, extent: str, remainder: int, short_of_time: None
-) -> None:
+    label, extent, remainder, short_of_time
+):
     variant = parse_selection(label).variant
     steps = period(variant.tiling(variant.defaults))
     shape = f"{extent}x{8 * steps + remainder}"  # the last value of K has 6
@@ -164,7 +157,7 @@ def test_counts_extrapolated_along_k_are_those_of_full_execution(
         ("vectorized", 65536 + 1, ";"),  # one for beta; a block at K would take too long
     ],
 )
-def test_a_very_deep_product_takes_no_time(label: str, per_element: int, anchors: str) -> None:
+def test_a_very_deep_product_takes_no_time(label, per_element, anchors):
     found = simulated(label, "512x512x65536")
     ffma = found.simulated.counters["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"]
     assert ffma == 512 * 512 * per_element
@@ -176,11 +169,11 @@ def test_a_very_deep_product_takes_no_time(label: str, per_element: int, anchors
     assert found.check.bound.endswith(" at K = 64, 96, 128 and 192")
 
 
-def test_a_small_k_is_executed_as_it_is(short_of_time: None) -> None:
+def test_a_small_k_is_executed_as_it_is(short_of_time):
     assert "instead of" not in simulated("tiled", "256x256x192").simulated.basis
 
 
-def test_values_of_k_leave_the_same_remainder() -> None:
+def test_values_of_k_leave_the_same_remainder():
     assert k_points(65536, 32) == [64, 96, 128, 192]
     assert k_points(65537, 32) == [65, 97, 129, 193]
     assert k_points(192, 32) == []
@@ -188,9 +181,7 @@ def test_values_of_k_leave_the_same_remainder() -> None:
     assert k_points(224, 32) == [64, 96, 128, 192]
 
 
-def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(tmp_path, monkeypatch):
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
     selection = parse_selection("tiled")
     cubin = compile_for(DEVICE, selection)
@@ -215,7 +206,7 @@ def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(
         ("bulk-copy:stages=2", 64),
     ],
 )
-def test_the_period_holds_whole_steps_phases_and_sectors(label: str, steps: int) -> None:
+def test_the_period_holds_whole_steps_phases_and_sectors(label, steps):
     selection = parse_selection(label)
     assert period(selection.variant.tiling(selection.parameters)) == steps
 
@@ -239,9 +230,7 @@ GUARDS = "count alike, but for guarded steps of divisions"
         ("realigned", "640x2304x68"),  # none to copy
     ],
 )
-def test_blocks_that_share_tiles_count_by_themselves_as_they_do_together(
-    label: str, shape: str
-) -> None:
+def test_blocks_that_share_tiles_count_by_themselves_as_they_do_together(label, shape):
     found = simulated(label, shape)
     whole = whole_counters(label, shape)
     ours = found.simulated.counters
@@ -257,7 +246,7 @@ def test_blocks_that_share_tiles_count_by_themselves_as_they_do_together(
 @pytest.mark.parametrize(
     "splits", [2, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (32, 132))]
 )
-def test_blocks_that_wait_for_each_other_count_alike(splits: int) -> None:
+def test_blocks_that_wait_for_each_other_count_alike(splits):
     """Neighbours wait for each other: executed together, they ask in vain until all have left."""
     selection = parse_selection(f"split-k:splits={splits}")
     variant, shape = selection.variant, "200x100x2052"
@@ -286,7 +275,7 @@ def test_blocks_that_wait_for_each_other_count_alike(splits: int) -> None:
         ("stream-k:workers=168", "200x300x700"),
     ],
 )
-def test_a_second_launch_finds_the_flags_as_the_first_one_did(label: str, shape: str) -> None:
+def test_a_second_launch_finds_the_flags_as_the_first_one_did(label, shape):
     """All zero; whatever else is in the workspace, the product is right again."""
     selection, problem = parse_selection(label), parse_shape(shape)
     variant, parameters = selection.variant, selection.parameters
@@ -309,7 +298,7 @@ def test_a_second_launch_finds_the_flags_as_the_first_one_did(label: str, shape:
         arguments[-1] = workspace
 
 
-def accesses(lines: Sequence[LineCounters]) -> dict[int, dict[str, int]]:
+def accesses(lines):
     """What each line asks of memory, but for those that ask for flags."""
     return {
         line.line: {name: n for name, n in line.counters.items() if "inst_executed" not in name}
@@ -319,8 +308,8 @@ def accesses(lines: Sequence[LineCounters]) -> dict[int, dict[str, int]]:
 
 
 def test_a_bug_that_shows_only_once_the_ring_is_full_is_seen(
-    edit_rung: Callable[[str, str, str], None],
-) -> None:
+    edit_rung,
+):
     """640 x 2304 are 90 tiles for 264 workers: no block shows at K itself what it computes."""
     edit_rung("stream-k", "piece[2] + phase * BK", "piece[2] + phase % 6 * BK")
     found = simulated("stream-k", "640x2304x2048")
@@ -330,8 +319,8 @@ def test_a_bug_that_shows_only_once_the_ring_is_full_is_seen(
 
 @pytest.mark.exhaustive  # compiling takes seconds
 def test_blocks_that_share_tiles_alike_and_differ_are_all_executed(
-    edit_rung: Callable[[str, str, str], None],
-) -> None:
+    edit_rung,
+):
     begin = "const int split = blockIdx.x % SPLITS;"
     edit_rung("split-k", begin, begin + "for (int i = blockIdx.x / 8; i > 0; --i) __syncthreads();")
     selection, shape = parse_selection("split-k:splits=2"), "200x1100x96"
@@ -345,7 +334,7 @@ def test_blocks_that_share_tiles_alike_and_differ_are_all_executed(
     assert found.predicted == "which of its blocks stand for those that share tiles is not known"
 
 
-def test_one_block_of_each_kind_is_enough() -> None:
+def test_one_block_of_each_kind_is_enough():
     found = simulated("stream-k", "4096x4096x256")
     assert found.simulated.blocks_executed < 60  # of 1,056
     assert found.check.passed
@@ -359,14 +348,14 @@ def test_one_block_of_each_kind_is_enough() -> None:
         ("stream-k", "1536x2816x1024"),  # 264 tiles: no worker has a part of one
     ],
 )
-def test_large_products_are_right_where_single_blocks_compute_them(label: str, shape: str) -> None:
+def test_large_products_are_right_where_single_blocks_compute_them(label, shape):
     found = simulated(label, shape)
     assert found.check.passed
     assert " of " in found.check.bound.rsplit(";", 1)[-1]  # not all blocks
     assert found.simulated.blocks_executed < 400
 
 
-def test_blocks_that_share_tiles_are_predicted_too() -> None:
+def test_blocks_that_share_tiles_are_predicted_too():
     selection = parse_selection("stream-k")
     cubin = compile_for(DEVICE, selection)
     times = []
@@ -381,12 +370,12 @@ def test_blocks_that_share_tiles_are_predicted_too() -> None:
     assert times[1] < 0.75 * 2 * 264 * flops / 324 / 66.9e12 / 0.7
 
 
-def test_kinds_of_blocks_that_take_too_long_are_refused() -> None:
+def test_kinds_of_blocks_that_take_too_long_are_refused():
     with pytest.raises(ShapeError, match=r"share tiles in 70 ways, and .*take a smaller shape"):
         simulated("stream-k", "1024x1024x262144")
 
 
-def counts(*executed: int) -> Any:
+def counts(*executed):
     found = np.zeros(len(executed), dtype=COUNT)
     found["executed"] = executed
     found["sectors"] = np.array(executed) * 3
@@ -403,13 +392,11 @@ def counts(*executed: int) -> Any:
         (1032, 86, [1032]),  # 1.5 times the second point exceeds it
     ],
 )
-def test_two_values_of_k_stand_for_one_far_behind_them(
-    k: int, shares: int, points: list[int]
-) -> None:
+def test_two_values_of_k_stand_for_one_far_behind_them(k, shares, points):
     assert timed_k(k, 8, Geometry(grid=(1, 1, 1), block=(64, 1, 1)), shares=8 * shares) == points
 
 
-def test_a_line_must_hold_every_point() -> None:
+def test_a_line_must_hold_every_point():
     points = {10: counts(5, 20), 12: counts(5, 24), 14: counts(5, 28), 18: counts(5, 36)}
     assert np.array_equal(affine(points, 1010), counts(5, 2020))  # 2 per step of 2 and 20 at 10
     assert affine(points | {18: counts(5, 37)}, 1010) is None
@@ -418,7 +405,7 @@ def test_a_line_must_hold_every_point() -> None:
     assert affine(points | {18: bent}, 1010) is None
 
 
-def test_a_count_that_would_fall_below_zero_is_on_no_line() -> None:
+def test_a_count_that_would_fall_below_zero_is_on_no_line():
     points = {2: counts(9), 3: counts(6), 4: counts(3)}
     assert np.array_equal(affine(points, 5), counts(0))
     assert affine(points, 6) is None
@@ -471,7 +458,7 @@ SOURCE = "".join(HEAD % name + body for name, body in BODIES.items()) + IN_BANDS
 
 
 @cache
-def machine_code() -> bytes:
+def machine_code():
     """Of all of them: a compiler and a disassembler take as long for one."""
     return compile_cubin(SOURCE, name="made.cu", kernel="right", arch="sm_90").image
 
@@ -483,11 +470,11 @@ class Made(Variant):
     text: str = SOURCE
 
     @property
-    def source(self) -> str:
+    def source(self):
         return self.text
 
 
-def kernel(name: str) -> tuple[Kernel, Selection]:
+def kernel(name):
     """A naive kernel in blocks of 16×16 with a body of BODIES."""
     variant = Made(
         name="made", rung=1, title="Made", idea="made up", file="made.cu", entry=name,
@@ -496,11 +483,11 @@ def kernel(name: str) -> tuple[Kernel, Selection]:
     return Kernel.from_image(machine_code(), name), Selection(variant=variant)
 
 
-def made(name: str, shape: str) -> Simulation:
+def made(name, shape):
     return LadderSimulator(Workload(parse_shape(shape), 3)).simulate(*kernel(name))
 
 
-def test_blocks_that_take_tiles_in_an_order_of_their_own_stand_for_those_at_their_place() -> None:
+def test_blocks_that_take_tiles_in_an_order_of_their_own_stand_for_those_at_their_place():
     cubin, selection = kernel("in_bands")
     variant = replace(
         selection.variant,
@@ -519,7 +506,7 @@ def test_blocks_that_take_tiles_in_an_order_of_their_own_stand_for_those_at_thei
     assert isinstance(found.predicted, Predicted)
 
 
-def test_counts_that_are_not_affine_in_k_are_not_shortened(short_of_time: None) -> None:
+def test_counts_that_are_not_affine_in_k_are_not_shortened(short_of_time):
     found = made("quadratic", "64x64x256")
     assert "instead of" not in found.simulated.basis
     assert found.simulated.basis.endswith(
@@ -529,7 +516,7 @@ def test_counts_that_are_not_affine_in_k_are_not_shortened(short_of_time: None) 
     assert found.simulated.counters == all_executed(*kernel("quadratic"), "64x64x256")
 
 
-def test_blocks_of_one_place_that_differ_are_all_executed() -> None:
+def test_blocks_of_one_place_that_differ_are_all_executed():
     found = made("of_its_block", "128x128x32")
     assert found.simulated.blocks_executed == 64
     assert found.simulated.basis == (
@@ -538,7 +525,7 @@ def test_blocks_of_one_place_that_differ_are_all_executed() -> None:
     assert found.simulated.counters == all_executed(*kernel("of_its_block"), "128x128x32")
 
 
-def test_blocks_that_differ_at_small_k_are_all_executed_at_k(short_of_time: None) -> None:
+def test_blocks_that_differ_at_small_k_are_all_executed_at_k(short_of_time):
     found = made("of_its_block", "128x128x256")
     assert found.simulated.basis == (
         "all 64 blocks executed: blocks of one place in the grid (corner, edge, interior) differ"
@@ -547,8 +534,8 @@ def test_blocks_that_differ_at_small_k_are_all_executed_at_k(short_of_time: None
 
 
 def test_blocks_that_differ_in_a_grid_that_is_too_large_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr(block_plan, "ALL_BLOCKS_BUDGET", 1000)
     with pytest.raises(ShapeError, match="blocks that should count alike differ, and all 64 would"):
         made("of_its_block", "128x128x32")
@@ -562,34 +549,34 @@ def test_blocks_that_differ_in_a_grid_that_is_too_large_are_refused(
         ("infinite", 3, 99),
     ],
 )
-def test_a_wrong_element_of_an_executed_block_fails(name: str, row: int, column: int) -> None:
+def test_a_wrong_element_of_an_executed_block_fails(name, row, column):
     check = made(name, "128x112x32").check
     assert (check.passed, check.worst_row, check.worst_column) == (False, row, column)
 
 
-def test_a_wrong_result_at_a_small_k_fails_too(short_of_time: None) -> None:
+def test_a_wrong_result_at_a_small_k_fails_too(short_of_time):
     check = made("wrong_at_96", "64x64x256").check
     assert not check.passed
     assert check.bound.endswith("; on 3 of 16 blocks, and on 15 at K = 64, 96, 128 and 192")
 
 
-def test_a_store_to_an_input_is_a_fault() -> None:
+def test_a_store_to_an_input_is_a_fault():
     with pytest.raises(LaunchError, match="writes_to_a"):
         made("writes_to_a", "32x32x32")
 
 
-def test_a_load_beyond_a_matrix_is_a_fault() -> None:
+def test_a_load_beyond_a_matrix_is_a_fault():
     with pytest.raises(LaunchError, match="reads_beyond_a"):
         made("reads_beyond_a", "32x32x32")
 
 
-def test_matrices_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrices_that_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: 1000)
     with pytest.raises(ShapeError, match=r"A and B take 0\.0 GB at 64x64x64, which are not free"):
         simulated("tiled", "64x64x64")
 
 
-def test_a_shortage_of_memory_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shortage_of_memory_is_not_remembered(monkeypatch):
     ladder, selection = (
         LadderSimulator(Workload(Gemm(m=64, n=64, k=64), 3)),
         parse_selection("tiled"),
@@ -602,14 +589,14 @@ def test_a_shortage_of_memory_is_not_remembered(monkeypatch: pytest.MonkeyPatch)
     assert ladder.simulate(compile_for(DEVICE, selection), selection).check.passed
 
 
-def test_what_is_being_made_leaves_no_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_being_made_leaves_no_room_for_others(monkeypatch):
     sizes = [Gemm(m=64, n=64, k=64), Gemm(m=64, n=64, k=72)]
     both = 4 * (2 * 64 * 64 + 2 * 64 * 72)
     monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: both - 1)
     ladder, begun, goes_on = LadderSimulator(Workload(sizes[0], 3)), Event(), Event()
     padded = Workload.padded
 
-    def slowly(workload: Workload, executed: Gemm) -> Any:
+    def slowly(workload, executed):
         begun.set()
         goes_on.wait(10)
         return padded(workload, executed)
@@ -624,7 +611,7 @@ def test_what_is_being_made_leaves_no_room_for_others(monkeypatch: pytest.Monkey
     assert ladder.matrices(ladder.at(72), sizes[1])[0].shape == (64, 72)
 
 
-def test_the_matrices_stay_as_they_were_and_are_not_copied() -> None:
+def test_the_matrices_stay_as_they_were_and_are_not_copied():
     workload = Workload(Gemm(m=64, n=64, k=64), 3)
     before = workload.a.copy()
     ladder = LadderSimulator(workload)
@@ -638,7 +625,7 @@ def test_the_matrices_stay_as_they_were_and_are_not_copied() -> None:
     assert workload.a.flags.writeable
 
 
-def verdict(**more: Any) -> Check:
+def verdict(**more):
     values = {
         "passed": True, "worst_ratio": 0.1, "worst_row": 1, "worst_column": 2,
         "max_absolute_error": 1e-6, "bound": "a bound",
@@ -646,7 +633,7 @@ def verdict(**more: Any) -> Check:
     return Check(**(values | more))
 
 
-def test_the_worst_of_several_verdicts_counts() -> None:
+def test_the_worst_of_several_verdicts_counts():
     worse = verdict(worst_ratio=0.3, worst_row=8, max_absolute_error=1e-7)
     found = merged([verdict(), worse, verdict()], "on two blocks")
     assert found == replace(worse, max_absolute_error=1e-6, bound="a bound; on two blocks")
@@ -655,22 +642,18 @@ def test_the_worst_of_several_verdicts_counts() -> None:
     assert merged([lost, verdict(passed=False, worst_ratio=9.0)], "x").worst_row == 5
 
 
-def test_totals_have_every_counter() -> None:
+def test_totals_have_every_counter():
     assert simulated("tiled", "32x32x32").simulated.counters.keys() == totals([]).keys()
 
 
-def test_without_room_for_whole_rows_small_values_of_k_are_enough(
-    monkeypatch: pytest.MonkeyPatch, short_of_time: None
-) -> None:
+def test_without_room_for_whole_rows_small_values_of_k_are_enough(monkeypatch, short_of_time):
     monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: 4 * 256 * 1000)
     found = simulated("tiled", "256x256x2048")
     assert found.simulated.basis.count("verified by the others;") == 1  # no block at K itself
     assert found.check.bound.endswith("; on 20 of 64 blocks at K = 64, 96, 128 and 192")
 
 
-def test_a_line_that_k_itself_leaves_is_none(
-    monkeypatch: pytest.MonkeyPatch, short_of_time: None
-) -> None:
+def test_a_line_that_k_itself_leaves_is_none(monkeypatch, short_of_time):
     found = made("beyond_200", "64x64x256")
     assert found.simulated.basis.endswith("so that nothing was extrapolated")
     assert found.simulated.counters == all_executed(*kernel("beyond_200"), "64x64x256")
@@ -684,7 +667,7 @@ def test_a_line_that_k_itself_leaves_is_none(
         ("/usr/include/math.h", "math.h", ""),
     ],
 )
-def test_lines_are_of_the_rung_or_of_a_header(path: str, file: str, text: str) -> None:
+def test_lines_are_of_the_rung_or_of_a_header(path, file, text):
     variant = replace(kernel("right")[1].variant, text="first\n  second\n")
     counted = InstructionCounts(
         address=0, opcode="NOP", text="NOP", file=path, line=2, executed=1, threads=32,

@@ -1,13 +1,11 @@
 """A launch goes on after an access that faults: each instruction is told once, and how often."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
 import pytest
 
-from toolkit.execution.sanitizer import Checked, check
+from toolkit.execution.sanitizer import check
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import check as watch
@@ -29,12 +27,12 @@ COPY = (
 )
 
 
-def checked(statements: str) -> Checked:
+def checked(statements):
     source = SOURCE.replace("STATEMENTS", statements)
     return run(compile_cubin(source, name="k.cu", kernel="kernel", arch="sm_90"))
 
 
-def run(kernel: Kernel) -> Checked:
+def run(kernel):
     return check(
         kernel,
         grid=1,
@@ -44,7 +42,7 @@ def run(kernel: Kernel) -> Checked:
     )
 
 
-def faults(found: Checked) -> list[tuple[str, int]]:
+def faults(found):
     return [(x.kind, x.times) for x in found.findings if x.tool == "memcheck"]
 
 
@@ -63,7 +61,7 @@ FAULTS = [
 
 
 @cache
-def image(arch: str) -> bytes:
+def image(arch):
     """All of them as kernels of one source: to compile and disassemble each takes half a second."""
     source = "".join(
         SOURCE.replace("STATEMENTS", statements).replace("kernel", f"faults_{number}")
@@ -74,14 +72,14 @@ def image(arch: str) -> bytes:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("number", range(len(FAULTS)))
-def test_every_thread_that_faults_is_counted(number: int, arch: str) -> None:
+def test_every_thread_that_faults_is_counted(number, arch):
     expected = FAULTS[number][1]
     found = run(Kernel.from_image(image(arch), f"faults_{number}"))
     assert sorted(faults(found)) == expected
     assert found.executed_blocks == 1
 
 
-def test_the_next_faults_are_found_too_each_at_its_line() -> None:
+def test_the_next_faults_are_found_too_each_at_its_line():
     found = checked("x[t] = 1;\n x[t + 1] = 2;\n out[t] = x[t + 2];")
     ours = [x for x in found.findings if x.tool == "memcheck"]
     ours.sort(key=lambda finding: finding.accesses[0].line or 0)
@@ -91,19 +89,19 @@ def test_the_next_faults_are_found_too_each_at_its_line() -> None:
     assert [x.accesses[0].what for x in ours] == ["write", "write", "read"]
 
 
-def test_what_faults_is_left_out_and_the_rest_is_done() -> None:
+def test_what_faults_is_left_out_and_the_rest_is_done():
     found = checked("if (x[t] != (t < 48 ? 1 : 0)) __trap(); x[t] = 2; if (x[t] == 1) __trap();")
     assert {kind for kind, _ in faults(found)} == {"out of bounds"}
     assert "were left out, reads among them gave 0" in found.notes[0]
 
 
-def test_a_launch_that_goes_on_for_ever_after_a_fault_is_ended() -> None:
+def test_a_launch_that_goes_on_for_ever_after_a_fault_is_ended():
     found = checked("while (((volatile float*)x)[t + 4096] == 0) {}")
     assert [kind for kind, _ in faults(found)] == ["out of bounds"]
     assert "did not end within its limit of instructions" in found.notes[1]
 
 
-def test_there_is_an_end_to_what_is_told() -> None:
+def test_there_is_an_end_to_what_is_told():
     wrong = "".join(f"((volatile float*)x)[t + {1000 * n}] = 1;\n" for n in range(1, 121))
     found = checked(wrong)
     assert len(faults(found)) == watch.MOST_FAULTS == 100

@@ -1,11 +1,7 @@
 """Launches on the simulator: what comes back, and one clear line for each mistake."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,14 +10,12 @@ from analysis.errors import (
     CompileError,
     InputError,
     LaunchError,
-    ToolkitError,
     UnknownNameError,
     UnsupportedError,
 )
 from tests.sampling import chosen_of
 from tests.together import Part, compiled_together
 from toolkit import simulate
-from toolkit.launch.launch import Execution
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import known_architecture
@@ -39,19 +33,19 @@ TWICE = """extern "C" __global__ void twice(float *x, int n) {
 """
 
 
-def twice(x: Any = None, n: Any = None, **changes: Any) -> Execution:
+def twice(x=None, n=None, **changes):
     x = np.arange(100, dtype=np.float32) if x is None else x
     n = np.int32(x.size) if n is None else n
     settings = {"grid": 4, "block": 32, "arguments": [x, n], "arch": "sm_86"}
     return simulate(TWICE, "twice", **settings | changes)
 
 
-def usual(*architectures: str) -> list[Any]:
+def usual(*architectures):
     """sm_90; the others are exhaustive."""
     return chosen_of(architectures, lambda arch: arch == "sm_90")
 
 
-def refused(kind: type[ToolkitError] = InputError, /, **changes: Any) -> str:
+def refused(kind=InputError, /, **changes):
     with pytest.raises(kind) as caught:
         twice(**changes)
     assert "\n" not in str(caught.value)
@@ -61,7 +55,7 @@ def refused(kind: type[ToolkitError] = InputError, /, **changes: Any) -> str:
 # --- what comes back --------------------------------------------------------------------------
 
 
-def test_outputs_are_the_arrays_after_the_launch_and_inputs_stay() -> None:
+def test_outputs_are_the_arrays_after_the_launch_and_inputs_stay():
     x = np.arange(100, dtype=np.float32)
     execution = twice(x)
     assert execution.outputs[0].tolist() == (2 * x).tolist()
@@ -75,7 +69,7 @@ def test_outputs_are_the_arrays_after_the_launch_and_inputs_stay() -> None:
     assert execution.notes == ()
 
 
-def test_lines_and_instructions_add_up_to_the_counters() -> None:
+def test_lines_and_instructions_add_up_to_the_counters():
     execution = twice()
     assert sum(i.executed for i in execution.instructions) == execution.counters[WARPS]
     lines = {line: counters for (file, line), counters in execution.lines.items()}
@@ -85,30 +79,30 @@ def test_lines_and_instructions_add_up_to_the_counters() -> None:
     }
 
 
-def test_resources_are_the_compilers() -> None:
+def test_resources_are_the_compilers():
     execution = twice()
     assert execution.resources == execution.cubin.resources
     assert execution.resources.architecture == "sm_86"
     assert execution.resources.registers_per_thread >= 6
 
 
-def test_one_worker_or_many_count_and_compute_the_same() -> None:
+def test_one_worker_or_many_count_and_compute_the_same():
     x = np.arange(10_000, dtype=np.float32)
     one, many = (twice(x, grid=313, workers=workers) for workers in (1, 3))
     assert one.counters == many.counters
     assert np.array_equal(one.outputs[0], many.outputs[0])
 
 
-def test_finished_blocks_are_told() -> None:
-    told: list[tuple[int, int]] = []
+def test_finished_blocks_are_told():
+    told = []
     twice(grid=100, advance=lambda done, of: told.append((done, of)))
     assert told[-1] == (100, 100)
     assert told == sorted(told)
     assert len(told) > 3
 
 
-def test_an_exception_of_the_listener_ends_the_launch() -> None:
-    def stop(done: int, of: int) -> None:
+def test_an_exception_of_the_listener_ends_the_launch():
+    def stop(done, of):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -118,7 +112,7 @@ def test_an_exception_of_the_listener_ends_the_launch() -> None:
 # --- arguments --------------------------------------------------------------------------------
 
 
-def test_arrays_of_any_layout_come_back_in_rows() -> None:
+def test_arrays_of_any_layout_come_back_in_rows():
     rows = np.arange(12, dtype=np.float32).reshape(3, 4)
     for x in (rows, np.asfortranarray(rows), rows[:, ::-1][:, ::-1], np.repeat(rows, 2, 1)[:, ::2]):
         (output,) = twice(x, np.int32(3)).outputs
@@ -126,7 +120,7 @@ def test_arrays_of_any_layout_come_back_in_rows() -> None:
         assert output.tolist() == [[0, 2, 4, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
 
 
-def test_a_read_only_array_is_a_buffer_like_others() -> None:
+def test_a_read_only_array_is_a_buffer_like_others():
     x = np.arange(4, dtype=np.float32)
     x.flags.writeable = False
     (output,) = twice(x).outputs
@@ -134,14 +128,14 @@ def test_a_read_only_array_is_a_buffer_like_others() -> None:
     output[0] = 1
 
 
-def test_arrays_without_axes_and_without_elements_are_buffers() -> None:
+def test_arrays_without_axes_and_without_elements_are_buffers():
     (output,) = twice(np.array(3, np.float32)).outputs
     assert (output.shape, float(output)) == ((), 6.0)
     (output,) = twice(np.zeros((0, 5), np.float32)).outputs
     assert output.shape == (0, 5)
 
 
-def test_the_same_array_twice_is_two_buffers() -> None:
+def test_the_same_array_twice_is_two_buffers():
     source = "__global__ void copy(const int *x, int *y) { y[threadIdx.x] = x[threadIdx.x] + 1; }"
     x = np.zeros(32, np.int32)
     first, second = simulate(source, grid=1, block=32, arguments=[x, x]).outputs
@@ -204,11 +198,11 @@ def test_the_same_array_twice_is_two_buffers() -> None:
         ([np.zeros(4, np.longdouble), np.int32(4)], "argument 0 of twice is of type float128: a"),
     ],
 )
-def test_arguments_that_are_not_the_kernels_are_refused(arguments: Any, message: str) -> None:
+def test_arguments_that_are_not_the_kernels_are_refused(arguments, message):
     assert refused(arguments=arguments).startswith(message)
 
 
-def test_raw_bytes_and_other_signs_may_stand_for_a_buffers_type() -> None:
+def test_raw_bytes_and_other_signs_may_stand_for_a_buffers_type():
     source = "__global__ void k(const float *x, unsigned *y) { y[0] = __float_as_uint(x[0]); }"
     one = np.array([1.0], np.float32)
     for x in (one, one.view(np.uint8), one.view([("r", "f4")])):
@@ -217,7 +211,7 @@ def test_raw_bytes_and_other_signs_may_stand_for_a_buffers_type() -> None:
             assert outputs[1].view(np.uint32)[0] == 0x3F800000
 
 
-def test_complex_numbers_are_pairs() -> None:
+def test_complex_numbers_are_pairs():
     source = "__global__ void k(float2 *x, double4 *y) { y[0].w = x[1].y; }"
     x, y = np.array([1, 2 + 3j], np.complex64), np.zeros(2, np.complex128)
     outputs = simulate(source, grid=1, block=1, arguments=[x, y]).outputs
@@ -229,7 +223,7 @@ def test_complex_numbers_are_pairs() -> None:
         simulate(triples, grid=1, block=1, arguments=[x, y])
 
 
-def test_without_a_source_sizes_are_checked() -> None:
+def test_without_a_source_sizes_are_checked():
     cubin = compile_cubin(TWICE, name="twice.cu", kernel="twice", arch="sm_86")
     array = np.zeros(4, np.float32)
     for arguments, message in (
@@ -244,8 +238,8 @@ def test_without_a_source_sizes_are_checked() -> None:
 
 
 def test_too_little_memory_is_said_before_anything_is_copied(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr("toolkit.launch.checks.available_bytes", lambda: 10**6)
     monkeypatch.setattr("toolkit.execution.simulate.bind", None)
     assert refused(x=np.zeros(10**6, np.float32)) == (
@@ -288,11 +282,11 @@ def test_too_little_memory_is_said_before_anything_is_copied(
         ({"defines": {"1A": 2}}, "define '1A' = '2': give a C identifier and one line"),
     ],
 )
-def test_a_launch_that_no_driver_takes_is_refused(changes: Any, message: str) -> None:
+def test_a_launch_that_no_driver_takes_is_refused(changes, message):
     assert refused(**changes).startswith(message)
 
 
-def test_a_block_that_was_not_compiled_for_or_has_no_room_is_refused() -> None:
+def test_a_block_that_was_not_compiled_for_or_has_no_room_is_refused():
     source = """__global__ void %s k(float *x) {
         float v[100];
         for (int i = 0; i < 100; i++) v[i] = x[i * blockDim.x + threadIdx.x];
@@ -312,7 +306,7 @@ def test_a_block_that_was_not_compiled_for_or_has_no_room_is_refused() -> None:
         simulate(source % "", grid=1, block=1024, arguments=[x])
 
 
-def test_a_block_that_the_kernel_rules_out_is_refused() -> None:
+def test_a_block_that_the_kernel_rules_out_is_refused():
     source = "__global__ void __block_size__((64, 2, 1)) k(int *x) { x[0] = blockDim.x; }"
     x = np.zeros(1, np.int32)
     with pytest.raises(InputError, match=r"^k: a block of 128×1×1: its __block_size__ is 64×2×1"):
@@ -320,19 +314,19 @@ def test_a_block_that_the_kernel_rules_out_is_refused() -> None:
     assert simulate(source, grid=1, block=(64, 2), arguments=[x]).outputs[0] == [64]
 
 
-def test_a_kernel_that_is_not_there_is_refused_with_those_that_are() -> None:
+def test_a_kernel_that_is_not_there_is_refused_with_those_that_are():
     with pytest.raises(UnknownNameError, match=r"^unknown kernel 'twise': did you mean 'twice'\?"):
         simulate(TWICE, "twise", grid=1, block=1, arguments=[])
     with pytest.raises(InputError, match=r"^kernel\.cu holds 2 kernels: say which one: "):
         simulate(TWICE + "__global__ void b() {}", grid=1, block=1, arguments=[])
 
 
-def test_a_source_that_does_not_compile_names_the_line() -> None:
+def test_a_source_that_does_not_compile_names_the_line():
     with pytest.raises(CompileError, match=r"^kernel\.cu, line 3: identifier \"y\" is undefined$"):
         simulate(TWICE.replace("x[i] *=", "y[i] *="), "twice", grid=1, block=1, arguments=[])
 
 
-def test_a_source_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_source_that_cannot_be_read_is_named(tmp_path):
     for name in ("absent.cu", "absent.cubin"):
         with pytest.raises(InputError, match=f"{name}.* cannot be read: No such file or directory"):
             simulate(tmp_path / name, "k", grid=1, block=1, arguments=[])
@@ -341,7 +335,7 @@ def test_a_source_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 # --- architectures ------------------------------------------------------------------------------
 
 
-def test_an_architecture_that_is_too_old_is_simulated_with_the_nearest_and_says_so() -> None:
+def test_an_architecture_that_is_too_old_is_simulated_with_the_nearest_and_says_so():
     for arch in ("sm_61", "sm_70"):
         resources = twice(arch=arch).resources
         assert resources.architecture == "sm_75"
@@ -350,13 +344,13 @@ def test_an_architecture_that_is_too_old_is_simulated_with_the_nearest_and_says_
     assert twice(arch="sm_75").resources.note is None
 
 
-def test_an_old_device_keeps_its_own_limit_of_shared_memory() -> None:
+def test_an_old_device_keeps_its_own_limit_of_shared_memory():
     said = refused(arch="sm_61", dynamic_shared_bytes=60_000)  # an sm_75 has 64 KiB
     assert "sm_61 has 49,152" in said
 
 
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_999", "", "sm_", "75", "sm_1"])
-def test_other_names_are_left_to_the_compiler(arch: str) -> None:
+def test_other_names_are_left_to_the_compiler(arch):
     assert known_architecture(arch) == (arch, None)
 
 
@@ -365,7 +359,7 @@ def test_other_names_are_left_to_the_compiler(arch: str) -> None:
 LAST_BLOCK_IS_PARTIAL = {"x": np.arange(3190, dtype=np.float32), "grid": 100}
 
 
-def test_representative_blocks_count_like_all_of_them() -> None:
+def test_representative_blocks_count_like_all_of_them():
     x = np.arange(1000 * 32 - 10, dtype=np.float32)  # the last block is partial
     everything = twice(x, grid=1000)
     some = twice(x, grid=1000, blocks="representative")
@@ -381,7 +375,7 @@ DIFFERS = """__global__ void differs(float *x) {
 }"""
 
 
-def test_where_blocks_differ_all_are_executed_from_the_start() -> None:
+def test_where_blocks_differ_all_are_executed_from_the_start():
     x = np.zeros(1000 * 32, np.float32)
     settings = {"grid": 1000, "block": 32, "arguments": [x]}
     everything = simulate(DIFFERS, **settings)
@@ -393,7 +387,7 @@ def test_where_blocks_differ_all_are_executed_from_the_start() -> None:
     assert np.array_equal(some.outputs[0], everything.outputs[0])  # none was executed twice
 
 
-def test_a_number_of_blocks_is_executed_and_the_rest_estimated() -> None:
+def test_a_number_of_blocks_is_executed_and_the_rest_estimated():
     x = np.zeros(100 * 32, np.float32)
     execution = simulate(DIFFERS, grid=100, block=32, arguments=[x], blocks=4)
     assert execution.basis == (
@@ -407,7 +401,7 @@ def test_a_number_of_blocks_is_executed_and_the_rest_estimated() -> None:
     )
 
 
-def test_more_blocks_than_there_are_is_all() -> None:
+def test_more_blocks_than_there_are_is_all():
     assert twice(blocks=1000).basis == "all 4 blocks executed"
     assert twice(grid=1, blocks="representative").basis == "the one block executed"
 
@@ -415,7 +409,7 @@ def test_more_blocks_than_there_are_is_all() -> None:
 # --- machine code from elsewhere ----------------------------------------------------------------
 
 
-def test_a_cubin_its_bytes_or_its_file_are_sources(tmp_path: Path) -> None:
+def test_a_cubin_its_bytes_or_its_file_are_sources(tmp_path):
     cubin = compile_cubin(TWICE, name="twice.cu", kernel="twice", arch="sm_80")
     path = tmp_path / "twice.cubin"
     path.write_bytes(cubin.image)
@@ -430,7 +424,7 @@ def test_a_cubin_its_bytes_or_its_file_are_sources(tmp_path: Path) -> None:
             assert np.array_equal(execution.outputs[0], expected.outputs[0])
 
 
-def test_machine_code_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_machine_code_that_is_none_is_refused(tmp_path):
     cubin = compile_cubin(TWICE, name="twice.cu", kernel="twice", arch="sm_80")
     for source, kernel, message in (
         (cubin, "other", "the cubin is of kernel twice, not of other"),
@@ -442,13 +436,13 @@ def test_machine_code_that_is_none_is_refused(tmp_path: Path) -> None:
         assert str(caught.value) == message
 
 
-def test_machine_code_without_line_information_has_no_lines() -> None:
+def test_machine_code_without_line_information_has_no_lines():
     execution = twice(options=())
     assert execution.lines == {}
     assert execution.counters == twice().counters
 
 
-def test_a_kernel_for_tensor_cores_is_refused_with_its_line() -> None:
+def test_a_kernel_for_tensor_cores_is_refused_with_its_line():
     source = """__global__ void k(unsigned *x) {
         unsigned a = x[0], b = x[1], c = 0, d = 0;
         asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1},{%2,%3},{%4},{%5,%6};"
@@ -461,7 +455,7 @@ def test_a_kernel_for_tensor_cores_is_refused_with_its_line() -> None:
 
 
 @pytest.mark.parametrize("register", ["%envreg1", "%nsmid"])
-def test_a_word_that_only_a_driver_knows_is_refused(register: str) -> None:
+def test_a_word_that_only_a_driver_knows_is_refused(register):
     source = f"""__global__ void k(unsigned *x) {{
         asm("mov.u32 %0, %{register};" : "=r"(x[0]));
     }}"""
@@ -472,7 +466,7 @@ def test_a_word_that_only_a_driver_knows_is_refused(register: str) -> None:
 
 
 @pytest.mark.parametrize("arch", usual("sm_75", "sm_86", "sm_90"))
-def test_sizes_of_shared_memory_are_known(arch: str) -> None:
+def test_sizes_of_shared_memory_are_known(arch):
     source = """__global__ void k(unsigned *x) {
         __shared__ float tile[8];
         tile[threadIdx.x] = threadIdx.x;
@@ -487,7 +481,7 @@ def test_sizes_of_shared_memory_are_known(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", usual("sm_80", "sm_89", "sm_90", "sm_120"))
-def test_accesses_with_a_hint_for_caches_are_accesses(arch: str) -> None:
+def test_accesses_with_a_hint_for_caches_are_accesses(arch):
     source = """__global__ void k(int *x) {
         unsigned long long policy;
         int old;
@@ -505,7 +499,7 @@ def test_accesses_with_a_hint_for_caches_are_accesses(arch: str) -> None:
     assert found.tolist() == [*range(6, 38), *range(1, 33)]
 
 
-def test_a_constant_beyond_its_bank_is_refused() -> None:
+def test_a_constant_beyond_its_bank_is_refused():
     source = """__constant__ int weights[4] = {1, 2, 3, 4};
     __global__ void k(int *x, int i) { x[0] = weights[%s]; }"""
     x = np.zeros(1, np.int32)
@@ -527,7 +521,7 @@ ARCHITECTURES = (
 )
 
 
-def fault(source: str, *arguments: Any, grid: Any = 1, block: Any = 64, arch: str = "sm_90") -> str:
+def fault(source, *arguments, grid=1, block=64, arch="sm_90"):
     """What is said of a kernel that does something wrong."""
     with pytest.raises(LaunchError) as caught:
         simulate(
@@ -542,12 +536,12 @@ def fault(source: str, *arguments: Any, grid: Any = 1, block: Any = 64, arch: st
     return str(caught.value)
 
 
-def floats(*shape: int) -> Any:
+def floats(*shape):
     return np.zeros(shape, np.float32)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_an_access_out_of_bounds_names_line_block_thread_and_buffer(arch: str) -> None:
+def test_an_access_out_of_bounds_names_line_block_thread_and_buffer(arch):
     source = """__global__ void scale(const float *in, float *out) {
         int i = blockIdx.x * blockDim.x + threadIdx.x;
         out[i] = 2 * in[i];
@@ -566,26 +560,26 @@ def test_an_access_out_of_bounds_names_line_block_thread_and_buffer(arch: str) -
         (-2, "8 bytes before argument 0 `x`, float32[25] (100 bytes at 0x"),
     ],
 )
-def test_the_distance_to_the_nearest_buffer_is_told(index: int, where: str) -> None:
+def test_the_distance_to_the_nearest_buffer_is_told(index, where):
     said = fault("__global__ void k(float *x, int i) { x[i] = 1; }", floats(25), np.int32(index))
     assert f": {where}" in said
 
 
 @pytest.mark.parametrize("index", [20_000, 2**30, -(2**20), -(2**31)])
-def test_no_index_of_32_bits_reaches_another_buffer(index: int) -> None:
+def test_no_index_of_32_bits_reaches_another_buffer(index):
     source = "__global__ void k(float *a, float *b, float *c, int i) { c[0] = b[i]; }"
     said = fault(source, floats(2**16), floats(8), floats(2**20), np.int32(index))
     assert "argument 1 `b`, float32[8] (32 bytes at 0x" in said
 
 
-def test_an_access_across_the_end_is_told() -> None:
+def test_an_access_across_the_end_is_told():
     source = "__global__ void k(double *x) { x[12] = 1; }"
     said = fault(source, floats(25).view(np.uint8))
     assert "write of 8 bytes out of bounds" in said
     assert ": across the end of argument 0 `x`, uint8[100] (100 bytes at 0x" in said
 
 
-def test_an_empty_buffer_and_a_null_pointer_are_out_of_bounds() -> None:
+def test_an_empty_buffer_and_a_null_pointer_are_out_of_bounds():
     source = "__global__ void k(float *x) { x[0] = 1; }"
     assert "right after the end of argument 0 `x`, float32[0] (0 bytes at" in fault(
         source, floats(0)
@@ -599,7 +593,7 @@ def test_an_empty_buffer_and_a_null_pointer_are_out_of_bounds() -> None:
     )
 
 
-def test_variables_and_constants_are_memory_with_a_name_too() -> None:
+def test_variables_and_constants_are_memory_with_a_name_too():
     source = """__device__ float table[16];
     __constant__ float weights[16] = {1, 2, 3};
     __global__ void k(float *x, int n) {
@@ -620,7 +614,7 @@ def test_variables_and_constants_are_memory_with_a_name_too() -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_a_misaligned_access_is_told(arch: str) -> None:
+def test_a_misaligned_access_is_told(arch):
     source = "__global__ void k(float *x, int n) { *(double *)(x + n) = 1; }"
     said = fault(source, floats(8), np.int32(1), arch=arch)
     assert said.startswith("k: misaligned global write of 8 bytes at 0x7f")
@@ -636,7 +630,7 @@ SHARED = """__global__ void k(float *x, int n) {
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_shared_memory_has_bounds_too(arch: str) -> None:
+def test_shared_memory_has_bounds_too(arch):
     source = SHARED % "tile[threadIdx.x + n]"
     said = fault(source, floats(64), np.int32(4), arch=arch)
     # thread 60 reads element 64
@@ -648,14 +642,14 @@ def test_shared_memory_has_bounds_too(arch: str) -> None:
     assert "out of bounds" in said
 
 
-def test_shared_memory_can_be_misaligned() -> None:
+def test_shared_memory_can_be_misaligned():
     source = SHARED % "*(double *)(tile + n + threadIdx.x)"
     said = fault(source, floats(64), np.int32(0))
     assert said.startswith("k: misaligned shared read of 8 bytes at byte 4: it is not a multiple")
     assert "thread (1, 0, 0)" in said
 
 
-def test_dynamic_shared_memory_counts() -> None:
+def test_dynamic_shared_memory_counts():
     source = """extern __shared__ float tile[];
     __global__ void k(float *x) { tile[threadIdx.x] = 1; x[0] = tile[0]; }"""
     settings = {"grid": 1, "block": 64, "arguments": [floats(1)]}
@@ -664,7 +658,7 @@ def test_dynamic_shared_memory_counts() -> None:
         simulate(source, **settings, dynamic_shared_bytes=248)
 
 
-def test_local_memory_has_bounds_too() -> None:
+def test_local_memory_has_bounds_too():
     source = """__global__ void k(float *x, int n) {
         float v[40];
         for (int i = 0; i < 40; i++) v[i] = x[i];
@@ -677,7 +671,7 @@ def test_local_memory_has_bounds_too() -> None:
 
 
 @pytest.mark.parametrize("index", [-1, -2, 8, 9])
-def test_a_local_array_without_neighbours_has_bounds_on_both_sides(index: int) -> None:
+def test_a_local_array_without_neighbours_has_bounds_on_both_sides(index):
     source = """__global__ void k(int *x, int i) {
         int v[8];
         for (int j = 0; j < 8; j++) v[j] = j;
@@ -690,7 +684,7 @@ def test_a_local_array_without_neighbours_has_bounds_on_both_sides(index: int) -
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_a_deadlock_names_the_barrier_and_who_waits(arch: str) -> None:
+def test_a_deadlock_names_the_barrier_and_who_waits(arch):
     source = """__global__ void k(float *x, int n) {
         if (threadIdx.x < n)
             asm volatile("bar.sync 1, 128;");
@@ -705,7 +699,7 @@ def test_a_deadlock_names_the_barrier_and_who_waits(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_an_endless_loop_names_where_it_was(arch: str) -> None:
+def test_an_endless_loop_names_where_it_was(arch):
     source = """__global__ void k(volatile float *x) {
         x[0] = 1;
         while (x[0] > 0) x[1] = 2;
@@ -719,7 +713,7 @@ def test_an_endless_loop_names_where_it_was(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_a_trap_names_the_thread(arch: str) -> None:
+def test_a_trap_names_the_thread(arch):
     source = """__global__ void k(float *x) {
         if (blockIdx.x == 1 && threadIdx.x == 37) __trap();
         x[threadIdx.x] = 1;
@@ -731,7 +725,7 @@ def test_a_trap_names_the_thread(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_an_assert_that_fails_names_the_thread(arch: str) -> None:
+def test_an_assert_that_fails_names_the_thread(arch):
     source = """#include <cassert>
     __global__ void k(float *x, int n) {
         assert(threadIdx.x < n);
@@ -747,7 +741,7 @@ def test_an_assert_that_fails_names_the_thread(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_what_is_printed_is_lost_and_that_is_said(arch: str) -> None:
+def test_what_is_printed_is_lost_and_that_is_said(arch):
     source = """#include <cstdio>
     __device__ __noinline__ void say(int n) { printf("also %d\\n", n); }
     __global__ void k(float *x, int n) {
@@ -763,7 +757,7 @@ def test_what_is_printed_is_lost_and_that_is_said(arch: str) -> None:
     assert simulate(source, arguments=[floats(40), np.int32(0)], **settings).notes == ()
 
 
-def test_a_function_of_the_system_that_is_not_known_is_named() -> None:
+def test_a_function_of_the_system_that_is_not_known_is_named():
     source = """__global__ void k(float *x, int n) {
         float *p = (float *)malloc(n);
         if (p) *p = 1;
@@ -775,7 +769,7 @@ def test_a_function_of_the_system_that_is_not_known_is_named() -> None:
     )
 
 
-def test_a_jump_out_of_the_code_is_told() -> None:
+def test_a_jump_out_of_the_code_is_told():
     source = """typedef float (*Function)(float);
     __global__ void k(Function *f, float *x) { x[0] = f[0](1); }"""
     said = fault(source, np.full(1, 0x1234560, np.int64), floats(1))
@@ -786,7 +780,7 @@ def test_a_jump_out_of_the_code_is_told() -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_reads_of_shared_memory_that_nobody_wrote_are_a_note(arch: str) -> None:
+def test_reads_of_shared_memory_that_nobody_wrote_are_a_note(arch):
     source = """__global__ void k(float *x, int n) {
         __shared__ float tile[64];
         if (threadIdx.x < n) tile[threadIdx.x] = x[threadIdx.x];
@@ -807,7 +801,7 @@ def test_reads_of_shared_memory_that_nobody_wrote_are_a_note(arch: str) -> None:
     assert note.startswith("shared memory was read once where")
 
 
-def test_code_without_lines_says_how_to_get_them() -> None:
+def test_code_without_lines_says_how_to_get_them():
     with pytest.raises(LaunchError, match=r"STG.*\(compile with -lineinfo for the source line\)$"):
         simulate(
             "__global__ void k(float *x) { x[1] = 1; }",
@@ -818,18 +812,18 @@ def test_code_without_lines_says_how_to_get_them() -> None:
         )
 
 
-def test_a_fault_in_one_block_of_many_is_found() -> None:
+def test_a_fault_in_one_block_of_many_is_found():
     source = "__global__ void k(float *x) { if (blockIdx.x == 9876) x[7] = 1; }"
     assert "; block (9876, 0, 0), thread (0, 0, 0), " in fault(source, floats(7), grid=10_000)
 
 
-def test_a_cubin_keeps_what_was_given(tmp_path: Path) -> None:
+def test_a_cubin_keeps_what_was_given(tmp_path):
     execution = twice()
     assert isinstance(execution.cubin, Kernel)
     assert "image" not in repr(execution)  # hundreds of kilobytes
 
 
-def test_rows_of_odd_length_are_counted_right_from_some_blocks() -> None:
+def test_rows_of_odd_length_are_counted_right_from_some_blocks():
     source = """extern "C" __global__ void rows(float *o, const float *a, int n) {
         for (int i = threadIdx.x; i < n; i += blockDim.x)
             o[blockIdx.x * n + i] = a[blockIdx.x * n + i];
@@ -841,7 +835,7 @@ def test_rows_of_odd_length_are_counted_right_from_some_blocks() -> None:
     assert some.counters == everything.counters
 
 
-def test_an_endless_loop_around_a_barrier_is_stopped() -> None:
+def test_an_endless_loop_around_a_barrier_is_stopped():
     source = """extern "C" __global__ void wait(volatile int *flag, int *o) {
         while (!*flag) __syncthreads();
         o[threadIdx.x] = 1;
@@ -863,7 +857,7 @@ def test_an_endless_loop_around_a_barrier_is_stopped() -> None:
 ALONE = ("#include", "asm", "%s", "__device__", "__constant__", "template")
 
 
-def texts(arch: str) -> list[str]:
+def texts(arch):
     """The sources above that an architecture's tests take as they are, if they can be joined.
 
     They are constants of the tests' functions. One that is missing here is compiled by itself.
@@ -876,7 +870,7 @@ def texts(arch: str) -> list[str]:
 
 
 @cache
-def joined(arch: str) -> dict[str, Kernel]:
+def joined(arch):
     parts = [
         Part(
             name="kernel.cu",
@@ -889,10 +883,10 @@ def joined(arch: str) -> dict[str, Kernel]:
 
 
 @pytest.fixture(autouse=True)
-def one_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_compilation(monkeypatch):
     """Compiles the sources above as one: a compilation and a disassembly take half a second."""
 
-    def compiled(source: str, *, arch: str, options: Any, defines: Any, **settings: Any) -> Kernel:
+    def compiled(source, *, arch, options, defines, **settings):
         plain = arch in ("sm_75", "sm_90", "sm_120") and not defines and options == ("-lineinfo",)
         if plain and source in texts(arch):
             return joined(arch)[source]

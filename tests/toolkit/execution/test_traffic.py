@@ -1,7 +1,5 @@
 """What stores send to L2, of kernels of a few lines."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -24,7 +22,7 @@ extern "C" __global__ void far_apart(float *out) {
     ("kernel", "words", "merged"),
     [("of_3", 3, 3), ("of_5", 5, 5), ("of_7", 7, 1), ("far_apart", 3, 1)],
 )
-def test_adjacent_stores_of_few_lines_are_sent_as_one(kernel: str, words: int, merged: int) -> None:
+def test_adjacent_stores_of_few_lines_are_sent_as_one(kernel, words, merged):
     out = np.zeros(4096, np.float32)
     found = simulate(STRUCTS, kernel, grid=4, block=128, arguments=[out], device="rtx-3090")
     stored = found.counters["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"]

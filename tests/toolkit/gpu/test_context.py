@@ -1,10 +1,7 @@
 """The GPU through PyCUDA, on the made-up machine of conftest.py."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +15,11 @@ from toolkit.gpu.nvcc import nvcc_version
 SOURCE = 'extern "C" __global__ void twice(float* x, int n) { }'
 
 
-def twice(launch: Any) -> None:
+def twice(launch):
     launch.floats(0)[: launch.arguments[1]] *= 2
 
 
-def run_twice(**changes: Any) -> Any:
+def run_twice(**changes):
     settings = {
         "grid": (1,),
         "block": (32, 2),
@@ -32,12 +29,12 @@ def run_twice(**changes: Any) -> Any:
 
 
 @pytest.fixture
-def machine(cuda: Any) -> Any:
+def machine(cuda):
     cuda.kernels["twice"] = twice
     return cuda
 
 
-def test_outputs_are_the_arrays_after_one_launch(machine: Any) -> None:
+def test_outputs_are_the_arrays_after_one_launch(machine):
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     execution = run_twice(arguments=[x, np.int32(4)], samples=3)
     (output,) = execution.outputs
@@ -46,19 +43,19 @@ def test_outputs_are_the_arrays_after_one_launch(machine: Any) -> None:
     assert execution.samples_s == pytest.approx([1e-3] * 3)
 
 
-def test_arrays_in_columns_come_back_in_rows(machine: Any) -> None:
+def test_arrays_in_columns_come_back_in_rows(machine):
     x = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
     (output,) = run_twice(arguments=[x, np.int32(2)]).outputs
     assert output.tolist() == [[0, 2, 2], [3, 4, 5]]
 
 
-def test_resources_are_the_drivers(machine: Any) -> None:
+def test_resources_are_the_drivers(machine):
     resources = run_twice().resources
     assert (resources.registers_per_thread, resources.static_shared_bytes) == (40, 8192)
     assert (resources.architecture, resources.compiler) == ("sm_90", "nvcc 13.0")
 
 
-def test_the_machine_code_that_ran_comes_with_the_result(machine: Any) -> None:
+def test_the_machine_code_that_ran_comes_with_the_result(machine):
     execution = run_twice(defines={"BM": 64})
     cubin = execution.cubin
     assert json.loads(cubin.image) == {  # the bytes that the module was loaded from
@@ -69,7 +66,7 @@ def test_the_machine_code_that_ran_comes_with_the_result(machine: Any) -> None:
     assert (cubin.compiler, cubin.resources) == ("nvcc 13.0", execution.resources)
 
 
-def test_scalars_are_packed_by_their_type(machine: Any) -> None:
+def test_scalars_are_packed_by_their_type(machine):
     got = []
     machine.kernels["twice"] = lambda launch: got.append(launch.arguments)
     scalars = [
@@ -84,20 +81,20 @@ def test_scalars_are_packed_by_their_type(machine: Any) -> None:
     assert list(got[0]) == scalars
 
 
-def test_defines_and_options_reach_the_compiler(machine: Any) -> None:
+def test_defines_and_options_reach_the_compiler(machine):
     got = []
     machine.kernels["twice"] = lambda launch: got.append(launch.options)
     run_twice(defines={"BM": 64}, options=("-lineinfo", "-O1"))
     assert got == [["-std=c++17", "-lineinfo", "-O1", "-DBM=64"]]
 
 
-def events(machine: Any) -> list[str]:
+def events(machine):
     """What was done from the first launch on: guard bands are filled before it."""
-    log: list[str] = machine.log
+    log = machine.log
     return [event for event in log[log.index("twice") :] if event != "allocate"]
 
 
-def test_l2_is_flushed_or_holds_what_the_same_launch_left(machine: Any) -> None:
+def test_l2_is_flushed_or_holds_what_the_same_launch_left(machine):
     run_twice(samples=2)
     done = events(machine)
     assert done == ["twice", *["fill 0x0", "hold", "twice"] * 2]
@@ -108,15 +105,15 @@ def test_l2_is_flushed_or_holds_what_the_same_launch_left(machine: Any) -> None:
     assert done == ["twice", *["twice", "hold", "twice"] * 2]
 
 
-def test_the_hold_is_not_timed(machine: Any) -> None:
-    def hold(launch: Any) -> None:
+def test_the_hold_is_not_timed(machine):
+    def hold(launch):
         launch.cuda.now_s += 5.0
 
     machine.kernels["hold"] = hold
     assert run_twice(samples=1).samples_s == pytest.approx((1e-3,))
 
 
-def test_a_kernel_runs_in_a_process_of_its_own(children: Any) -> None:
+def test_a_kernel_runs_in_a_process_of_its_own(children):
     children("""
 def twice(launch):
     launch.floats(0)[: launch.arguments[1]] *= 2
@@ -130,8 +127,8 @@ cuda.kernels["twice"] = twice
         run_twice(limit_s=0.01)
 
 
-def test_a_write_beside_a_buffer_is_named(machine: Any) -> None:
-    def beside(launch: Any) -> None:
+def test_a_write_beside_a_buffer_is_named(machine):
+    def beside(launch):
         launch.cuda.memory(launch.arguments[0] + 4 * 6)[0] = 1
 
     machine.kernels["twice"] = beside
@@ -139,11 +136,11 @@ def test_a_write_beside_a_buffer_is_named(machine: Any) -> None:
         run_twice()
 
 
-def test_poison_is_not_a_number() -> None:
+def test_poison_is_not_a_number():
     assert np.isnan(np.array([POISON], np.uint32).view(np.float32)[0])
 
 
-def test_large_dynamic_shared_memory_is_asked_for(machine: Any) -> None:
+def test_large_dynamic_shared_memory_is_asked_for(machine):
     run_twice(dynamic_shared_bytes=100_000)
     with pytest.raises(LaunchError, match=r"^twice: 300000 bytes of dynamic shared memory: "):
         run_twice(dynamic_shared_bytes=300_000)
@@ -156,23 +153,23 @@ def test_large_dynamic_shared_memory_is_asked_for(machine: Any) -> None:
         ({"arguments": [np.zeros(1, np.float32), 7]}, "argument 1 of twice is .*: give a NumPy"),
     ],
 )
-def test_what_no_launch_takes_is_refused(machine: Any, change: Any, message: str) -> None:
+def test_what_no_launch_takes_is_refused(machine, change, message):
     with pytest.raises(InputError, match=message):
         run_twice(**change)
 
 
-def test_a_launch_that_the_driver_refuses(machine: Any) -> None:
+def test_a_launch_that_the_driver_refuses(machine):
     with pytest.raises(LaunchError, match=r"^twice: cuLaunchKernel failed: invalid argument$"):
         run_twice(block=(1025,))
 
 
-def test_a_launch_that_faults_is_one_line(machine: Any) -> None:
+def test_a_launch_that_faults_is_one_line(machine):
     machine.kernels["twice"] = lambda launch: launch.cuda.fault()
     with pytest.raises(LaunchError, match=r"^twice: cuCtxSynchronize failed: .* encountered$"):
         run_twice()
 
 
-def test_a_timed_launch_that_faults_is_a_launch_error(machine: Any) -> None:
+def test_a_timed_launch_that_faults_is_a_launch_error(machine):
     machine.kernels["twice"] = twice
     with Gpu() as gpu:
         kernel = gpu.load(SOURCE, "twice", name="x.cu")
@@ -191,7 +188,7 @@ def test_a_timed_launch_that_faults_is_a_launch_error(machine: Any) -> None:
                 attempt()
 
 
-def test_no_room_says_how_much_is_free(machine: Any) -> None:
+def test_no_room_says_how_much_is_free(machine):
     machine.free_bytes = 2**20
     with pytest.raises(InputError, match=r"^0\.40 GB more do not fit on the GPU \(0\.00 GB free\)"):
         run_twice(arguments=[np.zeros(10**8, np.float32)])
@@ -224,7 +221,7 @@ def test_no_room_says_how_much_is_free(machine: Any) -> None:
         ("", "own.cu does not compile: nvcc failed without a message"),
     ],
 )
-def test_a_compile_error_is_one_line_with_its_place(machine: Any, log: str, message: str) -> None:
+def test_a_compile_error_is_one_line_with_its_place(machine, log, message):
     machine.compile_errors["twice"] = log
     with Gpu() as gpu, pytest.raises(CompileError) as caught:
         gpu.load(SOURCE, "twice", name="own.cu")
@@ -232,15 +229,13 @@ def test_a_compile_error_is_one_line_with_its_place(machine: Any, log: str, mess
     assert caught.value.log == log
 
 
-def test_a_kernel_that_is_not_there_is_named(machine: Any) -> None:
+def test_a_kernel_that_is_not_there_is_named(machine):
     machine.entries = {"hold"}
     with pytest.raises(InputError, match=r"^kernel\.cu: no kernel 'twice' in it: declare it"):
         run_twice()
 
 
-def test_a_machine_without_gpu_driver_or_compiler_is_unavailable(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_without_gpu_driver_or_compiler_is_unavailable(cuda, monkeypatch):
     cuda.nvcc = None
     with pytest.raises(UnavailableError, match=r"^nvcc cannot be run \(nvcc was not found"):
         run_twice()
@@ -255,22 +250,20 @@ def test_a_machine_without_gpu_driver_or_compiler_is_unavailable(
         run_twice()
 
 
-def test_a_gpu_that_is_not_there_is_named(cuda: Any) -> None:
+def test_a_gpu_that_is_not_there_is_named(cuda):
     with pytest.raises(UnavailableError, match=r"^GPU 1 is not there: the driver sees 1: "):
         Gpu(1).__enter__()
 
 
-def test_a_compiler_that_compiles_nothing_is_unavailable(cuda: Any) -> None:
+def test_a_compiler_that_compiles_nothing_is_unavailable(cuda):
     cuda.compile_errors["hold"] = "host_config.h:143:2: error: #error -- unsupported GNU version!\n"
     with pytest.raises(UnavailableError, match=r"^nvcc does not work here \(hold.cu, line 143"):
         run_twice()
 
 
 @pytest.mark.parametrize("culprit", ["Event", "Device"])
-def test_a_driver_that_fails_while_it_is_opened_is_unavailable(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch, culprit: str
-) -> None:
-    def fail(*_: object) -> None:
+def test_a_driver_that_fails_while_it_is_opened_is_unavailable(cuda, monkeypatch, culprit):
+    def fail(*_):
         raise cuda.driver.LogicError("cuEventCreate failed: not permitted\nmore")
 
     if culprit == "Event":
@@ -282,14 +275,14 @@ def test_a_driver_that_fails_while_it_is_opened_is_unavailable(
     assert cuda.depth == 0
 
 
-def test_a_gpu_can_be_opened_again(machine: Any) -> None:
+def test_a_gpu_can_be_opened_again(machine):
     gpu = Gpu()
     for _ in range(2):
         with gpu:
             assert gpu.device.key == "h100-sxm"
 
 
-def test_a_compiler_of_an_unknown_version(cuda: Any) -> None:
+def test_a_compiler_of_an_unknown_version(cuda):
     assert nvcc_version() == "nvcc 13.0"
     cuda.nvcc = "something else"
     assert nvcc_version() == "nvcc"

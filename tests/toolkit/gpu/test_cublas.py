@@ -1,9 +1,6 @@
 """cuBLAS through nvmath's bindings, which are made up in conftest.py."""
 
-from __future__ import annotations
-
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ from toolkit.gpu.context import Gpu
 from toolkit.gpu.cublas import Cublas, tile_of
 
 
-def test_the_product_is_row_major(cuda: Any, cublas: Any) -> None:
+def test_the_product_is_row_major(cuda, cublas):
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     b = np.arange(12, dtype=np.float32).reshape(3, 4)
     c = np.full((2, 4), np.nan, np.float32)
@@ -25,18 +22,18 @@ def test_the_product_is_row_major(cuda: Any, cublas: Any) -> None:
     assert c.tolist() == (a @ b).tolist()
 
 
-def test_the_version_is_dotted(cuda: Any, cublas: Any) -> None:
+def test_the_version_is_dotted(cuda, cublas):
     with Gpu(), Cublas() as library:
         assert library.version == "13.1.2"  # 130102
 
 
-def test_the_handle_is_given_back(cuda: Any, cublas: Any) -> None:
+def test_the_handle_is_given_back(cuda, cublas):
     with Gpu(), Cublas():
         assert cublas.handles == 1
     assert cublas.handles == 0
 
 
-def test_a_broken_context_does_not_hide_what_broke_it(cuda: Any, cublas: Any) -> None:
+def test_a_broken_context_does_not_hide_what_broke_it(cuda, cublas):
     with Gpu(), Cublas() as library:
         launch = library.sgemm(Gemm(m=1, n=1, k=1), 1, 2, 3)
         cuda.fault()
@@ -47,10 +44,8 @@ def test_a_broken_context_does_not_hide_what_broke_it(cuda: Any, cublas: Any) ->
 @pytest.mark.parametrize(
     "error", [RuntimeError("no libcublas.so\nat all"), OSError(), ImportError("broken")]
 )
-def test_a_library_that_does_not_load_is_unavailable(
-    cublas: Any, error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def create() -> int:
+def test_a_library_that_does_not_load_is_unavailable(cublas, error, monkeypatch):
+    def create():
         raise error
 
     monkeypatch.setattr(cublas, "create", create)
@@ -58,7 +53,7 @@ def test_a_library_that_does_not_load_is_unavailable(
         Cublas().__enter__()
 
 
-def test_bindings_that_are_not_installed_are_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bindings_that_are_not_installed_are_unavailable(monkeypatch):
     monkeypatch.setitem(sys.modules, "nvmath", None)
     with pytest.raises(UnavailableError, match="pip install 'nvmath-python"):
         Cublas().__enter__()
@@ -82,7 +77,5 @@ def test_bindings_that_are_not_installed_are_unavailable(monkeypatch: pytest.Mon
         ("sgemm_tiled", None),
     ],
 )  # fmt: skip
-def test_a_tile_is_read_from_the_name_of_a_kernel(
-    kernel: str, tile: tuple[int, int] | None
-) -> None:
+def test_a_tile_is_read_from_the_name_of_a_kernel(kernel, tile):
     assert tile_of(kernel) == tile

@@ -1,13 +1,10 @@
 """Where a profile was made: found, never failing, and without the host's or the user's name."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -24,56 +21,56 @@ class NvmlError(Exception):
 class FakeNvml(ModuleType):
     """A GPU of 1,755 MHz, 7,001 MHz memory, 215.5 W and 61 °C at bus 65, as pynvml tells it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__("pynvml")
         self.reasons = 0
         self.shut_down = 0
 
-    def nvmlInit(self) -> None: ...  # noqa: N802
+    def nvmlInit(self): ...  # noqa: N802
 
-    def nvmlShutdown(self) -> None:  # noqa: N802
+    def nvmlShutdown(self):  # noqa: N802
         self.shut_down += 1
 
-    def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+    def nvmlSystemGetDriverVersion(self):  # noqa: N802
         return "580.65.06"
 
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> str:  # noqa: N802
+    def nvmlDeviceGetHandleByIndex(self, index):  # noqa: N802
         return self._only(index == 0)
 
-    def nvmlDeviceGetHandleByPciBusId(self, bus: str) -> str:  # noqa: N802
+    def nvmlDeviceGetHandleByPciBusId(self, bus):  # noqa: N802
         return self._only(bus == "0000:65:00.0")
 
-    def nvmlDeviceGetName(self, handle: str) -> str:  # noqa: N802
+    def nvmlDeviceGetName(self, handle):  # noqa: N802
         return f"Fake {handle}"
 
-    def nvmlDeviceGetClockInfo(self, handle: str, clock: int) -> int:  # noqa: N802
+    def nvmlDeviceGetClockInfo(self, handle, clock):  # noqa: N802
         return {1: 1755, 2: 7001}[clock]
 
-    def nvmlDeviceGetPowerUsage(self, handle: str) -> int:  # noqa: N802
+    def nvmlDeviceGetPowerUsage(self, handle):  # noqa: N802
         return 215_500
 
-    def nvmlDeviceGetTemperature(self, handle: str, sensor: int) -> int:  # noqa: N802
+    def nvmlDeviceGetTemperature(self, handle, sensor):  # noqa: N802
         return {0: 61}[sensor]
 
-    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: str) -> int:  # noqa: N802
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle):  # noqa: N802
         return self.reasons
 
     @staticmethod
-    def _only(found: bool) -> str:
+    def _only(found):
         if not found:
             raise NvmlError("Not Found")
         return "GPU 65"
 
 
 @pytest.fixture
-def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+def nvml(monkeypatch):
     fake = FakeNvml()
     monkeypatch.setitem(sys.modules, "pynvml", fake)
     return fake
 
 
 @pytest.mark.parametrize("gpu", [0, "0000:65:00.0"])
-def test_the_state_is_in_si_units(gpu: int | str, nvml: FakeNvml) -> None:
+def test_the_state_is_in_si_units(gpu, nvml):
     assert GpuMonitor(gpu).state() == GpuState(
         sm_clock_hz=1.755e9,
         memory_clock_hz=7.001e9,
@@ -94,21 +91,19 @@ def test_the_state_is_in_si_units(gpu: int | str, nvml: FakeNvml) -> None:
         (0x1000, ("unknown (0x1000)",)),
     ],
 )
-def test_throttle_reasons_have_names(bits: int, names: tuple[str, ...], nvml: FakeNvml) -> None:
+def test_throttle_reasons_have_names(bits, names, nvml):
     nvml.reasons = bits
     assert GpuMonitor(0).state().throttle_reasons == names
 
 
-def test_an_old_library_tells_throttle_reasons_under_their_old_name(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_library_tells_throttle_reasons_under_their_old_name(nvml, monkeypatch):
     monkeypatch.delattr(FakeNvml, "nvmlDeviceGetCurrentClocksEventReasons")
     nvml.nvmlDeviceGetCurrentClocksThrottleReasons = lambda _: 0x4
     assert GpuMonitor(0).state().throttle_reasons == ("power cap",)
 
 
-def test_what_the_gpu_does_not_know_is_absent(nvml: FakeNvml) -> None:
-    def unsupported(*_: object) -> None:
+def test_what_the_gpu_does_not_know_is_absent(nvml):
+    def unsupported(*_):
         raise NvmlError("Not Supported")
 
     nvml.nvmlDeviceGetPowerUsage = unsupported  # type: ignore[method-assign, assignment]
@@ -118,22 +113,22 @@ def test_what_the_gpu_does_not_know_is_absent(nvml: FakeNvml) -> None:
 
 
 @pytest.mark.parametrize("gpu", [1, "0000:01:00.0"])
-def test_a_gpu_that_is_not_there_has_an_empty_state(gpu: int | str, nvml: FakeNvml) -> None:
+def test_a_gpu_that_is_not_there_has_an_empty_state(gpu, nvml):
     monitor = GpuMonitor(gpu)
     assert monitor.state() == GpuState()
     assert monitor.name is None
     assert monitor.driver_version == "580.65.06"
 
 
-def test_without_the_library_everything_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_everything_is_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with GpuMonitor(0) as monitor:
         assert monitor.state() == GpuState()
         assert (monitor.name, monitor.driver_version) == (None, None)
 
 
-def test_without_a_driver_everything_is_absent(nvml: FakeNvml) -> None:
-    def no_driver() -> None:
+def test_without_a_driver_everything_is_absent(nvml):
+    def no_driver():
         raise NvmlError("Driver Not Loaded")
 
     nvml.nvmlInit = no_driver
@@ -142,7 +137,7 @@ def test_without_a_driver_everything_is_absent(nvml: FakeNvml) -> None:
     assert nvml.shut_down == 0
 
 
-def test_a_closed_monitor_knows_nothing(nvml: FakeNvml) -> None:
+def test_a_closed_monitor_knows_nothing(nvml):
     with GpuMonitor(0) as monitor:
         pass
     monitor.close()
@@ -150,7 +145,7 @@ def test_a_closed_monitor_knows_nothing(nvml: FakeNvml) -> None:
     assert nvml.shut_down == 1
 
 
-def test_the_environment_names_the_gpu_and_its_driver(nvml: FakeNvml) -> None:
+def test_the_environment_names_the_gpu_and_its_driver(nvml):
     found = environment(GpuMonitor(0))
     assert found.hardware["GPU"] == "Fake GPU 65"
     assert found.software["NVIDIA driver"] == "580.65.06"
@@ -158,7 +153,7 @@ def test_the_environment_names_the_gpu_and_its_driver(nvml: FakeNvml) -> None:
     assert "GPU" not in environment(GpuMonitor(1)).hardware
 
 
-def test_versions_are_those_of_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_are_those_of_the_packages(monkeypatch):
     versions = {"gemm-ladder": "0.1.0", "pycuda": "2026.1", "nvidia-cuda-nvrtc": "13.0.88"}
     monkeypatch.setattr(surroundings, "_version", versions.get)
     found = environment()
@@ -169,11 +164,11 @@ def test_versions_are_those_of_the_packages(monkeypatch: pytest.MonkeyPatch) -> 
     assert "scipy" not in found.software  # what is not installed is not named
 
 
-def test_a_package_that_is_not_installed_has_no_version() -> None:
+def test_a_package_that_is_not_installed_has_no_version():
     assert surroundings._version("no-such-package-here") is None
 
 
-def test_neither_the_host_nor_the_user_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_the_host_nor_the_user_is_named(monkeypatch):
     monkeypatch.setattr(platform, "node", lambda: "secret-host")
     monkeypatch.setenv("USER", "secret-user")
     text = repr(environment())
@@ -182,7 +177,7 @@ def test_neither_the_host_nor_the_user_is_named(monkeypatch: pytest.MonkeyPatch)
     assert len(node) < 5 or node not in text  # a short name may be part of another word
 
 
-def test_the_processor_is_named_with_its_cores(tmp_path: Path) -> None:
+def test_the_processor_is_named_with_its_cores(tmp_path):
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("processor\t: 0\nmodel name\t: Fast  CPU @ 3 GHz\nmodel name\t: Fast\n")
     assert surroundings._cpu_model(cpuinfo) == "Fast CPU @ 3 GHz"
@@ -191,7 +186,7 @@ def test_the_processor_is_named_with_its_cores(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path):
     if shutil.which("git") is None:
         pytest.skip("needs git")
     (tmp_path / "file").write_text("one")
@@ -200,18 +195,18 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def git(folder: Path, command: str) -> None:
+def git(folder, command):
     identity = ["-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false"]
     subprocess.run(["git", *identity, *command.split()], cwd=folder, check=True)
 
 
-def test_a_checkout_is_named_by_its_short_hash(checkout: Path) -> None:
+def test_a_checkout_is_named_by_its_short_hash(checkout):
     head = checkout / ".git" / "refs" / "heads"
     (branch,) = head.iterdir()
     assert commit(checkout) == branch.read_text()[:7]
 
 
-def test_a_changed_checkout_has_a_plus(checkout: Path) -> None:
+def test_a_changed_checkout_has_a_plus(checkout):
     clean = commit(checkout)
     (checkout / "untracked").touch()
     assert commit(checkout) == clean
@@ -219,28 +214,26 @@ def test_a_changed_checkout_has_a_plus(checkout: Path) -> None:
     assert commit(checkout) == f"{clean}+"
 
 
-def test_a_tag_does_not_replace_the_hash(checkout: Path) -> None:
+def test_a_tag_does_not_replace_the_hash(checkout):
     before = commit(checkout)
     git(checkout, "tag -a -m One v1")
     assert commit(checkout) == before
 
 
 def test_the_repository_of_a_git_hook_is_not_taken_for_ours(
-    checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    checkout, tmp_path_factory, monkeypatch
+):
     monkeypatch.setenv("GIT_DIR", str(tmp_path_factory.mktemp("other")))
     assert commit(checkout) is not None
 
 
-def test_a_folder_inside_another_checkout_is_none_itself(checkout: Path) -> None:
+def test_a_folder_inside_another_checkout_is_none_itself(checkout):
     installed = checkout / "site-packages"
     installed.mkdir()
     assert commit(installed) is None
 
 
-def test_git_that_is_absent_or_slow_or_fails_is_no_error(
-    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_that_is_absent_or_slow_or_fails_is_no_error(checkout, tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -252,9 +245,7 @@ def test_git_that_is_absent_or_slow_or_fails_is_no_error(
         assert commit(checkout) is None
 
 
-def test_a_copy_of_a_checkout_can_be_told_its_commit(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_copy_of_a_checkout_can_be_told_its_commit(monkeypatch, tmp_path):
     monkeypatch.delenv("GEMM_LADDER_COMMIT", raising=False)
     assert commit(tmp_path) is None
     monkeypatch.setenv("GEMM_LADDER_COMMIT", "abc1234")

@@ -1,10 +1,7 @@
 """A competitor is held to its buffers, and whatever it breaks in its process it breaks alone."""
 
-from __future__ import annotations
-
 import pickle
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +11,7 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from kernels.ladder import LADDER
 from kernels.selection import Selection
-from kernels.variant import Variant
-from toolkit.gpu.launch import OnGpu, Task, task_of
+from toolkit.gpu.launch import OnGpu, task_of
 from toolkit.gpu.product_launch import LAUNCHES, task_of_product
 from toolkit.launch.launch import Launch, buffers_of
 from toolkit.rungs.arguments import position_of_c
@@ -34,7 +30,7 @@ extern "C" __global__ void product(const float* A, const float* B, float* C, int
 """
 
 
-def task_for(problem: Gemm = SHAPE, workspace_bytes: int = 0) -> Task:
+def task_for(problem=SHAPE, workspace_bytes=0):
     """A kernel whose arguments are those of a rung."""
     a, b = Workload(problem, 1).padded(SHAPE)
     launch = Launch(
@@ -60,30 +56,30 @@ def task_for(problem: Gemm = SHAPE, workspace_bytes: int = 0) -> Task:
 # On the made-up GPU of conftest.py, in this process.
 
 
-def on_fake(cuda: Any, kernel: Any, task: Task | None = None) -> Any:
+def on_fake(cuda, kernel, task=None):
     cuda.kernels["product"] = kernel
     with OnGpu(task or task_for()) as held:
         return held.result(C, LAUNCHES)
 
 
-def writes(position: int, offset_bytes: int) -> Any:
+def writes(position, offset_bytes):
     """A kernel that writes a word so far from the start of a buffer."""
 
-    def kernel(launch: Any) -> None:
+    def kernel(launch):
         launch.cuda.product(launch)
         launch.cuda.memory(int(launch.arguments[position]) + offset_bytes)[:4] = 1
 
     return kernel
 
 
-def test_a_kernel_that_stays_in_its_buffers_passes(cuda: Any) -> None:
+def test_a_kernel_that_stays_in_its_buffers_passes(cuda):
     workload = Workload(SHAPE, 1)
     assert on_fake(cuda, cuda.product) == pytest.approx(workload.a @ workload.b)
     assert cuda.log.count("product") == LAUNCHES
 
 
-def test_the_last_launch_must_write_what_earlier_ones_did(cuda: Any) -> None:
-    def tiring(launch: Any) -> None:
+def test_the_last_launch_must_write_what_earlier_ones_did(cuda):
+    def tiring(launch):
         if cuda.log.count("product") < LAUNCHES:
             cuda.product(launch)
 
@@ -106,18 +102,16 @@ def test_the_last_launch_must_write_what_earlier_ones_did(cuda: Any) -> None:
         (1, 60, f"wrote to {B_LABEL}, which is an input"),
     ],
 )
-def test_a_write_beyond_its_output_is_named(
-    cuda: Any, position: int, offset_bytes: int, words: str
-) -> None:
+def test_a_write_beyond_its_output_is_named(cuda, position, offset_bytes, words):
     with pytest.raises(LaunchError) as raised:
         on_fake(cuda, writes(position, offset_bytes))
     assert words in str(raised.value)
 
 
-def test_a_workspace_is_zeros_between_guard_bands(cuda: Any) -> None:
+def test_a_workspace_is_zeros_between_guard_bands(cuda):
     held = []
 
-    def kernel(launch: Any) -> None:
+    def kernel(launch):
         launch.cuda.product(launch)
         workspace = launch.cuda.memory(int(launch.arguments[8]))
         held.append(workspace[:12].tolist())
@@ -129,7 +123,7 @@ def test_a_workspace_is_zeros_between_guard_bands(cuda: Any) -> None:
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
-def test_what_a_rung_takes_can_be_handed_to_a_child(variant: Variant) -> None:
+def test_what_a_rung_takes_can_be_handed_to_a_child(variant):
     problem = Gemm(m=255, n=255, k=63) if variant.multiple_of > 1 else Gemm(m=32, n=32, k=64)
     executed = variant.executed(problem)
     selection = Selection(variant=variant, parameters=variant.defaults)
@@ -142,22 +136,22 @@ def test_what_a_rung_takes_can_be_handed_to_a_child(variant: Variant) -> None:
     assert launch.source == variant.source
 
 
-def test_a_fault_is_an_error(cuda: Any) -> None:
+def test_a_fault_is_an_error(cuda):
     with pytest.raises(LaunchError, match="illegal memory access"):
         on_fake(cuda, lambda launch: launch.cuda.fault())
 
 
-def test_no_kernel_reads_zeros_around_its_buffers(cuda: Any) -> None:
-    seen: list[float] = []
+def test_no_kernel_reads_zeros_around_its_buffers(cuda):
+    seen = []
 
-    def kernel(launch: Any) -> None:
+    def kernel(launch):
         seen.append(launch.cuda.memory(int(launch.arguments[2]) - 4).view(np.float32)[0])
 
     on_fake(cuda, kernel)
     assert np.isnan(seen).all()
 
 
-def test_damage_that_comes_later_is_found_too(cuda: Any) -> None:
+def test_damage_that_comes_later_is_found_too(cuda):
     with OnGpu(task_for()) as held:
         held.result(C, LAUNCHES)
         held.raise_damage()
@@ -167,7 +161,7 @@ def test_damage_that_comes_later_is_found_too(cuda: Any) -> None:
             held.raise_damage()
 
 
-def test_nothing_is_left_of_one_that_cannot_be_prepared(cuda: Any) -> None:
+def test_nothing_is_left_of_one_that_cannot_be_prepared(cuda):
     before = cuda.free_bytes = 1000
     with pytest.raises(InputError, match="do not fit on the GPU"), OnGpu(task_for()):
         pass
@@ -175,7 +169,7 @@ def test_nothing_is_left_of_one_that_cannot_be_prepared(cuda: Any) -> None:
     assert cuda.depth == 0
 
 
-def test_its_memory_is_free_when_nothing_more_is_asked(cuda: Any) -> None:
+def test_its_memory_is_free_when_nothing_more_is_asked(cuda):
     before = cuda.free_bytes
     with OnGpu(task_for()) as held:
         held.result(C, LAUNCHES)

@@ -1,9 +1,6 @@
 """Sampling with timers and a clock that are made up: when it stops, and what is kept."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator
 from itertools import count, pairwise, repeat
 from random import Random
 
@@ -11,21 +8,21 @@ import pytest
 
 from analysis.comparison.statistics import median_interval
 from analysis.errors import InputError, LaunchError
-from toolkit.gpu.sampling import FEWEST_SAMPLES, FOR_AN_INTERVAL, Sampling, Series, interleave
+from toolkit.gpu.sampling import FEWEST_SAMPLES, FOR_AN_INTERVAL, Sampling, interleave
 
 
 class Bench:
     """Competitors whose samples are given; each sample advances the clock by itself."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 0.0
-        self.order: list[str] = []
+        self.order = []
 
-    def clock(self) -> float:
+    def clock(self):
         return self.now
 
-    def timer(self, label: str, samples: Iterator[float | BaseException]) -> Callable[[], float]:
-        def take() -> float:
+    def timer(self, label, samples):
+        def take():
             self.order.append(label)
             sample = next(samples)
             if isinstance(sample, BaseException):
@@ -38,26 +35,26 @@ class Bench:
 
     def run(
         self,
-        sampling: Sampling,
-        peer: str | None = None,
-        fewest: int = 1,
-        **samples: Iterator[float | BaseException],
-    ) -> tuple[dict[str, Series], bool]:
+        sampling,
+        peer=None,
+        fewest=1,
+        **samples,
+    ):
         timers = {label: self.timer(label, given) for label, given in samples.items()}
         return interleave(timers, sampling, peer=peer, fewest=fewest, clock=self.clock)
 
 
 @pytest.fixture
-def bench() -> Bench:
+def bench():
     return Bench()
 
 
-def never_precise(start: float = 1.0) -> Iterator[float]:
+def never_precise(start=1.0):
     """Samples that grow tenfold: no interval of their median is ever narrow."""
     return (start * 10 ** (n % 7) for n in count())
 
 
-def test_equal_samples_stop_at_the_fewest(bench: Bench) -> None:
+def test_equal_samples_stop_at_the_fewest(bench):
     series, interrupted = bench.run(Sampling(time_limit_s=1e9), a=repeat(0.25))
     assert not interrupted
     assert series["a"].stopped_by == "precision"
@@ -65,14 +62,14 @@ def test_equal_samples_stop_at_the_fewest(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("wild", "taken"), [(0, 20), (7, 40), (25, 80), (60, 160)])
-def test_precision_is_asked_for_at_doubled_counts_only(bench: Bench, wild: int, taken: int) -> None:
+def test_precision_is_asked_for_at_doubled_counts_only(bench, wild, taken):
     """Wild samples first, then equal ones: the interval is narrow long before it is asked for."""
     samples = (10.0 ** (1 + n % 7) if n < wild else 1.0 for n in count())
     series, _ = bench.run(Sampling(time_limit_s=1e99), a=samples)
     assert (len(series["a"].samples_s), series["a"].stopped_by) == (taken, "precision")
 
 
-def test_the_interval_where_sampling_stops_covers_the_true_median() -> None:
+def test_the_interval_where_sampling_stops_covers_the_true_median():
     """0.95 for a fixed count; asked after every sample, 0.91."""
     random, covered, runs = Random(1), 0, 1000
     for _ in range(runs):
@@ -84,7 +81,7 @@ def test_the_interval_where_sampling_stops_covers_the_true_median() -> None:
     assert covered / runs >= 0.93
 
 
-def test_the_time_limit_waits_for_an_interval(bench: Bench) -> None:
+def test_the_time_limit_waits_for_an_interval(bench):
     sampling = Sampling(time_limit_s=1.0)
     series, _ = bench.run(sampling, fewest=FOR_AN_INTERVAL, a=repeat(1.0), b=repeat(5.0))
     assert len(series["a"].samples_s) == FOR_AN_INTERVAL
@@ -92,36 +89,36 @@ def test_the_time_limit_waits_for_an_interval(bench: Bench) -> None:
     assert {s.stopped_by for s in series.values()} == {"time limit"}
 
 
-def test_the_time_limit_stops_what_is_not_precise(bench: Bench) -> None:
+def test_the_time_limit_stops_what_is_not_precise(bench):
     series, _ = bench.run(Sampling(time_limit_s=111), a=never_precise())
     assert series["a"].stopped_by == "time limit"
     assert series["a"].samples_s == [1, 10, 100]
     assert series["a"].spent_s == 111
 
 
-def test_a_tiny_time_limit_still_takes_one_sample(bench: Bench) -> None:
+def test_a_tiny_time_limit_still_takes_one_sample(bench):
     series, _ = bench.run(Sampling(time_limit_s=1e-300), a=never_precise(), b=never_precise())
     assert [s.samples_s for s in series.values()] == [[1], [1]]
 
 
-def test_the_sample_limit_stops_what_is_not_precise(bench: Bench) -> None:
+def test_the_sample_limit_stops_what_is_not_precise(bench):
     series, _ = bench.run(Sampling(time_limit_s=1e99, max_samples=33), a=never_precise())
     assert series["a"].stopped_by == "sample limit"
     assert len(series["a"].samples_s) == 33
 
 
-def test_each_competitor_leaves_on_its_own(bench: Bench) -> None:
+def test_each_competitor_leaves_on_its_own(bench):
     sampling = Sampling(time_limit_s=1e99, max_samples=30)
     series, _ = bench.run(sampling, fast=repeat(1.0), slow=never_precise())
     assert (len(series["fast"].samples_s), len(series["slow"].samples_s)) == (FEWEST_SAMPLES, 30)
 
 
-def test_competitors_take_turns_and_the_peer_is_first(bench: Bench) -> None:
+def test_competitors_take_turns_and_the_peer_is_first(bench):
     bench.run(Sampling(max_samples=2), peer="p", a=repeat(1.0), p=repeat(1.0), b=repeat(1.0))
     assert bench.order == ["p", "a", "b", "p", "b", "a"]
 
 
-def test_nobody_always_follows_the_same_one(bench: Bench) -> None:
+def test_nobody_always_follows_the_same_one(bench):
     sampling = Sampling(max_samples=6, time_limit_s=99)
     bench.run(sampling, a=repeat(1.0), b=repeat(1.0), c=repeat(1.0))
     for label in "abc":
@@ -129,7 +126,7 @@ def test_nobody_always_follows_the_same_one(bench: Bench) -> None:
         assert len(before) > 1
 
 
-def test_every_sample_has_the_one_of_the_peer_before_it(bench: Bench) -> None:
+def test_every_sample_has_the_one_of_the_peer_before_it(bench):
     sampling = Sampling(time_limit_s=1e99, max_samples=40)
     series, _ = bench.run(
         sampling, peer="p", a=never_precise(), p=(n + 0.5 for n in count()), b=repeat(1.0)
@@ -139,43 +136,43 @@ def test_every_sample_has_the_one_of_the_peer_before_it(bench: Bench) -> None:
     assert series["p"].peer_s == []
 
 
-def test_the_peer_stays_until_the_last_has_left(bench: Bench) -> None:
+def test_the_peer_stays_until_the_last_has_left(bench):
     sampling = Sampling(time_limit_s=1e99, max_samples=50)
     series, _ = bench.run(sampling, peer="p", p=repeat(1.0), a=never_precise())
     assert len(series["p"].samples_s) == 50  # precise after 20, and the other took 50
     assert series["p"].stopped_by == "sample limit"
 
 
-def test_the_peer_goes_on_alone_until_it_is_known_itself(bench: Bench) -> None:
+def test_the_peer_goes_on_alone_until_it_is_known_itself(bench):
     sampling = Sampling(time_limit_s=1e99, max_samples=50)
     series, _ = bench.run(sampling, peer="p", p=never_precise(), a=repeat(1.0))
     assert len(series["p"].samples_s) == 50
     assert len(series["a"].samples_s) == len(series["a"].peer_s) == FEWEST_SAMPLES
 
 
-def test_the_peer_takes_no_more_than_the_sample_limit(bench: Bench) -> None:
+def test_the_peer_takes_no_more_than_the_sample_limit(bench):
     series, _ = bench.run(Sampling(max_samples=1), peer="p", p=repeat(1.0), a=repeat(1.0))
     assert [len(s.samples_s) for s in series.values()] == [1, 1]
 
 
-def test_a_peer_alone_is_sampled_like_any_other(bench: Bench) -> None:
+def test_a_peer_alone_is_sampled_like_any_other(bench):
     series, _ = bench.run(Sampling(time_limit_s=1e99), peer="p", p=repeat(2.0))
     assert len(series["p"].samples_s) == FEWEST_SAMPLES
 
 
-def test_a_peer_that_is_not_there_changes_nothing(bench: Bench) -> None:
+def test_a_peer_that_is_not_there_changes_nothing(bench):
     series, _ = bench.run(Sampling(), peer="cublas", a=repeat(1.0))
     assert series.keys() == {"a"}
     assert series["a"].peer_s == []
 
 
-def test_nothing_to_time_is_nothing(bench: Bench) -> None:
+def test_nothing_to_time_is_nothing(bench):
     assert bench.run(Sampling()) == ({}, False)
     assert bench.run(Sampling(), peer="p") == ({}, False)
 
 
 @pytest.mark.parametrize("error", [LaunchError("illegal address"), InputError("no room")])
-def test_a_launch_that_fails_ends_its_series_only(bench: Bench, error: Exception) -> None:
+def test_a_launch_that_fails_ends_its_series_only(bench, error):
     failing = iter([1.0, 1.0, error])
     series, interrupted = bench.run(Sampling(time_limit_s=99), a=failing, b=repeat(1.0))
     assert not interrupted
@@ -184,7 +181,7 @@ def test_a_launch_that_fails_ends_its_series_only(bench: Bench, error: Exception
     assert series["b"].stopped_by == "precision"
 
 
-def test_a_peer_that_fails_midway_leaves_its_pairs(bench: Bench) -> None:
+def test_a_peer_that_fails_midway_leaves_its_pairs(bench):
     peer = iter([0.5, 0.6, LaunchError("gone")])
     series, _ = bench.run(Sampling(time_limit_s=1e3), peer="p", p=peer, a=repeat(1.0))
     assert series["p"].error == "gone"
@@ -192,7 +189,7 @@ def test_a_peer_that_fails_midway_leaves_its_pairs(bench: Bench) -> None:
     assert len(series["a"].samples_s) == FEWEST_SAMPLES
 
 
-def test_a_competitor_that_fails_gets_no_pair(bench: Bench) -> None:
+def test_a_competitor_that_fails_gets_no_pair(bench):
     failing = iter([1.0, LaunchError("gone")])
     series, _ = bench.run(Sampling(time_limit_s=99), peer="p", p=repeat(0.5), a=failing)
     assert series["a"].peer_s == [0.5]
@@ -202,9 +199,7 @@ def test_a_competitor_that_fails_gets_no_pair(bench: Bench) -> None:
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0, 0.0])
 @pytest.mark.parametrize("position", [0, 25])
 @pytest.mark.parametrize("peer", [None, "a", "b"])
-def test_a_sample_that_is_no_time_is_an_error(
-    bench: Bench, wrong: float, position: int, peer: str | None
-) -> None:
+def test_a_sample_that_is_no_time_is_an_error(bench, wrong, position, peer):
     samples = (wrong if n == position else 10.0 ** (n % 3) for n in count())
     sampling = Sampling(time_limit_s=1e9, max_samples=60)
     series, _ = bench.run(sampling, peer=peer, a=samples, b=never_precise())
@@ -215,9 +210,7 @@ def test_a_sample_that_is_no_time_is_an_error(
 
 @pytest.mark.parametrize("limit", [{"time_limit_s": 1e-9}, {"max_samples": 1}, {"precision": 1.0}])
 @pytest.mark.parametrize("peer", [None, "p"])
-def test_all_that_fail_at_once_end_the_run(
-    bench: Bench, limit: dict[str, float], peer: str | None
-) -> None:
+def test_all_that_fail_at_once_end_the_run(bench, limit, peer):
     series, _ = bench.run(
         Sampling(**limit),
         peer=peer,
@@ -229,8 +222,8 @@ def test_all_that_fail_at_once_end_the_run(
 
 @pytest.mark.parametrize("position", range(12))
 @pytest.mark.parametrize("stopped", ["p", "a", "b"])
-def test_ctrl_c_in_a_sample_keeps_all_before_it(bench: Bench, stopped: str, position: int) -> None:
-    samples: dict[str, Iterator[float | BaseException]] = {
+def test_ctrl_c_in_a_sample_keeps_all_before_it(bench, stopped, position):
+    samples = {
         label: iter(
             [
                 KeyboardInterrupt() if (label, n) == (stopped, position) else float(n + 1)
@@ -252,10 +245,10 @@ def test_ctrl_c_in_a_sample_keeps_all_before_it(bench: Bench, stopped: str, posi
         assert series[label].peer_s == series[label].samples_s
 
 
-def test_ctrl_c_between_a_sample_and_its_pair_keeps_the_sample(bench: Bench) -> None:
+def test_ctrl_c_between_a_sample_and_its_pair_keeps_the_sample(bench):
     readings = iter([*repeat(0.0, 7)])  # two readings a sample; the eighth is Ctrl-C
 
-    def clock() -> float:
+    def clock():
         try:
             return next(readings)
         except StopIteration:
@@ -268,7 +261,7 @@ def test_ctrl_c_between_a_sample_and_its_pair_keeps_the_sample(bench: Bench) -> 
     assert series["a"].peer_s == [1.0]
 
 
-def test_ctrl_c_leaves_what_had_ended_as_it_ended(bench: Bench) -> None:
+def test_ctrl_c_leaves_what_had_ended_as_it_ended(bench):
     samples = iter([*(10.0 ** (n % 3) for n in range(30)), KeyboardInterrupt()])
     series, interrupted = bench.run(
         Sampling(time_limit_s=1e9), a=repeat(1.0), b=iter([LaunchError("gone")]), c=samples
@@ -278,10 +271,10 @@ def test_ctrl_c_leaves_what_had_ended_as_it_ended(bench: Bench) -> None:
     assert len(series["c"].samples_s) == 30
 
 
-def test_samples_are_kept_where_no_other_can_be_taken(bench: Bench) -> None:
-    lost: list[str] = []
+def test_samples_are_kept_where_no_other_can_be_taken(bench):
+    lost = []
 
-    def on_sample(label: str, series: Series) -> None:
+    def on_sample(label, series):
         if series.error is not None:
             lost.append(label)
 
@@ -300,8 +293,8 @@ def test_samples_are_kept_where_no_other_can_be_taken(bench: Bench) -> None:
         assert (series[label].samples_s, series[label].stopped_by) == ([1.0], "interrupt")
 
 
-def test_ctrl_c_while_telling_is_no_loss(bench: Bench) -> None:
-    def on_sample(label: str, series: Series) -> None:
+def test_ctrl_c_while_telling_is_no_loss(bench):
+    def on_sample(label, series):
         if len(series.samples_s) == 3:
             raise KeyboardInterrupt
 
@@ -312,8 +305,8 @@ def test_ctrl_c_while_telling_is_no_loss(bench: Bench) -> None:
     assert series["a"].samples_s == [0.1] * 3
 
 
-def test_every_sample_is_told(bench: Bench) -> None:
-    told: list[tuple[str, int]] = []
+def test_every_sample_is_told(bench):
+    told = []
     interleave(
         {label: bench.timer(label, repeat(1.0)) for label in ("a", "p")},
         Sampling(max_samples=2),
@@ -326,13 +319,13 @@ def test_every_sample_is_told(bench: Bench) -> None:
 
 @pytest.mark.parametrize("field", ["precision", "time_limit_s", "max_samples"])
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
-def test_a_limit_that_would_not_end_sampling_is_refused(field: str, value: float) -> None:
+def test_a_limit_that_would_not_end_sampling_is_refused(field, value):
     with pytest.raises(InputError, match=rf"{value} is out of range"):
         Sampling(**{field: value})
 
 
-def test_rounds_are_told_before_the_first_and_after_each(bench: Bench) -> None:
-    heard: list[tuple[int, int]] = []
+def test_rounds_are_told_before_the_first_and_after_each(bench):
+    heard = []
     timers = {label: bench.timer(label, repeat(1.0)) for label in "ab"}
     sampling = Sampling(max_samples=3, precision=1e-9)
     interleave(timers, sampling, on_round=lambda done: heard.append((done, len(bench.order))))

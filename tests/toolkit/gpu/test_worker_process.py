@@ -1,14 +1,11 @@
 """What lives in a process of its own: whatever it does there becomes one line, within its limit."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,73 +21,73 @@ LIMIT_S = 60.0
 class Worker:
     """What the child holds; a child imports this module to find it."""
 
-    def __init__(self, argument: object) -> None:
+    def __init__(self, argument):
         self.argument = argument
         self.asked = 0
 
-    def __enter__(self) -> Worker:
+    def __enter__(self):
         if self.argument == "refuse":
             raise LaunchError("machine code of k: no kernel image is available")
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception):
         pass
 
-    def echo(self, *words: object) -> list[object]:
+    def echo(self, *words):
         self.asked += 1
         return [self.argument, self.asked, *words]
 
-    def number(self) -> int:
+    def number(self):
         return os.getpid()
 
-    def large(self, count: int) -> bytes:
+    def large(self, count):
         return bytes(range(256)) * (count // 256)
 
-    def prints(self) -> str:
+    def prints(self):
         os.write(1, b"what a kernel prints\n" * 10_000)
         os.write(2, b"and what a driver does\n" * 10_000)
         return "answer"
 
-    def prints_to_a_buffer(self) -> None:
+    def prints_to_a_buffer(self):
         ctypes.CDLL(None).printf(b"what a kernel prints\n")
 
-    def is_refused(self) -> None:
+    def is_refused(self):
         raise LaunchError("launch: an illegal memory access was encountered")
 
-    def is_asked_for_what_is_unknown(self) -> None:
+    def is_asked_for_what_is_unknown(self):
         raise UnknownNameError("kernel", "twize", ["twice"])
 
-    def does_not_compile(self) -> None:
+    def does_not_compile(self):
         raise CompileError("k.cu, line 1: no", log="everything")
 
-    def stumbles(self) -> None:
+    def stumbles(self):
         raise RuntimeError("first line\nsecond line")
 
-    def exhausts_memory(self) -> None:
+    def exhausts_memory(self):
         raise MemoryError
 
-    def answers_what_cannot_be_sent(self) -> Callable[[], None]:
+    def answers_what_cannot_be_sent(self):
         return lambda: None
 
-    def crashes(self) -> None:
+    def crashes(self):
         os.kill(os.getpid(), signal.SIGSEGV)
 
-    def leaves(self) -> None:
+    def leaves(self):
         os._exit(3)
 
-    def never_ends(self) -> None:
+    def never_ends(self):
         time.sleep(3600)
 
-    def never_ends_and_ignores_sigterm(self) -> None:
+    def never_ends_and_ignores_sigterm(self):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(3600)
 
-    def sleeps(self, seconds: float) -> str:
+    def sleeps(self, seconds):
         time.sleep(seconds)
         return "awake"
 
 
-def alive(process: int) -> bool:
+def alive(process):
     """Whether a process runs; one that has ended and that nobody waited for does not."""
     try:
         return " Z " not in Path(f"/proc/{process}/stat").read_text()
@@ -99,7 +96,7 @@ def alive(process: int) -> bool:
 
 
 @contextmanager
-def parent(code: str) -> Iterator[subprocess.Popen[str]]:
+def parent(code):
     """Another process that has children of its own."""
     head = """
 import sys
@@ -116,7 +113,7 @@ from tests.toolkit.gpu.test_worker_process import Isolated, Worker
         yield process
 
 
-def test_the_same_object_answers_all_that_is_asked() -> None:
+def test_the_same_object_answers_all_that_is_asked():
     with Isolated(Worker, ("any", 1)) as child:
         assert child.ask("echo", limit_s=LIMIT_S) == [("any", 1), 1]
         assert child.ask("echo", "x", 2.5, limit_s=LIMIT_S) == [("any", 1), 2, "x", 2.5]
@@ -136,7 +133,7 @@ def test_the_same_object_answers_all_that_is_asked() -> None:
         ("no_such_method", "AttributeError: 'Worker' object has no attribute 'no_such_method'"),
     ],
 )
-def test_what_goes_wrong_is_one_line_then_and_later(method: str, reason: str) -> None:
+def test_what_goes_wrong_is_one_line_then_and_later(method, reason):
     with Isolated(Worker, None) as child:
         child.ask("echo", limit_s=LIMIT_S)
         for later in (method, "echo"):
@@ -152,38 +149,38 @@ def test_what_goes_wrong_is_one_line_then_and_later(method: str, reason: str) ->
         ("does_not_compile", CompileError, "k.cu, line 1: no"),
     ],
 )
-def test_an_error_of_ours_stays_what_it_is(method: str, kind: type[Exception], reason: str) -> None:
+def test_an_error_of_ours_stays_what_it_is(method, kind, reason):
     with Isolated(Worker, None) as child, pytest.raises(kind, match=reason) as raised:
         child.ask(method, limit_s=LIMIT_S)
     assert getattr(raised.value, "log", "everything") == "everything"
 
 
-def test_what_it_prints_is_seen_where_that_is_wanted(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_it_prints_is_seen_where_that_is_wanted(capfd):
     for shows_output in (True, False):
         with Isolated(Worker, None, shows_output=shows_output) as child:
             child.ask("prints_to_a_buffer", limit_s=LIMIT_S)
             assert capfd.readouterr().out == "what a kernel prints\n" * shows_output
 
 
-def test_an_answer_that_cannot_be_sent_is_one_line() -> None:
+def test_an_answer_that_cannot_be_sent_is_one_line():
     with Isolated(Worker, None) as child, pytest.raises(LaunchError) as raised:
         child.ask("answers_what_cannot_be_sent", limit_s=LIMIT_S)
     assert "\n" not in str(raised.value)
 
 
-def test_an_object_that_cannot_be_made_is_the_first_answer() -> None:
+def test_an_object_that_cannot_be_made_is_the_first_answer():
     with Isolated(Worker, "refuse") as child, pytest.raises(LaunchError, match="no kernel image"):
         child.ask("echo", limit_s=LIMIT_S)
 
 
-def test_a_machine_that_starts_no_process_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_starts_no_process_says_so(monkeypatch):
     monkeypatch.setattr(isolated, "COMMAND", ("/no/such/program",))
     with pytest.raises(LaunchError, match=r"^no process can be started \(.*No such file"):
         Isolated(Worker, None)
 
 
 @pytest.mark.parametrize("method", ["never_ends", "never_ends_and_ignores_sigterm"])
-def test_what_never_ends_is_ended(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_never_ends_is_ended(method, monkeypatch):
     monkeypatch.setattr(isolated, "GRACE_S", 0.2)
     with Isolated(Worker, None) as child:
         process = child.ask("number", limit_s=LIMIT_S)
@@ -195,8 +192,8 @@ def test_what_never_ends_is_ended(method: str, monkeypatch: pytest.MonkeyPatch) 
         assert not alive(process)
 
 
-def test_the_answer_to_what_was_interrupted_is_nobody_elses() -> None:
-    def interrupt(signum: int, frame: object) -> None:
+def test_the_answer_to_what_was_interrupted_is_nobody_elses():
+    def interrupt(signum, frame):
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
@@ -212,9 +209,7 @@ def test_the_answer_to_what_was_interrupted_is_nobody_elses() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_modules_of_the_working_directory_are_not_taken_for_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_of_the_working_directory_are_not_taken_for_ours(tmp_path, monkeypatch):
     (tmp_path / "analysis.py").write_text("raise SystemExit('not this one')")
     paths = [path or str(Path.cwd()) for path in sys.path]
     monkeypatch.chdir(tmp_path)
@@ -223,7 +218,7 @@ def test_modules_of_the_working_directory_are_not_taken_for_ours(
         assert child.ask("echo", limit_s=LIMIT_S) == [None, 1]
 
 
-def test_a_child_ends_when_nobody_asks_any_more() -> None:
+def test_a_child_ends_when_nobody_asks_any_more():
     with Isolated(Worker, None) as child:
         process = child.ask("number", limit_s=LIMIT_S)
         assert alive(process)
@@ -231,7 +226,7 @@ def test_a_child_ends_when_nobody_asks_any_more() -> None:
 
 
 @pytest.mark.parametrize("method", ["echo", "never_ends"])
-def test_a_child_ends_with_a_parent_that_is_killed(method: str) -> None:
+def test_a_child_ends_with_a_parent_that_is_killed(method):
     """Also where it hangs and reads nothing: it would hold the GPU for ever."""
     code = f"""
 child = Isolated(Worker, None)
@@ -254,7 +249,7 @@ input()
     assert not alive(child)
 
 
-def test_a_process_that_was_stopped_finds_its_answer() -> None:
+def test_a_process_that_was_stopped_finds_its_answer():
     """Ctrl-Z holds the parent, not its child: what came meanwhile is not late."""
     code = """
 with Isolated(Worker, None) as child:

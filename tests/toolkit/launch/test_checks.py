@@ -1,7 +1,5 @@
 """Which architectures run on which devices; the other checks are tested through `simulate`."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.devices import find_device
@@ -9,7 +7,7 @@ from analysis.errors import InputError
 from toolkit.launch.checks import DEFAULT_ARCHITECTURE, architecture_of
 
 
-def test_the_architecture_is_the_one_given_else_the_devices_else_the_default() -> None:
+def test_the_architecture_is_the_one_given_else_the_devices_else_the_default():
     assert architecture_of("sm_80", None) == "sm_80"
     assert architecture_of(None, find_device("t4")) == "sm_75"
     assert architecture_of("sm_80", find_device("rtx-3090")) == "sm_80"
@@ -31,9 +29,7 @@ def test_the_architecture_is_the_one_given_else_the_devices_else_the_default() -
         ("nonsense", "t4", True),  # the compiler refuses it
     ],
 )
-def test_code_runs_on_later_devices_of_its_major_capability(
-    arch: str, device: str, runs: bool
-) -> None:
+def test_code_runs_on_later_devices_of_its_major_capability(arch, device, runs):
     if runs:
         assert architecture_of(arch, find_device(device)) == arch
     else:

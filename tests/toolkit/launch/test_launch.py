@@ -1,7 +1,5 @@
 """Sources as text and as files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -11,11 +9,11 @@ from toolkit.machine_code.kernel_source import read_source
 
 
 @pytest.mark.parametrize("text", ['extern "C" __global__ void f() {}', "int x;\nint y;", "\n"])
-def test_text_is_what_holds_a_brace_or_a_line_break(text: str) -> None:
+def test_text_is_what_holds_a_brace_or_a_line_break(text):
     assert read_source(text) == (text, "kernel.cu")
 
 
-def test_a_path_is_read_and_names_itself(tmp_path: Path) -> None:
+def test_a_path_is_read_and_names_itself(tmp_path):
     path = tmp_path / "größe {1}.cu"
     path.write_text("// größe", encoding="utf-8")
     assert read_source(path) == ("// größe", "größe {1}.cu")
@@ -23,7 +21,7 @@ def test_a_path_is_read_and_names_itself(tmp_path: Path) -> None:
     assert read_source(str(plain)) == ("// größe", "plain.cu")
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
     wrong = tmp_path / "wrong.cu"
     wrong.write_bytes(b"\xff\xfe")
     for path, reason in (

@@ -1,9 +1,6 @@
 """Tensor maps: what the driver would refuse, what it is asked, and whose buffer a map is of."""
 
-from __future__ import annotations
-
 import ctypes
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,17 +16,17 @@ from toolkit.launch.tensor_map import Tiling
 FLOATS = np.dtype(np.float32)
 
 
-def tiling(**changes: Any) -> Tiling:
+def tiling(**changes):
     facts = {"shape": (100, 64), "dtype": FLOATS, "box": (16, 32)}
     return Tiling(**(facts | changes))
 
 
-def test_a_box_knows_its_bytes_and_the_array_its_pitches() -> None:
+def test_a_box_knows_its_bytes_and_the_array_its_pitches():
     assert tiling().box_bytes == 2048  # 16 · 32 · 4 B
     assert tiling(shape=(3, 100, 64), box=(1, 1, 4)).pitches_bytes == (25_600, 256, 4)
 
 
-def test_rows_may_be_further_apart_than_they_are_long() -> None:
+def test_rows_may_be_further_apart_than_they_are_long():
     apart = tiling(shape=(3, 5), pitches=(32,))
     assert apart.pitches_bytes == (32, 4)
     assert apart.extent_bytes == 2 * 32 + 5 * 4
@@ -54,12 +51,12 @@ def test_rows_may_be_further_apart_than_they_are_long() -> None:
         ({"dtype": np.dtype(np.complex64)}, "an array of complex64"),
     ],
 )
-def test_what_no_driver_encodes_is_refused(changes: dict[str, Any], reason: str) -> None:
+def test_what_no_driver_encodes_is_refused(changes, reason):
     with pytest.raises(InputError, match=reason):
         tiling(**changes)
 
 
-def test_a_map_of_an_argument_shares_its_buffer() -> None:
+def test_a_map_of_an_argument_shares_its_buffer():
     a, b = np.zeros((8, 8), np.float32), np.zeros((8, 8), np.float32)
     arguments = [
         TensorMap(a, box=(4, 4)),
@@ -83,7 +80,7 @@ def test_a_map_of_an_argument_shares_its_buffer() -> None:
         ({"shape": (3, 5)}, "84 bytes, .* of an array of 80"),
     ],
 )
-def test_a_map_stays_inside_of_its_array(changes: dict[str, Any], reason: str) -> None:
+def test_a_map_stays_inside_of_its_array(changes, reason):
     facts = {"shape": (3, 4), "pitches": (32,), "box": (1, 4)}
     array = np.zeros(20, np.float32)
     assert TensorMap(array, **facts).tiling.extent_bytes == 80
@@ -115,7 +112,7 @@ extern "C" __global__ void tile_of(const __grid_constant__ TensorMap map, float*
 """
 
 
-def test_a_part_of_an_array_is_copied() -> None:
+def test_a_part_of_an_array_is_copied():
     matrix = np.arange(10 * 8, dtype=np.float32).reshape(10, 8)
     part = TensorMap(matrix, box=(8, 4), shape=(4, 7), pitches=(64,), offset=2 * 32)
     execution = simulate(
@@ -129,53 +126,53 @@ def test_a_part_of_an_array_is_copied() -> None:
 class FakeDriver:
     """The functions that are called, with what they got."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.status = 0
-        self.calls: list[tuple[str, tuple[Any, ...]]] = []
-        self.parameters: list[bytes] = []
+        self.calls = []
+        self.parameters = []
         self.cuTensorMapEncodeTiled, self.cuGetErrorName = self.encode, self.error_name
         self.cuModuleLoadData, self.cuModuleGetFunction = self.load, self.function
         self.cuFuncSetAttribute, self.cuLaunchKernel = self.attribute, self.launch
 
-    def encode(self, at: ctypes.c_void_p, *arguments: Any) -> int:
+    def encode(self, at, *arguments):
         assert at.value is not None
         assert at.value % 64 == 0
         ctypes.memmove(at.value, bytes(range(128)), 128)
         self.calls.append(("encode", arguments))
         return self.status
 
-    def load(self, module: Any, image: Any) -> int:
+    def load(self, module, image):
         self.calls.append(("load", (image.value,)))
         return 0
 
-    def function(self, function: Any, module: Any, name: Any) -> int:
+    def function(self, function, module, name):
         self.calls.append(("function", (name.value,)))
         return 0
 
-    def attribute(self, function: Any, attribute: Any, value: Any) -> int:
+    def attribute(self, function, attribute, value):
         self.calls.append(("attribute", (attribute.value, value.value)))
         return 0
 
-    def launch(self, function: Any, *rest: Any) -> int:
+    def launch(self, function, *rest):
         *extents, shared, _, pointers, _ = rest
         self.calls.append(("launch", (*(x.value for x in extents), shared.value)))
         sizes = [128, 8, 4]
         self.parameters = [ctypes.string_at(p, n) for p, n in zip(pointers, sizes, strict=True)]
         return self.status
 
-    def error_name(self, status: Any, name: Any) -> int:
+    def error_name(self, status, name):
         name.contents.value = b"CUDA_ERROR_INVALID_VALUE"
         return 0
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+def fake(monkeypatch):
     library = FakeDriver()
     monkeypatch.setattr(driver, "_library", lambda: library)
     return library
 
 
-def test_the_driver_is_asked_from_the_innermost_axis_on(fake: FakeDriver) -> None:
+def test_the_driver_is_asked_from_the_innermost_axis_on(fake):
     made = encoded(tiling(swizzle=128), 4096)
     assert made.content == bytes(range(128))
     ((_, (kind, axes, address, sizes, pitches, box, steps, interleave, swizzle, l2, fill)),) = (
@@ -187,13 +184,13 @@ def test_the_driver_is_asked_from_the_innermost_axis_on(fake: FakeDriver) -> Non
     assert (interleave.value, swizzle.value, l2.value, fill.value) == (0, 3, 2, 0)
 
 
-def test_a_refusal_of_the_driver_has_its_name(fake: FakeDriver) -> None:
+def test_a_refusal_of_the_driver_has_its_name(fake):
     fake.status = 1
     with pytest.raises(LaunchError, match=r"^cuTensorMapEncodeTiled: CUDA_ERROR_INVALID_VALUE$"):
         encoded(tiling(), 4096)
 
 
-def test_an_old_driver_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_driver_is_unavailable(monkeypatch):
     monkeypatch.setattr(driver, "_library", object)
     with pytest.raises(
         UnavailableError, match="has no cuTensorMapEncodeTiled: install one of CUDA 12"
@@ -201,7 +198,7 @@ def test_an_old_driver_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
         encoded(tiling(), 4096)
 
 
-def test_a_launch_hands_over_each_parameter_by_its_address(fake: FakeDriver) -> None:
+def test_a_launch_hands_over_each_parameter_by_its_address(fake):
     geometry = Geometry(grid=(3, 2, 1), block=(64, 1, 1), dynamic_shared_bytes=65_536)
     contents = [bytes(range(128)), (2**40).to_bytes(8, "little"), np.int32(7).tobytes()]
     launch = prepared_launch(b"image", "gemm", geometry, contents)
@@ -215,7 +212,7 @@ def test_a_launch_hands_over_each_parameter_by_its_address(fake: FakeDriver) -> 
     assert fake.parameters == contents
 
 
-def test_a_kernel_with_a_map_is_launched_by_the_driver(cuda: Any, fake: FakeDriver) -> None:
+def test_a_kernel_with_a_map_is_launched_by_the_driver(cuda, fake):
     from toolkit.gpu.context import Gpu
 
     geometry = Geometry(grid=(1, 1, 1), block=(32, 1, 1))

@@ -5,10 +5,7 @@
 The recording holds what nvdisasm printed and the instructions decoded from it, for test_decode.py.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -20,8 +17,6 @@ from toolkit.machine_code.instruction import (
     INSTRUCTION_BYTES,
     Address,
     Constant,
-    Instruction,
-    Operand,
     Register,
 )
 from validation import recordings
@@ -33,7 +28,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"
 Snapshot = tuple[str, dict[str, list[list[Any]]]]  # what nvdisasm printed; see `decoded`
 
 
-def disassembly(arch: str) -> str:
+def disassembly(arch):
     """What nvdisasm prints of the kernels, as far as it is code."""
     text = SOURCE.read_text(encoding="utf-8")
     cubin = compile_cubin(text, name=SOURCE.name, kernel="calls", arch=arch)
@@ -42,12 +37,12 @@ def disassembly(arch: str) -> str:
     return _dumped([kept, functions])
 
 
-def decoded(printed: str) -> dict[str, list[list[Any]]]:
+def decoded(printed):
     """The instructions of each function, as lists: see `row`."""
     return {f.name: [row(i) for i in f.instructions] for f in decode(printed)}
 
 
-def row(instruction: Instruction) -> list[Any]:
+def row(instruction):
     """Address, text, guard, opcode, modifiers, and each operand with all that is not default."""
     return [
         instruction.address,
@@ -59,7 +54,7 @@ def row(instruction: Instruction) -> list[Any]:
     ]
 
 
-def plain(operand: Operand) -> dict[str, Any]:
+def plain(operand):
     """An operand as JSON: its kind, and its fields that have not their default value."""
     values = {"kind": type(operand).__name__}
     for field in fields(operand):
@@ -69,13 +64,13 @@ def plain(operand: Operand) -> dict[str, Any]:
     return values
 
 
-def _plain_value(value: Any) -> Any:
+def _plain_value(value):
     if isinstance(value, Register | Constant | Address):
         return plain(value)
     return [_plain_value(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _dumped(value: Any) -> str:
+def _dumped(value):
     """JSON of lists of pairs as objects: an object may have a key twice, as nvdisasm's do."""
     if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
         return "{" + ",".join(f"{json.dumps(k)}:{_dumped(v)}" for k, v in value) + "}"
@@ -84,11 +79,11 @@ def _dumped(value: Any) -> str:
     return json.dumps(value)
 
 
-def table(snapshots: Mapping[str, Snapshot]) -> dict[str, Any]:
+def table(snapshots):
     """Snapshots as a recording: each instruction once, and its number wherever it stands."""
-    numbers: dict[str, int] = {}
+    numbers = {}
 
-    def number(position: int, row: list[Any]) -> int:
+    def number(position, row):
         assert row[0] == INSTRUCTION_BYTES * position
         return numbers.setdefault(json.dumps(row[1:]), len(numbers))
 
@@ -103,7 +98,7 @@ def table(snapshots: Mapping[str, Snapshot]) -> dict[str, Any]:
     }
 
 
-def recorded(arch: str) -> Snapshot:
+def recorded(arch):
     """What was printed, and what is to be decoded from it."""
     recording = recordings.read(RECORDING)
     found = {
@@ -115,7 +110,7 @@ def recorded(arch: str) -> Snapshot:
     return dict(recording["printed"])[arch], found
 
 
-def main() -> None:
+def main():
     printed = {arch: disassembly(arch) for arch in ARCHITECTURES}
     versions = {"compiler": compiler_version(), "disassembler": disassembler().version}
     snapshots = {arch: (text, decoded(text)) for arch, text in printed.items()}

@@ -1,7 +1,5 @@
 """Compilation with NVRTC, and its cache."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
@@ -12,12 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
 from analysis.errors import CompileError, InputError, UnavailableError, UnknownNameError
-from kernels import LADDER, Variant
+from kernels import LADDER
 from toolkit.machine_code import compile as compilation
 from toolkit.machine_code import compiler_process
 from toolkit.machine_code.compile import compile_cubin, supported_architectures
@@ -60,19 +57,19 @@ template <int BM, int BN> __global__ void gemm(float* x) {
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     directory = tmp_path / "cache"
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(directory))
     return directory
 
 
 @pytest.fixture
-def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def compilations(monkeypatch):
     """The kernels for which the compiler really ran."""
-    ran: list[str] = []
+    ran = []
     real = compilation._compile
 
-    def counted(request: compilation._Request) -> tuple[str, bytes]:
+    def counted(request):
         ran.append(request.kernel)
         return real(request)
 
@@ -81,17 +78,17 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def compiled(
-    source: str,
-    kernel: str | None = None,
-    arch: str = "sm_86",
-    options: Any = (),
-    **defines: object,
-) -> Kernel:
+    source,
+    kernel=None,
+    arch="sm_86",
+    options=(),
+    **defines,
+):
     how = {"options": options} if options else {}
     return compile_cubin(source, name="my.cu", kernel=kernel, arch=arch, defines=defines, **how)
 
 
-def test_a_cubin_is_an_elf_file_with_the_kernel() -> None:
+def test_a_cubin_is_an_elf_file_with_the_kernel():
     cubin = compiled(PLAIN, "plain")
     assert cubin.image.startswith(b"\x7fELF")
     assert kernel_symbols(cubin.image) == ["plain"]
@@ -101,18 +98,18 @@ def test_a_cubin_is_an_elf_file_with_the_kernel() -> None:
     assert cubin.resources.architecture == "sm_86"
 
 
-def test_a_name_expression_instantiates_a_template() -> None:
+def test_a_name_expression_instantiates_a_template():
     cubin = compiled(TEMPLATE, "gemm<16, 8>")
     assert cubin.name == "gemm<16, 8>"
     assert cubin.symbol == "_Z4gemmILi16ELi8EEvPf"
     assert cubin.resources.static_shared_bytes == 16 * 8 * 4
 
 
-def test_a_cpp_kernel_is_found_by_its_plain_name() -> None:
+def test_a_cpp_kernel_is_found_by_its_plain_name():
     assert compiled("__global__ void k(int* x) { *x = 1; }", "k").symbol == "_Z1kPi"
 
 
-def test_defines_and_options_reach_the_compiler() -> None:
+def test_defines_and_options_reach_the_compiler():
     cubin = compile_cubin(
         SHARED, name="my.cu", kernel="shared", arch="sm_86", defines={"N": 64}, options=("-DM=1",)
     )
@@ -121,7 +118,7 @@ def test_defines_and_options_reach_the_compiler() -> None:
     assert compiled(guarded, "plain", FLAG=True).symbol == "plain"
 
 
-def test_an_error_names_file_line_and_the_first_message() -> None:
+def test_an_error_names_file_line_and_the_first_message():
     source = "__global__ void k(float* x) {\n    x[0] = nothing;\n    y = 3;\n}\n"
     with pytest.raises(CompileError) as caught:
         compiled(source, "k")
@@ -131,12 +128,12 @@ def test_an_error_names_file_line_and_the_first_message() -> None:
     assert 'identifier "y" is undefined' in caught.value.log
 
 
-def test_a_failed_static_assertion_of_a_template_is_an_error_of_the_source() -> None:
+def test_a_failed_static_assertion_of_a_template_is_an_error_of_the_source():
     with pytest.raises(CompileError, match=r"my\.cu, line 3: .*BM is a multiple of 4"):
         compiled(TEMPLATE, "gemm<7, 8>")
 
 
-def test_an_error_of_the_assembler_is_told_in_one_line() -> None:
+def test_an_error_of_the_assembler_is_told_in_one_line():
     with pytest.raises(CompileError) as caught:
         compiled(SHARED, "shared", N=40_000)
     # 40,000 floats are 0x27100 bytes; a block has 0xc000 = 49,152
@@ -146,19 +143,19 @@ def test_an_error_of_the_assembler_is_told_in_one_line() -> None:
     )
 
 
-def test_an_unclosed_brace_is_told_in_one_line() -> None:
+def test_an_unclosed_brace_is_told_in_one_line():
     with pytest.raises(CompileError) as caught:
         compiled("__global__ void k() {", "k")
     assert str(caught.value) == 'my.cu: expected a "}"'
 
 
 @pytest.mark.parametrize("arch", ["sm_35", "sm_8", "compute_86", "86", "", "sm_86 "])
-def test_an_unknown_architecture_lists_the_known(arch: str) -> None:
+def test_an_unknown_architecture_lists_the_known(arch):
     with pytest.raises(UnknownNameError, match=r"unknown architecture .*sm_75, .*sm_90"):
         compiled(PLAIN, "plain", arch)
 
 
-def test_a_missing_kernel_lists_those_that_are_there() -> None:
+def test_a_missing_kernel_lists_those_that_are_there():
     source = PLAIN + "__global__ void other(int) {}\n" + TEMPLATE
     with pytest.raises(UnknownNameError) as caught:
         compiled(source, "plane")
@@ -168,7 +165,7 @@ def test_a_missing_kernel_lists_those_that_are_there() -> None:
 
 
 @pytest.mark.parametrize("kernel", ["gemm", "gemm<16>", "gemm<16, 8", "", "gemm<16, 8>; int x"])
-def test_a_name_that_is_no_kernel_says_why_and_what_is_there(kernel: str) -> None:
+def test_a_name_that_is_no_kernel_says_why_and_what_is_there(kernel):
     with pytest.raises(
         InputError, match=r"is not in my\.cu: .*; the kernels there: plain"
     ) as caught:
@@ -176,26 +173,26 @@ def test_a_name_that_is_no_kernel_says_why_and_what_is_there(kernel: str) -> Non
     assert "\n" not in str(caught.value)
 
 
-def test_a_source_without_a_kernel_says_so() -> None:
+def test_a_source_without_a_kernel_says_so():
     with pytest.raises(InputError, match="no kernel is defined there"):
         compiled("", "k")
 
 
-def test_a_wrong_option_or_define_is_refused_by_name() -> None:
+def test_a_wrong_option_or_define_is_refused_by_name():
     with pytest.raises(InputError, match="unrecognized option -bogus"):
         compiled(PLAIN, "plain", options=("-bogus",))
     with pytest.raises(InputError, match="define 'A B' = '1'"):
         compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_86", defines={"A B": 1})
 
 
-def test_without_nvrtc_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_nvrtc_the_remedy_is_named(monkeypatch):
     compilation._nvrtc.cache_clear()
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
     with pytest.raises(UnavailableError, match=r"pip install .*nvidia-cuda-nvrtc"):
         supported_architectures()
 
 
-def test_the_remedy_installs_what_the_project_pins() -> None:
+def test_the_remedy_installs_what_the_project_pins():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     installed = shlex.split(compilation.REMEDY)[2:]
     assert len(installed) == 2
@@ -203,9 +200,9 @@ def test_the_remedy_installs_what_the_project_pins() -> None:
 
 
 def test_without_the_library_of_nvrtc_the_remedy_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fails() -> None:
+    monkeypatch,
+):
+    def fails():
         raise RuntimeError("Failure finding libnvrtc.so")
 
     monkeypatch.setattr(compilation._nvrtc(), "nvrtcGetSupportedArchs", fails)
@@ -213,7 +210,7 @@ def test_without_the_library_of_nvrtc_the_remedy_is_named(
         supported_architectures()
 
 
-def test_a_second_compilation_is_answered_from_the_cache(compilations: list[str]) -> None:
+def test_a_second_compilation_is_answered_from_the_cache(compilations):
     assert compiled(TEMPLATE, "gemm<16, 8>") == compiled(TEMPLATE, "gemm<16, 8>")
     assert compilations == ["gemm<16, 8>"]
 
@@ -229,9 +226,7 @@ def test_a_second_compilation_is_answered_from_the_cache(compilations: list[str]
         {"options": ()},
     ],
 )
-def test_whatever_decides_the_code_decides_the_entry(
-    change: dict[str, object], compilations: list[str]
-) -> None:
+def test_whatever_decides_the_code_decides_the_entry(change, compilations):
     call = {
         "source": SHARED,
         "name": "my.cu",
@@ -245,9 +240,7 @@ def test_whatever_decides_the_code_decides_the_entry(
     assert len(compilations) == 2
 
 
-def test_another_compiler_has_other_entries(
-    compilations: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_compiler_has_other_entries(compilations, monkeypatch):
     compiled(PLAIN, "plain")
     monkeypatch.setattr(compilation, "compiler_version", lambda: "NVRTC 99.0.1")
     compiled(PLAIN, "plain")
@@ -258,9 +251,7 @@ def test_another_compiler_has_other_entries(
     "include",
     ['#include "size.h"', '#/**/include "size.h"', '#incl\\\nude "size.h"', '%:include "size.h"'],
 )
-def test_a_source_that_includes_a_file_is_compiled_each_time(
-    include: str, tmp_path: Path, compilations: list[str]
-) -> None:
+def test_a_source_that_includes_a_file_is_compiled_each_time(include, tmp_path, compilations):
     for size in (64, 128):
         (tmp_path / "size.h").write_text(f"#define N {size}\n")
         cubin = compile_cubin(
@@ -274,7 +265,7 @@ def test_a_source_that_includes_a_file_is_compiled_each_time(
     assert len(compilations) == 2
 
 
-def test_the_file_of_a_rung_finds_what_its_source_has_inserted() -> None:
+def test_the_file_of_a_rung_finds_what_its_source_has_inserted():
     rung = LADDER[15]
     path = ROOT / "kernels/sgemm" / rung.file
     text = path.read_text(encoding="utf-8")
@@ -285,11 +276,11 @@ def test_the_file_of_a_rung_finds_what_its_source_has_inserted() -> None:
 
 
 @pytest.mark.parametrize("rung", LADDER, ids=lambda rung: rung.name)
-def test_the_compiler_reads_no_file_beside_the_source_of_a_rung(rung: Variant) -> None:
+def test_the_compiler_reads_no_file_beside_the_source_of_a_rung(rung):
     assert not includes(rung.source)  # as its machine code is kept
 
 
-def test_two_processes_may_compile_the_same_kernel_at_once(cache: Path) -> None:
+def test_two_processes_may_compile_the_same_kernel_at_once(cache):
     program = (
         "from toolkit.machine_code.compile import compile_cubin\n"
         f"source = {SPILLING!r}\n"
@@ -297,7 +288,7 @@ def test_two_processes_may_compile_the_same_kernel_at_once(cache: Path) -> None:
         "print(c.resources.registers_per_thread)\n"
     )
 
-    def run(_: int) -> str:
+    def run(_):
         command = [sys.executable, "-c", program]
         return subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, check=True
@@ -308,7 +299,7 @@ def test_two_processes_may_compile_the_same_kernel_at_once(cache: Path) -> None:
     assert [path.suffix for path in cache.iterdir()] == [".cubin"]  # no temporary file is left
 
 
-def test_importing_the_module_loads_no_heavy_package() -> None:
+def test_importing_the_module_loads_no_heavy_package():
     program = (
         "import sys, toolkit.machine_code.compile, toolkit.store.profile_json\n"
         "print([m for m in ('numpy', 'pydantic', 'cuda.bindings', 'elftools') if m in sys.modules])"
@@ -324,9 +315,7 @@ DOUBLING = "".join(f"#define M{n} M{n - 1} M{n - 1}\n" for n in range(1, 28))
 ENDLESS = f"#define M0 x[0] += 1;\n{DOUBLING}__global__ void k(float *x) {{ M27 }}"
 
 
-def test_a_compilation_that_does_not_end_is_stopped_after_a_note(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_compilation_that_does_not_end_is_stopped_after_a_note(monkeypatch, caplog):
     monkeypatch.setattr(compiler_process, "NOTICE_S", 0.1)
     monkeypatch.setattr(compiler_process, "LIMIT_S", 0.5)
     with pytest.raises(CompileError) as caught:
@@ -337,9 +326,7 @@ def test_a_compilation_that_does_not_end_is_stopped_after_a_note(
     assert compiled(PLAIN, "plain").symbol == "plain"
 
 
-def test_a_compiler_that_crashes_is_told_in_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compiler_that_crashes_is_told_in_a_line(tmp_path, monkeypatch):
     crashing = tmp_path / "crashing.py"
     crashing.write_text("import os, sys\nsys.stdin.buffer.read(1)\nos.abort()\n", encoding="utf-8")
     monkeypatch.setattr(compiler_process, "__file__", str(crashing))
@@ -348,9 +335,7 @@ def test_a_compiler_that_crashes_is_told_in_a_line(
         compiled(PLAIN, "plain")
 
 
-def test_files_are_found_from_the_folder_that_a_compilation_begins_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_found_from_the_folder_that_a_compilation_begins_in(tmp_path, monkeypatch):
     for size in (64, 128):
         folder = tmp_path / str(size)
         folder.mkdir()
@@ -369,7 +354,7 @@ def test_files_are_found_from_the_folder_that_a_compilation_begins_in(
 # --- one kernel, and machine code from elsewhere ----------------------------------------------
 
 
-def test_without_a_name_the_only_kernel_is_taken() -> None:
+def test_without_a_name_the_only_kernel_is_taken():
     cubin = compiled(PLAIN)
     assert (cubin.name, cubin.symbol) == ("plain", "plain")
     mangled = "__device__ void f() {}\n__global__ void only(int n) {}"
@@ -377,7 +362,7 @@ def test_without_a_name_the_only_kernel_is_taken() -> None:
     assert (cubin.name, cubin.symbol) == ("only", "_Z4onlyi")
 
 
-def test_without_a_name_several_kernels_are_listed() -> None:
+def test_without_a_name_several_kernels_are_listed():
     with pytest.raises(InputError) as caught:
         compiled(PLAIN + "__global__ void b() {}")
     assert str(caught.value) in (
@@ -386,14 +371,14 @@ def test_without_a_name_several_kernels_are_listed() -> None:
     )
 
 
-def test_without_a_name_a_template_is_no_kernel() -> None:
+def test_without_a_name_a_template_is_no_kernel():
     with pytest.raises(InputError, match=r"^my\.cu holds no kernel, only gemm<\.\.\.> \(a templ"):
         compiled(TEMPLATE)
     with pytest.raises(InputError, match=r"^my\.cu holds no kernel$"):
         compiled("__device__ int x;")
 
 
-def test_kernels_in_namespaces_are_listed_as_they_are_written() -> None:
+def test_kernels_in_namespaces_are_listed_as_they_are_written():
     source = """namespace deep { namespace er {
         template <int N> __global__ void scale(float *x) { x[0] *= N; }
         template __global__ void scale<3>(float *);
@@ -406,20 +391,20 @@ def test_kernels_in_namespaces_are_listed_as_they_are_written() -> None:
 
 
 @pytest.mark.parametrize("option", ["-arch=sm_80", "--gpu-architecture=compute_80"])
-def test_an_option_for_another_architecture_is_refused(option: str) -> None:
+def test_an_option_for_another_architecture_is_refused(option):
     with pytest.raises(InputError, match="the options compile for sm_80, not for sm_90: leave out"):
         compiled(PLAIN, "plain", "sm_90", options=(option,))
 
 
 @pytest.mark.parametrize("kernel", ["plain", None])
 @pytest.mark.parametrize("option", ["-dlto", "--fdevice-syntax-only"])
-def test_options_that_leave_no_machine_code_are_refused(option: str, kernel: str | None) -> None:
+def test_options_that_leave_no_machine_code_are_refused(option, kernel):
     with pytest.raises(InputError, match=r"no machine code|holds no kernel"):
         compiled(PLAIN, kernel, "sm_90", options=(option,))
 
 
 @pytest.mark.parametrize("capability", supported_architectures())
-def test_a_cubin_says_what_it_is_for(capability: int) -> None:
+def test_a_cubin_says_what_it_is_for(capability):
     arch = f"sm_{capability}"
     made = compiled(PLAIN, "plain", arch)
     taken = Kernel.from_image(made.image, "plain")
@@ -428,14 +413,14 @@ def test_a_cubin_says_what_it_is_for(capability: int) -> None:
     assert taken.resources == replace(made.resources, compiler="ptxas 13.0.88")
 
 
-def test_a_cubin_of_an_older_abi_keeps_its_architecture_in_the_first_byte() -> None:
+def test_a_cubin_of_an_older_abi_keeps_its_architecture_in_the_first_byte():
     image = bytearray(compiled(PLAIN, "plain").image)
     image[8] = 7  # EI_ABIVERSION of CUDA 12
     image[48:52] = (0x5A055A).to_bytes(4, "little")  # e_flags that nvcc 12 writes for sm_90
     assert Kernel.from_image(bytes(image), "plain").architecture == "sm_90"
 
 
-def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name() -> None:
+def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name():
     image = compiled(TEMPLATE, "gemm<4, 8>").image
     (symbol,) = kernel_symbols(image)
     for name in (symbol, "gemm<...>", None):
@@ -453,12 +438,12 @@ def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name() -> None:
         (Path(sys.executable).resolve().read_bytes()[:100_000], "it is an ELF file, but holds no"),
     ],
 )
-def test_bytes_that_are_no_cubin_are_refused(image: bytes, reason: str) -> None:
+def test_bytes_that_are_no_cubin_are_refused(image, reason):
     with pytest.raises(InputError, match=f"^the machine code is no cubin: {reason}"):
         Kernel.from_image(image)
 
 
-def test_a_damaged_cubin_is_refused_or_read() -> None:
+def test_a_damaged_cubin_is_refused_or_read():
     image = compiled(PLAIN, "plain").image
     random = Random(1)
     for _ in range(600):
@@ -469,7 +454,7 @@ def test_a_damaged_cubin_is_refused_or_read() -> None:
             Kernel.from_image(bytes(damaged), "plain")
 
 
-def test_a_truncated_image_is_told() -> None:
+def test_a_truncated_image_is_told():
     image = compiled(PLAIN, "plain").image
     for size in (0, 3, 64, 1000, len(image) // 2, len(image) - 200):
         with pytest.raises(InputError):

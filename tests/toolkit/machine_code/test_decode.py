@@ -1,12 +1,8 @@
 """Operands from their text and back; instructions from recorded and from fresh disassemblies."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,7 +33,6 @@ from toolkit.machine_code.instruction import (
     Constant,
     Immediate,
     Instruction,
-    Operand,
     Register,
     SourceLine,
     Special,
@@ -46,21 +41,21 @@ from toolkit.machine_code.instruction import (
 FRESH = ("sm_75", "sm_90", "sm_120")
 
 
-def r(index: int, *suffix: str, **modifiers: bool) -> Register:
+def r(index, *suffix, **modifiers):
     return Register(file="R", index=index, suffix=suffix, **modifiers)
 
 
-def ur(index: int) -> Register:
+def ur(index):
     return Register(file="UR", index=index)
 
 
-def printed(*instructions: dict[str, str], start: int = 0, name: str = "kernel") -> str:
+def printed(*instructions, start=0, name="kernel"):
     """What nvdisasm would print."""
     function = {"function-name": name, "start": start, "sass-instructions": list(instructions)}
     return json.dumps([{"SchemaVersion": {}}, [function]])
 
 
-def only(text: str) -> Instruction:
+def only(text):
     ((instruction,),) = (function.instructions for function in decode(text))
     return instruction
 
@@ -98,7 +93,7 @@ def only(text: str) -> Instruction:
         ("32@lo((k + 0x90))", Special(name="32@lo((k + 0x90))")),
     ],
 )
-def test_an_operand_is_read_and_printed_back(text: str, operand: Operand) -> None:
+def test_an_operand_is_read_and_printed_back(text, operand):
     assert parse_operand(text) == operand
     assert str(operand) == text.replace(".reuse", "")
 
@@ -106,7 +101,7 @@ def test_an_operand_is_read_and_printed_back(text: str, operand: Operand) -> Non
 @pytest.mark.parametrize(
     "text", ["gdesc[UR4]", "[R2+gdesc]", "c[0x0]", "R2 R3", "", "c[0x0][R2+R3]"]
 )
-def test_another_form_is_refused(text: str) -> None:
+def test_another_form_is_refused(text):
     with pytest.raises(OperandError):
         parse_operand(text)
 
@@ -133,11 +128,11 @@ def test_another_form_is_refused(text: str) -> None:
         ("R8,RZ,+QNAN ,P0", ("R8", "RZ", "+QNAN", "P0")),
     ],
 )
-def test_operands_are_told_apart(text: str, operands: tuple[str, ...]) -> None:
+def test_operands_are_told_apart(text, operands):
     assert split_operands(text) == operands
 
 
-def registers(*files: str) -> st.SearchStrategy[Register]:
+def registers(*files):
     """Registers as they stand in brackets: without signs."""
     return st.builds(
         Register,
@@ -181,11 +176,11 @@ OPERANDS = st.one_of(
 
 
 @given(st.lists(OPERANDS, min_size=1, max_size=6))
-def test_whatever_is_printed_is_read_as_the_same(operands: list[Operand]) -> None:
+def test_whatever_is_printed_is_read_as_the_same(operands):
     assert parse_operands(",".join(map(str, operands))) == tuple(operands)
 
 
-def test_numbers_are_read_as_what_the_opcode_wants() -> None:
+def test_numbers_are_read_as_what_the_opcode_wants():
     assert parse_operand("-0x4").integer == -4
     assert parse_operand("0.5").number == 0.5
     assert parse_operand("-INF").number == float("-inf")
@@ -197,7 +192,7 @@ def test_numbers_are_read_as_what_the_opcode_wants() -> None:
 # Instructions.
 
 
-def test_an_instruction_has_all_that_is_printed() -> None:
+def test_an_instruction_has_all_that_is_printed():
     source = SourceLine(file="k.cu", line=7)
     text = printed(
         {"opcode": "NOP"},
@@ -234,7 +229,7 @@ def test_an_instruction_has_all_that_is_printed() -> None:
         ),
     ],
 )
-def test_all_predicates_as_an_operand_are_no_guard(record: str, text: str) -> None:
+def test_all_predicates_as_an_operand_are_no_guard(record, text):
     whole = printed({"opcode": "here"}).replace('{"opcode": "here"}', record)
     instruction = only(whole)
     guard = re.match(r"@\S+", text)
@@ -243,7 +238,7 @@ def test_all_predicates_as_an_operand_are_no_guard(record: str, text: str) -> No
     assert instruction.operands == parse_operands("R27,PR,RZ,0x1")
 
 
-def test_only_wanted_functions_are_decoded() -> None:
+def test_only_wanted_functions_are_decoded():
     strange = {"opcode": "HGMMA", "operands": "R24,gdesc[UR4]"}
     functions = (
         json.loads(printed({"opcode": "EXIT"}))[1] + json.loads(printed(strange, name="strange"))[1]
@@ -262,7 +257,7 @@ def test_only_wanted_functions_are_decoded() -> None:
         ("UTCHMMA", "tensor cores (UTCHMMA) are not simulated"),
     ],
 )
-def test_a_strange_operand_is_named_with_its_place(opcode: str, reason: str) -> None:
+def test_a_strange_operand_is_named_with_its_place(opcode, reason):
     strange = {"opcode": f"{opcode}.F32", "operands": "R24,gdesc[UR4],!UPT"}
     with pytest.raises(UnsupportedError) as caught:
         decode(printed({"opcode": "NOP"}, strange), sources={16: SourceLine(file="k.cu", line=3)})
@@ -272,7 +267,7 @@ def test_a_strange_operand_is_named_with_its_place(opcode: str, reason: str) -> 
 
 
 @pytest.mark.parametrize("text", ["", "nvdisasm fatal", "[]", "[{}, [{}]]", "[{}, 5]", "{}"])
-def test_what_is_no_disassembly_is_refused_in_one_line(text: str) -> None:
+def test_what_is_no_disassembly_is_refused_in_one_line(text):
     with pytest.raises(ToolkitError, match=r"^nvdisasm printed something unexpected \(.+\): use"):
         decode(text)
 
@@ -281,14 +276,14 @@ def test_what_is_no_disassembly_is_refused_in_one_line(text: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_a_recorded_disassembly_decodes_to_the_recorded_instructions(arch: str) -> None:
+def test_a_recorded_disassembly_decodes_to_the_recorded_instructions(arch):
     printed, instructions = recorded(arch)
     assert decoded(printed) == instructions
     assert sorted(instructions) == ["calls", "jumps"]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_the_operands_of_whole_kernels_are_printed_back(arch: str) -> None:
+def test_the_operands_of_whole_kernels_are_printed_back(arch):
     for function in decode(recorded(arch)[0]):
         for i in function.instructions:
             guard = [f"@{i.guard}"] if i.guard else []
@@ -298,9 +293,9 @@ def test_the_operands_of_whole_kernels_are_printed_back(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", FRESH)
-def test_a_fresh_disassembly_decodes_to_the_recorded_instructions(arch: str) -> None:
+def test_a_fresh_disassembly_decodes_to_the_recorded_instructions(arch):
     """Also with another version of nvdisasm, whose JSON may differ."""
-    whole: dict[str, list[Any]] = {}
+    whole = {}
     for name, rows in decoded(disassembly(arch)).items():
         kernel = name if not name.startswith("$") else "calls"
         whole.setdefault(kernel, []).extend(rows)
@@ -308,7 +303,7 @@ def test_a_fresh_disassembly_decodes_to_the_recorded_instructions(arch: str) -> 
 
 
 @pytest.mark.parametrize("arch", FRESH)
-def test_nothing_is_lost_that_nvdisasm_prints_as_text(arch: str, tmp_path: Path) -> None:
+def test_nothing_is_lost_that_nvdisasm_prints_as_text(arch, tmp_path):
     source = SOURCE.read_text(encoding="utf-8")
     cubin = compile_cubin(source, name=SOURCE.name, kernel="calls", arch=arch)
     path = tmp_path / "k.cubin"
@@ -321,7 +316,7 @@ def test_nothing_is_lost_that_nvdisasm_prints_as_text(arch: str, tmp_path: Path)
     assert sorted(map(comparable, texts)) == sorted(map(comparable, known))
 
 
-def comparable(text: str) -> str:
+def comparable(text):
     """Without what only one of the two prints: labels against addresses, spaces, commas."""
     text = re.sub(r"`\((\.L_x_\d+)\)", "TARGET", text)
     text = re.sub(

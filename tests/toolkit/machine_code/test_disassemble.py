@@ -1,9 +1,6 @@
 """nvdisasm from its wheel and from elsewhere, on sound and on damaged machine code."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -21,7 +18,7 @@ echo "$0 $1 $(cat "$2")"
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path / "cache"))
     disassembler.cache_clear()
     yield tmp_path / "cache"
@@ -29,8 +26,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> metadata.Distribution:
+def no_wheel(monkeypatch):
+    def missing(name):
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "distribution", missing)
@@ -39,11 +36,11 @@ def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+def runs(monkeypatch):
     """The images that nvdisasm was run on; it prints what it got."""
-    images: list[bytes] = []
+    images = []
 
-    def run(program: Disassembler, image: bytes) -> bytes:
+    def run(program, image):
         images.append(image)
         return program.version.encode() + image
 
@@ -51,7 +48,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return images
 
 
-def fake(folder: Path) -> str:
+def fake(folder):
     """A program that prints how it was called and the file that it got."""
     folder.mkdir(parents=True)
     program = folder / "nvdisasm"
@@ -60,22 +57,20 @@ def fake(folder: Path) -> str:
     return str(program)
 
 
-def test_machine_code_becomes_json() -> None:
+def test_machine_code_becomes_json():
     image = compile_cubin(SOURCE, name="k.cu", kernel="k", arch="sm_86").image
     _, (function,) = json.loads(disassemble(image))
     assert function["function-name"] == "k"
     assert "STG.E" in [i["opcode"] for i in function["sass-instructions"]]
 
 
-def test_a_second_disassembly_is_answered_from_the_cache(runs: list[bytes]) -> None:
+def test_a_second_disassembly_is_answered_from_the_cache(runs):
     assert disassemble(b"image") == disassemble(b"image")
     assert disassemble(b"other") != disassemble(b"image")
     assert runs == [b"image", b"other"]
 
 
-def test_another_version_has_other_entries(
-    runs: list[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_version_has_other_entries(runs, monkeypatch):
     for version in ("13.5.37", "13.6.1", "13.5.37"):
         program = Disassembler(path="nvdisasm", version=version)
         monkeypatch.setattr(module, "disassembler", lambda program=program: program)
@@ -83,31 +78,25 @@ def test_another_version_has_other_entries(
     assert len(runs) == 2
 
 
-def test_without_nvdisasm_the_remedy_is_told(no_wheel: None) -> None:
+def test_without_nvdisasm_the_remedy_is_told(no_wheel):
     with pytest.raises(UnavailableError) as caught:
         disassemble(b"image")
     assert str(caught.value) == ("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
 
 
-def test_one_on_the_path_is_taken(
-    no_wheel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_on_the_path_is_taken(no_wheel, tmp_path, monkeypatch):
     program = fake(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     assert disassemble(b"image") == f"{program} -json image\n"
 
 
-def test_one_of_a_cuda_toolkit_is_taken(
-    no_wheel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_of_a_cuda_toolkit_is_taken(no_wheel, tmp_path, monkeypatch):
     program = fake(tmp_path / "cuda" / "bin")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
     assert disassemble(b"image") == f"{program} -json image\n"
 
 
-def test_another_program_in_its_place_has_other_entries(
-    no_wheel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_program_in_its_place_has_other_entries(no_wheel, tmp_path, monkeypatch):
     path = Path(fake(tmp_path / "bin"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     first = disassembler()
@@ -116,9 +105,7 @@ def test_another_program_in_its_place_has_other_entries(
     assert disassembler().version != first.version
 
 
-def test_a_wheel_without_the_program_counts_as_none(
-    no_wheel: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wheel_without_the_program_counts_as_none(no_wheel, monkeypatch):
     class Emptied:
         version = "13.5.37"
         files = ()
@@ -129,7 +116,7 @@ def test_a_wheel_without_the_program_counts_as_none(
 
 
 @pytest.mark.parametrize("image", [b"", b"no ELF file", b"\x7fELF" + bytes(100)])
-def test_damaged_machine_code_is_told_in_one_line(image: bytes) -> None:
+def test_damaged_machine_code_is_told_in_one_line(image):
     with pytest.raises(ToolkitError) as caught:
         disassemble(image)
     message = str(caught.value)
@@ -138,9 +125,7 @@ def test_damaged_machine_code_is_told_in_one_line(image: bytes) -> None:
     assert "kernel.cubin" not in message  # a temporary file means nothing to the user
 
 
-def test_a_program_that_does_not_start_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_does_not_start_is_told(tmp_path, monkeypatch):
     absent = Disassembler(path=str(tmp_path / "absent"), version="1")
     monkeypatch.setattr(module, "disassembler", lambda: absent)
     with pytest.raises(UnavailableError, match=r"^nvdisasm cannot be run: .*reinstall it: pip"):
@@ -154,9 +139,7 @@ def test_a_program_that_does_not_start_is_told(
         "echo \"nvdisasm fatal   : Unknown option '-json'\" >&2; exit 1",
     ],
 )
-def test_an_older_program_is_refused_by_name(
-    printed: str, no_wheel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_program_is_refused_by_name(printed, no_wheel, tmp_path, monkeypatch):
     program = Path(fake(tmp_path / "bin"))
     program.write_text(f"#!/bin/sh\n{printed}\n")
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
@@ -167,9 +150,7 @@ def test_an_older_program_is_refused_by_name(
     )
 
 
-def test_a_program_that_does_not_end_is_stopped(
-    no_wheel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_does_not_end_is_stopped(no_wheel, tmp_path, monkeypatch):
     Path(fake(tmp_path / "bin")).write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setattr(module, "LIMIT_S", 0.1)
@@ -177,9 +158,7 @@ def test_a_program_that_does_not_end_is_stopped(
         disassemble(b"image")
 
 
-def test_a_disassembler_that_dies_silently_leaves_its_status(
-    no_wheel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disassembler_that_dies_silently_leaves_its_status(no_wheel, tmp_path, monkeypatch):
     program = Path(fake(tmp_path / "bin"))
     program.write_text("#!/bin/sh\nexit 7\n")
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")

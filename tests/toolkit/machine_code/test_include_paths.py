@@ -1,9 +1,6 @@
 """What a source includes, and the remedies where it is not found."""
 
-from __future__ import annotations
-
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,18 +30,18 @@ from toolkit.machine_code.include_paths import explained, include_options, inclu
         "--ptxas-options=--options-file=a",
     ],
 )
-def test_what_reads_other_files_is_seen(text: str) -> None:
+def test_what_reads_other_files_is_seen(text):
     assert includes(text)
     assert not includes("#define A 1 // nothing of the kind\n")
 
 
-def refused(source: str, folder: Path | None = None) -> str:
+def refused(source, folder=None):
     with pytest.raises(CompileError) as caught:
         compile_cubin(source, name="my.cu", kernel=None, arch="sm_86", folder=folder)
     return str(caught.value)
 
 
-def test_a_header_beside_the_source_is_found(tmp_path: Path) -> None:
+def test_a_header_beside_the_source_is_found(tmp_path):
     (tmp_path / "my.cuh").write_text("#define BLOCK 64\n", encoding="utf-8")
     source = '#include "my.cuh"\n__global__ void k(float *x) { x[BLOCK] = 1; }'
     assert compile_cubin(source, name="my.cu", kernel="k", arch="sm_86", folder=tmp_path)
@@ -53,7 +50,7 @@ def test_a_header_beside_the_source_is_found(tmp_path: Path) -> None:
     )
 
 
-def test_headers_of_the_host_and_host_code_are_named() -> None:
+def test_headers_of_the_host_and_host_code_are_named():
     remedy = "put it between #ifndef __CUDACC_RTC__ and #endif"
     assert refused("\n#include <vector>\n") == (
         f"my.cu, line 2: vector is a header of the host: {remedy}"
@@ -67,9 +64,7 @@ BEGINNING = "".join(f"#include <{name}>\n" for name in HOST_HEADERS)
 
 
 @pytest.mark.parametrize("with_cuda", [True, False])
-def test_what_device_code_takes_from_the_host_is_there(
-    monkeypatch: pytest.MonkeyPatch, with_cuda: bool
-) -> None:
+def test_what_device_code_takes_from_the_host_is_there(monkeypatch, with_cuda):
     if not with_cuda:
         monkeypatch.setattr(headers, "_folders_of_cuda", lambda: ())
     uses = "; ".join(f"sum += {name}" for name in HEADER_OF if not name.endswith("_t"))
@@ -88,7 +83,7 @@ def test_what_device_code_takes_from_the_host_is_there(
 
 @pytest.mark.skipif(not headers._folders_of_cuda(), reason="needs CUDA's headers")
 @pytest.mark.parametrize("header", ["cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h"])
-def test_the_hosts_headers_stand_beside_those_of_cuda(header: str) -> None:
+def test_the_hosts_headers_stand_beside_those_of_cuda(header):
     for first, last in ((f"#include <{header}>\n", BEGINNING), (BEGINNING, f"#include <{header}>")):
         source = f"{first}{last}\n__global__ void k(uint8_t *x) {{ x[0] = INT8_MAX; }}"
         assert compile_cubin(source, name="my.cu", kernel="k", arch="sm_86")
@@ -121,7 +116,7 @@ VALUES = {
 
 
 @cache
-def values_on_a_gpu() -> dict[str, float]:
+def values_on_a_gpu():
     """All of them from one kernel: to compile it takes as long as for a single one."""
     source = "#include <cmath>\n#include <cfloat>\n#include <climits>\n#include <cstdint>\n"
     stores = "\n".join(f"x[{n}] = (double){name};" for n, name in enumerate(VALUES))
@@ -131,12 +126,12 @@ def values_on_a_gpu() -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_the_values_are_those_of_the_host(name: str) -> None:
+def test_the_values_are_those_of_the_host(name):
     found, value = values_on_a_gpu()[name], VALUES[name]
     assert found == value or np.isnan([found, value]).all()
 
 
-def test_a_name_that_is_not_defined_comes_with_its_header() -> None:
+def test_a_name_that_is_not_defined_comes_with_its_header():
     assert refused("__global__ void k(float *x) { *x = INFINITY; }") == (
         'my.cu, line 1: identifier "INFINITY" is undefined: #include <math.h>'
     )
@@ -145,9 +140,7 @@ def test_a_name_that_is_not_defined_comes_with_its_header() -> None:
     )
 
 
-def test_headers_of_cuda_are_found_or_their_wheel_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_headers_of_cuda_are_found_or_their_wheel_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(headers, "_folders_of_cuda", lambda: ())
     source = "#include <cuda_fp16.h>\n__global__ void k(__half *x) { *x = __float2half(1); }"
     assert refused(source) == (
@@ -167,7 +160,7 @@ def test_headers_of_cuda_are_found_or_their_wheel_is_named(
     assert compile_cubin(source, name="my.cu", kernel="k", arch="sm_86")
 
 
-def test_headers_of_a_toolkit_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_headers_of_a_toolkit_are_found(monkeypatch, tmp_path):
     include = tmp_path / "include"
     (include / "cccl").mkdir(parents=True)
     (include / "cuda_fp16.h").touch()
@@ -176,5 +169,5 @@ def test_headers_of_a_toolkit_are_found(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert headers._folders_of_cuda.__wrapped__() == (include, include / "cccl")
 
 
-def test_other_messages_stay_as_they_are() -> None:
+def test_other_messages_stay_as_they_are():
     assert explained("expected a ';'") == "expected a ';'"

@@ -1,7 +1,5 @@
 """What is read from a cubin, against what ptxas prints when it makes one."""
 
-from __future__ import annotations
-
 import re
 import struct
 from dataclasses import replace
@@ -12,11 +10,10 @@ from analysis.errors import UnsupportedError
 from toolkit.machine_code import compile as compilation
 from toolkit.machine_code import kernel as cubin
 from toolkit.machine_code.compiler_process import compile_apart
-from toolkit.machine_code.elf import CubinFile, Symbol
+from toolkit.machine_code.elf import CubinFile
 from toolkit.machine_code.kernel import (
     CodeRelocation,
     ConstantVariable,
-    Kernel,
     Parameter,
     Relocation,
     Variable,
@@ -57,12 +54,12 @@ Sizes = tuple[int, int, int]  # registers per thread, shared bytes per block, lo
 CAPABILITIES = [75, 80, 86, 90, 100, 120]
 
 
-def printed_sizes(log: str) -> dict[str, Sizes]:
+def printed_sizes(log):
     """What `ptxas -v` prints of each kernel."""
     sizes = {}
     for part in log.split("Compiling entry function '")[1:]:
 
-        def number(pattern: str, part: str = part) -> int:
+        def number(pattern, part=part):
             match = re.search(pattern, part)
             return int(match[1]) if match else 0
 
@@ -74,7 +71,7 @@ def printed_sizes(log: str) -> dict[str, Sizes]:
     return sizes
 
 
-def read_sizes(image: bytes) -> dict[str, Sizes]:
+def read_sizes(image):
     found = {symbol: read_kernel(image, symbol).resources for symbol in kernel_symbols(image)}
     return {
         symbol: (x.registers_per_thread, x.static_shared_bytes, x.local_bytes)
@@ -83,7 +80,7 @@ def read_sizes(image: bytes) -> dict[str, Sizes]:
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
-def test_sizes_are_those_that_ptxas_prints_inside_nvrtc(capability: int) -> None:
+def test_sizes_are_those_that_ptxas_prints_inside_nvrtc(capability):
     answer = compile_apart(
         SOURCE,
         name="my.cu",
@@ -98,7 +95,7 @@ def test_sizes_are_those_that_ptxas_prints_inside_nvrtc(capability: int) -> None
     assert printed["indexed"][2] == 160  # 40 floats
 
 
-def test_a_device_function_is_no_kernel() -> None:
+def test_a_device_function_is_no_kernel():
     source = SOURCE + "__device__ __noinline__ void function(float* x) { *x = 1.0f; }\n"
     options = ("-rdc=true",)  # keeps functions that no kernel calls
     cubin = compilation.compile_cubin(
@@ -135,24 +132,24 @@ extern "C" __global__ void calls(int* x, int i) { *x = operations[i & 1](i, 3); 
 POINTER = 8
 
 
-def compiled(source: str, kernel: str, arch: str, *options: str) -> bytes:
+def compiled(source, kernel, arch, *options):
     return compilation.compile_cubin(
         source, name="my.cu", kernel=kernel, arch=arch, options=("-lineinfo", *options)
     ).image
 
 
-def read(kernel: str, capability: int) -> Kernel:
+def read(kernel, capability):
     return read_kernel(compiled(DATA, kernel, f"sm_{capability}"), kernel)
 
 
-def floats(*values: float) -> bytes:
+def floats(*values):
     return struct.pack(f"<{len(values)}f", *values)
 
 
 @pytest.mark.parametrize(
     ("capability", "base"), [(75, 0x160), (80, 0x160), (90, 0x210), (100, 0x380), (120, 0x380)]
 )
-def test_parameters_stand_where_c_lays_them_out(capability: int, base: int) -> None:
+def test_parameters_stand_where_c_lays_them_out(capability, base):
     source = """
     struct Triple { float x, y, z; };
     extern "C" __global__ void k(char a, double b, Triple c, short d, float* e) {
@@ -171,7 +168,7 @@ def test_parameters_stand_where_c_lays_them_out(capability: int, base: int) -> N
 
 
 @pytest.mark.parametrize("capability", [75, 90, 120])
-def test_parameters_of_many_bytes_are_read(capability: int) -> None:
+def test_parameters_of_many_bytes_are_read(capability):
     """Their size has more bits than the older attribute has room for."""
     source = """
     struct Large { float x[5000]; };
@@ -184,14 +181,14 @@ def test_parameters_of_many_bytes_are_read(capability: int) -> None:
     assert len(kernel.constant_banks[0]) >= kernel.parameter_base + 20_012
 
 
-def test_a_kernel_without_parameters_has_none() -> None:
+def test_a_kernel_without_parameters_has_none():
     image = compiled('extern "C" __global__ void k() { __syncthreads(); }', "k", "sm_90")
     kernel = read_kernel(image, "k")
     assert (kernel.parameters, kernel.parameter_bytes) == ((), 0)
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
-def test_variables_have_their_first_values(capability: int) -> None:
+def test_variables_have_their_first_values(capability):
     kernel = read("reads", capability)
     named = {variable.name: variable for variable in kernel.variables}
     assert named["counter"] == Variable(name="counter", size=4, content=b"")
@@ -203,7 +200,7 @@ def test_variables_have_their_first_values(capability: int) -> None:
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
-def test_constants_have_their_first_values(capability: int) -> None:
+def test_constants_have_their_first_values(capability):
     kernel = read("reads", capability)
     named = {constant.name: constant for constant in kernel.constants}
     assert named.keys() == {"weights", "digits", "fourth"}
@@ -215,7 +212,7 @@ def test_constants_have_their_first_values(capability: int) -> None:
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
-def test_addresses_are_told_wherever_they_stand(capability: int) -> None:
+def test_addresses_are_told_wherever_they_stand(capability):
     kernel = read("reads", capability)
     found = {(r.place, r.target, r.addend) for r in kernel.relocations}
     # the initial values of variables and constants: `table + 2` is 8 bytes behind `table`
@@ -234,12 +231,12 @@ def test_addresses_are_told_wherever_they_stand(capability: int) -> None:
     )
 
 
-def test_a_second_name_of_a_variable_is_no_second_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_name_of_a_variable_is_no_second_variable(monkeypatch):
     """As linkers may make them; the address is that of the variable, further in."""
     symbols = CubinFile.symbols.func
 
-    def more(file: CubinFile) -> list[Symbol]:
-        found: list[Symbol] = symbols(file)
+    def more(file):
+        found = symbols(file)
         renamed = [
             replace(x, name="x", value=x.value + 4, size=4) for x in found if x.name == "table"
         ]
@@ -257,7 +254,7 @@ def test_a_second_name_of_a_variable_is_no_second_variable(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
-def test_launch_bounds_and_barriers_are_read(capability: int) -> None:
+def test_launch_bounds_and_barriers_are_read(capability):
     assert read("reads", capability).max_threads == 64
     assert read("reads", capability).barriers == 0
     image = compiled(SOURCE, "shared", f"sm_{capability}")
@@ -265,7 +262,7 @@ def test_launch_bounds_and_barriers_are_read(capability: int) -> None:
     assert (shared.max_threads, shared.barriers) == (None, 1)
 
 
-def test_halves_of_addresses_in_code_are_told() -> None:
+def test_halves_of_addresses_in_code_are_told():
     source = """
     __device__ int counter[4];
     extern "C" __global__ void k(int* x) { *x = counter[*x]; }
@@ -281,7 +278,7 @@ def test_halves_of_addresses_in_code_are_told() -> None:
 
 
 @pytest.mark.parametrize("capability", [80, 90])
-def test_calls_between_sections_are_refused(capability: int) -> None:
+def test_calls_between_sections_are_refused(capability):
     image = compiled(DATA, "calls", f"sm_{capability}", "-G")
     kernel = read_kernel(image, "reads")
     assert kernel.unsupported.endswith("compile the kernel without -G")
@@ -289,12 +286,12 @@ def test_calls_between_sections_are_refused(capability: int) -> None:
         kernel.instructions  # noqa: B018
 
 
-def test_relocatable_code_is_refused() -> None:
+def test_relocatable_code_is_refused():
     image = compiled(SOURCE, "plain", "sm_86", "-rdc=true")
     with pytest.raises(UnsupportedError, match=r"^plain is .*: compile it without -rdc$"):
         read_kernel(image, "plain").instructions  # noqa: B018
 
 
-def test_a_kernel_that_is_not_there_is_an_error() -> None:
+def test_a_kernel_that_is_not_there_is_an_error():
     with pytest.raises(KeyError):
         read_kernel(compiled(SOURCE, "plain", "sm_86"), "absent")

@@ -1,9 +1,6 @@
 """Many cubins in one run of nvdisasm: each is printed as if it were alone."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -37,18 +34,18 @@ extern "C" __global__ void k(int* x, int which) {
 """
 
 
-def compiled(source: str, arch: str = "sm_90") -> bytes:
+def compiled(source, arch="sm_90"):
     return compile_cubin(source, name="k.cu", kernel="k", arch=arch).image
 
 
-def functions(printed: str) -> str:
+def functions(printed):
     """The text of the functions: what stands behind the header."""
     start = printed.index("[") + 1
     _, end = json.JSONDecoder().raw_decode(printed, start)
     return printed[printed.index("[", end) :].strip()
 
 
-def check_alike(images: list[bytes]) -> None:
+def check_alike(images):
     for group in mergeable(images):
         printed = module._run(disassembler(), merged(group)).decode()
         for image, one in zip(group, disassemblies(printed, len(group)), strict=True):
@@ -56,13 +53,13 @@ def check_alike(images: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_86", "sm_90", "sm_120"])
-def test_kernels_of_one_name_with_jumps_calls_and_variables_are_printed_as_alone(arch: str) -> None:
+def test_kernels_of_one_name_with_jumps_calls_and_variables_are_printed_as_alone(arch):
     sources = (ALL_KINDS, ALL_KINDS.replace("9", "8"), STORE.format(value=4369))
     check_alike([compiled(source, arch) for source in sources])
 
 
 @pytest.mark.parametrize("device", ["h200", "rtx-3090"])
-def test_the_ladder_is_printed_as_alone(device: str) -> None:
+def test_the_ladder_is_printed_as_alone(device):
     images = []
     for selection in whole_ladder():
         if isinstance(selection.variant, Variant):
@@ -77,14 +74,14 @@ def test_the_ladder_is_printed_as_alone(device: str) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_the_corpus_is_printed_as_alone(arch: str) -> None:
+def test_the_corpus_is_printed_as_alone(arch):
     check_alike([one.image(arch) for one in sources() if arch in one.architectures()])
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[bytes]:
+def runs(monkeypatch, tmp_path):
     """The images that nvdisasm is run on; the cache is empty."""
-    images: list[bytes] = []
+    images = []
     real = module._run
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
     monkeypatch.setattr(
@@ -93,7 +90,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[bytes]:
     return images
 
 
-def test_one_run_serves_all_kernels_of_an_architecture(runs: list[bytes]) -> None:
+def test_one_run_serves_all_kernels_of_an_architecture(runs):
     images = [compiled(STORE.format(value=value)) for value in (4369, 8738, 13107)]
     disassemble_together(images)
     assert len(runs) == 1
@@ -103,25 +100,25 @@ def test_one_run_serves_all_kernels_of_an_architecture(runs: list[bytes]) -> Non
     assert len(runs) == 1
 
 
-def test_architectures_take_a_run_each(runs: list[bytes]) -> None:
+def test_architectures_take_a_run_each(runs):
     one, other = STORE.format(value=4369), STORE.format(value=8738)
     disassemble_together(compiled(x, arch) for x in (one, other) for arch in ("sm_86", "sm_90"))
     assert len(runs) == 2
 
 
-def test_damaged_images_are_left_to_a_run_of_their_own(runs: list[bytes]) -> None:
+def test_damaged_images_are_left_to_a_run_of_their_own(runs):
     sound = [compiled(STORE.format(value=value)) for value in (4369, 8738)]
     disassemble_together([sound[0][:3000], *sound, b"no ELF file", b"\x7fELF"])
     assert len(runs) <= 1
     assert all('"k"' in disassemble(image) for image in sound)
 
 
-def test_what_is_no_disassembly_of_merged_images_is_refused() -> None:
+def test_what_is_no_disassembly_of_merged_images_is_refused():
     with pytest.raises(ValueError, match="is of no image"):
         disassemblies('[{},[{"function-name":"k"}]]', 2)
 
 
-def test_two_symbols_of_one_name_are_refused() -> None:
+def test_two_symbols_of_one_name_are_refused():
     image = compiled(ALL_KINDS)
     with pytest.raises(InputError, match="two symbols"):
         merged([image.replace(b"\0counter\0", b"\0vprintf\0")])

@@ -1,12 +1,9 @@
 """The same instructions from every version of nvdisasm that is supported."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -25,11 +22,11 @@ PACKAGES = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("nvdisasm")
 
 
-def program(version: str, folder: Path) -> Disassembler:
+def program(version, folder):
     """That version, downloaded once."""
     path = folder / version / "nvdisasm"
     if not path.parent.exists():
@@ -51,7 +48,7 @@ def program(version: str, folder: Path) -> Disassembler:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("version", PACKAGES)
-def test_corpus_and_ladder_are_the_same_instructions(version: str, arch: str, folder: Path) -> None:
+def test_corpus_and_ladder_are_the_same_instructions(version, arch, folder):
     older = program(version, folder)
     for source in sources():
         if arch in source.architectures():
@@ -61,5 +58,5 @@ def test_corpus_and_ladder_are_the_same_instructions(version: str, arch: str, fo
             assert instructions(printed) == instructions(disassemble(image)), source.label
 
 
-def instructions(printed: str) -> list[object]:
+def instructions(printed):
     return [one for function in decode(printed) for one in function.instructions]

@@ -1,15 +1,11 @@
 """Cubins that were patched: the chosen instructions change, and nothing else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from analysis.errors import InputError, UnsupportedError
 from kernels import find
-from kernels.variant import Variant
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.patching import (
     ALWAYS,
     BARRIERS,
@@ -18,7 +14,6 @@ from toolkit.machine_code.patching import (
     REUSE_BITS,
     STALL,
     WORD_BYTES,
-    Word,
     changed,
     rewritten,
     with_field,
@@ -29,11 +24,11 @@ from toolkit.sass.timing_table import machine_code
 NOP = 0x918 | ALWAYS | NO_BARRIERS << BARRIERS | 1 << STALL
 
 
-def nop(_: Word) -> Word:
+def nop(_):
     return NOP
 
 
-def compiled(variant: Variant) -> Kernel:
+def compiled(variant):
     return compile_cubin(
         variant.source,
         name=variant.file,
@@ -44,23 +39,23 @@ def compiled(variant: Variant) -> Kernel:
 
 
 @pytest.fixture(scope="module")
-def vectorized() -> Kernel:
+def vectorized():
     variant = find("vectorized")
     return compiled(variant)
 
 
-def test_a_patch_that_changes_nothing_leaves_the_cubin_as_it_is(vectorized: Kernel) -> None:
+def test_a_patch_that_changes_nothing_leaves_the_cubin_as_it_is(vectorized):
     assert rewritten(vectorized.image, {vectorized.symbol: lambda code: code}) == vectorized.image
 
 
-def test_words_are_the_code_that_is_executed(vectorized: Kernel) -> None:
+def test_words_are_the_code_that_is_executed(vectorized):
     code = vectorized.code
     halves = words(vectorized.image, vectorized.symbol)
     assert b"".join(word.to_bytes(WORD_BYTES, "little") for word in halves) == code
 
 
-def test_only_the_bytes_of_the_patched_instruction_change(vectorized: Kernel) -> None:
-    def only_the_third(code: list[int]) -> list[int]:
+def test_only_the_bytes_of_the_patched_instruction_change(vectorized):
+    def only_the_third(code):
         return [*code[:2], nop(code[2]), *code[3:]]
 
     image = rewritten(vectorized.image, {vectorized.symbol: only_the_third})
@@ -70,11 +65,11 @@ def test_only_the_bytes_of_the_patched_instruction_change(vectorized: Kernel) ->
     assert start + 2 * WORD_BYTES <= differing[0] <= differing[-1] < start + 3 * WORD_BYTES
 
 
-def test_what_is_replaced_reads_as_nops_at_its_places(vectorized: Kernel) -> None:
+def test_what_is_replaced_reads_as_nops_at_its_places(vectorized):
     chosen = [n for n, i in enumerate(vectorized.instructions) if i.opcode == "FFMA"]
     assert chosen
 
-    def without(code: list[Word]) -> list[Word]:
+    def without(code):
         return [nop(word) if n in chosen else word for n, word in enumerate(code)]
 
     after = vectorized.with_image(rewritten(vectorized.image, {vectorized.symbol: without}))
@@ -84,7 +79,7 @@ def test_what_is_replaced_reads_as_nops_at_its_places(vectorized: Kernel) -> Non
     ]
 
 
-def test_without_reuse_the_text_says_so_and_nothing_else_changes(vectorized: Kernel) -> None:
+def test_without_reuse_the_text_says_so_and_nothing_else_changes(vectorized):
     symbol = vectorized.symbol
     image = rewritten(
         vectorized.image,
@@ -100,17 +95,17 @@ def test_without_reuse_the_text_says_so_and_nothing_else_changes(vectorized: Ker
     assert set(reusing) <= set(changed(*both))
 
 
-def test_a_kernel_that_is_not_there_is_an_error(vectorized: Kernel) -> None:
+def test_a_kernel_that_is_not_there_is_an_error(vectorized):
     with pytest.raises(InputError, match="no kernel 'gemm'"):
         words(vectorized.image, "gemm")
 
 
-def test_a_patch_must_keep_the_number_of_instructions(vectorized: Kernel) -> None:
+def test_a_patch_must_keep_the_number_of_instructions(vectorized):
     with pytest.raises(InputError, match="fill up with NOPs"):
         rewritten(vectorized.image, {vectorized.symbol: lambda code: code[:-1]})
 
 
-def test_an_instruction_with_a_relocation_stays() -> None:
+def test_an_instruction_with_a_relocation_stays():
     source = """
     __device__ float table[32];
     extern "C" __global__ void kernel(float* x) { x[0] = table[threadIdx.x]; }

@@ -1,7 +1,5 @@
 """Compiled kernels as programs: where jumps lead, which lines they come from, what they link to."""
 
-from __future__ import annotations
-
 import json
 import re
 import struct
@@ -9,7 +7,7 @@ import subprocess
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise, product
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 import pytest
 
@@ -19,7 +17,6 @@ from tests.sampling import chosen_of
 from toolkit.machine_code import program as module
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.disassemble import disassemble, disassembler
-from toolkit.machine_code.instruction import Instruction
 from toolkit.machine_code.kernel import Kernel, Relocation, Variable, read_kernel
 from toolkit.machine_code.program import link
 from toolkit.sass.space import bank_layout
@@ -61,18 +58,18 @@ extern "C" __global__ void jumps(int* x, int which) {
 """
 
 
-def compiled(kernel: str, arch: str, *options: str, source: str = SOURCE) -> Kernel:
+def compiled(kernel, arch, *options, source=SOURCE):
     return compile_cubin(
         source, name="my.cu", kernel=kernel, arch=arch, options=("-lineinfo", *options)
     )
 
 
 @cache
-def loaded(kernel: str, arch: str) -> Kernel:
+def loaded(kernel, arch):
     return read_kernel(compiled("calls", arch).image, kernel)
 
 
-def of_opcode(program: Kernel, *opcodes: str) -> list[Instruction]:
+def of_opcode(program, *opcodes):
     return [i for i in program.instructions if i.opcode in opcodes]
 
 
@@ -80,7 +77,7 @@ def of_opcode(program: Kernel, *opcodes: str) -> list[Instruction]:
 
 
 @pytest.mark.parametrize("arch", MOST)
-def test_instructions_are_in_order_without_a_gap(arch: str) -> None:
+def test_instructions_are_in_order_without_a_gap(arch):
     for kernel in ("calls", "jumps"):
         program = loaded(kernel, arch)
         count = len(program.instructions)
@@ -88,7 +85,7 @@ def test_instructions_are_in_order_without_a_gap(arch: str) -> None:
         assert set(program.functions.values()) <= {i.address for i in program.instructions}
 
 
-def test_code_in_pieces_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_in_pieces_is_put_together(monkeypatch):
     """nvdisasm before 13.5 prints each function of a section on its own."""
     cubin = compiled("calls", "sm_90")
     whole = cubin
@@ -117,13 +114,13 @@ def test_code_in_pieces_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None
 # Sources.
 
 
-def listed_sources(cubin: Kernel, folder: Path) -> dict[int, tuple[str, int] | None]:
+def listed_sources(cubin, folder):
     """The file and line above each instruction of the kernel in what `nvdisasm -g` prints."""
     path = folder / "k.cubin"
     path.write_bytes(cubin.image)
     command = [disassembler().path, "-c", "-g", path]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found: dict[int, tuple[str, int] | None] = {}
+    found = {}
     section, current = "", None
     for line in listing.splitlines():
         if match := re.match(r"\s*\.section\s+\.text\.(\w+)", line):
@@ -142,9 +139,7 @@ def listed_sources(cubin: Kernel, folder: Path) -> dict[int, tuple[str, int] | N
         lambda x: x in (("tiled", "sm_75"), ("tiled", "sm_120")),
     ),
 )
-def test_the_lines_of_the_ladder_are_those_that_nvdisasm_lists(
-    rung: str, arch: str, tmp_path: Path
-) -> None:
+def test_the_lines_of_the_ladder_are_those_that_nvdisasm_lists(rung, arch, tmp_path):
     (variant,) = (rung_ for rung_ in LADDER if rung_.name == rung)
     cubin = compile_cubin(
         variant.source,
@@ -159,7 +154,7 @@ def test_the_lines_of_the_ladder_are_those_that_nvdisasm_lists(
 
 
 @pytest.mark.parametrize("arch", USUAL)
-def test_lines_of_functions_are_their_own(arch: str, tmp_path: Path) -> None:
+def test_lines_of_functions_are_their_own(arch, tmp_path):
     cubin = compiled("calls", arch)
     program = cubin
     lines = {i.address: i.source and i.source.line for i in program.instructions}
@@ -177,7 +172,7 @@ def test_lines_of_functions_are_their_own(arch: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arch", USUAL)
-def test_an_inlined_line_is_that_of_the_function(arch: str) -> None:
+def test_an_inlined_line_is_that_of_the_function(arch):
     source = """
 __device__ __forceinline__ float square(float x) {
     return x * x;
@@ -192,7 +187,7 @@ extern "C" __global__ void k(float* x) {
     assert (product.source.file, product.source.line) == ("my.cu", 3)
 
 
-def test_without_line_info_there_are_no_sources() -> None:
+def test_without_line_info_there_are_no_sources():
     cubin = compile_cubin(
         'extern "C" __global__ void k(float* x) { *x = 1; }',
         name="my.cu",
@@ -207,7 +202,7 @@ def test_without_line_info_there_are_no_sources() -> None:
 
 
 @pytest.mark.parametrize("arch", FEW)
-def test_linking_fills_in_the_addresses(arch: str) -> None:
+def test_linking_fills_in_the_addresses(arch):
     program = loaded("calls", arch)
     place = {"visits": 0x7F00_1000_0000, "second": 0x7F00_2000_0000}
     linked = link(program, place)
@@ -222,12 +217,12 @@ def test_linking_fills_in_the_addresses(arch: str) -> None:
     assert linked.constant_banks[0] == program.constant_banks[0]
 
 
-def test_what_has_no_address_is_told() -> None:
+def test_what_has_no_address_is_told():
     with pytest.raises(KeyError, match="visits"):
         link(loaded("calls", "sm_90"), {"second": 0x1000})
 
 
-def test_an_address_before_the_target_and_one_of_four_bytes_are_filled_in() -> None:
+def test_an_address_before_the_target_and_one_of_four_bytes_are_filled_in():
     program = replace(
         loaded("jumps", "sm_90"),
         variables=(Variable(name="v", size=12, content=b"abcd"),),
@@ -241,7 +236,7 @@ def test_an_address_before_the_target_and_one_of_four_bytes_are_filled_in() -> N
 
 
 @pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.exhaustive), "sm_90"])
-def test_linking_fills_in_halves_of_addresses_in_debuggable_code(arch: str) -> None:
+def test_linking_fills_in_halves_of_addresses_in_debuggable_code(arch):
     source = """
 __device__ int before[2];
 __device__ int counter[4];
@@ -260,12 +255,12 @@ extern "C" __global__ void k(int* x) { *x = counter[*x + 1] + before[*x]; }
 # What cannot be loaded.
 
 
-def test_a_kernel_that_is_not_in_the_image_is_told() -> None:
+def test_a_kernel_that_is_not_in_the_image_is_told():
     with pytest.raises(UnknownNameError, match="gone"):
         Kernel.from_image(compiled("jumps", "sm_86").image, "gone")
 
 
-def test_a_window_is_two_words_of_the_constants() -> None:
+def test_a_window_is_two_words_of_the_constants():
     known = bank_layout(100).known()  # compiled code of sm_100 reads its local window at 0x2f8
     assert [offset in known for offset in (0x2F4, 0x2F8, 0x2FC, 0x300)] == [
         False,
@@ -275,7 +270,7 @@ def test_a_window_is_two_words_of_the_constants() -> None:
     ]
 
 
-def test_each_kernel_of_an_image_names_the_callers_of_its_inlined_functions() -> None:
+def test_each_kernel_of_an_image_names_the_callers_of_its_inlined_functions():
     source = "".join(
         f"""__device__ __forceinline__ float twice_{n}(float x) {{ return x * x; }}
         extern "C" __global__ void k_{n}(float* x) {{

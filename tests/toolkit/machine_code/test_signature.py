@@ -1,7 +1,5 @@
 """What is read of a kernel's parameters, and what is left open."""
 
-from __future__ import annotations
-
 import pytest
 
 from kernels import LADDER
@@ -9,7 +7,7 @@ from kernels.variant import EXTENTS
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 
 
-def declared(parameter: str) -> Declared:
+def declared(parameter):
     (found,) = signature(f"__global__ void k({parameter}) {{}}", "k") or ()
     return found
 
@@ -39,7 +37,7 @@ def declared(parameter: str) -> Declared:
         ("const __grid_constant__ Config config", "config", None, None),
     ],
 )
-def test_values(text: str, name: str | None, kind: str | None, size: int | None) -> None:
+def test_values(text, name, kind, size):
     assert declared(text) == Declared(text=text, name=name, pointer=False, kind=kind, size=size)
 
 
@@ -57,11 +55,11 @@ def test_values(text: str, name: str | None, kind: str | None, size: int | None)
         ("int (*f)(int, float)", None, None, None),
     ],
 )
-def test_pointers(text: str, name: str | None, kind: str | None, size: int | None) -> None:
+def test_pointers(text, name, kind, size):
     assert declared(text) == Declared(text=text, name=name, pointer=True, kind=kind, size=size)
 
 
-def test_a_pointer_to_vectors_has_components() -> None:
+def test_a_pointer_to_vectors_has_components():
     found = declared("float4 *x")
     assert (found.kind, found.size, found.components) == ("float", 4, 4)
 
@@ -80,7 +78,7 @@ def test_a_pointer_to_vectors_has_components() -> None:
         ("T x", None),
     ],
 )
-def test_plain_types_have_a_name_in_numpy(text: str, dtype: str | None) -> None:
+def test_plain_types_have_a_name_in_numpy(text, dtype):
     assert declared(text).dtype == dtype
 
 
@@ -99,18 +97,18 @@ __global__ void declared(int n) {}
 """
 
 
-def test_a_kernel_is_found_by_its_name_alone() -> None:
+def test_a_kernel_is_found_by_its_name_alone():
     for name in ("gemm<128, float>", "ns::gemm<2, ns::T>", "gemm"):
         parameters = signature(SOURCE, name)
         assert parameters is not None
         assert [parameter.text for parameter in parameters] == ["const T *a", "int m"]
 
 
-def test_kernels_are_listed_in_order() -> None:
+def test_kernels_are_listed_in_order():
     assert kernel_names(SOURCE) == ["gemm", "empty", "nothing", "twice", "declared"]
 
 
-def test_what_is_not_clear_is_left_open() -> None:
+def test_what_is_not_clear_is_left_open():
     assert signature(SOURCE, "empty") == signature(SOURCE, "nothing") == ()
     for absent in ("commented", "quoted", "twice", "none"):
         assert signature(SOURCE, absent) is None
@@ -118,12 +116,12 @@ def test_what_is_not_clear_is_left_open() -> None:
 
 
 @pytest.mark.parametrize("text", ["__global__", "__global__ void k(", "__global__ ; f(x) {}"])
-def test_half_a_declaration_is_none(text: str) -> None:
+def test_half_a_declaration_is_none(text):
     assert kernel_names(text) == []
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
-def test_the_ladders_kernels_are_read(variant) -> None:
+def test_the_ladders_kernels_are_read(variant):
     parameters = signature(variant.source, variant.entry)
     assert parameters is not None
     for role, declared in zip(variant.arguments, parameters, strict=True):

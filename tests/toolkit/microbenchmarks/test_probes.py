@@ -1,11 +1,7 @@
 """Every probe compiles for every architecture, and its loop holds what it claims to measure."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Sequence
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -29,7 +25,6 @@ from toolkit.microbenchmarks import (
     shared,
 )
 from toolkit.microbenchmarks.__main__ import MODULES
-from toolkit.microbenchmarks.probe import Probe
 from toolkit.microbenchmarks.registers import BANKS, PATTERNS
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90")
@@ -46,7 +41,7 @@ ALIKE = (registers, dispatch, code)
 Code = dict[str, list[tuple[int, str]]]
 
 
-def loop_of(instructions: Sequence[tuple[int, str]]) -> list[str]:
+def loop_of(instructions):
     """The SASS of the innermost loop: from the target of the last jump backwards to that jump.
 
     `instructions` are (address, text) of one function.
@@ -60,14 +55,14 @@ def loop_of(instructions: Sequence[tuple[int, str]]) -> list[str]:
     return []
 
 
-def chosen(module: ModuleType, arch: str) -> Sequence[Probe]:
+def chosen(module, arch):
     """A module's probes; of the many that differ in few bits, some."""
     if module not in ALIKE or arch == ALL:
         return module.PROBES
     return module.PROBES[:: 3 if arch == "sm_90" else 6]  # 16 kinds of groups: each of them
 
 
-def sass(module: ModuleType, arch: str) -> Code:
+def sass(module, arch):
     """(address, text) of the instructions of a module's probes, rewritten, by kernel."""
     probes = chosen(module, arch)
     source = "\n".join(probe.source for probe in probes)
@@ -79,7 +74,7 @@ def sass(module: ModuleType, arch: str) -> Code:
     return _functions(image)
 
 
-def _functions(image: bytes) -> Code:
+def _functions(image):
     _, functions = json.loads(disassemble(image))
     return {
         function["function-name"]: [
@@ -90,12 +85,12 @@ def _functions(image: bytes) -> Code:
     }
 
 
-def _text(instruction: dict[str, str]) -> str:
+def _text(instruction):
     parts = ("predicate", "opcode", "operands")
     return " ".join(instruction[part] for part in parts if instruction.get(part))
 
 
-def count(pattern: str, loop: Sequence[str]) -> int:
+def count(pattern, loop):
     return sum(re.search(pattern, text) is not None for text in loop)
 
 
@@ -110,7 +105,7 @@ def count(pattern: str, loop: Sequence[str]) -> int:
     ],
     ids=lambda value: getattr(value, "__name__", value).rpartition(".")[2],
 )
-def test_what_is_measured_is_in_the_loop(module: ModuleType, arch: str) -> None:
+def test_what_is_measured_is_in_the_loop(module, arch):
     code = sass(module, arch)
     found = {p.name: count(p.opcode, loop_of(code[p.name])) for p in chosen(module, arch)}
     assert {
@@ -119,13 +114,13 @@ def test_what_is_measured_is_in_the_loop(module: ModuleType, arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm_90", pytest.param("sm_100", marks=pytest.mark.exhaustive)])
-def test_bulk_copies_are_what_is_executed(arch: str) -> None:
+def test_bulk_copies_are_what_is_executed(arch):
     code = sass(bulk, arch)  # of loops around loops: what waits stands behind
     found = {p.name: count(p.opcode, [text for _, text in code[p.name]]) for p in bulk.PROBES}
     assert {p.name: found[p.name] for p in bulk.PROBES if found[p.name] != p.count} == {}
 
 
-def test_a_round_of_bulk_copies_ends_when_all_are_there() -> None:
+def test_a_round_of_bulk_copies_ends_when_all_are_there():
     probe, rounds = bulk.COPIES[1024, 4], 3
     arguments = [np.zeros(2, np.int64), np.zeros(65_536, np.uint32), np.zeros(1, np.int32)]
     memory = np.zeros(bulk.REGION_BYTES, np.uint8)
@@ -139,7 +134,7 @@ def test_a_round_of_bulk_copies_ends_when_all_are_there() -> None:
 
 
 @pytest.mark.parametrize("arch", LAST_ALL_AND_OLDER)
-def test_rewritten_operands_are_those_of_the_pattern(arch: str) -> None:
+def test_rewritten_operands_are_those_of_the_pattern(arch):
     code = sass(registers, arch)
     for name, probe in BANKS.items():
         if probe.name not in code:
@@ -152,13 +147,13 @@ def test_rewritten_operands_are_those_of_the_pattern(arch: str) -> None:
             ], (name, text)
 
 
-def _bank(operand: str) -> str:
+def _bank(operand):
     register, _, reuse = operand.partition(".")
     bank = "z" if register == "RZ" else "eo"[int(register.removeprefix("R")) % 2]
     return bank + ("!" if reuse else "")
 
 
-def _wanted(operand: str) -> str:
+def _wanted(operand):
     return operand[0] + ("!" if operand.endswith("!") else "")
 
 
@@ -166,7 +161,7 @@ COUNTER = r"IADD3 .*0x1,"  # of the loop
 
 
 @pytest.mark.parametrize("arch", LAST_ALL_AND_OLDER)
-def test_what_follows_a_group_stands_behind_it(arch: str) -> None:
+def test_what_follows_a_group_stands_behind_it(arch):
     functions = sass(dispatch, arch)
     initials = {"FFMA": "F", "MOV": "M", "IADD3": "I", "STS": "S", "LDS": "L"}
     for (_, what), probe in dispatch.GROUPS_OF.items():
@@ -182,21 +177,21 @@ def test_what_follows_a_group_stands_behind_it(arch: str) -> None:
         assert read == ({tuple(wanted)} if bank else set()), probe.name
 
 
-def _banks_read(text: str) -> list[str]:
+def _banks_read(text):
     """The banks of the registers that an instruction reads, but for its first where it writes."""
     registers = [int(number) for number in re.findall(r"\bR(\d+)", text)]
     return [dispatch.BANKS[r % 2] for r in registers[0 if text.startswith("STS") else 1 :]]
 
 
 @pytest.mark.parametrize("arch", LAST_AND_OLDER)
-def test_what_is_scarce_is_spread(arch: str) -> None:
+def test_what_is_scarce_is_spread(arch):
     """A load after every 8 FFMAs, though the compiler puts loads first."""
     loop = loop_of(sass(shared, arch)["lds_128_beside_8_ffma"])
     kinds = "".join("L" if "LDS" in text else "F" for text in loop if text[:3] in ("LDS", "FFM"))
     assert kinds == "LFFFFFFFF" * 8
 
 
-def test_names_of_constants_are_unique_and_say_their_unit() -> None:
+def test_names_of_constants_are_unique_and_say_their_unit():
     names = [benchmark.name for module in MODULES for benchmark in module.BENCHMARKS]
     assert len(names) == len(set(names))
     units = ("_cycles", "_s", "_bytes", "_cycle", "_requests")
@@ -204,7 +199,7 @@ def test_names_of_constants_are_unique_and_say_their_unit() -> None:
 
 
 @pytest.mark.parametrize("arch", LAST_AND_OLDER)
-def test_a_line_is_loaded_between_the_clocks(arch: str) -> None:
+def test_a_line_is_loaded_between_the_clocks(arch):
     """A compiler merges loads of one address: what is timed must be there."""
     source = global_memory.SOURCE
     cubin = compile_cubin(source, name="memory.cu", kernel="line_latencies", arch=arch, options=())
@@ -216,7 +211,7 @@ def test_a_line_is_loaded_between_the_clocks(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", LAST_AND_OLDER)
-def test_loads_of_a_stream_are_in_flight_together(arch: str) -> None:
+def test_loads_of_a_stream_are_in_flight_together(arch):
     code = sass(global_memory, arch)
     for (_, _, flight), probe in global_memory.STREAMS.items():
         kinds = "".join("L" if "LDG" in text else " " for text in loop_of(code[probe.name]))
@@ -224,7 +219,7 @@ def test_loads_of_a_stream_are_in_flight_together(arch: str) -> None:
 
 
 @pytest.mark.parametrize("kind", queues.KINDS)
-def test_requests_stand_in_a_row_between_two_clocks(kind: str) -> None:
+def test_requests_stand_in_a_row_between_two_clocks(kind):
     image = compile_cubin(
         queues.SOURCE, name="probes.cu", kernel="requests", arch="sm_90", options=(),
         defines=queues.macros(kind, queues.MANY),
@@ -237,7 +232,7 @@ def test_requests_stand_in_a_row_between_two_clocks(kind: str) -> None:
 
 
 @pytest.mark.parametrize("stores", misses.STORES)
-def test_a_round_of_misses_is_a_load_its_stores_and_a_barrier(stores: int) -> None:
+def test_a_round_of_misses_is_a_load_its_stores_and_a_barrier(stores):
     image = compile_cubin(
         misses.SOURCE, name="probes.cu", kernel="rounds", arch="sm_90", options=(),
         defines={"STORES": stores},
@@ -248,7 +243,7 @@ def test_a_round_of_misses_is_a_load_its_stores_and_a_barrier(stores: int) -> No
 
 
 @pytest.mark.parametrize("lines", misses.LINES)
-def test_loads_that_miss_touch_as_many_lines_as_they_say(lines: int) -> None:
+def test_loads_that_miss_touch_as_many_lines_as_they_say(lines):
     *lanes, warp, step = misses.offsets(lines)
     assert len({at // 128 for at in lanes}) == lines
     last = max(lanes) + 16 + (max(misses.WARPS) - 1) * warp + (misses.MANY - 1) * step
@@ -265,7 +260,7 @@ def test_loads_that_miss_touch_as_many_lines_as_they_say(lines: int) -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm_90", pytest.param(ALL, marks=pytest.mark.exhaustive)])
-def test_jumps_go_over_code_that_is_never_executed(arch: str) -> None:
+def test_jumps_go_over_code_that_is_never_executed(arch):
     functions = sass(code, arch)
     for (kib, jumps), probe in code.LOOPS.items():
         if probe.name not in functions:

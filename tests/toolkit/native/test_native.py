@@ -1,15 +1,11 @@
 """The native libraries: which compiler builds them, and that each builds the same."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +13,7 @@ import pytest
 from analysis import sm as cycles
 from analysis.problem import parse_shape
 from kernels import LADDER
-from kernels.variant import Variant
 from toolkit import native, simulate
-from toolkit.launch.launch import Execution
 from toolkit.sass.core import binding as core
 from validation import ROOT
 from validation.corpus.random_programs import on_a_gpu
@@ -32,7 +26,7 @@ SEEDS = range(12)  # of random programs
 
 
 @pytest.fixture
-def search(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def search(monkeypatch):
     """A search for a compiler that finds nothing yet, and whose result nobody keeps."""
     native.compiler.cache_clear()
     monkeypatch.delenv("CC", raising=False)
@@ -42,9 +36,7 @@ def search(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     native.compiler.cache_clear()
 
 
-def test_a_compiler_is_asked_for_only_where_there_is_none(
-    search: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compiler_is_asked_for_only_where_there_is_none(search, monkeypatch):
     assert native.compiler() is None
     monkeypatch.setattr(native, "ZIG_WHEELS", {(sys.platform, native.MACHINE)})
     assert native.requirements() == [native.ZIG]
@@ -53,8 +45,8 @@ def test_a_compiler_is_asked_for_only_where_there_is_none(
 
 
 def test_the_chosen_compiler_comes_first_and_one_that_fails_is_passed_over(
-    search: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    search, monkeypatch, tmp_path
+):
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
@@ -66,7 +58,7 @@ def test_the_chosen_compiler_comes_first_and_one_that_fails_is_passed_over(
 
 
 @needs_compiler
-def test_a_source_that_does_not_compile_is_named_and_leaves_no_library(tmp_path: Path) -> None:
+def test_a_source_that_does_not_compile_is_named_and_leaves_no_library(tmp_path):
     command = native.compiler()
     assert command
     source, library = tmp_path / "wrong.c", tmp_path / "wrong.so"
@@ -76,16 +68,14 @@ def test_a_source_that_does_not_compile_is_named_and_leaves_no_library(tmp_path:
     assert list(tmp_path.iterdir()) == [source]
 
 
-def test_the_test_environment_has_the_compiler_that_the_build_asks_for() -> None:
+def test_the_test_environment_has_the_compiler_that_the_build_asks_for():
     assert f'"{native.ZIG}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 @needs_zig
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("target", ["aarch64-macos", "x86_64-windows-gnu", "aarch64-linux-gnu"])
-def test_the_libraries_compile_for_other_machines(
-    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_libraries_compile_for_other_machines(target, tmp_path, monkeypatch):
     monkeypatch.setattr(native, "MACHINE", target.partition("-")[0])
     if "windows" in target:
         monkeypatch.setattr(sys, "platform", "win32")
@@ -103,7 +93,7 @@ def test_the_libraries_compile_for_other_machines(
 
 
 @pytest.fixture(scope="module")
-def flavours(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, Path]]:
+def flavours(tmp_path_factory):
     """Every build of the core that runs here, each with the build of the timing model."""
     found = []
     for name, command in (("first", native.compiler()), ("zig", zig_of_this_machine())):
@@ -116,17 +106,15 @@ def flavours(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, Path]
     return [one for one in found if ctypes.CDLL(str(one[0])).core_runs_here()]
 
 
-def paths(sources: Sequence[str]) -> list[Path]:
+def paths(sources):
     return [ROOT / source for source in sources]
 
 
-def zig_of_this_machine() -> tuple[str, ...]:
+def zig_of_this_machine():
     return list(native._compilers())[-1]
 
 
-def results(
-    flavour: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> list[object]:
+def results(flavour, monkeypatch, folder):
     """Outputs, counters and predicted times of rungs and of random programs."""
     folder.mkdir()
     shutil.copy(flavour[0], folder / "_core.so")
@@ -140,7 +128,7 @@ def results(
     return [*map(of_a_rung, plain), *map(of_a_program, SEEDS)]
 
 
-def of_a_rung(variant: Variant) -> object:
+def of_a_rung(variant):
     problem = parse_shape("96x64x40")
     rng = np.random.default_rng(1)
     a, b = (rng.random(s, dtype=np.float32) for s in ((96, 40), (40, 64)))
@@ -155,22 +143,20 @@ def of_a_rung(variant: Variant) -> object:
     return summary(made)
 
 
-def of_a_program(seed: int) -> object:
+def of_a_program(seed):
     numbers = np.random.default_rng(seed).integers(-(2**31), 2**31, 64).astype(np.int32)
     arguments = [np.zeros(64, np.uint32), numbers, np.int32(64)]
     program = on_a_gpu(seed)
     return summary(simulate(program, "run", grid=2, block=45, arguments=arguments, arch="sm_90"))
 
 
-def summary(made: Execution) -> object:
+def summary(made):
     return [array.tobytes() for array in made.outputs], made.counters, made.predicted
 
 
 @needs_zig
 @pytest.mark.exhaustive
-def test_every_compiler_and_flavour_gives_the_same_bits(
-    flavours: list[tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_every_compiler_and_flavour_gives_the_same_bits(flavours, monkeypatch, tmp_path):
     assert len(flavours) >= 2
     try:
         first, *others = [
@@ -185,7 +171,7 @@ def test_every_compiler_and_flavour_gives_the_same_bits(
 
 
 @needs_compiler
-def test_the_command_builds_beside_the_sources(tmp_path: Path) -> None:
+def test_the_command_builds_beside_the_sources(tmp_path):
     for name in ("toolkit", "analysis/sm/sm.c", "analysis/errors.py", "analysis/__init__.py"):
         source = ROOT / name
         target = tmp_path / name

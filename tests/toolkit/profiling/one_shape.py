@@ -1,27 +1,22 @@
 """The records of one shape, as a bench makes them."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from analysis.devices import find_device
-from analysis.records.profile import Record
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 from toolkit.profiling.plan import make_plan
 
 
 def profiled(
-    kind: Any,
-    shape: str,
-    variants: Any = None,
-    device: str = "rtx-3090",
-    progress: Progress | None = None,
-    interrupted: bool = False,
-) -> dict[str, Record]:
+    kind,
+    shape,
+    variants=None,
+    device="rtx-3090",
+    progress=None,
+    interrupted=False,
+):
     """By label; of those that were done where Ctrl-C is expected."""
     plan = make_plan([shape], variants, sampling=Sampling(max_samples=2), warm_l2=False, seed=1)
-    found: dict[Any, Record] = {}
+    found = {}
     try:
         kind(find_device(device)).profile_shape(plan.shapes[0], plan, found, progress or Progress())
         assert not interrupted

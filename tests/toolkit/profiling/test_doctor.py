@@ -1,13 +1,9 @@
 """The doctor on machines that are made up: driver, commands, packages and files are fakes."""
 
-from __future__ import annotations
-
 import threading
 import time
 from importlib import metadata
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -15,7 +11,7 @@ from analysis.errors import REBUILD, UnavailableError
 from toolkit.machine_code import cuda_tools as commands
 from toolkit.machine_code.compile import REMEDY
 from toolkit.profiling import doctor
-from toolkit.profiling.doctor import ABILITIES, Finding, Said, abilities, examine
+from toolkit.profiling.doctor import ABILITIES, Finding, abilities, examine
 
 GPUS = [("NVIDIA GeForce RTX 3090", 8, 6), ("Tesla T4", 7, 5)]
 PACKAGES = {
@@ -29,32 +25,30 @@ PACKAGES = {
 class FakeDriver:
     """libcuda.so.1 as ctypes calls it: results go through pointers, the status comes back."""
 
-    def __init__(
-        self, gpus: list[tuple[str, int, int]], *, status: int = 0, version: int = 13000
-    ) -> None:
+    def __init__(self, gpus, *, status=0, version=13000):
         self.gpus, self.status, self.version = gpus, status, version
 
-    def cuInit(self, _: int) -> int:  # noqa: N802
+    def cuInit(self, _):  # noqa: N802
         return self.status
 
-    def cuDriverGetVersion(self, result: Any) -> int:  # noqa: N802
+    def cuDriverGetVersion(self, result):  # noqa: N802
         result._obj.value = self.version
         return 0
 
-    def cuDeviceGetCount(self, result: Any) -> int:  # noqa: N802
+    def cuDeviceGetCount(self, result):  # noqa: N802
         result._obj.value = len(self.gpus)
         return self.status
 
-    def cuDeviceGetName(self, text: Any, size: int, index: int) -> int:  # noqa: N802
+    def cuDeviceGetName(self, text, size, index):  # noqa: N802
         text.value = self.gpus[index][0].encode()
         assert len(text.value) < size
         return 0
 
-    def cuDeviceGetAttribute(self, result: Any, attribute: int, index: int) -> int:  # noqa: N802
+    def cuDeviceGetAttribute(self, result, attribute, index):  # noqa: N802
         result._obj.value = self.gpus[index][{75: 1, 76: 2}[attribute]]  # cuda.h
         return 0
 
-    def cuGetErrorName(self, status: int, result: Any) -> int:  # noqa: N802
+    def cuGetErrorName(self, status, result):  # noqa: N802
         result._obj.value = f"CUDA_ERROR_{status}".encode()
         return 0
 
@@ -62,10 +56,10 @@ class FakeDriver:
 class Machine:
     """A machine with everything; each test takes something away."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.driver: FakeDriver | None = FakeDriver(GPUS)
+    def __init__(self, monkeypatch, folder):
+        self.driver = FakeDriver(GPUS)
         self.packages = dict(PACKAGES)
-        self.modules: dict[str, Any] = {
+        self.modules = {
             "pycuda.driver": SimpleNamespace(),
             "nvmath.bindings.cublasLt": SimpleNamespace(get_version=lambda: 130000),
             "pynvml": SimpleNamespace(nvmlInit=lambda: None),
@@ -85,34 +79,34 @@ class Machine:
         monkeypatch.setattr(doctor, "supported_architectures", lambda: [75, 86, 120])
         monkeypatch.setattr(doctor, "compiler_version", lambda: "NVRTC 13.0.88")
 
-    def command(self, name: str, output: str, folder: Path | None = None) -> None:
+    def command(self, name, output, folder=None):
         path = (folder or self.folder) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/sh\nprintf '%s' '{output}'\n")  # printf is built into sh
         path.chmod(0o755)
 
-    def found(self, name: str) -> Finding:
+    def found(self, name):
         (finding,) = [finding for finding in examine() if finding.name == name]
         return finding
 
-    def _import(self, name: str) -> Any:
+    def _import(self, name):
         module = self.modules[name]
         if isinstance(module, Exception):
             raise module
         return module
 
-    def _version(self, distribution: str) -> str:
+    def _version(self, distribution):
         if distribution not in self.packages:
             raise metadata.PackageNotFoundError(distribution)
         return self.packages[distribution]
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+def machine(monkeypatch, tmp_path):
     return Machine(monkeypatch, tmp_path / "bin")
 
 
-def test_a_machine_with_everything_can_do_everything(machine: Machine) -> None:
+def test_a_machine_with_everything_can_do_everything(machine):
     findings = examine()
     assert [finding for finding in findings if finding.status != "ok"] == []
     assert [finding.name for finding in findings[-len(ABILITIES) :]] == list(ABILITIES)
@@ -120,7 +114,7 @@ def test_a_machine_with_everything_can_do_everything(machine: Machine) -> None:
     assert not any(finding.remedy for finding in findings)
 
 
-def test_gpus_are_named_with_their_compute_capability(machine: Machine) -> None:
+def test_gpus_are_named_with_their_compute_capability(machine):
     assert machine.found("GPU").detail == (
         "NVIDIA GeForce RTX 3090 (compute capability 8.6), Tesla T4 (compute capability 7.5)"
     )
@@ -128,7 +122,7 @@ def test_gpus_are_named_with_their_compute_capability(machine: Machine) -> None:
     assert machine.found("NVIDIA driver").detail == "for CUDA 12.8"
 
 
-def test_no_driver_is_told_apart_from_a_driver_without_a_gpu(machine: Machine) -> None:
+def test_no_driver_is_told_apart_from_a_driver_without_a_gpu(machine):
     machine.driver = FakeDriver([], status=100)  # CUDA_ERROR_NO_DEVICE
     assert machine.found("NVIDIA driver").status == "ok"
     assert machine.found("GPU").status == "optional missing"
@@ -139,16 +133,14 @@ def test_no_driver_is_told_apart_from_a_driver_without_a_gpu(machine: Machine) -
     assert machine.found("GPU").detail == "no driver to ask"
 
 
-def test_hidden_gpus_are_told_with_the_variable_that_hides_them(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hidden_gpus_are_told_with_the_variable_that_hides_them(machine, monkeypatch):
     machine.driver = FakeDriver([], status=100)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert machine.found("GPU").detail == "the driver has no GPU; CUDA_VISIBLE_DEVICES=''"
     assert machine.found("GPU").remedy == "unset CUDA_VISIBLE_DEVICES"
 
 
-def test_a_driver_that_does_not_start_is_a_problem(machine: Machine) -> None:
+def test_a_driver_that_does_not_start_is_a_problem(machine):
     machine.driver = FakeDriver(GPUS, status=803)
     finding = machine.found("NVIDIA driver")
     assert finding.status == "problem"
@@ -156,13 +148,11 @@ def test_a_driver_that_does_not_start_is_a_problem(machine: Machine) -> None:
     assert finding.remedy
 
 
-def test_nvcc_is_found_on_the_path_with_its_version(machine: Machine) -> None:
+def test_nvcc_is_found_on_the_path_with_its_version(machine):
     assert machine.found("nvcc") == Finding(name="nvcc", status="ok", detail="13.0.88")
 
 
-def test_nvcc_off_the_path_is_a_problem_for_pycuda(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_nvcc_off_the_path_is_a_problem_for_pycuda(machine, monkeypatch, tmp_path):
     (machine.folder / "nvcc").unlink()
     machine.command("nvcc", "V12.4.131", tmp_path / "cuda" / "bin")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
@@ -172,9 +162,7 @@ def test_nvcc_off_the_path_is_a_problem_for_pycuda(
     assert finding.remedy == 'export PATH="$CUDA_HOME/bin:$PATH"'
 
 
-def test_a_missing_command_names_what_to_install(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_command_names_what_to_install(machine, monkeypatch):
     monkeypatch.setattr(commands, "command_path", lambda *_: None)
     assert machine.found("nvcc").status == "optional missing"
     assert "CUDA toolkit" in machine.found("nvcc").remedy
@@ -183,21 +171,19 @@ def test_a_missing_command_names_what_to_install(
 
 
 @pytest.mark.parametrize(("version", "status"), [(12090, "problem"), (13000, "ok"), (13010, "ok")])
-def test_an_nvcc_that_the_driver_is_too_old_for_is_a_problem(
-    version: int, status: str, machine: Machine
-) -> None:
+def test_an_nvcc_that_the_driver_is_too_old_for_is_a_problem(version, status, machine):
     machine.driver = FakeDriver(GPUS, version=version)  # nvcc is 13.0.88
     assert machine.found("nvcc").status == status
 
 
-def test_a_command_that_fails_or_says_nothing_is_a_problem(machine: Machine) -> None:
+def test_a_command_that_fails_or_says_nothing_is_a_problem(machine):
     machine.command("nvcc", "")
     assert machine.found("nvcc").detail == "ValueError: `nvcc --version` prints no version"
     (machine.folder / "ncu").write_text("#!/bin/sh\nexit 3\n")
     assert machine.found("Nsight Compute").status == "problem"
 
 
-def test_nsight_compute_is_found_with_its_version(machine: Machine) -> None:
+def test_nsight_compute_is_found_with_its_version(machine):
     assert machine.found("Nsight Compute").detail == "2025.3.1.0"
 
 
@@ -209,9 +195,7 @@ def test_nsight_compute_is_found_with_its_version(machine: Machine) -> None:
         ("GPU clocks and power", "nvidia-ml-py"),
     ],
 )
-def test_a_missing_package_is_installed_by_the_extra(
-    name: str, distribution: str, machine: Machine
-) -> None:
+def test_a_missing_package_is_installed_by_the_extra(name, distribution, machine):
     del machine.packages[distribution]
     finding = machine.found(name)
     assert finding.status == "optional missing"
@@ -219,7 +203,7 @@ def test_a_missing_package_is_installed_by_the_extra(
     assert finding.remedy == "pip install -e '.[gpu]'"
 
 
-def test_a_package_that_does_not_import_is_a_problem(machine: Machine) -> None:
+def test_a_package_that_does_not_import_is_a_problem(machine):
     machine.modules["pycuda.driver"] = ImportError("libcurand.so.10: not found\nmore")
     finding = machine.found("PyCUDA")
     assert finding.status == "problem"
@@ -238,9 +222,7 @@ def test_a_package_that_does_not_import_is_a_problem(machine: Machine) -> None:
         ("00000000a80425fb", "problem"),  # root in a container
     ],
 )
-def test_restricted_counters_need_an_administrator(
-    capabilities: str, status: str, machine: Machine
-) -> None:
+def test_restricted_counters_need_an_administrator(capabilities, status, machine):
     machine.files["/proc/driver/nvidia/params"] = "A: 1\nRmProfilingAdminOnly: 1\nB: 0\n"
     machine.files["/proc/self/status"] = f"Name:\tpython\nCapEff:\t{capabilities}\n"
     finding = machine.found("Permission to read counters")
@@ -248,13 +230,13 @@ def test_restricted_counters_need_an_administrator(
     assert ("NVreg_RestrictProfilingToAdminUsers=0" in finding.remedy) == (status == "problem")
 
 
-def test_without_the_kernel_module_there_are_no_counters(machine: Machine) -> None:
+def test_without_the_kernel_module_there_are_no_counters(machine):
     machine.files.clear()
     assert machine.found("Permission to read counters").status == "optional missing"
 
 
-def test_a_missing_nvrtc_is_not_optional(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> list[int]:
+def test_a_missing_nvrtc_is_not_optional(machine, monkeypatch):
+    def absent():
         raise UnavailableError(f"NVRTC is not installed: {REMEDY}")
 
     monkeypatch.setattr(doctor, "supported_architectures", absent)
@@ -264,8 +246,8 @@ def test_a_missing_nvrtc_is_not_optional(machine: Machine, monkeypatch: pytest.M
     assert machine.found("Profile with no GPU").status == "missing"
 
 
-def test_a_missing_core_is_not_optional(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> None:
+def test_a_missing_core_is_not_optional(machine, monkeypatch):
+    def absent():
         raise UnavailableError(f"the simulator's native core was not built: {REBUILD}")
 
     assert machine.found("Simulator's core").status == "ok"
@@ -279,7 +261,7 @@ def test_a_missing_core_is_not_optional(machine: Machine, monkeypatch: pytest.Mo
     assert machine.found("Profile with no GPU").status == "missing"
 
 
-def test_a_laptop_can_profile_with_no_gpu(machine: Machine) -> None:
+def test_a_laptop_can_profile_with_no_gpu(machine):
     machine.driver = None
     machine.packages.clear()
     status = {finding.name: finding.status for finding in examine()[-5:]}
@@ -289,21 +271,21 @@ def test_a_laptop_can_profile_with_no_gpu(machine: Machine) -> None:
     )
 
 
-def test_abilities_need_probes_that_exist() -> None:
+def test_abilities_need_probes_that_exist():
     assert {need for needs in ABILITIES.values() for need in needs} <= set(doctor._PROBES)
     without_anything = [finding.status for finding in abilities([])]
     assert without_anything == ["missing"] + 4 * ["optional missing"]
 
 
-def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding() -> None:
-    def fails() -> Said:
+def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding():
+    def fails():
         raise RuntimeError("broken\nin two lines")
 
-    def hangs() -> Said:
+    def hangs():
         time.sleep(10)
         raise AssertionError
 
-    def works() -> Said:
+    def works():
         return "ok", "fine", ""
 
     threads = set(threading.enumerate())
@@ -319,7 +301,7 @@ def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding() -> None:
     ]
 
 
-def test_the_real_machine_is_examined_without_an_error() -> None:
+def test_the_real_machine_is_examined_without_an_error():
     findings = examine()
     assert [finding.name for finding in findings] == [*doctor._PROBES, *ABILITIES]
     for finding in findings:
@@ -327,7 +309,7 @@ def test_the_real_machine_is_examined_without_an_error() -> None:
         assert finding.detail
 
 
-def test_kernel_tuner_is_an_extra_of_its_own(machine: Machine) -> None:
+def test_kernel_tuner_is_an_extra_of_its_own(machine):
     del machine.packages["kernel_tuner"]
     finding = machine.found("Kernel Tuner")
     assert (finding.status, finding.remedy) == ("optional missing", "pip install -e '.[tune]'")

@@ -1,9 +1,6 @@
 """Records without a GPU: closed forms, what NVRTC says, and the CPU."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -20,7 +17,7 @@ from toolkit.rungs.launch import compile_for
 bench = partial(profiled, TheoryBench)
 
 
-def test_the_whole_ladder_has_theory_resources_and_occupancy() -> None:
+def test_the_whole_ladder_has_theory_resources_and_occupancy():
     records = bench("32")
     names = [variant.name for variant in LADDER]
     assert sorted(records) == sorted([*names, "best", "cpu", "cublas"])
@@ -42,24 +39,24 @@ def test_the_whole_ladder_has_theory_resources_and_occupancy() -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_every_device_of_the_database_gets_a_ladder(device: str) -> None:
+def test_every_device_of_the_database_gets_a_ladder(device):
     for label, record in bench("32", ["naive-coalesced", "vectorized:bk=16"], device).items():
         assert (label, record.status, record.reason) == (label, "ok", None)
         assert record.occupancy is not None
 
 
-def test_the_cpu_is_measured_where_it_is_asked_for() -> None:
+def test_the_cpu_is_measured_where_it_is_asked_for():
     assert bench("32", ["cpu"])["cpu"].measured is not None
 
 
-def test_an_architecture_that_nvrtc_does_not_know_is_said() -> None:
+def test_an_architecture_that_nvrtc_does_not_know_is_said():
     record = bench("32", ["tiled"], "gtx-1080-ti")["tiled"]
     assert record.resources.architecture == "sm_75"
     assert record.resources.note is not None
     assert record.notes == (record.resources.note,)
 
 
-def test_parameters_reach_the_compiler() -> None:
+def test_parameters_reach_the_compiler():
     device = find_device("rtx-3090")
     wide = compile_for(device, parse_selection("tiled")).resources
     narrow = compile_for(device, parse_selection("tiled:tile=16")).resources
@@ -67,8 +64,8 @@ def test_parameters_reach_the_compiler() -> None:
     assert narrow.static_shared_bytes == 2 * 16 * 16 * 4
 
 
-def test_without_a_compiler_theory_remains(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(*arguments: object, **settings: object) -> None:
+def test_without_a_compiler_theory_remains(monkeypatch):
+    def missing(*arguments, **settings):
         raise UnavailableError("NVRTC is missing: install it")
 
     monkeypatch.setattr(rung_launch, "compile_kernel", missing)
@@ -79,10 +76,10 @@ def test_without_a_compiler_theory_remains(monkeypatch: pytest.MonkeyPatch) -> N
     assert record.notes == ("no registers, no occupancy: NVRTC is missing: install it",)
 
 
-def test_a_kernel_that_does_not_compile_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_does_not_compile_fails_alone(monkeypatch):
     real = rung_launch.compile_kernel
 
-    def broken(source: str, kernel: str, **settings: Any) -> Any:
+    def broken(source, kernel, **settings):
         if kernel == "sgemm_tiled":
             raise CompileError("04_tiled.cu, line 1: does not compile: no")
         return real(source, kernel, **settings)
@@ -94,14 +91,14 @@ def test_a_kernel_that_does_not_compile_fails_alone(monkeypatch: pytest.MonkeyPa
     assert records["naive-coalesced"].status == "ok"
 
 
-def test_ctrl_c_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_what_is_done(monkeypatch):
     monkeypatch.setattr(host, "_seconds", lambda _: ctrl_c())
     records = bench("32", ["tiled", "cpu", "cublas"], interrupted=True)
     assert list(records) == ["cublas", "tiled", "cpu"]  # the CPU is last
     assert records["cpu"].reason == "interrupted before it was timed"
 
 
-def test_every_selection_is_a_step() -> None:
+def test_every_selection_is_a_step():
     heard = Heard()
     bench("32", ["tiled", "cublas"], progress=heard)
     assert heard.steps == ["cublas", "tiled"]

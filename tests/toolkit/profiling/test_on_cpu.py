@@ -1,10 +1,6 @@
 """The CPU reference: right, timed, and left out where it would take too long."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,16 +21,14 @@ from toolkit.rungs.matrices import Workload
 SHAPE = Gemm(m=20, n=30, k=10)
 
 
-def measure(
-    shape: Gemm = SHAPE, *, variants: Any = ("cpu",), sampling: Sampling | None = None
-) -> Any:
+def measure(shape=SHAPE, *, variants=("cpu",), sampling=None):
     sampling = sampling or Sampling(max_samples=3)
     plan = make_plan([shape], variants, sampling=sampling, warm_l2=False, seed=1)
     record = planned(parse_selection("cpu"), shape, find_device("t4"))
     return measure_cpu(record, Workload(shape, 1), plan)
 
 
-def test_the_product_is_checked_and_timed() -> None:
+def test_the_product_is_checked_and_timed():
     record, interrupted = measure()
     assert not interrupted
     assert record.status == "ok"
@@ -43,16 +37,14 @@ def test_the_product_is_checked_and_timed() -> None:
     assert (record.measured.clock, record.measured.l2) == ("host clock", "host")
 
 
-def known(seed: int, variants: Any = None, precision: float = 0.01) -> Any:
+def known(seed, variants=None, precision=0.01):
     sampling = Sampling(max_samples=3, precision=precision)
     plan = make_plan([SHAPE], variants, sampling=sampling, warm_l2=False, seed=seed)
     record = planned(parse_selection("cpu"), SHAPE, find_device("t4"))
     return known_cpu(record, Workload(SHAPE, seed), plan)[0]
 
 
-def test_a_later_run_shows_what_was_measured_on_this_machine_and_when(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_later_run_shows_what_was_measured_on_this_machine_and_when(tmp_path, monkeypatch):
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
     first, second = known(1), known(2)
     assert (first.notes, first.check) == ((), second.check)
@@ -63,9 +55,7 @@ def test_a_later_run_shows_what_was_measured_on_this_machine_and_when(
     assert known(1).notes == ()
 
 
-def test_who_asks_for_the_cpu_gets_it_measured_and_renews_what_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_asks_for_the_cpu_gets_it_measured_and_renews_what_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
     first = known(1)
     asked = known(1, variants=["cpu"])
@@ -74,21 +64,21 @@ def test_who_asks_for_the_cpu_gets_it_measured_and_renews_what_is_kept(
     assert known(1, precision=0.1).notes == ()  # of other samples
 
 
-def test_a_wrong_product_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_product_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
     monkeypatch.setattr(host, "_sgemm", lambda a, b: a @ b + np.float32(1e-3))
     assert known(1).status == "failed"
     assert not list(tmp_path.iterdir())
 
 
-def test_rows_are_columns_to_blas() -> None:
+def test_rows_are_columns_to_blas():
     workload = Workload(SHAPE, 1)
     product = host._sgemm(workload.a, workload.b)
     assert product.shape == (20, 30)
     assert np.allclose(product, workload.a @ workload.b, atol=1e-5)
 
 
-def test_a_wrong_product_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_product_is_not_timed(monkeypatch):
     monkeypatch.setattr(host, "_sgemm", lambda a, b: a @ b + np.float32(1e-3))
     record, interrupted = measure()
     assert (record.status, record.measured, interrupted) == ("failed", None, False)
@@ -96,8 +86,8 @@ def test_a_wrong_product_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_left_out_where_it_takes_too_long_unless_it_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr(host, "_expected_seconds", lambda problem, seed: 21.0)
     record, _ = measure(variants=None, sampling=Sampling(time_limit_s=2.0, max_samples=3))
     assert record.status == "skipped"
@@ -106,13 +96,13 @@ def test_it_is_left_out_where_it_takes_too_long_unless_it_is_named(
     assert record.status == "ok"
 
 
-def test_the_expected_time_grows_with_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_expected_time_grows_with_the_work(monkeypatch):
     monkeypatch.setattr(host, "_seconds", lambda workload: 0.01)
     twice = Gemm(m=host.TRIAL.m, n=host.TRIAL.n, k=2 * host.TRIAL.k)
     assert host._expected_seconds(twice, 1) == pytest.approx(0.02)
 
 
-def test_no_room_on_the_host_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_on_the_host_is_said(monkeypatch):
     needed = 5 * 4 * (20 * 10 + 10 * 30 + 20 * 30)
     monkeypatch.setattr(host, "available_bytes", lambda: needed)
     assert measure()[0].status == "ok"
@@ -123,10 +113,10 @@ def test_no_room_on_the_host_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("position", [0, 1, 5])
-def test_ctrl_c_keeps_the_samples(monkeypatch: pytest.MonkeyPatch, position: int) -> None:
+def test_ctrl_c_keeps_the_samples(monkeypatch, position):
     times = iter([0.1] * position)
 
-    def seconds(workload: Workload) -> float:
+    def seconds(workload):
         try:
             return next(times)
         except StopIteration:
@@ -142,7 +132,7 @@ def test_ctrl_c_keeps_the_samples(monkeypatch: pytest.MonkeyPatch, position: int
         assert (record.status, record.measured) == ("skipped", None)
 
 
-def test_the_free_memory_is_a_plausible_number() -> None:
+def test_the_free_memory_is_a_plausible_number():
     available = available_bytes()
     assert available is None or 2**20 < available < 2**50
 
@@ -166,10 +156,8 @@ LIMIT, USED = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"
         ({LIMIT: "3000\n"}, None),
     ],
 )
-def test_free_memory_is_the_least_of_the_hosts_and_the_containers(
-    monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: int | None
-) -> None:
-    def read_text(path: Path, encoding: str | None = None) -> str:
+def test_free_memory_is_the_least_of_the_hosts_and_the_containers(monkeypatch, files, expected):
+    def read_text(path, encoding=None):
         if str(path) not in files:
             raise FileNotFoundError
         return files[str(path)]
@@ -179,11 +167,11 @@ def test_free_memory_is_the_least_of_the_hosts_and_the_containers(
 
 
 def test_a_reference_that_was_not_asked_for_takes_a_share_of_the_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    given: list[float] = []
+    monkeypatch,
+):
+    given = []
 
-    def interleave(timers: Any, sampling: Sampling) -> Any:
+    def interleave(timers, sampling):
         given.append(sampling.time_limit_s)
         return host_interleave(timers, Sampling(max_samples=1))
 
@@ -195,8 +183,8 @@ def test_a_reference_that_was_not_asked_for_takes_a_share_of_the_time(
 
 
 def test_a_product_as_long_as_the_time_limit_is_the_only_sample(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr(host, "_expected_seconds", lambda problem, seed: 0.0)
     record, interrupted = measure(variants=None, sampling=Sampling(time_limit_s=1e-9))
     assert (len(record.measured.samples_s), interrupted) == (1, False)
@@ -204,7 +192,7 @@ def test_a_product_as_long_as_the_time_limit_is_the_only_sample(
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (0,), (1 << 20, 1 << 10)])
-def test_sparse_zeros_are_zeros_that_can_be_written(shape: tuple[int, ...]) -> None:
+def test_sparse_zeros_are_zeros_that_can_be_written(shape):
     found = sparse_zeros(shape, np.float32)
     assert (found.shape, found.dtype) == (shape, np.float32)
     found[-1:] = 1
@@ -213,12 +201,12 @@ def test_sparse_zeros_are_zeros_that_can_be_written(shape: tuple[int, ...]) -> N
 
 
 @pytest.mark.parametrize("shape", [(1 << 28, 1 << 28), (1 << 30, 1 << 32)])
-def test_more_zeros_than_there_can_be_are_refused(shape: tuple[int, ...]) -> None:
+def test_more_zeros_than_there_can_be_are_refused(shape):
     with pytest.raises(ShapeError, match=r"elements takes \d+\.\d GB, more than this"):
         sparse_zeros(shape, np.float32)
 
 
-def test_blas_has_one_thread_for_a_while_and_then_as_many_as_before() -> None:
+def test_blas_has_one_thread_for_a_while_and_then_as_many_as_before():
     threads = host_resources._blas_threads()
     if threads is None:
         pytest.skip("NumPy's BLAS is not OpenBLAS")
@@ -230,10 +218,10 @@ def test_blas_has_one_thread_for_a_while_and_then_as_many_as_before() -> None:
     assert get() == before
 
 
-def test_who_leaves_last_gives_blas_its_threads_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_leaves_last_gives_blas_its_threads_back(monkeypatch):
     threads = [4]
 
-    def set_to(count: int) -> None:
+    def set_to(count):
         threads[0] = count
 
     monkeypatch.setattr(host_resources, "_blas_threads", lambda: (lambda: threads[0], set_to))
@@ -246,7 +234,7 @@ def test_who_leaves_last_gives_blas_its_threads_back(monkeypatch: pytest.MonkeyP
     assert threads == [4]
 
 
-def test_another_blas_goes_on_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_blas_goes_on_as_it_does(monkeypatch):
     monkeypatch.setattr(host_resources, "_blas_threads", lambda: None)
     with blas_on_one_thread():
         assert (np.eye(3) @ np.eye(3)).sum() == 3

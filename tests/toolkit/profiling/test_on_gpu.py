@@ -1,19 +1,15 @@
 """The measuring workflow on the made-up GPU of conftest.py: checked, then timed, then recorded."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from analysis.devices import find_device
 from analysis.errors import UnsupportedError
-from analysis.records.profile import GpuState, Profile
+from analysis.records.profile import GpuState
 from kernels import LADDER
 from tests.heard import Heard
 from tests.toolkit.counted import record_of
@@ -37,42 +33,42 @@ WITH_COUNTERS = gpu_bench.GpuBench._with_counters
 
 
 @pytest.fixture(autouse=True)
-def not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+def not_simulated(monkeypatch):
     monkeypatch.setattr(gpu_bench.GpuBench, "_with_counters", lambda bench, record, *_: record)
 
 
 @pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+def simulated(monkeypatch):
     """The made-up PyCUDA's modules are no machine code: the simulator gets the compiler's."""
     monkeypatch.setattr(gpu_bench.GpuBench, "_with_counters", WITH_COUNTERS)
     real = LadderSimulator.simulate
 
-    def simulate(simulator: Any, cubin: Any, selection: Any, residence: Any = None) -> Any:
+    def simulate(simulator, cubin, selection, residence=None):
         cubin = compile_for(find_device("h100-sxm"), selection)
         return real(simulator, cubin, selection, residence)
 
     monkeypatch.setattr(LadderSimulator, "simulate", simulate)
 
 
-def measure(*variants: str, shape: str = "32", **settings: Any) -> Profile:
+def measure(*variants, shape="32", **settings):
     settings = {"executor": "gpu", "sampling": QUICK, "seed": 1} | settings
     return profile([shape], variants or None, **settings)
 
 
-def events(cuda: Any) -> list[str]:
+def events(cuda):
     """What was done, without what prepares buffers."""
     return [event for event in cuda.log if event not in ("allocate", GUARD)]
 
 
-def checked(entry: str) -> list[str]:
+def checked(entry):
     """The events of one check."""
     return [POISON, entry] * LAUNCHES
 
 
-def wrong_at(row: int, column: int, value: float | None = None) -> Any:
+def wrong_at(row, column, value=None):
     """A kernel that errs in one element, by a little or to `value`."""
 
-    def kernel(launch: Any) -> None:
+    def kernel(launch):
         launch.cuda.product(launch)
         n = int(launch.arguments[4])
         c = launch.floats(2)
@@ -81,7 +77,7 @@ def wrong_at(row: int, column: int, value: float | None = None) -> Any:
     return kernel
 
 
-def test_every_rung_is_checked_and_timed_beside_cublas(cuda: Any, cublas: Any) -> None:
+def test_every_rung_is_checked_and_timed_beside_cublas(cuda, cublas):
     # tensor maps need a driver: tests/gpu has the rungs that take them
     names = [variant.name for variant in LADDER if variant.bulk_tiles is None]
     result = measure(*names, "cpu", "cublas")
@@ -102,7 +98,7 @@ def test_every_rung_is_checked_and_timed_beside_cublas(cuda: Any, cublas: Any) -
     assert result.environment.software["nvcc"] == "13.0"
 
 
-def test_a_ragged_shape_is_right_and_padded_where_it_must_be(cuda: Any, cublas: Any) -> None:
+def test_a_ragged_shape_is_right_and_padded_where_it_must_be(cuda, cublas):
     result = measure("naive-coalesced", "vectorized", "cublas", shape="10x7x13")
     assert [record.status for record in result.records] == ["ok"] * 3
     plain, padded, _ = result.records
@@ -112,7 +108,7 @@ def test_a_ragged_shape_is_right_and_padded_where_it_must_be(cuda: Any, cublas: 
     assert padded.measured.flop_per_s == pytest.approx(2 * 10 * 7 * 13 / 1e-3)  # as asked for
 
 
-def test_all_are_checked_before_any_is_timed(cuda: Any, cublas: Any) -> None:
+def test_all_are_checked_before_any_is_timed(cuda, cublas):
     measure("tiled", "naive-coalesced", "cublas")
     done = events(cuda)
     # what flushes L2 finds its room when a competitor is prepared: the first one by itself
@@ -127,37 +123,35 @@ def test_all_are_checked_before_any_is_timed(cuda: Any, cublas: Any) -> None:
     assert rounds[warm:] == (one_round + the_next) * (FEWEST_SAMPLES // 2)
 
 
-def test_l2_is_flushed_before_every_sample(cuda: Any) -> None:
+def test_l2_is_flushed_before_every_sample(cuda):
     result = measure("tiled")
     timed = events(cuda)[1 + len(checked("sgemm_tiled")) :]
     assert timed == [FLUSH, "hold", "sgemm_tiled"] * (len(timed) // 3)
     assert result.records[0].measured.l2 == "flushed"
 
 
-def test_a_slow_kernel_is_sampled_until_its_median_has_an_interval(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_kernel_is_sampled_until_its_median_has_an_interval(cuda, monkeypatch):
     monkeypatch.setattr("toolkit.gpu.sampling.PATIENCE", 1e12)
     record = measure("tiled", sampling=Sampling(time_limit_s=1e-9, max_samples=25)).records[0]
     assert len(record.measured.samples_s) == 6
     assert record.measured.interval_s is not None
 
 
-def test_l2_stays_warm_where_that_is_asked_for(cuda: Any) -> None:
+def test_l2_stays_warm_where_that_is_asked_for(cuda):
     result = measure("tiled", warm_l2=True)
     assert cuda.log.count(FLUSH) == 1  # which shows that there is room for it
     assert result.records[0].measured.l2 == "warm"
 
 
-def test_a_kernel_that_writes_nothing_cannot_pass(cuda: Any) -> None:
+def test_a_kernel_that_writes_nothing_cannot_pass(cuda):
     cuda.kernels["sgemm_tiled"] = lambda launch: None
     record = measure("naive-coalesced", "tiled").records[1]  # after one that left a right C
     assert record.status == "failed"
     assert record.reason == "wrong result: C[0][0] is not a number, or infinitely far off"
 
 
-def test_a_kernel_that_leaves_one_element_cannot_pass(cuda: Any) -> None:
-    def all_but_one(launch: Any) -> None:
+def test_a_kernel_that_leaves_one_element_cannot_pass(cuda):
+    def all_but_one(launch):
         before = launch.floats(2)[32 * 32 - 1]
         launch.cuda.product(launch)
         launch.floats(2)[32 * 32 - 1] = before
@@ -167,7 +161,7 @@ def test_a_kernel_that_leaves_one_element_cannot_pass(cuda: Any) -> None:
     assert record.reason == "wrong result: C[31][31] is not a number, or infinitely far off"
 
 
-def test_parameters_reach_the_compiler(cuda: Any) -> None:
+def test_parameters_reach_the_compiler(cuda):
     options = []
     cuda.kernels["sgemm_tiled"] = lambda launch: options.append(launch.options)
     measure("tiled:tile=16")
@@ -175,7 +169,7 @@ def test_parameters_reach_the_compiler(cuda: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [None, np.nan, np.inf, -np.inf])
-def test_a_wrong_element_fails_and_is_never_timed(cuda: Any, cublas: Any, value: Any) -> None:
+def test_a_wrong_element_fails_and_is_never_timed(cuda, cublas, value):
     cuda.kernels["sgemm_tiled"] = wrong_at(31, 7, value)
     result = measure("tiled", "naive-coalesced", "cublas")
     record = record_of(result, "tiled")
@@ -188,7 +182,7 @@ def test_a_wrong_element_fails_and_is_never_timed(cuda: Any, cublas: Any, value:
     assert record_of(result, "naive-coalesced").measured is not None
 
 
-def test_a_wrong_cublas_is_no_peer(cuda: Any, cublas: Any) -> None:
+def test_a_wrong_cublas_is_no_peer(cuda, cublas):
     cublas.factor = np.float32(1.001)
     result = measure("tiled", "cublas")
     assert record_of(result, "cublas").status == "failed"
@@ -196,7 +190,7 @@ def test_a_wrong_cublas_is_no_peer(cuda: Any, cublas: Any) -> None:
     assert tiled.relative_to_cublas is None
 
 
-def test_a_kernel_that_does_not_compile_fails_alone(cuda: Any) -> None:
+def test_a_kernel_that_does_not_compile_fails_alone(cuda):
     cuda.compile_errors["sgemm_tiled("] = 'kernel.cu(36): error: identifier "x" is undefined\n'
     result = measure("tiled", "naive-coalesced")
     assert record_of(result, "tiled").status == "failed"
@@ -208,8 +202,8 @@ def test_a_kernel_that_does_not_compile_fails_alone(cuda: Any) -> None:
     assert record_of(result, "naive-coalesced").measured is not None
 
 
-def test_a_launch_that_is_refused_fails_alone(cuda: Any) -> None:
-    def refused(launch: Any) -> None:
+def test_a_launch_that_is_refused_fails_alone(cuda):
+    def refused(launch):
         raise cuda.driver.LaunchError("cuLaunchKernel failed: too many resources requested")
 
     cuda.kernels["sgemm_tiled"] = refused
@@ -220,7 +214,7 @@ def test_a_launch_that_is_refused_fails_alone(cuda: Any) -> None:
     assert record_of(result, "naive-coalesced").measured is not None
 
 
-def running(script: str) -> list[str]:
+def running(script):
     """The processes of this machine that run a script."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -282,9 +276,7 @@ BUGS = {
         ),
     ],
 )
-def test_whatever_one_breaks_another_runs_on_untouched(
-    children: Any, monkeypatch: pytest.MonkeyPatch, bug: str, launches: int
-) -> None:
+def test_whatever_one_breaks_another_runs_on_untouched(children, monkeypatch, bug, launches):
     """When it is checked, when it warms up, and when it is timed."""
     what, words = BUGS[bug]
     children(BUG.format(launches=launches, bug=what))
@@ -300,7 +292,7 @@ def test_whatever_one_breaks_another_runs_on_untouched(
     assert len(other.measured.samples_s) == FEWEST_SAMPLES
 
 
-def test_cublas_has_its_turns_in_a_process_of_its_own(children: Any, cublas: Any) -> None:
+def test_cublas_has_its_turns_in_a_process_of_its_own(children, cublas):
     children("sys.modules |= conftest.FakeCublas(cuda).modules()")
     result = measure("tiled", "cublas")
     tiled, peer = (record.measured for record in result.records)
@@ -309,9 +301,7 @@ def test_cublas_has_its_turns_in_a_process_of_its_own(children: Any, cublas: Any
     assert result.records[1].notes == ("cuBLAS 13.1.2",)
 
 
-def test_a_cublas_that_hangs_fails_alone(
-    children: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cublas_that_hangs_fails_alone(children, cublas, monkeypatch):
     children("""
 class Hanging(conftest.FakeCublas):
     def sgemm(self, *arguments):
@@ -330,17 +320,15 @@ sys.modules |= Hanging(cuda).modules()
     assert len(tiled.measured.samples_s) == FEWEST_SAMPLES
 
 
-def test_ctrl_c_leaves_no_process_behind(children: Any) -> None:
+def test_ctrl_c_leaves_no_process_behind(children):
     result = measure("tiled", "naive-coalesced", progress=Heard(".*: 3 samples"))
     assert result.status == "interrupted"
     assert running(isolated.COMMAND[1]) == []
 
 
 @pytest.mark.parametrize("launches", range(LAUNCHES + 1, LAUNCHES + 8))
-def test_a_launch_that_fails_while_it_is_timed_fails_alone(
-    cuda: Any, cublas: Any, launches: int
-) -> None:
-    def tiring(launch: Any) -> None:
+def test_a_launch_that_fails_while_it_is_timed_fails_alone(cuda, cublas, launches):
+    def tiring(launch):
         if cuda.log.count("sgemm_tiled") >= launches:
             raise cuda.driver.LaunchError("cuLaunchKernel failed: the kernel timed out")
         cuda.product(launch)
@@ -353,7 +341,7 @@ def test_a_launch_that_fails_while_it_is_timed_fails_alone(
     assert record_of(result, "naive-coalesced").measured is not None
 
 
-def test_without_cublas_the_rungs_are_measured_all_the_same(cuda: Any) -> None:
+def test_without_cublas_the_rungs_are_measured_all_the_same(cuda):
     result = measure("tiled", "cublas")
     assert record_of(result, "cublas").status == "skipped"
     assert record_of(result, "cublas").reason.startswith("cuBLAS cannot be used (")
@@ -362,20 +350,20 @@ def test_without_cublas_the_rungs_are_measured_all_the_same(cuda: Any) -> None:
     assert tiled.relative_to_cublas is None
 
 
-def test_a_cublas_that_fails_is_a_failed_record(cuda: Any, cublas: Any) -> None:
+def test_a_cublas_that_fails_is_a_failed_record(cuda, cublas):
     cublas.error = RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED (13): x\nmore")
     result = measure("tiled", "cublas")
     assert record_of(result, "cublas").reason == "cuBLAS: CUBLAS_STATUS_EXECUTION_FAILED (13): x"
     assert record_of(result, "tiled").measured is not None
 
 
-def room_for(competitors: float) -> int:
+def room_for(competitors):
     """Bytes of the made-up GPU for so many competitors at 32x32x32."""
     one = 3 * (4 * 32 * 32 + 2 * 4 * GUARD_WORDS) + 2 * L2_BYTES
     return int(competitors * one)
 
 
-def test_no_room_on_the_gpu_fails_what_needs_it(cuda: Any) -> None:
+def test_no_room_on_the_gpu_fails_what_needs_it(cuda):
     cuda.free_bytes = room_for(1) - 1
     record = measure("tiled").records[0]
     assert record.status == "failed"
@@ -385,8 +373,8 @@ def test_no_room_on_the_gpu_fails_what_needs_it(cuda: Any) -> None:
 
 @pytest.mark.parametrize("competitors", [3.5, 2.5])
 def test_where_not_all_have_room_they_are_timed_one_group_after_the_other(
-    cuda: Any, cublas: Any, competitors: float
-) -> None:
+    cuda, cublas, competitors
+):
     """Each group in turns with cuBLAS."""
     cuda.free_bytes = room_for(competitors)
     result = measure("naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "cublas")
@@ -398,7 +386,7 @@ def test_where_not_all_have_room_they_are_timed_one_group_after_the_other(
     assert rounds == sorted(rounds)
 
 
-def test_where_one_has_room_each_is_timed_by_itself(cuda: Any, cublas: Any) -> None:
+def test_where_one_has_room_each_is_timed_by_itself(cuda, cublas):
     cuda.free_bytes = room_for(1.3)
     result = measure("naive-coalesced", "tiled", "cublas")
     assert [record.status for record in result.records] == ["ok"] * 3
@@ -406,7 +394,7 @@ def test_where_one_has_room_each_is_timed_by_itself(cuda: Any, cublas: Any) -> N
         assert record.measured.relative_to_cublas is None or record.variant == "cublas"
 
 
-def test_ctrl_c_in_a_later_group_keeps_what_cublas_took_before(cuda: Any, cublas: Any) -> None:
+def test_ctrl_c_in_a_later_group_keeps_what_cublas_took_before(cuda, cublas):
     cuda.free_bytes = room_for(2.5)
     result = measure(
         "naive-coalesced", "tiled", "cublas", progress=Heard("cublas: 1 samples", turn=2)
@@ -425,26 +413,24 @@ class Interrupting(OnGpu):
     when = ""
 
     @classmethod
-    def at(cls, what: str) -> Callable[[], None]:
+    def at(cls, what):
         return lambda: setattr(cls, "when", what)
 
-    def _maybe(self, what: str) -> None:
+    def _maybe(self, what):
         if self.when == what:
             Interrupting.when = ""
             raise KeyboardInterrupt
 
-    def raise_damage(self) -> None:
+    def raise_damage(self):
         self._maybe("damage")
         super().raise_damage()
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception):
         super().__exit__(*exception)
         self._maybe("exit")
 
 
-def test_ctrl_c_while_guard_bands_are_looked_at_keeps_the_samples(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_while_guard_bands_are_looked_at_keeps_the_samples(cuda, monkeypatch):
     monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Interrupting)
     result = measure(
         "tiled", "naive-coalesced", progress=Heard(".*buffers", then=Interrupting.at("damage"))
@@ -454,9 +440,7 @@ def test_ctrl_c_while_guard_bands_are_looked_at_keeps_the_samples(
         assert len(record.measured.samples_s) == FEWEST_SAMPLES
 
 
-def test_ctrl_c_while_competitors_leave_lets_all_of_them_go(
-    cuda: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_while_competitors_leave_lets_all_of_them_go(cuda, cublas, monkeypatch):
     monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Interrupting)
     cuda.free_bytes = room_for(3.5)
     leaving = Heard("tiled: what is around its buffers", then=Interrupting.at("exit"))
@@ -468,13 +452,11 @@ def test_ctrl_c_while_competitors_leave_lets_all_of_them_go(
     assert cuda.free_bytes == room_for(3.5)
 
 
-def test_what_lacks_room_beside_others_is_tried_again_alone(
-    cuda: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_lacks_room_beside_others_is_tried_again_alone(cuda, cublas, monkeypatch):
     """It takes more than was thought, such as local memory."""
 
     class Hungry(OnGpu):
-        def result(self, *arguments: Any) -> Any:
+        def result(self, *arguments):
             if "tiled" in self._name:
                 more = self.gpu.allocate(room_for(2))
                 del more
@@ -491,18 +473,14 @@ def test_what_lacks_room_beside_others_is_tried_again_alone(
     assert beside.relative_to_cublas is not None
 
 
-def test_a_machine_that_starts_no_process_fails_the_rungs(
-    children: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_that_starts_no_process_fails_the_rungs(children, monkeypatch):
     monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", ("/no/such/program",))
     (record,) = measure("tiled").records
     assert record.status == "failed"
     assert record.reason.startswith("no process can be started (")
 
 
-def test_no_room_on_the_host_fails_the_shape(
-    cuda: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_room_on_the_host_fails_the_shape(cuda, cublas, monkeypatch):
     monkeypatch.setattr(gpu_bench, "available_bytes", lambda: 100_000)
     result = measure("tiled", "one-block", "cublas", shape="32")
     assert {record.status for record in result.records} == {"failed"}
@@ -512,7 +490,7 @@ def test_no_room_on_the_host_fails_the_shape(
     )
 
 
-def test_ctrl_c_while_checking_keeps_what_was_checked(cuda: Any, cublas: Any) -> None:
+def test_ctrl_c_while_checking_keeps_what_was_checked(cuda, cublas):
     result = measure("tiled", "naive-coalesced", progress=Heard("check naive-coalesced"))
     assert result.status == "interrupted"
     tiled, naive = result.records
@@ -524,7 +502,7 @@ def test_ctrl_c_while_checking_keeps_what_was_checked(cuda: Any, cublas: Any) ->
 
 
 @pytest.mark.parametrize("samples", [1, 2, 13])
-def test_ctrl_c_while_timing_keeps_the_samples(cuda: Any, cublas: Any, samples: int) -> None:
+def test_ctrl_c_while_timing_keeps_the_samples(cuda, cublas, samples):
     result = measure("tiled", "naive-coalesced", "cublas", progress=Heard(f".*: {samples} samples"))
     assert result.status == "interrupted"
     tiled, naive, peer = (record.measured for record in result.records)
@@ -538,10 +516,10 @@ def test_ctrl_c_while_timing_keeps_the_samples(cuda: Any, cublas: Any, samples: 
         assert tiled.relative_to_cublas is not None
 
 
-def test_ctrl_c_in_the_cpu_keeps_its_samples(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_in_the_cpu_keeps_its_samples(cuda, monkeypatch):
     times = iter([1.0, 2.0])
 
-    def interrupted(workload: Any) -> float:
+    def interrupted(workload):
         try:
             return next(times)
         except StopIteration:
@@ -554,7 +532,7 @@ def test_ctrl_c_in_the_cpu_keeps_its_samples(cuda: Any, monkeypatch: pytest.Monk
     assert record_of(result, "tiled").status == "skipped"
 
 
-def test_progress_ends_with_the_last_step(cuda: Any) -> None:
+def test_progress_ends_with_the_last_step(cuda):
     progress = Heard()
     measure("tiled", "one-block", progress=progress)
     assert (
@@ -566,12 +544,12 @@ def test_progress_ends_with_the_last_step(cuda: Any) -> None:
 
 
 def test_counters_of_the_code_that_was_launched_stand_beside_its_times(
-    cuda: Any, simulated: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    cuda, simulated, monkeypatch
+):
     given = []
     behind = LadderSimulator.simulate
 
-    def remembered(simulator: Any, cubin: Any, selection: Any, residence: Any) -> Any:
+    def remembered(simulator, cubin, selection, residence):
         given.append(cubin)
         return behind(simulator, cubin, selection, residence)
 
@@ -583,9 +561,7 @@ def test_counters_of_the_code_that_was_launched_stand_beside_its_times(
     assert "blocks" not in record.check.bound  # the GPU's own verdict, on every element
 
 
-def test_a_wrong_result_is_not_simulated(
-    cuda: Any, simulated: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_result_is_not_simulated(cuda, simulated, monkeypatch):
     cuda.kernels["sgemm_tiled"] = wrong_at(1, 2)
     monkeypatch.setattr(LadderSimulator, "simulate", None)
     (record,) = measure("tiled").records
@@ -593,10 +569,8 @@ def test_a_wrong_result_is_not_simulated(
     assert record.simulated is None
 
 
-def test_what_the_simulator_does_not_know_is_a_note(
-    cuda: Any, simulated: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*arguments: object) -> None:
+def test_what_the_simulator_does_not_know_is_a_note(cuda, simulated, monkeypatch):
+    def refuse(*arguments):
         raise UnsupportedError("NEW R1 at 0x0010: unknown")
 
     monkeypatch.setattr(LadderSimulator, "simulate", refuse)
@@ -607,11 +581,11 @@ def test_what_the_simulator_does_not_know_is_a_note(
 
 
 def test_a_simulator_that_computes_otherwise_than_the_gpu_is_not_believed(
-    cuda: Any, simulated: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    cuda, simulated, monkeypatch
+):
     behind = LadderSimulator.simulate
 
-    def wrong(*arguments: Any) -> Any:
+    def wrong(*arguments):
         found = behind(*arguments)
         return replace(found, check=replace(found.check, passed=False))
 
@@ -626,17 +600,17 @@ def test_a_simulator_that_computes_otherwise_than_the_gpu_is_not_believed(
 class Warming:
     """A GPU that is a degree warmer at every question, which comes between kernels alone."""
 
-    def __init__(self, cuda: Any) -> None:
+    def __init__(self, cuda):
         self.cuda, self.questions = cuda, 0
 
-    def state(self) -> GpuState:
+    def state(self):
         assert self.cuda.log[-1] != "hold"  # within a timed interval
         self.questions += 1
         self.cuda.log.append("state")
         return GpuState(sm_clock_hz=1.98e9, temperature_c=40.0 + self.questions)
 
 
-def test_the_gpus_state_is_kept_over_the_rounds(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gpus_state_is_kept_over_the_rounds(cuda, monkeypatch):
     warming = Warming(cuda)
     monkeypatch.setattr(gpu_bench.GpuMonitor, "state", lambda monitor: warming.state())
     monkeypatch.setattr("toolkit.gpu.conditions.APART_S", 0.0)
@@ -651,9 +625,7 @@ def test_the_gpus_state_is_kept_over_the_rounds(cuda: Any, monkeypatch: pytest.M
     assert timed[:5] == ["state", "state", *one_round, "state"]
 
 
-def test_a_resumed_run_keeps_the_conditions_of_what_stands(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_keeps_the_conditions_of_what_stands(cuda, monkeypatch):
     monkeypatch.setattr(gpu_bench.GpuMonitor, "state", lambda _: Warming(cuda).state())
     settings = {"executor": "gpu", "sampling": QUICK, "seed": 1}
     first = profile(["32", "64"], ["tiled"], **settings)
@@ -665,5 +637,5 @@ def test_a_resumed_run_keeps_the_conditions_of_what_stands(
     assert [one.shape for one in again.conditions] == [one.shape for one in first.conditions]
 
 
-def test_without_a_management_library_there_are_no_conditions(cuda: Any) -> None:
+def test_without_a_management_library_there_are_no_conditions(cuda):
     assert measure("tiled").conditions == ()

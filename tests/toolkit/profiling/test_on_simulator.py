@@ -1,23 +1,15 @@
 """Records without a GPU whose machine code was executed: counters, verdicts, and why not."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pytest
 
 from analysis.comparison.agreement import comparisons, unexplained
 from analysis.devices import DEVICES, find_device
 from analysis.errors import LaunchError, UnavailableError, UnsupportedError
-from analysis.problem import Gemm
-from analysis.records.profile import Record
-from analysis.rounding import Check
 from kernels import LADDER
-from kernels.variant import Variant
 from tests.heard import Heard
 from tests.toolkit.profiling.one_shape import profiled
 from toolkit.execution import rung_execution, rung_prediction
@@ -26,7 +18,6 @@ from toolkit.execution.sanitizer import Checked
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling import on_simulator as simulator_bench
 from toolkit.profiling.on_simulator import SimulatorBench
 from toolkit.profiling.plan import make_plan
@@ -41,13 +32,13 @@ bench = partial(profiled, SimulatorBench)
 
 
 @pytest.fixture
-def counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def counted_alone(monkeypatch):
     """Neither checked by the sanitizer nor timed."""
     monkeypatch.setattr(simulator_bench, "check_rung", lambda *_: NOTHING_FOUND)
     monkeypatch.setattr(rung_prediction, "predicted", lambda *_: "not asked for")
 
 
-def test_every_rung_is_executed_and_right(counted_alone: None) -> None:
+def test_every_rung_is_executed_and_right(counted_alone):
     records = bench("32", device="h200")
     names = [variant.name for variant in LADDER]
     assert sorted(records) == sorted([*names, "best", "cpu", "cublas"])
@@ -62,7 +53,7 @@ def test_every_rung_is_executed_and_right(counted_alone: None) -> None:
     assert records["cpu"].simulated is records["cublas"].simulated is None
 
 
-def test_a_rung_that_the_device_cannot_run_is_skipped() -> None:
+def test_a_rung_that_the_device_cannot_run_is_skipped():
     record = bench("32", ["bulk-copy"])["bulk-copy"]
     assert (record.status, record.simulated) == ("skipped", None)
 
@@ -70,7 +61,7 @@ def test_a_rung_that_the_device_cannot_run_is_skipped() -> None:
 ARCHITECTURES = {device.sm_arch: device.key for device in DEVICES.values()}
 
 
-def refusal(variant: Variant, device: str) -> str | None:
+def refusal(variant, device):
     try:
         variant.check_device(variant.defaults, find_device(device))
     except UnavailableError as error:
@@ -78,7 +69,7 @@ def refusal(variant: Variant, device: str) -> str | None:
     return None
 
 
-def tried_on(arch: str) -> list[Variant]:
+def tried_on(arch):
     """The rungs that the default run tries there: each on one architecture."""
     return [v for v in LADDER[1:] if arch == (*ALSO.get(v.file, ()), USUAL)[0]]
 
@@ -106,8 +97,8 @@ SOME_AND_ALL = [
 
 @pytest.mark.parametrize(("shape", "device", "variants"), SOME_AND_ALL)
 def test_closed_forms_and_machine_code_agree_on_every_architecture(
-    shape: str, device: str, variants: list[Variant], request: pytest.FixtureRequest
-) -> None:
+    shape, device, variants, request
+):
     if shape == RAGGED:  # what does not depend on the shape, and times, which are not looked at
         request.getfixturevalue("counted_alone")
     records = bench(shape, [v.name for v in variants], device) if variants else {}
@@ -132,24 +123,24 @@ def test_closed_forms_and_machine_code_agree_on_every_architecture(
         assert found["arithmetic", "multiply-adds"].is_equal or variant.rung >= 7  # beta
 
 
-def test_an_architecture_that_the_compiler_does_not_know_is_said() -> None:
+def test_an_architecture_that_the_compiler_does_not_know_is_said():
     record = bench("32", ["tiled"], "gtx-1080-ti")["tiled"]
     assert record.simulated.architecture == "sm_75"
     assert record.notes[:-1] == (record.resources.note,)
 
 
-def test_every_rung_has_a_line_of_the_sanitizer() -> None:
+def test_every_rung_has_a_line_of_the_sanitizer():
     record = bench("32", ["tiled"], "t4")["tiled"]
     assert record.notes[-1] == (
         "sanitizer: no errors: memcheck, racecheck, synccheck, initcheck on 9 blocks of 136x136x20"
     )
 
 
-def test_what_the_sanitizer_finds_fails_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_sanitizer_finds_fails_the_record(monkeypatch):
     """What is simulated in an order that hides the race computes what it should."""
     real = simulator_bench.check_rung
 
-    def without_barriers(cubin: Kernel, variant: Variant, *rest: Any) -> Checked:
+    def without_barriers(cubin, variant, *rest):
         source = variant.source.replace("__syncthreads();", "")
         racing = compile_cubin(source, name="racing.cu", kernel=variant.entry, arch="sm_75")
         return real(racing, variant, *rest)
@@ -162,8 +153,8 @@ def test_what_the_sanitizer_finds_fails_the_record(monkeypatch: pytest.MonkeyPat
     assert "racing.cu, line" in record.reason
 
 
-def refuse(error: Exception) -> Any:
-    def simulate(*arguments: object) -> None:
+def refuse(error):
+    def simulate(*arguments):
         raise error
 
     return simulate
@@ -176,9 +167,7 @@ def refuse(error: Exception) -> Any:
         UnavailableError("no core: install a compiler"),
     ],
 )
-def test_what_cannot_be_simulated_keeps_its_theory(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_simulated_keeps_its_theory(error, monkeypatch):
     monkeypatch.setattr(simulated_ladder.LadderSimulator, "simulate", refuse(error))
     record = bench("32", ["tiled"])["tiled"]
     assert record.status == "ok"
@@ -188,17 +177,17 @@ def test_what_cannot_be_simulated_keeps_its_theory(
     assert record.notes == (f"not simulated: {error}",)
 
 
-def test_too_large_a_shape_keeps_its_theory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_a_shape_keeps_its_theory(monkeypatch):
     monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: 0)
     record = bench("32", ["tiled"])["tiled"]
     assert record.status == "ok"
     assert record.notes[0].startswith("not simulated: A and B take 0.0 GB at 32x32x32, which are")
 
 
-def test_a_kernel_that_faults_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_faults_fails_alone(monkeypatch):
     real = simulated_ladder.LadderSimulator.simulate
 
-    def faulty(ladder: Any, cubin: Any, selection: Any, residence: Any) -> Any:
+    def faulty(ladder, cubin, selection, residence):
         if selection.label == "tiled":
             raise LaunchError("sgemm_tiled: out of bounds")
         return real(ladder, cubin, selection, residence)
@@ -212,10 +201,10 @@ def test_a_kernel_that_faults_fails_alone(monkeypatch: pytest.MonkeyPatch) -> No
     assert records["naive-coalesced"].simulated is not None
 
 
-def test_a_wrong_result_fails_and_keeps_its_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_result_fails_and_keeps_its_counters(monkeypatch):
     real = rung_execution.merged
 
-    def wrong(verdicts: list[Check], where: str) -> Check:
+    def wrong(verdicts, where):
         return replace(real(verdicts, where), passed=False, worst_ratio=3.0)
 
     monkeypatch.setattr(rung_execution, "merged", wrong)
@@ -228,19 +217,19 @@ def test_a_wrong_result_fails_and_keeps_its_counters(monkeypatch: pytest.MonkeyP
     assert record.simulated is not None
 
 
-def test_ctrl_c_keeps_what_is_done() -> None:
+def test_ctrl_c_keeps_what_is_done():
     variants = ["tiled", "naive-coalesced"]
     heard = Heard("naive-coalesced: .*blocks")
     assert list(bench("32", variants, "t4", progress=heard, interrupted=True)) == ["tiled"]
 
 
-def test_progress_tells_the_blocks_that_are_done() -> None:
+def test_progress_tells_the_blocks_that_are_done():
     heard = Heard()
     bench("64", ["tiled"], progress=heard)
     assert heard.details[-1] == "tiled: 4 of 4 blocks"
 
 
-def test_rungs_of_a_shape_share_their_matrices() -> None:
+def test_rungs_of_a_shape_share_their_matrices():
     made = SimulatorBench(find_device("t4"))
     plan = make_plan(
         ["32", "48"], ["tiled", "naive-coalesced"], sampling=Sampling(), warm_l2=False, seed=1
@@ -253,11 +242,11 @@ def test_rungs_of_a_shape_share_their_matrices() -> None:
     assert list(simulators[1]._matrices) == [plan.shapes[1]]
 
 
-def test_the_source_of_best_is_kept_at_every_shape() -> None:
+def test_the_source_of_best_is_kept_at_every_shape():
     plan = make_plan(
         ["32", "64x32x16"], ["best", "tiled"], sampling=Sampling(), warm_l2=False, seed=1
     )
-    records: dict[tuple[Gemm, str], Record] = {}
+    records = {}
     bench = SimulatorBench(find_device("rtx-3090"))
     for shape in plan.shapes:
         bench.profile_shape(shape, plan, records, Progress())
@@ -266,9 +255,7 @@ def test_the_source_of_best_is_kept_at_every_shape() -> None:
         assert len(listing.sass) == len(record.simulated.executed)
 
 
-def test_a_rung_that_never_ends_fails_and_the_others_are_counted(
-    edit_rung: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rung_that_never_ends_fails_and_the_others_are_counted(edit_rung, monkeypatch):
     edit_rung("tiled", "__syncthreads();", 'while (alpha > 0.0f) asm volatile("");')
     monkeypatch.setattr(rung_execution, "FEWEST_INSTRUCTIONS", 10**5)
     found = profile(

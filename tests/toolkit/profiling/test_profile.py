@@ -1,13 +1,9 @@
 """The workflow from arguments to a profile, without a GPU and on a made-up one."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import shlex
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -25,7 +21,7 @@ from toolkit.sass.core import binding as core
 ONE = Sampling(max_samples=1)
 
 
-def test_the_package_offers_its_functions() -> None:
+def test_the_package_offers_its_functions():
     assert profile is experiment.profile
     assert {"load", "profile", "run", "save"} < set(toolkit.__all__)
     assert all(callable(function) for function in (load, run, save))
@@ -33,12 +29,12 @@ def test_the_package_offers_its_functions() -> None:
         toolkit.nothing  # noqa: B018
 
 
-def test_the_example_of_the_package_runs() -> None:
+def test_the_example_of_the_package_runs():
     results = doctest.testmod(toolkit)
     assert (results.attempted, results.failed) == (3, 0)
 
 
-def test_a_profile_of_before_there_were_simulations_is_read(tmp_path: Path) -> None:
+def test_a_profile_of_before_there_were_simulations_is_read(tmp_path):
     result = profile(shapes=[64], variants=["tiled"], executor="theory")
     path = tmp_path / "profile.json"
     save(result, path)
@@ -53,7 +49,7 @@ def test_a_profile_of_before_there_were_simulations_is_read(tmp_path: Path) -> N
     assert render(load(path))
 
 
-def test_theory_is_for_the_default_device_unless_another_is_named() -> None:
+def test_theory_is_for_the_default_device_unless_another_is_named():
     result = profile([32], ["tiled"], executor="theory", seed=7)
     assert (result.device.key, result.executor, result.seed) == ("h200", "theory", 7)
     assert result.status == "complete"
@@ -61,7 +57,7 @@ def test_theory_is_for_the_default_device_unless_another_is_named() -> None:
     assert profile([32], ["tiled"], executor="theory", device="RTX 3090").device.key == "rtx-3090"
 
 
-def test_every_shape_has_every_variant() -> None:
+def test_every_shape_has_every_variant():
     result = profile([32, "16x8x4"], ["tiled", "naive-coalesced"], executor="theory")
     assert [(str(record.shape), record.label) for record in result.records] == [
         (shape, label) for shape in ("32x32x32", "16x8x4") for label in ("tiled", "naive-coalesced")
@@ -77,9 +73,7 @@ def test_every_shape_has_every_variant() -> None:
     ],
 )
 @pytest.mark.parametrize("executor", ["theory", "simulate"])
-def test_the_command_repeats_the_run(
-    settings: Any, executor: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_command_repeats_the_run(settings, executor, monkeypatch, tmp_path):
     plans = []
     monkeypatch.setattr(
         experiment.TheoryBench,
@@ -95,7 +89,7 @@ def test_the_command_repeats_the_run(
     assert plans[:shapes] == plans[shapes:]
 
 
-def test_no_gpu_is_a_notice_or_an_error(no_gpu: None) -> None:
+def test_no_gpu_is_a_notice_or_an_error(no_gpu):
     progress = Heard()
     assert profile([32], ["tiled"], progress=progress).executor == "simulate"
     (notice,) = progress.notices
@@ -104,9 +98,7 @@ def test_no_gpu_is_a_notice_or_an_error(no_gpu: None) -> None:
         profile([32], ["tiled"], executor="gpu")
 
 
-def test_without_the_core_auto_is_theory_alone_and_the_simulator_an_error(
-    no_gpu: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_core_auto_is_theory_alone_and_the_simulator_an_error(no_gpu, monkeypatch):
     monkeypatch.setattr(core, "__file__", "/nowhere/core/binding.py")
     monkeypatch.setattr(core, "library", core.library.__wrapped__)
     progress = Heard()
@@ -119,7 +111,7 @@ def test_without_the_core_auto_is_theory_alone_and_the_simulator_an_error(
         profile([32], ["tiled"], executor="simulate")
 
 
-def test_the_gpu_is_used_where_there_is_one(cuda: Any) -> None:
+def test_the_gpu_is_used_where_there_is_one(cuda):
     progress = Heard()
     for device in (None, "h100-sxm"):
         result = profile([32], ["tiled"], sampling=ONE, progress=progress, device=device)
@@ -127,7 +119,7 @@ def test_the_gpu_is_used_where_there_is_one(cuda: Any) -> None:
     assert progress.notices == []
 
 
-def test_another_device_is_simulated_or_an_error(cuda: Any) -> None:
+def test_another_device_is_simulated_or_an_error(cuda):
     progress = Heard()
     result = profile([32], ["tiled"], device="t4", progress=progress)
     assert (result.executor, result.device.key) == ("simulate", "t4")
@@ -142,10 +134,8 @@ def test_another_device_is_simulated_or_an_error(cuda: Any) -> None:
         profile([32], ["tiled"], device="t4", executor="gpu")
 
 
-def test_a_gpu_of_which_too_little_is_known_is_not_used(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unknown(facts: object) -> None:
+def test_a_gpu_of_which_too_little_is_known_is_not_used(cuda, monkeypatch):
+    def unknown(facts):
         raise InputError("its DRAM bandwidth is unknown; choose a device of the database instead")
 
     monkeypatch.setattr("toolkit.gpu.context.device_from_driver", unknown)
@@ -164,26 +154,24 @@ def test_a_gpu_of_which_too_little_is_known_is_not_used(
         ({"shapes": [10**6], "executor": "theory"}, InputError),
     ],
 )
-def test_bad_input_is_refused_before_anything_runs(
-    settings: Any, error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_refused_before_anything_runs(settings, error, monkeypatch):
     monkeypatch.delattr(experiment.TheoryBench, "profile_shape")
     with pytest.raises(error):
         profile(**settings)
 
 
-def test_ctrl_c_keeps_the_shapes_that_are_done() -> None:
+def test_ctrl_c_keeps_the_shapes_that_are_done():
     result = profile([32, 16], ["tiled"], executor="theory", progress=Heard("16x16x16"))
     assert result.status == "interrupted"
     assert [(str(r.shape), r.status) for r in result.records] == [("32x32x32", "ok")]
 
 
-def test_ctrl_c_before_anything_is_ctrl_c() -> None:
+def test_ctrl_c_before_anything_is_ctrl_c():
     with pytest.raises(KeyboardInterrupt):
         profile([32], ["tiled"], executor="theory", progress=Heard("32x32x32"))
 
 
-def test_scores_stand_in_the_profile() -> None:
+def test_scores_stand_in_the_profile():
     result = profile([64], ["tiled", "cpu"], executor="simulate", sampling=ONE)
     tiled, cpu = result.records
     assert cpu.scores == ()

@@ -1,7 +1,5 @@
 """How a record grows, and what ends it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from analysis.devices import find_device
 from analysis.occupancy import Resources
 from analysis.problem import Gemm
-from analysis.records.profile import Record
 from analysis.rounding import Check
 from analysis.timing.predicted import Bound, GapStep, Predicted
 from kernels import parse_selection
@@ -26,11 +23,11 @@ from toolkit.profiling.record import (
 DEVICE = find_device("rtx-3090")
 
 
-def plan(text: str, m: int = 64, n: int = 64, k: int = 64) -> Record:
+def plan(text, m=64, n=64, k=64):
     return planned(parse_selection(text), Gemm(m=m, n=n, k=k), DEVICE)
 
 
-def check(**changes: object) -> Check:
+def check(**changes):
     fields = {
         "passed": True, "worst_ratio": 0.5, "worst_row": 3, "worst_column": 4,
         "max_absolute_error": 1e-7, "bound": "a bound",
@@ -38,7 +35,7 @@ def check(**changes: object) -> Check:
     return Check(**fields | changes)
 
 
-def resources(**changes: object) -> Resources:
+def resources(**changes):
     fields = {
         "architecture": "sm_86", "compiler": "NVRTC 13.0", "registers_per_thread": 32,
         "static_shared_bytes": 8192, "local_bytes": 0,
@@ -46,7 +43,7 @@ def resources(**changes: object) -> Resources:
     return Resources(**fields | changes)
 
 
-def predicted() -> Predicted:
+def predicted():
     return Predicted(
         time_s=2e-6, cycles=1500.0, clock_hz=1.7e9, launch_s=1e-6, flop_per_s=2.6e11, l2="flushed",
         limiter="issue", limiter_share=0.6, next_limiter="FP32", next_share=0.4,
@@ -56,7 +53,7 @@ def predicted() -> Predicted:
     )  # fmt: skip
 
 
-def test_a_prediction_is_kept_and_the_lack_of_one_is_noted() -> None:
+def test_a_prediction_is_kept_and_the_lack_of_one_is_noted():
     record = plan("tiled")
     assert with_prediction(record, predicted()).trusted_prediction == predicted()
     without = with_prediction(record, "it was not simulated")
@@ -64,18 +61,18 @@ def test_a_prediction_is_kept_and_the_lack_of_one_is_noted() -> None:
     assert without.notes == (*record.notes, "not predicted: it was not simulated")
 
 
-def test_the_predicted_time_of_a_wrong_result_is_not_trusted() -> None:
+def test_the_predicted_time_of_a_wrong_result_is_not_trusted():
     record = with_prediction(plan("tiled"), predicted())
     assert with_check(record, check(passed=False)).trusted_prediction is None
     assert failed(record, "no resources").trusted_prediction is None
     assert with_check(record, check()).trusted_prediction == predicted()
 
 
-def measured(record: Record, series: Series) -> Record:
+def measured(record, series):
     return with_measurement(record, series, clock="CUDA events", l2="flushed")
 
 
-def test_a_plan_holds_geometry_and_theory() -> None:
+def test_a_plan_holds_geometry_and_theory():
     record = plan("tiled:tile=16")
     assert (record.variant, record.label, record.rung) == ("tiled", "tiled:tile=16", 4)
     assert record.parameters == {"tile": 16}
@@ -84,13 +81,13 @@ def test_a_plan_holds_geometry_and_theory() -> None:
     assert (record.status, record.notes) == ("ok", ())
 
 
-def test_a_reference_has_neither() -> None:
+def test_a_reference_has_neither():
     record = plan("cublas")
     assert (record.rung, record.geometry, record.theory) == (None, None, None)
     assert record.status == "ok"
 
 
-def test_padding_is_said_and_counted() -> None:
+def test_padding_is_said_and_counted():
     record = plan("vectorized", m=5, n=7, k=9)
     assert record.shape == Gemm(m=5, n=7, k=9)
     assert record.executed_shape == Gemm(m=5, n=8, k=12)
@@ -98,14 +95,14 @@ def test_padding_is_said_and_counted() -> None:
     assert record.theory.flop == 2 * 5 * 8 * 12
 
 
-def test_a_shape_that_a_rung_cannot_take_is_skipped() -> None:
+def test_a_shape_that_a_rung_cannot_take_is_skipped():
     record = plan("one-block")
     assert record.status == "skipped"
     assert record.reason.startswith("one-block cannot take 64x64x64")
     assert record.theory is None
 
 
-def test_a_rung_that_is_newer_than_the_device_is_skipped() -> None:
+def test_a_rung_that_is_newer_than_the_device_is_skipped():
     selection = parse_selection("tiled")
     new = replace(selection, variant=replace(selection.variant, since=90))
     record = planned(new, Gemm(m=64, n=64, k=64), DEVICE)
@@ -116,25 +113,25 @@ def test_a_rung_that_is_newer_than_the_device_is_skipped() -> None:
     )
 
 
-def test_resources_bring_occupancy_and_waves() -> None:
+def test_resources_bring_occupancy_and_waves():
     record = with_resources(plan("tiled", 1024, 1024, 64), resources(), DEVICE)
     assert record.occupancy.blocks_per_sm == 1  # 1024 of 1536 threads
     assert record.waves == pytest.approx(1024 / 82)  # (1024 / 32)² blocks on 82 SMs
 
 
-def test_a_note_of_the_compiler_is_added_to_the_notes() -> None:
+def test_a_note_of_the_compiler_is_added_to_the_notes():
     record = with_resources(plan("vectorized", n=7), resources(note="for a relative"), DEVICE)
     assert [note.split()[0] for note in record.notes] == ["padded", "for"]
 
 
-def test_resources_beyond_the_device_fail() -> None:
+def test_resources_beyond_the_device_fail():
     record = with_resources(plan("tiled"), resources(static_shared_bytes=2**20), DEVICE)
     assert record.status == "failed"
     assert record.resources is not None
     assert record.occupancy is None
 
 
-def test_a_right_result_is_kept() -> None:
+def test_a_right_result_is_kept():
     record = with_check(plan("tiled"), check())
     assert (record.status, record.reason) == ("ok", None)
     assert record.check is not None
@@ -147,17 +144,17 @@ def test_a_right_result_is_kept() -> None:
         (None, "wrong result: C[3][4] is not a number, or infinitely far off"),
     ],
 )
-def test_a_wrong_result_fails_in_words(ratio: float | None, reason: str) -> None:
+def test_a_wrong_result_fails_in_words(ratio, reason):
     record = with_check(plan("tiled"), check(passed=False, worst_ratio=ratio))
     assert (record.status, record.reason) == ("failed", reason)
 
 
-def test_a_failed_record_stays_failed_when_its_result_is_right() -> None:
+def test_a_failed_record_stays_failed_when_its_result_is_right():
     record = with_check(failed(plan("tiled"), "earlier"), check())
     assert (record.status, record.reason) == ("failed", "earlier")
 
 
-def test_a_measurement_is_the_median_of_its_samples() -> None:
+def test_a_measurement_is_the_median_of_its_samples():
     series = Series(samples_s=[1.0, 4.0, 2.0], peer_s=[2.0, 4.0, 2.0], stopped_by="time limit")
     record = measured(plan("vectorized", m=5, n=7, k=9), series)
     assert record.measured.median_s == 2.0
@@ -168,23 +165,23 @@ def test_a_measurement_is_the_median_of_its_samples() -> None:
     assert record.measured.relative_to_cublas.median == 1.0  # of 2, 1 and 1
 
 
-def test_the_ratio_is_of_the_samples_that_have_a_pair() -> None:
+def test_the_ratio_is_of_the_samples_that_have_a_pair():
     record = measured(plan("tiled"), Series(samples_s=[1.0, 2.0, 9.0], peer_s=[3.0, 6.0]))
     assert record.measured.relative_to_cublas.median == 3.0
     assert record.measured.samples_s == (1.0, 2.0, 9.0)
 
 
-def test_without_a_peer_there_is_no_ratio() -> None:
+def test_without_a_peer_there_is_no_ratio():
     record = measured(plan("tiled"), Series(samples_s=[1.0]))
     assert record.measured.relative_to_cublas is None
 
 
-def test_a_series_that_failed_fails_the_record_whatever_it_sampled() -> None:
+def test_a_series_that_failed_fails_the_record_whatever_it_sampled():
     record = measured(plan("tiled"), Series(samples_s=[1.0], error="launch: gone"))
     assert (record.status, record.reason, record.measured) == ("failed", "launch: gone", None)
 
 
-def test_a_series_of_nothing_is_skipped() -> None:
+def test_a_series_of_nothing_is_skipped():
     record = measured(plan("tiled"), Series(stopped_by="interrupt"))
     assert (record.status, record.measured) == ("skipped", None)
     assert record.reason == "interrupted before it was timed"

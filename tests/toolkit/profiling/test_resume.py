@@ -1,23 +1,18 @@
 """A run that is cut short leaves a valid profile, and goes on from it unless something changed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from analysis.errors import InputError, RecordError
-from analysis.records.profile import Profile
 from kernels.variant import Variant
 from tests.heard import Heard
 from toolkit.cli.app import app
@@ -29,19 +24,19 @@ VARIANTS = ["tiled", "tiled:tile=16", "tiled:tile=8"]
 COMMAND = [sys.executable, "-m", "toolkit", "profile", "--executor", "simulate", "--seed", "3"]
 
 
-def run(**settings: Any) -> Profile:
+def run(**settings):
     return profile(["32", "64"], VARIANTS, executor="simulate", device="t4", **settings)
 
 
 @pytest.fixture(scope="module")
-def cut_short() -> Profile:
+def cut_short():
     result = run(progress=Heard("tiled:tile=8"))
     assert result.status == "interrupted"
     assert [record.label for record in result.records] == VARIANTS[:2]
     return result
 
 
-def test_only_what_is_missing_is_done(cut_short: Profile) -> None:
+def test_only_what_is_missing_is_done(cut_short):
     progress = Heard()
     result = run(resume=cut_short, progress=progress)
     assert progress.steps == ["tiled:tile=8", *VARIANTS]
@@ -51,11 +46,11 @@ def test_only_what_is_missing_is_done(cut_short: Profile) -> None:
     assert result.seed == cut_short.seed
 
 
-def test_every_record_is_appended_once(tmp_path: Path) -> None:
+def test_every_record_is_appended_once(tmp_path):
     path = tmp_path / "profile.json.journal"
-    read: list[Profile] = []
+    read = []
 
-    def reading() -> None:
+    def reading():
         if path.exists():
             read.append(load(path))
 
@@ -72,7 +67,7 @@ def test_every_record_is_appended_once(tmp_path: Path) -> None:
     assert run(resume=journal).records == result.records
 
 
-def test_a_journal_begins_with_the_first_result(tmp_path: Path) -> None:
+def test_a_journal_begins_with_the_first_result(tmp_path):
     path = tmp_path / "profile.json.journal"
     variants = ["cublas", "tiled"]
     settings = {"executor": "simulate", "device": "t4", "journal": path}
@@ -83,23 +78,21 @@ def test_a_journal_begins_with_the_first_result(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def journal(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def journal(tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "profile.json.journal"
     run(journal=path, progress=Heard("tiled:tile=8"))
     return path.read_bytes()
 
 
 @pytest.mark.parametrize("cut", [1, 2, 1000])
-def test_a_last_line_that_was_cut_is_left_out(tmp_path: Path, journal: bytes, cut: int) -> None:
+def test_a_last_line_that_was_cut_is_left_out(tmp_path, journal, cut):
     path = tmp_path / "x.journal"
     path.write_bytes(journal[:-cut])
     (record,) = load(path).records
     assert record.label == "tiled"
 
 
-def test_the_journal_of_a_resumed_run_has_the_records_of_the_first(
-    tmp_path: Path, journal: bytes
-) -> None:
+def test_the_journal_of_a_resumed_run_has_the_records_of_the_first(tmp_path, journal):
     path = tmp_path / "x.journal"
     path.write_bytes(journal)
     before = load(path).records
@@ -121,9 +114,7 @@ def test_the_journal_of_a_resumed_run_has_the_records_of_the_first(
          "records[0].resources.registers_per_thread: it is -"),
     ],
 )  # fmt: skip
-def test_a_damaged_journal_is_one_line(
-    tmp_path: Path, journal: bytes, change: Callable[[str], str], words: str
-) -> None:
+def test_a_damaged_journal_is_one_line(tmp_path, journal, change, words):
     path = tmp_path / "x.journal"
     path.write_text(change(journal.decode()))
     with pytest.raises(RecordError) as error:
@@ -133,10 +124,10 @@ def test_a_damaged_journal_is_one_line(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_full_disk_keeps_the_records_before(tmp_path: Path, journal: bytes) -> None:
+def test_a_full_disk_keeps_the_records_before(tmp_path, journal):
     path = tmp_path / "x.journal"
 
-    def fill() -> None:
+    def fill():
         path.rename(tmp_path / "kept.journal")
         path.symlink_to("/dev/full")
 
@@ -149,9 +140,7 @@ def test_a_full_disk_keeps_the_records_before(tmp_path: Path, journal: bytes) ->
     assert len(load(tmp_path / "kept.journal").records) == 2
 
 
-def test_the_command_goes_on_from_a_journal_and_removes_it(
-    tmp_path: Path, journal: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_goes_on_from_a_journal_and_removes_it(tmp_path, journal, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("profile.json.journal").write_bytes(journal[:-1])
     words = load("profile.json.journal").command.split()[3:]
@@ -175,7 +164,7 @@ def test_the_command_goes_on_from_a_journal_and_removes_it(
         ({"toolkit_version": "0.0.1"}, "toolkit was 0.0.1, now it is"),
     ],
 )
-def test_what_has_changed_is_named(cut_short: Profile, change: dict[str, Any], words: str) -> None:
+def test_what_has_changed_is_named(cut_short, change, words):
     from analysis.devices import DEVICES
 
     environment = cut_short.environment
@@ -195,7 +184,7 @@ def test_what_has_changed_is_named(cut_short: Profile, change: dict[str, Any], w
 
 
 @pytest.mark.parametrize("variants", [VARIANTS[:2], [*VARIANTS, "vectorized"]])
-def test_another_list_of_variants_is_named(cut_short: Profile, variants: list[str]) -> None:
+def test_another_list_of_variants_is_named(cut_short, variants):
     with pytest.raises(InputError) as error:
         profile(["32", "64"], variants, executor="simulate", device="t4", resume=cut_short)
     assert str(error.value).startswith(
@@ -204,12 +193,12 @@ def test_another_list_of_variants_is_named(cut_short: Profile, variants: list[st
     )
 
 
-def test_a_run_that_only_one_side_asked_a_flag_of_is_refused(cut_short: Profile) -> None:
+def test_a_run_that_only_one_side_asked_a_flag_of_is_refused(cut_short):
     with pytest.raises(InputError, match="--warm-l2 was absent, now it is given"):
         run(resume=cut_short, warm_l2=True)
 
 
-def test_a_changed_source_is_refused(cut_short: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_source_is_refused(cut_short, monkeypatch):
     monkeypatch.setattr(Variant, "source", property(lambda variant: "// another"))
     with pytest.raises(InputError, match="kernel sources was"):
         run(resume=cut_short)
@@ -217,7 +206,7 @@ def test_a_changed_source_is_refused(cut_short: Profile, monkeypatch: pytest.Mon
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_run_leaves_what_it_had(tmp_path: Path, how: int) -> None:
+def test_a_killed_run_leaves_what_it_had(tmp_path, how):
     shapes, variants = ["32", "48", "64", "80"], ["tiled", "tiled:tile=16"]
     options = [f"--shape={x}" for x in shapes] + [f"--variant={x}" for x in variants]
     process = subprocess.Popen([*COMMAND, *options], cwd=tmp_path, env=environment())
@@ -238,5 +227,5 @@ def test_a_killed_run_leaves_what_it_had(tmp_path: Path, how: int) -> None:
     assert made[: len(before.records)] == list(before.records)
 
 
-def environment() -> dict[str, str]:
+def environment():
     return os.environ | {"PYTHONPATH": str(ROOT)}

@@ -1,17 +1,13 @@
 """Rungs beside each other in processes: the same records, whoever makes them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +19,7 @@ from toolkit.launch.progress import Progress
 from toolkit.profiling import rung_processes
 from toolkit.profiling.on_simulator import SimulatorBench
 from toolkit.profiling.record import planned
-from toolkit.profiling.rung_processes import Done, side_by_side
+from toolkit.profiling.rung_processes import side_by_side
 from toolkit.rungs.best import best_for
 from toolkit.rungs.matrices import Workload
 
@@ -32,12 +28,12 @@ NAMES = ("one-block", "naive-coalesced", "tiled:tile=16", "coarsened-1d", "coars
 MAKE = partial(SimulatorBench, DEVICE, sanitizes=False)
 
 
-def done(processes: int, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Done], list[str]]:
+def done(processes, monkeypatch):
     """By label, and what was done in this process."""
     monkeypatch.setattr(rung_processes, "_processes", lambda rungs, problem: processes)
     bench, workload, here = MAKE(), Workload(SHAPE, 7), []
 
-    def simulated(selection: Any, record: Any) -> Any:
+    def simulated(selection, record):
         here.append(selection.label)
         return bench.rung(record, selection, workload, Progress())
 
@@ -49,8 +45,8 @@ def done(processes: int, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Don
 
 
 def test_records_and_listings_of_another_process_are_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     alone, here = done(0, monkeypatch)
     assert len(here) == len(alone)
     shared, here = done(2, monkeypatch)
@@ -63,24 +59,22 @@ def test_records_and_listings_of_another_process_are_the_same(
     assert BEST.name in shared
 
 
-def test_a_source_that_only_this_process_knows_is_simulated_here(
-    edit_rung: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_only_this_process_knows_is_simulated_here(edit_rung, monkeypatch):
     for name in ("tiled", "coarsened-1d", "coarsened-2d"):
         edit_rung(name, "__syncthreads();", "__syncthreads(); ")
     _, here = done(1, monkeypatch)
     assert {"tiled", "tiled:tile=16", "coarsened-1d", "coarsened-2d"} <= set(here)
 
 
-def test_a_process_that_dies_leaves_its_rungs_to_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_leaves_its_rungs_to_this_one(monkeypatch):
     monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", (sys.executable, "-c", "exit(3)"))
     found, here = done(2, monkeypatch)
     assert set(here) == set(found)
 
 
 def test_one_process_is_for_several_rungs_and_only_where_memory_is_free(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr(rung_processes, "available_cores", lambda: 3)
     monkeypatch.setattr(rung_processes, "available_bytes", lambda: 10**12)
     assert [rung_processes._processes(n, SHAPE) for n in (0, 1, 7, 8, 12, 40)] == [0, 0, 0, 1, 2, 2]
@@ -90,12 +84,12 @@ def test_one_process_is_for_several_rungs_and_only_where_memory_is_free(
     assert rung_processes._processes(40, SHAPE) == 0
 
 
-def test_every_rung_is_a_step_whoever_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_rung_is_a_step_whoever_does_it(monkeypatch):
     monkeypatch.setattr(rung_processes, "_processes", lambda rungs, problem: 1)
     steps = []
 
     class Heard(Progress):
-        def step(self, text: str) -> None:
+        def step(self, text):
             steps.append(text)
 
     made = [(x, planned(x, SHAPE, DEVICE)) for x in map(parse_selection, NAMES[1:])]
@@ -106,7 +100,7 @@ def test_every_rung_is_a_step_whoever_does_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc")
-def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path):
     mark = f"MARK={tmp_path}"
     process = subprocess.Popen(
         [

@@ -1,13 +1,10 @@
 """Codes of a few instructions for the pass, with the schedule that a test gives them."""
 
-from __future__ import annotations
-
 import re
 
 from analysis.sm import Unit
 from tests.probe import instructions
-from toolkit.machine_code.instruction import Instruction
-from toolkit.machine_code.patching import ALWAYS, BARRIERS, NO_BARRIERS, STALL, WAIT, Word
+from toolkit.machine_code.patching import ALWAYS, BARRIERS, NO_BARRIERS, STALL, WAIT
 from toolkit.reorder.flow import Code
 from toolkit.reorder.operands import read, written
 from toolkit.reorder.words import MULTIPLY_ADD, is_movable, operands_of
@@ -20,7 +17,7 @@ RZ = 255
 _LINE = re.compile(r"(?P<text>[^;]+?)(?:; *(?P<stall>\d+)?(?P<rest>( *[wrW]\d)*))?")
 
 
-def code(text: str) -> Code:
+def code(text):
     """The code of the lines of a text; what a line leaves out is 1 clock, and no scoreboard."""
     lines = [line.strip() for line in text.strip().splitlines()]
     matches = [_LINE.fullmatch(line) for line in lines]
@@ -44,7 +41,7 @@ def code(text: str) -> Code:
     )
 
 
-def _word(instruction: Instruction, stall: int, scoreboards: str) -> Word:
+def _word(instruction, stall, scoreboards):
     found = dict(re.findall(r"([wrW])(\d)", scoreboards))
     write, read_ = int(found.get("w", 7)), int(found.get("r", 7))
     word = stall << STALL | (write | read_ << 3) << BARRIERS

@@ -11,12 +11,12 @@ from toolkit.reorder.freedom import Freedom
 from toolkit.reorder.schedule import Gap, Problem, late_clocks, wishes
 
 
-def test_reads_count_registers_once_and_rz_never() -> None:
+def test_reads_count_registers_once_and_rz_never():
     assert reads_of([4, 6, 9]) == (2, 1)
     assert reads_of([4, 4, RZ]) == (1, 0)
 
 
-def test_a_value_counts_for_the_bank_that_has_fewer() -> None:
+def test_a_value_counts_for_the_bank_that_has_fewer():
     assert reads_of([4, FIRST_VALUE]) == (1, 1)
     assert reads_of([4, 6, FIRST_VALUE]) == (2, 1)
 
@@ -31,7 +31,7 @@ def test_a_value_counts_for_the_bank_that_has_fewer() -> None:
         ([(2, 1), (1, 1), (0, 0), (1, 1)], 1),
     ],
 )
-def test_late_clocks_of_reads(reads: list[tuple[int, int]], late: int) -> None:
+def test_late_clocks_of_reads(reads, late):
     banks, total = IDLE, 0
     for one in reads:
         clocks, banks = dispatched(banks, one)
@@ -40,11 +40,11 @@ def test_late_clocks_of_reads(reads: list[tuple[int, int]], late: int) -> None:
     assert total == late
 
 
-def test_banks_are_idle_again_after_a_while() -> None:
+def test_banks_are_idle_again_after_a_while():
     assert Banks(2, 1).later(2) == IDLE
 
 
-def _problem(operands: list[tuple[int, int, int, int]]) -> Problem:
+def _problem(operands):
     count = len(operands)
     return Problem(
         operands=operands,
@@ -61,7 +61,7 @@ def _problem(operands: list[tuple[int, int, int, int]]) -> Problem:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_clocks_lost_are_no_fewer_than_those_of_the_model_of_an_sm(seed: int) -> None:
+def test_clocks_lost_are_no_fewer_than_those_of_the_model_of_an_sm(seed):
     random_ = random.Random(seed)
     operands = [
         (random_.randrange(4), random_.randrange(4), random_.randrange(20, 28), 40 + n % 16)
@@ -73,7 +73,7 @@ def test_clocks_lost_are_no_fewer_than_those_of_the_model_of_an_sm(seed: int) ->
     assert 100 < modelled <= late <= 2 * modelled  # which lets some operands be read later
 
 
-def _modelled_clocks(problem: Problem, banks: int = 2) -> int:
+def _modelled_clocks(problem, banks=2):
     """Of one warp, which keeps what the next FFMA of a row without a break reads again."""
 
     count = len(problem.operands)
@@ -100,7 +100,7 @@ def _modelled_clocks(problem: Problem, banks: int = 2) -> int:
     return run(code, streams, [0], machine).clocks
 
 
-def test_a_value_is_wanted_in_the_bank_that_its_neighbours_leave_free() -> None:
+def test_a_value_is_wanted_in_the_bank_that_its_neighbours_leave_free():
     problem = _problem([(2, 5, FIRST_VALUE, 40), (2, 7, FIRST_VALUE + 1, 41)])
     # the first reads one register of each bank: any will do; the second has R2 kept and reads R7
     assert wishes(problem, [(0, False), (1, False)]) == {FIRST_VALUE + 1: 0}

@@ -26,12 +26,12 @@ VIMNMX R0, R10, R20, PT; FMNMX R0, R10, R20, PT; SGXT R0, R10, R20; IDP.4A.S8.S8
 """
 
 
-def _forms() -> list[str]:
+def _forms():
     return [part.strip() for part in re.split(r"[;\n]", PLAIN) if part.strip()]
 
 
 @pytest.mark.parametrize("text", _forms())
-def test_what_the_simulator_touches_is_known(text: str) -> None:
+def test_what_the_simulator_touches_is_known(text):
     (instruction,) = instructions(text)
     is_read, is_written = set(read(instruction)), set(written(instruction))
     random = np.random.default_rng(0)
@@ -48,7 +48,7 @@ def test_what_the_simulator_touches_is_known(text: str) -> None:
         assert register in is_read or not is_changed, f"R{register}"
 
 
-def _changed(a: State, b: State) -> list[int]:
+def _changed(a, b):
     return [int(r) for r in np.flatnonzero((a.r != b.r).any(axis=1)) if r != RZ]
 
 
@@ -79,9 +79,7 @@ def _changed(a: State, b: State) -> list[int]:
         ("BRA 0x100", [], []),
     ],
 )
-def test_registers_of_addresses_and_of_what_is_moved(
-    text: str, wanted_read: list[int], wanted_written: list[int]
-) -> None:
+def test_registers_of_addresses_and_of_what_is_moved(text, wanted_read, wanted_written):
     (instruction,) = instructions(text)
     assert sorted(set(read(instruction))) == wanted_read
     assert sorted(written(instruction)) == wanted_written
@@ -95,7 +93,7 @@ def test_registers_of_addresses_and_of_what_is_moved(
         ("UMOV UR4, R5", "a general register in a uniform instruction"),
     ],
 )
-def test_what_is_not_known_is_refused(text: str, what: str) -> None:
+def test_what_is_not_known_is_refused(text, what):
     (instruction,) = instructions(text)
     with pytest.raises(UnsupportedError, match=what):
         list(read(instruction))

@@ -1,5 +1,3 @@
-from collections.abc import Sequence
-
 import pytest
 
 from analysis.errors import ToolkitError
@@ -14,7 +12,7 @@ LDS R9, [R20]
 STS [R21], R1"""
 
 
-def _check(before: str, after: str, live: frozenset[int] = LIVE) -> None:
+def _check(before, after, live=LIVE):
     old, new = code(before), code(after)
     of_kernel = blocks(old.instructions)
     check_same(
@@ -26,20 +24,20 @@ def _check(before: str, after: str, live: frozenset[int] = LIVE) -> None:
     )
 
 
-def _lines(*order: int) -> str:
-    lines: Sequence[str] = BEFORE.splitlines()
+def _lines(*order):
+    lines = BEFORE.splitlines()
     return "\n".join(lines[k] for k in order)
 
 
-def test_independent_ones_may_change_places() -> None:
+def test_independent_ones_may_change_places():
     _check(BEFORE, _lines(1, 0, 2, 3))
 
 
-def test_factors_may_change_places() -> None:
+def test_factors_may_change_places():
     _check(BEFORE, BEFORE.replace("R8, R9", "R9, R8"))
 
 
-def test_a_value_may_be_elsewhere_while_it_is_wanted() -> None:
+def test_a_value_may_be_elsewhere_while_it_is_wanted():
     before = "FFMA R4, R8, R9, R0\nFFMA R1, R4, R10, R1"
     _check(before, before.replace("R4", "R5"))
 
@@ -55,31 +53,31 @@ def test_a_value_may_be_elsewhere_while_it_is_wanted() -> None:
         (BEFORE.replace("FFMA R0", "FFMA R10"), "it reads other values|another value"),
     ],
 )
-def test_anything_else_is_found(after: str, what: str) -> None:
+def test_anything_else_is_found(after, what):
     with pytest.raises(ToolkitError, match=what):
         _check(BEFORE, after)
 
 
-def test_sums_keep_their_order() -> None:
+def test_sums_keep_their_order():
     before = "FFMA R0, R2, R3, R0\nFFMA R0, R4, R5, R0"
     with pytest.raises(ToolkitError, match="R0 has another value"):
         _check(before, "\n".join(reversed(before.splitlines())))
 
 
-def test_a_value_that_is_replaced_before_it_is_read_is_found() -> None:
+def test_a_value_that_is_replaced_before_it_is_read_is_found():
     before = "FFMA R4, R8, R9, R0\nFFMA R5, R8, R10, R1\nSTS [R21], R4\nSTS [R22], R5"
     with pytest.raises(ToolkitError, match="other values"):
         _check(before, before.replace("R5", "R4"), frozenset())
 
 
-def test_what_nobody_reads_later_may_differ() -> None:
+def test_what_nobody_reads_later_may_differ():
     before = "FFMA R4, R8, R9, R0\nFFMA R0, R4, R10, R1"
     _check(before, before.replace("R4", "R7"), frozenset({0}))
     with pytest.raises(ToolkitError, match="R7 has another value"):
         _check(before, before.replace("R4", "R7"), frozenset({0, 7}))
 
 
-def test_a_result_of_some_threads_is_made_of_what_was_there() -> None:
+def test_a_result_of_some_threads_is_made_of_what_was_there():
     before = "FFMA R4, R8, R9, R0\n@P0 MOV R4, R5\nSTS [R20], R4"
     with pytest.raises(ToolkitError, match="other values"):
         _check(before, before.replace("R8, R9, R0", "R8, R9, R1"), frozenset())

@@ -10,16 +10,16 @@ from toolkit.reorder.blocks import blocks
 from toolkit.reorder.flow import MULTIPLY_ADD_CLOCKS
 from toolkit.reorder.freedom import freedom
 from toolkit.reorder.placement import problem
-from toolkit.reorder.schedule import Problem, in_places, late_clocks, ordered
+from toolkit.reorder.schedule import in_places, late_clocks, ordered
 
 
-def _problem(text: str) -> Problem:
+def _problem(text):
     made = code(text)
     (block,) = blocks(made.instructions)
     return problem(made, freedom(made, block, others=0))
 
 
-def _outer_product(rows: int, columns: int, sum_of: dict[tuple[int, int], int]) -> str:
+def _outer_product(rows, columns, sum_of):
     """Column by column, as compilers like it: a of R200 on, b of R220 on."""
     return "\n".join(
         f"FFMA R{sum_of[i, j]}, R{200 + i}, R{220 + j}, R{sum_of[i, j]}"
@@ -27,7 +27,7 @@ def _outer_product(rows: int, columns: int, sum_of: dict[tuple[int, int], int]) 
     )
 
 
-def test_an_outer_product_loses_nothing_but_at_its_beginning() -> None:
+def test_an_outer_product_loses_nothing_but_at_its_beginning():
     # each sum in the bank that its column of b leaves free
     sums = {(i, j): 16 * i + 2 * (j // 2) + 1 - j % 2 for i in range(8) for j in range(8)}
     asked = _problem(_outer_product(8, 8, sums))
@@ -38,7 +38,7 @@ def test_an_outer_product_loses_nothing_but_at_its_beginning() -> None:
     assert late_clocks(asked, found) <= 1  # the first one has three registers to read
 
 
-def test_with_the_sums_of_a_column_in_its_bank_the_even_rows_are_walked_by_columns() -> None:
+def test_with_the_sums_of_a_column_in_its_bank_the_even_rows_are_walked_by_columns():
     sums = {(i, j): 16 * i + j for i in range(4) for j in range(4)}
     asked = _problem(_outer_product(4, 4, sums))
     found = ordered(asked)
@@ -46,7 +46,7 @@ def test_with_the_sums_of_a_column_in_its_bank_the_even_rows_are_walked_by_colum
     assert late_clocks(asked, found) < late_clocks(asked, [(n, False) for n in range(16)])
 
 
-def test_all_are_placed_once() -> None:
+def test_all_are_placed_once():
     sums = {(i, j): 8 * i + j for i in range(3) for j in range(5)}
     found = ordered(_problem(_outer_product(3, 5, sums)))
     assert found is not None
@@ -55,7 +55,7 @@ def test_all_are_placed_once() -> None:
 
 @given(st.integers(0, 10_000))
 @example(2751)  # two are due at one position
-def test_no_order_breaks_a_bound(seed: int) -> None:
+def test_no_order_breaks_a_bound(seed):
     chance = random.Random(seed)
     asked = _problem("\n".join(_line(chance) for _ in range(30)))
     found = ordered(asked)
@@ -63,7 +63,7 @@ def test_no_order_breaks_a_bound(seed: int) -> None:
         _hold(asked, [number for number, _ in found])
 
 
-def _line(chance: random.Random) -> str:
+def _line(chance):
     r = [chance.randrange(12) for _ in range(4)]
     if chance.random() < 0.1:
         return f"LDS R{r[0]}, [R{20 + r[1]}]; 2 w0"
@@ -71,7 +71,7 @@ def _line(chance: random.Random) -> str:
     return f"FFMA R{r[0]}, R{r[1]}, R{r[2]}, R{r[3]}{wait}"
 
 
-def _hold(asked: Problem, order: list[int]) -> None:
+def _hold(asked, order):
     free, position_of = asked.freedom, {number: position for position, number in enumerate(order)}
     for number, position in position_of.items():
         assert free.earliest[number] <= position <= free.latest[number]
@@ -81,7 +81,7 @@ def _hold(asked: Problem, order: list[int]) -> None:
             assert clocks >= MULTIPLY_ADD_CLOCKS
 
 
-def test_operands_stand_where_their_multiply_adds_went() -> None:
+def test_operands_stand_where_their_multiply_adds_went():
     asked = _problem("FFMA R0, R1, R2, R0\nFFMA R3, R4, R5, R3")
     assert in_places(asked, [(1, False), (0, True)]) == {0: (4, 5, 3, 3), 1: (1, 2, 0, 0)}
     assert max(max(x) for x in asked.operands) < FIRST_VALUE

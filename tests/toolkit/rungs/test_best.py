@@ -1,19 +1,13 @@
 """The dispatcher: tuned configurations first, then a rule, and never one that needs padding."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.devices import DEVICES, Device, find_device
+from analysis.devices import DEVICES, find_device
 from analysis.problem import Gemm
 from analysis.records.profile import Interval
 from kernels.ladder import BEST
-from kernels.selection import Selection
 from toolkit.gpu.sampling import Sampling
 from toolkit.profiling.plan import make_plan
 from toolkit.profiling.record import planned
@@ -24,11 +18,11 @@ H200 = find_device("h200")
 
 
 @pytest.fixture(autouse=True)
-def nothing_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_of_the_users(tmp_path, monkeypatch):
     monkeypatch.setenv("GEMM_LADDER_DATA", str(tmp_path))
 
 
-def entry(shape: str, variant: str, ratio: float, **parameters: int) -> tuned.Tuned:
+def entry(shape, variant, ratio, **parameters):
     return tuned.Tuned(
         device=H200.name,
         architecture="sm_90",
@@ -45,20 +39,20 @@ def entry(shape: str, variant: str, ratio: float, **parameters: int) -> tuned.Tu
     )
 
 
-def test_what_ships_is_what_is_dispatched() -> None:
+def test_what_ships_is_what_is_dispatched():
     for one in tuned.read(tuned.FOLDER / "h200.json"):
         found = best_for(H200, one.problem)
         assert found.label == "best"
         assert (found.variant.name, found.parameters) == (one.variant, one.parameters)
 
 
-def test_the_users_own_go_first() -> None:
+def test_the_users_own_go_first():
     tuned.keep([entry("4096x4096x4096", "tiled", 9.0, tile=16)])
     found = best_for(H200, Gemm(m=4096, n=4096, k=4096))
     assert found.parameters == {"tile": 16}
 
 
-def test_a_neighbour_that_would_need_padding_is_passed_over() -> None:
+def test_a_neighbour_that_would_need_padding_is_passed_over():
     near = Gemm(m=4096, n=4095, k=4096)  # N is no multiple of 4
     found = best_for(H200, near)
     assert found.variant.name == "realigned"
@@ -71,9 +65,7 @@ def test_a_neighbour_that_would_need_padding_is_passed_over() -> None:
     n=st.integers(1, 5000),
     k=st.integers(1, 5000),
 )
-def test_every_shape_is_served_on_every_device_without_padding(
-    device: Device, m: int, n: int, k: int
-) -> None:
+def test_every_shape_is_served_on_every_device_without_padding(device, m, n, k):
     shape = Gemm(m=m, n=n, k=k)
     for choose in CHOICES:
         found = choose(device, shape)
@@ -83,7 +75,7 @@ def test_every_shape_is_served_on_every_device_without_padding(
         variant.check_device(found.parameters, device)
 
 
-CHOICES: tuple[Callable[[Device, Gemm], Selection], ...] = (best_for, by_rule)
+CHOICES = (best_for, by_rule)
 
 
 @pytest.mark.parametrize(
@@ -107,19 +99,19 @@ CHOICES: tuple[Callable[[Device, Gemm], Selection], ...] = (best_for, by_rule)
         ((1024, 1024, 4095), "wide-thread-tile:fence=1"),  # copies would take a fifth of the time
     ],
 )
-def test_the_rule_fills_the_device(shape: tuple[int, int, int], label: str) -> None:
+def test_the_rule_fills_the_device(shape, label):
     m, n, k = shape
     assert by_rule(H200, Gemm(m=m, n=n, k=k)).label == label
 
 
-def test_a_neighbours_tile_is_split_for_the_shape_at_hand() -> None:
+def test_a_neighbours_tile_is_split_for_the_shape_at_hand():
     tuned.keep([entry("64x128x16384", "split-k", 1.5, splits=2)])
     assert best_for(H200, Gemm(m=64, n=128, k=16384)).parameters["splits"] == 2  # as it was tuned
     assert best_for(H200, Gemm(m=64, n=128, k=16388)).parameters["splits"] == 132
     assert best_for(H200, Gemm(m=128, n=128, k=16388)).parameters["splits"] == 64
 
 
-def test_what_another_device_has_is_split_for_this_one() -> None:
+def test_what_another_device_has_is_split_for_this_one():
     shipped = Gemm(m=64, n=64, k=65536)
     assert best_for(H200, shipped).parameters["splits"] == 128
     smaller = find_device("h100-pcie")
@@ -127,13 +119,13 @@ def test_what_another_device_has_is_split_for_this_one() -> None:
     assert best_for(smaller, shipped).parameters["splits"] == 64
 
 
-def test_workers_are_two_blocks_for_each_sm() -> None:
+def test_workers_are_two_blocks_for_each_sm():
     assert by_rule(H200, Gemm(m=4096, n=4096, k=64)).parameters["workers"] == 2 * 132
     rtx_5090 = find_device("rtx-5090")
     assert by_rule(rtx_5090, Gemm(m=4096, n=4096, k=64)).parameters["workers"] == 2 * 170
 
 
-def test_a_record_says_what_best_is() -> None:
+def test_a_record_says_what_best_is():
     plan = make_plan(
         [Gemm(m=4096, n=4096, k=4096)], ["best"], sampling=Sampling(), warm_l2=False, seed=1
     )

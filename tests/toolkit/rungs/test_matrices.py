@@ -1,31 +1,29 @@
 """Random matrices and the verdict on a product."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from analysis.problem import Gemm
-from toolkit.rungs.matrices import Tile, Workload
+from toolkit.rungs.matrices import Workload
 
 SHAPE = Gemm(m=5, n=7, k=11)
 
 
-def test_a_seed_repeats_the_matrices() -> None:
+def test_a_seed_repeats_the_matrices():
     one, same, other = Workload(SHAPE, 3), Workload(SHAPE, 3), Workload(SHAPE, 4)
     assert np.array_equal(one.a, same.a)
     assert np.array_equal(one.b, same.b)
     assert not np.array_equal(one.a, other.a)
 
 
-def test_a_and_b_are_different_matrices() -> None:
+def test_a_and_b_are_different_matrices():
     square = Workload(Gemm(m=8, n=8, k=8), 3)
     assert not np.isin(square.a, square.b).any()
 
 
-def test_matrices_are_uneven_and_without_blocks_of_zeros() -> None:
+def test_matrices_are_uneven_and_without_blocks_of_zeros():
     workload = Workload(Gemm(m=256, n=256, k=256), 0)
     for matrix in (workload.a, workload.b):
         assert matrix.dtype == np.float32
@@ -37,7 +35,7 @@ def test_matrices_are_uneven_and_without_blocks_of_zeros() -> None:
         assert (np.count_nonzero(matrix, axis=1) > 250).all()
 
 
-def test_the_reference_is_the_product_in_float64() -> None:
+def test_the_reference_is_the_product_in_float64():
     workload = Workload(SHAPE, 1)
     reference = workload.reference()
     assert reference.exact.dtype == np.float64
@@ -51,7 +49,7 @@ def test_the_reference_is_the_product_in_float64() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, "a little"])
-def test_one_wrong_element_fails_and_is_named(value: float | str) -> None:
+def test_one_wrong_element_fails_and_is_named(value):
     workload = Workload(Gemm(m=64, n=48, k=32), 2)
     result = workload.a @ workload.b
     result[41, 17] = result[41, 17] + 1e-4 if isinstance(value, str) else value
@@ -60,7 +58,7 @@ def test_one_wrong_element_fails_and_is_named(value: float | str) -> None:
     assert (check.worst_row, check.worst_column) == (41, 17)
 
 
-def test_some_rows_report_the_real_row() -> None:
+def test_some_rows_report_the_real_row():
     workload = Workload(Gemm(m=100, n=6, k=10), 5)
     reference = workload.reference(most_rows=7)
     assert len(set(reference.rows)) == 7
@@ -76,14 +74,14 @@ def test_some_rows_report_the_real_row() -> None:
 
 
 @pytest.mark.parametrize("most_rows", [None, 5, 6])
-def test_all_rows_are_checked_where_they_are_few(most_rows: int | None) -> None:
+def test_all_rows_are_checked_where_they_are_few(most_rows):
     reference = Workload(SHAPE, 1).reference(most_rows)
     assert reference.rows.tolist() == [0, 1, 2, 3, 4]
     check = reference.check(Workload(SHAPE, 1).a @ Workload(SHAPE, 1).b)
     assert "rows" not in check.bound
 
 
-def test_the_reference_leaves_the_matrices_alone() -> None:
+def test_the_reference_leaves_the_matrices_alone():
     workload = Workload(SHAPE, 1)
     before = workload.a.copy(), workload.b.copy()
     workload.reference()
@@ -91,7 +89,7 @@ def test_the_reference_leaves_the_matrices_alone() -> None:
     assert np.array_equal(workload.b, before[1])
 
 
-def test_padding_adds_zeros_and_changes_no_product() -> None:
+def test_padding_adds_zeros_and_changes_no_product():
     workload = Workload(SHAPE, 1)
     a, b = workload.padded(Gemm(m=5, n=8, k=12))
     assert (a.shape, b.shape) == ((5, 12), (12, 8))
@@ -103,7 +101,7 @@ def test_padding_adds_zeros_and_changes_no_product() -> None:
     assert workload.reference().check((a @ b)[:5, :7]).passed
 
 
-def test_no_padding_is_no_copy() -> None:
+def test_no_padding_is_no_copy():
     workload = Workload(SHAPE, 1)
     a, b = workload.padded(SHAPE)
     assert a is workload.a
@@ -124,7 +122,7 @@ CORNER, DIAGONAL = (range(21, 40), range(4)), (range(1), range(4, 10))
         [TILE],
     ],
 )
-def test_tiles_have_the_reference_of_the_whole(tiles: list[Tile]) -> None:
+def test_tiles_have_the_reference_of_the_whole(tiles):
     workload = Workload(Gemm(m=40, n=50, k=30), 7)
     whole = workload.reference()
     found = workload.tile_references(tiles)
@@ -136,8 +134,8 @@ def test_tiles_have_the_reference_of_the_whole(tiles: list[Tile]) -> None:
 
 
 def test_a_product_in_parts_has_the_references_of_the_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr(
         "toolkit.rungs.matrices.MOST_ELEMENTS", 18 * 20
     )  # rows of 18: 13, and 19 + 1
@@ -146,7 +144,7 @@ def test_a_product_in_parts_has_the_references_of_the_whole(
     )
 
 
-def test_a_tile_looks_at_its_own_elements_and_names_the_worst_of_them_in_c() -> None:
+def test_a_tile_looks_at_its_own_elements_and_names_the_worst_of_them_in_c():
     workload = Workload(Gemm(m=40, n=50, k=30), 7)
     tile = workload.tile_references([TILE])[TILE]
     result = np.full((40, 50), np.nan, dtype=np.float32)
@@ -157,12 +155,12 @@ def test_a_tile_looks_at_its_own_elements_and_names_the_worst_of_them_in_c() -> 
     assert (check.passed, check.worst_row, check.worst_column) == (False, 11, 49)
 
 
-def test_many_tiles_are_checked_as_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_tiles_are_checked_as_each_is(monkeypatch):
     monkeypatch.setattr("toolkit.rungs.matrices.MOST_ELEMENTS", 48 * 20)  # 20 rows at a time
     workload = Workload(Gemm(m=64, n=48, k=32), 2)
     result = workload.a @ workload.b
     result[41, 17] += 1e-4
-    tiles: list[Tile] = [
+    tiles = [
         (range(row, row + 8), range(column, column + 16))
         for column in (16, 0, 32)
         for row in range(0, 64, 8)
@@ -173,6 +171,6 @@ def test_many_tiles_are_checked_as_each_is(monkeypatch: pytest.MonkeyPatch) -> N
     assert workload.check_tiles(result, []) == []
 
 
-def test_a_workload_with_another_seed_has_other_matrices() -> None:
+def test_a_workload_with_another_seed_has_other_matrices():
     workload = Workload(SHAPE, 3)
     assert not np.array_equal(workload.a, replace(workload, seed=4).a)

@@ -1,9 +1,6 @@
 """Floating-point numbers as bits and exact fractions: what the core's results are compared with."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -29,44 +26,44 @@ class Format:
     nan: int
 
     @property
-    def bits(self) -> int:
+    def bits(self):
         return 1 + self.exponent_bits + self.fraction_bits
 
     @property
-    def sign(self) -> int:
+    def sign(self):
         return 1 << (self.bits - 1)
 
     @property
-    def infinity(self) -> int:
+    def infinity(self):
         return (1 << self.exponent_bits) - 1 << self.fraction_bits
 
     @property
-    def one(self) -> int:
+    def one(self):
         return self.infinity >> 1 & self.infinity
 
     @property
-    def least_exponent(self) -> int:
+    def least_exponent(self):
         return 2 - (1 << (self.exponent_bits - 1))
 
-    def is_nan(self, x: int) -> bool:
+    def is_nan(self, x):
         return x & ~self.sign > self.infinity
 
-    def is_finite(self, x: int) -> bool:
+    def is_finite(self, x):
         return x & ~self.sign < self.infinity
 
-    def is_infinite(self, x: int) -> bool:
+    def is_infinite(self, x):
         return x & ~self.sign == self.infinity
 
-    def is_zero(self, x: int) -> bool:
+    def is_zero(self, x):
         return not x & ~self.sign
 
-    def is_negative(self, x: int) -> bool:
+    def is_negative(self, x):
         return bool(x & self.sign)
 
-    def flushed(self, x: int) -> int:
+    def flushed(self, x):
         return x if x & self.infinity else x & self.sign
 
-    def value(self, x: int) -> Fraction:
+    def value(self, x):
         """The value of a finite number."""
         exponent = (x & self.infinity) >> self.fraction_bits
         fraction = x & (1 << self.fraction_bits) - 1
@@ -74,7 +71,7 @@ class Format:
         scale = max(exponent, 1) - 1 + self.least_exponent - self.fraction_bits
         return significand * Fraction(2) ** scale * (-1 if self.is_negative(x) else 1)
 
-    def rounded(self, value: Fraction, direction: str = NEAREST) -> int:
+    def rounded(self, value, direction=NEAREST):
         """The bits of a value other than 0, rounded once."""
         magnitude, sign = abs(value), self.sign if value < 0 else 0
         exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
@@ -91,7 +88,7 @@ class Format:
             x = self.infinity - (direction != NEAREST and not outward)
         return sign | x
 
-    def fused(self, a: int, b: int, c: int | None, direction: str = NEAREST) -> int:
+    def fused(self, a, b, c, direction=NEAREST):
         """a * b + c, or a * b where c is None, rounded once."""
         sign = (a ^ b) & self.sign  # that of the product
         present = [x for x in (a, b, c) if x is not None]
@@ -104,7 +101,7 @@ class Format:
             return sign
         return self.sign if direction == DOWN else 0
 
-    def _of_infinities(self, a: int, b: int, c: int | None) -> int:
+    def _of_infinities(self, a, b, c):
         """The same where one of them is infinite or no number."""
         product = (a ^ b) & self.sign | self.infinity
         infinite = self.is_infinite(a) or self.is_infinite(b)
@@ -116,11 +113,11 @@ class Format:
             return c
         return self.nan if c is not None and self.is_infinite(c) and c != product else product
 
-    def ordered(self, x: int) -> int:
+    def ordered(self, x):
         """An integer in the order of the numbers, -0 below +0; not for NaN."""
         return ~(x & ~self.sign) if self.is_negative(x) else x
 
-    def extreme(self, a: int, b: int, *, least: bool, nan_wins: bool = False) -> int:
+    def extreme(self, a, b, *, least, nan_wins=False):
         nans = self.is_nan(a) + self.is_nan(b)
         if nans == 2 or (nans and nan_wins):
             return self.nan
@@ -128,7 +125,7 @@ class Format:
             return b if self.is_nan(a) else a
         return (min if least else max)(a, b, key=self.ordered)
 
-    def relation(self, a: int, b: int) -> str:
+    def relation(self, a, b):
         """How a stands to b: one of L, E, G, U."""
         if self.is_nan(a) or self.is_nan(b):
             return "U"
@@ -149,14 +146,14 @@ COMPARISONS = {
     "NAN": "U", "LTU": "LU", "EQU": "EU", "LEU": "LEU", "GTU": "GU", "NEU": "LGU", "GEU": "GEU",
     "T": "LEGU",
 }  # fmt: skip
-COMBINATIONS: dict[str, Callable[[bool, bool], bool]] = {
+COMBINATIONS = {
     "AND": lambda x, y: x and y,
     "OR": lambda x, y: x or y,
     "XOR": lambda x, y: x != y,
 }
 
 
-def edges(form: Format) -> list[int]:
+def edges(form):
     """Numbers at which something changes, of both signs."""
     one, unit = form.one, 1 << form.fraction_bits
     positive = [
@@ -167,7 +164,7 @@ def edges(form: Format) -> list[int]:
     return [x & ~form.sign | sign for x in positive for sign in (0, form.sign)]
 
 
-def samples(form: Format, rng: np.random.Generator, count: int) -> list[int]:
+def samples(form, rng, count):
     """A third at an edge, a third near 1 with few bits or many, the rest anything."""
     at_edges = rng.choice(np.array(edges(form), np.uint64), count)
     anything = rng.integers(0, 1 << 64, count, dtype=np.uint64, endpoint=False)
@@ -184,7 +181,7 @@ def samples(form: Format, rng: np.random.Generator, count: int) -> list[int]:
     return [int(x) for x in np.choose(kind, [at_edges, near, anything])]
 
 
-def triples(form: Format, seed: int, count: int = 256) -> list[list[int]]:
+def triples(form, seed, count=256):
     """Three columns of operands."""
     rng = np.random.default_rng(seed)
     return [samples(form, rng, count) for _ in range(3)]
@@ -195,16 +192,14 @@ def triples(form: Format, seed: int, count: int = 256) -> list[list[int]]:
 Columns = dict[int, list[int]]
 
 
-def probed(
-    text: str, columns: Columns, wanted: list[int], *, pairs: bool = False, **options: object
-) -> list[list[int]]:
+def probed(text, columns, wanted, *, pairs=False, **options):
     """The registers `wanted` after an instruction, for each row of the columns of registers.
 
     With `pairs`, columns and results are those of register pairs. Where the guard @P6, false in
     every seventh row, holds, the registers; elsewhere it is checked that they keep what they were.
     """
     length = len(next(iter(columns.values())))
-    found: list[list[int]] = [[] for _ in wanted]
+    found = [[] for _ in wanted]
     for start in range(0, length, 32):
         state = State()
         rows = range(start, min(start + 32, length))
@@ -227,13 +222,13 @@ def probed(
     return found
 
 
-def fill(state: State, register: int, values: list[int], pairs: bool) -> None:
+def fill(state, register, values, pairs):
     state.r[register, : len(values)] = [value & 0xFFFFFFFF for value in values]
     if pairs:
         state.r[register + 1, : len(values)] = [value >> 32 for value in values]
 
 
-def read(state: State, register: int, pairs: bool) -> list[int]:
+def read(state, register, pairs):
     low = [int(x) for x in state.r[register]]
     if not pairs:
         return low
@@ -241,13 +236,13 @@ def read(state: State, register: int, pairs: bool) -> list[int]:
 
 
 def check(
-    text: str,
-    columns: Columns,
-    reference: Callable[..., int],
+    text,
+    columns,
+    reference,
     *,
-    architecture: int = 90,
-    pairs: bool = False,
-) -> None:
+    architecture=90,
+    pairs=False,
+):
     """R4 (a pair with `pairs`) is what the reference says of each row."""
     (found,) = probed(text, columns, [4], pairs=pairs, architecture=architecture)
     rows = zip(*columns.values(), strict=True)
@@ -257,19 +252,19 @@ def check(
         assert got == want, f"{text} of {operands}: {got:#x}, not {want:#x}"
 
 
-def single(*numbers: float) -> list[int]:
+def single(*numbers):
     """The bits of numbers in single precision."""
     return [int(x) for x in np.array(numbers, np.float32).view(np.uint32)]
 
 
-def uniform(text: str) -> str:
+def uniform(text):
     """The uniform twin of an instruction: `UFADD UR4, UR2, UR3`."""
     return re.sub(r"(?<![.\w])(R\d|RZ|P\d|PT)", r"U\1", f"U{text}")
 
 
-def packed(low: Iterable[int], high: Iterable[int]) -> list[int]:
+def packed(low, high):
     return [x | y << 16 for x, y in zip(low, high, strict=True)]
 
 
-def flattened(lists: Iterable[Iterable[int]]) -> list[int]:
+def flattened(lists):
     return list(chain.from_iterable(lists))

@@ -5,14 +5,10 @@
 For test_timing_table.py; a row is the text of nvdisasm and what `machine_code` makes of it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 from analysis.sm import NO_SCOREBOARD, Kind, Unit
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.timing_table import machine_code
 from validation import recordings
 
@@ -34,11 +30,11 @@ extern "C" __global__ void small(float *out, const float4 *in, int n)
 """
 
 
-def program(arch: str) -> Kernel:
+def program(arch):
     return compile_cubin(SOURCE, name="small.cu", kernel="small", arch=arch)
 
 
-def told(arch: str) -> list[dict[str, Any]]:
+def told(arch):
     """One row per instruction, up to the jump to itself behind the code."""
     found = program(arch)
     pairs = zip(found.instructions, machine_code(found), strict=True)
@@ -47,7 +43,7 @@ def told(arch: str) -> list[dict[str, Any]]:
     return every[: last + 1]
 
 
-def _told(row: Any) -> dict[str, Any]:
+def _told(row):
     """What is not as in an instruction that waits for nothing, sets nothing and reads nothing."""
     told = {"stall": int(row["stall"])}
     for name, word in (("write_barrier", "sets"), ("read_barrier", "read")):

@@ -1,16 +1,11 @@
 """Steps of streams with straight runs taken apart."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.sm import RUN
 
 
-def one_by_one(steps: NDArray[Any]) -> NDArray[Any]:
+def one_by_one(steps):
     """A step for each instruction."""
     is_run = steps["flags"] & RUN > 0
     lengths = np.where(is_run, steps["clocks"], 1)

@@ -1,14 +1,12 @@
 """Barriers in shared memory and bulk copies, one instruction at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from analysis.errors import LaunchError
 from tests.probe import State, probe
 from toolkit.launch.tensor_map import MAP_BYTES, Tiling
-from toolkit.sass.space import Buffer, allocate
+from toolkit.sass.space import allocate
 from toolkit.sass.tensor_maps import DESCRIPTION, MARK, description
 
 LANES = np.arange(32)
@@ -16,23 +14,23 @@ AT = 64  # where the barrier is, in UR4
 MOST = 1 << 20
 
 
-def state(**uniform: int) -> State:
+def state(**uniform):
     made = State()
     for name, value in {"ur4": AT, **uniform}.items():
         made.ur[int(name.removeprefix("ur"))] = value
     return made
 
 
-def begun(count: int) -> dict[str, int]:
+def begun(count):
     """A barrier of so many arrivals in UR6 and UR7, as compiled code computes it."""
     return {"ur6": (MOST - count) << 1, "ur7": (MOST - count) << 11 & 0xFFFFFFFF}
 
 
-def run(text: str, before: State, **options: object) -> State:
+def run(text, before, **options):
     return probe(text, before, architecture=90, shared_bytes=4096, **options)
 
 
-def pending(high: np.uint32) -> int:
+def pending(high):
     """As `mbarrier.pending_count` is compiled."""
     return MOST - (int(high) >> 11 & (MOST - 1))
 
@@ -40,7 +38,7 @@ def pending(high: np.uint32) -> int:
 BEGIN = "SYNCS.EXCH.64 URZ, [UR4], UR6; "
 
 
-def test_lanes_arrive_one_after_the_other() -> None:
+def test_lanes_arrive_one_after_the_other():
     after = run(
         BEGIN + "SYNCS.ARRIVE.TRANS64.A1T0 R4, [UR4], RZ; LDS.64 R8, [UR4]", state(**begun(40))
     )
@@ -52,7 +50,7 @@ def test_lanes_arrive_one_after_the_other() -> None:
     ("arrival", "left"),
     [("", 39), (".A1T0", 39), (".ART0", 33), (".RED.A0TR", 40), (".OPTOUT.A1T0", 39)],
 )
-def test_what_an_arrival_counts(arrival: str, left: int) -> None:
+def test_what_an_arrival_counts(arrival, left):
     """R2 is 7: arrivals, or bytes."""
     before = state(**begun(40))
     before.r[2] = 7
@@ -62,7 +60,7 @@ def test_what_an_arrival_counts(arrival: str, left: int) -> None:
 
 
 @pytest.mark.parametrize(("count", "phases"), [(32, 1), (16, 2), (64, 0)])
-def test_the_phase_changes_when_all_have_arrived(count: int, phases: int) -> None:
+def test_the_phase_changes_when_all_have_arrived(count, phases):
     before = state(**begun(count))
     before.r[2] = LANES % 2 << 31  # even lanes ask for the phase of parity 0, odd ones for 1
     text = BEGIN + "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR4], RZ; SYNCS.PHASECHK.TRANS64 P0, [UR4], R2"
@@ -71,7 +69,7 @@ def test_the_phase_changes_when_all_have_arrived(count: int, phases: int) -> Non
     assert after.p[0] == (even if phases % 2 else odd)
 
 
-def test_announced_bytes_hold_the_phase() -> None:
+def test_announced_bytes_hold_the_phase():
     before = state(**begun(1))
     before.r[2], before.r[3] = 48, 0
     announce = BEGIN + "SYNCS.ARRIVE.TRANS64 RZ, [UR4], R2; "
@@ -81,7 +79,7 @@ def test_announced_bytes_hold_the_phase() -> None:
     assert run(announce + came + check, before, lanes=1).p[0] == 1
 
 
-def test_more_arrivals_than_lack_are_a_fault() -> None:
+def test_more_arrivals_than_lack_are_a_fault():
     text = BEGIN + "SYNCS.ARRIVE.TRANS64.ART0 RZ, [UR4], R2"
     before = state(**begun(6))
     before.r[2] = 7
@@ -89,7 +87,7 @@ def test_more_arrivals_than_lack_are_a_fault() -> None:
         run(text, before, lanes=1)
 
 
-def test_who_leaves_is_not_expected_again() -> None:
+def test_who_leaves_is_not_expected_again():
     text = BEGIN + "SYNCS.ARRIVE.TRANS64.OPTOUT.A1T0 RZ, [UR4], RZ; LDS.64 R8, [UR4]"
     before = state(**begun(1))
     before.ur[6] = (MOST - 3) << 1
@@ -97,22 +95,22 @@ def test_who_leaves_is_not_expected_again() -> None:
     assert pending(run(text, before, lanes=1).r[9][0]) == 2
 
 
-def test_copies_of_threads_arrive() -> None:
+def test_copies_of_threads_arrive():
     text = BEGIN + "ARRIVES.LDGSTSBAR.64.ARVCNT [UR4]; LDS.64 R8, [UR4]"
     assert pending(run(text, state(**begun(40))).r[9][0]) == 8
 
 
-def test_a_barrier_stands_on_eight_bytes() -> None:
+def test_a_barrier_stands_on_eight_bytes():
     with pytest.raises(LaunchError, match="kind 2"):  # MISALIGNED
         run(BEGIN, state(ur4=AT + 4, **begun(1)))
 
 
-def buffer(array: np.ndarray) -> Buffer:
+def buffer(array):
     (made,) = allocate([("data", array.reshape(-1).view(np.uint8), True)])
     return made
 
 
-def test_a_run_of_bytes_arrives_with_its_count() -> None:
+def test_a_run_of_bytes_arrives_with_its_count():
     given = buffer(np.arange(64, dtype=np.uint32))
     before = state(ur8=1024, ur9=AT, ur10=given.address & 0xFFFFFFFF, **begun(12))
     before.ur[11], before.ur[12] = given.address >> 32, 3  # times 16 bytes
@@ -127,7 +125,7 @@ def test_a_run_of_bytes_arrives_with_its_count() -> None:
     assert after.r[4, :12].tolist() == list(range(12))
 
 
-def test_a_description_says_what_the_core_reads() -> None:
+def test_a_description_says_what_the_core_reads():
     tiling = Tiling(shape=(7, 100, 64), dtype=np.dtype(np.float32), box=(1, 8, 32), swizzle=128)
     (made,) = np.frombuffer(description(tiling, 4096).tobytes(), dtype=DESCRIPTION)
     assert (made["mark"], made["address"], made["axes"], made["swizzle"]) == (MARK, 4096, 3, 128)

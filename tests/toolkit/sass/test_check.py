@@ -1,7 +1,5 @@
 """The sanitizer against a slow, obvious version of its rules, and what it leaves as it was."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import combinations
 
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit.execution.sanitizer import check
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import check as watch
 from toolkit.sass.core import binding as core
 from toolkit.sass.machine import run_blocks
@@ -49,11 +46,11 @@ Step = tuple[int, int, int, int]  # step, thread, kind, cell
 
 
 @cache
-def play(arch: str) -> Kernel:
+def play(arch):
     return compile_cubin(SOURCE, name="play.cu", kernel="play", arch=arch)
 
 
-def found(accesses: list[Step], after: list[int], arch: str) -> bool:
+def found(accesses, after, arch):
     what = np.zeros((STEPS, THREADS), np.int32)
     for step, thread, kind, cell in accesses:
         what[step, thread] = 8 * kind + cell
@@ -63,7 +60,7 @@ def found(accesses: list[Step], after: list[int], arch: str) -> bool:
     return bool(checked.findings)
 
 
-def hazard(accesses: list[Step], after: list[int]) -> bool:
+def hazard(accesses, after):
     """Every pair of accesses, by the definition."""
     last = {(step, thread): (kind, cell) for step, thread, kind, cell in accesses}
     for (one, x), (other, y) in combinations(sorted(last.items()), 2):
@@ -99,10 +96,10 @@ after_ = st.lists(
 
 
 @pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.exhaustive), "sm_90"])
-def test_hazards_are_those_of_the_definition(arch: str) -> None:
+def test_hazards_are_those_of_the_definition(arch):
     @settings(max_examples=150, deadline=None, database=None)
     @given(accesses_, after_)
-    def hold(accesses: list[Step], after: list[int]) -> None:
+    def hold(accesses, after):
         unique = list(
             {(step, thread): (step, thread, k, c) for step, thread, k, c in accesses}.values()
         )
@@ -112,7 +109,7 @@ def test_hazards_are_those_of_the_definition(arch: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [READ, WRITE])
-def test_an_atomic_operation_does_not_hide_that_of_another_warp(kind: int) -> None:
+def test_an_atomic_operation_does_not_hide_that_of_another_warp(kind):
     """Thread 32 is ordered with its own, not with that of thread 0."""
     accesses = [(0, 0, ATOMIC, 3), (0, 32, ATOMIC, 3), (1, 32, kind, 3)]
     nowhere, everywhere = [0] * STEPS, [SYNC_BLOCK] * STEPS
@@ -125,12 +122,12 @@ def test_an_atomic_operation_does_not_hide_that_of_another_warp(kind: int) -> No
 @pytest.mark.parametrize(
     ("kind", "expected"), [(0, False), (SYNC_WARP, False), (SYNC_PART, False), (SYNC_BLOCK, True)]
 )
-def test_two_warps_need_a_barrier_of_both(kind: int, expected: bool) -> None:
+def test_two_warps_need_a_barrier_of_both(kind, expected):
     accesses = [(0, 0, WRITE, 3), (1, 32, READ, 3)]
     assert found(accesses, [kind] + [0] * (STEPS - 1), "sm_90") is not expected
 
 
-def test_a_plain_launch_executes_no_checked_operation() -> None:
+def test_a_plain_launch_executes_no_checked_operation():
     what, then = np.zeros((STEPS, THREADS), np.int32), np.zeros(STEPS, np.int32)
     arguments = [what, then, np.zeros(THREADS, np.int32), np.int32(STEPS)]
     bound, _, translated = bound_to(play("sm_90"), arguments, threads=THREADS)
@@ -141,7 +138,7 @@ def test_a_plain_launch_executes_no_checked_operation() -> None:
     assert translated.lowered is bound.lowered  # what is kept for later launches is untouched
 
 
-def test_a_watched_launch_computes_and_counts_the_same() -> None:
+def test_a_watched_launch_computes_and_counts_the_same():
     rng = np.random.default_rng(1)
     what = rng.integers(0, 32, (STEPS, THREADS)).astype(np.int32)
     outs = []
@@ -159,7 +156,7 @@ def test_a_watched_launch_computes_and_counts_the_same() -> None:
 @pytest.mark.parametrize(
     ("type_", "bytes_"), [("char", 1), ("short", 2), ("int", 4), ("double", 4)]
 )
-def test_neighbours_in_a_word_are_told_apart(type_: str, bytes_: int) -> None:
+def test_neighbours_in_a_word_are_told_apart(type_, bytes_):
     """Threads write side by side: no hazard, however narrow."""
     source = f"""extern "C" __global__ void side_by_side({type_}* out)
     {{
@@ -174,7 +171,7 @@ def test_neighbours_in_a_word_are_told_apart(type_: str, bytes_: int) -> None:
     assert watch.watched(translated, bound).checked_bytes <= bytes_
 
 
-def test_an_unwritten_read_names_a_thread_and_the_byte_that_it_read() -> None:
+def test_an_unwritten_read_names_a_thread_and_the_byte_that_it_read():
     """Of a read by all lanes, the one that is named is the first that uses what it got."""
     source = """extern "C" __global__ void odd(float* out)
     {
@@ -193,7 +190,7 @@ def test_an_unwritten_read_names_a_thread_and_the_byte_that_it_read() -> None:
     assert finding.times == 32
 
 
-def test_lanes_that_read_in_two_places_are_told_of_each() -> None:
+def test_lanes_that_read_in_two_places_are_told_of_each():
     """Both branches load into one register, which is used where they have met again."""
     source = """extern "C" __global__ void branches(float* out)
     {

@@ -1,15 +1,11 @@
 """What mbarriers and bulk copies order, in kernels of a few lines."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 import pytest
 
-from toolkit.execution.findings import Finding
 from toolkit.execution.sanitizer import check
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
@@ -183,14 +179,14 @@ OTHERS = {
 }
 
 
-def kernel(name: str, body: str, *, a: int = 1, b: int = 1, begun: str = "__syncthreads();") -> str:
+def kernel(name, body, *, a=1, b=1, begun="__syncthreads();"):
     """For 64 threads, with barriers for so many arrivals."""
     head = HEAD.partition('extern "C"')[2].replace("BEGUN", begun).replace(" kernel(", f" {name}(")
     begin = head.replace("&a, A", f"&a, {a}").replace("&b, B", f"&b, {b}")
     return f'extern "C"{begin}{body}\n}}\n'
 
 
-def kernels() -> Iterator[str]:
+def kernels():
     for number, (name, (body, _)) in enumerate(ORDERED.items()):
         without = re.sub(r"\[\[.*?\]\]", "", body, flags=re.DOTALL)
         counts = COUNTS.get(name, {})
@@ -201,54 +197,54 @@ def kernels() -> Iterator[str]:
 
 
 @cache
-def image() -> bytes:
+def image():
     """All of them in one source: to compile and disassemble each takes half a second."""
     source = HEAD.partition('extern "C"')[0] + "".join(kernels())
     return compile_cubin(source, name="k.cu", kernel="ordered_0", arch="sm_90").image
 
 
-def findings(name: str) -> list[Finding]:
+def findings(name):
     arguments = [np.zeros(64, np.float32), np.ones(64, np.float32)]
     cubin = Kernel.from_image(image(), name)
     return list(check(cubin, grid=1, block=64, arguments=arguments).findings)
 
 
-def kinds(name: str) -> set[str]:
+def kinds(name):
     return {f"{x.tool} {x.kind}" for x in findings(name)}
 
 
-def found_in(prefix: str, name: str) -> set[str]:
+def found_in(prefix, name):
     return kinds(f"{prefix}_{list(ORDERED).index(name)}")
 
 
 @pytest.mark.parametrize("name", ORDERED)
-def test_what_is_in_order_is_not_blamed(name: str) -> None:
+def test_what_is_in_order_is_not_blamed(name):
     assert found_in("ordered", name) == set()
 
 
 @pytest.mark.parametrize("name", ORDERED)
-def test_what_is_not_in_order_is_found(name: str) -> None:
+def test_what_is_not_in_order_is_found(name):
     assert f"racecheck {ORDERED[name][1]}" in found_in("without", name)
 
 
-def test_a_wait_proves_no_more_than_its_parity_says() -> None:
+def test_a_wait_proves_no_more_than_its_parity_says():
     """That of the phase before the first is over from the start, whatever has ended by now."""
     assert kinds("parity") == {"racecheck RAW"}
 
 
-def test_a_barrier_is_begun_before_others_use_it() -> None:
+def test_a_barrier_is_begun_before_others_use_it():
     assert findings("used") == []
     pairs = {tuple(access.what for access in x.accesses) for x in findings("used_at_once")}
     assert ("initialization of an mbarrier", "wait for an mbarrier") in pairs
     assert ("initialization of an mbarrier", "arrival at an mbarrier") in pairs
 
 
-def test_a_barrier_that_is_begun_anew_starts_with_its_first_phase() -> None:
+def test_a_barrier_that_is_begun_anew_starts_with_its_first_phase():
     assert findings("begun_anew") == []
     assert kinds("not_waited_for_anew") == {"racecheck RAW"}
 
 
-def test_more_arrivals_than_a_phase_counts_are_a_finding() -> None:
+def test_more_arrivals_than_a_phase_counts_are_a_finding():
     assert "synccheck invalid arrivals" in kinds("two_arrivals")
 
 
@@ -256,22 +252,22 @@ def test_more_arrivals_than_a_phase_counts_are_a_finding() -> None:
     ("name", "expected"),
     [("loaded", set()), ("loaded_and_used", {"initcheck uninitialized read"})],
 )
-def test_what_was_never_written_may_be_loaded_and_not_used(name: str, expected: set[str]) -> None:
+def test_what_was_never_written_may_be_loaded_and_not_used(name, expected):
     assert kinds(name) == expected
 
 
-def test_a_copy_of_what_was_never_written_is_no_use_of_it() -> None:
+def test_a_copy_of_what_was_never_written_is_no_use_of_it():
     """A loop that fetches ahead moves the value on, and ends before it is used."""
     assert kinds("fetched_ahead") == {"initcheck uninitialized read"}
     assert kinds("half_filled") == set()  # the last two turns load what nobody wrote
 
 
-def test_a_block_with_very_many_barriers_is_not_blamed() -> None:
+def test_a_block_with_very_many_barriers_is_not_blamed():
     """Those beyond the 63rd are taken as one, in either parity."""
     assert findings("many") == []
 
 
-def test_a_race_through_addresses_of_any_space_is_found() -> None:
+def test_a_race_through_addresses_of_any_space_is_found():
     assert kinds("any_space") == set()
     races = {"racecheck WAR", "racecheck RAW", "initcheck uninitialized read"}
     assert kinds("any_space_at_once") == races

@@ -1,7 +1,5 @@
 """Branches, reconvergence, barriers and calls: who goes where, who waits, what is counted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ LANES = np.arange(32)
 ODD = 0xAAAAAAAA
 
 
-def ran(text: str, state: State, **options: object) -> tuple[State, np.ndarray]:
+def ran(text, state, **options):
     """The state after, and (executed, threads) of each instruction."""
     length = len([line for line in text.replace("\n", ";").split(";") if line.strip()])
     counts = np.zeros(length + 1, dtype=COUNT)
@@ -23,13 +21,13 @@ def ran(text: str, state: State, **options: object) -> tuple[State, np.ndarray]:
     return after, counts
 
 
-def with_odd_lanes_in_p0() -> State:
+def with_odd_lanes_in_p0():
     state = State()
     state.p[0] = ODD
     return state
 
 
-def test_a_branch_that_all_lanes_take_skips() -> None:
+def test_a_branch_that_all_lanes_take_skips():
     after, counts = ran("BRA 0x20; MOV R1, 0x1; MOV R2, 0x2", State())
     assert (after.r[1, 0], after.r[2, 0]) == (0, 2)
     assert counts["executed"].tolist() == [1, 0, 1, 1]
@@ -37,7 +35,7 @@ def test_a_branch_that_all_lanes_take_skips() -> None:
 
 
 @pytest.mark.parametrize("jump", ["BRA P1, 0x20", "RET.REL.NODEC P1, R4, 0x0"])
-def test_a_jump_with_two_predicates_refuses_lanes_that_its_guard_lets_through(jump: str) -> None:
+def test_a_jump_with_two_predicates_refuses_lanes_that_its_guard_lets_through(jump):
     state = with_odd_lanes_in_p0()
     state.p[1] = 0xFFFF
     state.r[4] = 0x20
@@ -47,7 +45,7 @@ def test_a_jump_with_two_predicates_refuses_lanes_that_its_guard_lets_through(ju
 
 
 @pytest.mark.parametrize("leaving", [0, ODD, 0xFFFFFFFF])
-def test_lanes_leave_where_the_predicate_of_an_exit_holds(leaving: int) -> None:
+def test_lanes_leave_where_the_predicate_of_an_exit_holds(leaving):
     state = State()
     state.p[0] = leaving
     after, counts = ran("EXIT P0; MOV R1, 0x1", state)
@@ -56,7 +54,7 @@ def test_lanes_leave_where_the_predicate_of_an_exit_holds(leaving: int) -> None:
     assert counts["threads"].tolist() == [32, stay, stay]
 
 
-def test_both_sides_of_a_branch_run_and_meet_again() -> None:
+def test_both_sides_of_a_branch_run_and_meet_again():
     text = """BSSY B0, 0x50
         @P0 BRA 0x40
         MOV R1, 0x1
@@ -73,7 +71,7 @@ def test_both_sides_of_a_branch_run_and_meet_again() -> None:
     assert counts["divergent"].tolist()[1] == 1
 
 
-def test_without_reconvergence_the_sides_stay_apart() -> None:
+def test_without_reconvergence_the_sides_stay_apart():
     text = """@P0 BRA 0x30
         MOV R1, 0x1
         BRA 0x30
@@ -83,13 +81,13 @@ def test_without_reconvergence_the_sides_stay_apart() -> None:
     assert counts["executed"].tolist()[3:] == [2, 2]  # met at an address, not joined
 
 
-def test_lanes_that_left_are_not_waited_for() -> None:
+def test_lanes_that_left_are_not_waited_for():
     text = "BSSY B0, 0x20; @P0 EXIT; BSYNC B0; MOV R1, 0x1"
     after, _ = ran(text, with_odd_lanes_in_p0())
     assert after.r[1].tolist() == [1, 0] * 16
 
 
-def test_lanes_that_break_out_are_not_waited_for() -> None:
+def test_lanes_that_break_out_are_not_waited_for():
     text = """BSSY B0, 0x50
         @!P0 BRA 0x50
         BREAK B0
@@ -103,7 +101,7 @@ def test_lanes_that_break_out_are_not_waited_for() -> None:
     assert counts["threads"].tolist()[5] == 16  # only those who did not break
 
 
-def test_nested_reconvergence_with_the_same_barrier_on_both_sides() -> None:
+def test_nested_reconvergence_with_the_same_barrier_on_both_sides():
     state = with_odd_lanes_in_p0()
     state.p[1] = 0xFFFF0000
     text = """BSSY B0, 0xd0
@@ -128,7 +126,7 @@ def test_nested_reconvergence_with_the_same_barrier_on_both_sides() -> None:
     assert counts["executed"].tolist()[13] == 2
 
 
-def test_a_saved_and_restored_convergence_barrier_still_joins() -> None:
+def test_a_saved_and_restored_convergence_barrier_still_joins():
     text = """BSSY B0, 0x70
         BMOV.32.CLEAR R16, B0
         BSSY B0, 0x30
@@ -142,7 +140,7 @@ def test_a_saved_and_restored_convergence_barrier_still_joins() -> None:
     assert counts["executed"].tolist()[8] == 1
 
 
-def test_a_break_in_a_function_leaves_the_barrier_of_its_caller_alone() -> None:
+def test_a_break_in_a_function_leaves_the_barrier_of_its_caller_alone():
     state = with_odd_lanes_in_p0()
     state.p[1] = 0xF
     text = """BSSY B0, 0x90
@@ -161,7 +159,7 @@ def test_a_break_in_a_function_leaves_the_barrier_of_its_caller_alone() -> None:
     assert (counts["executed"][10], counts["threads"][10]) == (1, 32)
 
 
-def test_warpsync_waits_for_the_lanes_of_its_mask() -> None:
+def test_warpsync_waits_for_the_lanes_of_its_mask():
     text = """@P0 BRA 0x20
         MOV R1, 0x1
         WARPSYNC 0xffffffff
@@ -179,7 +177,7 @@ def test_warpsync_waits_for_the_lanes_of_its_mask() -> None:
         ("@!PT BRA.CONV ~URZ, 0x30", False),
     ],
 )
-def test_convergence_tests_ask_for_the_lanes_that_live(branch: str, jumps_if_whole: bool) -> None:
+def test_convergence_tests_ask_for_the_lanes_that_live(branch, jumps_if_whole):
     for lanes, divergent in ((FULL, False), (0xFF, False), (FULL, True)):
         state = State()
         state.p[0] = ODD if divergent else 0
@@ -194,7 +192,7 @@ def test_convergence_tests_ask_for_the_lanes_that_live(branch: str, jumps_if_who
         assert (after.r[1, alive] == (0 if jumped else 1)).all()
 
 
-def test_a_jump_through_a_register_goes_to_each_lanes_target() -> None:
+def test_a_jump_through_a_register_goes_to_each_lanes_target():
     state = State()
     state.r[4] = np.where(LANES < 8, 0x20, np.where(LANES < 20, 0x40, 0x60))
     text = """RET.REL.NODEC R4 0x0
@@ -211,7 +209,7 @@ def test_a_jump_through_a_register_goes_to_each_lanes_target() -> None:
     assert (counts["reissued"][0], counts["reissued_threads"][0]) == (2, 24 + 12)
 
 
-def test_the_smaller_part_of_a_split_goes_first() -> None:
+def test_the_smaller_part_of_a_split_goes_first():
     for odd, first in ((0x7, "taken"), (0xFFFFFF00, "stayed"), (0x0000FFFF, "stayed")):
         state = State()
         state.p[0] = odd
@@ -230,33 +228,33 @@ def test_the_smaller_part_of_a_split_goes_first() -> None:
         assert sorted(after.r[5, goes_first]) == list(range(sum(goes_first)))
 
 
-def test_a_jump_table_counts_from_its_base() -> None:
+def test_a_jump_table_counts_from_its_base():
     state = State()
     state.r[4] = 0x50
     after, _ = ran("NOP; BRX R4, -0x20; MOV R1, 0x1; MOV R2, 0x2", state)
     assert (after.r[1, 0], after.r[2, 0]) == (0, 2)
 
 
-def test_a_jump_out_of_the_code_stops() -> None:
+def test_a_jump_out_of_the_code_stops():
     state = State()
     state.r[4] = 0x7000
     with pytest.raises(LaunchError):
         probe("RET.REL.NODEC R4, 0x0", state, architecture=80)
 
 
-def test_a_trap_stops() -> None:
+def test_a_trap_stops():
     with pytest.raises(LaunchError):
         probe("BPT.TRAP 0x1", State(), architecture=80)
 
 
-def test_lanes_that_wait_for_each_other_at_two_places_are_a_deadlock() -> None:
+def test_lanes_that_wait_for_each_other_at_two_places_are_a_deadlock():
     text = "@P0 BRA 0x20; WARPSYNC 0xffffffff; BAR.SYNC 0x0; NOP"
     with pytest.raises(LaunchError):
         probe(text, with_odd_lanes_in_p0(), architecture=80)
 
 
 @pytest.mark.parametrize("text", ["BREAK !P1, B0", "BREAK B0, !P1"])
-def test_a_break_takes_its_lanes_on_either_side_of_the_barrier(text: str) -> None:
+def test_a_break_takes_its_lanes_on_either_side_of_the_barrier(text):
     state = with_odd_lanes_in_p0()
     state.p[1] = ~np.uint32(ODD)
     program = f"""BSSY B0, 0x40
@@ -271,7 +269,7 @@ def test_a_break_takes_its_lanes_on_either_side_of_the_barrier(text: str) -> Non
 
 
 @pytest.mark.parametrize("modifier", ["", ".EXCLUSIVE", ".COLLECTIVE"])
-def test_lanes_wait_for_those_of_their_own_mask(modifier: str) -> None:
+def test_lanes_wait_for_those_of_their_own_mask(modifier):
     """Odd lanes come late; tiles of 8 must be whole behind the WARPSYNC."""
     state = with_odd_lanes_in_p0()
     state.r[4] = 0xFF << (LANES & 24)
@@ -288,7 +286,7 @@ def test_lanes_wait_for_those_of_their_own_mask(modifier: str) -> None:
         assert (after.r[2] == mask).all()
 
 
-def test_lanes_of_different_masks_that_are_all_here_stay_together() -> None:
+def test_lanes_of_different_masks_that_are_all_here_stay_together():
     state = State()
     state.r[4] = 0xFF << (LANES & 24)
     _, counts = ran("WARPSYNC R4; NOP", state)
@@ -296,7 +294,7 @@ def test_lanes_of_different_masks_that_are_all_here_stay_together() -> None:
 
 
 @pytest.mark.parametrize(("guard", "whole"), [("P1", False), ("!P1", False), ("PT", True)])
-def test_a_convergence_test_counts_the_lanes_whose_guard_is_true(guard: str, whole: bool) -> None:
+def test_a_convergence_test_counts_the_lanes_whose_guard_is_true(guard, whole):
     state = State()
     state.p[1] = 0x0F0F0F0F
     after, counts = ran(f"@{guard} BRA.DIV ~URZ, 0x20; MOV R1, 0x1; MOV R2, 0x1", state)
@@ -305,14 +303,14 @@ def test_a_convergence_test_counts_the_lanes_whose_guard_is_true(guard: str, who
     assert not counts["divergent"].any()
 
 
-def test_the_uniform_value_says_which_lanes_differ_from_it() -> None:
+def test_the_uniform_value_says_which_lanes_differ_from_it():
     state = State()
     state.r[4] = np.where(LANES < 5, 7, LANES)
     after, _ = ran("R2UR P1, UR2, R4", state)
     assert (after.ur[2, 0], after.p[1]) == (7, FULL & ~0b10011111)
 
 
-def test_lanes_that_only_yield_do_not_hold_up_those_that_they_wait_for() -> None:
+def test_lanes_that_only_yield_do_not_hold_up_those_that_they_wait_for():
     data = np.zeros(2, dtype=np.uint32)
     (buffer,) = allocate([("data", data.view(np.uint8), True)])
     state = State()
@@ -332,9 +330,7 @@ def test_lanes_that_only_yield_do_not_hold_up_those_that_they_wait_for() -> None
 
 
 @pytest.mark.parametrize(("threads", "stops"), [(64, True), (32, False), (0, False)])
-def test_two_registers_of_a_barrier_are_its_number_and_its_threads_in_one(
-    threads: int, stops: bool
-) -> None:
+def test_two_registers_of_a_barrier_are_its_number_and_its_threads_in_one(threads, stops):
     state = State()
     state.r[4] = 3 | threads << 16
     if stops:
@@ -346,14 +342,14 @@ def test_two_registers_of_a_barrier_are_its_number_and_its_threads_in_one(
         probe("BAR.SYNC R4, R5", state, architecture=80)
 
 
-def test_a_reduction_at_a_barrier_whose_number_is_in_a_register() -> None:
+def test_a_reduction_at_a_barrier_whose_number_is_in_a_register():
     state = with_odd_lanes_in_p0()
     state.r[4] = 5
     after, _ = ran("BAR.RED.POPC R4, P0; B2R.RESULT R6", state)
     assert (after.r[6] == 16).all()
 
 
-def escape(end: str) -> str:
+def escape(end):
     """A region that odd lanes leave without a BREAK, and where they wait for the others."""
     return f"""BSSY.RECONVERGENT B0, 0x30
         @P0 BRA 0x40
@@ -366,7 +362,7 @@ def escape(end: str) -> str:
 @pytest.mark.parametrize(
     ("end", "again"), [("WARPSYNC.ALL", 1), ("WARPSYNC 0xffffffff", 1), ("BAR.SYNC 0x0", 0)]
 )
-def test_nobody_waits_at_a_bsync_for_lanes_that_wait_elsewhere(end: str, again: int) -> None:
+def test_nobody_waits_at_a_bsync_for_lanes_that_wait_elsewhere(end, again):
     """An H100 ran such code to its end; for sm_100, compilers leave BREAK out and rely on it."""
     after, counts = ran(escape(end), with_odd_lanes_in_p0())
     assert after.r[1].tolist() == [1, 0] * 16
@@ -377,7 +373,7 @@ def test_nobody_waits_at_a_bsync_for_lanes_that_wait_elsewhere(end: str, again: 
     assert (counts["reissued"][4], counts["reissued_threads"][4]) == (again, 32 * again)
 
 
-def test_a_bsync_that_let_lanes_go_keeps_no_others() -> None:
+def test_a_bsync_that_let_lanes_go_keeps_no_others():
     """The odd lanes come to it later, in two parts, and an H100 does not join them."""
     state = with_odd_lanes_in_p0()
     state.p[1] = 0x2222_2222  # half of them
@@ -393,7 +389,7 @@ def test_a_bsync_that_let_lanes_go_keeps_no_others() -> None:
     assert (counts["executed"][6], counts["threads"][6]) == (3, 32)
 
 
-def test_lanes_that_left_a_region_without_a_break_are_not_waited_for_in_it() -> None:
+def test_lanes_that_left_a_region_without_a_break_are_not_waited_for_in_it():
     """As compilers lay out some switches for sm_100: one edge out of B0's region has no BREAK."""
     text = """BSSY.RECONVERGENT B1, 0x60
         BSSY.RELIABLE B0, 0x40
@@ -409,9 +405,7 @@ def test_lanes_that_left_a_region_without_a_break_are_not_waited_for_in_it() -> 
 
 
 @pytest.mark.parametrize(("restores", "again"), [("BMOV.32 B0, R2", 1), ("NOP", 0)])
-def test_a_bsync_is_issued_again_whose_barrier_came_from_a_register(
-    restores: str, again: int
-) -> None:
+def test_a_bsync_is_issued_again_whose_barrier_came_from_a_register(restores, again):
     """As around a call of a function that uses the barrier too; docs/validation.md."""
     text = f"""BSSY B0, 0x40
         BMOV.32 R2, B0
@@ -425,7 +419,7 @@ def test_a_bsync_is_issued_again_whose_barrier_came_from_a_register(
     assert counts["executed"][5] == 1
 
 
-def test_a_barrier_that_a_function_restored_is_still_the_outer_one() -> None:
+def test_a_barrier_that_a_function_restored_is_still_the_outer_one():
     state = with_odd_lanes_in_p0()
     state.p[1] = 0xFFFFF000  # these call; of the others, some leave B0's region without a BREAK
     text = """BSSY.RECONVERGENT B2, 0xe0
@@ -473,7 +467,7 @@ extern "C" __global__ void half_waits(float *out, int n) {
 """
 
 
-def test_lanes_at_a_bsync_wait_for_lanes_whose_trywait_has_not_returned() -> None:
+def test_lanes_at_a_bsync_wait_for_lanes_whose_trywait_has_not_returned():
     out = np.zeros(64, np.float32)
     found = simulate(
         TRYWAIT, "half_waits", grid=1, block=64, arguments=[out, np.int32(5000)], arch="sm_90"

@@ -3,9 +3,6 @@
 R2 is the operand, with R3 where it has 64 bits; R4 is written, with R5 where it has.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from math import ceil, floor, trunc
@@ -23,7 +20,6 @@ from tests.toolkit.sass.exact_floats import (
     DIRECTIONS,
     NEAREST,
     ZERO,
-    Format,
     check,
     edges,
     fill,
@@ -34,7 +30,7 @@ from tests.toolkit.sass.exact_floats import (
 )
 
 SOURCES = {"": BINARY32, ".F64": BINARY64, ".F16": BINARY16, ".BF16": BFLOAT16}
-WHOLE: dict[str, Callable[[Fraction], int]] = {
+WHOLE = {
     "": round,
     ".TRUNC": trunc,
     ".FLOOR": floor,
@@ -43,12 +39,12 @@ WHOLE: dict[str, Callable[[Fraction], int]] = {
 INTEGERS = [f"{sign}{bits}" for sign in "US" for bits in (8, 16, 32, 64)]
 
 
-def limits(integer: str) -> tuple[int, int]:
+def limits(integer):
     bits = int(integer[1:])
     return (0, (1 << bits) - 1) if integer[0] == "U" else (-1 << (bits - 1), (1 << (bits - 1)) - 1)
 
 
-def near_whole(form: Format, integer: str, rng: np.random.Generator) -> list[int]:
+def near_whole(form, integer, rng):
     """Anything; halves and wholes; what is at the ends of the range of an integer."""
     low, high = limits(integer)
     numbers = [Fraction(n, 2) for n in range(-9, 10) if n]
@@ -58,7 +54,7 @@ def near_whole(form: Format, integer: str, rng: np.random.Generator) -> list[int
     return edges(form) + samples(form, rng, 64) + found
 
 
-def whole(form: Format, x: int, integer: str, rounding: str, *, nan_to_zero: bool) -> int:
+def whole(form, x, integer, rounding, *, nan_to_zero):
     low, high = limits(integer)
     bits = int(integer[1:])
     if form.is_nan(x):
@@ -71,13 +67,13 @@ def whole(form: Format, x: int, integer: str, rounding: str, *, nan_to_zero: boo
 @pytest.mark.parametrize("rounding", WHOLE)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("integer", INTEGERS)
-def test_numbers_to_integers(integer: str, source: str, rounding: str) -> None:
+def test_numbers_to_integers(integer, source, rounding):
     form, bits = SOURCES[source], int(integer[1:])
     x = near_whole(form, integer, np.random.default_rng(1))
     # .NTZ, a NaN becomes 0, is on all but what has 64 bits
     nan = "" if bits == 64 or form is BINARY64 else ".NTZ"
 
-    def reference(x: int) -> int:
+    def reference(x):
         value = whole(form, x, integer, rounding, nan_to_zero=bool(nan))
         return value & (1 << max(bits, 32)) - 1
 
@@ -89,7 +85,7 @@ def test_numbers_to_integers(integer: str, source: str, rounding: str) -> None:
         check(text, {2: x}, reference, pairs=pairs)
 
 
-def test_a_number_without_a_type_becomes_a_signed_word() -> None:
+def test_a_number_without_a_type_becomes_a_signed_word():
     numbers = single(-1.5, 2.5, 3e9, np.nan)
     for text, wanted in {
         "F2I.NTZ R4, R2": [-2, 2, 0x7FFFFFFF, 0],
@@ -100,14 +96,14 @@ def test_a_number_without_a_type_becomes_a_signed_word() -> None:
         assert found == [x & 0xFFFFFFFF for x in wanted]
 
 
-def test_flushed_numbers_are_not_rounded_up() -> None:
+def test_flushed_numbers_are_not_rounded_up():
     tiny = [1, 0x007FFFFF, 0x00800000]
     check("F2I.FTZ.CEIL.NTZ R4, R2", {2: tiny}, lambda x: int(x >= 0x00800000))
     check("F2I.CEIL.NTZ R4, R2", {2: tiny}, lambda x: 1)
     check("FRND.FTZ.CEIL R4, R2", {2: tiny}, lambda x: 0x3F800000 if x >= 0x00800000 else 0)
 
 
-def test_one_byte_of_a_number() -> None:
+def test_one_byte_of_a_number():
     x = near_whole(BINARY32, "U8", np.random.default_rng(2))
     for rounding in ("", ".TRUNC"):
         check(
@@ -117,7 +113,7 @@ def test_one_byte_of_a_number() -> None:
         )
 
 
-def integers(bits: int, rng: np.random.Generator) -> list[int]:
+def integers(bits, rng):
     """Powers of two and what is beside them, and anything."""
     beside = [(1 << k) + d for k in range(bits) for d in (-1, 0, 1)]
     long = rng.integers(0, 1 << 64, 96, dtype=np.uint64) >> rng.integers(0, 64, 96).astype(
@@ -129,11 +125,11 @@ def integers(bits: int, rng: np.random.Generator) -> list[int]:
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("target", SOURCES)
 @pytest.mark.parametrize("integer", INTEGERS)
-def test_integers_to_numbers(integer: str, target: str, direction: str) -> None:
+def test_integers_to_numbers(integer, target, direction):
     form, bits = SOURCES[target], int(integer[1:])
     x = integers(bits, np.random.default_rng(3))
 
-    def reference(x: int) -> int:
+    def reference(x):
         x &= (1 << bits) - 1
         value = x - (1 << bits) if integer[0] == "S" and x >> (bits - 1) else x
         return form.rounded(Fraction(value), direction.strip(".") or NEAREST) if value else 0
@@ -160,8 +156,8 @@ def test_integers_to_numbers(integer: str, target: str, direction: str) -> None:
         ("I2FP.F32.U32 R4, R2", 0, 32, False),
     ],
 )
-def test_parts_of_a_register(text: str, shift: int, bits: int, signed: bool) -> None:
-    def reference(x: int) -> int:
+def test_parts_of_a_register(text, shift, bits, signed):
+    def reference(x):
         part = x >> shift & (1 << bits) - 1
         value = part - (1 << bits) if signed and part >> (bits - 1) else part
         return BINARY32.rounded(Fraction(value)) if value else 0
@@ -169,7 +165,7 @@ def test_parts_of_a_register(text: str, shift: int, bits: int, signed: bool) -> 
     check(text, {2: integers(32, np.random.default_rng(4))}, reference)
 
 
-def test_integers_of_constants_and_uniform_registers() -> None:
+def test_integers_of_constants_and_uniform_registers():
     state = State()
     state.ur[4] = 7
     text = "I2F.F64 R4, c[0x0][0x178]; I2FP.F32.S32 R6, UR4; UI2FP.F32.S32 UR5, UR4; I2F R7, -R8"
@@ -179,7 +175,7 @@ def test_integers_of_constants_and_uniform_registers() -> None:
     assert [after.r[6, 0], after.ur[5, 0], after.r[7, 0]] == single(7, 7, -3)
 
 
-def test_a_number_in_place_of_64_bits_is_their_upper_word() -> None:
+def test_a_number_in_place_of_64_bits_is_their_upper_word():
     # what ptxas makes of cvt.rn.f32.u64 from 5 << 32, and from -1 << 32
     text = "I2F.U64 R4, 0x5; I2F.S64 R5, -0x1; I2F.U64 R6, 0xffffffff"
     after = probe(text, State(), architecture=90)
@@ -189,7 +185,7 @@ def test_a_number_in_place_of_64_bits_is_their_upper_word() -> None:
 # Between formats.
 
 
-def converted(source: Format, target: Format, x: int, direction: str = NEAREST) -> int:
+def converted(source, target, x, direction=NEAREST):
     if source.is_nan(x):
         return target.nan
     sign = target.sign if source.is_negative(x) else 0
@@ -198,7 +194,7 @@ def converted(source: Format, target: Format, x: int, direction: str = NEAREST) 
     return target.rounded(source.value(x), direction)
 
 
-def between(source: Format, target: Format, rng: np.random.Generator) -> list[int]:
+def between(source, target, rng):
     """Anything, and what is at, beside and half way between numbers of the other format."""
     numbers = [
         target.value(x) for x in samples(target, rng, 96) + edges(target) if target.is_finite(x)
@@ -220,12 +216,12 @@ def between(source: Format, target: Format, rng: np.random.Generator) -> list[in
         ("BF16.F32", BINARY32, BFLOAT16),
     ],
 )
-def test_narrower_formats(names: str, source: Format, target: Format, direction: str) -> None:
+def test_narrower_formats(names, source, target, direction):
     x = between(source, target, np.random.default_rng(5))
     name = direction.strip(".") or NEAREST
     pairs = source is BINARY64
 
-    def reference(x: int) -> int:
+    def reference(x):
         rest = 0xDEADBEEF << 32 if pairs else 0
         if names == "F32.F64" and source.is_nan(x):  # as an H200 does: sign and upper fraction
             return x >> 63 << 31 | 0x7FC00000 | x >> 29 & 0x3FFFFF | rest
@@ -234,7 +230,7 @@ def test_narrower_formats(names: str, source: Format, target: Format, direction:
     check(f"F2F.{names}{direction} R4, R2", {2: x}, reference, pairs=pairs)
 
 
-def test_wider_formats() -> None:
+def test_wider_formats():
     rng = np.random.default_rng(6)
     for names, source in {"F64.F32": BINARY32, "F64.F16": BINARY16}.items():
         numbers = [x for x in edges(source) + samples(source, rng, 192) if not source.is_nan(x)]
@@ -252,11 +248,11 @@ def test_wider_formats() -> None:
 @pytest.mark.parametrize("direction", ["", ".RZ"])
 @pytest.mark.parametrize("limit", ["", ".RELU", ".SATFINITE"])
 @pytest.mark.parametrize("name", ["F16", "BF16"])
-def test_two_numbers_to_a_pair_of_halves(name: str, limit: str, direction: str) -> None:
+def test_two_numbers_to_a_pair_of_halves(name, limit, direction):
     form = BFLOAT16 if name == "BF16" else BINARY16
     a = between(BINARY32, form, np.random.default_rng(7))
 
-    def half(x: int) -> int:
+    def half(x):
         result = converted(BINARY32, form, x, direction.strip(".") or NEAREST)
         if limit == ".RELU" and form.is_negative(result):
             return 0
@@ -274,11 +270,11 @@ def test_two_numbers_to_a_pair_of_halves(name: str, limit: str, direction: str) 
 
 @pytest.mark.parametrize("rounding", WHOLE)
 @pytest.mark.parametrize("source", ["", ".F64", ".F16"])
-def test_rounding_to_whole_numbers(source: str, rounding: str) -> None:
+def test_rounding_to_whole_numbers(source, rounding):
     form = SOURCES[source]
     x = near_whole(form, "S16", np.random.default_rng(9))
 
-    def reference(x: int) -> int:
+    def reference(x):
         if form.is_nan(x):
             return x | 1 << 51 if form is BINARY64 else form.nan
         if form.is_infinite(x):
@@ -295,14 +291,14 @@ def test_rounding_to_whole_numbers(source: str, rounding: str) -> None:
         check(negated, {2: x}, lambda x: reference(x ^ form.sign), pairs=form is BINARY64)
 
 
-def test_halves_of_a_register_become_integers() -> None:
+def test_halves_of_a_register_become_integers():
     state = State()
     fill(state, 2, [0xC0004900] * 32, pairs=False)  # -2 above 10
     after = probe("F2I.F16.TRUNC.NTZ R4, R2; F2I.S64.F16 R6, R2.H1", state, architecture=90)
     assert (after.r[4, 0], after.r[6, 0], after.r[7, 0]) == (10, 0xFFFFFFFE, 0xFFFFFFFF)
 
 
-def test_each_conversion_refuses_halves_of_what_has_none() -> None:
+def test_each_conversion_refuses_halves_of_what_has_none():
     for opcode, suffix in product(("FRND", "F2I.NTZ", "F2F.F64.F32"), ("H1", "B2")):
         with pytest.raises(UnsupportedError):
             probe(f"{opcode} R4, R2.{suffix}", State(), architecture=90)

@@ -1,7 +1,5 @@
 """The native core, as it is found and loaded, and what it counts for whom."""
 
-from __future__ import annotations
-
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -14,7 +12,7 @@ from analysis.errors import UnavailableError
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from tests.toolkit.sass.one_by_one import one_by_one
 from toolkit.sass.core import binding as core
-from toolkit.sass.machine import Bound, FaultError, run_blocks
+from toolkit.sass.machine import FaultError, run_blocks
 
 # Each block waits for the one behind it, but for the last.
 BACKWARDS = """
@@ -28,23 +26,23 @@ extern "C" __global__ void backwards(volatile int *done)
 BLOCKS = 6
 
 
-def backwards() -> tuple[Bound, list[np.ndarray]]:
+def backwards():
     kernel = for_an_h200(BACKWARDS, "backwards")
     return bound_to(kernel, [np.zeros(BLOCKS, np.int32)], blocks=BLOCKS, threads=1)[:2]
 
 
-def test_a_core_of_other_sources_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_core_of_other_sources_is_refused(monkeypatch):
     monkeypatch.setattr(core, "core_sources", lambda: "0" * 64)
     with pytest.raises(UnavailableError, match=r"built from other sources: run `pip install"):
         core.library.__wrapped__()
 
 
-def test_a_core_without_its_sources_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_core_without_its_sources_is_trusted(monkeypatch):
     monkeypatch.setattr(core, "core_sources", lambda: None)
     assert core.library.__wrapped__()
 
 
-def test_blocks_that_wait_for_later_ones_are_counted_apart_and_run_together() -> None:
+def test_blocks_that_wait_for_later_ones_are_counted_apart_and_run_together():
     bound, (done,) = backwards()
     bound = replace(bound, most_resident=BLOCKS)
     runs = run_blocks(bound, [range(b, b + 1) for b in range(BLOCKS)], workers=2)
@@ -58,7 +56,7 @@ LONG = 'extern "C" __global__ void count(volatile int *x) { while (*x < 1 << 30)
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_a_long_run_is_stopped_by_another_thread(beside: bool) -> None:
+def test_a_long_run_is_stopped_by_another_thread(beside):
     kernel = for_an_h200(LONG, "count")
     bound, (counted,), _ = bound_to(kernel, [np.zeros(1, np.int32)], threads=1)
     stop = Event()
@@ -85,7 +83,7 @@ extern "C" __global__ void straight(float *x, float a, int n)
 
 
 @pytest.mark.parametrize("lanes", [32, 20])
-def test_straight_runs_count_and_compute_as_one_by_one(lanes: int) -> None:
+def test_straight_runs_count_and_compute_as_one_by_one(lanes):
     x = np.arange(64, dtype=np.float32)
     arguments = [x, np.float32(0.5), np.int32(lanes)]
     kernel = for_an_h200(STRAIGHT, "straight")
@@ -106,7 +104,7 @@ def test_straight_runs_count_and_compute_as_one_by_one(lanes: int) -> None:
     assert (len(steps) < executed.sum() / 10) == (lanes == 32)  # only whole warps run straight
 
 
-def test_blocks_that_cannot_run_together_are_a_deadlock() -> None:
+def test_blocks_that_cannot_run_together_are_a_deadlock():
     bound, _ = backwards()
     with pytest.raises(FaultError):
         run_blocks(bound, [range(b, b + 1) for b in range(BLOCKS)], workers=2)

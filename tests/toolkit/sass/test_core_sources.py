@@ -1,11 +1,8 @@
 """The C files of the core: in which order they include each other, and what headers hold."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -18,15 +15,15 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
-def text_of(path: Path) -> str:
+def text_of(path):
     return path.read_text(encoding="utf-8")
 
 
-def without_comments(text: str) -> str:
+def without_comments(text):
     return re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
 
 
-def compiled(arguments: list[str], folder: Path) -> str:
+def compiled(arguments, folder):
     """What the compiler says of C that it shall only check."""
     command = native.compiler()
     assert command
@@ -38,7 +35,7 @@ def compiled(arguments: list[str], folder: Path) -> str:
     return ran.stderr
 
 
-def test_each_file_includes_only_files_before_it_in_the_order_of_core_h() -> None:
+def test_each_file_includes_only_files_before_it_in_the_order_of_core_h():
     listed = re.search(
         r"from low to high.*?:\n(.*?)\*/", text_of(native.CORE / "core.h"), re.DOTALL
     )
@@ -51,12 +48,12 @@ def test_each_file_includes_only_files_before_it_in_the_order_of_core_h() -> Non
             assert is_own or order.index(included) < order.index(path.stem), (path.name, included)
 
 
-def test_no_file_includes_a_c_file() -> None:
+def test_no_file_includes_a_c_file():
     for path in (*SOURCES, *HEADERS):
         assert not re.search(r'#include ".*\.c"', text_of(path)), path.name
 
 
-def test_functions_that_headers_define_are_inline() -> None:
+def test_functions_that_headers_define_are_inline():
     head = re.compile(r"^\w[\w\s*]*?\b(\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
     for path in HEADERS:
         code = re.sub(r"^#(?:\\\n|[^\n])*", "", without_comments(text_of(path)), flags=re.MULTILINE)
@@ -65,7 +62,7 @@ def test_functions_that_headers_define_are_inline() -> None:
 
 
 @needs_compiler
-def test_each_header_compiles_alone(tmp_path: Path) -> None:
+def test_each_header_compiles_alone(tmp_path):
     for header in HEADERS:
         # twice: a header guards itself
         alone = f'#include "{header.name}"\n' * 2
@@ -75,7 +72,7 @@ def test_each_header_compiles_alone(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_functions_that_other_files_can_call_are_declared_in_a_header() -> None:
+def test_functions_that_other_files_can_call_are_declared_in_a_header():
     said = compiled(["-Wmissing-prototypes", *(path.name for path in SOURCES)], native.CORE)
     undeclared = set(re.findall(r"no previous prototype for (?:function )?'(\w+)'", said))
     entries = {

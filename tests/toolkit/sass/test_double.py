@@ -3,8 +3,6 @@
 R2, R6 and R8 are the register pairs a, b and c; the pair R4 is written.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -29,7 +27,7 @@ QUIET = 1 << 51
 TEXTS = {"DADD": "R4, R2, R6", "DMUL": "R4, R2, R6", "DFMA": "R4, R2, R6, R8"}
 
 
-def exact(opcode: str, a: int, b: int, c: int, direction: str = NEAREST) -> int:
+def exact(opcode, a, b, c, direction=NEAREST):
     """A NaN among the operands passes, made quiet: the first of them."""
     operands = (a, b, c) if opcode == "DFMA" else (a, b)
     nans = [x | QUIET for x in operands if D.is_nan(x)]
@@ -42,7 +40,7 @@ def exact(opcode: str, a: int, b: int, c: int, direction: str = NEAREST) -> int:
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("opcode", TEXTS)
-def test_arithmetic_rounds_once(opcode: str, direction: str) -> None:
+def test_arithmetic_rounds_once(opcode, direction):
     a, b, c = triples(D, seed=len(opcode + direction), count=512)
     name = direction.strip(".") or NEAREST
     check(
@@ -54,14 +52,14 @@ def test_arithmetic_rounds_once(opcode: str, direction: str) -> None:
 
 
 @pytest.mark.parametrize("opcode", TEXTS)
-def test_every_pair_of_edges(opcode: str) -> None:
+def test_every_pair_of_edges(opcode):
     pairs = list(product(edges(D), repeat=2))
     columns = {2: [a for a, _ in pairs], 6: [b for _, b in pairs], 8: [D.sign] * len(pairs)}
     text = f"{opcode} {TEXTS[opcode]}"
     check(text, columns, lambda a, b, c: exact(opcode, a, b, c), pairs=True)
 
 
-def test_dfma_rounds_the_sum_and_not_the_product() -> None:
+def test_dfma_rounds_the_sum_and_not_the_product():
     a = samples(D, np.random.default_rng(1), 320)
     b = samples(D, np.random.default_rng(2), 320)
     c = [D.fused(x, y, None) ^ D.sign for x, y in zip(a, b, strict=True)]
@@ -87,12 +85,12 @@ HALF = 0x3FE0000000000000
          lambda a, b, c: exact("DFMA", a, 0x4338000000000000, c)),
     ],
 )  # fmt: skip
-def test_operands_in_every_form(text: str, reference: object) -> None:
+def test_operands_in_every_form(text, reference):
     a, b, c = triples(D, seed=3, count=128)
     check(text, {2: a, 6: b, 8: c}, reference, pairs=True)
 
 
-def test_constants_and_uniform_registers_are_pairs() -> None:
+def test_constants_and_uniform_registers_are_pairs():
     state = State()
     a = samples(D, np.random.default_rng(4), 32)
     fill(state, 2, a, pairs=True)
@@ -109,7 +107,7 @@ def test_constants_and_uniform_registers_are_pairs() -> None:
 
 @pytest.mark.parametrize("combination", COMBINATIONS)
 @pytest.mark.parametrize("comparison", COMPARISONS)
-def test_comparisons(comparison: str, combination: str) -> None:
+def test_comparisons(comparison, combination):
     rng = np.random.default_rng(5)
     a, b = samples(D, rng, 32), samples(D, rng, 32)
     b[:8] = a[:8]
@@ -126,7 +124,7 @@ def test_comparisons(comparison: str, combination: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["MIN", "MAX"])
-def test_the_minima_and_maxima_that_compilers_emit(name: str) -> None:
+def test_the_minima_and_maxima_that_compilers_emit(name):
     """DSETP.MAX says which to take, and whether what was taken is to be made quiet."""
     text = f"""DSETP.{name}.AND P0, P1, R2, R6, PT
         SEL R4, R2, R6, P0

@@ -3,9 +3,6 @@
 R2, R3 and R5 are the operands a, b and c; R4 is written.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
@@ -32,17 +29,17 @@ F = BINARY32
 TEXTS = {"FADD": "R4, R2, R3", "FMUL": "R4, R2, R3", "FFMA": "R4, R2, R3, R5"}
 
 
-def exact(opcode: str, a: int, b: int, c: int, direction: str) -> int:
+def exact(opcode, a, b, c, direction):
     if opcode == "FADD":
         return F.fused(a, F.one, b, direction)
     return F.fused(a, b, None if opcode == "FMUL" else c, direction)
 
 
-def flushed_fma(a: int, b: int, c: int) -> int:
+def flushed_fma(a, b, c):
     return F.flushed(F.fused(F.flushed(a), F.flushed(b), F.flushed(c)))
 
 
-def saturated(x: int) -> int:
+def saturated(x):
     if F.is_nan(x) or F.is_negative(x):
         return 0
     return min(x, F.one)
@@ -52,8 +49,8 @@ def saturated(x: int) -> int:
 @pytest.mark.parametrize("saturate", ["", ".SAT"])
 @pytest.mark.parametrize("flush", ["", ".FTZ"])
 @pytest.mark.parametrize("opcode", TEXTS)
-def test_arithmetic_rounds_once(opcode: str, flush: str, saturate: str, direction: str) -> None:
-    def reference(a: int, b: int, c: int) -> int:
+def test_arithmetic_rounds_once(opcode, flush, saturate, direction):
+    def reference(a, b, c):
         if flush:
             a, b, c = map(F.flushed, (a, b, c))
         result = exact(opcode, a, b, c, direction.strip(".") or NEAREST)
@@ -66,13 +63,13 @@ def test_arithmetic_rounds_once(opcode: str, flush: str, saturate: str, directio
 
 
 @pytest.mark.parametrize("opcode", TEXTS)
-def test_every_pair_of_edges(opcode: str) -> None:
+def test_every_pair_of_edges(opcode):
     pairs = list(product(edges(F), repeat=2))
     columns = {2: [a for a, _ in pairs], 3: [b for _, b in pairs], 5: [0x80000000] * len(pairs)}
     check(f"{opcode} {TEXTS[opcode]}", columns, lambda a, b, c: exact(opcode, a, b, c, NEAREST))
 
 
-def test_ffma_is_not_the_rounded_double_precision_sum() -> None:
+def test_ffma_is_not_the_rounded_double_precision_sum():
     # (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24 is half way between two numbers; 2^-100 decides, but
     # double precision loses it and rounds to even
     a, c = single(1 + 2**-12, 2**-100)
@@ -85,7 +82,7 @@ def test_ffma_is_not_the_rounded_double_precision_sum() -> None:
     assert F.value(down) == 1 + Fraction(1, 2**11)
 
 
-def test_ffma_cancels_exactly() -> None:
+def test_ffma_cancels_exactly():
     a = samples(F, np.random.default_rng(5), 320)
     b = samples(F, np.random.default_rng(6), 320)
     c = [F.fused(x, y, None) ^ F.sign for x, y in zip(a, b, strict=True)]
@@ -116,7 +113,7 @@ def test_ffma_cancels_exactly() -> None:
         ("FSEL R4, RZ, 3.37028055040000000000e+12, !PT", lambda a, b, c: 0x54442D18),
     ],
 )  # fmt: skip
-def test_operands_in_every_form(text: str, reference: object) -> None:
+def test_operands_in_every_form(text, reference):
     a, b, c = triples(F, seed=7, count=128)
     if reference is None:  # written over what it reads
         ((*found,),) = probed(text, {2: a}, [2], architecture=90)
@@ -128,7 +125,7 @@ def test_operands_in_every_form(text: str, reference: object) -> None:
 @pytest.mark.parametrize(
     "text", ["FADD R4, R2, R3", "FFMA.RZ R4, R2, R3, R5", "FMNMX R4, R2, R3, PT"]
 )
-def test_uniform_twins_write_all_lanes(text: str) -> None:
+def test_uniform_twins_write_all_lanes(text):
     state = State()
     state.ur[2], state.ur[3], state.ur[5] = single(1.25, -3, 2.5)
     plain = State()
@@ -140,7 +137,7 @@ def test_uniform_twins_write_all_lanes(text: str) -> None:
 # Packed pairs, sm_100 and later: R2, R6 and R8 are pairs, R4 is written.
 
 
-PAIR_FORMS: dict[str, Callable[[int, int], tuple[int, int]]] = {
+PAIR_FORMS = {
     "R2.F32x2.HI_LO": lambda low, high: (low, high),
     "-R2.F32x2.HI_LO": lambda low, high: (low ^ F.sign, high ^ F.sign),
     "|R2|.F32x2.HI_LO": lambda low, high: (low & ~F.sign, high & ~F.sign),
@@ -153,27 +150,27 @@ PAIR_FORMS: dict[str, Callable[[int, int], tuple[int, int]]] = {
 }
 
 
-def as_pairs(low: list[int], high: list[int]) -> list[int]:
+def as_pairs(low, high):
     return [x | y << 32 for x, y in zip(low, high, strict=True)]
 
 
 @pytest.mark.parametrize("form", PAIR_FORMS)
 @pytest.mark.parametrize("modifiers", ["", ".RM", ".FTZ", ".FTZ.RP", ".RZ"])
-def test_packed_pairs(form: str, modifiers: str) -> None:
+def test_packed_pairs(form, modifiers):
     low, other = triples(F, seed=9, count=64), triples(F, seed=10, count=64)
     columns = {k: as_pairs(x, y) for k, x, y in zip((2, 6, 8), low, other, strict=True)}
     direction = next((d for d in ("RM", "RP", "RZ") if d in modifiers), NEAREST)
 
-    def arithmetic(a: int, b: int, c: int | None) -> int:
+    def arithmetic(a, b, c):
         if "FTZ" in modifiers:
             a, b, c = F.flushed(a), F.flushed(b), None if c is None else F.flushed(c)
         result = F.fused(a, b, c, direction)
         return F.flushed(result) if "FTZ" in modifiers else result
 
-    def halves(x: int) -> tuple[int, int]:
+    def halves(x):
         return x & 0xFFFFFFFF, x >> 32
 
-    def reference(opcode: str, a: int, b: int, c: int) -> int:
+    def reference(opcode, a, b, c):
         results = []
         for x, y, z in zip(halves(b), PAIR_FORMS[form](*halves(a)), halves(c), strict=True):
             terms = {"FADD2": (x, F.one, y), "FMUL2": (x, y, None), "FFMA2": (x, y, z)}
@@ -198,7 +195,7 @@ def test_packed_pairs(form: str, modifiers: str) -> None:
 @pytest.mark.parametrize("flush", ["", ".FTZ"])
 @pytest.mark.parametrize("combination", COMBINATIONS)
 @pytest.mark.parametrize("comparison", COMPARISONS)
-def test_comparisons(comparison: str, combination: str, flush: str) -> None:
+def test_comparisons(comparison, combination, flush):
     """FSETP, its opposite, and FSET in both of its results."""
     rng = np.random.default_rng(11)
     a, b = samples(F, rng, 64), samples(F, rng, 64)
@@ -227,7 +224,7 @@ def test_comparisons(comparison: str, combination: str, flush: str) -> None:
             assert after.r[7, lane] == (0xFFFFFFFF if held else 0)
 
 
-def test_a_comparison_reads_numbers_with_their_signs() -> None:
+def test_a_comparison_reads_numbers_with_their_signs():
     state = State()
     state.r[2], state.r[3] = single(-1.5, 1.5)
     after = probe(
@@ -245,17 +242,17 @@ def test_a_comparison_reads_numbers_with_their_signs() -> None:
 @pytest.mark.parametrize("least", ["PT", "!PT"])
 @pytest.mark.parametrize("nan", ["", ".NAN"])
 @pytest.mark.parametrize("flush", ["", ".FTZ"])
-def test_minima_and_maxima(flush: str, nan: str, least: str) -> None:
-    def reference(a: int, b: int, c: int) -> int:
+def test_minima_and_maxima(flush, nan, least):
+    def reference(a, b, c):
         if flush:
             a, b = F.flushed(a), F.flushed(b)
         return F.extreme(a, b, least=least == "PT", nan_wins=bool(nan))
 
-    def of_magnitudes(a: int, b: int, c: int) -> int:
+    def of_magnitudes(a, b, c):
         result = reference(a & ~F.sign, b & ~F.sign, c)
         return result if F.is_nan(result) else result | (a ^ b) & F.sign
 
-    def of_three(a: int, b: int, c: int) -> int:
+    def of_three(a, b, c):
         return reference(reference(a, b, 0), c, 0)
 
     pairs = list(product(edges(F), repeat=2))
@@ -268,7 +265,7 @@ def test_minima_and_maxima(flush: str, nan: str, least: str) -> None:
     check(f"FMNMX3{flush}{nan} R4, R2, R3, R5, {least}", columns, of_three, architecture=100)
 
 
-def test_each_lane_may_ask_for_its_own_extreme() -> None:
+def test_each_lane_may_ask_for_its_own_extreme():
     state = State()
     state.r[2], state.r[3] = single(3, -4)
     state.p[0] = 0xFF
@@ -288,7 +285,7 @@ FAST_DIVISION = """MUFU.RCP R6, R3
     FFMA R4, R7, R8, R6"""
 
 
-def division_cases(rng: np.random.Generator) -> tuple[list[int], list[int]]:
+def division_cases(rng):
     """Anything; exponents at which the fast path ends to be right; fractions of all kinds."""
     exponents = rng.integers(0, 256, (2, 2048)).tolist()
     edges = [
@@ -310,7 +307,7 @@ def division_cases(rng: np.random.Generator) -> tuple[list[int], list[int]]:
     return a[:whole].tolist(), b[:whole].tolist()
 
 
-def test_where_the_fast_path_of_division_may_run_it_divides_exactly() -> None:
+def test_where_the_fast_path_of_division_may_run_it_divides_exactly():
     a, b = division_cases(np.random.default_rng(13))
     with np.errstate(all="ignore"):
         quotients = np.array(a, np.uint32).view(np.float32) / np.array(b, np.uint32).view(
@@ -329,7 +326,7 @@ def test_where_the_fast_path_of_division_may_run_it_divides_exactly() -> None:
     assert fast > len(a) / 4
 
 
-def test_ordinary_divisions_take_the_fast_path() -> None:
+def test_ordinary_divisions_take_the_fast_path():
     numbers = single(1e-15, 0.001, 1, 3, 1e15)
     pairs = list(product(numbers, repeat=2))
     state = State()
@@ -342,7 +339,7 @@ def test_ordinary_divisions_take_the_fast_path() -> None:
     ("a", "b"), [(0, 1), (1, 0), (1, 1e-40), (1, 3e38), (1e-38, 1e-3), (1e-30, 1e30), (1, np.inf),
                  (np.nan, 1), (1e20, 1e-20)],
 )  # fmt: skip
-def test_extreme_divisions_take_the_slow_path(a: float, b: float) -> None:
+def test_extreme_divisions_take_the_slow_path(a, b):
     state = State()
     state.r[2], state.r[3] = single(a, b)
     assert probe("FCHK P0, R2, R3", state, architecture=90).p[0] == 0xFFFFFFFF

@@ -3,9 +3,6 @@
 R2, R3 and R5 are the operands a, b and c; R4 is written.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -19,7 +16,6 @@ from tests.toolkit.sass.exact_floats import (
     COMBINATIONS,
     COMPARISONS,
     ZERO,
-    Format,
     check,
     edges,
     packed,
@@ -30,7 +26,7 @@ from tests.toolkit.sass.exact_floats import (
 FORMATS = {"": BINARY16, ".BF16_V2": BFLOAT16}
 
 
-def pairs_of(form: Format, seed: int, count: int = 256) -> dict[int, list[int]]:
+def pairs_of(form, seed, count=256):
     """The columns of R2, R3, R5."""
     rng = np.random.default_rng(seed)
     return {
@@ -39,17 +35,17 @@ def pairs_of(form: Format, seed: int, count: int = 256) -> dict[int, list[int]]:
     }
 
 
-def on_halves(function: Callable[..., int]) -> Callable[..., int]:
+def on_halves(function):
     """A function of numbers as one of pairs."""
 
-    def on_pairs(*words: int) -> int:
+    def on_pairs(*words):
         low, high = (function(*(word >> shift & 0xFFFF for word in words)) for shift in (0, 16))
         return low | high << 16
 
     return on_pairs
 
 
-def limited(form: Format, x: int, modifiers: str) -> int:
+def limited(form, x, modifiers):
     if ".RELU" in modifiers and form.is_negative(x):
         return 0
     if ".SAT" in modifiers:
@@ -57,7 +53,7 @@ def limited(form: Format, x: int, modifiers: str) -> int:
     return x
 
 
-def arithmetic(form: Format, modifiers: str, a: int, b: int, c: int | None) -> int:
+def arithmetic(form, modifiers, a, b, c):
     if ".FTZ" in modifiers:
         a, b, c = form.flushed(a), form.flushed(b), None if c is None else form.flushed(c)
     result = form.fused(a, b, c)
@@ -67,20 +63,20 @@ def arithmetic(form: Format, modifiers: str, a: int, b: int, c: int | None) -> i
 
 @pytest.mark.parametrize("limit", ["", ".SAT", ".RELU"])
 @pytest.mark.parametrize("name", ["", ".FTZ", ".BF16_V2"])
-def test_arithmetic_rounds_once(name: str, limit: str) -> None:
+def test_arithmetic_rounds_once(name, limit):
     form, modifiers = BFLOAT16 if name == ".BF16_V2" else BINARY16, name + limit
     columns = pairs_of(form, seed=len(modifiers))
 
     @on_halves
-    def fused(a: int, b: int, c: int) -> int:
+    def fused(a, b, c):
         return arithmetic(form, modifiers, a, b, c)
 
     @on_halves
-    def summed(a: int, b: int, c: int) -> int:
+    def summed(a, b, c):
         return arithmetic(form, modifiers, a, form.one, b)
 
     @on_halves
-    def multiplied(a: int, b: int, c: int) -> int:
+    def multiplied(a, b, c):
         return arithmetic(form, modifiers, a, b, None)
 
     check(f"HFMA2{modifiers} R4, R2, R3, R5", columns, fused)
@@ -91,7 +87,7 @@ def test_arithmetic_rounds_once(name: str, limit: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_pair_of_edges(name: str) -> None:
+def test_every_pair_of_edges(name):
     form = FORMATS[name]
     numbers = list(product(edges(form), repeat=2))
     a, b = ([x | x << 16 for x in column] for column in zip(*numbers, strict=True))
@@ -106,7 +102,7 @@ def test_every_pair_of_edges(name: str) -> None:
         )
 
 
-def test_a_product_half_way_between_two_numbers_is_decided_by_the_least_addend() -> None:
+def test_a_product_half_way_between_two_numbers_is_decided_by_the_least_addend():
     # 513 * 1.0009765625 * 2^k: products of 11-bit numbers that end in half a unit, with addends
     # that single (binary16) and double precision (bfloat16) cannot hold beside them
     for name, form in FORMATS.items():
@@ -127,7 +123,7 @@ def test_a_product_half_way_between_two_numbers_is_decided_by_the_least_addend()
             check(f"HFMA2{name} R4, R2, R3, R5", columns, on_halves(form.fused))
 
 
-def test_what_rounds_beyond_the_greatest_half_is_infinite() -> None:
+def test_what_rounds_beyond_the_greatest_half_is_infinite():
     # 65504 is the greatest; 65504 + 16 is half way to 65536, whose last bit is even
     state = State()
     state.r[2], state.r[3] = 0x7BFF7BFF, 0x4BFF4C00  # 16 - 1/64, 16
@@ -135,7 +131,7 @@ def test_what_rounds_beyond_the_greatest_half_is_infinite() -> None:
     assert (after.r[4, 0], after.r[5, 0]) == (0x7BFF7C00, 0xFBFFFC00)
 
 
-SWIZZLES: dict[str, Callable[[int, int], tuple[int, int]]] = {
+SWIZZLES = {
     "R3": lambda low, high: (low, high),
     "-R3": lambda low, high: (low ^ 0x8000, high ^ 0x8000),
     "|R3|": lambda low, high: (low & 0x7FFF, high & 0x7FFF),
@@ -149,10 +145,10 @@ SWIZZLES: dict[str, Callable[[int, int], tuple[int, int]]] = {
 
 
 @pytest.mark.parametrize("form", SWIZZLES)
-def test_operands_in_every_form(form: str) -> None:
+def test_operands_in_every_form(form):
     columns = pairs_of(BINARY16, seed=2, count=96)
 
-    def swizzled(opcode: Callable[[int, int, int], int], a: int, b: int, c: int) -> int:
+    def swizzled(opcode, a, b, c):
         x, y = SWIZZLES[form](b & 0xFFFF, b >> 16)
         b = x | y << 16
         return on_halves(opcode)(a, b, c)
@@ -168,11 +164,11 @@ def test_operands_in_every_form(form: str) -> None:
         check(text, columns, lambda a, b, c, opcode=opcode: swizzled(opcode, a, b, c))
 
 
-def test_immediates_of_bfloat16() -> None:
+def test_immediates_of_bfloat16():
     columns = pairs_of(BFLOAT16, seed=3, count=64)
     high = [0xC000, 0x3FC0]  # -2, 1.5
 
-    def reference(a: int, b: int, c: int) -> int:
+    def reference(a, b, c):
         low, up = (
             BFLOAT16.fused(a >> s & 0xFFFF, high[k], c >> s & 0xFFFF) for k, s in ((0, 0), (1, 16))
         )
@@ -195,7 +191,7 @@ def test_immediates_of_bfloat16() -> None:
         ("+INF, -INF", 0x7C00FC00),
     ],
 )
-def test_compilers_load_constants_as_pairs_of_halves(immediates: str, word: int) -> None:
+def test_compilers_load_constants_as_pairs_of_halves(immediates, word):
     for opcode in ("HFMA2", "HFMA2.MMA"):
         after = probe(f"{opcode} R4, -RZ, RZ, {immediates}", State(), architecture=90)
         assert set(map(int, after.r[4])) == {word}
@@ -204,7 +200,7 @@ def test_compilers_load_constants_as_pairs_of_halves(immediates: str, word: int)
 # Single precision in and out.
 
 
-def widened(h: int) -> int:
+def widened(h):
     if BINARY16.is_nan(h):
         return BINARY32.nan
     if BINARY16.is_infinite(h):
@@ -223,31 +219,31 @@ def widened(h: int) -> int:
         ("HADD2.F32 R4, |R2|.H0_H0, -RZ.H0_H0", lambda a: a & 0x7FFF),
     ],
 )
-def test_every_half_widens(text: str, half: Callable[[int], int]) -> None:
+def test_every_half_widens(text, half):
     every = [x | (x ^ 0x5555) << 16 for x in range(0, 1 << 16, 7)]
     check(text, {2: every}, lambda a: widened(half(a)))
 
 
-def test_a_sum_in_single_precision_is_rounded_to_a_half_first() -> None:
+def test_a_sum_in_single_precision_is_rounded_to_a_half_first():
     # sm_75 makes __half2float(__hadd(a, b)) of it, and leaves sums of floats to FADD
     columns = pairs_of(BINARY16, seed=5)
 
-    def summed(a: int, b: int, c: int) -> int:
+    def summed(a, b, c):
         return widened(BINARY16.fused(a & 0xFFFF, BINARY16.one, b >> 16))
 
-    def multiplied(a: int, b: int, c: int) -> int:
+    def multiplied(a, b, c):
         return widened(BINARY16.fused(a & 0xFFFF, b >> 16, None))
 
     check("HADD2.F32 R4, R2.H0_H0, R3.H1_H1", columns, summed, architecture=75)
     check("HMUL2.F32 R4, R2.H0_H0, R3.H1_H1", columns, multiplied, architecture=75)
 
 
-def test_a_single_precision_operand_is_truncated() -> None:
+def test_a_single_precision_operand_is_truncated():
     rng = np.random.default_rng(6)
     a = samples(BINARY32, rng, 256)
     a += single(*(np.exp2(rng.uniform(-26, 17, 256)) * rng.choice([-1, 1], 256)))
 
-    def truncated(a: int) -> int:
+    def truncated(a):
         if BINARY32.is_nan(a):
             return 0x7FFF7FFF
         sign = a >> 16 & 0x8000
@@ -262,18 +258,18 @@ def test_a_single_precision_operand_is_truncated() -> None:
 
 @pytest.mark.parametrize("name", ["", ".BF16"])
 @pytest.mark.parametrize("direction", ["RN", "RZ"])
-def test_halves_are_factors_of_single_precision_sums(name: str, direction: str) -> None:
+def test_halves_are_factors_of_single_precision_sums(name, direction):
     form = BFLOAT16 if name else BINARY16
     columns = pairs_of(form, seed=7, count=128)
     columns[5] = samples(BINARY32, np.random.default_rng(8), 128)
 
-    def single_of(h: int) -> int:
+    def single_of(h):
         return (h << 16 if form is BFLOAT16 else widened(h)) & 0xFFFFFFFF
 
-    def summed(a: int, b: int, c: int) -> int:
+    def summed(a, b, c):
         return BINARY32.fused(single_of(a & 0xFFFF), BINARY32.one, c, direction)
 
-    def fused(a: int, b: int, c: int) -> int:
+    def fused(a, b, c):
         return BINARY32.fused(single_of(a & 0xFFFF), single_of(b >> 16), c ^ 1 << 31, direction)
 
     mode = "" if direction == "RN" else ".RZ"
@@ -287,7 +283,7 @@ def test_halves_are_factors_of_single_precision_sums(name: str, direction: str) 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("combination", COMBINATIONS)
 @pytest.mark.parametrize("comparison", COMPARISONS)
-def test_comparisons(comparison: str, combination: str, name: str) -> None:
+def test_comparisons(comparison, combination, name):
     form = FORMATS[name]
     columns = pairs_of(form, seed=9, count=32)
     state = State()
@@ -315,7 +311,7 @@ def test_comparisons(comparison: str, combination: str, name: str) -> None:
         assert after.r[5, lane] == low * 0xFFFF | high * 0xFFFF0000
 
 
-def test_a_comparison_with_immediates_takes_them_in_the_order_of_the_halves() -> None:
+def test_a_comparison_with_immediates_takes_them_in_the_order_of_the_halves():
     state = State()
     state.r[2] = 0x3C004000  # high 1, low 2
     after = probe("HSETP2.EQ.AND P0, P1, R2, 1, 2, PT; HSET2.BF.EQ.AND R4, R2, 1, 1, PT", state,
@@ -325,17 +321,17 @@ def test_a_comparison_with_immediates_takes_them_in_the_order_of_the_halves() ->
 
 @pytest.mark.parametrize("least", ["PT", "!PT"])
 @pytest.mark.parametrize("modifiers", ["", ".FTZ", ".NAN", ".BF16_V2", ".BF16_V2.NAN"])
-def test_minima_and_maxima(modifiers: str, least: str) -> None:
+def test_minima_and_maxima(modifiers, least):
     form = BFLOAT16 if "BF16" in modifiers else BINARY16
     numbers = list(product(edges(form), repeat=2))
     columns = {2: [a | b << 16 for a, b in numbers], 3: [b | a << 16 for a, b in numbers]}
 
-    def extreme(a: int, b: int) -> int:
+    def extreme(a, b):
         if "FTZ" in modifiers:
             a, b = form.flushed(a), form.flushed(b)
         return form.extreme(a, b, least=least == "PT", nan_wins="NAN" in modifiers)
 
-    def of_magnitudes(a: int, b: int) -> int:
+    def of_magnitudes(a, b):
         result = extreme(a & 0x7FFF, b & 0x7FFF)
         return result if form.is_nan(result) else result | (a ^ b) & 0x8000
 

@@ -5,10 +5,8 @@ and C; R4 and the pair R6 are written. A reference gets these of one lane and sa
 all else must stay as it was, in lanes that a guard leaves out too.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
@@ -43,7 +41,7 @@ Written = dict[str, int]  # "R4": a word, "R6": a pair, "P0": a truth
 Reference = Callable[[Lane], Written]
 
 
-def words(rng: np.random.Generator, count: int) -> np.ndarray:
+def words(rng, count):
     """Half of them at an edge, some small, the rest anything."""
     anything = rng.integers(0, WORD, count, dtype=np.uint64)
     small = rng.integers(0, 80, count, dtype=np.uint64)
@@ -52,7 +50,7 @@ def words(rng: np.random.Generator, count: int) -> np.ndarray:
     return np.select([kind < 2, kind == 2], [edges, small], anything).astype(np.uint32)
 
 
-def random_state(rng: np.random.Generator) -> State:
+def random_state(rng):
     state = State()
     state.r[:16] = words(rng, 16 * 32).reshape(16, 32)
     state.ur[:16] = words(rng, 16)[:, None]
@@ -61,7 +59,7 @@ def random_state(rng: np.random.Generator) -> State:
     return state
 
 
-def lane_of(state: State, lane: int, *, uniform: bool = False) -> Lane:
+def lane_of(state, lane, *, uniform=False):
     file, predicates = (state.ur, state.up) if uniform else (state.r, state.p)
     values = {name: int(file[index, lane]) for index, name in NAMES.items()}
     for index, name in PAIRS.items():
@@ -69,9 +67,7 @@ def lane_of(state: State, lane: int, *, uniform: bool = False) -> Lane:
     return Lane(**values, p=tuple(bool(mask >> np.uint32(lane) & 1) for mask in predicates))
 
 
-def expected(
-    state: State, reference: Reference, lanes: Iterable[int], *, uniform: bool = False
-) -> State:
+def expected(state, reference, lanes, *, uniform=False):
     """The state with what the reference says written in some lanes."""
     after = state.copy()
     file, predicates = (after.ur, after.up) if uniform else (after.r, after.p)
@@ -88,7 +84,7 @@ def expected(
     return after
 
 
-def check(text: str, reference: Reference, *, architecture: int = 90, seed: int = 0) -> None:
+def check(text, reference, *, architecture=90, seed=0):
     """All lanes, those that a guard admits, and those of a warp that is not whole."""
     rng = np.random.default_rng([seed, *text.encode()])
     state = random_state(rng)
@@ -103,7 +99,7 @@ def check(text: str, reference: Reference, *, architecture: int = 90, seed: int 
     same(probe(text, state, architecture=architecture, lanes=part), wanted)
 
 
-def check_uniform(text: str, reference: Reference, *, architecture: int = 90) -> None:
+def check_uniform(text, reference, *, architecture=90):
     """The uniform twin of an instruction: it writes all lanes, whoever is active."""
     twin = re.sub(r"\b(R\d|RZ|P\d|PT)", r"U\1", f"U{text.removeprefix('U')}")
     rng = np.random.default_rng([1, *text.encode()])
@@ -115,27 +111,27 @@ def check_uniform(text: str, reference: Reference, *, architecture: int = 90) ->
     same(probe(f"@UP6 {twin}", state, architecture=architecture), state)
 
 
-def signed(x: int, bits: int = 32) -> int:
+def signed(x, bits=32):
     x &= (1 << bits) - 1
     return x - (1 << bits) if x >> (bits - 1) else x
 
 
-def parts(x: int, bits: int, *, is_signed: bool = False) -> list[int]:
+def parts(x, bits, *, is_signed=False):
     pieces = [x >> k & (1 << bits) - 1 for k in range(0, 32, bits)]
     return [signed(piece, bits) for piece in pieces] if is_signed else pieces
 
 
-def joined(pieces: Iterable[int], bits: int) -> int:
+def joined(pieces, bits):
     return sum((piece & (1 << bits) - 1) << bits * k for k, piece in enumerate(pieces))
 
 
-def clamped(x: int, low: int, high: int) -> int:
+def clamped(x, low, high):
     return min(max(x, low), high)
 
 
 # Moves.
 
-MOVES: dict[str, Reference] = {
+MOVES = {
     "MOV R4, R2": lambda x: {"R4": x.a},
     "MOV R4, RZ": lambda x: {"R4": 0},
     "MOV R4, -0x2": lambda x: {"R4": 0xFFFFFFFE},
@@ -149,7 +145,7 @@ MOVES: dict[str, Reference] = {
     "POPC R4, ~R2": lambda x: {"R4": 32 - x.a.bit_count()},
     "BREV R4, R2": lambda x: {"R4": int(f"{x.a:032b}"[::-1], 2)},
 }
-MOVES_120: dict[str, Reference] = {
+MOVES_120 = {
     "MOV.64 R6, R8": lambda x: {"R6": x.A},
     "MOV.64 R6, RZ": lambda x: {"R6": 0},
     "MOV.64 R6, 0x3ff71547652b82fe": lambda x: {"R6": 0x3FF71547652B82FE},
@@ -159,19 +155,19 @@ MOVES_120: dict[str, Reference] = {
 
 
 @pytest.mark.parametrize("text", MOVES)
-def test_moves(text: str) -> None:
+def test_moves(text):
     check(text, MOVES[text])
     if not text.startswith("IABS"):
         check_uniform(text, MOVES[text])
 
 
 @pytest.mark.parametrize("text", MOVES_120)
-def test_moves_of_register_pairs(text: str) -> None:
+def test_moves_of_register_pairs(text):
     check(text, MOVES_120[text], architecture=120)
     check_uniform(text, MOVES_120[text], architecture=120)
 
 
-def test_constants_and_uniform_registers_are_operands() -> None:
+def test_constants_and_uniform_registers_are_operands():
     state = random_state(np.random.default_rng(2))
     constants = {(0, 0x160): 5, (0, 0x164): 7, (3, 8): 11}
     after = probe("IADD3 R4, R2, c[0x0][0x160], UR5", state, architecture=90, constants=constants)
@@ -191,20 +187,20 @@ def test_constants_and_uniform_registers_are_operands() -> None:
 # Sums: a negated operand adds its complement and one, so that no borrow is a carry.
 
 
-def total(*terms: int, carries: int = 0) -> int:
+def total(*terms, carries=0):
     """Terms below 0 are operands -1 - x whose sign is that of a subtraction."""
     return sum(terms) + carries
 
 
-def negated(x: int) -> int:
+def negated(x):
     return (WORD - 1 - x) + 1
 
 
-def sums() -> Iterable[tuple[str, Reference]]:
+def sums():
     for signs in product("+-", repeat=3):
         operands = ", ".join(f"{sign}R{n}".strip("+") for sign, n in zip(signs, NAMES, strict=True))
 
-        def add(x: Lane, signs: tuple[str, ...] = signs) -> int:
+        def add(x, signs=signs):
             values = zip(signs, (x.a, x.b, x.c), strict=True)
             return sum(negated(v) if sign == "-" else v for sign, v in values)
 
@@ -229,7 +225,7 @@ def sums() -> Iterable[tuple[str, Reference]]:
     yield "VIADD R4, R2, -R3", lambda x: {"R4": x.a - x.b}
 
 
-def subtracted(a: int, b: int, carry: bool) -> Written:
+def subtracted(a, b, carry):
     return {"R4": a - b - 1 + carry, "P0": a - b - 1 + carry >= 0}
 
 
@@ -237,12 +233,12 @@ SUMS = dict(sums())
 
 
 @pytest.mark.parametrize("text", SUMS)
-def test_sums(text: str) -> None:
+def test_sums(text):
     check(text, SUMS[text])
     check_uniform(text, SUMS[text])
 
 
-SUMS_64: dict[str, Reference] = {
+SUMS_64 = {
     "IADD.64 R6, R8, R10": lambda x: {"R6": x.A + x.B},
     "IADD.64 R6, -R8, R10": lambda x: {"R6": x.B - x.A},
     "IADD.64 R6, R8, -R10": lambda x: {"R6": x.A - x.B},
@@ -288,11 +284,11 @@ SUMS_64: dict[str, Reference] = {
 
 
 @pytest.mark.parametrize("text", SUMS_64)
-def test_sums_of_pairs_and_parts(text: str) -> None:
+def test_sums_of_pairs_and_parts(text):
     check(text, SUMS_64[text], architecture=120)
 
 
-UNIFORM_SUMS_64: dict[str, Reference] = {
+UNIFORM_SUMS_64 = {
     "IADD3.64 R6, PT, PT, R8, R10, RZ": lambda x: {"R6": x.A + x.B},
     "IADD3.64 R6, P0, PT, R8, -0x3f, RZ": lambda x: {
         "R6": x.A - 0x3F,
@@ -304,11 +300,11 @@ UNIFORM_SUMS_64: dict[str, Reference] = {
 
 
 @pytest.mark.parametrize("text", UNIFORM_SUMS_64)
-def test_uniform_sums_of_pairs(text: str) -> None:
+def test_uniform_sums_of_pairs(text):
     check_uniform(text, UNIFORM_SUMS_64[text], architecture=120)
 
 
-def product_128(x: Lane) -> Written:
+def product_128(x):
     a, b = x.A, x.B
     low_a, high_a, low_b, high_b = a % WORD, a >> 32, b % WORD, b >> 32
     middle = high_a * low_b + low_a * high_b
@@ -322,7 +318,7 @@ def product_128(x: Lane) -> Written:
     }
 
 
-CHAINS: dict[str, Reference] = {
+CHAINS = {
     "IADD3 R6, P0, R8, R10, RZ; IADD3.X R7, R9, R11, RZ, P0, !PT": lambda x: {
         "R6": x.A + x.B,
         "P0": x.A % WORD + x.B % WORD >= WORD,
@@ -356,12 +352,12 @@ CHAINS: dict[str, Reference] = {
 }
 
 
-def shift(x: int, n: int) -> int:
+def shift(x, n):
     return x << n if n < 64 else 0
 
 
 @pytest.mark.parametrize("text", CHAINS)
-def test_chains_of_instructions_make_64_bits(text: str) -> None:
+def test_chains_of_instructions_make_64_bits(text):
     for seed in range(8):
         check(text, CHAINS[text], seed=seed)
 
@@ -369,7 +365,7 @@ def test_chains_of_instructions_make_64_bits(text: str) -> None:
 # Addresses.
 
 
-def addresses() -> Iterable[tuple[str, Reference]]:
+def addresses():
     for n in (0, 1, 2, 4, 31):
         yield f"LEA R4, R2, R3, {n:#x}", lambda x, n=n: {"R4": (x.a << n) + x.b}
         yield f"LEA R4, R2, -R3, {n:#x}", lambda x, n=n: {"R4": (x.a << n) - x.b}
@@ -409,7 +405,7 @@ ADDRESSES = dict(addresses())
 
 
 @pytest.mark.parametrize("text", ADDRESSES)
-def test_addresses(text: str) -> None:
+def test_addresses(text):
     for seed in range(3):
         check(text, ADDRESSES[text], seed=seed)
     if ";" not in text:
@@ -418,7 +414,7 @@ def test_addresses(text: str) -> None:
 
 # Products.
 
-PRODUCTS: dict[str, Reference] = {
+PRODUCTS = {
     "IMAD R4, R2, R3, R5": lambda x: {"R4": x.a * x.b + x.c},
     "IMAD R4, R2, -0x3334, RZ": lambda x: {"R4": x.a * -0x3334},
     "IMAD R4, R2, 0x800000, -R5": lambda x: {"R4": (x.a << 23) - x.c},
@@ -469,32 +465,32 @@ PRODUCTS: dict[str, Reference] = {
 
 
 @pytest.mark.parametrize("text", PRODUCTS)
-def test_products(text: str) -> None:
+def test_products(text):
     for seed in range(4):
         check(text, PRODUCTS[text], seed=seed)
     check_uniform(text, PRODUCTS[text])
 
 
-def test_a_wide_product_may_write_over_its_operands() -> None:
+def test_a_wide_product_may_write_over_its_operands():
     check(
         "IMAD.WIDE R6, R2, R3, R8; IMAD.WIDE R6, R6, R7, R6",
         lambda x: {"R6": squared(signed(x.a) * signed(x.b) + x.A)},
     )
 
 
-def squared(first: int) -> int:
+def squared(first):
     return signed(first) * signed(first >> 32) + first
 
 
-def dot(a: Iterable[int], b: Iterable[int], c: int) -> Written:
+def dot(a, b, c):
     return {"R4": c + sum(x * y for x, y in zip(a, b, strict=False))}
 
 
 @pytest.mark.parametrize(("type_a", "type_b"), list(product(("S", "U"), repeat=2)))
-def test_dot_products(type_a: str, type_b: str) -> None:
+def test_dot_products(type_a, type_b):
     sign_a, sign_b = type_a == "S", type_b == "S"
 
-    def bytes_of_b(x: Lane) -> list[int]:
+    def bytes_of_b(x):
         return parts(x.b, 8, is_signed=sign_b)
 
     for seed in range(3):
@@ -516,7 +512,7 @@ def test_dot_products(type_a: str, type_b: str) -> None:
 # Shifts.
 
 
-def funnel(x: Lane, right: bool, wrap: bool, kind: str, high: bool, amount: int) -> Written:
+def funnel(x, right, wrap, kind, high, amount):
     bits = int(kind[1:])
     n = amount % bits if wrap else min(amount, bits)
     value = x.c << 32 | x.a
@@ -529,12 +525,12 @@ SHIFTS = list(product("LR", (False, True), ("U32", "S32", "U64", "S64"), (False,
 
 
 @pytest.mark.parametrize(("direction", "wrap", "kind", "high"), SHIFTS)
-def test_funnel_shifts(direction: str, wrap: bool, kind: str, high: bool) -> None:
+def test_funnel_shifts(direction, wrap, kind, high):
     opcode = f"SHF.{direction}{'.W' * wrap}.{kind}{'.HI' * high}"
     for amount in (None, 0, 1, 7, 31, 32, 33, 63, 64, 100):
         operand = "R3" if amount is None else f"{amount:#x}"
 
-        def reference(x: Lane, amount: int | None = amount) -> Written:
+        def reference(x, amount=amount):
             n = x.b if amount is None else amount
             return funnel(x, direction == "R", wrap, kind, high, n)
 
@@ -553,21 +549,21 @@ def test_funnel_shifts(direction: str, wrap: bool, kind: str, high: bool) -> Non
 # Bits.
 
 
-def leading(x: int, *, is_signed: bool, distance: bool) -> int:
+def leading(x, *, is_signed, distance):
     bits = ~x % WORD if is_signed and signed(x) < 0 else x
     if not bits:
         return WORD - 1
     return 32 - bits.bit_length() if distance else bits.bit_length() - 1
 
 
-def ones(first: int, count: int, wrap: bool) -> int:
+def ones(first, count, wrap):
     """BMSK: `count` ones from bit `first` upwards."""
     if wrap:
         first, count = first % 32, count % 32
     return ((1 << min(count, 32)) - 1 << first) % WORD if first < 32 else 0
 
 
-def extended(x: int, bits: int, *, is_signed: bool, wrap: bool) -> int:
+def extended(x, bits, *, is_signed, wrap):
     if wrap:
         bits %= 32
     if bits == 0:
@@ -576,7 +572,7 @@ def extended(x: int, bits: int, *, is_signed: bool, wrap: bool) -> int:
     return signed(kept, min(bits, 32)) if is_signed else kept
 
 
-BITS: dict[str, Reference] = {
+BITS = {
     f"FLO{type_}{shift_} R4, R2": lambda x, type_=type_, shift_=shift_: {
         "R4": leading(x.a, is_signed=not type_, distance=bool(shift_))
     }
@@ -596,20 +592,20 @@ BITS |= {"SGXT R4, R2, 0x8": lambda x: {"R4": signed(x.a, 8)}}
 
 
 @pytest.mark.parametrize("text", BITS)
-def test_bits(text: str) -> None:
+def test_bits(text):
     for seed in range(4):
         check(text, BITS[text], seed=seed)
     check_uniform(text, BITS[text])
 
 
-def saturated(x: int, kind: str) -> int:
+def saturated(x, kind):
     bits = int(kind[1:])
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind[0] == "S" else (0, (1 << bits) - 1)
     return clamped(signed(x), low, high)
 
 
 @pytest.mark.parametrize("kind", ["S8", "U8", "S16", "U16"])
-def test_saturation(kind: str) -> None:
+def test_saturation(kind):
     bits = int(kind[1:])
     check(f"I2I.{kind}.S32.SAT R4, R2", lambda x: {"R4": saturated(x.a, kind)})
     check(
@@ -633,7 +629,7 @@ PERMUTATIONS = {
 }
 
 
-def permuted(low: int, high: int, selector: int) -> int:
+def permuted(low, high, selector):
     pieces = (high << 32 | low).to_bytes(8, "little")
     result = 0
     for k in range(4):
@@ -646,20 +642,20 @@ def permuted(low: int, high: int, selector: int) -> int:
 
 
 @pytest.mark.parametrize("selector", [0x3210, 0x7604, 0x8880, 0x9910, 0xBA98, 0xFEDC, 0x0, 0x4])
-def test_bytes_are_permuted_by_an_immediate(selector: int) -> None:
+def test_bytes_are_permuted_by_an_immediate(selector):
     text = f"PRMT R4, R2, {selector:#x}, R3"
     check(text, lambda x: {"R4": permuted(x.a, x.b, selector)})
     check_uniform(text, lambda x: {"R4": permuted(x.a, x.b, selector)})
 
 
-def test_bytes_are_permuted_by_a_register() -> None:
+def test_bytes_are_permuted_by_a_register():
     for seed in range(4):
         check("PRMT R4, R2, R5, R3", lambda x: {"R4": permuted(x.a, x.b, x.c)}, seed=seed)
 
 
 @pytest.mark.parametrize("mode", PERMUTATIONS)
-def test_modes_of_permutation(mode: str) -> None:
-    def reference(x: Lane) -> Written:
+def test_modes_of_permutation(mode):
+    def reference(x):
         return {"R4": permuted(x.a, x.b, int(PERMUTATIONS[mode][x.c % 4], 16))}
 
     for seed in range(4):
@@ -669,7 +665,7 @@ def test_modes_of_permutation(mode: str) -> None:
 # Logic.
 
 
-def looked_up(table: int, a: int, b: int, c: int, bits: int = 32) -> int:
+def looked_up(table, a, b, c, bits=32):
     return sum(
         (table >> ((a >> k & 1) << 2 | (b >> k & 1) << 1 | (c >> k & 1)) & 1) << k
         for k in range(bits)
@@ -681,8 +677,8 @@ TABLES = sampled(range(256), key=int.bit_count, per_key=2)
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_all_tables_of_three_words(table: int) -> None:
-    def value(x: Lane) -> int:
+def test_all_tables_of_three_words(table):
+    def value(x):
         return looked_up(table, x.a, x.b, x.c)
 
     check(f"LOP3.LUT R4, R2, R3, R5, {table:#x}, !PT", lambda x: {"R4": value(x)})
@@ -693,7 +689,7 @@ def test_all_tables_of_three_words(table: int) -> None:
     check_uniform(f"LOP3.LUT R4, R2, R3, R5, {table:#x}, !PT", lambda x: {"R4": value(x)})
 
 
-LOGIC: dict[str, Reference] = {
+LOGIC = {
     "LOP3.LUT P0, RZ, R2, 0x1f, RZ, 0xc0, !PT": lambda x: {"P0": x.a % 32 != 0},
     "LOP3.LUT.PAND P0, R4, R2, R3, RZ, 0xc0, P1": lambda x: {
         "R4": x.a & x.b,
@@ -705,15 +701,15 @@ LOGIC: dict[str, Reference] = {
 
 
 @pytest.mark.parametrize("text", LOGIC)
-def test_logic(text: str) -> None:
+def test_logic(text):
     check(text, LOGIC[text])
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_all_tables_of_three_predicates(table: int) -> None:
+def test_all_tables_of_three_predicates(table):
     other = (7 * table + 3) % 256
 
-    def reference(x: Lane) -> Written:
+    def reference(x):
         inputs = x.p[2], not x.p[3], x.p[4]
         return {
             "P0": looked_up(table, *inputs, bits=1),
@@ -724,7 +720,7 @@ def test_all_tables_of_three_predicates(table: int) -> None:
     check_uniform(f"PLOP3.LUT P0, P1, P2, !P3, P4, {table:#x}, {other:#x}", reference)
 
 
-def test_signs_take_part_as_predicates() -> None:
+def test_signs_take_part_as_predicates():
     check(
         "PLOP3.LUT P0, PT, R2.SIGN, !P3, R5.SIGN, 0x1b, 0x0",
         lambda x: {"P0": looked_up(0x1B, x.a >> 31, not x.p[3], x.c >> 31, bits=1)},
@@ -739,18 +735,18 @@ def test_signs_take_part_as_predicates() -> None:
     assert after.p[0] == sum(1 << lane for lane in range(32) if state.r[2, lane] >> 31)
 
 
-def test_predicates_take_part_from_both_files() -> None:
+def test_predicates_take_part_from_both_files():
     state = random_state(np.random.default_rng(3))
     after = probe("PLOP3.LUT P0, PT, PT, P1, UP2, 0x80, 0x0", state, architecture=90)
     assert after.p[0] == state.p[1] & state.up[2]
 
 
-def predicate_word(x: Lane) -> int:
+def predicate_word(x):
     return sum(truth << k for k, truth in enumerate(x.p[:7]))
 
 
 @pytest.mark.parametrize(("byte", "first"), [("", 0), (".B1", 8), (".B2", 16), (".B3", 24)])
-def test_predicates_as_a_word(byte: str, first: int) -> None:
+def test_predicates_as_a_word(byte, first):
     for mask in (0x1, 0x20, 0x7F):
         moved = mask << first
         check(
@@ -767,7 +763,7 @@ def test_predicates_as_a_word(byte: str, first: int) -> None:
 
 # Comparisons.
 
-RELATIONS: dict[str, Callable[[int, int], bool]] = {
+RELATIONS = {
     "F": lambda a, b: False,
     "LT": lambda a, b: a < b,
     "EQ": lambda a, b: a == b,
@@ -777,7 +773,7 @@ RELATIONS: dict[str, Callable[[int, int], bool]] = {
     "GE": lambda a, b: a >= b,
     "T": lambda a, b: True,
 }
-BOOLEANS: dict[str, Callable[[bool, bool], bool]] = {
+BOOLEANS = {
     "AND": lambda a, b: a and b,
     "OR": lambda a, b: a or b,
     "XOR": lambda a, b: a != b,
@@ -785,10 +781,10 @@ BOOLEANS: dict[str, Callable[[bool, bool], bool]] = {
 
 
 @pytest.mark.parametrize(("relation", "boolean"), list(product(RELATIONS, BOOLEANS)))
-def test_comparisons(relation: str, boolean: str) -> None:
+def test_comparisons(relation, boolean):
     holds, with_ = RELATIONS[relation], BOOLEANS[boolean]
 
-    def reference(a: int, b: int, other: bool) -> Written:
+    def reference(a, b, other):
         return {"P0": with_(holds(a, b), other), "P1": with_(not holds(a, b), other)}
 
     for type_, bits, is_signed in (
@@ -796,7 +792,7 @@ def test_comparisons(relation: str, boolean: str) -> None:
     ):  # fmt: skip
         registers = "R2, R3" if bits == 32 else "R8, R10"
 
-        def compared(x: Lane, bits: int = bits, is_signed: bool = is_signed) -> Written:
+        def compared(x, bits=bits, is_signed=is_signed):
             a, b = (x.a, x.b) if bits == 32 else (x.A, x.B)
             if is_signed:
                 a, b = signed(a, bits), signed(b, bits)
@@ -818,7 +814,7 @@ def test_comparisons(relation: str, boolean: str) -> None:
 
 @pytest.mark.parametrize("relation", ["LT", "EQ", "LE", "GT", "NE", "GE"])
 @pytest.mark.parametrize(("type_", "is_signed"), [("", True), (".U32", False)])
-def test_comparisons_of_pairs_in_two_steps(relation: str, type_: str, is_signed: bool) -> None:
+def test_comparisons_of_pairs_in_two_steps(relation, type_, is_signed):
     """The lower words' verdict decides where the upper words are equal."""
     text = (
         f"ISETP.{relation}.U32.AND P0, PT, R8, R10, PT;"
@@ -834,7 +830,7 @@ def test_comparisons_of_pairs_in_two_steps(relation: str, type_: str, is_signed:
 
 
 @pytest.mark.parametrize(("relation", "if_equal"), [("EQ", "EQ"), ("GE", "GE"), ("LT", "LE")])
-def test_a_verdict_below_that_is_not_written_is_true(relation: str, if_equal: str) -> None:
+def test_a_verdict_below_that_is_not_written_is_true(relation, if_equal):
     for seed in range(6):
         check(
             f"ISETP.{relation}.AND.EX P0, PT, R2, R3, P2",
@@ -853,10 +849,10 @@ class Values:
     bits: int
     is_signed: bool
 
-    def read(self, x: int) -> list[int]:
+    def read(self, x):
         return parts(x, self.bits, is_signed=self.is_signed)
 
-    def wrapped(self, x: int) -> int:
+    def wrapped(self, x):
         return parts(x % (1 << self.bits), self.bits, is_signed=self.is_signed)[0]
 
 
@@ -870,7 +866,7 @@ TYPES = {
 }
 
 
-def chosen(values: Values, smaller: bool, relu: bool, *rows: list[int]) -> Written:
+def chosen(values, smaller, relu, *rows):
     results = [(min if smaller else max)(column) for column in zip(*rows, strict=True)]
     if relu:
         results = [max(result, 0) for result in results]
@@ -879,23 +875,23 @@ def chosen(values: Values, smaller: bool, relu: bool, *rows: list[int]) -> Writt
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("relu", [False, True])
-def test_minima_and_maxima(kind: str, relu: bool) -> None:
+def test_minima_and_maxima(kind, relu):
     values = TYPES[kind]
     if relu and not values.is_signed:
         return
     modifiers = f".{kind}{'.RELU' * relu}"
 
-    def rows(x: Lane) -> list[list[int]]:
+    def rows(x):
         return [values.read(word) for word in (x.a, x.b, x.c)]
 
-    def sums_of(x: Lane) -> list[int]:
+    def sums_of(x):
         a, b, _ = rows(x)
         return [values.wrapped(p + q) for p, q in zip(a, b, strict=True)]
 
     for seed, (p, smaller) in product(
         range(3), (("PT", lambda x: True), ("!PT", lambda x: False), ("P1", lambda x: x.p[1]))
     ):
-        checks: dict[str, Reference] = {
+        checks = {
             f"VIMNMX{modifiers} R4, R2, R3, {p}": lambda x, s=smaller: chosen(
                 values, s(x), relu, *rows(x)[:2]
             ),
@@ -913,10 +909,10 @@ def test_minima_and_maxima(kind: str, relu: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["S16x2", "U16x2"])
 @pytest.mark.parametrize(("p", "smaller"), [("PT", True), ("!PT", False)])
-def test_predicates_say_which_halves_were_chosen(kind: str, p: str, smaller: bool) -> None:
+def test_predicates_say_which_halves_were_chosen(kind, p, smaller):
     values = TYPES[kind]
 
-    def reference(x: Lane) -> Written:
+    def reference(x):
         (low_a, high_a), (low_b, high_b) = values.read(x.a), values.read(x.b)
         first = RELATIONS["LE" if smaller else "GE"]
         return {
@@ -929,7 +925,7 @@ def test_predicates_say_which_halves_were_chosen(kind: str, p: str, smaller: boo
         check(f"VIMNMX.{kind} R4, P0, P1, R2, R3, {p}", reference, seed=seed)
 
 
-MINMAX: dict[str, Reference] = {
+MINMAX = {
     "IMNMX R4, R2, R3, PT": lambda x: {"R4": min(signed(x.a), signed(x.b))},
     "IMNMX R4, RZ, R3, !PT": lambda x: {"R4": max(0, signed(x.b))},
     "IMNMX.U32 R4, R2, 0x3, PT": lambda x: {"R4": min(x.a, 3)},
@@ -947,14 +943,14 @@ MINMAX: dict[str, Reference] = {
 
 
 @pytest.mark.parametrize("text", MINMAX)
-def test_minima_maxima_and_differences(text: str) -> None:
+def test_minima_maxima_and_differences(text):
     for seed in range(4):
         check(text, MINMAX[text], seed=seed)
 
 
 @pytest.mark.parametrize(("type_", "is_signed"), [("", True), (".U8", False)])
-def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
-    def distances(x: Lane) -> list[int]:
+def test_differences_of_bytes(type_, is_signed):
+    def distances(x):
         a, b = parts(x.a, 8, is_signed=is_signed), parts(x.b, 8, is_signed=is_signed)
         return [abs(p - q) for p, q in zip(a, b, strict=True)]
 
@@ -971,7 +967,7 @@ def test_differences_of_bytes(type_: str, is_signed: bool) -> None:
         )
 
 
-def test_a_guard_that_admits_nobody_writes_nothing() -> None:
+def test_a_guard_that_admits_nobody_writes_nothing():
     state = random_state(np.random.default_rng(4))
     state.p[6] = 0
     texts = [*MOVES, *SUMS, *PRODUCTS, *BITS, *LOGIC, *MINMAX]
@@ -979,7 +975,7 @@ def test_a_guard_that_admits_nobody_writes_nothing() -> None:
     same(probe("\n".join(guarded), state, architecture=90), state)
 
 
-def test_results_go_nowhere_where_nobody_wants_them() -> None:
+def test_results_go_nowhere_where_nobody_wants_them():
     state = random_state(np.random.default_rng(5))
     texts = [
         "IADD3 RZ, PT, PT, R2, R3, R5",
@@ -995,7 +991,7 @@ def test_results_go_nowhere_where_nobody_wants_them() -> None:
 
 
 @pytest.mark.parametrize("mask", [0x1, 0x7F])
-def test_uniform_predicates_as_a_word(mask: int) -> None:
+def test_uniform_predicates_as_a_word(mask):
     state = random_state(np.random.default_rng(6))
     inputs = lane_of(state, 0, uniform=True)
     wanted = state.copy()

@@ -1,52 +1,47 @@
 """Loads, stores and atomics, one instruction at a time, and what they count."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from analysis import coalescing
 from analysis.errors import LaunchError, UnsupportedError
 from tests.probe import FULL, State, probe
 from toolkit import simulate
 from toolkit.sass.core.binding import COUNT
-from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocate
+from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, allocate
 
 LANES = np.arange(32)
 ARCHITECTURES = (75, 80, 90, 120)
 
 
-def noise(count: int = 4096) -> NDArray[np.uint8]:
+def noise(count=4096):
     return np.random.default_rng().integers(0, 256, count, dtype=np.uint8)
 
 
-def filled(count: int = 4096) -> Buffer:
+def filled(count=4096):
     return pointing(noise(count))[0]
 
 
-def pointing(data: NDArray[Any], offsets: Any = 0) -> tuple[Buffer, State]:
+def pointing(data, offsets=0):
     """A buffer of the data, and in R2 of each lane an address so many bytes behind its start."""
     (buffer,) = allocate([("data", data.view(np.uint8), True)])
     return buffer, with_pair(State(), 2, buffer.address + np.broadcast_to(offsets, 32))
 
 
-def with_pair(state: State, register: int, values: NDArray[np.int64]) -> State:
+def with_pair(state, register, values):
     wide = np.asarray(values).astype(np.uint64)
     state.r[register] = (wide & FULL).astype(np.uint32)
     state.r[register + 1] = (wide >> np.uint64(32)).astype(np.uint32)
     return state
 
 
-def count_of(text: str, state: State, **options: object) -> np.void:
+def count_of(text, state, **options):
     counts = np.zeros(2, dtype=COUNT)
     probe(text, state, architecture=90, counts=counts, **options)
     return counts[0]
 
 
-def random_addresses(rng: np.random.Generator, width: int, reach: int) -> NDArray[np.int64]:
+def random_addresses(rng, width, reach):
     """Of all kinds: strided, repeated, permuted, random."""
     kind = rng.integers(5)
     if kind == 0:
@@ -63,24 +58,24 @@ def random_addresses(rng: np.random.Generator, width: int, reach: int) -> NDArra
     return (offsets + start) * width % reach
 
 
-def active_lanes(rng: np.random.Generator) -> int:
+def active_lanes(rng):
     return int(rng.choice([FULL, 1, 0x80000000, 0xFFFF, rng.integers(1, FULL)]))
 
 
-def as_mask(lanes: int) -> list[bool]:
+def as_mask(lanes):
     return [bool(lanes >> lane & 1) for lane in range(32)]
 
 
 # What is loaded and stored.
 
 
-def test_stores_of_rz_write_zeros() -> None:
+def test_stores_of_rz_write_zeros():
     buffer, state = pointing(noise(), LANES * 16)
     probe("STG.E.128 [R2.64], RZ", state, architecture=80, buffers=[buffer])
     assert not buffer.data[:512].any()
 
 
-def test_the_address_is_a_sum_of_register_uniform_register_and_offset() -> None:
+def test_the_address_is_a_sum_of_register_uniform_register_and_offset():
     buffer = filled()
     state = State()
     state.r[2] = LANES * 4
@@ -89,7 +84,7 @@ def test_the_address_is_a_sum_of_register_uniform_register_and_offset() -> None:
     assert np.array_equal(after.r[8], buffer.data[:128].view(np.uint32))
 
 
-def test_a_scaled_shared_address() -> None:
+def test_a_scaled_shared_address():
     state = State()
     state.r[2], state.r[3] = LANES, LANES + 100
     text = "STS [R2.X4+0x80], R3\nLDS R5, [R2.X4+0x80]"
@@ -97,7 +92,7 @@ def test_a_scaled_shared_address() -> None:
     assert np.array_equal(after.r[5], LANES + 100)
 
 
-def test_generic_addresses_reach_all_three_memories_in_one_request() -> None:
+def test_generic_addresses_reach_all_three_memories_in_one_request():
     buffer = filled()
     state = State()
     state.r[2], state.r[6] = LANES * 4, LANES + 7
@@ -116,7 +111,7 @@ def test_generic_addresses_reach_all_three_memories_in_one_request() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
-def test_sectors_are_those_of_the_analysis(width: int) -> None:
+def test_sectors_are_those_of_the_analysis(width):
     rng = np.random.default_rng()
     modifier = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}[width]
     (buffer,) = allocate([("data", np.zeros(1 << 16, dtype=np.uint8), True)])
@@ -134,7 +129,7 @@ def test_sectors_are_those_of_the_analysis(width: int) -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("operation", ["load", "store"])
-def test_wavefronts_are_those_of_the_analysis(width: int, operation: str) -> None:
+def test_wavefronts_are_those_of_the_analysis(width, operation):
     rng = np.random.default_rng()
     modifier = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}[width]
     for _ in range(200):
@@ -154,7 +149,7 @@ def test_wavefronts_are_those_of_the_analysis(width: int, operation: str) -> Non
         assert count["conflict_free"] == wanted.groups
 
 
-def test_a_shape_that_moves_is_counted_anew_at_each_place_in_a_sector() -> None:
+def test_a_shape_that_moves_is_counted_anew_at_each_place_in_a_sector():
     (buffer,) = allocate([("data", np.zeros(1 << 14, dtype=np.uint8), True)])
     text = "LDG.E R4, [R2.64]\n" * 9
     counts = np.zeros(10, dtype=COUNT)
@@ -171,7 +166,7 @@ def test_a_shape_that_moves_is_counted_anew_at_each_place_in_a_sector() -> None:
     assert (counts["sectors"][:9] == 2 * 4 + 7 * 5).all()
 
 
-def test_shapes_that_return_in_turn_are_each_counted_as_the_analysis_does() -> None:
+def test_shapes_that_return_in_turn_are_each_counted_as_the_analysis_does():
     """Rows of 128 bytes whose pieces of 16 are swizzled by the row, read piece by piece."""
     loop = """
     LDS.128 R4, [R2]
@@ -196,7 +191,7 @@ def test_shapes_that_return_in_turn_are_each_counted_as_the_analysis_does() -> N
     assert counts["wavefronts"][0] == 8 * sum(found)
 
 
-def test_bytes_are_known_to_be_written_one_by_one() -> None:
+def test_bytes_are_known_to_be_written_one_by_one():
     """A store of 2 bytes leaves their neighbours in a word unwritten, and only these."""
     source = """
     extern "C" __global__ void k(int *out)
@@ -212,14 +207,14 @@ def test_bytes_are_known_to_be_written_one_by_one() -> None:
     assert any("read 5 times where no thread had written" in note for note in found.notes)
 
 
-def test_lanes_whose_guard_is_false_make_no_request() -> None:
+def test_lanes_whose_guard_is_false_make_no_request():
     buffer, state = pointing(noise(), LANES * 4)
     count = count_of("@P0 LDG.E R4, [R2.64]", state, buffers=[buffer])
     assert (count["executed"], count["threads"], count["predicated"]) == (1, 32, 0)
     assert (count["requests"], count["sectors"]) == (0, 0)
 
 
-def test_local_memory_is_interleaved_by_words() -> None:
+def test_local_memory_is_interleaved_by_words():
     state = State()
     state.r[2] = 64
     count = count_of("LDL.128 R4, [R2]", state, local_bytes=128)
@@ -243,7 +238,7 @@ def test_local_memory_is_interleaved_by_words() -> None:
         ("EXCH", lambda old, x: x),
     ],
 )
-def test_atomics_of_a_warp_happen_one_after_another(operation: str, wanted: object) -> None:
+def test_atomics_of_a_warp_happen_one_after_another(operation, wanted):
     rng = np.random.default_rng()
     for _ in range(20):
         data = rng.integers(0, FULL, 8, dtype=np.uint32)
@@ -261,7 +256,7 @@ def test_atomics_of_a_warp_happen_one_after_another(operation: str, wanted: obje
         assert data.tolist() == expected
 
 
-def test_compare_and_swap_stores_for_the_first_lane_only() -> None:
+def test_compare_and_swap_stores_for_the_first_lane_only():
     data = np.array([5], dtype=np.uint32)
     buffer, state = pointing(data)
     state.r[4], state.r[5] = 5, LANES + 100
@@ -272,7 +267,7 @@ def test_compare_and_swap_stores_for_the_first_lane_only() -> None:
     assert after.r[6].tolist() == [5] + [100] * 31
 
 
-def test_the_spinning_form_says_whether_it_stored() -> None:
+def test_the_spinning_form_says_whether_it_stored():
     state = State()
     state.r[4] = LANES
     text = "STS [RZ], RZ\nATOMS.CAST.SPIN P1, [RZ], RZ, R4\nATOMS.CAST.SPIN R6, [RZ], RZ, R4"
@@ -281,7 +276,7 @@ def test_the_spinning_form_says_whether_it_stored() -> None:
     assert not after.r[6].any()
 
 
-def test_float_addition_on_global_memory_flushes_subnormal_numbers() -> None:
+def test_float_addition_on_global_memory_flushes_subnormal_numbers():
     data = np.array([1e-40, 1.5], dtype=np.float32)
     buffer, state = pointing(data)
     state.r[4] = np.float32(0).view(np.uint32)
@@ -289,7 +284,7 @@ def test_float_addition_on_global_memory_flushes_subnormal_numbers() -> None:
     assert data.tolist() == [0, 1.5]
 
 
-def test_half_precision_pairs_are_added() -> None:
+def test_half_precision_pairs_are_added():
     data = np.array([1.5, -2.0], dtype=np.float16)
     buffer, state = pointing(data)
     state.r[4] = np.array([0.25, 1.0], dtype=np.float16).view(np.uint32)[0]
@@ -297,7 +292,7 @@ def test_half_precision_pairs_are_added() -> None:
     assert data.tolist() == [1.5 + 32 * 0.25, -2.0 + 32]
 
 
-def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so() -> None:
+def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so():
     data = np.zeros(1, dtype=np.float32)
     (buffer,) = allocate([("data", data.view(np.uint8), True)])
     addresses = np.where(LANES % 2, SHARED_WINDOW, buffer.address)
@@ -310,7 +305,7 @@ def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("text", ["ATOM.E.ADD.STRONG.GPU PT, R6, {}", "RED.E.ADD.STRONG.GPU {}"])
-def test_a_generic_atomic_that_no_code_stands_behind_works_on_shared_memory_too(text: str) -> None:
+def test_a_generic_atomic_that_no_code_stands_behind_works_on_shared_memory_too(text):
     data = np.zeros(1, dtype=np.uint32)
     (buffer,) = allocate([("data", data.view(np.uint8), True)])
     state = with_pair(State(), 2, np.where(LANES % 2, SHARED_WINDOW, buffer.address))
@@ -321,7 +316,7 @@ def test_a_generic_atomic_that_no_code_stands_behind_works_on_shared_memory_too(
     assert (after.r[8] == 16 * 3).all()
 
 
-def test_a_generic_atomic_on_local_memory_stops() -> None:
+def test_a_generic_atomic_on_local_memory_stops():
     state = with_pair(State(), 2, np.full(32, LOCAL_WINDOW))
     text = "ATOM.E.ADD.STRONG.GPU PT, R6, [R2.64], R4"
     with pytest.raises(LaunchError):
@@ -337,10 +332,10 @@ def test_a_generic_atomic_on_local_memory_stops() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["F16", "BF16"])
-def test_vectors_of_halves(what: str, expected: list[float], kind: str) -> None:
+def test_vectors_of_halves(what, expected, kind):
     """One lane; of a number and a NaN the number, and -0 is below +0."""
 
-    def words(numbers: list[float]) -> NDArray[np.uint32]:
+    def words(numbers):
         if kind == "F16":
             return np.array(numbers, np.float16).view(np.uint32)
         return (
@@ -361,7 +356,7 @@ def test_vectors_of_halves(what: str, expected: list[float], kind: str) -> None:
     ] == [True] * 4
 
 
-def test_vectors_of_floats_give_their_old_values() -> None:
+def test_vectors_of_floats_give_their_old_values():
     data = np.arange(128, dtype=np.float32)
     buffer, state = pointing(data, LANES * 16)
     state.r[4:8] = np.array([1, 2, 3, 4], np.float32).view(np.uint32)[:, None]
@@ -376,7 +371,7 @@ def test_vectors_of_floats_give_their_old_values() -> None:
 # Asynchronous copies.
 
 
-def test_an_asynchronous_copy_fills_with_zeros_where_its_predicate_is_false() -> None:
+def test_an_asynchronous_copy_fills_with_zeros_where_its_predicate_is_false():
     buffer, state = pointing(noise(), LANES * 16)
     state.r[4] = LANES * 16
     state.p[0] = 0x0000FFFF
@@ -390,9 +385,7 @@ def test_an_asynchronous_copy_fills_with_zeros_where_its_predicate_is_false() ->
 
 
 @pytest.mark.parametrize(("modifier", "width"), [("", 4), (".64", 8), (".128", 16)])
-def test_a_partial_copy_takes_from_the_address_how_much_it_leaves_out(
-    modifier: str, width: int
-) -> None:
+def test_a_partial_copy_takes_from_the_address_how_much_it_leaves_out(modifier, width):
     # compilers add (width - bytes to copy) to the address
     buffer, state = pointing(noise(), LANES * width + LANES % width)
     state.r[4] = LANES * width
@@ -406,7 +399,7 @@ def test_a_partial_copy_takes_from_the_address_how_much_it_leaves_out(
         assert not any(row[length:])
 
 
-def test_a_partial_copy_may_end_with_its_buffer_and_not_after_it() -> None:
+def test_a_partial_copy_may_end_with_its_buffer_and_not_after_it():
     buffer = filled(20)
     text = "LDGSTS.E.128.ZFILL [R4], [R2.64], PT\nLDS R8, [R4]"
     state = with_pair(State(), 2, np.full(32, buffer.address + 16 + 12))
@@ -425,9 +418,7 @@ def test_a_partial_copy_may_end_with_its_buffer_and_not_after_it() -> None:
     ("text", "offset"),
     [("LDG.E R4, [R2.64]", 4096), ("STG.E [R2.64], R4", -4), ("LDG.E.64 R4, [R2.64]", 4)],
 )
-def test_global_accesses_outside_a_buffer_or_off_their_alignment_stop(
-    text: str, offset: int
-) -> None:
+def test_global_accesses_outside_a_buffer_or_off_their_alignment_stop(text, offset):
     buffer = filled()
     state = with_pair(State(), 2, np.full(32, buffer.address + offset))
     with pytest.raises(LaunchError):
@@ -435,18 +426,18 @@ def test_global_accesses_outside_a_buffer_or_off_their_alignment_stop(
 
 
 @pytest.mark.parametrize("text", ["LDS R4, [R2]", "STS [R2], R4", "LDL R4, [R2]", "STL [R2], R4"])
-def test_shared_and_local_accesses_outside_stop(text: str) -> None:
+def test_shared_and_local_accesses_outside_stop(text):
     state = State()
     state.r[2] = 128
     with pytest.raises(LaunchError):
         probe(text, state, architecture=80, shared_bytes=128, local_bytes=128)
 
 
-def test_what_is_no_address_is_refused() -> None:
+def test_what_is_no_address_is_refused():
     with pytest.raises(UnsupportedError, match="wants an address where this has a register: R2"):
         probe("LDG.E R4, R2", State(), architecture=80)
 
 
-def test_unknown_modifiers_are_refused_by_name() -> None:
+def test_unknown_modifiers_are_refused_by_name():
     with pytest.raises(UnsupportedError, match=r"LDG with \.MADEUP"):
         probe("LDG.E.MADEUP R4, [R2.64]", State(), architecture=80)

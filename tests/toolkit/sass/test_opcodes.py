@@ -1,7 +1,5 @@
 """The written list of opcodes is the registry's."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.errors import UnsupportedError
@@ -12,19 +10,19 @@ from toolkit.sass.isa.registry import lower
 from validation import ROOT
 
 
-def test_the_written_list_is_the_registry() -> None:
+def test_the_written_list_is_the_registry():
     written = (ROOT / "docs" / "opcodes.md").read_text(encoding="utf-8")
     assert written == opcode_list(), "run: python -m docs.opcodes > docs/opcodes.md"
 
 
 @pytest.mark.parametrize("opcode", ["FFMA", "LDG", "STS", "IMAD", "BRA", "SHFL", "MUFU", "DFMA"])
-def test_what_every_kernel_needs_is_known_on_every_architecture(opcode: str) -> None:
+def test_what_every_kernel_needs_is_known_on_every_architecture(opcode):
     meaning = REGISTRY[opcode]
     assert meaning.since <= min(ARCHITECTURES)
     assert meaning.until >= max(ARCHITECTURES)
 
 
-def test_copies_and_matrices_come_with_their_architecture() -> None:
+def test_copies_and_matrices_come_with_their_architecture():
     assert REGISTRY["LDGSTS"].since == 80
 
 
@@ -43,11 +41,11 @@ def test_copies_and_matrices_come_with_their_architecture() -> None:
         ("MOVM.16.MT88 R5, R0", "MOVM"),
     ],
 )
-def test_code_for_tensor_cores_is_refused_by_name(text: str, name: str) -> None:
+def test_code_for_tensor_cores_is_refused_by_name(text, name):
     """What has operands of its own is refused when it is decoded."""
     with pytest.raises(UnsupportedError, match=rf"tensor cores \({name}\) are not simulated$"):
         lower(instructions(text), architecture=100)
 
 
-def test_a_constant_in_a_register_pair_is_no_work_of_tensor_cores() -> None:
+def test_a_constant_in_a_register_pair_is_no_work_of_tensor_cores():
     lower(instructions("HFMA2.MMA R21, -RZ, RZ, 0, 0"), architecture=90)

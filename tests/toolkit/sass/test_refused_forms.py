@@ -1,7 +1,5 @@
 """What is not known must not be computed: forms of instructions that are refused by their text."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -155,7 +153,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize(("family", "text"), [(f, text) for f in FORMS for text in FORMS[f]])
-def test_a_form_that_no_compiler_was_seen_to_emit_is_refused(family: str, text: str) -> None:
+def test_a_form_that_no_compiler_was_seen_to_emit_is_refused(family, text):
     architecture = 100 if family == "floating" else 90
     with pytest.raises(UnsupportedError, match=re.escape(text)):
         probe(text, State(), architecture=architecture)

@@ -1,14 +1,12 @@
 """What the core notes of memory requests: who, where, lane by lane."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit.sass.machine import run_blocks
-from toolkit.sass.requests import Noted, line_accesses, noted
+from toolkit.sass.requests import line_accesses, noted
 from toolkit.sass.statistics import instruction_counts
 
 SOURCE = r"""
@@ -23,7 +21,7 @@ extern "C" __global__ void scatter(float *out, const float *in, int stride, int 
 """
 
 
-def run(most: int, threads: int = 32) -> tuple[tuple[Noted, ...], tuple[object, ...]]:
+def run(most, threads=32):
     out, content = np.zeros(64, np.float32), np.zeros(1024, np.float32)
     arguments = [out, content, np.int32(8), np.int32(20)]
     kernel = for_an_h200(SOURCE, "scatter")
@@ -34,7 +32,7 @@ def run(most: int, threads: int = 32) -> tuple[tuple[Noted, ...], tuple[object, 
     return found, line_accesses(instructions, found, k=8, row_floats={"argument 1": 16})
 
 
-def test_lanes_are_told_by_their_offset_in_a_buffer() -> None:
+def test_lanes_are_told_by_their_offset_in_a_buffer():
     found, _ = run(1)
     load, store, read, result = found
     assert load.buffer == "argument 1"
@@ -46,12 +44,12 @@ def test_lanes_are_told_by_their_offset_in_a_buffer() -> None:
     assert result.buffer == "argument 0"
 
 
-def test_lanes_that_take_no_part_have_no_offset() -> None:
+def test_lanes_that_take_no_part_have_no_offset():
     found, _ = run(1)
     assert found[-1].lanes == (*(4 * lane for lane in range(20)), *[None] * 12)
 
 
-def test_as_many_requests_of_an_instruction_are_noted_as_asked() -> None:
+def test_as_many_requests_of_an_instruction_are_noted_as_asked():
     of_one, _ = run(1, threads=64)
     of_two, _ = run(2, threads=64)
     assert [one.warp for one in of_one] == [0, 0, 0, 0]
@@ -59,11 +57,11 @@ def test_as_many_requests_of_an_instruction_are_noted_as_asked() -> None:
     assert sorted(one.warp for one in of_two) == [0, 0, 0, 0, 1, 1]
 
 
-def test_nothing_is_noted_unless_asked() -> None:
+def test_nothing_is_noted_unless_asked():
     assert run(0)[0] == ()
 
 
-def test_instructions_carry_their_first_request_and_their_counts() -> None:
+def test_instructions_carry_their_first_request_and_their_counts():
     _, instructions = run(1)
     load = instructions[0]
     assert (load.space, load.action, load.requests) == ("global", "load", 1)
@@ -71,7 +69,7 @@ def test_instructions_carry_their_first_request_and_their_counts() -> None:
     assert (load.first.buffer, load.first.row_floats, load.first.k) == ("argument 1", 16, 8)
 
 
-def test_unrolled_copies_of_an_access_are_one() -> None:
+def test_unrolled_copies_of_an_access_are_one():
     source = """extern "C" __global__ void sums(float *out, const float *in) {
     float sum = 0.0f;
 #pragma unroll

@@ -1,16 +1,12 @@
 """What machine code says of a kernel's schedule, next to what is known of its source."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from analysis.access import Copies
 from analysis.devices import find_device
 from analysis.problem import Gemm
 from kernels import LADDER
 from kernels.selection import Selection
-from kernels.variant import Variant
 from tests.sampling import chosen_of
 from toolkit import simulate
 from toolkit.machine_code.compile import compile_cubin
@@ -28,7 +24,7 @@ CASES = [
 ]
 
 
-def copies_of(variant: Variant) -> Copies:
+def copies_of(variant):
     tiling = variant.tiling(variant.defaults)
     return "bulk" if tiling.bulk else "asynchronous" if tiling.asynchronous else "loads"
 
@@ -37,7 +33,7 @@ def copies_of(variant: Variant) -> Copies:
     ("variant", "arch"),
     chosen_of(CASES, lambda case: case[1] == "sm_90" or case[0].name == "double-buffered"),
 )
-def test_the_schedule_of_a_rung_is_that_of_its_source(variant: Variant, arch: str) -> None:
+def test_the_schedule_of_a_rung_is_that_of_its_source(variant, arch):
     kernel = compile_for(
         find_device(DEVICES[arch]), Selection(variant=variant, parameters=variant.defaults)
     )
@@ -83,9 +79,7 @@ extern "C" __global__ void alone(float *out, const float *in, int tiles) {
     ("kernel", "fetches_ahead", "has_barriers"),
     [("in_turn", False, True), ("ahead", True, True), ("alone", False, False)],
 )
-def test_loads_that_travel_while_a_tile_is_read_are_told(
-    kernel: str, *, fetches_ahead: bool, has_barriers: bool
-) -> None:
+def test_loads_that_travel_while_a_tile_is_read_are_told(kernel, *, fetches_ahead, has_barriers):
     code = compile_cubin(ROW_SUMS, name="sums.cu", kernel=kernel, arch="sm_90")
     facts = schedule_facts(code)
     assert (facts.copies, facts.fetches_ahead) == ("loads", fetches_ahead)
@@ -129,14 +123,14 @@ extern "C" __global__ void backs_off(int *flag, float *x) {
 @pytest.mark.parametrize(
     ("kernel", "waits"), [("relay", True), ("backs_off", False), ("flips", False)]
 )
-def test_a_loop_that_leaves_nothing_to_its_next_pass_only_waits(kernel: str, waits: bool) -> None:
+def test_a_loop_that_leaves_nothing_to_its_next_pass_only_waits(kernel, waits):
     assert (
         schedule_facts(compile_cubin(WAITS, name="waits.cu", kernel=kernel, arch="sm_90")).waits
         == waits
     )
 
 
-def test_a_wait_counts_once_however_long_it_took() -> None:
+def test_a_wait_counts_once_however_long_it_took():
     """Blocks in falling order of what they wait for: most of them ask many times."""
     blocks = 40
     flags, x = np.zeros(blocks + 1, np.int32), np.zeros(32 * blocks, np.float32)
@@ -149,7 +143,7 @@ def test_a_wait_counts_once_however_long_it_took() -> None:
 
 
 @pytest.mark.parametrize("variant", [v for v in LADDER if v.rung < 16], ids=lambda v: v.name)
-def test_the_steps_of_a_rung_are_its_k(variant: Variant) -> None:
+def test_the_steps_of_a_rung_are_its_k(variant):
     problem = Gemm(m=32, n=32, k=160)
     executed = variant.executed(problem)
     selection = Selection(variant=variant, parameters=variant.defaults)

@@ -3,8 +3,6 @@
 R2 is the operand, R4 is written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -20,40 +18,40 @@ F = BINARY32
 COUNT = 1 << 14
 
 
-def special(function: str, x: NDArray[np.float32]) -> NDArray[np.float32]:
+def special(function, x):
     bits = x.view(np.uint32).tolist()
     ((*found,),) = probed(f"MUFU.{function} R4, R2", {2: bits}, [4], architecture=90)
     return np.array(found, np.uint32).view(np.float32)
 
 
-def evenly(low: float, high: float) -> NDArray[np.float32]:
+def evenly(low, high):
     return np.linspace(low, high, COUNT, dtype=np.float32)
 
 
-def densely(low: float, high: float) -> NDArray[np.float32]:
+def densely(low, high):
     """Some evenly by value, some by magnitude."""
     scales = np.exp2(-np.random.default_rng(1).uniform(0, 30, COUNT)) * np.resize([0, 1], COUNT)
     even = evenly(low, high)
     return np.where(scales > 0, even * scales, even).astype(np.float32)
 
 
-def all_magnitudes() -> NDArray[np.float32]:
+def all_magnitudes():
     """Normal numbers above 0."""
     bits = np.random.default_rng(2).integers(0x00800000, 0x7F800000, COUNT)
     return bits.astype(np.uint32).view(np.float32)
 
 
-def relative(got: Doubles, want: Doubles) -> Doubles:
+def relative(got, want):
     return np.abs(got - want) / np.abs(want)
 
 
-def absolute(got: Doubles, want: Doubles) -> Doubles:
+def absolute(got, want):
     return np.abs(got - want)
 
 
 Error = Callable[[Doubles, Doubles], Doubles]
 TAU = 2 * np.pi
-EXACT: dict[str, Callable[[Doubles], Doubles]] = {
+EXACT = {
     "RCP": lambda x: 1 / x,
     "RSQ": lambda x: 1 / np.sqrt(x),
     "SQRT": np.sqrt,
@@ -82,9 +80,7 @@ EXACT: dict[str, Callable[[Doubles], Doubles]] = {
         ("TANH", -all_magnitudes(), relative, 2**-11),
     ],
 )
-def test_documented_errors(
-    function: str, operands: NDArray[np.float32], error: Error, bound: float
-) -> None:
+def test_documented_errors(function, operands, error, bound):
     wide = operands.astype(np.float64)
     with np.errstate(all="ignore"):
         want = EXACT[function](wide)
@@ -98,7 +94,7 @@ def test_documented_errors(
     assert (got[inside] != nearest[inside]).mean() < 1e-4
 
 
-def test_large_turns_are_reduced_exactly() -> None:
+def test_large_turns_are_reduced_exactly():
     x = all_magnitudes()
     for function in ("SIN", "COS"):
         want = EXACT[function](x.astype(np.float64))
@@ -130,13 +126,13 @@ HUGE = 2.0**126 * 1.5  # its reciprocal is subnormal
          (0, -0.0, 1, -1, NAN, TINY, -TINY, 1, -1)),
     ],
 )  # fmt: skip
-def test_edges(function: str, operands: tuple[float, ...], results: tuple[float, ...]) -> None:
+def test_edges(function, operands, results):
     found = special(function, np.array(operands, np.float32)).view(np.uint32)
     wanted = [F.nan if np.isnan(x) else single(x)[0] for x in results]
     assert [hex(x) for x in found] == [hex(x) for x in wanted]
 
 
-def test_operands_have_signs_and_come_from_everywhere() -> None:
+def test_operands_have_signs_and_come_from_everywhere():
     state = State()
     state.r[2], state.ur[3] = single(-4, 0.25)
     text = """MUFU.RSQ R4, |R2|
@@ -150,7 +146,7 @@ def test_operands_have_signs_and_come_from_everywhere() -> None:
     assert found == [*single(0.5, 0.25, -2, 3), F.nan, *single(8)]
 
 
-def test_a_guard_leaves_lanes_as_they_are() -> None:
+def test_a_guard_leaves_lanes_as_they_are():
     state = State()
     state.r[2], state.p[0] = single(4)[0], 0x0000FFFF
     after = probe("@P0 MUFU.RCP R2, R2", state, architecture=90)
@@ -162,7 +158,7 @@ def test_a_guard_leaves_lanes_as_they_are() -> None:
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("function", "bound"), [("EX2", 2**-9.9), ("TANH", 2**-10.987)])
-def test_every_half(function: str, bound: float, step: int) -> None:
+def test_every_half(function, bound, step):
     every = np.arange(0, 1 << 16, step, dtype=np.uint16)
     x = every.view(np.float16).astype(np.float64)
     words = (every.astype(np.uint32) << 16 | every[::-1]).tolist()
@@ -188,7 +184,7 @@ def test_every_half(function: str, bound: float, step: int) -> None:
 
 
 @pytest.mark.parametrize(("function", "bound"), [("EX2", 2**-7), ("TANH", 2**-8)])
-def test_bfloat16(function: str, bound: float) -> None:
+def test_bfloat16(function, bound):
     bits = np.arange(0, 1 << 16, 3, dtype=np.uint32)
     ((*found,),) = probed(f"MUFU.{function}.BF16 R4, R2", {2: bits.tolist()}, [4], architecture=90)
     with np.errstate(all="ignore"):
@@ -207,8 +203,8 @@ def test_bfloat16(function: str, bound: float) -> None:
 
 @pytest.mark.parametrize("number", ["0.099999964237213134766", "-1.0000000083740837e+300", "3"])
 def test_a_number_in_the_instruction_is_a_double_of_which_the_upper_word_counts(
-    number: str,
-) -> None:
+    number,
+):
     state = State()
     state.r[2] = np.array([float(number)], np.float64).view(np.uint32)[1]
     after = probe(f"MUFU.RCP64H R4, {number}; MUFU.RCP64H R5, R2", state, architecture=86)
@@ -216,7 +212,7 @@ def test_a_number_in_the_instruction_is_a_double_of_which_the_upper_word_counts(
 
 
 @pytest.mark.parametrize("function", ["RCP64H", "RSQ64H"])
-def test_upper_words(function: str) -> None:
+def test_upper_words(function):
     rng = np.random.default_rng(3)
     words = rng.integers(0x00100000, 0x7FE00000, COUNT)
     if function == "RCP64H":
@@ -240,14 +236,14 @@ def test_upper_words(function: str) -> None:
                                 0xFFF00000, 0x3FF00000, 0x7FFFFFFF)),
     ],
 )  # fmt: skip
-def test_edges_of_upper_words(text: str, results: tuple[int, ...]) -> None:
+def test_edges_of_upper_words(text, results):
     operands = [0, 0x80000000, 0x7FF00000, 0xFFF00000, 0x7FF80000, 0x000FFFFF, 0x80000001,
                 0x3FF00000, 0xBFF00000]  # fmt: skip
     ((*found,),) = probed(text, {2: operands}, [4], architecture=90)
     assert [hex(x) for x in found] == [hex(x) for x in results]
 
 
-def test_the_logarithm_of_zero_is_infinite() -> None:
+def test_the_logarithm_of_zero_is_infinite():
     """Compilers select the upper word 0xfff00000, which nvdisasm prints as -QNAN."""
     source = 'extern "C" __global__ void ln(double *x) { x[threadIdx.x] = log(x[threadIdx.x]); }'
     x = np.array([0, -0.0, -1, np.inf, 1])

@@ -1,13 +1,11 @@
 """What counts per instruction tell of the code itself."""
 
-from __future__ import annotations
-
 from analysis.records.counters import InstructionCounts
 from toolkit.sass.statistics import loop_bytes
 
 
-def test_the_bytes_of_a_loop_are_those_of_what_is_executed_over_and_over() -> None:
-    def code(*executed: int) -> list[InstructionCounts]:
+def test_the_bytes_of_a_loop_are_those_of_what_is_executed_over_and_over():
+    def code(*executed):
         return [
             InstructionCounts(
                 address=16 * n,

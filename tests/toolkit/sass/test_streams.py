@@ -1,21 +1,17 @@
 """What the simulator keeps of what warps execute: order, lines, flags; held to its own counters."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from analysis.errors import UnavailableError
-from analysis.sm import Kind, Streams
+from analysis.sm import Kind
 from tests.toolkit.sass.bound import bound_to as bound_of
 from tests.toolkit.sass.one_by_one import one_by_one
 from toolkit.execution.predict import blocks_of_an_sm, streams_of
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.sass.machine import Bound, Run, run_blocks
+from toolkit.sass.machine import run_blocks
 from toolkit.sass.timing_table import machine_code
 
 TAKEN, OFF = 1, 2
@@ -70,31 +66,29 @@ extern "C" __global__ void copies(float *out, const float *in)
 FLOATS = np.arange(4096, dtype=np.float32)
 
 
-def bound_to(
-    kernel: str, arguments: Sequence[Any], blocks: int = 1, threads: int = 128, arch: str = "sm_90"
-) -> tuple[Bound, Any]:
+def bound_to(kernel, arguments, blocks=1, threads=128, arch="sm_90"):
     made = compile_cubin(SOURCE, name="streams.cu", kernel=kernel, arch=arch)
     bound, _, translated = bound_of(made, arguments, blocks=blocks, threads=threads)
     return bound, translated.kernel
 
 
-def ran(bound: Bound, blocks: int = 1, most: int = MOST, workers: int = 1) -> Run:
+def ran(bound, blocks=1, most=MOST, workers=1):
     (run,) = run_blocks(replace(bound, most_steps=most), [range(blocks)], workers=workers)
     return run
 
 
-def streams(bound: Bound, blocks: int = 1) -> Streams:
+def streams(bound, blocks=1):
     found = ran(bound, blocks).streams
     assert found is not None
     return found
 
 
-def of_warps(found: Streams) -> list[Any]:
+def of_warps(found):
     """The steps of each, one for each instruction."""
     return [one_by_one(part) for part in np.split(found.steps, found.first_step[1:].astype(int))]
 
 
-def lines_of(found: Streams, warp: int) -> list[list[tuple[int, int]]]:
+def lines_of(found, warp):
     """The (line, sectors) of each step of a warp."""
     at, result = int(found.first_line[warp]), []
     for step in of_warps(found)[warp]:
@@ -104,11 +98,11 @@ def lines_of(found: Streams, warp: int) -> list[list[tuple[int, int]]]:
     return result
 
 
-def of_opcode(program: Any, *opcodes: str) -> list[int]:
+def of_opcode(program, *opcodes):
     return [n for n, i in enumerate(program.instructions) if i.opcode in opcodes]
 
 
-LAUNCHES: dict[str, list[Any]] = {
+LAUNCHES = {
     "phases": [np.zeros(512, np.float32), FLOATS, np.int32(5)],
     "column": [np.zeros(128, np.float32), FLOATS],
     "indexed": [np.zeros(512, np.float32), np.arange(16, dtype=np.int32) * 7 % 16],
@@ -120,7 +114,7 @@ LAUNCHES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
 @pytest.mark.parametrize("kernel", LAUNCHES)
-def test_there_are_as_many_steps_as_instructions_executed(kernel: str, arch: str) -> None:
+def test_there_are_as_many_steps_as_instructions_executed(kernel, arch):
     """Of each instruction as many as smsp__inst_executed says, with its wavefronts and sectors."""
     bound, program = bound_to(kernel, LAUNCHES[kernel], blocks=3, arch=arch)
     run = ran(bound, 3)
@@ -141,7 +135,7 @@ def test_there_are_as_many_steps_as_instructions_executed(kernel: str, arch: str
     assert sectors == run.counts["sectors"][of_memory].sum()
 
 
-def test_warps_stay_in_order_across_barriers() -> None:
+def test_warps_stay_in_order_across_barriers():
     """The core runs a warp from barrier to barrier; a stream has its parts one after the other."""
     bound, program = bound_to("phases", LAUNCHES["phases"])
     found = streams(bound)
@@ -157,7 +151,7 @@ def test_warps_stay_in_order_across_barriers() -> None:
     assert all((warp["pc"] == warps[0]["pc"]).all() for warp in warps)
 
 
-def test_workers_change_nothing() -> None:
+def test_workers_change_nothing():
     bound, _ = bound_to("phases", LAUNCHES["phases"], blocks=4)
     one, two = (ran(bound, 4, workers=workers).streams for workers in (1, 2))
     assert one is not None
@@ -166,7 +160,7 @@ def test_workers_change_nothing() -> None:
         assert (getattr(one, name) == getattr(two, name)).all(), name
 
 
-def test_a_request_has_its_lines_with_their_sectors() -> None:
+def test_a_request_has_its_lines_with_their_sectors():
     bound, program = bound_to("column", LAUNCHES["column"], threads=32)
     found = streams(bound)
     loads = of_opcode(program, "LDG")
@@ -182,12 +176,12 @@ def test_a_request_has_its_lines_with_their_sectors() -> None:
     assert pairs == [(base, 0b1111), (base + 1, 0b1111)]
 
 
-def test_local_memory_has_lines_of_each_warp_and_block() -> None:
+def test_local_memory_has_lines_of_each_warp_and_block():
     bound, program = bound_to("indexed", LAUNCHES["indexed"], blocks=2, threads=64)
     found = streams(bound, 2)
     local = of_opcode(program, "LDL", "STL")
     assert local
-    seen: list[set[int]] = []
+    seen = []
     for number, warp in enumerate(of_warps(found)):
         lines = zip(warp, lines_of(found, number), strict=True)
         seen.append({line for step, mine in lines if step["pc"] in local for line, _ in mine})
@@ -198,7 +192,7 @@ def test_local_memory_has_lines_of_each_warp_and_block() -> None:
         assert all(mine.isdisjoint(others) for others in seen[:number])
 
 
-def test_copies_have_the_lines_that_they_read() -> None:
+def test_copies_have_the_lines_that_they_read():
     bound, program = bound_to("copies", LAUNCHES["copies"])
     found = streams(bound)
     (copy,) = of_opcode(program, "LDGSTS")
@@ -213,7 +207,7 @@ def test_copies_have_the_lines_that_they_read() -> None:
     assert {Kind.COPY, Kind.COPY_GROUP, Kind.WAIT_GROUP} <= set(kinds)
 
 
-def test_steps_of_no_lane_are_flagged() -> None:
+def test_steps_of_no_lane_are_flagged():
     """70 of 128 threads load: two warps all, the third six lanes, the fourth none."""
     bound, program = bound_to("guarded", LAUNCHES["guarded"])
     found = streams(bound)
@@ -228,7 +222,7 @@ def test_steps_of_no_lane_are_flagged() -> None:
     assert flags in ([0, 0, 0, OFF], [0, 0, 0])  # predicated, or jumped over
 
 
-def test_jumps_that_are_taken_are_flagged() -> None:
+def test_jumps_that_are_taken_are_flagged():
     bound, program = bound_to("phases", LAUNCHES["phases"])
     warp = of_warps(streams(bound))[0]
     pcs = warp["pc"].astype(int)
@@ -238,7 +232,7 @@ def test_jumps_that_are_taken_are_flagged() -> None:
     assert {program.instructions[pc].opcode for pc in pcs[jumped]} <= {"BRA", "BSYNC"}
 
 
-def test_warps_may_leave_early_and_do_different_things() -> None:
+def test_warps_may_leave_early_and_do_different_things():
     bound, program = bound_to("some_leave", LAUNCHES["some_leave"])
     found = streams(bound)
     stores = of_opcode(program, "STG")
@@ -250,7 +244,7 @@ def test_warps_may_leave_early_and_do_different_things() -> None:
     assert [a - b for a, b in zip(executed, off, strict=True)] == [3, 0, 5, 0]  # n + warp, or none
 
 
-def test_more_steps_than_there_is_room_for_are_said_to_be_lost() -> None:
+def test_more_steps_than_there_is_room_for_are_said_to_be_lost():
     bound, _ = bound_to("phases", LAUNCHES["phases"])
     whole = streams(bound).executed
     assert ran(bound, most=whole - 1).streams is None
@@ -258,14 +252,14 @@ def test_more_steps_than_there_is_room_for_are_said_to_be_lost() -> None:
     assert kept.executed == whole
 
 
-def test_a_block_that_is_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_is_too_long_says_so(monkeypatch):
     bound, _ = bound_to("phases", LAUNCHES["phases"])
     monkeypatch.setattr("toolkit.execution.predict.MOST_STEPS", 10)
     with pytest.raises(UnavailableError, match="more than 10 warp instructions"):
         streams_of(bound, [0])
 
 
-def test_streams_of_chosen_blocks_are_those_of_each() -> None:
+def test_streams_of_chosen_blocks_are_those_of_each():
     bound, _ = bound_to("phases", LAUNCHES["phases"], blocks=4)
     chosen, everything = streams_of(bound, [3, 1]), streams(bound, 4)
     assert chosen.blocks == 2
@@ -276,7 +270,7 @@ def test_streams_of_chosen_blocks_are_those_of_each() -> None:
             assert lines_of(chosen, 4 * place + warp) == lines_of(everything, 4 * block + warp)
 
 
-def test_what_was_recorded_outlives_the_workers_that_did() -> None:
+def test_what_was_recorded_outlives_the_workers_that_did():
     bound, _ = bound_to("phases", LAUNCHES["phases"], blocks=4)
     runs = run_blocks(replace(bound, most_steps=MOST), [range(b, b + 1) for b in range(4)])
     wanted = streams(bound, 4)
@@ -294,5 +288,5 @@ def test_what_was_recorded_outlives_the_workers_that_did() -> None:
         (200, 132, [66, 198]),
     ],
 )
-def test_an_sm_runs_blocks_that_lie_apart(blocks: int, sms: int, expected: list[int]) -> None:
+def test_an_sm_runs_blocks_that_lie_apart(blocks, sms, expected):
     assert blocks_of_an_sm(blocks, sms) == expected

@@ -1,11 +1,7 @@
 """What the timing model is told of instructions, held to what nvdisasm prints of the same code."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +11,7 @@ from analysis.sm import NO_SCOREBOARD, Kind, Unit
 from kernels import LADDER, Variant, parse_selection
 from tests.toolkit.sass.machine_code_snapshots import ARCHITECTURES, RECORDED, told
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.machine_code.instruction import Instruction, Register
-from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.instruction import Register
 from toolkit.rungs.launch import compile_for
 from toolkit.sass.timing_table import machine_code
 from validation import recordings
@@ -50,7 +45,7 @@ CODE = [
 
 
 @cache
-def ladder(code: str) -> tuple[tuple[Kernel, Any], ...]:
+def ladder(code):
     """The rungs of the small sample for an architecture, or all of them."""
     found = []
     arch = code.removeprefix(ALL)
@@ -62,24 +57,24 @@ def ladder(code: str) -> tuple[tuple[Kernel, Any], ...]:
     return tuple(found)
 
 
-def rows(arch: str) -> Iterator[tuple[Instruction, Any]]:
+def rows(arch):
     for program, table in ladder(arch):
         yield from zip(program.instructions, table, strict=True)
 
 
-def odd(arch: str) -> list[tuple[Instruction, Any]]:
+def odd(arch):
     arch = arch.removeprefix(ALL)
     program = compile_cubin(ODD, name="odd.cu", kernel="odd", arch=arch)
     return list(zip(program.instructions, machine_code(program), strict=True))
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_a_small_kernel_reads_as_recorded(arch: str) -> None:
+def test_a_small_kernel_reads_as_recorded(arch):
     assert told(arch) == recordings.read(RECORDED)[arch]
 
 
 @pytest.mark.parametrize("arch", CODE)
-def test_reuse_flags_are_the_suffixes_that_nvdisasm_prints(arch: str) -> None:
+def test_reuse_flags_are_the_suffixes_that_nvdisasm_prints(arch):
     """Of every instruction of every rung: which registers are kept, and so which slots they are."""
     seen = 0
     for instruction, row in [*rows(arch), *odd(arch)]:
@@ -91,11 +86,11 @@ def test_reuse_flags_are_the_suffixes_that_nvdisasm_prints(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", CODE)
-def test_results_of_variable_latency_are_waited_for(arch: str) -> None:
+def test_results_of_variable_latency_are_waited_for(arch):
     """Whoever names a register that a scoreboard guards waits for it first, or one before did."""
     guarded_in_all = 0
     for program, table in ladder(arch):
-        guarded: dict[int, tuple[int, str]] = {}  # register: its scoreboard, who does not wait
+        guarded = {}  # register: its scoreboard, who does not wait
         for instruction, row in zip(program.instructions, table, strict=True):
             guarded = {r: (b, o) for r, (b, o) in guarded.items() if not row["wait"] >> b & 1}
             named = {int(r) for r in re.findall(r"\bR(\d+)\b", instruction.text)}
@@ -111,20 +106,20 @@ def test_results_of_variable_latency_are_waited_for(arch: str) -> None:
     assert guarded_in_all > 100
 
 
-def guard(instruction: Instruction) -> str:
+def guard(instruction):
     """The predicate under which it is executed: "@!P3", or nothing."""
     found = re.match(r"@!?U?P\w+", instruction.text)
     return found[0] if found else ""
 
 
-def opposite(guard: str) -> str:
+def opposite(guard):
     """That of the lanes which it leaves out: they do without its result. "never" for no guard."""
     if not guard:
         return "never"
     return guard.replace("@!", "@") if "!" in guard else guard.replace("@", "@!")
 
 
-def results(instruction: Instruction, row: Any) -> range:
+def results(instruction, row):
     files = ("R", "UR")
     first = next(
         (o for o in instruction.operands if isinstance(o, Register) and o.file in files), None
@@ -135,7 +130,7 @@ def results(instruction: Instruction, row: Any) -> range:
 
 
 @pytest.mark.parametrize("arch", CODE)
-def test_stall_counts_cover_dependent_multiply_adds(arch: str) -> None:
+def test_stall_counts_cover_dependent_multiply_adds(arch):
     """An FFMA whose sum the next one reads is followed after 4 clocks or more."""
     for program, table in ladder(arch):
         pairs = zip(program.instructions, program.instructions[1:], table, strict=False)
@@ -144,7 +139,7 @@ def test_stall_counts_cover_dependent_multiply_adds(arch: str) -> None:
                 assert row["stall"] >= 4, one.text
 
 
-UNITS: Mapping[str, Unit] = {
+UNITS = {
     "FFMA": Unit.FMA,
     "FADD": Unit.FMA,
     "FMUL": Unit.FMA,
@@ -166,7 +161,7 @@ UNITS: Mapping[str, Unit] = {
     "ULDC": Unit.UNIFORM,
     "UMOV": Unit.UNIFORM,
 }
-KINDS: Mapping[str, Kind] = {
+KINDS = {
     "LDG": Kind.LOAD,
     "STG": Kind.STORE,
     "LDS": Kind.SHARED_LOAD,
@@ -180,7 +175,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def test_instructions_have_their_units_and_kinds() -> None:
+def test_instructions_have_their_units_and_kinds():
     seen = set()
     for arch in ("sm_75", "sm_90", "sm_120"):
         for instruction, row in [*rows(arch), *odd(arch)]:
@@ -210,7 +205,7 @@ def test_instructions_have_their_units_and_kinds() -> None:
         (r"SHFL\.IDX PT, R\d+, R\d+, R\d+, 0x1f$", 1, 2),
     ],
 )
-def test_requests_hand_over_their_operands(pattern: str, registers: int, operands: int) -> None:
+def test_requests_hand_over_their_operands(pattern, registers, operands):
     found = [row for instruction, row in odd("sm_90") if re.search(pattern, instruction.text)]
     assert found, [instruction.text for instruction, _ in odd("sm_90")]
     for row in found:
@@ -218,7 +213,7 @@ def test_requests_hand_over_their_operands(pattern: str, registers: int, operand
 
 
 @pytest.mark.parametrize("arch", CODE)
-def test_the_banks_of_what_is_handed_over_are_those_of_the_text(arch: str) -> None:
+def test_the_banks_of_what_is_handed_over_are_those_of_the_text(arch):
     """Of stores, in order: both halves of an address, then every register of what is stored."""
     seen = 0
     for instruction, row in [*rows(arch), *odd(arch)]:
@@ -237,7 +232,7 @@ def test_the_banks_of_what_is_handed_over_are_those_of_the_text(arch: str) -> No
     assert seen > 20
 
 
-def test_a_table_has_no_scoreboards_that_do_not_exist() -> None:
+def test_a_table_has_no_scoreboards_that_do_not_exist():
     for arch in ARCHITECTURES:
         for _, table in ladder(arch):
             for name in ("write_barrier", "read_barrier"):

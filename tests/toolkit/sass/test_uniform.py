@@ -1,9 +1,5 @@
 """Uniform registers are the warp's, whichever of its lanes run."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 
 from toolkit import simulate
@@ -27,7 +23,7 @@ extern "C" __global__ void k(unsigned *out, int n) {
 """
 
 
-def test_a_long_loop_is_not_left_between_a_uniform_register_and_its_use() -> None:
+def test_a_long_loop_is_not_left_between_a_uniform_register_and_its_use():
     rounds = 1300  # longer than a slice of a warp
     x = lane = np.arange(32, dtype=np.uint32)
     for i in range(rounds):
@@ -37,6 +33,6 @@ def test_a_long_loop_is_not_left_between_a_uniform_register_and_its_use() -> Non
     assert found.outputs[0].tolist() == x.tolist()
 
 
-def test_a_constant_is_loaded_for_lanes_that_are_elsewhere_too(tmp_path: Path) -> None:
+def test_a_constant_is_loaded_for_lanes_that_are_elsewhere_too(tmp_path):
     """LDCU in a function that some lanes call, whose uniform register an address reads."""
     assert mismatches([1931], "sm_100", tmp_path) == []

@@ -1,12 +1,8 @@
 """Shuffles, votes, reductions and special registers, one instruction at a time."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from functools import reduce
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +14,7 @@ from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW
 ACTIVE = [FULL, 0x1, 0x80000000, 0x0000FFFF, 0xA5A5_3C01]
 
 
-def random_state(seed: int) -> State:
+def random_state(seed):
     rng = np.random.default_rng(seed)
     state = State()
     state.r[:16] = rng.integers(0, 1 << 32, (16, 32), dtype=np.uint64)
@@ -29,7 +25,7 @@ def random_state(seed: int) -> State:
     return state
 
 
-def run(text: str, state: State, active: int = FULL, **options: Any) -> State:
+def run(text, state, active=FULL, **options):
     """With P6 as a guard that admits `active`, the others being alive."""
     state.p[6] = active
     guarded = re.sub(r"(^|; *)", r"\1@P6 ", text)
@@ -39,7 +35,7 @@ def run(text: str, state: State, active: int = FULL, **options: Any) -> State:
 # Shuffles, as PTX describes them.
 
 
-def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
+def source_lane(mode, lane, b, c):
     """The lane that is read, and whether it is within the segment."""
     clamp, segment = c & 31, c >> 8 & 31
     last = lane & segment | clamp & ~segment
@@ -59,7 +55,7 @@ def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
 
 @pytest.mark.parametrize("mode", ["IDX", "UP", "DOWN", "BFLY"])
 @pytest.mark.parametrize("active", ACTIVE)
-def test_shuffles(mode: str, active: int) -> None:
+def test_shuffles(mode, active):
     for b, c in product((0, 1, 5, 16, 31, 32, 0xFFFFFFFF), (0, 0x1F, 0x1800, 0x181F, 0x101F, 0x7)):
         state = random_state(b ^ c)
         wanted = state.copy()
@@ -72,7 +68,7 @@ def test_shuffles(mode: str, active: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["IDX", "UP", "DOWN", "BFLY"])
-def test_each_lane_shuffles_with_its_own_distance_and_segment(mode: str) -> None:
+def test_each_lane_shuffles_with_its_own_distance_and_segment(mode):
     state = random_state(7)
     wanted = state.copy()
     wanted.p[6] = FULL
@@ -84,7 +80,7 @@ def test_each_lane_shuffles_with_its_own_distance_and_segment(mode: str) -> None
 
 # Votes.
 
-TRUTHS: dict[str, Callable[[int, int], bool]] = {
+TRUTHS = {
     "ALL": lambda ballot, active: ballot == active,
     "ANY": lambda ballot, active: ballot != 0,
     "EQ": lambda ballot, active: ballot in (0, active),
@@ -94,7 +90,7 @@ TRUTHS: dict[str, Callable[[int, int], bool]] = {
 @pytest.mark.parametrize("mode", TRUTHS)
 @pytest.mark.parametrize("active", ACTIVE)
 @pytest.mark.parametrize("votes", [0, FULL, 0xA5A5_3C01, 0x1])
-def test_votes(mode: str, active: int, votes: int) -> None:
+def test_votes(mode, active, votes):
     state = random_state(active ^ votes)
     state.p[1], state.p[6] = votes, active
     ballot = votes & active
@@ -112,7 +108,7 @@ def test_votes(mode: str, active: int, votes: int) -> None:
 
 
 @pytest.mark.parametrize("active", ACTIVE)
-def test_the_first_willing_lane_is_elected(active: int) -> None:
+def test_the_first_willing_lane_is_elected(active):
     state = random_state(active)
     state.p[1] = state.p[6] = active
     wanted = state.copy()
@@ -124,7 +120,7 @@ def test_the_first_willing_lane_is_elected(active: int) -> None:
 
 @pytest.mark.parametrize("active", ACTIVE)
 @pytest.mark.parametrize("wide", [False, True])
-def test_matches(active: int, wide: bool) -> None:
+def test_matches(active, wide):
     state = random_state(active)
     state.r[2] %= 3
     state.r[3] %= 2
@@ -148,11 +144,11 @@ def test_matches(active: int, wide: bool) -> None:
 # Reductions.
 
 
-def as_signed(x: int) -> int:
+def as_signed(x):
     return x - (1 << 32) if x >> 31 else x
 
 
-REDUCTIONS: dict[str, Callable[[list[int]], int]] = {
+REDUCTIONS = {
     "REDUX": lambda x: reduce(int.__and__, x),
     "REDUX.OR": lambda x: reduce(int.__or__, x),
     "REDUX.XOR": lambda x: reduce(int.__xor__, x),
@@ -169,7 +165,7 @@ REDUCTIONS: dict[str, Callable[[list[int]], int]] = {
 
 @pytest.mark.parametrize("opcode", REDUCTIONS)
 @pytest.mark.parametrize("active", ACTIVE)
-def test_reductions(opcode: str, active: int) -> None:
+def test_reductions(opcode, active):
     state = random_state(active)
     state.r[2] |= 0x0000_1100  # so that a conjunction is not zero
     state.p[6] = active
@@ -179,7 +175,7 @@ def test_reductions(opcode: str, active: int) -> None:
 
 
 @pytest.mark.parametrize("active", ACTIVE)
-def test_a_uniform_register_takes_the_first_active_lane(active: int) -> None:
+def test_a_uniform_register_takes_the_first_active_lane(active):
     state = random_state(active)
     state.p[6] = active
     wanted = state.copy()
@@ -190,7 +186,7 @@ def test_a_uniform_register_takes_the_first_active_lane(active: int) -> None:
 # Special registers.
 
 
-def test_registers_of_the_launch() -> None:
+def test_registers_of_the_launch():
     text = """S2R R4, SR_SWINHI; S2R R5, SR_LWINHI; S2R R6, SR_SMEMSZ; S2R R7, SR_VIRTID
               S2R R8, SR_VIRTUALSMID; S2UR UR4, SR_CgaCtaId; S2UR UR5, SR_SWINHI"""
     after = probe(text, random_state(1), architecture=90, shared_bytes=0x1234)
@@ -199,7 +195,7 @@ def test_registers_of_the_launch() -> None:
     assert (int(after.ur[4, 3]), int(after.ur[5, 3])) == (0, SHARED_WINDOW >> 32)
 
 
-def test_zero_is_a_register_pair() -> None:
+def test_zero_is_a_register_pair():
     state = random_state(1)
     wanted = state.copy()
     wanted.p[6] = 0xFF00
@@ -210,7 +206,7 @@ def test_zero_is_a_register_pair() -> None:
     same(run("CS2R.32 R4, SRZ", state, 0xFF00), wanted)
 
 
-def test_the_clock_moves_on_with_each_instruction() -> None:
+def test_the_clock_moves_on_with_each_instruction():
     text = """CS2R R4, SR_CLOCKLO; NOP; NOP; CS2R R6, SR_CLOCKLO; CS2R.32 R8, SR_CLOCKLO
               S2R R9, SR_CLOCKHI; CS2R R10, SR_GLOBALTIMERLO; CS2UR UR4, SR_CLOCKLO"""
     after = probe(text, random_state(1), architecture=120)
@@ -224,7 +220,7 @@ def test_the_clock_moves_on_with_each_instruction() -> None:
 
 
 @pytest.mark.parametrize("active", ACTIVE)
-def test_convergence_barriers_are_saved_and_restored(active: int) -> None:
+def test_convergence_barriers_are_saved_and_restored(active):
     state = random_state(active)
     state.p[6] = active
     lanes = lanes_of(active)
@@ -245,7 +241,7 @@ def test_convergence_barriers_are_saved_and_restored(active: int) -> None:
 
 
 @pytest.mark.parametrize("votes", [0, FULL, 0x0F0F_0001])
-def test_reductions_of_a_block_are_read(votes: int) -> None:
+def test_reductions_of_a_block_are_read(votes):
     state = random_state(1)
     state.p[1] = votes
     text = """BAR.RED.POPC.DEFER_BLOCKING 0x0, P1; B2R.RESULT R4
@@ -258,7 +254,7 @@ def test_reductions_of_a_block_are_read(votes: int) -> None:
     same(probe(text, state, architecture=90), wanted)
 
 
-def test_a_result_that_no_barrier_reduced_is_refused() -> None:
+def test_a_result_that_no_barrier_reduced_is_refused():
     text = "B2R.RESULT R4; BAR.RED.POPC 0x0, P1"
     assert len(instructions(text)) == 2
     with pytest.raises(UnsupportedError, match="B2R"):

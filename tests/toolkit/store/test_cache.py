@@ -1,9 +1,6 @@
 """The user's cache, on folders that can and cannot be written."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,17 +11,17 @@ from toolkit.store.cache import cache_directory, cached, digest_of_files, keep
 
 
 @pytest.fixture(autouse=True)
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path, monkeypatch):
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
-def flipped(content: bytes) -> bytes:
+def flipped(content):
     middle = len(content) // 2
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-def test_what_is_kept_is_found(directory: Path) -> None:
+def test_what_is_kept_is_found(directory):
     assert cached("a.json") is None
     keep("a.json", b"first")
     keep("a.json", b"second")
@@ -35,9 +32,7 @@ def test_what_is_kept_is_found(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [flipped, lambda entry: entry[:-1], lambda entry: b""])
-def test_a_damaged_entry_counts_as_absent(
-    damage: Callable[[bytes], bytes], directory: Path
-) -> None:
+def test_a_damaged_entry_counts_as_absent(damage, directory):
     keep("a.json", b"content")
     entry = directory / "a.json"
     entry.write_bytes(damage(entry.read_bytes()))
@@ -46,7 +41,7 @@ def test_a_damaged_entry_counts_as_absent(
     assert cached("a.json") == b"content"
 
 
-def test_an_entry_under_another_name_counts_as_absent(directory: Path) -> None:
+def test_an_entry_under_another_name_counts_as_absent(directory):
     keep("a.json", b"of a")
     keep("b.json", b"of b")
     (directory / "a.json").rename(directory / "c.json")
@@ -54,9 +49,7 @@ def test_an_entry_under_another_name_counts_as_absent(directory: Path) -> None:
     assert [cached(name) for name in ("a.json", "b.json", "c.json")] == [None] * 3
 
 
-def test_entries_that_were_not_used_for_longest_make_room(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_that_were_not_used_for_longest_make_room(directory, monkeypatch):
     monkeypatch.setattr(cache, "MOST_BYTES", 4000)
     for n in range(3):
         keep(f"{n}", bytes(1000))
@@ -70,7 +63,7 @@ def test_entries_that_were_not_used_for_longest_make_room(
     assert (directory / "tuning" / "measured").exists()
 
 
-def test_many_writers_and_readers_of_one_entry_see_it_whole(directory: Path) -> None:
+def test_many_writers_and_readers_of_one_entry_see_it_whole(directory):
     contents = [bytes([n]) * 200_000 for n in range(8)]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(5):
@@ -79,7 +72,7 @@ def test_many_writers_and_readers_of_one_entry_see_it_whole(directory: Path) -> 
     assert [path.name for path in directory.iterdir()] == ["a"]
 
 
-def test_the_digest_of_files_is_of_their_content(tmp_path: Path) -> None:
+def test_the_digest_of_files_is_of_their_content(tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     one.write_text("a")
     other.write_text("b")
@@ -89,17 +82,17 @@ def test_the_digest_of_files_is_of_their_content(tmp_path: Path) -> None:
     assert digest_of_files(str(one), str(other)) != before
 
 
-def test_where_nothing_can_be_written_nothing_is_kept(directory: Path) -> None:
+def test_where_nothing_can_be_written_nothing_is_kept(directory):
     directory.write_text("a file where the folder should be")
     keep("a.json", b"content")
     assert cached("a.json") is None
 
 
-def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
     for name in ("GEMM_LADDER_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
 
-    def no_home(self: Path) -> Path:
+    def no_home(self):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "expanduser", no_home)
@@ -107,7 +100,7 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> 
     assert cached("a.json") is None
 
 
-def test_the_cache_is_in_the_users_cache_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_in_the_users_cache_directory(monkeypatch):
     monkeypatch.delenv("GEMM_LADDER_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
     assert cache_directory() == Path("/caches/gemm-ladder")

@@ -10,20 +10,16 @@ Ctrl-C after the first record; `tuned` by the function that `tune` calls on a GP
     check sum.cu -g 1 -b 64 -a 'f32[64]' -a 'f32[64]=unwritten' --seed 1 --json
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from analysis.devices import find_device
 from analysis.problem import parse_shape
-from analysis.records.profile import Profile
 from toolkit.cli.app import app
 from toolkit.launch.progress import Progress
 from toolkit.profiling.profile import profile
@@ -58,39 +54,39 @@ SUM = """extern "C" __global__ void sum(const float *in, float *out) {
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("transpose.cu").write_text(TRANSPOSE)
     Path("bad.cu").write_text(SUM)
     return tmp_path
 
 
-def run(*arguments: str | Path, code: int = 0) -> str:
+def run(*arguments, code=0):
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert result.exit_code == code, result.output
     return str(result.stdout)
 
 
-def document(path: Path) -> Any:
+def document(path):
     return json.loads(lzma.decompress(path.read_bytes()))
 
 
-def today(resume: Profile | None = None, progress: Progress | None = None) -> Profile:
-    settings: Any = {"executor": "simulate", "device": "h200", "seed": 1}
+def today(resume=None, progress=None):
+    settings = {"executor": "simulate", "device": "h200", "seed": 1}
     return profile(SHAPES, VARIANTS, resume=resume, progress=progress, **settings)
 
 
 @pytest.fixture(scope="module")
-def now() -> Profile:
+def now():
     return today()
 
 
-def as_here(before: Profile, now: Profile) -> Profile:
+def as_here(before, now):
     """The file as this machine would have written it: a resumption checks the versions."""
     return replace(before, environment=now.environment, command=now.command)
 
 
-def test_a_profile_is_read() -> None:
+def test_a_profile_is_read():
     result = load(PROFILE)
     labels = [record.label for record in result.records]
     assert labels == [*VARIANTS, *VARIANTS]
@@ -106,20 +102,20 @@ def test_a_profile_is_read() -> None:
 
 
 def test_a_profile_of_today_lacks_no_key_but_those_that_its_version_leaves_out(
-    now: Profile,
-) -> None:
+    now,
+):
     old = document(PROFILE)
     del old["phases"]
     assert missing(old, json.loads(dumps(now))) == ["records[].theory.accesses.tiling.prefetches"]
     assert now.schema_version == 6
 
 
-def missing(old: Any, new: Any) -> list[str]:
+def missing(old, new):
     """The keys of a document that another one lacks, but for names of counters."""
     return sorted(keys(old) - keys(new))
 
 
-def keys(of: Any, place: str = "") -> set[str]:
+def keys(of, place=""):
     if isinstance(of, list):
         return {key for item in of for key in keys(item, f"{place}[]")}
     if not isinstance(of, dict) or place.endswith("counters"):
@@ -128,7 +124,7 @@ def keys(of: Any, place: str = "") -> set[str]:
     return named.keys() | {key for name, item in named.items() for key in keys(item, name)}
 
 
-def test_counts_of_the_same_run_today_are_equal(now: Profile) -> None:
+def test_counts_of_the_same_run_today_are_equal(now):
     save(now, "now.json")
     found = json.loads(run("compare", PROFILE, "now.json", "--json", "--fail-on", "counts"))
     assert found["counts"] == "same"
@@ -137,20 +133,20 @@ def test_counts_of_the_same_run_today_are_equal(now: Profile) -> None:
 
 
 @pytest.mark.parametrize("path", [PROFILE, INTERRUPTED])
-def test_a_profile_is_rendered(path: Path) -> None:
+def test_a_profile_is_rendered(path):
     said = run("report", path, "--html", "r.html")
     assert "tiled" in said
     assert "64 × 64 × 64" in Path("r.html").read_text(encoding="utf-8")
 
 
-def test_an_interrupted_run_goes_on(now: Profile) -> None:
+def test_an_interrupted_run_goes_on(now):
     before = load(INTERRUPTED)
     assert before.status == "interrupted"
     assert [record.label for record in before.records] == ["tiled"]
     steps = []
 
     class Listening(Progress):
-        def step(self, text: str) -> None:
+        def step(self, text):
             steps.append(text)
 
     result = today(resume=as_here(before, now), progress=Listening())
@@ -161,7 +157,7 @@ def test_an_interrupted_run_goes_on(now: Profile) -> None:
     assert counters[0] == counters[1]
 
 
-def test_a_launch_is_read_and_compared() -> None:
+def test_a_launch_is_read_and_compared():
     assert load_launch(LAUNCH).counters == document(LAUNCH)["counters"]
     launch = "transpose.cu -g 2,2 -b 32,32 -a f32[64,64] -a f32[64,64]=zeros -a i32=64".split()  # noqa: SIM905
     shown = run("simulate", *launch, "--device", "h200", "--seed", "1", "--json")
@@ -174,7 +170,7 @@ def test_a_launch_is_read_and_compared() -> None:
     assert (found["counts"], found["predictions"]) == ("same", "same")
 
 
-def test_a_check_finds_the_same_today() -> None:
+def test_a_check_finds_the_same_today():
     arguments = "bad.cu -g 1 -b 64 -a f32[64] -a f32[64]=unwritten --seed 1 --json".split()  # noqa: SIM905
     old, new = document(CHECK), json.loads(run("check", *arguments, code=1))
     assert missing(old, new) == []
@@ -182,7 +178,7 @@ def test_a_check_finds_the_same_today() -> None:
     assert new["summary"] == old["summary"]
 
 
-def test_tuned_parameters_are_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tuned_parameters_are_found(folder, monkeypatch):
     Path("tuned.json").write_bytes(lzma.decompress(TUNED.read_bytes()))
     monkeypatch.setenv("GEMM_LADDER_DATA", str(folder))
     (entry,) = tuned.read(tuned.user_file())

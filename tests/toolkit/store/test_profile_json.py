@@ -1,18 +1,15 @@
 """profile.json: what is written comes back equal, and anything else is refused in one line."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
 import os
 import re
 import types
-from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from enum import EnumType
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -25,7 +22,7 @@ from toolkit.store.profile_json import load, save
 from toolkit.store.user_files import check_writable, write_atomically
 
 
-def filled(kind: Any) -> Any:
+def filled(kind):
     """A value of a type, with every optional field filled."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -45,22 +42,22 @@ def filled(kind: Any) -> Any:
     return {int: 7, float: 1.1, str: "Größe 32×32 \u2028 \x00 \\", bool: True}[kind]
 
 
-PROFILE: Profile = filled(Profile)
+PROFILE = filled(Profile)
 MINIMAL = replace(PROFILE, records=())
 DAMAGED = ": the file was edited or damaged: make it again"
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "profile.json"
 
 
-def document(profile: Profile, path: Path) -> dict[str, Any]:
+def document(profile, path):
     save(profile, path)
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def message_of(content: str | bytes, path: Path) -> str:
+def message_of(content, path):
     """How loading refuses a file."""
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(RecordError) as caught:
@@ -71,14 +68,14 @@ def message_of(content: str | bytes, path: Path) -> str:
     return message.removeprefix(f"{path}: ")
 
 
-def test_every_field_comes_back_equal(path: Path) -> None:
+def test_every_field_comes_back_equal(path):
     measured = PROFILE.records[0].measured
     assert measured.before is not None  # the profile of these tests is full
     save(PROFILE, path)
     assert load(path) == PROFILE
 
 
-def test_absent_fields_come_back_absent(path: Path) -> None:
+def test_absent_fields_come_back_absent(path):
     record = replace(PROFILE.records[0], theory=None, measured=None, check=None, rung=None)
     profile = replace(PROFILE, records=(record,))
     save(profile, path)
@@ -86,7 +83,7 @@ def test_absent_fields_come_back_absent(path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_file_of_an_earlier_schema_has_no_prediction(version: int, path: Path) -> None:
+def test_a_file_of_an_earlier_schema_has_no_prediction(version, path):
     content = document(PROFILE, path)
     content["schema_version"] = version
     del content["records"][0]["predicted"]
@@ -97,7 +94,7 @@ def test_a_file_of_an_earlier_schema_has_no_prediction(version: int, path: Path)
     )
 
 
-def test_a_file_of_schema_4_has_no_conditions(path: Path) -> None:
+def test_a_file_of_schema_4_has_no_conditions(path):
     assert PROFILE.conditions
     content = document(PROFILE, path)
     content["schema_version"] = 4
@@ -106,7 +103,7 @@ def test_a_file_of_schema_4_has_no_conditions(path: Path) -> None:
     assert load(path) == replace(PROFILE, schema_version=4, conditions=())
 
 
-def test_the_phases_of_an_earlier_file_are_ignored(path: Path) -> None:
+def test_the_phases_of_an_earlier_file_are_ignored(path):
     phases = {"extent": 4, "tile": 2, "loads": [{"phase": 0, "thread": 0, "matrix": "A"}]}
     path.write_text(json.dumps(document(PROFILE, path) | {"phases": phases}), encoding="utf-8")
     assert load(path) == PROFILE
@@ -135,7 +132,7 @@ PREDICTIONS = st.builds(
 
 @given(PREDICTIONS)
 @few
-def test_any_prediction_comes_back_equal(path: Path, predicted: Predicted) -> None:
+def test_any_prediction_comes_back_equal(path, predicted):
     (record,) = PROFILE.records
     profile = replace(PROFILE, records=(replace(record, predicted=predicted),))
     save(profile, path)
@@ -145,9 +142,7 @@ def test_any_prediction_comes_back_equal(path: Path, predicted: Predicted) -> No
 @given(st.lists(POSSIBLE, max_size=5), st.text())
 @few
 @example([5e-324, -0.0, 1e6, 0.1], "\ud7ff\ue000\U0010ffff\r\n\x00\ufeff")
-def test_any_number_and_any_text_comes_back_equal(
-    path: Path, samples: list[float], note: str
-) -> None:
+def test_any_number_and_any_text_comes_back_equal(path, samples, note):
     (record,) = PROFILE.records
     assert record.measured is not None
     measured = replace(record.measured, samples_s=tuple(samples))
@@ -157,7 +152,7 @@ def test_any_number_and_any_text_comes_back_equal(
     assert load(path) == profile
 
 
-def test_the_file_is_readable_text(path: Path) -> None:
+def test_the_file_is_readable_text(path):
     save(PROFILE, path)
     lines = path.read_text(encoding="utf-8").splitlines()
     assert lines[1] == f'  "schema_version": {SCHEMA_VERSION},'
@@ -165,7 +160,7 @@ def test_the_file_is_readable_text(path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_a_number_that_is_not_finite_is_never_written(value: float, path: Path) -> None:
+def test_a_number_that_is_not_finite_is_never_written(value, path):
     (record,) = PROFILE.records
     assert record.measured is not None
     measured = replace(record.measured, interval_s=Interval(low=0.0, high=value))
@@ -176,15 +171,15 @@ def test_a_number_that_is_not_finite_is_never_written(value: float, path: Path) 
     assert not path.exists()
 
 
-def test_a_profile_that_could_not_be_read_back_is_never_written(path: Path) -> None:
-    wrong: list[dict[str, Any]] = [{"seed": "7"}, {"records": []}, {"seed": {1}}, {"seed": 1j}]
+def test_a_profile_that_could_not_be_read_back_is_never_written(path):
+    wrong = [{"seed": "7"}, {"records": []}, {"seed": {1}}, {"seed": 1j}]
     for change in wrong:
         with pytest.raises(RecordError, match="cannot be written"):
             save(replace(PROFILE, **change), path)
     assert not path.exists()
 
 
-def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
     with pytest.raises(RecordError, match="there is no such file"):
         load(tmp_path / "absent.json")
     with pytest.raises(RecordError, match="it is a folder"):
@@ -220,9 +215,7 @@ def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None
         ('{"schema_version": 1, "created": "\\ud800"}', ""),
     ],
 )
-def test_a_file_that_is_no_profile_is_refused(
-    content: str | bytes, message: str, path: Path
-) -> None:
+def test_a_file_that_is_no_profile_is_refused(content, message, path):
     assert message_of(content, path).startswith(message)
 
 
@@ -258,9 +251,7 @@ def test_a_file_that_is_no_profile_is_refused(
         (("device", "name"), 3090, "should be a valid string, found 3090"),
     ],
 )
-def test_a_wrong_field_is_named_with_what_was_found(
-    keys: tuple[str | int, ...], value: object, message: str, path: Path
-) -> None:
+def test_a_wrong_field_is_named_with_what_was_found(keys, value, message, path):
     content = document(PROFILE, path)
     holder = content
     for key in keys[:-1]:
@@ -272,7 +263,7 @@ def test_a_wrong_field_is_named_with_what_was_found(
     )
 
 
-def set_at(content: Any, place: str, value: object) -> None:
+def set_at(content, place, value):
     """Put a value into a document, at a place as messages name it."""
     *keys, last = [int(k) if k.isdigit() else k for k in re.findall(r"\w+", place)]
     for key in keys:
@@ -302,9 +293,7 @@ def set_at(content: Any, place: str, value: object) -> None:
         ("seed", -1, "0 to 3.40282e+38"),
     ],
 )
-def test_a_number_that_no_run_leaves_is_refused(
-    place: str, value: float, range_: str, path: Path
-) -> None:
+def test_a_number_that_no_run_leaves_is_refused(place, value, range_, path):
     content = document(PROFILE, path)
     set_at(content, place, value)
     said = message_of(json.dumps(content), path)
@@ -312,7 +301,7 @@ def test_a_number_that_no_run_leaves_is_refused(
 
 
 @pytest.mark.parametrize("value", [-1, 2**64 + 1])
-def test_a_counter_that_no_run_leaves_is_refused(value: int, path: Path) -> None:
+def test_a_counter_that_no_run_leaves_is_refused(value, path):
     content = document(PROFILE, path)
     content["records"][0]["counted"] = {"counters": {"a.sum": 1, "b.sum": value}}
     assert message_of(json.dumps(content), path) == (
@@ -320,31 +309,31 @@ def test_a_counter_that_no_run_leaves_is_refused(value: int, path: Path) -> None
     )
 
 
-def test_a_missing_field_is_named(path: Path) -> None:
+def test_a_missing_field_is_named(path):
     content = document(PROFILE, path)
     del content["records"][0]["shape"]["k"]
     assert message_of(json.dumps(content), path) == f"records[0].shape.k: it is missing{DAMAGED}"
 
 
-def test_a_value_that_a_record_refuses_itself_is_told(path: Path) -> None:
+def test_a_value_that_a_record_refuses_itself_is_told(path):
     content = document(PROFILE, path)
     content["records"][0]["shape"]["k"] = 0
     assert "K = 0 is out of range" in message_of(json.dumps(content), path)
 
 
-def test_a_long_wrong_value_is_shortened(path: Path) -> None:
+def test_a_long_wrong_value_is_shortened(path):
     content = document(PROFILE, path)
     content["seed"] = "x\n" * 10_000
     assert len(message_of(json.dumps(content), path)) < 200
 
 
-def test_a_byte_order_mark_and_an_unknown_field_do_no_harm(path: Path) -> None:
+def test_a_byte_order_mark_and_an_unknown_field_do_no_harm(path):
     content = document(PROFILE, path)
     path.write_text("\ufeff" + json.dumps(content | {"later": 1}), encoding="utf-8")
     assert load(path) == PROFILE
 
 
-def loads_or_is_refused(content: bytes, path: Path) -> None:
+def loads_or_is_refused(content, path):
     path.write_bytes(content)
     with contextlib.suppress(RecordError):
         load(path)
@@ -364,11 +353,11 @@ JSON = st.recursive(
 
 @given(JSON)
 @few
-def test_any_json_is_refused(path: Path, value: object) -> None:
+def test_any_json_is_refused(path, value):
     loads_or_is_refused(json.dumps(value).encode(), path)
 
 
-def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def places(value, at=()):
     """The keys that lead to each value inside a document."""
     items = ()
     if isinstance(value, dict):
@@ -380,9 +369,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @given(data=st.data(), value=JSON)
 @few
-def test_a_profile_with_any_value_changed_loads_or_is_refused(
-    path: Path, data: st.DataObject, value: object
-) -> None:
+def test_a_profile_with_any_value_changed_loads_or_is_refused(path, data, value):
     content = document(PROFILE, path)
     place = data.draw(st.sampled_from(places(content)[1:]))
     holder = content
@@ -394,13 +381,13 @@ def test_a_profile_with_any_value_changed_loads_or_is_refused(
 
 @given(data=st.data())
 @few
-def test_a_profile_cut_short_is_refused(path: Path, data: st.DataObject) -> None:
+def test_a_profile_cut_short_is_refused(path, data):
     save(MINIMAL, path)
     content = path.read_bytes().rstrip()
     message_of(content[: data.draw(st.integers(0, len(content) - 1))], path)
 
 
-def test_writing_replaces_the_whole_file(path: Path) -> None:
+def test_writing_replaces_the_whole_file(path):
     write_atomically(path, "long old content")
     write_atomically(path, "new")
     assert path.read_text() == "new"
@@ -409,7 +396,7 @@ def test_writing_replaces_the_whole_file(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_new_file_has_the_permissions_of_any_new_file(path: Path) -> None:
+def test_a_new_file_has_the_permissions_of_any_new_file(path):
     write_atomically(path, "x")
     other = path.with_name("other")
     other.touch()
@@ -418,12 +405,10 @@ def test_a_new_file_has_the_permissions_of_any_new_file(path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 @pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_failure_leaves_the_old_file_and_nothing_else(
-    step: str, failure: BaseException, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_leaves_the_old_file_and_nothing_else(step, failure, path, monkeypatch):
     path.write_text("old")
 
-    def fail(*_: object, **__: object) -> None:
+    def fail(*_, **__):
         raise failure
 
     monkeypatch.setattr(os if step == "fsync" else Path, step, fail)
@@ -434,7 +419,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_link_stays_a_link(path: Path) -> None:
+def test_a_link_stays_a_link(path):
     link = path.with_name("link.json")
     link.symlink_to(path)
     write_atomically(link, "new")
@@ -455,9 +440,7 @@ def test_a_link_stays_a_link(path: Path) -> None:
         (lambda folder: f"{folder}/a\0b", "null (byte|character)"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_told_before_and_after(
-    make: Callable[[Path], Path | str], message: str, tmp_path: Path
-) -> None:
+def test_a_place_that_cannot_be_written_is_told_before_and_after(make, message, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
     place = make(tmp_path)
@@ -468,10 +451,8 @@ def test_a_place_that_cannot_be_written_is_told_before_and_after(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "loop"]
 
 
-def test_a_read_only_file_system_is_told_with_the_path(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: Path, *_: object, **__: object) -> None:
+def test_a_read_only_file_system_is_told_with_the_path(path, monkeypatch):
+    def refuse(self, *_, **__):
         raise OSError(errno.EROFS, "Read-only file system", str(self))
 
     for operation in ("touch", "open", "unlink"):  # Linux refuses to remove even what is absent
@@ -481,7 +462,7 @@ def test_a_read_only_file_system_is_told_with_the_path(
             attempt(path)
 
 
-def test_checking_a_place_changes_nothing(path: Path) -> None:
+def test_checking_a_place_changes_nothing(path):
     check_writable(path)
     assert not path.exists()
     path.write_text("old")
@@ -490,7 +471,7 @@ def test_checking_a_place_changes_nothing(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_path_in_a_message_is_readable(path: Path) -> None:
+def test_a_path_in_a_message_is_readable(path):
     content = document(PROFILE, path)
     content["environment"]["software"] = {"a key": 1}
     message = message_of(json.dumps(content), path)

@@ -1,7 +1,5 @@
 """Recorded runs: package data that is compressed, checked when it is read, and made again alike."""
 
-from __future__ import annotations
-
 import lzma
 import shutil
 import sys
@@ -12,7 +10,6 @@ import pytest
 
 from analysis.comparison.scorecard import disagreements, scores
 from analysis.errors import InputError, RecordError
-from analysis.records.profile import Profile, Record
 from benchmarks.resimulate import resimulated
 from benchmarks.traffic_tables import shipped_run
 from toolkit.store import recorded_runs as recorded
@@ -21,14 +18,14 @@ from toolkit.store.recorded_runs import amend, recorded_run, ship, ship_model
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """A package that ships nothing yet."""
     monkeypatch.setattr(recorded, "FOLDER", tmp_path)
     return tmp_path
 
 
 @pytest.fixture(scope="module")
-def one_record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def one_record(tmp_path_factory):
     run = shipped_run("h200")
     path = tmp_path_factory.mktemp("run") / "profile.json"
     first = run.records[0]
@@ -38,18 +35,18 @@ def one_record(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def source(one_record: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(one_record, tmp_path_factory):
     """A profile.json of a run on an H200, of one record."""
     return Path(shutil.copy(one_record, tmp_path_factory.mktemp("run")))
 
 
-def test_a_device_without_a_run_has_none() -> None:
+def test_a_device_without_a_run_has_none():
     assert recorded_run("t4") is None
     assert recorded_run("no-such-device") is None
 
 
 @pytest.mark.parametrize("device", ["h100-sxm", "h200"])
-def test_no_exact_counter_of_a_shipped_run_is_apart(device: str) -> None:
+def test_no_exact_counter_of_a_shipped_run_is_apart(device):
     """From simulated to hardware, of all launches that both have; waits may take their time."""
     run = shipped_run(device)
     both = [record for record in run.records if record.simulated and record.counted]
@@ -63,19 +60,19 @@ def test_no_exact_counter_of_a_shipped_run_is_apart(device: str) -> None:
     assert mismatches == []
 
 
-def test_what_is_shipped_comes_back_equal_and_small(source: Path, folder: Path) -> None:
+def test_what_is_shipped_comes_back_equal_and_small(source, folder):
     path = ship(source)
     assert path == folder / "h200.json.xz"
     assert recorded_run("h200") == load(source)
     assert path.stat().st_size < source.stat().st_size / 2
 
 
-def test_the_same_profile_gives_the_same_bytes(source: Path, folder: Path) -> None:
+def test_the_same_profile_gives_the_same_bytes(source, folder):
     first = ship(source).read_bytes()
     assert ship(source).read_bytes() == first
 
 
-def test_the_model_changes_no_file_of_measurements(tmp_path: Path) -> None:
+def test_the_model_changes_no_file_of_measurements(tmp_path):
     run = shipped_run("h200")
     record = next(record for record in run.records if record.predicted and record.measured)
     run = replace(run, records=(record,), listings=())
@@ -85,7 +82,7 @@ def test_the_model_changes_no_file_of_measurements(tmp_path: Path) -> None:
         _only_the_model_changes(run, record, ship(tmp_path / "profile.json"))
 
 
-def _only_the_model_changes(run: Profile, record: Record, path: Path) -> None:
+def _only_the_model_changes(run, record, path):
     before = path.read_bytes()
     assert load(path).records[0].measured == record.measured
     assert load(path).records[0].predicted is None
@@ -96,7 +93,7 @@ def _only_the_model_changes(run: Profile, record: Record, path: Path) -> None:
     assert recorded_run("h200") == changed
 
 
-def test_a_model_of_other_launches_is_refused(source: Path, folder: Path) -> None:
+def test_a_model_of_other_launches_is_refused(source, folder):
     ship(source)
     run = load(source)
     ship_model(replace(run, records=()))
@@ -115,9 +112,7 @@ def test_a_model_of_other_launches_is_refused(source: Path, folder: Path) -> Non
         (lambda data: lzma.compress(b"\xff"), "byte 0 is not UTF-8"),
     ],
 )
-def test_damaged_package_data_is_told_in_one_line(
-    damage: object, message: str, source: Path, folder: Path
-) -> None:
+def test_damaged_package_data_is_told_in_one_line(damage, message, source, folder):
     path = ship(source)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(RecordError) as caught:
@@ -127,13 +122,13 @@ def test_damaged_package_data_is_told_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_text_without_end_is_refused(path_of_bomb: Path) -> None:
+def test_a_text_without_end_is_refused(path_of_bomb):
     with pytest.raises(RecordError, match="it unpacks to more than any profile has"):
         load(path_of_bomb)
 
 
 @pytest.fixture
-def path_of_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path_of_bomb(tmp_path, monkeypatch):
     from toolkit.store import profile_json as store
 
     monkeypatch.setattr(store, "MOST_BYTES", 1000)
@@ -145,18 +140,14 @@ def path_of_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "change", [{"executor": "simulate"}, {"executor": "theory"}, {"status": "interrupted"}]
 )
-def test_only_complete_runs_of_a_gpu_are_shipped(
-    change: dict[str, str], source: Path, folder: Path
-) -> None:
+def test_only_complete_runs_of_a_gpu_are_shipped(change, source, folder):
     save(replace(load(source), **change), source)
     with pytest.raises(InputError, match="give a complete one of executor gpu"):
         ship(source)
     assert list(folder.iterdir()) == []
 
 
-def test_the_command_says_what_it_wrote_or_why_not(
-    source: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_it_wrote_or_why_not(source, folder, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["recorded", str(source)])
     recorded.main()
     assert capsys.readouterr().out == f"wrote {folder / 'h200.json.xz'}\n"
@@ -166,7 +157,7 @@ def test_the_command_says_what_it_wrote_or_why_not(
             recorded.main()
 
 
-def test_a_later_run_takes_the_place_of_some_variants(source: Path, folder: Path) -> None:
+def test_a_later_run_takes_the_place_of_some_variants(source, folder):
     whole = shipped_run("h200")
     assert whole is not None
     shipped = replace(whole, listings=())
@@ -187,20 +178,20 @@ def test_a_later_run_takes_the_place_of_some_variants(source: Path, folder: Path
     assert found.created == shipped.created
 
 
-def test_a_later_run_without_the_variant_changes_nothing(source: Path, folder: Path) -> None:
+def test_a_later_run_without_the_variant_changes_nothing(source, folder):
     before = ship(source).read_bytes()
     with pytest.raises(InputError, match="tiled not measured at a shipped shape"):
         amend(source, ["tiled"])
     assert (folder / "h200.json.xz").read_bytes() == before
 
 
-def test_only_a_shipped_run_can_be_amended(source: Path, folder: Path) -> None:
+def test_only_a_shipped_run_can_be_amended(source, folder):
     with pytest.raises(InputError, match="no run of a GPU of its kind is shipped"):
         amend(source, ["cpu"])
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs the nvcc of that run")
-def test_a_run_is_simulated_anew_alike() -> None:
+def test_a_run_is_simulated_anew_alike():
     run = shipped_run("h200")
     before = next(record for record in run.records if record.simulated and record.measured)
     after = resimulated(replace(run, records=(before,))).records[0]

@@ -1,11 +1,7 @@
 """Tuned configurations: the file's format, and which of them a shape gets."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,14 +16,14 @@ H200, H100, T4 = map(find_device, ("h200", "h100-sxm", "t4"))
 
 
 @pytest.fixture(autouse=True)
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folders(tmp_path, monkeypatch):
     """An empty data folder of the user, and an empty one of the package."""
     monkeypatch.setenv("GEMM_LADDER_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(tuned, "FOLDER", tmp_path / "shipped")
     return tmp_path
 
 
-def entry(shape: str = "4096x4096x4096", **more: Any) -> Tuned:
+def entry(shape="4096x4096x4096", **more):
     usual = {
         "device": H200.name,
         "architecture": "sm_90",
@@ -45,16 +41,16 @@ def entry(shape: str = "4096x4096x4096", **more: Any) -> Tuned:
     return Tuned(**usual | more)
 
 
-def label_at(shape: str, device: Any = H200) -> str | None:
+def label_at(shape, device=H200):
     found = tuned_for(device, parse_shape(shape))
     return selection_of(found).label if found else None
 
 
-def test_nothing_is_tuned_where_there_are_no_files() -> None:
+def test_nothing_is_tuned_where_there_are_no_files():
     assert tuned_for(H200, Gemm(m=64, n=64, k=64)) is None
 
 
-def test_entries_survive_the_file_and_newer_ones_replace_older_ones() -> None:
+def test_entries_survive_the_file_and_newer_ones_replace_older_ones():
     first, other = entry(), entry("512")
     newer = replace(first, parameters={"bk": 16, "tm": 16}, ratio_to_cublas=None, interval=None)
     assert keep([first, other]) == user_file()
@@ -74,26 +70,24 @@ def test_entries_survive_the_file_and_newer_ones_replace_older_ones() -> None:
         ("256x64x64", "64x64x64", 2.0),
     ],
 )
-def test_distance_is_the_most_doublings_of_any_dimension(
-    one: str, other: str, distance: float
-) -> None:
+def test_distance_is_the_most_doublings_of_any_dimension(one, other, distance):
     assert octaves(parse_shape(one), parse_shape(other)) == distance
 
 
-def test_the_nearest_shape_decides() -> None:
+def test_the_nearest_shape_decides():
     keep([entry("1024"), entry("4096", parameters={"bk": 16, "tm": 16})])
     assert label_at("1024") == label_at("1500") == "coarsened-1d:bk=8,tm=8"
     assert label_at("3000") == "coarsened-1d:bk=16"
 
 
-def test_a_shape_further_than_an_octave_gets_nothing() -> None:
+def test_a_shape_further_than_an_octave_gets_nothing():
     keep([entry("1024")])
     assert label_at("1024x1024x2048") is not None
     assert label_at("1024x1024x2049") is None
     assert label_at("511x1024x1024") is None
 
 
-def test_of_one_shape_the_variant_that_is_fastest_against_cublas_is_chosen() -> None:
+def test_of_one_shape_the_variant_that_is_fastest_against_cublas_is_chosen():
     keep(
         [
             entry(variant="vectorized", parameters={"bk": 16}, ratio_to_cublas=0.7),
@@ -104,7 +98,7 @@ def test_of_one_shape_the_variant_that_is_fastest_against_cublas_is_chosen() -> 
     assert label_at("4096") == "vectorized:bk=16"
 
 
-def test_the_same_device_goes_before_its_architecture_and_others_do_not_count() -> None:
+def test_the_same_device_goes_before_its_architecture_and_others_do_not_count():
     near = entry("1024", device=H100.name, parameters={"bk": 16, "tm": 16})
     keep([near, entry("2048")])
     assert label_at("1024") == "coarsened-1d:bk=8,tm=8"  # an octave off, but this device
@@ -112,7 +106,7 @@ def test_the_same_device_goes_before_its_architecture_and_others_do_not_count() 
     assert label_at("1024", T4) is None
 
 
-def test_the_users_own_go_before_the_shipped_ones() -> None:
+def test_the_users_own_go_before_the_shipped_ones():
     keep([entry(parameters={"bk": 16, "tm": 16})])
     assert ship("h200").name == "h200.json"
     keep([entry()])
@@ -121,7 +115,7 @@ def test_the_users_own_go_before_the_shipped_ones() -> None:
     assert label_at("4096") == "coarsened-1d:bk=16"
 
 
-def test_only_the_entries_of_a_device_are_shipped_beside_those_that_were() -> None:
+def test_only_the_entries_of_a_device_are_shipped_beside_those_that_were():
     keep([entry("1024"), entry("512", device=H100.name)])
     ship("h200")
     user_file().unlink()
@@ -141,9 +135,7 @@ def test_only_the_entries_of_a_device_are_shipped_beside_those_that_were() -> No
         ({"ratio_to_cublas": float("nan")}, "entries[0].ratio_to_cublas: it is nan, outside 0 to"),
     ],
 )
-def test_a_damaged_file_is_one_line_that_names_the_place(
-    change: dict[str, Any], problem: str
-) -> None:
+def test_a_damaged_file_is_one_line_that_names_the_place(change, problem):
     keep([entry()])
     document = {"schema_version": 1, "entries": [asdict(entry()) | change]}
     user_file().write_text(json.dumps(document))
@@ -154,7 +146,7 @@ def test_a_damaged_file_is_one_line_that_names_the_place(
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"schema_version": 2, "entries": []}', "\udcff"])
-def test_a_foreign_file_is_one_line(content: str) -> None:
+def test_a_foreign_file_is_one_line(content):
     keep([])
     user_file().write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(RecordError, match=f"^{user_file()}: "):
@@ -170,9 +162,7 @@ def test_a_foreign_file_is_one_line(content: str) -> None:
         ({"parameters": {"bk": 4, "tm": 4}}, "bk * tm must be at least 64"),
     ],
 )
-def test_an_entry_that_the_ladder_no_longer_has_says_how_to_tune_it_again(
-    change: dict[str, Any], problem: str
-) -> None:
+def test_an_entry_that_the_ladder_no_longer_has_says_how_to_tune_it_again(change, problem):
     keep([replace(entry(), **change)])
     found = tuned_for(H200, parse_shape("4096"))
     assert found is not None
@@ -182,18 +172,14 @@ def test_an_entry_that_the_ladder_no_longer_has_says_how_to_tune_it_again(
     assert "tune it again: python -m toolkit tune" in str(caught.value)
 
 
-def test_a_data_folder_that_cannot_be_made_is_one_line(
-    folders: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_data_folder_that_cannot_be_made_is_one_line(folders, monkeypatch):
     (folders / "file").write_text("")
     monkeypatch.setenv("GEMM_LADDER_DATA", str(folders / "file" / "data"))
     with pytest.raises(InputError, match="cannot write"):
         keep([entry()])
 
 
-def test_the_command_line_ships_or_says_why_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_ships_or_says_why_not(monkeypatch, capsys):
     keep([entry()])
     monkeypatch.setattr("sys.argv", ["tuned", "h200"])
     tuned.main()

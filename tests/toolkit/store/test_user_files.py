@@ -1,7 +1,5 @@
 """What a user names is read as a regular file of a limited size, or refused."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -12,17 +10,17 @@ from toolkit.store.user_files import check_regular, read_file, same_file
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a").write_bytes(b"12345")
     return tmp_path
 
 
-def test_a_file_is_read_whole(folder: Path) -> None:
+def test_a_file_is_read_whole(folder):
     assert read_file("a") == b"12345"
 
 
-def test_what_may_never_end_is_refused(folder: Path) -> None:
+def test_what_may_never_end_is_refused(folder):
     os.mkfifo("pipe")
     Path("zero").symlink_to("/dev/zero")
     for path in ("pipe", "zero", "/dev/zero"):
@@ -34,7 +32,7 @@ def test_what_may_never_end_is_refused(folder: Path) -> None:
         read_file(folder)
 
 
-def test_a_file_over_the_limit_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_over_the_limit_is_refused(folder, monkeypatch):
     with Path("a").open("r+b") as file:
         file.truncate(2 * files.MOST_BYTES)  # takes no room on the disk
     monkeypatch.setattr(files, "MOST_BYTES", 2_000_000)  # nor, then, in memory
@@ -42,7 +40,7 @@ def test_a_file_over_the_limit_is_refused(folder: Path, monkeypatch: pytest.Monk
         read_file("a")
 
 
-def test_one_file_is_known_by_all_its_names(folder: Path) -> None:
+def test_one_file_is_known_by_all_its_names(folder):
     Path("b").symlink_to("a")
     os.link("a", "c")
     for name in ("a", "b", "c", "./a", f"../{folder.name}/a", folder / "b"):
@@ -51,7 +49,7 @@ def test_one_file_is_known_by_all_its_names(folder: Path) -> None:
     assert not same_file("a", "d")
 
 
-def test_files_that_are_not_there_yet_are_compared_by_where_they_would_be(folder: Path) -> None:
+def test_files_that_are_not_there_yet_are_compared_by_where_they_would_be(folder):
     Path("later").symlink_to("absent")
     assert same_file("absent", "./absent")
     assert same_file("absent", "later")
@@ -60,7 +58,7 @@ def test_files_that_are_not_there_yet_are_compared_by_where_they_would_be(folder
     assert not same_file("a", "a\0")
 
 
-def test_a_link_to_itself_is_no_other_file(folder: Path) -> None:
+def test_a_link_to_itself_is_no_other_file(folder):
     Path("loop").symlink_to("loop")
     assert same_file("loop", "loop")
     assert not same_file("loop", "a")

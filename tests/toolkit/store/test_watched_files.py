@@ -1,7 +1,5 @@
 """Which saves are seen, however an editor saves, on a clock that the tests move."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -12,19 +10,19 @@ from toolkit.store.watched_files import SETTLED_S, WatchedFiles
 now_s = [0.0]
 
 
-def watched(source: str = "a.cu", *options: str) -> WatchedFiles:
+def watched(source="a.cu", *options):
     files = WatchedFiles(Path(source), options, clock=lambda: now_s[0])
     assert files.take() == []
     return files
 
 
-def save(name: str, text: str) -> None:
+def save(name, text):
     """As editors do that write another file first."""
     Path("new").write_text(text, encoding="utf-8")
     Path("new").replace(name)
 
 
-def are_newer(files: WatchedFiles) -> bool:
+def are_newer(files):
     """The answer when what is there has settled; before, it is no."""
     assert not files.are_newer()
     now_s[0] += 1.5 * SETTLED_S
@@ -32,12 +30,12 @@ def are_newer(files: WatchedFiles) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def sources(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.cu").write_text("one", encoding="utf-8")
 
 
-def test_a_file_that_is_replaced_is_newer_until_it_is_taken() -> None:
+def test_a_file_that_is_replaced_is_newer_until_it_is_taken():
     files = watched()
     assert not are_newer(files)
     save("a.cu", "two")
@@ -46,7 +44,7 @@ def test_a_file_that_is_replaced_is_newer_until_it_is_taken() -> None:
     assert not are_newer(files)
 
 
-def test_a_file_that_is_written_to_counts_when_it_is_written_whole() -> None:
+def test_a_file_that_is_written_to_counts_when_it_is_written_whole():
     files = watched()
     for text in ("", "tw", "two"):
         Path("a.cu").write_text(text, encoding="utf-8")
@@ -57,13 +55,13 @@ def test_a_file_that_is_written_to_counts_when_it_is_written_whole() -> None:
     assert files.are_newer()
 
 
-def test_a_file_of_the_same_content_is_newer_if_it_is_saved() -> None:
+def test_a_file_of_the_same_content_is_newer_if_it_is_saved():
     files = watched()
     save("a.cu", "one")
     assert are_newer(files)
 
 
-def test_a_lost_source_is_told_once_and_is_newer_when_it_comes_back() -> None:
+def test_a_lost_source_is_told_once_and_is_newer_when_it_comes_back():
     files = watched()
     Path("a.cu").rename("b.cu")
     assert not files.lost_source()  # an editor may be about to replace it
@@ -74,7 +72,7 @@ def test_a_lost_source_is_told_once_and_is_newer_when_it_comes_back() -> None:
     assert files.take() == ["a.cu"]
 
 
-def test_what_is_included_is_watched_too_in_turn_and_where_options_say() -> None:
+def test_what_is_included_is_watched_too_in_turn_and_where_options_say():
     Path("inner").mkdir()
     Path("far").mkdir()
     save("a.cu", '#include "inner/b.cuh"\n  #  include <c.cuh>\n// #include "d.cuh"\n')
@@ -92,7 +90,7 @@ def test_what_is_included_is_watched_too_in_turn_and_where_options_say() -> None
             assert not are_newer(files), name
 
 
-def test_an_included_file_may_be_missing_and_come() -> None:
+def test_an_included_file_may_be_missing_and_come():
     save("a.cu", '#include "b.cuh"')
     files = watched()
     save("b.cuh", '#include "c.cuh"')

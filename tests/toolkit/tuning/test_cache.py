@@ -1,16 +1,13 @@
 """Caches of sweeps: reused on the same machine, set aside on another, read where cut short."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.problem import parse_shape
-from analysis.records.profile import SCHEMA_VERSION, Environment, Profile, Record
+from analysis.records.profile import SCHEMA_VERSION, Environment, Profile
 from kernels.selection import parse_selection
 from toolkit.gpu.sampling import Series
 from toolkit.profiling.record import failed, planned, with_measurement
@@ -31,20 +28,20 @@ EMPTY = Profile(
 )
 
 
-def timed(label: str, stopped_by: str = "sample limit") -> Record:
+def timed(label, stopped_by="sample limit"):
     record = planned(parse_selection(label), SHAPE, H200)
     series = Series(samples_s=[2e-3, 3e-3, 4e-3], stopped_by=stopped_by)  # type: ignore[arg-type]
     return with_measurement(record, series, clock="CUDA events", l2="flushed")
 
 
-def opened(path: Path, empty: Profile = EMPTY) -> SweepCache:
+def opened(path, empty=EMPTY):
     cache = SweepCache(path, empty)
     assert cache.open() is None
     return cache
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     """A cache that an earlier sweep of this machine left."""
     path = tmp_path / "caches" / "tiled.json.journal"
     cache = opened(path)
@@ -53,33 +50,33 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_new_cache_knows_nothing_and_its_folder_is_made(tmp_path: Path) -> None:
+def test_a_new_cache_knows_nothing_and_its_folder_is_made(tmp_path):
     assert opened(tmp_path / "new" / "tiled.json.journal").records == {}
     assert (tmp_path / "new").is_dir()
 
 
-def test_times_are_known_the_next_time_and_added_to(path: Path) -> None:
+def test_times_are_known_the_next_time_and_added_to(path):
     cache = opened(path)
     assert list(cache.records.values()) == [timed("tiled:tile=8"), timed("tiled:tile=16")]
     cache.records[SHAPE, "tiled"] = timed("tiled")
     assert len(opened(path).records) == 3
 
 
-def test_what_failed_or_was_interrupted_is_tried_again(path: Path) -> None:
+def test_what_failed_or_was_interrupted_is_tried_again(path):
     cache = opened(path)
     cache.records[SHAPE, "tiled"] = failed(timed("tiled"), "does not compile")
     cache.records[SHAPE, "tiled"] = timed("tiled", "interrupt")
     assert len(opened(path).records) == 2
 
 
-def test_what_failed_in_the_final_is_remembered(path: Path) -> None:
+def test_what_failed_in_the_final_is_remembered(path):
     cache = opened(path)
     cache.fail(failed(timed("tiled:tile=8"), "at 9x9x9: wrong result"))
     found = opened(path).records[SHAPE, "tiled:tile=8"]
     assert (found.status, found.reason) == ("failed", "at 9x9x9: wrong result")
 
 
-def test_an_entry_that_was_cut_short_is_dropped_and_the_others_stay(path: Path) -> None:
+def test_an_entry_that_was_cut_short_is_dropped_and_the_others_stay(path):
     path.write_text(path.read_text()[:-30])
     assert list(opened(path).records.values()) == [timed("tiled:tile=8")]
 
@@ -104,9 +101,7 @@ def test_an_entry_that_was_cut_short_is_dropped_and_the_others_stay(path: Path) 
     ],
     ids=["GPU", "driver"],
 )
-def test_a_cache_of_another_machine_is_set_aside_with_a_line(
-    path: Path, now: Profile, reason: str
-) -> None:
+def test_a_cache_of_another_machine_is_set_aside_with_a_line(path, now, reason):
     before = path.read_text()
     cache = SweepCache(path, now)
     aside = path.with_name("tiled.json.aside-1.journal")
@@ -116,7 +111,7 @@ def test_a_cache_of_another_machine_is_set_aside_with_a_line(
     assert opened(path, now).records == {}  # from now on it is this machine's
 
 
-def test_earlier_caches_that_were_set_aside_are_kept(path: Path) -> None:
+def test_earlier_caches_that_were_set_aside_are_kept(path):
     for number in (1, 2, 3):
         path.write_text("damaged\n")
         assert f"tiled.json.aside-{number}.journal" in str(SweepCache(path, EMPTY).open())
@@ -124,14 +119,14 @@ def test_earlier_caches_that_were_set_aside_are_kept(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", "[1, 2]\n", '{"cache": 7}\n'])
-def test_a_damaged_cache_is_set_aside(path: Path, content: str) -> None:
+def test_a_damaged_cache_is_set_aside(path, content):
     path.write_text(content)
     notice = SweepCache(path, EMPTY).open()
     assert notice is not None
     assert notice.endswith("it is no journal of a run, or damaged: remove it")
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"^cannot write .*file: (Not a directory|File exists)$"):
         opened(tmp_path / "file" / "tiled.json.journal")

@@ -1,17 +1,12 @@
 """Configurations in the order of their expected times: who is predicted, and who cannot run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from analysis.devices import Device, find_device
+from analysis.devices import find_device
 from analysis.errors import CompileError, InputError, LaunchError, UnsupportedError
 from analysis.problem import Gemm
-from analysis.records.tuning import Candidate
-from kernels.selection import Selection
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.launch.progress import Progress
 from toolkit.profiling import in_theory
@@ -23,16 +18,16 @@ H200 = find_device("h200")
 SMALL = Gemm(m=64, n=64, k=64)
 
 
-def rank(text: str, device: Device = H200, most: int = 9, shape: Gemm = SMALL) -> list[Candidate]:
+def rank(text, device=H200, most=9, shape=SMALL):
     selections = parse_space(text).selections
     return ranked(selections, shape, device, seed=1, most=most, progress=Progress())
 
 
-def by_label(found: list[Candidate]) -> dict[str, Candidate]:
+def by_label(found):
     return {one.label: one for one in found}
 
 
-def test_all_are_predicted_and_stand_in_the_order_of_their_times() -> None:
+def test_all_are_predicted_and_stand_in_the_order_of_their_times():
     found = rank("coarsened-1d")
     times = [one.predicted.time_s for one in found if one.predicted]
     assert len(times) == len(found) == 6
@@ -40,7 +35,7 @@ def test_all_are_predicted_and_stand_in_the_order_of_their_times() -> None:
     assert all(one.resources and one.occupancy for one in found)
 
 
-def test_closed_forms_choose_who_is_predicted_where_there_are_too_many() -> None:
+def test_closed_forms_choose_who_is_predicted_where_there_are_too_many():
     found = rank("tiled", most=2)
     assert [bool(one.predicted) for one in found] == [True, True, False]
     by_estimate = sorted(found, key=lambda one: one.estimate_s)
@@ -49,7 +44,7 @@ def test_closed_forms_choose_who_is_predicted_where_there_are_too_many() -> None
     assert found[-1].reason == "not predicted: by closed forms it is number 3 of 3"
 
 
-def test_an_estimate_is_the_sum_of_the_ceilings_for_whole_rounds_of_sms() -> None:
+def test_an_estimate_is_the_sum_of_the_ceilings_for_whole_rounds_of_sms():
     selection = parse_space("tiled:tile=32").selections[0]
     # 12 × 11 blocks fill 132 SMs once; one more row of blocks takes a second round
     full, more = Gemm(m=384, n=352, k=64), Gemm(m=416, n=352, k=64)
@@ -62,7 +57,7 @@ def test_an_estimate_is_the_sum_of_the_ceilings_for_whole_rounds_of_sms() -> Non
     )
 
 
-def test_blocks_of_too_many_threads_are_left_out_without_being_compiled() -> None:
+def test_blocks_of_too_many_threads_are_left_out_without_being_compiled():
     small = replace(H200, max_threads_per_block=256)
     found = by_label(rank("tiled", small))
     assert found["tiled"].status == "left out"
@@ -71,14 +66,14 @@ def test_blocks_of_too_many_threads_are_left_out_without_being_compiled() -> Non
     assert found["tiled:tile=16"].status == "ok"
 
 
-def test_what_registers_do_not_allow_is_left_out_with_the_reason() -> None:
+def test_what_registers_do_not_allow_is_left_out_with_the_reason():
     few = replace(H200, registers_per_sm=16_384)  # 1,024 threads of 32 registers take 32,768
     found = by_label(rank("tiled", few))
     assert found["tiled"].status == "left out"
     assert "more than the 16384 of one SM" in str(found["tiled"].reason)
 
 
-def test_where_no_configuration_runs_the_error_says_what_happened_to_one() -> None:
+def test_where_no_configuration_runs_the_error_says_what_happened_to_one():
     tiny = replace(H200, max_threads_per_block=32)
     with pytest.raises(InputError) as caught:
         rank("tiled", tiny)
@@ -94,11 +89,11 @@ def test_where_no_configuration_runs_the_error_says_what_happened_to_one() -> No
     ],
 )
 def test_a_simulation_that_fails_costs_its_configuration_one_that_is_lacking_only_its_time(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, status: str, said: str
-) -> None:
+    monkeypatch, error, status, said
+):
     real = LadderSimulator.simulate
 
-    def simulate(self: Any, cubin: Any, selection: Selection, residence: Any) -> Any:
+    def simulate(self, cubin, selection, residence):
         if selection.parameters["tile"] == 16:
             raise error
         return real(self, cubin, selection, residence)
@@ -111,11 +106,11 @@ def test_a_simulation_that_fails_costs_its_configuration_one_that_is_lacking_onl
 
 
 def test_candidates_without_a_prediction_stand_behind_those_that_have_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     real = LadderSimulator.simulate
 
-    def simulate(self: Any, cubin: Any, selection: Selection, residence: Any) -> Any:
+    def simulate(self, cubin, selection, residence):
         if selection.parameters["tile"] == 32:
             raise UnsupportedError("no HGMMA")
         return real(self, cubin, selection, residence)
@@ -125,11 +120,11 @@ def test_candidates_without_a_prediction_stand_behind_those_that_have_one(
 
 
 def test_a_configuration_that_does_not_compile_has_failed_and_the_others_go_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     real = in_theory.compile_for
 
-    def compile_for(device: Device, selection: Selection) -> Any:
+    def compile_for(device, selection):
         if selection.parameters["tile"] == 8:
             raise CompileError("04_tiled.cu, line 9: a bad day")
         return real(device, selection)
@@ -142,11 +137,11 @@ def test_a_configuration_that_does_not_compile_has_failed_and_the_others_go_on(
 
 
 def test_a_wrong_result_on_the_simulator_is_never_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     real = LadderSimulator.simulate
 
-    def simulate(*arguments: Any) -> Any:
+    def simulate(*arguments):
         found = real(*arguments)
         return replace(found, check=replace(found.check, passed=False, worst_ratio=3.0))
 

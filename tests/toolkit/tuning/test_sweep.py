@@ -1,12 +1,8 @@
 """Sweeps by workers of Ray, each of which finds a made-up GPU."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -19,8 +15,8 @@ MadeUpGpu = Callable[..., None]
 
 
 def test_more_workers_than_gpus_are_refused_before_anybody_waits_for_them(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    cuda, monkeypatch, tmp_path
+):
     ray = SimpleNamespace(
         init=lambda: None,
         shutdown=lambda: None,
@@ -38,8 +34,8 @@ def test_more_workers_than_gpus_are_refused_before_anybody_waits_for_them(
 
 
 def test_workers_of_ray_share_a_sweep_and_survive_what_fails(
-    cuda: Any, made_up_gpu: MadeUpGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    cuda, made_up_gpu, tmp_path, monkeypatch
+):
     pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
     monkeypatch.setenv("RAY_OVERRIDE_RESOURCES", '{"GPU": 2, "CPU": 2}')
     monkeypatch.setenv("HOME", str(tmp_path))  # Ray keeps a token there

@@ -1,15 +1,8 @@
 """The workflow of `tune`: ranked without a GPU; with a made-up one swept, checked and raced."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from analysis.errors import InputError, UnavailableError, UnknownNameError
-from analysis.records.tuning import Tuning
 from kernels.variant import Variant
 from tests.heard import Heard
 from toolkit.gpu.launch import OnGpu
@@ -24,18 +17,18 @@ QUICK = Sampling(time_limit_s=60, max_samples=25, precision=1e-9)
 SPACE = "coarsened-1d:tm=16"  # bk is 4 (the default), 8 or 16
 
 
-def run(text: str = SPACE, shape: str = "48", **settings: Any) -> tuple[Tuning, list[str]]:
+def run(text=SPACE, shape="48", **settings):
     progress = settings.pop("progress", None) or Heard()
     effort = Effort(sampling=QUICK, **settings.pop("effort", {}))
     found = tune(text, [shape], effort=effort, seed=1, progress=progress, **settings)
     return found, progress.notices
 
 
-def outcome(tuning: Tuning) -> dict[str, tuple[str, bool]]:
+def outcome(tuning):
     return {one.label: (one.status, one.is_tied) for one in tuning.shapes[0].candidates}
 
 
-def reason(tuning: Tuning, label: str) -> str:
+def reason(tuning, label):
     return next(str(o.reason) for o in tuning.shapes[0].candidates if o.label == label)
 
 
@@ -43,7 +36,7 @@ def reason(tuning: Tuning, label: str) -> str:
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_without_a_gpu_configurations_are_ranked_for_the_device_and_that_is_said() -> None:
+def test_without_a_gpu_configurations_are_ranked_for_the_device_and_that_is_said():
     found, heard = run(device="t4")
     assert found.device.key == "t4"
     assert heard == [
@@ -71,9 +64,7 @@ def test_without_a_gpu_configurations_are_ranked_for_the_device_and_that_is_said
         (SPACE, "48", {"effort": {"workers": 2, "strategy": "mls"}}, InputError),
     ],
 )
-def test_what_cannot_be_tuned_is_refused_before_anything_runs(
-    text: str, shape: str, settings: dict[str, Any], error: type[Exception]
-) -> None:
+def test_what_cannot_be_tuned_is_refused_before_anything_runs(text, shape, settings, error):
     with pytest.raises(error):
         run(text, shape, **settings)
 
@@ -84,15 +75,15 @@ def test_what_cannot_be_tuned_is_refused_before_anything_runs(
 class Machine:
     """A made-up GPU: what a launch takes by its configuration, and which ones are wrong."""
 
-    def __init__(self, cuda: Any) -> None:
-        self.times_s: dict[str, float] = {}
-        self.wrong: set[str] = set()
-        self.wrong_at_49: set[str] = set()  # at a neighbour of 48 alone
-        self.launched: list[str] = []
+    def __init__(self, cuda):
+        self.times_s = {}
+        self.wrong = set()
+        self.wrong_at_49 = set()  # at a neighbour of 48 alone
+        self.launched = []
         self._cuda, self._right = cuda, cuda.product
         cuda.product = self._product
 
-    def _product(self, launch: Any) -> None:
+    def _product(self, launch):
         key, k = f"bk={macro(launch, 'BK')},tm={macro(launch, 'TM')}", int(launch.arguments[5])
         self.launched.append(key)
         self._cuda.now_s += self.times_s.get(key, 1e-3) - self._cuda.launch_s
@@ -102,20 +93,20 @@ class Machine:
 
 
 @pytest.fixture
-def machine(cuda: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(cuda, tmp_path, monkeypatch):
     """A GPU, and an empty cache."""
     monkeypatch.setattr(tuner, "cache_directory", lambda: tmp_path)
     return Machine(cuda)
 
 
-def macro(launch: Any, name: str) -> int:
+def macro(launch, name):
     found = next(o for o in launch.options if o.startswith(f"-D{name}="))
     return int(found.partition("=")[2])
 
 
 def test_leaders_are_raced_against_cublas_and_those_that_cannot_be_told_apart_are_tied(
-    machine: Machine, cublas: Any
-) -> None:
+    machine, cublas
+):
     machine.times_s = {"bk=4,tm=16": 2e-3}  # the defaults are no leader, but a yardstick
     found, heard = run()
     assert outcome(found) == {
@@ -139,9 +130,7 @@ def test_leaders_are_raced_against_cublas_and_those_that_cannot_be_told_apart_ar
     assert heard == []
 
 
-def test_the_dispatchers_entry_has_the_winner_its_ties_and_its_speed_over_cublas(
-    machine: Machine, cublas: Any
-) -> None:
+def test_the_dispatchers_entry_has_the_winner_its_ties_and_its_speed_over_cublas(machine, cublas):
     found, _ = run("coarsened-1d:bk=16", "48")
     (entry,) = entries_of(found)
     assert isinstance(entry, Tuned)
@@ -153,7 +142,7 @@ def test_the_dispatchers_entry_has_the_winner_its_ties_and_its_speed_over_cublas
     assert entry.date == found.created[:10]
 
 
-def test_only_the_best_by_prediction_are_measured_and_the_defaults(machine: Machine) -> None:
+def test_only_the_best_by_prediction_are_measured_and_the_defaults(machine):
     found, _ = run(effort={"measurements": 1})
     ranked = [one.label for one in found.shapes[0].candidates]
     best = found.shapes[0].candidates[0]
@@ -163,15 +152,15 @@ def test_only_the_best_by_prediction_are_measured_and_the_defaults(machine: Mach
     assert reason(found, left_out) == "not measured: others should be faster"
 
 
-def test_more_than_are_prepared_side_by_side_are_measured_in_turn(machine: Machine) -> None:
+def test_more_than_are_prepared_side_by_side_are_measured_in_turn(machine):
     found, _ = run("coarsened-1d")
     assert len(found.shapes[0].candidates) == 6
     assert all(one.swept and len(one.swept.samples_s) == 7 for one in found.shapes[0].candidates)
 
 
 def test_another_strategy_is_kernel_tuners_and_measures_no_more_than_it_may(
-    machine: Machine,
-) -> None:
+    machine,
+):
     pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
     found, _ = run("coarsened-1d", effort={"measurements": 2, "strategy": "random_sample"})
     shape = found.shapes[0]
@@ -183,8 +172,8 @@ def test_another_strategy_is_kernel_tuners_and_measures_no_more_than_it_may(
 
 
 def test_a_winner_of_the_sweep_that_is_wrong_at_a_ragged_neighbour_has_failed(
-    machine: Machine,
-) -> None:
+    machine,
+):
     machine.wrong_at_49 = {"bk=16,tm=16"}
     machine.times_s = {"bk=4,tm=16": 3e-3, "bk=8,tm=16": 2e-3, "bk=16,tm=16": 1e-3}
     found, _ = run()
@@ -194,7 +183,7 @@ def test_a_winner_of_the_sweep_that_is_wrong_at_a_ragged_neighbour_has_failed(
     assert outcome(found)["coarsened-1d:bk=8"] == ("ok", True)
 
 
-def test_where_all_finalists_are_wrong_those_behind_them_are_raced(machine: Machine) -> None:
+def test_where_all_finalists_are_wrong_those_behind_them_are_raced(machine):
     machine.wrong_at_49 = {"bk=4,tm=16", "bk=16,tm=16"}
     machine.times_s = {"bk=8,tm=16": 9e-3}
     found, _ = run()
@@ -206,8 +195,8 @@ def test_where_all_finalists_are_wrong_those_behind_them_are_raced(machine: Mach
 
 
 def test_what_is_wrong_in_the_sweep_is_no_finalist_and_is_tried_again_next_time(
-    machine: Machine,
-) -> None:
+    machine,
+):
     machine.wrong = {"bk=8,tm=16"}
     found, _ = run()
     assert "wrong result: the error of C[0][0] is" in reason(found, "coarsened-1d:bk=8")
@@ -221,9 +210,7 @@ def test_what_is_wrong_in_the_sweep_is_no_finalist_and_is_tried_again_next_time(
     }
 
 
-def test_a_finalist_that_faults_is_left_out_then_and_next_time(
-    machine: Machine, children: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finalist_that_faults_is_left_out_then_and_next_time(machine, children, monkeypatch):
     children("""
 def product(launch):
     conftest.product(launch)
@@ -242,7 +229,7 @@ cuda.product = product
     assert outcome(found)["coarsened-1d:bk=8"] == ("ok", True)
 
 
-def test_where_nothing_can_be_measured_the_error_shows_one_reason(machine: Machine) -> None:
+def test_where_nothing_can_be_measured_the_error_shows_one_reason(machine):
     machine.wrong = {f"bk={bk},tm=16" for bk in (4, 8, 16)}
     with pytest.raises(InputError) as caught:
         run()
@@ -250,10 +237,10 @@ def test_where_nothing_can_be_measured_the_error_shows_one_reason(machine: Machi
     assert ": wrong result: " in str(caught.value)
 
 
-def test_a_shape_that_cannot_be_tuned_does_not_cost_the_others(machine: Machine, cuda: Any) -> None:
+def test_a_shape_that_cannot_be_tuned_does_not_cost_the_others(machine, cuda):
     right = cuda.product
 
-    def product(launch: Any) -> None:
+    def product(launch):
         right(launch)
         if int(launch.arguments[5]) == 64:
             launch.floats(2)[0] += 1.0
@@ -266,16 +253,14 @@ def test_a_shape_that_cannot_be_tuned_does_not_cost_the_others(machine: Machine,
     assert [entry.shape for entry in entries_of(found)] == ["48x48x48"]
 
 
-def test_ctrl_c_keeps_the_shapes_that_were_finished(machine: Machine) -> None:
+def test_ctrl_c_keeps_the_shapes_that_were_finished(machine):
     asked, heard = ["48", "64", "80"], Heard("64x64x64: final.*")
     found = tune(SPACE, asked, effort=Effort(sampling=QUICK), seed=1, progress=heard)
     assert [str(one.shape) for one in found.shapes] == ["48x48x48"]
     assert found.missing == ("64x64x64: interrupted", "80x80x80: interrupted")
 
 
-def test_ctrl_c_says_what_is_kept_and_where_and_the_next_run_goes_on(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_ctrl_c_says_what_is_kept_and_where_and_the_next_run_goes_on(machine, tmp_path):
     progress = Heard("coarsened-1d: 1 samples")
     with pytest.raises(KeyboardInterrupt):
         run("coarsened-1d", progress=progress)
@@ -294,9 +279,7 @@ def test_ctrl_c_says_what_is_kept_and_where_and_the_next_run_goes_on(
     assert again.stages[1] == ("48x48x48: sweep", 4)
 
 
-def test_a_cache_of_another_kernel_source_is_set_aside(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_cache_of_another_kernel_source_is_set_aside(machine, monkeypatch, tmp_path):
     run()
     monkeypatch.setattr(Variant, "source", property(lambda self: _source(self) + "\n// edited\n"))
     _, heard = run()
@@ -306,10 +289,10 @@ def test_a_cache_of_another_kernel_source_is_set_aside(
     assert (tmp_path / "tuning" / name).exists()
 
 
-_source: Callable[[Variant], str] = Variant.source.fget
+_source = Variant.source.fget
 
 
-def test_another_device_than_the_gpu_here_is_ranked_for(machine: Machine) -> None:
+def test_another_device_than_the_gpu_here_is_ranked_for(machine):
     found, heard = run(device="t4")
     assert found.device.key == "t4"
     assert heard == [
@@ -319,9 +302,7 @@ def test_another_device_than_the_gpu_here_is_ranked_for(machine: Machine) -> Non
     assert machine.launched == []
 
 
-def test_without_ray_nothing_is_ranked_for_workers(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ray_nothing_is_ranked_for_workers(machine, monkeypatch):
     monkeypatch.setattr("toolkit.tuning.sweep.find_spec", lambda name: None)
     with pytest.raises(UnavailableError, match="--workers needs Ray, which is not installed"):
         run(effort={"workers": 2})
@@ -331,7 +312,7 @@ def test_without_ray_nothing_is_ranked_for_workers(
     ("shape", "expected"),
     [("64", ["63x63x63", "65x65x65"]), ("1x8x8", ["2x9x9"])],
 )
-def test_neighbours_leave_ragged_tiles_at_every_edge(shape: str, expected: list[str]) -> None:
+def test_neighbours_leave_ragged_tiles_at_every_edge(shape, expected):
     from analysis.problem import parse_shape
 
     assert [str(one) for one in neighbours(parse_shape(shape))] == expected

@@ -1,21 +1,17 @@
 """Hardware counters in a profile: a made-up GPU, and a made-up ncu that is run for real."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from analysis.errors import UnavailableError
-from analysis.records.profile import Counted, Profile
+from analysis.records.profile import Counted
 from tests.heard import Heard
 from tests.sampling import chosen_of
 from tests.toolkit.counted import record_of
@@ -32,7 +28,7 @@ FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
 
 
 @pytest.fixture
-def no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_machine_code(monkeypatch):
     """The made-up PyCUDA's modules are no machine code, and nothing is to be simulated."""
     monkeypatch.setattr(
         "toolkit.profiling.on_gpu.GpuBench._with_counters", lambda bench, record, *_: record
@@ -40,7 +36,7 @@ def no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kept(tmp_path, monkeypatch):
     """Where the folders of launches are."""
     folder = tmp_path / "kept"
     folder.mkdir()
@@ -50,13 +46,13 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def replay(
-    cuda: Any,
-    no_machine_code: None,
-    kept: Path,
-    made_up_ncu: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[..., list[list[str]]]:
+    cuda,
+    no_machine_code,
+    kept,
+    made_up_ncu,
+    tmp_path,
+    monkeypatch,
+):
     """Put the made-up ncu on the PATH, with faults; what it returns are its command lines.
 
     It counts traffic once, not several times.
@@ -64,7 +60,7 @@ def replay(
     monkeypatch.setattr(ncu, "TRAFFIC_TIMES", 1)
     history = tmp_path / "history"
 
-    def with_faults(**faults: Any) -> list[list[str]]:
+    def with_faults(**faults):
         monkeypatch.setenv("FAKE_NCU", json.dumps({"history": str(history)} | faults))
         return CommandLines(history)
 
@@ -75,10 +71,10 @@ def replay(
 class CommandLines(list[list[str]]):
     """The command lines of ncu that counted, read when they are asked for."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self._path = path
 
-    def read(self) -> list[list[str]]:
+    def read(self):
         lines = self._path.read_text().splitlines() if self._path.exists() else []
         return [line for line in map(json.loads, lines) if "--metrics" in line]
 
@@ -86,12 +82,12 @@ class CommandLines(list[list[str]]):
 A_SHAPE = 2  # runs of ncu: instructions, and traffic
 
 
-def count(*variants: str, shapes: tuple[str, ...] = ("32",), **settings: Any) -> Profile:
+def count(*variants, shapes=("32",), **settings):
     settings = {"executor": "gpu", "sampling": QUICK, "seed": 1, "counters": True} | settings
     return profile(shapes, variants or ("tiled", "naive-coalesced", "cublas"), **settings)
 
 
-def test_every_launch_that_passed_is_counted(cublas: Any, replay: Any, kept: Path) -> None:
+def test_every_launch_that_passed_is_counted(cublas, replay, kept):
     told = Heard()
     result = count("tiled:tile=16", "cublas", "cpu", shapes=("32", "48"), progress=told)
     for shape in ("32x32x32", "48x48x48"):
@@ -112,7 +108,7 @@ def test_every_launch_that_passed_is_counted(cublas: Any, replay: Any, kept: Pat
     assert "--counters" in result.command.split()
 
 
-def test_a_library_is_counted_over_all_its_kernels(cublas: Any, replay: Any) -> None:
+def test_a_library_is_counted_over_all_its_kernels(cublas, replay):
     record = record_of(count("cublas"), "cublas")
     assert record.counted.counters[FFMA] == 2000 + 3000 + 2 * sum(map(ord, FFMA))
     main, reduction = record.counted.kernels
@@ -127,9 +123,7 @@ def test_a_library_is_counted_over_all_its_kernels(cublas: Any, replay: Any) -> 
     )
 
 
-def test_a_run_of_ncu_counts_instructions_and_several_count_traffic(
-    cublas: Any, replay: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_of_ncu_counts_instructions_and_several_count_traffic(cublas, replay, monkeypatch):
     monkeypatch.setattr(ncu, "TRAFFIC_TIMES", 3)
     lines = replay()
     count(shapes=("32", "48"))
@@ -140,8 +134,8 @@ def test_a_run_of_ncu_counts_instructions_and_several_count_traffic(
     assert sorted(ncu.INSTRUCTIONS + ncu.TRAFFIC) == sorted(ncu.COUNTERS)
 
 
-def test_traffic_is_the_median_of_what_several_launches_had() -> None:
-    def counts(reads: int, missing: tuple[str, ...] = (), **others: int) -> Counted:
+def test_traffic_is_the_median_of_what_several_launches_had():
+    def counts(reads, missing=(), **others):
         counters = {DRAM_WRITES: 5, "reads": reads} | others
         return Counted(
             counters=counters, kernels=(), caches="flushed", source="ncu", missing=missing
@@ -157,8 +151,8 @@ def test_traffic_is_the_median_of_what_several_launches_had() -> None:
 
 
 def test_what_was_counted_once_stays_where_a_later_count_fails(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     told = Heard()
     counting = Counting(told)
     launches = [SimpleNamespace(label=label) for label in ("tiled", "naive-coalesced")]
@@ -166,9 +160,9 @@ def test_what_was_counted_once_stays_where_a_later_count_fails(
         name: Counted(counters={name: 3}, kernels=(), caches="flushed", source="ncu")
         for name in (*ncu.INSTRUCTIONS[:1], DRAM_WRITES)
     }
-    asked: list[tuple[str, list[str]]] = []
+    asked = []
 
-    def count_them(some: Any, *_: object) -> dict[str, Counted | str]:
+    def count_them(some, *_):
         is_traffic = counting._asked == ncu.TRAFFIC
         asked.append(("traffic" if is_traffic else "all", [one.label for one in some]))
         if not is_traffic:
@@ -193,7 +187,7 @@ def test_what_was_counted_once_stays_where_a_later_count_fails(
     ]
 
 
-def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas: Any, replay: Any) -> None:
+def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas, replay):
     replay(crashes=["tiled"], crashes_with=DRAM_WRITES)
     told = Heard()
     result = count(progress=told)
@@ -213,9 +207,7 @@ def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas: Any, replay: 
         lambda faults: "unknown" not in faults,  # as where ncu knows none
     ),
 )
-def test_a_run_for_traffic_that_fails_costs_no_other_counters(
-    faults: dict[str, Any], cublas: Any, replay: Any
-) -> None:
+def test_a_run_for_traffic_that_fails_costs_no_other_counters(faults, cublas, replay):
     crashing = ["tiled", "naive-coalesced", "cublas"] if "crashes_with" in faults else []
     replay(**faults, crashes=crashing)
     told = Heard()
@@ -227,7 +219,7 @@ def test_a_run_for_traffic_that_fails_costs_no_other_counters(
     assert "Hardware counters" not in result.environment.software
 
 
-def test_nothing_is_counted_unless_asked(cublas: Any, replay: Any) -> None:
+def test_nothing_is_counted_unless_asked(cublas, replay):
     lines = replay()
     result = count(counters=False)
     assert lines.read() == []
@@ -235,7 +227,7 @@ def test_nothing_is_counted_unless_asked(cublas: Any, replay: Any) -> None:
     assert "--counters" not in result.command
 
 
-def test_what_failed_its_check_is_not_counted(cuda: Any, cublas: Any, replay: Any) -> None:
+def test_what_failed_its_check_is_not_counted(cuda, cublas, replay):
     cuda.kernels["sgemm_tiled"] = lambda launch: None
     result = count()
     assert record_of(result, "tiled").counted is None
@@ -243,9 +235,7 @@ def test_what_failed_its_check_is_not_counted(cuda: Any, cublas: Any, replay: An
     assert record_of(result, "naive-coalesced").counted is not None
 
 
-def test_a_missing_ncu_is_said_once_with_the_remedy(
-    cublas: Any, replay: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_ncu_is_said_once_with_the_remedy(cublas, replay, monkeypatch):
     monkeypatch.setattr("toolkit.machine_code.cuda_tools.command_path", lambda *_: None)
     told = Heard()
     result = count(shapes=("32", "48"), progress=told)
@@ -256,9 +246,7 @@ def test_a_missing_ncu_is_said_once_with_the_remedy(
     assert not any("count" in note for record in result.records for note in record.notes)
 
 
-def test_a_broken_ncu_is_said_with_the_remedy(
-    cublas: Any, replay: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_ncu_is_said_with_the_remedy(cublas, replay, monkeypatch):
     monkeypatch.setattr("toolkit.gpu.nsight_compute.ncu.path", lambda: "/bin/false")
     told = Heard()
     count(progress=told)
@@ -268,8 +256,8 @@ def test_a_broken_ncu_is_said_with_the_remedy(
 
 
 def test_without_permission_the_remedy_and_the_administrators_command_are_told(
-    cublas: Any, replay: Any, kept: Path
-) -> None:
+    cublas, replay, kept
+):
     lines = replay(permission=False)
     told = Heard()
     result = count(shapes=("32", "48"), progress=told)
@@ -288,9 +276,7 @@ def test_without_permission_the_remedy_and_the_administrators_command_are_told(
     assert str(folder) not in json.dumps(result.environment.software)  # it is made to be shared
 
 
-def test_the_administrators_script_runs_ncu_on_all_launches(
-    cublas: Any, replay: Any, kept: Path, tmp_path: Path
-) -> None:
+def test_the_administrators_script_runs_ncu_on_all_launches(cublas, replay, kept, tmp_path):
     replay(permission=False)
     count()
     (folder,) = kept.iterdir()
@@ -311,7 +297,7 @@ def test_the_administrators_script_runs_ncu_on_all_launches(
     assert shlex.quote(str(command)) in script
 
 
-def test_metrics_that_this_gpu_lacks_are_left_out(cublas: Any, replay: Any) -> None:
+def test_metrics_that_this_gpu_lacks_are_left_out(cublas, replay):
     first, second = ncu.COUNTERS[2], ncu.COUNTERS[5]
     lines = replay(unknown=[first, second])
     told = Heard()
@@ -329,13 +315,13 @@ def test_metrics_that_this_gpu_lacks_are_left_out(cublas: Any, replay: Any) -> N
         assert len(record.counted.counters) == len(ncu.COUNTERS) - 2
 
 
-def test_metrics_without_a_value_are_missing(cublas: Any, replay: Any) -> None:
+def test_metrics_without_a_value_are_missing(cublas, replay):
     replay(not_counted=[FFMA])
     record = record_of(count("tiled"), "tiled")
     assert record.counted.missing == (FFMA,)
 
 
-def test_registers_without_a_value_are_an_error_of_the_launch(cublas: Any, replay: Any) -> None:
+def test_registers_without_a_value_are_an_error_of_the_launch(cublas, replay):
     replay(not_counted=[ncu.REGISTERS])
     record = record_of(count("tiled"), "tiled")
     assert record.counted is None
@@ -346,9 +332,7 @@ def test_registers_without_a_value_are_an_error_of_the_launch(cublas: Any, repla
 
 
 @pytest.mark.parametrize("culprit", ["tiled", "naive-coalesced", "cublas"])
-def test_a_launch_that_ncu_breaks_off_in_costs_its_own_counters(
-    culprit: str, cublas: Any, replay: Any
-) -> None:
+def test_a_launch_that_ncu_breaks_off_in_costs_its_own_counters(culprit, cublas, replay):
     replay(crashes=[culprit])
     result = count()
     for record in result.records:
@@ -361,8 +345,8 @@ def test_a_launch_that_ncu_breaks_off_in_costs_its_own_counters(
     chosen_of(["tiled", "naive-coalesced", "cublas"], lambda culprit: culprit == "tiled"),
 )
 def test_a_launch_that_hangs_is_stopped_and_costs_its_own_counters(
-    culprit: str, cublas: Any, replay: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    culprit, cublas, replay, monkeypatch
+):
     monkeypatch.setattr(counting, "PATIENCE_S", 1.0)
     monkeypatch.setattr(counting, "PATIENCE_LAUNCHES", 0)
     replay(hangs=[culprit])
@@ -374,7 +358,7 @@ def test_a_launch_that_hangs_is_stopped_and_costs_its_own_counters(
     )
 
 
-def test_a_launch_whose_report_kills_ncu_is_found(cublas: Any, replay: Any) -> None:
+def test_a_launch_whose_report_kills_ncu_is_found(cublas, replay):
     replay(lost=["naive-coalesced"])
     result = count()
     assert [record.counted is None for record in result.records] == [False, True, False]
@@ -382,7 +366,7 @@ def test_a_launch_whose_report_kills_ncu_is_found(cublas: Any, replay: Any) -> N
     assert notes == ("not counted: ncu ended with 245",)  # -11 as a shell's exit code
 
 
-def test_a_launch_that_fails_by_itself_says_why(cublas: Any, replay: Any) -> None:
+def test_a_launch_that_fails_by_itself_says_why(cublas, replay):
     lines = replay(fails={"tiled": "launch: out of memory"})
     result = count()
     assert record_of(result, "tiled").notes == ("not counted: launch: out of memory",)
@@ -390,7 +374,7 @@ def test_a_launch_that_fails_by_itself_says_why(cublas: Any, replay: Any) -> Non
     assert len(lines.read()) == A_SHAPE
 
 
-def test_what_concerns_every_launch_is_said_once(cublas: Any, replay: Any) -> None:
+def test_what_concerns_every_launch_is_said_once(cublas, replay):
     lines = replay(unavailable=True)
     told = Heard()
     result = count(shapes=("32", "48"), progress=told)
@@ -402,7 +386,7 @@ def test_what_concerns_every_launch_is_said_once(cublas: Any, replay: Any) -> No
     assert all(record.measured is not None for record in result.records)
 
 
-def test_a_process_that_dies_at_once_is_said_once(cublas: Any, replay: Any) -> None:
+def test_a_process_that_dies_at_once_is_said_once(cublas, replay):
     lines = replay(dies="the CUDA driver gives no GPU (busy): run `python -m toolkit doctor`")
     told = Heard()
     count(progress=told)
@@ -412,9 +396,9 @@ def test_a_process_that_dies_at_once_is_said_once(cublas: Any, replay: Any) -> N
     ]
 
 
-def test_ctrl_c_keeps_what_was_measured_and_counted(cublas: Any, replay: Any, kept: Path) -> None:
+def test_ctrl_c_keeps_what_was_measured_and_counted(cublas, replay, kept):
     class SecondShape(Heard):
-        def stage(self, text: str, steps: int) -> None:
+        def stage(self, text, steps):
             self.at = "counters of cublas.*" if text.startswith("48") else None
 
     result = count(shapes=("32", "48"), progress=SecondShape())
@@ -424,9 +408,7 @@ def test_ctrl_c_keeps_what_was_measured_and_counted(cublas: Any, replay: Any, ke
     assert list(kept.iterdir()) == []
 
 
-def test_what_faults_is_not_counted_and_the_others_are(
-    children: Any, cublas: Any, replay: Any
-) -> None:
+def test_what_faults_is_not_counted_and_the_others_are(children, cublas, replay):
     children("cuda.kernels['sgemm_tiled'] = lambda launch: cuda.fault()")
     lines, told = replay(), Heard()
     result = count(progress=told)
@@ -436,7 +418,7 @@ def test_what_faults_is_not_counted_and_the_others_are(
     assert told.notices == []
 
 
-def test_counters_without_a_gpu_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_without_a_gpu_say_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "pycuda", None)
     monkeypatch.setattr("toolkit.gpu.context.driver_library", lambda: None)
     told = Heard()

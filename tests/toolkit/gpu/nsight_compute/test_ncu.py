@@ -1,12 +1,8 @@
 """What Nsight Compute prints, as it prints it, and as it is when something is wrong with it."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -50,7 +46,7 @@ RAW = """==PROF== Connected to process 833 (/usr/bin/python3.12)
 """
 
 
-def test_only_what_a_rung_can_count_is_asked_for() -> None:
+def test_only_what_a_rung_can_count_is_asked_for():
     assert set(ncu.COUNTERS) < set(ALL_COUNTERS)
     left_out = [name for name in ALL_COUNTERS if name not in ncu.COUNTERS]
     assert [name for name in left_out if "_op_d" not in name] == list(OF_BULK_COPIES)
@@ -60,7 +56,7 @@ def test_only_what_a_rung_can_count_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("text", [DETAILS, RAW])
-def test_kernels_are_read_from_both_tables(text: str) -> None:
+def test_kernels_are_read_from_both_tables(text):
     first, second = ncu.kernels_in(text, "here")
     assert (first.name, first.grid, first.block) == ("sgemm_tiled", (16, 16, 1), (32, 32, 1))
     assert first.compute_capability == "9.0"
@@ -71,18 +67,18 @@ def test_kernels_are_read_from_both_tables(text: str) -> None:
     assert not any("time" in name or "cycles" in name for name in first.values)
 
 
-def test_zero_is_a_result_and_an_empty_cell_is_none() -> None:
+def test_zero_is_a_result_and_an_empty_cell_is_none():
     assert ncu.kernels_in(DETAILS, "here")[1].values == {SECTORS: 0}
     assert ncu.kernels_in(RAW, "here")[1].values == {ncu.REGISTERS: 16}
 
 
-def test_rows_that_end_before_the_columns_of_rules_are_whole() -> None:
+def test_rows_that_end_before_the_columns_of_rules_are_whole():
     text = DETAILS.replace('"Metric Value"\n', '"Metric Value","Rule Name","Rule Type"\n')
     assert ncu.kernels_in(text, "here") == ncu.kernels_in(DETAILS, "here")
 
 
 @pytest.mark.parametrize("text", ["", "==WARNING== No kernels were profiled.\n", '"x"\n'])
-def test_no_table_is_no_kernel(text: str) -> None:
+def test_no_table_is_no_kernel(text):
     assert ncu.kernels_in(text, "here") == ()
 
 
@@ -101,7 +97,7 @@ def test_no_table_is_no_kernel(text: str) -> None:
         (RAW.replace("(16, 16, 1)", "16"), "here: '16' is no size of a grid or block: "),
     ],
 )
-def test_a_table_that_cannot_be_trusted_says_why(text: str, message: str) -> None:
+def test_a_table_that_cannot_be_trusted_says_why(text, message):
     with pytest.raises(CountersError) as raised:
         ncu.kernels_in(text, "here")
     assert str(raised.value).startswith(message)
@@ -122,7 +118,7 @@ def test_a_table_that_cannot_be_trusted_says_why(text: str, message: str) -> Non
         ("inf", None),
     ],
 )
-def test_a_cell_is_a_count_or_nothing(text: str, number: int | None) -> None:
+def test_a_cell_is_a_count_or_nothing(text, number):
     assert ncu.integer_in(text) == number
 
 
@@ -137,15 +133,13 @@ def test_a_cell_is_a_count_or_nothing(text: str, number: int | None) -> None:
         (f"Failed to find metric {SECTORS}_lookup_hit.sum", []),
     ],
 )
-def test_metrics_that_ncu_does_not_know_are_found_in_its_errors(
-    error: str, unknown: list[str]
-) -> None:
+def test_metrics_that_ncu_does_not_know_are_found_in_its_errors(error, unknown):
     asked = [BYTES, FFMA, SECTORS]
     assert ncu.unknown_metrics(f"==PROF== x\n==ERROR== {error}\n", asked) == unknown
     assert ncu.unknown_metrics(f"==WARNING== {error}\n", asked) == []
 
 
-def test_a_complaint_is_the_cause_and_not_what_follows() -> None:
+def test_a_complaint_is_the_cause_and_not_what_follows():
     text = """==PROF== Connected to process 1
 ==ERROR== An error was reported by the driver:
 ==ERROR== Profiling failed because a driver resource was unavailable.
@@ -157,19 +151,19 @@ def test_a_complaint_is_the_cause_and_not_what_follows() -> None:
     assert ncu.complaint_in(text.replace(cause, "")) == ""
 
 
-def program(text: str) -> list[str]:
+def program(text):
     return [sys.executable, "-u", "-c", text]
 
 
-def outcome(text: str, folder: Path, **settings: Any) -> ncu.Outcome:
+def outcome(text, folder, **settings):
     settings = {"on_line": lambda line: 30.0, "patience_s": 30.0} | settings
     return ncu.run(program(text), log=folder / "log", environment=os.environ, **settings)
 
 
-def test_a_run_hears_every_line_and_reads_the_log(tmp_path: Path) -> None:
-    heard: list[str] = []
+def test_a_run_hears_every_line_and_reads_the_log(tmp_path):
+    heard = []
 
-    def on_line(line: str) -> float:
+    def on_line(line):
         heard.append(line)
         return 30.0
 
@@ -180,7 +174,7 @@ def test_a_run_hears_every_line_and_reads_the_log(tmp_path: Path) -> None:
     assert (ended.returncode, ended.timed_out) == (3, False)
 
 
-def test_a_run_that_says_nothing_more_is_stopped(tmp_path: Path) -> None:
+def test_a_run_that_says_nothing_more_is_stopped(tmp_path):
     started = time.monotonic()
     text = "import time; print('a'); time.sleep(60)"
     ended = outcome(text, tmp_path, on_line=lambda line: 0.1)
@@ -189,7 +183,7 @@ def test_a_run_that_says_nothing_more_is_stopped(tmp_path: Path) -> None:
     assert time.monotonic() - started < 20
 
 
-def test_ctrl_c_stops_what_ncu_started_too(tmp_path: Path) -> None:
+def test_ctrl_c_stops_what_ncu_started_too(tmp_path):
     """A child of the child writes a file after a while, unless it is stopped."""
     late = tmp_path / "late"
     child = f"import time; time.sleep(1); open({str(late)!r}, 'w')"
@@ -198,7 +192,7 @@ def test_ctrl_c_stops_what_ncu_started_too(tmp_path: Path) -> None:
         "print('a'); p.wait()"
     )
 
-    def interrupted(line: str) -> float:
+    def interrupted(line):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -1,26 +1,21 @@
 """The process that launches what a profiler counts, on the made-up GPU of conftest.py."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kernels import find
 from tests.toolkit.counted import launch_of
 from toolkit.gpu.context import Gpu
-from toolkit.gpu.nsight_compute.attribution import CountableLaunch
 from toolkit.gpu.nsight_compute.replay_process import LaunchFolder, launch_all, main, marker_source
 from toolkit.machine_code.compile import compile_cubin
 
 BOTH = ("tiled:tile=16", "cublas")
 
 
-def kept(folder: Path, *shapes: str, labels: tuple[str, ...] = BOTH, seed: int = 3) -> LaunchFolder:
+def kept(folder, *shapes, labels=BOTH, seed=3):
     """The launches of labels at shapes, compiled by the made-up PyCUDA."""
     launches = LaunchFolder(folder)
     for shape in shapes:
@@ -37,19 +32,19 @@ def kept(folder: Path, *shapes: str, labels: tuple[str, ...] = BOTH, seed: int =
     return launches
 
 
-def source_of(launch: CountableLaunch) -> str:
+def source_of(launch):
     variant = find(launch.label.partition(":")[0])
     return variant.source
 
 
-def events(cuda: Any) -> list[str]:
+def events(cuda):
     ignored = ("allocate", "fill")
     return [event for event in cuda.log if not event.startswith(ignored)]
 
 
-def test_the_profiler_sees_a_marker_and_the_launch(cuda: Any, cublas: Any, tmp_path: Path) -> None:
+def test_the_profiler_sees_a_marker_and_the_launch(cuda, cublas, tmp_path):
     kept(tmp_path, "32", "48x40x24")
-    said: list[str] = []
+    said = []
     assert launch_all(tmp_path, (), said.append)
     expected, lines = [], []
     for shape in ("32x32x32", "48x40x24"):
@@ -61,17 +56,17 @@ def test_the_profiler_sees_a_marker_and_the_launch(cuda: Any, cublas: Any, tmp_p
     assert said == [*lines, "ends"]
 
 
-def test_only_what_is_chosen_is_launched(cuda: Any, cublas: Any, tmp_path: Path) -> None:
+def test_only_what_is_chosen_is_launched(cuda, cublas, tmp_path):
     kept(tmp_path, "32", "48")
     assert launch_all(tmp_path, ["next_is__tiled_tile_16__48x48x48"])
     assert events(cuda)[1:3] == ["next_is__tiled_tile_16__48x48x48", "sgemm_tiled"]
     assert "cublas" not in events(cuda)
 
 
-def test_inputs_are_those_of_the_seed(cuda: Any, cublas: Any, tmp_path: Path) -> None:
-    seen: list[bytes] = []
+def test_inputs_are_those_of_the_seed(cuda, cublas, tmp_path):
+    seen = []
 
-    def kernel(launch: Any) -> None:
+    def kernel(launch):
         seen.append(launch.floats(0).tobytes())
 
     cuda.kernels["sgemm_tiled"] = kernel
@@ -81,8 +76,8 @@ def test_inputs_are_those_of_the_seed(cuda: Any, cublas: Any, tmp_path: Path) ->
     assert seen[0] == seen[1] != seen[2]
 
 
-def test_padded_launches_are_padded(cuda: Any, cublas: Any, tmp_path: Path) -> None:
-    seen: list[list[int]] = []
+def test_padded_launches_are_padded(cuda, cublas, tmp_path):
+    seen = []
     cuda.kernels["sgemm_vectorized"] = lambda launch: seen.append(
         [int(size) for size in launch.arguments[3:6]]
     )
@@ -91,29 +86,25 @@ def test_padded_launches_are_padded(cuda: Any, cublas: Any, tmp_path: Path) -> N
     assert seen == [[10, 8, 16]]
 
 
-def test_a_launch_that_fails_does_not_end_the_others(
-    cuda: Any, cublas: Any, tmp_path: Path
-) -> None:
+def test_a_launch_that_fails_does_not_end_the_others(cuda, cublas, tmp_path):
     cublas.error = RuntimeError("CUBLAS_STATUS_ALLOC_FAILED\nmore")
     kept(tmp_path, "32", labels=("cublas", "tiled"))
-    said: list[str] = []
+    said = []
     assert not launch_all(tmp_path, (), said.append)
     assert said[1] == "fails next_is__cublas__32x32x32 cuBLAS: CUBLAS_STATUS_ALLOC_FAILED"
     assert said[2:] == ["begins next_is__tiled__32x32x32", "ends"]
 
 
-def test_a_fault_ends_the_process(cuda: Any, cublas: Any, tmp_path: Path) -> None:
+def test_a_fault_ends_the_process(cuda, cublas, tmp_path):
     cuda.kernels["sgemm_tiled"] = lambda launch: launch.cuda.fault()
     kept(tmp_path, "32", labels=("tiled", "naive-coalesced"))
-    said: list[str] = []
+    said = []
     assert not launch_all(tmp_path, (), said.append)
     assert said[-1].startswith("fails next_is__tiled__32x32x32 launch: ")
     assert "ends" not in said
 
 
-def test_the_command_says_lines_and_a_code(
-    cuda: Any, cublas: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_lines_and_a_code(cuda, cublas, tmp_path, capsys):
     kept(tmp_path, "32", labels=("tiled",))
     assert main([str(tmp_path)]) == 0
     assert capsys.readouterr().out == "begins next_is__tiled__32x32x32\nends\n"
@@ -122,7 +113,7 @@ def test_the_command_says_lines_and_a_code(
     assert capsys.readouterr().err.startswith("error: the CUDA driver gives no GPU (")
 
 
-def test_the_command_runs_from_every_folder(tmp_path: Path) -> None:
+def test_the_command_runs_from_every_folder(tmp_path):
     """With no GPU it ends in the line that says so."""
     from toolkit.gpu.nsight_compute.replay_process import process_environment
 
@@ -141,7 +132,7 @@ def test_the_command_runs_from_every_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("labels", [("tiled:tile=16", "coarsened-2d:bk=16", "cublas")])
-def test_markers_are_kernels_that_compile(labels: tuple[str, ...]) -> None:
+def test_markers_are_kernels_that_compile(labels):
     launches = [launch_of(label, "4096") for label in labels]
     for launch in launches:
         compile_cubin(

@@ -7,16 +7,12 @@ the first also as `wrong_at_odd_k` and so on. `compiler_log` is what nvcc prints
 `slow_to_compile_s` how long it takes, `device_name` the GPU.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import toolkit.gpu.context
 
@@ -24,27 +20,27 @@ _CONFTEST = Path(__file__).parents[3] / "conftest.py"
 _spec = importlib.util.spec_from_file_location("made_up_gpu_conftest", _CONFTEST)
 assert _spec is not None
 assert _spec.loader is not None
-conftest: Any = importlib.util.module_from_spec(_spec)
+conftest = importlib.util.module_from_spec(_spec)
 sys.modules[_spec.name] = conftest
 _spec.loader.exec_module(conftest)
 
 SLOW_S = 2e-3
 
 
-def settings_of(options: Iterable[str]) -> set[str]:
+def settings_of(options):
     return {option[2:] for option in options if option.startswith("-D")}
 
 
 class TunableCuda(conftest.FakeCuda):  # type: ignore[misc]
     """The same machine, that does what it is told of a configuration."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
+    def __init__(self, told):
         super().__init__()
         self.told = told
         self.name = told.get("device_name", self.name)
         self.product = self.told_product
 
-    def told_product(self, launch: Any) -> None:
+    def told_product(self, launch):
         """The product, or what $MADE_UP_GPU says of a configuration."""
         settings = settings_of(launch.options)
         times = self.told.get("times_s", {})
@@ -52,7 +48,7 @@ class TunableCuda(conftest.FakeCuda):  # type: ignore[misc]
         self.now_s += time_s - self.launch_s
         m, n, k = (int(size) for size in launch.arguments[3:6])
 
-        def does(what: str) -> bool:
+        def does(what):
             return self.has(what, settings) or (k % 2 and self.has(f"{what}_at_odd_k", settings))
 
         if does("faults"):
@@ -63,21 +59,20 @@ class TunableCuda(conftest.FakeCuda):  # type: ignore[misc]
         if does("wrong"):
             launch.floats(2)[m * n - 1] += 1.0
 
-    def has(self, what: str, settings: set[str]) -> bool:
+    def has(self, what, settings):
         return bool(settings & set(self.told.get(what, [])))
 
 
-def compile_source(source: str, *, options: list[str], **more: Any) -> bytes:
+def compile_source(source, *, options, **more):
     time.sleep(gpu.told.get("slow_to_compile_s", 0.0))
     if gpu.has("does_not_compile", settings_of(options)):
         raise gpu.driver.CompileError(gpu.told.get("compiler_log", "kernel.cu(7): error: no"))
-    image: bytes = _compile(source, options=options, **more)
-    return image
+    return _compile(source, options=options, **more)
 
 
 gpu = TunableCuda(json.loads(os.environ.get("MADE_UP_GPU", "{}")))
 driver = gpu.driver
-compiler: Any = gpu.compiler()
+compiler = gpu.compiler()
 _compile, compiler.compile = compiler.compile, compile_source
 sys.modules["pycuda.driver"], sys.modules["pycuda.compiler"] = driver, compiler
 toolkit.gpu.context.read_kernel = conftest.made_up_kernel
