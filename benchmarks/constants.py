@@ -38,7 +38,7 @@ SM_VALUES = "analysis/hardware/sm_constants.py"
 DEVICE_VALUES = "analysis/device_table.py"
 KINDS = ("documented", "measured", "fitted", "technical", "taken over")
 # Parts of which a fitted number needs its errors; what chooses a rung is fitted on other launches.
-PARTS, PARTS_OF_CHOICE = ("select h200",), ("choice h200",)
+PARTS, PARTS_OF_CHOICE = ("select h200", "fit h200"), ("choice h200",)
 NO_LIMIT = 1 << 30
 SIGNIFICANT = 4
 
@@ -578,21 +578,23 @@ def table(every: Sequence[Row], errors: Mapping[str, Any]) -> Iterator[str]:
 def markdown(every: Sequence[Row], errors: Mapping[str, Any]) -> Iterator[str]:
     """The rules with their numbers and errors, for docs/validation.md; what changes none at last.
 
-    A rule has errors on one part: on the choice of a rung, or on launches.
+    A rule has errors on parts of launches, or on the choice of a rung.
     """
-    yield "| numbers | kind | on | instead | errors |"
-    yield "|---|---|---|---|---|"
+    yield "| numbers | kind | on | instead | errors on *select*, or of the choice | on *fit* |"
+    yield "|---|---|---|---|---|---|"
     unchanged = []
     for rule in RULES:
         of_rule = [row for row in every if row.rule == rule]
         numbers = ", ".join(f"`{row.name}` {row.value}" for row in of_rule)
-        found = "; ".join(error_of(of[rule]) for of in errors.values() if rule in of)
-        if found == UNCHANGED:
+        select, fit = (error_of(errors.get(part, {}).get(rule)) for part in PARTS)
+        if rule in errors.get(PARTS_OF_CHOICE[0], {}):
+            select = error_of(errors[PARTS_OF_CHOICE[0]][rule])
+        elif {select, fit} == {UNCHANGED}:
             unchanged.append(numbers)
             continue
         kinds = ", ".join(dict.fromkeys(row.kind for row in of_rule))
         sources = "; ".join(dict.fromkeys(row.source.replace(ON_THE_LADDER, "") for row in of_rule))
-        yield f"| {numbers} | {kinds} | {sources} | {without(rule)} | {found} |"
+        yield f"| {numbers} | {kinds} | {sources} | {without(rule)} | {select} | {fit} |"
     yield ""
     yield f"Without these no time or counter changes by more than 1%: {'; '.join(unchanged)}."
 
