@@ -27,7 +27,7 @@ from toolkit.sass import machine
 from toolkit.sass.machine import FaultError, run_blocks
 from toolkit.sass.streams import joined
 from toolkit.sass.timing_table import machine_code
-from toolkit.store.cache import cached, keep
+from toolkit.store.cache import cached, digest_of_folders, keep
 
 # Steps of the blocks that a worker executes: 67 MB. A prediction replays them a dozen times.
 MOST_STEPS = 1 << 23
@@ -181,14 +181,7 @@ def model_digest(root: Path) -> str:
 
     Sources of rungs are left out: a prediction depends on the machine code, which is in the key.
     """
-    digest = sha256()
-    for folder in FOLDERS:
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix not in (".cu", ".cuh", ".pyc") and path.is_file():
-                content = path.read_bytes()
-                digest.update(f"{path.relative_to(root)} {len(content)}\n".encode())
-                digest.update(content)
-    return digest.hexdigest()
+    return digest_of_folders(root, FOLDERS)
 
 
 # Digest of the loaded code, taken at import, before a file changes.

@@ -85,7 +85,7 @@ def compile_cubin(
         ),
         compiler=compiler_version(),
     )
-    symbol, image = _cached(request) or _compile_and_cache(request)
+    symbol, image = _compiled(request)
     try:
         found = read_kernel(image, symbol, kernel)
     except KeyError:
@@ -163,23 +163,17 @@ def _define_options(defines: Mapping[str, object]) -> list[str]:
     ]
 
 
-# The cache: an entry is the symbol, a zero byte and the image.
-
-
-def _cached(request: _Request) -> tuple[str, bytes] | None:
-    """Symbol and image of an earlier compilation, None where there is no intact one."""
-    content = cached(request.entry) if request.cacheable else None
+def _compiled(request: _Request) -> tuple[str, bytes]:
+    """Symbol and image, from the cache if it has them: an entry holds both, with a zero between."""
+    if not request.cacheable:
+        return _compile(request)
+    content = cached(request.entry)
     if content is None:
-        return None
-    symbol, _, image = content.partition(b"\0")
-    return symbol.decode(), image
-
-
-def _compile_and_cache(request: _Request) -> tuple[str, bytes]:
-    symbol, image = _compile(request)
-    if request.cacheable:
-        keep(request.entry, symbol.encode() + b"\0" + image)
-    return symbol, image
+        symbol, image = _compile(request)
+        content = symbol.encode() + b"\0" + image
+        keep(request.entry, content)
+    name, _, image = content.partition(b"\0")
+    return name.decode(), image
 
 
 # The compiler.

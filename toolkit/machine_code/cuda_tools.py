@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 _PATIENCE_S = 10.0
@@ -29,6 +30,15 @@ def cuda_folders() -> list[Path]:
     """Where a CUDA toolkit that the environment names keeps its commands."""
     homes = [os.environ.get(variable) for variable in ("CUDA_HOME", "CUDA_PATH")]
     return [Path(home, "bin") for home in homes if home]
+
+
+def files_of_wheel(wheel: str, *names: str) -> list[Path]:
+    """The files with one of these names that a pip wheel has installed; none without the wheel."""
+    try:
+        files = metadata.files(wheel) or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [Path(str(file.locate())) for file in files if file.name in names]
 
 
 def version_printed_by(command: str, pattern: str) -> str:

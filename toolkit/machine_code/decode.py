@@ -16,16 +16,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, cast
 
 from analysis.errors import ToolkitError, UnsupportedError, shortened
 from toolkit.machine_code.instruction import (
+    CONSTANT_NAMES,
     INSTRUCTION_BYTES,
-    PT,
-    RZ,
     Address,
     Constant,
     Immediate,
@@ -38,13 +37,7 @@ from toolkit.machine_code.instruction import (
     tensor_core_refusal,
 )
 
-_FILES: dict[str, RegisterFile] = {"R": "R", "UR": "UR", "P": "P", "UP": "UP", "B": "B"}
-_CONSTANT_REGISTERS: dict[str, tuple[RegisterFile, int]] = {
-    "RZ": ("R", RZ),
-    "URZ": ("UR", RZ),
-    "PT": ("P", PT),
-    "UPT": ("UP", PT),
-}
+_CONSTANT_REGISTERS = {name: register for register, name in CONSTANT_NAMES.items()}
 _SIGNS = r"(?P<signs>[-~!]*)(?P<bar>\|?)"
 _SUFFIX = r"(?P=bar)(?P<suffix>(?:\.\w+)*)"
 _REGISTER = re.compile(
@@ -124,7 +117,7 @@ def _instructions(
             where = f" ({source.file}, line {source.line})" if source else ""
             reason = tensor_core_refusal(record["opcode"].partition(".")[0])
             raise UnsupportedError(
-                f"{_shown(_text(record))} at {address:#06x} of "
+                f"{_shown(_text(record['opcode'], *_parts(record)))} at {address:#06x} of "
                 f"{_shown(function['function-name'])}{where}: "
                 + (reason or f"the simulator does not know the operand {_shown(str(error))}")
             ) from error
@@ -137,42 +130,35 @@ def _shown(text: str) -> str:
 
 
 def _instruction(record: Mapping[str, str], address: int, source: SourceLine | None) -> Instruction:
-    words, guard, operands = _parts(record)
-    opcode, *modifiers = words.split(".")
+    guard, operands = _parts(record)
+    opcode, *modifiers = record["opcode"].split(".")
     return Instruction(
         address=address,
         opcode=opcode,
         modifiers=tuple(modifiers),
-        operands=parse_operands(operands),
+        operands=tuple(map(parse_operand, operands)),
         guard=parse_guard(guard) if guard else None,
-        text=_text(record),
+        text=_text(record["opcode"], guard, operands),
         source=source,
     )
 
 
-def _text(record: Mapping[str, str]) -> str:
-    words, guard, operands = _parts(record)
-    return " ".join(filter(None, (guard, words, ", ".join(split_operands(operands)))))
+def _text(words: str, guard: str, operands: Sequence[str]) -> str:
+    return " ".join(filter(None, (guard, words, ", ".join(operands))))
 
 
-def _parts(record: Mapping[str, str]) -> tuple[str, str, str]:
-    """Opcode with modifiers, guard, operands."""
-    words, guard = record["opcode"], record.get("predicate", "")
-    operands = record.get("operands", "")
-    if guard == "PR":
-        guard, operands = _of_p2r(operands)
-    return words, guard, operands
-
-
-def _of_p2r(operands: str) -> tuple[str, str]:
-    """Guard and operands of P2R.
+def _parts(record: Mapping[str, str]) -> tuple[str, Sequence[str]]:
+    """Guard and operands.
 
     `P2R R3,PR,RZ,0x1` has the "predicate" PR and the operands R3,RZ,0x1; with the guard @P0 it
     has the "predicate" PR still, and the operands R3,@P0,RZ,0x1.
     """
-    register, *others = split_operands(operands)
+    guard, operands = record.get("predicate", ""), split_operands(record.get("operands", ""))
+    if guard != "PR":
+        return guard, operands
+    register, *others = operands
     guard = others.pop(0) if others and others[0].startswith("@") else ""
-    return guard, ",".join((register, "PR", *others))
+    return guard, (register, "PR", *others)
 
 
 @cache
@@ -181,13 +167,11 @@ def parse_guard(text: str) -> Register:
     return _register(text.removeprefix("@"))
 
 
-@lru_cache(maxsize=1 << 16)
 def parse_operands(text: str) -> tuple[Operand, ...]:
     """The operands of an instruction; raises OperandError for a form that is not known."""
     return tuple(map(parse_operand, split_operands(text)))
 
 
-@lru_cache(maxsize=1 << 16)
 def split_operands(text: str) -> tuple[str, ...]:
     """The text of each operand.
 
@@ -206,11 +190,13 @@ def split_operands(text: str) -> tuple[str, ...]:
     """
     if not text:
         return ()
+    if "[" not in text and "{" not in text:  # of most instructions: quicker
+        return tuple(map(str.strip, text.split(",")))
     text = _TARGET_LAST.sub(r"\3,\1\2", text)
     text = _PREDICATE_FIRST.sub(r"\2,\3,\1", text)
     separated = _NO_COMMA.sub(r"\1,", text.replace("desc,[", ",desc["))
     parts = re.split(r",(?![\d,]*\})", separated)  # not those of {2,1}
-    return tuple(part.strip() for part in parts)
+    return tuple(map(str.strip, parts))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -220,7 +206,7 @@ def parse_operand(text: str) -> Operand:
         file, index = (
             _CONSTANT_REGISTERS[match["name"]]
             if match["name"]
-            else (_FILES[match["file"]], int(match["index"]))
+            else (cast(RegisterFile, match["file"]), int(match["index"]))
         )
         return Register(file=file, index=index, **_modifiers(match))
     if _NUMBER.fullmatch(text):

@@ -6,9 +6,7 @@ second, for one short kernel or for twenty. Who needs several calls `disassemble
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable
@@ -21,7 +19,12 @@ from pathlib import Path
 
 from analysis.errors import ToolkitError, UnavailableError, first_line
 from toolkit.machine_code import merge
-from toolkit.machine_code.cuda_tools import nvidia_remedy
+from toolkit.machine_code.cuda_tools import (
+    command_path,
+    cuda_folders,
+    files_of_wheel,
+    nvidia_remedy,
+)
 from toolkit.machine_code.merge import disassemblies, mergeable, merged
 from toolkit.store.cache import cached, digest_of_files, keep
 
@@ -31,7 +34,6 @@ LIMIT_S = 120  # a thousand times what a large kernel takes: only a damaged imag
 
 _SOURCES = digest_of_files(__file__, merge.__file__)
 _PREFIX = re.compile(r"nvdisasm \w+ *: *")  # of its messages: "nvdisasm fatal   : "
-_NAMES = ("nvdisasm", "nvdisasm.exe")
 _VERSION = re.compile(rb'"Producer" *: *"nvdisasm V(\d+)\.(\d+)')
 _OLDEST = (12, 8)  # whose output `decode` is tested on
 
@@ -95,20 +97,12 @@ def disassembler() -> Disassembler:
 
 
 def _of_the_wheel() -> Disassembler | None:
-    try:
-        wheel = metadata.distribution(WHEEL)
-    except metadata.PackageNotFoundError:
-        return None
-    paths = (str(file.locate()) for file in wheel.files or () if file.name in _NAMES)
-    path = next(filter(os.path.exists, paths), None)
-    return Disassembler(path=path, version=wheel.version) if path else None
+    path = next(filter(Path.exists, files_of_wheel(WHEEL, "nvdisasm", "nvdisasm.exe")), None)
+    return Disassembler(path=str(path), version=metadata.version(WHEEL)) if path else None
 
 
 def _of_a_toolkit() -> Disassembler | None:
-    home = os.environ.get("CUDA_HOME")
-    path = shutil.which("nvdisasm") or (
-        shutil.which("nvdisasm", path=Path(home) / "bin") if home else None
-    )
+    path = command_path("nvdisasm", *cuda_folders())
     if path is None:
         return None
     status = Path(path).stat()  # to ask for the version takes as long as to disassemble

@@ -11,9 +11,9 @@ import re
 import shutil
 from collections.abc import Mapping
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
+from toolkit.machine_code.cuda_tools import files_of_wheel
 from toolkit.machine_code.host_macros import HEADER_OF, HOST_HEADERS
 
 REMEDY = "pip install 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
@@ -82,16 +82,9 @@ def _folders_of_cuda() -> tuple[Path, ...]:
     """CUDA's headers: of the pip wheel, else of a toolkit; none where there is neither."""
     nvcc = shutil.which("nvcc")
     homes = [os.environ.get("CUDA_HOME"), nvcc and Path(nvcc).parents[1], "/usr/local/cuda"]
-    for folder in (*_folders_of_wheel(), *(Path(home) / "include" for home in homes if home)):
+    of_wheel = [file.parent for file in files_of_wheel(_WHEEL, _ONE_OF_ITS_FILES)]
+    for folder in (*of_wheel, *(Path(home) / "include" for home in homes if home)):
         if (folder / _ONE_OF_ITS_FILES).exists():
             within = folder / "cccl"
             return (folder, within) if within.exists() else (folder,)
     return ()
-
-
-def _folders_of_wheel() -> list[Path]:
-    try:
-        files = metadata.files(_WHEEL) or []
-    except metadata.PackageNotFoundError:
-        return []
-    return [Path(str(f.locate())).parent for f in files if f.name == _ONE_OF_ITS_FILES]

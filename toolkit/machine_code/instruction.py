@@ -14,7 +14,12 @@ RZ, URZ, PT = 255, 255, 7  # the indices of the registers that always read 0, or
 # Matrix products (HFMA2.MMA is another opcode), moves of their operands, and tensor memory.
 _TENSOR_CORE_OPCODE = re.compile(r"\w+MMA|LDSM|STSM|MOVM|LDTM|STTM|WARPGROUP|UTC\w+")
 
-_CONSTANT_NAMES = {("R", RZ): "RZ", ("UR", URZ): "URZ", ("P", PT): "PT", ("UP", PT): "UPT"}
+CONSTANT_NAMES: dict[tuple[RegisterFile, int], str] = {
+    ("R", RZ): "RZ",
+    ("UR", URZ): "URZ",
+    ("P", PT): "PT",
+    ("UP", PT): "UPT",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +44,7 @@ class Register(Modified):
     index: int
 
     def __str__(self) -> str:
-        name = _CONSTANT_NAMES.get((self.file, self.index), f"{self.file}{self.index}")
+        name = CONSTANT_NAMES.get((self.file, self.index), f"{self.file}{self.index}")
         return _modified(name, self, "!" if self.file in ("P", "UP") else "~")
 
 

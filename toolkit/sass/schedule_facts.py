@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from analysis.access import Copies
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES, RZ, Immediate, Instruction, Register
+from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.timing_table import machine_code
 from toolkit.sass.waits import waits
@@ -52,6 +53,7 @@ class ScheduleFacts:
 
 
 @lru_cache(maxsize=64)
+@kept
 def schedule_facts(kernel: Kernel) -> ScheduleFacts:
     """How the code of a kernel fetches tiles and waits. Raises as `Kernel.instructions` does."""
     opcodes = {instruction.opcode for instruction in kernel.instructions}

@@ -9,7 +9,7 @@ for the next instruction (4 bits). They are laid out alike on sm_75 to sm_120.
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,21 @@ from numpy.typing import NDArray
 
 from analysis.sm import BANKS, INSTRUCTION, NO_SCOREBOARD, Kind, Unit
 from toolkit.machine_code.instruction import RZ, Address, Instruction, Register, Special
+from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
 from toolkit.sass.isa.memory import width
 from toolkit.sass.isa.registry import is_predicate
 
-_STALL, _YIELD, _WRITE, _READ, _WAIT, _REUSE = 105, 109, 110, 113, 116, 122
+# The first bit of each, and how many they are; only three operands come from registers.
+_CONTROL_BITS = {
+    "stall": (105, 4),
+    "yields": (109, 1),
+    "write_barrier": (110, 3),
+    "read_barrier": (113, 3),
+    "wait": (116, 6),
+    "reuse": (122, 3),
+}
 
 _FMA = {"FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2", "FSWZADD"}
 # VIADD too: on sm_90 compilers let one issue right before or after ISETP, FSETP, PLOP3, LOP3 or
@@ -81,27 +90,31 @@ def machine_code(kernel: Kernel, counts: NDArray[Any] | None = None) -> NDArray[
 
     `counts` (core.COUNT) of some execution say what shared accesses take without bank conflicts.
     """
-    words = np.frombuffer(kernel.code, dtype="<u8").reshape(-1, 2)[:, 1]
-    table = np.zeros(len(kernel.instructions), dtype=INSTRUCTION)
-    high = words[: len(table)]
-    table["stall"] = _bits(high, _STALL, 4)
-    table["yields"] = 1 - _bits(high, _YIELD, 1)
-    table["write_barrier"] = _bits(high, _WRITE, 3)
-    table["read_barrier"] = _bits(high, _READ, 3)
-    table["wait"] = _bits(high, _WAIT, 6)
-    table["reuse"] = _bits(high, _REUSE, 4) & 7
+    # `copy` would leave the bytes between fields undefined, and they are hashed
+    table = np.frombuffer(bytearray(_timing_table(kernel)), dtype=INSTRUCTION)
+    if counts is not None:
+        requests = np.maximum(counts["requests"], 1).astype(np.float64)
+        table["free_clocks"] = np.ceil(counts["conflict_free"] / requests)
+    return table
+
+
+@lru_cache(maxsize=64)
+@kept
+def _timing_table(kernel: Kernel) -> bytes:
     instructions = kernel.instructions
+    table = np.zeros(len(instructions), dtype=INSTRUCTION)
+    high = np.frombuffer(kernel.code, dtype="<u8")[1::2]
+    for name, (first, count) in _CONTROL_BITS.items():
+        table[name] = high >> np.uint64(first - 64) & np.uint64((1 << count) - 1)
+    table["yields"] ^= 1
     operands = [_operands(instruction) for instruction in instructions]
     for name, told in _TOLD.items():
         table[name] = [told(instruction) for instruction in instructions]
     table["operands"] = list(map(len, operands))
     table["banks"] = [sum(r % BANKS << k for k, r in enumerate(those)) for those in operands]
-    if counts is not None:
-        requests = np.maximum(counts["requests"], 1).astype(np.float64)
-        table["free_clocks"] = np.ceil(counts["conflict_free"] / requests)
     for name in ("write_barrier", "read_barrier"):
         table[name] = np.where(table[name] < 6, table[name], NO_SCOREBOARD)
-    return table
+    return table.tobytes()
 
 
 def _argument(instruction: Instruction) -> int:
@@ -123,11 +136,6 @@ def _kind(instruction: Instruction) -> Kind:
         stores = direction(instruction) == "BULK_STORE"
         return Kind.BULK_STORE if stores else Kind.BULK_LOAD
     return _KINDS.get(opcode, Kind.PLAIN)
-
-
-def _bits(high: NDArray[np.uint64], first: int, count: int) -> NDArray[np.uint8]:
-    shifted = high >> np.uint64(first - 64)
-    return (shifted & np.uint64((1 << count) - 1)).astype(np.uint8)
 
 
 def _unit(instruction: Instruction) -> Unit:
@@ -154,9 +162,8 @@ def _written(instruction: Instruction) -> int:
     """Registers that a load or a shuffle writes."""
     if instruction.opcode == "SHFL":
         return 1
-    if not instruction.opcode.startswith(("LD", "ATOM")) or instruction.opcode in _CONSTANT:
-        return 0
-    if instruction.opcode in ("LDGSTS", "LDGDEPBAR"):
+    writes = instruction.opcode.startswith(("LD", "ATOM"))
+    if not writes or instruction.opcode in _CONSTANT | {"LDGSTS", "LDGDEPBAR"}:
         return 0
     return _words(instruction)
 

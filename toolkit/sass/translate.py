@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from analysis.geometry import Geometry
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.machine_code.instruction import RZ, Constant, Instruction
+from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.program import Linked, link
 from toolkit.sass.isa import lower
@@ -71,16 +72,22 @@ def translate(kernel: Kernel) -> Translated:
             _translated.move_to_end(key)
             return _translated[key]
     linked = link(kernel, _addresses(kernel))
-    _check_constants(kernel)
-    lowered = lower(linked.instructions, architecture=kernel.capability)
-    for loop in waits(kernel.instructions):
-        lowered.program["flags"][loop[-1]] |= BRANCH_WAITS
-    translated = Translated(kernel=kernel, linked=linked, lowered=lowered)
+    translated = Translated(kernel=kernel, linked=linked, lowered=_lowered(kernel))
     with _lock:
         _translated[key] = translated
         while len(_translated) > _KEPT:
             _translated.popitem(last=False)
     return translated
+
+
+@kept
+def _lowered(kernel: Kernel) -> Lowered:
+    _check_constants(kernel)
+    linked = link(kernel, _addresses(kernel))
+    lowered = lower(linked.instructions, architecture=kernel.capability)
+    for loop in waits(kernel.instructions):
+        lowered.program["flags"][loop[-1]] |= BRANCH_WAITS
+    return lowered
 
 
 def bind(

@@ -13,6 +13,7 @@ the cache, such as what `tune` measured, stay.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -78,3 +79,18 @@ def _shrink(directory: Path) -> None:
 def digest_of_files(*paths: str | None) -> str:
     """A digest of our own files that decide the content of entries, for their names."""
     return sha256(b"\0".join(Path(path).read_bytes() for path in paths if path)).hexdigest()
+
+
+def digest_of_folders(root: Path, folders: Iterable[str]) -> str:
+    """A digest of all files in `folders` below `root`, and of their names.
+
+    Sources of kernels are left out: their machine code is part of what is kept.
+    """
+    digest = sha256()
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".cu", ".cuh", ".pyc") and path.is_file():
+                content = path.read_bytes()
+                digest.update(f"{path.relative_to(root)} {len(content)}\n".encode())
+                digest.update(content)
+    return digest.hexdigest()

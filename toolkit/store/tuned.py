@@ -17,6 +17,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
@@ -30,8 +31,8 @@ from analysis.problem import Gemm, parse_shape
 from analysis.records.profile import Interval
 from kernels.selection import Selection, find
 from kernels.variant import Variant
-from toolkit.store.profile_json import check_numbers, first_problem
-from toolkit.store.user_files import read_file, write_atomically
+from toolkit.store.profile_json import check_numbers, first_problem, read_text
+from toolkit.store.user_files import write_atomically
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -131,10 +132,8 @@ def keep(entries: Iterable[Tuned]) -> Path:
     Raises RecordError for a damaged file, InputError where it cannot be written.
     """
     path = user_file()
-    try:
+    with suppress(OSError):  # `_write` says why
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     return _write(path, [*read(path), *entries])
 
 
@@ -142,14 +141,9 @@ def read(path: Path) -> tuple[Tuned, ...]:
     """The entries of a file, none where there is no such file; raises RecordError."""
     from pydantic import ValidationError
 
-    try:
-        text = read_file(path).decode()
-    except FileNotFoundError:
+    if not path.exists():
         return ()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecordError(
-            f"{path}: it cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from error
+    text = read_text(path)
     try:
         entries = _adapter().validate_json(text, strict=True).entries
         check_numbers(json.loads(text), str(path), remedy=_REMEDY)

@@ -165,7 +165,7 @@ def test_headers_of_a_toolkit_are_found(monkeypatch, tmp_path):
     (include / "cccl").mkdir(parents=True)
     (include / "cuda_fp16.h").touch()
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    monkeypatch.setattr(headers, "_folders_of_wheel", list)
+    monkeypatch.setattr(headers, "files_of_wheel", lambda *names: [])
     assert headers._folders_of_cuda.__wrapped__() == (include, include / "cccl")
 
 
