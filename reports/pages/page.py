@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from types import ModuleType
@@ -215,7 +216,9 @@ class Part:
 
 def page(*runs: Run) -> str:
     """The report of one run, or of several side by side, as HTML."""
-    parts = list(_parts(runs))
+    with ThreadPoolExecutor(1) as pool:
+        plotly_js = pool.submit(plotly)  # compressed meanwhile
+        parts = list(_parts(runs))
     return template("report.html.j2").render(
         title=_title(runs),
         parts=parts,
@@ -223,7 +226,7 @@ def page(*runs: Run) -> str:
         together=side_by_side([(part.name, part.profile) for part in parts]),
         grades=GRADES,
         ink=style.INK,
-        plotly_js=plotly(),
+        plotly_js=plotly_js.result(),
     )
 
 

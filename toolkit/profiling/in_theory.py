@@ -29,6 +29,7 @@ class TheoryBench:
 
     executor: Literal["simulate", "theory"] = "theory"
     monitor = None
+    counts = False  # hardware counters
 
     def __init__(self, device: Device) -> None:
         self.device = device

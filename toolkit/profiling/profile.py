@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.comparison.scorecard import scored
@@ -22,16 +22,12 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.records.profile import SCHEMA_VERSION, Environment, Listing, Profile, Record
-from toolkit.execution.simulate import check_simulator
 from toolkit.gpu.context import Gpu, gpu_here
 from toolkit.gpu.environment import environment
-from toolkit.gpu.nsight_compute.collect import Counting
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 from toolkit.profiling.counters_from_file import CountersFile, CountersOfPlan, read_counters
 from toolkit.profiling.in_theory import TheoryBench
-from toolkit.profiling.on_gpu import GpuBench
-from toolkit.profiling.on_simulator import SimulatorBench
 from toolkit.profiling.plan import Plan, make_plan
 from toolkit.profiling.published import with_published
 from toolkit.profiling.record import skipped
@@ -46,8 +42,12 @@ from toolkit.profiling.resume import (
 )
 from toolkit.store.journal import Journal
 
+if TYPE_CHECKING:
+    from toolkit.profiling.on_gpu import GpuBench
+
+    Bench = GpuBench | TheoryBench
+
 Choice = Literal["auto", "gpu", "simulate", "theory"]
-Bench = GpuBench | TheoryBench
 Status = Literal["complete", "interrupted"]
 
 
@@ -101,6 +101,9 @@ def profile(
             )
         bench = _bench_without_gpu(executor, why_none, progress)
         return _run(plan, bench(asked or DEFAULT_DEVICE), file, progress, resume, journal)
+    from toolkit.gpu.nsight_compute.collect import Counting
+    from toolkit.profiling.on_gpu import GpuBench
+
     counting_if_asked = Counting(progress) if counters else nullcontext()
     with (
         gpu,
@@ -128,6 +131,9 @@ def _bench_without_gpu(executor: Choice, why_none: str, progress: Progress) -> t
     """The simulator; only theory where that is asked for, or where auto cannot simulate here."""
     if executor == "theory":
         return TheoryBench
+    from toolkit.execution.simulate import check_simulator
+    from toolkit.profiling.on_simulator import SimulatorBench
+
     try:
         check_simulator()
     except UnavailableError as error:
@@ -260,7 +266,7 @@ def _command(plan: Plan, bench: Bench, file: CountersFile | None) -> str:
         words.append(f"--precision {plan.sampling.precision}")
     if plan.warm_l2:
         words.append("--warm-l2")
-    if isinstance(bench, GpuBench) and bench.counts:
+    if bench.counts:
         words.append("--counters")
     if file is not None:
         words.append(f"--counters-from {shlex.quote(file.name)}")

@@ -22,7 +22,6 @@ from analysis.errors import ToolkitError
 from toolkit.store.user_files import write_atomically
 
 MOST_BYTES = 2**29  # the ladder on one device takes 10 MB
-_DIGEST_BYTES = sha256().digest_size
 
 
 def cache_directory() -> Path:
@@ -42,9 +41,8 @@ def cached(name: str) -> bytes | None:
             os.utime(path)  # used
     except (OSError, RuntimeError):  # RuntimeError: a user without a home
         return None
-    kept_as, _, rest = entry.partition(b"\n")
-    checksum, content = rest[:_DIGEST_BYTES], rest[_DIGEST_BYTES:]
-    return content if kept_as == name.encode() and sha256(content).digest() == checksum else None
+    content = entry[len(_entry(name, b"")) :]
+    return content if entry == _entry(name, content) else None
 
 
 def keep(name: str, content: bytes) -> None:
@@ -52,13 +50,16 @@ def keep(name: str, content: bytes) -> None:
     with suppress(ToolkitError, OSError, RuntimeError):
         directory = cache_directory()
         directory.mkdir(parents=True, exist_ok=True)
-        checksum = sha256(content).digest()
-        entry = name.encode() + b"\n" + checksum + content
+        entry = _entry(name, content)
         write_atomically(directory / name, entry, durable=False)  # a damaged one is made anew
         _unlooked[directory] = _unlooked.get(directory, MOST_BYTES) + len(entry)
         if _unlooked[directory] > MOST_BYTES // 16:
             _unlooked[directory] = 0
             _shrink(directory)
+
+
+def _entry(name: str, content: bytes) -> bytes:
+    return name.encode() + b"\n" + sha256(content).digest() + content
 
 
 _unlooked: dict[Path, int] = {}  # bytes that were kept since the size of a folder was looked at

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.errors import InputError, RecordError, ToolkitError
+from toolkit.store.profile_json import compressed, load, profiles, read_text
+from toolkit.store.user_files import write_atomically
 
 if TYPE_CHECKING:
     from analysis.records.profile import Profile, Record
@@ -32,15 +34,23 @@ def recorded_run(device_key: str) -> Profile | None:
 
     Raises RecordError where it is damaged.
     """
-    from toolkit.store.profile_json import load
-
     path = _path(device_key)
     if not path.is_file():
         return None
     try:
-        return _joined(load(path), load(_path(device_key, _MODEL)))
+        return _joined(_shipped(path), _shipped(_path(device_key, _MODEL)))
     except RecordError as error:
         raise RecordError(f"{error}; it came with the package: install that again") from error
+
+
+def _shipped(path: Path) -> Profile:
+    """The profile in a shipped file, whose numbers were checked when it was written."""
+    from pydantic import ValidationError
+
+    try:
+        return profiles().validate_json(read_text(path), strict=True)
+    except (ValidationError, ToolkitError):
+        return load(path)  # which says what is wrong
 
 
 def run_beside(profile: Profile) -> Profile | None:
@@ -57,8 +67,6 @@ def ship(source: Path) -> Path:
     The same profile gives the same bytes. Raises RecordError for a file that is no profile,
     InputError for a run that was not finished on a GPU.
     """
-    from toolkit.store.profile_json import load
-
     run = load(source)
     if run.executor != "gpu" or run.status != "complete":
         raise InputError(
@@ -70,21 +78,17 @@ def ship(source: Path) -> Path:
 
 def ship_model(run: Profile) -> Path:
     """Replace what is shipped of the simulator's and the model's part of a run; its path."""
-    from toolkit.store.profile_json import compressed
-    from toolkit.store.user_files import write_atomically
-
-    path = _path(run.device.key, _MODEL)
-    write_atomically(path, compressed(_of_model(run)))
-    return path
+    return _write_part(_of_model(run), _MODEL)
 
 
 def _write(run: Profile) -> Path:
-    from toolkit.store.profile_json import compressed
-    from toolkit.store.user_files import write_atomically
-
     ship_model(run)
-    path = _path(run.device.key)
-    write_atomically(path, compressed(_of_hardware(run)))
+    return _write_part(_of_hardware(run))
+
+
+def _write_part(run: Profile, part: str = "") -> Path:
+    path = _path(run.device.key, part)
+    write_atomically(path, compressed(run))
     return path
 
 
@@ -154,15 +158,13 @@ def amend(source: Path, labels: Collection[str]) -> Path:
     a file that is no profile, InputError where one of the variants was not measured, or no run of
     the device is shipped.
     """
-    from toolkit.store.profile_json import load
-
     later = load(source)
     shipped = recorded_run(later.device.key)
     if shipped is None or later.executor != "gpu":
         raise InputError(f"{source}: no run of a GPU of its kind is shipped: ship a complete one")
     shapes = {record.shape for record in shipped.records}
     measured = [
-        _dated(record, later.created)
+        record.noted(f"measured on {later.created[:10]}, after the others")
         for record in later.records
         if record.label in labels and record.measured and record.shape in shapes
     ]
@@ -189,10 +191,6 @@ def amend(source: Path, labels: Collection[str]) -> Path:
 def _place(record: Record) -> tuple[bool, int]:
     """Rungs in their order, then all else as it stands."""
     return record.rung is None, record.rung or 0
-
-
-def _dated(record: Record, created: str) -> Record:
-    return record.noted(f"measured on {created[:10]}, after the others")
 
 
 def _path(device_key: str, part: str = "") -> Path:
