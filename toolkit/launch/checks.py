@@ -60,12 +60,12 @@ def check_shared(kernel: str, static_bytes: int, dynamic_bytes: int, architectur
         raise InputError(
             f"{kernel}: {dynamic_bytes} bytes of dynamic shared memory: give 0 or more"
         )
-    most = device.shared_bytes_per_block_optin if device else None
-    if most is not None and static_bytes + dynamic_bytes > most:
+    total_bytes = static_bytes + dynamic_bytes
+    if device and total_bytes > device.shared_bytes_per_block_optin:
         raise InputError(
-            f"{kernel}: {static_bytes + dynamic_bytes:,} bytes of shared memory per block "
+            f"{kernel}: {total_bytes:,} bytes of shared memory per block "
             f"({static_bytes:,} static, {dynamic_bytes:,} dynamic): {architecture} has "
-            f"{most:,}: use smaller tiles"
+            f"{device.shared_bytes_per_block_optin:,}: use smaller tiles"
         )
 
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from analysis.errors import ShapeError
 
-M_ARENA_MAX = -8  # of mallopt(3)
-
 
 def available_bytes() -> int | None:
     """Memory that the host or its container can still give; None where neither says."""
@@ -52,8 +50,8 @@ def share_freed_memory() -> None:
     fifth less memory and no more time. To be called before there are threads. Other C libraries
     have no such call.
     """
-    with suppress(OSError, AttributeError, TypeError):  # TypeError: Windows has no global symbols
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+    with suppress(AttributeError, TypeError):  # TypeError: on Windows
+        ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
 
 
 def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
@@ -71,7 +69,7 @@ def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any
             f"a buffer of {extents} elements takes {size / 1e9:.1f} GB, more than this machine "
             "gives: take a smaller shape"
         ) from error
-    return np.frombuffer(memory, np.uint8, size).view(dtype).reshape(shape)
+    return np.frombuffer(memory, dtype, prod(shape)).reshape(shape)
 
 
 _blas_lock = Lock()
@@ -108,8 +106,10 @@ def _blas_threads() -> tuple[Any, Any] | None:
         return None
     for prefix in ("scipy_", ""):
         for suffix in ("64_", ""):
-            names = (f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set"))
-            get, set_to = (getattr(found, name, None) for name in names)
+            get, set_to = (
+                getattr(found, f"{prefix}openblas_{verb}_num_threads{suffix}", None)
+                for verb in ("get", "set")
+            )
             if get and set_to:
                 return get, set_to
     return None

@@ -229,16 +229,11 @@ def _finished(
     status: Status,
     from_file: CountersOfPlan | None,
 ) -> Record:
-    if status == "interrupted":
-        record = _closed(record, bench)
+    """The record as the run leaves it: what was to be measured and is not says so."""
+    is_untimed = bench.executor == "gpu" and record.status == "ok" and record.measured is None
+    if status == "interrupted" and is_untimed:
+        record = skipped(record, "interrupted before it was timed")
     return record if from_file is None else from_file.added_to(record)
-
-
-def _closed(record: Record, bench: Bench) -> Record:
-    """The record as an interrupted run leaves it: what was to be measured says that it was not."""
-    if bench.executor == "gpu" and record.status == "ok" and record.measured is None:
-        return skipped(record, "interrupted before it was timed")
-    return record
 
 
 def _environment(plan: Plan, bench: Bench) -> Environment:
