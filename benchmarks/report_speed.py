@@ -1,22 +1,26 @@
-"""How long the report takes in two checkouts, which run by turns.
+"""How long commands take: of this checkout, and by turns with it of another one.
 
-    python -m benchmarks.report_speed BEFORE AFTER [--repeats 5] [--case NAME ...] [--json FILE]
+    python -m benchmarks.report_speed [--against CHECKOUT] [--repeats N] [--case NAME] [--json FILE]
 
-BEFORE and AFTER are folders with a checkout whose native libraries are built. Each uses the Python
-of its own `.venv`, else the one that runs this. A case is
+CHECKOUT is a folder with another commit whose native libraries are built. Each checkout uses the
+Python of its own `.venv`, else the one that runs this. A case is
 
-    help     `--help`
-    theory   `profile --executor theory`, all compiled before
-    cold     `profile`, with an empty cache
-    warm     `profile` again: code, predictions, and the time of the CPU where it is kept, are in
-             the cache; counts and checks are made again, with other matrices
+    help              `--help`
+    theory            `profile --executor theory`, all compiled before
+    cold:DEVICE       `profile`, with an empty cache
+    warm:DEVICE       `profile` again: code, predictions, and the time of the CPU where it is kept,
+                      are in the cache; counts and checks are made again, with other matrices
+    simulate:KERNEL   `simulate` of a kernel of report_speed.cu on an H200 (`LAUNCHES`), warm
+    compile:KERNEL    the same with an empty cache
 
-and the last two have the device behind them: `cold:h200`. For each case the checkouts take turns,
-`--repeats` times. Printed are the medians of the wall time, and of the time on all cores (user and
-system, all processes), which depends less on what else the machine does; then BEFORE divided by
-AFTER. Peak memory is that of the largest process. `--json` writes every sample into a file.
+Printed are medians over the repeats of the wall time and of the time on all cores (user and system,
+all processes), which depends less on what else the machine does; then the largest memory of a
+repeat, and how many blocks were executed. With `--against` the other checkout comes first, and its
+times are divided by those of this one. `--json` writes every sample into a file.
 
-Bytecode of both is compiled before. No GPU is used.
+Memory is the peak of what all processes of a command hold, looked at every 20 ms; pages that two of
+them share count twice. Without /proc it is that of the largest process. Bytecode of both checkouts
+is compiled before. No GPU is used.
 """
 
 from __future__ import annotations
@@ -24,24 +28,50 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from threading import Event, Thread
 from typing import NamedTuple
 
-CASES = ("help", "theory", "cold:rtx-3090", "warm:rtx-3090", "cold:h200", "warm:h200")
+HERE = Path(__file__).parents[1]
+KERNELS = Path(__file__).with_suffix(".cu")
+POLL_S = 0.02
+
+# Kernel, grid, block, and the arguments of each launch, results first.
+LAUNCHES = {
+    "sgemm-2048": "sgemm 16,16 256 f32[2048,2048] f32[2048,2048] f32[2048,2048] i32=2048",
+    "sgemm-4096": "sgemm 32,32 256 f32[4096,4096] f32[4096,4096] f32[4096,4096] i32=4096",
+    "softmax": "softmax 8192 256 f32[8192,4096] f32[8192,4096] i32=4096",
+    "layernorm": "layernorm 8192 256 f32[8192,4096] f32[8192,4096] f32[4096] f32[4096] i32=4096",
+    "gelu": "gelu 65536 256 f32[67108864] f32[67108864]",
+    "conv2d": "conv2d 128,512 32,8 f32[4096,4096] f32[4096,4096] f32[25] i32=4096",
+    "reduction": "reduction 1056 256 f32[1]=zeros f32[67108864] i32=67108864",
+    "transpose": "transpose 256,256 32,8 f32[8192,8192] f32[8192,8192] i32=8192",
+    "one-thread-per-element": "one_thread_per_element 256,256 16,16 "
+    "f32[4096,4096] f32[4096,4096] f32[4096,4096] i32=4096",
+}
+CASES = (
+    *("help", "theory", "cold:rtx-3090", "warm:rtx-3090", "cold:h200", "warm:h200"),
+    *(f"simulate:{name}" for name in LAUNCHES),
+    "compile:sgemm-2048",
+)
+_EXECUTED = re.compile(r"all [\d,]+ blocks|[\d,]+ of [\d,]+ blocks")
 
 
 class Sample(NamedTuple):
-    """One command: seconds of wall time and of all cores, and bytes of its largest process."""
+    """One command: seconds of wall time and of all cores, bytes, and what it says of blocks."""
 
     wall_s: float
     cpu_s: float
     peak_bytes: int
+    executed: str
 
 
 class Checkout:
@@ -56,73 +86,124 @@ class Checkout:
         subprocess.run([self.python, "-m", "compileall", "-q", *packages], cwd=root, check=False)
 
     def sample(self, case: str) -> Sample:
-        kind, _, device = case.partition(":")
+        kind, _, what = case.partition(":")
+        if kind in ("cold", "compile"):
+            shutil.rmtree(self.scratch / "cache", ignore_errors=True)
         if kind == "help":
             return self._run("--help")
-        if kind == "theory":
-            return self._run("profile", "--executor", "theory", "--device", "h200")
-        if kind == "cold":
-            shutil.rmtree(self.scratch / "cache", ignore_errors=True)
-        return self._run("profile", "--executor", "simulate", "--device", device)
+        if kind in ("simulate", "compile"):
+            kernel, grid, block, *arguments = LAUNCHES[what].split()
+            launch = ["--kernel", kernel, "--grid", grid, "--block", block, "--device", "h200"]
+            launch += [word for argument in arguments for word in ("--arg", argument)]
+            return self._run("simulate", str(KERNELS), *launch)
+        outputs = [
+            f"--{option}={self.scratch / file}"
+            for option, file in (("html", "profile.html"), ("record", "profile.json"))
+        ]
+        executor = "theory" if kind == "theory" else "simulate"
+        device = what or "h200"
+        return self._run("profile", "--executor", executor, "--device", device, *outputs)
 
     def _run(self, *words: str) -> Sample:
         environment = {**os.environ, "GEMM_LADDER_CACHE": str(self.scratch / "cache")}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        if words[0] == "profile":
-            words += tuple(
-                f"--{name}={self.scratch / file}"
-                for name, file in (("html", "profile.html"), ("record", "profile.json"))
+        command = [self.python, "-m", "toolkit", *words]
+        with (self.scratch / "printed").open("w+b") as printed:
+            started = time.perf_counter()
+            process = subprocess.Popen(
+                command, cwd=self.root, env=environment, stdout=printed, stderr=subprocess.STDOUT
             )
-        started = time.perf_counter()
-        process = subprocess.Popen(
-            [self.python, "-m", "toolkit", *words],
-            cwd=self.root,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        _, status, used = os.wait4(process.pid, 0)
-        wall_s = time.perf_counter() - started
+            memory = Memory(process.pid)
+            _, status, used = os.wait4(process.pid, 0)
+            wall_s, peak_bytes = time.perf_counter() - started, memory.peak_bytes()
+            printed.seek(0)
+            text = printed.read().decode(errors="replace")
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            raise SystemExit(f"{self.root}: {' '.join(words)}: status {process.returncode}")
-        return Sample(wall_s, used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss)
+            raise SystemExit(f"{self.root}: {' '.join(words)}: {text}")
+        largest = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        executed = _EXECUTED.search(" ".join(text.split())) if words[0] == "simulate" else None
+        return Sample(
+            wall_s=wall_s,
+            cpu_s=used.ru_utime + used.ru_stime,
+            peak_bytes=max(peak_bytes, largest),
+            executed=executed[0] if executed else "",
+        )
+
+
+class Memory:
+    """Looks at the memory of a process and of all that it started, until the peak is asked for."""
+
+    def __init__(self, process: int) -> None:
+        self._process, self._peak_bytes, self._ended = process, 0, Event()
+        self._thread = Thread(target=self._watch)
+        self._thread.start()
+
+    def peak_bytes(self) -> int:
+        self._ended.set()
+        self._thread.join()
+        return self._peak_bytes
+
+    def _watch(self) -> None:
+        while not self._ended.wait(POLL_S):
+            held = sum(map(_resident_bytes, _tree(self._process)))
+            self._peak_bytes = max(self._peak_bytes, held)
+
+
+def _tree(process: int) -> Iterator[int]:
+    """A process and all below it; alone where the system does not say."""
+    yield process
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            children = file.read_text().split()
+        except OSError:  # it ended just now
+            continue
+        for child in children:
+            yield from _tree(int(child))
+
+
+def _resident_bytes(process: int) -> int:
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("checkouts", nargs=2, type=Path, metavar="CHECKOUT")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--case", action="append", metavar="NAME")
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
+    roots = [asked.against.resolve(), HERE] if asked.against else [HERE]
     samples: dict[str, list[list[Sample]]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        checkouts = [
-            Checkout(root.resolve(), Path(folder) / name)
-            for root, name in zip(asked.checkouts, ("before", "after"), strict=True)
-        ]
-        print(f"{'medians of ' + str(asked.repeats):16}{'wall s':>16}{'':8}{'cores s':>16}{'':8}GB")
+        checkouts = [Checkout(root, Path(folder) / str(n)) for n, root in enumerate(roots)]
+        columns = "".join(f"{name:>{8 * len(roots)}}{'':8}" for name in ("wall s", "cores s"))
+        print(f"{'medians of ' + str(asked.repeats):34}{columns}GB  blocks executed")
         for case in asked.case or CASES:
-            if not case.startswith(("cold", "help")):
+            if not case.startswith(("cold", "compile", "help")):
                 for one in checkouts:  # fill the cache
                     one.sample(case)
             by_turns = [[one.sample(case) for one in checkouts] for _ in range(asked.repeats)]
             samples[case] = [list(one) for one in zip(*by_turns, strict=True)]
-            print(line(case, *samples[case]), flush=True)
+            print(line(case, samples[case]), flush=True)
     if asked.json:
         document = {case: [[x._asdict() for x in one] for one in samples[case]] for case in samples}
         asked.json.write_text(json.dumps(document, indent=1) + "\n")
 
 
-def line(case: str, before: list[Sample], after: list[Sample]) -> str:
-    """The medians of a case, and how much faster the second checkout is."""
-    text = f"{case:16}"
+def line(case: str, by_checkout: list[list[Sample]]) -> str:
+    """The medians of a case; of two checkouts, also how much faster the second one is."""
+    text = f"{case:34}"
     for field in ("wall_s", "cpu_s"):
-        old, new = (median(getattr(x, field) for x in one) for one in (before, after))
-        text += f"{old:8.2f}{new:8.2f}{old / new:6.2f}x "
-    peaks = (max(x.peak_bytes for x in one) for one in (before, after))
-    return text + "".join(f"{peak / 1e9:6.2f}" for peak in peaks)
+        found = [median(getattr(x, field) for x in one) for one in by_checkout]
+        ratio = f"{found[0] / found[1]:6.2f}x" if len(found) == 2 else ""
+        text += "".join(f"{one:8.2f}" for one in found) + f"{ratio:8}"
+    text += "".join(f"{max(x.peak_bytes for x in one) / 1e9:6.2f}" for one in by_checkout)
+    return f"{text}  {by_checkout[-1][-1].executed}".rstrip()
 
 
 if __name__ == "__main__":
