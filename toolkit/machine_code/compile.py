@@ -29,7 +29,8 @@ from analysis.errors import (
 from toolkit.machine_code import compiler_process, host_macros, include_paths, kernel_names
 from toolkit.machine_code.compiler_process import Answer, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
-from toolkit.machine_code.include_paths import explained, include_options, includes, own_headers
+from toolkit.machine_code.host_macros import HOST_HEADERS
+from toolkit.machine_code.include_paths import explained, include_options, includes
 from toolkit.machine_code.kernel import Kernel, kernel_symbols, read_kernel
 from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
 from toolkit.store.cache import cached, digest_of_files, keep
@@ -195,7 +196,7 @@ def _answered(request: _Request, expression: str | None) -> Answer:
         answer = compile_apart(
             request.source,
             name=request.name,
-            headers=own_headers(request.source),
+            headers=HOST_HEADERS,
             options=request.options,
             expression=expression,
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +21,7 @@ CURAND_REMEDY = "pip install 'nvidia-curand==10.4.0.*'"  # that of CUDA 13.0, in
 # The word anywhere counts: a comment or the end of a line may stand within a directive. Options
 # that read files have it in their names, or one of the others.
 _READS_OTHER_FILES = re.compile(r"include|pch|optf|options-file")
+_OF_OURS = re.compile(rf'#[ \t]*include[ \t]*[<"](?:{"|".join(HOST_HEADERS)})[">]')
 _CONTINUED = re.compile(r"(?:\\|\?\?/)\s+")  # `??/` is a backslash up to C++14
 _WHEEL, _ONE_OF_ITS_FILES = "nvidia-cuda-runtime", "cuda_fp16.h"
 
@@ -36,8 +36,11 @@ _HOST_REMEDY = "put it between #ifndef __CUDACC_RTC__ and #endif"
 
 
 def includes(text: str) -> bool:
-    """True if a source or an option may read other files: false only if it certainly does not."""
-    return bool(_READS_OTHER_FILES.search(_CONTINUED.sub("", text)))
+    """True if a source or an option may read other files: false only if it certainly does not.
+
+    The headers that NVRTC is given are no files: they go before any file of their names.
+    """
+    return bool(_READS_OTHER_FILES.search(_CONTINUED.sub("", _OF_OURS.sub("", text))))
 
 
 def include_options(source: str, folder: Path | None) -> list[str]:
@@ -45,11 +48,6 @@ def include_options(source: str, folder: Path | None) -> list[str]:
     if not includes(source):
         return []
     return [f"--include-path={place}" for place in (*filter(None, [folder]), *_folders_of_cuda())]
-
-
-def own_headers(source: str) -> Mapping[str, str]:
-    """Headers that NVRTC is given for a source, by name."""
-    return HOST_HEADERS if includes(source) else {}
 
 
 def explained(message: str) -> str:

@@ -265,6 +265,22 @@ def test_a_source_that_includes_a_file_is_compiled_each_time(include, tmp_path, 
     assert len(compilations) == 2
 
 
+def test_a_source_that_includes_only_our_own_headers_is_kept(tmp_path, compilations):
+    (tmp_path / "math.h").write_text("#error a file goes before our header")
+    source = f'#include <math.h>\n#  include "cuda_runtime.h"\n#define N 64\n{SHARED}'
+    for _ in range(2):
+        compile_cubin(
+            source,
+            name="my.cu",
+            kernel="shared",
+            arch="sm_86",
+            folder=tmp_path,
+        )
+    assert len(compilations) == 1
+    assert includes('#include <math.h>\n#include "size.h"')
+    assert includes("#include <math_constants.h>")
+
+
 def test_the_file_of_a_rung_finds_what_its_source_has_inserted():
     rung = LADDER[15]
     path = ROOT / "kernels/sgemm" / rung.file
