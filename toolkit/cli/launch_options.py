@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
-from analysis.errors import InputError, shortened
+from analysis.errors import InputError, ToolkitError, shortened
 from toolkit.cli.argument_syntax import UNWRITTEN, Buffer, make_arguments, parse_arguments
 from toolkit.cli.options import LaunchOptions
 from toolkit.execution.block_plan import Blocks
@@ -22,7 +24,8 @@ from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import MAX_INSTRUCTIONS, Advance, WhenCounted, simulate
 from toolkit.launch.checks import architecture_of
 from toolkit.launch.launch import Execution
-from toolkit.machine_code.kernel_source import CUBIN, compile_kernel, naming, read_source
+from toolkit.machine_code.compiler_process import stop_compilers
+from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.rungs.launch import RungLaunch, is_name, rung_launch
 from toolkit.rungs.matrices import chosen_seed
@@ -73,8 +76,9 @@ class Call:
             device=self.device,
         )
         if self.device is None:
-            why = f"not predicted: no device of {self.arch} is known"
-            execution = replace(execution, prediction_basis=why)
+            execution = replace(
+                execution, prediction_basis=f"not predicted: no device of {self.arch} is known"
+            )
         return Simulated(call=self, execution=execution)
 
     def check(self, advance: Advance) -> Checked:
@@ -84,8 +88,9 @@ class Call:
             for position, item in enumerate(self.arguments)
             if isinstance(item, Buffer) and item.fill == UNWRITTEN
         ]
-        blocks = self.blocks or "all"
-        return check(**self._launch(), blocks=blocks, unwritten=unwritten, advance=advance)
+        return check(
+            **self._launch(), blocks=self.blocks or "all", unwritten=unwritten, advance=advance
+        )
 
     def _launch(self) -> dict[str, Any]:
         """What `simulate` and `check` take alike."""
@@ -94,22 +99,37 @@ class Call:
             "options": self.options,
             "max_instructions": self.max_instructions,
         }
-        if self.rung is not None:
-            named = {
-                "source": self.rung.label,
-                "shape": self.rung.problem,
-                "seed": self.seed,
-            }
-            return named | common
-        return common | {
-            "source": self.source,
-            "kernel": self.kernel,
-            "grid": self.grid,
-            "block": self.block,
-            "arguments": make_arguments(self.arguments, seed=self.seed),
-            "dynamic_shared_bytes": self.dynamic_shared_bytes,
-            "defines": self.defines,
-        }
+        if (rung := self.rung) is not None:
+            return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
+        with ThreadPoolExecutor(1) as pool:
+            compiled = pool.submit(self._compiled)
+            try:
+                return common | {
+                    "arguments": make_arguments(self.arguments, seed=self.seed),  # meanwhile
+                    "source": compiled.result(),
+                    "kernel": self.kernel,
+                    "grid": self.grid,
+                    "block": self.block,
+                    "dynamic_shared_bytes": self.dynamic_shared_bytes,
+                }
+            except BaseException:
+                stop_compilers()  # also on Ctrl-C: it would be waited for
+                raise
+
+    def _compiled(self) -> Source:
+        """The kernel of CUDA C++, disassembled; the path of machine code."""
+        if self.text is None:
+            return self.source
+        kernel = compile_kernel(
+            self.source,
+            self.kernel,
+            target=self.arch,
+            defines=self.defines,
+            options=self.options,
+        )
+        with suppress(ToolkitError):  # who needs them finds the error again
+            _ = kernel.instructions
+        return kernel
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from toolkit.cli import terminal as console
 from toolkit.cli.argument_syntax import make_arguments, parse_arguments
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.compile import compile_cubin
+from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.rungs.matrices import Workload
 
 # Line 7 loads rows; line 11 reads a column of shared memory: 32 words of one bank.
@@ -404,13 +405,18 @@ def test_an_input_is_never_overwritten(argument, output):
 
 
 def test_every_option_reaches_the_simulation(monkeypatch):
-    asked = {}
+    asked, compiled = {}, {}
 
     def remembered(source, kernel, **settings):
-        asked.update(settings, source=source, kernel=kernel)
+        asked.update(settings, source=source.name, kernel=kernel)
         return simulate(source, kernel, **settings)
 
+    def compiled_so(source, kernel, **settings):
+        compiled.update(settings, source=source, kernel=kernel)
+        return compile_kernel(source, kernel, **settings)
+
     monkeypatch.setattr("toolkit.cli.launch_options.simulate", remembered)
+    monkeypatch.setattr("toolkit.cli.launch_options.compile_kernel", compiled_so)
     options = (
         "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
         "--blocks representative --max-instructions 1000000 --seed 1"
@@ -418,14 +424,20 @@ def test_every_option_reaches_the_simulation(monkeypatch):
     shown(*LAUNCH, *options.split())
     for name in ("arguments", "advance", "when_counted"):
         asked.pop(name)
-    assert asked == {
+    assert compiled == {
         "source": Path("transpose.cu"),
+        "kernel": "transpose",
+        "target": "sm_80",
+        "defines": {"TILE": "32", "X": "1"},
+        "options": ("-lineinfo", "-fmad=false"),
+    }
+    assert asked == {
+        "source": "transpose",
         "kernel": "transpose",
         "grid": (2, 2, 1),
         "block": (32, 32, 1),
         "dynamic_shared_bytes": 1024,
         "arch": "sm_80",
-        "defines": {"TILE": "32", "X": "1"},
         "options": ("-lineinfo", "-fmad=false"),
         "blocks": "representative",
         "max_instructions": 10**6,
