@@ -14,7 +14,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t i64;
 
-enum { AXES = 3, SECTORS = 4, FAILED = -1, TOO_MANY = -2 };
+enum { AXES = 3, SECTORS = 4, SECTOR_BYTES = 32, FAILED = -1, TOO_MANY = -2 };
 
 /* One access of a representative: sectors `mask` from `sector` on. `shift`: which shift applies. */
 typedef struct { u64 sector; u32 moment; u16 shift; u8 mask, kind; } Entry;
@@ -25,7 +25,7 @@ typedef struct { u64 first, end, first_shift, shifts; i64 at[AXES]; } Class;
 typedef struct {
     const Entry *entries;
     const Class *classes;
-    const i64 *shifts;   /* sectors per step along each axis of the grid, AXES for each shift */
+    const i64 *shifts;   /* bytes per step along each axis of the grid, AXES for each shift */
     const u32 *class_of; /* of each block */
     u64 blocks;
     u64 grid[AXES];
@@ -96,6 +96,7 @@ static void each_access(const Launch *l, State *s, i64 *by, int is_last) {
             by[k] = 0;
             for (int axis = 0; axis < AXES; axis++)
                 by[k] += l->shifts[AXES * (c->first_shift + k) + (u64)axis] * ((i64)index[axis] - c->at[axis]);
+            by[k] /= SECTOR_BYTES;
         }
         for (const Entry *e = l->entries + c->first; e < l->entries + c->end; e++) {
             const u64 sector = e->sector + (u64)by[e->shift], line = sector / SECTORS;

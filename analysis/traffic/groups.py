@@ -31,8 +31,9 @@ MOST_SPREAD = 8
 class BlockClass:
     """Blocks that make the same accesses, as their representative makes them.
 
-    `entries`: ENTRY, whose `shift` numbers a row of `shifts`: sectors by which an address grows per
-    step of the block's index along x, y and z. `at`: index of the representative.
+    `entries`: ENTRY, whose `shift` numbers a row of `shifts`: bytes by which an address grows per
+    step of the block's index along x, y and z; from block to block of the class they are whole
+    sectors. `at`: index of the representative.
     """
 
     entries: NDArray[Any]

@@ -1,16 +1,19 @@
 """Plan by observation: a few blocks of a kernel are executed and represent all blocks.
 
 Blocks form classes. Those of a class execute the same instructions equally often and make the same
-accesses, in the same order, and each address shifts evenly with the index of the block. Where the
-classes are in the grid is found by subdivision: a box of blocks whose corners and centre are of one
-class is taken to be of that class, another one is divided. In the end blocks chosen at random, with
-a seed that depends on the launch alone, must be what the plan says they are, to the sector.
+accesses, in the same order, and each address shifts evenly with the index of the block. Where rows
+begin anywhere in a sector, only every second, fourth, … block of an axis is in the same class: its
+period. Where the classes are in the grid is found by subdivision: a box of such blocks whose corners
+and centre are of one class is taken to be of that class, another one is divided. In the end blocks
+chosen at random, with a seed that depends on the launch alone, must be what the plan says they are,
+to the sector.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from itertools import product
 from math import prod, sqrt
@@ -20,6 +23,7 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
+from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.groups import ENTRY, BlockClass, grouped
 from toolkit.execution.accesses import AT_ONCE, READ, Below, below, steps_of_all_work
 from toolkit.execution.representatives import Grid, Region, RegionCounts, extrapolated
@@ -30,6 +34,8 @@ MOST_PART = 0.25  # of all blocks, for the plan; beyond it all blocks are execut
 MOST_EXECUTED, MOST_SECTORS = 1024, 1 << 25  # blocks, and sectors that they access: 0.5 GB
 RANDOM_BLOCKS = 32
 SMALL_BOX = 4  # blocks: a box is executed completely rather than divided
+PERIODS = (1, 2, 4, 8, 16, 32)  # blocks: the last one is that of odd rows of bytes in sectors
+REPEATS = 3  # of a period, before it is taken for one
 # Moments per lifetime of a block: accesses in one moment are one visit. The finest is taken with
 # which all blocks make at most so many visits to groups of lines.
 MOMENTS, FEW_VISITS, MOST_VISITS = (1152, 384, 192, 96, 48, 24), 600_000, 1 << 22
@@ -42,6 +48,7 @@ DIFFER = ": blocks differ too much for a few to represent them"
 LOST = ": its blocks make too many accesses"
 
 Box = tuple[range, range, range]
+Kind = tuple[str, tuple[int, int, int]]
 Floats = NDArray[np.float64]
 
 
@@ -122,6 +129,34 @@ class _Observer:
             if sum(len(one.sectors) for one in self.samples.values()) > MOST_SECTORS:
                 raise NoPlanError(LOST)
 
+    @cached_property
+    def periods(self) -> tuple[int, int, int]:
+        """Of each axis: every how many blocks counts repeat, and addresses shift evenly."""
+        x, y, z = (self._period(axis) for axis in range(3))
+        return x, y, z
+
+    def _period(self, axis: int) -> int:
+        """1 as well if there is none."""
+        index = [n // 2 for n in self.grid]
+        centre, after = self.number(index), self.grid[axis] - index[axis] - 1
+        stride = prod(self.grid[:axis])
+        for period in PERIODS:
+            if REPEATS * period >= after:
+                break
+            blocks = [centre + stride * period * n for n in range(REPEATS + 1)]
+            self.sample(blocks)
+            samples = [self.samples[block] for block in blocks]
+            if len({one.key for one in samples}) == 1:
+                moved = np.diff([one.sectors for one in samples], axis=0)
+                if (moved == moved[0]).all():
+                    return period
+        return 1
+
+    def kind(self, block: int) -> Kind:
+        """Blocks of one kind may be of one class."""
+        x, y, z = (at % period for at, period in zip(self.index(block), self.periods, strict=True))
+        return self.samples[block].key, (x, y, z)
+
     def number(self, index: Sequence[int]) -> int:
         return index[0] + self.grid[0] * (index[1] + self.grid[1] * index[2])
 
@@ -146,24 +181,23 @@ def observed(
     if prod(grid) < LEAST_BLOCKS:
         raise NoPlanError("")
     observer = _Observer(grid=grid, execute=execute)
-    keys: dict[str, int] = {}
+    kinds: dict[Kind, int] = {}
     class_of = np.zeros(grid[::-1], dtype=np.uint32)
     for x, y, z in _leaves(observer):
-        key = observer.samples[observer.number((x[0], y[0], z[0]))].key
-        number = keys.setdefault(key, len(keys))
-        class_of[z[0] : z[-1] + 1, y[0] : y[-1] + 1, x[0] : x[-1] + 1] = number
+        kind = observer.kind(observer.number((x[0], y[0], z[0])))
+        class_of[np.ix_(z, y, x)] = kinds.setdefault(kind, len(kinds))
     flat = class_of.ravel()
     random = np.random.default_rng(int.from_bytes(sha256(seed).digest()[:8]))
     chosen = random.choice(prod(grid), size=RANDOM_BLOCKS, replace=False).tolist()
     observer.sample(chosen)
-    if any(keys.get(one.key) != flat[block] for block, one in observer.samples.items()):
+    if any(kinds.get(observer.kind(block)) != flat[block] for block in observer.samples):
         raise NoPlanError(": blocks chosen at random differ from their neighbours")
-    return _of_classes(observer, list(keys), flat)
+    return _of_classes(observer, list(kinds), flat)
 
 
 def _leaves(observer: _Observer) -> list[Box]:
     """Boxes of blocks of one class each."""
-    pending, leaves = list(_first_boxes(observer.grid)), list[Box]()
+    pending, leaves = list(_first_boxes(observer)), list[Box]()
     while pending:
         observer.sample([block for box in pending for block in _looked_at(observer, box)])
         divided: list[Box] = []
@@ -184,9 +218,12 @@ def _looked_at(observer: _Observer, box: Box) -> list[int]:
     return observer.corners(box)
 
 
-def _first_boxes(grid: Grid) -> Iterator[Box]:
-    """The corners, edges and the interior of a grid."""
-    cuts = [[range(1), range(1, n - 1), range(max(1, n - 1), n)] for n in grid]
+def _first_boxes(observer: _Observer) -> Iterator[Box]:
+    """The corners, edges and the interior of a grid, by the place in a period."""
+    cuts = [
+        [range(1), *(range(1 + k, n - 1, step) for k in range(step)), range(max(1, n - 1), n)]
+        for n, step in zip(observer.grid, observer.periods, strict=True)
+    ]
     yield from ((x, y, z) for x, y, z in product(*cuts) if len(x) and len(y) and len(z))
 
 
@@ -226,12 +263,14 @@ def _sample(run: Run) -> Sample:
     )
 
 
-def _of_classes(observer: _Observer, keys: Sequence[str], class_of: NDArray[np.uint32]) -> Observed:
-    populations = np.bincount(class_of, minlength=len(keys)).tolist()
+def _of_classes(
+    observer: _Observer, kinds: Sequence[Kind], class_of: NDArray[np.uint32]
+) -> Observed:
+    populations = np.bincount(class_of, minlength=len(kinds)).tolist()
     classes, of_regions, estimated = list[BlockClass](), list[RegionCounts](), np.zeros(2)
     asked = Below(read=0, written=0, written_by_warps=0)
-    for key, population in zip(keys, populations, strict=True):
-        members = sorted(block for block, one in observer.samples.items() if one.key == key)
+    for kind, population in zip(kinds, populations, strict=True):
+        members = sorted(block for block in observer.samples if observer.kind(block) == kind)
         classes.append(_shifted(observer, members))
         asked = asked + observer.samples[members[0]].below.times(population)
         counts = [observer.samples[block].run.counts for block in members]
@@ -271,8 +310,8 @@ def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass:
     if len(samples) > 1 and len(samples[0].sectors):
         moved = np.stack([one.sectors - samples[0].sectors for one in samples[1:]])
         steps = (at[1:] - at[0]).astype(np.float64)
-        shifts = np.rint(np.linalg.pinv(steps) @ moved).astype(np.int64)
-        if ((at[1:] - at[0]) @ shifts != moved).any():
+        shifts = np.rint(np.linalg.pinv(steps) @ (SECTOR_BYTES * moved)).astype(np.int64)
+        if ((at[1:] - at[0]) @ shifts != SECTOR_BYTES * moved).any():
             raise NoPlanError(": addresses do not shift evenly with the index of the block")
     kinds, which = np.unique(shifts, axis=1, return_inverse=True)
     rows = samples[0].rows
@@ -280,7 +319,8 @@ def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass:
     entries["sector"], entries["shift"] = samples[0].sectors, which.ravel()
     entries["mask"], entries["kind"], entries["moment"] = 1, rows["kind"], rows["step"]
     x, y, z = at[0].tolist()
-    whole = (kinds % 4 == 0).all(axis=0)  # lines shift to lines
+    by_period = kinds * np.array(observer.periods)[:, None]
+    whole = (by_period % LINE_BYTES == 0).all(axis=0)  # lines shift to lines
     return BlockClass(entries=_by_line(entries, whole), shifts=kinds.T, at=(x, y, z))
 
 
