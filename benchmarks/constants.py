@@ -162,9 +162,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/predict.py": {"MOST_STEPS BLOCKS": _ENOUGH},
     "toolkit/execution/observation.py": {
-        "LEAST_BLOCKS MOST_PART MOST_EXECUTED MOST_SECTORS RANDOM_BLOCKS SMALL_BOX": _ENOUGH,
+        "LEAST_BLOCKS MOST_PART MOST_EXECUTED MOST_SECTORS RANDOM_BLOCKS": _ENOUGH,
+        "SMALL_BOX REPEATS": _ENOUGH,
         "MOMENTS FEW_VISITS MOST_VISITS": technical("a resolution"),
-        "STANDARD_ERRORS": _LAYOUT,
+        "STANDARD_ERRORS PERIODS": _LAYOUT,
     },
     "analysis/traffic/groups.py": {
         "FAILED TOO_MANY": _LAYOUT,
@@ -188,9 +189,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/schedule_facts.py": {
         "SHARE_AHEAD": measured("machine code of the ladder, sm_75 to sm_120: 0, or 0.56 to 0.63")
     },
-    "toolkit/sass/timing_table.py": {
-        "_STALL _YIELD _WRITE _READ _WAIT _REUSE AFTER_COPIES _OPERAND_SLOTS": _LAYOUT
-    },
+    "toolkit/sass/timing_table.py": {"_CONTROL_BITS AFTER_COPIES _OPERAND_SLOTS": _LAYOUT},
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},
     "toolkit/sass/streams.py": {"THREADS": _ENOUGH, "UNDONE UNDONE_LINE": _LAYOUT},
     "toolkit/execution/accesses.py": {

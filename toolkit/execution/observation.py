@@ -2,11 +2,11 @@
 
 Blocks form classes. Those of a class execute the same instructions equally often and make the same
 accesses, in the same order, and each address shifts evenly with the index of the block. Where rows
-begin anywhere in a sector, only every second, fourth, … block of an axis is in the same class: its
-period. Where the classes are in the grid is found by subdivision: a box of such blocks whose corners
-and centre are of one class is taken to be of that class, another one is divided. In the end blocks
-chosen at random, with a seed that depends on the launch alone, must be what the plan says they are,
-to the sector.
+begin anywhere in a line, only every second, fourth, … block of an axis is in the same class: its
+period. Where the classes are in the grid is found by subdivision: a box of such blocks whose
+corners and centre are of one class is taken to be of that class, another one is divided. In the end
+blocks chosen at random, with a seed that depends on the launch alone, must be what the plan says
+they are, to the sector.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_PART = 0.25  # of all blocks, for the plan; beyond it all blocks are execut
 MOST_EXECUTED, MOST_SECTORS = 1024, 1 << 25  # blocks, and sectors that they access: 0.5 GB
 RANDOM_BLOCKS = 32
 SMALL_BOX = 4  # blocks: a box is executed completely rather than divided
-PERIODS = (1, 2, 4, 8, 16, 32)  # blocks: the last one is that of odd rows of bytes in sectors
+PERIODS = (1, 2, 4, 8, 16, 32)  # blocks: the last one is that of odd rows of floats in lines
 REPEATS = 3  # of a period, before it is taken for one
 # Moments per lifetime of a block: accesses in one moment are one visit. The finest is taken with
 # which all blocks make at most so many visits to groups of lines.

@@ -5,6 +5,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic import groups
 from analysis.traffic.groups import ENTRY, BlockClass, grouped
 
@@ -14,7 +15,7 @@ Seen = dict[int, list[tuple[int, int, int, int]]]
 
 def a_class(rng, entries, *, in_lines):
     """Random accesses, of whole lines that shift by lines or of single sectors."""
-    shifts = rng.integers(0, 3, (4, 3)) * (4 if in_lines else 1)
+    shifts = rng.integers(0, 3, (4, 3)) * (LINE_BYTES if in_lines else SECTOR_BYTES)
     found = np.zeros(entries, dtype=ENTRY)
     found["sector"] = 1000 + rng.integers(0, 60, entries)
     found["mask"] = 1
@@ -33,7 +34,7 @@ def one_by_one(classes, class_of):
     for block, number in enumerate(class_of.tolist()):
         own = classes[number]
         index = (block % GRID[0], block // GRID[0] % GRID[1], block // GRID[0] // GRID[1])
-        moved = own.shifts @ (np.array(index) - own.at)
+        moved = own.shifts @ (np.array(index) - own.at) // SECTOR_BYTES
         for entry in own.entries:
             line, first = divmod(int(entry["sector"]) + int(moved[entry["shift"]]), 4)
             how = (block, int(entry["moment"]), int(entry["mask"]) << first, int(entry["kind"]))
@@ -62,7 +63,7 @@ def test_groups_stand_for_all_accesses(in_lines):
 def test_a_sample_of_lines_is_evenly_spread_and_scaled(monkeypatch):
     entries = np.zeros(4096, dtype=ENTRY)
     entries["sector"], entries["mask"] = 4 * np.arange(4096), 15
-    one = BlockClass(entries=entries, shifts=np.array([[4 * 4096, 0, 0]]), at=(0, 0, 0))
+    one = BlockClass(entries=entries, shifts=np.array([[LINE_BYTES * 4096, 0, 0]]), at=(0, 0, 0))
     monkeypatch.setattr(groups, "MOST_ENTRIES", 4096)  # an eighth of the accesses, or less
     found = grouped([one], np.zeros(32, np.uint32), (32, 1, 1), most=1000)
     assert found is not None

@@ -39,6 +39,17 @@ extern "C" __global__ void swizzled(float *out, const float *in, int n) {
     int i = (blockIdx.x ^ 5) * 256 + threadIdx.x;
     if (i < n) out[i] = in[i];
 }
+extern "C" __global__ void turned(float *out, const float *in, int n) {
+    int i = blockIdx.x * 37 % gridDim.x * 256 + threadIdx.x;
+    if (i < n) out[i] = in[i];
+}
+extern "C" __global__ void odd_rows(float *out, const float *in, int n) {
+    for (int i = threadIdx.x; i < n; i += 32) out[blockIdx.x * n + i] = in[blockIdx.x * n + i];
+}
+extern "C" __global__ void odd_planes(float *out, const float *in, int n) {
+    int i = (blockIdx.z * 63 + blockIdx.y) * 40 + threadIdx.x;
+    if (i < n) out[i] = in[i];
+}
 extern "C" __global__ void rare(float *out, const float *in, int n) {
     int i = blockIdx.x * 256 + threadIdx.x;
     out[i] = in[i];
@@ -52,7 +63,8 @@ extern "C" __global__ void ticket(int *out, const float *in, int n) {
 
 def launched(kernel, grid, block, n, blocks, **changes):
     rng = np.random.default_rng(5)
-    size = n * n if isinstance(grid, tuple) else n
+    is_plane = isinstance(grid, tuple) and len(grid) == 2
+    size = n * n if is_plane else n * grid if kernel == "odd_rows" else n
     data = rng.random(size, dtype=np.float32)
     out = np.zeros(size, np.int32 if kernel == "ticket" else np.float32)
     return simulate(
@@ -72,6 +84,9 @@ REGULAR = {
     "edges": ((16, 64), (32, 8), 512),
     "stride": (512, 256, 700_000),
     "triangle": ((64, 64), (32, 8), 2048),
+    "swizzled": (512, 256, 512 * 256),
+    "odd_rows": (2000, 32, 501),
+    "odd_planes": ((1, 63, 120), 40, 63 * 40 * 120),
 }
 
 
@@ -93,7 +108,7 @@ def test_a_few_blocks_count_like_all(kernel):
 
 IRREGULAR = {
     "gather": (512, 256, 512 * 256),
-    "swizzled": (512, 256, 512 * 256),
+    "turned": (512, 256, 512 * 256),
     "rare": (512, 256, 512 * 256),
     "ticket": (512, 32, 512 * 32),
 }
