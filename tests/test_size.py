@@ -14,11 +14,11 @@ import pytest
 from validation import ROOT
 
 LIMITS = {
-    "analysis": 61_100,
+    "analysis": 61_200,
     "kernels": 22_700,
     "reports": 59_300,
     "toolkit/cli": 16_300,
-    "toolkit/execution": 24_500,
+    "toolkit/execution": 24_600,
     "toolkit/gpu": 15_500,
     "toolkit/launch": 3_800,
     "toolkit/machine_code": 16_700,
