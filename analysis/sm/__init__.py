@@ -261,11 +261,13 @@ def run_parts(
     jobs: Sequence[int],
     machine: Machine,
     numbers: Sequence[int],
+    begun: list[Any] | None = None,
 ) -> tuple[Ran, ...]:
     """Run the first n of `jobs` for each n in `numbers`: optionally a smaller n, then all of them.
 
     The smaller n is at least `machine.slots`. It takes little additional time, because both runs
-    are the same until a block ends. It requires blocks with equal numbers of warps.
+    are the same until a block ends. It requires blocks with equal numbers of warps. `begun` gets
+    what `stop` ends the run by.
     """
     *fewer, count = numbers
     assert count == len(jobs)
@@ -289,6 +291,8 @@ def run_parts(
     starts, ends = (np.zeros((2, count), dtype=np.uint64) for _ in range(2))
     values = {f.name: getattr(machine, f.name) for f in fields(machine)}
     native = _Machine(**values)
+    if begun is not None:
+        begun.append(native)
     code, steps, lines = (np.ascontiguousarray(x) for x in (code, streams.steps, streams.lines))
     failed = _library().sm_run(
         ctypes.byref(native),
@@ -308,6 +312,12 @@ def run_parts(
         )
     )
     return (of_fewer, of_all) if fewer else (of_all,)
+
+
+def stop(begun: Sequence[Any]) -> None:
+    """End runs that go on in other threads; they raise ValueError."""
+    for native in begun:
+        native.most_clocks = 0
 
 
 def _read(row: Any, starts: NDArray[np.uint64], ends: NDArray[np.uint64], jobs: int) -> Ran:

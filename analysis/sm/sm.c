@@ -107,7 +107,7 @@ typedef struct {
     double dram_share;    /* bytes of DRAM work per byte read from L2 */
     double dram_write_share; /* bytes of DRAM work per byte written to L2 */
     double waiting_share; /* fraction of the requests to L2 that wait for DRAM */
-    u64 most_clocks;
+    volatile u64 most_clocks; /* 0 ends the run, also while it goes on */
     u64 mark;             /* number of instructions; a run records when they were issued */
 } Machine;
 

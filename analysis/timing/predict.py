@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from math import ceil, comb
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from analysis.sm import (
     Unit,
     run,
     run_parts,
+    stop,
 )
 from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
 
@@ -241,6 +243,7 @@ class _Prediction:
         self.resident = min(work.blocks_per_sm, self.blocks_of_sm)
         self.code = with_clocks(work.code, constants)
         self.machine = self._machine()
+        self._begun: list[Any] = []  # runs
 
     def predicted(self) -> Predicted:
         seconds = self.total.clocks / self.clock_hz
@@ -360,7 +363,7 @@ class _Prediction:
         """Runs of the first n blocks for each n in `numbers`, the largest last."""
         streams = self.work.samples[k]
         jobs = [number % streams.blocks for number in range(numbers[-1])]
-        return run_parts(self.code, streams, jobs, machine, numbers)
+        return run_parts(self.code, streams, jobs, machine, numbers, self._begun)
 
     @cached_property
     def _runs(self) -> dict[str, Ran]:
@@ -380,11 +383,18 @@ class _Prediction:
         jobs[("in step",)] = partial(self._ran, in_step, ks[0], numbers[:1])
         with ThreadPoolExecutor(2) as pool:
             futures = {names: pool.submit(job) for names, job in jobs.items()}
-            found = {
-                name: ran
-                for names, future in futures.items()
-                for name, ran in zip(names, future.result(), strict=False)
-            }
+            try:
+                found = {
+                    name: ran
+                    for names, future in futures.items()
+                    for name, ran in zip(names, future.result(), strict=False)
+                }
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                while not all(future.done() for future in futures.values()):
+                    stop(self._begun)
+                    sleep(0.01)  # one may just begin
+                raise
         return {
             f"no conflicts at {k}": found[f"wavefronts at {k}"] for k in self.work.samples
         } | found

@@ -1,7 +1,10 @@
 """Predictions of a made-up product: sums, bounds, lines and what happens when a number changes."""
 
+import time
+from _thread import interrupt_main
 from dataclasses import replace
 from itertools import pairwise
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -423,6 +426,22 @@ def test_units_take_the_clocks_of_their_architecture():
 
 def test_predictions_are_the_same_again(usual):
     assert predict(work(), H200) == usual
+
+
+def test_an_interrupt_ends_the_replay_at_once():
+    """Without the stop, these runs would go on for several seconds more."""
+    long = work(k=1 << 13, samples=(1 << 12, 1 << 13), blocks=20_000)
+    stopped_at = []
+
+    def interrupt():
+        stopped_at.append(time.monotonic())
+        interrupt_main()
+
+    timer = Timer(0.5, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        predict(long, H200)
+    assert time.monotonic() - stopped_at[0] < 1
 
 
 @pytest.mark.parametrize("wrong", [{"blocks_per_sm": 0}, {"blocks": 0}, {"samples": {}}])
