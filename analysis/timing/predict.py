@@ -9,11 +9,10 @@ describes the model, docs/validation.md its errors.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from math import ceil, comb
-from time import sleep
 from typing import Any
 
 import numpy as np
@@ -391,9 +390,9 @@ class _Prediction:
                 }
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
-                while not all(future.done() for future in futures.values()):
+                pending = [future for future in futures.values() if not future.cancelled()]
+                while wait(pending, timeout=0.01).not_done:  # one may just begin
                     stop(self._begun)
-                    sleep(0.01)  # one may just begin
                 raise
         return {
             f"no conflicts at {k}": found[f"wavefronts at {k}"] for k in self.work.samples
