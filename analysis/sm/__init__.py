@@ -8,7 +8,8 @@ this SM's share of L2 and DRAM. It is pure: values in, values out.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import cache, partial, reduce
@@ -267,7 +268,7 @@ def run_parts(
 
     The smaller n is at least `machine.slots`. It takes little additional time, because both runs
     are the same until a block ends. It requires blocks with equal numbers of warps. `begun` gets
-    what `stop` ends the run by.
+    what `two_at_a_time` ends the run by.
     """
     *fewer, count = numbers
     assert count == len(jobs)
@@ -314,10 +315,19 @@ def run_parts(
     return (of_fewer, of_all) if fewer else (of_all,)
 
 
-def stop(begun: Sequence[Any]) -> None:
-    """End runs that go on in other threads; they raise ValueError."""
-    for native in begun:
-        native.most_clocks = 0
+def two_at_a_time(jobs: Iterable[Callable[[], Any]], begun: Sequence[Any]) -> list[Any]:
+    """What the jobs return. If one fails, or on Ctrl-C, the runs in `begun` end at once."""
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(job) for job in jobs]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            pending = [future for future in futures if not future.cancelled()]
+            while wait(pending, timeout=0.01).not_done:  # one may just begin
+                for native in begun:
+                    native.most_clocks = 0
+            raise
 
 
 def _read(row: Any, starts: NDArray[np.uint64], ends: NDArray[np.uint64], jobs: int) -> Ran:

@@ -9,7 +9,6 @@ describes the model, docs/validation.md its errors.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from math import ceil, comb
@@ -33,7 +32,7 @@ from analysis.sm import (
     Unit,
     run,
     run_parts,
-    stop,
+    two_at_a_time,
 )
 from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
 
@@ -380,20 +379,12 @@ class _Prediction:
                 jobs[(f"{name} at {k}",)] = partial(self._varied, name, machine, k)
             jobs[(f"alone at {k}",)] = partial(self._alone, k)
         jobs[("in step",)] = partial(self._ran, in_step, ks[0], numbers[:1])
-        with ThreadPoolExecutor(2) as pool:
-            futures = {names: pool.submit(job) for names, job in jobs.items()}
-            try:
-                found = {
-                    name: ran
-                    for names, future in futures.items()
-                    for name, ran in zip(names, future.result(), strict=False)
-                }
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                pending = [future for future in futures.values() if not future.cancelled()]
-                while wait(pending, timeout=0.01).not_done:  # one may just begin
-                    stop(self._begun)
-                raise
+        done = two_at_a_time(jobs.values(), self._begun)
+        found = {
+            name: ran
+            for names, runs in zip(jobs, done, strict=True)
+            for name, ran in zip(names, runs, strict=False)
+        }
         return {
             f"no conflicts at {k}": found[f"wavefronts at {k}"] for k in self.work.samples
         } | found
