@@ -7,7 +7,7 @@ Python of its own `.venv`, else the one that runs this. A case is
 
     help              `--help`
     theory            `profile --executor theory`, all compiled before
-    cold:DEVICE       `profile`, with an empty cache
+    cold:DEVICE       `profile`, with an empty cache; cold:DEVICE:8192 of this shape, not of 4096
     warm:DEVICE       `profile` again: code, predictions, and the time of the CPU where it is kept,
                       are in the cache; counts and checks are made again, with other matrices
     simulate:KERNEL   `simulate` of a kernel of report_speed.cu on an H200 (`LAUNCHES`), warm
@@ -59,6 +59,7 @@ LAUNCHES = {
 }
 CASES = (
     *("help", "theory", "cold:rtx-3090", "warm:rtx-3090", "cold:h200", "warm:h200"),
+    *("cold:h200:8192", "warm:h200:8192"),
     *(f"simulate:{name}" for name in LAUNCHES),
     "compile:sgemm-2048",
 )
@@ -101,8 +102,9 @@ class Checkout:
             for option, file in (("html", "profile.html"), ("record", "profile.json"))
         ]
         executor = "theory" if kind == "theory" else "simulate"
-        device = what or "h200"
-        return self._run("profile", "--executor", executor, "--device", device, *outputs)
+        device, _, shape = what.partition(":")
+        outputs += ["--device", device or "h200", "--shape", shape or "4096"]
+        return self._run("profile", "--executor", executor, *outputs)
 
     def _run(self, *words: str) -> Sample:
         environment = {**os.environ, "GEMM_LADDER_CACHE": str(self.scratch / "cache")}
