@@ -229,8 +229,13 @@ def _struct(text: str) -> np.generic:
     return cast(np.void, struct[()])
 
 
+def needed_bytes(parsed: Sequence[Buffer | np.generic]) -> int:
+    """Bytes of the buffers with the copies that a simulation works on."""
+    return COPIES * sum(item.bytes for item in parsed if isinstance(item, Buffer))
+
+
 def _check_memory(parsed: Sequence[Buffer | np.generic]) -> None:
-    needed = COPIES * sum(item.bytes for item in parsed if isinstance(item, Buffer))
+    needed = needed_bytes(parsed)
     available = available_bytes()
     if available is not None and needed > available:
         largest = max((x for x in parsed if isinstance(x, Buffer)), key=lambda buffer: buffer.bytes)

@@ -44,7 +44,7 @@ def check(
         from toolkit.cli.progress import SimulationProgress
 
         call = parse_call(launch)
-        with SimulationProgress(call.source.name) as progress:
+        with SimulationProgress(call.source.name, call.needed_bytes) as progress:
             checked = call.check(progress.advance)
         if as_json:
             print_json(document(call, checked))

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, shortened
-from toolkit.cli.argument_syntax import UNWRITTEN, Buffer, make_arguments, parse_arguments
+from toolkit.cli.argument_syntax import (
+    UNWRITTEN,
+    Buffer,
+    make_arguments,
+    needed_bytes,
+    parse_arguments,
+)
 from toolkit.cli.options import LaunchOptions
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
@@ -62,6 +68,11 @@ class Call:
     seed: int
     saves: Mapping[int, Path]
     rung: RungLaunch | None = None
+
+    @property
+    def needed_bytes(self) -> int:
+        """Host memory that its buffers take; 0 for a rung by its name, which checks that itself."""
+        return needed_bytes(self.arguments)
 
     def run(self, advance: Advance, when_counted: WhenCounted | None = None) -> Simulated:
         """Execute it. Raises as `simulate` does."""

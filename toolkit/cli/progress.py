@@ -17,10 +17,12 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 
 from toolkit.cli.terminal import err, note, say
+from toolkit.launch.host_resources import available_bytes
 from toolkit.launch.progress import Progress
 
 JUDGED_AFTER_S = 3.0  # of a simulation: the blocks that are done then say how long all take
 LONG_S = 60.0
+MUCH_MEMORY = 0.5  # of what is free
 
 
 class OneBar:
@@ -78,9 +80,9 @@ class TerminalProgress(OneBar, Progress):
 
 
 class SimulationProgress(OneBar):
-    """The bar of a simulation, and one line that says so if it takes more than another minute."""
+    """The bar of a simulation, and a line each if it takes much memory or another minute."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, needed_bytes: int = 0) -> None:
         super().__init__(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -91,6 +93,14 @@ class SimulationProgress(OneBar):
         )
         self._first: tuple[float, int] | None = None  # when, and how many blocks were done then
         self._is_judged = False
+        available = available_bytes()
+        if available is not None and needed_bytes > MUCH_MEMORY * available:
+            say(
+                f"the buffers and their copies take about {needed_bytes / 1e9:.1f} GB of the "
+                f"{available / 1e9:.1f} GB that are free: smaller buffers and a smaller grid take "
+                "less",
+                console=err,
+            )
 
     def advance(self, done: int, of: int) -> None:
         self._bar.update(self._task, completed=done, total=of)

@@ -59,7 +59,7 @@ def simulate(
                 run_after_saves(launch, top=top if lines else None)
             return
         call = parse_call(launch, save or [])
-        with SimulationProgress(call.source.name) as progress:
+        with SimulationProgress(call.source.name, call.needed_bytes) as progress:
             simulated = call.run(progress.advance)
         write(simulated.files())
         if as_json:

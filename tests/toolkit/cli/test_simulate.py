@@ -42,3 +42,13 @@ def test_nothing_is_said_of_others(
     steps,
 ):
     assert said_at(monkeypatch, capsys, steps, of=10_100) == ""
+
+
+@pytest.mark.parametrize(("needed", "is_said"), [(6_100_000_000, True), (5_900_000_000, False)])
+def test_more_than_half_of_the_memory_is_announced_before_the_launch(
+    monkeypatch, capsys, needed, is_said
+):
+    monkeypatch.setattr(view, "available_bytes", lambda: 12_000_000_000)
+    with view.SimulationProgress("k.cu", needed):
+        said = capsys.readouterr().err
+    assert ("take about 6.1 GB of the 12.0 GB that are free: " in said) == is_said
