@@ -14,10 +14,10 @@ import pytest
 from validation import ROOT
 
 LIMITS = {
-    "analysis": 61_300,
+    "analysis": 61_600,
     "kernels": 22_700,
     "reports": 59_300,
-    "toolkit/cli": 16_300,
+    "toolkit/cli": 16_400,
     "toolkit/execution": 24_600,
     "toolkit/gpu": 15_500,
     "toolkit/launch": 3_800,

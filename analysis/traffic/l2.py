@@ -33,6 +33,7 @@ from analysis.coalescing import SECTOR_BYTES
 from analysis.device_table import MIB
 from analysis.devices import Device
 from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
+from analysis.traffic.order import groups, stable_order
 from analysis.traffic.reuse import Reuse, reuse_of
 
 MOMENTS = 4096  # per lifetime of a block: reads of a piece in one moment are one visit
@@ -251,7 +252,7 @@ def traffic(
 
 def bytes_written(accesses: Accesses) -> float:
     """Bytes that a launch writes, each piece counted once."""
-    _, first = np.unique(accesses.piece[accesses.is_write], return_index=True)
+    first = groups(accesses.piece[accesses.is_write]).first
     return float(accesses.size[accesses.is_write][first].sum())
 
 
@@ -279,8 +280,9 @@ def _mergeable(accesses: Accesses, sms: int, blocks_per_sm: int, most: int) -> f
     at_once = min(sms * blocks_per_sm, int(accesses.block.max(initial=0)) + 1)
     gpc = _gpc(accesses.block[reads], at_once, sms)
     key = (moment * pieces + accesses.piece[reads]) * (int(gpc.max(initial=0)) + 1) + gpc
-    _, fetch, readers = np.unique(key, return_inverse=True, return_counts=True)
-    sectors = np.bincount(fetch, weights=accesses.sectors[reads])
+    fetches = groups(key)
+    readers = fetches.counts
+    sectors = np.bincount(fetches.group, weights=accesses.sectors[reads])
     return float((sectors * (1 - np.ceil(readers / most) / readers)).sum())
 
 
@@ -323,13 +325,13 @@ def _visits(accesses: Accesses) -> _Visits:
     moment = np.rint(accesses.time[order] * MOMENTS).astype(np.int64)
     is_write = accesses.is_write[order]
     key = (moment * pieces + piece) * 2 + is_write
-    _, first, readers = np.unique(key, return_index=True, return_counts=True)
-    in_time = np.argsort(first)
-    chosen = first[in_time]
+    found = groups(key)
+    in_time = stable_order(found.first)
+    chosen = found.first[in_time]
     return _Visits(
         piece=piece[chosen],
         size=accesses.size[order][chosen],
-        readers=readers[in_time],
+        readers=found.counts[in_time],
         is_write=is_write[chosen],
         blocks=_blocks(accesses, pieces),
     )
@@ -363,9 +365,13 @@ def _gone(visits: _Visits, reuse: Reuse, caches: Caches) -> Floats:
     is_again = (reuse.previous >= 0) & ~visits.is_write
     room = np.where(is_written, caches.write_room, 1.0)
     gap = np.maximum(np.arange(len(visits.piece)) - reuse.previous - 1, 0)
-    footprint = reuse.footprint(gap)
+    gaps = np.flatnonzero(np.bincount(gap))
+    of_gap = np.zeros(len(gap) + 1)
+    gone: Floats
+    footprint = reuse.footprint(gaps)
     for _ in range(ROUNDS):
-        gone = _beyond(footprint(sizes * room), caches.read_reach, caches.read_width)
+        of_gap[gaps] = _beyond(footprint(sizes * room), caches.read_reach, caches.read_width)
+        gone = of_gap[gap]
         missed = np.where(is_again, gone, ~visits.is_write)
         stays = np.bincount(visits.piece, weights=missed, minlength=visits.pieces)
         of_read = _room_of_read(visits.blocks / np.maximum(stays, 1.0), caches)
@@ -388,7 +394,7 @@ def _written_back(visits: _Visits, reuse: Reuse, gone: Floats, caches: Caches) -
     """
     sizes, is_written = visits.sizes, visits.is_written
     of_written = np.flatnonzero(is_written[visits.piece])
-    order = of_written[np.argsort(visits.piece[of_written], kind="stable")]
+    order = of_written[stable_order(visits.piece[of_written])]
     begins, lengths = _runs(visits.piece[order])
     dirty, left = np.zeros(len(begins)), np.zeros(len(begins))
     for turn in range(int(lengths.max(initial=0))):
@@ -436,7 +442,7 @@ def _crossing(visits: _Visits, missed: Floats) -> float:
     one reader, and 1 - 2^-n for n readers. A store also leaves the sector in the writer's
     partition, and most readers of another block's stores are on that side.
     """
-    order = np.argsort(visits.piece, kind="stable")
+    order = stable_order(visits.piece)
     begins, lengths = _runs(visits.piece[order])
     near = np.ones(len(begins))  # fraction that is only in its home partition so far
     crossing = 0.0

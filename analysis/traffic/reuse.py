@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.traffic.block_schedule import Floats, Integers
+from analysis.traffic.order import stable_order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class Reuse:
 def reuse_of(piece: Integers) -> Reuse:
     """The reuse of visits to these pieces, in order of time."""
     n = len(piece)
-    order = np.argsort(piece, kind="stable")
+    order = stable_order(piece)
     is_first = np.diff(piece[order], prepend=-1) != 0
     previous = np.full(n, -1)
     previous[order[1:]] = np.where(is_first[1:], -1, order[:-1])
@@ -57,7 +58,7 @@ def reuse_of(piece: Integers) -> Reuse:
     first = order[is_first]
     again = np.flatnonzero(previous >= 0)
     gaps = np.concatenate([first, n - 1 - last, again - previous[again] - 1])
-    by_length = np.argsort(gaps)
+    by_length = stable_order(gaps)
     return Reuse(
         previous=previous,
         last=last,

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.block_schedule import BlockProgress, Floats, Integers
 from analysis.traffic.l2 import Accesses
+from analysis.traffic.order import groups
 from toolkit.sass.accesses import RecordedAccesses
 from toolkit.sass.core.binding import ACCESS
 
 READ, WRITE, ATOMIC = range(3)  # kinds of accesses, as trace.h numbers them
 MOST_ACCESSES = 1 << 22  # of a launch: 100 MB; above, only some of the lines are recorded
 
-_SECTORS = np.array([bin(mask).count("1") for mask in range(256)])
+_SECTORS = np.array([float(mask.bit_count()) for mask in range(256)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,11 +234,11 @@ def _pieces(
     A line is one piece if all of its accesses have the same sectors. Otherwise each of its sectors
     is a piece, because blocks that read different sectors share nothing.
     """
-    lines, line = np.unique(accesses["line"], return_inverse=True)
+    lines = groups(accesses["line"].astype(np.int64))
+    line = lines.group
     mask = accesses["mask"]
-    all_of, some_of = np.zeros(len(lines), dtype=np.uint8), np.full(len(lines), 15, dtype=np.uint8)
-    np.bitwise_or.at(all_of, line, mask)
-    np.bitwise_and.at(some_of, line, mask)
+    in_line, begins = mask[lines.order], lines.begins
+    all_of, some_of = (f.reduceat(in_line, begins) for f in (np.bitwise_or, np.bitwise_and))
     is_split = (all_of != some_of)[line]
     whole, split = np.flatnonzero(~is_split), np.flatnonzero(is_split)
     has = [split[mask[split] >> n & 1 > 0] for n in range(LINE_BYTES // SECTOR_BYTES)]
@@ -245,7 +246,5 @@ def _pieces(
     sector = np.repeat(range(len(has)), list(map(len, has)))
     named = np.concatenate([line[whole] * 8 + 4, line[row[len(whole) :]] * 8 + sector])
     masks = np.concatenate([mask[whole], (1 << sector).astype(np.uint8)])
-    names, piece = np.unique(named, return_inverse=True)
-    sizes = np.zeros(len(names))
-    sizes[piece] = _SECTORS[masks]
-    return row, piece.astype(np.int64), masks, sizes
+    pieces = groups(named)
+    return row, pieces.group, masks, _SECTORS[masks[pieces.first]]

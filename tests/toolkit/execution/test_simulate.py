@@ -365,7 +365,7 @@ def test_representative_blocks_count_like_all_of_them():
     some = twice(x, grid=1000, blocks="representative")
     assert some.counters == everything.counters
     assert some.basis.startswith(f"{some.executed_blocks} of 1,000 blocks executed, in 2 classes")
-    assert 32 < some.executed_blocks <= 32 + 5
+    assert 32 < some.executed_blocks <= 32 + 5 + 3  # at random, in regions, beside each other
     written = some.outputs[0] != x
     assert np.unique(np.flatnonzero(written) // 32).size == some.executed_blocks
 
