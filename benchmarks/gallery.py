@@ -24,6 +24,7 @@ from kernels import find
 from kernels.variant import Variant
 from reports import render
 from reports.figures import gap, hierarchy
+from reports.ladder import View
 from toolkit import profile
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT
@@ -51,10 +52,10 @@ CONFLICT = "&tile_b[k][c_col + j]"  # and of this one the request
 # Single figures, from the profile and the run beside it
 FIGURES: dict[str, Callable[[Profile, Profile | None], go.Figure]] = {
     "hierarchy": lambda made, recorded: hierarchy.figure(
-        _only(made, "naive-coalesced", "tiled"), made.records[0].shape, recorded=recorded
+        View(_only(made, "naive-coalesced", "tiled"), made.records[0].shape, recorded)
     ),
     "gap": lambda made, recorded: gap.figure(
-        _only(made, VARIANT), made.records[0].shape, recorded=recorded
+        View(_only(made, VARIANT), made.records[0].shape, recorded)
     ),
 }
 PLOTLY = Path(go.__file__).parents[1] / "package_data" / "plotly.min.js"

@@ -14,7 +14,7 @@ from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
 from kernels.ladder import BEST
 from reports import text
-from reports.ladder import measurement, records_at, shapes
+from reports.ladder import View, measurement, shapes
 from toolkit.store.recorded_runs import recorded_run
 
 SHORT_S = 15e-6  # launches that are little more than their own cost
@@ -24,7 +24,7 @@ SQUARE = Gemm(m=4096, n=4096, k=4096)
 def rungs_table(run: Profile) -> str:
     """Every variant at 4096: rate, share of cuBLAS, roof."""
     rows = ["| rung | TFLOP/s | of cuBLAS | roof (theory) |", "|---|---|---|---|"]
-    for record in records_at(run, SQUARE):
+    for record in View(run, SQUARE).records:
         if measured := measurement(record):
             ratio, theory = measured.relative_to_cublas, record.theory
             cells = (
@@ -40,7 +40,7 @@ def rungs_table(run: Profile) -> str:
 def roofs_table(run: Profile) -> str:
     """Measured over the lowest roof, every rung at every shape."""
     found = {(record.label, record.shape): record for record in run.records}
-    labels = [r.label for r in records_at(run, SQUARE) if r.theory and measurement(r)]
+    labels = [r.label for r in View(run, SQUARE).records if r.theory and measurement(r)]
     heads = [text.shape(shape) for shape in shapes(run)]
     rows = [f"| rung | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
     for label in labels:
@@ -52,7 +52,9 @@ def roofs_table(run: Profile) -> str:
 def predictions_table(runs: Sequence[Profile]) -> str:
     """Predicted over measured, every rung at every shape, a number for each run."""
     found = [{(record.label, record.shape): record for record in run.records} for run in runs]
-    labels = [r.label for r in records_at(runs[0], SQUARE) if r.predicted and r.label != BEST.name]
+    labels = [
+        r.label for r in View(runs[0], SQUARE).records if r.predicted and r.label != BEST.name
+    ]
     heads = [text.shape(shape) for shape in shapes(runs[0])]
     rows = [f"| rung | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
     for label in labels:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import itemgetter
 
 from analysis.comparison.gap import over_measured
 from analysis.comparison.scorecard import scores, scores_of
@@ -33,22 +35,6 @@ MANY = 5  # rungs in a row: a reader knows those between the first and the last
 def shapes(profile: Profile) -> tuple[Gemm, ...]:
     """The shapes of a profile, in the order in which they were profiled."""
     return tuple(dict.fromkeys(record.shape for record in profile.records))
-
-
-def records_at(profile: Profile, shape: Gemm) -> tuple[Record, ...]:
-    """The records of one shape: rungs in the ladder's order, then references."""
-    records = (record for record in profile.records if record.shape == shape)
-    return tuple(sorted(records, key=lambda r: (r.rung is None, r.rung or 0)))
-
-
-def rungs_at(profile: Profile, shape: Gemm) -> tuple[Record, ...]:
-    """The records of one shape that are rungs of the ladder."""
-    return tuple(record for record in records_at(profile, shape) if record.rung is not None)
-
-
-def record_of(profile: Profile, shape: Gemm, label: str) -> Record | None:
-    """The record of one label at a shape."""
-    return next((r for r in records_at(profile, shape) if r.label == label), None)
 
 
 def named(labels: Sequence[str], among: Sequence[Record]) -> str:
@@ -103,33 +89,9 @@ def check_failure(record: Record) -> str:
     return f"an error of {text.ratio(check.worst_ratio)} the bound {where}"
 
 
-def twin(record: Record, recorded: Profile | None) -> Record | None:
-    """The record of the same variant, parameters and shape in an earlier run."""
-    earlier = recorded.records if recorded else ()
-    return next((r for r in earlier if (r.label, r.shape) == (record.label, record.shape)), None)
-
-
-def moments(run: Profile, shape: Gemm) -> tuple[Moment, ...]:
+def moments(view: View) -> tuple[Moment, ...]:
     """The states of the GPU while a shape was sampled."""
-    return next((one.moments for one in run.conditions if one.shape == shape), ())
-
-
-def earlier(record: Record, recorded: Profile | None) -> Measured | None:
-    """The measurement of the same variant in an earlier run."""
-    return measurement(twin(record, recorded))
-
-
-def with_recorded(record: Record, recorded: Profile | None) -> Record:
-    """The record with an earlier run's time and hardware counters where it lacks them."""
-    earlier = twin(record, recorded)
-    if earlier is None:
-        return record
-    own = record.trusted
-    return replace(
-        record,
-        measured=own or measurement(earlier),
-        counted=record.counted or earlier.counted,
-    )
+    return next((o.moments for o in view.profile.conditions if o.shape == view.shape), ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,78 +108,133 @@ class Timing:
     ratio: float | None
 
 
-def timings(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> tuple[Timing, ...]:
-    """The records of a shape that have a predicted time."""
-    found = (timing(record, recorded) for record in records_at(profile, shape))
-    return tuple(one for one in found if one)
+@dataclass(frozen=True)
+class View:
+    """The records of one shape of a profile, and an earlier run to show beside them.
 
-
-def timing(record: Record, recorded: Profile | None = None) -> Timing | None:
-    """The predicted time of a record beside a measured one that is comparable, if there is any."""
-    predicted = record.trusted_prediction
-    if predicted is None:
-        return None
-    own, theirs = record.trusted, earlier(record, recorded)
-    label = recorded_label(recorded) if recorded else ""
-    for measured, grade in ((own, Grade.MEASURED), (theirs, label)):
-        ratio = over_measured(predicted, measured)
-        if ratio is not None:
-            return Timing(
-                record=record, predicted=predicted, measured=measured, grade=grade, ratio=ratio
-            )
-    return Timing(record=record, predicted=predicted, measured=None, grade="", ratio=None)
-
-
-def grade_of_times(profile: Profile, shape: Gemm) -> str:
-    """What a measured time beside a prediction is called in a sentence."""
-    is_own = any(record.trusted for record in rungs_at(profile, shape))
-    return Grade.MEASURED if is_own else Grade.RECORDED
-
-
-def steps(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> tuple[Step, ...]:
-    """From rung to rung, where times of both are known; each over the nearest lower rung."""
-    rungs = [
-        with_recorded(record, recorded)
-        for record in rungs_at(profile, shape)
-        if record.trusted_prediction or record.trusted or earlier(record, recorded)
-    ]
-    found = (
-        step(before, after, profile.device)
-        for after in rungs
-        if (before := previous_rung(after, rungs))
-    )
-    return tuple(one for one in found if one.speedup)
-
-
-def scores_at(
-    profile: Profile, shape: Gemm, recorded: Profile | None = None
-) -> dict[str, tuple[Score, ...]]:
-    """The scores of every record of a shape that has any, by label.
-
-    Where the profile has no hardware counters of its own, those of the earlier run stand in.
+    `recorded` is a measured run on the same GPU model, None where there is none.
     """
-    found = {}
-    for record in records_at(profile, shape):
-        earlier = twin(record, recorded)
-        borrows = record.counted is None and earlier is not None and earlier.counted is not None
-        of_record = scores(record, counted_in=earlier) if borrows else scores_of(record)
-        if of_record:
-            found[record.label] = of_record
-    return found
+
+    profile: Profile
+    shape: Gemm
+    recorded: Profile | None = None
+
+    @cached_property
+    def records(self) -> tuple[Record, ...]:
+        """The records of the shape: rungs in the ladder's order, then references."""
+        records = (record for record in self.profile.records if record.shape == self.shape)
+        return tuple(sorted(records, key=lambda r: (r.rung is None, r.rung or 0)))
+
+    @property
+    def rungs(self) -> tuple[Record, ...]:
+        """The records that are rungs of the ladder."""
+        return tuple(record for record in self.records if record.rung is not None)
+
+    @cached_property
+    def of_recorded(self) -> View | None:
+        """The view of the earlier run alone."""
+        return View(self.recorded, self.shape) if self.recorded else None
+
+    @property
+    def recorded_label(self) -> str:
+        """What the earlier run is called wherever its numbers stand; empty without one."""
+        return recorded_label(self.recorded) if self.recorded else ""
+
+    def record(self, label: str) -> Record | None:
+        """The record of one label."""
+        return next((record for record in self.records if record.label == label), None)
+
+    def twin(self, record: Record) -> Record | None:
+        """The record of the same variant, parameters and shape in the earlier run."""
+        return self.of_recorded.record(record.label) if self.of_recorded else None
+
+    def earlier(self, record: Record) -> Measured | None:
+        """The measurement of the same variant in the earlier run."""
+        return measurement(self.twin(record))
+
+    @property
+    def fastest(self) -> Record | None:
+        """The measured rung with the highest rate."""
+        measured = [(one.flop_per_s, r) for r in self.rungs if (one := r.trusted)]
+        return max(measured, key=itemgetter(0), default=(0.0, None))[1]
+
+    @property
+    def cublas(self) -> Measured | None:
+        """The measurement of cuBLAS."""
+        found = (r.trusted for r in self.records if r.variant == CUBLAS and r.trusted)
+        return next(found, None)
+
+    @property
+    def each_cublas(self) -> list[tuple[Measured, Grade]]:
+        """The measurements of cuBLAS in the profile and in the earlier run."""
+        views = ((self, Grade.MEASURED), (self.of_recorded, Grade.RECORDED))
+        return [(one, grade) for view, grade in views if view and (one := view.cublas)]
+
+    @property
+    def timings(self) -> tuple[Timing, ...]:
+        """The predicted times, each beside a measured one where there is one."""
+        return tuple(one for one in map(self.timing, self.records) if one)
+
+    def timing(self, record: Record) -> Timing | None:
+        """The predicted time of a record beside a measured one that is comparable, if any."""
+        predicted = record.trusted_prediction
+        if predicted is None:
+            return None
+        own, theirs = record.trusted, self.earlier(record)
+        for measured, grade in ((own, Grade.MEASURED), (theirs, self.recorded_label)):
+            ratio = over_measured(predicted, measured)
+            if ratio is not None:
+                return Timing(
+                    record=record, predicted=predicted, measured=measured, grade=grade, ratio=ratio
+                )
+        return Timing(record=record, predicted=predicted, measured=None, grade="", ratio=None)
+
+    @property
+    def grade_of_times(self) -> Grade:
+        """What a measured time beside a prediction is called in a sentence."""
+        is_own = any(record.trusted for record in self.rungs)
+        return Grade.MEASURED if is_own else Grade.RECORDED
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """From rung to rung, where times of both are known; each over the nearest lower rung."""
+        rungs = [
+            _with_recorded(record, self.twin(record))
+            for record in self.rungs
+            if record.trusted_prediction or record.trusted or self.earlier(record)
+        ]
+        found = (
+            step(before, after, self.profile.device)
+            for after in rungs
+            if (before := previous_rung(after, rungs))
+        )
+        return tuple(one for one in found if one.speedup)
+
+    @property
+    def scores(self) -> dict[str, tuple[Score, ...]]:
+        """The scores of every record that has any, by label.
+
+        Where the profile has no hardware counters of its own, those of the earlier run stand in.
+        """
+        found = {}
+        for record in self.records:
+            earlier = self.twin(record)
+            borrows = record.counted is None and earlier is not None and earlier.counted is not None
+            of_record = scores(record, counted_in=earlier) if borrows else scores_of(record)
+            if of_record:
+                found[record.label] = of_record
+        return found
 
 
-def cublas_at(profile: Profile, shape: Gemm) -> Measured | None:
-    """The measurement of cuBLAS at a shape."""
-    found = (r for r in records_at(profile, shape) if r.variant == CUBLAS and r.trusted)
-    return measurement(next(found, None))
-
-
-def each_cublas(
-    profile: Profile, recorded: Profile | None, shape: Gemm
-) -> list[tuple[Measured, Grade]]:
-    """The measurements of cuBLAS of a profile and of an earlier run."""
-    runs = ((profile, Grade.MEASURED), (recorded, Grade.RECORDED))
-    return [(one, grade) for run, grade in runs if run and (one := cublas_at(run, shape))]
+def _with_recorded(record: Record, earlier: Record | None) -> Record:
+    """The record with an earlier run's time and hardware counters where it lacks them."""
+    if earlier is None:
+        return record
+    return replace(
+        record,
+        measured=record.trusted or measurement(earlier),
+        counted=record.counted or earlier.counted,
+    )
 
 
 def of_cublas(measured: Measured, cublas: Measured | None) -> tuple[float | None, Interval | None]:
@@ -238,12 +255,6 @@ def previous_rung(record: Record, among: Iterable[Record]) -> Record | None:
     return max(lower, key=lambda r: r.rung or 0, default=None)
 
 
-def fastest(profile: Profile, shape: Gemm) -> Record | None:
-    """The measured rung of the highest rate."""
-    measured = (record for record in rungs_at(profile, shape) if record.trusted)
-    return max(measured, key=_rate, default=None)
-
-
 def of_variants_of(profile: Profile, recorded: Profile | None) -> Profile | None:
     """An earlier run without the rungs that a profile was not asked for."""
     if recorded is None:
@@ -251,11 +262,6 @@ def of_variants_of(profile: Profile, recorded: Profile | None) -> Profile | None
     asked = {record.label for record in profile.records}
     kept = (record for record in recorded.records if record.rung is None or record.label in asked)
     return replace(recorded, records=tuple(kept))
-
-
-def _rate(record: Record) -> float:
-    measured = record.trusted
-    return measured.flop_per_s if measured else 0.0
 
 
 def recorded_label(recorded: Profile) -> str:

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from analysis.problem import Gemm
 from analysis.records.profile import Grade, Profile, Record
 from analysis.roofline import LevelName
 from reports import text
+from reports.ladder import View
 
 Part = dict[str, object]  # of a figure, as Plotly takes it
 
@@ -342,8 +342,8 @@ def _outline(symbol: str) -> Part:
     return {"color": INK if has_dot else SWATCH, "width": 1.5}
 
 
-def title_of(figure: str, profile: Profile, shape: Gemm) -> str:
-    return f"{figure}, {text.shape(shape)} on {profile.device.name}"
+def title_of(figure: str, view: View) -> str:
+    return f"{figure}, {text.shape(view.shape)} on {view.profile.device.name}"
 
 
 def figure(title: str, data: Iterable[Part], *, height: int, **more: object) -> go.Figure:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from analysis.access import AccessCounts, Operation, Space
-from analysis.problem import Gemm
-from analysis.records.profile import Profile, Record
-from reports import ladder, style, text
+from analysis.records.profile import Record
+from reports import style, text
+from reports.ladder import View
 
 TITLE = "Accesses per element of C"
 READING = (
@@ -26,10 +26,10 @@ _ELEMENTS = "floats per element of C"
 _INSTRUCTIONS = "thread-level instructions per element of C"
 
 
-def figure(profile: Profile, shape: Gemm) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """Four bars per rung on a log axis; a button changes from floats to instructions."""
-    title = f"{TITLE}, {text.shape(shape)}"
-    records = tuple(record for record in ladder.rungs_at(profile, shape) if record.theory)
+    title = f"{TITLE}, {text.shape(view.shape)}"
+    records = tuple(record for record in view.rungs if record.theory)
     if not records:
         return style.empty(title, "No rung has a theory at this shape.")
     instructions = [_values(records, series, instructions=True) for series in _SERIES]

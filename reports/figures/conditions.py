@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from analysis.problem import Gemm
 from analysis.records.profile import GpuState, Profile
 from reports import ladder, style, text
+from reports.ladder import View
 
 TITLE = "Clock, temperature and power over the run"
 READING = (
@@ -68,19 +69,19 @@ def _shapes(run: Profile) -> Iterator[_Shape]:
     number = 0
     for shape in ladder.shapes(run):
         # a GPU that tells nothing, or some moment of it, has nothing to draw
-        moments = [one for one in _moments(run, shape, number) if one.state != GpuState()]
+        moments = [one for one in _moments(View(run, shape), number) if one.state != GpuState()]
         if moments:
             yield shape, moments
             number += 1
 
 
-def _moments(run: Profile, shape: Gemm, start: float) -> Iterator[_Moment]:
-    name = text.shape(shape)
-    measured = filter(None, (r.measured for r in ladder.records_at(run, shape)))
+def _moments(view: View, start: float) -> Iterator[_Moment]:
+    name = text.shape(view.shape)
+    measured = filter(None, (r.measured for r in view.records))
     around = next((m for m in measured if m.before and m.after), None)
     if around and around.before:
         yield _Moment(name=f"before {name}", x=start, state=around.before)
-    during = ladder.moments(run, shape)
+    during = ladder.moments(view)
     for one in during:
         share = one.time_s / (during[-1].time_s or 1.0)
         yield _Moment(

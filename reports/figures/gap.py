@@ -8,11 +8,10 @@ from itertools import accumulate
 
 import plotly.graph_objects as go
 
-from analysis.problem import Gemm
-from analysis.records.profile import Grade, Profile
+from analysis.records.profile import Grade
 from analysis.timing.predicted import GapStep
-from reports import ladder, style, text
-from reports.ladder import Timing
+from reports import style, text
+from reports.ladder import Timing, View
 from reports.sections.prediction import gap_steps, signed_seconds
 
 TITLE = "The gap, explained"
@@ -27,10 +26,10 @@ LABEL_ROOM = 1.4  # of the longest bar: less cuts labels off at 400 px, more was
 ADDS, TAKES, TOTAL = "#d55e00", "#009e73", style.SWATCH
 
 
-def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """A waterfall per variant, one at a time: the fastest predicted first shown."""
-    title = style.title_of(TITLE, profile, shape)
-    found = [one for one in ladder.timings(profile, shape, recorded) if one.predicted.gap]
+    title = style.title_of(TITLE, view)
+    found = [one for one in view.timings if one.predicted.gap]
     if not found:
         return style.empty(title, "No time was predicted at this shape.")
     first = min(range(len(found)), key=lambda place: found[place].predicted.time_s)

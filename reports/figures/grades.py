@@ -7,10 +7,10 @@ from math import floor, log10
 
 import plotly.graph_objects as go
 
-from analysis.problem import Gemm
 from analysis.records.counters import ALL_COUNTERS
-from analysis.records.profile import Profile, Record, Score
-from reports import ladder, style
+from analysis.records.profile import Record, Score
+from reports import style
+from reports.ladder import View
 
 TITLE = "Theory, simulation, hardware"
 READING = (
@@ -41,11 +41,11 @@ _GRADES = (
 )
 
 
-def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """Bars of every grade per variant on a log axis; a menu chooses the quantity."""
-    title = style.title_of(TITLE, profile, shape)
-    found = ladder.scores_at(profile, shape, recorded)
-    records = tuple(r for r in ladder.records_at(profile, shape) if r.label in found)
+    title = style.title_of(TITLE, view)
+    found = view.scores
+    records = tuple(r for r in view.records if r.label in found)
     known = [name for name in QUANTITIES if any(_values(records, found, name))]
     if not known:
         return style.empty(title, "No counter is known at this shape: profile with simulation.")

@@ -11,11 +11,11 @@ import plotly.graph_objects as go
 
 from analysis import roofline as model
 from analysis.comparison.hierarchy import Hierarchy, LevelBound
-from analysis.problem import Gemm
 from analysis.records.profile import Grade, Profile, Record
 from analysis.roofline import LevelName
 from reports import ladder, style, text
 from reports.figures import roofs
+from reports.ladder import View
 from reports.sections import hierarchy
 from reports.sections.hierarchy import LEVELS, Launch
 
@@ -47,14 +47,14 @@ class _Point:
     about: str
 
 
-def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """Roofs of the profile's device and a pair of points per variant and level, log-log.
 
     Traces carry in `meta` the names that they `need` to be shown; keys of the legend the name
     that they `toggle`.
     """
-    title = style.title_of(TITLE, profile, shape)
-    found = hierarchy.launches(profile, shape, recorded)
+    title = style.title_of(TITLE, view)
+    found = hierarchy.launches(view)
     points = {
         (launch.label, level): own
         for launch in found
@@ -65,16 +65,16 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
         return style.empty(
             title, "No traffic is known at this shape: profile with simulation or --counters."
         )
-    looks = style.looks(profile)
+    looks = style.looks(view.profile)
     intensities = [point.flop_per_byte for own in points.values() for point in own]
-    span = roofs.span_of(intensities, profile.device, margin=10)
+    span = roofs.span_of(intensities, view.profile.device, margin=10)
     return style.figure(
         title,
         [
-            *_roofs(profile, span, points),
-            *_of_texts(profile, shape, span),
+            *_roofs(view.profile, span, points),
+            *_of_texts(view, span),
             *(_trace(looks[label].symbol, label, level, o) for (label, level), o in points.items()),
-            *_keys(profile, shape, points, recorded),
+            *_keys(view, points),
         ],
         height=760,
         xaxis=style.axis(
@@ -189,12 +189,12 @@ def _roofs(profile: Profile, span: roofs.Span, points: Points) -> Iterator[style
     yield from roofs.lids(of_device, span)
 
 
-def _of_texts(profile: Profile, shape: Gemm, span: roofs.Span) -> Iterator[style.Part]:
+def _of_texts(view: View, span: roofs.Span) -> Iterator[style.Part]:
     """The ceilings of the source texts: where the loads as written meet DRAM's roof.
 
     Rungs of one ceiling share a line; those above the peak are none.
     """
-    for rate, records in _uncached(profile, shape).items():
+    for rate, records in _uncached(view).items():
         theory = records[0].theory
         if theory is None:
             continue
@@ -222,12 +222,12 @@ def _of_texts(profile: Profile, shape: Gemm, span: roofs.Span) -> Iterator[style
         )
 
 
-def _uncached(profile: Profile, shape: Gemm) -> dict[float, list[Record]]:
+def _uncached(view: View) -> dict[float, list[Record]]:
     """The rungs of each uncached ceiling that the device's peak does not lie below."""
     found: dict[float, list[Record]] = {}
-    for record in ladder.rungs_at(profile, shape):
+    for record in view.rungs:
         rate = record.theory.uncached.flop_per_s if record.theory else inf
-        if rate < profile.device.fp32_flop_per_s:
+        if rate < view.profile.device.fp32_flop_per_s:
             # sums of one traffic in another order differ in their last digits
             same = next((one for one in found if isclose(one, rate, rel_tol=SAME)), rate)
             found.setdefault(same, []).append(record)
@@ -238,11 +238,9 @@ def _rates(level: model.Level) -> tuple[float | None, float | None]:
     return level.bytes_per_s, level.measured_bytes_per_s
 
 
-def _keys(
-    profile: Profile, shape: Gemm, points: Points, recorded: Profile | None
-) -> Iterator[style.Part]:
+def _keys(view: View, points: Points) -> Iterator[style.Part]:
     """Legend entries: variants and levels, which they hide, and what fills and dashes mean."""
-    looks = style.looks(profile)
+    looks = style.looks(view.profile)
     for label in dict.fromkeys(label for label, _ in points):
         yield style.key(
             style.plain(label),
@@ -252,14 +250,14 @@ def _keys(
     for level in (one for one in LEVELS if any(one == drawn for _, drawn in points)):
         marker = {"symbol": "circle", "size": 12, "color": style.LEVEL_COLOURS[level]}
         yield style.key(_NAMES[level], "circle") | {"marker": marker, "meta": {"toggles": level}}
-    if _uncached(profile, shape):
+    if _uncached(view):
         yield roofs.line_key("source texts' ceilings", "dot", meta={"toggles": OF_TEXTS})
     names: dict[str, str] = {"attainable": Grade.PREDICTED, Grade.MEASURED: Grade.MEASURED}
-    if recorded:
-        names[Grade.RECORDED] = ladder.recorded_on(recorded)
+    if view.recorded:
+        names[Grade.RECORDED] = ladder.recorded_on(view.recorded)
     fills = {point.fill for own in points.values() for point in own}
     for fill in (one for one in names if one in fills):
         yield style.key(names[fill], "circle" + style.FILLS[fill], meta={"toggles": None})
     yield roofs.line_key("nominal roof", "solid", meta={"toggles": None})
-    if profile.device.measured:
+    if view.profile.device.measured:
         yield roofs.line_key("measured roof", "dash", meta={"toggles": None})

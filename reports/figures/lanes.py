@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from analysis.problem import Gemm
 from analysis.records.profile import FirstRequest, LineAccess, Profile, Record
 from analysis.traffic.requests import Piece, pieces
-from reports import ladder, style, text
+from reports import style, text
+from reports.ladder import View
 from reports.sections import access
 
 TITLE = "Access patterns, drawn"
@@ -39,11 +39,11 @@ class Drawn:
     name: str
 
 
-def figure(profile: Profile, shape: Gemm, label: str) -> go.Figure:
+def figure(view: View, label: str) -> go.Figure:
     """The first request of each memory instruction of one variant, one at a time."""
-    title = f"{TITLE}: {label}, {text.shape(shape)}"
-    record = ladder.record_of(profile, shape, label)
-    found = _drawn(profile, record) if record else []
+    title = f"{TITLE}: {label}, {text.shape(view.shape)}"
+    record = view.record(label)
+    found = _drawn(view.profile, record) if record else []
     if not found:
         return style.empty(title, "No request of this variant was traced: profile with simulation.")
     traces = [list(_traces(one)) for one in found]

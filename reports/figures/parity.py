@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from analysis.comparison.scorecard import predicted_and_reference
-from analysis.problem import Gemm
 from analysis.records.counters import ALL_COUNTERS, CounterClass
-from analysis.records.profile import Grade, Profile, Score, Verdict
-from reports import ladder, style, text
+from analysis.records.profile import Grade, Score, Verdict
+from reports import style, text
+from reports.ladder import View
 
 TITLE = "Parity"
 READING = (
@@ -43,14 +43,14 @@ class _Point:
     reference: int
 
 
-def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """Log-log, one trace per class of counter; a button changes to the ratio of both numbers.
 
     Hardware's counts are the reference where there are any, else closed forms.
     """
-    title = style.title_of(TITLE, profile, shape)
+    title = style.title_of(TITLE, view)
     # what is apart is drawn last: on top
-    points = sorted(_points(ladder.scores_at(profile, shape, recorded)), key=_is_unexplained)
+    points = sorted(_points(view.scores), key=_is_unexplained)
     if not points:
         return style.empty(title, "No counter is known by two grades at this shape.")
     traces = [

@@ -8,9 +8,9 @@ from math import log10
 import plotly.graph_objects as go
 
 from analysis.access import Pattern
-from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
-from reports import ladder, style, text
+from reports import style, text
+from reports.ladder import View
 
 TITLE = "Access patterns of a warp"
 READING = (
@@ -37,20 +37,16 @@ _LANE = 0.2  # of a row, between the accesses of one rung
 _TICKS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
-def figure(profile: Profile, shape: Gemm) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """One row per rung and one symbol per operand: ideal and actual, global above shared."""
-    title = f"{TITLE}, {text.shape(shape)}"
-    panels = [
-        (space, rows)
-        for space in ("global", "shared")
-        if (rows := _rows(ladder.rungs_at(profile, shape), space))
-    ]
+    title = f"{TITLE}, {text.shape(view.shape)}"
+    panels = [(space, rows) for space in ("global", "shared") if (rows := _rows(view.rungs, space))]
     if not panels:
         return style.empty(title, "No rung has access patterns at this shape.")
     lanes = [
         trace
         for number, (space, rows) in enumerate(panels)
-        for trace in _panel(profile, space, rows, number)
+        for trace in _panel(view.profile, space, rows, number)
     ]
     row_count = sum(len(rows) for _, rows in panels)
     return style.figure(

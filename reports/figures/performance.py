@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import plotly.graph_objects as go
 
-from analysis.problem import Gemm
 from analysis.records.profile import Grade, Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
-from reports import ladder, style, text
+from reports import style, text
+from reports.ladder import View
 
 TITLE = "Performance of the ladder"
 READING = (
@@ -20,23 +20,21 @@ READING = (
 )
 
 
-def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """One row per rung that has a rate: bars of FLOP/s, theory as marks, references as lines."""
-    title = style.title_of(TITLE, profile, shape)
+    title = style.title_of(TITLE, view)
     records = tuple(
-        r
-        for r in ladder.rungs_at(profile, shape)
-        if r.theory or r.trusted or r.trusted_prediction or ladder.earlier(r, recorded)
+        r for r in view.rungs if r.theory or r.trusted or r.trusted_prediction or view.earlier(r)
     )
     if not records:
         return style.empty(title, "No rung has a rate at this shape.")
     return style.figure(
         title,
         [
-            *_bars(profile, records, recorded),
+            *_bars(view, records),
             *_predictions(records),
-            *_marks(records, profile.device.fp32_flop_per_s),
-            *_lines(profile, shape, recorded, len(records)),
+            *_marks(records, view.profile.device.fp32_flop_per_s),
+            *_lines(view, len(records)),
         ],
         height=190 + style.ROW_PX * len(records),
         barmode="group",
@@ -53,16 +51,13 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
 _Series = tuple[str, str, list[Measured | None]]  # grade, hatch, measurements
 
 
-def _bars(
-    profile: Profile, records: tuple[Record, ...], recorded: Profile | None
-) -> Iterator[style.Part]:
+def _bars(view: View, records: tuple[Record, ...]) -> Iterator[style.Part]:
     runs: list[_Series] = [(Grade.MEASURED, "", [record.trusted for record in records])]
-    if recorded:
-        label = ladder.recorded_label(recorded)
-        runs.append((label, ".", [ladder.earlier(record, recorded) for record in records]))
+    if view.recorded:
+        runs.append((view.recorded_label, ".", list(map(view.earlier, records))))
     for grade, hatch, measured in runs:
         if any(measured):
-            yield _bar(profile, records, measured, grade, hatch)
+            yield _bar(view.profile, records, measured, grade, hatch)
             yield style.key(style.plain(grade), "square-open-dot" if hatch else "square")
 
 
@@ -192,11 +187,9 @@ def _mark(
     )
 
 
-def _lines(
-    profile: Profile, shape: Gemm, recorded: Profile | None, rows: int
-) -> Iterator[style.Part]:
-    yield _line("FP32 peak", Grade.NOMINAL, profile.device.fp32_flop_per_s, "solid", rows)
-    for cublas, grade in ladder.each_cublas(profile, recorded, shape):
+def _lines(view: View, rows: int) -> Iterator[style.Part]:
+    yield _line("FP32 peak", Grade.NOMINAL, view.profile.device.fp32_flop_per_s, "solid", rows)
+    for cublas, grade in view.each_cublas:
         yield _line("cuBLAS", grade, cublas.flop_per_s, style.DASHES[grade], rows)
 
 

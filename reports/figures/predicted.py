@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import plotly.graph_objects as go
 
-from analysis.problem import Gemm
 from analysis.records.profile import Grade, Profile
 from analysis.timing.predicted import Resource
-from reports import ladder, style, text
-from reports.ladder import Timing
+from reports import style, text
+from reports.ladder import Timing, View
 from reports.sections.prediction import bound_names, limits
 
 TITLE = "Predicted time"
@@ -39,20 +38,22 @@ _MARKS = {
 _OTHER = style.Look(colour=style.INK, symbol="x-open")
 
 
-def reading(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> str:
+def reading(view: View) -> str:
     """How to read the figure: it is one of two."""
-    found = ladder.timings(profile, shape, recorded)
+    found = view.timings
     return OF_PARITY if any(one.ratio for one in found) else OF_RATES
 
 
-def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """Predicted against measured times, log-log; bars of predicted rates where there are none."""
-    title = style.title_of(TITLE, profile, shape)
-    found = ladder.timings(profile, shape, recorded)
+    title = style.title_of(TITLE, view)
+    found = view.timings
     if not found:
         return style.empty(title, "No time was predicted at this shape.")
     compared = [one for one in found if one.ratio]
-    return _parity(profile, title, compared) if compared else _rates(profile, title, found)
+    return (
+        _parity(view.profile, title, compared) if compared else _rates(view.profile, title, found)
+    )
 
 
 # Against measured times.

@@ -10,12 +10,12 @@ import plotly.graph_objects as go
 
 from analysis import roofline as model
 from analysis.devices import Device
-from analysis.problem import Gemm
-from analysis.records.profile import Grade, Measured, Profile, Record
+from analysis.records.profile import Grade, Measured, Record
 from analysis.roofline import LevelName
 from analysis.theory import Theory
 from reports import ladder, style, text
 from reports.figures import roofs
+from reports.ladder import View
 
 TITLE = "Roofline"
 READING = (
@@ -34,25 +34,22 @@ SPREAD, WIDEST_GROUP = 1.12, 1.5
 _LEVELS = {LevelName.L1: "L1/shared", LevelName.L2: "L2", LevelName.DRAM: "DRAM"}
 
 
-def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """Roofs of the profile's device and one vertical line per rung of `shape`, log-log."""
-    title = style.title_of(TITLE, profile, shape)
-    records = tuple(r for r in ladder.rungs_at(profile, shape) if r.theory)
+    title = style.title_of(TITLE, view)
+    records = tuple(r for r in view.rungs if r.theory)
     if not records:
         return style.empty(title, "No rung has a theory at this shape.")
     intensities = [record.theory.intensity_loads for record in records if record.theory]
-    span = roofs.span_of(intensities, profile.device, margin=5)
-    rungs = [
-        _rung(profile, record, recorded, x)
-        for record, x in zip(records, _places(records), strict=True)
-    ]
+    span = roofs.span_of(intensities, view.profile.device, margin=5)
+    rungs = [_rung(view, record, x) for record, x in zip(records, _places(records), strict=True)]
     return style.figure(
         title,
         [
-            *_roofs(profile.device, span),
-            *_cublas(profile, recorded, shape, span),
+            *_roofs(view.profile.device, span),
+            *_cublas(view, span),
             *rungs,
-            *_keys(profile, records, recorded),
+            *_keys(view, records),
         ],
         height=600,
         xaxis=style.axis(
@@ -81,18 +78,16 @@ def _roofs(device: Device, span: roofs.Span) -> Iterator[style.Part]:
     yield from roofs.lids(replace(of_device, levels=drawn), span)
 
 
-def _cublas(
-    profile: Profile, recorded: Profile | None, shape: Gemm, span: roofs.Span
-) -> Iterator[style.Part]:
-    for measured, grade in ladder.each_cublas(profile, recorded, shape):
+def _cublas(view: View, span: roofs.Span) -> Iterator[style.Part]:
+    for measured, grade in view.each_cublas:
         roof = roofs.flat("cuBLAS", measured.flop_per_s, span.low, span, grade)
         yield roof | {"line": style.ink(dash=style.DASHES[grade]), "showlegend": True}
 
 
-def _rung(profile: Profile, record: Record, recorded: Profile | None, x: float) -> style.Part:
+def _rung(view: View, record: Record, x: float) -> style.Part:
     """One rung: measured, attainable and recorded on one line, the uncached bound apart."""
-    look = style.looks(profile)[record.label]
-    points = list(_points(record, recorded, profile.device.fp32_flop_per_s))
+    look = style.looks(view.profile)[record.label]
+    points = list(_points(view, record))
     return style.scatter(
         "lines+markers",
         [x for _ in points],
@@ -110,9 +105,7 @@ def _rung(profile: Profile, record: Record, recorded: Profile | None, x: float) 
     )
 
 
-def _points(
-    record: Record, recorded: Profile | None, fp32_flop_per_s: float
-) -> Iterator[tuple[str, float | None, str]]:
+def _points(view: View, record: Record) -> Iterator[tuple[str, float | None, str]]:
     """(kind, FLOP/s, hover text) of a rung's points; a gap keeps the uncached bound apart."""
     theory, measured = record.theory, record.trusted
     if theory is None:
@@ -120,14 +113,14 @@ def _points(
     if measured:
         yield Grade.MEASURED, measured.flop_per_s, _about_measured(record, measured, Grade.MEASURED)
     yield "attainable", theory.attainable_flop_per_s, _about_theory(record, theory)
-    earlier = ladder.earlier(record, recorded)
-    if earlier and recorded:
-        grade = ladder.recorded_label(recorded)
-        yield Grade.RECORDED, earlier.flop_per_s, _about_measured(record, earlier, grade)
+    earlier = view.earlier(record)
+    if earlier:
+        about = _about_measured(record, earlier, view.recorded_label)
+        yield Grade.RECORDED, earlier.flop_per_s, about
     yield "gap", None, ""
     yield (
         "uncached",
-        min(theory.uncached.flop_per_s, fp32_flop_per_s),
+        min(theory.uncached.flop_per_s, view.profile.device.fp32_flop_per_s),
         style.hover(
             record.label,
             f"bound without caches (theory): {text.flop_per_s(theory.uncached.flop_per_s)}",
@@ -159,17 +152,15 @@ def _about_theory(record: Record, theory: Theory) -> str:
     )
 
 
-def _keys(
-    profile: Profile, records: tuple[Record, ...], recorded: Profile | None
-) -> Iterator[style.Part]:
+def _keys(view: View, records: tuple[Record, ...]) -> Iterator[style.Part]:
     """Legend entries for what the symbols' fills mean, as far as they occur."""
     if any(record.trusted for record in records):
         yield style.key(Grade.MEASURED, "circle" + style.FILLS[Grade.MEASURED])
     yield style.key("attainable (theory)", "circle" + style.FILLS["attainable"])
-    if recorded and any(ladder.earlier(r, recorded) for r in records):
-        name = ladder.recorded_on(recorded)
+    if view.recorded and any(map(view.earlier, records)):
+        name = ladder.recorded_on(view.recorded)
         yield style.key(name, "circle" + style.FILLS[Grade.RECORDED])
     yield style.key("bound without caches (theory)", "circle" + style.FILLS["uncached"])
     yield roofs.line_key("nominal roof", "solid")
-    if profile.device.measured:
+    if view.profile.device.measured:
         yield roofs.line_key("measured roof", "dash")

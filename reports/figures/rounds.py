@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import plotly.graph_objects as go
 
-from analysis.problem import Gemm
 from analysis.records.profile import Measured, Moment, Profile, Record
 from reports import ladder, style, text
 from reports.figures.conditions import STATES, State
+from reports.ladder import View
 
 TITLE = "Samples round by round"
 READING = (
@@ -25,36 +25,36 @@ CUT = 0.005  # of all samples, at either end: one that took twice the time would
 SAMPLES_PX, STATE_PX = 300, 120
 
 
-def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """Samples over rounds, and a panel for each state that is known of them.
 
     Of `recorded` where the profile measured nothing on a GPU at this shape.
     """
-    run = next((one for one in (profile, recorded) if one and _sampled(one, shape)), None)
+    run = next((one for one in (view, view.of_recorded) if one and _sampled(one)), None)
+    title = f"{TITLE}, {text.shape(view.shape)}"
     if run is None:
-        return style.empty(f"{TITLE}, {text.shape(shape)}", "Nothing was measured on a GPU here.")
-    title = f"{TITLE}, {text.shape(shape)}"
-    if run is not profile:
-        title += f", {ladder.recorded_label(run)}"
-    moments = ladder.moments(run, shape)
+        return style.empty(title, "Nothing was measured on a GPU here.")
+    if run is not view:
+        title += f", {view.recorded_label}"
+    moments = ladder.moments(run)
     states = [one for one in STATES if any(getattr(m.state, one[0]) for m in moments)]
     height = SAMPLES_PX + STATE_PX * len(states)
     return style.figure(
         title,
         [
-            *(_samples(run, *one) for one in _sampled(run, shape)),
+            *(_samples(run.profile, *one) for one in _sampled(run)),
             *(_state(place, moments, one) for place, one in enumerate(states, start=2)),
         ],
         height=height + 120,
-        **_axes(run, shape, states, height),
+        **_axes(run, states, height),
     )
 
 
-def _sampled(run: Profile, shape: Gemm) -> list[tuple[Record, Measured]]:
+def _sampled(run: View) -> list[tuple[Record, Measured]]:
     """What was timed in rounds: a CPU was sampled by itself."""
     return [
         (record, measured)
-        for record in ladder.records_at(run, shape)
+        for record in run.records
         if (measured := record.trusted) and measured.clock == "CUDA events"
     ]
 
@@ -102,15 +102,13 @@ def _about(one: Moment) -> str:
     )
 
 
-def _axes(run: Profile, shape: Gemm, states: Sequence[State], height: float) -> style.Part:
+def _axes(run: View, states: Sequence[State], height: float) -> style.Part:
     """The samples' axis on top, then one per state; all of them over the same rounds."""
     samples, *below = _domains(len(states), height)
     lowest = f"y{len(states) + 1}" if states else "y"
     axes: style.Part = {
         "xaxis": style.axis("round", rangemode="tozero", tickformat=",", anchor=lowest),
-        "yaxis": style.axis(
-            "of the median", domain=samples, tickformat="+.1%", range=_span(run, shape)
-        ),
+        "yaxis": style.axis("of the median", domain=samples, tickformat="+.1%", range=_span(run)),
     }
     for place, ((_, name, unit, *_), domain) in enumerate(zip(states, below, strict=True), start=2):
         axes[f"yaxis{place}"] = style.axis(
@@ -126,9 +124,9 @@ def _domains(states: int, height: float) -> Iterator[list[float]]:
         yield [below * STATE_PX / height, (below + 0.75) * STATE_PX / height]
 
 
-def _span(run: Profile, shape: Gemm) -> list[float]:
+def _span(run: View) -> list[float]:
     """Where nearly all samples are; zooming out shows the others."""
-    values = sorted(value for _, measured in _sampled(run, shape) for value in _relative(measured))
+    values = sorted(value for _, measured in _sampled(run) for value in _relative(measured))
     cut = int(CUT * len(values))
     low, high = values[cut], values[-1 - cut]
     room = ROOM * (high - low) or ROOM

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import plotly.graph_objects as go
 
-from analysis.problem import Gemm
 from analysis.records.profile import Grade, Measured, Profile, Record
 from reports import ladder, style, text
+from reports.ladder import View
 
 TITLE = "Samples"
 READING = (
@@ -21,10 +21,10 @@ _RELATIVE = "time relative to the median"
 _TIME = "time of one launch, s"
 
 
-def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """A box with all its samples per measured variant; of `recorded` where there is no other."""
-    title = f"{TITLE}, {text.shape(shape)}"
-    runs = list(_runs(profile, shape, recorded))
+    title = f"{TITLE}, {text.shape(view.shape)}"
+    runs = list(_runs(view))
     if not any(measured.clock == "CUDA events" for _, measured, _ in runs):
         return style.empty(title, "Nothing was timed on a GPU at this shape.")
     records = tuple(record for record, _, _ in runs)
@@ -34,7 +34,7 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     return style.figure(
         title,
         [
-            _box(profile, row, run, x)
+            _box(view.profile, row, run, x)
             for row, (run, x) in enumerate(zip(runs, relative, strict=True))
         ],
         height=130 + style.ROW_PX * len(runs),
@@ -68,17 +68,15 @@ def _scale(title: str, kind: str, ticks: str) -> style.Part:
     return {"xaxis.title.text": title, "xaxis.tickformat": ticks, **style.scale(kind)}
 
 
-def _runs(
-    profile: Profile, shape: Gemm, recorded: Profile | None
-) -> Iterator[tuple[Record, Measured, str]]:
+def _runs(view: View) -> Iterator[tuple[Record, Measured, str]]:
     """(record, measurement, grade) of all that has samples."""
-    for record in ladder.records_at(profile, shape):
+    for record in view.records:
         measured = record.trusted
-        earlier = ladder.earlier(record, recorded)
+        earlier = view.earlier(record)
         if measured and measured.samples_s:
             yield record, measured, Grade.MEASURED
-        elif earlier and earlier.samples_s and recorded:
-            yield record, earlier, ladder.recorded_label(recorded)
+        elif earlier and earlier.samples_s and view.recorded:
+            yield record, earlier, ladder.recorded_label(view.recorded)
 
 
 def _box(

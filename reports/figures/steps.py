@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
-from analysis.problem import Gemm
-from analysis.records.profile import Grade, Profile, Record
+from analysis.records.profile import Grade, Record
 from reports import ladder, style, text
+from reports.ladder import View
 from reports.sections import rungs
 
 TITLE = "Step by step"
@@ -31,18 +31,18 @@ class _Series:
     rates: tuple[float | None, ...]
 
 
-def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> go.Figure:
+def figure(view: View) -> go.Figure:
     """Steps of FLOP/s over the rungs, with a slider that adds one after the other."""
-    title = style.title_of(TITLE, profile, shape)
-    records = ladder.rungs_at(profile, shape)
-    series = [one for one in _series(profile, records, recorded) if any(one.rates)]
+    title = style.title_of(TITLE, view)
+    records = view.rungs
+    series = [one for one in _series(view) if any(one.rates)]
     places = [n for n in range(len(records)) if any(one.rates[n] for one in series)]
     if not places:
         return style.empty(title, "No rung has a time at this shape, predicted or measured.")
     rows = [records[place] for place in places]
     cut = [replace(one, rates=tuple(one.rates[place] for place in places)) for one in series]
-    lines = list(_references(profile, shape, recorded, len(rows)))
-    said = _sentences(profile, shape, recorded, rows)
+    lines = list(_references(view, len(rows)))
+    said = _sentences(view, rows)
     return style.figure(
         title,
         [*(_trace(one, rows) for one in cut), *lines],
@@ -65,14 +65,11 @@ def figure(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) ->
     )
 
 
-def _series(
-    profile: Profile, records: Sequence[Record], recorded: Profile | None
-) -> Iterator[_Series]:
-    of_recorded = ladder.recorded_label(recorded) if recorded else ""
+def _series(view: View) -> Iterator[_Series]:
     for grade, times in (
-        (Grade.PREDICTED, map(ladder.prediction, records)),
-        (Grade.MEASURED, map(ladder.measurement, records)),
-        (of_recorded, (ladder.earlier(record, recorded) for record in records)),
+        (Grade.PREDICTED, map(ladder.prediction, view.rungs)),
+        (Grade.MEASURED, map(ladder.measurement, view.rungs)),
+        (view.recorded_label, map(view.earlier, view.rungs)),
     ):
         yield _Series(grade=grade, rates=tuple(one.flop_per_s if one else None for one in times))
 
@@ -93,11 +90,9 @@ def _trace(one: _Series, rows: Sequence[Record]) -> style.Part:
     )
 
 
-def _references(
-    profile: Profile, shape: Gemm, recorded: Profile | None, rungs_shown: int
-) -> Iterator[style.Part]:
-    yield _level("FP32 peak (nominal)", profile.device.fp32_flop_per_s, "dashdot", rungs_shown)
-    for cublas, grade in ladder.each_cublas(profile, recorded, shape)[:1]:
+def _references(view: View, rungs_shown: int) -> Iterator[style.Part]:
+    yield _level("FP32 peak (nominal)", view.profile.device.fp32_flop_per_s, "dashdot", rungs_shown)
+    for cublas, grade in view.each_cublas[:1]:
         yield _level(f"cuBLAS ({grade})", cublas.flop_per_s, "dot", rungs_shown)
 
 
@@ -112,15 +107,10 @@ def _level(name: str, rate: float, dash: str, rungs_shown: int) -> style.Part:
     )
 
 
-def _sentences(
-    profile: Profile, shape: Gemm, recorded: Profile | None, rows: Sequence[Record]
-) -> list[str]:
+def _sentences(view: View, rows: Sequence[Record]) -> list[str]:
     """What the slider says at each rung."""
-    grade = ladder.grade_of_times(profile, shape)
-    gained = {
-        one.after: rungs.sentence(one, grade=grade)
-        for one in ladder.steps(profile, shape, recorded)
-    }
+    grade = view.grade_of_times
+    gained = {one.after: rungs.sentence(one, grade=grade) for one in view.steps}
     return [
         " ".join([*_stands_for(row), gained.get(row.label, f"{row.label}: {row.idea}.")])
         for row in rows

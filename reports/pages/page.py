@@ -17,7 +17,6 @@ from plotly.offline import get_plotlyjs
 
 from analysis.devices import Device
 from analysis.errors import InputError
-from analysis.problem import Gemm
 from analysis.records.profile import Grade, Profile
 from reports import ladder, style, text
 from reports.figures import (
@@ -37,6 +36,7 @@ from reports.figures import (
     sizes,
     steps,
 )
+from reports.ladder import View
 from reports.sections.advice import subject
 from reports.sections.headline import Answer, answer, standing
 from reports.sections.hierarchy import launches
@@ -272,7 +272,7 @@ def _part(run: Run, number: int, name: str, first: int) -> Part:
         standing=standing(profile),
         listings=packed(json.dumps([listing_document(one) for one in profile.listings])),
         chapters=tuple(
-            _chapter(profile, shape, recorded, number=first + place, run=number)
+            _chapter(View(profile, shape, recorded), number=first + place, run=number)
             for place, shape in enumerate(shapes)
         ),
         sizes=of_sizes,
@@ -284,29 +284,27 @@ def _part(run: Run, number: int, name: str, first: int) -> Part:
     )
 
 
-def _chapter(
-    profile: Profile, shape: Gemm, recorded: Profile | None, *, number: int, run: int
-) -> Chapter:
-    found = all_annotated(profile, shape)
-    table, more = ladder_tables(profile, shape, recorded=recorded)
-    drawings = _drawings(profile, shape, recorded)
+def _chapter(view: View, *, number: int, run: int) -> Chapter:
+    found = all_annotated(view)
+    table, more = ladder_tables(view)
+    drawings = _drawings(view)
     return Chapter(
         number=number,
         run=run,
-        shape=text.shape(shape),
-        answer=answer(profile, shape, recorded=recorded),
+        shape=text.shape(view.shape),
+        answer=answer(view),
         table=table,
         more=more,
-        prediction=prediction(profile, shape, recorded=recorded),
-        steps=rung_steps(profile, shape, recorded=recorded),
-        published=publications(profile, shape),
-        ceilings=ceilings_table(profile, shape),
-        levels=hierarchy_table(launches(profile, shape, recorded)),
-        samplings=tuple(_samplings(profile, shape, recorded)),
-        machine_code=machine_code(profile, shape),
-        scorecard=scorecard(profile, shape, recorded=recorded),
-        variants=tuple(_of_variant(profile, shape, one) for one in found),
-        first_variant=subject(profile, shape, recorded),
+        prediction=prediction(view),
+        steps=rung_steps(view),
+        published=publications(view),
+        ceilings=ceilings_table(view),
+        levels=hierarchy_table(launches(view)),
+        samplings=tuple(_samplings(view)),
+        machine_code=machine_code(view),
+        scorecard=scorecard(view),
+        variants=tuple(_of_variant(view, one) for one in found),
+        first_variant=subject(view),
         source=packed(json.dumps(counts_document(found))),
         first="performance" if drawings["steps"].why_empty else "steps",
         drawings=drawings,
@@ -319,21 +317,21 @@ def _left_out(drawings: Iterable[Drawing]) -> Iterator[str]:
     return (f"{one.title}: {one.why_empty}" for one in drawings if one.why_empty)
 
 
-def _of_variant(profile: Profile, shape: Gemm, found: Annotated) -> OfVariant:
+def _of_variant(view: View, found: Annotated) -> OfVariant:
     label = found.label
     return OfVariant(
         label=label,
         summary=summary(found),
-        requests=_drawing(lanes, lanes.figure(profile, shape, label)),
+        requests=_drawing(lanes, lanes.figure(view, label)),
     )
 
 
-def _drawings(profile: Profile, shape: Gemm, recorded: Profile | None) -> dict[str, Drawing]:
+def _drawings(view: View) -> dict[str, Drawing]:
     """The figures of one shape, by name."""
     beside = (steps, performance, hierarchy, roofline, grades, parity, gap, samples, rounds)
     figures = {
-        **{module: module.figure(profile, shape, recorded=recorded) for module in beside},
-        **{module: module.figure(profile, shape) for module in (accesses, patterns)},
+        **{module: module.figure(view) for module in beside},
+        **{module: module.figure(view) for module in (accesses, patterns)},
     }
     return {
         **{
@@ -342,17 +340,17 @@ def _drawings(profile: Profile, shape: Gemm, recorded: Profile | None) -> dict[s
         },
         "predicted": Drawing(
             title=predicted.TITLE,
-            reading=predicted.reading(profile, shape, recorded=recorded),
-            figure=predicted.figure(profile, shape, recorded=recorded),
+            reading=predicted.reading(view),
+            figure=predicted.figure(view),
         ),
     }
 
 
-def _samplings(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[Table]:
+def _samplings(view: View) -> Iterator[Table]:
     """The sampling of the profile's own run and of the recorded one, as far as they have any."""
-    tables = [sampling_table(profile, shape)]
-    if recorded:
-        tables.append(sampling_table(recorded, shape, grade=ladder.recorded_label(recorded)))
+    tables = [sampling_table(view)]
+    if view.of_recorded:
+        tables.append(sampling_table(view.of_recorded, grade=view.recorded_label))
     return (table for table in tables if table.rows)
 
 

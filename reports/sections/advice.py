@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from analysis.problem import Gemm
 from analysis.records.metrics import ffma_share
-from analysis.records.profile import Profile, Record, Simulated
+from analysis.records.profile import Record, Simulated
 from analysis.timing.predicted import Cause, Predicted, Resource
 from reports import ladder, text
+from reports.ladder import View
 
 # Less than this share of the predicted time is not worth a rewrite: the model itself errs by more.
 WORTH = 0.03
@@ -30,9 +30,9 @@ class _Launch:
     sm_count: int
 
 
-def advice(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> str:
+def advice(view: View) -> str:
     """What costs most time of the variant that is fastest, measured or else predicted."""
-    launch = _best(profile, shape, recorded)
+    launch = _best(view)
     if launch is None:
         return ""
     label, time_s = launch.record.label, launch.predicted.time_s
@@ -51,33 +51,33 @@ def advice(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> st
     return f"To try next on {label}, of its {whole}: {' Then: '.join(told[:MOST])}"
 
 
-def subject(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> str:
+def subject(view: View) -> str:
     """Which variant the advice is for, empty where there is none."""
-    launch = _best(profile, shape, recorded)
+    launch = _best(view)
     return launch.record.label if launch else ""
 
 
-def _best(profile: Profile, shape: Gemm, recorded: Profile | None) -> _Launch | None:
-    known = {launch.record.label: launch for launch in _known(profile, shape)}
-    for run in (profile, recorded):
-        fastest = ladder.fastest(run, shape) if run else None
+def _best(view: View) -> _Launch | None:
+    known = {launch.record.label: launch for launch in _known(view)}
+    for run in (view, view.of_recorded):
+        fastest = run.fastest if run else None
         if fastest and fastest.label in known:
             return known[fastest.label]
     return min(known.values(), key=lambda one: one.predicted.time_s, default=None)
 
 
-def _known(profile: Profile, shape: Gemm) -> Iterator[_Launch]:
+def _known(view: View) -> Iterator[_Launch]:
     """The rungs of which the machine code was executed, and a time predicted."""
-    for record in ladder.rungs_at(profile, shape):
+    for record in view.rungs:
         predicted = record.trusted_prediction
         if predicted and record.simulated:
-            listing = ladder.listing_of(profile, record)
+            listing = ladder.listing_of(view.profile, record)
             yield _Launch(
                 record=record,
                 predicted=predicted,
                 simulated=record.simulated,
                 sass=listing.sass if listing else (),
-                sm_count=profile.device.sm_count,
+                sm_count=view.profile.device.sm_count,
             )
 
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.comparison.gap import steps_to_measured
-from analysis.problem import Gemm
-from analysis.records.profile import Profile, Record
+from analysis.records.profile import Record
 from analysis.timing.predicted import Predicted
-from reports import ladder, text
-from reports.ladder import Timing
+from reports import text
+from reports.ladder import Timing, View
 from reports.sections.prediction import signed_seconds
 from reports.sections.table import Cell, Table, head, plain_table
 
@@ -34,20 +33,20 @@ class _Item:
     is_notable: bool = True
 
 
-def breakdown(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Table | None:
+def breakdown(view: View) -> Table | None:
     """A row per roof, resource and step of the gap, a column per rung; None without a rung."""
-    records = [record for record in ladder.rungs_at(profile, shape) if record.theory]
+    records = [record for record in view.rungs if record.theory]
     if not records:
         return None
-    of_each = [{(i.group, i.name): i for i in _items(record, recorded)} for record in records]
+    of_each = [{(i.group, i.name): i for i in _items(view, record)} for record in records]
     return plain_table(
         ["time of", *((record.label, "", True) for record in records)], _rows(of_each)
     )
 
 
-def _items(record: Record, recorded: Profile | None) -> Iterator[_Item]:
+def _items(view: View, record: Record) -> Iterator[_Item]:
     yield from _roofs(record)
-    found = ladder.timing(record, recorded)
+    found = view.timing(record)
     if found:
         yield from _alone(found)
         yield from _busiest(found.predicted)

@@ -2,91 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
-from analysis.problem import Gemm
-from analysis.records.profile import Grade, Profile, Record
+from analysis.records.profile import Grade, Record
 from reports import ladder, text
+from reports.ladder import View
 from reports.sections.ladder_table import ladder_columns
 from reports.sections.table import NO_CELL, Cell, Column, Table, says, table_of
 
 
-def compact_table(
-    profile: Profile, shape: Gemm, width: int, *, recorded: Profile | None = None
-) -> Table:
+def compact_table(view: View, width: int) -> Table:
     """One row per record of a shape, without details, for a terminal of `width` characters.
 
     Columns that say nothing, or find no room, are left out.
     """
-    records = ladder.records_at(profile, shape)
-    found = _columns(profile, shape, records, recorded)
+    records = view.records
+    found = _columns(view)
     columns = [c for c, least in found if width >= least and any(says(c.cell(r)) for r in records)]
     whole = table_of(columns, records)
     rows = (tuple(Cell(cell.text if says(cell) else "") for cell in row) for row in whole.rows)
     return replace(whole, rows=tuple(rows))
 
 
-def replaces_times(profile: Profile, recorded: Profile | None) -> bool:
+def replaces_times(view: View) -> bool:
     """True if the table has the times of a recorded run, for lack of a GPU of one's own."""
-    return recorded is not None and profile.executor != "gpu"
+    return view.recorded is not None and view.profile.executor != "gpu"
 
 
-def _columns(
-    profile: Profile, shape: Gemm, records: Sequence[Record], recorded: Profile | None
-) -> Iterator[tuple[Column, int]]:
+def _columns(view: View) -> Iterator[tuple[Column, int]]:
     """All columns, each with the least width of a terminal that has room for it.
 
     Predicted times take the room that theory has without them.
     """
-    on_gpu, is_replaced = profile.executor == "gpu", replaces_times(profile, recorded)
-    is_predicted = any(map(ladder.prediction, records))
-    timed_as = Grade.MEASURED if on_gpu else Grade.RECORDED if recorded else ""
-    earlier = ladder.recorded_label(recorded) if recorded else None
+    on_gpu, is_replaced = view.profile.executor == "gpu", replaces_times(view)
+    is_predicted = any(map(ladder.prediction, view.records))
+    timed_as = Grade.MEASURED if on_gpu else Grade.RECORDED if view.recorded else ""
+    earlier = view.recorded_label
     # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
     own_time = 0 if on_gpu else 116 if is_predicted else 96
     roofs = 160 if is_predicted else 96 if timed_as else 80
     others = 160 if is_predicted else 116
     # the verdict belongs to this run, as the times do
     of_this_run = {Grade.MEASURED, "result"} if is_replaced else set()
-    columns = {
-        (one.grade, one.title): one
-        for one in (
-            *ladder_columns(profile, shape, recorded=recorded),
-            *_OF_TERMINALS,
-        )
-    }
-    for grade, title, shown, shown_grade, least in (
-        ("", "   variant", "   variant", "", 0),
-        (Grade.MEASURED, "time", "time", Grade.MEASURED, own_time),
-        (Grade.MEASURED, "rate", "rate", Grade.MEASURED, 0),
-        (Grade.MEASURED, "of cuBLAS", "of cuBLAS", Grade.MEASURED, 0),
-        (earlier, "time", "time", Grade.RECORDED, 0),
-        (earlier, "rate", "rate", Grade.RECORDED, 0),
-        (earlier, "of cuBLAS", "of cuBLAS", Grade.RECORDED, 0),
-        (Grade.PREDICTED, "predicted time", "time", Grade.PREDICTED, 88 if on_gpu else 0),
-        (Grade.PREDICTED, "predicted rate", "rate", Grade.PREDICTED, 132 if timed_as else 0),
-        (Grade.PREDICTED, "over measured time", Grade.PREDICTED, f"/ {timed_as}", 0),
-        (
-            Grade.PREDICTED,
-            "limiter, share",
-            "limiter, share",
-            Grade.PREDICTED,
-            112 if timed_as else 96,
-        ),
-        (Grade.THEORY, "attainable", "roof", Grade.THEORY, 116 if is_predicted else 0),
-        (Grade.THEORY, "limiter", "limiter", Grade.THEORY, roofs),
-        (Grade.SIMULATED, "FFMA share", "FFMA", Grade.SIMULATED, others),
-        (Grade.COMPILED, "registers per thread", "regs", Grade.COMPILED, others),
-        (Grade.COMPILED, "occupancy (theoretical)", "occupancy", Grade.COMPILED, others),
-        ("", "result", "result", "", 0),
+    badges = {earlier: Grade.RECORDED} if earlier else {}
+    columns = {(one.grade, one.title): one for one in (*ladder_columns(view), *_OF_TERMINALS)}
+    for grade, title, least in (
+        ("", "   variant", 0),
+        (Grade.MEASURED, "time", own_time),
+        (Grade.MEASURED, "rate", 0),
+        (Grade.MEASURED, "of cuBLAS", 0),
+        (earlier, "time", 0),
+        (earlier, "rate", 0),
+        (earlier, "of cuBLAS", 0),
+        (Grade.PREDICTED, "predicted time", 88 if on_gpu else 0),
+        (Grade.PREDICTED, "predicted rate", 132 if timed_as else 0),
+        (Grade.PREDICTED, "over measured time", 0),
+        (Grade.PREDICTED, "limiter, share", 112 if timed_as else 96),
+        (Grade.THEORY, "attainable", 116 if is_predicted else 0),
+        (Grade.THEORY, "limiter", roofs),
+        (Grade.SIMULATED, "FFMA share", others),
+        (Grade.COMPILED, "registers per thread", others),
+        (Grade.COMPILED, "occupancy (theoretical)", others),
+        ("", "result", 0),
     ):
-        one = columns.get((grade or "", title))
+        one = columns.get((grade, title))
         if one and not of_this_run & {grade, title}:
             if is_replaced and (grade, title) == (earlier, "time"):
                 one = _or_status(one)
+            badge = badges.get(grade, grade)
+            if title == "over measured time":
+                badge = f"/ {timed_as}"
             is_whole = (grade, title) != (Grade.THEORY, "limiter")
-            yield replace(one, title=shown, grade=shown_grade, is_whole=is_whole), least
+            yield (
+                replace(one, title=one.short or title, grade=badge, is_whole=is_whole),
+                least,
+            )
 
 
 def _numbered(record: Record) -> Cell:

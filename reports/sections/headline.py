@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.comparison.agreement import Comparison, comparisons
-from analysis.problem import Gemm
 from analysis.records.metrics import ffma_share
 from analysis.records.profile import Grade, Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, text
+from reports.ladder import View
 from reports.sections import rungs
 from reports.sections.advice import advice
 from reports.sections.prediction import told_steps, trust, verdict
@@ -46,60 +46,61 @@ def standing(profile: Profile) -> tuple[str, ...]:
     )
 
 
-def answer(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Answer:
+def answer(view: View) -> Answer:
     """The answer at one shape: measured, then recorded, then predicted, then theory.
 
     `recorded` is an earlier run; its answer is said to be one, and is of the profile's variants.
     """
-    best = ladder.fastest(profile, shape)
-    everything, recorded = recorded, ladder.of_variants_of(profile, recorded)
-    known = list(_known(profile, shape, recorded))
-    theory = list(_theories(profile, shape)) if best is None else []
+    best = view.fastest
+    everything = view.of_recorded
+    view = replace(view, recorded=ladder.of_variants_of(view.profile, view.recorded))
+    known = list(_known(view))
+    theory = list(_theories(view)) if best is None else []
     lead, *rest = known or theory
     points = (
         *rest,
-        *_not_covered(shape, everything),
-        *filter(None, [advice(profile, shape, recorded)]),
-        *_steps(profile, shape, recorded),
-        *_troubles(profile, shape),
+        *_not_covered(everything),
+        *filter(None, [advice(view)]),
+        *_steps(view),
+        *_troubles(view),
     )
     asides = (
         *(theory if known else ()),
-        *_simulated(profile, shape),
-        *_uncached(profile, shape),
+        *_simulated(view),
+        *_uncached(view),
     )
-    is_predicted = bool(ladder.timings(profile, shape))
+    is_predicted = bool(view.timings)
     return Answer(
         lead=lead,
-        trust=trust(profile.device) if is_predicted else "",
+        trust=trust(view.profile.device) if is_predicted else "",
         points=points,
         asides=asides,
     )
 
 
-def _known(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+def _known(view: View) -> Iterator[str]:
     """The answers of all that has a time at a shape, the most certain one first."""
-    best = ladder.fastest(profile, shape)
-    earlier = ladder.fastest(recorded, shape) if recorded else None
+    best = view.fastest
+    earlier = view.of_recorded
     if best:
-        yield _fastest(profile, best, Grade.MEASURED)
-    if recorded and earlier:
-        yield _fastest(recorded, earlier, ladder.recorded_on(recorded))
-    yield from _explanations(profile, shape, recorded)
-    yield from _foreseen(profile, shape, recorded)
+        yield _fastest(view, best, Grade.MEASURED)
+    if earlier and earlier.fastest:
+        yield _fastest(earlier, earlier.fastest, ladder.recorded_on(earlier.profile))
+    yield from _explanations(view)
+    yield from _foreseen(view)
 
 
-def _not_covered(shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+def _not_covered(recorded: View | None) -> Iterator[str]:
     """That a recorded run is of other shapes."""
-    if recorded and not ladder.fastest(recorded, shape):
-        covered = text.listing([text.shape(other) for other in ladder.shapes(recorded)])
+    if recorded and not recorded.fastest:
+        covered = text.listing([text.shape(other) for other in ladder.shapes(recorded.profile)])
         yield (
-            f"The run {ladder.recorded_label(recorded)} has no measurement at this shape (it "
-            f"covers {covered})."
+            f"The run {ladder.recorded_label(recorded.profile)} has no measurement at this shape "
+            f"(it covers {covered})."
         )
 
 
-def _fastest(run: Profile, best: Record, how: str) -> str:
+def _fastest(run: View, best: Record, how: str) -> str:
     """Which rung of a run is fastest, and how fast against the peak and against cuBLAS.
 
     A rung that was timed alone is called no fastest one.
@@ -107,14 +108,14 @@ def _fastest(run: Profile, best: Record, how: str) -> str:
     measured = best.trusted
     if measured is None:
         return ""
-    against = _against_cublas(measured, ladder.cublas_at(run, best.shape))
+    against = _against_cublas(measured, run.cublas)
     unchecked = "" if best.check else " Its result was not checked."
-    timed = [r for r in ladder.rungs_at(run, best.shape) if r.trusted]
+    timed = [r for r in run.rungs if r.trusted]
     called = "is the fastest rung" if len(timed) > 1 else "was"
     return (
         f"{best.label} {called} {how}: {text.flop_per_s(measured.flop_per_s)} "
         f"(median {text.seconds(measured.median_s)}), "
-        f"{_of_peak(measured.flop_per_s, run)}{against}.{unchecked}"
+        f"{_of_peak(measured.flop_per_s, run.profile)}{against}.{unchecked}"
     )
 
 
@@ -134,42 +135,42 @@ def _holds(bounds: Interval, value: float) -> bool:
     return bounds.low <= value <= bounds.high
 
 
-def _foreseen(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+def _foreseen(view: View) -> Iterator[str]:
     """Which rung is predicted to be fastest, what limits it, and how far predictions are off."""
-    found = [o for o in ladder.timings(profile, shape, recorded) if o.record.rung is not None]
+    found = [o for o in view.timings if o.record.rung is not None]
     if not found:
         return
     best = min(found, key=lambda one: one.predicted.time_s)
     predicted = best.predicted
     called = "is predicted to be the fastest rung" if len(found) > 1 else "is predicted"
     busy = text.busy(predicted.limiter, predicted.limiter_share)
+    peak = _of_peak(predicted.flop_per_s, view.profile)
     compared = f" {verdict(found)}" if any(one.ratio for one in found) else ""
     yield (
         f"{best.record.label} {called}: {text.flop_per_s(predicted.flop_per_s)} "
-        f"({text.predicted_seconds(predicted.time_s)}), {_of_peak(predicted.flop_per_s, profile)}, "
+        f"({text.predicted_seconds(predicted.time_s)}), {peak}, "
         f"limited by {predicted.limiter} ({busy} of the time).{compared}"
     )
 
 
-def _steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+def _steps(view: View) -> Iterator[str]:
     """The step of the ladder that gains the most, and why."""
-    told = told_steps(profile, shape, recorded)
+    told = told_steps(view)
     if told:
         largest = max(told, key=lambda one: one.speedup or 0.0)
-        said = rungs.sentence(largest, grade=ladder.grade_of_times(profile, shape))
+        said = rungs.sentence(largest, grade=view.grade_of_times)
         yield f"The largest step of the ladder: {said}"
 
 
-def _explanations(profile: Profile, shape: Gemm, recorded: Profile | None) -> Iterator[str]:
+def _explanations(view: View) -> Iterator[str]:
     """What theory says of the fastest rung, of the profile's own run or else of the earlier one."""
-    for run in (profile, recorded):
-        best = ladder.fastest(run, shape) if run else None
-        if run and best:
-            yield from _explanation(run, best)
+    for run in (view, view.of_recorded):
+        if run and run.fastest:
+            yield from _explanation(run, run.fastest)
             return
 
 
-def _explanation(profile: Profile, best: Record) -> Iterator[str]:
+def _explanation(run: View, best: Record) -> Iterator[str]:
     """What limits the fastest rung, how far below that it runs, and what the ladder gained."""
     measured = best.trusted
     if measured and best.theory:
@@ -179,7 +180,7 @@ def _explanation(profile: Profile, best: Record) -> Iterator[str]:
             f"{text.flop_per_s(roof)}; it reaches {text.percent(measured.flop_per_s / roof)} "
             "of that ceiling."
         )
-    first = next((r for r in ladder.rungs_at(profile, best.shape) if r.trusted), best)
+    first = next((r for r in run.rungs if r.trusted), best)
     slowest = first.trusted
     if measured and slowest and first is not best:
         gain = measured.flop_per_s / slowest.flop_per_s
@@ -188,24 +189,24 @@ def _explanation(profile: Profile, best: Record) -> Iterator[str]:
         )
 
 
-def _theories(profile: Profile, shape: Gemm) -> Iterator[str]:
+def _theories(view: View) -> Iterator[str]:
     """What theory says of a shape; where times are predicted, they say what limits them."""
-    yield _theory(profile, shape)
-    if not ladder.timings(profile, shape):
-        yield from _limiters(profile, shape)
+    yield _theory(view)
+    if not view.timings:
+        yield from _limiters(view)
 
 
-def _theory(profile: Profile, shape: Gemm) -> str:
+def _theory(view: View) -> str:
     """Which rungs have the highest roofs; said to be theory."""
-    rungs = ladder.rungs_at(profile, shape)
+    rungs = view.rungs
     if not rungs:
         return "No rung of the ladder was profiled."
     records = [record for record in rungs if record.theory and record.status == "ok"]
-    why = _NOT_MEASURED[profile.executor]
+    why = _NOT_MEASURED[view.profile.executor]
     if not records:
         return f"{why}: no rung ran, for the reasons below."
     highest = max(_roof(record) for record in records)
-    peak = _of_peak(highest, profile)
+    peak = _of_peak(highest, view.profile)
     if len(records) == 1:
         return (
             f"In theory {records[0].label} reaches {text.flop_per_s(highest)} at most, "
@@ -231,22 +232,22 @@ def _roof(record: Record) -> float:
     return record.theory.attainable_flop_per_s if record.theory else 0.0
 
 
-def _limiters(profile: Profile, shape: Gemm) -> Iterator[str]:
+def _limiters(view: View) -> Iterator[str]:
     """What limits which rungs: one sentence per limiter, rungs of one roof together."""
     limited: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for record in ladder.rungs_at(profile, shape):
+    for record in view.rungs:
         if record.theory and record.status == "ok":
             roof = text.flop_per_s(record.theory.attainable_flop_per_s)
             limited[record.theory.limiter][roof].append(record.label)
     for limiter, roofs in limited.items():
-        among = ladder.rungs_at(profile, shape)
+        among = view.rungs
         told = (f"{ladder.named(labels, among)} at {roof}" for roof, labels in roofs.items())
         yield f"Limited by {_the(limiter)}: {'; '.join(told)}."
 
 
-def _simulated(profile: Profile, shape: Gemm) -> Iterator[str]:
+def _simulated(view: View) -> Iterator[str]:
     """What executing the machine code showed: right results, and the best use of instructions."""
-    rungs = ladder.rungs_at(profile, shape)
+    rungs = view.rungs
     records = [r for r in rungs if r.simulated and r.status == "ok"]
     shares = {r.label: ffma_share(r.simulated.counters) or 0.0 for r in records if r.simulated}
     if not shares:
@@ -282,9 +283,9 @@ def _the(limiter: str) -> str:
     return f"the {limiter}" if limiter.startswith("load/store") else limiter
 
 
-def _uncached(profile: Profile, shape: Gemm) -> Iterator[str]:
+def _uncached(view: View) -> Iterator[str]:
     """Why the source texts' bandwidth bound is no bound, with the run's own proof if it has one."""
-    records = [r for r in ladder.rungs_at(profile, shape) if r.theory and r.status != "failed"]
+    records = [r for r in view.rungs if r.theory and r.status != "failed"]
     if not records:
         return
     proof, doubtful = max(records, key=_above_uncached), max(records, key=_roof_above_uncached)
@@ -315,13 +316,13 @@ def _above_uncached(record: Record) -> float:
     return measured.flop_per_s / record.theory.uncached.flop_per_s
 
 
-def _troubles(profile: Profile, shape: Gemm) -> Iterator[str]:
+def _troubles(view: View) -> Iterator[str]:
     """Everything that failed, was skipped or was computed wrong, references included.
 
     Records of one status and one reason share a sentence, at the first one's place.
     """
     troubles: dict[tuple[str, str], list[str]] = defaultdict(list)
-    records = ladder.records_at(profile, shape)
+    records = view.records
     for record in records:
         if record.check and not record.check.passed:
             why = f"{ladder.check_failure(record)}. No time is shown"

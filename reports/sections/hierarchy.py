@@ -13,10 +13,10 @@ from analysis.comparison.hierarchy import (
     predicted_hierarchy,
 )
 from analysis.devices import Device
-from analysis.problem import Gemm
 from analysis.records.profile import Grade, Profile, Record
 from analysis.roofline import LevelName
 from reports import ladder, text
+from reports.ladder import View
 from reports.sections.table import Cell, Table, plain_table
 
 LEVELS: tuple[LevelName, ...] = tuple(MOVEMENTS)
@@ -46,11 +46,11 @@ class Launch:
         )
 
 
-def launches(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> tuple[Launch, ...]:
+def launches(view: View) -> tuple[Launch, ...]:
     """Every variant of a shape whose traffic some grade has."""
     found = (
-        _launch(record, ladder.twin(record, recorded), profile.device, recorded)
-        for record in ladder.records_at(profile, shape)
+        _launch(record, view.twin(record), view.profile.device, view.recorded)
+        for record in view.records
     )
     return tuple(one for one in found if one.predicted or one.counted)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from analysis.problem import Gemm
 from analysis.records.metrics import (
     GLOBAL_LOAD_SECTORS,
     SHARED_WAVEFRONTS,
@@ -18,6 +17,7 @@ from analysis.records.profile import Grade, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from analysis.timing.predicted import Predicted, Resource
 from reports import ladder, text
+from reports.ladder import View
 from reports.sections.table import (
     LABEL,
     NO_CELL,
@@ -32,30 +32,26 @@ from reports.sections.table import (
 )
 
 
-def ladder_table(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Table:
+def ladder_table(view: View) -> Table:
     """One row per record of a shape; columns that say nothing of any record are left out.
 
     What the rungs have stands first: times where they were measured, else theory and what the
     simulator counted, with the times of the references behind it.
     """
-    records = ladder.records_at(profile, shape)
-    columns = ladder_columns(profile, shape, recorded=recorded)
+    records = view.records
+    columns = ladder_columns(view)
     return table_of([c for c in columns if any(says(c.cell(r)) for r in records)], records)
 
 
-def ladder_columns(
-    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
-) -> tuple[Column, ...]:
+def ladder_columns(view: View) -> tuple[Column, ...]:
     """All columns of `ladder_table`, in order."""
-    own_times = _times(profile, profile, shape, Grade.MEASURED)
-    earlier = _times(profile, recorded, shape, ladder.recorded_label(recorded)) if recorded else ()
-    foreseen = tuple(_predicted(recorded))
-    has_times = recorded is not None or any(
-        map(ladder.prediction, ladder.records_at(profile, shape))
-    )
+    own_times = _times(view, view, Grade.MEASURED)
+    earlier = _times(view, view.of_recorded, view.recorded_label) if view.of_recorded else ()
+    foreseen = tuple(_predicted(view))
+    has_times = view.recorded is not None or any(map(ladder.prediction, view.records))
     groups = (
         (own_times, earlier, foreseen, _compiled(), _checked(), _theory(), _simulated())
-        if profile.executor == "gpu"
+        if view.profile.executor == "gpu"
         else (earlier, foreseen, _compiled(), _checked(), _theory(), _simulated(), own_times)
         if has_times
         else (_theory(), _compiled(), _checked(), _simulated(), own_times)
@@ -68,19 +64,17 @@ def ladder_columns(
     )
 
 
-def ladder_tables(
-    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
-) -> tuple[Table, Table]:
+def ladder_tables(view: View) -> tuple[Table, Table]:
     """The ladder in two: what a reader looks for first, and all else that is known of its rows.
 
     Theory stands first where no rung has a time. What stands first fits a window of 1,400 px, with
     a verdict on each result alone: how large its error is stands with the rest.
     """
-    whole = ladder_table(profile, shape, recorded=recorded)
+    whole = ladder_table(view)
     timed = {
         Grade.PREDICTED,
-        *(["measured"] if profile.executor == "gpu" else []),
-        *([ladder.recorded_label(recorded)] if recorded else []),
+        *(["measured"] if view.profile.executor == "gpu" else []),
+        *filter(None, [view.recorded_label]),
     } & {column.grade for column in whole.columns}
     first = (timed or {Grade.THEORY}) | ({Grade.COMPILED} if len(timed) < 2 else set())
 
@@ -101,11 +95,11 @@ def ladder_tables(
 _FURTHER = ("of FP32 peak", "of attainable", "over previous rung")
 
 
-def ceilings_table(profile: Profile, shape: Gemm) -> Table:
+def ceilings_table(view: View) -> Table:
     """Every ceiling of every rung, whose least is `attainable`, and the uncached bound."""
     roofs = [
         (record, ceiling)
-        for record in ladder.rungs_at(profile, shape)
+        for record in view.rungs
         if record.theory
         for ceiling in (*record.theory.ceilings, record.theory.uncached)
     ]
@@ -125,9 +119,9 @@ def ceilings_table(profile: Profile, shape: Gemm) -> Table:
     )
 
 
-def sampling_table(profile: Profile, shape: Gemm, *, grade: str = Grade.MEASURED) -> Table:
+def sampling_table(view: View, *, grade: str = Grade.MEASURED) -> Table:
     """How each measurement of a run was taken, and the GPU's state around it."""
-    records = tuple(r for r in ladder.records_at(profile, shape) if r.trusted)
+    records = tuple(r for r in view.records if r.trusted)
     columns = (_sampling_column(title, one, grade) for title, one in _SAMPLING)
     return table_of([LABEL, *columns], records)
 
@@ -142,17 +136,15 @@ def _names() -> Iterator[Column]:
     )
 
 
-def _times(profile: Profile, run: Profile, shape: Gemm, grade: str) -> Iterator[Column]:
+def _times(view: View, run: View, grade: str) -> Iterator[Column]:
     """Columns of one run's times: the profile's own, or an earlier one's."""
-    cublas = ladder.cublas_at(run, shape)
-    records = ladder.records_at(run, shape)
 
     def column(title: str, one: Callable[[Record, Measured], Cell]) -> Column:
         # the reason of an absence stands once, with the time
         absence = ladder.why_not_measured if title == "time" else lambda _: ""
 
         def cell(record: Record) -> Cell:
-            own = record if run is profile else ladder.twin(record, run)
+            own = record if run is view else run.record(record.label)
             measured = ladder.measurement(own)
             if own is None or measured is None:
                 return text_cell(text.ABSENT, absence(own or record))
@@ -162,10 +154,10 @@ def _times(profile: Profile, run: Profile, shape: Gemm, grade: str) -> Iterator[
 
     yield column("time", _time)
     yield column("rate", lambda r, m: number_cell(m.flop_per_s, text.flop_per_s))
-    yield column("of FP32 peak", lambda r, m: _of_peak(m, run))
+    yield column("of FP32 peak", lambda r, m: _of_peak(m, run.profile))
     yield column("of attainable", _of_attainable)
-    yield column("of cuBLAS", lambda r, m: _of_cublas(r, m, cublas))
-    yield column("over previous rung", lambda r, m: _over_previous(r, m, records))
+    yield column("of cuBLAS", lambda r, m: _of_cublas(r, m, run.cublas))
+    yield column("over previous rung", lambda r, m: _over_previous(r, m, run.records))
 
 
 def _time(record: Record, measured: Measured) -> Cell:
@@ -212,18 +204,21 @@ def _over_previous(record: Record, measured: Measured, records: tuple[Record, ..
     return number_cell(gain, text.ratio, f"over {previous.label}")
 
 
-def _predicted(recorded: Profile | None) -> Iterator[Column]:
+def _predicted(view: View) -> Iterator[Column]:
     """The model's times, and what they are to the measured ones."""
 
-    def column(title: str, one: Callable[[Predicted], Cell], *, is_number: bool = True) -> Column:
+    def column(title: str, one: Callable[[Predicted], Cell], short: str = "") -> Column:
         def cell(record: Record) -> Cell:
             predicted = record.trusted_prediction
             return one(predicted) if predicted else NO_CELL
 
-        return Column(title=title, grade=Grade.PREDICTED, cell=cell, is_number=is_number)
+        is_number = title != "limiter"
+        return Column(
+            title=title, short=short, grade=Grade.PREDICTED, cell=cell, is_number=is_number
+        )
 
     def ratio(record: Record) -> Cell:
-        timing = ladder.timing(record, recorded)
+        timing = view.timing(record)
         return number_cell(timing.ratio if timing else None, text.ratio)
 
     def limiter(predicted: Predicted) -> Cell:
@@ -231,10 +226,12 @@ def _predicted(recorded: Profile | None) -> Iterator[Column]:
         behind = f"then {predicted.next_limiter}, {text.percent(predicted.next_share)}"
         return text_cell(predicted.limiter, share, behind)
 
-    yield column("predicted time", lambda p: number_cell(p.time_s, text.predicted_seconds))
-    yield column("predicted rate", lambda p: number_cell(p.flop_per_s, text.flop_per_s))
-    yield column("limiter", limiter, is_number=False)
-    yield Column(title="over measured time", grade=Grade.PREDICTED, cell=ratio)
+    yield column("predicted time", lambda p: number_cell(p.time_s, text.predicted_seconds), "time")
+    yield column("predicted rate", lambda p: number_cell(p.flop_per_s, text.flop_per_s), "rate")
+    yield column("limiter", limiter)
+    yield Column(
+        title="over measured time", short=Grade.PREDICTED, grade=Grade.PREDICTED, cell=ratio
+    )
 
 
 def _theory() -> Iterator[Column]:
@@ -250,17 +247,17 @@ def _theory() -> Iterator[Column]:
         return Cell(record.theory.limiter if record.theory else text.ABSENT)
 
     yield Column(title="intensity of loads", grade=Grade.THEORY, cell=intensity)
-    yield Column(title="attainable", grade=Grade.THEORY, cell=attainable)
+    yield Column(title="attainable", short="roof", grade=Grade.THEORY, cell=attainable)
     yield Column(title="limiter", grade=Grade.THEORY, cell=limiter, is_number=False)
 
 
 def _simulated() -> Iterator[Column]:
-    def column(title: str, cell: Callable[[Mapping[str, int]], Cell]) -> Column:
+    def column(title: str, cell: Callable[[Mapping[str, int]], Cell], short: str = "") -> Column:
         def of_record(record: Record) -> Cell:
             simulated = record.simulated
             return cell(simulated.counters) if simulated else NO_CELL
 
-        return Column(title=title, grade=Grade.SIMULATED, cell=of_record)
+        return Column(title=title, short=short, grade=Grade.SIMULATED, cell=of_record)
 
     def counted(*names: str) -> Callable[[Mapping[str, int]], Cell]:
         return lambda counters: number_cell(total(counters, *names), text.count)
@@ -273,15 +270,17 @@ def _simulated() -> Iterator[Column]:
         return number_cell(total(counters, *SHARED_WAVEFRONTS), text.count, share)
 
     yield column("warp instructions", counted(WARP_INSTRUCTIONS))
-    yield column("FFMA share", lambda c: number_cell(ffma_share(c), text.percent))
+    yield column("FFMA share", lambda c: number_cell(ffma_share(c), text.percent), "FFMA")
     yield column("sectors loaded", counted(GLOBAL_LOAD_SECTORS))
     yield column("shared wavefronts", wavefronts)
 
 
 def _compiled() -> Iterator[Column]:
-    yield Column(title="registers per thread", grade=Grade.COMPILED, cell=_registers)
+    yield Column(title="registers per thread", short="regs", grade=Grade.COMPILED, cell=_registers)
     yield Column(title="shared per block", grade=Grade.COMPILED, cell=_shared)
-    yield Column(title="occupancy (theoretical)", grade=Grade.COMPILED, cell=_occupancy)
+    yield Column(
+        title="occupancy (theoretical)", short="occupancy", grade=Grade.COMPILED, cell=_occupancy
+    )
 
 
 def _registers(record: Record) -> Cell:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.comparison.agreement import Comparison, comparisons
-from analysis.problem import Gemm
 from analysis.records.counters import COUNTERS
 from analysis.records.metrics import THREAD_INSTRUCTIONS
-from analysis.records.profile import Grade, LineCounters, Profile, Record
-from reports import ladder, text
+from analysis.records.profile import Grade, LineCounters, Record
+from reports import text
+from reports.ladder import View
 from reports.sections.headline import agreement
 from reports.sections.table import LABEL, Cell, Column, Table, plain_table, table_of
 
@@ -33,16 +33,12 @@ class MachineCode:
     lines: tuple[tuple[str, Table], ...]
 
 
-def machine_code(profile: Profile, shape: Gemm) -> MachineCode | None:
+def machine_code(view: View) -> MachineCode | None:
     """The section for one shape, None where nothing was simulated."""
-    compared = {
-        record.label: comparisons(record)
-        for record in ladder.rungs_at(profile, shape)
-        if record.simulated
-    }
+    compared = {record.label: comparisons(record) for record in view.rungs if record.simulated}
     if not compared:
         return None
-    records = [r for r in ladder.rungs_at(profile, shape) if r.simulated]
+    records = [r for r in view.rungs if r.simulated]
     return MachineCode(
         verdict=f"{agreement(compared.values())}.",
         overview=_overview(records, compared),

@@ -12,11 +12,10 @@ from analysis.comparison.gap import steps_to_measured
 from analysis.comparison.steps import Step
 from analysis.devices import DEVICES, Device
 from analysis.hardware.sm_constants import constants_for
-from analysis.problem import Gemm
-from analysis.records.profile import Grade, Profile
+from analysis.records.profile import Grade
 from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
-from reports import ladder, text
-from reports.ladder import Timing
+from reports import text
+from reports.ladder import Timing, View
 from reports.sections import rungs
 from reports.sections.table import Cell, Table, plain_table
 
@@ -45,16 +44,14 @@ class Steps:
     everything: Table
 
 
-def prediction(
-    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
-) -> Prediction | None:
+def prediction(view: View) -> Prediction | None:
     """The chapter for one shape, None where nothing was predicted."""
-    found = ladder.timings(profile, shape, recorded)
+    found = view.timings
     if not found:
         return None
     return Prediction(
-        verdict=f"{verdict(found)} {trust(profile.device)}",
-        accuracies=accuracy_table(profile.device),
+        verdict=f"{verdict(found)} {trust(view.profile.device)}",
+        accuracies=accuracy_table(view.profile.device),
         bases=tuple(_bases(found)),
         bounds=bounds_table(found),
         every_bound=_every_bound(found),
@@ -62,21 +59,21 @@ def prediction(
     )
 
 
-def rung_steps(profile: Profile, shape: Gemm, *, recorded: Profile | None = None) -> Steps | None:
+def rung_steps(view: View) -> Steps | None:
     """From rung to rung, None where no step has a time and counts that could say why."""
-    steps = told_steps(profile, shape, recorded)
+    steps = told_steps(view)
     if not steps:
         return None
-    grade = ladder.grade_of_times(profile, shape)
+    grade = view.grade_of_times
     return Steps(
         sentences=tuple(rungs.sentence(one, grade=grade) for one in steps),
         everything=rungs.table(steps, grade=grade),
     )
 
 
-def told_steps(profile: Profile, shape: Gemm, recorded: Profile | None = None) -> tuple[Step, ...]:
+def told_steps(view: View) -> tuple[Step, ...]:
     """The steps of the ladder of which there is more to say than a time."""
-    return tuple(one for one in ladder.steps(profile, shape, recorded) if one.basis)
+    return tuple(one for one in view.steps if one.basis)
 
 
 # In words.

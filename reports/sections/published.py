@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.problem import Gemm
-from analysis.records.profile import Grade, Profile, Published, Record
-from reports import ladder, text
+from analysis.records.profile import Grade, Published, Record
+from reports import text
+from reports.ladder import View
 from reports.sections.ladder_table import of_roof
 from reports.sections.table import Cell, Table, plain_table
 
@@ -22,10 +22,10 @@ class Publication:
     table: Table
 
 
-def publications(profile: Profile, shape: Gemm) -> tuple[Publication, ...]:
+def publications(view: View) -> tuple[Publication, ...]:
     """The published times of a shape by source, each beside the roof over its rung."""
     found: dict[tuple[str, str], list[tuple[Record, Published]]] = defaultdict(list)
-    for record in ladder.records_at(profile, shape):
+    for record in view.records:
         for one in record.published:
             found[one.source, one.caveat].append((record, one))
     return tuple(

@@ -21,6 +21,7 @@ from analysis.records.counters import ALL_COUNTERS, CounterClass
 from analysis.records.metrics import BANK_CONFLICTS
 from analysis.records.profile import Grade, Profile, Score, Verdict
 from reports import ladder, text
+from reports.ladder import View
 from reports.sections.table import Cell, Table, plain_table
 
 Scores = Mapping[str, tuple[Score, ...]]
@@ -50,17 +51,15 @@ class Scorecard:
     bad: tuple[str, ...]
 
 
-def scorecard(
-    profile: Profile, shape: Gemm, *, recorded: Profile | None = None
-) -> Scorecard | None:
+def scorecard(view: View) -> Scorecard | None:
     """The section for one shape, None where no counter is known by two grades."""
-    found = ladder.scores_at(profile, shape, recorded)
+    found = view.scores
     compared = {label: own for label, own in found.items() if any(map(_is_compared, own))}
     if not compared:
         return None
     everyone = [one for own in compared.values() for one in own]
-    grade = _measured_grade(profile, recorded, everyone)
-    counted_later = _counted_later(recorded, shape, compared) if grade != MEASURED else ()
+    grade = _measured_grade(view.profile, view.recorded, everyone)
+    counted_later = _counted_later(view.recorded, view.shape, compared) if grade != MEASURED else ()
     return Scorecard(
         verdict=" ".join((_verdict(everyone, grade), *counted_later)),
         overview=overview(compared),

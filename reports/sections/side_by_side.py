@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from analysis.problem import Gemm
 from analysis.records.profile import Grade, Profile, Record
 from reports import ladder, text
+from reports.ladder import View
 from reports.sections.table import Cell, Table, plain_table
 
 Named = tuple[str, Profile]
@@ -43,17 +43,17 @@ def _rows(runs: Sequence[Named]) -> Iterator[list[Cell | str]]:
         (shape, record.label)
         for _, profile in runs
         for shape in ladder.shapes(profile)
-        for record in ladder.records_at(profile, shape)
+        for record in View(profile, shape).records
     )
     for shape, label in keys:
-        cells = [_cell(profile, shape, label) for _, profile in runs]
+        cells = [_cell(View(profile, shape), label) for _, profile in runs]
         if any(cell.text != text.ABSENT for cell in cells):
             yield [text.shape(shape), label, *cells]
 
 
-def _cell(profile: Profile, shape: Gemm, label: str) -> Cell:
+def _cell(view: View, label: str) -> Cell:
     """The best time that a run has of a variant, with its grade, and its limiter."""
-    record = ladder.record_of(profile, shape, label)
+    record = view.record(label)
     if record is None:
         return Cell(text.ABSENT)
     measured, foreseen = record.trusted, record.trusted_prediction

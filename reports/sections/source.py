@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from analysis.problem import Gemm
-from analysis.records.profile import LineAccess, Listing, Profile
+from analysis.records.profile import LineAccess, Listing
 from analysis.records.source_lines import Line, accesses
 from reports import ladder, text
+from reports.ladder import View
 from reports.sections import access
 
 
@@ -36,10 +36,10 @@ class Annotated:
     basis: str
 
 
-def annotated(profile: Profile, shape: Gemm, label: str) -> Annotated | None:
+def annotated(view: View, label: str) -> Annotated | None:
     """The annotated source of a variant, None where it was not simulated at that shape."""
-    record = ladder.record_of(profile, shape, label)
-    listing = ladder.listing_of(profile, record) if record else None
+    record = view.record(label)
+    listing = ladder.listing_of(view.profile, record) if record else None
     simulated = record.simulated if record else None
     if listing is None or simulated is None or len(simulated.executed) != len(listing.lines):
         return None
@@ -52,10 +52,10 @@ def annotated(profile: Profile, shape: Gemm, label: str) -> Annotated | None:
     )
 
 
-def all_annotated(profile: Profile, shape: Gemm) -> tuple[Annotated, ...]:
+def all_annotated(view: View) -> tuple[Annotated, ...]:
     """Those of every variant of a shape, in the order of the ladder."""
-    labels = (record.label for record in ladder.rungs_at(profile, shape))
-    found = (annotated(profile, shape, label) for label in labels)
+    labels = (record.label for record in view.rungs)
+    found = (annotated(view, label) for label in labels)
     return tuple(one for one in found if one)
 
 

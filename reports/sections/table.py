@@ -36,7 +36,8 @@ NO_CELL = Cell(text.ABSENT)
 class Column:
     """A column: its title, the grade of its numbers, and how a record fills it.
 
-    Words wrap on a terminal that is too narrow, unless `is_whole`.
+    `short` is the title on a terminal, where that is another one. Words wrap on a terminal that is
+    too narrow, unless `is_whole`.
     """
 
     title: str
@@ -44,6 +45,7 @@ class Column:
     cell: Callable[[Record], Cell]
     is_number: bool = True
     is_whole: bool = False
+    short: str = ""
 
 
 LABEL = Column(title="variant", grade="", cell=lambda r: Cell(r.label), is_number=False)

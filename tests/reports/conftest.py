@@ -45,6 +45,7 @@ from analysis.rounding import Check
 from analysis.theory import theory
 from analysis.timing.predicted import Bound, GapStep, Predicted
 from reports import render
+from reports.ladder import View
 
 N = 4096
 SHAPE = Gemm(m=N, n=N, k=N)
@@ -538,12 +539,17 @@ def only(made, *labels):
     return replace(made, records=tuple(r for r in made.records if r.label in labels))
 
 
+def view(made, recorded=None):
+    """The records at `SHAPE`, and an earlier run beside them."""
+    return View(made, SHAPE, recorded)
+
+
 @pytest.fixture(scope="session")
 def build():
     """The builders of this file, for tests to combine."""
     functions = (
         change, counted, cpu, cublas, foreseen, listing, measured, only, passed, predicted, profile,
-        rung, simulated, theory_of, traced, watched, with_ceilings,
+        rung, simulated, theory_of, traced, view, watched, with_ceilings,
     )  # fmt: skip
     named = {function.__name__: function for function in functions}
     return SimpleNamespace(SHAPE=SHAPE, SMALL=SMALL, **named)

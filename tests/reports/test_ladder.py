@@ -17,16 +17,16 @@ def test_shapes_keep_their_order(build):
 
 def test_rungs_come_in_order_and_references_last(build, on_gpu):
     shuffled = replace(on_gpu, records=tuple(reversed(on_gpu.records)))
-    found = ladder.records_at(shuffled, build.SHAPE)
+    found = build.view(shuffled).records
     assert labels(found)[:2] == ["one-block", "naive-uncoalesced"]
     assert {record.label for record in found[-2:]} == {"cpu", "cublas"}
-    assert len(ladder.rungs_at(shuffled, build.SHAPE)) == 7
+    assert len(build.view(shuffled).rungs) == 7
 
 
 def test_a_time_of_a_wrong_result_is_no_measurement(build, on_gpu):
     wrong = replace(build.passed(), passed=False)
     changed = build.change(on_gpu, "vectorized", check=wrong)
-    best = ladder.fastest(changed, build.SHAPE)
+    best = build.view(changed).fastest
     assert best is not None
     assert best.label == "coarsened-2d"
     record = next(r for r in changed.records if r.label == "vectorized")
@@ -36,7 +36,7 @@ def test_a_time_of_a_wrong_result_is_no_measurement(build, on_gpu):
 
 def test_the_previous_rung_is_the_nearest_one_among_those_measured(build, on_gpu):
     changed = build.change(on_gpu, "tiled", status="failed", measured=None)
-    records = ladder.records_at(changed, build.SHAPE)
+    records = build.view(changed).records
     after = next(r for r in records if r.label == "coarsened-1d")
     previous = ladder.previous_rung(after, filter(ladder.measurement, records))
     assert previous is not None
@@ -44,30 +44,31 @@ def test_the_previous_rung_is_the_nearest_one_among_those_measured(build, on_gpu
 
 
 def test_the_first_rung_and_references_have_no_previous_one(build, on_gpu):
-    records = ladder.records_at(on_gpu, build.SHAPE)
+    records = build.view(on_gpu).records
     assert ladder.previous_rung(records[0], records) is None
     assert ladder.previous_rung(records[-1], records) is None
 
 
 def test_speed_against_cublas_prefers_paired_samples(build, on_gpu):
-    best = ladder.measurement(ladder.fastest(on_gpu, build.SHAPE))
+    best = ladder.measurement(build.view(on_gpu).fastest)
     assert best is not None
     share, bounds = ladder.of_cublas(best, None)
     assert share == pytest.approx(0.00518697 / 0.0075122)  # 69.0 %
     assert bounds is not None
     alone = replace(best, relative_to_cublas=None)
-    cublas = ladder.cublas_at(on_gpu, build.SHAPE)
+    cublas = build.view(on_gpu).cublas
     assert ladder.of_cublas(alone, cublas) == (pytest.approx(0.00518697 / 0.0075122), None)
     assert ladder.of_cublas(alone, None) == (None, None)
 
 
 def test_a_twin_has_the_same_label_and_shape(build, in_theory, on_gpu):
-    record = ladder.rungs_at(in_theory, build.SHAPE)[-1]
-    twin = ladder.twin(record, on_gpu)
+    record = build.view(in_theory).rungs[-1]
+    beside = build.view(in_theory, on_gpu)
+    twin = beside.twin(record)
     assert twin is not None
     assert twin.measured is not None
-    assert ladder.twin(replace(record, label="vectorized:bk=8"), on_gpu) is None
-    assert ladder.twin(record, None) is None
+    assert beside.twin(replace(record, label="vectorized:bk=8")) is None
+    assert build.view(in_theory).twin(record) is None
 
 
 def test_many_rungs_in_a_row_are_named_by_the_first_and_the_last(on_gpu):

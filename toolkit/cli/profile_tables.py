@@ -8,11 +8,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from analysis.comparison.agreement import unexplained
-from analysis.problem import Gemm
 from analysis.records.profile import Profile, Record
 from analysis.roofline import LevelName
-from reports import ladder, text
-from reports.ladder import measurement, records_at, shapes, twin
+from reports import text
+from reports.ladder import View, shapes
 from reports.sections import rungs
 from reports.sections.breakdown import breakdown
 from reports.sections.compact_table import compact_table, replaces_times
@@ -30,25 +29,25 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
     for sentence in standing(profile):
         say(sentence, "yellow")
     for shape in shapes(profile):
-        records = records_at(profile, shape)
-        beside = recorded if any(measurement(twin(r, recorded)) for r in records) else None
-        said = answer(profile, shape, recorded=beside)
+        view = View(profile, shape, recorded)
+        compared = view if any(map(view.earlier, view.records)) else View(profile, shape)
+        said = answer(compared)
         say(f"{text.shape(shape)} on {profile.device.name}")
         out.print(f"[bold]{escape(said.lead)}[/]")
         if said.trust:
             out.print(escape(said.trust))
         out.print(_bullets(said.points))
-        out.print(rich_table(compact_table(profile, shape, out.width, recorded=beside)))
-        if replaces_times(profile, beside):
-            for line in _own_rates(records):
+        out.print(rich_table(compact_table(compared, out.width)))
+        if replaces_times(compared):
+            for line in _own_rates(view.records):
                 say(line)
-        for line in _riddles(records):
+        for line in _riddles(view.records):
             say(line, "yellow")
-        _print_breakdown(profile, shape, recorded)
-        _print_steps(profile, shape, recorded)
-        _print_published(profile, shape)
-        _print_levels(profile, shape, recorded)
-        _print_scorecard(profile, shape, recorded)
+        _print_breakdown(view)
+        _print_steps(view)
+        _print_published(view)
+        _print_levels(view)
+        _print_scorecard(view)
 
 
 def _bullets(points: Sequence[str]) -> Table:
@@ -61,18 +60,18 @@ def _bullets(points: Sequence[str]) -> Table:
     return grid
 
 
-def _print_steps(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
+def _print_steps(view: View) -> None:
     """Why each rung beats the one before, where a time was predicted."""
-    steps = told_steps(profile, shape, recorded)
-    if steps and ladder.timings(profile, shape):
-        rows = rungs.compact_table(steps, grade=ladder.grade_of_times(profile, shape))
+    steps = told_steps(view)
+    if steps and view.timings:
+        rows = rungs.compact_table(steps, grade=view.grade_of_times)
         out.print("why each rung beats the one before, or does not")  # the table may be narrower
         out.print(rich_table(rows))
 
 
-def _print_breakdown(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
+def _print_breakdown(view: View) -> None:
     """What the times of a few variants are made of; the report has it for many."""
-    rows = breakdown(profile, shape, recorded=recorded)
+    rows = breakdown(view)
     if rows is None:
         return
     table = rich_table(rows)
@@ -81,36 +80,36 @@ def _print_breakdown(profile: Profile, shape: Gemm, recorded: Profile | None) ->
         out.print(table)
 
 
-def _print_published(profile: Profile, shape: Gemm) -> None:
+def _print_published(view: View) -> None:
     """What texts state of such kernels, source and caveat below it."""
-    for one in publications(profile, shape):
+    for one in publications(view):
         table = one.table if out.width >= 96 else one.table.without_last_column
-        out.print(rich_table(table, title=f"published elsewhere, {text.shape(shape)}"))
+        out.print(rich_table(table, title=f"published elsewhere, {text.shape(view.shape)}"))
         out.print(f"{escape(one.source)}. [dim]{escape(one.caveat)}[/]\n", soft_wrap=True)
 
 
-def _print_levels(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
+def _print_levels(view: View) -> None:
     """The intensity of every variant at each memory level, where traffic below L1 is known."""
     found = [
         one
-        for one in launches(profile, shape, recorded)
+        for one in launches(view)
         if any(one.pair(LevelName.L2)) or any(one.pair(LevelName.DRAM))
     ]
     if found:
-        about = f"FLOP per byte at each level, {text.shape(shape)} ({grades(found)})"
+        about = f"FLOP per byte at each level, {text.shape(view.shape)} ({grades(found)})"
         say(about)  # a title would be as narrow as its table
         out.print(rich_table(summary(found)))
 
 
-def _print_scorecard(profile: Profile, shape: Gemm, recorded: Profile | None) -> None:
+def _print_scorecard(view: View) -> None:
     """How the counters of a shape came out, where hardware counted some or an exact one is off.
 
     That simulation and closed forms agree is said in the answer.
     """
-    found = scorecard(profile, shape, recorded=recorded)
+    found = scorecard(view)
     if found and (found.is_measured or found.bad):
         out.print(escape(found.verdict))
-        out.print(rich_table(found.overview.brief, title=f"scorecard, {text.shape(shape)}"))
+        out.print(rich_table(found.overview.brief, title=f"scorecard, {text.shape(view.shape)}"))
 
 
 def _own_rates(records: Sequence[Record]) -> Iterator[str]:

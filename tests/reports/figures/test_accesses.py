@@ -6,7 +6,7 @@ RUNGS = 6  # one-block is skipped at 4096
 
 
 def test_floats_per_element_of_c(build, in_theory):
-    loads, stores, shared_loads, shared_stores = accesses.figure(in_theory, build.SHAPE).data
+    loads, stores, shared_loads, shared_stores = accesses.figure(build.view(in_theory)).data
     assert loads.name == "global loads"
     assert loads.x[1] == 8192  # naive: 2K
     assert loads.x[2] == 256  # tiled: K/16
@@ -18,13 +18,13 @@ def test_floats_per_element_of_c(build, in_theory):
 
 
 def test_a_log_axis_shows_no_zero(build, in_theory):
-    figure = accesses.figure(in_theory, build.SHAPE)
+    figure = accesses.figure(build.view(in_theory))
     assert figure.data[2].x[:2] == (None, None)
     assert figure.layout.xaxis.type == "log"
 
 
 def test_a_button_changes_to_instructions(build, in_theory):
-    floats, instructions = accesses.figure(in_theory, build.SHAPE).layout.updatemenus[0].buttons
+    floats, instructions = accesses.figure(build.view(in_theory)).layout.updatemenus[0].buttons
     assert floats.args[0]["x"][0][5] == 64
     assert instructions.args[0]["x"][0][5] == 16  # K/256: four floats an instruction
     assert instructions.args[1] == {
@@ -33,7 +33,7 @@ def test_a_button_changes_to_instructions(build, in_theory):
 
 
 def test_hover_tells_totals(build, in_theory):
-    about = accesses.figure(in_theory, build.SHAPE).data[0].hovertext
+    about = accesses.figure(build.view(in_theory)).data[0].hovertext
     assert len(about) == RUNGS
     assert "8,192 floats per element of C" in about[1]
     assert "1.374 × 10¹¹ floats in all" in about[1]  # 2·4096³
@@ -42,7 +42,7 @@ def test_hover_tells_totals(build, in_theory):
 def test_series_differ_in_more_than_colour(build, in_theory):
     series = {
         (bar.marker.color, bar.marker.pattern.shape)
-        for bar in accesses.figure(in_theory, build.SHAPE).data
+        for bar in accesses.figure(build.view(in_theory)).data
     }
     assert len(series) == 4
     assert len({hatch for _, hatch in series}) == 2

@@ -12,14 +12,14 @@ def shown(figure):
 
 
 def test_the_fastest_predicted_variant_is_shown_first(build, in_prediction):
-    figure = gap.figure(in_prediction, build.SHAPE)
+    figure = gap.figure(build.view(in_prediction))
     assert len(figure.data) == 6
     assert shown(figure).name == "vectorized"
     assert figure.layout.updatemenus[0].active == 5
 
 
 def test_steps_end_in_the_predicted_time(build, in_prediction):
-    figure = gap.figure(in_prediction, build.SHAPE)
+    figure = gap.figure(build.view(in_prediction))
     bars = shown(figure)
     time_s = 0.0075122 * 1.1
     assert list(bars.x) == pytest.approx([time_s / 4, time_s, -time_s / 4, time_s])
@@ -29,7 +29,7 @@ def test_steps_end_in_the_predicted_time(build, in_prediction):
 
 
 def test_a_measurement_adds_its_clock_and_a_remainder(build, on_gpu):
-    figure = gap.figure(build.foreseen(on_gpu), build.SHAPE)
+    figure = gap.figure(build.view(build.foreseen(on_gpu)))
     bars = shown(figure)
     assert list(figure.layout.yaxis.ticktext[3:]) == [
         "predicted", "clock actually <br>held", "remainder", "measured",
@@ -40,7 +40,7 @@ def test_a_measurement_adds_its_clock_and_a_remainder(build, on_gpu):
 
 
 def test_the_menu_changes_bars_names_and_range(build, in_prediction):
-    figure = gap.figure(in_prediction, build.SHAPE)
+    figure = gap.figure(build.view(in_prediction))
     buttons = figure.layout.updatemenus[0].buttons
     assert [button.label for button in buttons] == [trace.name for trace in figure.data]
     for place, button in enumerate(buttons):
@@ -60,10 +60,10 @@ def test_names_and_details_are_literal(build, in_prediction):
     made = build.change(
         in_prediction, "tiled", predicted=build.predicted(record, 1e-9, gap=evil).predicted
     )
-    figure = gap.figure(made, build.SHAPE)
+    figure = gap.figure(build.view(made))
     assert figure.layout.yaxis.ticktext[0] == "&lt;b&gt;x&lt;/b&gt;"
     assert "&lt;i&gt;y" in shown(figure).hovertext[0]
 
 
 def test_nothing_predicted_is_said(build, on_gpu):
-    assert not gap.figure(on_gpu, build.SHAPE).data
+    assert not gap.figure(build.view(on_gpu)).data

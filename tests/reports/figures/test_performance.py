@@ -18,7 +18,7 @@ def named(figure, start):
 
 
 def test_measured_rates_and_their_intervals(build, on_gpu):
-    (measured,) = bars(performance.figure(on_gpu, build.SHAPE))
+    (measured,) = bars(performance.figure(build.view(on_gpu)))
     rate = FLOP / 0.0075122
     assert len(measured.x) == 6  # one-block is skipped, and has no row
     assert measured.x[5] == pytest.approx(rate)
@@ -29,7 +29,7 @@ def test_measured_rates_and_their_intervals(build, on_gpu):
 
 
 def test_theory_stands_as_marks(build, in_theory):
-    figure = performance.figure(in_theory, build.SHAPE)
+    figure = performance.figure(build.view(in_theory))
     assert not bars(figure)
     (attainable,) = named(figure, "attainable")
     assert list(attainable.y) == [0, 1, 2, 3, 4, 5]
@@ -38,21 +38,21 @@ def test_theory_stands_as_marks(build, in_theory):
 
 
 def test_predicted_rates_stand_beside_the_bars(build, in_prediction, on_gpu):
-    (predicted,) = named(performance.figure(in_prediction, build.SHAPE), "predicted")
+    (predicted,) = named(performance.figure(build.view(in_prediction)), "predicted")
     assert predicted.x[5] == pytest.approx(FLOP / (1.1 * 0.0075122))
     assert list(predicted.y) == [0, 1, 2, 3, 4, 5]
-    assert not named(performance.figure(on_gpu, build.SHAPE), "predicted")
+    assert not named(performance.figure(build.view(on_gpu)), "predicted")
 
 
 def test_the_uncached_bound_does_not_stretch_the_axis(build, in_theory):
-    figure = performance.figure(in_theory, build.SHAPE)
+    figure = performance.figure(build.view(in_theory))
     peak = in_theory.device.fp32_flop_per_s
     (uncached,) = named(figure, "bound without caches (theory)")
     # 2-D tiles of 128 × 128 have 32 FLOP/B: 32 · 936.2 GB/s = 30.0 TFLOP/s, below the peak
     assert uncached.x[5] == pytest.approx(29.96e12, rel=1e-3)
     theory = in_theory.records[6].theory
     fast = replace(theory, uncached=replace(theory.uncached, flop_per_s=160e12))
-    figure = performance.figure(build.change(in_theory, "vectorized", theory=fast), build.SHAPE)
+    figure = performance.figure(build.view(build.change(in_theory, "vectorized", theory=fast)))
     (uncached,) = named(figure, "bound without caches (theory)")
     assert uncached.x[5] == peak
     assert "160 TFLOP/s" in uncached.hovertext[5]
@@ -60,7 +60,7 @@ def test_the_uncached_bound_does_not_stretch_the_axis(build, in_theory):
 
 
 def test_lines_of_the_peak_and_of_cublas(build, on_gpu):
-    figure = performance.figure(on_gpu, build.SHAPE)
+    figure = performance.figure(build.view(on_gpu))
     (peak,) = named(figure, "FP32 peak 35.6 TFLOP/s (nominal)")
     (cublas,) = named(figure, "cuBLAS 26.5 TFLOP/s (measured)")
     assert set(peak.x) == {35.58e12}
@@ -69,7 +69,7 @@ def test_lines_of_the_peak_and_of_cublas(build, on_gpu):
 
 
 def test_a_recorded_run_has_bars_of_its_own(build, in_theory, on_gpu):
-    figure = performance.figure(in_theory, build.SHAPE, recorded=on_gpu)
+    figure = performance.figure(build.view(in_theory, on_gpu))
     (recorded,) = bars(figure)
     assert recorded.name == "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert recorded.x[5] == pytest.approx(FLOP / 0.0075122)
@@ -78,7 +78,7 @@ def test_a_recorded_run_has_bars_of_its_own(build, in_theory, on_gpu):
 
 
 def test_both_runs_stand_side_by_side(build, on_gpu):
-    figure = performance.figure(on_gpu, build.SHAPE, recorded=on_gpu)
+    figure = performance.figure(build.view(on_gpu, on_gpu))
     assert len(bars(figure)) == 2
     assert figure.layout.barmode == "group"
 
@@ -86,10 +86,10 @@ def test_both_runs_stand_side_by_side(build, on_gpu):
 def test_too_few_samples_have_no_interval(build, on_gpu):
     few = build.measured(1e-2, build.SHAPE, interval_s=None)
     changed = build.change(on_gpu, "vectorized", measured=few)
-    (measured,) = bars(performance.figure(changed, build.SHAPE))
+    (measured,) = bars(performance.figure(build.view(changed)))
     assert measured.error_x.array[5] == 0
     assert "interval" not in measured.hovertext[5]
 
 
 def test_nothing_at_all(build, in_theory):
-    assert not performance.figure(replace(in_theory, records=()), build.SHAPE).data
+    assert not performance.figure(build.view(replace(in_theory, records=()))).data

@@ -10,7 +10,7 @@ from reports.figures import rounds
 def test_samples_stand_in_the_round_that_took_them(build, on_gpu):
     measured = build.measured(1.0, build.SHAPE, samples_s=(0.9, 1.0, 1.2))
     made = build.change(on_gpu, "vectorized", measured=measured)
-    figure = rounds.figure(made, build.SHAPE)
+    figure = rounds.figure(build.view(made))
     assert [one.name for one in figure.data][-2:] == ["vectorized", "cublas"]  # a CPU has no rounds
     of_three = figure.data[-2]
     assert list(of_three.x) == [1, 2, 3]
@@ -18,7 +18,7 @@ def test_samples_stand_in_the_round_that_took_them(build, on_gpu):
 
 
 def test_states_share_the_axis_of_rounds(build, on_gpu):
-    figure = rounds.figure(build.watched(on_gpu), build.SHAPE)
+    figure = rounds.figure(build.view(build.watched(on_gpu)))
     clock, temperature, power = figure.data[-3:]
     assert list(clock.x) == [0, 25, 50, 75, 100]
     assert list(clock.y) == pytest.approx([1.70e9, 1.68e9, 1.66e9, 1.64e9, 1.62e9])
@@ -33,13 +33,13 @@ def test_one_slow_sample_does_not_hide_the_others(build, on_gpu):
     made = build.change(
         on_gpu, "vectorized", measured=build.measured(1.0, build.SHAPE, samples_s=samples)
     )
-    low, high = rounds.figure(made, build.SHAPE).layout.yaxis.range
+    low, high = rounds.figure(build.view(made)).layout.yaxis.range
     assert -0.02 < low < -0.009  # the others are within 1%
     assert 0.009 < high < 0.02
 
 
 def test_panels_do_not_overlap(build, on_gpu):
-    layout = rounds.figure(build.watched(on_gpu), build.SHAPE).layout
+    layout = rounds.figure(build.view(build.watched(on_gpu))).layout
     domains = [layout[name].domain for name in ("yaxis", "yaxis2", "yaxis3", "yaxis4")]
     assert domains[0][1] == 1
     assert domains[-1][0] == 0
@@ -48,12 +48,12 @@ def test_panels_do_not_overlap(build, on_gpu):
 
 
 def test_without_states_there_are_samples_alone(build, on_gpu):
-    figure = rounds.figure(on_gpu, build.SHAPE)
+    figure = rounds.figure(build.view(on_gpu))
     assert len(figure.data) == 7  # six rungs and cuBLAS
     assert figure.layout.yaxis.domain == (0, 1)
 
 
 def test_a_recorded_run_stands_in(build, in_theory, on_gpu):
-    figure = rounds.figure(in_theory, build.SHAPE, recorded=build.watched(on_gpu))
+    figure = rounds.figure(build.view(in_theory, build.watched(on_gpu)))
     assert "recorded 2026-02-03" in figure.layout.title.text
-    assert not rounds.figure(in_theory, build.SHAPE).data
+    assert not rounds.figure(build.view(in_theory)).data

@@ -6,12 +6,12 @@ from reports.figures import steps
 def test_what_a_name_stands_for_is_said(build, in_prediction):
     notes = ("vectorized is another at this shape", "a note")
     made = build.change(in_prediction, "vectorized", notes=notes)
-    *_, said = steps.figure(made, build.SHAPE).layout.sliders[0].steps
+    *_, said = steps.figure(build.view(made)).layout.sliders[0].steps
     assert said.value.startswith("vectorized is another at this shape. vectorized is 1.29×")
 
 
 def test_rungs_without_a_time_are_left_out(build, in_prediction):
-    figure = steps.figure(in_prediction, build.SHAPE)
+    figure = steps.figure(build.view(in_prediction))
     assert list(figure.layout.xaxis.ticktext) == [
         "naive-uncoalesced", "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d",
         "vectorized",
@@ -20,7 +20,7 @@ def test_rungs_without_a_time_are_left_out(build, in_prediction):
 
 
 def test_each_position_adds_a_rung(build, in_prediction):
-    figure = steps.figure(in_prediction, build.SHAPE)
+    figure = steps.figure(build.view(in_prediction))
     rates = list(figure.data[0].y)
     (slider,) = figure.layout.sliders
     for place, step in enumerate(slider.steps):
@@ -31,7 +31,7 @@ def test_each_position_adds_a_rung(build, in_prediction):
 
 
 def test_predicted_and_recorded_times_stand_beside_each_other(build, in_prediction, on_gpu):
-    figure = steps.figure(in_prediction, build.SHAPE, recorded=on_gpu)
+    figure = steps.figure(build.view(in_prediction, on_gpu))
     predicted, recorded = figure.data[:2]
     # 10% more time
     assert recorded.y[-1] / predicted.y[-1] == 1.1
@@ -41,4 +41,4 @@ def test_predicted_and_recorded_times_stand_beside_each_other(build, in_predicti
 
 
 def test_without_times_it_says_so(build, in_theory):
-    assert not steps.figure(in_theory, build.SHAPE).data
+    assert not steps.figure(build.view(in_theory)).data

@@ -6,9 +6,9 @@ from analysis.timing.predicted import Bound
 from reports.sections.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
 
 
-def rows(profile, build, label, **recorded):
+def rows(profile, build, label, recorded=None):
     """'name: text' of every row of one variant's column."""
-    table = breakdown(profile, build.SHAPE, **recorded)
+    table = breakdown(build.view(profile, recorded))
     assert table is not None
     (place,) = (k for k, column in enumerate(table.columns) if column.title == label)
     return [f"{row[0].text.strip()}: {row[place].text}" for row in table.rows]
@@ -43,7 +43,7 @@ def test_the_gap_ends_at_what_was_measured(build, on_gpu):
 
 
 def test_a_recorded_run_stands_for_a_measurement(build, in_prediction, on_gpu):
-    assert "time, recorded: 51.65 ms" in rows(in_prediction, build, "tiled", recorded=on_gpu)
+    assert "time, recorded: 51.65 ms" in rows(in_prediction, build, "tiled", on_gpu)
     assert not any("recorded" in row for row in rows(in_prediction, build, "tiled"))
 
 
@@ -63,7 +63,7 @@ def test_the_longest_resource_stands_first_and_negligible_ones_nowhere(build, in
 
 
 def test_the_limiter_and_the_next_one_stand_with_their_shares(build, in_prediction):
-    table = breakdown(in_prediction, build.SHAPE)
+    table = breakdown(build.view(in_prediction))
     assert table is not None
     place = [column.title for column in table.columns].index("tiled")
     cells = {row[0].text.strip(): row[place] for row in table.rows}
@@ -84,4 +84,4 @@ def test_what_one_variant_lacks_is_a_dash(build, in_prediction):
 
 def test_references_alone_have_none(build, on_gpu):
     alone = tuple(record for record in on_gpu.records if record.rung is None)
-    assert breakdown(replace(on_gpu, records=alone), build.SHAPE) is None
+    assert breakdown(build.view(replace(on_gpu, records=alone))) is None

@@ -24,12 +24,12 @@ def cells(table, grade, title):
     ],
 )
 def test_a_column_is_that_of_the_page(build, on_gpu, grade, on_page, on_terminal):
-    page = ladder_table(on_gpu, build.SHAPE)
-    terminal = compact_table(on_gpu, build.SHAPE, 200)
+    page = ladder_table(build.view(on_gpu))
+    terminal = compact_table(build.view(on_gpu), 200)
     assert cells(terminal, grade, on_terminal) == cells(page, grade, on_page)
 
 
 def test_a_narrow_terminal_has_fewer_columns(build, on_gpu):
-    wide, narrow = (compact_table(on_gpu, build.SHAPE, width) for width in (200, 80))
+    wide, narrow = (compact_table(build.view(on_gpu), width) for width in (200, 80))
     assert {one.title for one in narrow.columns} < {one.title for one in wide.columns}
     assert not any(cell.details for row in wide.rows for cell in row)

@@ -6,13 +6,13 @@ from analysis.records.profile import Interval, Ratio
 from reports.sections.headline import answer, standing
 
 
-def all_of(profile, shape, **more):
-    found = answer(profile, shape, **more)
+def all_of(view):
+    found = answer(view)
     return "\n".join((found.lead, *found.points, *found.asides))
 
 
 def test_a_measured_profile_names_the_fastest_rung(build, on_gpu):
-    lead = answer(on_gpu, build.SHAPE).lead
+    lead = answer(build.view(on_gpu)).lead
     assert lead == (
         "vectorized is the fastest rung measured: "
         "18.3 TFLOP/s (median 7.512 ms), "  # 137.4 GFLOP / 7.512 ms
@@ -21,7 +21,7 @@ def test_a_measured_profile_names_the_fastest_rung(build, on_gpu):
 
 
 def test_it_says_what_limits_and_how_far_below_that_it_runs(build, on_gpu):
-    points = answer(on_gpu, build.SHAPE).points
+    points = answer(build.view(on_gpu)).points
     assert points[0] == (
         "In theory vectorized is limited by FP32 at 35.6 TFLOP/s; "
         "it reaches 51.4 % of that ceiling."
@@ -33,13 +33,13 @@ def test_a_measurement_above_the_uncached_bound_proves_the_caches(build, on_gpu)
     assert (
         "Were every global load taken from DRAM, naive-coalesced could not pass 234 GFLOP/s; "
         "it was measured at 2.00 TFLOP/s. Caches serve most of its loads."
-    ) in answer(on_gpu, build.SHAPE).asides
+    ) in answer(build.view(on_gpu)).asides
 
 
 def test_an_interval_around_one_is_not_told_apart_from_cublas(build, on_gpu):
     ratio = Ratio(peer="cublas", median=0.997, interval=Interval(low=0.99, high=1.004))
     close = build.measured(5.2e-3, build.SHAPE, relative_to_cublas=ratio)
-    lead = answer(build.change(on_gpu, "vectorized", measured=close), build.SHAPE).lead
+    lead = answer(build.view(build.change(on_gpu, "vectorized", measured=close))).lead
     assert lead.endswith("99.7 % of cuBLAS, not told apart by these samples.")
 
 
@@ -47,11 +47,11 @@ def test_without_cublas_no_share_of_it_is_named(build, on_gpu):
     alone = build.measured(7.5e-3, build.SHAPE)
     records = tuple(r for r in on_gpu.records if r.label == "vectorized")
     changed = build.change(replace(on_gpu, records=records), "vectorized", measured=alone)
-    assert "cuBLAS" not in answer(changed, build.SHAPE).lead
+    assert "cuBLAS" not in answer(build.view(changed)).lead
 
 
 def test_theory_names_the_highest_roof_and_every_limiter(build, in_theory):
-    said = all_of(in_theory, build.SHAPE)
+    said = all_of(build.view(in_theory))
     assert "have the highest roofs" in said
     assert "Nothing was launched: these are ceilings, not times." in said
     assert "Limited by " in said
@@ -65,7 +65,7 @@ def test_roofs_within_five_percent_of_the_highest_are_equals(build, in_theory):
         if record.theory:
             limited = replace(record.theory, attainable_flop_per_s=roofs.get(record.label, 1e12))
             changed = build.change(changed, record.label, theory=limited)
-    lead = answer(changed, build.SHAPE).lead
+    lead = answer(build.view(changed)).lead
     assert lead.startswith(
         "In theory coarsened-2d and vectorized have the highest roofs: "
         "45.3 and 44.5 TFLOP/s; the highest is "
@@ -75,7 +75,7 @@ def test_roofs_within_five_percent_of_the_highest_are_equals(build, in_theory):
 def test_a_single_limiter_at_one_roof_is_said_once(build, in_theory):
     theory = build.theory_of(3, build.SHAPE, in_theory.device)
     limited = replace(theory, limiter="load/store unit", attainable_flop_per_s=8.36e12)
-    said = all_of(build.change(in_theory, "naive-coalesced", theory=limited), build.SHAPE)
+    said = all_of(build.view(build.change(in_theory, "naive-coalesced", theory=limited)))
     assert "Limited by the load/store unit: naive-coalesced at 8.36 TFLOP/s." in said
 
 
@@ -83,7 +83,7 @@ def test_failures_and_skips_are_told(build, on_gpu):
     wrong = replace(build.passed(), passed=False, worst_ratio=312.4)
     changed = build.change(on_gpu, "tiled", check=wrong)
     changed = build.change(changed, "coarsened-1d", status="failed", reason="no resources")
-    said = all_of(changed, build.SHAPE)
+    said = all_of(build.view(changed))
     assert "tiled failed the check: an error of 312× the bound at row 17, column 4." in said
     assert "coarsened-1d failed: no resources." in said
     assert "one-block was skipped: a single block computes at most 32 × 32." in said
@@ -93,7 +93,7 @@ def test_records_of_one_reason_share_a_sentence(build, on_gpu):
     changed = on_gpu
     for label in ("naive-coalesced", "tiled", "cublas"):
         changed = build.change(changed, label, status="skipped", reason="interrupted")
-    points = answer(changed, build.SHAPE).points
+    points = answer(build.view(changed)).points
     assert "naive-coalesced, tiled and cublas were skipped: interrupted." in points
     assert sum("skipped" in point for point in points) == 2  # one-block has its own reason
 
@@ -103,19 +103,19 @@ def test_rungs_that_a_device_is_too_old_for_share_a_sentence(build, on_gpu):
     for label in ("tiled", "vectorized"):
         reason = f"{label} needs sm_90 or later, and this is sm_86: choose another device"
         changed = build.change(changed, label, status="skipped", reason=reason)
-    points = answer(changed, build.SHAPE).points
+    points = answer(build.view(changed)).points
     assert (
         "tiled and vectorized were skipped: each needs sm_90 or later, and this is sm_86: choose "
         "another device."
     ) in points
     alone = build.change(on_gpu, "tiled", status="skipped", reason="tiled needs sm_90")
-    assert "tiled was skipped: it needs sm_90." in answer(alone, build.SHAPE).points
+    assert "tiled was skipped: it needs sm_90." in answer(build.view(alone)).points
 
 
 def test_a_variant_alone_is_not_called_the_fastest(build, in_prediction, in_theory, on_gpu):
     def alone(made):
         records = tuple(r for r in made.records if r.label == "vectorized")
-        return answer(replace(made, records=records), build.SHAPE).lead
+        return answer(build.view(replace(made, records=records))).lead
 
     assert alone(on_gpu).startswith("vectorized was measured: 18.3 TFLOP/s")
     assert alone(in_prediction).startswith("vectorized is predicted: 16.6 TFLOP/s")
@@ -127,26 +127,26 @@ def test_a_variant_alone_is_not_called_the_fastest(build, in_prediction, in_theo
 
 def test_a_result_with_nan_is_told_without_a_ratio(build, on_gpu):
     wrong = replace(build.passed(), passed=False, worst_ratio=None)
-    said = all_of(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
+    said = all_of(build.view(build.change(on_gpu, "tiled", check=wrong)))
     assert "tiled failed the check: no finite ratio of error to bound at row 17" in said
 
 
 def test_an_unchecked_result_is_said_to_be_one(build, on_gpu):
     changed = build.change(on_gpu, "vectorized", check=None)
-    assert answer(changed, build.SHAPE).lead.endswith("Its result was not checked.")
+    assert answer(build.view(changed)).lead.endswith("Its result was not checked.")
 
 
 def test_all_skipped(build, in_theory):
     skipped = tuple(
         replace(r, status="skipped", reason="too small", theory=None) for r in in_theory.records
     )
-    lead = answer(replace(in_theory, records=skipped), build.SHAPE).lead
+    lead = answer(build.view(replace(in_theory, records=skipped))).lead
     assert "no rung ran, for the reasons below" in lead
 
 
 def test_references_alone(build, on_gpu):
     references = tuple(record for record in on_gpu.records if record.rung is None)
-    lead = answer(replace(on_gpu, records=references), build.SHAPE).lead
+    lead = answer(build.view(replace(on_gpu, records=references))).lead
     assert lead == "No rung of the ladder was profiled."
 
 
@@ -161,7 +161,7 @@ def test_an_interrupted_run_is_said_to_be_one(on_gpu):
 
 
 def test_a_recorded_answer_leads_and_theory_follows(build, in_theory, on_gpu):
-    found = answer(in_theory, build.SHAPE, recorded=on_gpu)
+    found = answer(build.view(in_theory, on_gpu))
     assert found.lead.startswith(
         "vectorized is the fastest rung recorded 2026-02-03: 18.3 TFLOP/s (median 7.512 ms), "
         "51.4 % of"
@@ -175,25 +175,25 @@ def test_a_recorded_answer_leads_and_theory_follows(build, in_theory, on_gpu):
 
 def test_a_recorded_rung_that_was_not_asked_for_is_not_praised(build, in_theory, on_gpu):
     some = tuple(r for r in in_theory.records if r.label in ("tiled", "naive-coalesced"))
-    found = answer(replace(in_theory, records=some), build.SHAPE, recorded=on_gpu)
+    found = answer(build.view(replace(in_theory, records=some), on_gpu))
     assert found.lead.startswith("tiled is the fastest rung recorded 2026-02-03: ")
     assert "vectorized" not in "\n".join((found.lead, *found.points, *found.asides))
 
 
 def test_an_own_measurement_leads_before_a_recorded_one(build, on_gpu):
-    found = answer(on_gpu, build.SHAPE, recorded=on_gpu)
+    found = answer(build.view(on_gpu, on_gpu))
     assert "fastest rung measured" in found.lead
     assert "fastest rung recorded 2026-02-03" in found.points[0]
 
 
 def test_a_recorded_run_of_other_shapes_says_which(build, in_theory):
     other = build.profile(build.SMALL, is_measured=True)
-    said = all_of(in_theory, build.SHAPE, recorded=other)
+    said = all_of(build.view(in_theory, other))
     assert "has no measurement at this shape (it covers 2048 × 2048 × 2048)" in said
 
 
 def test_a_simulation_says_what_it_executed_and_that_nothing_was_timed(build, in_simulation):
-    said = all_of(in_simulation, build.SHAPE)
+    said = all_of(build.view(in_simulation))
     assert "Nothing was timed: these are ceilings, not times." in said
     assert (
         "the machine code of naive-uncoalesced to vectorized (6 rungs), sm_86, NVRTC 13.0.88, was "
@@ -210,13 +210,13 @@ def test_a_simulation_says_what_it_executed_and_that_nothing_was_timed(build, in
 def test_a_rung_that_computes_wrongly_is_not_among_the_right_ones(build, in_simulation):
     wrong = replace(build.passed(), passed=False, worst_ratio=7.0)
     changed = build.change(in_simulation, "tiled", status="failed", reason="wrong", check=wrong)
-    said = all_of(changed, build.SHAPE)
+    said = all_of(build.view(changed))
     assert "tiled failed the check: an error of 7.00× the bound" in said
     assert "of naive-uncoalesced, naive-coalesced, coarsened-1d, coarsened-2d and vec" in said
 
 
 def test_a_predicted_answer_leads_where_nothing_was_measured(build, in_prediction):
-    found = answer(in_prediction, build.SHAPE)
+    found = answer(build.view(in_prediction))
     assert found.lead == (
         "vectorized is predicted to be the fastest rung: 16.6 TFLOP/s (8.26 ms), 46.7 % of the "
         "FP32 peak, limited by shared memory (busy 60.0 % of the time)."
@@ -224,11 +224,11 @@ def test_a_predicted_answer_leads_where_nothing_was_measured(build, in_predictio
     assert found.trust.startswith("Predictions for this GPU: mean error 9.4 % on 18 held-out ")
     assert found.points[0].startswith("To try next")
     assert found.asides[0].startswith("In theory ")
-    assert "Limited by" not in all_of(in_prediction, build.SHAPE)  # the model says it
+    assert "Limited by" not in all_of(build.view(in_prediction))  # the model says it
 
 
 def test_a_recorded_answer_leads_before_a_predicted_one(build, in_prediction, on_gpu):
-    found = answer(in_prediction, build.SHAPE, recorded=on_gpu)
+    found = answer(build.view(in_prediction, on_gpu))
     assert "recorded 2026-02-03" in found.lead
     # what limits the recorded one, and how far the ladder led, come first
     assert found.points[0].startswith("In theory vectorized is limited by")
@@ -237,7 +237,7 @@ def test_a_recorded_answer_leads_before_a_predicted_one(build, in_prediction, on
 
 
 def test_the_largest_step_is_explained(build, in_prediction):
-    points = answer(in_prediction, build.SHAPE).points
+    points = answer(build.view(in_prediction)).points
     (step,) = [point for point in points if point.startswith("The largest step of the ladder: ")]
     # 459.418 ms / 68.5564 ms, and of both the longest bound by far is 3/5 of it
     assert "naive-coalesced is 6.70× (predicted) as fast as naive-uncoalesced. " in step
@@ -246,6 +246,6 @@ def test_the_largest_step_is_explained(build, in_prediction):
 
 
 def test_without_predictions_nothing_of_them_is_said(build, in_simulation):
-    said = all_of(in_simulation, build.SHAPE)
+    said = all_of(build.view(in_simulation))
     assert "predicted" not in said
     assert "largest step" not in said

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.problem import Gemm
+from reports.ladder import View
 from reports.sections.ladder_table import (
     ceilings_table,
     ladder_table,
@@ -25,7 +26,7 @@ def cell(table, label, title, grade=None):
 
 
 def test_a_measured_row(build, on_gpu):
-    table = ladder_table(on_gpu, build.SHAPE)
+    table = ladder_table(build.view(on_gpu))
     assert cell(table, "vectorized", "time") == Cell(
         text="7.512 ms", details=("95%: 7.497 to 7.527 ms", "100 samples")
     )
@@ -42,7 +43,7 @@ def test_a_measured_row(build, on_gpu):
 
 
 def test_a_column_is_sorted_by_the_number_behind_its_text(build, on_gpu):
-    table = ladder_table(on_gpu, build.SHAPE)
+    table = ladder_table(build.view(on_gpu))
     assert cell(table, "vectorized", "time").value == 0.0075122
     assert cell(table, "vectorized", "shared per block").value == 16384  # 2 · 128 · 16 · 4 B
     assert cell(table, "one-block", "time").value is None
@@ -50,7 +51,7 @@ def test_a_column_is_sorted_by_the_number_behind_its_text(build, on_gpu):
 
 
 def test_theory_and_compiler_columns(build, in_theory):
-    table = ladder_table(in_theory, build.SHAPE)
+    table = ladder_table(build.view(in_theory))
     assert cell(table, "naive-coalesced", "intensity of loads").text == "0.25 FLOP/B"
     assert cell(table, "naive-coalesced", "attainable").text == "35.6 TFLOP/s"
     assert cell(table, "naive-coalesced", "limiter").text == "FP32"
@@ -61,7 +62,7 @@ def test_theory_and_compiler_columns(build, in_theory):
 
 
 def test_every_number_stands_under_its_grade(build, on_gpu):
-    table = ladder_table(on_gpu, build.SHAPE)
+    table = ladder_table(build.view(on_gpu))
     assert [grade for grade, _ in table.grades] == [
         "", "measured", "compiled", "checked", "theory", "",
     ]  # fmt: skip
@@ -70,12 +71,12 @@ def test_every_number_stands_under_its_grade(build, on_gpu):
 
 
 def test_grades_that_no_record_has_are_left_out(build, in_theory):
-    grades = {column.grade for column in ladder_table(in_theory, build.SHAPE).columns}
+    grades = {column.grade for column in ladder_table(build.view(in_theory)).columns}
     assert grades == {"", "theory", "compiled"}
 
 
 def test_a_recorded_run_has_its_own_columns(build, in_theory, on_gpu):
-    table = ladder_table(in_theory, build.SHAPE, recorded=on_gpu)
+    table = ladder_table(build.view(in_theory, on_gpu))
     grade = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert cell(table, "vectorized", "time", grade).text == "7.512 ms"
     assert cell(table, "vectorized", "over previous rung", grade).text == "1.29×"
@@ -84,7 +85,7 @@ def test_a_recorded_run_has_its_own_columns(build, in_theory, on_gpu):
 def test_the_outcome_tells_reason_padding_and_notes(build, in_theory):
     padded = Gemm(m=4096, n=4100, k=4096)
     changed = build.change(in_theory, "tiled", executed_shape=padded, notes=("a note",))
-    table = ladder_table(changed, build.SHAPE)
+    table = ladder_table(build.view(changed))
     assert cell(table, "tiled", "outcome") == Cell(
         text="ok", details=("padded to 4096 × 4100 × 4096", "a note")
     )
@@ -95,7 +96,7 @@ def test_the_outcome_tells_reason_padding_and_notes(build, in_theory):
 
 def test_a_wrong_result_has_no_time(build, on_gpu):
     wrong = replace(build.passed(), passed=False, worst_ratio=2.0)
-    table = ladder_table(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
+    table = ladder_table(build.view(build.change(on_gpu, "tiled", check=wrong)))
     assert cell(table, "tiled", "time") == Cell("–", details=("failed the check",))
     assert cell(table, "tiled", "rate").text == "–"
     assert cell(table, "tiled", "check").text == "failed"
@@ -104,7 +105,7 @@ def test_a_wrong_result_has_no_time(build, on_gpu):
 
 
 def test_references_have_times_and_no_theory(build, on_gpu):
-    table = ladder_table(on_gpu, build.SHAPE)
+    table = ladder_table(build.view(on_gpu))
     assert cell(table, "cublas", "rung").text == "–"
     assert cell(table, "cublas", "time").text == "5.187 ms"
     assert cell(table, "cublas", "attainable").text == "–"
@@ -112,14 +113,14 @@ def test_references_have_times_and_no_theory(build, on_gpu):
 
 
 def test_ceilings_list_every_roof_with_its_basis(build, in_theory):
-    table = ceilings_table(in_theory, build.SHAPE)
+    table = ceilings_table(build.view(in_theory))
     roofs = [row[1].text for row in table.rows if row[0].text == "tiled"]
     assert roofs == ["FP32", "DRAM", "load/store unit", "DRAM, uncached"]
     assert all(row[4].text for row in table.rows)
 
 
 def test_sampling_tells_the_state_around_it(build, on_gpu):
-    table = sampling_table(on_gpu, build.SHAPE)
+    table = sampling_table(build.view(on_gpu))
     assert cell(table, "vectorized", "SM clock").text == "1.695 GHz → 1.620 GHz"
     assert cell(table, "vectorized", "temperature").text == "41 °C → 63 °C"
     assert cell(table, "vectorized", "throttled by").text == "power cap"
@@ -133,7 +134,7 @@ def test_a_cpus_rate_is_no_share_of_a_gpus_peak():
 
     run = recorded_run("h200")
     assert run is not None
-    table = ladder_table(run, run.records[0].shape)
+    table = ladder_table(View(run, run.records[0].shape))
     peak = next(i for i, column in enumerate(table.columns) if column.title == "of FP32 peak")
     shares = {row[1].text: row[peak].text for row in table.rows}
     assert shares["cpu"] == "–"
@@ -141,7 +142,7 @@ def test_a_cpus_rate_is_no_share_of_a_gpus_peak():
 
 
 def test_simulated_counters_have_their_own_columns(build, in_simulation):
-    table = ladder_table(in_simulation, build.SHAPE)
+    table = ladder_table(build.view(in_simulation))
     assert cell(table, "tiled", "FFMA share", "simulated").text == "50.0 %"
     assert cell(table, "tiled", "warp instructions").text == "4.295 × 10⁹"  # 2 · 4096³ / 32
     assert cell(table, "tiled", "shared wavefronts") == Cell(
@@ -151,18 +152,18 @@ def test_simulated_counters_have_their_own_columns(build, in_simulation):
 
 
 def test_a_check_of_some_blocks_says_which(build, in_simulation):
-    assert cell(ladder_table(in_simulation, build.SHAPE), "tiled", "check") == Cell(
+    assert cell(ladder_table(build.view(in_simulation)), "tiled", "check") == Cell(
         text="passed",
         details=("worst error 0.0312× the bound", "on 25 of 1,024 blocks"),
     )
 
 
 def test_predicted_times_stand_in_the_ladder_beside_what_was_recorded(build, in_prediction, on_gpu):
-    alone = ladder_table(in_prediction, build.SHAPE)
+    alone = ladder_table(build.view(in_prediction))
     assert [c.title for c in alone.columns if c.grade == "predicted"] == [
         "predicted time", "predicted rate", "limiter",
     ]  # fmt: skip
-    beside = ladder_table(in_prediction, build.SHAPE, recorded=on_gpu)
+    beside = ladder_table(build.view(in_prediction, on_gpu))
     grades = [grade.partition(" ")[0] for grade, _ in beside.grades]
     assert grades[1:4] == ["recorded", "predicted", "compiled"]
     places = {c.title: n for n, c in enumerate(beside.columns) if c.grade == "predicted"}
@@ -177,7 +178,7 @@ def test_what_is_looked_for_first_stands_apart_from_the_rest(build, on_gpu, in_s
     def titles(table):
         return [column.title for column in table.columns]
 
-    first, more = ladder_tables(on_gpu, build.SHAPE)
+    first, more = ladder_tables(build.view(on_gpu))
     assert titles(first) == [
         "rung", "variant", "time", "rate", "of cuBLAS", "registers per thread",
         "shared per block", "occupancy (theoretical)", "check",
@@ -190,13 +191,13 @@ def test_what_is_looked_for_first_stands_apart_from_the_rest(build, on_gpu, in_s
     assert cell(more, "vectorized", "check").details == ("worst error 0.0312× the bound",)
     assert [row[0].text for row in more.rows] == [row[1].text for row in first.rows]
     # without a time, theory is what there is
-    first, more = ladder_tables(in_simulation, build.SHAPE)
+    first, more = ladder_tables(build.view(in_simulation))
     assert "attainable" in titles(first)
     assert "warp instructions" in titles(more)
 
 
 def test_a_skipped_rung_has_no_row_beside_predicted_times(build, in_prediction):
-    first, more = ladder_tables(in_prediction, build.SHAPE)
+    first, more = ladder_tables(build.view(in_prediction))
     assert "one-block" not in [row[1].text for row in first.rows]
     assert len(first.rows) == 6
     assert cell(more, "one-block", "outcome").text == "skipped"
@@ -204,7 +205,7 @@ def test_a_skipped_rung_has_no_row_beside_predicted_times(build, in_prediction):
 
 def test_a_wrong_result_says_how_wrong_in_the_first_table_too(build, on_gpu):
     wrong = replace(build.passed(), passed=False, worst_ratio=2.0)
-    first, _ = ladder_tables(build.change(on_gpu, "tiled", check=wrong), build.SHAPE)
+    first, _ = ladder_tables(build.view(build.change(on_gpu, "tiled", check=wrong)))
     assert cell(first, "tiled", "check") == Cell(
         text="failed", details=("an error of 2.00× the bound at row 17, column 4",), is_bad=True
     )

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from analysis.problem import Gemm
 from analysis.records.profile import LineCounters, MachineAccess
+from reports.ladder import View
 from reports.sections.machine_code import lines_table, machine_code
 from reports.sections.table import Cell
 
@@ -14,11 +15,11 @@ def cell(table, label, title):
 
 
 def test_without_a_simulation_there_is_no_section(in_theory):
-    assert machine_code(in_theory, in_theory.records[0].shape) is None
+    assert machine_code(View(in_theory, in_theory.records[0].shape)) is None
 
 
 def test_the_overview_says_what_is_equal_and_what_is_not(build, in_simulation):
-    section = machine_code(in_simulation, build.SHAPE)
+    section = machine_code(build.view(in_simulation))
     assert section is not None
     assert cell(section.overview, "tiled", "shared loads") == Cell("equal")
     assert cell(section.overview, "naive-coalesced", "shared loads") == Cell("–")
@@ -39,7 +40,7 @@ def test_the_overview_says_what_is_equal_and_what_is_not(build, in_simulation):
 
 
 def test_every_quantity_stands_with_both_numbers_and_the_reason(build, in_simulation):
-    section = machine_code(in_simulation, build.SHAPE)
+    section = machine_code(build.view(in_simulation))
     assert section is not None
     rows = [[cell.text for cell in row] for row in section.everything.rows]
     assert len(rows) == 92
@@ -56,7 +57,7 @@ def test_a_riddle_opens_the_numbers(build, in_simulation):
     first, *others = record.simulated.accesses
     more = replace(first, lanes=2 * first.lanes)
     changed = replace(record.simulated, accesses=(more, *others))
-    section = machine_code(build.change(in_simulation, "tiled", simulated=changed), build.SHAPE)
+    section = machine_code(build.view(build.change(in_simulation, "tiled", simulated=changed)))
     assert section is not None
     assert section.is_riddled
     assert "without a known reason" in section.verdict
@@ -73,9 +74,7 @@ def test_accesses_of_which_theory_knows_nothing_have_a_column(build, in_simulati
         sectors=36, wavefronts=0, conflict_free=0, ideal=36,
     )  # fmt: skip
     changed = replace(record.simulated, accesses=(*record.simulated.accesses, spilled))
-    section = machine_code(
-        build.change(in_simulation, "vectorized", simulated=changed), build.SHAPE
-    )
+    section = machine_code(build.view(build.change(in_simulation, "vectorized", simulated=changed)))
     assert section is not None
     assert cell(section.overview, "vectorized", "local stores") == Cell(
         text="explained", details=("requests 9",)
@@ -84,7 +83,7 @@ def test_accesses_of_which_theory_knows_nothing_have_a_column(build, in_simulati
 
 
 def test_lines_have_their_source_and_only_columns_that_count(build, in_simulation):
-    section = machine_code(in_simulation, build.SHAPE)
+    section = machine_code(build.view(in_simulation))
     assert section is not None
     labels = [label for label, _ in section.lines]
     assert labels == [row[0].text for row in section.overview.rows]
@@ -107,4 +106,4 @@ def test_lines_of_several_files_are_told_apart():
 
 
 def test_a_shape_that_was_not_simulated_has_no_section(in_simulation):
-    assert machine_code(in_simulation, Gemm(m=1, n=1, k=1)) is None
+    assert machine_code(View(in_simulation, Gemm(m=1, n=1, k=1))) is None

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from analysis.devices import find_device
 from analysis.timing.predicted import Bound, GapStep, Predicted
-from reports import ladder
 from reports.figures import gap, hierarchy, predicted
 from reports.sections.headline import answer
 from reports.sections.ladder_table import ladder_table
@@ -27,12 +26,12 @@ from reports.sections.rungs import compact_table
 
 
 def test_a_profile_without_predictions_has_no_chapter(build, in_simulation):
-    assert prediction(in_simulation, build.SHAPE) is None
-    assert rung_steps(in_simulation, build.SHAPE) is None
+    assert prediction(build.view(in_simulation)) is None
+    assert rung_steps(build.view(in_simulation)) is None
 
 
 def test_unmeasured_predictions_are_said_to_be_unchecked(build, in_prediction):
-    found = ladder.timings(in_prediction, build.SHAPE)
+    found = build.view(in_prediction).timings
     assert verdict(found) == ("6 times are predicted; none was measured in the same way.")
     assert verdict(found[:1]).startswith("1 time is predicted; none")
 
@@ -72,7 +71,7 @@ def test_other_kernels_have_an_accuracy_of_their_own():
 
 
 def test_the_chapter_names_the_command_behind_each_accuracy(build, in_prediction):
-    found = prediction(in_prediction, build.SHAPE)
+    found = prediction(build.view(in_prediction))
     assert found is not None
     assert trust(in_prediction.device) in found.verdict
     (row,) = found.accuracies.rows
@@ -88,7 +87,7 @@ def test_the_verdict_says_how_far_off_they_are(build, on_gpu):
     off = build.predicted(tiled, 0.0516459 * 0.8)
     made = build.change(made, "tiled", predicted=off.predicted)
     # five are 10% above, one 1.25× below: (1.1⁵ · 1.25)^(1/6) - 1 = 12.4%
-    assert verdict(ladder.timings(made, build.SHAPE)) == (
+    assert verdict(build.view(made).timings) == (
         "6 predicted times stand beside measured ones (measured): they are 12.4 % off on average, "
         "and −20.0 % at worst, of tiled."
     )
@@ -96,30 +95,30 @@ def test_the_verdict_says_how_far_off_they_are(build, on_gpu):
 
 def test_one_comparable_time_is_told_alone(build, on_gpu):
     made = build.foreseen(on_gpu)
-    (tiled,) = (o for o in ladder.timings(made, build.SHAPE) if o.record.label == "tiled")
+    (tiled,) = (o for o in build.view(made).timings if o.record.label == "tiled")
     assert verdict([tiled]) == "tiled is predicted within 10.0 % (measured)."
 
 
 def test_a_recorded_time_stands_in_and_another_state_of_l2_does_not(build, in_prediction, on_gpu):
-    found = ladder.timings(in_prediction, build.SHAPE, on_gpu)
+    found = build.view(in_prediction, on_gpu).timings
     assert {one.grade for one in found} == {"recorded 2026-02-03 on NVIDIA GeForce RTX 3090"}
     assert [one.ratio for one in found] == pytest.approx([1.1] * 6)
     warm = tuple(
         replace(r, measured=replace(r.measured, l2="warm")) if r.measured else r
         for r in on_gpu.records
     )
-    found = ladder.timings(in_prediction, build.SHAPE, replace(on_gpu, records=warm))
+    found = build.view(in_prediction, replace(on_gpu, records=warm)).timings
     assert {(one.measured, one.ratio) for one in found} == {(None, None)}
 
 
 def test_a_wrong_result_has_no_predicted_time(build, in_prediction):
     wrong = replace(build.passed(), passed=False)
     made = build.change(in_prediction, "tiled", check=wrong)
-    assert "tiled" not in [o.record.label for o in ladder.timings(made, build.SHAPE)]
+    assert "tiled" not in [o.record.label for o in build.view(made).timings]
 
 
 def test_bounds_stand_beside_the_limiter_and_the_next_one(build, in_prediction):
-    found = bounds_table(ladder.timings(in_prediction, build.SHAPE))
+    found = bounds_table(build.view(in_prediction).timings)
     assert [column.title for column in found.columns] == [
         "variant", "time", "issue", "shared memory", "L1", "limiter", "next",
     ]  # fmt: skip
@@ -134,7 +133,7 @@ def test_bounds_stand_beside_the_limiter_and_the_next_one(build, in_prediction):
 
 
 def test_steps_reach_the_predicted_and_then_the_measured_time(build, on_gpu):
-    found = ladder.timings(build.foreseen(on_gpu), build.SHAPE)
+    found = build.view(build.foreseen(on_gpu)).timings
     rows = [row for row in gaps_table(found).rows if row[0].text == "tiled"]
     assert [(row[1].text, row[2].text, row[3].text) for row in rows] == [
         ("nominal peak", "+14.2 ms", "14.2 ms"),  # 56.81 ms / 4
@@ -148,7 +147,7 @@ def test_steps_reach_the_predicted_and_then_the_measured_time(build, on_gpu):
 
 
 def test_predictions_of_one_basis_share_a_sentence(build, in_prediction):
-    chapter = prediction(in_prediction, build.SHAPE)
+    chapter = prediction(build.view(in_prediction))
     assert chapter is not None
     assert chapter.bases == (
         "naive-uncoalesced, naive-coalesced, tiled, coarsened-1d, coarsened-2d and vectorized: all "
@@ -198,11 +197,11 @@ def test_any_prediction_can_be_told_and_drawn(
     records = tuple(replace(r, predicted=of_rungs.get(r.label)) for r in base.records)
     made = replace(base, records=records)
     for show in (answer, prediction, rung_steps, ladder_table):
-        show(made, build.SHAPE, recorded=recorded)
+        show(build.view(made, recorded))
     for draw in (gap, predicted, hierarchy):
-        drawn = draw.figure(made, build.SHAPE, recorded=recorded).to_json()
+        drawn = draw.figure(build.view(made, recorded)).to_json()
         assert not re.search(r"NaN|Infinity", drawn)
-    compact_table(ladder.steps(made, build.SHAPE, recorded))
+    compact_table(build.view(made, recorded).steps)
 
 
 def test_limits_are_words(in_prediction):
@@ -216,7 +215,7 @@ def test_limits_are_words(in_prediction):
 
 
 def test_a_measured_run_with_counters_has_steps_without_predictions(build, in_counters):
-    steps = rung_steps(in_counters, build.SHAPE)
+    steps = rung_steps(build.view(in_counters))
     assert steps is not None
     assert all("(measured)" in one and "predicted" not in one for one in steps.sentences)
     assert all("by measured counts" in one for one in steps.sentences)

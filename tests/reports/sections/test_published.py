@@ -36,7 +36,7 @@ def published(build, in_theory):
 
 
 def test_a_row_has_time_rate_roof_and_share(build, published):
-    (publication,) = publications(published, build.SHAPE)
+    (publication,) = publications(build.view(published))
     assert (publication.source, publication.caveat) == ("A text", "Its clock is not known.")
     tiled, library = publication.table.rows
     assert [cell.text for cell in tiled] == [
@@ -50,7 +50,7 @@ def test_a_row_has_time_rate_roof_and_share(build, published):
 
 
 def test_nothing_published_has_no_section(build, in_theory):
-    assert publications(in_theory, build.SHAPE) == ()
+    assert publications(build.view(in_theory)) == ()
     assert "Published timings" not in render(in_theory)
 
 
@@ -64,7 +64,7 @@ def test_the_page_says_source_and_caveat(published):
 
 
 def test_the_last_column_can_be_left_out(build, published):
-    (publication,) = publications(published, build.SHAPE)
+    (publication,) = publications(build.view(published))
     narrow = publication.table.without_last_column
     assert narrow.columns[-1].title == "of the roof"
     assert {len(row) for row in narrow.rows} == {len(narrow.columns)}

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from analysis.comparison.steps import Change, Ends, Step, Weight
-from reports import ladder
 from reports.sections.rungs import compact_table, reason, sentence, table
 
 
@@ -117,7 +116,7 @@ def test_a_quantity_that_was_not_there_has_no_ratio(before, after, shown):
 
 
 def test_the_table_has_both_grades_and_every_quantity(build, in_prediction, on_gpu):
-    steps = ladder.steps(in_prediction, build.SHAPE, on_gpu)
+    steps = build.view(in_prediction, on_gpu).steps
     found = table(steps, grade="recorded")
     titles = [column.title for column in found.columns]
     assert titles[:3] == ["variant", "time", "L1 sectors"]
@@ -134,9 +133,9 @@ def test_the_table_has_both_grades_and_every_quantity(build, in_prediction, on_g
 
 
 def test_the_compact_table_has_the_gain_by_each_grade(build, in_prediction, on_gpu):
-    alone = compact_table(ladder.steps(in_prediction, build.SHAPE))
+    alone = compact_table(build.view(in_prediction).steps)
     assert [column.grade for column in alone.columns] == ["", "predicted", ""]
-    both = compact_table(ladder.steps(in_prediction, build.SHAPE, on_gpu), grade="recorded")
+    both = compact_table(build.view(in_prediction, on_gpu).steps, grade="recorded")
     assert [column.grade for column in both.columns] == ["", "predicted", "recorded", ""]
     assert [row[0].text for row in both.rows] == [
         "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "vectorized",

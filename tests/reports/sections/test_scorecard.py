@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from analysis.comparison.scorecard import TRAFFIC_COUNTED
+from reports.ladder import View
 from reports.sections.scorecard import scorecard
 from reports.sections.table import Cell
 
@@ -18,11 +19,11 @@ def row(card, label, counter):
 
 
 def test_theory_alone_has_no_scorecard(in_theory):
-    assert scorecard(in_theory, in_theory.records[0].shape) is None
+    assert scorecard(View(in_theory, in_theory.records[0].shape)) is None
 
 
 def test_without_hardware_simulation_stands_against_theory(build, in_simulation):
-    found = scorecard(in_simulation, build.SHAPE)
+    found = scorecard(build.view(in_simulation))
     assert found is not None
     # two rungs with 5 closed forms without shared memory, four with 5 + 3; store wavefronts: 4
     assert found.verdict == (
@@ -43,7 +44,7 @@ def test_without_hardware_simulation_stands_against_theory(build, in_simulation)
 
 
 def test_hardware_is_what_the_simulation_is_held_against(build, in_counters):
-    found = scorecard(in_counters, build.SHAPE)
+    found = scorecard(build.view(in_counters))
     assert found is not None
     assert found.bad == ("tiled",)
     assert found.verdict.startswith("Simulated against the hardware's counters (measured): ")
@@ -66,7 +67,7 @@ def test_hardware_is_what_the_simulation_is_held_against(build, in_counters):
 
 
 def test_every_counter_stands_with_all_its_numbers(build, in_counters):
-    found = scorecard(in_counters, build.SHAPE)
+    found = scorecard(build.view(in_counters))
     assert found is not None
     tiled = dict(found.everything)["tiled"]
     assert [column.title for column in tiled.columns] == [
@@ -84,7 +85,7 @@ def test_every_counter_stands_with_all_its_numbers(build, in_counters):
 
 
 def test_a_counter_says_how_much_it_may_differ_and_of_what(build, in_counters):
-    found = scorecard(in_counters, build.SHAPE)
+    found = scorecard(build.view(in_counters))
     assert found is not None
     rows = dict(found.everything)["tiled"].rows
     allowed = {one[0].details: [detail for cell in one for detail in cell.details] for one in rows}
@@ -97,7 +98,7 @@ def test_a_known_reason_is_no_disagreement(build, in_counters):
     record = next(r for r in in_counters.records if r.label == "tiled")
     assert record.resources is not None
     resources = replace(record.resources, compiler="nvcc 12.9")
-    found = scorecard(build.change(in_counters, "tiled", resources=resources), build.SHAPE)
+    found = scorecard(build.view(build.change(in_counters, "tiled", resources=resources)))
     assert found is not None
     assert found.bad == ()
     assert cell(found.overview, "tiled", "exact equal") == Cell(
@@ -111,19 +112,19 @@ def test_a_known_reason_is_no_disagreement(build, in_counters):
 
 
 def test_a_recorded_run_lends_its_counters(build, in_simulation, in_counters):
-    found = scorecard(in_simulation, build.SHAPE, recorded=in_counters)
+    found = scorecard(build.view(in_simulation, in_counters))
     assert found is not None
     label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert found.verdict.startswith(f"Simulated against the hardware's counters ({label}): ")
     assert label in [column.grade for column in dict(found.everything)["tiled"].columns]
-    own = scorecard(in_counters, build.SHAPE, recorded=in_counters)
+    own = scorecard(build.view(in_counters, in_counters))
     assert own is not None
     assert "recorded" not in own.verdict
 
 
 def test_a_recorded_run_says_when_its_traffic_was_counted(build, in_simulation, in_counters):
     def verdict(recorded):
-        found = scorecard(in_simulation, build.SHAPE, recorded=recorded)
+        found = scorecard(build.view(in_simulation, recorded))
         assert found is not None
         return found.verdict
 
@@ -136,6 +137,6 @@ def test_a_recorded_run_says_when_its_traffic_was_counted(build, in_simulation, 
     for label in others:
         later = build.change(later, label, notes=(note,))
     assert verdict(later) == f"{plain} {note}."
-    own = scorecard(later, build.SHAPE, recorded=later)
+    own = scorecard(build.view(later, later))
     assert own is not None
     assert note not in own.verdict

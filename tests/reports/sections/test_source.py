@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from reports.ladder import View
 from reports.sections.source import (
     all_annotated,
     annotated,
@@ -14,7 +15,7 @@ from reports.sections.source import (
 
 
 def test_each_line_has_its_share_of_the_instructions(build, in_trace):
-    found = annotated(in_trace, build.SHAPE, "tiled")
+    found = annotated(build.view(in_trace), "tiled")
     assert found is not None
     assert [one.line.number for one in found.lines] == [2, 3, 4]
     assert [one.line.executed for one in found.lines] == [10, 20, 70]
@@ -22,7 +23,7 @@ def test_each_line_has_its_share_of_the_instructions(build, in_trace):
 
 
 def test_a_line_has_sectors_against_the_ideal_and_conflicts(build, in_trace):
-    found = annotated(in_trace, build.SHAPE, "tiled")
+    found = annotated(build.view(in_trace), "tiled")
     assert found is not None
     _, copy, product = found.lines
     assert copy.line.per_request("units", shared=False) == 32  # 320 of 10 requests
@@ -35,7 +36,7 @@ def test_a_line_has_sectors_against_the_ideal_and_conflicts(build, in_trace):
 
 
 def test_without_machine_code_there_is_none(build, in_simulation):
-    assert all_annotated(in_simulation, build.SHAPE) == ()
+    assert all_annotated(build.view(in_simulation)) == ()
 
 
 def test_counts_of_other_machine_code_are_not_shown(build, in_trace):
@@ -43,11 +44,11 @@ def test_counts_of_other_machine_code_are_not_shown(build, in_trace):
     assert record.simulated is not None
     short = replace(record.simulated, executed=(1, 2))
     changed = build.change(in_trace, "tiled", simulated=short)
-    assert annotated(changed, build.SHAPE, "tiled") is None
+    assert annotated(build.view(changed), "tiled") is None
 
 
 def test_the_document_is_what_the_page_reads(build, in_trace):
-    found = all_annotated(in_trace, build.SHAPE)
+    found = all_annotated(build.view(in_trace))
     assert [one.listing.label for one in found][:2] == ["naive-uncoalesced", "naive-coalesced"]
     counts = counts_document(found)["tiled"]
     assert isinstance(counts, dict)
@@ -57,7 +58,7 @@ def test_the_document_is_what_the_page_reads(build, in_trace):
 
 
 def test_a_sentence_says_where_the_instructions_go(build, in_trace):
-    found = annotated(in_trace, build.SHAPE, "tiled")
+    found = annotated(build.view(in_trace), "tiled")
     assert found is not None
     assert summary(found) == (
         "70.0 % of the warp instructions of tiled are of line 4. "
@@ -67,13 +68,13 @@ def test_a_sentence_says_where_the_instructions_go(build, in_trace):
 
 @pytest.mark.parametrize("label", ["cublas", "nothing"])
 def test_what_was_not_simulated_has_no_source(build, in_trace, label):
-    assert annotated(in_trace, build.SHAPE, label) is None
+    assert annotated(build.view(in_trace), label) is None
 
 
 def test_a_name_that_stands_for_another_shows_the_source_of_that(in_trace):
     tiled = next(r for r in in_trace.records if r.label == "tiled")
     stands = replace(tiled, label="best", simulated=replace(tiled.simulated, listing="vectorized"))
     made = replace(in_trace, records=(stands,))
-    (found,) = all_annotated(made, stands.shape)
+    (found,) = all_annotated(View(made, stands.shape))
     assert (found.label, found.listing.label) == ("best", "vectorized")
     assert counts_document([found])["best"]["listing"] == "vectorized"
