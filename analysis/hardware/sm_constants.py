@@ -37,7 +37,10 @@ class SmConstants(Numbers):
     """The constants of one architecture.
 
     `units` maps a unit to the clocks for which one warp instruction occupies it; `latencies` to
-    the clocks until a scoreboard is released where the result's time varies. `fma_halves` is 2
+    the clocks until a result of XU, FP64, uniform and control instructions releases its scoreboard.
+    Loads have their own: `shared_latency` from the issue of an LDS.32 without bank conflicts to the
+    dependent instruction (also of LDSM, SHFL and mbarriers), `l1_latency`, `l2_latency` and
+    `dram_latency`; each further register of a result adds `register_latency`. `fma_halves` is 2
     where multiply-adds have two half-width pipes of which only one takes integer products, and with
     `integers_share` also what the ALU does elsewhere.
     `queue` are the requests of a scheduler that may wait for shared memory, `global_queue` those of

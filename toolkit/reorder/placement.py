@@ -12,8 +12,8 @@ from toolkit.reorder.flow import Code
 from toolkit.reorder.freedom import Freedom
 from toolkit.reorder.schedule import Choice, Gap, Problem, in_slots
 from toolkit.reorder.words import (
-    RESULT,
-    SOURCES,
+    RESULT_OFFSET,
+    SOURCE_OFFSETS,
     moved,
     register,
     reuse,
@@ -60,7 +60,7 @@ def reordered(
         operands = found.operands[number]
         numbers = (*in_slots(operands, is_swapped=is_swapped), operands[3])
         word = code.words[positions[number]]
-        for at, n in zip((*SOURCES, RESULT), numbers, strict=True):
+        for at, n in zip((*SOURCE_OFFSETS, RESULT_OFFSET), numbers, strict=True):
             word = with_register(word, at, n)
         words[position - block.start] = moved(word, code.words[position])
     return with_reuse_set(code.with_words(block.start, words), block)
@@ -91,7 +91,7 @@ def _shared_slots(code: Code, position: int, following: int) -> int:
         return 0
     changed = frozenset[int]().union(*code.written[position:following])
     words = code.words[position], code.words[following]
-    named = ((register(word, at) for word in words) for at in SOURCES)
+    named = ((register(word, at) for word in words) for at in SOURCE_OFFSETS)
     return sum(
         1 << slot
         for slot, (first, second) in enumerate(named)

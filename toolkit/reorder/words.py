@@ -1,8 +1,6 @@
-"""The fields of a 128-bit instruction that this pass reads and writes, beside those of a patch.
+"""Fields of a 128-bit instruction that reordering uses, in addition to those of `patching`.
 
-Numbers of registers stand in four positions: the result's, and one for each of three sources. Which
-source has which position depends on the form of the operands, and is found by comparing them with
-what nvdisasm prints.
+An FFMA encodes its four registers at fixed offsets: the result, and three sources.
 """
 
 from __future__ import annotations
@@ -27,19 +25,19 @@ from toolkit.machine_code.patching import (
 from toolkit.reorder.banks import Operands
 
 REGISTER_BITS = 8
-RESULT = 16
-SOURCES = (24, 32, 64)  # in the order of the bits for reuse
+RESULT_OFFSET = 16
+SOURCE_OFFSETS = (24, 32, 64)  # of Ra, Rb, Rc, in the order of the reuse flags
 
 MULTIPLY_ADD = 0x223  # FFMA of three registers
-_GUARD_BITS = 4
-_STALL_ONLY_BITS = STALL_BITS - 1  # the yield bit is the highest
+_GUARD_OFFSET, _GUARD_BITS = OPCODE_BITS, 4
+_STALL_COUNT_BITS = STALL_BITS - 1  # the highest bit is the yield flag
 
 
 def is_movable(word: Word) -> bool:
-    """Whether it is an FFMA of registers that is always executed and releases no scoreboard."""
+    """True for an FFMA of registers without a predicate that sets no scoreboard."""
     return (
         opcode(word) == MULTIPLY_ADD
-        and field(word, OPCODE_BITS, _GUARD_BITS) == field(ALWAYS, OPCODE_BITS, _GUARD_BITS)
+        and field(word, _GUARD_OFFSET, _GUARD_BITS) == field(ALWAYS, _GUARD_OFFSET, _GUARD_BITS)
         and field(word, BARRIERS, BARRIERS_BITS) == NO_BARRIERS
     )
 
@@ -54,13 +52,13 @@ def with_register(word: Word, at: int, number: int) -> Word:
 
 def operands_of(word: Word) -> Operands:
     """The registers of a multiply-add: its three sources, and its result."""
-    a, b, c = (register(word, at) for at in SOURCES)
-    return a, b, c, register(word, RESULT)
+    a, b, c = (register(word, at) for at in SOURCE_OFFSETS)
+    return a, b, c, register(word, RESULT_OFFSET)
 
 
 def stall_clocks(word: Word) -> int:
-    """Clocks to the next instruction of the warp, at least."""
-    return max(1, field(word, STALL, _STALL_ONLY_BITS))
+    """Stall count: the least clocks until the next instruction of the warp issues."""
+    return max(1, field(word, STALL, _STALL_COUNT_BITS))
 
 
 def waits(word: Word) -> bool:
@@ -68,7 +66,7 @@ def waits(word: Word) -> bool:
 
 
 def scoreboards(word: Word) -> tuple[int, int]:
-    """Those that are released when the result is written, and when the sources were read."""
+    """Write barrier and read barrier; 7 means none."""
     both = field(word, BARRIERS, BARRIERS_BITS)
     return both & 7, both >> 3
 
@@ -81,8 +79,8 @@ def with_reuse(word: Word, slots: int) -> Word:
     return with_field(word, REUSE, REUSE_BITS, slots)
 
 
-def moved(word: Word, position: Word) -> Word:
-    """The arithmetic of one instruction with the schedule of the position that another one had."""
+def moved(word: Word, scheduled_as: Word) -> Word:
+    """`word` with stall, yield flag and wait mask of another instruction, and no reuse flags."""
     for at, bits in ((STALL, STALL_BITS), (WAIT, WAIT_BITS)):
-        word = with_field(word, at, bits, field(position, at, bits))
+        word = with_field(word, at, bits, field(scheduled_as, at, bits))
     return with_reuse(word, 0)

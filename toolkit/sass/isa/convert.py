@@ -1,5 +1,7 @@
 """Conversions between formats of numbers, and rounding to whole numbers.
 
+A function that adds no form leaves the instruction unsupported.
+
 Operands are named in SASS order: `d` is written, `a`, `b` are read.
 """
 
@@ -13,9 +15,9 @@ from toolkit.sass.isa.floating import BF16, ROUNDINGS, SOURCE_HALF
 from toolkit.sass.isa.registry import Lowering, opcode, reader
 from toolkit.sass.isa.slots import Source
 
-# Ins.flags and Ins.aux of convert.h
+# Bits of Ins.flags and Ins.aux, as in core/convert.h.
 SOURCE_F64 = 0x2000
-# FTZ, RELU, NAN_TO_ZERO, FINITE
+# SASS modifiers to bits of Ins.flags (in convert.h: FTZ, RELU, NAN_TO_ZERO, FINITE).
 FLAGS = {"FTZ": 1, "RELU": 0x800, "NTZ": 0x100, "SATFINITE": 0x200}
 IS_SIGNED, FIRST_BYTE_SHIFT = 0x80, 16
 
@@ -24,17 +26,17 @@ INTEGERS = {
     for sign in "US"
     for bits in (8, 16, 32, 64)
 }
-WHOLE = {"TRUNC": ROUNDINGS["RZ"], "FLOOR": ROUNDINGS["RM"], "CEIL": ROUNDINGS["RP"]}
-# By format: what reads a source of it, and its Ins.flags.
+ROUNDING_OF = {"TRUNC": ROUNDINGS["RZ"], "FLOOR": ROUNDINGS["RM"], "CEIL": ROUNDINGS["RP"]}
+# Floating-point formats to the reader of a source and its Ins.flags.
 FORMATS = {
     "F16": ("half", SOURCE_HALF),
     "BF16": ("half", SOURCE_HALF | BF16),
     "F32": ("f32", 0),
     "F64": ("f64", SOURCE_F64),
 }
-INTEGER_NAMES, WHOLE_NAMES = " ".join(INTEGERS), " ".join(WHOLE)
-FIRST_BYTES = {(): 0, ("B0",): 0, ("B1",): 1, ("B2",): 2, ("B3",): 3, ("H0",): 0, ("H1",): 2}
-PARTS = {8: {"B0", "B1", "B2", "B3"}, 16: {"H0", "H1"}}  # of a register, by the bits of an integer
+INTEGER_NAMES, ROUNDING_NAMES = " ".join(INTEGERS), " ".join(ROUNDING_OF)
+BYTE_OFFSETS = {(): 0, ("B0",): 0, ("B1",): 1, ("B2",): 2, ("B3",): 3, ("H0",): 0, ("H1",): 2}
+SUBREGISTERS = {8: {"B0", "B1", "B2", "B3"}, 16: {"H0", "H1"}}  # by the bits of an integer
 
 
 def formats(i: Lowering) -> list[str]:
@@ -43,24 +45,24 @@ def formats(i: Lowering) -> list[str]:
 
 @opcode("F2F", modifiers="FTZ RN RM RP RZ F16 BF16 F32 F64")
 def f2f(i: Lowering) -> None:
-    """d, a; the modifiers name the format of d first, then that of a."""
+    """Operands: d, a. The first modifier is the format of d, the second that of a."""
     flags = i.choice(ROUNDINGS, 0)
     match formats(i):
-        case ["F64", form] if form != "F64":
-            word, flags = FORMATS[form]
-            i.form(f"d {word}", "TO_F64", flags=flags | i.flags(FLAGS))
+        case ["F64", source] if source != "F64":
+            source_reader, flags = FORMATS[source]
+            i.form(f"d {source_reader}", "TO_F64", flags=flags | i.flags(FLAGS))
         case ["F32", "F64"] if "FTZ" not in i.modifiers:
             i.form("d f64", "F64_TO_F32", flags=flags | SOURCE_F64)
-        case ["F16" | "BF16" as result, "F32" | "F64" as form]:
-            word, source = FORMATS[form]
-            flags |= source | i.flags(FLAGS) | (BF16 if result == "BF16" else 0)
-            i.form(f"d {word}", "TO_HALF", flags=flags)
+        case ["F16" | "BF16" as result, "F32" | "F64" as source]:
+            source_reader, source_flags = FORMATS[source]
+            flags |= source_flags | i.flags(FLAGS) | (BF16 if result == "BF16" else 0)
+            i.form(f"d {source_reader}", "TO_HALF", flags=flags)
 
 
 @opcode("F2FP", modifiers="F16 BF16 F32 PACK_AB MERGE_C RN RZ RELU SATFINITE", since=80)
 @opcode("UF2FP", modifiers="F16 BF16 F32 PACK_AB MERGE_C RN RZ RELU SATFINITE", since=100)
 def f2fp(i: Lowering) -> None:
-    """d, what becomes the high half, what becomes the low one; .MERGE_C: d, low half, zero"""
+    """PACK_AB: d, high half, low half. MERGE_C: d, low half, RZ; other forms are unsupported."""
     flags = i.choice(ROUNDINGS, 0) | i.flags(FLAGS | {"BF16": BF16})
     match i.operands:
         case operands if "PACK_AB" in i.modifiers:
@@ -72,33 +74,33 @@ def f2fp(i: Lowering) -> None:
     i.form("d f32 f32", "PACK_HALVES", operands=operands, flags=flags)
 
 
-@opcode("F2I", modifiers=f"FTZ NTZ {INTEGER_NAMES} {WHOLE_NAMES} F16 BF16 F64", uniform=100)
+@opcode("F2I", modifiers=f"FTZ NTZ {INTEGER_NAMES} {ROUNDING_NAMES} F16 BF16 F64", uniform=100)
 def f2i(i: Lowering) -> None:
     """d, a; .NTZ: a NaN becomes 0."""
-    whole(i, "F2I", i.operands, i.choice(INTEGERS, INTEGERS["S32"]))
+    to_integer(i, "F2I", i.operands, i.choice(INTEGERS, INTEGERS["S32"]))
 
 
-@opcode("F2IP", modifiers=f"U8 S8 F32 NTZ {WHOLE_NAMES}", since=80)
-@opcode("UF2IP", modifiers=f"U8 S8 F32 NTZ {WHOLE_NAMES}", since=100)
+@opcode("F2IP", modifiers=f"U8 S8 F32 NTZ {ROUNDING_NAMES}", since=80)
+@opcode("UF2IP", modifiers=f"U8 S8 F32 NTZ {ROUNDING_NAMES}", since=100)
 def f2ip(i: Lowering) -> None:
-    """d, zero, a, zero; other forms, which pack several bytes, are not known."""
+    """Operands: d, RZ, a, RZ. Forms that pack several bytes are unsupported."""
     match i.operands:
         case [d, Register(index=first), a, Register(index=last)] if first == last == RZ:
             if {"U8", "S8"} & set(i.modifiers):
-                whole(i, "F2I", (d, a), i.choice(INTEGERS))
+                to_integer(i, "F2I", (d, a), i.choice(INTEGERS))
 
 
-@opcode("FRND", modifiers=f"FTZ {WHOLE_NAMES} F16 BF16 F64")
-@opcode("UFRND", modifiers=f"FTZ {WHOLE_NAMES}", since=100)
+@opcode("FRND", modifiers=f"FTZ {ROUNDING_NAMES} F16 BF16 F64")
+@opcode("UFRND", modifiers=f"FTZ {ROUNDING_NAMES}", since=100)
 def frnd(i: Lowering) -> None:
-    whole(i, "FRND", i.operands, 0)
+    to_integer(i, "FRND", i.operands, 0)
 
 
-def whole(i: Lowering, operation: str, operands: Sequence[Operand], integer: int) -> None:
-    word, flags = i.first(FORMATS, FORMATS["F32"])
-    flags |= i.choice(WHOLE, 0) | i.flags(FLAGS)
+def to_integer(i: Lowering, operation: str, operands: Sequence[Operand], integer: int) -> None:
+    source_reader, flags = i.first(FORMATS, FORMATS["F32"])
+    flags |= i.choice(ROUNDING_OF, 0) | i.flags(FLAGS)
     if len(formats(i)) < 2:
-        i.form(f"d {word}", operation, operands=operands, flags=flags, aux=integer)
+        i.form(f"d {source_reader}", operation, operands=operands, flags=flags, aux=integer)
 
 
 @opcode("I2F", modifiers=f"RN RM RP RZ F16 BF16 F64 {INTEGER_NAMES}", uniform=100)
@@ -112,7 +114,7 @@ def i2f(i: Lowering) -> None:
 
 @reader
 def integer(i: Lowering, operand: Operand, position: int) -> Source:
-    """An integer of 8 to 64 bits, which may begin inside a register, and its Ins.aux."""
+    """An integer of 8 to 64 bits, possibly a part of a register (.B1, .H1), and its Ins.aux."""
     kind = i.choice(INTEGERS, INTEGERS["S32"])
     bits = kind & ~IS_SIGNED
     if bits == 64 and isinstance(operand, Immediate):  # its upper word; the lower one is zero
@@ -120,8 +122,8 @@ def integer(i: Lowering, operand: Operand, position: int) -> Source:
     if bits == 64:
         return replace(i.u64(operand), aux=kind)
     suffix = operand.suffix if isinstance(operand, Modified) else ()
-    if not set(suffix) <= PARTS.get(bits, set()) or suffix not in FIRST_BYTES:
+    if not set(suffix) <= SUBREGISTERS.get(bits, set()) or suffix not in BYTE_OFFSETS:
         i.refuse_operand(operand, f"an integer of {bits} bits")
     if bits < 32 and isinstance(operand, Modified) and operand.negate:
-        i.refuse_operand(operand, "an integer without a sign before it")
-    return replace(i.u32(operand), aux=kind | FIRST_BYTES[suffix] << FIRST_BYTE_SHIFT)
+        i.refuse_operand(operand, "an integer that is not negated")
+    return replace(i.u32(operand), aux=kind | BYTE_OFFSETS[suffix] << FIRST_BYTE_SHIFT)
