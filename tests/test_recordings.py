@@ -46,3 +46,13 @@ def test_records_are_on_lines_of_their_own_and_read_back():
         " }",
         "}",
     ]
+
+
+def test_a_method_that_measured_several_constants_is_there_once():
+    methods = [{"unit": "cycles", "how": how} for how in ("a loop", "a chain")]
+    of = (0, 1, 0)
+    measured = {str(n): {"value": n, **methods[k]} for n, k in enumerate(of)}
+    constants = {str(n): {"value": n, "method": k} for n, k in enumerate(of)}
+    kept = {"device": "h200", "methods": methods, "constants": constants}
+    assert recordings.with_methods_once({"device": "h200", "constants": measured}) == kept
+    assert recordings.with_methods_once(kept) == kept

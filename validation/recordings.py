@@ -3,7 +3,9 @@
     python -m validation.recordings FILE ...     writes JSON files in this form
 
 A list or an object that holds only lists and objects has one of them per line, and so has the
-whole document. All else, a record, is on one line, without spaces.
+whole document. All else, a record, is on one line, without spaces. Constants that
+`python -m toolkit.microbenchmarks` measured get the number of their method, and each method (unit
+and how) is there once.
 """
 
 from __future__ import annotations
@@ -24,6 +26,24 @@ def write(path: Path, document: Any) -> None:
 
 def text_of(document: Any) -> str:
     return _opened(document, "\n") + "\n"
+
+
+def with_methods_once(document: Any) -> Any:
+    """Measured constants, each with the number of its method in a list `methods`.
+
+    Returns any other document, and one that has such a list, as it is.
+    """
+    if "constants" not in document or "methods" in document:
+        return document
+    methods: list[dict[str, str]] = []
+    constants = {}
+    for name, constant in document["constants"].items():
+        method = {key: constant[key] for key in ("unit", "how")}
+        if method not in methods:
+            methods.append(method)
+        rest = {key: value for key, value in constant.items() if key not in method}
+        constants[name] = {**rest, "method": methods.index(method)}
+    return {**document, "methods": methods, "constants": constants}
 
 
 def _opened(value: Any, line: str) -> str:
@@ -50,4 +70,4 @@ def _flat(value: Any) -> str:
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        write(Path(name), read(Path(name)))
+        write(Path(name), with_methods_once(read(Path(name))))
