@@ -1,31 +1,20 @@
-"""Record what decode makes of the machine code of recorded/decode.cu on each architecture.
+"""Record what nvdisasm prints of the machine code of recorded/decode.cu on each architecture.
 
     python -m tests.toolkit.machine_code.decode_snapshots
 
-The recording holds what nvdisasm printed and the instructions decoded from it, for test_decode.py.
+For test_decode.py, which also decodes what the nvdisasm at hand prints.
 """
 
 import json
-from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
 
 from toolkit.machine_code.compile import compile_cubin, compiler_version
-from toolkit.machine_code.decode import decode
 from toolkit.machine_code.disassemble import disassemble, disassembler
-from toolkit.machine_code.instruction import (
-    INSTRUCTION_BYTES,
-    Address,
-    Constant,
-    Register,
-)
 from validation import recordings
 
 SOURCE = Path(__file__).parent / "recorded" / "decode.cu"
 RECORDING = SOURCE.with_suffix(".json")
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-
-Snapshot = tuple[str, dict[str, list[list[Any]]]]  # what nvdisasm printed; see `decoded`
 
 
 def disassembly(arch):
@@ -37,39 +26,6 @@ def disassembly(arch):
     return _dumped([kept, functions])
 
 
-def decoded(printed):
-    """The instructions of each function, as lists: see `row`."""
-    return {f.name: [row(i) for i in f.instructions] for f in decode(printed)}
-
-
-def row(instruction):
-    """Address, text, guard, opcode, modifiers, and each operand with all that is not default."""
-    return [
-        instruction.address,
-        instruction.text,
-        instruction.guard and plain(instruction.guard),
-        instruction.opcode,
-        list(instruction.modifiers),
-        [plain(operand) for operand in instruction.operands],
-    ]
-
-
-def plain(operand):
-    """An operand as JSON: its kind, and its fields that have not their default value."""
-    values = {"kind": type(operand).__name__}
-    for field in fields(operand):
-        value = getattr(operand, field.name)
-        if field.default is MISSING or value != field.default:
-            values[field.name] = _plain_value(value)
-    return values
-
-
-def _plain_value(value):
-    if isinstance(value, Register | Constant | Address):
-        return plain(value)
-    return [_plain_value(item) for item in value] if isinstance(value, tuple) else value
-
-
 def _dumped(value):
     """JSON of lists of pairs as objects: an object may have a key twice, as nvdisasm's do."""
     if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
@@ -79,42 +35,15 @@ def _dumped(value):
     return json.dumps(value)
 
 
-def table(snapshots):
-    """Snapshots as a recording: each instruction once, and its number wherever it stands."""
-    numbers = {}
-
-    def number(position, row):
-        assert row[0] == INSTRUCTION_BYTES * position
-        return numbers.setdefault(json.dumps(row[1:]), len(numbers))
-
-    functions = {
-        arch: {name: [number(*one) for one in enumerate(rows)] for name, rows in found.items()}
-        for arch, (_, found) in snapshots.items()
-    }
-    return {
-        "printed": [[arch, printed] for arch, (printed, _) in snapshots.items()],
-        "functions": functions,
-        "instructions": [json.loads(row) for row in numbers],
-    }
-
-
 def recorded(arch):
-    """What was printed, and what is to be decoded from it."""
-    recording = recordings.read(RECORDING)
-    found = {
-        name: [
-            [INSTRUCTION_BYTES * n, *recording["instructions"][k]] for n, k in enumerate(numbers)
-        ]
-        for name, numbers in recording["functions"][arch].items()
-    }
-    return dict(recording["printed"])[arch], found
+    """What was printed."""
+    return dict(recordings.read(RECORDING)["printed"])[arch]
 
 
 def main():
-    printed = {arch: disassembly(arch) for arch in ARCHITECTURES}
     versions = {"compiler": compiler_version(), "disassembler": disassembler().version}
-    snapshots = {arch: (text, decoded(text)) for arch, text in printed.items()}
-    recordings.write(RECORDING, {**versions, **table(snapshots)})
+    printed = [[arch, disassembly(arch)] for arch in ARCHITECTURES]
+    recordings.write(RECORDING, {**versions, "printed": printed})
 
 
 if __name__ == "__main__":
