@@ -211,9 +211,9 @@ def scale(kind: str) -> Part:
     }
 
 
-def rate_axis(title: str = "performance, FLOP/s", **more: object) -> Part:
+def rate_axis(**more: object) -> Part:
     """An axis of FLOP/s with prefixed ticks: 10G, 1T."""
-    return axis(title, tickformat="~s", **more)
+    return axis("performance, FLOP/s", tickformat="~s", **more)
 
 
 Choice = tuple[str, Part, Part]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from analysis.records.metrics import (
     GLOBAL_LOAD_SECTORS,
@@ -15,6 +17,7 @@ from analysis.records.metrics import (
 )
 from analysis.records.profile import Grade, Measured, Profile, Record
 from analysis.roofline import share_of_peak
+from analysis.theory import Theory
 from analysis.timing.predicted import Predicted, Resource
 from reports import ladder, text
 from reports.ladder import View
@@ -122,7 +125,10 @@ def ceilings_table(view: View) -> Table:
 def sampling_table(view: View, *, grade: str = Grade.MEASURED) -> Table:
     """How each measurement of a run was taken, and the GPU's state around it."""
     records = tuple(r for r in view.records if r.trusted)
-    columns = (_sampling_column(title, one, grade) for title, one in _SAMPLING)
+    columns = (
+        Column(title=title, grade=grade, cell=partial(_sampled, one), is_number=title not in _WORDS)
+        for title, one in _SAMPLING
+    )
     return table_of([LABEL, *columns], records)
 
 
@@ -204,60 +210,70 @@ def _over_previous(record: Record, measured: Measured, records: tuple[Record, ..
     return number_cell(gain, text.ratio, f"over {previous.label}")
 
 
+Part = TypeVar("Part")
+
+
+def _column(
+    title: str,
+    one: Callable[[Part], Cell],
+    *,
+    of: Callable[[Record], Part | None],
+    grade: str,
+    short: str = "",
+    is_number: bool = True,
+) -> Column:
+    """A column of one part of each record, such as its theory; empty where a record has none."""
+
+    def cell(record: Record) -> Cell:
+        found = of(record)
+        return NO_CELL if found is None else one(found)
+
+    return Column(title=title, short=short, grade=grade, cell=cell, is_number=is_number)
+
+
 def _predicted(view: View) -> Iterator[Column]:
     """The model's times, and what they are to the measured ones."""
-
-    def column(title: str, one: Callable[[Predicted], Cell], short: str = "") -> Column:
-        def cell(record: Record) -> Cell:
-            predicted = record.trusted_prediction
-            return one(predicted) if predicted else NO_CELL
-
-        is_number = title != "limiter"
-        return Column(
-            title=title, short=short, grade=Grade.PREDICTED, cell=cell, is_number=is_number
-        )
-
-    def ratio(record: Record) -> Cell:
-        timing = view.timing(record)
-        return number_cell(timing.ratio if timing else None, text.ratio)
+    column = partial(_column, of=lambda r: r.trusted_prediction, grade=Grade.PREDICTED)
 
     def limiter(predicted: Predicted) -> Cell:
         share = text.busy(predicted.limiter, predicted.limiter_share)
         behind = f"then {predicted.next_limiter}, {text.percent(predicted.next_share)}"
         return text_cell(predicted.limiter, share, behind)
 
-    yield column("predicted time", lambda p: number_cell(p.time_s, text.predicted_seconds), "time")
-    yield column("predicted rate", lambda p: number_cell(p.flop_per_s, text.flop_per_s), "rate")
-    yield column("limiter", limiter)
-    yield Column(
-        title="over measured time", short=Grade.PREDICTED, grade=Grade.PREDICTED, cell=ratio
+    def time(predicted: Predicted) -> Cell:
+        return number_cell(predicted.time_s, text.predicted_seconds)
+
+    def rate(predicted: Predicted) -> Cell:
+        return number_cell(predicted.flop_per_s, text.flop_per_s)
+
+    yield column("predicted time", time, short="time")
+    yield column("predicted rate", rate, short="rate")
+    yield column("limiter", limiter, is_number=False)
+    yield _column(
+        "over measured time",
+        lambda timing: number_cell(timing.ratio, text.ratio),
+        of=view.timing,
+        grade=Grade.PREDICTED,
+        short=Grade.PREDICTED,
     )
 
 
 def _theory() -> Iterator[Column]:
-    def intensity(record: Record) -> Cell:
-        theory = record.theory
-        return number_cell(theory.intensity_loads if theory else None, text.flop_per_byte)
+    column = partial(_column, of=lambda r: r.theory, grade=Grade.THEORY)
 
-    def attainable(record: Record) -> Cell:
-        theory = record.theory
-        return number_cell(theory.attainable_flop_per_s if theory else None, text.flop_per_s)
+    def intensity(theory: Theory) -> Cell:
+        return number_cell(theory.intensity_loads, text.flop_per_byte)
 
-    def limiter(record: Record) -> Cell:
-        return Cell(record.theory.limiter if record.theory else text.ABSENT)
+    def attainable(theory: Theory) -> Cell:
+        return number_cell(theory.attainable_flop_per_s, text.flop_per_s)
 
-    yield Column(title="intensity of loads", grade=Grade.THEORY, cell=intensity)
-    yield Column(title="attainable", short="roof", grade=Grade.THEORY, cell=attainable)
-    yield Column(title="limiter", grade=Grade.THEORY, cell=limiter, is_number=False)
+    yield column("intensity of loads", intensity)
+    yield column("attainable", attainable, short="roof")
+    yield column("limiter", lambda theory: Cell(theory.limiter), is_number=False)
 
 
 def _simulated() -> Iterator[Column]:
-    def column(title: str, cell: Callable[[Mapping[str, int]], Cell], short: str = "") -> Column:
-        def of_record(record: Record) -> Cell:
-            simulated = record.simulated
-            return cell(simulated.counters) if simulated else NO_CELL
-
-        return Column(title=title, short=short, grade=Grade.SIMULATED, cell=of_record)
+    column = partial(_column, of=_counters, grade=Grade.SIMULATED)
 
     def counted(*names: str) -> Callable[[Mapping[str, int]], Cell]:
         return lambda counters: number_cell(total(counters, *names), text.count)
@@ -269,10 +285,17 @@ def _simulated() -> Iterator[Column]:
         share = f"{text.percent(conflicts)} bank conflicts" if conflicts else ""
         return number_cell(total(counters, *SHARED_WAVEFRONTS), text.count, share)
 
+    def ffma(counters: Mapping[str, int]) -> Cell:
+        return number_cell(ffma_share(counters), text.percent)
+
     yield column("warp instructions", counted(WARP_INSTRUCTIONS))
-    yield column("FFMA share", lambda c: number_cell(ffma_share(c), text.percent), "FFMA")
+    yield column("FFMA share", ffma, short="FFMA")
     yield column("sectors loaded", counted(GLOBAL_LOAD_SECTORS))
     yield column("shared wavefronts", wavefronts)
+
+
+def _counters(record: Record) -> Mapping[str, int] | None:
+    return record.simulated.counters if record.simulated else None
 
 
 def _compiled() -> Iterator[Column]:
@@ -363,12 +386,8 @@ _SAMPLING: tuple[tuple[str, Callable[[Measured], str]], ...] = (
 )
 
 
-def _sampling_column(title: str, one: Callable[[Measured], str], grade: str) -> Column:
-    def cell(record: Record) -> Cell:
-        measured = record.trusted
-        return Cell(one(measured) if measured else text.ABSENT)
-
-    return Column(title=title, grade=grade, cell=cell, is_number=title not in _WORDS)
+def _sampled(one: Callable[[Measured], str], record: Record) -> Cell:
+    return Cell(one(record.trusted) if record.trusted else text.ABSENT)
 
 
 _WORDS = ("clock", "L2", "stopped by", "throttled by")

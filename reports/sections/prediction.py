@@ -183,22 +183,16 @@ def bounds_table(found: Sequence[Timing]) -> Table:
                 one.record.label,
                 text.predicted_seconds(one.predicted.time_s),
                 *(_bound_cell(one.predicted, name) for name in names),
-                Cell(
-                    one.predicted.limiter,
-                    details=(_of_time(one.predicted.limiter, one.predicted.limiter_share),),
-                ),
-                Cell(
-                    one.predicted.next_limiter,
-                    details=(_of_time(one.predicted.next_limiter, one.predicted.next_share),),
-                ),
+                _limiter_cell(one.predicted.limiter, one.predicted.limiter_share),
+                _limiter_cell(one.predicted.next_limiter, one.predicted.next_share),
             ]
             for one in found
         ),
     )
 
 
-def _of_time(limiter: str, share: float) -> str:
-    return f"{text.busy(limiter, share)} of the time"
+def _limiter_cell(limiter: str, share: float) -> Cell:
+    return Cell(limiter, details=(f"{text.busy(limiter, share)} of the time",))
 
 
 def bound_names(found: Sequence[Timing]) -> list[Resource]:

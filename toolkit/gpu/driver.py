@@ -86,10 +86,11 @@ def call_driver(name: str, *arguments: Any) -> None:
         raise UnavailableError(f"the NVIDIA driver has no {name}: install one of CUDA 12 or later")
     status = function(*arguments)
     if status:
-        raise LaunchError(f"{name}: {_name(library, status)}")
+        raise LaunchError(f"{name}: {error_name(library, status)}")
 
 
-def _name(library: Any, status: int) -> str:
+def error_name(library: Any, status: int) -> str:
+    """The driver's name for a status: "CUDA_ERROR_NO_DEVICE"."""
     name = c_char_p()
     library.cuGetErrorName(c_int(status), pointer(name))
     return (name.value or b"error %d" % status).decode()

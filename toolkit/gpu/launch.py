@@ -247,27 +247,19 @@ class Guarded:
         return crc32(content.data)
 
 
-class InAChild:
+class InAChild(Isolated):
     """`OnGpu` in a process of its own, under limits of time.
 
     Raises ToolkitError with one line for whatever went wrong, the end of that process included.
     """
 
     def __init__(self, task: Task) -> None:
-        self._task = task
-        self._child = Isolated(OnGpu, task, shows_output=task.shows_output)
+        super().__init__(OnGpu, task, shows_output=task.shows_output)
+        self._ask = partial(self.ask, limit_s=task.limit_s)
+        self._launch_limit_s = task.launch_limit_s
 
     def __enter__(self) -> InAChild:
         return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._child.close()
-
-    def dismiss(self) -> None:
-        self._child.dismiss()
-
-    def _ask(self, method: str, *arguments: Any) -> Any:
-        return self._child.ask(method, *arguments, limit_s=self._task.limit_s)
 
     def cubin(self) -> Kernel | None:
         found: Kernel | None = self._ask("cubin")
@@ -282,7 +274,7 @@ class InAChild:
         return found
 
     def sample(self, flush_l2: bool) -> float:
-        return float(self._child.ask("sample", flush_l2, limit_s=self._task.launch_limit_s))
+        return float(self.ask("sample", flush_l2, limit_s=self._launch_limit_s))
 
     def raise_damage(self) -> None:
         self._ask("raise_damage")

@@ -20,7 +20,7 @@ from threading import Thread
 from typing import Any, Literal
 
 from analysis.errors import REBUILD, UnavailableError, first_line
-from toolkit.gpu.driver import driver_library
+from toolkit.gpu.driver import driver_library, error_name
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.machine_code import cuda_tools as commands
 from toolkit.machine_code.compile import REMEDY as INSTALL_NVRTC
@@ -137,7 +137,7 @@ def _driver() -> Said:
     status = library.cuInit(0)
     version = ".".join(map(str, _driver_cuda_version(library)))
     if status not in (0, _CUDA_ERROR_NO_DEVICE):
-        detail = f"for CUDA {version}, but cuInit fails: {_error_name(library, status)}"
+        detail = f"for CUDA {version}, but cuInit fails: {error_name(library, status)}"
         remedy = "reboot, or reinstall the NVIDIA driver; `nvidia-smi` says more"
         return "problem", detail, remedy
     return "ok", f"for CUDA {version}", ""
@@ -183,12 +183,6 @@ def _attribute(library: Any, index: int, attribute: int) -> int:
     value = ctypes.c_int()
     library.cuDeviceGetAttribute(ctypes.byref(value), attribute, index)
     return value.value
-
-
-def _error_name(library: Any, status: int) -> str:
-    text = ctypes.c_char_p()
-    library.cuGetErrorName(status, ctypes.byref(text))
-    return text.value.decode() if text.value else f"error {status}"
 
 
 # Commands.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TypeVar
 
 from analysis.devices import Device
 from analysis.errors import InputError, ShapeError
@@ -16,8 +15,6 @@ from kernels.variant import Variant
 from toolkit.gpu.sampling import Sampling
 from toolkit.rungs.best import best_for
 from toolkit.rungs.matrices import chosen_seed
-
-Item = TypeVar("Item", bound=Hashable)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,15 +91,10 @@ def make_plan(
 
 def parse_shapes(shapes: Iterable[str | int | Gemm]) -> tuple[Gemm, ...]:
     """The shapes that are named, each once; raises ShapeError."""
-    return _unique(
-        shape if isinstance(shape, Gemm) else parse_shape(str(shape)) for shape in shapes
-    )
+    found = (shape if isinstance(shape, Gemm) else parse_shape(str(shape)) for shape in shapes)
+    return tuple(dict.fromkeys(found))
 
 
 def _selections(variants: Sequence[str]) -> tuple[Selection, ...]:
     by_label = {selection.label: selection for selection in map(parse_selection, variants)}
     return tuple(by_label.values())
-
-
-def _unique(items: Iterable[Item]) -> tuple[Item, ...]:
-    return tuple(dict.fromkeys(items))

@@ -182,33 +182,33 @@ def in_places(problem: Problem, choices: Sequence[Choice]) -> dict[int, Operands
     }
 
 
-def wishes(problem: Problem, choices: Sequence[Choice]) -> dict[int, int]:
-    """The bank in which each value that is read should be, given what else is read with it."""
-    wanted: dict[int, int] = {}
+def _with_reads(problem: Problem, choices: Sequence[Choice]) -> Iterator[tuple[Gap, list[int]]]:
+    """What lies before each multiply-add of an order, and what it reads of the register file."""
     kept: Slots | None = None
     for gap, (number, is_swapped) in zip(problem.gaps, choices, strict=True):
         operands = problem.operands[number]
         slots = in_slots(operands, is_swapped=is_swapped)
-        read = fresh(slots, None if gap.is_break else kept)
+        yield gap, fresh(slots, None if gap.is_break else kept)
+        kept = kept_after(slots, operands[3])
+
+
+def wishes(problem: Problem, choices: Sequence[Choice]) -> dict[int, int]:
+    """The bank in which each value that is read should be, given what else is read with it."""
+    wanted: dict[int, int] = {}
+    for _, read in _with_reads(problem, choices):
         even, odd = reads_of(n for n in read if n < FIRST_VALUE)
         if even != odd:
             wanted.update({n: int(even > odd) for n in read if n >= FIRST_VALUE})
-        kept = kept_after(slots, operands[3])
     return wanted
 
 
 def late_clocks(problem: Problem, choices: Sequence[Choice]) -> int:
     """The clocks that an order loses by conflicts of banks."""
     total, banks = 0, IDLE
-    kept: Slots | None = None
-    for gap, (number, is_swapped) in zip(problem.gaps, choices, strict=True):
-        banks = _behind_gap(gap, banks)
-        operands = problem.operands[number]
-        slots = in_slots(operands, is_swapped=is_swapped)
-        late, banks = dispatched(banks, reads_of(fresh(slots, None if gap.is_break else kept)))
+    for gap, read in _with_reads(problem, choices):
+        late, banks = dispatched(_behind_gap(gap, banks), reads_of(read))
         banks = banks.later(1 + late)
         total += late
-        kept = kept_after(slots, operands[3])
     return total
 
 

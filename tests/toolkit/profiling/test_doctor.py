@@ -49,7 +49,7 @@ class FakeDriver:
         return 0
 
     def cuGetErrorName(self, status, result):  # noqa: N802
-        result._obj.value = f"CUDA_ERROR_{status}".encode()
+        result.contents.value = f"CUDA_ERROR_{status.value}".encode()
         return 0
 
 
