@@ -33,6 +33,6 @@ def render_together(runs: Sequence[tuple[Profile, Profile | None]]) -> str:
     A reader chooses the run whose numbers the page shows; a table on top holds all of them.
     """
     # The page needs Plotly and Jinja; whoever imports reports.text alone should not wait for them.
-    from reports.pages.page import Run, page
+    from reports.pages.page import page
 
-    return page(*(Run(profile=profile, recorded=recorded) for profile, recorded in runs))
+    return page(runs)

@@ -16,7 +16,7 @@ from validation import ROOT
 LIMITS = {
     "analysis": 61_600,
     "kernels": 22_700,
-    "reports": 58_100,
+    "reports": 57_600,
     "toolkit/cli": 16_400,
     "toolkit/execution": 24_600,
     "toolkit/gpu": 15_500,

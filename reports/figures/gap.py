@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import accumulate
 
 import plotly.graph_objects as go
 
-from analysis.records.profile import Grade
-from analysis.timing.predicted import GapStep
 from reports import style, text
 from reports.ladder import Timing, View
-from reports.sections.prediction import gap_steps, signed_seconds
+from reports.sections.prediction import GapRow, gap_rows_of
 
 TITLE = "The gap, explained"
 READING = (
@@ -33,7 +30,7 @@ def figure(view: View) -> go.Figure:
     if not found:
         return style.empty(title, "No time was predicted at this shape.")
     first = min(range(len(found)), key=lambda place: found[place].predicted.time_s)
-    rows = [list(_rows(one)) for one in found]
+    rows = [list(gap_rows_of(one)) for one in found]
     most = max(map(len, rows))
     return style.figure(
         title,
@@ -60,41 +57,7 @@ def figure(view: View) -> go.Figure:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Row:
-    """One bar: a step, or a total of all steps before it."""
-
-    name: str
-    time_s: float
-    about: str
-    text: str
-    is_total: bool
-
-
-def _rows(one: Timing) -> Iterator[_Row]:
-    predicted = one.predicted
-    for number, step in enumerate(predicted.gap):
-        yield _step(step, is_total=number == 0)  # the first is the time at nominal peak
-    about = "the sum of the steps above"
-    time_s = predicted.time_s
-    written = text.predicted_seconds(time_s)
-    yield _Row(name=Grade.PREDICTED, time_s=time_s, about=about, text=written, is_total=True)
-    if one.measured:
-        for step in gap_steps(one)[len(predicted.gap) :]:
-            yield _step(step, is_total=False)
-        name, time_s = one.grade.partition(" ")[0], one.measured.median_s
-        written = text.seconds(time_s)
-        yield _Row(name=name, time_s=time_s, about=one.grade, text=written, is_total=True)
-
-
-def _step(step: GapStep, *, is_total: bool) -> _Row:
-    written = (text.predicted_seconds if is_total else signed_seconds)(step.time_s)
-    return _Row(
-        name=step.name, time_s=step.time_s, about=step.detail, text=written, is_total=is_total
-    )
-
-
-def _waterfall(one: Timing, rows: Sequence[_Row], *, is_shown: bool) -> style.Part:
+def _waterfall(one: Timing, rows: Sequence[GapRow], *, is_shown: bool) -> style.Part:
     reached = _reached(rows)
     return {
         "type": "waterfall",
@@ -126,19 +89,19 @@ def _waterfall(one: Timing, rows: Sequence[_Row], *, is_shown: bool) -> style.Pa
     }
 
 
-def _reached(rows: Sequence[_Row]) -> list[float]:
+def _reached(rows: Sequence[GapRow]) -> list[float]:
     """The time after each bar; totals but the first add nothing."""
     adds = (0.0 if row.is_total and number else row.time_s for number, row in enumerate(rows))
     return list(accumulate(adds))
 
 
-def _span(rows: Sequence[_Row]) -> list[float]:
+def _span(rows: Sequence[GapRow]) -> list[float]:
     """From 0, or below it, to where the longest bar's label has room on a telephone too."""
     ends = [0.0, *_reached(rows), *(row.time_s for row in rows if row.is_total)]
     return [min(ends), min(ends) + LABEL_ROOM * (max(ends) - min(ends))]
 
 
-def _ticks(rows: Sequence[_Row]) -> style.Part:
+def _ticks(rows: Sequence[GapRow]) -> style.Part:
     return {
         "tickvals": list(range(len(rows))),
         "ticktext": ["<br>".join(map(style.plain, style.lines(row.name))) for row in rows],
@@ -146,5 +109,5 @@ def _ticks(rows: Sequence[_Row]) -> style.Part:
     }
 
 
-def _axis(rows: Sequence[_Row]) -> style.Part:
+def _axis(rows: Sequence[GapRow]) -> style.Part:
     return style.axis("", tickmode="array", showgrid=False, **_ticks(rows)) | {"ticks": ""}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from zlib import compress
 
 import plotly.graph_objects as go
@@ -38,14 +38,14 @@ from reports.figures import (
 )
 from reports.ladder import View
 from reports.sections.advice import subject
-from reports.sections.headline import Answer, answer, standing
+from reports.sections.headline import answer, standing
 from reports.sections.hierarchy import launches
 from reports.sections.hierarchy import table as hierarchy_table
 from reports.sections.ladder_table import ceilings_table, ladder_tables, sampling_table
-from reports.sections.machine_code import MachineCode, machine_code
-from reports.sections.prediction import Prediction, Steps, prediction, rung_steps
-from reports.sections.published import Publication, publications
-from reports.sections.scorecard import Scorecard, scorecard
+from reports.sections.machine_code import machine_code
+from reports.sections.prediction import prediction, rung_steps
+from reports.sections.published import publications
+from reports.sections.scorecard import scorecard
 from reports.sections.side_by_side import names, side_by_side
 from reports.sections.source import (
     Annotated,
@@ -138,84 +138,21 @@ def packed(content: str) -> str:
     return b64encode(compress(content.encode(), PACKING)).decode("ascii")
 
 
-@dataclass(frozen=True, kw_only=True)
-class OfVariant:
-    """What the page says of one variant at one shape: its lines in a sentence, its requests."""
-
-    label: str
-    summary: str
-    requests: Drawing
+Run = tuple[Profile, Profile | None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Chapter:
-    """Everything that the page says about one shape of one run.
+def page(runs: Sequence[Run]) -> str:
+    """The report of one run, or of several side by side, as HTML.
 
-    `first` names the figure of the ladder that stands before all prose.
+    A run is a profile, and an earlier run to show beside it or None. Raises InputError where that
+    was made on another GPU model.
     """
-
-    number: int
-    run: int
-    shape: str
-    answer: Answer
-    table: Table
-    more: Table
-    prediction: Prediction | None
-    steps: Steps | None
-    published: tuple[Publication, ...]
-    ceilings: Table
-    levels: Table
-    samplings: tuple[Table, ...]
-    machine_code: MachineCode | None
-    scorecard: Scorecard | None
-    variants: tuple[OfVariant, ...]
-    first_variant: str
-    source: str
-    first: str
-    drawings: dict[str, Drawing]
-    left_out: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """A profile to show, and an earlier run on the same GPU model to show beside it."""
-
-    profile: Profile
-    recorded: Profile | None = None
-
-    def __post_init__(self) -> None:
-        recorded = self.recorded
-        if recorded and recorded.device.key != self.profile.device.key:
+    for profile, recorded in runs:
+        if recorded and recorded.device.key != profile.device.key:
             raise InputError(
                 f"the recorded run is of {recorded.device.name}, the profile of "
-                f"{self.profile.device.name}: give a run of the same GPU model"
+                f"{profile.device.name}: give a run of the same GPU model"
             )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """Everything that the page says about one run, whatever the shape."""
-
-    number: int
-    name: str
-    profile: Profile
-    recorded: Profile | None
-    created: str
-    recorded_label: str
-    obtained: str
-    standing: tuple[str, ...]
-    listings: str
-    chapters: tuple[Chapter, ...]
-    sizes: Drawing
-    conditions: Drawing
-    left_out: tuple[str, ...]
-    device: tuple[tuple[str, str, str, str], ...]
-    environment: tuple[tuple[str, str], ...]
-    recorded_environment: tuple[tuple[str, str], ...]
-
-
-def page(*runs: Run) -> str:
-    """The report of one run, or of several side by side, as HTML."""
     with ThreadPoolExecutor(1) as pool:
         plotly_js = pool.submit(plotly)  # compressed meanwhile
         parts = list(_parts(runs))
@@ -230,7 +167,7 @@ def page(*runs: Run) -> str:
     )
 
 
-def _first_shape(parts: Sequence[Part]) -> str:
+def _first_shape(parts: Sequence[SimpleNamespace]) -> str:
     """The shape to begin with: the first that all runs have, or else the first run's first."""
     first, *others = ([chapter.shape for chapter in part.chapters] for part in parts)
     common = (shape for shape in first if all(shape in other for other in others))
@@ -244,24 +181,28 @@ def plotly() -> str:
 
 
 def _title(runs: Sequence[Run]) -> str:
-    names = dict.fromkeys(run.profile.device.name for run in runs)
+    names = dict.fromkeys(profile.device.name for profile, _ in runs)
     return f"SGEMM ladder on {text.listing(list(names))}"
 
 
-def _parts(runs: Sequence[Run]) -> Iterator[Part]:
+# What the templates read: a part for each run, with a chapter for each of its shapes.
+
+
+def _parts(runs: Sequence[Run]) -> Iterator[SimpleNamespace]:
     first = 0
-    for number, (run, name) in enumerate(zip(runs, names([r.profile for r in runs]), strict=True)):
+    for number, (run, name) in enumerate(zip(runs, names([p for p, _ in runs]), strict=True)):
         part = _part(run, number, name, first)
         first += len(part.chapters)
         yield part
 
 
-def _part(run: Run, number: int, name: str, first: int) -> Part:
-    profile, recorded = run.profile, run.recorded
+def _part(run: Run, number: int, name: str, first: int) -> SimpleNamespace:
+    """Everything that the page says about one run, whatever the shape."""
+    profile, recorded = run
     shapes = ladder.shapes(profile)
     of_sizes = _drawing(sizes, sizes.figure(profile, recorded=recorded))
     of_conditions = _drawing(conditions, conditions.figure(profile, recorded=recorded))
-    return Part(
+    return SimpleNamespace(
         number=number,
         name=name,
         profile=profile,
@@ -271,24 +212,25 @@ def _part(run: Run, number: int, name: str, first: int) -> Part:
         obtained=OBTAINED[profile.executor],
         standing=standing(profile),
         listings=packed(json.dumps([listing_document(one) for one in profile.listings])),
-        chapters=tuple(
+        chapters=[
             _chapter(View(profile, shape, recorded), number=first + place, run=number)
             for place, shape in enumerate(shapes)
-        ),
+        ],
         sizes=of_sizes,
         conditions=of_conditions,
-        left_out=tuple(_left_out((of_sizes, of_conditions))),
-        device=tuple(_device_rows(profile.device)),
-        environment=tuple(_environment_rows(profile)),
+        left_out=list(_left_out((of_sizes, of_conditions))),
+        device=list(_device_rows(profile.device)),
+        environment=list(_environment_rows(profile)),
         recorded_environment=tuple(_environment_rows(recorded)) if recorded else (),
     )
 
 
-def _chapter(view: View, *, number: int, run: int) -> Chapter:
+def _chapter(view: View, *, number: int, run: int) -> SimpleNamespace:
+    """Everything that the page says about one shape of one run."""
     found = all_annotated(view)
     table, more = ladder_tables(view)
     drawings = _drawings(view)
-    return Chapter(
+    return SimpleNamespace(
         number=number,
         run=run,
         shape=text.shape(view.shape),
@@ -300,15 +242,16 @@ def _chapter(view: View, *, number: int, run: int) -> Chapter:
         published=publications(view),
         ceilings=ceilings_table(view),
         levels=hierarchy_table(launches(view)),
-        samplings=tuple(_samplings(view)),
+        samplings=list(_samplings(view)),
         machine_code=machine_code(view),
         scorecard=scorecard(view),
-        variants=tuple(_of_variant(view, one) for one in found),
+        variants=[_of_variant(view, one) for one in found],
         first_variant=subject(view),
         source=packed(json.dumps(counts_document(found))),
+        # the figure of the ladder that stands before all prose
         first="performance" if drawings["steps"].why_empty else "steps",
         drawings=drawings,
-        left_out=tuple(_left_out(drawings.values())),
+        left_out=list(_left_out(drawings.values())),
     )
 
 
@@ -317,9 +260,9 @@ def _left_out(drawings: Iterable[Drawing]) -> Iterator[str]:
     return (f"{one.title}: {one.why_empty}" for one in drawings if one.why_empty)
 
 
-def _of_variant(view: View, found: Annotated) -> OfVariant:
+def _of_variant(view: View, found: Annotated) -> SimpleNamespace:
     label = found.label
-    return OfVariant(
+    return SimpleNamespace(
         label=label,
         summary=summary(found),
         requests=_drawing(lanes, lanes.figure(view, label)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from analysis.records.profile import Grade
@@ -14,32 +13,21 @@ from reports.sections.table import Cell, Table, Title, plain_table
 from reports.templating import template
 
 
-@dataclass(frozen=True, kw_only=True)
-class Chapter:
-    """Everything that the page says about one shape."""
-
-    shape: str
-    lead: str
-    points: tuple[str, ...]
-    table: Table
-
-
 def page(tuning: Tuning) -> str:
     """The run as one HTML page that needs no network."""
     return template("tuning.html.j2").render(
         title=f"{tuning.variant} tuned on {tuning.device.name}",
         tuning=tuning,
         created=text.moment(tuning.created),
-        chapters=[_chapter(tuning, shape) for shape in tuning.shapes],
-    )
-
-
-def _chapter(tuning: Tuning, shape: TunedShape) -> Chapter:
-    return Chapter(
-        shape=text.shape(shape.shape),
-        lead=lead(tuning, shape),
-        points=tuple(points(shape)),
-        table=candidates_table(shape),
+        chapters=[
+            {
+                "shape": text.shape(shape.shape),
+                "lead": lead(tuning, shape),
+                "points": list(points(shape)),
+                "table": candidates_table(shape),
+            }
+            for shape in tuning.shapes
+        ],
     )
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.comparison.gap import steps_to_measured
 from analysis.records.profile import Record
 from analysis.timing.predicted import Predicted
 from reports import text
 from reports.ladder import Timing, View
-from reports.sections.prediction import signed_seconds
+from reports.sections.prediction import gap_rows_of
 from reports.sections.table import Cell, Table, head, plain_table
 
 ROOFS = "roofs (theory)"
@@ -76,16 +75,9 @@ def _busiest(predicted: Predicted) -> Iterator[_Item]:
 
 
 def _gap(found: Timing) -> Iterator[_Item]:
-    for step in found.predicted.gap[:1]:  # nominal peak: it is added to nothing
-        yield _item(GAP, step.name, step.time_s)
-    for step in found.predicted.gap[1:]:
-        yield _item(GAP, step.name, step.time_s, signed_seconds)
-    yield _item(GAP, "time, predicted", found.predicted.time_s)
-    if found.measured:
-        for step in steps_to_measured(found.predicted, found.measured):
-            yield _item(GAP, step.name, step.time_s, signed_seconds)
-        grade = found.grade.partition(" ")[0]  # the date of a recorded run stands elsewhere
-        yield _item(GAP, f"time, {grade}", found.measured.median_s, text.seconds)
+    for number, row in enumerate(gap_rows_of(found)):
+        name = f"time, {row.name}" if row.is_total and number else row.name
+        yield _Item(group=GAP, name=name, time_s=row.time_s, text=row.text)
 
 
 def _item(

@@ -258,6 +258,42 @@ def gap_steps(one: Timing) -> tuple[GapStep, ...]:
     return (*one.predicted.gap, *further)
 
 
+@dataclass(frozen=True, kw_only=True)
+class GapRow:
+    """A step from nominal peak to the time of a launch, or a total of all steps before it."""
+
+    name: str
+    time_s: float
+    about: str
+    text: str
+    is_total: bool = False
+
+
+def gap_rows_of(one: Timing) -> Iterator[GapRow]:
+    """The time at nominal peak, the steps to the predicted time, and those to the measured one."""
+    predicted, about = one.predicted, "the sum of the steps above"
+    for number, step in enumerate(predicted.gap):
+        yield _gap_row(step, is_total=number == 0)  # nominal peak is added to nothing
+    total = text.predicted_seconds(predicted.time_s)
+    yield GapRow(
+        name=Grade.PREDICTED, time_s=predicted.time_s, about=about, text=total, is_total=True
+    )
+    if one.measured:
+        for step in steps_to_measured(predicted, one.measured):
+            yield _gap_row(step)
+        name, time_s = one.grade.partition(" ")[0], one.measured.median_s  # the date is left out
+        yield GapRow(
+            name=name, time_s=time_s, about=one.grade, text=text.seconds(time_s), is_total=True
+        )
+
+
+def _gap_row(step: GapStep, *, is_total: bool = False) -> GapRow:
+    written = (text.predicted_seconds if is_total else signed_seconds)(step.time_s)
+    return GapRow(
+        name=step.name, time_s=step.time_s, about=step.detail, text=written, is_total=is_total
+    )
+
+
 def gaps_table(found: Sequence[Timing]) -> Table:
     """One row per variant and step, with the time reached after it."""
     return plain_table(
