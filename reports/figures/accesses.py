@@ -16,7 +16,8 @@ READING = (
     "tiles of a thread move them on into registers. Instructions count a float4 once."
 )
 
-_SERIES: tuple[tuple[Space, Operation, str, str], ...] = (
+_Series = tuple[Space, Operation, str, str]  # with a colour and a hatch
+_SERIES: tuple[_Series, ...] = (
     ("global", "load", style.GLOBAL_COLOUR, ""),
     ("global", "store", style.GLOBAL_COLOUR, "/"),
     ("shared", "load", style.SHARED_COLOUR, ""),
@@ -51,7 +52,7 @@ def figure(view: View) -> go.Figure:
 
 def _values(
     records: tuple[Record, ...],
-    series: tuple[Space, Operation, str, str],
+    series: _Series,
     *,
     instructions: bool,
 ) -> list[float | None]:
@@ -64,7 +65,7 @@ def _values(
 
 def _bars(
     records: tuple[Record, ...],
-    series: tuple[Space, Operation, str, str],
+    series: _Series,
     values: list[float | None],
 ) -> style.Part:
     space, operation, colour, hatch = series

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import floor, log10
 
 import plotly.graph_objects as go
@@ -41,82 +42,78 @@ _GRADES = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Quantity:
+    """One counter of all variants: a score for each record, None where it has none."""
+
+    name: str
+    records: Sequence[Record]
+    scores: Sequence[Score | None]
+
+    @property
+    def meaning(self) -> str:
+        return ALL_COUNTERS[self.name].meaning
+
+    @property
+    def by_grade(self) -> list[list[int | None]]:
+        """The counts of each grade; a logarithmic axis has no zero."""
+        return [[getattr(one, field, None) or None for one in self.scores] for field, *_ in _GRADES]
+
+    @property
+    def counts(self) -> list[int]:
+        return [count for counts in self.by_grade for count in counts if count]
+
+    @property
+    def exponents(self) -> list[float]:
+        """Range of the axis, with a decade and more for the shortest bar: near counts look near."""
+        return [floor(log10(min(self.counts))) - 1, log10(max(self.counts)) + ROOM]
+
+    @property
+    def hovers(self) -> list[list[str]]:
+        return [
+            [
+                _about(record, score, field, grade)
+                for record, score in zip(self.records, self.scores, strict=True)
+            ]
+            for field, grade, _, _ in _GRADES
+        ]
+
+
 def figure(view: View) -> go.Figure:
     """Bars of every grade per variant on a log axis; a menu chooses the quantity."""
     title = style.title_of(TITLE, view)
-    found = view.scores
-    records = tuple(r for r in view.records if r.label in found)
-    known = [name for name in QUANTITIES if any(_values(records, found, name))]
+    scores = {label: {one.counter: one for one in own} for label, own in view.scores.items()}
+    records = tuple(r for r in view.records if r.label in scores)
+    quantities = (
+        _Quantity(name=name, records=records, scores=[scores[r.label].get(name) for r in records])
+        for name in QUANTITIES
+    )
+    known = [one for one in quantities if one.counts]
     if not known:
         return style.empty(title, "No counter is known at this shape: profile with simulation.")
-    first = known.index(FIRST) if FIRST in known else 0
+    shown = next((one for one in known if one.name == FIRST), known[0])
     return style.figure(
         title,
-        _bars(records, found, known[first]),
+        _bars(shown),
         height=170 + style.ROW_PX * len(records),
         barmode="group",
         bargap=0.25,
         xaxis=style.axis(
-            _meaning(known[first]),
-            type="log",
-            dtick=1,
-            tickformat="~s",
-            range=_range(records, found, known[first]),
+            shown.meaning, type="log", dtick=1, tickformat="~s", range=shown.exponents
         ),
         yaxis=style.rows_axis(records),
         updatemenus=style.menu(
-            first,
+            known.index(shown),
             [
                 (
-                    QUANTITIES[name],
-                    {
-                        "x": _of_grades(records, found, name),
-                        "hovertext": _hovers(records, found, name),
-                    },
-                    {
-                        "xaxis.title.text": _meaning(name),
-                        "xaxis.range": _range(records, found, name),
-                    },
+                    QUANTITIES[one.name],
+                    {"x": one.by_grade, "hovertext": one.hovers},
+                    {"xaxis.title.text": one.meaning, "xaxis.range": one.exponents},
                 )
-                for name in known
+                for one in known
             ],
         ),
     )
-
-
-Scores = Mapping[str, tuple[Score, ...]]
-
-
-def _meaning(name: str) -> str:
-    return ALL_COUNTERS[name].meaning
-
-
-def _score(found: Scores, record: Record, name: str) -> Score | None:
-    return next((one for one in found[record.label] if one.counter == name), None)
-
-
-def _values(records: Sequence[Record], found: Scores, name: str) -> list[int]:
-    scores = filter(None, (_score(found, record, name) for record in records))
-    return [getattr(one, field) or 0 for one in scores for field, *_ in _GRADES]
-
-
-def _range(records: Sequence[Record], found: Scores, name: str) -> list[float]:
-    """Exponents of the axis, a step and more for the shortest bar: near counts look near."""
-    counts = [value for value in _values(records, found, name) if value]
-    return [floor(log10(min(counts))) - 1, log10(max(counts)) + ROOM]
-
-
-def _of_grades(records: Sequence[Record], found: Scores, name: str) -> list[list[int | None]]:
-    scores = [_score(found, record, name) for record in records]
-    # a log axis has no zero
-    return [[getattr(o, field, None) or None for o in scores] for field, *_ in _GRADES]
-
-
-def _hovers(records: Sequence[Record], found: Scores, name: str) -> list[list[str]]:
-    return [
-        [_about(record, _score(found, record, name), field, grade) for record in records]
-        for field, grade, _, _ in _GRADES
-    ]
 
 
 def _about(record: Record, score: Score | None, field: str, grade: str) -> str:
@@ -125,13 +122,14 @@ def _about(record: Record, score: Score | None, field: str, grade: str) -> str:
         return ""
     return style.hover(
         f"{record.label} ({grade})",
-        f"{count:,} {_meaning(score.counter)}",
+        f"{count:,} {ALL_COUNTERS[score.counter].meaning}",
         score.counter,
         *style.broken(score.reason or ""),
     )
 
 
-def _bars(records: Sequence[Record], found: Scores, name: str) -> Iterator[style.Part]:
-    values, hovers = _of_grades(records, found, name), _hovers(records, found, name)
-    for (_, grade, colour, hatch), x, about in zip(_GRADES, values, hovers, strict=True):
+def _bars(shown: _Quantity) -> Iterator[style.Part]:
+    for (_, grade, colour, hatch), x, about in zip(
+        _GRADES, shown.by_grade, shown.hovers, strict=True
+    ):
         yield style.bars(grade, x, about, colour, pattern=style.hatch(hatch, "#1b1f24"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import log10
 
 import plotly.graph_objects as go
@@ -28,6 +28,7 @@ _SYMBOLS = {
     ("store", "B"): "pentagon",
     ("store", "C"): "diamond",
 }
+_Panel = tuple[str, tuple[Record, ...]]  # a memory space, and the rungs that access it
 _UNITS = {
     "global": "sectors per global request",
     "shared": "wavefronts per shared access",
@@ -66,22 +67,21 @@ def _patterns(record: Record, space: str) -> tuple[Pattern, ...]:
     return tuple(pattern for pattern in patterns if pattern.space == space)
 
 
-def _domains(panels: list[tuple[Record, ...]]) -> list[tuple[float, float]]:
+def _domains(panels: Sequence[_Panel]) -> list[tuple[float, float]]:
     """The vertical part of the figure that each panel takes, by its rows, from the top."""
-    total = sum(map(len, panels))
+    total = sum(len(rows) for _, rows in panels)
     gap = GAP_ROWS / (GAP_ROWS + total) if len(panels) > 1 else 0
     top, domains = 1.0, []
-    for rows in panels:
+    for _, rows in panels:
         height = (1 - gap) * len(rows) / total
         domains.append((max(0.0, top - height), top))
         top -= height + gap
     return domains
 
 
-def _axes(panels: list[tuple[str, tuple[Record, ...]]]) -> style.Part:
+def _axes(panels: Sequence[_Panel]) -> style.Part:
     axes: style.Part = {}
-    domains = _domains([rows for _, rows in panels])
-    for number, ((space, rows), domain) in enumerate(zip(panels, domains, strict=True)):
+    for number, ((space, rows), domain) in enumerate(zip(panels, _domains(panels), strict=True)):
         name = str(number + 1) if number else ""
         axes[f"xaxis{name}"] = style.axis(
             _UNITS[space],
@@ -157,7 +157,7 @@ def _about(record: Record, pattern: Pattern) -> str:
     )
 
 
-def _keys(panels: list[tuple[str, tuple[Record, ...]]]) -> Iterator[style.Part]:
+def _keys(panels: Sequence[_Panel]) -> Iterator[style.Part]:
     used = {
         (pattern.operation, pattern.operand)
         for space, rows in panels
