@@ -1,7 +1,7 @@
-"""Which records of a profile a reader looks at, and which of them are trusted and compared.
+"""The records of a profile that a report shows, and the numbers of them that it compares.
 
-A time counts only where the result was right: `measurement` is None for a launch that failed
-its check, so that no figure, table or sentence praises a wrong kernel.
+A time counts only if the result is right: `measurement` is None for a launch that failed its
+check. So no figure, table or sentence shows the time of a wrong kernel.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def shapes(profile: Profile) -> tuple[Gemm, ...]:
 
 
 def named(labels: Sequence[str], among: Sequence[Record]) -> str:
-    """Labels in words; many that follow each other among the rungs by their first and last."""
+    """Labels in words. Many rungs in a row are written as the first and the last of them."""
     places = {record.label: place for place, record in enumerate(among) if record.rung is not None}
     runs: list[list[str]] = []
     for label in labels:
@@ -55,17 +55,17 @@ def _shortened(run: list[str]) -> list[str]:
 
 
 def measurement(record: Record | None) -> Measured | None:
-    """The measurement of a launch whose result was not found wrong, else None."""
+    """The measurement of a launch, None without one or if the check failed."""
     return record.trusted if record else None
 
 
 def prediction(record: Record | None) -> Predicted | None:
-    """The predicted time of a launch whose result was not found wrong, else None."""
+    """The predicted time of a launch, None without one or if the check failed."""
     return record.trusted_prediction if record else None
 
 
 def listing_of(profile: Profile, record: Record) -> Listing | None:
-    """The source and the machine code of a record: of "best" that of what it stands for."""
+    """Source and machine code of a record; for "best", those of the rung that it selects."""
     own = record.simulated.listing if record.simulated else None
     label = own or record.label
     return next((one for one in profile.listings if one.label == label), None)
@@ -79,7 +79,7 @@ def why_not_measured(record: Record) -> str:
 
 
 def check_failure(record: Record) -> str:
-    """How wrong the worst element is, and where it stands."""
+    """Error of the worst element relative to its bound, with its row and column."""
     check = record.check
     if check is None:
         return text.absent("not checked")
@@ -90,15 +90,16 @@ def check_failure(record: Record) -> str:
 
 
 def moments(view: View) -> tuple[Moment, ...]:
-    """The states of the GPU while a shape was sampled."""
+    """States of the GPU while the shape of the view was sampled."""
     return next((o.moments for o in view.profile.conditions if o.shape == view.shape), ())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """A predicted time, and the measured one beside it: the profile's own, or an earlier run's.
+    """A predicted time, and a measured time of the same launch to compare it with.
 
-    `ratio` is predicted over measured, None where nothing comparable was measured.
+    The measured time is the profile's own or one of an earlier run; `grade` says which. `ratio` is
+    predicted over measured, None if nothing comparable was measured.
     """
 
     record: Record
@@ -137,7 +138,7 @@ class View:
 
     @property
     def recorded_label(self) -> str:
-        """What the earlier run is called wherever its numbers stand; empty without one."""
+        """Name of the earlier run beside its numbers; empty without one."""
         return recorded_label(self.recorded) if self.recorded else ""
 
     def record(self, label: str) -> Record | None:
@@ -191,13 +192,13 @@ class View:
 
     @property
     def grade_of_times(self) -> Grade:
-        """What a measured time beside a prediction is called in a sentence."""
+        """Grade of the measured times that predictions are compared with."""
         is_own = any(record.trusted for record in self.rungs)
         return Grade.MEASURED if is_own else Grade.RECORDED
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """From rung to rung, where times of both are known; each over the nearest lower rung."""
+        """Steps of the ladder: each rung compared with the nearest lower one that has a time."""
         rungs = [
             _with_recorded(record, self.twin(record))
             for record in self.rungs
@@ -238,10 +239,10 @@ def _with_recorded(record: Record, earlier: Record | None) -> Record:
 
 
 def of_cublas(measured: Measured, cublas: Measured | None) -> tuple[float | None, Interval | None]:
-    """Speed against cuBLAS, and its interval.
+    """Speed relative to cuBLAS, and its 95% interval.
 
-    Sample by sample where the run recorded that; else the quotient of two rates, which has no
-    interval.
+    If the run recorded cuBLAS sample by sample, both follow from these samples. Otherwise the speed
+    is the quotient of the two rates, and there is no interval.
     """
     if measured.relative_to_cublas:
         return measured.relative_to_cublas.median, measured.relative_to_cublas.interval
@@ -249,14 +250,14 @@ def of_cublas(measured: Measured, cublas: Measured | None) -> tuple[float | None
 
 
 def previous_rung(record: Record, among: Iterable[Record]) -> Record | None:
-    """The nearest lower rung: the step whose gain a reader asks for."""
+    """The nearest lower rung, None for the lowest one."""
     rung = record.rung or 0
     lower = (other for other in among if other.rung and other.rung < rung)
     return max(lower, key=lambda r: r.rung or 0, default=None)
 
 
 def of_variants_of(profile: Profile, recorded: Profile | None) -> Profile | None:
-    """An earlier run without the rungs that a profile was not asked for."""
+    """An earlier run with only those rungs that the profile has too."""
     if recorded is None:
         return None
     asked = {record.label for record in profile.records}
@@ -265,10 +266,10 @@ def of_variants_of(profile: Profile, recorded: Profile | None) -> Profile | None
 
 
 def recorded_label(recorded: Profile) -> str:
-    """What an earlier run is called wherever its numbers stand."""
+    """Name of an earlier run beside its numbers: date and device."""
     return f"{recorded_on(recorded)} on {recorded.device.name}"
 
 
 def recorded_on(recorded: Profile) -> str:
-    """The same in short, for a legend: whose device it is stands in the title."""
+    """Short name of an earlier run for a legend: the date without the device."""
     return f"recorded {text.date(recorded.created)}"

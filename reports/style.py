@@ -83,7 +83,7 @@ class Look:
 
 
 def looks(profile: Profile) -> dict[str, Look]:
-    """The look of every label of a profile; a variant keeps its colour, whatever its parameters."""
+    """The look of every label of a profile. The colour depends on the variant alone."""
     labels = {record.label: record.rung for record in profile.records}
     found: dict[str, Look] = {}
     for label, rung in labels.items():
@@ -99,18 +99,18 @@ def looks(profile: Profile) -> dict[str, Look]:
 
 
 def plain(label: str) -> str:
-    """`label` as Plotly shows it literally: Plotly reads tags and entities in every label."""
+    """`label` with tags and entities escaped, because Plotly interprets them in every label."""
     return html.escape(label, quote=False)
 
 
 def tick(record: Record, note: str = "") -> str:
-    """A record's name for an axis, broken where it is long, and a note or its status if not ok."""
+    """Name of a record on an axis, in several lines if it is long, with a note or a bad status."""
     told = note or ("" if record.status == "ok" else f"({record.status})")
     return "<br>".join(map(plain, filter(None, [*lines(record.label), told])))
 
 
 def lines(label: str) -> list[str]:
-    """A name in lines that an axis has room for."""
+    """A name split into lines that fit beside an axis."""
     found = [""]
     for piece in re.findall(r"[^-_:,\s]*[-_:,\s]?", label):
         if found[-1] and len(found[-1]) + len(piece) > LONGEST_TICK:
@@ -129,7 +129,7 @@ def hover(*lines: str) -> str:
 
 
 def broken(sentence: str, most: int = 70) -> Iterator[str]:
-    """A sentence in lines that a hover box has room for."""
+    """A sentence split into lines that fit into a hover box."""
     line = ""
     for word in sentence.split():
         if line and len(line) + len(word) >= most:
@@ -143,7 +143,7 @@ LEGEND: Part = {"orientation": "h", "x": 0, "yanchor": "bottom", "font": {"size"
 
 
 def layout(title: str, *, height: int, **more: object) -> Part:
-    """What all figures share: no background, neutral ink, the legend below."""
+    """Layout that all figures share: no background, neutral ink, the legend below the plot."""
     return {
         "template": "none",
         "title": {"text": plain(title), "x": 0, "xref": "paper", "font": {"size": 16}},
@@ -225,7 +225,7 @@ def buttons(*choices: Choice) -> list[Part]:
 
 
 def menu(active: int, choices: Sequence[Choice]) -> list[Part]:
-    """The same as a menu that opens downwards, for more choices than a telephone has room for."""
+    """A menu of choices, for more of them than fit beside each other on a telephone."""
     return [_choices(choices) | {"type": "dropdown", "direction": "down", "active": active}]
 
 
@@ -267,7 +267,7 @@ def scatter(
     about: str | Sequence[str] | None = None,
     **more: object,
 ) -> Part:
-    """Points or lines, of which the pointer says what is `about` them, or nothing."""
+    """Points or lines; `about` is the text of their hover boxes, None for no hover boxes."""
     told = {"hoverinfo": "skip"} if about is None else {"hoverinfo": "text", "hovertext": about}
     return {"type": "scatter", "mode": mode, "x": x, "y": y, **told, **more}
 
@@ -316,7 +316,7 @@ def bars(
 
 
 def hatch(shape: str, colour: str, **more: object) -> Part:
-    """What tells bars apart that differ in colour alone."""
+    """Hatching of bars, so that colour is not the only difference between them."""
     return {"shape": shape, "fillmode": "overlay", "fgcolor": colour, "size": 6, **more}
 
 
@@ -326,7 +326,7 @@ def diagonal(ends: Sequence[float]) -> Part:
 
 
 def fill(grade: str) -> Grade:
-    """What tells a measured number from one of an earlier run."""
+    """Fill of a symbol by the grade of its number: measured, or recorded in an earlier run."""
     return Grade.MEASURED if grade == Grade.MEASURED else Grade.RECORDED
 
 

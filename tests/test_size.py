@@ -16,10 +16,10 @@ from validation import ROOT
 LIMITS = {
     "analysis": 61_600,
     "kernels": 22_700,
-    "reports": 57_600,
+    "reports": 57_400,
     "toolkit/cli": 16_400,
     "toolkit/execution": 24_600,
-    "toolkit/gpu": 15_500,
+    "toolkit/gpu": 15_470,
     "toolkit/launch": 3_800,
     "toolkit/machine_code": 16_700,
     "toolkit/microbenchmarks": 19_500,

@@ -44,7 +44,7 @@ STATES: tuple[State, ...] = (
 
 
 def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
-    """Three panels over one axis of moments; of `recorded` where the profile measured nothing."""
+    """Three panels over one axis of moments; of `recorded` if the profile measured nothing."""
     run = next((one for one in (profile, recorded) if one and any(_shapes(one))), None)
     if run is None:
         return style.empty(TITLE, "No state of a GPU was read: nothing was measured on one.")

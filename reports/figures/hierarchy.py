@@ -50,8 +50,8 @@ class _Point:
 def figure(view: View) -> go.Figure:
     """Roofs of the profile's device and a pair of points per variant and level, log-log.
 
-    Traces carry in `meta` the names that they `need` to be shown; keys of the legend the name
-    that they `toggle`.
+    `meta` of a trace lists the names that it `needs` to be visible; `meta` of a legend entry holds
+    the name that it `toggles`.
     """
     title = style.title_of(TITLE, view)
     found = hierarchy.launches(view)

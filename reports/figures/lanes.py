@@ -32,7 +32,7 @@ ROW = 0.55  # between groups of shared memory
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """An instruction that is drawn: its first request, and what it is called."""
+    """A memory instruction to draw: its first request, and its name in the menu."""
 
     instruction: LineAccess
     request: FirstRequest

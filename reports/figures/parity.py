@@ -46,7 +46,7 @@ class _Point:
 def figure(view: View) -> go.Figure:
     """Log-log, one trace per class of counter; a button changes to the ratio of both numbers.
 
-    Hardware's counts are the reference where there are any, else closed forms.
+    The reference is the hardware's count if there is one, else the closed form.
     """
     title = style.title_of(TITLE, view)
     # what is apart is drawn last: on top

@@ -28,7 +28,7 @@ SAMPLES_PX, STATE_PX = 300, 120
 def figure(view: View) -> go.Figure:
     """Samples over rounds, and a panel for each state that is known of them.
 
-    Of `recorded` where the profile measured nothing on a GPU at this shape.
+    They are those of the earlier run if the profile measured nothing on a GPU at this shape.
     """
     run = next((one for one in (view, view.of_recorded) if one and _sampled(one)), None)
     title = f"{TITLE}, {text.shape(view.shape)}"

@@ -22,7 +22,7 @@ _TIME = "time of one launch, s"
 
 
 def figure(view: View) -> go.Figure:
-    """A box with all its samples per measured variant; of `recorded` where there is no other."""
+    """A box with all samples per measured variant, of the earlier run if the profile has none."""
     title = f"{TITLE}, {text.shape(view.shape)}"
     runs = list(_runs(view))
     if not any(measured.clock == "CUDA events" for _, measured, _ in runs):

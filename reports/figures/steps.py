@@ -32,7 +32,7 @@ class _Series:
 
 
 def figure(view: View) -> go.Figure:
-    """Steps of FLOP/s over the rungs, with a slider that adds one after the other."""
+    """Steps of FLOP/s over the rungs, with a slider that adds one rung at a time."""
     title = style.title_of(TITLE, view)
     records = view.rungs
     series = [one for one in _series(view) if any(one.rates)]

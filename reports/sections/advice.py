@@ -31,7 +31,7 @@ class _Launch:
 
 
 def advice(view: View) -> str:
-    """What costs most time of the variant that is fastest, measured or else predicted."""
+    """The largest costs of the fastest variant, each with a remedy; empty without a prediction."""
     launch = _best(view)
     if launch is None:
         return ""
@@ -52,7 +52,7 @@ def advice(view: View) -> str:
 
 
 def subject(view: View) -> str:
-    """Which variant the advice is for, empty where there is none."""
+    """Label of the variant that the advice is for; empty if there is none."""
     launch = _best(view)
     return launch.record.label if launch else ""
 

@@ -1,4 +1,4 @@
-"""The times of a few variants taken apart, a column each: roofs, resources, limiters, the gap."""
+"""Breakdown of the times of a few variants: roofs, resources, limiters and the gap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEGLIGIBLE = 0.01  # of the predicted times: nobody would look for such a resour
 
 @dataclass(frozen=True, kw_only=True)
 class _Item:
-    """What one variant has of a row: text, the time behind it, and a quieter line below."""
+    """One cell of the breakdown: its text, the time that it stands for, and details below."""
 
     group: str
     name: str

@@ -15,7 +15,7 @@ from reports.sections.table import NO_CELL, Cell, Column, Table, says, table_of
 def compact_table(view: View, width: int) -> Table:
     """One row per record of a shape, without details, for a terminal of `width` characters.
 
-    Columns that say nothing, or find no room, are left out.
+    Columns that are empty or do not fit are left out.
     """
     records = view.records
     found = _columns(view)
@@ -26,7 +26,7 @@ def compact_table(view: View, width: int) -> Table:
 
 
 def replaces_times(view: View) -> bool:
-    """True if the table has the times of a recorded run, for lack of a GPU of one's own."""
+    """True if the table shows the times of a recorded run, because no GPU was used."""
     return view.recorded is not None and view.profile.executor != "gpu"
 
 

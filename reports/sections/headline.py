@@ -23,11 +23,11 @@ EQUAL_ROOFS = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The first sentence that a reader needs, what a reader does with it, and what supports it.
+    """The answer for one shape: the main sentence, further points, and supporting remarks.
 
-    `trust` says how well the predicted times of the device have been checked; it is empty where
-    nothing was predicted. Shape and device stand above all of it. Without `asides` it is complete
-    for someone who has little room.
+    `trust` states how well the predicted times of the device have been checked; it is empty if
+    nothing was predicted. Shape and device are not repeated here: the caller prints them above. A
+    terminal leaves out `asides`.
     """
 
     lead: str
@@ -37,7 +37,7 @@ class Answer:
 
 
 def standing(profile: Profile) -> tuple[str, ...]:
-    """What a reader must know of the whole run before its numbers."""
+    """Warnings about the whole run: no records, or an interrupted run."""
     empty = "This profile holds no record: no rung was profiled."
     interrupted = "The run was interrupted: what is missing was not reached."
     return (
@@ -47,9 +47,9 @@ def standing(profile: Profile) -> tuple[str, ...]:
 
 
 def answer(view: View) -> Answer:
-    """The answer at one shape: measured, then recorded, then predicted, then theory.
+    """The answer for one shape: measured, then recorded, then predicted, then theory.
 
-    `recorded` is an earlier run; its answer is said to be one, and is of the profile's variants.
+    Sentences about the earlier run say so, and cover only variants that the profile has.
     """
     best = view.fastest
     everything = view.of_recorded
@@ -266,7 +266,7 @@ def _simulated(view: View) -> Iterator[str]:
 
 
 def agreement(compared: Iterable[Iterable[Comparison]]) -> str:
-    """How many quantities agree between closed form and machine code, without a full stop."""
+    """Number of quantities that agree between closed form and machine code, as a clause."""
     found = [one for some in compared for one in some]
     equal = sum(one.is_equal for one in found)
     riddles = sum(not one.is_explained for one in found)

@@ -36,10 +36,10 @@ from reports.sections.table import (
 
 
 def ladder_table(view: View) -> Table:
-    """One row per record of a shape; columns that say nothing of any record are left out.
+    """One row per record of a shape; columns that are empty for all records are left out.
 
-    What the rungs have stands first: times where they were measured, else theory and what the
-    simulator counted, with the times of the references behind it.
+    Measured times come first if there are any. Otherwise theory and simulated counters come first,
+    and the times of the references last.
     """
     records = view.records
     columns = ladder_columns(view)
@@ -68,10 +68,10 @@ def ladder_columns(view: View) -> tuple[Column, ...]:
 
 
 def ladder_tables(view: View) -> tuple[Table, Table]:
-    """The ladder in two: what a reader looks for first, and all else that is known of its rows.
+    """The ladder as two tables: the main columns, and all further ones.
 
-    Theory stands first where no rung has a time. What stands first fits a window of 1,400 px, with
-    a verdict on each result alone: how large its error is stands with the rest.
+    The main columns are the times or, if no rung has one, theory. They fit a window of 1,400 px,
+    with only the verdict of each check; the size of the error is in the second table.
     """
     whole = ladder_table(view)
     timed = {
@@ -99,7 +99,7 @@ _FURTHER = ("of FP32 peak", "of attainable", "over previous rung")
 
 
 def ceilings_table(view: View) -> Table:
-    """Every ceiling of every rung, whose least is `attainable`, and the uncached bound."""
+    """Every ceiling of every rung, and the uncached bound. The lowest ceiling is `attainable`."""
     roofs = [
         (record, ceiling)
         for record in view.rungs
@@ -123,7 +123,7 @@ def ceilings_table(view: View) -> Table:
 
 
 def sampling_table(view: View, *, grade: str = Grade.MEASURED) -> Table:
-    """How each measurement of a run was taken, and the GPU's state around it."""
+    """How each measurement was taken, and the state of the GPU before and after it."""
     records = tuple(r for r in view.records if r.trusted)
     columns = (
         Column(title=title, grade=grade, cell=partial(_sampled, one), is_number=title not in _WORDS)
@@ -187,7 +187,7 @@ def _of_attainable(record: Record, measured: Measured) -> Cell:
 
 
 def of_roof(flop_per_s: float, roof_flop_per_s: float, roof: str) -> Cell:
-    """The share of a roof that a rate reaches; above it, what the roof called `roof` leaves out."""
+    """Share of a roof that a rate reaches; if above 1, with what the roof does not include."""
     share = flop_per_s / roof_flop_per_s
     left_out = (
         "caches serve a part" if roof == Resource.DRAM else "the roof is at the nominal clock"

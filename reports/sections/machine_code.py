@@ -21,8 +21,8 @@ from reports.sections.table import LABEL, Cell, Column, Table, plain_table, tabl
 class MachineCode:
     """The section of one shape: a verdict, its table, every number, and the lines of each rung.
 
-    `bases` say how the counts of which rungs were obtained; `is_riddled` that some quantity differs
-    for a reason that is not known.
+    `bases` state how the counts of which rungs were obtained. `is_riddled` is True if some quantity
+    differs for no known reason.
     """
 
     verdict: str
@@ -34,7 +34,7 @@ class MachineCode:
 
 
 def machine_code(view: View) -> MachineCode | None:
-    """The section for one shape, None where nothing was simulated."""
+    """The section for one shape, None if nothing was simulated."""
     compared = {record.label: comparisons(record) for record in view.rungs if record.simulated}
     if not compared:
         return None

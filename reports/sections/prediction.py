@@ -22,10 +22,10 @@ from reports.sections.table import Cell, Table, plain_table
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """The chapter of one shape: its sentences, the bounds, the gaps, and the steps of the ladder.
+    """The chapter of one shape: the verdict in words, the bounds, and the steps of the gaps.
 
-    `accuracies` are those of the device, and `bases` say what was simulated for whom, and whose
-    constants were used.
+    `accuracies` are errors of predictions for the device. `bases` state what was simulated for
+    which variants, and which constants were used.
     """
 
     verdict: str
@@ -38,14 +38,14 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """Why each rung beats the one before: a sentence per step, and all that changed."""
+    """Why each rung is faster than the one before: a sentence per step, and a table."""
 
     sentences: tuple[str, ...]
     everything: Table
 
 
 def prediction(view: View) -> Prediction | None:
-    """The chapter for one shape, None where nothing was predicted."""
+    """The chapter for one shape, None if nothing was predicted."""
     found = view.timings
     if not found:
         return None
@@ -60,7 +60,7 @@ def prediction(view: View) -> Prediction | None:
 
 
 def rung_steps(view: View) -> Steps | None:
-    """From rung to rung, None where no step has a time and counts that could say why."""
+    """The steps from rung to rung, None if no step has both times and counts."""
     steps = told_steps(view)
     if not steps:
         return None
@@ -72,7 +72,7 @@ def rung_steps(view: View) -> Steps | None:
 
 
 def told_steps(view: View) -> tuple[Step, ...]:
-    """The steps of the ladder of which there is more to say than a time."""
+    """The steps of the ladder that have counts, so that a reason can be given."""
     return tuple(one for one in view.steps if one.basis)
 
 
@@ -80,7 +80,7 @@ def told_steps(view: View) -> tuple[Step, ...]:
 
 
 def verdict(found: Sequence[Timing]) -> str:
-    """How many times were predicted, and how far they are from what was measured."""
+    """Number of predicted times, and their error relative to the measured ones."""
     compared = [one for one in found if one.ratio]
     if not compared:
         what = "1 time is" if len(found) == 1 else f"{len(found)} times are"
@@ -100,7 +100,7 @@ def verdict(found: Sequence[Timing]) -> str:
 
 
 def trust(device: Device, kernels: Kernels = "ladder") -> str:
-    """How well predictions for a device have been checked, and whose constants they use."""
+    """Measured accuracy of predictions for a device, and the source of their constants."""
     known = [one for one in accuracies(device) if one.kernels == kernels]
     source = constants_for(device.sm_arch).taken_from
     constants = f"; most constants are those of {source}" if source else ""
@@ -149,7 +149,7 @@ def limits(predicted: Predicted) -> str:
 
 
 def accuracy_table(device: Device) -> Table:
-    """What the predictions for a device were compared with; without rows where nothing was."""
+    """The comparisons of predictions for a device with measured times; empty without any."""
     titles = ("device", "launches", "of", "mean error", "", "computed by")
     return plain_table(
         [(title, "", title in ("launches", "mean error")) for title in titles],
@@ -168,7 +168,7 @@ def accuracy_table(device: Device) -> Table:
 
 
 def bounds_table(found: Sequence[Timing]) -> Table:
-    """One row per variant: the time of each simple bound, the limiter, the next one behind it."""
+    """One row per variant: the time of each bound, the limiter and the next limiter."""
     names = bound_names(found)
     return plain_table(
         [
@@ -196,7 +196,7 @@ def _limiter_cell(limiter: str, share: float) -> Cell:
 
 
 def bound_names(found: Sequence[Timing]) -> list[Resource]:
-    """The resources that bound some of the times."""
+    """The resources that have a bound for at least one of the times."""
     return list(dict.fromkeys(bound.name for one in found for bound in one.predicted.bounds))
 
 
@@ -212,7 +212,7 @@ def _bound_cell(predicted: Predicted, name: str) -> Cell:
 
 
 def longest(predicted: Predicted) -> Bound | None:
-    """The simple bound that allows the least rate."""
+    """The bound with the longest time, None without bounds."""
     return max(predicted.bounds, key=lambda one: one.time_s, default=None)
 
 
@@ -230,7 +230,7 @@ def _every_bound(found: Sequence[Timing]) -> Table:
 
 
 def launch_tables(predicted: Predicted, *, share: float, has_gap: bool) -> Iterator[Table]:
-    """The bounds of one launch, from a share of its time on, and the steps from nominal peak."""
+    """Table of the bounds of at least `share` of the time, and table of the gap if `has_gap`."""
     tables = [("least time of", bound_rows(predicted, share))]
     tables += [("from FP32 peak", gap_rows(predicted))] if has_gap else []
     for title, rows in tables:
@@ -238,7 +238,7 @@ def launch_tables(predicted: Predicted, *, share: float, has_gap: bool) -> Itera
 
 
 def bound_rows(predicted: Predicted, share: float = 0.0) -> Iterator[tuple[str, str, str]]:
-    """(name, time, basis) of each bound, the longest first, from a share of the time on."""
+    """(name, time, basis) of each bound of at least `share` of the time, the longest first."""
     for bound in sorted(predicted.bounds, key=lambda bound: -bound.time_s):
         if bound.time_s >= share * predicted.time_s:
             yield bound.name, text.predicted_seconds(bound.time_s), bound.basis
@@ -327,5 +327,5 @@ def _gap_rows(one: Timing) -> Iterator[tuple[Cell | str, ...]]:
 
 
 def signed_seconds(time_s: float) -> str:
-    """A time that is added or taken away: '+12.3 µs', '−1.20 µs'."""
+    """A time with its sign: '+12.3 µs', '−1.20 µs'."""
     return f"{'−' if time_s < 0 else '+'}{text.predicted_seconds(abs(time_s))}"

@@ -40,8 +40,8 @@ MEASURED = Grade.MEASURED  # what the profile's own counts are called
 class Scorecard:
     """The section of one shape: a verdict in words, a row per variant, and every counter of each.
 
-    `is_measured` says that hardware counted some of them; `bad` names the variants of which an
-    exact counter is apart and nothing explains it.
+    `is_measured` is True if hardware counted some of them. `bad` names the variants with an exact
+    counter that differs for no known reason.
     """
 
     verdict: str
@@ -52,7 +52,7 @@ class Scorecard:
 
 
 def scorecard(view: View) -> Scorecard | None:
-    """The section for one shape, None where no counter is known by two grades."""
+    """The section for one shape, None if no counter has two grades to compare."""
     found = view.scores
     compared = {label: own for label, own in found.items() if any(map(_is_compared, own))}
     if not compared:

@@ -14,7 +14,7 @@ Named = tuple[str, Profile]
 
 
 def names(profiles: Sequence[Profile]) -> list[str]:
-    """What tells the runs apart: their device, and where it is the same their moment and number."""
+    """Distinct names of the runs: the device, with date and number if devices are equal."""
     devices = Counter(one.device.name for one in profiles)
     moments = Counter((one.device.name, text.moment(one.created)) for one in profiles)
     return [_name(one, devices, moments, place) for place, one in enumerate(profiles, start=1)]

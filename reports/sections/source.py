@@ -37,7 +37,7 @@ class Annotated:
 
 
 def annotated(view: View, label: str) -> Annotated | None:
-    """The annotated source of a variant, None where it was not simulated at that shape."""
+    """The annotated source of a variant, None if it was not simulated at that shape."""
     record = view.record(label)
     listing = ladder.listing_of(view.profile, record) if record else None
     simulated = record.simulated if record else None
@@ -53,7 +53,7 @@ def annotated(view: View, label: str) -> Annotated | None:
 
 
 def all_annotated(view: View) -> tuple[Annotated, ...]:
-    """Those of every variant of a shape, in the order of the ladder."""
+    """The annotated sources of all rungs of a shape, in the order of the ladder."""
     labels = (record.label for record in view.rungs)
     found = (annotated(view, label) for label in labels)
     return tuple(one for one in found if one)

@@ -154,11 +154,11 @@ class OnGpu:
         return found
 
     def sample(self, flush_l2: bool) -> float:
-        """Seconds of one launch, with L2 flushed before it, or warm of another."""
+        """Seconds of one launch, with L2 flushed before it, or warm from a launch before."""
         return self.gpu.timer.time(self.once, flush_l2=flush_l2)
 
     def raise_damage(self) -> None:
-        """Raise where something is not as it was that no kernel may write to."""
+        """Raise LaunchError if a guard band or an input was overwritten."""
         damage = self._guarded.damage()
         if damage is not None:
             raise LaunchError(damage)
@@ -180,7 +180,7 @@ def _loaded(gpu: Gpu, launch: Launch) -> LoadedKernel | None:
 
 
 def placed(arguments: Sequence[Argument], addresses: Mapping[int, Any]) -> list[Any]:
-    """What a kernel gets for its arguments, the arrays among which are at `addresses`."""
+    """The arguments of a kernel, with arrays replaced by their addresses on the GPU."""
     arrays = buffers_of(arguments)
     return [
         encoded(argument.tiling, int(addresses[buffer_of(argument, arrays)]) + argument.offset)
@@ -220,7 +220,7 @@ class Guarded:
         self._held.clear()
 
     def damage(self) -> str | None:
-        """The first thing that no kernel may write to and that is not as it was."""
+        """The first guard band or input that was overwritten, as text; None if all are intact."""
         for name, address, size_bytes, checksum in self._buffers:
             end = address + -(-size_bytes // 4) * 4
             for where, start, first in (

@@ -1,4 +1,4 @@
-"""Instructions as 128-bit words: what no compiler emits on demand is written into its code.
+"""Instructions as 128-bit words, to replace what the compiler emitted in a timed loop.
 
 Only the kernels of this package are rewritten, and only arithmetic of their timed loops, among
 the registers that this arithmetic wrote before. The encodings are the same from sm_75 to sm_90;
@@ -43,7 +43,7 @@ def _of_one_cycle(code: int, d: int, a: int, b: int, c: int) -> int:
 
 
 def replaced(words: Sequence[int], code: int, new: Callable[[int, int], int]) -> list[int]:
-    """The words, those of an opcode replaced by `new(their number, the word)`."""
+    """The words, with each word of an opcode replaced by `new(number, word)`."""
     number = count()
     return [new(next(number), word) if opcode(word) == code else word for word in words]
 
@@ -67,7 +67,7 @@ def spread(words: Sequence[int], scarce: int, plenty: int) -> list[int]:
 
 
 def banks(registers: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Those of the even bank and those of the odd one."""
+    """The registers of the even bank, and those of the odd bank."""
     return [r for r in registers if r % 2 == 0], [r for r in registers if r % 2]
 
 

@@ -33,7 +33,7 @@ class Plan:
     seed: int
 
     def at(self, problem: Gemm, device: Device) -> Plan:
-        """The plan with what `best` stands for at a shape on a device."""
+        """The plan with `best` replaced by the rung that it selects for a shape on a device."""
         chosen = tuple(
             best_for(device, problem) if selection.variant is BEST else selection
             for selection in self.selections

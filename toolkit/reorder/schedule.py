@@ -193,7 +193,7 @@ def _with_reads(problem: Problem, choices: Sequence[Choice]) -> Iterator[tuple[G
 
 
 def wishes(problem: Problem, choices: Sequence[Choice]) -> dict[int, int]:
-    """The bank in which each value that is read should be, given what else is read with it."""
+    """The preferred bank of each value: the one that is read less by the same instruction."""
     wanted: dict[int, int] = {}
     for _, read in _with_reads(problem, choices):
         even, odd = reads_of(n for n in read if n < FIRST_VALUE)
@@ -203,7 +203,7 @@ def wishes(problem: Problem, choices: Sequence[Choice]) -> dict[int, int]:
 
 
 def late_clocks(problem: Problem, choices: Sequence[Choice]) -> int:
-    """The clocks that an order loses by conflicts of banks."""
+    """Clocks that an order loses to register bank conflicts."""
     total, banks = 0, IDLE
     for gap, read in _with_reads(problem, choices):
         late, banks = dispatched(_behind_gap(gap, banks), reads_of(read))
