@@ -58,7 +58,7 @@ class AnyOrder:
 Outcome = Array | Near | AnyOrder | None  # None: whatever
 Outcomes = Sequence[Outcome]
 Make = Callable[[Generator], Sequence[Argument | int]]
-Expected = Callable[[Given], Outcomes]
+Expected = Callable[[Given], Outcome | Outcomes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +67,9 @@ class Case:
 
     Arrays among the arguments are device buffers, in order, as are those of tensor maps; NumPy
     scalars (structures as `numpy.void` of an aligned dtype) are passed by value. `expected` returns
-    an outcome per array; arrays after the last of them must be unchanged. `kernel` is an extern "C"
-    name or a name expression. All of a launch's randomness is in the generator that `make` is
-    given.
+    an outcome per array, or that of the first alone; arrays after these must be unchanged.
+    `kernel` is an extern "C" name or a name expression. All of a launch's randomness is in the
+    generator that `make` is given.
     """
 
     name: str
@@ -102,7 +102,10 @@ class Case:
         """What is expected of every array among `arguments`, which must be those of before."""
         arrays = list(buffers_of(arguments).values())
         with np.errstate(all="ignore"):
-            known = list(self.expected(arguments))
+            found = self.expected(arguments)
+        if found is None or isinstance(found, np.ndarray | Near | AnyOrder):
+            found = [found]
+        known = list(found)
         return known + arrays[len(known) :]
 
     def check(self, outputs: Sequence[Array], arguments: list[Argument]) -> None:
@@ -185,10 +188,14 @@ def flat(n: int, block: int = 128) -> Shape:
 
 
 def tiles(
-    width: int, height: int, tile: tuple[int, int], block: tuple[int, int] | None = None
+    width: int,
+    height: int,
+    tile: tuple[int, int],
+    block: tuple[int, int] | None = None,
+    planes: int = 1,
 ) -> Shape:
-    """Grid and block of tiles over a plane; a block has the tile's shape unless it is given."""
-    return (-(-width // tile[0]), -(-height // tile[1]), 1), (*(block or tile), 1)
+    """Grid and block of tiles over planes; a block has the tile's shape unless it is given."""
+    return (-(-width // tile[0]), -(-height // tile[1]), planes), (*(block or tile), 1)
 
 
 def blank(shape: int | tuple[int, ...], dtype: type = np.float32) -> Array:

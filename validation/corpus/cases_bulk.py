@@ -12,6 +12,7 @@ from validation.corpus.case import (
     Case,
     Given,
     Near,
+    Outcome,
     Outcomes,
     blank,
     grid_of,
@@ -118,10 +119,10 @@ def twice_a_tile(column: int, row: int) -> Case:
 
 
 def runs_of_bytes(count: int) -> Case:
-    def expected(arguments: Given) -> Outcomes:
+    def expected(arguments: Given) -> Outcome:
         out, given, _ = arguments
         more = given + float32(1)
-        return [np.concatenate([more, out[count:] + more])]
+        return np.concatenate([more, out[count:] + more])
 
     return launched(
         "bulk_copies.cu",
@@ -140,7 +141,7 @@ def threads_copy() -> Case:
         "threads_copy",
         grid_of(1, 32),
         lambda rng: [blank(128), floats(rng, 128)],
-        lambda arguments: [arguments[1][::-1].copy()],
+        lambda arguments: arguments[1][::-1].copy(),
         minimum_capability=HOPPER,
     )
 
@@ -163,13 +164,13 @@ def phases() -> Case:
 def places_in_clusters() -> Case:
     """A grid of 6x4 blocks in clusters of 3x2."""
 
-    def expected(arguments: Given) -> Outcomes:
+    def expected(arguments: Given) -> Outcome:
         found = []
         for y in range(4):
             for x in range(6):
                 rank = x % 3 + 3 * (y % 2)
                 found.append([rank, 6, x // 3, y // 2, 2, 2, x % 3, y % 2, 3, 2])
-        return [np.array(found, uint32)]
+        return np.array(found, uint32)
 
     return launched(
         "clusters.cu",
@@ -276,9 +277,9 @@ def grid_barriers(blocks: int) -> Case:
 def split_sums(parts: int) -> Case:
     """The first half of every four is added twice."""
 
-    def expected(arguments: Given) -> Outcomes:
+    def expected(arguments: Given) -> Outcome:
         sums = arguments[1].astype(float64).sum(axis=0) * [2, 2, 1, 1]
-        return [Near(value=sums, error=4 * parts * FLOAT_EPSILON * sums.max())]
+        return Near(value=sums, error=4 * parts * FLOAT_EPSILON * sums.max())
 
     return launched(
         "clusters.cu",

@@ -16,6 +16,7 @@ from validation.corpus.case import (
     Expected,
     Given,
     Near,
+    Outcome,
     Outcomes,
     blank,
     flat,
@@ -51,13 +52,13 @@ def ints(values: list[int]) -> Array:
 def collatz(n: int) -> Case:
     """Starts below 113,383, none of which goes beyond 32 bits."""
 
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         x = np.arange(113_383, dtype=np.uint64)
         steps = np.zeros(len(x), int32)
         while (going := x > 1).any():
             x = np.where(going, np.where(x % 2 == 1, 3 * x + 1, x // 2), x)
             steps += going
-        return [steps[args[1]]]
+        return steps[args[1]]
 
     return launched(
         "divergence.cu",
@@ -70,7 +71,7 @@ def collatz(n: int) -> Case:
 
 
 def mandelbrot(width: int, height: int, limit: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         left, top, step = args[3:6]
         cr = np.broadcast_to(left + np.arange(width, dtype=float32) * step, (height, width))
         ci = (top + np.arange(height, dtype=float32) * step)[:, None]
@@ -81,7 +82,7 @@ def mandelbrot(width: int, height: int, limit: int) -> Case:
             going &= ~(rr + ii > 4)
             i, r = float32(2) * r * i + ci, (rr - ii) + cr
             count += going
-        return [count]
+        return count
 
     return launched(
         "divergence.cu",
@@ -113,7 +114,7 @@ def lower_bound(n: int, m: int) -> Case:
             rng.integers(-5, 2 * n + 5, m).astype(int32),
             m,
         ],
-        lambda a: [np.asarray(np.searchsorted(a[1], a[3]), int32)],
+        lambda a: np.asarray(np.searchsorted(a[1], a[3]), int32),
         label=f"{m}_in_{n}",
     )
 
@@ -140,7 +141,7 @@ def early_exits(n: int, block: int) -> Case:
             rng.integers(-300, 1300, n).astype(int32),
             n,
         ],
-        lambda a: [ints([one(x, i % block) for i, x in enumerate(a[1].tolist())])],
+        lambda a: ints([one(x, i % block) for i, x in enumerate(a[1].tolist())]),
         label=f"{n}_by_{block}",
     )
 
@@ -178,7 +179,7 @@ def jump_table(n: int) -> Case:
             words(rng, n, int32) >> 1,
             n,
         ],
-        lambda a: [ints([one(s, x) for s, x in zip(a[1].tolist(), a[2].tolist(), strict=True)])],
+        lambda a: ints([one(s, x) for s, x in zip(a[1].tolist(), a[2].tolist(), strict=True)]),
         label=n,
     )
 
@@ -211,20 +212,20 @@ def nested_breaks(n: int) -> Case:
             rng.integers(0, 10_000, n).astype(int32),
             n,
         ],
-        lambda a: [ints([one(x) for x in a[1].tolist()])],
+        lambda a: ints([one(x) for x in a[1].tolist()]),
         label=n,
     )
 
 
 def uniform_barrier_loop(blocks: int, block: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         mine = args[1].reshape(blocks, block)
         columns = [
             (mine * (mine + 1) // 2).sum(axis=1),
             (mine > 2).all(axis=1),
             (mine > 4).sum(axis=1),
         ]
-        return [np.stack(columns, 1).astype(int32)]
+        return np.stack(columns, 1).astype(int32)
 
     def make(rng: Generator) -> Given:
         counts = rng.integers(0, 9, blocks * block).astype(int32)
@@ -247,7 +248,7 @@ def gcd(n: int) -> Case:
         "gcd",
         grid_of(2, 64),
         lambda rng: [blank(n, uint32), words(rng, n), words(rng, n), n],
-        lambda a: [np.gcd(a[1], a[2])],
+        lambda a: np.gcd(a[1], a[2]),
         label=n,
     )
 
@@ -272,7 +273,7 @@ def calls(n: int) -> Case:
             rng.integers(-(2**20), 2**20, n).astype(int32),
             n,
         ],
-        lambda a: [ints([one(i, x) for i, x in enumerate(a[1].tolist())])],
+        lambda a: ints([one(i, x) for i, x in enumerate(a[1].tolist())]),
         label=n,
     )
 
@@ -290,7 +291,7 @@ def recursion(n: int) -> Case:
             rng.integers(0, 10, n).astype(uint32),
             n,
         ],
-        lambda a: [FIBONACCI[a[1]]],
+        lambda a: FIBONACCI[a[1]],
         label=n,
     )
 
@@ -413,7 +414,7 @@ def pointers(kernel: str, of_one: Callable[[int], int], n: int) -> Case:
             rng.integers(0, WORD, n).astype(uint32),
             n,
         ],
-        lambda a: [np.array([of_one(x) for x in a[1].tolist()], uint32)],
+        lambda a: np.array([of_one(x) for x in a[1].tolist()], uint32),
         label=n,
     )
 
@@ -425,12 +426,12 @@ def xor_of_turns(x: int, turns: int) -> int:
 
 
 def left_for_a_barrier() -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         given = args[1].tolist()
         most = max((t for t, x in enumerate(given) if x & 3 != 1), default=0)  # both loops undo
         y = [xor_of_turns(x, t % 4) << 7 | t for t, x in enumerate(given)]
         up = [y[t - 5] if t % 8 >= 5 else y[t] for t in range(len(y))]
-        return [np.array([(most + word) % WORD for word in up], uint32)]
+        return np.array([(most + word) % WORD for word in up], uint32)
 
     return left("left_for_a_barrier", 50, expected)
 
@@ -444,7 +445,7 @@ def left_for_an_outer_region() -> Case:
     return left(
         "left_for_an_outer_region",
         70,
-        lambda args: [np.array([one(x) for x in args[1].tolist()], uint32)],
+        lambda args: np.array([one(x) for x in args[1].tolist()], uint32),
     )
 
 
@@ -478,25 +479,23 @@ def by_value(n: int) -> Case:
         f = structure(AFFINE, *rng.uniform(-2, 2, 2), n, 3, rng.uniform(0.5, 2))
         return [blank(n), f, real(rng, 3 * n)]
 
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         f, x = args[1], args[2][::3].astype(float64)
         products = float64(f["a"]) * x
         value = f["scale"] * (products + float64(f["b"]))
         error = 4 * 2.0**-24 * f["scale"] * (abs(products) + abs(float64(f["b"])))
-        return [Near(value=value, error=error)]
+        return Near(value=value, error=error)
 
     return launched("launches.cu", "by_value", flat(n), make, expected, label=n)
 
 
 def small_arguments() -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         a, b, c, d, e, f, s, g = args[1:]
         wide = int(d)
         own = int(s["c"][8 % 5])  # of thread 8
         tail = [int(s["a"]) + int(s["b"]), own, int(g)]
-        return [
-            ints([int(a), int(b), int(c), wide >> 32, wrapped(wide), int(e * 4), int(f), *tail])
-        ]
+        return ints([int(a), int(b), int(c), wide >> 32, wrapped(wide), int(e * 4), int(f), *tail])
 
     return launched(
         "launches.cu",
@@ -528,7 +527,7 @@ def scale(expression: str, dtype: type, per_thread: int, n: int) -> Case:
             dtype(rng.uniform(1, 2)),
             n,
         ],
-        lambda a: [a[1] * a[2]],
+        lambda a: a[1] * a[2],
         name=f"scale_{np.dtype(dtype).name}",
     )
 
@@ -539,7 +538,7 @@ def rotate(n: int) -> Case:
         "inner::rotate<true>",
         flat(n, 31),
         lambda rng: [blank(n, int32), words(rng, n, int32), n],
-        lambda a: [np.roll(a[1], -1)],
+        lambda a: np.roll(a[1], -1),
         name=f"rotate_{n}",
     )
 
@@ -565,10 +564,10 @@ def indices_3d(grid: tuple[int, int, int], block: tuple[int, int, int]) -> Case:
         x, y, _ = extent
         return index % x | (index // x % y) << 8 | (index // (x * y)) << 16
 
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         shape = [extent[0] | extent[1] << 8 | extent[2] << 16 for extent in (block, grid)]
         rows = [[packed(t, block), packed(b, grid), *shape] for b, t in threads(grid, block)]
-        return [np.array(rows, uint32)]
+        return np.array(rows, uint32)
 
     count = int(np.prod(grid) * np.prod(block))
     return launched(
@@ -607,7 +606,7 @@ def saxpy(n: int) -> Case:
         "saxpy_grid_stride",
         grid_of(2, 100),
         lambda rng: [real(rng, n), real(rng, n), float32(rng.uniform(-2, 2)), n],
-        lambda a: [fma(np.full(n, a[2]), a[1], a[0])],
+        lambda a: fma(np.full(n, a[2]), a[1], a[0]),
         label=n,
     )
 
@@ -622,18 +621,18 @@ def clocks() -> Case:
         "clocks",
         grid_of(1, 32),
         lambda rng: [blank(32, int64)],
-        lambda a: [np.full(32, 7, int64)],
+        lambda a: np.full(32, 7, int64),
     )
 
 
 def float_loop_counts(blocks: int, n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         steps, value, out = np.arange(64 * blocks) % n, 0.0, []
         for _ in range(n):
             value = value * 0.5 + float(args[1])
             out.append(value)
         exact = np.take(out, steps)
-        return [Near(value=exact, error=ulps(exact, 2))]
+        return Near(value=exact, error=ulps(exact, 2))
 
     return launched(
         "launches.cu",

@@ -30,6 +30,7 @@ from validation.corpus.case import (
     Case,
     Given,
     Near,
+    Outcome,
     Outcomes,
     blank,
     flat,
@@ -72,10 +73,10 @@ def unary(
     error: Error,
     n: int = N,
 ) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         x = args[1].astype(float64)
         value = function(x)
-        return [Near(value=value, error=error(x, value))]
+        return Near(value=value, error=error(x, value))
 
     return launched(
         "float_math.cu",
@@ -165,11 +166,11 @@ def columns(
 ) -> Case:
     """One output row per thread; `function` maps the input arrays to its columns."""
 
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         value = np.stack(function(*args[1:-1]), 1)
         if error is None:
-            return [value.astype(dtype)]
-        return [Near(value=value, error=error(value))]
+            return value.astype(dtype)
+        return Near(value=value, error=error(value))
 
     return launched(
         file,
@@ -318,12 +319,12 @@ def double_directed(x: Array, y: Array) -> list[Array]:
 
 
 def horner() -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         x, coefficients = args[1:3]
         value, magnitude = np.zeros(N), np.zeros(N)
         for c in coefficients[::-1]:
             value, magnitude = value * x + c, magnitude * abs(x) + abs(c)
-        return [Near(value=value, error=1e-14 * magnitude)]
+        return Near(value=value, error=1e-14 * magnitude)
 
     return launched(
         "double_math.cu",
@@ -541,9 +542,9 @@ def half2(
 ) -> Case:
     """Words in, `width` words out per thread; `function` works on halves as (N, 2)."""
 
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         a, b = (x.view(float16).reshape(N, 2) for x in args[1:3])
-        return [np.stack(function(a, b), 1).astype(dtype)]
+        return np.stack(function(a, b), 1).astype(dtype)
 
     shape = (N, width, 2) if dtype is float16 else (N, width)
     return launched(
@@ -571,10 +572,10 @@ def half2_compare(a: Array, b: Array) -> list[Array]:
 
 
 def half2_saxpy() -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         y, x = (v.view(float16).reshape(N, 2) for v in args[:2])
         a = np.broadcast_to(np.array([args[2]], uint32).view(float16), (N, 2))
-        return [fma(a, x, y).view(uint32).ravel()]
+        return fma(a, x, y).view(uint32).ravel()
 
     def make(rng: Generator) -> Given:
         y, x = (floats(rng, 2 * N, (-8, 6), float16).view(uint32) for _ in range(2))
@@ -584,9 +585,9 @@ def half2_saxpy() -> Case:
 
 
 def half_scalars() -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         a, b = (x.view(float16) for x in args[1:3])
-        return [np.stack([add(a, b), multiply(a, b), fma(a, b, a)], 1)]
+        return np.stack([add(a, b), multiply(a, b), fma(a, b, a)], 1)
 
     return launched(
         "half.cu",

@@ -11,6 +11,7 @@ from validation.corpus.case import (
     Case,
     Given,
     Near,
+    Outcome,
     Outcomes,
     blank,
     flat,
@@ -37,7 +38,7 @@ def transpose(kind: str, width: int, height: int) -> Case:
             width,
             height,
         ],
-        lambda a: [np.ascontiguousarray(a[1].T)],
+        lambda a: np.ascontiguousarray(a[1].T),
         label=f"{width}x{height}",
     )
 
@@ -53,7 +54,7 @@ def copy_rows(width: int, height: int) -> Case:
             width,
             height,
         ],
-        lambda a: [a[1]],
+        lambda a: a[1],
         label=f"{width}x{height}",
     )
 
@@ -64,10 +65,10 @@ def stencil(kind: str, width: int, height: int) -> Case:
         around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
         return [float32(0.5) * a[1] + float32(0.125) * around]
 
-    def zero_edges(a: Given) -> Outcomes:
+    def zero_edges(a: Given) -> Outcome:
         padded = np.pad(a[1], 1)
         shifted = (padded[y : y + height, x : x + width] for y in range(3) for x in range(3))
-        return [np.asarray(sum(shifted), float32)]
+        return np.asarray(sum(shifted), float32)
 
     return launched(
         "stencil.cu",
@@ -85,10 +86,10 @@ def stencil(kind: str, width: int, height: int) -> Case:
 
 
 def convolve(n: int) -> Case:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x, weights = np.pad(a[1].astype(float64), 4), a[2].astype(float64)
         products = [weights[j] * x[j : j + n] for j in range(9)]
-        return [Near(value=sum(products), error=10 * FLOAT_EPSILON * sum(map(np.abs, products)))]
+        return Near(value=sum(products), error=10 * FLOAT_EPSILON * sum(map(np.abs, products)))
 
     return launched(
         "stencil.cu",
@@ -269,7 +270,7 @@ def copy_strided(n: int, stride: int) -> Case:
             n,
             stride,
         ],
-        lambda a: [a[1][::stride].copy()],
+        lambda a: a[1][::stride].copy(),
         label=f"{n}_by_{stride}",
     )
 
@@ -369,9 +370,9 @@ def constants(n: int) -> Case:
 
 
 def device_variables(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         i = np.arange(n)
-        return [(np.take(TABLE, i % 32) + (63 - i % 64) // 2 + 5).astype(int32)]
+        return (np.take(TABLE, i % 32) + (63 - i % 64) // 2 + 5).astype(int32)
 
     return launched(
         "memory.cu",
@@ -405,10 +406,10 @@ def read_only(n: int) -> Case:
 
 
 def cache_operators(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         x = args[1]
         total = 3 * x + x[::-1] + x[np.arange(n) // 2]
-        return [np.stack([total, -total, 2 * total], 1)]
+        return np.stack([total, -total, 2 * total], 1)
 
     return launched(
         "memory.cu",
@@ -489,7 +490,7 @@ def local_bytes(n: int) -> Case:
             rng.integers(0, 2**15, n).astype(int32),
             n,
         ],
-        lambda a: [np.array([one(x) for x in a[1].tolist()], int32)],
+        lambda a: np.array([one(x) for x in a[1].tolist()], int32),
         label=n,
     )
 
@@ -503,8 +504,7 @@ def async_widths() -> Case:
         a, b, c = x[:128], x[128:384], x[384:].reshape(128, 4).copy()
         c[4::5, 2:] = 0
         c = c.ravel()
-        out = a[127 - t] + b[(t * 2 + 5) % 256] + c[(t * 4 + 6) % 512] + c[(t * 4 + 131) % 512]
-        return [out]
+        return [a[127 - t] + b[(t * 2 + 5) % 256] + c[(t * 4 + 6) % 512] + c[(t * 4 + 131) % 512]]
 
     return launched(
         "async_copy.cu",
@@ -534,14 +534,14 @@ def async_gemm(n: int) -> Case:
             real(rng, (n, n)),
             n,
         ],
-        lambda a: [product(a[1], a[2])],
+        lambda a: product(a[1], a[2]),
         label=n,
         minimum_capability=80,
     )
 
 
 def partial_copies() -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         staged = []
         for width in (4, 8, 16):
             padded = np.append(args[1], np.zeros(16, uint8))
@@ -549,7 +549,7 @@ def partial_copies() -> Case:
             for t, row in enumerate(rows):
                 row[t % (width + 1) :] = 0
             staged.append(rows.ravel())
-        return [np.concatenate(staged)]
+        return np.concatenate(staged)
 
     return launched(
         "async_partial.cu",
@@ -566,11 +566,11 @@ def partial_copies() -> Case:
 
 
 def constant_sizes() -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         out = np.zeros((4, 32, 4), float32)
         for k, floats in enumerate((1, 2, 3, 0)):
             out[k, ::-1, :floats] = args[1][:, :floats]
-        return [out.reshape(128, 4)]
+        return out.reshape(128, 4)
 
     return launched(
         "async_partial.cu",

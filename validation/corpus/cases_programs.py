@@ -11,6 +11,7 @@ from validation.corpus.case import (
     Case,
     Given,
     Near,
+    Outcome,
     Outcomes,
     blank,
     flat,
@@ -35,7 +36,7 @@ def gemm_double_buffered(m: int, n: int, k: int) -> Case:
             n,
             k,
         ],
-        lambda a: [product(a[1], a[2])],
+        lambda a: product(a[1], a[2]),
         label=f"{m}x{n}x{k}",
     )
 
@@ -52,17 +53,17 @@ def gemm_warp_tiled(m: int, n: int, k: int) -> Case:
             n,
             k,
         ],
-        lambda a: [product(a[1], a[2])],
+        lambda a: product(a[1], a[2]),
         label=f"{m}x{n}x{k}",
     )
 
 
 def gemm_split_k(m: int, n: int, k: int, part: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         c, a, b = args[:3]
         summed = product(a, b)
         error = summed.error + (-(-k // part) + 1) * FLOAT_EPSILON * (abs(summed.value) + 2)
-        return [Near(value=c + summed.value, error=error + FLOAT_EPSILON * abs(a) @ abs(b))]
+        return Near(value=c + summed.value, error=error + FLOAT_EPSILON * abs(a) @ abs(b))
 
     (x, y, _), block = tiles(n, m, (16, 8))
     return launched(
@@ -84,9 +85,9 @@ def gemm_split_k(m: int, n: int, k: int, part: int) -> Case:
 
 
 def gemm_double_transposed(m: int, n: int, k: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         a, b = args[1:3]
-        return [Near(value=a.T @ b, error=(k + 2) * 2.0**-52 * (abs(a).T @ abs(b)))]
+        return Near(value=a.T @ b, error=(k + 2) * 2.0**-52 * (abs(a).T @ abs(b)))
 
     return launched(
         "gemm.cu",
@@ -139,16 +140,16 @@ def matrix_vector(m: int, n: int) -> Case:
             m,
             n,
         ],
-        lambda a: [product(a[1], a[2])],
+        lambda a: product(a[1], a[2]),
         label=f"{m}x{n}",
     )
 
 
 def complex_products(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         a, b = (x.astype(float64).view(np.complex128) for x in args[1:3])
         value = (a * b).view(float64)
-        return [Near(value=value, error=4 * FLOAT_EPSILON * np.repeat(abs(a) * abs(b), 2, axis=1))]
+        return Near(value=value, error=4 * FLOAT_EPSILON * np.repeat(abs(a) * abs(b), 2, axis=1))
 
     return launched(
         "gemm.cu",
@@ -169,14 +170,14 @@ def complex_products(n: int) -> Case:
 
 
 def nbody(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         body = args[1].astype(float64)
         apart = body[None, :, :3] - body[:, None, :3]
         strength = body[None, :, 3] * ((apart**2).sum(axis=2) + 0.01) ** -1.5
         pulls = apart * strength[:, :, None]
         value, magnitude = pulls.sum(axis=1), abs(pulls).sum(axis=1)
         still = np.zeros((n, 1))
-        return [Near(value=np.hstack([value, still]), error=1e-5 * np.hstack([magnitude, still]))]
+        return Near(value=np.hstack([value, still]), error=1e-5 * np.hstack([magnitude, still]))
 
     return launched(
         "simulation.cu",
@@ -189,14 +190,14 @@ def nbody(n: int) -> Case:
 
 
 def monte_carlo_hits(blocks: int, tries: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         state = args[1] + np.arange(64 * blocks, dtype=uint64) * uint64(0x9E3779B97F4A7C15)
         count = np.zeros(64 * blocks, uint32)
         for _ in range(tries):
             state = state * uint64(6364136223846793005) + uint64(1442695040888963407)
             x, y = (state >> uint64(shift) & uint64(0xFFFF) for shift in (48, 32))
             count += x * x + y * y < uint64(2**32)
-        return [count]
+        return count
 
     return launched(
         "simulation.cu",
@@ -249,7 +250,7 @@ def sparse_rows(rows: int, columns: int) -> Case:
             rows,
         ]
 
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         _, starts, indices, values, x, _ = args
         products = values.astype(float64) * x[indices]
 
@@ -258,15 +259,15 @@ def sparse_rows(rows: int, columns: int) -> Case:
             return np.asarray(running[starts[1:]] - running[starts[:-1]])
 
         magnitude = per_row(abs(products))
-        return [Near(value=per_row(products), error=24 * FLOAT_EPSILON * magnitude + 1e-9)]
+        return Near(value=per_row(products), error=24 * FLOAT_EPSILON * magnitude + 1e-9)
 
     return launched("simulation.cu", "sparse_rows", flat(rows), make, expected, label=rows)
 
 
 def find_pattern(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         text, pattern = bytes(args[1]), bytes(args[3])[:-1]
-        return [np.array([text.startswith(pattern, i) for i in range(n)], int32)]
+        return np.array([text.startswith(pattern, i) for i in range(n)], int32)
 
     return launched(
         "simulation.cu",
@@ -284,7 +285,7 @@ def find_pattern(n: int) -> Case:
 
 
 def follow_links(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         _, following, value = (x.tolist() for x in args[:3])
         out = []
         for start in range(n):
@@ -292,7 +293,7 @@ def follow_links(n: int) -> Case:
             while at >= 0 and hops < 64:
                 total, at, hops = total + value[at], following[at], hops + 1
             out.append(total * 64 + hops % 64)
-        return [np.array(out, int32)]
+        return np.array(out, int32)
 
     return launched(
         "simulation.cu",
@@ -315,7 +316,7 @@ def odd_even_rounds(n: int) -> Case:
         "odd_even_rounds",
         grid_of(1, 48),
         lambda rng: [rng.integers(-50, 50, n).astype(int32), n],
-        lambda a: [np.sort(a[0])],
+        lambda a: np.sort(a[0]),
         label=n,
         dynamic_shared_bytes=4 * n,
     )

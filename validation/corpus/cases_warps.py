@@ -15,6 +15,7 @@ from validation.corpus.case import (
     Case,
     Given,
     Near,
+    Outcome,
     Outcomes,
     blank,
     flat,
@@ -37,10 +38,10 @@ def grid_stride_sums(x: Array, grid: int, block: int) -> tuple[Array, Array]:
 
 
 def block_sum(n: int, grid: int, block: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         total, magnitude = grid_stride_sums(args[1], grid, block)
         steps = n / (grid * block) + 12
-        return [Near(value=total, error=steps * FLOAT_EPSILON * magnitude)]
+        return Near(value=total, error=steps * FLOAT_EPSILON * magnitude)
 
     return launched(
         "reduce.cu",
@@ -62,18 +63,18 @@ def tree_max(n: int, block: int) -> Case:
             rng.integers(-(2**31), 2**31, n).astype(int32),
             n,
         ],
-        lambda a: [a[1].max(keepdims=True)],
+        lambda a: a[1].max(keepdims=True),
         label=n,
         dynamic_shared_bytes=4 * block,
     )
 
 
 def softmax(rows: int, columns: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         x = args[1].astype(float64)
         exponential = np.exp(x - x.max(axis=1, keepdims=True))
         value = exponential / exponential.sum(axis=1, keepdims=True)
-        return [Near(value=value, error=1e-5 * value + 1e-30)]
+        return Near(value=value, error=1e-5 * value + 1e-30)
 
     return launched(
         "reduce.cu",
@@ -91,10 +92,10 @@ def softmax(rows: int, columns: int) -> Case:
 
 
 def dot_double(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         products = args[1] * args[2]
         error = 1e-14 * (abs(products).sum() + abs(args[0]))
-        return [Near(value=args[0] + products.sum(), error=error)]
+        return Near(value=args[0] + products.sum(), error=error)
 
     return launched(
         "reduce.cu",
@@ -112,7 +113,7 @@ def dot_double(n: int) -> Case:
 
 
 def warp_reductions(block: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         warps = args[1].reshape(-1, 32)
         per_warp = [
             warps.sum(axis=1, dtype=uint32),
@@ -121,7 +122,7 @@ def warp_reductions(block: int) -> Case:
             np.bitwise_and.reduce(warps, axis=1),
             np.bitwise_xor.reduce(warps, axis=1),
         ]
-        return [np.repeat(np.stack(per_warp, 1), 32, axis=0)]
+        return np.repeat(np.stack(per_warp, 1), 32, axis=0)
 
     return launched(
         "reduce.cu",
@@ -136,9 +137,9 @@ def warp_reductions(block: int) -> Case:
 
 
 def scan_blocks(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         sums = [np.cumsum(part, dtype=int32) for part in np.split(args[1], range(256, n, 256))]
-        return [np.concatenate(sums)]
+        return np.concatenate(sums)
 
     return launched(
         "scan_sort.cu",
@@ -179,7 +180,7 @@ def bitonic_sort(block: int) -> Case:
         "bitonic_sort",
         grid_of(1, block),
         lambda rng: [words(rng, 2 * block)],
-        lambda a: [np.sort(a[0])],
+        lambda a: np.sort(a[0]),
         label=2 * block,
         dynamic_shared_bytes=8 * block,
     )
@@ -195,7 +196,7 @@ def rank_sort(n: int) -> Case:
             rng.integers(1, n, n).astype(float32),  # with equal ones
             n,
         ],
-        lambda a: [np.sort(a[1])],
+        lambda a: np.sort(a[1]),
         label=n,
     )
 
@@ -204,7 +205,7 @@ def rank_sort(n: int) -> Case:
 
 
 def votes(blocks: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         out = np.zeros((blocks, 32, 6), uint32)
         for warp, values in zip(out, args[1].reshape(blocks, 32), strict=True):
             keys = np.trunc(values / 10)
@@ -213,7 +214,7 @@ def votes(blocks: int) -> Case:
             warp[:, 3] = [ballot(keys == key) for key in keys]
             alike = len(set((values < 0).tolist())) == 1
             warp[:, 4], warp[:, 5] = (2**32 - 1 if alike else 0), alike << 8
-        return [out]
+        return out
 
     return launched(
         "warp.cu",
@@ -235,7 +236,7 @@ def ballot(values: Array) -> int:
 
 
 def partial_masks() -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         x = args[1].astype(int64).tolist()
         result = []
         for lane in range(32):
@@ -246,7 +247,7 @@ def partial_masks() -> Case:
             else:
                 result.append(any(x[other] > 40 for other in range(12, 32, 2)) + 7)
         pairs = [(result[lane] + result[lane ^ 1]) & 0xFFFFFFFF for lane in range(32)]
-        return [np.array(pairs, uint32)]
+        return np.array(pairs, uint32)
 
     return launched(
         "warp.cu",
@@ -258,7 +259,7 @@ def partial_masks() -> Case:
 
 
 def shuffles() -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         x, lane = args[1], np.arange(32)
         in_16, in_8, in_4 = lane & 16, lane & 24, lane & 28
         columns = [
@@ -272,7 +273,7 @@ def shuffles() -> Case:
             x[lane ^ 4],
             x[31 - lane] + (31 - lane).astype(int32),
         ]
-        return [np.stack(columns, 1)]
+        return np.stack(columns, 1)
 
     return launched(
         "warp.cu",
@@ -284,10 +285,10 @@ def shuffles() -> Case:
 
 
 def shuffle_predicate() -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         lane = np.arange(32)
         inside = lane + 6 < 32
-        return [np.stack([args[1][np.where(inside, lane + 6, lane)], inside], 1).astype(int32)]
+        return np.stack([args[1][np.where(inside, lane + 6, lane)], inside], 1).astype(int32)
 
     return launched(
         "warp.cu",
@@ -308,7 +309,7 @@ def matrix_by_shuffles(matrices: int) -> Case:
             small(rng, (matrices, 4, 4)),
             small(rng, (matrices, 4, 4)),
         ],
-        lambda a: [a[1] @ a[2]],
+        lambda a: a[1] @ a[2],
         label=matrices,
     )
 
@@ -323,7 +324,7 @@ def aggregated_atomics(n: int) -> Case:
             rng.integers(0, 8, n).astype(int32),
             n,
         ],
-        lambda args: [args[0] + np.bincount(args[1], minlength=8).astype(int32)],
+        lambda args: args[0] + np.bincount(args[1], minlength=8).astype(int32),
         label=n,
     )
 
@@ -331,13 +332,13 @@ def aggregated_atomics(n: int) -> Case:
 def lane_registers(block: tuple[int, int, int]) -> Case:
     count = int(np.prod(block))
 
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         lane = np.arange(count, dtype=uint64) % 32
         own = uint64(1) << lane
         below, everything = own - 1, uint64(2**32 - 1)
         at_most = below | own
         columns = [lane, below, at_most, everything ^ at_most, everything ^ below, own]
-        return [np.stack(columns, 1).astype(uint32)]
+        return np.stack(columns, 1).astype(uint32)
 
     return launched(
         "warp.cu",
@@ -361,7 +362,7 @@ def histogram_shared(n: int, grid: int) -> Case:
             rng.integers(0, 256, n).astype(uint8) & rng.integers(0, 256, n).astype(uint8),
             n,
         ],
-        lambda args: [args[0] + np.bincount(args[1], minlength=256).astype(uint32)],
+        lambda args: args[0] + np.bincount(args[1], minlength=256).astype(uint32),
         label=n,
     )
 
@@ -377,7 +378,7 @@ def histogram_weighted(n: int) -> Case:
             small(rng, n),
             n,
         ],
-        lambda args: [args[0] + np.bincount(args[1], args[2], 16).astype(float32)],
+        lambda args: args[0] + np.bincount(args[1], args[2], 16).astype(float32),
         label=n,
     )
 
@@ -465,9 +466,9 @@ def shared_atomics(blocks: int) -> Case:
             squares, squares >> 32, largest, 0,
         ]  # fmt: skip
 
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         rows = [[v & 0xFFFFFFFF for v in one(part)] for part in args[1].reshape(blocks, -1)]
-        return [np.array(rows, uint32).view(int32)]
+        return np.array(rows, uint32).view(int32)
 
     return launched(
         "atomics.cu",
@@ -596,7 +597,7 @@ def tile_votes() -> Case:
                 tiles_of_lanes() == 1, rng.integers(0, 32, 32), rng.integers(-50, 50, 32)
             ).astype(int32),
         ],
-        lambda a: [unsigned([one(a[1].tolist(), t) for t in range(32)])],
+        lambda a: unsigned([one(a[1].tolist(), t) for t in range(32)]),
     )
 
 
@@ -622,7 +623,7 @@ def interleaved_votes() -> Case:
         "interleaved_votes",
         grid_of(1, 32),
         lambda rng: [blank((32, 3), uint32), rng.integers(-50, 50, 32).astype(int32)],
-        lambda a: [unsigned([one(a[1].tolist(), t) for t in range(32)])],
+        lambda a: unsigned([one(a[1].tolist(), t) for t in range(32)]),
     )
 
 

@@ -91,7 +91,7 @@ def _square(
                 _random(g, side, side),
                 side,
             ],
-            lambda args: [expected(args[0], args[1])],
+            lambda args: expected(args[0], args[1]),
             side,
         )
 
@@ -186,7 +186,7 @@ def _plane(
                 width, height,
             ],
             shape and shape(width, height),
-            expected and (lambda args: [expected(args[1])]),
+            expected and (lambda args: expected(args[1])),
         )  # fmt: skip
 
     return build
@@ -227,14 +227,14 @@ stencil_zero_edges = _stencil("zero_edges", _box)
 
 
 def laplacian_3d(side: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         a = np.asarray(args[1], float64).reshape(side, side, side)
         out = a.copy()
         inner = (slice(1, -1),) * 3
         out[inner] = -6 * a[inner]
         for axis in range(3):
             out[inner] += (np.roll(a, 1, axis) + np.roll(a, -1, axis))[inner]
-        return [Near(value=out.ravel(), error=64 * EPSILON)]
+        return Near(value=out.ravel(), error=64 * EPSILON)
 
     grid = -(-side // 32), -(-side // 4), -(-side // 2)
     return _of_corpus(
@@ -247,11 +247,11 @@ def laplacian_3d(side: int) -> Case:
 
 
 def convolve_halo(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         _, values, weights, _ = args
         padded = np.pad(values.astype(float64), 4)
         out = sum(float(w) * padded[j : j + n] for j, w in enumerate(weights))
-        return [Near(value=np.asarray(out), error=32 * EPSILON)]
+        return Near(value=np.asarray(out), error=32 * EPSILON)
 
     return _of_corpus(
         cases_memory.convolve(n),
@@ -268,9 +268,7 @@ def block_sum(n: int, blocks: int) -> Case:
         cases_warps.block_sum(n, blocks, 256),
         n,
         lambda g: [blank(blocks), g.integers(-3, 4, n, int8).astype(float32), n],
-        expected=lambda args: [
-            cases_warps.grid_stride_sums(args[1], blocks, 256)[0].astype(float32)
-        ],
+        expected=lambda args: cases_warps.grid_stride_sums(args[1], blocks, 256)[0].astype(float32),
     )
 
 
@@ -289,8 +287,8 @@ def softmax_rows(rows: int, columns: int) -> Case:
         lambda g: [
             blank(rows * columns), _random(g, rows, columns), rows, columns
         ],
-        ((-(-rows // 8), 1, 1), (32, 8, 1)),
-        lambda args: [_softmax(args[1])],
+        tiles(rows, 1, (8, 1), (32, 8)),
+        lambda args: _softmax(args[1]),
     )  # fmt: skip
 
 
@@ -300,7 +298,7 @@ def dot_double(n: int, blocks: int) -> Case:
         n,
         lambda g: [np.zeros(1), g.random(n), g.random(n), n],
         grid_of(blocks, 256),
-        lambda args: [Near(value=np.array([args[1] @ args[2]]), error=1e-12 * n)],
+        lambda args: Near(value=np.array([args[1] @ args[2]]), error=1e-12 * n),
     )
 
 
@@ -370,10 +368,10 @@ def gcd(n: int) -> Case:
 
 
 def strided_store(n: int, stride: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         out = np.array(args[0])
         out[:: int(args[3])] = args[1]
-        return [out]
+        return out
 
     return _case(
         "strided_store",
@@ -388,10 +386,10 @@ def strided_store(n: int, stride: int) -> Case:
 
 
 def saxpy_wide(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         y, x, a, _ = args
         exact = np.asarray(y, float64) + float(a) * np.asarray(x, float64)
-        return [Near(value=exact, error=4 * EPSILON)]
+        return Near(value=exact, error=4 * EPSILON)
 
     return _case(
         "saxpy_wide",
@@ -414,7 +412,7 @@ def _elementwise(name: str, expected: Callable[[Array], Outcome]) -> Callable[[i
             OWN,
             flat(n, 256),
             lambda g: [blank(n), _random(g, n), n],
-            lambda args: [expected(args[1].astype(float64))],
+            lambda args: expected(args[1].astype(float64)),
             n,
         )
 
@@ -458,12 +456,12 @@ def remainders(n: int) -> Case:
 
 
 def wander(n: int, steps: int) -> Case:
-    def expected(args: Given) -> Outcomes:
+    def expected(args: Given) -> Outcome:
         following = args[1]
         at = np.arange(n, dtype=uint32)
         for _ in range(steps):
             at = following[at]
-        return [at]
+        return at
 
     return _case(
         "wander",

@@ -31,6 +31,7 @@ from validation.corpus.case import (
     Given,
     Make,
     Near,
+    Outcome,
     Outcomes,
     Shape,
     blank,
@@ -187,17 +188,17 @@ def squares_total(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
         lambda g: [np.zeros(1, f32), _float(g, n), n],
-        lambda a: [_near(a[0] + (_exact(a[1]) ** 2).sum(keepdims=True))],
+        lambda a: _near(a[0] + (_exact(a[1]) ** 2).sum(keepdims=True)),
     )
 
 
 @trial("reductions", "totals", (1_500_004, 396), (3_000_003, 1320), small=(1300, 2))
 def dot_wide(n: int, blocks: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         rounds = -(-n // (128 * blocks))
         whole = np.zeros(rounds * blocks * 128)
         whole[:n] = (_exact(a[1]) * a[2]).reshape(n, 4).sum(axis=1)
-        return [_near(whole.reshape(rounds, blocks, 128).sum(axis=(0, 2)))]
+        return _near(whole.reshape(rounds, blocks, 128).sum(axis=(0, 2)))
 
     return (
         grid_of(blocks, 128),
@@ -246,15 +247,15 @@ def segment_sums(segments: int, mean: int) -> Built:
         starts = _starts(g, segments, mean)
         return [blank(segments), starts, _float(g, max(1, starts[-1])), segments]
 
-    return flat(32 * segments, 128), make, lambda a: [_near(_sums_of(a[1], a[2]), 1e-5)]
+    return flat(32 * segments, 128), make, lambda a: _near(_sums_of(a[1], a[2]), 1e-5)
 
 
 @trial("reductions", "column reductions", (1777, 4000), (300, 50_001), small=(19, 70))
 def column_means(rows: int, columns: int) -> Built:
     return (
-        ((-(-columns // 32), 1, 1), (32, 8, 1)),
+        tiles(columns, 8, (32, 8)),
         lambda g: [blank(columns), _float(g, rows, columns), rows, columns],
-        lambda a: [_near(_exact(a[1]).mean(axis=0))],
+        lambda a: _near(_exact(a[1]).mean(axis=0)),
     )
 
 
@@ -263,7 +264,7 @@ def row_variances(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows, 8),
         lambda g: [blank(rows), _float(g, rows, columns), rows, columns],
-        lambda a: [Near(value=_exact(a[1]).var(axis=1), error=1e-4)],
+        lambda a: Near(value=_exact(a[1]).var(axis=1), error=1e-4),
     )
 
 
@@ -290,7 +291,7 @@ def shift_blocks(n: int) -> Built:
         offsets = g.integers(0, 2**20, -(-n // 1024), i32)
         return [blank(n, i32), g.integers(-99, 100, n, i32), offsets, n]
 
-    return flat(n, 192), make, lambda a: [a[1] + a[2].repeat(1024)[:n]]
+    return flat(n, 192), make, lambda a: a[1] + a[2].repeat(1024)[:n]
 
 
 @trial("reductions", "column scans", (200, 30_001), small=(20, 70))
@@ -298,7 +299,7 @@ def running_columns(rows: int, columns: int) -> Built:
     return (
         flat(columns, 64),
         lambda g: [blank(rows * columns), _float(g, rows, columns), rows, columns],
-        lambda a: [_near(np.cumsum(_exact(a[1]), axis=0))],
+        lambda a: _near(np.cumsum(_exact(a[1]), axis=0)),
     )
 
 
@@ -308,7 +309,7 @@ def running_maxima(rows: int, columns: int) -> Built:
         values = g.integers(-(2**31), 2**31, (rows, columns), i32)
         return [blank(rows * columns, i32), values, rows, columns]
 
-    return _rows_of_warps(rows), make, lambda a: [np.maximum.accumulate(a[1], axis=1)]
+    return _rows_of_warps(rows), make, lambda a: np.maximum.accumulate(a[1], axis=1)
 
 
 # Rows.
@@ -324,7 +325,7 @@ def softmax_online(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows),
         lambda g: [blank(rows * columns), _float(g, rows, columns), rows, columns],
-        lambda a: [_near(_softmax(a[1]))],
+        lambda a: _near(_softmax(a[1])),
     )
 
 
@@ -333,7 +334,7 @@ def log_softmax(rows: int, quads: int) -> Built:
     return (
         grid_of(rows, 256),
         lambda g: [blank(rows * quads * 4), _float(g, rows, 4 * quads), quads],
-        lambda a: [_near(np.log(_softmax(a[1])))],
+        lambda a: _near(np.log(_softmax(a[1]))),
     )
 
 
@@ -346,16 +347,16 @@ def cross_entropy(rows: int, columns: int) -> Built:
     return (
         grid_of(rows, 256),
         make,
-        lambda a: [_near(-np.log(_softmax(a[1]))[np.arange(rows), a[2]])],
+        lambda a: _near(-np.log(_softmax(a[1]))[np.arange(rows), a[2]]),
     )
 
 
 @trial("rows", "normalization", (7001, 768), (2500, 4100), small=(3, 300))
 def layer_norm(rows: int, columns: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = _exact(a[1])
         x = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
-        return [_near(x * a[2] + a[3])]
+        return _near(x * a[2] + a[3])
 
     return (
         grid_of(rows, 256),
@@ -372,9 +373,9 @@ def layer_norm(rows: int, columns: int) -> Built:
 
 @trial("rows", "normalization", (9000, 640), small=(9, 70))
 def rms_norm(rows: int, columns: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = _exact(a[1])
-        return [_near(x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-6) * a[2])]
+        return _near(x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-6) * a[2])
 
     return (
         _rows_of_warps(rows),
@@ -393,12 +394,12 @@ def rms_norm(rows: int, columns: int) -> Built:
 def batch_norm(planes: int, plane: int) -> Built:
     channels = planes // 2
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         s = _exact(a[2])[np.arange(planes) % channels, :, None]
-        return [_near((a[1] - s[:, 0]) * s[:, 1] * s[:, 2] + s[:, 3])]
+        return _near((a[1] - s[:, 0]) * s[:, 1] * s[:, 2] + s[:, 3])
 
     return (
-        ((-(-plane // 256), planes, 1), (256, 1, 1)),
+        tiles(plane, planes, (256, 1)),
         lambda g: [
             blank(planes * plane),
             _float(g, planes, plane),
@@ -412,9 +413,9 @@ def batch_norm(planes: int, plane: int) -> Built:
 
 @trial("rows", "activations", (2000, 3000), (500, 1111), small=(9, 70))
 def gelu_bias(rows: int, columns: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = _exact(a[1]) + a[2]
-        return [_near(0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))))]
+        return _near(0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))))
 
     return (
         flat(rows * columns, 256),
@@ -450,7 +451,7 @@ def first_two(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows, 8),
         lambda g: [blank((rows, 2)), _float(g, rows, columns), rows, columns],
-        lambda a: [np.sort(a[1], axis=1)[:, :-3:-1].copy()],
+        lambda a: np.sort(a[1], axis=1)[:, :-3:-1].copy(),
     )
 
 
@@ -466,16 +467,16 @@ def _embedding(tokens: int, width: int, words: int) -> Make:
 @trial("rows", "gathered rows", (20_000, 300, 50_000), (9000, 100, 3000), small=(20, 100, 30))
 def embed_tokens(tokens: int, width: int, words: int) -> Built:
     return (
-        grid_of(tokens, 128), _embedding(tokens, width, words), lambda a: [a[1][a[2]]]
+        grid_of(tokens, 128), _embedding(tokens, width, words), lambda a: a[1][a[2]]
     )  # fmt: skip
 
 
 @trial("rows", "scattered sums", (9000, 300, 4000), small=(20, 100, 7))
 def embed_backward(tokens: int, width: int, words: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         total = _exact(a[0])
         np.add.at(total, a[2], _exact(a[1]))
-        return [_near(total)]
+        return _near(total)
 
     return (
         grid_of(tokens, 128),
@@ -500,9 +501,9 @@ def rotate_pairs(positions: int, heads: int, pairs: int) -> Built:
             real(g, (positions, heads, pairs, 2)), turns, heads, pairs, n
         ]  # fmt: skip
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = _exact(a[0]).view(np.complex128) * _exact(a[1]).view(np.complex128)[:, None]
-        return [_near(x.view(np.float64))]
+        return _near(x.view(np.float64))
 
     return flat(n, 256), make, expected
 
@@ -519,7 +520,7 @@ def attend(queries: int, keys: int) -> Built:
             queries,
             keys,
         ],
-        lambda a: [_near(_softmax(_exact(a[1]) @ _exact(a[2]).T / 8) @ _exact(a[3]))],
+        lambda a: _near(_softmax(_exact(a[1]) @ _exact(a[2]).T / 8) @ _exact(a[3])),
     )
 
 
@@ -529,12 +530,12 @@ def attend(queries: int, keys: int) -> Built:
 @trial("planes", "transposes", (40, 333, 517), (900, 67, 61), small=(2, 33, 21))
 def transpose_batch(batch: int, height: int, width: int) -> Built:
     return (
-        ((-(-width // 16), -(-height // 16), batch), (16, 16, 1)),
+        tiles(width, height, (16, 16), planes=batch),
         lambda g: [
             blank((batch, width, height)), _float(g, batch, height, width),
             width, height,
         ],
-        lambda a: [a[1].transpose(0, 2, 1).copy()],
+        lambda a: a[1].transpose(0, 2, 1).copy(),
     )  # fmt: skip
 
 
@@ -545,7 +546,7 @@ def transpose_bytes(width: int, height: int) -> Built:
         lambda g: [
             blank(width * height, np.uint8), _bytes(g, height, width), width, height
         ],
-        lambda a: [a[1].T.copy()],
+        lambda a: a[1].T.copy(),
     )  # fmt: skip
 
 
@@ -554,7 +555,7 @@ def planar_from_pixels(pixels: int) -> Built:
     return (
         flat(pixels, 256),
         lambda g: [blank(3 * pixels), _bytes(g, pixels, 3), pixels],
-        lambda a: [_near(_exact(a[1]).T / 255)],
+        lambda a: _near(_exact(a[1]).T / 255),
     )
 
 
@@ -569,9 +570,9 @@ def _blurred(a: Array, weights: Array, axis: int) -> Array:
 @trial("planes", "blurs", (2500, 1999), small=(5, 300))
 def blur_rows(height: int, width: int) -> Built:
     return (
-        ((-(-width // 256), height, 1), (256, 1, 1)),
+        tiles(width, height, (256, 1)),
         lambda g: [blank(width * height), _float(g, height, width), _float(g, 15), width],
-        lambda a: [_near(_blurred(a[1], a[2], 1))],
+        lambda a: _near(_blurred(a[1], a[2], 1)),
     )
 
 
@@ -583,19 +584,19 @@ def blur_columns(height: int, width: int) -> Built:
             blank(width * height), _float(g, height, width), _float(g, 15),
             width, height,
         ],
-        lambda a: [_near(_blurred(a[1], a[2], 0))],
+        lambda a: _near(_blurred(a[1], a[2], 0)),
     )  # fmt: skip
 
 
 @trial("planes", "edges", (3999, 2501), small=(70, 20))
 def edges_of_bytes(width: int, height: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         p, out = a[1].astype(int), np.zeros((height, width), int)
         u, m, d = p[:-2], p[1:-1], p[2:]
         gx = (u + 2 * m + d)[:, 2:] - (u + 2 * m + d)[:, :-2]
         gy = (d - u)[:, :-2] + 2 * (d - u)[:, 1:-1] + (d - u)[:, 2:]
         out[1:-1, 1:-1] = np.minimum(abs(gx) + abs(gy), 255)
-        return [out.astype(np.uint8)]
+        return out.astype(np.uint8)
 
     return (
         tiles(width, height, (32, 8)),
@@ -608,11 +609,11 @@ def edges_of_bytes(width: int, height: int) -> Built:
 
 @trial("planes", "heat", (2001, 1503), (3501, 3003), small=(70, 20))
 def heat_double(width: int, height: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         out, x = a[1].copy(), a[1]
         around = x[1:-1, :-2] + x[1:-1, 2:] + x[:-2, 1:-1] + x[2:, 1:-1]
         out[1:-1, 1:-1] += 0.1 * (around - 4 * x[1:-1, 1:-1])
-        return [_near(out, 1e-12)]
+        return _near(out, 1e-12)
 
     return (
         tiles(width, height, (64, 4)),
@@ -626,16 +627,16 @@ def heat_double(width: int, height: int) -> Built:
 
 @trial("planes", "cubes", (130,), (251,), small=(21,))
 def average_cube(side: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         out, x = _exact(a[0]), _exact(a[1])
         for axis in range(3):
             x = np.roll(x, 1, axis) + x + np.roll(x, -1, axis)
         out[1:-1, 1:-1, 1:-1] = x[1:-1, 1:-1, 1:-1] / 27
-        return [Near(value=out, error=1e-5)]
+        return Near(value=out, error=1e-5)
 
     inner = side - 2
     return (
-        ((-(-inner // 32), -(-inner // 8), -(-inner // 16)), (32, 8, 1)),
+        tiles(inner, inner, (32, 8), planes=-(-inner // 16)),
         lambda g: [np.zeros((side,) * 3, f32), _float(g, side, side, side), side],
         expected,
     )
@@ -645,12 +646,12 @@ def average_cube(side: int) -> Built:
 def max_pool(planes: int, height: int, width: int) -> Built:
     down, across = height // 2, width // 2
     return (
-        ((-(-across // 32), -(-down // 8), planes), (32, 8, 1)),
+        tiles(across, down, (32, 8), planes=planes),
         lambda g: [
             blank(planes * down * across), _float(g, planes, height, width),
             width, height,
         ],
-        lambda a: [a[1].reshape(planes, down, 2, across, 2).max(axis=(2, 4))],
+        lambda a: a[1].reshape(planes, down, 2, across, 2).max(axis=(2, 4)),
     )  # fmt: skip
 
 
@@ -658,15 +659,15 @@ def max_pool(planes: int, height: int, width: int) -> Built:
 def mean_pool(planes: int, height: int, width: int) -> Built:
     down, across = (height - 1) // 2, (width - 1) // 2
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = _exact(a[1])
         parts = [
             x[:, y : y + 2 * down : 2, z : z + 2 * across : 2] for y in range(3) for z in range(3)
         ]
-        return [_near(np.asarray(sum(parts) / 9))]
+        return _near(np.asarray(sum(parts) / 9))
 
     return (
-        ((-(-across * down // 128), planes, 1), (128, 1, 1)),
+        tiles(across * down, planes, (128, 1)),
         lambda g: [
             blank(planes * down * across), _float(g, planes, height, width),
             width, height,
@@ -679,12 +680,12 @@ def mean_pool(planes: int, height: int, width: int) -> Built:
 def convolve_channels(height: int, width: int) -> Built:
     down, across = height - 2, width - 2
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x, w, out = _exact(a[1]), _exact(a[2]), np.zeros((8, down, across))
         for j in range(9):
             part = x[:, j // 3 : j // 3 + down, j % 3 : j % 3 + across]
             out += np.tensordot(w[:, j], part, axes=(0, 0))
-        return [_near(out)]
+        return _near(out)
 
     return (
         tiles(across, down, (32, 8)),
@@ -698,19 +699,17 @@ def convolve_channels(height: int, width: int) -> Built:
 
 @trial("planes", "convolutions", (96, 113, 150), small=(2, 21, 40))
 def convolve_depthwise(planes: int, height: int, width: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x, w = np.pad(_exact(a[1]), ((0, 0), (2, 2), (2, 2))), _exact(a[2])
-        return [
-            _near(
-                sum(
-                    w[:, j, None, None] * x[:, j // 5 : j // 5 + height, j % 5 : j % 5 + width]
-                    for j in range(25)
-                )
+        return _near(
+            sum(
+                w[:, j, None, None] * x[:, j // 5 : j // 5 + height, j % 5 : j % 5 + width]
+                for j in range(25)
             )
-        ]
+        )
 
     return (
-        ((-(-width // 32), -(-height // 16), planes), (32, 8, 1)),
+        tiles(width, height, (32, 16), (32, 8), planes),
         lambda g: [
             blank(planes * height * width), _float(g, planes, height, width),
             real(g, (planes, 25)), width, height,
@@ -721,13 +720,13 @@ def convolve_depthwise(planes: int, height: int, width: int) -> Built:
 
 @trial("planes", "resampling", (1500, 2300), (3000, 1100), small=(30, 50))
 def resize_bilinear(source: int, to: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         at = np.arange(to, dtype=f32) * (f32(source - 1) / f32(to - 1))
         low = np.minimum(at.astype(int), source - 2)
         part = _exact(at) - low
         x = _exact(a[1])
         x = x[low] + part[:, None] * (x[low + 1] - x[low])
-        return [_near(x[:, low] + part * (x[:, low + 1] - x[:, low]), 1e-3)]
+        return _near(x[:, low] + part * (x[:, low + 1] - x[:, low]), 1e-3)
 
     return (
         tiles(to, to, (32, 8)),
@@ -740,12 +739,12 @@ def resize_bilinear(source: int, to: int) -> Built:
 def turn_picture(side: int) -> Built:
     cosine, sine = 52_000, 39_894
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         d = np.arange(side) - side // 2
         fx = (d * cosine - d[:, None] * sine >> 16) + side // 2
         fy = (d * sine + d[:, None] * cosine >> 16) + side // 2
         inside = (fx >= 0) & (fy >= 0) & (fx < side) & (fy < side)
-        return [np.where(inside, a[1][fy.clip(0, side - 1), fx.clip(0, side - 1)], u32(0))]
+        return np.where(inside, a[1][fy.clip(0, side - 1), fx.clip(0, side - 1)], u32(0))
 
     return (
         tiles(side, side, (16, 16)),
@@ -782,7 +781,7 @@ def dilate_bits(words: int, height: int) -> Built:
         return [padded[:-2] | padded[1:-1] | padded[2:]]
 
     return (
-        ((-(-words // 128), height, 1), (128, 1, 1)),
+        tiles(words, height, (128, 1)),
         lambda g: [
             blank(words * height, u32), g.integers(0, 2**32, (height, words), u32),
             words, height,
@@ -806,8 +805,8 @@ def _sparse(rows: int, mean: int, equal: bool) -> Make:
     return make
 
 
-def _sparse_product(a: Given) -> Outcomes:
-    return [_near(_sums_of(a[1], _exact(a[3]) * a[4][a[2]]))]
+def _sparse_product(a: Given) -> Outcome:
+    return _near(_sums_of(a[1], _exact(a[3]) * a[4][a[2]]))
 
 
 @trial("irregular", "sparse", (200_000, 12, 1), (100_003, 25, 0), small=(300, 5, 0))
@@ -829,7 +828,7 @@ def sparse_ellpack(rows: int, width: int) -> Built:
             g.random(rows), width, rows,
         ]  # fmt: skip
 
-    return flat(rows, 192), make, lambda a: [_near((a[2] * a[3][a[1]]).sum(axis=0), 1e-12)]
+    return flat(rows, 192), make, lambda a: _near((a[2] * a[3][a[1]]).sum(axis=0), 1e-12)
 
 
 @trial("irregular", "graphs", (400_000, 8), (60_000, 30), small=(300, 5))
@@ -856,7 +855,7 @@ def gather_quads(n: int) -> Built:
     return (
         flat(n, 256),
         lambda g: [blank(4 * n), _float(g, n, 4), g.permutation(n).astype(i32), n],
-        lambda a: [a[1][a[2]]],
+        lambda a: a[1][a[2]],
     )
 
 
@@ -881,7 +880,7 @@ def bins_of_warps(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
         lambda g: [np.zeros(64, u32), _float(g, n), n],
-        lambda a: [np.bincount((a[1] * f32(64)).astype(int), minlength=64).astype(u32)],
+        lambda a: np.bincount((a[1] * f32(64)).astype(int), minlength=64).astype(u32),
     )
 
 
@@ -890,7 +889,7 @@ def bins_in_l2(n: int, count: int) -> Built:
     return (
         flat(n, 256),
         lambda g: [np.zeros(count, u32), g.integers(0, 2**32, n, u32), u32(count), n],
-        lambda a: [np.bincount(a[1] % u32(count), minlength=count).astype(u32)],
+        lambda a: np.bincount(a[1] % u32(count), minlength=count).astype(u32),
     )
 
 
@@ -917,11 +916,11 @@ def probe_table(size: int, n: int) -> Built:
         wanted = g.integers(1, 2 * size + 1, n, u32)
         return [blank(n, i32), _hash_table(keys, size), wanted, u32(size - 1), n]
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         place = np.full(2 * size + 1, -1, i32)
         table = a[1][a[1][:, 0] > 0]
         place[table[:, 0]] = table[:, 1]
-        return [place[a[2]]]
+        return place[a[2]]
 
     return flat(n, 128), make, expected
 
@@ -931,7 +930,7 @@ def interpolate(n: int, steps: int) -> Built:
     return (
         flat(n, 256),
         lambda g: [blank(n), _float(g, n), _float(g, steps + 1), steps, n],
-        lambda a: [_near(np.interp(_exact(a[1]) * steps, np.arange(steps + 1), a[2]), 1e-3)],
+        lambda a: _near(np.interp(_exact(a[1]) * steps, np.arange(steps + 1), a[2]), 1e-3),
     )
 
 
@@ -943,7 +942,7 @@ def merge_two(n: int, m: int) -> Built:
             blank(n + m, i32), np.sort(g.integers(0, 2**20, n, i32)),
             np.sort(g.integers(0, 2**20, m, i32)), n, m,
         ],
-        lambda a: [np.sort(np.concatenate(a[1:3]))],
+        lambda a: np.sort(np.concatenate(a[1:3])),
     )  # fmt: skip
 
 
@@ -958,15 +957,15 @@ def task_queue(tasks: int, blocks: int) -> Built:
         lengths = np.minimum(g.geometric(1 / 150, tasks), 3000).astype(i32)
         return [blank((tasks, 128)), lengths, np.zeros(2, u32), tasks]
 
-    return grid_of(blocks, 128), make, lambda a: [_near(_powers(a[1], 0.001 * np.arange(128)))]
+    return grid_of(blocks, 128), make, lambda a: _near(_powers(a[1], 0.001 * np.arange(128)))
 
 
 @trial("irregular", "triangles", (3001,), small=(150,))
 def triangle_rows(side: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = np.zeros((side, -(-side // 128) * 128))
         x[:, :side] = np.tril(_exact(a[1]))
-        return [_near(x.reshape(side, -1, 4, 32).sum(axis=(1, 3)))]
+        return _near(x.reshape(side, -1, 4, 32).sum(axis=(1, 3)))
 
     return (
         grid_of(side, 128),
@@ -991,10 +990,10 @@ def _xorshift(x: Array, rounds: int) -> Array:
     small=(9, 5, 20, 4),
 )
 def few_long_blocks(blocks: int, usual: int, rare: int, every: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = np.arange(1, blocks * 128 + 1, dtype=u32).reshape(blocks, 128)
         long = (np.arange(blocks) % every == 0)[:, None]
-        return [np.where(long, _xorshift(x, rare), _xorshift(x, usual))]
+        return np.where(long, _xorshift(x, rare), _xorshift(x, usual))
 
     return (
         grid_of(blocks, 128),
@@ -1005,14 +1004,14 @@ def few_long_blocks(blocks: int, usual: int, rare: int, every: int) -> Built:
 
 @trial("irregular", "modular powers", (150_001,), small=(300,))
 def powers_below(n: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         modulus = np.uint64(1_000_003)
         base = a[1].astype(np.uint64) % modulus
         exponent, result = a[1] >> (a[1] & u32(15)), np.ones(n, np.uint64)
         while exponent.any():
             result = np.where(exponent & u32(1), result * base % modulus, result)
             base, exponent = base * base % modulus, exponent >> u32(1)
-        return [result.astype(u32)]
+        return result.astype(u32)
 
     return (
         flat(n, 128),
@@ -1043,10 +1042,10 @@ def sort_step(n: int, distance: int) -> Built:
 
 @trial("irregular", "sorting", (400_001,), small=(1200,))
 def sort_tiles(n: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         whole = np.full(-(-n // 512) * 512, 3e38, f32)
         whole[:n] = a[1]
-        return [np.sort(whole.reshape(-1, 512), axis=1).ravel()[:n]]
+        return np.sort(whole.reshape(-1, 512), axis=1).ravel()[:n]
 
     return (
         grid_of(-(-n // 512), 256), lambda g: [blank(n), _float(g, n), n], expected
@@ -1057,10 +1056,10 @@ def sort_tiles(n: int) -> Built:
 def digit_counts(n: int) -> Built:
     blocks = -(-n // 2048)
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         digit = (a[1] >> u32(12) & u32(15)).astype(int)
         at = digit * blocks + np.arange(n) // 2048
-        return [np.bincount(at, minlength=16 * blocks).astype(u32)]
+        return np.bincount(at, minlength=16 * blocks).astype(u32)
 
     return (
         grid_of(blocks, 256),
@@ -1077,7 +1076,7 @@ def map_bytes(n: int) -> Built:
     return (
         flat(n, 256),
         lambda g: [blank(n, np.uint8), _bytes(g, n), _bytes(g, 256), n],
-        lambda a: [a[2][a[1]]],
+        lambda a: a[2][a[1]],
     )
 
 
@@ -1111,11 +1110,11 @@ def _crc_table() -> Array:
 
 @trial("bytes", "checksums", (60_001, 90), small=(300, 20))
 def checksums(n: int, length: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         crc = np.full(n, 2**32 - 1, u32)
         for k in range(length):
             crc = a[2][(crc ^ a[1][:, k]) & u32(255)] ^ crc >> u32(8)
-        return [~crc]
+        return ~crc
 
     return (
         flat(n, 256),
@@ -1130,10 +1129,10 @@ def _bits(words: Array) -> Array:
 
 @trial("bytes", "packed bits", (7_000_001,), small=(500,))
 def bits_of_signs(n: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         whole = np.zeros(-(-n // 32) * 32, np.uint8)
         whole[:n] = a[1] < 0
-        return [np.packbits(whole, bitorder="little").view(u32)]
+        return np.packbits(whole, bitorder="little").view(u32)
 
     return (
         flat(n, 256), lambda g: [blank(-(-n // 32), u32), real(g, n), n], expected
@@ -1146,7 +1145,7 @@ def bytes_of_bits(n: int) -> Built:
     return (
         flat(n, 512),
         lambda g: [blank(n, np.uint8), g.integers(0, 2**32, words, u32), n],
-        lambda a: [_bits(a[1])[:n]],
+        lambda a: _bits(a[1])[:n],
     )
 
 
@@ -1169,7 +1168,7 @@ def move_points(n: int) -> Built:
     return (
         flat(n, 256),
         lambda g: [_float(g, n, 3), _float(g, n, 3), f32(0.5), n],
-        lambda a: [_near(a[0] + 0.5 * _exact(a[1]))],
+        lambda a: _near(a[0] + 0.5 * _exact(a[1])),
     )
 
 
@@ -1211,14 +1210,14 @@ def split_bodies(n: int, blocks: int) -> Built:
 
 @trial("bytes", "three bytes", (2_000_001,), small=(500,))
 def luma_of_pixels(n: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         r, g, b = a[1].reshape(n, 3).astype(int).T
         parts = [
             77 * r + 150 * g + 29 * b,
             128 * b - 43 * r - 85 * g + 2**15,
             128 * r - 107 * g - 21 * b + 2**15,
         ]
-        return [(np.stack(parts, axis=1) >> 8).astype(np.uint8)]
+        return (np.stack(parts, axis=1) >> 8).astype(np.uint8)
 
     return (
         flat(n, 256), lambda g: [blank(3 * n, np.uint8), _bytes(g, 3 * n), n], expected
@@ -1232,13 +1231,13 @@ def bit_distances(n: int) -> Built:
         lambda g: [
             blank(n, i32), g.integers(0, 2**32, (n, 16), u32), g.integers(0, 2**32, 16, u32), n
         ],
-        lambda a: [np.bitwise_count(a[1] ^ a[2]).sum(axis=1, dtype=i32)],
+        lambda a: np.bitwise_count(a[1] ^ a[2]).sum(axis=1, dtype=i32),
     )  # fmt: skip
 
 
 @trial("bytes", "edit distances", (250_001,), small=(300,))
 def edit_distances(n: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         row = [np.full(n, j) for j in range(13)]
         for k in range(12):
             new = [np.full(n, k + 1)]
@@ -1248,7 +1247,7 @@ def edit_distances(n: int) -> Built:
                 )
                 new.append(least)
             row = new
-        return [row[12].astype(i32)]
+        return row[12].astype(i32)
 
     return (
         flat(n, 128),
@@ -1262,13 +1261,13 @@ def edit_distances(n: int) -> Built:
 
 @trial("bytes", "mixing", (400_001, 60), small=(300, 5))
 def mix_rounds(n: int, rounds: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x, y = a[1].T
         for k in range(rounds):
             x = x + y
             y = (y << u32(13) | y >> u32(19)) ^ x
             x = (x << u32(7) | x >> u32(25)) ^ u32(0x9E3779B9 * k % 2**32)
-        return [np.stack([x, y], axis=1)]
+        return np.stack([x, y], axis=1)
 
     return (
         flat(n, 256),
@@ -1282,11 +1281,11 @@ def mix_rounds(n: int, rounds: int) -> Built:
 
 @trial("arithmetic", "double chains", (700_001, 60), small=(300, 5))
 def logistic_double(n: int, steps: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = a[1]
         for _ in range(steps):
             x = 3.5 * x * (1 - x)
-        return [Near(value=x, error=1e-6)]
+        return Near(value=x, error=1e-6)
 
     return (
         flat(n, 256),
@@ -1300,7 +1299,7 @@ def hypot_double(n: int) -> Built:
     return (
         flat(n, 128),
         lambda g: [blank(n, np.float64), g.random(n), g.random(n), n],
-        lambda a: [_near(np.hypot(a[1], a[2]) / (1 + a[1]), 1e-13)],
+        lambda a: _near(np.hypot(a[1], a[2]) / (1 + a[1]), 1e-13),
     )
 
 
@@ -1327,26 +1326,26 @@ def option_prices(n: int) -> Built:
 
 @trial("arithmetic", "random numbers", (300_032, 100), small=(256, 9))
 def throw_darts(threads: int, throws: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = np.arange(threads, dtype=u32) * u32(747796405) + u32(9) | u32(1)
         count = np.zeros(threads, u32)
         for _ in range(throws):
             x = _xorshift(x, 1)
             low, high = x & u32(0xFFFF), x >> u32(16)
             count += low * low + high * high < low * low
-        return [count]
+        return count
 
     return flat(threads, 128), lambda g: [blank(threads, u32), u32(9), throws], expected
 
 
 @trial("arithmetic", "integrators", (250_001, 80), small=(300, 5))
 def lorenz_steps(n: int, steps: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x, y, z, w = _exact(a[0]).T
         for _ in range(steps):
             d = 10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z
             x, y, z = x + 0.001 * d[0], y + 0.001 * d[1], z + 0.001 * d[2]
-        return [_near(np.stack([x, y, z, w], axis=1), 1e-3)]
+        return _near(np.stack([x, y, z, w], axis=1), 1e-3)
 
     return (
         flat(n, 256), lambda g: [_float(g, n, 4), f32(0.001), steps, n], expected
@@ -1359,24 +1358,24 @@ def pair_forces(n: int, each: int) -> Built:
         near = (np.arange(n) + g.integers(-2000, 2001, (each, n))) % n
         return [blank((n, 4)), 9 * _float(g, n, 4), near.astype(i32), each, n]
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         atoms, out = _exact(a[1])[:, :3], np.zeros((n, 4))
         for row in a[2]:
             d = atoms - atoms[row]
             r2 = 1 / ((d * d).sum(axis=1) + 0.5)
             out[:, :3] += (r2**4 * (2 * r2**3 - 1))[:, None] * d
-        return [_near(out)]
+        return _near(out)
 
     return flat(n, 128), make, expected
 
 
 @trial("arithmetic", "butterflies", (3_000_000, 500), small=(600, 50))
 def butterflies(n: int, half: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = _exact(a[0]).view(np.complex128).reshape(-1, 2, half)
         turned = x[:, 1] * np.exp(-1j * np.pi * np.arange(half) / half)
         out = 0.5 * np.stack([x[:, 0] + turned, x[:, 0] - turned], axis=1)
-        return [_near(out.view(np.float64))]
+        return _near(out.view(np.float64))
 
     return (
         flat(n // 2, 256), lambda g: [real(g, (n, 2)), half, n], expected
@@ -1385,12 +1384,12 @@ def butterflies(n: int, half: int) -> Built:
 
 @trial("arithmetic", "butterflies", (5001,), small=(3,))
 def hadamard_rows(rows: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = _exact(a[1]).reshape(rows, *[2] * 9)
         for axis in range(1, 10):
             low, high = np.split(x, 2, axis)
             x = np.concatenate([low + high, low - high], axis)
-        return [_near(x)]
+        return _near(x)
 
     return (
         grid_of(rows, 256), lambda g: [blank(rows * 512), real(g, rows * 512)], expected
@@ -1399,11 +1398,11 @@ def hadamard_rows(rows: int) -> Built:
 
 @trial("arithmetic", "divisions", (500_001, 20), small=(300, 5))
 def roots_by_newton(n: int, steps: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = number = _exact(a[1]) + 1
         for _ in range(steps):
             x = 0.5 * (x + number / x)
-        return [_near(x)]
+        return _near(x)
 
     return (
         flat(n, 256), lambda g: [blank(n), _float(g, n), steps, n], expected
@@ -1420,7 +1419,7 @@ def invert_threes(n: int) -> Built:
     return (
         flat(n, 128),
         make,
-        lambda a: [_near(np.linalg.inv(_exact(a[1]).T.reshape(n, 3, 3)).reshape(n, 9).T)],
+        lambda a: _near(np.linalg.inv(_exact(a[1]).T.reshape(n, 3, 3)).reshape(n, 9).T),
     )
 
 
@@ -1430,12 +1429,12 @@ def factor_fours(n: int) -> Built:
         matrices = real(g, (n, 4, 4)) + 5 * np.eye(4, dtype=f32)
         return [blank((n, 4, 4)), matrices, n]
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         m = _exact(a[1])
         for k in range(3):
             m[:, k + 1 :, k] /= m[:, k, k, None]
             m[:, k + 1 :, k + 1 :] -= m[:, k + 1 :, k, None] * m[:, k, None, k + 1 :]
-        return [_near(m)]
+        return _near(m)
 
     return flat(n, 128), make, expected
 
@@ -1470,11 +1469,11 @@ def eliminate_by_warps(n: int) -> Built:
         systems[:, :, :16] += 20 * np.eye(16, dtype=f32)
         return [systems, n]
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         x = _exact(a[0])
         solved = np.linalg.solve(x[:, :, :16], x[:, :, 16:])
         eye = np.broadcast_to(np.eye(16), (n, 16, 16))
-        return [_near(np.concatenate([eye, solved], axis=2))]
+        return _near(np.concatenate([eye, solved], axis=2))
 
     return _rows_of_warps(n), make, expected
 
@@ -1486,10 +1485,10 @@ def rotate_by_quaternions(n: int) -> Built:
         turns /= np.linalg.norm(turns, axis=1, keepdims=True)
         return [blank((n, 3)), real(g, (n, 3)), turns, n]
 
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         v, q = _exact(a[1]), _exact(a[2])
         t = 2 * np.cross(q[:, :3], v)
-        return [_near(v + q[:, 3:] * t + np.cross(q[:, :3], t))]
+        return _near(v + q[:, 3:] * t + np.cross(q[:, :3], t))
 
     return flat(n, 256), make, expected
 
@@ -1508,11 +1507,11 @@ def read_stream(n: int) -> Built:
 
 @trial("streams", "read streams", (750_001, 264), (2_500_001, 264), small=(5000, 2))
 def read_deep(n: int, blocks: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         threads = blocks * 256
         whole = np.zeros((-(-n // threads) * threads, 4))
         whole[:n] = a[1].reshape(n, 4)
-        return [_near(whole.reshape(-1, threads, 4).sum(axis=(0, 2)))]
+        return _near(whole.reshape(-1, threads, 4).sum(axis=(0, 2)))
 
     return (
         grid_of(blocks, 256),
@@ -1526,7 +1525,7 @@ def add_three(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
         lambda g: [blank(n), _float(g, n), _float(g, n), _float(g, n), n],
-        lambda a: [_near(_exact(a[1]) + _exact(a[2]) * a[3])],
+        lambda a: _near(_exact(a[1]) + _exact(a[2]) * a[3]),
     )
 
 
@@ -1535,7 +1534,7 @@ def fill_pairs(n: int) -> Built:
     return (
         flat(n, 256),
         lambda g: [blank((n, 2), np.float64), np.float64(0.5), n],
-        lambda a: [np.stack([np.full(n, 0.5), 0.5 + np.arange(n)], axis=1)],
+        lambda a: np.stack([np.full(n, 0.5), 0.5 + np.arange(n)], axis=1),
     )
 
 
@@ -1544,7 +1543,7 @@ def copy_late(n: int, offset: int) -> Built:
     return (
         flat(n, 256),
         lambda g: [blank(n), _float(g, n + offset), offset, n],
-        lambda a: [a[1][offset:]],
+        lambda a: a[1][offset:],
     )
 
 
@@ -1553,7 +1552,7 @@ def reverse_order(n: int) -> Built:
     return (
         flat(n, 384),
         lambda g: [blank(n, i32), g.integers(-99, 99, n, i32), n],
-        lambda a: [a[1][::-1].copy()],
+        lambda a: a[1][::-1].copy(),
     )
 
 
@@ -1565,7 +1564,7 @@ def copy_pitched(height: int, width: int) -> Built:
         return [out]
 
     return (
-        ((-(-width // 128), height, 1), (128, 1, 1)),
+        tiles(width, height, (128, 1)),
         lambda g: [
             np.zeros((height, width + 23), f32), _float(g, height, width + 7),
             width, width + 23, width + 7,
@@ -1579,17 +1578,17 @@ def add_splits(n: int, splits: int) -> Built:
     return (
         flat(n, 256),
         lambda g: [blank(n), _float(g, splits, n), splits, n],
-        lambda a: [_near(_exact(a[1]).sum(axis=0))],
+        lambda a: _near(_exact(a[1]).sum(axis=0)),
     )
 
 
 @trial("streams", "rotating buffers", (1_000_001, 6), (3_000_001, 7), small=(500, 4))
 def rotate_buffers(size: int, rounds: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         ring = _exact(a[0])
         for k in range(rounds):
             ring[(k + 1) % 3] = ring[k % 3] * 0.5 + k
-        return [_near(ring)]
+        return _near(ring)
 
     return flat(size, 256), lambda g: [_float(g, 3, size), size, rounds], expected
 
@@ -1623,12 +1622,12 @@ def _product(
             m, n, k,
         ]  # fmt: skip
 
-    return make, lambda a: [_near(_exact(a[1]) @ (_exact(a[2]).T if transposed else _exact(a[2])))]
+    return make, lambda a: _near(_exact(a[1]) @ (_exact(a[2]).T if transposed else _exact(a[2])))
 
 
 @trial("products", "product by dots", (300, 333, 700), small=(5, 20, 70))
 def product_by_dots(m: int, n: int, k: int) -> Built:
-    return ((-(-n // 8), m, 1), (32, 8, 1)), *_product(m, n, k, transposed=True)
+    return tiles(n, m, (8, 1), (32, 8)), *_product(m, n, k, transposed=True)
 
 
 @trial("products", "product of plain tiles", (600, 700, 500), (1001, 999, 1003), small=(30, 50, 40))
@@ -1675,9 +1674,9 @@ def product_double(m: int, n: int, k: int) -> Built:
 
 @trial("products", "products of small ones", (300_001,), small=(200,))
 def products_of_sixes(n: int) -> Built:
-    def expected(a: Given) -> Outcomes:
+    def expected(a: Given) -> Outcome:
         left, right = (_exact(x).reshape(6, 6, n) for x in a[1:3])
-        return [_near(np.einsum("rdn,dsn->rsn", left, right))]
+        return _near(np.einsum("rdn,dsn->rsn", left, right))
 
     return (
         flat(n, 128),
@@ -1691,7 +1690,7 @@ def products_of_twenties(n: int) -> Built:
     return (
         grid_of(n, 100),
         lambda g: [blank((n, 20, 20)), real(g, (n, 20, 20)), real(g, (n, 20, 20))],
-        lambda a: [_near(_exact(a[1]) @ _exact(a[2]))],
+        lambda a: _near(_exact(a[1]) @ _exact(a[2])),
     )
 
 
@@ -1714,7 +1713,7 @@ def product_bytes(m: int, n: int, quads: int) -> Built:
 @trial("products", "vector by matrix", (3001, 2003, 12), (9000, 1500, 30), small=(200, 50, 3))
 def vector_matrix(n: int, k: int, height: int) -> Built:
     return (
-        ((-(-n // 128), height, 1), (128, 1, 1)),
+        tiles(n, height, (128, 1)),
         lambda g: [np.zeros(n, f32), real(g, k), real(g, (k, n)), n, k],
-        lambda a: [_near(_exact(a[1]) @ _exact(a[2]))],
+        lambda a: _near(_exact(a[1]) @ _exact(a[2])),
     )
