@@ -5,6 +5,7 @@ References are NumPy in float64 or integers, written down without a look at the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,13 @@ Shape = tuple[Extent, Extent]  # grid and block
 Given = list[Any]  # the arguments of a launch, as its reference takes them
 
 CORPUS = Path(__file__).parent
+# __global__, attributes such as __launch_bounds__(128), and the name
+KERNEL = re.compile(r"__global__\b[^{;]*?\b(?!__)(\w+)\((?!\d)")
+FILES = {
+    kernel: path.name
+    for path in CORPUS.glob("*.cu")
+    for kernel in KERNEL.findall(path.read_text(encoding="utf-8"))
+}
 BLANK = 0xA5  # what fills outputs before the launch
 
 
@@ -147,7 +155,6 @@ def _unequal(got: Array, expected: Array) -> Mask:
 
 
 def launched(
-    file: str,
     kernel: str,
     shape: Shape,
     make: Make,
@@ -155,17 +162,19 @@ def launched(
     *,
     label: object = None,
     name: str | None = None,
+    file: str | None = None,
     dynamic_shared_bytes: int = 0,
     minimum_capability: int = 75,
     most_capability: int = 999,
 ) -> Case:
     """A case that is called like its kernel, with a label where a kernel has several cases.
 
+    `file` is relative to the corpus, and found by the kernel's name if it is a file of the corpus.
     Python's integers among the arguments are passed as `int`.
     """
     return Case(
         name=name or (kernel if label is None else f"{kernel}_{label}"),
-        file=file,
+        file=file or FILES[kernel.partition("<")[0].rpartition("::")[2]],
         kernel=kernel,
         grid=shape[0],
         block=shape[1],

@@ -59,7 +59,6 @@ def tile_as_it_lies(columns: int, swizzle: int, column: int, row: int) -> Case:
         return [array, laid_out(box, swizzle)]
 
     return launched(
-        "bulk_copies.cu",
         f"tile_of_{columns}",
         grid_of(1, 64),
         make,
@@ -81,7 +80,6 @@ def tiled_product(m: int, n: int, k: int) -> Case:
         return [arguments[0].array, arguments[1].array, Near(value=a @ b, error=error)]
 
     return launched(
-        "bulk_copies.cu",
         "tiled_product",
         ((n // 32, m // 32, 1), (160, 1, 1)),
         make,
@@ -108,7 +106,6 @@ def twice_a_tile(column: int, row: int) -> Case:
         return [given, stored, added]
 
     return launched(
-        "bulk_copies.cu",
         "twice_a_tile",
         grid_of(1, 128),
         make,
@@ -125,7 +122,6 @@ def runs_of_bytes(count: int) -> Case:
         return np.concatenate([more, out[count:] + more])
 
     return launched(
-        "bulk_copies.cu",
         "runs_of_bytes",
         grid_of(1, 128),
         lambda rng: [floats(rng, 2 * count), floats(rng, count), 4 * count],
@@ -137,7 +133,6 @@ def runs_of_bytes(count: int) -> Case:
 
 def threads_copy() -> Case:
     return launched(
-        "bulk_copies.cu",
         "threads_copy",
         grid_of(1, 32),
         lambda rng: [blank(128), floats(rng, 128)],
@@ -152,7 +147,6 @@ def phases() -> Case:
     """
 
     return launched(
-        "bulk_copies.cu",
         "phases",
         grid_of(1, 32),
         lambda rng: [blank(32, uint32), blank(32, uint32)],
@@ -173,7 +167,6 @@ def places_in_clusters() -> Case:
         return np.array(found, uint32)
 
     return launched(
-        "clusters.cu",
         "places",
         ((6, 4, 1), (1, 1, 1)),
         lambda rng: [blank((24, 10), uint32)],
@@ -198,7 +191,6 @@ def neighbours(clusters: int) -> Case:
         return [(read + 1000 * written + 1_000_000 * added).astype(uint32)]
 
     return launched(
-        "clusters.cu",
         "neighbours",
         grid_of(4 * clusters, 64),
         make,
@@ -220,7 +212,6 @@ def shared_tile(clusters: int) -> Case:
         return [arguments[0].array, np.repeat(tiles, 2, axis=1)]
 
     return launched(
-        "clusters.cu",
         "shared_tile",
         grid_of(2 * clusters, 64),
         make,
@@ -240,7 +231,6 @@ def chained(blocks: int, step: int) -> Case:
         return [sums.copy(), np.ones(blocks, uint32)]
 
     return launched(
-        "clusters.cu",
         "chained",
         grid_of(blocks, 32),
         lambda rng: [
@@ -260,7 +250,6 @@ def grid_barriers(blocks: int) -> Case:
         return [np.concatenate([own, np.roll(own, -1)]), np.array([2 * blocks], uint32)]
 
     return launched(
-        "clusters.cu",
         "grid_barriers",
         grid_of(blocks, 64),
         lambda rng: [
@@ -282,7 +271,6 @@ def split_sums(parts: int) -> Case:
         return Near(value=sums, error=4 * parts * FLOAT_EPSILON * sums.max())
 
     return launched(
-        "clusters.cu",
         "split_sums",
         grid_of(parts, 32),
         lambda rng: [np.zeros((32, 4), float32), floats(rng, parts, 32, 4)],

@@ -61,7 +61,6 @@ def collatz(n: int) -> Case:
         return steps[args[1]]
 
     return launched(
-        "divergence.cu",
         "collatz",
         flat(n),
         lambda rng: [blank(n, int32), rng.integers(1, 100_000, n).astype(uint32), n],
@@ -85,7 +84,6 @@ def mandelbrot(width: int, height: int, limit: int) -> Case:
         return count
 
     return launched(
-        "divergence.cu",
         "mandelbrot",
         tiles(width, height, (16, 8)),
         lambda rng: [
@@ -104,7 +102,6 @@ def mandelbrot(width: int, height: int, limit: int) -> Case:
 
 def lower_bound(n: int, m: int) -> Case:
     return launched(
-        "divergence.cu",
         "lower_bound",
         flat(m),
         lambda rng: [
@@ -133,7 +130,6 @@ def early_exits(n: int, block: int) -> Case:
         return value + 10
 
     return launched(
-        "divergence.cu",
         "early_exits",
         flat(n, block),
         lambda rng: [
@@ -170,7 +166,6 @@ def jump_table(n: int) -> Case:
         return wrapped(branches[selector]()) if selector in branches else 0
 
     return launched(
-        "divergence.cu",
         "jump_table",
         flat(n),
         lambda rng: [
@@ -204,7 +199,6 @@ def nested_breaks(n: int) -> Case:
         return total
 
     return launched(
-        "divergence.cu",
         "nested_breaks",
         flat(n),
         lambda rng: [
@@ -233,7 +227,6 @@ def uniform_barrier_loop(blocks: int, block: int) -> Case:
         return [blank((blocks, 3), int32), counts]
 
     return launched(
-        "divergence.cu",
         "uniform_barrier_loop",
         grid_of(blocks, block),
         make,
@@ -244,7 +237,6 @@ def uniform_barrier_loop(blocks: int, block: int) -> Case:
 
 def gcd(n: int) -> Case:
     return launched(
-        "divergence.cu",
         "gcd",
         grid_of(2, 64),
         lambda rng: [blank(n, uint32), words(rng, n), words(rng, n), n],
@@ -265,7 +257,6 @@ def calls(n: int) -> Case:
         return mix(value, mix(x, 7)) if value & 1 else value
 
     return launched(
-        "calls.cu",
         "calls",
         flat(n),
         lambda rng: [
@@ -283,7 +274,6 @@ FIBONACCI = np.array([0, 1, 1, 2, 3, 5, 8, 13, 21, 34], uint32)
 
 def recursion(n: int) -> Case:
     return launched(
-        "calls.cu",
         "recursion",
         flat(n, 64),
         lambda rng: [
@@ -302,7 +292,6 @@ def local_pointer(n: int) -> Case:
         return [np.median(triples, axis=0).astype(int32)]
 
     return launched(
-        "calls.cu",
         "local_pointer",
         flat(n),
         lambda rng: [
@@ -329,7 +318,6 @@ def generic_pointer() -> Case:
         return [Near(value=out, error=1e-6), after]
 
     return launched(
-        "calls.cu",
         "generic_pointer",
         grid_of(1, 128),
         lambda rng: [blank(256), real(rng, 132), real(rng, 128)],
@@ -343,7 +331,6 @@ def function_pointers(n: int) -> Case:
         return [np.where(a & 1, a + b, a - b)]
 
     return launched(
-        "calls.cu",
         "function_pointers",
         flat(n),
         lambda rng: [
@@ -406,7 +393,6 @@ def ragged(given: int) -> int:
 
 def pointers(kernel: str, of_one: Callable[[int], int], n: int) -> Case:
     return launched(
-        "pointers.cu",
         kernel,
         flat(n),
         lambda rng: [
@@ -451,7 +437,6 @@ def left_for_an_outer_region() -> Case:
 
 def left(kernel: str, threads: int, expected: Expected) -> Case:
     return launched(
-        "pointers.cu",
         kernel,
         grid_of(1, threads),
         lambda rng: [
@@ -486,7 +471,7 @@ def by_value(n: int) -> Case:
         error = 4 * 2.0**-24 * f["scale"] * (abs(products) + abs(float64(f["b"])))
         return Near(value=value, error=error)
 
-    return launched("launches.cu", "by_value", flat(n), make, expected, label=n)
+    return launched("by_value", flat(n), make, expected, label=n)
 
 
 def small_arguments() -> Case:
@@ -498,7 +483,6 @@ def small_arguments() -> Case:
         return ints([int(a), int(b), int(c), wide >> 32, wrapped(wide), int(e * 4), int(f), *tail])
 
     return launched(
-        "launches.cu",
         "small_arguments",
         grid_of(1, 32),
         lambda rng: [
@@ -518,7 +502,6 @@ def small_arguments() -> Case:
 
 def scale(expression: str, dtype: type, per_thread: int, n: int) -> Case:
     return launched(
-        "launches.cu",
         expression,
         (flat(-(-n // per_thread), 64)[0], (64, 1, 1)),
         lambda rng: [
@@ -534,7 +517,6 @@ def scale(expression: str, dtype: type, per_thread: int, n: int) -> Case:
 
 def rotate(n: int) -> Case:
     return launched(
-        "launches.cu",
         "inner::rotate<true>",
         flat(n, 31),
         lambda rng: [blank(n, int32), words(rng, n, int32), n],
@@ -549,7 +531,6 @@ def dynamic_shared(n: int, blocks: int) -> Case:
         return [x[:, ::-1] + 2 * x[:, i * 7 % n]]
 
     return launched(
-        "launches.cu",
         "dynamic_shared",
         grid_of(blocks, 64),
         lambda rng: [blank((blocks, n)), small(rng, (blocks, n)), n],
@@ -571,7 +552,6 @@ def indices_3d(grid: tuple[int, int, int], block: tuple[int, int, int]) -> Case:
 
     count = int(np.prod(grid) * np.prod(block))
     return launched(
-        "launches.cu",
         "indices_3d",
         (grid, block),
         lambda rng: [blank((count, 4), uint32)],
@@ -588,7 +568,6 @@ def ragged_block(blocks: int, block: tuple[int, int]) -> Case:
         return [x[:, ::-1] * 3 + np.roll(x, -1, axis=1)]
 
     return launched(
-        "launches.cu",
         "ragged_block",
         ((blocks, 1, 1), (*block, 1)),
         lambda rng: [
@@ -602,7 +581,6 @@ def ragged_block(blocks: int, block: tuple[int, int]) -> Case:
 
 def saxpy(n: int) -> Case:
     return launched(
-        "launches.cu",
         "saxpy_grid_stride",
         grid_of(2, 100),
         lambda rng: [real(rng, n), real(rng, n), float32(rng.uniform(-2, 2)), n],
@@ -612,12 +590,11 @@ def saxpy(n: int) -> Case:
 
 
 def nothing() -> Case:
-    return launched("launches.cu", "nothing", grid_of(2, 1), lambda rng: [], lambda a: [])
+    return launched("nothing", grid_of(2, 1), lambda rng: [], lambda a: [])
 
 
 def clocks() -> Case:
     return launched(
-        "launches.cu",
         "clocks",
         grid_of(1, 32),
         lambda rng: [blank(32, int64)],
@@ -635,7 +612,6 @@ def float_loop_counts(blocks: int, n: int) -> Case:
         return Near(value=exact, error=ulps(exact, 2))
 
     return launched(
-        "launches.cu",
         "float_loop_counts",
         grid_of(blocks, 64),
         lambda rng: [

@@ -79,12 +79,12 @@ def unary(
         return Near(value=value, error=error(x, value))
 
     return launched(
-        "float_math.cu",
         kernel,
         flat(n, 64),
         lambda rng: [blank(n), inputs(rng, n), n],
         expected,
         label=None if n == N else n,
+        file="float_math.cu",  # whose macros name the kernels
     )
 
 
@@ -157,7 +157,6 @@ def pairs(
 
 def columns(
     kernel: str,
-    file: str,
     inputs: Callable[[Generator], list[Array]],
     width: int,
     dtype: type,
@@ -173,7 +172,6 @@ def columns(
         return Near(value=value, error=error(value))
 
     return launched(
-        file,
         kernel,
         flat(N, 64),
         lambda rng: [blank((N, width), dtype), *inputs(rng), N],
@@ -235,7 +233,6 @@ def fast_functions(a: Array, b: Array) -> list[Array]:
 SINGLES = (
     columns(
         "float_binary",
-        "float_math.cu",
         lambda rng: pairs(rng, (0.0, math.inf, -math.inf, math.nan, 1e-42, -1e-38, 1.0, -2.5)),
         12,
         float32,
@@ -243,7 +240,6 @@ SINGLES = (
     ),
     columns(
         "float_functions",
-        "float_math.cu",
         powers,
         4,
         float32,
@@ -252,7 +248,6 @@ SINGLES = (
     ),
     columns(
         "fast_functions",
-        "float_math.cu",
         powers,
         5,
         float32,
@@ -264,7 +259,6 @@ SINGLES = (
     ),
     columns(
         "directed_rounding",
-        "float_math.cu",
         lambda rng: pairs(rng, (0.0, -0.0, math.inf, math.nan, 1e-45, 3.4028235e38, 1.0)),
         12,
         float32,
@@ -272,7 +266,6 @@ SINGLES = (
     ),
     columns(
         "flush_to_zero",
-        "float_math.cu",
         lambda rng: [
             floats(rng, N, (-130, -120), special=(*ENDS[:4], *DENORMALS)),
             floats(rng, N, (-130, 2), special=(*ENDS[:4], *DENORMALS)),
@@ -283,7 +276,6 @@ SINGLES = (
     ),
     columns(
         "comparisons",
-        "float_math.cu",
         lambda rng: [*pairs(rng, (*ENDS, 1.0)), *pairs(rng, (*ENDS, 1.0), float64)],
         1,
         uint32,
@@ -327,7 +319,6 @@ def horner() -> Case:
         return Near(value=value, error=1e-14 * magnitude)
 
     return launched(
-        "double_math.cu",
         "horner",
         flat(N, 64),
         lambda rng: [
@@ -343,7 +334,6 @@ def horner() -> Case:
 DOUBLES = (
     columns(
         "double_binary",
-        "double_math.cu",
         lambda rng: pairs(rng, (*ENDS, 5e-324, -1e-310, 1.0, -2.5), float64, 300),
         10,
         float64,
@@ -351,7 +341,6 @@ DOUBLES = (
     ),
     columns(
         "double_functions",
-        "double_math.cu",
         lambda rng: [floats(rng, N, (-20, 9), float64, (1e6, -1e7, 1e22, 0.5, 1.5, 2.5, -0.5))],
         6,
         float64,
@@ -360,7 +349,6 @@ DOUBLES = (
     ),
     columns(
         "double_directed",
-        "double_math.cu",
         lambda rng: pairs(rng, (0.0, -0.0, math.inf, math.nan, 5e-324, 1.0), float64),
         8,
         float64,
@@ -389,7 +377,6 @@ def conversion(
         ]
 
     return launched(
-        "conversions.cu",
         kernel,
         flat(N, 64),
         lambda rng: [
@@ -501,7 +488,6 @@ CONVERSIONS = (
     ),
     columns(
         "round_functions",
-        "conversions.cu",
         lambda rng: [floats(rng, N, (-3, 26), special=(0.0, -0.0, *HALVES))],
         6,
         float32,
@@ -548,7 +534,6 @@ def half2(
 
     shape = (N, width, 2) if dtype is float16 else (N, width)
     return launched(
-        "half.cu",
         kernel,
         flat(N, 64),
         lambda rng: [
@@ -581,7 +566,7 @@ def half2_saxpy() -> Case:
         y, x = (floats(rng, 2 * N, (-8, 6), float16).view(uint32) for _ in range(2))
         return [y, x, floats(rng, 2, (-2, 2), float16).view(uint32)[0], N]
 
-    return launched("half.cu", "half2_saxpy", grid_of(1, 64), make, expected)
+    return launched("half2_saxpy", grid_of(1, 64), make, expected)
 
 
 def half_scalars() -> Case:
@@ -590,7 +575,6 @@ def half_scalars() -> Case:
         return np.stack([add(a, b), multiply(a, b), fma(a, b, a)], 1)
 
     return launched(
-        "half.cu",
         "half_scalars",
         flat(N, 64),
         lambda rng: [
@@ -623,7 +607,6 @@ def divide_by_constants() -> Case:
         ]
 
     return launched(
-        "constant_divisors.cu",
         "divide_by_constants",
         flat(N, 64),
         lambda rng: [

@@ -28,7 +28,6 @@ WIDE = 2**64 - 1
 
 def rows(
     name: str,
-    file: str,
     n: int,
     outputs: list[tuple[int, type]],
     inputs: Callable[[Generator], list[Array]],
@@ -48,7 +47,6 @@ def rows(
         ]
 
     return launched(
-        file,
         name,
         flat(n),
         lambda rng: [*(blank((n, k), dtype) for k, dtype in outputs), *inputs(rng), n],
@@ -89,7 +87,6 @@ def divide_signed(a: int, b: int) -> Rows:
 DIVISION = (
     rows(
         "divide_signed",
-        "integers.cu",
         N,
         [(6, int32)],
         lambda rng: [words(rng, N, int32), divisors(rng, N, int32)],
@@ -97,7 +94,6 @@ DIVISION = (
     ),
     rows(
         "divide_unsigned",
-        "integers.cu",
         N,
         [(4, uint32)],
         lambda rng: [words(rng, N), divisors(rng, N, uint32)],
@@ -105,7 +101,6 @@ DIVISION = (
     ),
     rows(
         "divide_wide",
-        "integers.cu",
         N,
         [(2, int64), (3, uint64)],
         lambda rng: [words(rng, N, int64), divisors(rng, N, int64)],
@@ -166,7 +161,6 @@ def hashes(x: int) -> Rows:
 ARITHMETIC = (
     rows(
         "high_products",
-        "integers.cu",
         N,
         [(3, int32), (2, uint32), (3, int64), (2, uint64)],
         lambda rng: [words(rng, N, t) for t in (int32, int32, int64, int64)],
@@ -174,7 +168,6 @@ ARITHMETIC = (
     ),
     rows(
         "wide_integers",
-        "integers.cu",
         N,
         [(12, int64)],
         lambda rng: [
@@ -186,7 +179,6 @@ ARITHMETIC = (
     ),
     rows(
         "wide_bits",
-        "integers.cu",
         N,
         [(5, int32)],
         lambda rng: [words(rng, N, uint64)],
@@ -194,7 +186,6 @@ ARITHMETIC = (
     ),
     rows(
         "carries",
-        "integers.cu",
         N,
         [(8, uint32)],
         lambda rng: [words(rng, 4 * N).reshape(N, 4), words(rng, 4 * N).reshape(N, 4)],
@@ -202,13 +193,12 @@ ARITHMETIC = (
     ),
     rows(
         "wide_products",
-        "integers.cu",
         N,
         [(4, uint32)],
         lambda rng: [words(rng, 2 * N).reshape(N, 2), words(rng, 2 * N).reshape(N, 2)],
         lambda x, y: [split(limbs(x) * limbs(y), 4)],
     ),
-    rows("hashes", "integers.cu", N, [(2, uint32)], lambda rng: [words(rng, N)], hashes),
+    rows("hashes", N, [(2, uint32)], lambda rng: [words(rng, N)], hashes),
 )
 
 
@@ -386,10 +376,9 @@ def near_zero(rng: Generator) -> list[Array]:
 
 
 BITS = (
-    rows("bit_counts", "bits.cu", N, [(6, int32)], lambda rng: [words(rng, N)], bit_counts),
+    rows("bit_counts", N, [(6, int32)], lambda rng: [words(rng, N)], bit_counts),
     rows(
         "shifts",
-        "bits.cu",
         N,
         [(10, uint32)],
         lambda rng: [words(rng, N), words(rng, N), rng.integers(0, 80, N).astype(uint32)],
@@ -397,7 +386,6 @@ BITS = (
     ),
     rows(
         "fields",
-        "bits.cu",
         N,
         [(6, int32)],
         lambda rng: [
@@ -410,19 +398,17 @@ BITS = (
     ),
     rows(
         "permutes",
-        "bits.cu",
         N,
         [(5, uint32)],
         lambda rng: [words(rng, N), words(rng, N), words(rng, N) & uint32(0x7777)],
         permutes,
     ),
-    rows("logic", "bits.cu", N, [(7, uint32)], three_words, logic),
-    rows("predicate_logic", "bits.cu", N, [(1, int32)], near_zero, predicate_logic),
-    rows("extremes", "bits.cu", N, [(10, int32)], three_ints, extremes),
-    rows("dot_products", "bits.cu", N, [(8, int32)], three_ints, dot_products),
+    rows("logic", N, [(7, uint32)], three_words, logic),
+    rows("predicate_logic", N, [(1, int32)], near_zero, predicate_logic),
+    rows("extremes", N, [(10, int32)], three_ints, extremes),
+    rows("dot_products", N, [(8, int32)], three_ints, dot_products),
     rows(
         "packed_bytes",
-        "bits.cu",
         N,
         [(8, uint32)],
         lambda rng: [words(rng, N), words(rng, N)],
@@ -441,7 +427,6 @@ def divide_wide_by_constants() -> Case:
         return [np.array(unsigned, uint64), np.array(signed, int64)]
 
     return launched(
-        "constant_divisors.cu",
         "divide_wide_by_constants",
         flat(N, 64),
         lambda rng: [

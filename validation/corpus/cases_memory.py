@@ -29,7 +29,6 @@ FLOAT_EPSILON = 2.0**-24  # half a unit in the last place of 1
 
 def transpose(kind: str, width: int, height: int) -> Case:
     return launched(
-        "transpose.cu",
         f"transpose_{kind}",
         tiles(width, height, (32, 8) if kind == "naive" else (32, 32), (32, 8)),
         lambda rng: [
@@ -45,7 +44,6 @@ def transpose(kind: str, width: int, height: int) -> Case:
 
 def copy_rows(width: int, height: int) -> Case:
     return launched(
-        "transpose.cu",
         "copy_rows",
         tiles(width, height, (32, 32), (32, 8)),
         lambda rng: [
@@ -71,7 +69,6 @@ def stencil(kind: str, width: int, height: int) -> Case:
         return np.asarray(sum(shifted), float32)
 
     return launched(
-        "stencil.cu",
         f"stencil_{kind}",
         tiles(width, height, (32, 4)),
         lambda rng: [
@@ -92,7 +89,6 @@ def convolve(n: int) -> Case:
         return Near(value=sum(products), error=10 * FLOAT_EPSILON * sum(map(np.abs, products)))
 
     return launched(
-        "stencil.cu",
         "convolve_halo",
         flat(n),
         lambda rng: [blank(n), real(rng, n), real(rng, 9), n],
@@ -112,7 +108,6 @@ def laplacian(nx: int, ny: int, nz: int) -> Case:
         return [out]
 
     return launched(
-        "stencil.cu",
         "laplacian_3d",
         ((-(-nx // 8), -(-ny // 4), -(-nz // 3)), (8, 4, 3)),
         lambda rng: [
@@ -137,7 +132,6 @@ def byte_loads(n: int) -> Case:
         return [s, np.where(b > 100, a, b + 1).astype(uint8)]
 
     return launched(
-        "widths.cu",
         "bytes",
         flat(n),
         lambda rng: [
@@ -158,7 +152,6 @@ def shorts(n: int) -> Case:
         return [(a * b).astype(int16), (abs(a) + (b >> 3)).astype(uint16)]
 
     return launched(
-        "widths.cu",
         "shorts",
         flat(n),
         lambda rng: [
@@ -181,7 +174,6 @@ def bytes_in_shared() -> Case:
         return [(x[(t + 1) % 256] + s[t] * 3 + h[(t * 5) % 256] - v[t]).astype(int32)]
 
     return launched(
-        "widths.cu",
         "bytes_in_shared",
         grid_of(1, 256),
         lambda rng: [blank(256, int32), rng.integers(0, 256, 256).astype(uint8)],
@@ -195,7 +187,6 @@ def pixels(n: int) -> Case:
         return [((weighted + 128) >> 8).astype(uint8)]
 
     return launched(
-        "widths.cu",
         "pixels_to_grey",
         flat(n),
         lambda rng: [
@@ -221,7 +212,6 @@ def vectors(n: int) -> Case:
         ]
 
     return launched(
-        "widths.cu",
         "vectors",
         flat(n),
         lambda rng: [
@@ -245,7 +235,6 @@ def copy_float4(n: int, shift: int) -> Case:
         return [out]
 
     return launched(
-        "widths.cu",
         "copy_float4",
         grid_of(3, 96),
         lambda rng: [
@@ -261,7 +250,6 @@ def copy_float4(n: int, shift: int) -> Case:
 
 def copy_strided(n: int, stride: int) -> Case:
     return launched(
-        "widths.cu",
         "copy_strided",
         flat(n),
         lambda rng: [
@@ -298,7 +286,7 @@ def particles(n: int) -> Case:
         p["kind"] = abs(before["kind"])
         return [after]
 
-    return launched("widths.cu", "particles", flat(n), make, expected, label=n)
+    return launched("particles", flat(n), make, expected, label=n)
 
 
 def gather_scatter(n: int) -> Case:
@@ -308,7 +296,6 @@ def gather_scatter(n: int) -> Case:
         return [out]
 
     return launched(
-        "widths.cu",
         "gather_scatter",
         flat(n),
         lambda rng: [
@@ -335,7 +322,6 @@ def shared_vectors() -> Case:
         return [out]
 
     return launched(
-        "widths.cu",
         "shared_vectors",
         grid_of(1, 128),
         lambda rng: [blank((128, 4)), real(rng, (128, 4))],
@@ -360,7 +346,6 @@ def constants(n: int) -> Case:
         return [(total + WEIGHTS[i % 16]).astype(float32)]
 
     return launched(
-        "memory.cu",
         "constants",
         flat(n),
         lambda rng: [blank(n), small(rng, n), n],
@@ -375,7 +360,6 @@ def device_variables(n: int) -> Case:
         return (np.take(TABLE, i % 32) + (63 - i % 64) // 2 + 5).astype(int32)
 
     return launched(
-        "memory.cu",
         "device_variables",
         grid_of(1, 128),
         lambda rng: [blank(n, int32), n],
@@ -390,7 +374,6 @@ def read_only(n: int) -> Case:
         return [(a + a[::-1] + b[:, 0] * b[:, 3] + c).astype(float32)]
 
     return launched(
-        "memory.cu",
         "read_only",
         flat(n),
         lambda rng: [
@@ -412,7 +395,6 @@ def cache_operators(n: int) -> Case:
         return np.stack([total, -total, 2 * total], 1)
 
     return launched(
-        "memory.cu",
         "cache_operators",
         flat(n),
         lambda rng: [
@@ -435,7 +417,6 @@ def local_array(n: int) -> Case:
         return [(best * 1000 + counts[i, best]).astype(int32)]
 
     return launched(
-        "memory.cu",
         "local_array",
         flat(n),
         lambda rng: [
@@ -458,7 +439,6 @@ def spills(n: int) -> Case:
         return [sum(v[k] * (k + 1) for k in range(48)).astype(float32)]
 
     return launched(
-        "memory.cu",
         "spills",
         flat(n, 256),
         lambda rng: [
@@ -482,7 +462,6 @@ def local_bytes(n: int) -> Case:
         return order[x & 15] + value[x & 3] * 100
 
     return launched(
-        "memory.cu",
         "local_bytes",
         flat(n),
         lambda rng: [
@@ -507,7 +486,6 @@ def async_widths() -> Case:
         return [a[127 - t] + b[(t * 2 + 5) % 256] + c[(t * 4 + 6) % 512] + c[(t * 4 + 131) % 512]]
 
     return launched(
-        "async_copy.cu",
         "async_widths",
         grid_of(1, 128),
         lambda rng: [blank(128), small(rng, 896)],
@@ -525,7 +503,6 @@ def product(a: Array, b: Array) -> Near:
 
 def async_gemm(n: int) -> Case:
     return launched(
-        "async_copy.cu",
         "async_gemm",
         ((n // 32, n // 32, 1), (32, 8, 1)),
         lambda rng: [
@@ -552,7 +529,6 @@ def partial_copies() -> Case:
         return np.concatenate(staged)
 
     return launched(
-        "async_partial.cu",
         "partial_copies",
         grid_of(1, 32),
         lambda rng: [
@@ -573,7 +549,6 @@ def constant_sizes() -> Case:
         return out.reshape(128, 4)
 
     return launched(
-        "async_partial.cu",
         "constant_sizes",
         grid_of(1, 32),
         lambda rng: [blank((128, 4)), small(rng, (32, 4))],

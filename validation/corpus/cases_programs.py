@@ -25,7 +25,6 @@ from validation.corpus.cases_memory import FLOAT_EPSILON, product
 
 def gemm_double_buffered(m: int, n: int, k: int) -> Case:
     return launched(
-        "gemm.cu",
         "gemm_double_buffered",
         tiles(n, m, (16, 16)),
         lambda rng: [
@@ -43,7 +42,6 @@ def gemm_double_buffered(m: int, n: int, k: int) -> Case:
 
 def gemm_warp_tiled(m: int, n: int, k: int) -> Case:
     return launched(
-        "gemm.cu",
         "gemm_warp_tiled",
         ((n // 64, m // 64, 1), (128, 1, 1)),
         lambda rng: [
@@ -67,7 +65,6 @@ def gemm_split_k(m: int, n: int, k: int, part: int) -> Case:
 
     (x, y, _), block = tiles(n, m, (16, 8))
     return launched(
-        "gemm.cu",
         "gemm_split_k",
         ((x, y, -(-k // part)), block),
         lambda rng: [
@@ -90,7 +87,6 @@ def gemm_double_transposed(m: int, n: int, k: int) -> Case:
         return Near(value=a.T @ b, error=(k + 2) * 2.0**-52 * (abs(a).T @ abs(b)))
 
     return launched(
-        "gemm.cu",
         "gemm_double_transposed",
         tiles(n, m, (16, 8)),
         lambda rng: [
@@ -112,7 +108,6 @@ def gemm_bytes(m: int, n: int, words: int) -> Case:
         return [a @ b.T]
 
     return launched(
-        "gemm.cu",
         "gemm_bytes",
         tiles(n, m, (16, 8)),
         lambda rng: [
@@ -130,7 +125,6 @@ def gemm_bytes(m: int, n: int, words: int) -> Case:
 
 def matrix_vector(m: int, n: int) -> Case:
     return launched(
-        "gemm.cu",
         "matrix_vector",
         flat(32 * m, 96),
         lambda rng: [
@@ -152,7 +146,6 @@ def complex_products(n: int) -> Case:
         return Near(value=value, error=4 * FLOAT_EPSILON * np.repeat(abs(a) * abs(b), 2, axis=1))
 
     return launched(
-        "gemm.cu",
         "complex_products",
         flat(n),
         lambda rng: [
@@ -180,7 +173,6 @@ def nbody(n: int) -> Case:
         return Near(value=np.hstack([value, still]), error=1e-5 * np.hstack([magnitude, still]))
 
     return launched(
-        "simulation.cu",
         "nbody",
         flat(n, 64),
         lambda rng: [blank((n, 4)), real(rng, (n, 4)), n],
@@ -200,7 +192,6 @@ def monte_carlo_hits(blocks: int, tries: int) -> Case:
         return count
 
     return launched(
-        "simulation.cu",
         "monte_carlo_hits",
         grid_of(blocks, 64),
         lambda rng: [
@@ -222,7 +213,6 @@ def game_of_life(width: int, height: int) -> Case:
         return [((around == 3) | ((around == 2) & (x == 1))).astype(uint8)]
 
     return launched(
-        "simulation.cu",
         "game_of_life",
         tiles(width, height, (16, 8)),
         lambda rng: [
@@ -261,7 +251,7 @@ def sparse_rows(rows: int, columns: int) -> Case:
         magnitude = per_row(abs(products))
         return Near(value=per_row(products), error=24 * FLOAT_EPSILON * magnitude + 1e-9)
 
-    return launched("simulation.cu", "sparse_rows", flat(rows), make, expected, label=rows)
+    return launched("sparse_rows", flat(rows), make, expected, label=rows)
 
 
 def find_pattern(n: int) -> Case:
@@ -270,7 +260,6 @@ def find_pattern(n: int) -> Case:
         return np.array([text.startswith(pattern, i) for i in range(n)], int32)
 
     return launched(
-        "simulation.cu",
         "find_pattern",
         flat(n),
         lambda rng: [
@@ -296,7 +285,6 @@ def follow_links(n: int) -> Case:
         return np.array(out, int32)
 
     return launched(
-        "simulation.cu",
         "follow_links",
         flat(n),
         lambda rng: [
@@ -312,7 +300,6 @@ def follow_links(n: int) -> Case:
 
 def odd_even_rounds(n: int) -> Case:
     return launched(
-        "simulation.cu",
         "odd_even_rounds",
         grid_of(1, 48),
         lambda rng: [rng.integers(-50, 50, n).astype(int32), n],

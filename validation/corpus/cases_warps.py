@@ -44,7 +44,6 @@ def block_sum(n: int, grid: int, block: int) -> Case:
         return Near(value=total, error=steps * FLOAT_EPSILON * magnitude)
 
     return launched(
-        "reduce.cu",
         "block_sum",
         grid_of(grid, block),
         lambda rng: [blank(grid), real(rng, n), n],
@@ -55,7 +54,6 @@ def block_sum(n: int, grid: int, block: int) -> Case:
 
 def tree_max(n: int, block: int) -> Case:
     return launched(
-        "reduce.cu",
         "tree_max",
         flat(n, block),
         lambda rng: [
@@ -77,7 +75,6 @@ def softmax(rows: int, columns: int) -> Case:
         return Near(value=value, error=1e-5 * value + 1e-30)
 
     return launched(
-        "reduce.cu",
         "softmax_rows",
         ((-(-rows // 4), 1, 1), (32, 4, 1)),
         lambda rng: [
@@ -98,7 +95,6 @@ def dot_double(n: int) -> Case:
         return Near(value=args[0] + products.sum(), error=error)
 
     return launched(
-        "reduce.cu",
         "dot_double",
         grid_of(3, 64),
         lambda rng: [
@@ -125,7 +121,6 @@ def warp_reductions(block: int) -> Case:
         return np.repeat(np.stack(per_warp, 1), 32, axis=0)
 
     return launched(
-        "reduce.cu",
         "warp_reductions",
         grid_of(1, block),
         lambda rng: [blank((block, 5), uint32), words(rng, block)],
@@ -142,7 +137,6 @@ def scan_blocks(n: int) -> Case:
         return np.concatenate(sums)
 
     return launched(
-        "scan_sort.cu",
         "scan_blocks",
         flat(n, 256),
         lambda rng: [blank(n, int32), words(rng, n, int32), n],
@@ -161,7 +155,6 @@ def compact(blocks: int) -> Case:
         return [out, (parts > 0).sum(axis=1).astype(int32)]
 
     return launched(
-        "scan_sort.cu",
         "compact",
         grid_of(blocks, 128),
         lambda rng: [
@@ -176,7 +169,6 @@ def compact(blocks: int) -> Case:
 
 def bitonic_sort(block: int) -> Case:
     return launched(
-        "scan_sort.cu",
         "bitonic_sort",
         grid_of(1, block),
         lambda rng: [words(rng, 2 * block)],
@@ -188,7 +180,6 @@ def bitonic_sort(block: int) -> Case:
 
 def rank_sort(n: int) -> Case:
     return launched(
-        "scan_sort.cu",
         "rank_sort",
         flat(n, 64),
         lambda rng: [
@@ -217,7 +208,6 @@ def votes(blocks: int) -> Case:
         return out
 
     return launched(
-        "warp.cu",
         "votes",
         grid_of(blocks, 32),
         lambda rng: [
@@ -250,7 +240,6 @@ def partial_masks() -> Case:
         return np.array(pairs, uint32)
 
     return launched(
-        "warp.cu",
         "partial_masks",
         grid_of(1, 32),
         lambda rng: [blank(32, uint32), rng.integers(-60, 60, 32).astype(int32)],
@@ -276,7 +265,6 @@ def shuffles() -> Case:
         return np.stack(columns, 1)
 
     return launched(
-        "warp.cu",
         "shuffles",
         grid_of(1, 32),
         lambda rng: [blank((32, 9), int32), words(rng, 32, int32)],
@@ -291,7 +279,6 @@ def shuffle_predicate() -> Case:
         return np.stack([args[1][np.where(inside, lane + 6, lane)], inside], 1).astype(int32)
 
     return launched(
-        "warp.cu",
         "shuffle_predicate",
         grid_of(1, 32),
         lambda rng: [blank((32, 2), int32), words(rng, 32, int32)],
@@ -301,7 +288,6 @@ def shuffle_predicate() -> Case:
 
 def matrix_by_shuffles(matrices: int) -> Case:
     return launched(
-        "warp.cu",
         "matrix_by_shuffles",
         grid_of(matrices // 8, 128),
         lambda rng: [
@@ -316,7 +302,6 @@ def matrix_by_shuffles(matrices: int) -> Case:
 
 def aggregated_atomics(n: int) -> Case:
     return launched(
-        "warp.cu",
         "aggregated_atomics",
         flat(n, 96),
         lambda rng: [
@@ -341,7 +326,6 @@ def lane_registers(block: tuple[int, int, int]) -> Case:
         return np.stack(columns, 1).astype(uint32)
 
     return launched(
-        "warp.cu",
         "lane_registers",
         ((1, 1, 1), block),
         lambda rng: [blank((count, 6), uint32)],
@@ -354,7 +338,6 @@ def lane_registers(block: tuple[int, int, int]) -> Case:
 
 def histogram_shared(n: int, grid: int) -> Case:
     return launched(
-        "atomics.cu",
         "histogram_shared",
         grid_of(grid, 128),
         lambda rng: [
@@ -369,7 +352,6 @@ def histogram_shared(n: int, grid: int) -> Case:
 
 def histogram_weighted(n: int) -> Case:
     return launched(
-        "atomics.cu",
         "histogram_weighted",
         flat(n),
         lambda rng: [
@@ -418,7 +400,6 @@ def global_reductions(n: int) -> Case:
         ]
 
     return launched(
-        "atomics.cu",
         "global_reductions",
         flat(n, 96),
         lambda rng: [
@@ -449,7 +430,7 @@ def tickets(n: int) -> Case:
             AnyOrder(value=np.append(given[:n], 2**31).astype(uint32)),
         ]
 
-    return launched("atomics.cu", "tickets", flat(n, 64), make, expected, label=n)
+    return launched("tickets", flat(n, 64), make, expected, label=n)
 
 
 def shared_atomics(blocks: int) -> Case:
@@ -471,7 +452,6 @@ def shared_atomics(blocks: int) -> Case:
         return np.array(rows, uint32).view(int32)
 
     return launched(
-        "atomics.cu",
         "shared_atomics",
         grid_of(blocks, 96),
         lambda rng: [
@@ -494,7 +474,6 @@ def cas_product(n: int) -> Case:
         ]
 
     return launched(
-        "atomics.cu",
         "cas_product",
         flat(n, 64),
         lambda rng: [
@@ -514,7 +493,6 @@ def last_block_sums(blocks: int) -> Case:
         return [partial.sum(keepdims=True, dtype=int32), partial]
 
     return launched(
-        "atomics.cu",
         "last_block_sums",
         grid_of(blocks, 64),
         lambda rng: [
@@ -529,7 +507,6 @@ def last_block_sums(blocks: int) -> Case:
 
 def spin_lock(blocks: int) -> Case:
     return launched(
-        "atomics.cu",
         "spin_lock",
         grid_of(blocks, 64),
         lambda rng: [np.zeros(1, int32), np.array([100], int32)],
@@ -545,7 +522,6 @@ def half_adds(n: int) -> Case:
         return [sums.view(uint32).ravel()]
 
     return launched(
-        "atomics.cu",
         "half_adds",
         flat(n, 64),
         lambda rng: [
@@ -587,7 +563,6 @@ def tile_votes() -> Case:
         ]
 
     return launched(
-        "cooperation.cu",
         "tile_votes",
         grid_of(1, 32),
         lambda rng: [
@@ -619,7 +594,6 @@ def interleaved_votes() -> Case:
         ]
 
     return launched(
-        "cooperation.cu",
         "interleaved_votes",
         grid_of(1, 32),
         lambda rng: [blank((32, 3), uint32), rng.integers(-50, 50, 32).astype(int32)],
@@ -649,7 +623,6 @@ def generic_atomics() -> Case:
         return [tickets, sums, wide, places]
 
     return launched(
-        "cooperation.cu",
         "generic_atomics",
         grid_of(1, 64),
         lambda rng: [
@@ -669,7 +642,6 @@ def named_barriers() -> Case:
         return [(3 * (t ^ 63) + np.where(t < 64, 0, 3 * (t - 64)) + 1000 * late).astype(int32)]
 
     return launched(
-        "cooperation.cu",
         "named_barriers",
         grid_of(2, 128),
         lambda rng: [blank(128, int32), 1],
@@ -679,7 +651,6 @@ def named_barriers() -> Case:
 
 def lane_lock(blocks: int) -> Case:
     return launched(
-        "cooperation.cu",
         "lane_lock",
         grid_of(blocks, 45),
         lambda rng: [np.zeros(1, int32), np.array([100], int32)],
@@ -703,7 +674,6 @@ def add_vectors(n: int) -> Case:
         return [sums, pairs, old]
 
     return launched(
-        "atomic_vectors.cu",
         "add_vectors",
         flat(n, 64),
         lambda rng: [
@@ -731,7 +701,6 @@ def half_vectors() -> Case:
         return [sums, extremes.view(uint32)]
 
     return launched(
-        "atomic_vectors.cu",
         "half_vectors",
         grid_of(1, 32),
         lambda rng: [
@@ -763,9 +732,7 @@ def swap_quads() -> Case:
         place[rng.permutation(32)[:16], rng.integers(0, 2, 16)] ^= uint64(1 << 50)
         return [blank((64, 2), uint64), words(rng, 64, uint64).reshape(32, 2), place]
 
-    return launched(
-        "atomic_vectors.cu", "swap_quads", grid_of(1, 32), make, expected, minimum_capability=90
-    )
+    return launched("swap_quads", grid_of(1, 32), make, expected, minimum_capability=90)
 
 
 CASES = (

@@ -49,7 +49,7 @@ def _random(generator: Generator, *shape: int) -> Array:
 def _case(
     kernel: str, file: str, shape: Shape, make: Make, expected: Expected, label: object
 ) -> Case:
-    return launched(file, kernel, shape, make, expected, name=f"{kernel} {label}")
+    return launched(kernel, shape, make, expected, name=f"{kernel} {label}", file=file)
 
 
 def _of_corpus(
@@ -61,12 +61,12 @@ def _of_corpus(
 ) -> Case:
     """A case of the corpus with other arguments."""
     return launched(
-        case.file,
         case.kernel,
         shape or (case.grid, case.block),
         make,
         expected or case.expected,
         name=f"{case.kernel} {label}",
+        file=case.file,
         dynamic_shared_bytes=case.dynamic_shared_bytes,
     )
 

@@ -92,9 +92,8 @@ class Trial:
 
     def case(self, size: Size) -> Case:
         name = f"{self.kernel} {'x'.join(map(str, size))}"
-        return launched(
-            f"../timing/trial/{self.file}.cu", self.kernel, *self.build(*size), name=name
-        )
+        file = f"../timing/trial/{self.file}.cu"
+        return launched(self.kernel, *self.build(*size), name=name, file=file)
 
     @property
     def cases(self) -> list[Case]:
@@ -122,18 +121,19 @@ def kernels_of(file: str) -> list[str]:
     return re.findall(r"^EXPORT (\w+)\(", (FOLDER / f"{file}.cu").read_text("utf-8"), re.MULTILINE)
 
 
+FILES = {kernel: path.stem for path in FOLDER.glob("*.cu") for kernel in kernels_of(path.stem)}
 TRIALS: list[Trial] = []
 Build = Callable[..., Built]
 
 
-def trial(file: str, family: str, *sizes: Size, small: Size) -> Callable[[Build], Build]:
+def trial(family: str, *sizes: Size, small: Size) -> Callable[[Build], Build]:
     """Add the kernel that is called like the function, which builds a launch of a size."""
 
     def add(build: Build) -> Build:
         TRIALS.append(
             Trial(
                 kernel=build.__name__,
-                file=file,
+                file=FILES[build.__name__],
                 family=family,
                 build=build,
                 sizes=sizes,
@@ -183,7 +183,7 @@ def _sums_of(starts: Array, values: Array) -> Array:
 # Reductions and scans.
 
 
-@trial("reductions", "totals", (3_000_017, 264), (25_000_003, 1056), small=(5000, 3))
+@trial("totals", (3_000_017, 264), (25_000_003, 1056), small=(5000, 3))
 def squares_total(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
@@ -192,7 +192,7 @@ def squares_total(n: int, blocks: int) -> Built:
     )
 
 
-@trial("reductions", "totals", (1_500_004, 396), (3_000_003, 1320), small=(1300, 2))
+@trial("totals", (1_500_004, 396), (3_000_003, 1320), small=(1300, 2))
 def dot_wide(n: int, blocks: int) -> Built:
     def expected(a: Given) -> Outcome:
         rounds = -(-n // (128 * blocks))
@@ -207,7 +207,7 @@ def dot_wide(n: int, blocks: int) -> Built:
     )
 
 
-@trial("reductions", "least", (9_999_991,), small=(5000,))
+@trial("least", (9_999_991,), small=(5000,))
 def least_of_blocks(n: int) -> Built:
     blocks = -(-n // 1024)
 
@@ -223,7 +223,7 @@ def least_of_blocks(n: int) -> Built:
     )
 
 
-@trial("reductions", "votes", (2_000_000,), (11_000_000,), small=(3010,))
+@trial("votes", (2_000_000,), (11_000_000,), small=(3010,))
 def count_between(n: int) -> Built:
     words = 8 * -(-n // 256)
 
@@ -241,7 +241,7 @@ def count_between(n: int) -> Built:
     )  # fmt: skip
 
 
-@trial("reductions", "segments", (60_000, 90), (20_011, 700), small=(50, 60))
+@trial("segments", (60_000, 90), (20_011, 700), small=(50, 60))
 def segment_sums(segments: int, mean: int) -> Built:
     def make(g: Generator) -> Given:
         starts = _starts(g, segments, mean)
@@ -250,7 +250,7 @@ def segment_sums(segments: int, mean: int) -> Built:
     return flat(32 * segments, 128), make, lambda a: _near(_sums_of(a[1], a[2]), 1e-5)
 
 
-@trial("reductions", "column reductions", (1777, 4000), (300, 50_001), small=(19, 70))
+@trial("column reductions", (1777, 4000), (300, 50_001), small=(19, 70))
 def column_means(rows: int, columns: int) -> Built:
     return (
         tiles(columns, 8, (32, 8)),
@@ -259,7 +259,7 @@ def column_means(rows: int, columns: int) -> Built:
     )
 
 
-@trial("reductions", "row statistics", (30_011, 250), (3001, 5000), small=(9, 100))
+@trial("row statistics", (30_011, 250), (3001, 5000), small=(9, 100))
 def row_variances(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows, 8),
@@ -268,7 +268,7 @@ def row_variances(rows: int, columns: int) -> Built:
     )
 
 
-@trial("reductions", "scans", (700_001,), (6_000_001,), small=(3000,))
+@trial("scans", (700_001,), (6_000_001,), small=(3000,))
 def scan_quads(n: int) -> Built:
     blocks = -(-n // 1024)
 
@@ -285,7 +285,7 @@ def scan_quads(n: int) -> Built:
     )
 
 
-@trial("reductions", "scans", (6_000_001,), small=(3000,))
+@trial("scans", (6_000_001,), small=(3000,))
 def shift_blocks(n: int) -> Built:
     def make(g: Generator) -> Given:
         offsets = g.integers(0, 2**20, -(-n // 1024), i32)
@@ -294,7 +294,7 @@ def shift_blocks(n: int) -> Built:
     return flat(n, 192), make, lambda a: a[1] + a[2].repeat(1024)[:n]
 
 
-@trial("reductions", "column scans", (200, 30_001), small=(20, 70))
+@trial("column scans", (200, 30_001), small=(20, 70))
 def running_columns(rows: int, columns: int) -> Built:
     return (
         flat(columns, 64),
@@ -303,7 +303,7 @@ def running_columns(rows: int, columns: int) -> Built:
     )
 
 
-@trial("reductions", "row scans", (9001, 777), small=(9, 70))
+@trial("row scans", (9001, 777), small=(9, 70))
 def running_maxima(rows: int, columns: int) -> Built:
     def make(g: Generator) -> Given:
         values = g.integers(-(2**31), 2**31, (rows, columns), i32)
@@ -320,7 +320,7 @@ def _softmax(a: Array) -> Array:
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
-@trial("rows", "softmax", (10_007, 300), (2049, 3000), small=(9, 45))
+@trial("softmax", (10_007, 300), (2049, 3000), small=(9, 45))
 def softmax_online(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows),
@@ -329,7 +329,7 @@ def softmax_online(rows: int, columns: int) -> Built:
     )
 
 
-@trial("rows", "softmax", (3000, 900), (1500, 501), small=(3, 300))
+@trial("softmax", (3000, 900), (1500, 501), small=(3, 300))
 def log_softmax(rows: int, quads: int) -> Built:
     return (
         grid_of(rows, 256),
@@ -338,7 +338,7 @@ def log_softmax(rows: int, quads: int) -> Built:
     )
 
 
-@trial("rows", "softmax", (5000, 2003), small=(3, 300))
+@trial("softmax", (5000, 2003), small=(3, 300))
 def cross_entropy(rows: int, columns: int) -> Built:
     def make(g: Generator) -> Given:
         targets = g.integers(0, columns, rows, i32)
@@ -351,7 +351,7 @@ def cross_entropy(rows: int, columns: int) -> Built:
     )
 
 
-@trial("rows", "normalization", (7001, 768), (2500, 4100), small=(3, 300))
+@trial("normalization", (7001, 768), (2500, 4100), small=(3, 300))
 def layer_norm(rows: int, columns: int) -> Built:
     def expected(a: Given) -> Outcome:
         x = _exact(a[1])
@@ -371,7 +371,7 @@ def layer_norm(rows: int, columns: int) -> Built:
     )
 
 
-@trial("rows", "normalization", (9000, 640), small=(9, 70))
+@trial("normalization", (9000, 640), small=(9, 70))
 def rms_norm(rows: int, columns: int) -> Built:
     def expected(a: Given) -> Outcome:
         x = _exact(a[1])
@@ -390,7 +390,7 @@ def rms_norm(rows: int, columns: int) -> Built:
     )
 
 
-@trial("rows", "per channel", (1536, 3136), small=(6, 300))
+@trial("per channel", (1536, 3136), small=(6, 300))
 def batch_norm(planes: int, plane: int) -> Built:
     channels = planes // 2
 
@@ -411,7 +411,7 @@ def batch_norm(planes: int, plane: int) -> Built:
     )
 
 
-@trial("rows", "activations", (2000, 3000), (500, 1111), small=(9, 70))
+@trial("activations", (2000, 3000), (500, 1111), small=(9, 70))
 def gelu_bias(rows: int, columns: int) -> Built:
     def expected(a: Given) -> Outcome:
         x = _exact(a[1]) + a[2]
@@ -430,7 +430,7 @@ def gelu_bias(rows: int, columns: int) -> Built:
     )
 
 
-@trial("rows", "activations", (5_000_001, 792), small=(5000, 3))
+@trial("activations", (5_000_001, 792), small=(5000, 3))
 def drop_some(n: int, blocks: int) -> Built:
     def expected(a: Given) -> Outcomes:
         h = np.arange(n, dtype=u32) * u32(0x9E3779B9) ^ u32(77)
@@ -446,7 +446,7 @@ def drop_some(n: int, blocks: int) -> Built:
     )
 
 
-@trial("rows", "row selection", (20_001, 400), small=(9, 70))
+@trial("row selection", (20_001, 400), small=(9, 70))
 def first_two(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows, 8),
@@ -464,14 +464,14 @@ def _embedding(tokens: int, width: int, words: int) -> Make:
     ]
 
 
-@trial("rows", "gathered rows", (20_000, 300, 50_000), (9000, 100, 3000), small=(20, 100, 30))
+@trial("gathered rows", (20_000, 300, 50_000), (9000, 100, 3000), small=(20, 100, 30))
 def embed_tokens(tokens: int, width: int, words: int) -> Built:
     return (
         grid_of(tokens, 128), _embedding(tokens, width, words), lambda a: a[1][a[2]]
     )  # fmt: skip
 
 
-@trial("rows", "scattered sums", (9000, 300, 4000), small=(20, 100, 7))
+@trial("scattered sums", (9000, 300, 4000), small=(20, 100, 7))
 def embed_backward(tokens: int, width: int, words: int) -> Built:
     def expected(a: Given) -> Outcome:
         total = _exact(a[0])
@@ -490,7 +490,7 @@ def embed_backward(tokens: int, width: int, words: int) -> Built:
     )
 
 
-@trial("rows", "rotary positions", (1000, 24, 40), small=(5, 3, 40))
+@trial("rotary positions", (1000, 24, 40), small=(5, 3, 40))
 def rotate_pairs(positions: int, heads: int, pairs: int) -> Built:
     n = positions * heads * pairs
 
@@ -508,7 +508,7 @@ def rotate_pairs(positions: int, heads: int, pairs: int) -> Built:
     return flat(n, 256), make, expected
 
 
-@trial("rows", "attention", (3000, 200), (999, 777), small=(5, 30))
+@trial("attention", (3000, 200), (999, 777), small=(5, 30))
 def attend(queries: int, keys: int) -> Built:
     return (
         _rows_of_warps(queries),
@@ -527,7 +527,7 @@ def attend(queries: int, keys: int) -> Built:
 # Planes.
 
 
-@trial("planes", "transposes", (40, 333, 517), (900, 67, 61), small=(2, 33, 21))
+@trial("transposes", (40, 333, 517), (900, 67, 61), small=(2, 33, 21))
 def transpose_batch(batch: int, height: int, width: int) -> Built:
     return (
         tiles(width, height, (16, 16), planes=batch),
@@ -539,7 +539,7 @@ def transpose_batch(batch: int, height: int, width: int) -> Built:
     )  # fmt: skip
 
 
-@trial("planes", "transposes", (4001, 3003), small=(70, 45))
+@trial("transposes", (4001, 3003), small=(70, 45))
 def transpose_bytes(width: int, height: int) -> Built:
     return (
         tiles(width, height, (32, 32), (32, 8)),
@@ -550,7 +550,7 @@ def transpose_bytes(width: int, height: int) -> Built:
     )  # fmt: skip
 
 
-@trial("planes", "pixels", (3_000_001,), small=(500,))
+@trial("pixels", (3_000_001,), small=(500,))
 def planar_from_pixels(pixels: int) -> Built:
     return (
         flat(pixels, 256),
@@ -567,7 +567,7 @@ def _blurred(a: Array, weights: Array, axis: int) -> Array:
     return np.asarray(sum(float(w) * x for w, x in zip(weights, shifted, strict=True)))
 
 
-@trial("planes", "blurs", (2500, 1999), small=(5, 300))
+@trial("blurs", (2500, 1999), small=(5, 300))
 def blur_rows(height: int, width: int) -> Built:
     return (
         tiles(width, height, (256, 1)),
@@ -576,7 +576,7 @@ def blur_rows(height: int, width: int) -> Built:
     )
 
 
-@trial("planes", "blurs", (2500, 1999), (700, 641), small=(20, 70))
+@trial("blurs", (2500, 1999), (700, 641), small=(20, 70))
 def blur_columns(height: int, width: int) -> Built:
     return (
         tiles(width, height, (32, 8)),
@@ -588,7 +588,7 @@ def blur_columns(height: int, width: int) -> Built:
     )  # fmt: skip
 
 
-@trial("planes", "edges", (3999, 2501), small=(70, 20))
+@trial("edges", (3999, 2501), small=(70, 20))
 def edges_of_bytes(width: int, height: int) -> Built:
     def expected(a: Given) -> Outcome:
         p, out = a[1].astype(int), np.zeros((height, width), int)
@@ -607,7 +607,7 @@ def edges_of_bytes(width: int, height: int) -> Built:
     )  # fmt: skip
 
 
-@trial("planes", "heat", (2001, 1503), (3501, 3003), small=(70, 20))
+@trial("heat", (2001, 1503), (3501, 3003), small=(70, 20))
 def heat_double(width: int, height: int) -> Built:
     def expected(a: Given) -> Outcome:
         out, x = a[1].copy(), a[1]
@@ -625,7 +625,7 @@ def heat_double(width: int, height: int) -> Built:
     )  # fmt: skip
 
 
-@trial("planes", "cubes", (130,), (251,), small=(21,))
+@trial("cubes", (130,), (251,), small=(21,))
 def average_cube(side: int) -> Built:
     def expected(a: Given) -> Outcome:
         out, x = _exact(a[0]), _exact(a[1])
@@ -642,7 +642,7 @@ def average_cube(side: int) -> Built:
     )
 
 
-@trial("planes", "pooling", (150, 222, 226), small=(2, 20, 70))
+@trial("pooling", (150, 222, 226), small=(2, 20, 70))
 def max_pool(planes: int, height: int, width: int) -> Built:
     down, across = height // 2, width // 2
     return (
@@ -655,7 +655,7 @@ def max_pool(planes: int, height: int, width: int) -> Built:
     )  # fmt: skip
 
 
-@trial("planes", "pooling", (256, 113, 113), small=(2, 21, 71))
+@trial("pooling", (256, 113, 113), small=(2, 21, 71))
 def mean_pool(planes: int, height: int, width: int) -> Built:
     down, across = (height - 1) // 2, (width - 1) // 2
 
@@ -676,7 +676,7 @@ def mean_pool(planes: int, height: int, width: int) -> Built:
     )  # fmt: skip
 
 
-@trial("planes", "convolutions", (250, 333), (601, 799), small=(12, 50))
+@trial("convolutions", (250, 333), (601, 799), small=(12, 50))
 def convolve_channels(height: int, width: int) -> Built:
     down, across = height - 2, width - 2
 
@@ -697,7 +697,7 @@ def convolve_channels(height: int, width: int) -> Built:
     )  # fmt: skip
 
 
-@trial("planes", "convolutions", (96, 113, 150), small=(2, 21, 40))
+@trial("convolutions", (96, 113, 150), small=(2, 21, 40))
 def convolve_depthwise(planes: int, height: int, width: int) -> Built:
     def expected(a: Given) -> Outcome:
         x, w = np.pad(_exact(a[1]), ((0, 0), (2, 2), (2, 2))), _exact(a[2])
@@ -718,7 +718,7 @@ def convolve_depthwise(planes: int, height: int, width: int) -> Built:
     )  # fmt: skip
 
 
-@trial("planes", "resampling", (1500, 2300), (3000, 1100), small=(30, 50))
+@trial("resampling", (1500, 2300), (3000, 1100), small=(30, 50))
 def resize_bilinear(source: int, to: int) -> Built:
     def expected(a: Given) -> Outcome:
         at = np.arange(to, dtype=f32) * (f32(source - 1) / f32(to - 1))
@@ -735,7 +735,7 @@ def resize_bilinear(source: int, to: int) -> Built:
     )
 
 
-@trial("planes", "resampling", (2777,), small=(50,))
+@trial("resampling", (2777,), small=(50,))
 def turn_picture(side: int) -> Built:
     cosine, sine = 52_000, 39_894
 
@@ -756,7 +756,7 @@ def turn_picture(side: int) -> Built:
     )  # fmt: skip
 
 
-@trial("planes", "medians", (2000, 1501), small=(70, 20))
+@trial("medians", (2000, 1501), small=(70, 20))
 def median_of_nine(width: int, height: int) -> Built:
     def expected(a: Given) -> Outcomes:
         x = np.pad(a[1], 1, mode="edge")
@@ -770,7 +770,7 @@ def median_of_nine(width: int, height: int) -> Built:
     )
 
 
-@trial("planes", "bit planes", (777, 6001), small=(70, 9))
+@trial("bit planes", (777, 6001), small=(70, 9))
 def dilate_bits(words: int, height: int) -> Built:
     def expected(a: Given) -> Outcomes:
         x, one, top = a[1], u32(1), u32(31)
@@ -809,17 +809,17 @@ def _sparse_product(a: Given) -> Outcome:
     return _near(_sums_of(a[1], _exact(a[3]) * a[4][a[2]]))
 
 
-@trial("irregular", "sparse", (200_000, 12, 1), (100_003, 25, 0), small=(300, 5, 0))
+@trial("sparse", (200_000, 12, 1), (100_003, 25, 0), small=(300, 5, 0))
 def sparse_by_threads(rows: int, mean: int, equal: int) -> Built:
     return flat(rows, 128), _sparse(rows, mean, bool(equal)), _sparse_product
 
 
-@trial("irregular", "sparse", (60_000, 80, 1), (100_003, 40, 0), small=(50, 40, 0))
+@trial("sparse", (60_000, 80, 1), (100_003, 40, 0), small=(50, 40, 0))
 def sparse_by_warps(rows: int, mean: int, equal: int) -> Built:
     return flat(32 * rows, 256), _sparse(rows, mean, bool(equal)), _sparse_product
 
 
-@trial("irregular", "sparse", (300_007, 9), small=(300, 5))
+@trial("sparse", (300_007, 9), small=(300, 5))
 def sparse_ellpack(rows: int, width: int) -> Built:
     def make(g: Generator) -> Given:
         near = np.arange(rows) + g.integers(-500, 501, (width, rows))
@@ -831,7 +831,7 @@ def sparse_ellpack(rows: int, width: int) -> Built:
     return flat(rows, 192), make, lambda a: _near((a[2] * a[3][a[1]]).sum(axis=0), 1e-12)
 
 
-@trial("irregular", "graphs", (400_000, 8), (60_000, 30), small=(300, 5))
+@trial("graphs", (400_000, 8), (60_000, 30), small=(300, 5))
 def relax_vertices(vertices: int, mean: int) -> Built:
     def make(g: Generator) -> Given:
         starts = _starts(g, vertices, mean)
@@ -850,7 +850,7 @@ def relax_vertices(vertices: int, mean: int) -> Built:
     return flat(vertices, 256), make, expected
 
 
-@trial("irregular", "permutations", (1_000_003,), small=(500,))
+@trial("permutations", (1_000_003,), small=(500,))
 def gather_quads(n: int) -> Built:
     return (
         flat(n, 256),
@@ -859,7 +859,7 @@ def gather_quads(n: int) -> Built:
     )
 
 
-@trial("irregular", "permutations", (900_001,), (5_000_011,), small=(500,))
+@trial("permutations", (900_001,), (5_000_011,), small=(500,))
 def scatter_words(n: int) -> Built:
     def expected(a: Given) -> Outcomes:
         out = np.empty_like(a[0])
@@ -875,7 +875,7 @@ def scatter_words(n: int) -> Built:
     )  # fmt: skip
 
 
-@trial("irregular", "histograms", (6_000_001, 528), small=(5000, 3))
+@trial("histograms", (6_000_001, 528), small=(5000, 3))
 def bins_of_warps(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
@@ -884,7 +884,7 @@ def bins_of_warps(n: int, blocks: int) -> Built:
     )
 
 
-@trial("irregular", "histograms", (1_000_003, 4096), (1_000_003, 1_000_000), small=(900, 100))
+@trial("histograms", (1_000_003, 4096), (1_000_003, 1_000_000), small=(900, 100))
 def bins_in_l2(n: int, count: int) -> Built:
     return (
         flat(n, 256),
@@ -909,7 +909,7 @@ def _hash_table(keys: Array, size: int) -> Array:
     return table
 
 
-@trial("irregular", "hash tables", (2**18, 1_500_000), (2**21, 700_000), small=(256, 300))
+@trial("hash tables", (2**18, 1_500_000), (2**21, 700_000), small=(256, 300))
 def probe_table(size: int, n: int) -> Built:
     def make(g: Generator) -> Given:
         keys = g.permutation(2 * size)[: size * 5 // 8].astype(u32) + u32(1)
@@ -925,7 +925,7 @@ def probe_table(size: int, n: int) -> Built:
     return flat(n, 128), make, expected
 
 
-@trial("irregular", "look-ups", (3_000_001, 5000), small=(500, 30))
+@trial("look-ups", (3_000_001, 5000), small=(500, 30))
 def interpolate(n: int, steps: int) -> Built:
     return (
         flat(n, 256),
@@ -934,7 +934,7 @@ def interpolate(n: int, steps: int) -> Built:
     )
 
 
-@trial("irregular", "merging", (700_001, 300_003), small=(100, 300))
+@trial("merging", (700_001, 300_003), small=(100, 300))
 def merge_two(n: int, m: int) -> Built:
     return (
         flat(n + m, 128),
@@ -951,7 +951,7 @@ def _powers(lengths: Array, x: Array) -> Array:
     return (x - 0.5) * 0.75 ** lengths[:, None] + 0.5
 
 
-@trial("irregular", "queues", (5000, 396), (30_000, 792), small=(20, 3))
+@trial("queues", (5000, 396), (30_000, 792), small=(20, 3))
 def task_queue(tasks: int, blocks: int) -> Built:
     def make(g: Generator) -> Given:
         lengths = np.minimum(g.geometric(1 / 150, tasks), 3000).astype(i32)
@@ -960,7 +960,7 @@ def task_queue(tasks: int, blocks: int) -> Built:
     return grid_of(blocks, 128), make, lambda a: _near(_powers(a[1], 0.001 * np.arange(128)))
 
 
-@trial("irregular", "triangles", (3001,), small=(150,))
+@trial("triangles", (3001,), small=(150,))
 def triangle_rows(side: int) -> Built:
     def expected(a: Given) -> Outcome:
         x = np.zeros((side, -(-side // 128) * 128))
@@ -983,7 +983,6 @@ def _xorshift(x: Array, rounds: int) -> Array:
 
 
 @trial(
-    "irregular",
     "unequal blocks",
     (4000, 200, 1500, 37),
     (1000, 100, 3000, 500),
@@ -1002,7 +1001,7 @@ def few_long_blocks(blocks: int, usual: int, rare: int, every: int) -> Built:
     )
 
 
-@trial("irregular", "modular powers", (150_001,), small=(300,))
+@trial("modular powers", (150_001,), small=(300,))
 def powers_below(n: int) -> Built:
     def expected(a: Given) -> Outcome:
         modulus = np.uint64(1_000_003)
@@ -1020,7 +1019,7 @@ def powers_below(n: int) -> Built:
     )
 
 
-@trial("irregular", "sorting", (2**22, 2**7), (2**21, 1), small=(1024, 4))
+@trial("sorting", (2**22, 2**7), (2**21, 1), small=(1024, 4))
 def sort_step(n: int, distance: int) -> Built:
     run = 4 * distance
 
@@ -1040,7 +1039,7 @@ def sort_step(n: int, distance: int) -> Built:
     )
 
 
-@trial("irregular", "sorting", (400_001,), small=(1200,))
+@trial("sorting", (400_001,), small=(1200,))
 def sort_tiles(n: int) -> Built:
     def expected(a: Given) -> Outcome:
         whole = np.full(-(-n // 512) * 512, 3e38, f32)
@@ -1052,7 +1051,7 @@ def sort_tiles(n: int) -> Built:
     )  # fmt: skip
 
 
-@trial("irregular", "digits", (2_000_003,), small=(5000,))
+@trial("digits", (2_000_003,), small=(5000,))
 def digit_counts(n: int) -> Built:
     blocks = -(-n // 2048)
 
@@ -1071,7 +1070,7 @@ def digit_counts(n: int) -> Built:
 # Bytes, bits and structures.
 
 
-@trial("bytes", "mapped bytes", (5_000_001,), small=(500,))
+@trial("mapped bytes", (5_000_001,), small=(500,))
 def map_bytes(n: int) -> Built:
     return (
         flat(n, 256),
@@ -1080,7 +1079,7 @@ def map_bytes(n: int) -> Built:
     )
 
 
-@trial("bytes", "text", (6_000_001,), small=(500,))
+@trial("text", (6_000_001,), small=(500,))
 def upper_case(quads: int) -> Built:
     def expected(a: Given) -> Outcomes:
         lower = (a[0] >= ord("a")) & (a[0] <= ord("z"))
@@ -1089,7 +1088,7 @@ def upper_case(quads: int) -> Built:
     return flat(quads, 256), lambda g: [_bytes(g, 4 * quads), quads], expected
 
 
-@trial("bytes", "text", (2_500_003,), small=(500,))
+@trial("text", (2_500_003,), small=(500,))
 def count_lines(n: int) -> Built:
     warps = 8 * -(-n // 256)
 
@@ -1108,7 +1107,7 @@ def _crc_table() -> Array:
     return table
 
 
-@trial("bytes", "checksums", (60_001, 90), small=(300, 20))
+@trial("checksums", (60_001, 90), small=(300, 20))
 def checksums(n: int, length: int) -> Built:
     def expected(a: Given) -> Outcome:
         crc = np.full(n, 2**32 - 1, u32)
@@ -1127,7 +1126,7 @@ def _bits(words: Array) -> Array:
     return np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little")
 
 
-@trial("bytes", "packed bits", (7_000_001,), small=(500,))
+@trial("packed bits", (7_000_001,), small=(500,))
 def bits_of_signs(n: int) -> Built:
     def expected(a: Given) -> Outcome:
         whole = np.zeros(-(-n // 32) * 32, np.uint8)
@@ -1139,7 +1138,7 @@ def bits_of_signs(n: int) -> Built:
     )  # fmt: skip
 
 
-@trial("bytes", "packed bits", (12_000_001,), small=(500,))
+@trial("packed bits", (12_000_001,), small=(500,))
 def bytes_of_bits(n: int) -> Built:
     words = -(-n // 32)
     return (
@@ -1149,7 +1148,7 @@ def bytes_of_bits(n: int) -> Built:
     )
 
 
-@trial("bytes", "letters", (2_000_001,), small=(500,))
+@trial("letters", (2_000_001,), small=(500,))
 def encode_sixes(n: int) -> Built:
     def expected(a: Given) -> Outcomes:
         x = a[1].reshape(n, 3).astype(int)
@@ -1163,7 +1162,7 @@ def encode_sixes(n: int) -> Built:
     )
 
 
-@trial("bytes", "structures", (500_001,), (2_000_003,), small=(500,))
+@trial("structures", (500_001,), (2_000_003,), small=(500,))
 def move_points(n: int) -> Built:
     return (
         flat(n, 256),
@@ -1182,7 +1181,7 @@ def _bodies(g: Generator, n: int) -> Array:
     return bodies
 
 
-@trial("bytes", "structures", (1_500_001,), small=(500,))
+@trial("structures", (1_500_001,), small=(500,))
 def age_bodies(n: int) -> Built:
     def expected(a: Given) -> Outcomes:
         out = a[1].copy()
@@ -1199,7 +1198,7 @@ def age_bodies(n: int) -> Built:
     )
 
 
-@trial("bytes", "structures", (1_500_001, 528), small=(900, 2))
+@trial("structures", (1_500_001, 528), small=(900, 2))
 def split_bodies(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
@@ -1208,7 +1207,7 @@ def split_bodies(n: int, blocks: int) -> Built:
     )
 
 
-@trial("bytes", "three bytes", (2_000_001,), small=(500,))
+@trial("three bytes", (2_000_001,), small=(500,))
 def luma_of_pixels(n: int) -> Built:
     def expected(a: Given) -> Outcome:
         r, g, b = a[1].reshape(n, 3).astype(int).T
@@ -1224,7 +1223,7 @@ def luma_of_pixels(n: int) -> Built:
     )  # fmt: skip
 
 
-@trial("bytes", "bit distances", (500_001,), small=(500,))
+@trial("bit distances", (500_001,), small=(500,))
 def bit_distances(n: int) -> Built:
     return (
         flat(n, 128),
@@ -1235,7 +1234,7 @@ def bit_distances(n: int) -> Built:
     )  # fmt: skip
 
 
-@trial("bytes", "edit distances", (250_001,), small=(300,))
+@trial("edit distances", (250_001,), small=(300,))
 def edit_distances(n: int) -> Built:
     def expected(a: Given) -> Outcome:
         row = [np.full(n, j) for j in range(13)]
@@ -1259,7 +1258,7 @@ def edit_distances(n: int) -> Built:
     )  # fmt: skip
 
 
-@trial("bytes", "mixing", (400_001, 60), small=(300, 5))
+@trial("mixing", (400_001, 60), small=(300, 5))
 def mix_rounds(n: int, rounds: int) -> Built:
     def expected(a: Given) -> Outcome:
         x, y = a[1].T
@@ -1279,7 +1278,7 @@ def mix_rounds(n: int, rounds: int) -> Built:
 # Arithmetic.
 
 
-@trial("arithmetic", "double chains", (700_001, 60), small=(300, 5))
+@trial("double chains", (700_001, 60), small=(300, 5))
 def logistic_double(n: int, steps: int) -> Built:
     def expected(a: Given) -> Outcome:
         x = a[1]
@@ -1294,7 +1293,7 @@ def logistic_double(n: int, steps: int) -> Built:
     )
 
 
-@trial("arithmetic", "double roots", (1_200_001,), small=(300,))
+@trial("double roots", (1_200_001,), small=(300,))
 def hypot_double(n: int) -> Built:
     return (
         flat(n, 128),
@@ -1303,7 +1302,7 @@ def hypot_double(n: int) -> Built:
     )
 
 
-@trial("arithmetic", "options", (800_001,), small=(300,))
+@trial("options", (800_001,), small=(300,))
 def option_prices(n: int) -> Built:
     def expected(a: Given) -> Outcomes:
         from scipy.special import ndtr
@@ -1324,7 +1323,7 @@ def option_prices(n: int) -> Built:
     return flat(n, 128), make, expected
 
 
-@trial("arithmetic", "random numbers", (300_032, 100), small=(256, 9))
+@trial("random numbers", (300_032, 100), small=(256, 9))
 def throw_darts(threads: int, throws: int) -> Built:
     def expected(a: Given) -> Outcome:
         x = np.arange(threads, dtype=u32) * u32(747796405) + u32(9) | u32(1)
@@ -1338,7 +1337,7 @@ def throw_darts(threads: int, throws: int) -> Built:
     return flat(threads, 128), lambda g: [blank(threads, u32), u32(9), throws], expected
 
 
-@trial("arithmetic", "integrators", (250_001, 80), small=(300, 5))
+@trial("integrators", (250_001, 80), small=(300, 5))
 def lorenz_steps(n: int, steps: int) -> Built:
     def expected(a: Given) -> Outcome:
         x, y, z, w = _exact(a[0]).T
@@ -1352,7 +1351,7 @@ def lorenz_steps(n: int, steps: int) -> Built:
     )  # fmt: skip
 
 
-@trial("arithmetic", "neighbour lists", (100_003, 40), small=(300, 5))
+@trial("neighbour lists", (100_003, 40), small=(300, 5))
 def pair_forces(n: int, each: int) -> Built:
     def make(g: Generator) -> Given:
         near = (np.arange(n) + g.integers(-2000, 2001, (each, n))) % n
@@ -1369,7 +1368,7 @@ def pair_forces(n: int, each: int) -> Built:
     return flat(n, 128), make, expected
 
 
-@trial("arithmetic", "butterflies", (3_000_000, 500), small=(600, 50))
+@trial("butterflies", (3_000_000, 500), small=(600, 50))
 def butterflies(n: int, half: int) -> Built:
     def expected(a: Given) -> Outcome:
         x = _exact(a[0]).view(np.complex128).reshape(-1, 2, half)
@@ -1382,7 +1381,7 @@ def butterflies(n: int, half: int) -> Built:
     )  # fmt: skip
 
 
-@trial("arithmetic", "butterflies", (5001,), small=(3,))
+@trial("butterflies", (5001,), small=(3,))
 def hadamard_rows(rows: int) -> Built:
     def expected(a: Given) -> Outcome:
         x = _exact(a[1]).reshape(rows, *[2] * 9)
@@ -1396,7 +1395,7 @@ def hadamard_rows(rows: int) -> Built:
     )  # fmt: skip
 
 
-@trial("arithmetic", "divisions", (500_001, 20), small=(300, 5))
+@trial("divisions", (500_001, 20), small=(300, 5))
 def roots_by_newton(n: int, steps: int) -> Built:
     def expected(a: Given) -> Outcome:
         x = number = _exact(a[1]) + 1
@@ -1409,7 +1408,7 @@ def roots_by_newton(n: int, steps: int) -> Built:
     )  # fmt: skip
 
 
-@trial("arithmetic", "small matrices", (700_001,), small=(300,))
+@trial("small matrices", (700_001,), small=(300,))
 def invert_threes(n: int) -> Built:
     def make(g: Generator) -> Given:
         matrices = real(g, (9, n))
@@ -1423,7 +1422,7 @@ def invert_threes(n: int) -> Built:
     )
 
 
-@trial("arithmetic", "small matrices", (400_001,), small=(300,))
+@trial("small matrices", (400_001,), small=(300,))
 def factor_fours(n: int) -> Built:
     def make(g: Generator) -> Given:
         matrices = real(g, (n, 4, 4)) + 5 * np.eye(4, dtype=f32)
@@ -1439,7 +1438,7 @@ def factor_fours(n: int) -> Built:
     return flat(n, 128), make, expected
 
 
-@trial("arithmetic", "tridiagonal", (40_001, 50), small=(100, 7))
+@trial("tridiagonal", (40_001, 50), small=(100, 7))
 def solve_tridiagonal(n: int, length: int) -> Built:
     def make(g: Generator) -> Given:
         low, high = (_float(g, length, n) for _ in range(2))
@@ -1462,7 +1461,7 @@ def solve_tridiagonal(n: int, length: int) -> Built:
     return flat(n, 64), make, expected
 
 
-@trial("arithmetic", "elimination", (20_001,), small=(6,))
+@trial("elimination", (20_001,), small=(6,))
 def eliminate_by_warps(n: int) -> Built:
     def make(g: Generator) -> Given:
         systems = real(g, (n, 16, 17))
@@ -1478,7 +1477,7 @@ def eliminate_by_warps(n: int) -> Built:
     return _rows_of_warps(n), make, expected
 
 
-@trial("arithmetic", "rotations", (1_000_001,), small=(300,))
+@trial("rotations", (1_000_001,), small=(300,))
 def rotate_by_quaternions(n: int) -> Built:
     def make(g: Generator) -> Given:
         turns = real(g, (n, 4))
@@ -1496,16 +1495,14 @@ def rotate_by_quaternions(n: int) -> Built:
 # Streams.
 
 
-@trial(
-    "streams", "read streams", (500_000,), (1_000_001,), (3_000_001,), (8_000_001,), small=(500,)
-)
+@trial("read streams", (500_000,), (1_000_001,), (3_000_001,), (8_000_001,), small=(500,))
 def read_stream(n: int) -> Built:
     return (
         flat(n, 256), lambda g: [np.zeros(1, f32), _float(g, 4 * n), n], lambda a: []
     )  # fmt: skip
 
 
-@trial("streams", "read streams", (750_001, 264), (2_500_001, 264), small=(5000, 2))
+@trial("read streams", (750_001, 264), (2_500_001, 264), small=(5000, 2))
 def read_deep(n: int, blocks: int) -> Built:
     def expected(a: Given) -> Outcome:
         threads = blocks * 256
@@ -1520,7 +1517,7 @@ def read_deep(n: int, blocks: int) -> Built:
     )
 
 
-@trial("streams", "triads", (900_001, 1056), (7_000_001, 1056), small=(900, 2))
+@trial("triads", (900_001, 1056), (7_000_001, 1056), small=(900, 2))
 def add_three(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
@@ -1529,7 +1526,7 @@ def add_three(n: int, blocks: int) -> Built:
     )
 
 
-@trial("streams", "fills", (1_000_001,), (4_000_001,), small=(500,))
+@trial("fills", (1_000_001,), (4_000_001,), small=(500,))
 def fill_pairs(n: int) -> Built:
     return (
         flat(n, 256),
@@ -1538,7 +1535,7 @@ def fill_pairs(n: int) -> Built:
     )
 
 
-@trial("streams", "shifted copies", (6_000_001, 3), (2_000_001, 1), small=(500, 3))
+@trial("shifted copies", (6_000_001, 3), (2_000_001, 1), small=(500, 3))
 def copy_late(n: int, offset: int) -> Built:
     return (
         flat(n, 256),
@@ -1547,7 +1544,7 @@ def copy_late(n: int, offset: int) -> Built:
     )
 
 
-@trial("streams", "shifted copies", (5_000_001,), small=(500,))
+@trial("shifted copies", (5_000_001,), small=(500,))
 def reverse_order(n: int) -> Built:
     return (
         flat(n, 384),
@@ -1556,7 +1553,7 @@ def reverse_order(n: int) -> Built:
     )
 
 
-@trial("streams", "pitched copies", (5003, 1001), small=(9, 200))
+@trial("pitched copies", (5003, 1001), small=(9, 200))
 def copy_pitched(height: int, width: int) -> Built:
     def expected(a: Given) -> Outcomes:
         out = a[0].copy()
@@ -1573,7 +1570,7 @@ def copy_pitched(height: int, width: int) -> Built:
     )  # fmt: skip
 
 
-@trial("streams", "split sums", (700_001, 9), (3_000_001, 4), small=(500, 3))
+@trial("split sums", (700_001, 9), (3_000_001, 4), small=(500, 3))
 def add_splits(n: int, splits: int) -> Built:
     return (
         flat(n, 256),
@@ -1582,7 +1579,7 @@ def add_splits(n: int, splits: int) -> Built:
     )
 
 
-@trial("streams", "rotating buffers", (1_000_001, 6), (3_000_001, 7), small=(500, 4))
+@trial("rotating buffers", (1_000_001, 6), (3_000_001, 7), small=(500, 4))
 def rotate_buffers(size: int, rounds: int) -> Built:
     def expected(a: Given) -> Outcome:
         ring = _exact(a[0])
@@ -1593,7 +1590,7 @@ def rotate_buffers(size: int, rounds: int) -> Built:
     return flat(size, 256), lambda g: [_float(g, 3, size), size, rounds], expected
 
 
-@trial("streams", "optimizers", (2_000_001,), small=(500,))
+@trial("optimizers", (2_000_001,), small=(500,))
 def adam_step(n: int) -> Built:
     def expected(a: Given) -> Outcomes:
         weights, first, second, grads = (_exact(x) for x in a[:4])
@@ -1625,37 +1622,32 @@ def _product(
     return make, lambda a: _near(_exact(a[1]) @ (_exact(a[2]).T if transposed else _exact(a[2])))
 
 
-@trial("products", "product by dots", (300, 333, 700), small=(5, 20, 70))
+@trial("product by dots", (300, 333, 700), small=(5, 20, 70))
 def product_by_dots(m: int, n: int, k: int) -> Built:
     return tiles(n, m, (8, 1), (32, 8)), *_product(m, n, k, transposed=True)
 
 
-@trial("products", "product of plain tiles", (600, 700, 500), (1001, 999, 1003), small=(30, 50, 40))
+@trial("product of plain tiles", (600, 700, 500), (1001, 999, 1003), small=(30, 50, 40))
 def product_24(m: int, n: int, k: int) -> Built:
     return tiles(n, m, (24, 24)), *_product(m, n, k)
 
 
-@trial(
-    "products", "product of register tiles", (800, 960, 500), (1111, 1777, 901), small=(90, 100, 30)
-)
+@trial("product of register tiles", (800, 960, 500), (1111, 1777, 901), small=(90, 100, 30))
 def product_fives(m: int, n: int, k: int) -> Built:
     return tiles(n, m, (80, 80), (16, 16)), *_product(m, n, k)
 
 
-@trial("products", "product of columns", (800, 900, 700), (1500, 1300, 333), small=(40, 150, 40))
+@trial("product of columns", (800, 900, 700), (1500, 1300, 333), small=(40, 150, 40))
 def product_columns(m: int, n: int, k: int) -> Built:
     return tiles(n, m, (128, 32), (128, 1)), *_product(m, n, k)
 
 
-@trial(
-    "products", "product of register tiles", (704, 832, 520), (1472, 1344, 808), small=(64, 128, 24)
-)
+@trial("product of register tiles", (704, 832, 520), (1472, 1344, 808), small=(64, 128, 24))
 def product_ahead(m: int, n: int, k: int) -> Built:
     return tiles(n, m, (64, 64), (64, 1)), *_product(m, n, k)
 
 
 @trial(
-    "products",
     "product of slices",
     (300, 280, 5000, 256),
     (96, 90, 20_000, 512),
@@ -1667,12 +1659,12 @@ def product_sliced(m: int, n: int, k: int, width: int) -> Built:
     return (grid, (32, 8, 1)), lambda g: [*make(g), width], expected
 
 
-@trial("products", "product of doubles", (500, 600, 700), small=(20, 40, 50))
+@trial("product of doubles", (500, 600, 700), small=(20, 40, 50))
 def product_double(m: int, n: int, k: int) -> Built:
     return tiles(n, m, (16, 16)), *_product(m, n, k, dtype=np.float64)
 
 
-@trial("products", "products of small ones", (300_001,), small=(200,))
+@trial("products of small ones", (300_001,), small=(200,))
 def products_of_sixes(n: int) -> Built:
     def expected(a: Given) -> Outcome:
         left, right = (_exact(x).reshape(6, 6, n) for x in a[1:3])
@@ -1685,7 +1677,7 @@ def products_of_sixes(n: int) -> Built:
     )
 
 
-@trial("products", "products of small ones", (20_001,), small=(3,))
+@trial("products of small ones", (20_001,), small=(3,))
 def products_of_twenties(n: int) -> Built:
     return (
         grid_of(n, 100),
@@ -1694,7 +1686,7 @@ def products_of_twenties(n: int) -> Built:
     )
 
 
-@trial("products", "product of bytes", (500, 480, 200), small=(20, 40, 9))
+@trial("product of bytes", (500, 480, 200), small=(20, 40, 9))
 def product_bytes(m: int, n: int, quads: int) -> Built:
     def expected(a: Given) -> Outcomes:
         left, right = (x.view(np.int8).astype(np.float64) for x in a[1:3])
@@ -1710,7 +1702,7 @@ def product_bytes(m: int, n: int, quads: int) -> Built:
     )  # fmt: skip
 
 
-@trial("products", "vector by matrix", (3001, 2003, 12), (9000, 1500, 30), small=(200, 50, 3))
+@trial("vector by matrix", (3001, 2003, 12), (9000, 1500, 30), small=(200, 50, 3))
 def vector_matrix(n: int, k: int, height: int) -> Built:
     return (
         tiles(n, height, (128, 1)),
