@@ -22,11 +22,16 @@ def recorded():
             yield f"{path.stem}-{launch['label']}-{launch['executed_shape']}", launch
 
 
+def executed(launch):
+    """The rung, its parameters and the shape that it executed."""
+    selection = parse_selection(launch["label"])
+    return selection.variant, selection.parameters, parse_shape(launch["executed_shape"])
+
+
 def divides(launch):
     """Whether every warp of the launch is full: no guard ever excludes a lane."""
-    selection = parse_selection(launch["label"])
-    shape = parse_shape(launch["executed_shape"])
-    tiling = selection.variant.tiling(selection.parameters)
+    variant, parameters, shape = executed(launch)
+    tiling = variant.tiling(parameters)
     depth = tiling.block_k or 1
     tiles = ((shape.m, tiling.block_m), (shape.n, tiling.block_n), (shape.k, depth))
     return all(extent % tile == 0 for extent, tile in tiles)
@@ -52,56 +57,45 @@ def test_there_are_recordings():
 
 
 @pytest.mark.parametrize("operation", ["load", "store"])
+@pytest.mark.parametrize(
+    ("space", "counter"),
+    [
+        ("shared", "smsp__sass_inst_executed_op_shared"),
+        ("global", "l1tex__t_requests_pipe_lsu_mem_global_op"),
+    ],
+)
 @pytest.mark.parametrize("launch", LAUNCHES)
-def test_shared_instructions_are_exact(launch, operation):
-    selection = parse_selection(launch["label"])
-    shape = parse_shape(launch["executed_shape"])
-    counts = access_counts(selection.variant.tiling(selection.parameters), shape)
-    counted = launch["counters"][f"smsp__sass_inst_executed_op_shared_{SHORT[operation]}.sum"]
-    if operation == "load" or divides(launch):
-        assert counts.instructions("shared", operation) == 32 * counted
-    else:  # a warp that a guard splits stores its elements and its zeros one after the other
-        assert counts.instructions("shared", operation) <= 32 * counted
+def test_instructions_are_exact_where_warps_are_full(launch, space, counter, operation):
+    variant, parameters, shape = executed(launch)
+    found = access_counts(variant.tiling(parameters), shape).instructions(space, operation)
+    counted = 32 * launch["counters"][f"{counter}_{SHORT[operation]}.sum"]
+    if divides(launch) or (space, operation) == ("shared", "load"):
+        assert found == counted
+    else:
+        # A guarded warp is a request with fewer lanes. One that a guard splits stores its elements
+        # and its zeros to shared memory one after the other.
+        assert found <= counted
 
 
-@pytest.mark.parametrize("operation", ["load", "store"])
-@pytest.mark.parametrize("launch", LAUNCHES)
-def test_global_requests_are_exact_where_warps_are_full(launch, operation):
-    selection = parse_selection(launch["label"])
-    shape = parse_shape(launch["executed_shape"])
-    counts = access_counts(selection.variant.tiling(selection.parameters), shape)
-    counted = launch["counters"][f"l1tex__t_requests_pipe_lsu_mem_global_op_{SHORT[operation]}.sum"]
-    if divides(launch):
-        assert counts.instructions("global", operation) == 32 * counted
-    else:  # a guarded warp is a request with fewer lanes
-        assert counts.instructions("global", operation) <= 32 * counted
+def of_first_warp(launch, space, operation, quantity):
+    return sum(
+        pattern.requests * getattr(pattern, quantity)
+        for pattern in first_warp_patterns(*executed(launch))
+        if pattern.space == space and pattern.operation == operation
+    )
 
 
 @pytest.mark.parametrize("operation", ["load", "store"])
 @pytest.mark.parametrize("launch", FULL_LAUNCHES)
 def test_sectors_follow_from_the_first_warp_where_warps_are_full(launch, operation):
-    selection = parse_selection(launch["label"])
-    shape = parse_shape(launch["executed_shape"])
-    predicted = sum(
-        pattern.requests * pattern.sectors
-        for pattern in first_warp_patterns(selection.variant, selection.parameters, shape)
-        if pattern.space == "global" and pattern.operation == operation
-    )
     name = f"l1tex__t_sectors_pipe_lsu_mem_global_op_{SHORT[operation]}.sum"
-    assert predicted == launch["counters"][name]
+    assert of_first_warp(launch, "global", operation, "sectors") == launch["counters"][name]
 
 
 @pytest.mark.parametrize("operation", ["load", "store"])
 @pytest.mark.parametrize("launch", LAUNCHES)
 def test_shared_wavefronts_follow_from_the_first_warp(launch, operation):
-    selection = parse_selection(launch["label"])
-    shape = parse_shape(launch["executed_shape"])
-    predicted = sum(
-        pattern.requests * pattern.wavefronts
-        for pattern in first_warp_patterns(selection.variant, selection.parameters, shape)
-        if pattern.space == "shared" and pattern.operation == operation
-    )
+    predicted = of_first_warp(launch, "shared", operation, "wavefronts")
     name = f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{SHORT[operation]}.sum"
-    counted = launch["counters"][name]
     noise = NOISE[operation, divides(launch)]
-    assert predicted <= counted <= predicted * (1 + noise)
+    assert predicted <= launch["counters"][name] <= predicted * (1 + noise)

@@ -22,7 +22,10 @@ TILES = TileGrid(down=3, across=2)
 
 
 def tiles_of(order):
-    row, column = order.tile_of(np.arange(np.prod(order.grid(TILES))), TILES)
+    return pairs(*order.tile_of(np.arange(np.prod(order.grid(TILES))), TILES))
+
+
+def pairs(row, column):
     return list(zip(row.tolist(), column.tolist(), strict=True))
 
 
@@ -68,7 +71,7 @@ def test_each_tile_knows_its_block(order, blocks):
 def test_blocks_with_a_tile_come_in_the_order_in_which_they_start():
     block, row, column = in_bands(2).with_tiles(TILES)
     assert block.tolist() == [0, 1, 2, 3, 4, 6]
-    assert list(zip(row.tolist(), column.tolist(), strict=True)) == [
+    assert pairs(row, column) == [
         (0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1),
     ]  # fmt: skip
 
@@ -116,7 +119,7 @@ def test_without_a_rest_there_are_no_workers():
     assert order.grid(TileGrid(down=3, across=5)) == (6 + 12, 1, 1)  # 15 = 2 * 6 + 3
     _, row, column = order.with_tiles(TileGrid(down=3, across=2))
     # bands of two rows, down each column, then the last row alone
-    assert list(zip(row.tolist(), column.tolist(), strict=True)) == [
+    assert pairs(row, column) == [
         (0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)
     ]  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Traffic below L1: reuse by hand and beside slow versions; what holds at the limits."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -181,30 +182,28 @@ def test_few_blocks_are_dealt_to_all_gpcs():
     assert fetched(17) == pytest.approx(7)  # the last nine of 17 have eight GPCs
 
 
-def test_what_a_block_accesses_comes_later_the_longer_it_takes():
+def of_small_product():
+    """Its number of blocks, and a function from their progress to accesses; all start at 2."""
     variant, problem = LADDER[3], Gemm(m=64, n=64, k=64)
     pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
-    tiling, begins = variant.tiling(variant.defaults), np.full(blocks, 2.0)
-    usual = gemm_accesses(tiling, problem, pieces, begins)
-    longer = gemm_accesses(
-        tiling, problem, pieces, begins, BlockProgress.even(np.full(blocks, 1.5))
-    )
+    tiling = variant.tiling(variant.defaults)
+    return blocks, partial(gemm_accesses, tiling, problem, pieces, np.full(blocks, 2.0))
+
+
+def test_what_a_block_accesses_comes_later_the_longer_it_takes():
+    blocks, accessed = of_small_product()
+    usual, longer = accessed(), accessed(BlockProgress.even(np.full(blocks, 1.5)))
     assert longer.time - 2 == pytest.approx(1.5 * (usual.time - 2))
     assert usual.time[usual.is_write] == pytest.approx(3.0)
 
 
 def test_what_a_block_accesses_after_the_knee_comes_at_another_pace():
-    variant, problem = LADDER[3], Gemm(m=64, n=64, k=64)
-    pieces = pieces_of_c(variant, variant.defaults, problem)
-    blocks = variant.geometry(variant.defaults, problem).blocks
-    tiling, begins = variant.tiling(variant.defaults), np.full(blocks, 2.0)
-    usual = gemm_accesses(tiling, problem, pieces, begins)
+    blocks, accessed = of_small_product()
     slow_first = BlockProgress(
         at_first=np.full(blocks, 2.0), knee=np.full(blocks, 0.5), then=np.full(blocks, 0.5)
     )
-    found = gemm_accesses(tiling, problem, pieces, begins, slow_first)
-    work = usual.time - 2
+    found, work = accessed(slow_first), accessed().time - 2
     assert found.time - 2 == pytest.approx(np.where(work < 0.5, 2 * work, 1 + (work - 0.5) / 2))
     assert found.time[found.is_write] == pytest.approx(3.25)
 
@@ -256,15 +255,16 @@ def test_stores_are_merged_only_where_a_warp_writes_a_sector_again():
 # What is written.
 
 
+def together(*parts):
+    names = ("time", "piece", "block", "sectors", "size", "is_write")
+    return Accesses(**{n: np.concatenate([getattr(part, n) for part in parts]) for n in names})
+
+
 def test_pieces_that_come_back_from_dram_were_written_there():
     """A buffer is written, read, and read again: what is missing by then has left L2 before."""
     once = passes(64, 1, is_write=True)
     again = [replace(once, time=once.time + n, is_write=~once.is_write) for n in (1, 2)]
-    both = {
-        name: np.concatenate([getattr(one, name) for one in (once, *again)])
-        for name in ("time", "piece", "block", "sectors", "size", "is_write")
-    }
-    found = traffic(Accesses(**both), H200, in_step=0.0)
+    found = traffic(together(once, *again), H200, in_step=0.0)
     assert found.dram_read_bytes == pytest.approx(2 * 64 * MIB, rel=0.02)
     assert found.dram_write_bytes == pytest.approx(64 * MIB, rel=0.01)  # once: then it is clean
 
@@ -284,11 +284,7 @@ def test_what_is_written_last_stays():
     reads, writes = passes(128, 1), passes(8, 1, is_write=True)
     alone = traffic(writes, H200, in_step=0.0).dram_write_bytes
     beside = replace(writes, time=writes.time + 1, piece=writes.piece + reads.piece.max() + 1)
-    both = {
-        name: np.concatenate([getattr(reads, name), getattr(beside, name)])
-        for name in ("time", "piece", "block", "sectors", "size", "is_write")
-    }
-    found = traffic(Accesses(**both), H200, in_step=0.0).dram_write_bytes
+    found = traffic(together(reads, beside), H200, in_step=0.0).dram_write_bytes
     assert found - alone == pytest.approx(0, abs=0.01 * MIB)
 
 
@@ -298,11 +294,7 @@ def test_reads_after_a_burst_of_writes_push_it_out():
     for megabytes, least, most in ((28, 0, 1), (52, 7.5, 8)):
         reads = passes(megabytes, 1)
         others = replace(reads, time=reads.time + 1, piece=reads.piece + writes.piece.max() + 1)
-        both = {
-            name: np.concatenate([getattr(writes, name), getattr(others, name)])
-            for name in ("time", "piece", "block", "sectors", "size", "is_write")
-        }
-        found = traffic(Accesses(**both), H200, in_step=0.0).dram_write_bytes / MIB
+        found = traffic(together(writes, others), H200, in_step=0.0).dram_write_bytes / MIB
         assert least <= found <= most, megabytes
 
 
