@@ -3,36 +3,17 @@
 import re
 from functools import cache
 
-import numpy as np
 import pytest
 
 from kernels.ladder import LADDER
 from kernels.selection import find
 from kernels.variant import Variant
+from tests.planted.rungs import check_rung
 from tests.sampling import chosen_of, values_of
 from tests.together import compiled_together
-from toolkit.execution.sanitizer import check
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.rungs.arguments import rung_arguments
 from validation.planted.bugs import rung_part
 from validation.planted.deletions import LAUNCHES, deletions
-
-
-def checked(code, variant, shape, parameters):
-    executed = variant.executed(shape)
-    geometry = variant.geometry(parameters, executed)
-    rng = np.random.default_rng(1)
-    a = rng.random((executed.m, executed.k), dtype=np.float32)
-    b = rng.random((executed.k, executed.n), dtype=np.float32)
-    c = np.full((executed.m, executed.n), np.nan, np.float32)
-    return check(
-        code,
-        grid=geometry.grid,
-        block=geometry.block,
-        arguments=rung_arguments(variant, parameters, executed, (a, b, c)),
-        dynamic_shared_bytes=geometry.dynamic_shared_bytes,
-        unwritten=[2],
-    )
 
 
 def launched(launch):
@@ -98,7 +79,7 @@ def whole(variant, parameters):
 @pytest.mark.parametrize("deletion", CHOSEN)
 def test_what_is_not_ordered_any_more_is_found_with_both_lines(deletion):
     code, shape = compiled()[deletion.name], deletion.launch.shape
-    found = checked(code, deletion.variant, shape, deletion.parameters).findings
+    found = check_rung(code, deletion.variant, shape, deletion.parameters).findings
     races = [x.accesses for x in found if (x.tool, x.kind) == ("racecheck", deletion.kind)]
     lines = [(first.line, second.line) for first, second in races]
     assert any(
@@ -110,7 +91,7 @@ def test_what_is_not_ordered_any_more_is_found_with_both_lines(deletion):
 @pytest.mark.parametrize("launch", AS_IT_IS)
 def test_as_it_is_the_rung_is_not_blamed(launch):
     variant, parameters = launched(launch)
-    found = checked(whole(variant, parameters), variant, launch.shape, parameters)
+    found = check_rung(whole(variant, parameters), variant, launch.shape, parameters)
     assert [finding.message for finding in found.findings] == []
     assert "racecheck" in found.tools
 

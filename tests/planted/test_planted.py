@@ -8,13 +8,13 @@ import pytest
 
 from analysis.problem import Gemm
 from kernels.ladder import LADDER
+from tests.planted.rungs import check_rung
 from tests.sampling import chosen_of, sampled, values_of
 from tests.together import compiled_together
 from toolkit.execution.rung_check import check_rung as checked_rung
 from toolkit.execution.rung_check import sentence
 from toolkit.execution.sanitizer import check
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.rungs.arguments import rung_arguments
 from validation import ROOT, recordings
 from validation.corpus.cases import CASES
 from validation.corpus.compiled import compiled
@@ -95,21 +95,8 @@ def code_of(variant, arch):
     )
 
 
-def check_rung(variant, code):
-    shape = variant.executed(SMALL if variant.rung == 1 else RAGGED)
-    geometry = variant.geometry(variant.defaults, shape)
-    rng = np.random.default_rng(1)
-    a = rng.random((shape.m, shape.k), dtype=np.float32)
-    b = rng.random((shape.k, shape.n), dtype=np.float32)
-    c = np.full((shape.m, shape.n), np.nan, np.float32)
-    return check(
-        code,
-        grid=geometry.grid,
-        block=geometry.block,
-        arguments=rung_arguments(variant, variant.defaults, shape, (a, b, c)),
-        dynamic_shared_bytes=geometry.dynamic_shared_bytes,
-        unwritten=[2],
-    )
+def shape_of(variant):
+    return SMALL if variant.rung == 1 else RAGGED
 
 
 RUNGS = [(variant, arch) for variant in LADDER for arch in (86, 90) if variant.runs_on(arch)]
@@ -126,7 +113,7 @@ RUNGS = [(variant, arch) for variant in LADDER for arch in (86, 90) if variant.r
     ),
 )
 def test_a_rung_is_not_blamed(variant, arch):
-    checked = check_rung(variant, code_of(variant, arch))
+    checked = check_rung(code_of(variant, arch), variant, shape_of(variant), variant.defaults)
     assert checked.findings == ()
     assert checked.executed_blocks == checked.blocks
 
@@ -162,7 +149,8 @@ def compiled_without_barriers():
 
 @pytest.mark.parametrize(("name", "variant", "source"), DELETED)
 def test_a_deleted_barrier_is_found(name, variant, source):
-    found = check_rung(variant, compiled_without_barriers()[name]).findings
+    code = compiled_without_barriers()[name]
+    found = check_rung(code, variant, shape_of(variant), variant.defaults).findings
     kinds = {x.kind for x in found if x.tool == "racecheck"}
     assert kinds & {"RAW", "WAR"}, name
 

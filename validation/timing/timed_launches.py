@@ -117,11 +117,15 @@ def _head(before: Array, value: Array, error: float) -> Near:
     return Near(value=whole, error=error)
 
 
+def _around(a: Array) -> Array:
+    """Sum of the four neighbours in double precision; beyond an edge is the element itself."""
+    padded = np.pad(a.astype(float64), 1, mode="edge")
+    around: Array = padded[1:-1, :-2] + padded[1:-1, 2:] + padded[:-2, 1:-1] + padded[2:, 1:-1]
+    return around
+
+
 def _cross(_: Array, a: Array) -> Near:
-    a = a.astype(float64)
-    padded = np.pad(a, 1, mode="edge")
-    around = padded[1:-1, :-2] + padded[1:-1, 2:] + padded[:-2, 1:-1] + padded[2:, 1:-1]
-    return Near(value=a + 0.1 * around, error=16 * EPSILON)
+    return Near(value=a.astype(float64) + 0.1 * _around(a), error=16 * EPSILON)
 
 
 def _softmax(a: Array) -> Near:
@@ -205,10 +209,7 @@ def _stencil(kind: str, expected: Callable[[Array], Outcome]) -> Callable[[int, 
 
 
 def _clamped(a: Array) -> Near:
-    a = a.astype(float64)
-    padded = np.pad(a, 1, mode="edge")
-    around = padded[1:-1, :-2] + padded[1:-1, 2:] + padded[:-2, 1:-1] + padded[2:, 1:-1]
-    return Near(value=0.5 * a + 0.125 * around, error=8 * EPSILON)
+    return Near(value=0.5 * a.astype(float64) + 0.125 * _around(a), error=8 * EPSILON)
 
 
 def _box(a: Array) -> Near:
