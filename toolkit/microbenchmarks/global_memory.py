@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.geometry import Geometry
 from toolkit.microbenchmarks.bench import ALL_SMS, ONE_SM, WHERE, Bench
-from toolkit.microbenchmarks.probe import Probe, text
+from toolkit.microbenchmarks.probe import Probe, text, vector
 from toolkit.microbenchmarks.record import Measured, each, values
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -35,17 +35,12 @@ def _targets(width: int, index: int, first: str) -> str:
     return ", ".join(f'"=r"({name})' for name in names)
 
 
-def _vector(width: int) -> str:
-    numbers = [f"%{k}" for k in range(width // 4)]
-    return numbers[0] if width == 4 else f"{{{', '.join(numbers)}}}"
-
-
 def _declared(width: int, count: int) -> str:
     return "unsigned " + ", ".join(f"v{i}_{k} = 0" for i in range(count) for k in range(width // 4))
 
 
-def _sum(width: int, count: int) -> str:
-    return " + ".join(f"v{i}_{k}" for i in range(count) for k in range(width // 4))
+def _sum(width: int, loads: Iterable[int]) -> str:
+    return " + ".join(f"v{i}_{k}" for i in loads for k in range(width // 4))
 
 
 def _chase(cache: str) -> Probe:
@@ -71,8 +66,8 @@ def _hits(width: int) -> Probe:
     def load(i: int) -> str:
         c = i % chains
         return (
-            f'asm volatile("ld.global.{_WIDTHS[width]} {_vector(width)}, [%{width // 4}];" '
-            f': {_targets(width, c, "v")} : "l"(p{c})); p{c} += {_sum_of(width, c)};'
+            f'asm volatile("ld.global.{_WIDTHS[width]} {vector(width)}, [%{width // 4}];" '
+            f': {_targets(width, c, "v")} : "l"(p{c})); p{c} += int({_sum(width, [c])});'
         )
 
     return Probe(
@@ -86,19 +81,14 @@ def _hits(width: int) -> Probe:
     )
 
 
-def _sum_of(width: int, index: int) -> str:
-    total = " + ".join(f"v{index}_{k}" for k in range(width // 4))
-    return f"int({total})"
-
-
 def _stream(cache: str, width: int, flight: int) -> Probe:
     """Groups of loads in flight together; the next group waits for all of them."""
     loads = " ".join(
-        f'asm volatile("ld.global{_CACHES[cache]}.{_WIDTHS[width]} {_vector(width)}, [%{width // 4}'
+        f'asm volatile("ld.global{_CACHES[cache]}.{_WIDTHS[width]} {vector(width)}, [%{width // 4}'
         f' + {32 * width * f}];" : {_targets(width, f, "v")} : "l"(memory + at));'
         for f in range(flight)
     )
-    group = f"{loads} at = (at + step + {_sum(width, flight)}) & mask;"
+    group = f"{loads} at = (at + step + {_sum(width, range(flight))}) & mask;"
     return Probe(
         name=f"stream_{cache}_{8 * width}_{flight}",
         setup=f"""
@@ -115,9 +105,8 @@ def _stream(cache: str, width: int, flight: int) -> Probe:
 
 def _store(width: int, pitch: int, name: str) -> Probe:
     """Stores of one line after the other; every warp has its own."""
-    values = {4: "%1", 8: "{%1, %2}", 16: "{%1, %2, %3, %4}"}[width]
     body = "\n".join(
-        f'asm volatile("st.global.{_WIDTHS[width]} [%0 + {32 * pitch * i}], {values};" '
+        f'asm volatile("st.global.{_WIDTHS[width]} [%0 + {32 * pitch * i}], {vector(width, 1)};" '
         ':: "l"(p), "r"(s0), "r"(s1), "r"(s2), "r"(s3) : "memory");'
         for i in range(STORES)
     )

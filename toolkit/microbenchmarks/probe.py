@@ -60,6 +60,16 @@ def text(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
+def vector(width: int, first: int = 0) -> str:
+    """The operands of a memory access of `width` bytes per lane, from number `first` on.
+
+    >>> vector(4), vector(8, 1)
+    ('%0', '{%1, %2}')
+    """
+    names = ", ".join(f"%{k}" for k in range(first, first + width // 4))
+    return names if width == 4 else f"{{{names}}}"
+
+
 def interleaved(name: str, ops: Sequence[Op], *, chains: int, count: int) -> Probe:
     """A probe of `count` instructions per round that take turns, each op with its own chains."""
     operands: list[tuple[str, str]] = []  # (constraint, C++ variable), written ones first

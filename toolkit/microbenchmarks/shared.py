@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
-from toolkit.microbenchmarks.probe import Probe
+from toolkit.microbenchmarks.probe import Probe, vector
 from toolkit.microbenchmarks.record import Measured, each, values
 from toolkit.microbenchmarks.words import FFMA, LDS, spread
 
 UNROLLED = 32
 CHAINS = 4
 ONE_SCHEDULER = 3  # idle warps: those whose number has one of these bits
-_TARGETS = {4: "{0}", 8: "{{{0}, {1}}}", 16: "{{{0}, {1}, {2}, {3}}}"}
 _WIDTHS = {4: "b32", 8: "v2.b32", 16: "v4.b32"}
 _SASS = {4: r"LDS(\.U)? ", 8: r"LDS(\.U)?\.64", 16: r"LDS(\.U)?\.128"}
 _STORED = {4: r"STS ", 8: r"STS\.64", 16: r"STS\.128"}
@@ -29,9 +28,8 @@ _KEEP = "kept ^= p[0] ^ p[1] ^ p[2] ^ p[3] ^ v1 ^ v2 ^ v3;"
 
 
 def _load(width: int, chain: int) -> str:
-    targets = _TARGETS[width].format("%0", "%1", "%2", "%3")
     return (  # volatile: a word that nobody reads is loaded, too
-        f'asm volatile("ld.volatile.shared.{_WIDTHS[width]} {targets}, [%0];" '
+        f'asm volatile("ld.volatile.shared.{_WIDTHS[width]} {vector(width)}, [%0];" '
         f': "+r"(p[{chain}]), "+r"(v1), "+r"(v2), "+r"(v3));'
     )
 
@@ -48,9 +46,8 @@ def _loads(name: str, width: int, chains: int) -> Probe:
 
 
 def _stores(width: int) -> Probe:
-    sources = _TARGETS[width].format("%1", "%2", "%3", "%4")
     body = "\n".join(
-        f'asm volatile("st.shared.{_WIDTHS[width]} [%0 + {i % 8 * 4096}], {sources};" '
+        f'asm volatile("st.shared.{_WIDTHS[width]} [%0 + {i % 8 * 4096}], {vector(width, 1)};" '
         ':: "r"(base), "r"(lane), "r"(round), "r"(warp), "r"(p[0]) : "memory");'
         for i in range(UNROLLED)
     )
