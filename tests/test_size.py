@@ -16,7 +16,7 @@ from validation import ROOT
 LIMITS = {
     "analysis": 61_600,
     "kernels": 22_700,
-    "reports": 57_400,
+    "reports": 57_370,
     "toolkit/cli": 16_400,
     "toolkit/execution": 24_600,
     "toolkit/gpu": 15_470,

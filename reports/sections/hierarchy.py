@@ -12,8 +12,7 @@ from analysis.comparison.hierarchy import (
     measured_hierarchy,
     predicted_hierarchy,
 )
-from analysis.devices import Device
-from analysis.records.profile import Grade, Profile, Record
+from analysis.records.profile import Grade, Record
 from analysis.roofline import LevelName
 from reports import ladder, text
 from reports.ladder import View
@@ -48,17 +47,12 @@ class Launch:
 
 def launches(view: View) -> tuple[Launch, ...]:
     """Every variant of a shape whose traffic some grade has."""
-    found = (
-        _launch(record, view.twin(record), view.profile.device, view.recorded)
-        for record in view.records
-    )
+    found = (_launch(view, record) for record in view.records)
     return tuple(one for one in found if one.predicted or one.counted)
 
 
-def _launch(
-    record: Record, earlier: Record | None, device: Device, recorded: Profile | None
-) -> Launch:
-    label = ladder.recorded_label(recorded) if recorded else ""
+def _launch(view: View, record: Record) -> Launch:
+    earlier, device, label = view.twin(record), view.profile.device, view.recorded_label
     own, theirs = record.trusted, ladder.measurement(earlier)
     counted = measured_hierarchy(record, device)
     counted_earlier = measured_hierarchy(earlier, device) if earlier else None

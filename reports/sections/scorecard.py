@@ -16,11 +16,10 @@ from analysis.comparison.scorecard import (
     predicted_and_reference,
     tally,
 )
-from analysis.problem import Gemm
 from analysis.records.counters import ALL_COUNTERS, CounterClass
 from analysis.records.metrics import BANK_CONFLICTS
 from analysis.records.profile import Grade, Profile, Score, Verdict
-from reports import ladder, text
+from reports import text
 from reports.ladder import View
 from reports.sections.table import Cell, Table, plain_table
 
@@ -58,8 +57,8 @@ def scorecard(view: View) -> Scorecard | None:
     if not compared:
         return None
     everyone = [one for own in compared.values() for one in own]
-    grade = _measured_grade(view.profile, view.recorded, everyone)
-    counted_later = _counted_later(view.recorded, view.shape, compared) if grade != MEASURED else ()
+    grade = _measured_grade(view, everyone)
+    counted_later = _counted_later(view.of_recorded, compared) if grade != MEASURED else ()
     return Scorecard(
         verdict=" ".join((_verdict(everyone, grade), *counted_later)),
         overview=overview(compared),
@@ -73,21 +72,21 @@ def _is_compared(score: Score) -> bool:
     return predicted_and_reference(score) is not None
 
 
-def _measured_grade(profile: Profile, recorded: Profile | None, found: Iterable[Score]) -> str:
+def _measured_grade(view: View, found: Iterable[Score]) -> str:
     """What the hardware's counts are called: the profile's own, or an earlier run's."""
-    is_own = any(record.counted for record in profile.records)
-    if recorded is None or is_own or not any(one.measured is not None for one in found):
+    is_own = any(record.counted for record in view.profile.records)
+    if view.recorded is None or is_own or not any(one.measured is not None for one in found):
         return MEASURED
-    return ladder.recorded_label(recorded)
+    return view.recorded_label
 
 
-def _counted_later(recorded: Profile | None, shape: Gemm, labels: Collection[str]) -> Iterator[str]:
+def _counted_later(recorded: View | None, labels: Collection[str]) -> Iterator[str]:
     """How an earlier run's traffic was counted, where that was not when all else was."""
     records = recorded.records if recorded else ()
     notes = {
         record.label: note.partition(" (")[0]
         for record in records
-        if record.shape == shape and record.label in labels
+        if record.label in labels
         for note in record.notes
         if note.startswith(TRAFFIC_COUNTED)
     }
