@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from analysis.devices import find_device
 from analysis.problem import Gemm
-from analysis.records.profile import Environment, Interval, Measured, Ratio
+from analysis.records.profile import Environment, Interval, Ratio
 from analysis.records.tuning import (
     SCHEMA_VERSION,
     Candidate,
@@ -13,40 +13,32 @@ from analysis.records.tuning import (
     TunedShape,
     Tuning,
 )
-from analysis.timing.predicted import Predicted
+from tests import records_by_hand
 
 SQUARE = Gemm(m=64, n=64, k=64)
 
 
 def predicted(time_s):
-    return Predicted(
-        time_s=time_s,
+    return records_by_hand.predicted(
+        time_s,
         cycles=1e4,
-        clock_hz=1e9,
         launch_s=1e-6,
         flop_per_s=SQUARE.flop / time_s,
-        l2="flushed",
         limiter="shared memory",
         limiter_share=0.7,
         next_limiter="issue",
         next_share=0.5,
-        bounds=(),
-        gap=(),
         constants="by hand",
         basis="by hand",
-        is_fitted=False,
     )
 
 
 def measured(time_s, of_cublas):
-    return Measured(
-        clock="CUDA events",
-        l2="flushed",
+    return records_by_hand.measured(
+        time_s,
         samples_s=(time_s,) * 6,
-        median_s=time_s,
         interval_s=Interval(low=time_s, high=time_s),
         flop_per_s=SQUARE.flop / time_s,
-        stopped_by="precision",
         relative_to_cublas=Ratio(
             peer="cublas",
             median=of_cublas,

@@ -8,8 +8,9 @@ from analysis.devices import find_device
 from analysis.problem import Gemm
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import FFMA, FMUL
-from analysis.records.profile import MachineAccess, Record, Simulated
+from analysis.records.profile import MachineAccess, Simulated
 from analysis.theory import theory
+from tests.records_by_hand import record as record_of
 
 NAIVE = Tiling(block_m=32, block_n=32)
 TILED = Tiling(block_m=32, block_n=32, block_k=32, shared_load_a_width=4)
@@ -75,9 +76,8 @@ def compared(
     counts = access_counts(tiling, shape)
     if without_tiling:
         counts = replace(counts, tiling=None, multiply_adds=None)
-    record = Record(
-        variant="v", label="v", title="V", idea="", rung=1, parameters={},
-        shape=shape, executed_shape=shape,
+    record = record_of(
+        shape,
         theory=theory(counts, patterns(counts), find_device("t4")),
         simulated=Simulated(
             architecture="sm_75", compiler="NVRTC", basis="all", blocks_executed=1, lines=(),
@@ -109,11 +109,7 @@ def test_a_launch_that_does_what_it_should_is_equal_throughout():
 
 
 def test_without_both_grades_there_is_nothing_to_compare():
-    record = Record(
-        variant="v", label="v", title="V", idea="", rung=1, parameters={},
-        shape=SQUARE, executed_shape=SQUARE,
-    )  # fmt: skip
-    assert comparisons(record) == ()
+    assert comparisons(record_of(SQUARE)) == ()
 
 
 def test_alpha_is_one_multiplication_per_element_of_c():

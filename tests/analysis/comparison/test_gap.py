@@ -12,24 +12,17 @@ from analysis.comparison.gap import (
     over_measured,
     steps_to_measured,
 )
-from analysis.records.profile import GpuState, Measured
-from analysis.timing.predicted import Cause, Predicted
+from analysis.records.profile import GpuState
+from analysis.timing.predicted import Cause
+from tests import records_by_hand
+from tests.records_by_hand import predicted
 
-PREDICTED = Predicted(
-    time_s=102e-6, cycles=2e5, clock_hz=2e9, launch_s=2e-6, flop_per_s=1e12, l2="flushed",
-    limiter="issue", limiter_share=0.6, next_limiter="L1", next_share=0.4, bounds=(), gap=(),
-    constants="c", basis="b", is_fitted=True,
-)  # fmt: skip
+PREDICTED = predicted(102e-6, cycles=2e5, clock_hz=2e9, launch_s=2e-6, is_fitted=True)
 
 
 def measured(median_s, *clocks_hz, **more):
-    states = [GpuState(sm_clock_hz=clock) for clock in clocks_hz] + [None, None]
-    values = {
-        "clock": "CUDA events", "l2": "flushed", "samples_s": (median_s,), "median_s": median_s,
-        "interval_s": None, "flop_per_s": 1.0, "stopped_by": "precision", "before": states[0],
-        "after": states[1],
-    }  # fmt: skip
-    return Measured(**(values | more))
+    before, after, *_ = [GpuState(sm_clock_hz=clock) for clock in clocks_hz] + [None, None]
+    return records_by_hand.measured(median_s, before=before, after=after, **more)
 
 
 def test_a_lower_clock_takes_its_share_and_the_rest_remains():

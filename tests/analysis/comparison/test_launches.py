@@ -11,7 +11,7 @@ from analysis.occupancy import Resources
 from analysis.records.counters import MODELLED
 from analysis.records.launch import LaunchRecord
 from analysis.records.profile import LineCounters
-from analysis.timing.predicted import Predicted
+from tests.records_by_hand import predicted
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 BULK = "bulk__sectors_read.sum"
@@ -46,26 +46,6 @@ BEFORE = LaunchRecord(
     predicted=None,
     device="h200",
 )
-
-
-def predicted(time_s):
-    return Predicted(
-        time_s=time_s,
-        cycles=1.0,
-        clock_hz=1e9,
-        launch_s=0.0,
-        flop_per_s=0.0,
-        l2="flushed",
-        limiter="shared memory",
-        limiter_share=0.5,
-        next_limiter="DRAM",
-        next_share=0.4,
-        bounds=(),
-        gap=(),
-        constants="c",
-        basis="b",
-        is_fitted=False,
-    )
 
 
 def pair_of(found):

@@ -1,6 +1,7 @@
 """Two profiles beside each other: what is compared, what is not, and why."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -23,14 +24,13 @@ from analysis.records.profile import (
     Environment,
     Interval,
     LineCounters,
-    Measured,
     Profile,
-    Record,
     Simulated,
 )
 from analysis.rounding import Check
 from analysis.theory import theory
-from analysis.timing.predicted import Predicted
+from tests import records_by_hand
+from tests.records_by_hand import predicted
 
 SHAPE = Gemm(m=64, n=64, k=64)
 WARPS, L2 = "smsp__inst_executed.sum", "lts__t_sectors_op_read.sum"
@@ -61,26 +61,16 @@ def counted(counters, caches="flushed"):
 
 def measured(median_s, *, samples=10, width=0.002, **more):
     """Samples of which the interval is `median_s` ± `width` of it; none below 6 samples."""
-    values = {
-        "clock": "CUDA events",
-        "l2": "flushed",
-        "samples_s": (median_s,) * samples,
-        "median_s": median_s,
-        "interval_s": Interval(low=median_s * (1 - width), high=median_s * (1 + width))
-        if samples >= 6
-        else None,
-        "flop_per_s": SHAPE.flop / median_s,
-        "stopped_by": "precision",
-    }
-    return Measured(**(values | more))
+    interval = Interval(low=median_s * (1 - width), high=median_s * (1 + width))
+    return records_by_hand.measured(
+        median_s,
+        samples_s=(median_s,) * samples,
+        interval_s=interval if samples >= 6 else None,
+        **{"flop_per_s": SHAPE.flop / median_s} | more,
+    )
 
 
-def record(**more):
-    values = {
-        "variant": "v", "label": "v", "title": "V", "idea": "", "rung": 1, "parameters": {},
-        "shape": SHAPE, "executed_shape": SHAPE,
-    }  # fmt: skip
-    return Record(**(values | more))
+record = partial(records_by_hand.record, shape=SHAPE)
 
 
 def profile(*records, **more):
@@ -96,16 +86,6 @@ def profile(*records, **more):
         "records": records,
     }
     return Profile(**(values | more))
-
-
-def predicted(time_s, **more):
-    values = {
-        "time_s": time_s, "cycles": 1.0, "clock_hz": 1e9, "launch_s": 0.0, "flop_per_s": 1.0,
-        "l2": "flushed", "limiter": "issue", "limiter_share": 0.5, "next_limiter": "FP32",
-        "next_share": 0.4, "bounds": (), "gap": (), "constants": "c", "basis": "b",
-        "is_fitted": False,
-    }  # fmt: skip
-    return Predicted(**(values | more))
 
 
 def pair(before, after, **of_after):

@@ -23,8 +23,9 @@ from analysis.occupancy import Resources
 from analysis.problem import Gemm
 from analysis.records.counters import ALL_COUNTERS, COUNTERS, MODELLED
 from analysis.records.metrics import BANK_CONFLICTS, FFMA, GLOBAL_LOAD_SECTORS, SHARED_WAVEFRONTS
-from analysis.records.profile import Counted, MachineAccess, Record, Simulated
+from analysis.records.profile import Counted, MachineAccess, Simulated
 from analysis.theory import theory
+from tests.records_by_hand import record as record_of
 
 SQUARE = Gemm(m=64, n=64, k=64)
 RAGGED = Gemm(m=33, n=40, k=64)
@@ -58,9 +59,8 @@ def record(
         )
         for a in counts.accesses
     )  # fmt: skip
-    made = Record(
-        variant="v", label="v", title="V", idea="", rung=1, parameters={},
-        shape=shape, executed_shape=shape,
+    made = record_of(
+        shape,
         theory=theory(counts, patterns, find_device("t4")) if is_foreseen else None,
         resources=Resources(
             architecture="sm_75", compiler=compiler, registers_per_thread=32,

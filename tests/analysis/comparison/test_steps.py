@@ -11,8 +11,10 @@ from analysis.devices import find_device
 from analysis.occupancy import Occupancy, Resources
 from analysis.problem import Gemm
 from analysis.records.metrics import FFMA, SHARED_WAVEFRONTS, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
-from analysis.records.profile import Counted, Measured, Record, Simulated
-from analysis.timing.predicted import Bound, GapStep, Predicted
+from analysis.records.profile import Counted, Simulated
+from analysis.timing.predicted import Bound, GapStep
+from tests import records_by_hand
+from tests.records_by_hand import measured
 
 DEVICE = find_device("rtx-3090")
 SHAPE = Gemm(m=64, n=64, k=64)
@@ -21,11 +23,7 @@ READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
 
 
 def record(label, **more):
-    values = {
-        "variant": label, "label": label, "title": label, "idea": "", "rung": 1, "parameters": {},
-        "shape": SHAPE, "executed_shape": SHAPE,
-    }  # fmt: skip
-    return Record(**(values | more))
+    return records_by_hand.record(SHAPE, label, **more)
 
 
 def simulated(**counts):
@@ -42,9 +40,8 @@ def simulated(**counts):
 
 
 def predicted(time_s, gap=None, **bounds):
-    return Predicted(
-        time_s=time_s, cycles=1.0, clock_hz=1e9, launch_s=0.0, flop_per_s=1.0, l2="flushed",
-        limiter="x", limiter_share=1.0, next_limiter="y", next_share=0.0,
+    return records_by_hand.predicted(
+        time_s,
         bounds=tuple(
             Bound(name=name.replace("_", " "), time_s=seconds, basis="")
             for name, seconds in bounds.items()
@@ -52,15 +49,7 @@ def predicted(time_s, gap=None, **bounds):
         gap=tuple(
             GapStep(name=name, time_s=seconds, detail="") for name, seconds in (gap or {}).items()
         ),
-        constants="", basis="", is_fitted=False,
-    )  # fmt: skip
-
-
-def measured(median_s, l2="flushed"):
-    return Measured(
-        clock="CUDA events", l2=l2, samples_s=(median_s,), median_s=median_s, interval_s=None,
-        flop_per_s=1.0, stopped_by="precision",
-    )  # fmt: skip
+    )
 
 
 def test_every_quantity_of_both_rungs_is_there():
@@ -112,7 +101,7 @@ def test_speeds_are_of_each_grade_and_measured_before_predicted():
     found = step(before, after, DEVICE)
     assert (found.predicted_speedup, found.measured_speedup) == (2.0, 1.5)
     assert found.speedup == 1.5
-    warm = step(before, replace(after, measured=measured(2.0, "warm")), DEVICE)
+    warm = step(before, replace(after, measured=measured(2.0, l2="warm")), DEVICE)
     assert (warm.measured_speedup, warm.speedup) == (None, 2.0)
 
 

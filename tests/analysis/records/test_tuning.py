@@ -5,26 +5,20 @@ from dataclasses import replace
 import pytest
 
 from analysis.problem import Gemm
-from analysis.records.profile import Interval, Measured, Ratio
+from analysis.records.profile import Interval, Ratio
 from analysis.records.tuning import Candidate, Swept, TunedShape, cost, leaders, tied
+from tests.records_by_hand import measured
 
 
 def timed(low, median, high):
-    return Measured(
-        clock="CUDA events",
-        l2="flushed",
-        samples_s=(low, median, high),
-        median_s=median,
-        interval_s=Interval(low=low, high=high),
-        flop_per_s=1 / median,
-        stopped_by="precision",
-    )
+    interval = Interval(low=low, high=high)
+    return measured(median, samples_s=(low, median, high), interval_s=interval)
 
 
-def beside_cublas(measured, low, median, high):
+def beside_cublas(time, low, median, high):
     interval = Interval(low=low, high=high)
     ratio = Ratio(peer="cublas", median=median, interval=interval)
-    return replace(measured, relative_to_cublas=ratio)
+    return replace(time, relative_to_cublas=ratio)
 
 
 def test_a_configuration_whose_interval_meets_the_fastest_ones_is_tied_with_it():

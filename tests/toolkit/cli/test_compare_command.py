@@ -13,8 +13,8 @@ from analysis.comparison.runs import compare_launches
 from analysis.devices import find_device
 from analysis.records.counters import MODELLED
 from analysis.records.metrics import WARP_INSTRUCTIONS
-from analysis.records.profile import Interval, Measured
-from analysis.timing.predicted import Predicted
+from analysis.records.profile import Interval
+from tests.records_by_hand import measured, predicted
 from tests.toolkit.cli.commands import invoke
 from toolkit import load, profile, save
 from toolkit.store.profile_json import load_launch
@@ -48,29 +48,15 @@ def changed(made):
 
 def timed(made, seconds, **more):
     """Every record with a median of so many seconds, known to 0.1%."""
-    values = {
-        "clock": "CUDA events",
-        "l2": "flushed",
-        "samples_s": (seconds,) * 20,
-        "median_s": seconds,
-        "interval_s": Interval(low=0.999 * seconds, high=1.001 * seconds),
-        "flop_per_s": 1 / seconds,
-        "stopped_by": "precision",
-    }
-    measured = Measured(**(values | more))
-    return replace(made, records=tuple(replace(r, measured=measured) for r in made.records))
+    interval = Interval(low=0.999 * seconds, high=1.001 * seconds)
+    time = measured(seconds, samples_s=(seconds,) * 20, interval_s=interval, **more)
+    return replace(made, records=tuple(replace(r, measured=time) for r in made.records))
 
 
 def foreseen(made, seconds, **more):
     """Every record with a predicted time."""
-    values = {
-        "time_s": seconds, "cycles": 1.0, "clock_hz": 1e9, "launch_s": 0.0, "flop_per_s": 1.0,
-        "l2": "flushed", "limiter": "issue", "limiter_share": 0.5, "next_limiter": "FP32",
-        "next_share": 0.4, "bounds": (), "gap": (), "constants": "c", "basis": "b",
-        "is_fitted": False,
-    }  # fmt: skip
-    predicted = Predicted(**(values | more))
-    return replace(made, records=tuple(replace(r, predicted=predicted) for r in made.records))
+    time = predicted(seconds, **{"flop_per_s": 1.0} | more)
+    return replace(made, records=tuple(replace(r, predicted=time) for r in made.records))
 
 
 def compare(*arguments):

@@ -9,10 +9,11 @@ from rich.console import Console
 
 from analysis.devices import DEVICES
 from analysis.problem import Gemm
-from analysis.records.profile import Measured, Ratio
-from analysis.timing.predicted import Bound, Predicted
+from analysis.records.profile import Ratio
+from analysis.timing.predicted import Bound
 from kernels.ladder import LADDER, REFERENCES
 from kernels.selection import BY_NAME
+from tests.records_by_hand import measured, predicted
 from toolkit import profile
 from toolkit.cli.doctor import print_findings
 from toolkit.cli.list import print_devices, print_variants
@@ -54,17 +55,11 @@ def theory():
 
 
 def measured_at(seconds, ratio=None):
-    return Measured(
-        clock="CUDA events",
-        l2="flushed",
-        samples_s=(seconds,),
-        median_s=seconds,
-        interval_s=None,
+    return measured(
+        seconds,
         flop_per_s=Gemm(m=32, n=32, k=32).flop / seconds,
         stopped_by="time limit",
-        relative_to_cublas=None
-        if ratio is None
-        else Ratio(peer="cublas", median=ratio, interval=None),
+        relative_to_cublas=ratio and Ratio(peer="cublas", median=ratio, interval=None),
     )
 
 
@@ -151,19 +146,20 @@ def test_a_simulation_shows_verdicts_and_what_the_lanes_do(screen, simulated):
 def with_predictions(given):
     """Every rung predicted to take 1.5, 3, 4.5 ... ms, by shared memory for the most part."""
 
-    def predicted(time_s):
-        return Predicted(
-            time_s=time_s, cycles=1.0, clock_hz=1e9, launch_s=0.0,
-            flop_per_s=Gemm(m=32, n=32, k=32).flop / time_s, l2="flushed",
-            limiter="shared memory", limiter_share=0.917, next_limiter="issue", next_share=0.4,
-            bounds=(Bound(name="issue", time_s=time_s / 2, basis=""),), gap=(), constants="",
-            basis="", is_fitted=False,
-        )  # fmt: skip
+    def foreseen(time_s):
+        return predicted(
+            time_s,
+            flop_per_s=Gemm(m=32, n=32, k=32).flop / time_s,
+            limiter="shared memory",
+            limiter_share=0.917,
+            next_limiter="issue",
+            bounds=(Bound(name="issue", time_s=time_s / 2, basis=""),),
+        )
 
     return replace(
         given,
         records=tuple(
-            replace(record, predicted=predicted(1.5e-3 * (n + 1)))
+            replace(record, predicted=foreseen(1.5e-3 * (n + 1)))
             for n, record in enumerate(given.records)
         ),
     )
