@@ -1,6 +1,7 @@
 """Closed forms against a loop over every thread, and against what the source texts say."""
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -10,17 +11,10 @@ from hypothesis import strategies as st
 from analysis.access import Tiling, access_counts, largest_square_tile
 from analysis.errors import InputError
 from analysis.problem import Gemm
+from tests.analysis.tilings import COARSENED_1D, COARSENED_2D, NAIVE, TILED
 
-NAIVE = Tiling(block_m=32, block_n=32)
-TILED = Tiling(block_m=32, block_n=32, block_k=32)
-COARSENED_1D = Tiling(block_m=64, block_n=64, block_k=4, thread_m=16)
-COARSENED_2D = Tiling(block_m=128, block_n=128, block_k=8, thread_m=8, thread_n=8)
-VECTORIZED = Tiling(
-    block_m=128,
-    block_n=128,
-    block_k=8,
-    thread_m=8,
-    thread_n=8,
+VECTORIZED = replace(
+    COARSENED_2D,
     global_width=4,
     shared_store_b_width=4,
     shared_load_a_width=4,

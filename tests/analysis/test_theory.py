@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.access import Tiling, access_counts
+from analysis.access import access_counts
 from analysis.coalescing import pattern
 from analysis.devices import DEVICES
 from analysis.intensity import (
@@ -16,13 +16,10 @@ from analysis.intensity import (
 from analysis.problem import Gemm
 from analysis.roofline import attainable, bandwidth_ceiling, ridge_point, roofline, share_of_peak
 from analysis.theory import theory
+from tests.analysis.tilings import COARSENED_1D, COARSENED_2D, NAIVE, TILED
 
 RTX_3090 = DEVICES["rtx-3090"]  # 936.2 GB/s, 35,580 GFLOP/s, 82 SMs at 1,695 MHz
 SQUARE = Gemm(m=4096, n=4096, k=4096)
-NAIVE = Tiling(block_m=32, block_n=32)
-TILED = Tiling(block_m=32, block_n=32, block_k=32)
-COARSENED_1D = Tiling(block_m=64, block_n=64, block_k=4, thread_m=16)
-COARSENED_2D = Tiling(block_m=128, block_n=128, block_k=8, thread_m=8, thread_n=8)
 VECTORIZED = replace(COARSENED_2D, global_width=4)
 
 

@@ -7,11 +7,7 @@ from analysis.records.profile import LineCounters, MachineAccess
 from reports.ladder import View
 from reports.sections.machine_code import lines_table, machine_code
 from reports.sections.table import Cell
-
-
-def cell(table, label, title):
-    titles = [column.title for column in table.columns]
-    return next(row[titles.index(title)] for row in table.rows if row[0].text == label)
+from tests.reports.cells import cell
 
 
 def test_without_a_simulation_there_is_no_section(in_theory):

@@ -6,11 +6,7 @@ from analysis.comparison.scorecard import TRAFFIC_COUNTED
 from reports.ladder import View
 from reports.sections.scorecard import scorecard
 from reports.sections.table import Cell
-
-
-def cell(table, label, title):
-    titles = [column.title for column in table.columns]
-    return next(row[titles.index(title)] for row in table.rows if row[0].text == label)
+from tests.reports.cells import cell
 
 
 def row(card, label, counter):

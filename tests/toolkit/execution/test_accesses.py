@@ -186,12 +186,14 @@ def test_blocks_that_end_at_once_have_no_life():
     assert lifetimes_of(accesses, 5, 9000.0).tolist() == [1] * 5
 
 
+def copied(n, **how):
+    arguments = [np.zeros(n, np.float32), np.zeros(n, np.float32)]
+    return simulate(SOURCE, "copy", grid=n // 256, block=256, arguments=arguments, **how)
+
+
 def test_a_simulation_for_a_device_models_its_traffic():
     n = 1 << 16
-    arguments = [np.zeros(n, np.float32), np.zeros(n, np.float32)]
-    execution = simulate(
-        SOURCE, "copy", grid=n // 256, block=256, arguments=arguments, device="h200"
-    )
+    execution = copied(n, device="h200")
     assert set(MODELLED) <= set(execution.counters)
     assert execution.counters["l1tex__m_xbar2l1tex_read_sectors.sum"] == n // 8
     assert execution.counters["dram__bytes_read.sum"] == 4 * n
@@ -200,17 +202,7 @@ def test_a_simulation_for_a_device_models_its_traffic():
 
 
 def test_traffic_takes_the_accesses_of_all_blocks():
-    n = 1 << 16
-    arguments = [np.zeros(n, np.float32), np.zeros(n, np.float32)]
-    execution = simulate(
-        SOURCE,
-        "copy",
-        grid=n // 256,
-        block=256,
-        arguments=arguments,
-        device=find_device("h200"),
-        blocks=12,
-    )
+    execution = copied(1 << 16, device=find_device("h200"), blocks=12)
     assert not set(MODELLED) & set(execution.counters)
     assert execution.traffic_basis == "not modelled: that takes the accesses of all blocks"
 
