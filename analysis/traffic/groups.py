@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ class _Launch(ctypes.Structure):
         ("grid", ctypes.c_uint64 * 3),
         ("most_shifts", ctypes.c_uint64),
         ("spread", ctypes.c_uint32),
+        ("is_cancelled", ctypes.c_uint32),
     )
 
 
@@ -58,7 +60,8 @@ def _library() -> ctypes.CDLL:
         raise UnavailableError(f"the native code of the traffic model was not built: {REBUILD}")
     loaded = ctypes.CDLL(str(path))
     loaded.group_accesses.restype = ctypes.c_int64
-    loaded.group_accesses.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
+    count, address = ctypes.c_uint64, ctypes.c_void_p
+    loaded.group_accesses.argtypes = [address, count, count, address, count]
     sizes = (ctypes.c_uint32 * 4)()
     loaded.group_sizes(sizes)
     here = [ENTRY.itemsize, _CLASS.itemsize, ctypes.sizeof(_Launch), VISIT.itemsize]
@@ -118,7 +121,15 @@ def _grouped(
         spread,
     )
     visits = np.empty(most, dtype=VISIT)
-    count = _library().group_accesses(ctypes.byref(launch), visits.ctypes.data, most)
+    sizes = len(entries), len(classes)
+    call = partial(_library().group_accesses, ctypes.byref(launch), *sizes)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(call, visits.ctypes.data, most)
+        try:
+            count = waiting.result()
+        except BaseException:  # Ctrl-C, which the native code does not see
+            launch.is_cancelled = 1
+            raise
     if count == FAILED:
         raise MemoryError
     return None if count == TOO_MANY or (spread and not count) else visits[:count].copy()
