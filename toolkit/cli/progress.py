@@ -94,7 +94,7 @@ class SimulationProgress(OneBar):
         self._first: tuple[float, int] | None = None  # when, and how many blocks were done then
         self._is_judged = False
         available = available_bytes()
-        if available is not None and needed_bytes > MUCH_MEMORY * available:
+        if available is not None and MUCH_MEMORY * available < needed_bytes <= available:
             say(
                 f"the buffers and their copies take about {needed_bytes / 1e9:.1f} GB of the "
                 f"{available / 1e9:.1f} GB that are free: smaller buffers and a smaller grid take "

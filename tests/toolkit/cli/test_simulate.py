@@ -44,7 +44,10 @@ def test_nothing_is_said_of_others(
     assert said_at(monkeypatch, capsys, steps, of=10_100) == ""
 
 
-@pytest.mark.parametrize(("needed", "is_said"), [(6_100_000_000, True), (5_900_000_000, False)])
+@pytest.mark.parametrize(
+    ("needed", "is_said"),
+    [(6_100_000_000, True), (5_900_000_000, False), (12_100_000_000, False)],  # the last is refused
+)
 def test_more_than_half_of_the_memory_is_announced_before_the_launch(
     monkeypatch, capsys, needed, is_said
 ):
