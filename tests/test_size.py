@@ -31,7 +31,7 @@ LIMITS = {
     "toolkit/store": 6_200,
     "toolkit/tuning": 6_100,
     "benchmarks": 33_900,
-    "docs": 49_300,
+    "docs": 49_700,
     "tests": 323_700,
     "validation": 134_000,
 }
