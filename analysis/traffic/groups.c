@@ -14,7 +14,9 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t i64;
 
-enum { AXES = 3, SECTORS = 4, SECTOR_BYTES = 32, AT_ONCE = 16, FAILED = -1, TOO_MANY = -2 };
+enum { AXES = 3, SECTORS = 4, SECTOR_BYTES = 32, FAILED = -1, TOO_MANY = -2 };
+/* Entries of a run: to find a list costs as much as to look at a few, and it takes 32 bytes. */
+enum { LEAST_REMEMBERED = 1024 };
 
 /* One access of a representative: sectors `mask` from `sector` on. `shift`: which shift applies. */
 typedef struct { u64 sector; u32 moment; u16 shift; u8 mask, kind; } Entry;
@@ -27,6 +29,7 @@ typedef struct {
     const Class *classes;
     const i64 *shifts;   /* bytes per step along each axis of the grid, AXES for each shift */
     const u32 *class_of; /* of each block */
+    const u64 *run_ends; /* for each entry, the end of the entries of its class with one shift */
     u64 blocks;
     u64 grid[AXES];
     u64 most_shifts;     /* of a class */
@@ -69,24 +72,20 @@ static Slot *found(Table *t, u64 key) {
     return slot;
 }
 
-/* 0 for one of 2^spread neighbouring lines, another one in the next 256 lines; what is chosen for a
- * larger spread is chosen for a smaller one. The number is the sum of the line's bytes, added in
- * pairs, so that compilers use vector instructions: most lines are looked at for this alone. */
-static u64 byte_sum(u64 line, u64 of) {
+/* True for one of 2^spread neighbouring lines, another one in the next 256 lines; what is chosen
+ * for a larger spread is chosen for a smaller one. The sum is that of the line's bytes, which are
+ * added in pairs and these by a product: no loop, as most lines are looked at for this alone. */
+static int is_chosen(u64 line, u32 spread) {
     const u64 even = 0x00ff00ff00ff00ffull, pairs = (line & even) + (line >> 8 & even);
-    const u64 fours = pairs + (pairs >> 32);
-    return (fours + (fours >> 16)) & of;
+    const u64 sum = pairs * 0x0001000100010001ull >> 48;
+    return (sum & ((1ull << spread) - 1)) == 0;
 }
 
-typedef struct {
-    Table signatures, groups;
-    Visit *out;
-    u64 most, count;
-    int failed;
-    i64 *by;      /* sectors that each shift of a class adds for a block */
-    u64 *sectors; /* of all entries */
-    u64 *ends;    /* of all entries: the next one with another shift, or of another class */
-} State;
+/* Entries whose lines are chosen, of runs that were looked at: `lists` has their number, then how
+ * far after the start of the run each is. `starts` finds a list by run and shift. */
+typedef struct { Table starts; u32 *lists; u64 used, size; } Remembered;
+
+typedef struct { Table signatures, groups; Remembered chosen; Visit *out; u64 most, count; int failed; } State;
 
 static void sign(State *s, u64 line, u64 what) {
     Slot *slot = found(&s->signatures, line);
@@ -94,8 +93,8 @@ static void sign(State *s, u64 line, u64 what) {
     slot->value += mixed(what) | 1; /* 0 would be free; a sum of odd numbers hardly ever is */
 }
 
-/* Signs the line of an access, or notes the access if its line stands for a group. */
-static void add(State *s, const Entry *e, u64 sector, u64 block, int is_last) {
+/* Calls sign() for an access from `sector` on, or notes it if its line stands for a group. */
+static void look_at(State *s, const Entry *e, u64 sector, u64 block, int is_last) {
     const u64 line = sector / SECTORS;
     const u32 mask = (u32)e->mask << sector % SECTORS;
     if (!is_last) {
@@ -112,61 +111,72 @@ static void add(State *s, const Entry *e, u64 sector, u64 block, int is_last) {
     };
 }
 
-/* Calls add() for each access of all blocks to a chosen line. */
-static void each_access(const Launch *l, State *s, int is_last) {
-    const u64 chosen = (1ull << l->spread) - 1;
-    for (u64 block = 0; block < l->blocks && !s->failed; block++) {
+/* Adds a list of the chosen entries of a run; where its first one is, or 0 without memory. */
+static u64 remember(Remembered *r, const Entry *run, u64 length, u64 by, u32 spread) {
+    if (r->used + length + 1 > r->size) {
+        const u64 size = 2 * r->size + length + 1;
+        u32 *larger = realloc(r->lists, size * sizeof *larger);
+        if (!larger) return 0;
+        r->lists = larger;
+        r->size = size;
+    }
+    const u64 first = r->used + 1;
+    u64 end = first;
+    for (u64 k = 0; k < length; k++) {
+        r->lists[end] = (u32)k;
+        end += (u64)is_chosen((run[k].sector + by) / SECTORS, spread);
+    }
+    r->lists[r->used] = (u32)(end - first);
+    r->used = end;
+    return first;
+}
+
+/* Looks at the accesses of a block by a run of entries, whose addresses are shifted by `by` sectors.
+ * Blocks of a row or a column share the shift of an operand, and so do both times that a block is
+ * looked at: which entries of a long run are chosen is found once for each shift. */
+static void each_of_run(const Launch *l, State *s, u64 start, u64 by, u64 block, int is_last) {
+    const Entry *run = l->entries + start;
+    const u64 length = l->run_ends[start] - start;
+    if (!l->spread || length < LEAST_REMEMBERED) {
+        for (const Entry *e = run; e < run + length; e++)
+            if (is_chosen((e->sector + by) / SECTORS, l->spread)) look_at(s, e, e->sector + by, block, is_last);
+        return;
+    }
+    Slot *slot = found(&s->chosen.starts, mixed(start + 1) ^ by);
+    if (slot && !slot->value) slot->value = remember(&s->chosen, run, length, by, l->spread);
+    if (!slot || !slot->value) { s->failed = 1; return; }
+    const u32 *list = s->chosen.lists + slot->value;
+    for (u32 k = 0; k < list[-1]; k++)
+        look_at(s, run + list[k], run[list[k]].sector + by, block, is_last);
+}
+
+/* Looks at the accesses of all blocks, in order. */
+static void each_access(const Launch *l, State *s, i64 *by, int is_last) {
+    for (u64 block = 0; block < l->blocks; block++) {
         if (l->is_cancelled) { s->failed = 1; return; }
         const Class *c = &l->classes[l->class_of[block]];
         const u64 index[AXES] = {
             block % l->grid[0], block / l->grid[0] % l->grid[1], block / l->grid[0] / l->grid[1],
         };
         for (u64 k = 0; k < c->shifts; k++) {
-            s->by[k] = 0;
+            by[k] = 0;
             for (int axis = 0; axis < AXES; axis++)
-                s->by[k] += l->shifts[AXES * (c->first_shift + k) + (u64)axis] * ((i64)index[axis] - c->at[axis]);
-            s->by[k] /= SECTOR_BYTES;
+                by[k] += l->shifts[AXES * (c->first_shift + k) + (u64)axis] * ((i64)index[axis] - c->at[axis]);
+            by[k] /= SECTOR_BYTES;
         }
-        for (u64 k = c->first; k < c->end;) {
-            const u64 by = (u64)s->by[l->entries[k].shift], end = s->ends[k];
-            for (; k + AT_ONCE <= end; k += AT_ONCE) {
-                u64 sums[AT_ONCE], is_any = 0;
-                for (u64 j = 0; j < AT_ONCE; j++) sums[j] = byte_sum((s->sectors[k + j] + by) / SECTORS, chosen);
-                for (u64 j = 0; j < AT_ONCE; j++) is_any |= sums[j] == 0;
-                for (u64 j = 0; is_any && j < AT_ONCE && !s->failed; j++)
-                    if (!sums[j]) add(s, &l->entries[k + j], s->sectors[k + j] + by, block, is_last);
-            }
-            for (; k < end && !s->failed; k++)
-                if (!byte_sum((s->sectors[k] + by) / SECTORS, chosen))
-                    add(s, &l->entries[k], s->sectors[k] + by, block, is_last);
+        for (u64 start = c->first; start < c->end; start = l->run_ends[start]) {
+            each_of_run(l, s, start, (u64)by[l->entries[start].shift], block, is_last);
             if (s->failed) return;
         }
     }
 }
 
-/* The sectors of all entries, and where runs of one shift end; 0 where there is no memory. */
-static int lay_out(const Launch *l, State *s, u64 entries, u64 classes) {
-    s->by = calloc(l->most_shifts + 1, sizeof *s->by);
-    s->sectors = calloc(entries + 1, sizeof *s->sectors);
-    s->ends = calloc(entries + 1, sizeof *s->ends);
-    if (!s->by || !s->sectors || !s->ends) return 0;
-    for (u64 n = 0; n < classes; n++) {
-        const Class *c = &l->classes[n];
-        for (u64 k = c->end; k-- > c->first;) {
-            const int is_run = k + 1 < c->end && l->entries[k].shift == l->entries[k + 1].shift;
-            s->sectors[k] = l->entries[k].sector;
-            s->ends[k] = is_run ? s->ends[k + 1] : k + 1;
-        }
-    }
-    return 1;
-}
-
 /* Groups the accesses of a launch; their number, FAILED without memory, or TOO_MANY for `out`. */
-EXPORT i64 group_accesses(const Launch *l, u64 entries, u64 classes, Visit *out, u64 most) {
+EXPORT i64 group_accesses(const Launch *l, Visit *out, u64 most) {
     State s = {.out = out, .most = most};
-    i64 result = FAILED;
-    if (lay_out(l, &s, entries, classes)) {
-        each_access(l, &s, 0);
+    i64 *by = calloc(l->most_shifts + 1, sizeof *by), result = FAILED;
+    if (by) {
+        each_access(l, &s, by, 0);
         /* the lines of each group in the low half, and the slot of the one that stands for them */
         for (u64 k = 0; k < s.signatures.size && !s.failed; k++) {
             if (!s.signatures.slots[k].value) continue;
@@ -175,15 +185,15 @@ EXPORT i64 group_accesses(const Launch *l, u64 entries, u64 classes, Visit *out,
             else group->value = group->value ? group->value + 1 : k << 32 | 1;
         }
         if (!s.failed) {
-            each_access(l, &s, 1);
+            each_access(l, &s, by, 1);
             result = s.failed ? TOO_MANY : (i64)s.count;
         }
     }
-    free(s.by);
-    free(s.sectors);
-    free(s.ends);
+    free(by);
     free(s.signatures.slots);
     free(s.groups.slots);
+    free(s.chosen.starts.slots);
+    free(s.chosen.lists);
     return result;
 }
 

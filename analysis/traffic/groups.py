@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,12 @@ class BlockClass:
     at: tuple[int, int, int]
 
 
+_ARRAYS = ("entries", "classes", "shifts", "class_of", "run_ends")
+
+
 class _Launch(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("entries", "classes", "shifts", "class_of")),
+        *((name, ctypes.c_void_p) for name in _ARRAYS),
         ("blocks", ctypes.c_uint64),
         ("grid", ctypes.c_uint64 * 3),
         ("most_shifts", ctypes.c_uint64),
@@ -60,8 +63,7 @@ def _library() -> ctypes.CDLL:
         raise UnavailableError(f"the native code of the traffic model was not built: {REBUILD}")
     loaded = ctypes.CDLL(str(path))
     loaded.group_accesses.restype = ctypes.c_int64
-    count, address = ctypes.c_uint64, ctypes.c_void_p
-    loaded.group_accesses.argtypes = [address, count, count, address, count]
+    loaded.group_accesses.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
     sizes = (ctypes.c_uint32 * 4)()
     loaded.group_sizes(sizes)
     here = [ENTRY.itemsize, _CLASS.itemsize, ctypes.sizeof(_Launch), VISIT.itemsize]
@@ -113,18 +115,18 @@ def _grouped(
     table["first_shift"] = np.append(0, np.cumsum(table["shifts"])[:-1])
     table["at"] = [one.at for one in classes]
     class_of = np.ascontiguousarray(class_of, dtype=np.uint32)
+    run_ends = _run_ends(entries["shift"], table["end"])
     launch = _Launch(
-        *(array.ctypes.data for array in (entries, table, shifts, class_of)),
+        *(array.ctypes.data for array in (entries, table, shifts, class_of, run_ends)),
         len(class_of),
         grid,
         int(table["shifts"].max()),
         spread,
     )
     visits = np.empty(most, dtype=VISIT)
-    sizes = len(entries), len(classes)
-    call = partial(_library().group_accesses, ctypes.byref(launch), *sizes)
+    call = _library().group_accesses
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(call, visits.ctypes.data, most)
+        waiting = pool.submit(call, ctypes.byref(launch), visits.ctypes.data, most)
         try:
             count = waiting.result()
         except BaseException:  # Ctrl-C, which the native code does not see
@@ -133,3 +135,15 @@ def _grouped(
     if count == FAILED:
         raise MemoryError
     return None if count == TOO_MANY or (spread and not count) else visits[:count].copy()
+
+
+def _run_ends(shift: NDArray[np.uint16], ends: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """For each entry, the end of the neighbours in its class that have its shift.
+
+    `ends`: ends of the classes.
+    """
+    changes = np.flatnonzero(np.diff(shift)) + 1
+    borders = np.union1d(changes, ends).astype(np.uint64)
+    following = np.searchsorted(borders, np.arange(len(shift)), side="right")
+    found: NDArray[np.uint64] = borders[following]
+    return found
