@@ -35,6 +35,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from threading import Event, Thread
@@ -155,13 +156,12 @@ class Memory:
 def _tree(process: int) -> Iterator[int]:
     """A process and all below it; alone where the system does not say."""
     yield process
-    for file in Path(f"/proc/{process}/task").glob("*/children"):
-        try:
-            children = file.read_text().split()
-        except OSError:  # it ended just now
-            continue
-        for child in children:
-            yield from _tree(int(child))
+    children: list[str] = []
+    with suppress(OSError):  # it ended just now
+        for thread in os.listdir(f"/proc/{process}/task"):
+            children += Path(f"/proc/{process}/task/{thread}/children").read_text().split()
+    for child in children:
+        yield from _tree(int(child))
 
 
 def _resident_bytes(process: int) -> int:
