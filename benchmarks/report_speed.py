@@ -158,8 +158,8 @@ def _tree(process: int) -> Iterator[int]:
     yield process
     children: list[str] = []
     with suppress(OSError):  # it ended just now
-        for thread in os.listdir(f"/proc/{process}/task"):
-            children += Path(f"/proc/{process}/task/{thread}/children").read_text().split()
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            children += (thread / "children").read_text().split()
     for child in children:
         yield from _tree(int(child))
 
