@@ -121,7 +121,7 @@ def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None
 
     The largest of: the distinct words in the fullest bank (L1 and shared memory are one array of
     32 banks), the lines over 4 tags per clock, and 4 for 16 bytes per lane. 0 where no lane is
-    active; arguments as `sectors`. Found with benchmarks/global_load_cycles.py on an H200: of 224
+    active; arguments as `sectors`. Found by timing loads on an H200: of 224
     patterns, rows and columns of a matrix with a pitch of a power of two took exactly this,
     none took less (except three columns: 30 clocks instead of 32), and some took up to 3 times as
     long, by an unknown rule. The rule of stores is unknown, too.
@@ -138,9 +138,9 @@ def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None
 
 
 # Bits of a line's number whose parity is one bit of its tag bank. Found on an H200 by timing loads
-# of random lines (benchmarks/global_load_cycles.py tags): with lines that lie within 32 MiB, all
-# recorded patterns take what this says, and with another mask some do not. The three highest bits
-# were seen in one buffer only: further apart, hardware may go by physical addresses.
+# of random lines (tests/analysis/recorded/tag_banks_sm_90.json): with lines that lie within 32
+# MiB, all recorded patterns take what this says, and with another mask some do not. The three
+# highest bits were seen in one buffer only: further apart, hardware may go by physical addresses.
 TAG_BANK_MASKS = (0x1AD5DA, 0x1F7AB5)
 
 

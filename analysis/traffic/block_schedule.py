@@ -25,7 +25,7 @@ Integers = NDArray[np.int64]
 # ones. Observed at 1,024 threads (8 warps per scheduler), not at 256, in recorded start times of
 # the ladder's blocks on an H200. Also observed at 256 threads if the kernel loads the next tile
 # while it multiplies this one, so that two warps per scheduler never wait: in start and end times
-# on an H100 (benchmarks/block_times.py).
+# on an H100 (docs/experiments.md).
 BUSY_ALONE_THREADS, BUSY_AHEAD_THREADS = 512, 256
 LARGEST_BLOCK = 1024
 
@@ -96,7 +96,7 @@ class BlockProgress:
 # If two blocks that fetch ahead start on an SM together, the older one runs at full speed. The
 # other one has BESIDE_THE_FIRST of that speed until the first finishes. From then on it is alone on
 # the SM, and a lifetime of work takes LIFE_ALONE of the first block's lifetime. LIFE_ALONE was
-# measured in launches of 2048 on an H100 (benchmarks/block_times.py). The stores that record these
+# measured in launches of 2048 on an H100 (docs/experiments.md). The stores that record these
 # times reduce the lead, to speeds of 0.69 and 0.72; BESIDE_THE_FIRST is therefore fitted on DRAM
 # reads at K = 4096, counted without such stores (docs/experiments.md). Blocks of five other rungs
 # finish within 0.01 of each other.
@@ -137,7 +137,7 @@ def block_progress(
 # If two co-resident blocks use bulk copies, one of them gets ahead a little in each wave; the more
 # idle the SM, the more. Recorded: 0.009 of a lifetime where the busiest unit of the SM is idle for
 # 0.22 of the time (`bulk-copy`), 0.001 to 0.002 where it is idle for 0.12 to 0.14 (the four rungs
-# after it; blocks of 8192 on an H100 and an H200, benchmarks/block_times.py).
+# after it; blocks of 8192 on an H100 and an H200, docs/experiments.md).
 DRIFT_OF_SLACK, SLACK_WITHOUT_DRIFT = 0.093, 0.12
 
 
@@ -231,7 +231,7 @@ GOLDEN = 0.618034  # the fractional parts of its multiples are evenly spread, ne
 PACES_OF_COPIES = 0.0055
 # If the blocks of an SM share a loop that is larger than the instruction cache, SMs that fetch code
 # faster run ahead: a quarter of the SMs of an H100 and an H200 need no more than the 16 clocks per
-# 128 bytes that two warps of a scheduler take to execute them (benchmarks/code_fetch.py). Lifetimes
+# 128 bytes that two warps of a scheduler take to execute them (docs/experiments.md). Lifetimes
 # were 0.02 to 0.06 shorter there in `wide-thread-tile`, the only such rung. Fitted on its DRAM
 # reads at 8192 (docs/experiments.md).
 FAST_SMS, FAST_BY = 0.25, 0.03

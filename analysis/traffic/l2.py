@@ -68,7 +68,7 @@ class Caches:
         return self.read_reach / self.write_reach
 
 
-# Measured on an H100 and an H200 (benchmarks/l2_reach.py), by the size of L2: cyclic reads, each
+# Measured on an H100 and an H200 (docs/experiments.md), by the size of L2: cyclic reads, each
 # part by the same SM, and writes. (Of larger writes, an H100 writes all but 23.8 MiB back, but of
 # 24 MiB only 0.8: the model has 1.0 with a reach of 24.0, and 1.1 with 23.8.) Written pieces that
 # others follow are written back after 35 and 40 MiB (docs/experiments.md), 0.70 and 0.67 of L2.

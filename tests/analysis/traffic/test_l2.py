@@ -94,7 +94,7 @@ def test_what_does_not_fit_comes_from_dram_each_time():
 @pytest.mark.parametrize(
     ("megabytes", "passes_from_dram"),
     [(28, 1.0), (40, 1.01), (44, 1.16), (48, 1.58), (52, 1.89), (64, 2.0)],
-    # on an H200 (benchmarks/l2_reach.py), of which 1 is the first pass
+    # on an H200 (docs/experiments.md), of which 1 is the first pass
 )
 def test_the_reach_of_l2_is_that_of_an_h200(megabytes, passes_from_dram):
     found = traffic(passes(megabytes, 2), H200, in_step=0.0)
@@ -167,7 +167,7 @@ def test_sms_of_a_gpc_fetch_a_sector_once_as_far_as_they_are_in_step():
 
 @pytest.mark.parametrize(("sms", "fetches"), [(1, 1), (4, 1), (5, 2), (8, 2), (9, 3), (14, 4)])
 def test_one_fetch_serves_up_to_four_sms_of_a_gpc(sms, fetches):
-    # on an H100: 1.00, 1.01, 2.00, 2.07, 3.0, 4.01 (benchmarks/l2_reach.py)
+    # on an H100: 1.00, 1.01, 2.00, 2.07, 3.0, 4.01 (docs/experiments.md)
     found = traffic(readers(*range(24, 24 + sms), of=132), H200, in_step=1.0)
     assert found.merged_sectors == pytest.approx(fetches + 1)
 
