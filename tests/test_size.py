@@ -22,7 +22,7 @@ LIMITS = {
     "toolkit/gpu": 15_470,
     "toolkit/launch": 3_800,
     "toolkit/machine_code": 16_700,
-    "toolkit/microbenchmarks": 19_400,
+    "toolkit/microbenchmarks": 13_640,
     "toolkit/native": 1_100,
     "toolkit/profiling": 14_400,
     "toolkit/reorder": 14_230,

@@ -1,9 +1,8 @@
-"""Global memory: latencies and rates of L1, L2 and DRAM, loads in flight, and stores."""
+"""Global memory: latencies and rates of L1, L2 and DRAM, and stores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,8 +20,7 @@ LOADS = 16
 GROUPS = 4  # of a stream, per round
 STORES = 8
 SOME_SMS = (16, 64)  # that store at a time, beside one and all
-# Loads in flight together, by their bytes: of 8 wide ones, some come behind the first sums.
-FLIGHTS = {4: (1, 2, 4, 8), 16: (1, 2, 4)}
+FLIGHT = 4  # loads of a stream in flight together
 REGION, MASK = 64, 65  # places among the offsets
 L2_REGION_BYTES = 8 * MIB  # every L2 holds it, twice where it has two partitions
 _CACHES = {"ca": "", "cg": ".cg"}  # a plain load is cached in L1; .ca would be a stronger one
@@ -81,25 +79,25 @@ def _hits(width: int) -> Probe:
     )
 
 
-def _stream(cache: str, width: int, flight: int) -> Probe:
+def _stream(cache: str, width: int) -> Probe:
     """Groups of loads in flight together; the next group waits for all of them."""
     loads = " ".join(
         f'asm volatile("ld.global{_CACHES[cache]}.{_WIDTHS[width]} {vector(width)}, [%{width // 4}'
         f' + {32 * width * f}];" : {_targets(width, f, "v")} : "l"(memory + at));'
-        for f in range(flight)
+        for f in range(FLIGHT)
     )
-    group = f"{loads} at = (at + step + {_sum(width, range(flight))}) & mask;"
+    group = f"{loads} at = (at + step + {_sum(width, range(FLIGHT))}) & mask;"
     return Probe(
-        name=f"stream_{cache}_{8 * width}_{flight}",
+        name=f"stream_{cache}_{8 * width}",
         setup=f"""
-    {_declared(width, flight)};
-    const unsigned mask = offsets[{MASK}], step = blockDim.x * {width * flight};
-    unsigned at = (blockIdx.x * unsigned(offsets[{REGION}]) & mask) + warp * {32 * width * flight}
+    {_declared(width, FLIGHT)};
+    const unsigned mask = offsets[{MASK}], step = blockDim.x * {width * FLIGHT};
+    unsigned at = (blockIdx.x * unsigned(offsets[{REGION}]) & mask) + warp * {32 * width * FLIGHT}
         + lane * {width};""",
         body="\n".join([group] * GROUPS),
         keep="kept ^= at;",
         opcode=rf"LDG\.E{_SIZES[width]}[. ]",
-        count=GROUPS * flight,
+        count=GROUPS * FLIGHT,
     )
 
 
@@ -124,12 +122,7 @@ def _store(width: int, pitch: int, name: str) -> Probe:
 
 CHASES = {cache: _chase(cache) for cache in ("ca", "cg")}
 HITS = {width: _hits(width) for width in (4, 8, 16)}
-STREAMS = {
-    (cache, width, flight): _stream(cache, width, flight)
-    for cache in ("ca", "cg")
-    for width, flights in FLIGHTS.items()
-    for flight in flights
-}
+STREAMS = {(cache, width): _stream(cache, width) for cache in ("ca", "cg") for width in (4, 16)}
 STORED = {
     name: _store(width, pitch, name)
     for name, width, pitch in (
@@ -192,21 +185,6 @@ def _l1_latency(bench: Bench) -> Measured:
     return bench.by_warps(CHASES["ca"], [1], memory=_memory(bench).link(1, 0))[1]
 
 
-def _l1_size(bench: Bench) -> Measured:
-    """The largest of some sizes that a second walk finds in L1 for the most part."""
-    _place(bench)
-    sizes = (32, 64, 96, 128, 160, 176, 184, 192, 200, 208, 216, 224, 232, 240, 248, 256, 288, 320)
-    latencies = {}
-    for size in sizes:
-        lines = size * KIB // LINE_BYTES
-        memory = _memory(bench).link(lines, 37)
-        turns = {"few": lines // STEPS, "many": 3 * lines // STEPS, "repeats": 3}
-        latencies[size] = bench.by_warps(CHASES["ca"], [1], memory=memory, **turns)[1]
-    middle = (latencies[sizes[0]].value + latencies[sizes[-1]].value) / 2
-    held = [size * KIB for size in sizes if latencies[size].value < middle]
-    return Measured.of([max(held, default=0)], cycles_by_kib=values(latencies))
-
-
 def _l2_latency(bench: Bench) -> Measured:
     """Of all SMs; the detail has each."""
     lines = 4 * MIB // LINE_BYTES
@@ -253,21 +231,14 @@ def _l2_lines(bench: Bench) -> Measured:
     )
 
 
-def _from_dram(
-    bench: Bench, probe: Probe, warps: Sequence[int], few: int, many: int, repeats: int
-) -> dict[int, Measured]:
-    """Cycles per request of one SM, L2 flushed before each launch."""
-    memory = _memory(bench)
-    turns = {"few": few, "many": many, "repeats": repeats}
-    return bench.by_warps(probe, warps, memory=memory.buffer, first=memory.flush_l2, **turns)
-
-
 def _dram_latency(bench: Bench, mib: int) -> Measured:
     memory = _memory(bench)
     size = min(mib * MIB, memory.bytes // 2)
     _place(bench, mask=size - LINE_BYTES)
-    memory.link(size // LINE_BYTES)
-    return _from_dram(bench, CHASES["cg"], [1], 4, 36, 5)[1].with_detail(region_bytes=size)
+    ring = memory.link(size // LINE_BYTES)
+    turns = {"few": 4, "many": 36, "repeats": 5}
+    found = bench.by_warps(CHASES["cg"], [1], memory=ring, first=memory.flush_l2, **turns)
+    return found[1].with_detail(region_bytes=size)
 
 
 def _l1_rate(bench: Bench, lanes: tuple[int, int]) -> Measured:
@@ -280,7 +251,7 @@ def _l1_rate(bench: Bench, lanes: tuple[int, int]) -> Measured:
 
 
 def _streams(
-    bench: Bench, key: tuple[str, int, int], warps: Sequence[int], blocks: int = 1, repeats: int = 3
+    bench: Bench, key: tuple[str, int], warps: Sequence[int], blocks: int = 1, repeats: int = 3
 ) -> dict[int, Measured]:
     """Cycles per request and SM of a stream that finds everything in L2, by warps."""
     _place(bench, region=64 * KIB, mask=L2_REGION_BYTES - 1)
@@ -301,7 +272,7 @@ def _inverse(measured: Measured, request_bytes: int) -> Measured:
 
 def _l2_bandwidth(bench: Bench, bits: int, on: str) -> Measured:
     _memory(bench).zero(2 * L2_REGION_BYTES)
-    blocks, key = bench.blocks(on), ("cg", bits // 8, 4)
+    blocks, key = bench.blocks(on), ("cg", bits // 8)
     result = _inverse(_streams(bench, key, [32], blocks, 5)[32], 4 * bits)
     if on == ONE_SM or bench.device.max_threads_per_sm < 2048:
         return result
@@ -311,49 +282,8 @@ def _l2_bandwidth(bench: Bench, bits: int, on: str) -> Measured:
 
 def _missing(bench: Bench, bits: int, on: str) -> Measured:
     _memory(bench).zero(2 * L2_REGION_BYTES)
-    found = _streams(bench, ("ca", bits // 8, 4), (1, 2, 4, 8, 16, 32), bench.blocks(on))
+    found = _streams(bench, ("ca", bits // 8), (1, 2, 4, 8, 16, 32), bench.blocks(on))
     return found[32].with_detail(cycles_by_warps=values(found))
-
-
-def _in_flight(bench: Bench, bits: int) -> Measured:
-    """The most bytes that an SM had under way: its greatest rate times the latency."""
-    _memory(bench).zero(2 * L2_REGION_BYTES)
-    cycles = {
-        flight: _streams(bench, ("cg", bits // 8, flight), (1, 2, 4, 8, 16, 32))
-        for flight in FLIGHTS[bits // 8]
-    }
-    rates = _rates(cycles, bits)
-    latency = cycles[1][1].value
-    return Measured.of(
-        [_greatest(rates) * latency],
-        latency_cycles=latency,
-        bytes_per_cycle_by_loads_in_flight_and_warps=rates,
-    )
-
-
-def _in_flight_dram(bench: Bench, bits: int) -> Measured:
-    """The same from DRAM: caches are flushed, and no line is read twice."""
-    memory = _memory(bench)
-    memory.zero()
-    _place(bench, region=64 * KIB, mask=memory.bytes // 2 - 1)
-    cycles = {
-        flight: _from_dram(bench, STREAMS["cg", bits // 8, flight], (1, 4, 16, 32), 4, 24, 3)
-        for flight in (1, 2, 4)
-    }
-    rates = _rates(cycles, bits)
-    return Measured.of([_greatest(rates)], bytes_per_cycle_by_loads_in_flight_and_warps=rates)
-
-
-def _rates(cycles: Mapping[int, Mapping[int, Measured]], bits: int) -> dict[str, dict[str, float]]:
-    """Bytes per cycle, by loads in flight and by warps."""
-    return {
-        str(flight): {str(warps): 4 * bits / one.value for warps, one in found.items()}
-        for flight, found in cycles.items()
-    }
-
-
-def _greatest(rates: Mapping[str, Mapping[str, float]]) -> float:
-    return max(rate for found in rates.values() for rate in found.values())
 
 
 def _store_rate(bench: Bench, name: str, on: str) -> Measured:
@@ -370,38 +300,22 @@ def _store_rate(bench: Bench, name: str, on: str) -> Measured:
             if sms < blocks
         }
         return result.with_detail(cycles_by_sms=values(by_sms))
-    return result.with_detail(cycles_by_warps=values(cycles((1, 4, 8, 16), repeats=3)))
+    return result
 
 
-def _dram_bandwidth(bench: Bench, kind: str) -> Measured:
+def _dram_bandwidth(bench: Bench) -> Measured:
     memory = _memory(bench)
     buffer, half = memory.zero(), memory.bytes // 2
-    pieces = np.uint64(half // 16)
-    blocks = 4 * bench.device.sm_count
-    kernel = bench.kernel(SOURCE, f"{kind}_all")
-    other = int(buffer) + half
-    arguments = {
-        "read": [other, buffer, pieces],
-        "write": [buffer, np.float32(1), pieces],
-        "copy": [other, buffer, pieces],
-    }[kind]
-    geometry = Geometry.of(blocks, 512)
-    seconds = bench.seconds(kernel.prepared(geometry, arguments))
-    moved = half * (2 if kind == "copy" else 1)
-    found = _inverse(seconds, moved)
-    return replace(found, detail={"bytes": moved, "seconds": seconds.value})
+    arguments = [int(buffer) + half, buffer, np.uint64(half // 16)]
+    geometry = Geometry.of(4 * bench.device.sm_count, 512)
+    seconds = bench.seconds(bench.kernel(SOURCE, "read_all").prepared(geometry, arguments))
+    return _inverse(seconds, half).with_detail(bytes=half, seconds=seconds.value)
 
 
 PER_REQUEST = "cycles per warp request and SM"
 BITS = (32, 128)
 BENCHMARKS = (
     *each("l1_hit_latency_cycles", "cycles", "one warp, a pointer to itself, 64 bits", _l1_latency),
-    *each(
-        "l1_size_bytes",
-        "bytes",
-        "rings of ever more lines, by the cycles of the second walk (detail)",
-        _l1_size,
-    ),
     *each(
         "l1_{lanes[0]}_rows_{lanes[1]}_cycles",
         PER_REQUEST,
@@ -445,20 +359,6 @@ BENCHMARKS = (
         on=WHERE,
     ),
     *each(
-        "l2_{bits}_in_flight_bytes",
-        "bytes per SM",
-        "greatest rate of one SM times its latency; rates by loads and warps in detail",
-        _in_flight,
-        bits=BITS,
-    ),
-    *each(
-        "dram_{bits}_one_sm_bytes_per_cycle",
-        "bytes per cycle",
-        "greatest rate of one SM from DRAM; by loads in flight and warps in detail",
-        _in_flight_dram,
-        bits=BITS,
-    ),
-    *each(
         "{name}_{on}_cycles",
         PER_REQUEST,
         "stores to lines that L2 holds, each warp its own",
@@ -467,10 +367,9 @@ BENCHMARKS = (
         on=WHERE,
     ),
     *each(
-        "dram_{kind}_bytes_per_s",
+        "dram_read_bytes_per_s",
         "bytes per second",
         "512 MiB in pieces of 16 bytes, by events",
         _dram_bandwidth,
-        kind=("read", "write", "copy"),
     ),
 )

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 
-from toolkit.machine_code.patching import field, opcode, with_field
 from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
 from toolkit.microbenchmarks.probe import Op, Probe, interleaved
 from toolkit.microbenchmarks.record import Benchmark, Measured, each, values
-from toolkit.microbenchmarks.words import (
-    DESTINATION,
-    FFMA,
-    FIRST,
-    FUNCTION,
-    MUFU,
-    SECOND,
-    mov,
-    replaced,
-    spread,
-)
 
 COUNT = 256  # per round: the loop's own three instructions are about 1%
 CHAINS = 4
@@ -34,24 +21,11 @@ OPS = {
     "iadd3": Op(ptx="{{.reg .u32 t; add.u32 t, {x}, {a}; add.u32 {x}, t, {b};}}", opcode="IADD3"),
     "lop3": Op(ptx="lop3.b32 {x}, {x}, {a}, {b}, 0x2d;", opcode="LOP3"),
     "shf": Op(ptx="shf.l.wrap.b32 {x}, {x}, {a}, 7;", opcode="SHF"),
-    "isetp": Op(
-        before=".reg .pred p{i}; setp.lt.u32 p{i}, {x}, {b};",
-        ptx="setp.lt.xor.u32 p{i}, {x}, {a}, p{i};",
-        after="selp.u32 {x}, {x}, {b}, p{i};",
-        opcode="ISETP",
-    ),
     "imad_wide": Op(
         ptx="{{.reg .u32 lo, hi; mov.b64 {{lo, hi}}, {x}; mul.wide.u32 {x}, lo, hi;}}",
         opcode=r"IMAD\.WIDE",
         letter="l",
     ),
-    "lea": Op(ptx="{{.reg .u32 t; shl.b32 t, {x}, 5; add.u32 {x}, t, {a};}}", opcode=r"LEA\b"),
-    "fmnmx": Op(
-        ptx="{{.reg .f32 t; min.f32 t, {x}, {a}; max.f32 {x}, t, {b};}}",
-        opcode="FMNMX",
-        letter="f",
-    ),
-    "imnmx": Op(ptx="{{.reg .s32 t; min.s32 t, {x}, {a}; max.s32 {x}, t, {b};}}", opcode="V?IMNMX"),
     "hfma2": Op(ptx="fma.rn.f16x2 {x}, {x}, {x}, {x};", opcode="HFMA2"),
     "dfma": Op(ptx="fma.rn.f64 {x}, {x}, {x}, {x};", opcode="DFMA", letter="d"),
     "mufu_ex2": Op(ptx="ex2.approx.ftz.f32 {x}, {x};", opcode=r"MUFU\.EX2", letter="f"),
@@ -62,19 +36,16 @@ OPS = {
     "prmt": Op(ptx="prmt.b32 {x}, {x}, {a}, 0x2541;", opcode="PRMT"),
     "s2r": Op(ptx="{{.reg .u32 t; mov.u32 t, %smid; add.u32 {x}, {x}, t;}}", opcode="S2U?R"),
 }
-TWICE = {"fmnmx", "imnmx"}  # two instructions in one piece of PTX
-NO_CHAIN = {"s2r", "mov"}  # reads no register; rewritten, and nothing but stall counts would wait
+NO_CHAIN = {"s2r"}  # reads no register
 PAIRS = (
     ("ffma", "iadd3"),
     ("ffma", "lop3"),
     ("ffma", "imad"),
     ("ffma", "fadd"),
-    ("ffma", "mufu_ex2"),
     ("ffma", "hfma2"),
     ("ffma", "prmt"),
     ("imad", "iadd3"),
     ("iadd3", "lop3"),
-    ("iadd3", "isetp"),
     ("imad", "imad_wide"),
 )
 # A jump over what the compiler does not turn into predicates, taken always.
@@ -115,74 +86,18 @@ def _divergent() -> Probe:
     )
 
 
-def _throughput(name: str) -> Probe:
-    return _of_one(f"rate_{name}", name, CHAINS, COUNT // 2 if name in TWICE else COUNT)
-
-
-def _latency(name: str) -> Probe:
-    return _of_one(f"chain_{name}", name, 1, COUNT // 4)
-
-
-def _of_one(title: str, name: str, chains: int, pieces: int) -> Probe:
-    probe = interleaved(title, [OPS[name]], chains=chains, count=pieces)
-    return replace(probe, count=2 * pieces if name in TWICE else pieces)
-
-
-def _reciprocals(words: list[int]) -> list[int]:
-    """MUFU.EX2 to MUFU.RCP: in PTX, the reciprocal of a reciprocal is nothing at all."""
-    return replaced(words, MUFU, lambda _, word: with_field(word, FUNCTION, 4, 4))
-
-
-def _moves(words: list[int]) -> list[int]:
-    """FFMA to MOV, which a compiler does away with, from its first source."""
-    return replaced(words, FFMA, lambda _, w: mov(field(w, DESTINATION, 8), field(w, FIRST, 8)))
-
-
-def _all_lea(words: list[int]) -> list[int]:
-    """IMAD Rd, Ra, 32, Rc, which the compiler takes in turn, to the LEA beside it."""
-    like = next(word for word in words if opcode(word) == LEA)
-
-    def lea(_: int, word: int) -> int:
-        register = field(word, FIRST, 8)
-        new = with_field(like, DESTINATION, 8, field(word, DESTINATION, 8))
-        return with_field(new, FIRST, 8, register)
-
-    return [
-        lea(0, word) if opcode(word) == IMAD_IMMEDIATE and field(word, SECOND, 32) == 32 else word
-        for word in words
-    ]
-
-
-LEA, IMAD_IMMEDIATE = 0x211, 0x824
-PATCHES = {"lea": _all_lea}
-REWRITTEN = {
-    "mov": ("ffma", "MOV", _moves),
-    "mufu_rcp": ("mufu_ex2", r"MUFU\.RCP", _reciprocals),
-}
-
-
-def _probes(kind: Callable[[str], Probe]) -> Iterator[tuple[str, Probe]]:
-    for name in OPS:
-        yield name, replace(kind(name), patch=PATCHES.get(name))
-    for name, (like, opcode_, patch) in REWRITTEN.items():
-        base = kind(like)
-        source_name = base.name.replace(like, name)
-        yield name, replace(base, name=source_name, opcode=opcode_, patch=patch)
-
-
-RATES = dict(_probes(_throughput))
-CHAINED = {name: probe for name, probe in _probes(_latency) if name not in NO_CHAIN}
+def _of_one(title: str, name: str, chains: int, count: int) -> Probe:
+    return interleaved(f"{title}_{name}", [OPS[name]], chains=chains, count=count)
 
 
 def _pair(first: str, second: str) -> Probe:
     """The two in turn."""
     ops = [OPS[first], OPS[second]]
-    probe = interleaved(f"pair_{first}_{second}", ops, chains=CHAINS, count=COUNT)
-    if second != "mufu_ex2":
-        return probe
-    return replace(probe, patch=lambda words: spread(words, MUFU, FFMA))
+    return interleaved(f"pair_{first}_{second}", ops, chains=CHAINS, count=COUNT)
 
 
+RATES = {name: _of_one("rate", name, CHAINS, COUNT) for name in OPS}
+CHAINED = {name: _of_one("chain", name, 1, COUNT // 4) for name in OPS if name not in NO_CHAIN}
 BESIDE = {pair: _pair(*pair) for pair in PAIRS}
 JUMP = _taken()
 SPLIT = _divergent()

@@ -37,17 +37,3 @@ extern "C" __global__ void read_all(float* out, const float4* in, size_t pieces)
     }
     if (sum == 1.2345f) out[0] = sum;  // never true, and the compiler does not know
 }
-
-extern "C" __global__ void write_all(float4* out, float value, size_t pieces)
-{
-#pragma unroll 4
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < pieces; i += gridDim.x * size_t(blockDim.x))
-        out[i] = make_float4(value, value, value, value);
-}
-
-extern "C" __global__ void copy_all(float4* out, const float4* in, size_t pieces)
-{
-#pragma unroll 4
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < pieces; i += gridDim.x * size_t(blockDim.x))
-        out[i] = in[i];
-}

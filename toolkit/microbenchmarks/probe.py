@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
@@ -44,15 +44,12 @@ class Probe:
 class Op:
     """An instruction in PTX: `{x}` is read and written, `{a}` and `{b}` never change.
 
-    `letter` is the constraint of inline assembly ("f", "r", "d", "l"); `{i}` is the number of
-    the chain. `before` and `after` stand around all of a round's.
+    `letter` is the constraint of inline assembly ("f", "r", "d", "l").
     """
 
     ptx: str
     opcode: str
     letter: str = "r"
-    before: str = ""
-    after: str = ""
 
 
 def text(name: str) -> str:
@@ -81,22 +78,13 @@ def interleaved(name: str, ops: Sequence[Op], *, chains: int, count: int) -> Pro
     number = {variable: f"%{i}" for i, (_, variable) in enumerate(operands)}
 
     def line(position: int) -> str:
-        k, turn = position % len(ops), position // len(ops)
-        j = turn % chains
-        return ops[k].ptx.format(
-            x=number[f"x{k}_{j}"], a=number[f"a{k}"], b=number[f"b{k}"], i=j, turn=turn
-        )
+        turn, k = divmod(position, len(ops))
+        x = number[f"x{k}_{turn % chains}"]
+        return ops[k].ptx.format(x=x, a=number[f"a{k}"], b=number[f"b{k}"])
 
-    def around(part: str, op: Op, k: int) -> Iterator[str]:
-        for j in range(chains if part else 0):
-            yield part.format(x=number[f"x{k}_{j}"], a=number[f"a{k}"], b=number[f"b{k}"], i=j)
-
-    lines = [piece for k, op in enumerate(ops) for piece in around(op.before, op, k)]
-    lines += map(line, range(count))
-    lines += [piece for k, op in enumerate(ops) for piece in around(op.after, op, k)]
     outputs = ", ".join(f'"{c}"({v})' for c, v in operands[:written])
     inputs = ", ".join(f'"{c}"({v})' for c, v in operands[written:])
-    assembly = "\n".join(lines)
+    assembly = "\n".join(map(line, range(count)))
     return Probe(
         name=name,
         setup=" ".join(_declared(k, op, chains) for k, op in enumerate(ops)),

@@ -79,25 +79,6 @@ def _beside_ffma(width: int, ffmas: int) -> Probe:
     )
 
 
-def _round_trips() -> Probe:
-    """Store, barrier, load what another warp stored, barrier."""
-    body = """
-    tile_words[threadIdx.x] = x;
-    __syncthreads();
-    x += tile_words[threadIdx.x ^ 32 & (blockDim.x - 1)];
-    """
-    return Probe(
-        name="shared_round_trip",
-        setup="__shared__ volatile unsigned tile_words[2048]; unsigned x = offsets[lane];",
-        body="\n".join(
-            body.replace("tile_words[", f"tile_words[{1024 * (i % 2)} + ") for i in range(8)
-        ),
-        keep="kept ^= x;",
-        opcode=r"BAR\.SYNC",
-        count=8,
-    )
-
-
 WIDTHS = (4, 8, 16)
 FFMAS = (8, 16, 32)
 LATENCY = {w: _loads(f"lds_chain_{8 * w}", w, 1) for w in WIDTHS}
@@ -105,8 +86,7 @@ LOADS = {w: _loads(f"lds_rate_{8 * w}", w, CHAINS) for w in WIDTHS}
 STORES = {w: _stores(w) for w in WIDTHS}
 RATES = {"lds": LOADS, "sts": STORES}
 BESIDE = {(w, n): _beside_ffma(w, n) for w in WIDTHS for n in FFMAS}
-ROUND_TRIP = _round_trips()
-PROBES = (*LATENCY.values(), *LOADS.values(), *STORES.values(), *BESIDE.values(), ROUND_TRIP)
+PROBES = (*LATENCY.values(), *LOADS.values(), *STORES.values(), *BESIDE.values())
 
 
 Pattern = tuple[str, int]
@@ -157,13 +137,6 @@ def _beside(bench: Bench, bits: int, ffmas: int) -> Measured:
         extra_cycles_by_warps_per_scheduler=values(found),
         extra_cycles_with_one_scheduler=alone[8].value - ffmas,
     )
-
-
-def _trip(bench: Bench) -> Measured:
-    bench.place()
-    numbers = (1, 2, 4, 8, 16, 32)
-    found = {n: cycles.scaled(n) for n, cycles in bench.by_warps(ROUND_TRIP, numbers).items()}
-    return found[8].with_detail(cycles_by_warps=values(found))
 
 
 BITS = tuple(8 * width for width in WIDTHS)
@@ -218,11 +191,5 @@ BENCHMARKS = (
         kind=tuple(RATES),
         bits=32,
         pattern=tuple(("conflict", ways) for ways in (2, 4, 8, 16, 32)),
-    ),
-    *each(
-        "shared_round_trip_cycles",
-        "cycles",
-        "store, barrier, load of another warp's word, 8 warps (others: detail)",
-        _trip,
     ),
 )

@@ -12,34 +12,17 @@ from itertools import count
 
 from toolkit.machine_code.patching import ALWAYS, BARRIERS, NO_BARRIERS, REUSE, STALL, field, opcode
 
-FFMA, LOP3, IADD3, MUFU, LDS, STS, BRA = 0x223, 0x212, 0x210, 0x308, 0x984, 0x388, 0x947
-MOV = 0x202
+FFMA, LDS = 0x223, 0x984
 RZ = 255
 DESTINATION, FIRST, SECOND, THIRD = 16, 24, 32, 64  # where the registers' numbers begin
-FUNCTION = 74  # of MUFU: 2 is EX2, 4 is RCP
-WIDTH, WIDTH_BITS, WIDTHS = 73, 3, {32: 4, 64: 5, 128: 6}  # of LDS and STS
 ONE_CYCLE = 0b1_0001  # with the bit above that compilers set beside a single one
 
 
 def ffma(d: int, a: int, b: int, c: int, reuse: int = 0) -> int:
     """FFMA Rd, Ra, Rb, Rc that lets the next instruction issue after one cycle."""
-    return _of_one_cycle(FFMA, d, a, b, c) | reuse << REUSE
-
-
-def mov(d: int, a: int) -> int:
-    """MOV Rd, Ra that lets the next instruction issue after one cycle."""
-    return _of_one_cycle(MOV, d, 0, a, 0) | 0xF << 72
-
-
-def iadd3(d: int, a: int, b: int, c: int) -> int:
-    """IADD3 Rd, Ra, Rb, Rc that lets the next instruction issue after one cycle."""
-    return _of_one_cycle(IADD3, d, a, b, c) | 0x7FFE000 << 64
-
-
-def _of_one_cycle(code: int, d: int, a: int, b: int, c: int) -> int:
-    """An instruction of four registers that waits for no scoreboard and stalls for one cycle."""
     registers = d << DESTINATION | a << FIRST | b << SECOND | c << THIRD
-    return code | ALWAYS | registers | ONE_CYCLE << STALL | NO_BARRIERS << BARRIERS
+    schedule = ONE_CYCLE << STALL | NO_BARRIERS << BARRIERS | reuse << REUSE
+    return FFMA | ALWAYS | registers | schedule
 
 
 def replaced(words: Sequence[int], code: int, new: Callable[[int, int], int]) -> list[int]:

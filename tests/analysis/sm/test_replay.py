@@ -355,7 +355,7 @@ def _behind(what):
 
 @pytest.mark.parametrize("group", GROUPS, ids=str)
 def test_what_stands_behind_multiply_adds_costs_what_was_measured(group):
-    """Eight FFMAs and what follows: all that `toolkit.microbenchmarks.dispatch` measured."""
+    """Eight FFMAs and what follows, in all groups that were recorded."""
     pattern, behind = group
     rows = [_row(text) for text in BANKS[pattern]["operands"]] * 2
     if behind.startswith("stall"):
@@ -621,7 +621,7 @@ WAITING_STS = {"unit": Unit.LSU, "kind": Kind.SHARED_STORE, "operands": 2, "wait
 
 
 def _round_clocks(lines, warps):
-    """Of a round of `toolkit.microbenchmarks.misses`, without its jump."""
+    """Of a round of recorded misses, without its jump."""
     table = code(WIDE_LDG, WAITING_STS, BAR, EXIT)
     mask = FULL if lines == 4 else 0b0001
 

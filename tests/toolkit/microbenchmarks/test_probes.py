@@ -16,10 +16,8 @@ from toolkit.microbenchmarks import (
     barriers,
     bulk,
     code,
-    dispatch,
     global_memory,
     issue,
-    misses,
     queues,
     registers,
     shared,
@@ -34,9 +32,9 @@ LAST_AND_OLDER = (
 )
 ALL = "all of sm_90"
 LAST_ALL_AND_OLDER = (*LAST_AND_OLDER, pytest.param(ALL, marks=pytest.mark.exhaustive))
-WITH_PROBES = (issue, registers, dispatch, code, shared, barriers, global_memory, atomics)
+WITH_PROBES = (issue, registers, code, shared, barriers, global_memory, atomics)
 
-ALIKE = (registers, dispatch, code)
+ALIKE = (registers, code)
 
 Code = dict[str, list[tuple[int, str]]]
 
@@ -59,7 +57,7 @@ def chosen(module, arch):
     """A module's probes; of the many that differ in few bits, some."""
     if module not in ALIKE or arch == ALL:
         return module.PROBES
-    return module.PROBES[:: 3 if arch == "sm_90" else 6]  # 16 kinds of groups: each of them
+    return module.PROBES[:: 3 if arch == "sm_90" else 6]
 
 
 def sass(module, arch):
@@ -157,32 +155,6 @@ def _wanted(operand):
     return operand[0] + ("!" if operand.endswith("!") else "")
 
 
-COUNTER = r"IADD3 .*0x1,"  # of the loop
-
-
-@pytest.mark.parametrize("arch", LAST_ALL_AND_OLDER)
-def test_what_follows_a_group_stands_behind_it(arch):
-    functions = sass(dispatch, arch)
-    initials = {"FFMA": "F", "MOV": "M", "IADD3": "I", "STS": "S", "LDS": "L"}
-    for (_, what), probe in dispatch.GROUPS_OF.items():
-        if probe.name not in functions:
-            continue
-        loop = [text for text in loop_of(functions[probe.name]) if not re.match(COUNTER, text)]
-        kinds = "".join(initials.get(text.split()[0].split(".")[0], "") for text in loop)
-        number, op, *bank = what.split("_")
-        others = "" if number == "stall" else op[0].upper() * int(number)
-        assert kinds == (8 * "F" + others) * 30, probe.name
-        read = {tuple(_banks_read(text)) for text in loop if text[:3] in ("STS", "LDS", "IAD")}
-        wanted = {"sts64": [*bank, "even"], "iadd": bank * 3}.get(op, bank)
-        assert read == ({tuple(wanted)} if bank else set()), probe.name
-
-
-def _banks_read(text):
-    """The banks of the registers that an instruction reads, but for its first where it writes."""
-    registers = [int(number) for number in re.findall(r"\bR(\d+)", text)]
-    return [dispatch.BANKS[r % 2] for r in registers[0 if text.startswith("STS") else 1 :]]
-
-
 @pytest.mark.parametrize("arch", LAST_AND_OLDER)
 def test_what_is_scarce_is_spread(arch):
     """A load after every 8 FFMAs, though the compiler puts loads first."""
@@ -213,9 +185,9 @@ def test_a_line_is_loaded_between_the_clocks(arch):
 @pytest.mark.parametrize("arch", LAST_AND_OLDER)
 def test_loads_of_a_stream_are_in_flight_together(arch):
     code = sass(global_memory, arch)
-    for (_, _, flight), probe in global_memory.STREAMS.items():
+    for probe in global_memory.STREAMS.values():
         kinds = "".join("L" if "LDG" in text else " " for text in loop_of(code[probe.name]))
-        assert kinds.split() == ["L" * flight] * global_memory.GROUPS, probe.name
+        assert kinds.split() == ["L" * global_memory.FLIGHT] * global_memory.GROUPS
 
 
 @pytest.mark.parametrize("kind", queues.KINDS)
@@ -229,34 +201,6 @@ def test_requests_stand_in_a_row_between_two_clocks(kind):
     row = " ".join(word for word in sass if word in {opcode, "CS2R", "PMTRIG"})
     one = f"CS2R {f'{opcode} ' * queues.MANY}PMTRIG CS2R"
     assert row.count(one) == 3
-
-
-@pytest.mark.parametrize("stores", misses.STORES)
-def test_a_round_of_misses_is_a_load_its_stores_and_a_barrier(stores):
-    image = compile_cubin(
-        misses.SOURCE, name="probes.cu", kernel="rounds", arch="sm_90", options=(),
-        defines={"STORES": stores},
-    ).image  # fmt: skip
-    loop = [text.split()[0].split(".")[0] for text in loop_of(_functions(image)["rounds"])]
-    requests = [opcode for opcode in loop if opcode in {"LDG", "STS", "BAR", "LDS", "STG"}]
-    assert requests == ["LDG", *["STS"] * stores, "BAR"]
-
-
-@pytest.mark.parametrize("lines", misses.LINES)
-def test_loads_that_miss_touch_as_many_lines_as_they_say(lines):
-    *lanes, warp, step = misses.offsets(lines)
-    assert len({at // 128 for at in lanes}) == lines
-    last = max(lanes) + 16 + (max(misses.WARPS) - 1) * warp + (misses.MANY - 1) * step
-    assert last <= misses.REGION_BYTES
-    # no sector is read twice: neither by another warp nor in another round
-    read = {
-        (at + w * warp + turn * step) // 32
-        for at in lanes
-        for w in range(max(misses.WARPS))
-        for turn in range(misses.MANY)
-    }
-    sectors = len({at // 32 for at in lanes})
-    assert len(read) == sectors * max(misses.WARPS) * misses.MANY
 
 
 @pytest.mark.parametrize("arch", ["sm_90", pytest.param(ALL, marks=pytest.mark.exhaustive)])
