@@ -220,7 +220,6 @@ OTHER_MEANINGS = {"width"}  # of a line in a plot, of an access
 MEAN_OTHERS = {
     "toolkit/profiling/plan.py": {"tiled"},  # the example of an error message
     "toolkit/execution/simulate.py": {"workers"},  # processes
-    "toolkit/tuning/tune.py": {"workers"},  # the option
 }
 
 

@@ -29,7 +29,7 @@ LIMITS = {
     "toolkit/rungs": 4_900,
     "toolkit/sass": 104_900,
     "toolkit/store": 6_200,
-    "toolkit/tuning": 6_100,
+    "toolkit/tuning": 5_510,
     "benchmarks": 27_550,
     "docs": 49_550,
     "tests": 323_200,

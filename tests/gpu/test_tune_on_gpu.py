@@ -1,4 +1,4 @@
-"""Tuning on silicon: a sweep, the leaders race cuBLAS, the cache, strategies and Ray hold."""
+"""Tuning on silicon: a sweep, the leaders race cuBLAS, the cache and strategies hold."""
 
 import pytest
 
@@ -118,21 +118,3 @@ def test_a_strategy_of_kernel_tuner_sweeps_too(tmp_path):
 def test_a_rung_of_tensor_maps_is_tuned_like_any_other(tmp_path):
     found, _ = run(tmp_path, "bulk-copy", measurements=1, finalists=1)
     assert found.shapes[0].winners
-
-
-def test_workers_of_ray_sweep_too(tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
-    found, _ = run(tmp_path, workers=1)
-    assert [one.status for one in found.shapes[0].candidates] == ["ok"] * 3
-
-
-def test_two_gpus_share_a_sweep(tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
-    driver = pytest.importorskip("pycuda.driver")
-    driver.init()
-    if driver.Device.count() < 2:
-        pytest.skip("this machine has one GPU")
-    found, _ = run(tmp_path, "coarsened-1d", workers=2)
-    shape = found.shapes[0]
-    assert {one.status for one in shape.candidates} == {"ok"}
-    assert shape.winners

@@ -64,10 +64,6 @@ def tune(
         str,
         typer.Option(help="Another one is Kernel Tuner's, and chooses among all predicted ones."),
     ] = "brute_force",
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="GPUs of this machine, or of a Ray cluster.", show_default="none"),
-    ] = None,
     cache: Annotated[
         Path | None,
         typer.Option(help="The folder of what sweeps measured.", show_default="the user's cache"),
@@ -106,7 +102,6 @@ def tune(
                     measurements=measure,
                     finalists=finalists,
                     strategy=strategy,
-                    workers=workers,
                     cache=cache,
                     sampling=Sampling(time_limit_s=seconds),
                 ),

@@ -21,7 +21,7 @@ from toolkit.profiling.plan import parse_shapes
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.store.tuned import Tuned
 from toolkit.tuning.space import parse_space
-from toolkit.tuning.sweep import check_workers
+from toolkit.tuning.strategy import check_strategy
 from toolkit.tuning.tuner import Effort, Tuner
 
 
@@ -41,7 +41,7 @@ def tune(
     What a shape ends early by, Ctrl-C too, is raised where no other shape was finished.
     """
     effort, progress = effort or Effort(), progress or Progress()
-    effort.check()
+    check_strategy(effort.strategy)
     space, problems, seed = parse_space(text), parse_shapes(shapes), chosen_seed(seed)
     for problem in problems:
         space.variant.check_shape(problem)
@@ -53,7 +53,6 @@ def tune(
     if gpu is None:
         chosen, found = asked or DEFAULT_DEVICE, environment()
     else:
-        check_workers(effort.workers)
         with gpu, GpuMonitor(gpu.pci_bus_id) as monitor:
             chosen, found = gpu.device, environment(monitor)
     tuner = Tuner(space, chosen, found, effort, seed, progress)
@@ -132,7 +131,6 @@ def _command(
         ("measure", effort.measurements, usual.measurements),
         ("finalists", effort.finalists, usual.finalists),
         ("strategy", effort.strategy, usual.strategy),
-        ("workers", effort.workers, None),
         ("seconds", effort.sampling.time_limit_s, usual.sampling.time_limit_s),
     ):
         words += [f"--{option} {value}"] if value != default else []

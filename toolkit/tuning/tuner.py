@@ -27,7 +27,7 @@ from toolkit.tuning.cache import SweepCache, is_timed
 from toolkit.tuning.final import race, without_time
 from toolkit.tuning.ranking import ranked
 from toolkit.tuning.space import Space
-from toolkit.tuning.strategy import BRUTE_FORCE, check_strategy, search
+from toolkit.tuning.strategy import BRUTE_FORCE, search
 from toolkit.tuning.sweep import BATCH, ITERATIONS, Sweep
 
 FINAL = "then the leaders in rounds with cuBLAS, as many samples as it takes"
@@ -36,32 +36,18 @@ PREDICTED_ONLY = "prediction alone: nothing was measured"
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How many configurations each stage sees at most, and how a sweep chooses and runs them.
+    """How many configurations each stage sees at most, and how a sweep chooses them.
 
     `strategy` is brute force, which takes the best by prediction, or another one of Kernel Tuner's,
-    which chooses among all that were predicted. `workers` spreads the sweep over so many GPUs
-    through Ray.
+    which chooses among all that were predicted.
     """
 
     predictions: int = 64
     measurements: int = 16
     finalists: int = 6
     strategy: str = BRUTE_FORCE
-    workers: int | None = None
     cache: Path | None = None
     sampling: Sampling = field(default_factory=Sampling)
-
-    def check(self) -> None:
-        """Raise InputError for an unknown strategy, or for what cannot go together.
-
-        Raises UnavailableError for a strategy without Kernel Tuner.
-        """
-        if self.workers is not None and self.strategy != BRUTE_FORCE:
-            raise InputError(
-                f"--workers {self.workers} with strategy {self.strategy}, which measures one "
-                f"configuration at a time: take strategy {BRUTE_FORCE}"
-            )
-        check_strategy(self.strategy)
 
 
 class Tuner:
@@ -152,7 +138,6 @@ class Tuner:
             bench=bench,
             problem=problem,
             seed=self.seed,
-            workers=self.effort.workers,
             cache=cache,
             progress=self.progress,
         )

@@ -49,7 +49,6 @@ def test_json_is_the_record_that_is_stored(folder):
         (["tiled", "--html", "no/where.html"], "cannot write no/where.html"),
         (["tiled:"], "'tiled:': '' is no setting: write name=integer, as in tiled:tile=16"),
         (["tiled", "--strategy", "nope"], "unknown --strategy 'nope': did you mean "),
-        (["tiled", "--workers", "2", "--strategy", "mls"], "--workers 2 with strategy mls"),
     ],
 )
 def test_a_mistake_is_one_line(arguments, message):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.errors import InputError, UnavailableError, UnknownNameError
+from analysis.errors import InputError, UnknownNameError
 from kernels.variant import Variant
 from tests.heard import Heard
 from toolkit.gpu.launch import OnGpu
@@ -61,7 +61,6 @@ def test_without_a_gpu_configurations_are_ranked_for_the_device_and_that_is_said
         ("cublas", "48", {}, InputError),
         (SPACE, "4x", {}, InputError),
         (SPACE, "48", {"device": "h2000"}, UnknownNameError),
-        (SPACE, "48", {"effort": {"workers": 2, "strategy": "mls"}}, InputError),
     ],
 )
 def test_what_cannot_be_tuned_is_refused_before_anything_runs(text, shape, settings, error):
@@ -300,12 +299,6 @@ def test_another_device_than_the_gpu_here_is_ranked_for(machine):
         "T4: leave the device out to measure"
     ]
     assert machine.launched == []
-
-
-def test_without_ray_nothing_is_ranked_for_workers(machine, monkeypatch):
-    monkeypatch.setattr("toolkit.tuning.sweep.find_spec", lambda name: None)
-    with pytest.raises(UnavailableError, match="--workers needs Ray, which is not installed"):
-        run(effort={"workers": 2})
 
 
 @pytest.mark.parametrize(
