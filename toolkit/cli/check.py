@@ -45,7 +45,7 @@ def check(
 
         call = parse_call(launch)
         with SimulationProgress(call.source.name, call.needed_bytes) as progress:
-            checked = call.check(progress.advance)
+            checked = call.check(progress.advance, progress.announce)
         if as_json:
             print_json(document(call, checked))
         else:

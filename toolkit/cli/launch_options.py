@@ -27,7 +27,13 @@ from toolkit.cli.argument_syntax import (
 from toolkit.cli.options import LaunchOptions
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
-from toolkit.execution.simulate import MAX_INSTRUCTIONS, Advance, WhenCounted, simulate
+from toolkit.execution.simulate import (
+    MAX_INSTRUCTIONS,
+    Advance,
+    Announce,
+    WhenCounted,
+    simulate,
+)
 from toolkit.launch.checks import architecture_of
 from toolkit.launch.launch import Execution
 from toolkit.machine_code.compiler_process import stop_compilers
@@ -74,7 +80,12 @@ class Call:
         """Host memory that its buffers take; 0 for a rung by its name, which checks that itself."""
         return needed_bytes(self.arguments)
 
-    def run(self, advance: Advance, when_counted: WhenCounted | None = None) -> Simulated:
+    def run(
+        self,
+        advance: Advance,
+        announce: Announce | None = None,
+        when_counted: WhenCounted | None = None,
+    ) -> Simulated:
         """Execute it. Raises as `simulate` does."""
         blocks = self.blocks
         if blocks is None and self.rung is None:
@@ -83,6 +94,7 @@ class Call:
             **self._launch(),
             blocks=blocks,
             advance=advance,
+            announce=announce,
             when_counted=when_counted,
             device=self.device,
         )
@@ -92,7 +104,7 @@ class Call:
             )
         return Simulated(call=self, execution=execution)
 
-    def check(self, advance: Advance) -> Checked:
+    def check(self, advance: Advance, announce: Announce | None = None) -> Checked:
         """What is wrong with it. Raises as `check` does."""
         unwritten = [
             position
@@ -100,7 +112,11 @@ class Call:
             if isinstance(item, Buffer) and item.fill == UNWRITTEN
         ]
         return check(
-            **self._launch(), blocks=self.blocks or "all", unwritten=unwritten, advance=advance
+            **self._launch(),
+            blocks=self.blocks or "all",
+            unwritten=unwritten,
+            advance=advance,
+            announce=announce,
         )
 
     def _launch(self) -> dict[str, Any]:

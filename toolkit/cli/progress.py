@@ -80,7 +80,11 @@ class TerminalProgress(OneBar, Progress):
 
 
 class SimulationProgress(OneBar):
-    """The bar of a simulation, and a line each if it takes much memory or another minute."""
+    """The bar of a simulation, and a line each if it takes much memory or more than a minute.
+
+    The time is announced before all blocks are executed. If blocks depend on each other, it is
+    estimated from the first ones that finish.
+    """
 
     def __init__(self, what: str, needed_bytes: int = 0) -> None:
         super().__init__(
@@ -102,6 +106,12 @@ class SimulationProgress(OneBar):
                 console=err,
             )
 
+    def announce(self, blocks: int, seconds: float) -> None:
+        """Say how long all blocks will take if that is more than a minute."""
+        self._is_judged = True
+        if seconds > LONG_S:
+            _say_long(f"all {blocks:,} blocks take", seconds)
+
     def advance(self, done: int, of: int) -> None:
         self._bar.update(self._task, completed=done, total=of)
         now_s = time.monotonic()
@@ -109,9 +119,12 @@ class SimulationProgress(OneBar):
         if done > before and not self._is_judged and now_s - began_s > JUDGED_AFTER_S:
             self._is_judged = True
             if (left_s := (now_s - began_s) * (of - done) / (done - before)) > LONG_S:
-                say(
-                    f"{of - done:,} of {of:,} blocks are left, about {left_s / 60:.0f} min: stop "
-                    "with Ctrl-C and give a smaller grid, or --blocks 100, which executes some of "
-                    "each place in it",
-                    console=err,
-                )
+                _say_long(f"{of - done:,} of {of:,} blocks are left,", left_s)
+
+
+def _say_long(what: str, seconds: float) -> None:
+    say(
+        f"{what} about {seconds / 60:.0f} min: stop with Ctrl-C and give a smaller grid, or "
+        "--blocks 100, which executes some of each place in it",
+        console=err,
+    )

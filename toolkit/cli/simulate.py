@@ -60,7 +60,7 @@ def simulate(
             return
         call = parse_call(launch, save or [])
         with SimulationProgress(call.source.name, call.needed_bytes) as progress:
-            simulated = call.run(progress.advance)
+            simulated = call.run(progress.advance, progress.announce)
         write(simulated.files())
         if as_json:
             print_json(launch_tables.document(simulated))

@@ -111,7 +111,9 @@ def run(launch: LaunchOptions, tell: Callable[[object], None]) -> Answer | str:
 
     try:
         call = parse_call(launch)
-        simulated = call.run(lambda *done: tell(done), lambda counted: tell(answer(counted)))
+        simulated = call.run(
+            lambda *done: tell(done), when_counted=lambda counted: tell(answer(counted))
+        )
         return answer(simulated.execution, is_whole=True)
     except ToolkitError as error:
         return str(error)

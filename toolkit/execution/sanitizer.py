@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -25,12 +26,15 @@ from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
+from toolkit.execution.estimate import seconds_of_all
 from toolkit.execution.findings import DROPPED, TOOLS, Finding, Tool, Wording, folded
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulate import (
     MAX_INSTRUCTIONS,
     NO_RUNG,
+    Announce,
     prepared,
+    restore_memory,
 )
 from toolkit.launch.checks import DEFAULT_ARCHITECTURE
 from toolkit.launch.host_resources import available_bytes
@@ -93,6 +97,7 @@ def check(
     blocks: Blocks = "all",
     max_instructions: int = MAX_INSTRUCTIONS,
     advance: Callable[[int, int], None] = lambda done, of: None,
+    announce: Announce | None = None,
 ) -> Checked:
     """Findings in a launch, executed as by `simulate`, about its memory and its synchronisation.
 
@@ -100,7 +105,8 @@ def check(
     reads before the first write. A rung by its name takes `shape` and `seed` instead, as in
     `simulate`. `blocks`: "all"; "representative", some of each corner, edge and the interior of the
     grid; or how many. Accesses are compared among the executed blocks. A fault of the kernel is a
-    finding. Raises as `simulate` does for everything else.
+    finding. `advance` and `announce` are as in `simulate`. Raises as `simulate` does for everything
+    else.
     """
     if isinstance(source, str) and is_name(source):
         brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
@@ -114,9 +120,20 @@ def check(
         geometry = launch_geometry(grid, block, dynamic_shared_bytes)
     with naming(source):
         cubin = compile_kernel(source, kernel, target=arch, defines=defines, options=options)
-        translated, bound, _ = prepared(cubin, geometry, arguments)
+        translated, bound, outputs = prepared(cubin, geometry, arguments)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)
+        if announce is not None and not (bound.blocks_meet or bound.cluster_blocks > 1):
+            seconds = seconds_of_all(
+                lambda few: run_watched(
+                    watched(translated, bound, names), few, max_instructions=max_instructions
+                ),
+                len(chosen),
+                1,
+                partial(restore_memory, translated, bound, outputs, arguments),
+            )
+            if seconds is not None:
+                announce(len(chosen), seconds)
         return _check(translated, bound, chosen, names, max_instructions, advance)
 
 

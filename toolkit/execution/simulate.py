@@ -36,6 +36,7 @@ from analysis.traffic.l2 import Traffic
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_counts import Counted, counted_blocks, requests_of
 from toolkit.execution.block_plan import Blocks
+from toolkit.execution.estimate import seconds_of_all
 from toolkit.execution.launch_time import SimulatedLaunch, launch_time
 from toolkit.execution.residency import blocks_per_sm, most_resident
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -76,6 +77,7 @@ NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither
 MAX_INSTRUCTIONS = 10**12
 
 Advance = Callable[[int, int], None]
+Announce = Callable[[int, float], None]
 WhenCounted = Callable[[Execution], None]
 
 
@@ -103,6 +105,7 @@ def simulate(
     max_instructions: int = MAX_INSTRUCTIONS,
     workers: int | None = None,
     advance: Advance | None = None,
+    announce: Announce | None = None,
     when_counted: WhenCounted | None = None,
     device: Device | str | None = None,
 ) -> Execution:
@@ -136,8 +139,11 @@ def simulate(
 
     `max_instructions`: limit of warp instructions on each of the `workers` (default: all cores),
     which stops an endless loop. `advance(done, of)` is called as blocks finish, `when_counted` with
-    the counters (of a rung, with `blocks` only), before traffic and time. Raises InputError,
-    CompileError, UnsupportedError, UnavailableError, and LaunchError for mistakes of the kernel.
+    the counters (of a rung, with `blocks` only), before traffic and time. `announce(blocks,
+    seconds)` is called before all blocks are executed, with the estimated time; to get it, a few
+    blocks are executed first. It is not called if blocks wait for each other or are fewer than 32.
+    Raises InputError, CompileError, UnsupportedError, UnavailableError, and LaunchError for
+    mistakes of the kernel.
     """
     simulator = Simulator(
         arch=arch,
@@ -145,6 +151,7 @@ def simulate(
         max_instructions=max_instructions,
         workers=workers,
         advance=advance,
+        announce=announce,
         when_counted=when_counted,
         device=find_device(device) if isinstance(device, str) else device,
     )
@@ -222,6 +229,7 @@ class Simulator:
     max_instructions: int = MAX_INSTRUCTIONS
     workers: int | None = None
     advance: Advance | None = None
+    announce: Announce | None = None
     when_counted: WhenCounted | None = None
     device: Device | None = None
 
@@ -247,13 +255,15 @@ class Simulator:
         translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
             bound = replace(bound, most_accesses=MOST_ACCESSES)
+        restore = partial(restore_memory, translated, bound, outputs, arguments)
         started = time.perf_counter()
         try:
             counted = counted_blocks(
                 bound,
                 self.blocks,
                 partial(self._run, bound),
-                lambda: _restore(outputs, arguments),
+                restore,
+                partial(self._announce, bound, restore),
                 waits=schedule_facts(cubin).waits,
                 seed=str(geometry.grid).encode(),
             )
@@ -350,6 +360,19 @@ class Simulator:
         )
         return launch_time(launch, fresh)
 
+    def _announce(self, bound: Bound, restore: Callable[[], None]) -> None:
+        """Tell who asked how long all blocks will take."""
+        if self.announce is None:
+            return
+        seconds = seconds_of_all(
+            lambda few: self._run(bound, [few]),
+            bound.geometry.blocks,
+            1 if bound.in_order else self.workers or available_cores(),
+            restore,
+        )
+        if seconds is not None:
+            self.announce(bound.geometry.blocks, seconds)
+
     def _run(self, bound: Bound, blocks: Sequence[range]) -> list[Run]:
         of, done = sum(map(len, blocks)), 0
 
@@ -416,14 +439,26 @@ def _with_names(
     """The launch with buffers named as in the user's source, for messages."""
     found = buffer_labels(arguments, translated.kernel.declared)
     labels = {f"argument {position}": label for position, label in found.items()}
-    variables = {name: f"variable `{name}`" for name in translated.linked.variables}
-    named = labels | variables
+    named = labels | _variables(translated)
     return replace(
         bound, buffers=[replace(b, name=named.get(b.name, b.name)) for b in bound.buffers]
     )
 
 
-def _restore(outputs: Sequence[NDArray[np.generic]], arguments: Sequence[Argument]) -> None:
-    """Restore the arrays to their contents before the launch."""
+def _variables(translated: Translated) -> dict[str, str]:
+    """Names of device variables for messages, by their names in the machine code."""
+    return {name: f"variable `{name}`" for name in translated.linked.variables}
+
+
+def restore_memory(
+    translated: Translated,
+    bound: Bound,
+    outputs: Sequence[NDArray[np.generic]],
+    arguments: Sequence[Argument],
+) -> None:
+    """Restore the arrays and the device variables to their contents before the launch."""
     for output, array in zip(outputs, buffers_of(arguments).values(), strict=True):
         np.copyto(output, array)
+    buffers = {buffer.name: buffer.data for buffer in bound.buffers}
+    for name, label in _variables(translated).items():
+        buffers[label][:] = np.frombuffer(translated.linked.variables[name], dtype=np.uint8)

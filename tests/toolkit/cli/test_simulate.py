@@ -28,6 +28,19 @@ def test_a_long_simulation_is_announced_once(monkeypatch, capsys):
     assert "--blocks 100" in said
 
 
+@pytest.mark.parametrize(("seconds", "minutes"), [(59.0, None), (150.0, 2), (7200.0, 120)])
+def test_more_than_a_minute_is_announced_before_all_blocks(monkeypatch, capsys, seconds, minutes):
+    with view.SimulationProgress("k.cu") as progress:
+        progress.announce(10_100, seconds)
+        for now_s, done in [(100.0, 50), (104.0, 51)]:  # nothing is said twice
+            monkeypatch.setattr(view.time, "monotonic", lambda now_s=now_s: now_s)
+            progress.advance(done, 10_100)
+        monkeypatch.undo()
+    said = capsys.readouterr().err
+    assert said.count("\n") == (minutes is not None)
+    assert minutes is None or said.startswith(f"all 10,100 blocks take about {minutes} min: ")
+
+
 @pytest.mark.parametrize(
     "steps",
     [
