@@ -18,7 +18,7 @@ LIMITS = {
     "kernels": 22_700,
     "reports": 57_370,
     "toolkit/cli": 16_400,
-    "toolkit/execution": 24_600,
+    "toolkit/execution": 25_100,
     "toolkit/gpu": 15_470,
     "toolkit/launch": 3_800,
     "toolkit/machine_code": 16_700,
