@@ -43,7 +43,7 @@ VARIANT = "vectorized"  # whose source and requests are shown
 LINE = 'section[aria-labelledby=source-0] .source:visible tr:not(.sass):has-text("{}") >> nth=0'
 # Parts of the report: from the top of one element to the bottom of another
 PARTS = {
-    "report": ("h1", "section[aria-labelledby=answer-0] .said"),
+    "report": ("h1", "section[aria-labelledby=answer-0] .plot"),
     "source": (LINE.format("for (int phase = 0"), LINE.format("the tiles may be overwritten")),
     "access": ("#access-0", "section[aria-labelledby=access-0] .plot:visible >> nth=0"),
 }

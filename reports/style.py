@@ -8,9 +8,7 @@ colour, so that nothing is told by colour alone. Symbols have a second meaning, 
 |---------------|-------------------------------------------------------|
 | filled        | measured                                              |
 | filled, dot   | recorded: measured in an earlier run                  |
-| open, dot     | attainable: the least of the ceilings, theory; of a   |
-|               | hierarchical roofline the predicted rate, if known    |
-| open          | uncached bound of the source texts, theory          |
+| open, dot     | predicted or, without a predicted time, attainable    |
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ SYMBOLS = (
     "star-triangle-up",
     "octagon",
 )  # all of them have the four fills
-FILLS = {Grade.MEASURED: "", Grade.RECORDED: "-dot", "attainable": "-open-dot", "uncached": "-open"}
+FILLS = {Grade.MEASURED: "", Grade.RECORDED: "-dot", Grade.PREDICTED: "-open-dot"}
 
 DASHES = {Grade.MEASURED: "dot", Grade.RECORDED: "dashdot"}  # of cuBLAS
 
@@ -139,9 +137,6 @@ def broken(sentence: str, most: int = 70) -> Iterator[str]:
     yield line
 
 
-LEGEND: Part = {"orientation": "h", "x": 0, "yanchor": "bottom", "font": {"size": 11}}
-
-
 def layout(title: str, *, height: int, **more: object) -> Part:
     """Layout that all figures share: no background, neutral ink, the legend below the plot."""
     return {
@@ -161,7 +156,16 @@ def layout(title: str, *, height: int, **more: object) -> Part:
             "namelength": -1,
             "font": {"color": "#1b1f24", "size": 12},
         },
-        "legend": LEGEND | {"xanchor": "left", "yref": "container", "y": 0, "tracegroupgap": 0},
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "tracegroupgap": 0,
+            "font": {"size": 11},
+        },
         **more,
     }
 
@@ -198,19 +202,6 @@ def rows_axis(records: tuple[Record, ...], *, notes: tuple[str, ...] = (), **mor
     )
 
 
-def scale(kind: str) -> Part:
-    """The change of layout that makes the horizontal axis "linear" or "log"."""
-    if kind == "linear":
-        return {"xaxis.type": kind, "xaxis.tickmode": "auto", "xaxis.autorange": True}
-    # "D2": ticks at 1, 2 and 5 only
-    return {
-        "xaxis.type": kind,
-        "xaxis.tickmode": "linear",
-        "xaxis.dtick": "D2",
-        "xaxis.autorange": True,
-    }
-
-
 def rate_axis(**more: object) -> Part:
     """An axis of FLOP/s with prefixed ticks: 10G, 1T."""
     return axis("performance, FLOP/s", tickformat="~s", **more)
@@ -219,45 +210,30 @@ def rate_axis(**more: object) -> Part:
 Choice = tuple[str, Part, Part]
 
 
-def buttons(*choices: Choice) -> list[Part]:
-    """A row of buttons above the plot; each is a label, a change of traces, one of the layout."""
-    return [_choices(choices) | {"type": "buttons", "direction": "right"}]
+def menu(choices: Sequence[Choice], *, active: int = 0) -> list[Part]:
+    """A menu above the plot; each choice is a label, a change of traces and one of the layout.
 
-
-def menu(active: int, choices: Sequence[Choice]) -> list[Part]:
-    """A menu of choices, for more of them than fit beside each other on a telephone."""
-    return [_choices(choices) | {"type": "dropdown", "direction": "down", "active": active}]
-
-
-def _choices(choices: Sequence[Choice]) -> Part:
-    """The colours are fixed: Plotly paints the active choice near-white in any scheme."""
-    return {
-        "x": 0,  # on the right they would lie under Plotly's own bar
-        "xanchor": "left",
-        "y": 1,
-        "yanchor": "bottom",
-        "pad": {"b": 8},
-        "bgcolor": "#c4ccd6",
-        "bordercolor": "#9aa0a6",
-        "font": {"color": "#1b1f24", "size": 11},
-        "buttons": [
-            {"label": plain(label), "method": "update", "args": [traces, changes]}
-            for label, traces, changes in choices
-        ],
-    }
-
-
-def slider(active: int, steps: Sequence[Part], **more: object) -> Part:
-    """A slider below the plot."""
-    return {
-        "active": active,
-        "bgcolor": "#c4ccd6",
-        "bordercolor": "#9aa0a6",
-        "tickcolor": INK,
-        "font": {"color": INK, "size": 11},
-        "steps": steps,
-        **more,
-    }
+    The colours are fixed: Plotly paints the active choice near-white in any scheme.
+    """
+    return [
+        {
+            "type": "dropdown",
+            "direction": "down",
+            "active": active,
+            "x": 0,  # on the right it would lie under Plotly's own bar
+            "xanchor": "left",
+            "y": 1,
+            "yanchor": "bottom",
+            "pad": {"b": 8},
+            "bgcolor": "#c4ccd6",
+            "bordercolor": "#9aa0a6",
+            "font": {"color": "#1b1f24", "size": 11},
+            "buttons": [
+                {"label": plain(label), "method": "update", "args": [traces, changes]}
+                for label, traces, changes in choices
+            ],
+        }
+    ]
 
 
 def scatter(
@@ -277,15 +253,7 @@ def ink(width: float = 1.5, **more: object) -> Part:
     return {"color": INK, "width": width, **more}
 
 
-def marker(
-    colour: str | Sequence[str], symbol: str | Sequence[str], size: object, **more: object
-) -> Part:
-    """Symbols with an outline of their own colour."""
-    line = {"color": colour, "width": 2}
-    return {"color": colour, "symbol": symbol, "size": size, "line": line, **more}
-
-
-def graded(look: Look, fills: Sequence[str], size: object = 12) -> Part:
+def graded(look: Look, fills: Sequence[Grade]) -> Part:
     """The symbols of one variant, a fill each; recorded ones have a dot of ink."""
     dotted = [fill == Grade.RECORDED for fill in fills]
     outline = {
@@ -293,8 +261,8 @@ def graded(look: Look, fills: Sequence[str], size: object = 12) -> Part:
         # a wide outline would cover the colour of a filled symbol
         "width": [1 if one else 2 for one in dotted],
     }
-    symbols = [look.symbol + FILLS.get(fill, "") for fill in fills]
-    return marker(look.colour, symbols, size, line=outline)
+    symbols = [look.symbol + FILLS[fill] for fill in fills]
+    return {"color": look.colour, "symbol": symbols, "size": 12, "line": outline}
 
 
 def bars(
@@ -318,11 +286,6 @@ def bars(
 def hatch(shape: str, colour: str, **more: object) -> Part:
     """Hatching of bars, so that colour is not the only difference between them."""
     return {"shape": shape, "fillmode": "overlay", "fgcolor": colour, "size": 6, **more}
-
-
-def diagonal(ends: Sequence[float]) -> Part:
-    """The line on which two numbers are equal."""
-    return scatter("lines", ends, ends, name="equal", line=ink())
 
 
 def fill(grade: str) -> Grade:

@@ -16,7 +16,7 @@ from validation import ROOT
 LIMITS = {
     "analysis": 62_400,
     "kernels": 22_700,
-    "reports": 57_370,
+    "reports": 45_900,
     "toolkit/cli": 16_400,
     "toolkit/execution": 25_100,
     "toolkit/gpu": 15_470,

@@ -28,7 +28,7 @@ _INSTRUCTIONS = "thread-level instructions per element of C"
 
 
 def figure(view: View) -> go.Figure:
-    """Four bars per rung on a log axis; a button changes from floats to instructions."""
+    """Four bars per rung on a log axis; a menu changes from floats to instructions."""
     title = f"{TITLE}, {text.shape(view.shape)}"
     records = tuple(record for record in view.rungs if record.theory)
     if not records:
@@ -43,9 +43,11 @@ def figure(view: View) -> go.Figure:
         bargap=0.25,
         xaxis=style.axis(_ELEMENTS, type="log", dtick=1, tickformat=","),
         yaxis=style.rows_axis(records),
-        updatemenus=style.buttons(
-            ("floats", {"x": elements}, {"xaxis.title.text": _ELEMENTS}),
-            ("instructions", {"x": instructions}, {"xaxis.title.text": _INSTRUCTIONS}),
+        updatemenus=style.menu(
+            [
+                ("floats", {"x": elements}, {"xaxis.title.text": _ELEMENTS}),
+                ("instructions", {"x": instructions}, {"xaxis.title.text": _INSTRUCTIONS}),
+            ]
         ),
     )
 

@@ -43,7 +43,6 @@ def figure(view: View) -> go.Figure:
         xaxis=style.axis("time, s", tickformat="~s", range=_span(rows[first])),
         yaxis=_axis(rows[first]),
         updatemenus=style.menu(
-            first,
             [
                 (
                     one.record.label,
@@ -53,6 +52,7 @@ def figure(view: View) -> go.Figure:
                 )
                 for one, own in zip(found, rows, strict=True)
             ],
+            active=first,
         ),
     )
 

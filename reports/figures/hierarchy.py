@@ -28,10 +28,10 @@ READING = (
     "attainable under all roofs), filled ones are measured or recorded, and the line between the "
     "two is the gap: sideways in traffic, upwards in rate. Dotted lines are the ceilings of the "
     "source texts, which take every load from DRAM: kernels run above them where caches serve "
-    "loads. A button, or a name in the legend, hides a variant, a level or these lines."
+    "loads. A button hides a variant, a level or these lines."
 )
 
-OF_TEXTS = "source texts"  # what the legend's key toggles
+OF_TEXTS = "source texts' ceilings"
 SAME = 1e-3
 
 _NAMES = {level: level.value for level in LevelName} | {LevelName.SHARED: "shared memory"}
@@ -41,7 +41,7 @@ _NAMES = {level: level.value for level in LevelName} | {LevelName.SHARED: "share
 class _Point:
     """Where a launch stands at a level, by which grade (a fill), and what the pointer says."""
 
-    fill: str
+    fill: Grade
     flop_per_byte: float
     flop_per_s: float
     about: str
@@ -50,8 +50,8 @@ class _Point:
 def figure(view: View) -> go.Figure:
     """Roofs of the profile's device and a pair of points per variant and level, log-log.
 
-    `meta` of a trace lists the names that it `needs` to be visible; `meta` of a legend entry holds
-    the name that it `toggles`.
+    `meta` of the layout holds names that a page `toggles`, in groups; `meta` of a trace those that
+    it `needs` to be visible.
     """
     title = style.title_of(TITLE, view)
     found = hierarchy.launches(view)
@@ -77,6 +77,7 @@ def figure(view: View) -> go.Figure:
             *_keys(view, points),
         ],
         height=760,
+        meta={"toggles": _toggles(view, points)},
         xaxis=style.axis(
             "FLOP per byte, per level",
             type="log",
@@ -104,14 +105,14 @@ def _points(launch: Launch, level: LevelName) -> Iterator[_Point]:
 class _Rate(NamedTuple):
     flop_per_s: float
     meaning: str
-    fill: str
+    fill: Grade
 
 
 def _foreseen(launch: Launch, by: Hierarchy) -> _Rate:
     """The rate of the predicted time or, without any, the attainable one."""
     if launch.predicted_flop_per_s:
-        return _Rate(launch.predicted_flop_per_s, Grade.PREDICTED, "attainable")
-    return _Rate(by.attainable_flop_per_s, f"attainable, limited by {by.limiter}", "attainable")
+        return _Rate(launch.predicted_flop_per_s, Grade.PREDICTED, Grade.PREDICTED)
+    return _Rate(by.attainable_flop_per_s, f"attainable, limited by {by.limiter}", Grade.PREDICTED)
 
 
 def _reached(launch: Launch) -> _Rate | None:
@@ -171,7 +172,7 @@ def _trace(symbol: str, label: str, level: LevelName, points: tuple[_Point, ...]
             style.Look(colour=colour, symbol=symbol), [point.fill for point in points]
         ),
         showlegend=False,
-        meta={"needs": [style.plain(label), level]},
+        meta={"needs": [style.plain(label), _NAMES[level]]},
     )
 
 
@@ -184,8 +185,7 @@ def _roofs(profile: Profile, span: roofs.Span, points: Points) -> Iterator[style
         same = [o.name for o in levels if _rates(o) == _rates(one)]
         if one.name == same[0]:
             colour = style.LEVEL_COLOURS[one.name] if len(same) == 1 else style.INK
-            for roof in roofs.level("/".join(same), one, of_device, span, colour):
-                yield roof | {"meta": {"needs_any": same}}
+            yield from roofs.level("/".join(same), one, of_device, span, colour)
     yield from roofs.lids(of_device, span)
 
 
@@ -238,26 +238,35 @@ def _rates(level: model.Level) -> tuple[float | None, float | None]:
     return level.bytes_per_s, level.measured_bytes_per_s
 
 
+def _drawn(points: Points) -> tuple[list[str], list[LevelName]]:
+    """The variants and the levels that have a point."""
+    labels = list(dict.fromkeys(label for label, _ in points))
+    return labels, [one for one in LEVELS if any(one == drawn for _, drawn in points)]
+
+
+def _toggles(view: View, points: Points) -> list[list[str]]:
+    labels, levels = _drawn(points)
+    of_texts = [OF_TEXTS] if _uncached(view) else []
+    return [list(map(style.plain, labels)), [*(_NAMES[level] for level in levels), *of_texts]]
+
+
 def _keys(view: View, points: Points) -> Iterator[style.Part]:
-    """Legend entries: variants and levels, which they hide, and what fills and dashes mean."""
+    """Legend entries: variants and levels, and what fills and dashes mean."""
     looks = style.looks(view.profile)
-    for label in dict.fromkeys(label for label, _ in points):
-        yield style.key(
-            style.plain(label),
-            looks[label].symbol,
-            meta={"toggles": style.plain(label), "is_one_of_many": True},
-        )
-    for level in (one for one in LEVELS if any(one == drawn for _, drawn in points)):
+    labels, levels = _drawn(points)
+    for label in labels:
+        yield style.key(style.plain(label), looks[label].symbol)
+    for level in levels:
         marker = {"symbol": "circle", "size": 12, "color": style.LEVEL_COLOURS[level]}
-        yield style.key(_NAMES[level], "circle") | {"marker": marker, "meta": {"toggles": level}}
+        yield style.key(_NAMES[level], "circle", marker=marker)
     if _uncached(view):
-        yield roofs.line_key("source texts' ceilings", "dot", meta={"toggles": OF_TEXTS})
-    names: dict[str, str] = {"attainable": Grade.PREDICTED, Grade.MEASURED: Grade.MEASURED}
-    if view.recorded:
-        names[Grade.RECORDED] = ladder.recorded_on(view.recorded)
+        yield roofs.line_key(OF_TEXTS, "dot")
     fills = {point.fill for own in points.values() for point in own}
-    for fill in (one for one in names if one in fills):
-        yield style.key(names[fill], "circle" + style.FILLS[fill], meta={"toggles": None})
-    yield roofs.line_key("nominal roof", "solid", meta={"toggles": None})
+    names: dict[Grade, str] = {fill: fill for fill in style.FILLS if fill in fills}
+    if view.recorded and Grade.RECORDED in fills:
+        names[Grade.RECORDED] = ladder.recorded_on(view.recorded)
+    for fill, name in names.items():
+        yield style.key(name, "circle" + style.FILLS[fill])
+    yield roofs.line_key("nominal roof", "solid")
     if view.profile.device.measured:
-        yield roofs.line_key("measured roof", "dash", meta={"toggles": None})
+        yield roofs.line_key("measured roof", "dash")

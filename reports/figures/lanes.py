@@ -57,7 +57,6 @@ def figure(view: View, label: str) -> go.Figure:
         xaxis=_axis(found[0]),
         yaxis=style.axis("", visible=False, range=_range(found)),
         updatemenus=style.menu(
-            0,
             [
                 (
                     one.name,

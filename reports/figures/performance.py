@@ -41,11 +41,18 @@ def figure(view: View) -> go.Figure:
         bargap=0.3,
         xaxis=style.rate_axis(rangemode="tozero"),
         yaxis=style.rows_axis(records),
-        updatemenus=style.buttons(
-            ("linear", {}, style.scale("linear")),
-            ("logarithmic", {}, style.scale("log")),
+        updatemenus=style.menu(
+            [
+                ("linear", {}, _scale(type="linear", tickmode="auto")),
+                # "D2": ticks at 1, 2 and 5 only
+                ("logarithmic", {}, _scale(type="log", tickmode="linear", dtick="D2")),
+            ]
         ),
     )
+
+
+def _scale(**axis: str) -> style.Part:
+    return {f"xaxis.{name}": value for name, value in axis.items()} | {"xaxis.autorange": True}
 
 
 _Series = tuple[str, str, list[Measured | None]]  # grade, hatch, measurements

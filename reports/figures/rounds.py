@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import plotly.graph_objects as go
 
 from analysis.records.profile import Measured, Moment, Profile, Record
 from reports import ladder, style, text
-from reports.figures.conditions import STATES, State
 from reports.ladder import View
 
 TITLE = "Samples round by round"
@@ -18,6 +17,14 @@ READING = (
     "Below, on the same axis: what the GPU said between the rounds. Samples that rise where the "
     "clock falls are those of a throttled GPU; a slope with a steady clock is a GPU, or a cache, "
     "that still warms up."
+)
+
+# Field of a GPU's state, name, unit, how it is written
+State = tuple[str, str, str, Callable[[float | None], str]]
+STATES: tuple[State, ...] = (
+    ("sm_clock_hz", "SM clock", "Hz", text.hertz),
+    ("temperature_c", "temperature", "°C", text.celsius),
+    ("power_w", "power", "W", text.watts),
 )
 
 ROOM = 0.1  # of the span, on either side
@@ -97,7 +104,7 @@ def _about(one: Moment) -> str:
     state = one.state
     return style.hover(
         f"{text.seconds(one.time_s)} after the first round began",
-        *(f"{name}: {show(getattr(state, field))}" for field, name, _, show, *_ in STATES),
+        *(f"{name}: {show(getattr(state, field))}" for field, name, _, show in STATES),
         f"throttled by {text.listing(state.throttle_reasons)}" if state.throttle_reasons else "",
     )
 
@@ -110,7 +117,7 @@ def _axes(run: View, states: Sequence[State], height: float) -> style.Part:
         "xaxis": style.axis("round", rangemode="tozero", tickformat=",", anchor=lowest),
         "yaxis": style.axis("of the median", domain=samples, tickformat="+.1%", range=_span(run)),
     }
-    for place, ((_, name, unit, *_), domain) in enumerate(zip(states, below, strict=True), start=2):
+    for place, ((_, name, unit, _), domain) in enumerate(zip(states, below, strict=True), start=2):
         axes[f"yaxis{place}"] = style.axis(
             f"{name},<br>{unit}", domain=domain, tickformat=".3~s", nticks=4
         )

@@ -15,8 +15,8 @@ TITLE = "Rate over size"
 READING = (
     "Square products only: N to the right, FLOP/s upwards. Filled symbols on solid lines are "
     "measured or recorded, open ones on dashed lines predicted. Small products leave SMs idle; "
-    "where a curve is flat, the kernel has reached its own limit. A button, or a "
-    "name in the legend, hides a variant."
+    "where a curve is flat, the kernel has reached its own limit. A button hides "
+    "a variant."
 )
 
 
@@ -52,6 +52,7 @@ def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
             *_keys(curves, looks),
         ],
         height=560,
+        meta={"toggles": [[style.plain(label) for label in _labels(curves)]]},
         xaxis=style.axis(
             "N of an N × N × N product",
             type="log",
@@ -113,18 +114,20 @@ def _curve(label: str, kind: str, points: list[_Point], look: style.Look) -> sty
     )
 
 
-def _keys(
-    curves: Sequence[tuple[str, str, list[_Point]]], looks: Mapping[str, style.Look]
-) -> Iterator[style.Part]:
-    """Legend entries: variants, which they hide, and what the two kinds of line mean."""
-    for label in dict.fromkeys(label for label, _, _ in curves):
-        look, name = looks[label], style.plain(label)
+_Curves = Sequence[tuple[str, str, list[_Point]]]
+
+
+def _labels(curves: _Curves) -> list[str]:
+    return list(dict.fromkeys(label for label, _, _ in curves))
+
+
+def _keys(curves: _Curves, looks: Mapping[str, style.Look]) -> Iterator[style.Part]:
+    """Legend entries: variants, and what the two kinds of line mean."""
+    for label in _labels(curves):
+        look = looks[label]
         marker = {"color": look.colour, "size": 9, "symbol": look.symbol}
-        yield style.key(name, look.symbol) | {
-            "marker": marker,
-            "meta": {"toggles": name, "is_one_of_many": True},
-        }
+        yield style.key(style.plain(label), look.symbol, marker=marker)
     kinds = {kind for _, kind, _ in curves}
     for kind, dash in ((Grade.MEASURED, "solid"), (Grade.PREDICTED, "dash")):
         if kind in kinds:
-            yield roofs.line_key(kind, dash, meta={"toggles": None})
+            yield roofs.line_key(kind, dash)

@@ -19,30 +19,13 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.records.profile import Grade, Profile
 from reports import ladder, style, text
-from reports.figures import (
-    accesses,
-    conditions,
-    gap,
-    grades,
-    hierarchy,
-    lanes,
-    parity,
-    patterns,
-    performance,
-    predicted,
-    roofline,
-    rounds,
-    samples,
-    sizes,
-    steps,
-)
+from reports.figures import accesses, gap, hierarchy, lanes, performance, rounds, sizes
 from reports.ladder import View
 from reports.sections.advice import subject
 from reports.sections.headline import answer, standing
 from reports.sections.hierarchy import launches
 from reports.sections.hierarchy import table as hierarchy_table
 from reports.sections.ladder_table import ceilings_table, ladder_tables, sampling_table
-from reports.sections.machine_code import machine_code
 from reports.sections.prediction import prediction, rung_steps
 from reports.sections.published import publications
 from reports.sections.scorecard import scorecard
@@ -94,6 +77,8 @@ GRADES = {
 
 PACKING = 9  # of zlib: Plotly takes a quarter of a second, and 80 KB less than by its default
 
+TOP_PX = 16  # above a plot: its title and its controls stand outside of it
+
 OBTAINED = {
     "gpu": "Measured on the device",
     "simulate": "Simulated on a CPU",
@@ -114,7 +99,7 @@ class Drawing:
         """The figure's JSON, compressed; its title stands outside of it."""
         figure = self.figure.to_plotly_json()  # a copy by way of go.Figure would be validated anew
         layout = {name: value for name, value in figure["layout"].items() if name != "title"}
-        layout["margin"] = layout.get("margin", {}) | {"t": _top(self.figure)}
+        layout["margin"] = layout["margin"] | {"t": TOP_PX}
         return packed(to_json_plotly(figure | {"layout": layout}))
 
     @property
@@ -126,11 +111,6 @@ class Drawing:
     def why_empty(self) -> str:
         """Why a figure without data is left out."""
         return "" if self.figure.data else self.figure.layout.annotations[0].text
-
-
-def _top(figure: go.Figure) -> int:
-    """The margin above a plot whose title stands outside of it."""
-    return 44 if figure.layout.legend.y > 1 else 16  # the page has its own controls
 
 
 def packed(content: str) -> str:
@@ -201,7 +181,6 @@ def _part(run: Run, number: int, name: str, first: int) -> SimpleNamespace:
     profile, recorded = run
     shapes = ladder.shapes(profile)
     of_sizes = _drawing(sizes, sizes.figure(profile, recorded=recorded))
-    of_conditions = _drawing(conditions, conditions.figure(profile, recorded=recorded))
     return SimpleNamespace(
         number=number,
         name=name,
@@ -217,8 +196,7 @@ def _part(run: Run, number: int, name: str, first: int) -> SimpleNamespace:
             for place, shape in enumerate(shapes)
         ],
         sizes=of_sizes,
-        conditions=of_conditions,
-        left_out=list(_left_out((of_sizes, of_conditions))),
+        left_out=list(_left_out([of_sizes])),
         device=list(_device_rows(profile.device)),
         environment=list(_environment_rows(profile)),
         recorded_environment=tuple(_environment_rows(recorded)) if recorded else (),
@@ -243,13 +221,10 @@ def _chapter(view: View, *, number: int, run: int) -> SimpleNamespace:
         ceilings=ceilings_table(view),
         levels=hierarchy_table(launches(view)),
         samplings=list(_samplings(view)),
-        machine_code=machine_code(view),
         scorecard=scorecard(view),
         variants=[_of_variant(view, one) for one in found],
         first_variant=subject(view),
         source=packed(json.dumps(counts_document(found))),
-        # the figure of the ladder that stands before all prose
-        first="performance" if drawings["steps"].why_empty else "steps",
         drawings=drawings,
         left_out=list(_left_out(drawings.values())),
     )
@@ -271,21 +246,9 @@ def _of_variant(view: View, found: Annotated) -> SimpleNamespace:
 
 def _drawings(view: View) -> dict[str, Drawing]:
     """The figures of one shape, by name."""
-    beside = (steps, performance, hierarchy, roofline, grades, parity, gap, samples, rounds)
-    figures = {
-        **{module: module.figure(view) for module in beside},
-        **{module: module.figure(view) for module in (accesses, patterns)},
-    }
     return {
-        **{
-            module.__name__.rpartition(".")[2]: _drawing(module, figure)
-            for module, figure in figures.items()
-        },
-        "predicted": Drawing(
-            title=predicted.TITLE,
-            reading=predicted.reading(view),
-            figure=predicted.figure(view),
-        ),
+        module.__name__.rpartition(".")[2]: _drawing(module, module.figure(view))
+        for module in (performance, hierarchy, accesses, gap, rounds)
     }
 
 

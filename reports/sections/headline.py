@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from analysis.comparison.agreement import Comparison, comparisons
-from analysis.records.metrics import ffma_share
 from analysis.records.profile import Grade, Interval, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, text
@@ -23,17 +21,15 @@ EQUAL_ROOFS = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The answer for one shape: the main sentence, further points, and supporting remarks.
+    """The answer for one shape: the main sentence, and further points.
 
     `trust` states how well the predicted times of the device have been checked; it is empty if
-    nothing was predicted. Shape and device are not repeated here: the caller prints them above. A
-    terminal leaves out `asides`.
+    nothing was predicted. Shape and device are not repeated here: the caller prints them above.
     """
 
     lead: str
     trust: str = ""
     points: tuple[str, ...] = ()
-    asides: tuple[str, ...] = ()
 
 
 def standing(profile: Profile) -> tuple[str, ...]:
@@ -51,12 +47,9 @@ def answer(view: View) -> Answer:
 
     Sentences about the earlier run say so, and cover only variants that the profile has.
     """
-    best = view.fastest
     everything = view.of_recorded
     view = replace(view, recorded=ladder.of_variants_of(view.profile, view.recorded))
-    known = list(_known(view))
-    theory = list(_theories(view)) if best is None else []
-    lead, *rest = known or theory
+    lead, *rest = list(_known(view)) or [_theory(view), *_limiters(view)]
     points = (
         *rest,
         *_not_covered(everything),
@@ -64,17 +57,11 @@ def answer(view: View) -> Answer:
         *_steps(view),
         *_troubles(view),
     )
-    asides = (
-        *(theory if known else ()),
-        *_simulated(view),
-        *_uncached(view),
-    )
     is_predicted = bool(view.timings)
     return Answer(
         lead=lead,
         trust=trust(view.profile.device) if is_predicted else "",
         points=points,
-        asides=asides,
     )
 
 
@@ -189,13 +176,6 @@ def _explanation(run: View, best: Record) -> Iterator[str]:
         )
 
 
-def _theories(view: View) -> Iterator[str]:
-    """What theory says of a shape; where times are predicted, they say what limits them."""
-    yield _theory(view)
-    if not view.timings:
-        yield from _limiters(view)
-
-
 def _theory(view: View) -> str:
     """Which rungs have the highest roofs; said to be theory."""
     rungs = view.rungs
@@ -245,75 +225,8 @@ def _limiters(view: View) -> Iterator[str]:
         yield f"Limited by {_the(limiter)}: {'; '.join(told)}."
 
 
-def _simulated(view: View) -> Iterator[str]:
-    """What executing the machine code showed: right results, and the best use of instructions."""
-    rungs = view.rungs
-    records = [r for r in rungs if r.simulated and r.status == "ok"]
-    shares = {r.label: ffma_share(r.simulated.counters) or 0.0 for r in records if r.simulated}
-    if not shares:
-        return
-    codes = dict.fromkeys(
-        f"{r.simulated.architecture}, {r.simulated.compiler}" for r in records if r.simulated
-    )
-    least, most = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-    spread = f" against {text.percent(shares[least])} of {least}" if least != most else ""
-    yield (
-        f"Simulated: the machine code of {ladder.named(list(shares), rungs)}, "
-        f"{text.listing(list(codes))}, was executed on the CPU, with right results; "
-        f"multiply-adds are {text.percent(shares[most])} of the instructions of {most}{spread}. "
-        f"Against the closed forms, {agreement(comparisons(r) for r in records)}."
-    )
-
-
-def agreement(compared: Iterable[Iterable[Comparison]]) -> str:
-    """Number of quantities that agree between closed form and machine code, as a clause."""
-    found = [one for some in compared for one in some]
-    equal = sum(one.is_equal for one in found)
-    riddles = sum(not one.is_explained for one in found)
-    others = len(found) - equal - riddles
-    parts = [f"{equal} of {len(found)} quantities are equal to the last digit"]
-    if others:
-        parts.append(f"{others} {text.differ(others)} for a reason that the counts show")
-    if riddles:
-        parts.append(f"{riddles} {text.differ(riddles)} without a known reason")
-    return text.listing(parts)
-
-
 def _the(limiter: str) -> str:
     return f"the {limiter}" if limiter.startswith("load/store") else limiter
-
-
-def _uncached(view: View) -> Iterator[str]:
-    """Why the source texts' bandwidth bound is no bound, with the run's own proof if it has one."""
-    records = [r for r in view.rungs if r.theory and r.status != "failed"]
-    if not records:
-        return
-    proof, doubtful = max(records, key=_above_uncached), max(records, key=_roof_above_uncached)
-    if _above_uncached(proof) > 1 and proof.theory and (measured := proof.trusted):
-        yield (
-            f"Were every global load taken from DRAM, {proof.label} could not pass "
-            f"{text.flop_per_s(proof.theory.uncached.flop_per_s)}; it was measured at "
-            f"{text.flop_per_s(measured.flop_per_s)}. Caches serve most of its loads."
-        )
-    elif doubtful.theory:
-        roof = text.flop_per_s(doubtful.theory.uncached.flop_per_s)
-        yield (
-            f"The source texts' bandwidth bound, {roof} for {doubtful.label} at "
-            f"{text.flop_per_byte(doubtful.theory.intensity_loads)}, takes every global load from "
-            "DRAM. It is not the truth: caches serve most loads, and kernels can run above it."
-        )
-
-
-def _roof_above_uncached(record: Record) -> float:
-    theory = record.theory
-    return theory.attainable_flop_per_s / theory.uncached.flop_per_s if theory else 0.0
-
-
-def _above_uncached(record: Record) -> float:
-    measured = record.trusted
-    if measured is None or record.theory is None:
-        return 0.0
-    return measured.flop_per_s / record.theory.uncached.flop_per_s
 
 
 def _troubles(view: View) -> Iterator[str]:

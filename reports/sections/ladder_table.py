@@ -27,7 +27,6 @@ from reports.sections.table import (
     Cell,
     Column,
     Table,
-    number_cell,
     plain_table,
     says,
     table_of,
@@ -133,7 +132,7 @@ def sampling_table(view: View, *, grade: str = Grade.MEASURED) -> Table:
 
 
 def _names() -> Iterator[Column]:
-    yield Column(title="rung", grade="", cell=lambda r: number_cell(r.rung, text.count))
+    yield Column(title="rung", grade="", cell=lambda r: text_cell(text.count(r.rung)))
     yield Column(
         title="variant",
         grade="",
@@ -159,7 +158,7 @@ def _times(view: View, run: View, grade: str) -> Iterator[Column]:
         return Column(title=title, grade=grade, cell=cell)
 
     yield column("time", _time)
-    yield column("rate", lambda r, m: number_cell(m.flop_per_s, text.flop_per_s))
+    yield column("rate", lambda r, m: text_cell(text.flop_per_s(m.flop_per_s)))
     yield column("of FP32 peak", lambda r, m: _of_peak(m, run.profile))
     yield column("of attainable", _of_attainable)
     yield column("of cuBLAS", lambda r, m: _of_cublas(r, m, run.cublas))
@@ -170,13 +169,13 @@ def _time(record: Record, measured: Measured) -> Cell:
     bounds = measured.interval_s
     spread = f"95%: {text.interval(bounds, text.seconds)}" if bounds else "too few for an interval"
     samples = text.many(len(measured.samples_s), "sample")
-    return number_cell(measured.median_s, text.seconds, spread, samples)
+    return text_cell(text.seconds(measured.median_s), spread, samples)
 
 
 def _of_peak(measured: Measured, run: Profile) -> Cell:
     if measured.clock == "host clock":  # a CPU's rate is no share of a GPU's peak
         return NO_CELL
-    return number_cell(share_of_peak(measured.flop_per_s, run.device), text.percent)
+    return text_cell(text.percent(share_of_peak(measured.flop_per_s, run.device)))
 
 
 def _of_attainable(record: Record, measured: Measured) -> Cell:
@@ -192,13 +191,13 @@ def of_roof(flop_per_s: float, roof_flop_per_s: float, roof: str) -> Cell:
     left_out = (
         "caches serve a part" if roof == Resource.DRAM else "the roof is at the nominal clock"
     )
-    return number_cell(share, text.percent, left_out if share > 1 else "")
+    return text_cell(text.percent(share), left_out if share > 1 else "")
 
 
 def _of_cublas(record: Record, measured: Measured, cublas: Measured | None) -> Cell:
     share, bounds = ladder.of_cublas(measured, cublas)
     spread = f"95%: {text.interval(bounds, text.percent)}" if bounds else ""
-    return number_cell(share, text.percent, spread)
+    return text_cell(text.percent(share), spread)
 
 
 def _over_previous(record: Record, measured: Measured, records: tuple[Record, ...]) -> Cell:
@@ -207,7 +206,7 @@ def _over_previous(record: Record, measured: Measured, records: tuple[Record, ..
     if previous is None or before is None:
         return NO_CELL
     gain = measured.flop_per_s / before.flop_per_s
-    return number_cell(gain, text.ratio, f"over {previous.label}")
+    return text_cell(text.ratio(gain), f"over {previous.label}")
 
 
 Part = TypeVar("Part")
@@ -241,17 +240,17 @@ def _predicted(view: View) -> Iterator[Column]:
         return text_cell(predicted.limiter, share, behind)
 
     def time(predicted: Predicted) -> Cell:
-        return number_cell(predicted.time_s, text.predicted_seconds)
+        return text_cell(text.predicted_seconds(predicted.time_s))
 
     def rate(predicted: Predicted) -> Cell:
-        return number_cell(predicted.flop_per_s, text.flop_per_s)
+        return text_cell(text.flop_per_s(predicted.flop_per_s))
 
     yield column("predicted time", time, short="time")
     yield column("predicted rate", rate, short="rate")
     yield column("limiter", limiter, is_number=False)
     yield _column(
         "over measured time",
-        lambda timing: number_cell(timing.ratio, text.ratio),
+        lambda timing: text_cell(text.ratio(timing.ratio)),
         of=view.timing,
         grade=Grade.PREDICTED,
         short=Grade.PREDICTED,
@@ -262,10 +261,10 @@ def _theory() -> Iterator[Column]:
     column = partial(_column, of=lambda r: r.theory, grade=Grade.THEORY)
 
     def intensity(theory: Theory) -> Cell:
-        return number_cell(theory.intensity_loads, text.flop_per_byte)
+        return text_cell(text.flop_per_byte(theory.intensity_loads))
 
     def attainable(theory: Theory) -> Cell:
-        return number_cell(theory.attainable_flop_per_s, text.flop_per_s)
+        return text_cell(text.flop_per_s(theory.attainable_flop_per_s))
 
     yield column("intensity of loads", intensity)
     yield column("attainable", attainable, short="roof")
@@ -276,17 +275,17 @@ def _simulated() -> Iterator[Column]:
     column = partial(_column, of=_counters, grade=Grade.SIMULATED)
 
     def counted(*names: str) -> Callable[[Mapping[str, int]], Cell]:
-        return lambda counters: number_cell(total(counters, *names), text.count)
+        return lambda counters: text_cell(text.count(total(counters, *names)))
 
     def wavefronts(counters: Mapping[str, int]) -> Cell:
         conflicts = conflict_share(counters)
         if conflicts is None:
             return NO_CELL
         share = f"{text.percent(conflicts)} bank conflicts" if conflicts else ""
-        return number_cell(total(counters, *SHARED_WAVEFRONTS), text.count, share)
+        return text_cell(text.count(total(counters, *SHARED_WAVEFRONTS)), share)
 
     def ffma(counters: Mapping[str, int]) -> Cell:
-        return number_cell(ffma_share(counters), text.percent)
+        return text_cell(text.percent(ffma_share(counters)))
 
     yield column("warp instructions", counted(WARP_INSTRUCTIONS))
     yield column("FFMA share", ffma, short="FFMA")
@@ -311,7 +310,7 @@ def _registers(record: Record) -> Cell:
     if resources is None:
         return NO_CELL
     spilled = f"{text.size(resources.local_bytes)} local memory" if resources.local_bytes else ""
-    return number_cell(resources.registers_per_thread, text.count, spilled)
+    return text_cell(text.count(resources.registers_per_thread), spilled)
 
 
 def _shared(record: Record) -> Cell:
@@ -319,7 +318,7 @@ def _shared(record: Record) -> Cell:
         return NO_CELL
     dynamic = record.geometry.dynamic_shared_bytes if record.geometry else 0
     total = record.resources.static_shared_bytes + dynamic
-    return number_cell(total, text.size, f"{text.size(dynamic)} dynamic" if dynamic else "")
+    return text_cell(text.size(total), f"{text.size(dynamic)} dynamic" if dynamic else "")
 
 
 def _occupancy(record: Record) -> Cell:
@@ -328,7 +327,7 @@ def _occupancy(record: Record) -> Cell:
         return NO_CELL
     waves = f"{text.count(round(record.waves, 2))} waves" if record.waves is not None else ""
     limits = f"limited by {text.listing(occupancy.limiters)}"
-    return number_cell(occupancy.fraction, text.percent, limits, waves)
+    return text_cell(text.percent(occupancy.fraction), limits, waves)
 
 
 def _checked() -> Iterator[Column]:

@@ -168,31 +168,23 @@ def accuracy_table(device: Device) -> Table:
 
 
 def bounds_table(found: Sequence[Timing]) -> Table:
-    """One row per variant: the time of each bound, the limiter and the next limiter."""
+    """One row per variant: the time of each bound, and its share of the predicted time."""
     names = bound_names(found)
     return plain_table(
         [
             "variant",
             ("time", Grade.PREDICTED, True),
             *((name, Grade.PREDICTED, True) for name in names),
-            ("limiter", Grade.PREDICTED, False),
-            ("next", Grade.PREDICTED, False),
         ],
         (
             [
                 one.record.label,
                 text.predicted_seconds(one.predicted.time_s),
                 *(_bound_cell(one.predicted, name) for name in names),
-                _limiter_cell(one.predicted.limiter, one.predicted.limiter_share),
-                _limiter_cell(one.predicted.next_limiter, one.predicted.next_share),
             ]
             for one in found
         ),
     )
-
-
-def _limiter_cell(limiter: str, share: float) -> Cell:
-    return Cell(limiter, details=(f"{text.busy(limiter, share)} of the time",))
 
 
 def bound_names(found: Sequence[Timing]) -> list[Resource]:

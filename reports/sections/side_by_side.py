@@ -72,4 +72,4 @@ def _timed(time_s: float, flop_per_s: float, grade: str, record: Record) -> Cell
     limiter = (f"limited by {foreseen.limiter}",) if foreseen else ()
     rate = f"{text.flop_per_s(flop_per_s)} ({grade})"
     shown = text.seconds if grade == Grade.MEASURED else text.predicted_seconds
-    return Cell(shown(time_s), details=(rate, *limiter), value=time_s)
+    return Cell(shown(time_s), details=(rate, *limiter))

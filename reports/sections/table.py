@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import groupby
-from typing import TypeVar
 
 from analysis.records.profile import Record
 from reports import text
-
-Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
 class Cell:
     """A value, and quieter lines below it; `is_bad` where a reader must not overlook it.
 
-    `value` is the number behind the text, which a column is sorted by. `is_head` names the rows
-    below it.
+    `is_head` names the rows below it.
     """
 
     text: str
@@ -26,7 +22,6 @@ class Cell:
     details: tuple[str, ...] = ()
     is_bad: bool = False
     is_head: bool = False
-    value: float | None = field(default=None, compare=False)
 
 
 NO_CELL = Cell(text.ABSENT)
@@ -143,11 +138,6 @@ def table_of(columns: Sequence[Column], records: Sequence[Record]) -> Table:
     """One row per record."""
     rows = tuple(tuple(column.cell(record) for column in columns) for record in records)
     return Table(columns=tuple(columns), rows=rows)
-
-
-def number_cell(value: Number | None, one: Callable[[Number | None], str], *details: str) -> Cell:
-    """A value written by `one`, which a column is sorted by."""
-    return replace(text_cell(one(value), *details), value=value)
 
 
 def text_cell(value: str, *details: str) -> Cell:

@@ -49,16 +49,15 @@ function drawNow(plot) {
   }
   plot.dataset.narrow = width < NARROW;
   if ("print" in document.documentElement.dataset) fitPaper(data, layout);
-  const { updatemenus = [], sliders = [] } = layout;
+  const [menu] = layout.updatemenus ?? [];
   delete layout.updatemenus; // the page's own controls stand for them: a keyboard reaches those
-  delete layout.sliders;
+  if (layout.meta?.toggles) Object.assign(layout.legend, { itemclick: false, itemdoubleclick: false }); // likewise
   plot.style.minHeight = `${layout.height}px`;
   Plotly.newPlot(plot, data, layout, {
     responsive: false, displaylogo: false,
     modeBarButtons: [["toImage", "resetScale2d"]], // dragging zooms
   });
-  listen(plot, data);
-  control(plot, [...updatemenus.map((one) => menuOf(plot, one)), ...sliders.map((one) => sliderOf(plot, one))]);
+  control(plot, menu);
   plot.dataset.drawn = "";
 }
 
@@ -76,112 +75,52 @@ function fitPaper(data, layout) {
   }
 }
 
-function listen(plot, data) {
-  for (const event of ["legendclick", "legenddoubleclick"]) {
-    plot.removeAllListeners(`plotly_${event}`); // of an earlier drawing
-  }
-  if (!data.some((one) => one.meta?.toggles)) return;
-  plot.on("plotly_legendclick", ({ curveNumber }) => toggle(plot, plot.data[curveNumber].meta?.toggles));
-  plot.on("plotly_legenddoubleclick", () => false);
-}
+// The controls of a figure as a form: what a reader chose of its menu outlives a drawing.
 
-// The controls of a figure as a form: what a reader chose outlives a drawing.
-
-function control(plot, controls) {
-  const place = plot.parentElement.querySelector(".controls");
-  const chosen = all("select, input", place).map((one) => one.value);
-  place.replaceChildren(...controls, ...togglesOf(plot));
-  tellToggles(plot);
-  all("select, input", place).forEach((one, number) => {
-    if (chosen[number] === undefined || chosen[number] === one.value) return;
-    one.value = chosen[number];
-    one.dispatchEvent(new Event("input"));
-  });
-}
-
-const apply = (plot, { method, args }) => Plotly[method](plot, ...structuredClone(args));
-
-function labelled(name, ...controls) {
-  const label = element("label", "", `${name} `);
-  label.append(...controls);
-  return label;
+function control(plot, menu) {
+  const place = plot.parentElement.querySelector(".controls"), chosen = place.querySelector("select")?.value;
+  place.replaceChildren(...(menu ? [menuOf(plot, menu)] : []), ...togglesOf(plot));
+  const select = place.querySelector("select");
+  if (chosen === undefined || chosen === select.value) return;
+  select.value = chosen;
+  select.dispatchEvent(new Event("input"));
 }
 
 function menuOf(plot, { buttons, active = 0 }) {
-  const select = element("select");
+  const label = element("label", "", "Show "), select = element("select");
+  label.append(select);
   select.append(...buttons.map(({ label }, number) => new Option(plainText(label), number)));
   select.value = active;
-  select.addEventListener("input", () => apply(plot, buttons[select.value]));
-  return labelled("Show", select);
+  select.addEventListener("input", () => Plotly.update(plot, ...structuredClone(buttons[select.value].args)));
+  return label;
 }
 
-function sliderOf(plot, { steps, active = 0 }) {
-  const input = element("input"), output = element("output");
-  const tell = ({ label, value }) => {
-    output.textContent = plainText(label);
-    input.setAttribute("aria-valuetext", plainText(label));
-    say(plot, value);
-  };
-  Object.assign(input, { type: "range", min: 0, max: steps.length - 1, value: active });
-  input.addEventListener("input", () => {
-    apply(plot, steps[input.value]);
-    tell(steps[input.value]);
-  });
-  tell(steps[active]);
-  return labelled("Step", input, output);
-}
-
+// Buttons that turn names on and off: a trace is shown while all names that it needs are on.
 function* togglesOf(plot) {
-  const keys = plot.data.filter(({ meta }) => meta?.toggles);
-  const many = keys.filter(({ meta }) => meta.is_one_of_many).map(({ meta }) => meta.toggles);
-  if (many.length > MANY_TOGGLES) {
-    yield pressable("all", "all", {}, () => showNames(plot, many, true));
-    yield pressable("all", "none", {}, () => showNames(plot, many, false));
-  }
-  for (const { meta, name } of keys) {
-    yield pressable("toggle", plainText(name), { toggles: meta.toggles }, () => toggle(plot, meta.toggles));
+  const off = new Set(), buttons = new Map();
+  const turn = (names, isOn) => {
+    for (const name of names) off[isOn ? "delete" : "add"](name);
+    for (const [name, button] of buttons) button.setAttribute("aria-pressed", String(!off.has(name)));
+    Plotly.restyle(plot, { visible: plot.data.map(({ meta }) => !meta?.needs?.some((name) => off.has(name))) });
+  };
+  for (const names of plot.layout.meta?.toggles ?? []) {
+    if (names.length > MANY_TOGGLES) {
+      yield pressable("all", "all", () => turn(names, true));
+      yield pressable("all", "none", () => turn(names, false));
+    }
+    for (const name of names) {
+      buttons.set(name, pressable("toggle", plainText(name), () => turn([name], off.has(name))));
+      buttons.get(name).setAttribute("aria-pressed", "true");
+      yield buttons.get(name);
+    }
   }
 }
 
-function pressable(className, content, data, act) {
+function pressable(className, content, act) {
   const button = element("button", className, content);
   button.type = "button";
-  Object.assign(button.dataset, data);
   button.addEventListener("click", act);
   return button;
-}
-
-function tellToggles(plot, off = new Set()) {
-  for (const button of all("button.toggle", plot.parentElement)) {
-    button.setAttribute("aria-pressed", String(!off.has(button.dataset.toggles)));
-  }
-}
-
-function say(plot, sentence) {
-  const place = plot.parentElement.querySelector(".said");
-  place.hidden = !sentence;
-  place.textContent = plainText(sentence ?? "");
-}
-
-// Where keys of the legend toggle names, a trace is shown while no name that it needs is off;
-// of `needs_any`, one that is on is enough.
-function toggle(plot, name) {
-  if (name) showNames(plot, [name], namesOff(plot).has(name));
-  return false;
-}
-
-const namesOff = (plot) => new Set(plot.data
-  .filter((one) => one.meta?.toggles && one.visible === "legendonly").map((one) => one.meta.toggles));
-
-function showNames(plot, names, isShown) {
-  const off = namesOff(plot);
-  for (const name of names) if (isShown) off.delete(name); else off.add(name);
-  tellToggles(plot, off);
-  Plotly.restyle(plot, { visible: plot.data.map(({ meta }) => {
-    if (meta?.toggles) return off.has(meta.toggles) ? "legendonly" : true;
-    const isOff = (one) => off.has(one);
-    return !meta?.needs?.some(isOff) && !(meta?.needs_any?.every(isOff) ?? false);
-  }) });
 }
 
 const visible = () => all(".plot").filter(isShown);
@@ -267,33 +206,6 @@ for (const details of all("details.data")) {
     if (details.open && plot.data) details.append(scrolling(tableOf(plot), "The numbers of this figure"));
   });
 }
-
-// Tables that sort.
-
-const keyOf = (row, column) => {
-  const cell = row.cells[column];
-  return cell.dataset.value === undefined ? cell.firstChild?.textContent ?? "" : Number(cell.dataset.value);
-};
-
-function compare(one, other) {
-  if (typeof one !== typeof other) return typeof one === "number" ? -1 : 1; // numbers first
-  return typeof one === "number" ? one - other : one.localeCompare(other);
-}
-
-function sort(button) {
-  const head = button.closest("th"), table = head.closest("table"), column = head.cellIndex;
-  const way = head.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
-  for (const other of all("th[aria-sort]", table)) other.setAttribute("aria-sort", "none");
-  head.setAttribute("aria-sort", way);
-  const sign = way === "ascending" ? 1 : -1, body = table.tBodies[0];
-  const isNumber = (row) => typeof keyOf(row, column) === "number";
-  body.append(...[...body.rows].sort((one, other) => {
-    const order = compare(keyOf(one, column), keyOf(other, column));
-    return isNumber(one) === isNumber(other) ? sign * order : order; // absent ones stay last
-  }));
-}
-
-for (const button of all("button.sort")) button.addEventListener("click", () => sort(button));
 
 // The annotated source.
 

@@ -1,4 +1,4 @@
-"""What a reader does with the page: sort, choose variants, shapes and runs, open lines, print."""
+"""What a reader does with the page: choose variants, shapes and runs, open lines, print."""
 
 from dataclasses import replace
 
@@ -9,10 +9,6 @@ from reports import render, render_together
 
 pytestmark = pytest.mark.browser
 
-ORDER = (
-    "[...document.querySelector('#ladder-0 ~ .scroll').querySelectorAll('tbody tr')]"
-    ".map(row => row.cells[1].firstChild.textContent)"
-)
 SOURCE = "section[aria-labelledby=source-0]"
 ACCESS = "section[aria-labelledby=access-0]"
 
@@ -166,12 +162,12 @@ def test_text_stands_out_from_what_is_behind_it(window, build, in_trace, on_gpu)
 
 def test_a_link_to_a_section_shows_its_shape(window, build):
     html = render(build.only(build.profile(build.SHAPE, build.SMALL), "one-block"))
-    visit = window.show(html, fragment="#access-1", waits=False)
+    visit = window.show(html, fragment="#source-1", waits=False)
     assert visit.page.input_value("#shape") == "2048 × 2048 × 2048"
     assert visit.count("[data-shape='0']") == 0
-    visit.until("Math.abs(document.getElementById('access-1').getBoundingClientRect().top) < 200")
+    visit.until("Math.abs(document.getElementById('source-1').getBoundingClientRect().top) < 200")
     visit.page.select_option("#shape", label="4096 × 4096 × 4096")
-    assert visit.page.evaluate("location.hash") == "#access-0"
+    assert visit.page.evaluate("location.hash") == "#source-0"
     visit.page.locator("nav a", has_text="Roofline").click()
     assert visit.page.evaluate("location.hash") == "#roofline-0"
 
@@ -240,7 +236,7 @@ def test_all_figures_are_drawn_anew_for_paper(window, of_two_shapes):
     before, on_paper = visit.page.evaluate(PRINT_EARLY)
     assert not all(before)
     assert all(on_paper)
-    plot = "document.querySelector('section[aria-labelledby=ladder-0] .plot')"
+    plot = "document.querySelector('section[aria-labelledby=answer-0] .plot')"
     look = (
         f"[{plot}.querySelector('.main-svg').clientWidth, "
         f"getComputedStyle({plot}.querySelector('.xtick text')).fill]"
@@ -255,29 +251,13 @@ def test_all_figures_are_drawn_anew_for_paper(window, of_two_shapes):
 
 def test_a_figure_has_its_numbers_as_a_table(window, of_two_shapes):
     visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False, is_kept=True)
-    drawn(visit, "document.querySelector('section[aria-labelledby=ladder-0] .plot')")
-    figure = visit.page.locator("section[aria-labelledby=ladder-0] figure").first
+    drawn(visit, "document.querySelector('section[aria-labelledby=answer-0] .plot')")
+    figure = visit.page.locator("section[aria-labelledby=answer-0] figure").first
     figure.locator("summary").click()
     cells = figure.locator("details td").all_text_contents()
     assert any(cell.startswith("vectorized (measured); 18.3 TFLOP/s") for cell in cells)
     figure.locator("summary").click()
     assert figure.locator("details td:visible").count() == 0
-
-
-def test_the_ladder_sorts_by_a_column_both_ways(window, of_two_shapes):
-    visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False, is_kept=True)
-    button = visit.page.locator("#ladder-0 ~ .scroll th.time button").first
-    button.click()
-    rising = visit.page.evaluate(ORDER)
-    assert rising[:3] == ["cublas", "vectorized", "coarsened-2d"]
-    assert rising[-1] == "one-block"  # without a time
-    button.press("Enter")
-    falling = visit.page.evaluate(ORDER)
-    assert falling[-1] == "one-block"
-    assert falling[:-1] == rising[-2::-1]
-    head = visit.page.locator("#ladder-0 ~ .scroll th.time").first
-    assert head.get_attribute("aria-sort") == "descending"
-    assert visit.complaints == []
 
 
 def test_paper_has_whole_figures_and_tables(window, of_two_shapes):
@@ -289,7 +269,7 @@ def test_paper_has_whole_figures_and_tables(window, of_two_shapes):
         "[...document.querySelectorAll('figure')].filter(f => f.offsetParent)"
         ".map(f => f.getBoundingClientRect().height)"
     )
-    assert len(heights) == 11
+    assert len(heights) == 5
     assert max(heights) < PAPER_PX[1]
     assert visit.overflow() == 0  # else a browser shrinks all of the page
     assert visit.count("summary") == 0

@@ -66,7 +66,7 @@ def test_counters_without_a_rate_stand_at_what_is_attainable(build, in_counters)
 def test_two_levels_of_one_bandwidth_have_one_roof(build, in_counters):
     figure = hierarchy.figure(build.view(in_counters))
     roof = next(one for one in figure.data if one.name.startswith("shared/L1 "))
-    assert roof.meta == {"needs_any": ["shared", "L1"]}
+    assert roof.meta is None  # it stays while one of the two levels is hidden
     assert not any(one.name.startswith("L1 ") for one in figure.data)
     assert not any(one.name.startswith("L2 ") for one in figure.data)  # not known
     known = hierarchy.figure(build.view(build.with_ceilings(in_counters)))
@@ -74,13 +74,13 @@ def test_two_levels_of_one_bandwidth_have_one_roof(build, in_counters):
     assert dashes == ["solid", "dash"]
 
 
-def test_the_legend_hides_variants_and_levels(build, in_counters):
+def test_buttons_hide_variants_and_levels(build, in_counters):
     figure = hierarchy.figure(build.view(in_counters))
-    toggles = [one.meta["toggles"] for one in figure.data if one.showlegend is not False]
-    rungs = [r.label for r in in_counters.records if r.counted]
-    assert toggles == [*rungs, "shared", "L1", "L2", "DRAM", "source texts", None, None, None]
-    needs = [one.meta["needs"] for one in figure.data if one.meta and "needs" in one.meta]
-    assert {name for pair in needs for name in pair} == set(toggles) - {None}
+    variants, others = figure.layout.meta["toggles"]
+    assert list(variants) == [r.label for r in in_counters.records if r.counted]
+    assert list(others) == ["shared memory", "L1", "L2", "DRAM", "source texts' ceilings"]
+    needs = [one.meta["needs"] for one in figure.data if one.meta]
+    assert {name for pair in needs for name in pair} == {*variants, *others}
 
 
 def test_a_kernel_of_a_library_is_drawn_where_it_was_counted(build, in_counters):
@@ -112,7 +112,7 @@ def test_a_predicted_time_gives_the_predicted_rate(build, in_counters):
 def test_the_source_texts_ceilings_are_marked_lines(build, in_counters):
     lines = [
         one for one in hierarchy.figure(build.view(in_counters)).data
-        if one.meta and one.meta.get("needs") == ["source texts"]
+        if one.meta and one.meta["needs"] == ["source texts' ceilings"]
     ]  # fmt: skip
     rates = [round(one.y[0] / 1e9) for one in lines]
     # the RTX 3090's 936.2 GB/s by 0.25, 8, 16 (64 x 64) and 32 FLOP/B (128 x 128)

@@ -42,14 +42,6 @@ def test_a_measured_row(build, on_gpu):
     )
 
 
-def test_a_column_is_sorted_by_the_number_behind_its_text(build, on_gpu):
-    table = ladder_table(build.view(on_gpu))
-    assert cell(table, "vectorized", "time").value == 0.0075122
-    assert cell(table, "vectorized", "shared per block").value == 16384  # 2 · 128 · 16 · 4 B
-    assert cell(table, "one-block", "time").value is None
-    assert cell(table, "cublas", "rung").value is None
-
-
 def test_theory_and_compiler_columns(build, in_theory):
     table = ladder_table(build.view(in_theory))
     assert cell(table, "naive-coalesced", "intensity of loads").text == "0.25 FLOP/B"

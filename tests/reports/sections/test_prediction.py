@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analysis.devices import find_device
 from analysis.timing.predicted import Bound, GapStep, Predicted
-from reports.figures import gap, hierarchy, predicted
+from reports.figures import gap, hierarchy, performance
 from reports.sections.headline import answer
 from reports.sections.ladder_table import ladder_table
 from reports.sections.prediction import (
@@ -117,10 +117,10 @@ def test_a_wrong_result_has_no_predicted_time(build, in_prediction):
     assert "tiled" not in [o.record.label for o in build.view(made).timings]
 
 
-def test_bounds_stand_beside_the_limiter_and_the_next_one(build, in_prediction):
+def test_bounds_have_their_share_of_the_time(build, in_prediction):
     found = bounds_table(build.view(in_prediction).timings)
     assert [column.title for column in found.columns] == [
-        "variant", "time", "issue", "shared memory", "L1", "limiter", "next",
+        "variant", "time", "issue", "shared memory", "L1",
     ]  # fmt: skip
     assert {column.grade for column in found.columns[1:]} == {"predicted"}
     tiled = next(row for row in found.rows if row[0].text == "tiled")
@@ -128,8 +128,6 @@ def test_bounds_stand_beside_the_limiter_and_the_next_one(build, in_prediction):
     assert tiled[3].text == "34.1 ms"  # 3/5 of it
     assert tiled[3].details == ("60.0 % of it", "longest bound")
     assert tiled[4].details == ("10.0 % of it",)
-    assert (tiled[5].text, tiled[5].details) == ("shared memory", ("busy 60.0 % of the time",))
-    assert (tiled[6].text, tiled[6].details) == ("issue", ("busy 50.0 % of the time",))
 
 
 def test_steps_reach_the_predicted_and_then_the_measured_time(build, on_gpu):
@@ -198,7 +196,7 @@ def test_any_prediction_can_be_told_and_drawn(
     made = replace(base, records=records)
     for show in (answer, prediction, rung_steps, ladder_table):
         show(build.view(made, recorded))
-    for draw in (gap, predicted, hierarchy):
+    for draw in (gap, performance, hierarchy):
         drawn = draw.figure(build.view(made, recorded)).to_json()
         assert not re.search(r"NaN|Infinity", drawn)
     compact_table(build.view(made, recorded).steps)
