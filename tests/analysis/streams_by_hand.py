@@ -102,7 +102,8 @@ def streams(blocks):
             first_line.append(len(lines))
             for step in warp:
                 pc, clocks, flags, touched = _complete(step)
-                steps.append((pc, clocks, len(touched), flags))
+                more, count = divmod(len(touched), 256)  # bulk copies may have more words
+                steps.append((pc, clocks or more, count, flags))
                 lines += [number << 4 | sectors for number, sectors in touched]
         first_warp.append(len(first_step))
     return Streams(

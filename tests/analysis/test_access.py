@@ -117,12 +117,6 @@ def test_float4_quarters_the_instructions_and_no_element():
     assert counts.instructions_per_c_element("shared", "store") == Fraction(5 * K, 512)
 
 
-def test_without_tiling_both_matrices_are_loaded_width_times():
-    counts = access_counts(NAIVE, SQUARE)
-    assert counts.elements("global", "load", "A") == 4096 * SQUARE.a_elements  # by each column
-    assert counts.elements("global", "load", "B") == 4096 * SQUARE.b_elements  # by each row
-
-
 def test_c_is_loaded_once_where_beta_is_not_0():
     counts = access_counts(TILED, SQUARE, reads_c=True)
     assert counts.elements("global", "load", "C") == SQUARE.c_elements
@@ -171,22 +165,6 @@ def test_little_shared_memory_limits_the_tile_instead():
     assert (limit.width, limit.limiter) == (16, "shared memory")  # 2·32²·4 B = 8,192
     with pytest.raises(InputError, match="area of 0 elements"):
         largest_square_tile(max_threads_per_block=1024, shared_bytes_per_block=7)
-
-
-def test_a_single_block_launches_1024_threads_at_most():
-    counts = access_counts(NAIVE, Gemm(m=32, n=32, k=32))
-    assert counts.threads == 1024  # C is 32×32; one element more is a second block
-    assert access_counts(NAIVE, Gemm(m=33, n=32, k=32)).threads == 2048
-
-
-def test_a_vector_instruction_per_thread_moves_four_floats():
-    tiling = Tiling(
-        block_m=128, block_n=128, block_k=8, thread_m=8, thread_n=8, global_width=4
-    )  # fmt: skip
-    counts = access_counts(tiling, Gemm(m=128, n=128, k=64))
-    # 256 threads share 2 · 128 · 64 floats
-    assert counts.elements("global", "load") == 64 * counts.threads
-    assert counts.instructions("global", "load") == 16 * counts.threads
 
 
 # Copies past registers, and rows of any length.

@@ -1,4 +1,4 @@
-"""Sectors, lines and wavefronts: hand-derived cases, a slow version, and recorded counters."""
+"""Sectors, lines and wavefronts: a slow version, recorded counters, and hand-derived cases."""
 
 from collections import Counter
 from pathlib import Path
@@ -101,96 +101,10 @@ def test_wavefronts_equal_the_lane_by_lane_version(request, operation):
     assert found == slow_wavefronts(addresses, width, operation, active)
 
 
-@pytest.mark.parametrize(
-    ("addresses", "width_bytes", "expected_sectors", "expected_lines"),
-    [
-        (LANE * 4, 4, 4, 1),  # consecutive floats: 128 B / 32 B; one line
-        (LANE * 4 + 4, 4, 5, 2),  # shifted by one float: 4 to 131
-        (LANE * 32, 4, 32, 8),  # a column, 32 B apart: 1,024 B / 128 B
-        (LANE * 16384, 4, 32, 32),  # a column of a 4096-wide matrix
-        (LANE * 8, 4, 8, 2),  # every other float: 256 B
-        (LANE * 0 + 64, 4, 1, 1),  # broadcast
-        (LANE * 16, 16, 16, 4),  # float4 per lane: 512 B / 32 B; 512 B / 128 B
-        (LANE // 8 * 4096 + LANE % 8 * 4, 4, 4, 4),  # four rows of 8 floats
-        (LANE, 1, 1, 1),  # 32 consecutive bytes
-    ],
-)
-def test_a_global_request_touches(addresses, width_bytes, expected_sectors, expected_lines):
-    assert sectors(addresses, width_bytes=width_bytes) == expected_sectors
-    assert lines(addresses, width_bytes=width_bytes) == expected_lines
-
-
 def test_inactive_lanes_touch_no_sector_and_may_hold_any_address():
     addresses = [0, 4, -7, 2**62]
     assert sectors(addresses, width_bytes=4, active=[True, True, False, False]) == 1
     assert sectors(addresses, width_bytes=4, active=[False] * 4) == 0
-
-
-def test_ideal_sectors_hold_the_distinct_bytes_only():
-    assert ideal_sectors(LANE * 32, width_bytes=4) == 4  # 32 floats: 128 B / 32 B
-    assert ideal_sectors(LANE * 0, width_bytes=4) == 1  # 4 B
-
-
-@pytest.mark.parametrize(
-    ("stride_words", "wavefronts"),
-    [
-        (0, 1),  # broadcast
-        (1, 1),
-        (2, 2),  # lanes i and i + 16 share a bank
-        (32, 32),  # all in bank 0
-        (33, 1),  # the padding of one word
-    ],
-)
-def test_a_shared_request_of_floats_at_a_stride_costs(stride_words, wavefronts):
-    for operation in ("load", "store"):
-        found = shared_wavefronts(LANE * 4 * stride_words, width_bytes=4, operation=operation)
-        assert found == Wavefronts(wavefronts=wavefronts, groups=1)
-        assert found.conflicts == wavefronts - 1
-
-
-@pytest.mark.parametrize(
-    ("addresses", "width_bytes", "operation", "wavefronts", "groups"),
-    [
-        (LANE * 16, 16, "load", 4, 4),  # 512 B / 128 B
-        (LANE * 16, 16, "store", 4, 4),
-        (LANE * 8, 8, "load", 2, 2),  # 256 B / 128 B
-        (LANE * 0, 16, "load", 2, 2),  # broadcast: the quarters of each half merge
-        (LANE * 0, 16, "store", 4, 4),  # stores never merge
-        (LANE * 0, 8, "load", 1, 1),  # broadcast: both halves merge
-        (LANE * 0, 8, "store", 2, 2),
-        (LANE // 2 * 16, 16, "load", 2, 2),  # pairs: 16 addresses, 256 B / 128 B
-        (LANE % 2 * 16, 16, "load", 2, 2),  # i and i ^ 2 agree: 2 addresses
-        (LANE // 4 % 2 * 16, 16, "load", 2, 2),
-        (LANE // 16 * 16, 16, "load", 2, 2),  # one address per half
-        (LANE % 4 * 16, 16, "load", 4, 4),  # neither i ^ 1 nor i ^ 2 agrees
-        (LANE // 16 * 32, 16, "load", 2, 2),  # one float4 per half: i and i ^ 1 agree
-        # 16 float4 32 B apart, twice: the 8 of a quarter lie in 16 banks, two words deep
-        (LANE % 16 * 32, 16, "load", 8, 4),
-        # one half agrees in pairs, the other in lanes two apart: no single distance for all
-        (np.where(LANE < 16, LANE // 2, LANE % 2) * 16, 16, "load", 4, 4),
-        # one half agrees, the other does not: nothing merges
-        (np.where(LANE < 16, 0, LANE) * 16, 16, "load", 4, 4),
-        (LANE * 2, 2, "load", 1, 1),  # two lanes share each word
-        (LANE * 128, 1, "load", 32, 1),  # bytes of 32 words in bank 0
-    ],
-)
-def test_wide_shared_requests_are_served_in_groups(
-    addresses, width_bytes, operation, wavefronts, groups
-):
-    assert shared_wavefronts(addresses, width_bytes=width_bytes, operation=operation) == Wavefronts(
-        wavefronts=wavefronts, groups=groups
-    )
-
-
-def test_a_group_without_an_active_lane_counts_as_none():
-    assert shared_wavefronts(LANE * 16, width_bytes=16, active=LANE < 8).wavefronts == 1
-    assert shared_wavefronts(LANE * 16, width_bytes=16, active=LANE < 0).groups == 0
-
-
-def test_a_pair_with_an_inactive_lane_does_not_stand_in_the_way_of_merging():
-    # every even lane: 16 distinct float2, 128 B, in one group
-    found = shared_wavefronts(LANE // 2 * 8, width_bytes=8, active=LANE % 2 == 0)
-    assert found == Wavefronts(wavefronts=1, groups=1)
 
 
 def test_wavefronts_and_conflicts_equal_the_counters_of_an_h200():
@@ -309,19 +223,6 @@ def test_each_bank_of_tags_takes_one_line_per_clock():
     assert tag_cycles(128 * np.array([0b0101, 0b1010, 0]), width_bytes=4) == 3
     assert tag_cycles(np.zeros(32, dtype=int), width_bytes=4) == 1
     assert tag_cycles(4 * LANE, width_bytes=4, active=[False] * 32) == 0
-
-
-def test_recorded_loads_with_a_pitch_of_a_power_of_two_took_what_the_rule_says():
-    pitches = {
-        f"{rows} rows of pitch {pitch}" for rows in (2, 4, 8, 16) for pitch in (32, 64, 1024)
-    }
-    strides = {f"stride {stride}" for stride in (2, 4, 8, 16, 64, 128)}
-    chosen = [load for load in recorded_loads() if load[0] in pitches | strides and load[2] == 4]
-    assert len(chosen) == 18
-    for name, addresses, width, measured in chosen:
-        assert measured == pytest.approx(global_cycles(addresses, width_bytes=width), rel=0.07), (
-            name
-        )
 
 
 def test_a_global_pattern_occupies_the_load_store_unit_for_its_bank_conflicts():

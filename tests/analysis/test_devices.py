@@ -1,10 +1,10 @@
 """The device database, and the records of GPUs that a driver describes."""
 
+import re
 from dataclasses import fields, replace
 
 import pytest
 
-from analysis.access import largest_square_tile
 from analysis.devices import (
     DEVICES,
     Device,
@@ -205,45 +205,12 @@ def test_dram_bandwidth_is_that_of_its_pins(key, transfers_per_s_and_pin, bus_bi
     assert DEVICES[key].dram_bytes_per_s == pytest.approx(expected, rel=0.005)
 
 
-def test_rtx_3090_is_the_worked_example():
-    device = DEVICES["rtx-3090"]
-    assert device.dram_bytes_per_s == 936.2e9
-    assert device.fp32_flop_per_s == 35_580e9  # 2 · 128 · 82 · 1.695e9 = 35,581e9
-    assert 0.25 * device.dram_bytes_per_s == pytest.approx(234.05e9)  # 2 FLOP per 8 B, no tiling
-    assert 8 * device.dram_bytes_per_s == pytest.approx(7_489.6e9)  # tiles of 32
-    assert device.shared_bytes_per_block == 49_152
-    assert device.max_threads_per_block == 1024
-    assert device.sm_arch == "sm_86"
-    tile = largest_square_tile(
-        max_threads_per_block=device.max_threads_per_block,
-        shared_bytes_per_block=device.shared_bytes_per_block,
-    )
-    assert tile.width == 32  # 32² = 1,024 threads
-    assert tile.limiter == "threads per block"
-
-
-def test_h100_sxm_nominal_ceilings():
-    device = DEVICES["h100-sxm"]
-    assert device.sm_count == 132
-    assert device.fp32_flop_per_s == 66.9e12
-    assert device.dram_bytes_per_s == 3352e9
-    assert device.l2_bytes == 52_428_800  # 50 · 2^20
-    assert device.shared_bytes_per_s == pytest.approx(33.45e12, rel=1e-3)  # 128 · 132 · 1.98e9
-    assert device.measured is not None
-    assert device.measured.l2_bytes_per_s == 6956e9
-
-
 def test_l2_bandwidth_is_nominal_only_where_nvidia_publishes_one():
     nominal = {key for key, device in DEVICES.items() if device.l2_bytes_per_s is not None}
     assert nominal == {"v100", "a100-40gb", "a100-80gb"}
     # "2.3x the L2 cache read bandwidth of V100": 5,120 · 1,410 MHz over 2,048 · 1,530 MHz
     ratio = DEVICES["a100-40gb"].l2_bytes_per_s / DEVICES["v100"].l2_bytes_per_s
     assert ratio == pytest.approx(2.3, rel=0.01)
-
-
-@pytest.mark.parametrize(("key", "arch"), [("b200", "sm_100"), ("rtx-5090", "sm_120")])
-def test_architecture_names_of_two_digit_majors(key, arch):
-    assert DEVICES[key].sm_arch == arch
 
 
 # --- names ------------------------------------------------------------------------------------
@@ -431,20 +398,15 @@ def test_a_driver_that_reports_nonsense_is_an_error(value):
 CUDA_13 = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121]
 
 
-@pytest.mark.parametrize("key", sorted(set(DEVICES) - {"gtx-1080-ti", "v100"}))
-def test_a_supported_architecture_is_compiled_for_itself(key):
-    device = DEVICES[key]
-    assert nearest_compilable(device.compute_capability, CUDA_13) == (device.sm_arch, None)
-
-
-@pytest.mark.parametrize("key", ["gtx-1080-ti", "v100"])
-def test_older_devices_are_shown_with_the_oldest_architecture(key):
-    device = DEVICES[key]
+@every_device
+def test_a_device_is_compiled_for_itself_or_shown_with_the_oldest_architecture(device):
     arch, note = nearest_compilable(device.compute_capability, CUDA_13)
-    assert arch == "sm_75"
-    assert note is not None
-    assert "sm_75" in note
-    assert device.sm_arch in note
+    if device.key in ("gtx-1080-ti", "v100"):
+        assert arch == "sm_75"
+        assert {"sm_75", device.sm_arch} <= set(re.findall(r"sm_\d+", note))
+    else:
+        major, minor = device.compute_capability
+        assert (arch, note) == (device.sm_arch, None) == (f"sm_{major}{minor}", None)
 
 
 @pytest.mark.parametrize(

@@ -109,24 +109,10 @@ def test_the_slowest_ceiling_limits_and_every_time_gives_its_rate():
         assert ceiling.basis
 
 
-def test_a_small_depth_is_limited_by_dram():
-    found = theory(access_counts(NAIVE, Gemm(m=4096, n=4096, k=1)), (), RTX_3090)
-    assert found.limiter == "DRAM"
-
-
 def test_without_patterns_the_load_store_unit_is_no_ceiling():
     found = theory(access_counts(NAIVE, SQUARE), (), RTX_3090)
     assert [ceiling.name for ceiling in found.ceilings] == ["FP32", "DRAM"]
     assert (found.limiter, found.attainable_flop_per_s) == ("FP32", RTX_3090.fp32_flop_per_s)
-
-
-def test_a_column_takes_the_load_store_unit_32_times_as_long_as_a_row():
-    counts = access_counts(NAIVE, SQUARE)
-
-    def time_s(pattern):
-        return theory(counts, (pattern,), RTX_3090).ceilings[-1].time_s
-
-    assert time_s(requests("global", 32, 7)) == pytest.approx(32 * time_s(requests("global", 1, 7)))
 
 
 def test_a_data_path_of_half_the_width_takes_two_clocks_per_wavefront_and_one_per_line():

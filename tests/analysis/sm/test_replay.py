@@ -72,22 +72,8 @@ def steady(table, warps, unit, times=60, **machine):
 def test_an_instruction_is_followed_after_its_stall_count(stall):
     table = code(FFMA | {"stall": stall, "pipe_clocks": 1}, EXIT)
     assert clocks(table, [[[0] * 10 + [1]]]) == 10 * stall + 1  # the last EXIT
-
-
-def test_dependent_multiply_adds_take_what_was_measured():
-    found = steady(code(FFMA | {"stall": 4}, EXIT), 1, [0])
-    assert found == 4
-    # 64 of them and a jump back, 7 clocks of a round
-    assert found == pytest.approx(MEASURED["ffma_latency_cycles"]["value"], abs=0.15)
-
-
-def test_four_schedulers_issue_in_parallel():
-    table = code(FFMA, EXIT)
-    warp = [0] * 10 + [1]
-    alone = clocks(table, [[warp]])
-    assert clocks(table, [[warp] * 4]) == alone == 11
-    assert clocks(table, [[warp] * 5]) == 22  # two warps on the first scheduler
-    assert clocks(table, [[warp] * 8]) == 22
+    if stall == 4:  # 64 dependent multiply-adds and a jump back, 7 clocks of a round
+        assert MEASURED["ffma_latency_cycles"]["value"] == pytest.approx(stall, abs=0.15)
 
 
 @pytest.mark.parametrize(("halves", "per_instruction"), [(2, 1), (1, 2)])
@@ -159,9 +145,12 @@ def test_a_straight_run_is_its_instructions_one_by_one():
 
 def test_a_taken_branch_costs_its_warp_and_no_other():
     table = code({"kind": Kind.BRANCH}, EXIT)
-    assert clocks(table, [[[0, 1]]], branch_clocks=16) == 2
-    assert clocks(table, [[[(0, 0, TAKEN), 1]]], branch_clocks=16) == 17
-    assert clocks(table, [[[(0, 0, TAKEN), 1]] * 8], branch_clocks=16) == 18  # one after the other
+    for warps, expected in (
+        ([[0, 1]], 2),
+        ([[(0, 0, TAKEN), 1]], 17),
+        ([[(0, 0, TAKEN), 1]] * 8, 18),  # one after the other
+    ):
+        assert clocks(table, [warps], branch_clocks=16) == expected
 
 
 def test_variable_latency_is_waited_for_by_the_scoreboard():
@@ -174,38 +163,27 @@ def test_variable_latency_is_waited_for_by_the_scoreboard():
     assert found.lost["arithmetic latency"] == 16
 
 
-def test_a_result_of_no_scoreboard_is_not_waited_for():
-    table = code({"unit": Unit.XU, "latency": 17}, WAITING_EXIT)
-    assert clocks(table, [[[0, 1]]]) == 2
-
-
 # The code itself.
 
 
-def test_code_is_fetched_once_line_by_line():
-    table = code(*[FFMA | {"pipe_clocks": 1}] * 16, EXIT)
-    whole = [*range(17)]
-    fetched = {"fetch_latency": 100, "fetch_clocks": 30}
-    # instructions 0, 8 and 16 are the first of their 128 bytes, and the last one ends the warp:
-    # 0 issues at 0, its line is here at 100, and with it the seven others until 107; 8 issues at
-    # 107, its line was here at 130
-    assert clocks(table, [[whole]], **fetched) == 130 + 8 + 1 - 1
-    twice = clocks(table, [[[*range(16), *range(17)]]], **fetched)
-    assert twice == 130 + 8 + 16
-    found = ran(table, [[whole]], **fetched)
-    assert found.lost["instruction fetch"] == 99 + 22
-
-
-def test_code_that_is_jumped_to_comes_after_the_whole_latency():
-    table = code(*[FFMA | {"pipe_clocks": 1}] * 24, EXIT)
-    jumps = [0, 16, 24]  # to the third line of code, and on to the fourth
-    assert clocks(table, [[jumps]], fetch_latency=100, fetch_clocks=30) == 100 + 100 + 1
-
-
-def test_code_that_is_executed_slowly_is_there_before_it_is_needed():
-    table = code(*[FFMA | {"pipe_clocks": 1, "stall": 5}] * 16, EXIT)
-    found = ran(table, [[[*range(17)]]], fetch_latency=100, fetch_clocks=30)
-    assert found.lost["instruction fetch"] == 99  # the first line's alone: 40 clocks for the next
+@pytest.mark.parametrize(
+    ("stall", "walk", "expected", "lost"),
+    [
+        # instructions 0, 8 and 16 are the first of their 128 bytes, and the last one ends the warp:
+        # 0 issues at 0, its line is here at 100, and with it the seven others until 107; 8 issues
+        # at 107, its line was here at 130
+        (1, [*range(16), 24], 130 + 8 + 1 - 1, 99 + 22),
+        (1, [*range(16), *range(16), 24], 130 + 8 + 16, 99 + 22),
+        # jumps to the third line of code, and on to the fourth, wait for the whole latency
+        (1, [0, 16, 24], 100 + 100 + 1, 99 + 99),
+        # what is executed slowly waits for the first line alone: 40 clocks for the next
+        (5, [*range(16), 24], 100 + 15 * 5 + 1, 99),
+    ],
+)
+def test_code_is_fetched_once_line_by_line(stall, walk, expected, lost):
+    table = code(*[FFMA | {"pipe_clocks": 1, "stall": stall}] * 24, EXIT)
+    found = ran(table, [[walk]], fetch_latency=100, fetch_clocks=30)
+    assert (found.clocks, found.lost["instruction fetch"]) == (expected, lost)
 
 
 @pytest.mark.parametrize(
@@ -269,15 +247,6 @@ def test_code_behind_jumps_takes_room_as_it_was_measured(kib, jumps, warps, per_
 # Register banks.
 
 
-def test_who_reads_no_register_does_not_wait_for_those_who_do():
-    conflict, nothing = _row("e0 e6 e8 e10"), {"unit": Unit.CONTROL, "stall": 3}
-    alone = clocks(code(conflict, EXIT), [[[0] * 40 + [1]]])
-    table = code(conflict, nothing, EXIT)
-    warps = [[0] * 40 + [2], [2], [2], [2], [1] * 40 + [2]]
-    assert clocks(table, [warps]) == pytest.approx(alone, abs=5)  # of 40 more instructions
-    assert alone == pytest.approx(3 * 40, abs=3)
-
-
 def _row(text):
     """ "e0 e6! o8 z" as an FFMA: destination, three sources, ! for the reuse bit."""
     sources, reuse = [], 0
@@ -315,11 +284,6 @@ def test_operands_cost_what_was_measured(name, warps):
         return
     # a round of 240 has a jump, of 10 clocks, which other warps cover
     assert found == pytest.approx(measured["2"], abs=0.03)
-
-
-def test_there_are_patterns_of_every_kind():
-    assert len(BANKS) > 45
-    assert {"even_even_even", "turns_eee_ooo", "reuse_a_eee", "outer_product_mixed"} <= BANKS.keys()
 
 
 GROUPS = {
@@ -367,19 +331,6 @@ def test_what_stands_behind_multiply_adds_costs_what_was_measured(group):
     assert 7.5 / 30 <= GROUPS[group]["value"] - found <= 22 / 30
 
 
-def test_groups_of_every_kind_were_measured():
-    behind = {behind for _, behind in GROUPS}
-    assert {
-        "stall_8",
-        "2_mov",
-        "1_iadd_odd",
-        "1_lds_even",
-        "1_sts_odd_even",
-        "1_sts64_odd",
-    } <= behind
-    assert len(GROUPS) == 3 * len(behind)
-
-
 def test_without_banks_operands_cost_nothing():
     assert steady(code(_row("e0 e6 e8 e10"), EXIT), 4, [0], bank_count=0) == 1
 
@@ -408,41 +359,37 @@ def test_conflicts_delay_a_shared_load_by_its_further_wavefronts():
     assert clocks(table, [[[(0, 8), 1]]]) == 23 + 7 + 1
 
 
-def test_the_load_store_unit_passes_a_wavefront_per_clock():
-    table = code(LDS, EXIT)
-    for wavefronts in (1, 2, 8, 32):
-        found = steady(table, 32, [(0, wavefronts)]) / 32
-        assert found == wavefronts
-        name = f"lds_32_conflict_{wavefronts}_cycles" if wavefronts > 1 else "lds_32_cycles"
-        assert MEASURED[name]["value"] == pytest.approx(found, rel=0.01)
+HALF_THE_UNITS = {"request_clocks": 2.0}
+HALF_AS_WIDE = HALF_THE_UNITS | {"wavefront_clocks": 2.0}
+ONE_FREE, TWO_FREE = (LDS | {"free_clocks": n} for n in (1, 2))
+STORE = (0, 1, 0, [(1, FULL)])
 
 
-@pytest.mark.parametrize("wavefronts", [1, 2, 3, 8])
-def test_where_units_are_half_as_many_as_lanes_an_access_takes_two_clocks(wavefronts):
-    table = code(LDS, EXIT)
-    found = steady(table, 32, [(0, wavefronts)], request_clocks=2.0) / 32
-    assert found == max(2, wavefronts)
-
-
-@pytest.mark.parametrize("wavefronts", [1, 2, 3, 8])
-def test_where_shared_memory_is_half_as_wide_a_wavefront_takes_two_clocks(wavefronts):
-    table = code(LDS | {"free_clocks": 1}, EXIT)
-    machine = {"wavefront_clocks": 2.0, "request_clocks": 2.0}
-    assert steady(table, 32, [(0, wavefronts)], **machine) / 32 == 2 * wavefronts
-    # without conflicts one wavefront is left of it
-    assert steady(table, 32, [(0, wavefronts)], free_conflicts=1, **machine) / 32 == 2
-
-
-def test_a_narrow_shared_memory_slows_no_access_of_global_memory():
-    table = code(STG, EXIT)
-    store = [(0, 1, 0, [(1, FULL)])]
-    usual = steady(table, 32, store)
-    assert steady(table, 32, store, wavefront_clocks=2.0) == usual
-
-
-def test_a_shuffle_takes_one_clock_however_few_units_there_are():
-    table = code(LDS, EXIT)  # no wavefronts of its own
-    assert steady(table, 32, [0], request_clocks=2.0, wavefront_clocks=2.0) / 32 == 1
+@pytest.mark.parametrize(
+    ("row", "step", "machine", "expected"),
+    [
+        *((LDS, (0, wavefronts), {}, wavefronts) for wavefronts in (1, 2, 8, 32)),
+        *((LDS, (0, n), HALF_THE_UNITS, max(2, n)) for n in (1, 2, 3, 8)),
+        *((ONE_FREE, (0, n), HALF_AS_WIDE, 2 * n) for n in (1, 2, 3, 8)),
+        # without conflicts one wavefront is left, or as many as are free
+        (ONE_FREE, (0, 8), HALF_AS_WIDE | {"free_conflicts": 1}, 2),
+        (TWO_FREE, (0, 8), {"free_conflicts": 1}, 2),
+        (TWO_FREE, (0, 8), {}, 8),
+        (LDS, 0, HALF_AS_WIDE, 1),  # a shuffle has no wavefronts of its own
+        # requests that take no clocks do not queue: one of each scheduler per clock
+        (LDS, (0, 8), {"free_memory": 1, "operand_clocks": 0}, 1 / 4),
+        # 128 bytes of global memory at 32 per clock, however wide shared memory is
+        (STG, STORE, {}, 4),
+        (STG, STORE, {"wavefront_clocks": 2.0}, 4),
+        # a generic load of shared memory costs no line
+        (LDG, (0, 2), {"load_clocks": 4 / 3, "sector_clocks": 1.2}, 2),
+    ],
+)
+def test_clocks_of_the_load_store_unit(row, step, machine, expected):
+    assert steady(code(row, EXIT), 32, [step], **machine) / 32 == expected
+    if (row, machine) == (LDS, {}):
+        name = f"lds_32_conflict_{expected}_cycles" if expected > 1 else "lds_32_cycles"
+        assert MEASURED[name]["value"] == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -522,19 +469,6 @@ def test_a_load_of_shared_memory_waits_for_few_of_global_memory(before):
     assert measured["8"] - measured["1"] < 32
 
 
-def test_requests_that_take_no_clocks_do_not_queue_for_each_other():
-    table = code(LDS, EXIT)
-    # four schedulers, one load each and clock
-    assert steady(table, 4, [(0, 8)], free_memory=1, operand_clocks=0) == 1
-    assert steady(table, 4, [(0, 8)], operand_clocks=0) == 4 * 8
-
-
-def test_without_conflicts_accesses_take_their_free_clocks():
-    table = code(LDS | {"free_clocks": 2}, EXIT)
-    assert steady(table, 32, [(0, 8)], free_conflicts=1) / 32 == 2
-    assert steady(table, 32, [(0, 8)]) / 32 == 8
-
-
 def test_registers_that_loads_write_take_issue_slots():
     table = code(LDS | {"registers": 4}, FFMA, EXIT)
     unit = [(0, 1), *[1] * 8]
@@ -564,29 +498,20 @@ ROOMY = dict.fromkeys(
 
 
 @pytest.mark.parametrize(
-    ("sectors", "expected"),
-    [(FULL, 4 / 3), (0b0101, 1.2 + (4 / 3 - 1.2) / 3), (0b0001, 1.2)],
+    ("step", "expected", "measured"),
+    [
+        ((0, 1, 0, [(7, FULL)]), 4 / 3, "l1_32_rows_1_cycles"),
+        ((0, 1, 0, [(7, 0b0101)]), 1.2 + (4 / 3 - 1.2) / 3, None),
+        ((0, 1, 0, [(7, 0b0001)]), 1.2, None),
+        ((0, 8, 0, [(n, FULL) for n in range(8)]), 8, "l1_32_rows_8_cycles"),
+    ],
 )
-def test_a_load_costs_the_more_the_more_of_a_line_it_asks_for(sectors, expected):
-    table = code(LDG, EXIT)
+def test_a_load_costs_the_more_the_more_of_a_line_it_asks_for(step, expected, measured):
     costs = {"load_clocks": 4 / 3, "sector_clocks": 1.2, **ROOMY}
-    found = steady(table, 32, [(0, 1, 0, [(7, sectors)])], **costs) / 32
+    found = steady(code(LDG, EXIT), 32, [step], **costs) / 32
     assert found == pytest.approx(expected, rel=0.01)
-    if sectors == FULL:
-        assert MEASURED["l1_32_rows_1_cycles"]["value"] == pytest.approx(expected, rel=0.01)
-
-
-def test_a_load_of_several_lines_costs_its_clocks():
-    table = code(LDG, EXIT)
-    lines = [(n, FULL) for n in range(8)]
-    found = steady(table, 32, [(0, 8, 0, lines)], load_clocks=4 / 3, **ROOMY) / 32
-    assert found == pytest.approx(8, rel=0.01)
-    assert MEASURED["l1_32_rows_8_cycles"]["value"] == pytest.approx(8, rel=0.01)
-
-
-def test_a_generic_load_of_shared_memory_costs_no_line():
-    table = code(LDG, EXIT)
-    assert steady(table, 32, [(0, 2)], load_clocks=4 / 3, sector_clocks=1.2) / 32 == 2
+    if measured:
+        assert MEASURED[measured]["value"] == pytest.approx(expected, rel=0.01)
 
 
 def test_a_hit_takes_the_latency_of_l1_and_a_miss_that_of_l2():
@@ -661,20 +586,19 @@ def test_what_comes_back_passes_the_data_of_l1_before_later_stores():
     assert beside > alone + 7  # one of them had begun
 
 
-@pytest.mark.parametrize(("lines", "hits"), [(8, 32), (9, 0)])
-def test_the_line_that_was_used_longest_ago_goes_first(lines, hits):
+@pytest.mark.parametrize(
+    ("room", "numbers", "hits"),
+    [
+        (8, [*range(8)] * 2, 8),
+        (8, [*range(9)] * 2, 0),  # each is evicted just before it is needed again
+        (2, [0, 1, 0, 2, 0, 3, 0], 3),  # a line that is used stays
+    ],
+)
+def test_the_line_that_was_used_longest_ago_goes_first(room, numbers, hits):
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
-    walk = [(0, 1, 0, [(n, FULL)]) for n in range(lines)]
-    found = ran(table, [[[*walk, *walk, 1]]], l1_lines=8)
-    # one more than there is room for: each is evicted just before it is needed again
-    assert found.l1_hits == hits
-    assert found.l1_misses == 8 * lines - hits
-
-
-def test_a_line_that_is_used_stays():
-    table = code(LDG | {"wait": 1}, WAITING_EXIT)
-    walk = [(0, 1, 0, [(n, 1)]) for n in (0, 1, 0, 2, 0, 3, 0)]
-    assert ran(table, [[[*walk, 1]]], l1_lines=2).l1_hits == 3
+    found = ran(table, [[[*[(0, 1, 0, [(n, FULL)]) for n in numbers], 1]]], l1_lines=room)
+    assert found.l1_hits == 4 * hits  # sectors
+    assert found.l1_misses == 4 * (len(numbers) - hits)
 
 
 def test_a_block_that_runs_again_has_lines_of_its_own():
@@ -932,41 +856,56 @@ def test_blocks_share_the_unit_for_barriers(warps, blocks, expected):
     assert measured == pytest.approx(expected, rel=0.04) or (warps, blocks) == (16, 2)
 
 
-def test_a_barrier_waits_for_the_last_warp():
-    table = code(BAR, FFMA | {"stall": 15}, EXIT)
-    late = [*[1] * 10, 0, 2]
-    # arrives in clock 150; the barrier unit takes two clocks for it, and opens 12 later
-    assert clocks(table, [[late, [0, 2]]]) == 150 + 2 + 12 + 1
+LATE = [1] * 10  # until clock 150
 
 
-def test_warps_that_left_are_not_waited_for():
-    table = code(BAR, FFMA | {"stall": 15}, EXIT)
-    leaves = [*[1] * 10, 2]
-    # three arrive at once, in clock 0, and the fourth leaves in clock 150: 12 after that
-    assert clocks(table, [[[0, 2]] * 3 + [leaves]]) == 150 + 12 + 1
-    assert clocks(table, [[[0, 2]] * 3 + [[2]]]) == 12 + 2 * 3 + 1
+@pytest.mark.parametrize(
+    ("warps", "expected"),
+    [
+        # the barrier unit takes two clocks for who comes last, and opens 12 later
+        ([[*LATE, 0, 2], [0, 2]], 150 + 2 + 12 + 1),
+        # three arrive at once, in clock 0, and the fourth leaves in clock 150: 12 after that
+        ([[0, 2]] * 3 + [[*LATE, 2]], 150 + 12 + 1),
+        ([[0, 2]] * 3 + [[2]], 12 + 2 * 3 + 1),
+        ([[(0, 0, OFF), 2], [*LATE, 2]], 151),  # is passed
+    ],
+)
+def test_a_barrier_waits_for_the_last_warp_that_has_not_left(warps, expected):
+    assert clocks(code(BAR, FFMA | {"stall": 15}, EXIT), [warps]) == expected
 
 
-def test_a_barrier_that_is_off_is_passed():
-    table = code(BAR, FFMA | {"stall": 15}, EXIT)
-    assert clocks(table, [[[(0, 0, OFF), 2], [*[1] * 10, 2]]]) == 151
+SHORT, MIDDLE, LONG = ([*[0] * n, 1] for n in (1, 10, 50))
 
 
-def test_blocks_follow_one_another_after_a_gap():
-    table = code(FFMA | {"stall": 10}, EXIT)
-    found = ran(table, [[[*[0] * 10, 1]]], [0] * 3, block_start=300)
-    # the last EXIT is issued in clock 100
-    assert list(found.starts) == [0, 400, 800]
-    assert list(found.ends) == [101, 501, 901]
-    assert found.clocks == 901
-    assert found.lost["no warp"] == 4 * 901 - 3 * 101  # a scheduler works 3 times 101 clocks
-    assert sum(found.lost.values()) + found.issued == 4 * 901
-
-
-def test_blocks_start_one_after_the_other():
-    table = code(FFMA | {"stall": 10}, EXIT)
-    found = ran(table, [[[*[0] * 10, 1]]], [0] * 5, slots=4, block_start=300, block_interval=90)
-    assert list(found.starts) == [0, 90, 180, 270, 400]  # 300 after clock 100, when the first left
+@pytest.mark.parametrize(
+    ("blocks", "jobs", "machine", "starts", "ends"),
+    [
+        # the last EXIT is issued in clock 100, and the next block begins 300 later
+        ([[MIDDLE]], [0] * 3, {"block_start": 300}, [0, 400, 800], [101, 501, 901]),
+        (
+            [[MIDDLE]],
+            [0] * 5,
+            {"slots": 4, "block_start": 300, "block_interval": 90},
+            [0, 90, 180, 270, 400],
+            [101, 191, 281, 371, 501],
+        ),
+        (
+            [[SHORT], [LONG] * 2],
+            [0, 1, 0, 0],
+            {"slots": 2, "block_start": 5},
+            [0, 0, 15, 30],
+            [11, 501, 11 + 15, 11 + 30],
+        ),
+    ],
+)
+def test_blocks_follow_one_another_in_the_slots(blocks, jobs, machine, starts, ends):
+    found = ran(code(FFMA | {"stall": 10}, EXIT), blocks, jobs, **machine)
+    assert (found.starts.tolist(), found.ends.tolist()) == (starts, ends)
+    assert found.clocks == max(ends)
+    assert found.issued == sum(len(warp) for job in jobs for warp in blocks[job])
+    assert sum(found.lost.values()) + found.issued == 4 * found.clocks
+    if len(jobs) == 3:  # a scheduler works 3 times 101 clocks
+        assert found.lost["no warp"] == 4 * 901 - 3 * 101
 
 
 def test_what_a_block_left_behind_does_not_reach_the_next_one():
@@ -979,26 +918,7 @@ def test_what_a_block_left_behind_does_not_reach_the_next_one():
     assert found.ends[1] - found.starts[1] == 901
 
 
-def test_blocks_of_different_sizes_share_the_slots():
-    table = code(FFMA | {"stall": 10}, EXIT)
-    short, long = [[0, 1]], [[*[0] * 50, 1]] * 2
-    found = ran(table, [short, long], [0, 1, 0, 0], slots=2, block_start=5)
-    assert found.issued == 2 * 3 + 51 * 2
-    assert found.ends.tolist() == [11, 501, 11 + 15, 11 + 30]
-
-
 # What can go wrong.
-
-
-def test_a_run_is_the_same_again():
-    table = code(LDG | {"wait": 1}, FFMA, BAR, EXIT)
-    blocks = [[[(0, 1, 0, [(17 * n, FULL)]), *[1] * n, 2, 1, 3] for n in range(8)]]
-
-    def once():
-        found = ran(table, blocks, [0] * 10, slots=3, write_slots=0.45, barrier_unit_clocks=1.5)
-        return [found.clocks, found.starts.tolist(), found.ends.tolist(), found.lost]
-
-    assert once() == once()
 
 
 def test_a_run_that_takes_too_long_is_refused():
@@ -1216,11 +1136,6 @@ def _assert_no_bound_is_broken(found):
         assert found.clocks + MOST_PIPE_CLOCKS >= busy / SCHEDULERS / halves
 
 
-def test_streams_say_how_many_blocks_there_are():
-    assert streams([[[0]], [[0], [0]]]).blocks == 2
-    assert np.diff(streams([[[0]], [[0], [0]]]).first_warp).tolist() == [1, 2]
-
-
 # Barriers in shared memory and bulk copies.
 
 SYNCS = {"unit": Unit.LSU, "write_barrier": 0}
@@ -1279,19 +1194,10 @@ def test_bytes_that_were_announced_are_waited_for():
 
 def test_a_copy_of_more_than_255_words_is_one_step():
     table = code(BEGIN, ARRIVE, BULK_LOAD, WAIT, WAITING_EXIT)
-    lines = [(line << 4) + 15 for line in range(1, 401)]
-    written = words(AT, 1 << 32 | 51_200, *lines)
+    copied = words(AT, 1 << 32 | 51_200, *((line << 4) + 15 for line in range(1, 401)))
     begin, arrive = (0, 0, 0, words(AT, 1)), (1, 0, 0, arrival(1, 51_200))
-    made = streams([[[begin, arrive, (2, 0, 0, ()), (3, 0, 0, words(AT, FIRST_PHASE)), 4]]])
-    steps = made.steps.copy()
-    steps[2]["lines"], steps[2]["clocks"] = len(written) % 256, len(written) // 256
-    at = 4  # behind the words of the first two steps
-    flat = [number << 4 | sectors for number, sectors in written]
-    made = replace(
-        made, steps=steps, lines=np.insert(made.lines, at, np.array(flat, dtype=np.uint64))
-    )
-    found = run(table, made, [0], Machine(**QUIET))
-    assert found.l2_read_bytes == 51_200
+    wait = (3, 0, 0, words(AT, FIRST_PHASE))
+    assert ran(table, [[[begin, arrive, (2, 0, 0, copied), wait, 4]]]).l2_read_bytes == 51_200
 
 
 def test_a_group_of_bulk_stores_ends_when_all_have_left():

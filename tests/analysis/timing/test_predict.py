@@ -7,10 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from threading import Timer
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from analysis.devices import find_device
 from analysis.errors import InputError
@@ -181,28 +178,6 @@ def test_who_ends_a_tile_waits_for_the_sums_of_others():
     assert others - c.flag_latency == pytest.approx(2 * (everyone - c.flag_latency), abs=2)
 
 
-@given(
-    blocks=st.integers(1, 5000),
-    sms=st.sampled_from([20, 68, 132]),
-    per_sm=st.integers(1, 16),
-)
-@settings(max_examples=60, deadline=None)
-def test_the_busiest_sm_is_that_of_a_random_assignment(blocks, sms, per_sm):
-    """What is left after whole rounds goes to whichever slot is free first, here to any."""
-    found = most_blocks(blocks, sms, per_sm)
-    rounds, left = divmod(blocks, sms * per_sm)
-    assert -(-blocks // sms) <= found <= (rounds + 1) * per_sm
-    if not rounds:
-        return
-    rng = np.random.default_rng(blocks)
-    slots = np.arange(sms * per_sm) // per_sm
-    most = [
-        np.bincount(rng.permutation(slots)[:left], minlength=sms).max() if left else 0
-        for _ in range(20)
-    ]
-    assert found - rounds * per_sm == pytest.approx(np.median(most), abs=1)
-
-
 # The prediction.
 
 
@@ -246,18 +221,6 @@ def test_bounds_are_what_was_replayed(usual):
     assert bounds["shared memory"].time_s == pytest.approx(wavefronts / H200.boost_clock_hz)
 
 
-def test_the_time_is_a_line_along_k():
-    """As long as bytes grow with it: the same two points, continued."""
-    # nothing is dirty before: the more a launch brings into L2, the less of it pushes that out
-    clean = replace(H200, l2_bytes=0)
-    per_k = [
-        predict(work(k=k, l2_write_bytes=1e3 * k, dram_write_bytes=1e3 * k), clean).cycles
-        for k in (512, 1024, 1536)
-    ]
-    (one, two) = (later - sooner for sooner, later in pairwise(per_k))
-    assert one == pytest.approx(two, rel=1e-9)
-
-
 def test_the_line_along_k_meets_what_is_replayed_at_k_itself():
     """Nothing here changes along K: two small values say what K itself does.
 
@@ -272,24 +235,22 @@ def test_the_line_along_k_meets_what_is_replayed_at_k_itself():
 
 
 @pytest.mark.parametrize(
-    ("of_sm", "per_sm", "unlike", "expected"),
+    ("of_sm", "per_sm", "facts", "expected"),
     [
-        (1, 2, 0, (1,)),
-        (8, 2, 0, (2, 6)),
-        (9, 2, 0, (3, 7)),
-        (7, 2, 0, (7,)),  # two rounds behind the first ones are all
-        (16, 4, 0, (4, 12)),
-        (8, 2, 3, (4, 6)),  # from the round on that has the last unlike one
+        (1, 2, {}, (1,)),
+        (8, 2, {}, (2, 6)),
+        (9, 2, {}, (3, 7)),
+        (7, 2, {}, (7,)),  # two rounds behind the first ones are all
+        (16, 4, {}, (4, 12)),
+        (8, 2, {"unlike": 3}, (4, 6)),  # from the round on that has the last unlike one
+        # more rounds lie between where no line along K does
+        (16, 2, {"along_k": False}, (2, 10)),
+        (10, 2, {"along_k": False}, (10,)),
+        (16, 2, {"along_k": False, "unlike": 3}, (4, 6)),
     ],
 )
-def test_two_numbers_of_blocks_are_rounds_apart(of_sm, per_sm, unlike, expected):
-    assert timing.blocks_to_run(of_sm, per_sm, unlike=unlike) == expected
-
-
-def test_more_rounds_lie_between_where_no_line_along_k_does():
-    assert timing.blocks_to_run(16, 2, along_k=False) == (2, 10)
-    assert timing.blocks_to_run(10, 2, along_k=False) == (10,)
-    assert timing.blocks_to_run(16, 2, unlike=3, along_k=False) == (4, 6)
+def test_two_numbers_of_blocks_are_rounds_apart(of_sm, per_sm, facts, expected):
+    assert timing.blocks_to_run(of_sm, per_sm, **facts) == expected
 
 
 def test_the_line_over_blocks_meets_a_run_of_all_of_them():
@@ -382,19 +343,6 @@ def test_sms_meet_by_what_they_wait(blocks, by_waits):
     code["kind"][code["kind"] == Kind.BARRIER] = Kind.PLAIN
     free = timing._Prediction(replace(asked, code=code), H200, constants_for("sm_90"))
     assert free._coupling == (1.0 if by_waits is None else 0.0)
-
-
-def test_a_run_without_conflicts_is_made_only_where_there_are_some():
-    samples = {k: streams([[[*[(SHARED, 8), FMA] * k, EXIT]] * WARPS] * 2) for k in (64, 128)}
-    for free, conflicts in ((8, False), (4, True)):
-        code = CODE.copy()
-        code["free_clocks"] = free
-        asked = replace(work(code=code, dram_read_bytes=0.0), samples=samples)
-        prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
-        assert prediction._has_conflicts(64) is conflicts
-        runs = prediction._runs
-        less = runs["no conflicts at 64"].clocks < runs["wavefronts at 64"].clocks
-        assert less is conflicts
 
 
 def test_without_reads_from_dram_nobody_waits_for_it(usual_times):

@@ -56,35 +56,17 @@ def test_long_grids_go_on_in_z(order, grid):
     assert order.grid(TileGrid(down=70_000, across=2)) == grid
 
 
-@pytest.mark.parametrize(
-    ("order", "blocks"),
-    [
-        (ROW_MAJOR, [0, 1, 2, 3, 4, 5]),
-        (COLUMN_MAJOR, [0, 3, 1, 4, 2, 5]),
-        (in_bands(2), [0, 2, 1, 3, 4, 6]),
-    ],
-)
-def test_each_tile_knows_its_block(order, blocks):
-    assert order.block_of_tile(TILES).tolist() == blocks
-
-
-def test_blocks_with_a_tile_come_in_the_order_in_which_they_start():
-    block, row, column = in_bands(2).with_tiles(TILES)
-    assert block.tolist() == [0, 1, 2, 3, 4, 6]
-    assert pairs(row, column) == [
-        (0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("splits", [1, 2, 5])
-def test_the_last_of_the_blocks_that_share_a_tile_stores_it(splits):
-    tiles = TileGrid(down=3, across=4)
-    order = split(splits)
-    assert order.grid(tiles) == (4 * splits, 3, 1)
-    blocks, row, column = order.with_tiles(tiles)
-    # of every group of `splits` neighbours the last, row by row
-    assert blocks.tolist() == [splits * tile + splits - 1 for tile in range(12)]
-    assert (4 * row + column).tolist() == list(range(12))
+@pytest.mark.parametrize("order", [ROW_MAJOR, COLUMN_MAJOR, in_bands(2), in_bands(8)])
+@pytest.mark.parametrize("tiles", [TILES, TileGrid(down=9, across=4)])
+def test_each_tile_has_one_block_and_knows_it(order, tiles):
+    blocks = np.arange(np.prod(order.grid(tiles)))
+    row, column = order.tile_of(blocks, tiles)
+    inside = row < tiles.down
+    block, *tile = order.with_tiles(tiles)
+    assert block.tolist() == blocks[inside].tolist()  # in the order in which they start
+    assert pairs(*tile) == pairs(row[inside], column[inside])
+    assert len({*pairs(*tile)}) == tiles.tiles
+    assert order.block_of_tile(tiles)[tile[0] * tiles.across + tile[1]].tolist() == block.tolist()
 
 
 def ends_by_hand(tiles, phases, worker, workers):
@@ -189,7 +171,16 @@ def test_parts_of_tiles_repeat_after_whole_phases(order, phases):
 
 
 @pytest.mark.parametrize(
-    "order", [ROW_MAJOR, in_bands(2), split(3), streamed(2, 7), streamed(2, 64), streamed(2, 6)]
+    "order",
+    [
+        ROW_MAJOR,
+        in_bands(2),
+        split(3),
+        streamed(2, 7),
+        streamed(2, 64),
+        streamed(2, 6),
+        behind(5, streamed(2, 7)),
+    ],
 )
 @pytest.mark.parametrize("phases", [1, 5, 32])
 def test_pieces_are_each_tile_once_and_end_with_who_stores_it(order, phases):
@@ -213,10 +204,3 @@ def test_workers_take_their_part_of_the_last_tile_first():
     pieces = streamed(1, 3).pieces_of(TileGrid(down=1, across=2), 6)  # four phases for each of 3
     found = [*zip(pieces.block, pieces.column, 6 * pieces.begins, 6 * pieces.ends, strict=True)]
     assert found == [(0, 0, 0, 4), (1, 1, 0, 2), (1, 0, 4, 6), (2, 1, 2, 6)]
-
-
-def test_pieces_behind_leading_blocks_are_of_later_ones():
-    inner, tiles = streamed(2, 7), TileGrid(down=5, across=4)
-    plain, found = inner.pieces_of(tiles, 8), behind(5, inner).pieces_of(tiles, 8)
-    assert (found.block == plain.block + 5).all()
-    assert found.lifetimes(100)[:5].tolist() == [0] * 5

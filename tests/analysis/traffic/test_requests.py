@@ -17,14 +17,6 @@ def test_consecutive_floats_fill_four_sectors():
     assert found[1].lanes == tuple(range(8, 16))
 
 
-def test_a_column_takes_a_sector_per_lane_and_uses_four_bytes_of_it():
-    found = pieces([256 * lane for lane in range(32)], 4, "global")
-    assert len(found) == 32
-    assert {piece.used_bytes for piece in found} == {4}
-    assert found[3].lanes == (3,)
-    assert found[3].number == 24  # 3 · 256 / 32
-
-
 def test_a_broadcast_is_one_word_of_all_lanes():
     (found,) = pieces([8] * 32, 4, "shared")
     assert (found.number, found.words) == (2, 1)
@@ -36,12 +28,6 @@ def test_every_other_word_meets_twice_in_half_of_the_banks():
     assert [piece.number for piece in found] == list(range(0, 32, 2))
     assert {piece.words for piece in found} == {2}
     assert found[0].lanes == (0, 16)
-
-
-def test_wide_shared_requests_are_served_in_groups_of_lanes():
-    found = pieces([16 * lane for lane in range(32)], 16, "shared")
-    assert {piece.group for piece in found} == {0, 1, 2, 3}
-    assert {piece.words for piece in found} == {1}  # 8 lanes × 4 words: every bank once
 
 
 def test_lanes_that_take_no_part_touch_nothing():
