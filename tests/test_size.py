@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 5_510,
     "benchmarks": 27_550,
     "docs": 49_550,
-    "tests": 323_200,
+    "tests": 310_600,
     "validation": 133_900,
 }
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, product
 from math import floor
 
 import numpy as np
@@ -181,10 +181,13 @@ def samples(form, rng, count):
     return [int(x) for x in np.choose(kind, [at_edges, near, anything])]
 
 
-def triples(form, seed, count=256):
-    """Three columns of operands."""
+def triples(form, seed, count=256, *, with_edges=False):
+    """Three columns of operands; `with_edges`, all pairs of edges and -0 stand behind them."""
     rng = np.random.default_rng(seed)
-    return [samples(form, rng, count) for _ in range(3)]
+    rows = [*zip(*(samples(form, rng, count) for _ in range(3)), strict=True)]
+    if with_edges:
+        rows += [(a, b, form.sign) for a, b in product(edges(form), repeat=2)]
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 # Probing: columns of any length, 32 at a time, under a guard that lets some of them through.

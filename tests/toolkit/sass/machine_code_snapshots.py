@@ -2,7 +2,7 @@
 
     python -m tests.toolkit.sass.machine_code_snapshots
 
-For test_timing_table.py; a row is the text of nvdisasm and what `machine_code` makes of it.
+For test_timing_table.py; a row is an opcode and what `machine_code` makes of its instruction.
 """
 
 from pathlib import Path
@@ -38,8 +38,8 @@ def told(arch):
     """One row per instruction, up to the jump to itself behind the code."""
     found = program(arch)
     pairs = zip(found.instructions, machine_code(found), strict=True)
-    every = [{"text": instruction.text, **_told(row)} for instruction, row in pairs]
-    last = max(n for n, row in enumerate(every) if row["text"].startswith(("EXIT", "@!P0 EXIT")))
+    every = [{"opcode": instruction.opcode, **_told(row)} for instruction, row in pairs]
+    last = max(n for n, row in enumerate(every) if row["opcode"] == "EXIT")
     return every[: last + 1]
 
 

@@ -119,37 +119,22 @@ def test_an_atomic_operation_does_not_hide_that_of_another_warp(kind):
     assert not found(alone, nowhere, "sm_90")
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"), [(0, False), (SYNC_WARP, False), (SYNC_PART, False), (SYNC_BLOCK, True)]
-)
-def test_two_warps_need_a_barrier_of_both(kind, expected):
-    accesses = [(0, 0, WRITE, 3), (1, 32, READ, 3)]
-    assert found(accesses, [kind] + [0] * (STEPS - 1), "sm_90") is not expected
-
-
-def test_a_plain_launch_executes_no_checked_operation():
-    what, then = np.zeros((STEPS, THREADS), np.int32), np.zeros(STEPS, np.int32)
-    arguments = [what, then, np.zeros(THREADS, np.int32), np.int32(STEPS)]
-    bound, _, translated = bound_to(play("sm_90"), arguments, threads=THREADS)
-    watched = watch.watched(translated, bound)
+def test_a_watched_launch_computes_the_same_and_leaves_the_plain_one_unchecked():
+    what = np.random.default_rng(1).integers(0, 32, (STEPS, THREADS)).astype(np.int32)
     checks = [number for name, number in core.operations().items() if name.startswith("CHECK_")]
-    assert not np.isin(bound.lowered.program["op"], checks).any()
-    assert np.isin(watched.lowered.program["op"], checks).any()
-    assert translated.lowered is bound.lowered  # what is kept for later launches is untouched
-
-
-def test_a_watched_launch_computes_and_counts_the_same():
-    rng = np.random.default_rng(1)
-    what = rng.integers(0, 32, (STEPS, THREADS)).astype(np.int32)
     outs = []
     for watch_it in (False, True):
         arguments = [what, np.ones(STEPS, np.int32), np.zeros(THREADS, np.int32), np.int32(STEPS)]
         bound, outputs, translated = bound_to(play("sm_90"), arguments, threads=THREADS)
+        watched = watch.watched(translated, bound)
         if watch_it:
-            watch.run_watched(watch.watched(translated, bound), [0])
+            watch.run_watched(watched, [0])
         else:
             run_blocks(bound, [range(1)])
         outs.append(outputs[2])
+        assert translated.lowered is bound.lowered  # what is kept for later launches
+        assert not np.isin(bound.lowered.program["op"], checks).any()
+        assert np.isin(watched.lowered.program["op"], checks).any()
     assert np.array_equal(*outs)
 
 

@@ -27,13 +27,6 @@ def with_odd_lanes_in_p0():
     return state
 
 
-def test_a_branch_that_all_lanes_take_skips():
-    after, counts = ran("BRA 0x20; MOV R1, 0x1; MOV R2, 0x2", State())
-    assert (after.r[1, 0], after.r[2, 0]) == (0, 2)
-    assert counts["executed"].tolist() == [1, 0, 1, 1]
-    assert (counts["taken"][0], counts["divergent"][0]) == (32, 0)
-
-
 @pytest.mark.parametrize("jump", ["BRA P1, 0x20", "RET.REL.NODEC P1, R4, 0x0"])
 def test_a_jump_with_two_predicates_refuses_lanes_that_its_guard_lets_through(jump):
     state = with_odd_lanes_in_p0()
@@ -81,12 +74,6 @@ def test_without_reconvergence_the_sides_stay_apart():
     assert counts["executed"].tolist()[3:] == [2, 2]  # met at an address, not joined
 
 
-def test_lanes_that_left_are_not_waited_for():
-    text = "BSSY B0, 0x20; @P0 EXIT; BSYNC B0; MOV R1, 0x1"
-    after, _ = ran(text, with_odd_lanes_in_p0())
-    assert after.r[1].tolist() == [1, 0] * 16
-
-
 def test_lanes_that_break_out_are_not_waited_for():
     text = """BSSY B0, 0x50
         @!P0 BRA 0x50
@@ -99,45 +86,6 @@ def test_lanes_that_break_out_are_not_waited_for():
     assert after.r[1].tolist() == [0, 7] * 16
     assert (after.r[2] == 3).all()
     assert counts["threads"].tolist()[5] == 16  # only those who did not break
-
-
-def test_nested_reconvergence_with_the_same_barrier_on_both_sides():
-    state = with_odd_lanes_in_p0()
-    state.p[1] = 0xFFFF0000
-    text = """BSSY B0, 0xd0
-        @P0 BRA 0x80
-        BSSY B1, 0x60
-        @P1 BRA 0x50
-        MOV R1, 0x1
-        MOV R2, 0x1
-        BSYNC B1
-        BRA 0xd0
-        BSSY B1, 0xc0
-        @P1 BRA 0xb0
-        MOV R1, 0x2
-        MOV R2, 0x2
-        BSYNC B1
-        BSYNC B0
-        MOV R3, 0x9"""
-    after, counts = ran(text, state)
-    assert after.r[1].tolist() == [1, 2] * 8 + [0, 0] * 8
-    assert after.r[2].tolist() == [1, 2] * 16
-    assert counts["executed"].tolist()[14] == 1
-    assert counts["executed"].tolist()[13] == 2
-
-
-def test_a_saved_and_restored_convergence_barrier_still_joins():
-    text = """BSSY B0, 0x70
-        BMOV.32.CLEAR R16, B0
-        BSSY B0, 0x30
-        BSYNC B0
-        BMOV.32 B0, R16
-        @P0 BRA 0x70
-        MOV R1, 0x1
-        BSYNC B0
-        MOV R2, 0x2"""
-    _, counts = ran(text, with_odd_lanes_in_p0())
-    assert counts["executed"].tolist()[8] == 1
 
 
 def test_a_break_in_a_function_leaves_the_barrier_of_its_caller_alone():

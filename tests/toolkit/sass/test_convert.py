@@ -22,7 +22,6 @@ from tests.toolkit.sass.exact_floats import (
     ZERO,
     check,
     edges,
-    fill,
     packed,
     probed,
     samples,
@@ -289,13 +288,6 @@ def test_rounding_to_whole_numbers(source, rounding):
     else:
         negated = f"FRND{source}{rounding} R4, -R2"
         check(negated, {2: x}, lambda x: reference(x ^ form.sign), pairs=form is BINARY64)
-
-
-def test_halves_of_a_register_become_integers():
-    state = State()
-    fill(state, 2, [0xC0004900] * 32, pairs=False)  # -2 above 10
-    after = probe("F2I.F16.TRUNC.NTZ R4, R2; F2I.S64.F16 R6, R2.H1", state, architecture=90)
-    assert (after.r[4, 0], after.r[6, 0], after.r[7, 0]) == (10, 0xFFFFFFFE, 0xFFFFFFFF)
 
 
 def test_each_conversion_refuses_halves_of_what_has_none():

@@ -149,23 +149,6 @@ def test_wavefronts_are_those_of_the_analysis(width, operation):
         assert count["conflict_free"] == wanted.groups
 
 
-def test_a_shape_that_moves_is_counted_anew_at_each_place_in_a_sector():
-    (buffer,) = allocate([("data", np.zeros(1 << 14, dtype=np.uint8), True)])
-    text = "LDG.E R4, [R2.64]\n" * 9
-    counts = np.zeros(10, dtype=COUNT)
-    for start in range(9):
-        at = LANES * 4 + start * 4
-        probe(
-            text,
-            with_pair(State(), 2, buffer.address + at),
-            architecture=80,
-            buffers=[buffer],
-            counts=counts,
-        )
-    # 128 bytes from a place in a sector: 4 sectors if aligned, else 5; two of nine are aligned
-    assert (counts["sectors"][:9] == 2 * 4 + 7 * 5).all()
-
-
 def test_shapes_that_return_in_turn_are_each_counted_as_the_analysis_does():
     """Rows of 128 bytes whose pieces of 16 are swizzled by the row, read piece by piece."""
     loop = """
@@ -284,14 +267,6 @@ def test_float_addition_on_global_memory_flushes_subnormal_numbers():
     assert data.tolist() == [0, 1.5]
 
 
-def test_half_precision_pairs_are_added():
-    data = np.array([1.5, -2.0], dtype=np.float16)
-    buffer, state = pointing(data)
-    state.r[4] = np.array([0.25, 1.0], dtype=np.float16).view(np.uint32)[0]
-    probe("REDG.E.ADD.F16x2.RN.STRONG.GPU [R2.64], R4", state, architecture=90, buffers=[buffer])
-    assert data.tolist() == [1.5 + 32 * 0.25, -2.0 + 32]
-
-
 def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so():
     data = np.zeros(1, dtype=np.float32)
     (buffer,) = allocate([("data", data.view(np.uint8), True)])
@@ -323,6 +298,13 @@ def test_a_generic_atomic_on_local_memory_stops():
         probe(text, state, architecture=80, local_bytes=64)
 
 
+def halves(kind, numbers):
+    """Words of pairs of a format."""
+    if kind == "F16":
+        return np.array(numbers, np.float16).view(np.uint32)
+    return (np.array(numbers, np.float32).view(np.uint32) >> 16).astype(np.uint16).view(np.uint32)
+
+
 @pytest.mark.parametrize(
     ("what", "expected"),
     [
@@ -332,28 +314,17 @@ def test_a_generic_atomic_on_local_memory_stops():
     ],
 )
 @pytest.mark.parametrize("kind", ["F16", "BF16"])
-def test_vectors_of_halves(what, expected, kind):
+@pytest.mark.parametrize("count", [2, 4])
+def test_vectors_of_halves(what, expected, kind, count):
     """One lane; of a number and a NaN the number, and -0 is below +0."""
-
-    def words(numbers):
-        if kind == "F16":
-            return np.array(numbers, np.float16).view(np.uint32)
-        return (
-            (np.array(numbers, np.float32).view(np.uint32) >> 16).astype(np.uint16).view(np.uint32)
-        )
-
-    data = words([1.0, -0.0, 3.0, np.nan])
+    data = halves(kind, [1.0, -0.0, 3.0, np.nan][-count:])
     buffer, state = pointing(data)
-    state.r[4:6] = words([-4.0, 0.0, 2.0, 1.0])[:, None]
-    text = f"REDG.E.{what}.{kind}x4.RN.STRONG.GPU [R2.64], R4"
+    state.r[4 : 4 + count // 2] = halves(kind, [-4.0, 0.0, 2.0, 1.0][-count:])[:, None]
+    text = f"REDG.E.{what}.{kind}x{count}.RN.STRONG.GPU [R2.64], R4"
     probe(text, state, architecture=90, buffers=[buffer], lanes=1)
-    got = data.view(np.uint16)
-    wanted = words(expected).view(np.uint16)
-    is_nan = [bool(np.isnan(x)) for x in expected]
-    assert [
-        (a & 0x7FFF) > 0x7C00 if nan else a == b
-        for a, b, nan in zip(got, wanted, is_nan, strict=True)
-    ] == [True] * 4
+    wanted = halves(kind, expected[-count:]).view(np.uint16)
+    for got, word, number in zip(data.view(np.uint16), wanted, expected[-count:], strict=True):
+        assert got & 0x7FFF > 0x7C00 if np.isnan(number) else got == word
 
 
 def test_vectors_of_floats_give_their_old_values():

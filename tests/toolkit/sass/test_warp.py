@@ -158,6 +158,7 @@ REDUCTIONS = {
     "REDUX.MAX": max,
     "REDUX.MIN.S32": lambda x: min(x, key=as_signed),
     "REDUX.MAX.S32": lambda x: max(x, key=as_signed),
+    "R2UR": lambda x: x[0],
     "CREDUX.MIN": min,
     "CREDUX.MAX.S32": lambda x: max(x, key=as_signed),
 }
@@ -172,15 +173,6 @@ def test_reductions(opcode, active):
     wanted = state.copy()
     wanted.ur[4] = REDUCTIONS[opcode]([int(state.r[2, lane]) for lane in lanes_of(active)])
     same(run(f"{opcode} UR4, R2", state, active), wanted)
-
-
-@pytest.mark.parametrize("active", ACTIVE)
-def test_a_uniform_register_takes_the_first_active_lane(active):
-    state = random_state(active)
-    state.p[6] = active
-    wanted = state.copy()
-    wanted.ur[4] = state.r[2, lanes_of(active)[0]]
-    same(run("R2UR UR4, R2", state, active), wanted)
 
 
 # Special registers.
