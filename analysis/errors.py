@@ -5,7 +5,7 @@ ToolkitError                  one line: what, where, the value, the remedy
 │   ├── UnknownNameError      no such device, variant, parameter ... (suggests the nearest)
 │   ├── ShapeError            a matrix shape that is malformed or that a rung cannot take
 │   ├── RecordError           a profile.json that is broken, foreign or from a newer version
-│   ├── CountersError         a file of hardware counters that is broken, or of other launches
+│   ├── CountersError         hardware counters that are broken, or of other launches
 │   └── OutOfMemoryError      the GPU has no memory left for what a launch needs
 ├── UnavailableError          something missing on this machine: a GPU, a compiler, a package
 ├── CompileError              a kernel that does not compile; carries the compiler's log

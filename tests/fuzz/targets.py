@@ -460,7 +460,6 @@ VALUES = {
     "recorded": ["saved.json", "absent.json"],
     "before": ["saved.json", "launch.json", "k.cu", "/dev/zero"],
     "after": ["saved.json", "launch.json", "other.json", "absent.json"],
-    "counters_from": ["k.cu", "saved.json", "absent.ncu-rep", "counters.csv"],
     "fail_on": ["counts", "time", "counts,time", "speed"],
     "strategy": ["brute_force", "random_sample", "nope"],
     "what": ["devices", "variants", "nothing"],

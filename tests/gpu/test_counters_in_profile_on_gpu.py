@@ -1,6 +1,5 @@
 """`profile --counters` on silicon: what Nsight Compute counts is what the simulator counted."""
 
-import subprocess
 import time
 
 import pytest
@@ -129,34 +128,6 @@ def test_a_library_shows_which_way_round_its_tile_is():
 def test_the_file_holds_the_counters(counted, tmp_path):
     save(counted, tmp_path / "profile.json")
     assert load(tmp_path / "profile.json") == counted
-
-
-def test_an_administrators_report_gives_the_same_exact_counters(counted, tmp_path, monkeypatch):
-    """As where counters are not permitted: a script is left, and its report is read."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with monkeypatch.context() as refused:
-        refused.setattr(ncu, "not_permitted", lambda text: True)
-        told = Told()
-        plan = {"executor": "gpu", "sampling": QUICK, "seed": counted.seed}
-        without = profile(SHAPES, [*RUNGS, "cublas"], counters=True, progress=told, **plan)
-    assert all(record.counted is None for record in without.records)
-    assert "sudo sh" in told.notices[-1]
-    (script,) = tmp_path.glob("*/count.sh")
-    report = tmp_path / "counters.ncu-rep"
-    done = subprocess.run(
-        ["sh", str(script), str(report)], capture_output=True, text=True, check=False
-    )
-    assert report.is_file(), done.stdout + done.stderr
-    table = tmp_path / "counters.csv"
-    found = ncu.path()
-    assert found is not None
-    table.write_text(ncu.imported(found, report), encoding="utf-8")
-    for file in (report, table):
-        result = profile(SHAPES, [*RUNGS, "cublas"], counters_from=file, **plan)
-        for record, live in zip(rungs_of(result), rungs_of(counted), strict=True):
-            assert exact_counters(record) == exact_counters(live), record.label
-            assert record.counted is not None
-            assert record.counted.source.startswith("Nsight Compute")
 
 
 def test_the_whole_ladder_at_4096_is_counted_in_90_seconds():

@@ -162,16 +162,6 @@ def count(arguments, faults):
     return end(code=code)
 
 
-def import_report(arguments):
-    assert arguments[1:] == RAW[:-1], arguments
-    content = Path(arguments[0]).read_bytes().removeprefix(b"NVR\0").decode()
-    if content.startswith("refused"):
-        say("==ERROR== Failed to open the report file.")
-        return 1
-    print(content)
-    return 0
-
-
 def main(arguments):
     faults = Faults(**json.loads(os.environ.get("FAKE_NCU", "{}")))
     with Path(faults.history).open("a") as history:
@@ -179,8 +169,6 @@ def main(arguments):
     if arguments == ["--version"]:
         print(VERSION)
         return 0
-    if arguments[0] == "--import":
-        return import_report(arguments[1:])
     return count(arguments, faults)
 
 

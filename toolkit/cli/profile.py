@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.errors import InputError
 from toolkit.cli.errors import fail, fail_on_first, one_line_errors
 from toolkit.cli.options import (
     GPU_OR_DEFAULT,
@@ -86,15 +85,6 @@ def profile(
             "launch to launch, the median of several).",
         ),
     ] = False,
-    counters_from: Annotated[
-        Path | None,
-        typer.Option(
-            "--counters-from",
-            metavar="FILE",
-            help="Read them from a .ncu-rep, or from a CSV that ncu printed (counted in several "
-            "passes, DRAM writes are up to 2.4 MB too high).",
-        ),
-    ] = None,
     resume: Annotated[
         bool,
         typer.Option(
@@ -124,14 +114,11 @@ def profile(
         from toolkit.store.journal import journal_of, unfinished
         from toolkit.store.profile_json import dumps
         from toolkit.store.recorded_runs import run_beside
-        from toolkit.store.user_files import same_file
 
         journal = journal_of(record)
         check_output(html, others=[record, journal])
         check_output(record)
         check_output(journal)
-        if counters_from and any(same_file(counters_from, x) for x in (html, record, journal)):
-            raise InputError(f"cannot write {counters_from}: the counters are read from it")
         before = unfinished(record) if resume else None
         with one_line_errors("interrupted: nothing was written"), TerminalProgress() as progress:
             result = run_profile(
@@ -143,7 +130,6 @@ def profile(
                 warm_l2=warm_l2,
                 seed=seed,
                 counters=counters,
-                counters_from=counters_from,
                 progress=progress,
                 resume=before,
                 journal=journal,

@@ -8,7 +8,6 @@ measured. If so wished, records carry theory alone, and nothing is measured.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -26,7 +25,6 @@ from toolkit.gpu.context import Gpu, gpu_here
 from toolkit.gpu.environment import environment
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
-from toolkit.profiling.counters_from_file import CountersFile, CountersOfPlan, read_counters
 from toolkit.profiling.in_theory import TheoryBench
 from toolkit.profiling.plan import Plan, make_plan
 from toolkit.profiling.published import with_published
@@ -61,7 +59,6 @@ def profile(
     warm_l2: bool = False,
     seed: int | None = None,
     counters: bool = False,
-    counters_from: str | Path | None = None,
     progress: Progress | None = None,
     resume: Profile | None = None,
     journal: str | Path | None = None,
@@ -72,24 +69,19 @@ def profile(
     `executor` "auto" uses the GPU where there is one and `device` does not name another, else the
     simulator; "theory" executes nothing. Where no GPU is used and `device` names none, it is
     `analysis.comparison.accuracy.DEFAULT_DEVICE`. `seed` makes the random inputs repeatable; the
-    profile holds it. `counters` collects hardware counters on the GPU through Nsight Compute, and
-    `counters_from` reads them from a file of its. On Ctrl-C what was done is returned with status
-    "interrupted"; with nothing done, KeyboardInterrupt is raised. `journal` names a file that each
-    record is appended to as soon as it is done, so that nothing is lost where the process is killed
-    (`toolkit.store.journal`); the caller removes it once the profile is saved. `resume` goes on
-    from an interrupted profile, and raises InputError where device, versions, sources or parameters
-    differ. Raises InputError or UnavailableError before anything runs; a variant that fails to
-    compile, launch or compute becomes a failed record.
+    profile holds it. `counters` collects hardware counters on the GPU through Nsight Compute. On
+    Ctrl-C what was done is returned with status "interrupted"; with nothing done, KeyboardInterrupt
+    is raised. `journal` names a file that each record is appended to as soon as it is done, so that
+    nothing is lost where the process is killed (`toolkit.store.journal`); the caller removes it
+    once the profile is saved. `resume` goes on from an interrupted profile, and raises InputError
+    where device, versions, sources or parameters differ. Raises InputError or UnavailableError
+    before anything runs; a variant that fails to compile, launch or compute becomes a failed
+    record.
     """
     if resume is not None and seed is None:
         seed = resume.seed
     plan = make_plan(shapes, variants, sampling=sampling or Sampling(), warm_l2=warm_l2, seed=seed)
     asked = find_device(device) if device is not None else None
-    if counters and counters_from is not None:
-        raise InputError(
-            "counters are either collected or read from a file: give --counters or --counters-from"
-        )
-    file = read_counters(counters_from) if counters_from is not None else None
     progress = progress or Progress()
     gpu, why_none = _gpu_to_use(asked, executor)
     if gpu is None:
@@ -97,10 +89,10 @@ def profile(
             run = f"this run is {why_none}" if why_none else f"executor {executor} takes none"
             raise UnavailableError(
                 f"--counters needs a GPU, and {run}: leave it out, simulated counters are there "
-                "without it; or count elsewhere and give the file with --counters-from"
+                "without it"
             )
         bench = _bench_without_gpu(executor, why_none, progress)
-        return _run(plan, bench(asked or DEFAULT_DEVICE), file, progress, resume, journal)
+        return _run(plan, bench(asked or DEFAULT_DEVICE), progress, resume, journal)
     from toolkit.gpu.nsight_compute.collect import Counting
     from toolkit.profiling.on_gpu import GpuBench
 
@@ -110,7 +102,7 @@ def profile(
         counting_if_asked as counting,
         GpuBench(gpu, counting) as on_gpu,
     ):
-        return _run(plan, on_gpu, file, progress, resume, journal)
+        return _run(plan, on_gpu, progress, resume, journal)
 
 
 def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str]:
@@ -149,17 +141,15 @@ def _bench_without_gpu(executor: Choice, why_none: str, progress: Progress) -> t
 def _run(
     plan: Plan,
     bench: Bench,
-    file: CountersFile | None,
     progress: Progress,
     resume: Profile | None,
     journal: str | Path | None,
 ) -> Profile:
     plan.check_fits(bench.device)
-    from_file = CountersOfPlan(file, plan, bench.device, progress) if file is not None else None
     empty = Profile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=_command(plan, bench, file),
+        command=_command(plan, bench),
         status="interrupted",
         executor=bench.executor,
         seed=plan.seed,
@@ -171,9 +161,7 @@ def _run(
     def profile_so_far(status: Status) -> Profile:
         places = [(problem, x.label) for problem in plan.shapes for x in plan.selections]
         done = [
-            scored(_finished(records[place], bench, status, from_file))
-            for place in places
-            if place in records
+            scored(_finished(records[place], bench, status)) for place in places if place in records
         ]
         return replace(
             empty,
@@ -223,17 +211,12 @@ def _in_order(listings: Iterable[Listing], records: Iterable[Record]) -> tuple[L
     return tuple(sorted(listings, key=lambda one: places.get(one.label, len(named))))
 
 
-def _finished(
-    record: Record,
-    bench: Bench,
-    status: Status,
-    from_file: CountersOfPlan | None,
-) -> Record:
+def _finished(record: Record, bench: Bench, status: Status) -> Record:
     """The record as the run leaves it: what was to be measured and is not says so."""
     is_untimed = bench.executor == "gpu" and record.status == "ok" and record.measured is None
     if status == "interrupted" and is_untimed:
-        record = skipped(record, "interrupted before it was timed")
-    return record if from_file is None else from_file.added_to(record)
+        return skipped(record, "interrupted before it was timed")
+    return record
 
 
 def _environment(plan: Plan, bench: Bench) -> Environment:
@@ -243,7 +226,7 @@ def _environment(plan: Plan, bench: Bench) -> Environment:
     return replace(found, software=found.software | bench.software() | sources)
 
 
-def _command(plan: Plan, bench: Bench, file: CountersFile | None) -> str:
+def _command(plan: Plan, bench: Bench) -> str:
     """The command line that repeats this run."""
     words = ["python -m toolkit profile"]
     words += [f"--shape {problem}" for problem in plan.shapes]
@@ -263,7 +246,5 @@ def _command(plan: Plan, bench: Bench, file: CountersFile | None) -> str:
         words.append("--warm-l2")
     if bench.counts:
         words.append("--counters")
-    if file is not None:
-        words.append(f"--counters-from {shlex.quote(file.name)}")
     words.append(f"--seed {plan.seed}")
     return " ".join(words)

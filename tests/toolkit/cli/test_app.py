@@ -76,8 +76,7 @@ def test_every_option_reaches_the_run(monkeypatch):
     monkeypatch.setattr("toolkit.profiling.profile.profile", remembered)
     options = (
         "-s 64 --shape 1x2x3 -v tiled -v cpu -d t4 --executor theory --seconds 0.5 --samples 7 "
-        "--precision 0.2 --warm-l2 --seed 9 --html a.html --record b.json --counters "
-        "--counters-from c.csv"
+        "--precision 0.2 --warm-l2 --seed 9 --html a.html --record b.json --counters"
     )
     assert invoke("profile", *options.split()).exit_code == 0
     asked.pop("progress")
@@ -91,7 +90,6 @@ def test_every_option_reaches_the_run(monkeypatch):
         "warm_l2": True,
         "seed": 9,
         "counters": True,
-        "counters_from": Path("c.csv"),
     }
     assert load("b.json") == made
     assert Path("a.html").is_file()
@@ -124,10 +122,6 @@ def test_every_option_reaches_the_run(monkeypatch):
         ("--executor gpu", "this machine has no NVIDIA driver: if it has"),
         ("--executor auto --counters", "--counters needs a GPU, and this run is simulated, no GPU"),
         ("--counters", "--counters needs a GPU, and executor theory takes none: leave it out"),
-        ("--counters --counters-from c.csv", "counters are either collected or read from a file"),
-        ("--counters-from c.csv", "c.csv: there is no such file"),
-        ("--counters-from profile.json", "cannot write profile.json: the counters are read"),
-        ("--counters-from /dev/zero", "/dev/zero: it cannot be read: it is a device or a pipe"),
         ("--html loop", "cannot write loop: the link leads to itself: give another place"),
         ("--record loop", "cannot write loop: the link leads to itself: give another place"),
     ],

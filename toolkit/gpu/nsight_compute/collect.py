@@ -121,7 +121,6 @@ class Counting:
         self._asked = runs[0]  # in the run at hand
         self._counted_any = False
         self._hopeless = 0
-        self._not_permitted = False
 
     def __enter__(self) -> Counting:
         self._folder = LaunchFolder(Path(mkdtemp(prefix="gemm-ladder-")))
@@ -138,15 +137,7 @@ class Counting:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._not_permitted:
-            options = ncu.counting_options(self._profiler.known(ncu.COUNTERS))
-            script = self._folder.write_script([self._profiler.path, *options])
-            self._progress.notice(
-                f"an administrator can count these launches: sudo sh {script} counters.ncu-rep; "
-                "then profile again with --counters-from counters.ncu-rep"
-            )
-        else:
-            shutil.rmtree(self._folder.path, ignore_errors=True)
+        shutil.rmtree(self._folder.path, ignore_errors=True)
 
     def software(self) -> dict[str, str]:
         """What a profile's environment tells: the version, and the problem where there is one."""
@@ -172,8 +163,8 @@ class Counting:
         `images` is the machine code of the rungs and `expected_s` the time of one launch, by
         label; `markers` holds the kernels that announce the launches.
         """
-        if self.problem and not self._not_permitted:
-            return {}  # else an administrator's count has these launches too
+        if self.problem:
+            return {}
         try:
             self._folder.add(launches, seed=seed, images=images, markers=markers)
             return self._count_in_runs(launches, expected_s)
@@ -236,7 +227,7 @@ class Counting:
         finally:
             if self.problem and is_needed:
                 self._lost.add(asked)
-            self.problem, self._not_permitted, self._what = "", False, ALL
+            self.problem, self._what = "", ALL
             self._counted_any, self._hopeless = before
 
     def _count(
@@ -249,7 +240,6 @@ class Counting:
             launches, self._asked, self._folder, expected_s, heard, self._progress
         )
         if ncu.not_permitted(outcome.everything):
-            self._not_permitted = True
             self.give_up(f"only administrators may read them here: {ncu.ALLOW_COUNTERS}")
             return {}
         kernels = _kernels_of(outcome)
@@ -328,7 +318,7 @@ class Counting:
 def _kernels_of(outcome: ncu.Outcome) -> dict[str, list[ncu.ProfiledKernel]]:
     """The kernels by the launch that they belong to; none of a table that was cut short."""
     with suppress(CountersError):
-        return by_marker(ncu.kernels_in(outcome.log, "ncu"))
+        return by_marker(ncu.kernels_in(outcome.log))
     return {}
 
 

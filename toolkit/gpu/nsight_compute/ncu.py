@@ -48,7 +48,6 @@ OF_LAUNCH = (REGISTERS, STATIC_SHARED, DYNAMIC_SHARED)
 
 AS_RAW_CSV = ("--csv", "--page", "raw", "--print-units", "base")
 _NO_PERMISSION = "ERR_NVGPUCTRPERM"
-_IMPORT_PATIENCE_S = 120.0
 _TIME_TO_STOP_S = 5.0
 _MOST_WORDS = 240  # of a message of ncu's that is passed on
 
@@ -59,13 +58,12 @@ Size = tuple[int, int, int]
 class ProfiledKernel:
     """One kernel that ncu profiled; `values` are those of its metrics that are known here.
 
-    What was not counted is not among them. `compute_capability` is such as "9.0".
+    What was not counted is not among them.
     """
 
     name: str
     grid: Size
     block: Size
-    compute_capability: str
     values: Mapping[str, int]
 
 
@@ -180,26 +178,6 @@ def _stop(process: subprocess.Popen[str]) -> None:
             process.wait(_TIME_TO_STOP_S)
 
 
-def imported(ncu: str, report: Path) -> str:
-    """The raw page of a .ncu-rep as CSV; raises CountersError with what ncu says."""
-    command = [ncu, "--import", str(report), *AS_RAW_CSV]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            check=False,
-            text=True,
-            errors="replace",
-            timeout=_IMPORT_PATIENCE_S,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CountersError(f"{report}: ncu cannot be run on it: {error}") from error
-    text = done.stdout + done.stderr
-    if done.returncode or "==ERROR==" in text:
-        raise CountersError(complaint_in(text) or f"ncu ended with {done.returncode}")
-    return done.stdout
-
-
 # What it says. Pure.
 
 
@@ -242,110 +220,33 @@ def unknown_metrics(text: str, asked: Sequence[str]) -> list[str]:
     return [] if len(named) == len(asked) else named
 
 
-def kernels_in(text: str, where: str) -> tuple[ProfiledKernel, ...]:
-    """The kernels in what ncu prints with --csv: its raw page, or the one with a line per metric.
+def kernels_in(text: str) -> tuple[ProfiledKernel, ...]:
+    """The kernels in the raw page that ncu prints with --csv; other lines are passed over.
 
-    Other lines are passed over. Raises CountersError, beginning with `where`, for a table that is
-    cut short, lacks what is needed or was rounded.
+    Raises CountersError for a table that is cut short, or lacks what is needed.
     """
-    header, rows = _table(text, where)
-    if not rows:
-        return ()
-    if "Metric Name" in header:
-        return _from_lines(rows, where)
-    return _from_raw_page(rows, where)
-
-
-Row = dict[str, str]
-_NAME, _GRID, _BLOCK, _CAPABILITY = _OF_KERNEL = ("Kernel Name", "Grid Size", "Block Size", "CC")
-
-
-def _table(text: str, where: str) -> tuple[list[str], list[Row]]:
-    lines = [line for line in text.splitlines() if line.startswith('"')]
-    starts = [number for number, line in enumerate(lines) if line.startswith('"ID",')]
-    if not starts:
-        return [], []
     try:
-        header, *rows = csv.reader(lines[starts[0] :], strict=True)
-    except csv.Error as error:
-        raise _cut_short(where, len(lines), str(error)) from None
-    for column in _OF_KERNEL:
-        if column not in header:
-            raise CountersError(
-                f"{where}: its table has no column {column!r}: print it with "
-                f"ncu {' '.join(AS_RAW_CSV)}, of version 2022 or later"
-            )
-    # what follows the value is of rules, and left out where there are none
-    needed = header.index("Metric Value") + 1 if "Metric Value" in header else len(header)
-    for number, row in enumerate(rows, start=starts[0] + 2):
-        if len(row) < needed:
-            raise _cut_short(where, number, f"{len(row)} of {needed} columns")
-    return header, [dict(zip(header, row, strict=False)) for row in rows if row != header]
+        rows = csv.DictReader((x for x in text.splitlines() if x.startswith('"')), strict=True)
+        return tuple(_kernel(row) for row in rows if row["ID"])  # the others are units
+    except (csv.Error, KeyError, ValueError) as error:
+        raise CountersError(f"the table of ncu cannot be read: {error!r}") from None
 
 
-def _cut_short(where: str, line: int, why: str) -> CountersError:
-    return CountersError(
-        f"{where}: line {line} of its table is cut short ({why}): print or copy it again"
+def _kernel(row: Mapping[str, str | None]) -> ProfiledKernel:
+    cells = {name: cell for name, cell in row.items() if cell is not None}
+    if len(cells) < len(row):
+        raise ValueError(f"{len(cells)} of {len(row)} columns")
+    counts = {name: integer_in(cell) for name, cell in cells.items() if _is_known(name)}
+    return ProfiledKernel(
+        name=cells["Kernel Name"],
+        grid=_size(cells["Grid Size"]),
+        block=_size(cells["Block Size"]),
+        values={name: count for name, count in counts.items() if count is not None},
     )
-
-
-def _from_lines(rows: Sequence[Row], where: str) -> tuple[ProfiledKernel, ...]:
-    grouped: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        grouped.setdefault((row.get("Process ID", ""), row["ID"]), []).append(row)
-    groups = list(grouped.values())
-    if _metrics_of(groups[-1]) != _metrics_of(groups[0]):
-        raise _cut_short(where, len(rows) + 1, "the last kernel lacks metrics of the first")
-    return tuple(
-        _kernel(
-            group[0],
-            {row["Metric Name"]: (row["Metric Value"], row["Metric Unit"]) for row in group},
-            where,
-        )
-        for group in groups
-    )
-
-
-def _metrics_of(rows: Sequence[Row]) -> set[str]:
-    """The metrics of one kernel that every kernel has, or none has."""
-    return {row["Metric Name"] for row in rows if _is_known(row["Metric Name"])}
 
 
 def _is_known(metric: str) -> bool:
     return metric in ALL_COUNTERS or metric in OF_LAUNCH
-
-
-def _from_raw_page(rows: Sequence[Row], where: str) -> tuple[ProfiledKernel, ...]:
-    units: Row = {}
-    kernels = []
-    for row in rows:
-        if not row["ID"]:
-            units = row
-        else:
-            cells = {name: (value, units.get(name, "")) for name, value in row.items()}
-            kernels.append(_kernel(row, cells, where))
-    return tuple(kernels)
-
-
-def _kernel(row: Row, cells: Mapping[str, tuple[str, str]], where: str) -> ProfiledKernel:
-    values = {}
-    for name, (value, unit) in cells.items():
-        if _is_known(name):
-            if re.fullmatch(r"[KMGT]i?[a-z]+(/\w+)?", unit):
-                raise CountersError(
-                    f"{where}: {name} is rounded, to {value} {unit}: print it with "
-                    "--print-units base"
-                )
-            number = integer_in(value)
-            if number is not None:
-                values[name] = number
-    return ProfiledKernel(
-        name=row[_NAME],
-        grid=_size(row[_GRID], where),
-        block=_size(row[_BLOCK], where),
-        compute_capability=row[_CAPABILITY],
-        values=values,
-    )
 
 
 def integer_in(text: str) -> int | None:
@@ -362,14 +263,7 @@ def integer_in(text: str) -> int | None:
     return int(number.to_integral_value()) if is_count else None
 
 
-def _size(text: str, where: str) -> Size:
+def _size(text: str) -> Size:
     """A grid or block: "(16, 16, 1)"."""
-    parts = text.strip("() ").split(", " if ", " in text else ",")
-    numbers = [integer_in(part) for part in parts]
-    if len(numbers) != 3 or None in numbers:
-        raise CountersError(
-            f"{where}: {shortened(text)!r} is no size of a grid or block: print it with "
-            f"ncu {' '.join(AS_RAW_CSV)}"
-        )
-    x, y, z = (number or 0 for number in numbers)
+    x, y, z = map(int, re.findall(r"\d+", text))
     return x, y, z

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,11 +32,8 @@ from toolkit.gpu.product_launch import launch_of_product
 from toolkit.rungs.matrices import Workload
 
 MANIFEST = "launches.json"
-SCRIPT = "count.sh"
 BEGINS, FAILS, ENDS = "begins", "fails", "ends"  # what a line of the process begins with
 _ONCE = Geometry.of(1, 1)
-# sudo clears what finds the compiler, the libraries and the GPU
-_INHERITED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES")
 
 Entry = dict[str, Any]
 _workload = lru_cache(1)(Workload)  # of the launches of one shape
@@ -99,24 +95,6 @@ class LaunchFolder:
     def command(self, markers: Sequence[str] = ()) -> list[str]:
         """What launches them; all, where no markers are given."""
         return [sys.executable, "-m", __name__, str(self.path), *markers]
-
-    def write_script(self, ncu: Sequence[str]) -> Path:
-        """A script that an administrator can run: it counts all launches into its argument."""
-        path = self.path / SCRIPT
-        variables = process_environment()
-        lines = (
-            "#!/bin/sh",
-            "# Counts the launches beside this file. Argument: where the report goes.",
-            *(
-                f"export {name}={shlex.quote(variables[name])}"
-                for name in _INHERITED
-                if name in variables
-            ),
-            f"exec {shlex.join(ncu)} --force-overwrite "
-            f'--export "${{1:-counters.ncu-rep}}" {shlex.join(self.command())}',
-        )
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return path
 
     def _kept(self, image: bytes) -> str:
         name = f"{sha256(image).hexdigest()[:16]}.cubin"
