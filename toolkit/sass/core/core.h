@@ -8,7 +8,7 @@
  * The files, from low to high. Each includes only files before it, as a test checks, and none that
  * its own header includes already:
  *
- *     core lanes operations grow
+ *     core lanes compare operations grow
  *     costs trace stream requests space memory
  *     integer floating double half atomics convert special warp
  *     check check_order check_threads check_shared check_blocks

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "compare.h"
 #include "floating.h"
 #include "operations.h"
 

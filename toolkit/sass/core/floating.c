@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "compare.h"
 #include "operations.h"
 
 /* To [0, 1]; NaN and -0 become +0. */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "compare.h"
 #include "operations.h"
 
 void widen_lanes(u32 *x, u32 flags) {

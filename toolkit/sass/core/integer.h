@@ -7,11 +7,15 @@
 
 /* Sums. Ins.flags: a negated source is its complement plus one, which reaches the carry. */
 enum { NEGATE_0 = 1, NEGATE_1 = 2, NEGATE_2 = 4 };
+/* Of several sums in a word, of values of aux bits, SIGNED or not: with NEGATE_1 differences, which
+ * wrap, or with ADD_SATURATES stay in range. */
+enum { ADD_SATURATES = 4 };
 
 /* Products. */
 enum { SIGNED = 1 };
 
-/* Dot products of packed integers, added to c. Ins.flags of them: */
+/* Dot products, added to c, of the values of a, of aux bits each, and the first or, with HIGH_BYTES,
+ * the last bytes of b. Ins.flags: */
 enum { SIGNED_A = 1, SIGNED_B = 2, HIGH_BYTES = 4 };
 
 /* SHF: the pair of s[2] (high) and s[0] (low), shifted by s[1]; the low or the high word of it.
@@ -24,17 +28,14 @@ enum { LEA_HIGH = 8, LEA_SIGNED = 16 };
 /* pd[0] is set where the result is not zero, or ps[0]; with LOGIC_AND: and ps[0]. */
 enum { LOGIC_AND = 1 };
 
-/* Comparisons. Ins.flags: SIGNED, one of COMPARE, one of BOOLEAN, EXTENDED. */
-enum { COMPARE_SHIFT = 4, BOOLEAN_SHIFT = 8, EXTENDED = 1 << 12 };
-enum { COMPARE_FALSE = 0, COMPARE_LT, COMPARE_EQ, COMPARE_LE, COMPARE_GT, COMPARE_NE, COMPARE_GE,
-       COMPARE_TRUE };
-enum { BOOLEAN_AND = 0, BOOLEAN_OR, BOOLEAN_XOR };
+/* Comparisons. Ins.flags: SIGNED, EXTENDED; Ins.aux as compare.h says. */
+enum { EXTENDED = 2 };
 
 /* Smaller where ps[0] is true, else larger; of a + b and c with MINMAX_SUM, of all three with
  * MINMAX_3; and no less than 0 with MINMAX_RELU. aux is the width of one value in bits. */
 enum { MINMAX_RELU = 2, MINMAX_SUM = 4, MINMAX_3 = 8 };
 
-/* The same for each of four bytes, apart; with ABSDIFF_SUM, their sum plus c. */
+/* How far the values of a and b are apart, of aux bits each; with ABSDIFF_SUM, their sum plus c. */
 enum { ABSDIFF_SUM = 2 };
 
 /* PRMT: byte k of the result is that of c:a which nibble k of b names; its upper bit asks for the

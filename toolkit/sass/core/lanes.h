@@ -110,7 +110,7 @@ static inline u32 bits_of(const u32 *truth) {
 #define SOURCE64(name, k)      \
     u64 name##_room[LANES];    \
     const u64 *const name = source64(w, i, k, name##_room)
-/* Sources by their usual names, each read as `KIND` does: SOURCE, PAIR, ... */
+/* Sources by their usual names, each read as `KIND` does: SOURCE or SOURCE64 */
 #define READ_AB(KIND) KIND(a, 0); KIND(b, 1)
 #define READ_ABC(KIND) READ_AB(KIND); KIND(c, 2)
 
@@ -142,22 +142,6 @@ static inline u32 bits_of(const u32 *truth) {
         RESULT_WORD(0, (u32)(value));             \
         RESULT_WORD(1, (u32)((value) >> 32));     \
     } while (0)
-
-/* The two words of a register pair, for operations that can do without 64-bit lanes. */
-typedef struct { const u32 *low, *high; } Pair;
-
-static inline Pair pair(const Warp *w, const Ins *i, int k, u32 *room) {
-    const u32 *const x = vector(w, i->s[k]);
-    if (!i->mod[k]) return (Pair){x, x + LANES};
-    u64 wide[LANES];
-    source64(w, i, k, wide);
-    FOR_LANES put64(room, l, wide[l]);
-    return (Pair){room, room + LANES};
-}
-
-#define PAIR(name, k)             \
-    u32 name##_room[2 * LANES];   \
-    const Pair name = pair(w, i, k, name##_room)
 
 static inline i32 as_signed(u32 x) { return (i32)x; }
 

@@ -10,12 +10,12 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 #define OPERATION(NAME) \
     void op_##NAME(UNUSED Worker *core, UNUSED Warp *w, UNUSED const Ins *i, UNUSED u32 m)
 
-#define INTEGER_OPS(OP)                                                                                                   \
-    OP(MOV) OP(MOV64) OP(IADD3) OP(IADD) OP(ADD64) OP(ADD_PACKED) OP(ADD_SATURATED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE) \
-    OP(IMAD_HI) OP(DOT4) OP(DOT2) OP(SHIFT_LEFT) OP(SHIFT_RIGHT) OP(SHIFT_RIGHT_SIGNED)                                   \
-    OP(FUNNEL) OP(LEA) OP(LOP3) OP(PLOP3) OP(ISETP) OP(ISETP64) OP(MINMAX) OP(MINMAX64)                                   \
-    OP(MINMAX_PACKED) OP(ABSDIFF) OP(ABSDIFF4) OP(IABS) OP(SEL) OP(SEL64) OP(PRMT) OP(POPC)                               \
-    OP(FLO) OP(BREV) OP(BMSK) OP(SGXT) OP(SATURATE) OP(SATURATE_PACK) OP(P2R) OP(R2P)
+#define INTEGER_OPS(OP)                                                                         \
+    OP(MOV) OP(MOV64) OP(IADD3) OP(ADD64) OP(ADD_PACKED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE) \
+    OP(IMAD_HI) OP(DOT) OP(SHIFT_LEFT) OP(SHIFT_RIGHT) OP(SHIFT_RIGHT_SIGNED) OP(FUNNEL)        \
+    OP(LEA) OP(LOP3) OP(PLOP3) OP(ISETP) OP(ISETP64) OP(MINMAX) OP(MINMAX64) OP(ABSDIFF)       \
+    OP(IABS) OP(SEL) OP(SEL64) OP(PRMT) OP(POPC) OP(FLO) OP(BREV) OP(BMSK) OP(SGXT)            \
+    OP(SATURATE) OP(SATURATE_PACK) OP(P2R) OP(R2P)
 
 #define ARITHMETIC_OPS(OP, NAME) OP(NAME) OP(NAME##_FTZ) OP(NAME##_MODIFIED) OP(NAME##2)
 #define FLOATING_OPS(OP)                                                                       \

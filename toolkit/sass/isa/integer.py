@@ -17,6 +17,7 @@ from toolkit.machine_code.instruction import (
     Special,
 )
 from toolkit.sass.core.binding import POOL, PREDICATE_DISCARD, PT
+from toolkit.sass.isa.floating import COMBINATIONS, RELATIONS
 from toolkit.sass.isa.registry import (
     Lowering,
     is_predicate,
@@ -32,12 +33,10 @@ SIGNED = 1
 FUNNEL = {"R": 2, "HI": 4, "W": 8}  # FUNNEL_RIGHT, FUNNEL_HIGH, FUNNEL_WRAP
 LEA = {"HI": 8, "SX32": 16}  # LEA_HIGH, LEA_SIGNED
 HIGH_BYTES, MINMAX_SUM, MINMAX_3 = 4, 4, 8
-# LOGIC_AND, EXTENDED, WRAP, FLO_SHIFT, MINMAX_RELU, ABSDIFF_SUM
-FLAGS = {"PAND": 1, "EX": 1 << 12, "W": 2, "SH": 2, "RELU": 2, "ACC": 2}
+# LOGIC_AND, EXTENDED, WRAP, FLO_SHIFT, MINMAX_RELU, ABSDIFF_SUM, ADD_SATURATES
+FLAGS = {"PAND": 1, "EX": 2, "W": 2, "SH": 2, "RELU": 2, "ACC": 2, "ISAT": 4}
 
 TRUE = Register(file="P", index=PT)
-COMPARISONS = numbered("F LT EQ LE GT NE GE T", shift=4)
-BOOLEANS = numbered("AND OR XOR", shift=8)
 PERMUTATIONS = numbered("F4E B4E RC8 ECL ECR RC16", first=1)
 BYTES = {"B1": 8, "B2": 16, "B3": 24}  # by the bit that they begin at
 
@@ -127,44 +126,37 @@ def without_sign(source: Source, position: int) -> Source:
     return Source(source.slot, source.mod & ~INT_NEG, flags=negate << position)
 
 
-def add(i: Lowering, operation: str, addends: int) -> None:
+def add(i: Lowering, addends: int) -> None:
     """d, [carry out, [carry out,]] addends [, carry in, carry in]"""
     wide, carries = "64" in i.modifiers, "p p*" if "X" in i.modifiers else ""
     form = ["d P*", *["addend64" if wide else "addend"] * addends, carries]
-    i.form(" ".join(form), "ADD64" if wide else operation)
+    i.form(" ".join(form), "ADD64" if wide else "IADD3")
 
 
 @on_words("IADD3", "UIADD3", modifiers="X 64")
 def iadd3(i: Lowering) -> None:
     c = last_word(i)
-    if is_zero(c) and not is_negative(c):
-        add(i, "IADD", 3)
-    elif "64" not in i.modifiers:
-        add(i, "IADD3", 3)
+    if "64" not in i.modifiers or (is_zero(c) and not is_negative(c)):
+        add(i, 3)
 
 
 @on_words("IADD", modifiers="X 64", since=120)
 def iadd(i: Lowering) -> None:
-    add(i, "IADD", 2)
+    add(i, 2)
 
 
 @on_words("VIADD", "UVIADD", modifiers="32 S32 16x2 S16x2 U8x4 S8x4 ISAT", since=90)
 def viadd(i: Lowering) -> None:
-    bits = i.choice({"16x2": 16, "S16x2": 16, "U8x4": 8, "S8x4": 8}, 32)
-    negative = [x for x in i.operands if is_negative(x)]
-    if "ISAT" in i.modifiers:
-        saturated_sum(i)
-    elif bits == 32:
-        i.form("d addend addend", "IADD")
-    elif len(negative) < 2:
-        i.form("d addend addend", "ADD_PACKED", aux=bits)
-
-
-def saturated_sum(i: Lowering) -> None:
-    match i.operands, i.first(TYPES, None):
-        case [d, a, b], [bits, signed]:
-            operands = [d, b, a] if is_negative(a) else [d, a, b]
-            i.form("d word addend", "ADD_SATURATED", operands=operands, flags=signed, aux=bits)
+    """d, a, b, of which one may be subtracted"""
+    bits, signed = i.first(TYPES | {"16x2": (16, 0)}, TYPES["S32"])
+    saturates = "ISAT" in i.modifiers
+    match i.operands:
+        case [_, _, _] if bits == 32 and not saturates:
+            i.form("d addend addend", "IADD3")
+        case [d, a, b] if not saturates or i.first(TYPES, None):
+            operands = (d, b, a) if is_negative(a) else (d, a, b)
+            flags = signed | i.flags(FLAGS)
+            i.form("d word addend", "ADD_PACKED", operands=operands, flags=flags, aux=bits)
 
 
 @reader
@@ -221,13 +213,13 @@ def idp(i: Lowering) -> None:
     """The last two modifiers are the types of a and of b."""
     match i.modifiers:
         case ["4A", type_a, type_b] if {type_a, type_b} <= set(NARROW):
-            operation, half = "DOT4", 0
+            bits, half = 8, 0
         case ["2A", "LO" | "HI" as which, type_a, type_b]:
-            operation, half = "DOT2", HIGH_BYTES if which == "HI" else 0
+            bits, half = 16, HIGH_BYTES if which == "HI" else 0
         case _:
             return
     signs = NARROW[type_a][1] | NARROW[type_b][1] << 1
-    i.form("d word word u32", operation, flags=half | signs)
+    i.form("d word word u32", "DOT", flags=half | signs, aux=bits)
 
 
 # Shifts and bits.
@@ -357,7 +349,8 @@ def isetp(i: Lowering) -> None:
         f"P P {'u64 u64' if wide else 'u32 u32'} p {'p' if extended else ''}",
         "ISETP64" if wide else "ISETP",
         operands=[*i.operands, *[TRUE] * (extended and len(i.operands) == 5)],
-        flags=signed | i.choice(COMPARISONS) | i.choice(BOOLEANS) | i.flags(FLAGS),
+        flags=signed | i.flags(FLAGS),
+        aux=i.choice(RELATIONS) | i.choice(COMBINATIONS),
     )
 
 
@@ -402,7 +395,7 @@ def minmax(
     if signed or "RELU" not in i.modifiers:
         i.form(
             form.format("u32" if bits == 32 else "word"),
-            "MINMAX" if bits == 32 else "MINMAX_PACKED",
+            "MINMAX",
             operands=operands,
             flags=flags | signed | i.flags(FLAGS),
             aux=bits,
@@ -411,7 +404,8 @@ def minmax(
 
 @on_words("VABSDIFF", modifiers="U32", until=100)
 def vabsdiff(i: Lowering) -> None:
-    i.form("d word word u32", "ABSDIFF", flags=signed_unless(i, "U32"))
+    flags = signed_unless(i, "U32") | FLAGS["ACC"]
+    i.form("d word word u32", "ABSDIFF", flags=flags, aux=32)
 
 
 @on_words("VABSDIFF4", modifiers="U8 ACC", until=100)
@@ -419,4 +413,5 @@ def vabsdiff4(i: Lowering) -> None:
     """Bytes apart; with .ACC their sum and c"""
     if "ACC" not in i.modifiers and not is_zero(i.operands[-1]):
         i.refuse_operand(i.operands[-1], "RZ")
-    i.form("d word word u32", "ABSDIFF4", flags=signed_unless(i, "U8") | i.flags(FLAGS))
+    flags = signed_unless(i, "U8") | i.flags(FLAGS)
+    i.form("d word word u32", "ABSDIFF", flags=flags, aux=8)
