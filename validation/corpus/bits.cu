@@ -1,4 +1,4 @@
-// Bits of 32-bit words: counts, reversal, fields, funnel shifts, permutes, three-input logic.
+// Bits of 32-bit words: counts, reversal, fields, funnel shifts, permutes, logic of predicates.
 
 extern "C" __global__ void bit_counts(int* out, const unsigned* in, int n)
 {
@@ -57,22 +57,6 @@ extern "C" __global__ void permutes(
     asm("prmt.b32 %0, %1, %2, 0xb8a9;" : "=r"(mine[2]) : "r"(a[i]), "r"(b[i]));
     asm("prmt.b32.f4e %0, %1, %2, %3;" : "=r"(mine[3]) : "r"(a[i]), "r"(b[i]), "r"(selector[i]));
     asm("prmt.b32.rc16 %0, %1, %2, %3;" : "=r"(mine[4]) : "r"(a[i]), "r"(b[i]), "r"(selector[i]));
-}
-
-extern "C" __global__ void logic(
-    unsigned* out, const unsigned* a, const unsigned* b, const unsigned* c, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    const unsigned x = a[i], y = b[i], z = c[i];
-    unsigned* mine = out + 7 * i;
-    mine[0] = (x & y) | (~x & z);
-    mine[1] = (x & y) ^ (x & z) ^ (y & z);
-    mine[2] = x ^ y ^ z;
-    mine[3] = ~(x | y) & z;
-    asm("lop3.b32 %0, %1, %2, %3, 0x6b;" : "=r"(mine[4]) : "r"(x), "r"(y), "r"(z));
-    asm("lop3.b32 %0, %1, %2, 0xf0f0a5a5, 0x1d;" : "=r"(mine[5]) : "r"(x), "r"(y));
-    mine[6] = (x & 0xff00ff) | (y & 0xff00ff00);
 }
 
 extern "C" __global__ void predicate_logic(int* out, const int* a, const int* b, const int* c, int n)

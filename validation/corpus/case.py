@@ -76,8 +76,8 @@ class Case:
     Arrays among the arguments are device buffers, in order, as are those of tensor maps; NumPy
     scalars (structures as `numpy.void` of an aligned dtype) are passed by value. `expected` returns
     an outcome per array, or that of the first alone; arrays after these must be unchanged.
-    `kernel` is an extern "C" name or a name expression. All of a launch's randomness is in the
-    generator that `make` is given.
+    `kernel` is an extern "C" name. All of a launch's randomness is in the generator that `make` is
+    given.
     """
 
     name: str
@@ -174,7 +174,7 @@ def launched(
     """
     return Case(
         name=name or (kernel if label is None else f"{kernel}_{label}"),
-        file=file or FILES[kernel.partition("<")[0].rpartition("::")[2]],
+        file=file or FILES[kernel],
         kernel=kernel,
         grid=shape[0],
         block=shape[1],

@@ -13,7 +13,6 @@ from validation.corpus import (
     cases_floats,
     cases_integers,
     cases_memory,
-    cases_programs,
     cases_warps,
 )
 from validation.corpus.case import Case
@@ -24,7 +23,6 @@ _THEMES = (
     cases_control,
     cases_integers,
     cases_floats,
-    cases_programs,
     cases_bulk,
 )
 

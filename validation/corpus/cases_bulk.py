@@ -263,23 +263,6 @@ def grid_barriers(blocks: int) -> Case:
     )
 
 
-def split_sums(parts: int) -> Case:
-    """The first half of every four is added twice."""
-
-    def expected(arguments: Given) -> Outcome:
-        sums = arguments[1].astype(float64).sum(axis=0) * [2, 2, 1, 1]
-        return Near(value=sums, error=4 * parts * FLOAT_EPSILON * sums.max())
-
-    return launched(
-        "split_sums",
-        grid_of(parts, 32),
-        lambda rng: [np.zeros((32, 4), float32), floats(rng, parts, 32, 4)],
-        expected,
-        label=parts,
-        minimum_capability=HOPPER,
-    )
-
-
 CASES = (
     tile_as_it_lies(32, 0, 8, 16),
     tile_as_it_lies(32, 128, -4, -5),
@@ -298,7 +281,6 @@ CASES = (
     chained(6, 1),
     chained(6, -1),
     grid_barriers(5),
-    split_sums(7),
 )
 
 COUNTED = (
@@ -309,5 +291,4 @@ COUNTED = (
     runs_of_bytes(1000),
     neighbours(33),
     shared_tile(66),
-    split_sums(264),
 )

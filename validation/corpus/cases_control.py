@@ -28,7 +28,6 @@ from validation.corpus.case import (
     tiles,
     words,
 )
-from validation.corpus.exact import fma, ulps
 
 
 def wrapped(number: int) -> int:
@@ -248,27 +247,6 @@ def gcd(n: int) -> Case:
 # Calls.
 
 
-def calls(n: int) -> Case:
-    def mix(a: int, b: int) -> int:
-        return wrapped((a ^ b) * 31 + (a >> 3))
-
-    def one(i: int, x: int) -> int:
-        value = mix(x, i)
-        return mix(value, mix(x, 7)) if value & 1 else value
-
-    return launched(
-        "calls",
-        flat(n),
-        lambda rng: [
-            blank(n, int32),
-            rng.integers(-(2**20), 2**20, n).astype(int32),
-            n,
-        ],
-        lambda a: ints([one(i, x) for i, x in enumerate(a[1].tolist())]),
-        label=n,
-    )
-
-
 FIBONACCI = np.array([0, 1, 1, 2, 3, 5, 8, 13, 21, 34], uint32)
 
 
@@ -282,24 +260,6 @@ def recursion(n: int) -> Case:
             n,
         ],
         lambda a: FIBONACCI[a[1]],
-        label=n,
-    )
-
-
-def local_pointer(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
-        triples = np.stack([np.roll(args[1], -k) for k in range(3)])
-        return [np.median(triples, axis=0).astype(int32)]
-
-    return launched(
-        "local_pointer",
-        flat(n),
-        lambda rng: [
-            blank(n, int32),
-            rng.integers(-1000, 1000, n).astype(int32),
-            n,
-        ],
-        expected,
         label=n,
     )
 
@@ -322,25 +282,6 @@ def generic_pointer() -> Case:
         grid_of(1, 128),
         lambda rng: [blank(256), real(rng, 132), real(rng, 128)],
         expected,
-    )
-
-
-def function_pointers(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
-        a, b = args[1], args[2]
-        return [np.where(a & 1, a + b, a - b)]
-
-    return launched(
-        "function_pointers",
-        flat(n),
-        lambda rng: [
-            blank(n, int32),
-            words(rng, n, int32),
-            words(rng, n, int32),
-            n,
-        ],
-        expected,
-        label=n,
     )
 
 
@@ -422,19 +363,6 @@ def left_for_a_barrier() -> Case:
     return left("left_for_a_barrier", 50, expected)
 
 
-def left_for_an_outer_region() -> Case:
-    def one(x: int) -> int:
-        for i in range(x & 7):
-            x = (x * 3 + i) % WORD
-        return xor_of_turns(x, x & 7)
-
-    return left(
-        "left_for_an_outer_region",
-        70,
-        lambda args: np.array([one(x) for x in args[1].tolist()], uint32),
-    )
-
-
 def left(kernel: str, threads: int, expected: Expected) -> Case:
     return launched(
         kernel,
@@ -500,31 +428,6 @@ def small_arguments() -> Case:
     )
 
 
-def scale(expression: str, dtype: type, per_thread: int, n: int) -> Case:
-    return launched(
-        expression,
-        (flat(-(-n // per_thread), 64)[0], (64, 1, 1)),
-        lambda rng: [
-            blank(n, dtype),
-            real(rng, n, dtype),
-            dtype(rng.uniform(1, 2)),
-            n,
-        ],
-        lambda a: a[1] * a[2],
-        name=f"scale_{np.dtype(dtype).name}",
-    )
-
-
-def rotate(n: int) -> Case:
-    return launched(
-        "inner::rotate<true>",
-        flat(n, 31),
-        lambda rng: [blank(n, int32), words(rng, n, int32), n],
-        lambda a: np.roll(a[1], -1),
-        name=f"rotate_{n}",
-    )
-
-
 def dynamic_shared(n: int, blocks: int) -> Case:
     def expected(args: Given) -> Outcomes:
         i, x = np.arange(n), args[1]
@@ -579,16 +482,6 @@ def ragged_block(blocks: int, block: tuple[int, int]) -> Case:
     )
 
 
-def saxpy(n: int) -> Case:
-    return launched(
-        "saxpy_grid_stride",
-        grid_of(2, 100),
-        lambda rng: [real(rng, n), real(rng, n), float32(rng.uniform(-2, 2)), n],
-        lambda a: fma(np.full(n, a[2]), a[1], a[0]),
-        label=n,
-    )
-
-
 def nothing() -> Case:
     return launched("nothing", grid_of(2, 1), lambda rng: [], lambda a: [])
 
@@ -602,27 +495,6 @@ def clocks() -> Case:
     )
 
 
-def float_loop_counts(blocks: int, n: int) -> Case:
-    def expected(args: Given) -> Outcome:
-        steps, value, out = np.arange(64 * blocks) % n, 0.0, []
-        for _ in range(n):
-            value = value * 0.5 + float(args[1])
-            out.append(value)
-        exact = np.take(out, steps)
-        return Near(value=exact, error=ulps(exact, 2))
-
-    return launched(
-        "float_loop_counts",
-        grid_of(blocks, 64),
-        lambda rng: [
-            blank(64 * blocks),
-            float32(rng.uniform(0.1, 2)),
-            n,
-        ],
-        expected,
-    )
-
-
 CASES = (
     collatz(200),
     mandelbrot(40, 25, 50),
@@ -633,20 +505,13 @@ CASES = (
     nested_breaks(300),
     uniform_barrier_loop(3, 70),
     gcd(200),
-    calls(200),
     recursion(70),
-    local_pointer(200),
     generic_pointer(),
-    function_pointers(150),
     pointers("pointers_nested", nested, 150),
     pointers("pointers_ragged", ragged, 150),
     left_for_a_barrier(),
-    left_for_an_outer_region(),
     by_value(150),
     small_arguments(),
-    scale("scale<float, 4>", float32, 4, 301),
-    scale("scale<double, 1>", float64, 1, 100),
-    rotate(70),
     dynamic_shared(37, 3),
     dynamic_shared(5000, 1),  # above 48 KB
     indices_3d((3, 2, 2), (5, 3, 4)),
@@ -655,10 +520,8 @@ CASES = (
     ragged_block(2, (33, 1)),
     ragged_block(2, (100, 1)),
     ragged_block(2, (10, 7)),
-    saxpy(500),
     nothing(),
     clocks(),
-    float_loop_counts(2, 20),
 )
 
 COUNTED = (
@@ -670,14 +533,11 @@ COUNTED = (
     nested_breaks(10_000),
     uniform_barrier_loop(20, 70),
     gcd(10_000),
-    calls(10_000),
     recursion(300),
-    function_pointers(5_000),
     pointers("pointers_nested", nested, 5_000),
     pointers("pointers_ragged", ragged, 5_000),
     dynamic_shared(5000, 4),
     indices_3d((7, 5, 3), (9, 5, 3)),
     ragged_block(50, (10, 7)),
-    saxpy(20_001),
     nothing(),
 )

@@ -225,11 +225,6 @@ def float_functions(a: Array, b: Array) -> list[Array]:
     return [x**y, np.fmod(x, y), np.arctan2(x, y), np.hypot(x, y)]
 
 
-def fast_functions(a: Array, b: Array) -> list[Array]:
-    x, y = a.astype(float64), b.astype(float64)
-    return [x / y, x**y, 1 / np.sqrt(x), np.log2(x), 10**y]
-
-
 SINGLES = (
     columns(
         "float_binary",
@@ -245,17 +240,6 @@ SINGLES = (
         float32,
         float_functions,
         lambda value: ulps(value, 1) * np.array([4, 0, 4, 4]),
-    ),
-    columns(
-        "fast_functions",
-        powers,
-        5,
-        float32,
-        fast_functions,
-        # of a power: that of log2, times the exponent, as an argument of exp2
-        lambda value: (
-            ulps(value, 1) * np.array([3, 400, 0.5, 3, 40]) + np.array([0, 0, 0, 2e-7, 0])
-        ),
     ),
     columns(
         "directed_rounding",
@@ -310,27 +294,6 @@ def double_directed(x: Array, y: Array) -> list[Array]:
     ]  # fmt: skip
 
 
-def horner() -> Case:
-    def expected(args: Given) -> Outcome:
-        x, coefficients = args[1:3]
-        value, magnitude = np.zeros(N), np.zeros(N)
-        for c in coefficients[::-1]:
-            value, magnitude = value * x + c, magnitude * abs(x) + abs(c)
-        return Near(value=value, error=1e-14 * magnitude)
-
-    return launched(
-        "horner",
-        flat(N, 64),
-        lambda rng: [
-            blank(N, float64),
-            rng.uniform(-2, 2, N),
-            rng.uniform(-1, 1, 8),
-            N,
-        ],
-        expected,
-    )
-
-
 DOUBLES = (
     columns(
         "double_binary",
@@ -354,7 +317,6 @@ DOUBLES = (
         float64,
         double_directed,
     ),
-    horner(),
 )
 
 
@@ -452,10 +414,6 @@ def half_conversions(x: Array, halves: Array) -> list[list[Array]]:
     ]
 
 
-def packed_halves(a: Array, b: Array) -> list[list[Array]]:
-    return [[narrow(b, float16), narrow(a, float16)]]
-
-
 CONVERSIONS = (
     conversion(
         "float_to_integers",
@@ -501,12 +459,6 @@ CONVERSIONS = (
         ],
         [(3, float16), (1, float32), (1, int32)],
         half_conversions,
-    ),
-    conversion(
-        "packed_halves",
-        lambda rng: [floats(rng, N, (-28, 18), special=ENDS) for _ in range(2)],
-        [(2, float16)],
-        packed_halves,
     ),
 )
 
@@ -569,30 +521,11 @@ def half2_saxpy() -> Case:
     return launched("half2_saxpy", grid_of(1, 64), make, expected)
 
 
-def half_scalars() -> Case:
-    def expected(args: Given) -> Outcome:
-        a, b = (x.view(float16) for x in args[1:3])
-        return np.stack([add(a, b), multiply(a, b), fma(a, b, a)], 1)
-
-    return launched(
-        "half_scalars",
-        flat(N, 64),
-        lambda rng: [
-            blank((N, 3), float16),
-            halves(rng, N),
-            halves(rng, N),
-            N,
-        ],
-        expected,
-    )
-
-
 HALF = (
     half2("half2_arithmetic", 5, half2_arithmetic),
     half2("half2_compare", 2, half2_compare, uint32),
     half2("half2_extremes", 2, lambda a, b: [smaller(a, b), larger(a, b)]),
     half2_saxpy(),
-    half_scalars(),
 )
 
 

@@ -112,16 +112,6 @@ DIVISION = (
 )
 
 
-def high_products(a: int, b: int, c: int, d: int) -> Rows:
-    a24, b24 = signed(a, 24), signed(b, 24)
-    return [
-        [a * b >> 32, a24 * b24, a * b + 5],
-        [(a & LOW) * (b & LOW) >> 32, (a & 0xFFFFFF) * (b & 0xFFFFFF)],
-        [c * d >> 64, c * d, a * b + c],
-        [(c & WIDE) * (d & WIDE) >> 64, (a & LOW) * (b & LOW) + d],
-    ]
-
-
 def wide_integers(x: int, y: int, k: int) -> Rows:
     u, v = x & WIDE, y & WIDE
     compared = (x < y) + 2 * (x <= y) + 4 * (x == y) + 8 * (u >= v)
@@ -133,39 +123,7 @@ def wide_integers(x: int, y: int, k: int) -> Rows:
     ]  # fmt: skip
 
 
-def wide_bits(x: int) -> Rows:
-    reversed_bits = int(f"{x:064b}"[::-1], 2)
-    first = (x & -x).bit_length()
-    return [[64 - x.bit_length(), first, x.bit_count(), reversed_bits, reversed_bits >> 32]]
-
-
-def limbs(words_: list[int]) -> int:
-    return sum(word << 32 * k for k, word in enumerate(words_))
-
-
-def split(number: int, count: int) -> list[int]:
-    return [number >> 32 * k & LOW for k in range(count)]
-
-
-def hashes(x: int) -> Rows:
-    value, shifted = 2166136261, x | 1
-    for k in range(4):
-        value = (value ^ (x >> 8 * k & 255)) * 16777619 & LOW
-    for _ in range(3):
-        shifted ^= shifted << 13 & LOW
-        shifted ^= shifted >> 17
-        shifted ^= shifted << 5 & LOW
-    return [[value, (shifted << 7 | shifted >> 25) + value]]
-
-
 ARITHMETIC = (
-    rows(
-        "high_products",
-        N,
-        [(3, int32), (2, uint32), (3, int64), (2, uint64)],
-        lambda rng: [words(rng, N, t) for t in (int32, int32, int64, int64)],
-        high_products,
-    ),
     rows(
         "wide_integers",
         N,
@@ -177,28 +135,6 @@ ARITHMETIC = (
         ],
         wide_integers,
     ),
-    rows(
-        "wide_bits",
-        N,
-        [(5, int32)],
-        lambda rng: [words(rng, N, uint64)],
-        wide_bits,
-    ),
-    rows(
-        "carries",
-        N,
-        [(8, uint32)],
-        lambda rng: [words(rng, 4 * N).reshape(N, 4), words(rng, 4 * N).reshape(N, 4)],
-        lambda x, y: [split(limbs(x) + limbs(y), 4) + split(limbs(x) - limbs(y), 4)],
-    ),
-    rows(
-        "wide_products",
-        N,
-        [(4, uint32)],
-        lambda rng: [words(rng, 2 * N).reshape(N, 2), words(rng, 2 * N).reshape(N, 2)],
-        lambda x, y: [split(limbs(x) * limbs(y), 4)],
-    ),
-    rows("hashes", N, [(2, uint32)], lambda rng: [words(rng, N)], hashes),
 )
 
 
@@ -276,22 +212,6 @@ def permutes(a: int, b: int, selector: int) -> Rows:
     ]
 
 
-def looked_up(x: int, y: int, z: int, table: int) -> int:
-    return sum(
-        (table >> ((x >> i & 1) << 2 | (y >> i & 1) << 1 | z >> i & 1) & 1) << i for i in range(32)
-    )
-
-
-def logic(x: int, y: int, z: int) -> Rows:
-    return [
-        [
-            (x & y) | (~x & z), (x & y) ^ (x & z) ^ (y & z), x ^ y ^ z, ~(x | y) & z,
-            looked_up(x, y, z, 0x6B), looked_up(x, y, 0xF0F0A5A5, 0x1D),
-            (x & 0xFF00FF) | (y & 0xFF00FF00),
-        ]
-    ]  # fmt: skip
-
-
 def predicate_logic(a: int, b: int, c: int) -> Rows:
     p, q, r = a < b, b < c, (a & LOW) > (c & LOW)
     value = ((p and not q) or r) + 2 * (p ^ q ^ r)
@@ -362,10 +282,6 @@ def packed_bytes(a: int, b: int) -> Rows:
     ]  # fmt: skip
 
 
-def three_words(rng: Generator) -> list[Array]:
-    return [words(rng, N) for _ in range(3)]
-
-
 def three_ints(rng: Generator) -> list[Array]:
     """Small enough for a sum of two."""
     return [words(rng, N, int32) >> 1 for _ in range(3)]
@@ -403,7 +319,6 @@ BITS = (
         lambda rng: [words(rng, N), words(rng, N), words(rng, N) & uint32(0x7777)],
         permutes,
     ),
-    rows("logic", N, [(7, uint32)], three_words, logic),
     rows("predicate_logic", N, [(1, int32)], near_zero, predicate_logic),
     rows("extremes", N, [(10, int32)], three_ints, extremes),
     rows("dot_products", N, [(8, int32)], three_ints, dot_products),

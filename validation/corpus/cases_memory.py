@@ -289,46 +289,6 @@ def particles(n: int) -> Case:
     return launched("particles", flat(n), make, expected, label=n)
 
 
-def gather_scatter(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
-        out = args[0].copy()
-        out[args[3]] = args[1][args[2]]
-        return [out]
-
-    return launched(
-        "gather_scatter",
-        flat(n),
-        lambda rng: [
-            blank(n, int32),
-            words(rng, n, int32),
-            rng.integers(0, n, n).astype(int32),
-            rng.permutation(n).astype(int32),
-            n,
-        ],
-        expected,
-        label=n,
-    )
-
-
-def shared_vectors() -> Case:
-    def expected(args: Given) -> Outcomes:
-        x, t = args[1], np.arange(128)
-        pairs = np.zeros(128, float32)
-        pairs[t * 3 % 128] = x[:, 0]
-        out = x[127 - t].copy()
-        out[:, 0] += x.ravel()[t * 17 % 512]
-        out[:, 1] += pairs[t ^ 5]
-        out[:, 2] += x.reshape(256, 2)[t * 2 % 256, 1]
-        return [out]
-
-    return launched(
-        "shared_vectors",
-        grid_of(1, 128),
-        lambda rng: [blank((128, 4)), real(rng, (128, 4))],
-        expected,
-    )
-
-
 # Memory spaces. The tables are those of memory.cu.
 
 WEIGHTS = np.array([0.5, -1.25, 3, 0, 7.5, -2, 0.125, 9, 1, -1, 2, -4, 8, -16, 32, -64])
@@ -576,8 +536,6 @@ CASES = (
     copy_float4(301, 1),
     copy_strided(150, 3),
     particles(205),
-    gather_scatter(300),
-    shared_vectors(),
     constants(150),
     device_variables(100),
     read_only(170),
@@ -607,8 +565,6 @@ COUNTED = (
     copy_strided(20_000, 3),
     copy_strided(5_000, 33),
     particles(10_001),
-    gather_scatter(20_000),
-    shared_vectors(),
     constants(10_000),
     local_array(4_001),
     local_bytes(4_001),

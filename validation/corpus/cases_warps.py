@@ -167,17 +167,6 @@ def compact(blocks: int) -> Case:
     )
 
 
-def bitonic_sort(block: int) -> Case:
-    return launched(
-        "bitonic_sort",
-        grid_of(1, block),
-        lambda rng: [words(rng, 2 * block)],
-        lambda a: np.sort(a[0]),
-        label=2 * block,
-        dynamic_shared_bytes=8 * block,
-    )
-
-
 def rank_sort(n: int) -> Case:
     return launched(
         "rank_sort",
@@ -225,28 +214,6 @@ def ballot(values: Array) -> int:
     return sum(1 << lane for lane, value in enumerate(values.tolist()) if value)
 
 
-def partial_masks() -> Case:
-    def expected(args: Given) -> Outcome:
-        x = args[1].astype(int64).tolist()
-        result = []
-        for lane in range(32):
-            if lane < 12:
-                result.append(ballot(args[1][:12] > 0) + (x[(lane + 5) % 12] & 0xFF))
-            elif lane & 1:
-                result.append(0xAAAAA000 ^ (x[13 if lane == 31 else lane + 2] & 0xFFFFFFFF))
-            else:
-                result.append(any(x[other] > 40 for other in range(12, 32, 2)) + 7)
-        pairs = [(result[lane] + result[lane ^ 1]) & 0xFFFFFFFF for lane in range(32)]
-        return np.array(pairs, uint32)
-
-    return launched(
-        "partial_masks",
-        grid_of(1, 32),
-        lambda rng: [blank(32, uint32), rng.integers(-60, 60, 32).astype(int32)],
-        expected,
-    )
-
-
 def shuffles() -> Case:
     def expected(args: Given) -> Outcome:
         x, lane = args[1], np.arange(32)
@@ -283,34 +250,6 @@ def shuffle_predicate() -> Case:
         grid_of(1, 32),
         lambda rng: [blank((32, 2), int32), words(rng, 32, int32)],
         expected,
-    )
-
-
-def matrix_by_shuffles(matrices: int) -> Case:
-    return launched(
-        "matrix_by_shuffles",
-        grid_of(matrices // 8, 128),
-        lambda rng: [
-            blank((matrices, 4, 4)),
-            small(rng, (matrices, 4, 4)),
-            small(rng, (matrices, 4, 4)),
-        ],
-        lambda a: a[1] @ a[2],
-        label=matrices,
-    )
-
-
-def aggregated_atomics(n: int) -> Case:
-    return launched(
-        "aggregated_atomics",
-        flat(n, 96),
-        lambda rng: [
-            rng.integers(0, 9, 8).astype(int32),
-            rng.integers(0, 8, n).astype(int32),
-            n,
-        ],
-        lambda args: args[0] + np.bincount(args[1], minlength=8).astype(int32),
-        label=n,
     )
 
 
@@ -744,14 +683,10 @@ CASES = (
     warp_reductions(96),
     scan_blocks(700),
     compact(3),
-    bitonic_sort(128),
     rank_sort(150),
     votes(3),
-    partial_masks(),
     shuffles(),
     shuffle_predicate(),
-    matrix_by_shuffles(16),
-    aggregated_atomics(500),
     lane_registers((7, 5, 3)),
     histogram_shared(3000, 2),
     histogram_weighted(333),
@@ -779,11 +714,8 @@ COUNTED = (
     dot_double(20_000),
     scan_blocks(30_000),
     compact(100),
-    bitonic_sort(1024),
     votes(20),
     shuffles(),
-    matrix_by_shuffles(1024),
-    aggregated_atomics(20_000),
     histogram_shared(100_000, 32),
     histogram_weighted(20_000),
     global_reductions(5_000),

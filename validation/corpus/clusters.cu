@@ -158,13 +158,3 @@ extern "C" __global__ void grid_barriers(unsigned* out, unsigned* arrived, unsig
     }
     if (threadIdx.x == 0) out[gridDim.x + blockIdx.x] = out[(blockIdx.x + 1) % gridDim.x];
 }
-
-// The parts of a sum, added four at a time.
-extern "C" __global__ void split_sums(float* out, const float* in)
-{
-    const float4 x = ((const float4*)in)[blockIdx.x * blockDim.x + threadIdx.x];
-    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(out + 4 * threadIdx.x), "f"(x.x), "f"(x.y),
-        "f"(x.z), "f"(x.w)
-        : "memory");
-    asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(out + 4 * threadIdx.x), "f"(x.x), "f"(x.y) : "memory");
-}

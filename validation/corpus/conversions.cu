@@ -97,16 +97,3 @@ extern "C" __global__ void half_conversions(
     asm("cvt.f32.f16 %0, %1;" : "=f"(f[i]) : "h"(halves[i]));
     asm("cvt.rni.s32.f16 %0, %1;" : "=r"(s[i]) : "h"(halves[i]));
 }
-
-extern "C" __global__ void packed_halves(unsigned* out, const float* a, const float* b, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-#if __CUDA_ARCH__ >= 800
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out[i]) : "f"(a[i]), "f"(b[i]));
-#else
-    asm("{ .reg .b16 x, y; cvt.rn.f16.f32 x, %1; cvt.rn.f16.f32 y, %2; mov.b32 %0, {y, x}; }"
-        : "=r"(out[i])
-        : "f"(a[i]), "f"(b[i]));
-#endif
-}

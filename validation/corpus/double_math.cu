@@ -47,12 +47,3 @@ extern "C" __global__ void double_directed(double* out, const double* a, const d
     mine[6] = __fma_rz(x, y, 0.1);
     mine[7] = __fma_ru(x, y, 0.1);
 }
-
-extern "C" __global__ void horner(double* out, const double* x, const double* coefficients, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    double value = 0;
-    for (int k = 7; k >= 0; --k) value = value * x[i] + coefficients[k];
-    out[i] = value;
-}

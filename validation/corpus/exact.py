@@ -1,4 +1,4 @@
-"""Floating-point operations that round once, in any direction, from exact fractions."""
+"""Floating-point numbers as bits and exact fractions, and operations that round once."""
 
 from __future__ import annotations
 
@@ -13,92 +13,173 @@ from numpy.typing import DTypeLike, NDArray
 
 Array = NDArray[Any]
 
-NEAREST, ZERO, UP, DOWN = "rn", "rz", "ru", "rd"
+NEAREST, DOWN, UP, ZERO = "RN", "RM", "RP", "RZ"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """A binary format of IEEE 754: bits of the significand, and the range of exponents."""
+    """A binary format: how many bits its fields have, and the NaN that arithmetic yields."""
 
-    precision: int
-    least: int
-    most: int
+    exponent_bits: int
+    fraction_bits: int
+    nan: int
 
+    @property
+    def bits(self) -> int:
+        return 1 + self.exponent_bits + self.fraction_bits
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.bits - 1)
+
+    @property
+    def infinity(self) -> int:
+        return (1 << self.exponent_bits) - 1 << self.fraction_bits
+
+    @property
+    def one(self) -> int:
+        return self.infinity >> 1 & self.infinity
+
+    @property
+    def least_exponent(self) -> int:
+        return 2 - (1 << (self.exponent_bits - 1))
+
+    def is_nan(self, x: int) -> bool:
+        return x & ~self.sign > self.infinity
+
+    def is_finite(self, x: int) -> bool:
+        return x & ~self.sign < self.infinity
+
+    def is_infinite(self, x: int) -> bool:
+        return x & ~self.sign == self.infinity
+
+    def is_zero(self, x: int) -> bool:
+        return not x & ~self.sign
+
+    def is_negative(self, x: int) -> bool:
+        return bool(x & self.sign)
+
+    def flushed(self, x: int) -> int:
+        return x if x & self.infinity else x & self.sign
+
+    def value(self, x: int) -> Fraction:
+        """The value of a finite number."""
+        exponent = (x & self.infinity) >> self.fraction_bits
+        fraction = x & (1 << self.fraction_bits) - 1
+        significand = fraction | (1 << self.fraction_bits if exponent else 0)
+        scale = max(exponent, 1) - 1 + self.least_exponent - self.fraction_bits
+        return significand * Fraction(2) ** scale * (-1 if self.is_negative(x) else 1)
+
+    def rounded(self, value: Fraction, direction: str = NEAREST) -> int:
+        """The bits of a value other than 0, rounded once."""
+        magnitude, sign = abs(value), self.sign if value < 0 else 0
+        exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+        exponent -= magnitude < Fraction(2) ** exponent
+        exponent = max(exponent, self.least_exponent)
+        units = magnitude / Fraction(2) ** (exponent - self.fraction_bits)
+        outward = direction == (DOWN if value < 0 else UP)
+        if direction == NEAREST:
+            count = round(units)  # ties to even
+        else:
+            count = math.floor(units) + (outward and units.denominator > 1)
+        x = (exponent - self.least_exponent << self.fraction_bits) + count
+        if x >= self.infinity:
+            x = self.infinity - (direction != NEAREST and not outward)
+        return sign | x
+
+    def fused(self, a: int, b: int, c: int | None, direction: str = NEAREST) -> int:
+        """a * b + c, or a * b where c is None, rounded once."""
+        sign = (a ^ b) & self.sign  # that of the product
+        present = [x for x in (a, b, c) if x is not None]
+        if not all(self.is_finite(x) for x in present):
+            return self._of_infinities(a, b, c)
+        exact = self.value(a) * self.value(b) + (0 if c is None else self.value(c))
+        if exact:
+            return self.rounded(exact, direction)
+        if c is None or (sign == c & self.sign and self.is_zero(c)):
+            return sign
+        return self.sign if direction == DOWN else 0
+
+    def _of_infinities(self, a: int, b: int, c: int | None) -> int:
+        """The same where one of them is infinite or no number."""
+        product = (a ^ b) & self.sign | self.infinity
+        infinite = self.is_infinite(a) or self.is_infinite(b)
+        impossible = infinite and (self.is_zero(a) or self.is_zero(b))
+        if impossible or any(self.is_nan(x) for x in (a, b, c) if x is not None):
+            return self.nan
+        if not infinite:
+            assert c is not None
+            return c
+        return self.nan if c is not None and self.is_infinite(c) and c != product else product
+
+    def ordered(self, x: int) -> int:
+        """An integer in the order of the numbers, -0 below +0; not for NaN."""
+        return ~(x & ~self.sign) if self.is_negative(x) else x
+
+    def extreme(self, a: int, b: int, *, least: bool, nan_wins: bool = False) -> int:
+        nans = self.is_nan(a) + self.is_nan(b)
+        if nans == 2 or (nans and nan_wins):
+            return self.nan
+        if nans:
+            return b if self.is_nan(a) else a
+        return (min if least else max)(a, b, key=self.ordered)
+
+    def relation(self, a: int, b: int) -> str:
+        """How a stands to b: one of L, E, G, U."""
+        if self.is_nan(a) or self.is_nan(b):
+            return "U"
+        if self.is_zero(a) and self.is_zero(b):
+            return "E"
+        x, y = self.ordered(a), self.ordered(b)
+        return "E" if x == y else "L" if x < y else "G"
+
+
+BINARY16 = Format(exponent_bits=5, fraction_bits=10, nan=0x7FFF)
+BFLOAT16 = Format(exponent_bits=8, fraction_bits=7, nan=0x7FFF)
+BINARY32 = Format(exponent_bits=8, fraction_bits=23, nan=0x7FFFFFFF)
+BINARY64 = Format(exponent_bits=11, fraction_bits=52, nan=0xFFF8000000000000)
 
 FORMATS = {
-    np.dtype(np.float16): Format(precision=11, least=-14, most=15),
-    np.dtype(np.float32): Format(precision=24, least=-126, most=127),
-    np.dtype(np.float64): Format(precision=53, least=-1022, most=1023),
+    np.dtype(np.float16): BINARY16,
+    np.dtype(np.float32): BINARY32,
+    np.dtype(np.float64): BINARY64,
 }
 
 
-def rounded(value: Fraction, dtype: DTypeLike, mode: str = NEAREST) -> float:
-    """`value` (not 0) as the nearest number of `dtype` in the direction of `mode`."""
-    form = FORMATS[np.dtype(dtype)]
-    sign, magnitude = (-1 if value < 0 else 1), abs(value)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    if magnitude < Fraction(2) ** exponent:
-        exponent -= 1
-    quantum = Fraction(2) ** (max(exponent, form.least) - form.precision + 1)
-    count, rest = divmod(magnitude, quantum)
-    away = {UP: sign > 0, DOWN: sign < 0, ZERO: False}.get(mode)
-    if away is None:
-        away = rest > quantum / 2 or (rest == quantum / 2 and count % 2 == 1)
-    count += bool(rest and away)
-    if count * quantum >= Fraction(2) ** (form.most + 1):
-        largest = (Fraction(2) - Fraction(2) ** (1 - form.precision)) * Fraction(2) ** form.most
-        return sign * (math.inf if away or mode == NEAREST else float(largest))
-    return math.copysign(float(count * quantum), sign)
-
-
-def fused(x: float, y: float, z: float | None, dtype: DTypeLike, mode: str = NEAREST) -> float:
-    """x·y + z, or x·y where z is None, rounded once."""
-    terms = (x, y) if z is None else (x, y, z)
-    if not all(map(math.isfinite, terms)):
-        if math.isfinite(x) and math.isfinite(y):
-            return float(z or 0)  # infinite or NaN
-        return float(np.float64(x) * np.float64(y) + np.float64(0 if z is None else z))
-    product = Fraction(x) * Fraction(y)
-    total = product + Fraction(z or 0)
-    if total:
-        return rounded(total, dtype, mode)
-    negative = (math.copysign(1, x) < 0) != (math.copysign(1, y) < 0)
-    if z is None:
-        return -0.0 if negative else 0.0
-    if product == 0 and negative == (math.copysign(1, z) < 0):
-        return -0.0 if negative else 0.0
-    return -0.0 if mode == DOWN else 0.0
-
-
-def _elementwise(function: Callable[..., float], dtype: DTypeLike, *operands: Array) -> Array:
-    lists = (np.asarray(operand, np.float64).ravel().tolist() for operand in operands)
-    shape = np.shape(operands[0])
-    return np.array([function(*row) for row in zip(*lists, strict=True)], dtype).reshape(shape)
+def _by_bits(function: Callable[..., int], *operands: Array) -> Array:
+    """`function` of the bits of numbers of one type, which the result has too."""
+    unsigned = f"u{operands[0].itemsize}"
+    columns = np.broadcast_arrays(*operands)
+    bits = [np.ascontiguousarray(x).view(unsigned).ravel().tolist() for x in columns]
+    found = [function(*row) for row in zip(*bits, strict=True)]
+    return np.array(found, unsigned).view(operands[0].dtype).reshape(columns[0].shape)
 
 
 def fma(x: Array, y: Array, z: Array, mode: str = NEAREST) -> Array:
     """x·y + z in the type of `x`, rounded once."""
-    x, y, z = np.broadcast_arrays(x, y, z)
-    return _elementwise(lambda a, b, c: fused(a, b, c, x.dtype, mode), x.dtype, x, y, z)
+    return _by_bits(lambda a, b, c: FORMATS[x.dtype].fused(a, b, c, mode), x, y, z)
 
 
 def add(x: Array, y: Array, mode: str = NEAREST) -> Array:
-    return _elementwise(lambda a, b: fused(a, 1.0, b, x.dtype, mode), x.dtype, x, y)
+    return fma(x, np.ones_like(x), y, mode)
 
 
 def multiply(x: Array, y: Array, mode: str = NEAREST) -> Array:
-    return _elementwise(lambda a, b: fused(a, b, None, x.dtype, mode), x.dtype, x, y)
+    return _by_bits(lambda a, b: FORMATS[x.dtype].fused(a, b, None, mode), x, y)
 
 
 def narrow(x: Array, dtype: DTypeLike, mode: str = NEAREST) -> Array:
     """Floats, or integers of any size, as `dtype`."""
+    form = FORMATS[np.dtype(dtype)]
+    unsigned = f"u{np.dtype(dtype).itemsize}"
 
-    def one(number: float) -> float:
-        if not math.isfinite(number) or number == 0:
-            return float(number)
-        return rounded(Fraction(number), dtype, mode)
+    def one(number: float) -> int:
+        if math.isfinite(number) and number:
+            return form.rounded(Fraction(number), mode)
+        return int(np.asarray(number, dtype).view(unsigned))
 
-    return np.array([one(number) for number in x.ravel().tolist()], dtype).reshape(x.shape)
+    found = [one(number) for number in x.ravel().tolist()]
+    return np.array(found, unsigned).view(dtype).reshape(x.shape)
 
 
 def integer(x: Array, dtype: DTypeLike, mode: str, *, if_nan: int) -> Array:
@@ -122,19 +203,18 @@ def integer(x: Array, dtype: DTypeLike, mode: str, *, if_nan: int) -> Array:
 
 def smaller(a: Array, b: Array) -> Array:
     """The smaller one: a number rather than NaN, -0 rather than +0."""
-    zeros = (a == 0) & (b == 0)
-    return np.where(zeros, np.where(np.signbit(a), a, b), np.fmin(a, b))
+    return _by_bits(lambda x, y: FORMATS[a.dtype].extreme(x, y, least=True), a, b)
 
 
 def larger(a: Array, b: Array) -> Array:
-    zeros = (a == 0) & (b == 0)
-    return np.where(zeros, np.where(np.signbit(a), b, a), np.fmax(a, b))
+    return _by_bits(lambda x, y: FORMATS[a.dtype].extreme(x, y, least=False), a, b)
 
 
 def ulps(value: Array, count: Array | float, dtype: DTypeLike = np.float32) -> Array:
     """`count` units in the last place of `dtype` at each value."""
     form = FORMATS[np.dtype(dtype)]
+    least = form.least_exponent
     with np.errstate(all="ignore"):
         exponent: Array = np.floor(np.log2(np.abs(value.astype(np.float64))))
-    exponent = np.clip(np.nan_to_num(exponent, neginf=form.least), form.least, form.most)
-    return np.asarray(count * np.exp2(exponent - form.precision + 1))
+    exponent = np.clip(np.nan_to_num(exponent, neginf=least), least, 1 - least)
+    return np.asarray(count * np.exp2(exponent - form.fraction_bits))

@@ -57,17 +57,6 @@ extern "C" __global__ void float_functions(float* out, const float* a, const flo
     out[4 * i + 3] = hypotf(a[i], b[i]);
 }
 
-extern "C" __global__ void fast_functions(float* out, const float* a, const float* b, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    out[5 * i] = __fdividef(a[i], b[i]);
-    out[5 * i + 1] = __powf(a[i], b[i]);
-    out[5 * i + 2] = __frsqrt_rn(a[i]);
-    out[5 * i + 3] = __log2f(a[i]);
-    out[5 * i + 4] = __exp10f(b[i]);
-}
-
 extern "C" __global__ void directed_rounding(float* out, const float* a, const float* b, int n)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;

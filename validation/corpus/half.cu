@@ -42,20 +42,6 @@ extern "C" __global__ void half2_saxpy(halves* y, const halves* x, halves a, int
         y[i] = fma2(a, x[i], y[i]);
 }
 
-extern "C" __global__ void half_scalars(
-    unsigned short* out, const unsigned short* a, const unsigned short* b, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    unsigned short sum, product, fused;
-    asm("add.f16 %0, %1, %2;" : "=h"(sum) : "h"(a[i]), "h"(b[i]));
-    asm("mul.f16 %0, %1, %2;" : "=h"(product) : "h"(a[i]), "h"(b[i]));
-    asm("fma.rn.f16 %0, %1, %2, %1;" : "=h"(fused) : "h"(a[i]), "h"(b[i]));
-    out[3 * i] = sum;
-    out[3 * i + 1] = product;
-    out[3 * i + 2] = fused;
-}
-
 extern "C" __global__ void half2_compare(unsigned* out, const halves* a, const halves* b, int n)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;

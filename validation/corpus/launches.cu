@@ -1,4 +1,4 @@
-// Launches: structures by value, templates, dynamic shared memory, grids and blocks in 3D.
+// Launches: structures by value, dynamic shared memory, grids and blocks in 3D.
 
 struct Affine {
     float a, b;
@@ -26,27 +26,6 @@ extern "C" __global__ void small_arguments(
         a, b, c, (int)(d >> 32), (int)d, (int)(e * 4), f, s.a + s.b, s.c[threadIdx.x % 5], g};
     if (threadIdx.x < 10) out[threadIdx.x] = values[threadIdx.x];
 }
-
-template <typename T, int N>
-__global__ void scale(T* out, const T* in, T factor, int n)
-{
-    const int start = (blockIdx.x * blockDim.x + threadIdx.x) * N;
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-        if (start + k < n) out[start + k] = in[start + k] * factor;
-}
-template __global__ void scale<float, 4>(float*, const float*, float, int);
-template __global__ void scale<double, 1>(double*, const double*, double, int);
-
-namespace inner {
-template <bool UP>
-__global__ void rotate(int* out, const int* in, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = in[(i + (UP ? 1 : n - 1)) % n];
-}
-template __global__ void rotate<true>(int*, const int*, int);
-}  // namespace inner
 
 // Two arrays in one dynamic allocation, of a size that only the launch knows.
 extern "C" __global__ void dynamic_shared(float* out, const float* in, int n)
@@ -81,12 +60,6 @@ extern "C" __global__ void ragged_block(int* out, const int* in)
     out[blockIdx.x * n + t] = staged[n - 1 - t] * 3 + staged[(t + 1) % n];
 }
 
-extern "C" __global__ void saxpy_grid_stride(float* y, const float* x, float a, int n)
-{
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        y[i] = a * x[i] + y[i];
-}
-
 extern "C" __global__ void nothing() {}
 
 extern "C" __global__ void clocks(long long* out)
@@ -98,11 +71,4 @@ extern "C" __global__ void clocks(long long* out)
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(after));
     const int low = clock();
     out[threadIdx.x] = (clock64() >= start) + 2 * (after >= before) + 4 * (low == low);
-}
-
-extern "C" __global__ void float_loop_counts(float* out, float step, int n)
-{
-    float x = 0;
-    for (int i = 0; i <= (int)(blockIdx.x * blockDim.x + threadIdx.x) % n; ++i) x = fmaf(x, 0.5f, step);
-    out[blockIdx.x * blockDim.x + threadIdx.x] = x;
 }

@@ -69,15 +69,3 @@ extern "C" __global__ void left_for_a_barrier(unsigned* out, const unsigned* in)
     __syncthreads();
     out[t] = shared[0] + (unsigned)y;
 }
-
-// There, lanes leave the loop for the end of an outer region.
-extern "C" __global__ void left_for_an_outer_region(unsigned* out, const unsigned* in)
-{
-    const unsigned t = threadIdx.x;
-    unsigned x = in[t];
-    for (unsigned i = 0, n = in[t] & 7; i < n; ++i) x = x * 3 + i;
-    __syncthreads();
-    for (unsigned i = 0, n = x & 7; i < n; ++i) x ^= i * 0x9e3779b9u;
-    __syncthreads();
-    out[t] = x;
-}

@@ -1,4 +1,4 @@
-// Scans, compaction and sorting: shfl_up, ballots, shared memory and many barriers.
+// Scans, compaction and sorting: shfl_up, ballots, shared memory.
 
 extern "C" __global__ void scan_blocks(int* out, const int* in, int n)
 {
@@ -38,24 +38,6 @@ extern "C" __global__ void compact(int* out, int* counts, const int* in)
     __syncthreads();
     if (keep) out[blockIdx.x * blockDim.x + offsets[warp] + __popc(votes & ((1u << lane) - 1))] = in[i];
     if (threadIdx.x == 0) counts[blockIdx.x] = offsets[blockDim.x / 32];
-}
-
-// One block, blockDim.x pairs, in place.
-extern "C" __global__ void bitonic_sort(unsigned* keys)
-{
-    extern __shared__ unsigned s[];
-    const int n = 2 * blockDim.x;
-    s[threadIdx.x] = keys[threadIdx.x], s[threadIdx.x + blockDim.x] = keys[threadIdx.x + blockDim.x];
-    for (int size = 2; size <= n; size *= 2)
-        for (int stride = size / 2; stride > 0; stride /= 2) {
-            __syncthreads();
-            const int i = 2 * threadIdx.x - (threadIdx.x & (stride - 1));
-            const bool up = (i & size) == 0;
-            const unsigned a = s[i], b = s[i + stride];
-            if ((a > b) == up) s[i] = b, s[i + stride] = a;
-        }
-    __syncthreads();
-    keys[threadIdx.x] = s[threadIdx.x], keys[threadIdx.x + blockDim.x] = s[threadIdx.x + blockDim.x];
 }
 
 // Rank sort: every thread counts what is smaller.

@@ -13,27 +13,6 @@ extern "C" __global__ void votes(unsigned* out, const int* in)
     mine[5] = same << 8;
 }
 
-extern "C" __global__ void partial_masks(unsigned* out, const int* in)
-{
-    __shared__ int staged[32];
-    const int lane = threadIdx.x;
-    unsigned result = 0;
-    if (lane < 12) {
-        result = __ballot_sync(0xfff, in[lane] > 0);
-        result += __shfl_sync(0xfff, in[lane], (lane + 5) % 12) & 0xff;
-        __syncwarp(0xfff);
-    } else if (lane & 1) {
-        result = __activemask();
-        staged[lane] = in[lane];
-        __syncwarp(0xaaaaa000);
-        result ^= staged[lane == 31 ? 13 : lane + 2];
-    } else {
-        result = __any_sync(0x55555000, in[lane] > 40) + 7;
-    }
-    __syncwarp();
-    out[lane] = result + __shfl_xor_sync(~0u, result, 1);
-}
-
 extern "C" __global__ void shuffles(int* out, const int* in)
 {
     const int lane = threadIdx.x, value = in[lane];
@@ -58,28 +37,6 @@ extern "C" __global__ void shuffle_predicate(int* out, const int* in)
         : "=r"(value), "=r"(inside)
         : "r"(in[threadIdx.x]));
     out[2 * threadIdx.x] = value, out[2 * threadIdx.x + 1] = inside;
-}
-
-// 4x4 matrices, one element per lane, two matrices per warp: products by shuffles.
-extern "C" __global__ void matrix_by_shuffles(float* c, const float* a, const float* b)
-{
-    const int lane = threadIdx.x & 15, row = lane / 4, column = lane % 4,
-              i = blockIdx.x * blockDim.x + threadIdx.x;
-    float sum = 0;
-#pragma unroll
-    for (int k = 0; k < 4; ++k)
-        sum += __shfl_sync(~0u, a[i], row * 4 + k, 16) * __shfl_sync(~0u, b[i], k * 4 + column, 16);
-    c[i] = sum;
-}
-
-// Lanes with the same key elect a leader, which adds for all.
-extern "C" __global__ void aggregated_atomics(int* counts, const int* keys, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    const unsigned peers = __match_any_sync(__activemask(), keys[i]);
-    const int leader = __ffs(peers) - 1;
-    if ((threadIdx.x & 31) == leader) atomicAdd(&counts[keys[i]], __popc(peers));
 }
 
 extern "C" __global__ void lane_registers(unsigned* out)

@@ -89,24 +89,3 @@ extern "C" __global__ void particles(Particle* p, float dt, int n)
     p[i].flags[1] = q.flags[0] ^ q.flags[2];
     if (q.kind < 0) p[i].kind = -q.kind;
 }
-
-extern "C" __global__ void gather_scatter(int* out, const int* in, const int* from, const int* to, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[to[i]] = in[from[i]];
-}
-
-extern "C" __global__ void shared_vectors(float4* out, const float4* in)
-{
-    __shared__ float4 tile[128];
-    __shared__ double pairs[128];
-    const int t = threadIdx.x;
-    tile[t] = in[t];
-    pairs[(t * 3) % 128] = in[t].x;
-    __syncthreads();
-    float4 v = tile[127 - t];
-    v.x += ((float*)tile)[(t * 17) % 512];
-    v.y += (float)pairs[t ^ 5];
-    v.z += ((float2*)tile)[(t * 2) % 256].y;
-    out[t] = v;
-}

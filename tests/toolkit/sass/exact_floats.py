@@ -1,144 +1,18 @@
-"""Floating-point numbers as bits and exact fractions: what the core's results are compared with."""
+"""Probes of floating-point instructions, and the operands that they are tried on."""
 
 import re
-from dataclasses import dataclass
-from fractions import Fraction
 from itertools import chain, product
-from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tests.probe import State, probe
+from validation.corpus.exact import DOWN, UP, ZERO
 
-NEAREST, DOWN, UP, ZERO = "RN", "RM", "RP", "RZ"
 DIRECTIONS = ("", f".{DOWN}", f".{UP}", f".{ZERO}")
 
 Words = NDArray[np.uint32]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Format:
-    """A binary format: how many bits its fields have, and the NaN that arithmetic yields."""
-
-    exponent_bits: int
-    fraction_bits: int
-    nan: int
-
-    @property
-    def bits(self):
-        return 1 + self.exponent_bits + self.fraction_bits
-
-    @property
-    def sign(self):
-        return 1 << (self.bits - 1)
-
-    @property
-    def infinity(self):
-        return (1 << self.exponent_bits) - 1 << self.fraction_bits
-
-    @property
-    def one(self):
-        return self.infinity >> 1 & self.infinity
-
-    @property
-    def least_exponent(self):
-        return 2 - (1 << (self.exponent_bits - 1))
-
-    def is_nan(self, x):
-        return x & ~self.sign > self.infinity
-
-    def is_finite(self, x):
-        return x & ~self.sign < self.infinity
-
-    def is_infinite(self, x):
-        return x & ~self.sign == self.infinity
-
-    def is_zero(self, x):
-        return not x & ~self.sign
-
-    def is_negative(self, x):
-        return bool(x & self.sign)
-
-    def flushed(self, x):
-        return x if x & self.infinity else x & self.sign
-
-    def value(self, x):
-        """The value of a finite number."""
-        exponent = (x & self.infinity) >> self.fraction_bits
-        fraction = x & (1 << self.fraction_bits) - 1
-        significand = fraction | (1 << self.fraction_bits if exponent else 0)
-        scale = max(exponent, 1) - 1 + self.least_exponent - self.fraction_bits
-        return significand * Fraction(2) ** scale * (-1 if self.is_negative(x) else 1)
-
-    def rounded(self, value, direction=NEAREST):
-        """The bits of a value other than 0, rounded once."""
-        magnitude, sign = abs(value), self.sign if value < 0 else 0
-        exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-        exponent -= magnitude < Fraction(2) ** exponent
-        exponent = max(exponent, self.least_exponent)
-        units = magnitude / Fraction(2) ** (exponent - self.fraction_bits)
-        outward = direction == (DOWN if value < 0 else UP)
-        if direction == NEAREST:
-            count = round(units)  # ties to even
-        else:
-            count = floor(units) + (outward and units.denominator > 1)
-        x = (exponent - self.least_exponent << self.fraction_bits) + count
-        if x >= self.infinity:
-            x = self.infinity - (direction != NEAREST and not outward)
-        return sign | x
-
-    def fused(self, a, b, c, direction=NEAREST):
-        """a * b + c, or a * b where c is None, rounded once."""
-        sign = (a ^ b) & self.sign  # that of the product
-        present = [x for x in (a, b, c) if x is not None]
-        if not all(self.is_finite(x) for x in present):
-            return self._of_infinities(a, b, c)
-        exact = self.value(a) * self.value(b) + (0 if c is None else self.value(c))
-        if exact:
-            return self.rounded(exact, direction)
-        if c is None or (sign == c & self.sign and self.is_zero(c)):
-            return sign
-        return self.sign if direction == DOWN else 0
-
-    def _of_infinities(self, a, b, c):
-        """The same where one of them is infinite or no number."""
-        product = (a ^ b) & self.sign | self.infinity
-        infinite = self.is_infinite(a) or self.is_infinite(b)
-        impossible = infinite and (self.is_zero(a) or self.is_zero(b))
-        if impossible or any(self.is_nan(x) for x in (a, b, c) if x is not None):
-            return self.nan
-        if not infinite:
-            assert c is not None
-            return c
-        return self.nan if c is not None and self.is_infinite(c) and c != product else product
-
-    def ordered(self, x):
-        """An integer in the order of the numbers, -0 below +0; not for NaN."""
-        return ~(x & ~self.sign) if self.is_negative(x) else x
-
-    def extreme(self, a, b, *, least, nan_wins=False):
-        nans = self.is_nan(a) + self.is_nan(b)
-        if nans == 2 or (nans and nan_wins):
-            return self.nan
-        if nans:
-            return b if self.is_nan(a) else a
-        return (min if least else max)(a, b, key=self.ordered)
-
-    def relation(self, a, b):
-        """How a stands to b: one of L, E, G, U."""
-        if self.is_nan(a) or self.is_nan(b):
-            return "U"
-        if self.is_zero(a) and self.is_zero(b):
-            return "E"
-        x, y = self.ordered(a), self.ordered(b)
-        return "E" if x == y else "L" if x < y else "G"
-
-
-BINARY16 = Format(exponent_bits=5, fraction_bits=10, nan=0x7FFF)
-BFLOAT16 = Format(exponent_bits=8, fraction_bits=7, nan=0x7FFF)
-BINARY32 = Format(exponent_bits=8, fraction_bits=23, nan=0x7FFFFFFF)
-BINARY64 = Format(exponent_bits=11, fraction_bits=52, nan=0xFFF8000000000000)
 
 # The relations of which each comparison of SASS is true.
 COMPARISONS = {

@@ -13,13 +13,7 @@ import pytest
 from analysis.errors import UnsupportedError
 from tests.probe import State, probe
 from tests.toolkit.sass.exact_floats import (
-    BFLOAT16,
-    BINARY16,
-    BINARY32,
-    BINARY64,
     DIRECTIONS,
-    NEAREST,
-    ZERO,
     check,
     edges,
     packed,
@@ -27,6 +21,7 @@ from tests.toolkit.sass.exact_floats import (
     samples,
     single,
 )
+from validation.corpus.exact import BFLOAT16, BINARY16, BINARY32, BINARY64, NEAREST, ZERO
 
 SOURCES = {"": BINARY32, ".F64": BINARY64, ".F16": BINARY16, ".BF16": BFLOAT16}
 WHOLE = {

@@ -10,15 +10,14 @@ import pytest
 
 from tests.probe import State, probe
 from tests.toolkit.sass.exact_floats import (
-    BINARY64,
     DIRECTIONS,
-    NEAREST,
     check,
     edges,
     fill,
     samples,
     triples,
 )
+from validation.corpus.exact import BINARY64, NEAREST
 
 D = BINARY64
 QUIET = 1 << 51

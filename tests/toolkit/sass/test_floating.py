@@ -10,12 +10,9 @@ import pytest
 
 from tests.probe import State, probe
 from tests.toolkit.sass.exact_floats import (
-    BINARY32,
-    BINARY64,
     COMBINATIONS,
     COMPARISONS,
     DIRECTIONS,
-    NEAREST,
     check,
     edges,
     fill,
@@ -25,6 +22,7 @@ from tests.toolkit.sass.exact_floats import (
     triples,
     uniform,
 )
+from validation.corpus.exact import BINARY32, BINARY64, NEAREST
 
 F = BINARY32
 TEXTS = {"FADD": "R4, R2, R3", "FMUL": "R4, R2, R3", "FFMA": "R4, R2, R3, R5"}

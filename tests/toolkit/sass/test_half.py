@@ -10,12 +10,8 @@ import pytest
 
 from tests.probe import State, probe
 from tests.toolkit.sass.exact_floats import (
-    BFLOAT16,
-    BINARY16,
-    BINARY32,
     COMBINATIONS,
     COMPARISONS,
-    ZERO,
     check,
     edges,
     packed,
@@ -23,6 +19,7 @@ from tests.toolkit.sass.exact_floats import (
     single,
     triples,
 )
+from validation.corpus.exact import BFLOAT16, BINARY16, BINARY32, ZERO
 
 FORMATS = {"": BINARY16, ".BF16_V2": BFLOAT16}
 

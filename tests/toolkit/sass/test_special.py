@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.probe import State, probe
-from tests.toolkit.sass.exact_floats import BINARY16, BINARY32, probed, single
+from tests.toolkit.sass.exact_floats import probed, single
 from toolkit import simulate
+from validation.corpus.exact import BINARY16, BINARY32
 
 Doubles = NDArray[np.float64]
 F = BINARY32
