@@ -30,10 +30,10 @@ LIMITS = {
     "toolkit/sass": 102_640,
     "toolkit/store": 6_200,
     "toolkit/tuning": 5_510,
-    "benchmarks": 28_800,
-    "docs": 49_550,
-    "tests": 310_600,
-    "validation": 123_800,
+    "benchmarks": 27_700,
+    "docs": 48_950,
+    "tests": 310_300,
+    "validation": 122_250,
 }
 
 WITHOUT_MEANING = {
