@@ -1,6 +1,6 @@
 """What takes input from anywhere, as functions of bytes: they raise only where there is a bug.
 
-`test_hostile_input.py` gives them what hypothesis thinks of, `fuzz.py` as much as is asked for.
+`test_hostile_input.py` gives them what hypothesis thinks of, and the cases of `cases.py`.
 """
 
 import json
