@@ -73,7 +73,6 @@ def test_profile_counts_checks_and_predicts_it():
     assert record.predicted is not None
     assert record.simulated is not None
     counts = record.theory and record.theory.accesses
-    assert counts is not None
     for access in counts.accesses:
         if access.space == "global":  # K and rows of the tiles of A and B, exactly
             assert (

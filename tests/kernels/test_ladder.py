@@ -1,20 +1,18 @@
 """The ladder: what a rung declares is legal, complete and enough to launch it."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import product
-from math import prod
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analysis.access import Tiling, access_counts
+from analysis.access import access_counts
 from analysis.devices import find_device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.problem import LARGEST_DIMENSION, Gemm
-from analysis.traffic.grid import MAX_GRID_Y, in_bands
+from analysis.traffic.grid import MAX_GRID_Y
 from kernels import LADDER, REFERENCES, Variant, find, parse_selection
 from kernels.closed_forms import first_warp_patterns, tile_of_c
 from kernels.ladder import CUBLAS
@@ -150,20 +148,6 @@ def test_rows_and_columns_change_places_in_the_uncoalesced_rung():
     assert find("naive-coalesced").geometry({"width": 32}, tall).grid == (1, 2, 1)
 
 
-def test_threads_along_x_are_those_along_a_row_or_in_the_uncoalesced_rung_a_column():
-    def block(name):
-        low = replace(find(name), parameters={}, tile=partial(Tiling, block_m=8, block_n=32))
-        return low.geometry({}, SQUARE).block
-
-    assert block("naive-uncoalesced") == (8, 32, 1)
-    assert block("naive-coalesced") == (32, 8, 1)
-
-
-def test_tall_grids_go_on_in_z():
-    tall = Gemm(m=8 * 65_536, n=8, k=1)  # one block more than gridDim.y takes
-    assert find("tiled").geometry({"tile": 8}, tall).grid == (1, 32_768, 2)
-
-
 def test_one_block_takes_32_by_32_and_nothing_larger():
     rung = find("one-block")
     rung.check_shape(Gemm(m=32, n=32, k=100_000))
@@ -244,11 +228,6 @@ def test_uncoalesced_warps_touch_a_sector_per_lane():
     assert sectors["naive-coalesced"] == {"A": 1, "B": 4, "C": 4}  # 32 · 4 B / 32 B = 4
 
 
-def test_shared_bytes_are_two_tiles():
-    assert find("tiled").tiling({"tile": 32}).shared_bytes == 2 * 32 * 32 * 4
-    assert prod((2, 128, 8, 4)) == find("coarsened-2d").tiling({"bk": 8}).shared_bytes
-
-
 def test_reports_know_cublas_by_the_registrys_name():
     assert CUBLAS.name == ladder.CUBLAS  # reports may not import kernels
 
@@ -315,15 +294,6 @@ def test_more_shared_memory_than_a_block_can_have_is_refused():
     )
 
 
-def test_blocks_may_take_tiles_in_an_order_of_their_own():
-    variant = replace(LADDER[3], order=lambda p: in_bands(4))
-    problem = Gemm(m=60, n=70, k=8)  # 2 by 3 tiles
-    assert variant.geometry({"tile": 32}, problem).grid == (12, 1, 1)  # one band of 4 rows
-    assert tile_of_c(variant, {"tile": 32}, problem, 9) == (range(32, 60), range(64, 70))
-    assert tile_of_c(variant, {"tile": 32}, problem, 4) == (range(32), range(32, 64))
-    assert not tile_of_c(variant, {"tile": 32}, problem, 6)[0]  # below C
-
-
 @pytest.mark.parametrize(
     ("k", "n", "is_a_copied", "is_b_copied"),
     [
@@ -335,6 +305,5 @@ def test_blocks_may_take_tiles_in_an_order_of_their_own():
 )
 def test_rows_that_do_not_begin_at_16_bytes_are_copied(k, n, is_a_copied, is_b_copied):
     realigned = find("realigned")
-    assert realigned.copies is not None
     copies = realigned.copies(realigned.defaults, Gemm(m=2561, n=n, k=k))
     assert (copies.a is not None, copies.b is not None) == (is_a_copied, is_b_copied)

@@ -2,11 +2,11 @@
 
 import json
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
 from analysis.errors import ToolkitError, UnavailableError
+from tests.refusals import refusal
 from toolkit.machine_code import disassemble as module
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.disassemble import Disassembler, disassemble, disassembler
@@ -36,6 +36,17 @@ def no_wheel(monkeypatch):
 
 
 @pytest.fixture
+def program(no_wheel, tmp_path, monkeypatch):
+    """An nvdisasm on the PATH that prints how it was called and the file that it got."""
+    path = tmp_path / "bin" / "nvdisasm"
+    path.parent.mkdir()
+    path.write_text(FAKE)
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+    return path
+
+
+@pytest.fixture
 def runs(monkeypatch):
     """The images that nvdisasm was run on; it prints what it got."""
     images = []
@@ -46,15 +57,6 @@ def runs(monkeypatch):
 
     monkeypatch.setattr(module, "_run", run)
     return images
-
-
-def fake(folder):
-    """A program that prints how it was called and the file that it got."""
-    folder.mkdir(parents=True)
-    program = folder / "nvdisasm"
-    program.write_text(FAKE)
-    program.chmod(0o755)
-    return str(program)
 
 
 def test_machine_code_becomes_json():
@@ -79,28 +81,22 @@ def test_another_version_has_other_entries(runs, monkeypatch):
 
 
 def test_without_nvdisasm_the_remedy_is_told(no_wheel):
-    with pytest.raises(UnavailableError) as caught:
-        disassemble(b"image")
-    assert str(caught.value) == ("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
+    assert refusal(UnavailableError, disassemble, b"image") == (
+        "nvdisasm is not installed: pip install nvidia-cuda-nvdisasm"
+    )
 
 
-def test_one_on_the_path_is_taken(no_wheel, tmp_path, monkeypatch):
-    program = fake(tmp_path / "bin")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+@pytest.mark.parametrize("variable", ["PATH", "CUDA_HOME"])
+def test_one_on_the_path_or_of_a_cuda_toolkit_is_taken(variable, program, tmp_path, monkeypatch):
+    if variable == "CUDA_HOME":
+        monkeypatch.setenv("PATH", "/usr/bin:/bin")
+        monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     assert disassemble(b"image") == f"{program} -json image\n"
 
 
-def test_one_of_a_cuda_toolkit_is_taken(no_wheel, tmp_path, monkeypatch):
-    program = fake(tmp_path / "cuda" / "bin")
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
-    assert disassemble(b"image") == f"{program} -json image\n"
-
-
-def test_another_program_in_its_place_has_other_entries(no_wheel, tmp_path, monkeypatch):
-    path = Path(fake(tmp_path / "bin"))
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+def test_another_program_in_its_place_has_other_entries(program):
     first = disassembler()
-    path.write_text(FAKE + "echo more\n")
+    program.write_text(FAKE + "echo more\n")
     disassembler.cache_clear()
     assert disassembler().version != first.version
 
@@ -117,9 +113,7 @@ def test_a_wheel_without_the_program_counts_as_none(no_wheel, monkeypatch):
 
 @pytest.mark.parametrize("image", [b"", b"no ELF file", b"\x7fELF" + bytes(100)])
 def test_damaged_machine_code_is_told_in_one_line(image):
-    with pytest.raises(ToolkitError) as caught:
-        disassemble(image)
-    message = str(caught.value)
+    message = refusal(ToolkitError, disassemble, image)
     assert message.startswith("nvdisasm cannot read the machine code: ")
     assert "\n" not in message
     assert "kernel.cubin" not in message  # a temporary file means nothing to the user
@@ -132,35 +126,29 @@ def test_a_program_that_does_not_start_is_told(tmp_path, monkeypatch):
         disassemble(b"image")
 
 
+OLDER = "nvdisasm is older than nvdisasm 12.8: pip install nvidia-cuda-nvdisasm"
+
+
 @pytest.mark.parametrize(
-    "printed",
+    ("script", "error", "reason"),
     [
-        """echo '[{"SchemaVersion":{},"Producer":"nvdisasm V12.6.77 Build"}, []]'""",
-        "echo \"nvdisasm fatal   : Unknown option '-json'\" >&2; exit 1",
+        (
+            """echo '[{"SchemaVersion":{},"Producer":"nvdisasm V12.6.77 Build"}, []]'""",
+            UnavailableError,
+            OLDER,
+        ),
+        (
+            "echo \"nvdisasm fatal   : Unknown option '-json'\" >&2; exit 1",
+            UnavailableError,
+            OLDER,
+        ),
+        ("exec sleep 60", ToolkitError, "nvdisasm did not end within 0.3 s"),
+        ("exit 7", ToolkitError, "it ended with status 7 and said nothing"),
     ],
 )
-def test_an_older_program_is_refused_by_name(printed, no_wheel, tmp_path, monkeypatch):
-    program = Path(fake(tmp_path / "bin"))
-    program.write_text(f"#!/bin/sh\n{printed}\n")
-    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
-    with pytest.raises(UnavailableError) as caught:
-        disassemble(b"image")
-    assert str(caught.value) == (
-        f"{program} is older than nvdisasm 12.8: pip install nvidia-cuda-nvdisasm"
-    )
-
-
-def test_a_program_that_does_not_end_is_stopped(no_wheel, tmp_path, monkeypatch):
-    Path(fake(tmp_path / "bin")).write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    monkeypatch.setattr(module, "LIMIT_S", 0.1)
-    with pytest.raises(ToolkitError, match=r"^nvdisasm did not end within 0\.1 s"):
-        disassemble(b"image")
-
-
-def test_a_disassembler_that_dies_silently_leaves_its_status(no_wheel, tmp_path, monkeypatch):
-    program = Path(fake(tmp_path / "bin"))
-    program.write_text("#!/bin/sh\nexit 7\n")
-    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
-    with pytest.raises(ToolkitError, match=r"it ended with status 7 and said nothing$"):
-        disassemble(b"image")
+def test_a_program_that_is_too_old_or_fails_is_told(script, error, reason, program, monkeypatch):
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    monkeypatch.setattr(module, "LIMIT_S", 0.3 if "sleep" in script else 60)
+    said = refusal(error, disassemble, b"image")
+    assert reason in said
+    assert reason != OLDER or said == f"{program.parent}/{OLDER}"

@@ -12,7 +12,6 @@ from toolkit.machine_code import kernel as cubin
 from toolkit.machine_code.compiler_process import compile_apart
 from toolkit.machine_code.elf import CubinFile
 from toolkit.machine_code.kernel import (
-    CodeRelocation,
     ConstantVariable,
     Parameter,
     Relocation,
@@ -260,21 +259,6 @@ def test_launch_bounds_and_barriers_are_read(capability):
     image = compiled(SOURCE, "shared", f"sm_{capability}")
     shared = read_kernel(image, "shared")
     assert (shared.max_threads, shared.barriers) == (None, 1)
-
-
-def test_halves_of_addresses_in_code_are_told():
-    source = """
-    __device__ int counter[4];
-    extern "C" __global__ void k(int* x) { *x = counter[*x]; }
-    """
-    for capability in (80, 90):
-        image = compiled(source, "k", f"sm_{capability}", "-G")
-        low, high = sorted(
-            read_kernel(image, "k").code_relocations,
-            key=lambda relocation: relocation.shift,
-        )
-        assert low == CodeRelocation(address=low.address, shift=0, target="counter", addend=0)
-        assert high == CodeRelocation(address=high.address, shift=32, target="counter", addend=0)
 
 
 @pytest.mark.parametrize("capability", [80, 90])
