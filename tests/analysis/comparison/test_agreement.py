@@ -128,7 +128,6 @@ def test_multiply_adds_that_are_no_multiple_of_c_are_a_riddle():
     found = compared(NAIVE, SQUARE, ffma=64**3 + 1)
     assert not found["arithmetic", "multiply-adds"].is_explained
     assert not found["arithmetic", "FLOP"].is_explained
-    assert found["arithmetic", "FLOP"].reason is not None
     assert found["arithmetic", "FLOP"].reason.startswith("not explained: ")
     assert not compared(NAIVE, SQUARE, ffma=64**3 - 64**2)["arithmetic", "FLOP"].is_explained
 
@@ -170,18 +169,7 @@ def test_idle_lanes_are_a_riddle_where_no_tile_reaches_beyond_a_matrix():
     idle = machine("global", "load", 2 * 64**3, requests=2 * 64**3 // 32 + 100)
     found = compared(NAIVE, SQUARE, *loads(idle))["global loads", "requests"]
     assert not found.is_explained
-    assert found.reason is not None
     assert found.reason.startswith("not explained: guards leave 31.")
-
-
-def test_idle_lanes_are_explained_by_edges():
-    counts = access_counts(NAIVE, RAGGED)
-    elements = counts.elements("global", "load")
-    idle = machine("global", "load", elements, requests=elements // 16)
-    others = tuple(a for a in agreeing(counts) if a.action != "load")
-    found = compared(NAIVE, RAGGED, idle, *others)["global loads", "requests"]
-    assert found.is_explained
-    assert found.reason == "guards leave 16 of 32 lanes on average"
 
 
 def test_shared_instructions_without_a_lane_are_explained_also_where_warps_are_full():
@@ -209,11 +197,6 @@ def test_rows_off_a_sector_cost_sectors():
     assert sectors.reason == (
         "rows of A of 33 floats begin off the 32-byte boundary that the first warp starts at"
     )
-
-
-def test_sectors_of_aligned_full_warps_must_be_equal():
-    more = machine("global", "load", 2 * 64**3, sectors=2 * 64**3 // 32 * 4 + 1)
-    assert not compared(NAIVE, SQUARE, *loads(more))["global loads", "sectors"].is_explained
 
 
 def test_local_memory_is_spilled_registers_and_anything_else_a_riddle():

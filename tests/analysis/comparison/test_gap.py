@@ -35,12 +35,6 @@ def test_a_lower_clock_takes_its_share_and_the_rest_remains():
     assert (rest.name, rest.time_s) == (Cause.REMAINDER, pytest.approx(3e-6))
 
 
-def test_a_higher_clock_takes_time_away():
-    clock, rest = steps_to_measured(PREDICTED, measured(102e-6, 2.5e9))
-    assert clock.time_s == pytest.approx(-20e-6)  # 100 µs · (2.0 / 2.5 - 1)
-    assert rest.time_s == pytest.approx(20e-6)
-
-
 def test_without_a_known_clock_all_of_it_remains():
     for unknown in (measured(110e-6), measured(110e-6, None, None)):
         (rest,) = steps_to_measured(PREDICTED, unknown)

@@ -252,12 +252,6 @@ def test_without_hardware_simulation_is_held_against_theory_without_any_noise():
     assert (off.verdict, off.tolerance) == ("apart", 0.0)
 
 
-def test_without_simulation_theory_is_held_against_hardware():
-    found = score(REQUESTS, None, {REQUESTS: 500}, is_foreseen=True)
-    assert (found.theory, found.ratio, found.verdict) == (512, 512 / 500, "apart")
-    assert disagreements([found]) == (found,)  # tiles divide the shape: nothing may differ
-
-
 def test_edges_explain_a_closed_form_but_not_a_simulation():
     lanes = 33 * 64 * 2 + 64 * 40 * 2  # 2 x 2 blocks
     loads = MachineAccess(
@@ -310,7 +304,6 @@ def test_counts_of_an_earlier_run_are_scored_by_its_machine_code():
     assert not disagreements(scores(own, counted_in=other))
     unknown = replace(same, resources=None)
     (found,) = scores(own, counted_in=unknown)
-    assert found.reason is not None
     assert "an unknown compiler" in found.reason
 
 
@@ -323,7 +316,6 @@ def test_a_tally_counts_verdicts_of_a_class_and_finds_the_worst():
     found = scores(record(ours, ours | theirs))
     modelled = tally(found, "modelled")
     assert (modelled.equal, modelled.within, modelled.mismatches, modelled.compared) == (0, 1, 1, 2)
-    assert modelled.worst is not None
     assert (modelled.worst.counter, modelled.worst.ratio) == (DRAM_READS, 0.8)
     assert (tally(found, "exact").equal, tally(found, "noisy").compared) == (1, 0)
 
@@ -355,9 +347,7 @@ def test_traffic_that_is_too_little_to_compare_is_never_the_worst():
     verdicts = {one.counter: one.verdict for one in found}
     assert verdicts[DRAM_READS] == verdicts[L2_READS] == "within"
     worst = tally(found, "modelled").worst
-    assert worst is not None
     assert worst.counter == L2_READS
     far = [one for one in scores(record(few, {DRAM_READS: 10**9})) if one.grade == "modelled"]
     worst = tally(far, "modelled").worst
-    assert worst is not None
     assert worst.counter == DRAM_READS

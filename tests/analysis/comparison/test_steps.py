@@ -110,9 +110,7 @@ def test_the_reason_stood_in_the_way_and_not_only_fell():
     after = record("b", predicted=predicted(0.8, shared_memory=0.75, DRAM=0.01, L1=0.3))
     found = step(before, after, DEVICE)
     # 0.15 s · 0.9 of shared memory against 0.19 s · 0.2 of DRAM
-    assert found.reason is not None
     assert (found.reason.resource, found.reason.quantity) == ("shared memory", "shared wavefronts")
-    assert found.price is not None
     assert found.price.resource == "L1"
     assert found.basis == "predicted bounds"
 
@@ -121,9 +119,7 @@ def test_a_slower_rung_has_the_bound_that_rose_for_a_reason():
     before = record("a", measured=measured(1.0), predicted=predicted(2.0, issue=0.4, L1=0.9))
     after = record("b", measured=measured(1.5), predicted=predicted(1.0, issue=0.9, L1=0.1))
     found = step(before, after, DEVICE)  # measured decides
-    assert found.reason is not None
     assert found.reason.resource == "issue"
-    assert found.price is not None
     assert found.price.resource == "L1"
 
 
@@ -147,13 +143,11 @@ def test_the_gaps_steps_explain_what_no_highest_bound_does():
     after = record("b", predicted=predicted(0.6, second, issue=0.7, L1=0.1))
     found = step(before, after, DEVICE)
     assert found.basis == "predicted steps"
-    assert found.reason is not None
     assert found.reason.is_step
     assert (found.reason.resource, found.reason.time_s) == (
         "register ports",
         Ends(before=0.3, after=0.05),  # 0.25 s, instructions 0.2 s
     )
-    assert found.price is not None
     assert found.price.resource == "bank conflicts"
     # the other way round it is slower, and the same step is to blame
     assert step(after, before, DEVICE).reason == replace(
@@ -186,7 +180,6 @@ def test_without_predictions_counts_over_nominal_rates_weigh():
     # 32 B a sector, 128 B per clock of each of 82 SMs at 1.695 GHz
     assert weights["L1"].before == pytest.approx(10**6 * 32 / (128 * 82 * 1.695e9))
     assert weights["issue"].before == pytest.approx(4_000 / (4 * 82 * 1.695e9))
-    assert found.reason is not None
     assert found.reason.resource == "L1"
 
 

@@ -119,7 +119,6 @@ def test_leading_blocks_have_no_tile_and_the_others_keep_theirs():
 @pytest.mark.parametrize(("down", "across", "workers"), [(8, 8, 66), (29, 8, 66), (7, 9, 8)])
 def test_workers_of_one_kind_begin_at_the_same_place_of_a_tile(down, across, workers):
     tiles, order = TileGrid(down=down, across=across), streamed(2, workers)
-    assert order.kinds is not None
     (blocks, _, _), dealt = order.grid(tiles), tiles.tiles % workers
     kinds = order.kinds(np.arange(blocks), tiles)
     phases = 13  # of a tile
@@ -137,8 +136,6 @@ def test_workers_of_one_kind_begin_at_the_same_place_of_a_tile(down, across, wor
 def test_leading_blocks_and_the_last_one_are_of_kinds_of_their_own():
     tiles, inner = TileGrid(down=8, across=8), streamed(2, 66)
     order = behind(5, inner)
-    assert order.kinds is not None
-    assert inner.kinds is not None
     kinds = order.kinds(np.arange(71), tiles)
     assert (kinds[:5, 0] == LEADING).all()
     assert len(np.unique(kinds[:5], axis=0)) == 5
@@ -151,7 +148,6 @@ def test_leading_blocks_and_the_last_one_are_of_kinds_of_their_own():
 def test_blocks_that_split_a_tile_differ_by_their_part():
     tiles = TileGrid(down=2, across=3)
     shared = split(4).kinds
-    assert shared is not None
     assert shared(np.arange(24), tiles)[:, 0].tolist() == 6 * [0, 1, 2, 3]
     assert split(1).kinds is None  # nobody waits
 
