@@ -57,7 +57,6 @@ class RungLaunch:
         (record,) = profile(
             [self.shape], [self.rung], device=DEVICE, executor="simulate", seed=SEED
         ).records
-        assert record.simulated is not None
         return answer(record.predicted, record.simulated.counters)
 
     def _simulate(self):

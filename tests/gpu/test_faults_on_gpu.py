@@ -97,7 +97,6 @@ def test_a_fault_is_a_reason(name):
     reason = reason_for(body)
     if not words:  # the driver may grow the stack
         return
-    assert reason is not None
     assert words in reason
     assert "\n" not in reason
 
@@ -133,7 +132,6 @@ def test_the_others_are_measured_beside_a_broken_one(old, new, edit_rung):
     assert by_label["tiled"].reason
     for label in ("naive-coalesced", "vectorized"):
         measured = by_label[label].measured
-        assert measured is not None
         assert measured.relative_to_cublas is not None or by_label["cublas"].status == "skipped"
 
 

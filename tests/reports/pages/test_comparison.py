@@ -27,8 +27,6 @@ def edited(record):
 
 def scaled(record, factor):
     measured = record.measured
-    assert measured is not None
-    assert measured.interval_s is not None
     bounds = Interval(low=measured.interval_s.low * factor, high=measured.interval_s.high * factor)
     return replace(
         record,

@@ -9,7 +9,6 @@ from reports.sections.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
 def rows(profile, build, label, recorded=None):
     """'name: text' of every row of one variant's column."""
     table = breakdown(build.view(profile, recorded))
-    assert table is not None
     (place,) = (k for k, column in enumerate(table.columns) if column.title == label)
     return [f"{row[0].text.strip()}: {row[place].text}" for row in table.rows]
 
@@ -49,7 +48,6 @@ def test_a_recorded_run_stands_for_a_measurement(build, in_prediction, on_gpu):
 
 def test_the_longest_resource_stands_first_and_negligible_ones_nowhere(build, in_prediction):
     tiled = next(record for record in in_prediction.records if record.label == "tiled")
-    assert tiled.predicted is not None
     bounds = [
         Bound(name=name, time_s=share * tiled.predicted.time_s, basis="")
         for name, share in (("issue", 0.4), ("L1", 0.009), ("L2", 0.01), ("FP32", 0.5))
@@ -64,7 +62,6 @@ def test_the_longest_resource_stands_first_and_negligible_ones_nowhere(build, in
 
 def test_the_limiter_and_the_next_one_stand_with_their_shares(build, in_prediction):
     table = breakdown(build.view(in_prediction))
-    assert table is not None
     place = [column.title for column in table.columns].index("tiled")
     cells = {row[0].text.strip(): row[place] for row in table.rows}
     assert (cells["limiter"].text, cells["limiter"].details) == ("shared memory", ("60.0 %",))

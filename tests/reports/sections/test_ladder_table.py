@@ -125,7 +125,6 @@ def test_a_cpus_rate_is_no_share_of_a_gpus_peak():
     from toolkit.store.recorded_runs import recorded_run
 
     run = recorded_run("h200")
-    assert run is not None
     table = ladder_table(View(run, run.records[0].shape))
     peak = next(i for i, column in enumerate(table.columns) if column.title == "of FP32 peak")
     shares = {row[1].text: row[peak].text for row in table.rows}

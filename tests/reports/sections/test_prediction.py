@@ -72,7 +72,6 @@ def test_other_kernels_have_an_accuracy_of_their_own():
 
 def test_the_chapter_names_the_command_behind_each_accuracy(build, in_prediction):
     found = prediction(build.view(in_prediction))
-    assert found is not None
     assert trust(in_prediction.device) in found.verdict
     (row,) = found.accuracies.rows
     assert [cell.text for cell in row] == [
@@ -146,7 +145,6 @@ def test_steps_reach_the_predicted_and_then_the_measured_time(build, on_gpu):
 
 def test_predictions_of_one_basis_share_a_sentence(build, in_prediction):
     chapter = prediction(build.view(in_prediction))
-    assert chapter is not None
     assert chapter.bases == (
         "naive-uncoalesced, naive-coalesced, tiled, coarsened-1d, coarsened-2d and vectorized: all "
         "blocks of one SM; constants of an RTX 3090, not fitted on such a device; L2 flushed at "
@@ -214,6 +212,5 @@ def test_limits_are_words(in_prediction):
 
 def test_a_measured_run_with_counters_has_steps_without_predictions(build, in_counters):
     steps = rung_steps(build.view(in_counters))
-    assert steps is not None
     assert all("(measured)" in one and "predicted" not in one for one in steps.sentences)
     assert all("by measured counts" in one for one in steps.sentences)

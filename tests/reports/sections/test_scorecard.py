@@ -20,7 +20,6 @@ def test_theory_alone_has_no_scorecard(in_theory):
 
 def test_without_hardware_simulation_stands_against_theory(build, in_simulation):
     found = scorecard(build.view(in_simulation))
-    assert found is not None
     # two rungs with 5 closed forms without shared memory, four with 5 + 3; store wavefronts: 4
     assert found.verdict == (
         "Simulated against closed forms, for nothing was counted by hardware: "
@@ -41,7 +40,6 @@ def test_without_hardware_simulation_stands_against_theory(build, in_simulation)
 
 def test_hardware_is_what_the_simulation_is_held_against(build, in_counters):
     found = scorecard(build.view(in_counters))
-    assert found is not None
     assert found.bad == ("tiled",)
     assert found.verdict.startswith("Simulated against the hardware's counters (measured): ")
     assert "the worst by" in found.verdict
@@ -64,7 +62,6 @@ def test_hardware_is_what_the_simulation_is_held_against(build, in_counters):
 
 def test_every_counter_stands_with_all_its_numbers(build, in_counters):
     found = scorecard(build.view(in_counters))
-    assert found is not None
     tiled = dict(found.everything)["tiled"]
     assert [column.title for column in tiled.columns] == [
         "counter", "verdict", "class", "closed form", "machine code", "hardware", "ratio", "why",
@@ -82,7 +79,6 @@ def test_every_counter_stands_with_all_its_numbers(build, in_counters):
 
 def test_a_counter_says_how_much_it_may_differ_and_of_what(build, in_counters):
     found = scorecard(build.view(in_counters))
-    assert found is not None
     rows = dict(found.everything)["tiled"].rows
     allowed = {one[0].details: [detail for cell in one for detail in cell.details] for one in rows}
     conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
@@ -95,7 +91,6 @@ def test_a_known_reason_is_no_disagreement(build, in_counters):
     assert record.resources is not None
     resources = replace(record.resources, compiler="nvcc 12.9")
     found = scorecard(build.view(build.change(in_counters, "tiled", resources=resources)))
-    assert found is not None
     assert found.bad == ()
     assert cell(found.overview, "tiled", "exact equal") == Cell(
         text="≈ 10 of 11", details=("1 differs for a known reason",)
@@ -109,19 +104,16 @@ def test_a_known_reason_is_no_disagreement(build, in_counters):
 
 def test_a_recorded_run_lends_its_counters(build, in_simulation, in_counters):
     found = scorecard(build.view(in_simulation, in_counters))
-    assert found is not None
     label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert found.verdict.startswith(f"Simulated against the hardware's counters ({label}): ")
     assert label in [column.grade for column in dict(found.everything)["tiled"].columns]
     own = scorecard(build.view(in_counters, in_counters))
-    assert own is not None
     assert "recorded" not in own.verdict
 
 
 def test_a_recorded_run_says_when_its_traffic_was_counted(build, in_simulation, in_counters):
     def verdict(recorded):
         found = scorecard(build.view(in_simulation, recorded))
-        assert found is not None
         return found.verdict
 
     plain = verdict(in_counters)
@@ -134,5 +126,4 @@ def test_a_recorded_run_says_when_its_traffic_was_counted(build, in_simulation, 
         later = build.change(later, label, notes=(note,))
     assert verdict(later) == f"{plain} {note}."
     own = scorecard(build.view(later, later))
-    assert own is not None
     assert note not in own.verdict

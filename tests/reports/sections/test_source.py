@@ -16,7 +16,6 @@ from reports.sections.source import (
 
 def test_each_line_has_its_share_of_the_instructions(build, in_trace):
     found = annotated(build.view(in_trace), "tiled")
-    assert found is not None
     assert [one.line.number for one in found.lines] == [2, 3, 4]
     assert [one.line.executed for one in found.lines] == [10, 20, 70]
     assert [line.share for line in found.lines] == [0.1, 0.2, 0.7]
@@ -24,7 +23,6 @@ def test_each_line_has_its_share_of_the_instructions(build, in_trace):
 
 def test_a_line_has_sectors_against_the_ideal_and_conflicts(build, in_trace):
     found = annotated(build.view(in_trace), "tiled")
-    assert found is not None
     _, copy, product = found.lines
     assert copy.line.per_request("units", shared=False) == 32  # 320 of 10 requests
     assert copy.line.per_request("ideal", shared=False) == 4  # 40 of 10 requests

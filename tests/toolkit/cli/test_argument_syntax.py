@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import InputError
+from tests.refusals import refusal
 from toolkit.cli.argument_syntax import TYPES, Buffer, make_arguments, number, parse_arguments
 from toolkit.machine_code.signature import signature
 
@@ -17,10 +18,7 @@ def made(*texts, seed=1):
 
 
 def refused(*texts):
-    with pytest.raises(InputError) as caught:
-        made(*texts)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return refusal(InputError, made, *texts)
 
 
 # --- what they mean -------------------------------------------------------------------------
@@ -240,9 +238,7 @@ def test_a_bare_number_has_the_declared_type(text, declaration, value):
     ],
 )
 def test_a_bare_number_of_no_known_type_is_refused(text, declaration, message):
-    with pytest.raises(InputError) as caught:
-        typed(text, declaration)
-    assert str(caught.value) == f"--arg 0 ('{text}'): {message}"
+    assert refusal(InputError, typed, text, declaration) == f"--arg 0 ('{text}'): {message}"
 
 
 def test_a_size_may_be_a_product():

@@ -60,16 +60,11 @@ COMMAND += ["--seed", "1", "--seconds", "0.05", "--cache", "cache"]
 FILE = Path("cache") / "coarsened-1d-48x48x48-h100-sxm.json.journal"
 
 
-def on_a_made_up_gpu(**told):
-    """The environment of a process that finds one."""
-    return {"PYTHONPATH": f"{MADE_UP_GPU}{os.pathsep}{ROOT}", "MADE_UP_GPU": json.dumps(told)}
-
-
 @pytest.fixture
 def stopped(folder):
     """What a run ends with that gets Ctrl-C once a configuration is timed."""
-    slow = on_a_made_up_gpu(slow_to_compile_s=0.5)
-    return interrupted(*COMMAND, environment=slow, when=FILE.exists)
+    with_a_gpu = {"PYTHONPATH": f"{MADE_UP_GPU}{os.pathsep}{ROOT}"}
+    return interrupted(*COMMAND, environment=with_a_gpu, when=FILE.exists)
 
 
 def test_ctrl_c_keeps_what_was_measured(stopped, folder):

@@ -241,8 +241,6 @@ def test_mistakes_of_the_launch_end_the_command():
 def test_in_processes_of_their_own_an_endless_run_is_cancelled_and_ctrl_c_ends_all():
     endless = TRANSPOSE.replace("__syncthreads();", "while (out) __syncthreads();")
     with started("-m", "toolkit", "simulate", *LAUNCH, "--watch") as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         assert process.stderr.readline() == "watching transpose.cu: Ctrl-C ends it\n"
         save("transpose.cu", endless)
         while "saved" not in process.stdout.readline():

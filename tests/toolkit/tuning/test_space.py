@@ -9,6 +9,7 @@ from analysis.errors import InputError, UnknownNameError
 from analysis.records.tuning import Exclusion
 from kernels import LADDER, find
 from kernels.variant import Constraint
+from tests.refusals import refusal
 from toolkit.tuning.space import parse_space, space
 
 
@@ -41,9 +42,7 @@ def test_a_fixed_parameter_leaves_a_part_of_the_space():
 
 
 def test_a_space_without_a_configuration_names_the_constraint_that_removed_the_last():
-    with pytest.raises(InputError) as caught:
-        parse_space("coarsened-1d:bk=4,tm=8")
-    assert str(caught.value) == (
+    assert refusal(InputError, parse_space, "coarsened-1d:bk=4,tm=8") == (
         "coarsened-1d has no legal configuration: the last of 1 (bk = 4, tm = 8) fell to its "
         "constraint: bk * tm must be at least 64, so that every thread has something to copy: "
         "fix other values, or fewer"
@@ -79,9 +78,7 @@ def test_a_constraint_that_removes_nothing_is_listed_with_zero():
     ],
 )
 def test_what_cannot_be_tuned_is_refused_in_one_line(text, message):
-    with pytest.raises(InputError) as caught:
-        parse_space(text)
-    assert str(caught.value).startswith(message)
+    assert refusal(InputError, parse_space, text).startswith(message)
 
 
 @pytest.mark.parametrize(("text", "unknown"), [("tilde", "variant"), ("tiled:bm=8", "parameter")])
