@@ -195,7 +195,7 @@ def _occupancy(of: Launched) -> dict[str, int]:
 
 
 def _is_modelled(name: str) -> bool:
-    return name in ALL_COUNTERS and ALL_COUNTERS[name].grade == CounterClass.MODELLED
+    return name in ALL_COUNTERS and ALL_COUNTERS[name].counter_class == CounterClass.MODELLED
 
 
 def _unmodelled(counters: Counts) -> dict[str, int]:

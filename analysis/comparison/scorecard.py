@@ -63,11 +63,11 @@ _SHARED_LOADS = SHARED_WAVEFRONTS[0]
 
 
 def _tolerance(counter: Counter) -> float:
-    if counter.grade == CounterClass.MODELLED:
+    if counter.counter_class == CounterClass.MODELLED:
         return DRAM_ERROR if counter.name.startswith("dram__") else L2_ERROR
     if counter.name in (SHARED_WAVEFRONTS[0], BANK_CONFLICTS[0]):
         return LOAD_ARBITRATION
-    return STORE_ARBITRATION if counter.grade == CounterClass.NOISY else 0.0
+    return STORE_ARBITRATION if counter.counter_class == CounterClass.NOISY else 0.0
 
 
 TOLERANCES: Mapping[str, float] = MappingProxyType(
@@ -214,7 +214,7 @@ class _Judge:
         reason, is_explained = self._reason(name, verdict)
         return Score(
             counter=name,
-            grade=counter.grade,
+            grade=counter.counter_class,
             theory=theory,
             simulated=simulated,
             measured=measured,
@@ -270,7 +270,11 @@ class _Judge:
         of_theory = self._of_theory(name)
         if is_simulated and is_measured and verdict in (Verdict.WITHIN, Verdict.APART):
             # an estimate's error is its own, whichever compiler's code it is of
-            own = None if ALL_COUNTERS[name].grade == CounterClass.MODELLED else self.other_code
+            own = (
+                None
+                if ALL_COUNTERS[name].counter_class == CounterClass.MODELLED
+                else self.other_code
+            )
             if own is None and name == _SHARED_LOADS and verdict == Verdict.WITHIN:
                 own = "arbitration on the hardware adds conflicts"
             if own is None and self._waits(name) and verdict == Verdict.WITHIN:
@@ -313,7 +317,7 @@ def within(
     """
     tolerance = TOLERANCES[name]
     excess = counted - predicted
-    if ALL_COUNTERS[name].grade == CounterClass.MODELLED:
+    if ALL_COUNTERS[name].counter_class == CounterClass.MODELLED:
         unit_bytes = 1 if name.startswith("dram__bytes") else SECTOR_BYTES
         is_negligible = unit_bytes * max(predicted, counted) < NEGLIGIBLE_BYTES
         return is_negligible or abs(excess) <= tolerance * counted

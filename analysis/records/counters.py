@@ -86,7 +86,7 @@ class Counter:
     """
 
     name: str
-    grade: CounterClass
+    counter_class: CounterClass
     meaning: str
     of: Callable[[InstructionCounts], int] | None = field(repr=False, default=None)
 
@@ -115,11 +115,11 @@ def _counters() -> Iterable[Counter]:
         name: str,
         meaning: str,
         of: Callable[[InstructionCounts], int],
-        grade: CounterClass = CounterClass.EXACT,
+        counter_class: CounterClass = CounterClass.EXACT,
     ) -> Counter:
-        return Counter(name=f"{name}.sum", grade=grade, meaning=meaning, of=of)
+        return Counter(name=f"{name}.sum", counter_class=counter_class, meaning=meaning, of=of)
 
-    noisy = partial(exact, grade=CounterClass.NOISY)
+    noisy = partial(exact, counter_class=CounterClass.NOISY)
 
     yield exact("smsp__inst_executed", "warp instructions", lambda i: i.executed + i.reissued)
     yield exact(
@@ -196,7 +196,7 @@ def _modelled() -> Iterable[Counter]:
         ("dram__bytes_read", "bytes read from DRAM"),
         ("dram__bytes_write", "bytes written to DRAM"),
     ):
-        yield Counter(name=f"{name}.sum", grade=CounterClass.MODELLED, meaning=meaning)
+        yield Counter(name=f"{name}.sum", counter_class=CounterClass.MODELLED, meaning=meaning)
 
 
 def _of_bulk_copies() -> Iterable[Counter]:
@@ -208,7 +208,7 @@ def _of_bulk_copies() -> Iterable[Counter]:
     for side, actions in sides:
         yield Counter(
             name=f"bulk__sectors_{side}.sum",
-            grade=CounterClass.EXACT,
+            counter_class=CounterClass.EXACT,
             meaning=f"32-byte sectors that bulk copies have {side} at L2",
             of=_memory("global", actions, "sectors"),
         )

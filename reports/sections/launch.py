@@ -52,7 +52,7 @@ def _counted(
         group = next((f"{s} memory" for s in SPACES if f"_{s}_" in name), "instructions")
         if name in MODELLED or name in OF_BULK_COPIES:
             group = BELOW_L1
-        grade = "" if counter.grade == CounterClass.EXACT else f" ({counter.grade})"
+        grade = "" if counter.counter_class == CounterClass.EXACT else f" ({counter.counter_class})"
         yield group, f"  {counter.meaning}{grade}", f"{value:,}", name
         if name in metrics:
             meaning, derived = metrics[name]

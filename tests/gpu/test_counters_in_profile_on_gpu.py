@@ -16,7 +16,11 @@ pytestmark = pytest.mark.ncu
 QUICK = Sampling(time_limit_s=0.2)
 SHAPES = ["512", "127x129x31"]
 RUNGS = ["naive-uncoalesced", "naive-coalesced", "tiled", "tiled:tile=16", "vectorized"]
-EXACT = [name for name in ncu.COUNTERS if name in COUNTERS and COUNTERS[name].grade == "exact"]
+EXACT = [
+    name
+    for name in ncu.COUNTER_NAMES
+    if name in COUNTERS and COUNTERS[name].counter_class == "exact"
+]
 SHARED_LOADS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 REGISTERS_AT_ONCE = 8  # granularity of allocation per thread, and at least 16
@@ -72,7 +76,7 @@ def test_every_launch_is_counted_and_nothing_is_amiss(counted, told):
         assert record.status == "ok", record.reason
         assert record.counted is not None, record.notes
         assert record.counted.missing == ()
-        assert set(record.counted.counters) == set(ncu.COUNTERS)
+        assert set(record.counted.counters) == set(ncu.COUNTER_NAMES)
         assert record.measured is not None
     assert counted.environment.software["Nsight Compute"]
 

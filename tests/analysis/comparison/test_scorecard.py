@@ -224,7 +224,7 @@ def test_traffic_that_every_launch_has_is_no_error():
 
 def test_every_counter_has_a_tolerance_and_exact_ones_none():
     assert TOLERANCES.keys() == ALL_COUNTERS.keys()
-    strict = {name for name, one in ALL_COUNTERS.items() if one.grade == "exact"} - {LOADS}
+    strict = {name for name, one in ALL_COUNTERS.items() if one.counter_class == "exact"} - {LOADS}
     assert {name for name, tolerance in TOLERANCES.items() if tolerance == 0} == strict
     assert all(TOLERANCES[name] >= 0.1 for name in MODELLED)
 

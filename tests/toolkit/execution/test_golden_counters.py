@@ -33,7 +33,7 @@ CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 EXACT = [
     name
     for name, counter in COUNTERS.items()
-    if counter.grade == "exact" and name in GOLDEN["counted"] and name != LOADS
+    if counter.counter_class == "exact" and name in GOLDEN["counted"] and name != LOADS
 ]
 # Counters of the issue stage, where lanes of a warp come apart: what hardware issues once more is
 # not fully understood (validation/README.md). The difference is a share of the whole; all other

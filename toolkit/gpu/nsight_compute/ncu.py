@@ -29,7 +29,7 @@ ALLOW_COUNTERS = (
 )
 
 # Every counter is a share of a pass over every launch; no rung computes in double precision.
-COUNTERS = tuple(
+COUNTER_NAMES = tuple(
     name
     for name in ALL_COUNTERS
     if not re.search(r"_op_d(fma|add|mul)_", name) and name not in OF_BULK_COPIES
@@ -37,8 +37,8 @@ COUNTERS = tuple(
 # Traffic is counted in a run of its own, in one pass: before each further pass of a launch ncu puts
 # back what the kernel wrote; that stands in L2 then, and some of it reaches DRAM while the kernel
 # runs (docs/experiments.md).
-TRAFFIC = tuple(name for name in COUNTERS if name in MODELLED)
-INSTRUCTIONS = tuple(name for name in COUNTERS if name not in TRAFFIC)
+TRAFFIC = tuple(name for name in COUNTER_NAMES if name in MODELLED)
+INSTRUCTIONS = tuple(name for name in COUNTER_NAMES if name not in TRAFFIC)
 RUNS = (INSTRUCTIONS, TRAFFIC)
 TRAFFIC_TIMES = 3  # that it is counted, for it differs from launch to launch
 REGISTERS = "launch__registers_per_thread"

@@ -89,7 +89,7 @@ def test_every_launch_that_passed_is_counted(cublas, replay, kept):
     for shape in ("32x32x32", "48x48x48"):
         tiled = record_of(result, "tiled:tile=16", shape).counted
         # the made-up ncu counts 1000 for each place behind the marker, and the letters of a name
-        assert tiled.counters == {name: 2000 + sum(map(ord, name)) for name in ncu.COUNTERS}
+        assert tiled.counters == {name: 2000 + sum(map(ord, name)) for name in ncu.COUNTER_NAMES}
         assert (tiled.source, tiled.caches, tiled.missing) == (VERSION, "flushed", ())
         (kernel,) = tiled.kernels
         assert (kernel.name, kernel.block, kernel.tile) == ("sgemm_tiled", (16, 16, 1), None)
@@ -127,7 +127,7 @@ def test_a_run_of_ncu_counts_instructions_and_several_count_traffic(cublas, repl
     traffic = ncu.TRAFFIC_TIMES * [[*ncu.TRAFFIC, *ncu.OF_LAUNCH]]
     assert asked == 2 * [[*ncu.INSTRUCTIONS, *ncu.OF_LAUNCH], *traffic]
     assert DRAM_WRITES in ncu.TRAFFIC
-    assert sorted(ncu.INSTRUCTIONS + ncu.TRAFFIC) == sorted(ncu.COUNTERS)
+    assert sorted(ncu.INSTRUCTIONS + ncu.TRAFFIC) == sorted(ncu.COUNTER_NAMES)
 
 
 def test_traffic_is_the_median_of_what_several_launches_had():
@@ -193,7 +193,7 @@ def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas, replay):
     tiled, other = (record_of(result, label).counted for label in ("tiled", "naive-coalesced"))
     assert tiled.missing == ncu.TRAFFIC
     assert tuple(tiled.counters) == ncu.INSTRUCTIONS
-    assert (other.missing, tuple(other.counters)) == ((), ncu.COUNTERS)
+    assert (other.missing, tuple(other.counters)) == ((), ncu.COUNTER_NAMES)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_without_permission_the_remedy_is_told(cublas, replay, kept):
 
 
 def test_metrics_that_this_gpu_lacks_are_left_out(cublas, replay):
-    first, second = ncu.COUNTERS[2], ncu.COUNTERS[5]
+    first, second = ncu.COUNTER_NAMES[2], ncu.COUNTER_NAMES[5]
     lines = replay(unknown=[first, second])
     told = Heard()
     result = count(shapes=("32", "48"), progress=told)
@@ -278,7 +278,7 @@ def test_metrics_that_this_gpu_lacks_are_left_out(cublas, replay):
     for record in result.records:
         assert record.counted.missing == (first, second)
         assert not {first, second} & record.counted.counters.keys()
-        assert len(record.counted.counters) == len(ncu.COUNTERS) - 2
+        assert len(record.counted.counters) == len(ncu.COUNTER_NAMES) - 2
 
 
 def test_metrics_without_a_value_are_missing(cublas, replay):
