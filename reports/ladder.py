@@ -59,11 +59,6 @@ def measurement(record: Record | None) -> Measured | None:
     return record.trusted if record else None
 
 
-def prediction(record: Record | None) -> Predicted | None:
-    """The predicted time of a launch, None without one or if the check failed."""
-    return record.trusted_prediction if record else None
-
-
 def listing_of(profile: Profile, record: Record) -> Listing | None:
     """Source and machine code of a record; for "best", those of the rung that it selects."""
     own = record.simulated.listing if record.simulated else None

@@ -78,11 +78,6 @@ class Comparison:
         return self.closed_form == self.simulated
 
     @property
-    def ratio(self) -> float | None:
-        """Simulation over closed form, None where the closed form is 0."""
-        return self.simulated / self.closed_form if self.closed_form else None
-
-    @property
     def counter(self) -> str | None:
         """The counter of this quantity, None if there is none."""
         return COUNTER_OF.get((self.subject, self.quantity))

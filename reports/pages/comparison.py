@@ -89,9 +89,9 @@ def brief(comparison: RunComparison, most: int) -> Brief:
         tables=[
             (
                 f"{title}, {section.shape}" if section.shape else title,
-                rows.only(lambda column: column.title != "variant") if is_of_launches else rows,
+                (rows.only(lambda c: c.title != "variant") if is_of_launches else rows).brief,
             )
-            for section in shape_sections(comparison, most=most, is_compact=True)
+            for section in shape_sections(comparison, most=most)
             for title, rows in (
                 ("counts", section.changed),
                 ("source lines", section.lines),
@@ -235,17 +235,15 @@ class Section:
     predictions: Table
 
 
-def shape_sections(
-    comparison: RunComparison, *, most: int | None = None, is_compact: bool = False
-) -> tuple[Section, ...]:
-    """The tables of every shape; compact ones, of `most` rows per record, fit a terminal."""
+def shape_sections(comparison: RunComparison, *, most: int | None = None) -> tuple[Section, ...]:
+    """The tables of every shape, with at most `most` rows per record."""
     return tuple(
         Section(
             shape=text.shape(shape) if shape else "",
-            changed=_changes_table(pairs, Outcome.CHANGED, most if shape else None, is_compact),
-            within=_changes_table(pairs, Outcome.WITHIN, most, is_compact),
+            changed=_changes_table(pairs, Outcome.CHANGED, most if shape else None),
+            within=_changes_table(pairs, Outcome.WITHIN, most),
             lines=_lines_table(pairs, most),
-            times=_times_table(pairs, is_compact),
+            times=_times_table(pairs),
             # of a single launch, the sentence says it all
             predictions=_predictions_table(pairs if len(comparison.pairs) > 1 else ()),
         )
@@ -254,9 +252,7 @@ def shape_sections(
     )
 
 
-def _changes_table(
-    pairs: Sequence[Pair], verdict: Outcome, most: int | None, is_compact: bool
-) -> Table:
+def _changes_table(pairs: Sequence[Pair], verdict: Outcome, most: int | None) -> Table:
     """One row per count that differs; of each record at most so many, then how many more."""
     titles: list[Title] = ["variant", "count", *_sides(""), ("change", "", True), "grade"]
     rows: Iterable[tuple[Cell | str, ...]] = (
@@ -264,7 +260,7 @@ def _changes_table(
         for pair in pairs
         for row in _limited(
             pair.label,
-            [tuple(_change(one, is_compact)) for one in pair.counts if one.verdict is verdict],
+            [tuple(_change(one)) for one in pair.counts if one.verdict is verdict],
             most,
         )
     )
@@ -282,10 +278,8 @@ def _limited(
         yield label, rest, *("" for _ in rows[0][1:])
 
 
-def _change(one: CountChange, is_compact: bool) -> Iterator[Cell | str]:
-    # a meaning is shorter than a counter's name
-    name = () if is_compact or one.name not in ALL_COUNTERS else (one.name,)
-    yield Cell(_meaning(one.name), details=name)
+def _change(one: CountChange) -> Iterator[Cell | str]:
+    yield Cell(_meaning(one.name), details=(one.name,) if one.name in ALL_COUNTERS else ())
     yield f"{one.before:,}"
     yield f"{one.after:,}"
     allowed = (f"allowed: {100 * one.tolerance:.3g} %",) if one.tolerance else ()
@@ -334,7 +328,7 @@ def _line(counter: str, one: LineChange) -> tuple[Cell | str, ...]:
     )
 
 
-def _times_table(pairs: Sequence[Pair], is_compact: bool) -> Table:
+def _times_table(pairs: Sequence[Pair]) -> Table:
     """One row per record of which both times may be compared."""
     return plain_table(
         (
@@ -343,7 +337,7 @@ def _times_table(pairs: Sequence[Pair], is_compact: bool) -> Table:
             ("change", "", True),
             "verdict",
         ),
-        ((pair.label, *_times(pair.time, is_compact)) for pair in pairs if pair.time),
+        ((pair.label, *_times(pair.time)) for pair in pairs if pair.time),
     )
 
 
@@ -372,24 +366,19 @@ def _foreseen(one: PredictionChange) -> tuple[str, str, str, str]:
     return before, after, change, " → ".join(dict.fromkeys([one.limiter_before, one.limiter_after]))
 
 
-def _times(one: TimeChange, is_compact: bool) -> Iterator[Cell | str]:
+def _times(one: TimeChange) -> Iterator[Cell | str]:
     for median_s, bounds, samples in (
         (one.before_s, one.before_interval_s, one.before_samples),
         (one.after_s, one.after_interval_s, one.after_samples),
     ):
         spread = (f"95%: {text.interval(bounds, text.seconds)}",) if bounds else ()
-        details = () if is_compact else (*spread, text.many(samples, "sample"))
-        yield Cell(text.seconds(median_s), details=details)
+        yield Cell(text.seconds(median_s), details=(*spread, text.many(samples, "sample")))
     bounds = one.change_interval
-    within = f"{text.change(bounds.low - 1)} to {text.change(bounds.high - 1)}" if bounds else ""
-    change = text.change(one.change and one.change - 1)
-    if is_compact:
-        yield f"{change} ({within})" if within else change
-    else:
-        yield Cell(change, details=(within,) if within else ())
+    within = f" ({text.change(bounds.low - 1)} to {text.change(bounds.high - 1)})" if bounds else ""
+    yield f"{text.change(one.change and one.change - 1)}{within}"
     yield Cell(
         f"{SIGNS[one.verdict]} {one.verdict}",
-        details=(one.reason,) if one.reason and not is_compact else (),
+        details=(one.reason,) if one.reason else (),
         is_bad=one.verdict == TimeVerdict.SLOWER,
     )
 

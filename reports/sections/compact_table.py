@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from analysis.records.profile import Grade, Record
-from reports import ladder, text
+from reports import text
 from reports.ladder import View
 from reports.sections.ladder_table import ladder_columns
 from reports.sections.table import NO_CELL, Cell, Column, Table, says, table_of
@@ -36,7 +36,7 @@ def _columns(view: View) -> Iterator[tuple[Column, int]]:
     Predicted times take the room that theory has without them.
     """
     on_gpu, is_replaced = view.profile.executor == "gpu", replaces_times(view)
-    is_predicted = any(map(ladder.prediction, view.records))
+    is_predicted = any(one.trusted_prediction for one in view.records)
     timed_as = Grade.MEASURED if on_gpu else Grade.RECORDED if view.recorded else ""
     earlier = view.recorded_label
     # without a GPU only the CPU has a time: on a narrow terminal its rate is enough

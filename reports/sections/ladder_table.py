@@ -50,7 +50,7 @@ def ladder_columns(view: View) -> tuple[Column, ...]:
     own_times = _times(view, view, Grade.MEASURED)
     earlier = _times(view, view.of_recorded, view.recorded_label) if view.of_recorded else ()
     foreseen = tuple(_predicted(view))
-    has_times = view.recorded is not None or any(map(ladder.prediction, view.records))
+    has_times = view.recorded is not None or any(one.trusted_prediction for one in view.records)
     groups = (
         (own_times, earlier, foreseen, _compiled(), _checked(), _theory(), _simulated())
         if view.profile.executor == "gpu"
@@ -94,7 +94,7 @@ def ladder_tables(view: View) -> tuple[Table, Table]:
 
 
 # What follows from a time that stands beside it.
-_FURTHER = ("of FP32 peak", "of attainable", "over previous rung")
+_FURTHER = ("of FP32 peak", "of attainable")
 
 
 def ceilings_table(view: View) -> Table:
@@ -162,7 +162,6 @@ def _times(view: View, run: View, grade: str) -> Iterator[Column]:
     yield column("of FP32 peak", lambda r, m: _of_peak(m, run.profile))
     yield column("of attainable", _of_attainable)
     yield column("of cuBLAS", lambda r, m: _of_cublas(r, m, run.cublas))
-    yield column("over previous rung", lambda r, m: _over_previous(r, m, run.records))
 
 
 def _time(record: Record, measured: Measured) -> Cell:
@@ -198,15 +197,6 @@ def _of_cublas(record: Record, measured: Measured, cublas: Measured | None) -> C
     share, bounds = ladder.of_cublas(measured, cublas)
     spread = f"95%: {text.interval(bounds, text.percent)}" if bounds else ""
     return text_cell(text.percent(share), spread)
-
-
-def _over_previous(record: Record, measured: Measured, records: tuple[Record, ...]) -> Cell:
-    previous = ladder.previous_rung(record, filter(ladder.measurement, records))
-    before = ladder.measurement(previous)
-    if previous is None or before is None:
-        return NO_CELL
-    gain = measured.flop_per_s / before.flop_per_s
-    return text_cell(text.ratio(gain), f"over {previous.label}")
 
 
 Part = TypeVar("Part")

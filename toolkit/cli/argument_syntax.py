@@ -7,7 +7,7 @@
     i32=4096                a value; 4096 alone where the source declares a plain type
     struct:i32=1,f32=2.0    a struct by value, its fields aligned as in C
 
-Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 f32 f64 bool, or NumPy's names for them.
+Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 f32 f64 bool, or NumPy's or C's names for them.
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ TYPES: dict[str, np.dtype[Any]] = {
     )
     for size in sizes
 } | {"bool": np.dtype("?")}
-_NUMPY_NAMES = {dtype.name: dtype for dtype in TYPES.values()}
-
-# what C calls them
-_OF_C = {"char": "i8", "short": "i16", "int": "i32", "unsigned": "u32", "uint": "u32"} | {
-    "long": "i64",
+_OF_C = {"char": "i8", "short": "i16", "int": "i32", "unsigned": "u32", "long": "i64"} | {
     "half": "f16",
     "float": "f32",
     "double": "f64",
 }
+# With the names of NumPy and of C
+_NAMES = (
+    TYPES
+    | {dtype.name: dtype for dtype in TYPES.values()}
+    | {name: TYPES[ours] for name, ours in _OF_C.items()}
+)
 
 UNWRITTEN = "unwritten"
 FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
@@ -157,7 +159,7 @@ def _parsed(text: str) -> Buffer | np.generic:
         path = Path(text)
         array = _opened(path)
         return Buffer(text=text, dtype=array.dtype, shape=array.shape, fill=path)
-    if text in TYPES or text in _NUMPY_NAMES:
+    if text in _NAMES:
         raise InputError(f"a size or a value is missing: give '{text}[1024]' or '{text}=1'")
     raise InputError(f"it is not understood: give {_EXAMPLES}")
 
@@ -176,12 +178,9 @@ def _declared_type(text: str, declared: Declared | None) -> np.dtype[Any]:
 def _type(name: str) -> np.dtype[Any]:
     if bits := _AS_BITS.get(name):
         raise InputError(f"{name} is no type of an array here: give the bits as {bits}")
-    found = TYPES.get(name) or _NUMPY_NAMES.get(name)
-    if found is None and name in _OF_C:
-        raise InputError(f"{name!r} is a name of C: write {_OF_C[name]}")
-    if found is None:
+    if name not in _NAMES:
         raise UnknownNameError("type", name, TYPES)
-    return found
+    return _NAMES[name]
 
 
 def _shape(text: str) -> tuple[int, ...]:

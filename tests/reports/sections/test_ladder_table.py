@@ -33,10 +33,6 @@ def test_a_measured_row(build, on_gpu):
     assert cell(table, "vectorized", "rate").text == "18.3 TFLOP/s"
     assert cell(table, "vectorized", "of FP32 peak").text == "51.4 %"
     assert cell(table, "vectorized", "of cuBLAS").text == "69.0 %"
-    # 9.69676 ms / 7.5122 ms
-    assert cell(table, "vectorized", "over previous rung") == Cell(
-        text="1.29×", details=("over coarsened-2d",)
-    )
     assert cell(table, "vectorized", "check") == Cell(
         text="passed", details=("worst error 0.0312× the bound",)
     )
@@ -71,7 +67,6 @@ def test_a_recorded_run_has_its_own_columns(build, in_theory, on_gpu):
     table = ladder_table(build.view(in_theory, on_gpu))
     grade = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert cell(table, "vectorized", "time", grade).text == "7.512 ms"
-    assert cell(table, "vectorized", "over previous rung", grade).text == "1.29×"
 
 
 def test_the_outcome_tells_reason_padding_and_notes(build, in_theory):
@@ -92,8 +87,6 @@ def test_a_wrong_result_has_no_time(build, on_gpu):
     assert cell(table, "tiled", "time") == Cell("–", details=("failed the check",))
     assert cell(table, "tiled", "rate").text == "–"
     assert cell(table, "tiled", "check").text == "failed"
-    # the gain of the next rung is over the last right one
-    assert cell(table, "coarsened-1d", "over previous rung").details == ("over naive-coalesced",)
 
 
 def test_references_have_times_and_no_theory(build, on_gpu):
@@ -101,7 +94,7 @@ def test_references_have_times_and_no_theory(build, on_gpu):
     assert cell(table, "cublas", "rung").text == "–"
     assert cell(table, "cublas", "time").text == "5.187 ms"
     assert cell(table, "cublas", "attainable").text == "–"
-    assert cell(table, "cpu", "over previous rung").text == "–"
+    assert cell(table, "cpu", "of FP32 peak").text == "–"
 
 
 def test_ceilings_list_every_roof_with_its_basis(build, in_theory):
@@ -175,7 +168,7 @@ def test_what_is_looked_for_first_stands_apart_from_the_rest(build, on_gpu, in_s
         "shared per block", "occupancy (theoretical)", "check",
     ]  # fmt: skip
     assert titles(more) == [
-        "variant", "of FP32 peak", "of attainable", "over previous rung", "check",
+        "variant", "of FP32 peak", "of attainable", "check",
         "intensity of loads", "attainable", "limiter", "outcome", "idea",
     ]  # fmt: skip
     assert cell(first, "vectorized", "check") == Cell("passed")
