@@ -14,10 +14,10 @@ import pytest
 from validation import ROOT
 
 LIMITS = {
-    "analysis": 62_400,
+    "analysis": 62_300,
     "kernels": 22_700,
-    "reports": 45_900,
-    "toolkit/cli": 16_400,
+    "reports": 45_700,
+    "toolkit/cli": 16_350,
     "toolkit/execution": 25_070,
     "toolkit/gpu": 14_520,
     "toolkit/launch": 3_800,
