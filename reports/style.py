@@ -101,10 +101,10 @@ def plain(label: str) -> str:
     return html.escape(label, quote=False)
 
 
-def tick(record: Record, note: str = "") -> str:
-    """Name of a record on an axis, in several lines if it is long, with a note or a bad status."""
-    told = note or ("" if record.status == "ok" else f"({record.status})")
-    return "<br>".join(map(plain, filter(None, [*lines(record.label), told])))
+def tick(record: Record) -> str:
+    """Name of a record on an axis, in several lines if it is long, with a bad status."""
+    told = [] if record.status == "ok" else [f"({record.status})"]
+    return "<br>".join(map(plain, [*lines(record.label), *told]))
 
 
 def lines(label: str) -> list[str]:
@@ -184,21 +184,16 @@ def axis(title: str, **more: object) -> Part:
     }
 
 
-def rows_axis(records: tuple[Record, ...], *, notes: tuple[str, ...] = (), **more: object) -> Part:
-    """A vertical axis with one row per record, the first on top, at 0, 1, 2, ...
-
-    `notes` stand below the names, one per record, in place of a status.
-    """
-    ticks = [tick(one, notes[row] if notes else "") for row, one in enumerate(records)]
+def rows_axis(records: tuple[Record, ...]) -> Part:
+    """A vertical axis with one row per record, the first on top, at 0, 1, 2, ..."""
     return axis(
         "",
         tickmode="array",
         tickvals=list(range(len(records))),
-        ticktext=ticks,
+        ticktext=list(map(tick, records)),
         range=[len(records) - 0.5, -0.5],
         showgrid=False,
         ticks="",
-        **more,
     )
 
 

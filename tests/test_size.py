@@ -16,8 +16,8 @@ from validation import ROOT
 LIMITS = {
     "analysis": 62_300,
     "kernels": 22_700,
-    "reports": 45_700,
-    "toolkit/cli": 16_350,
+    "reports": 45_550,
+    "toolkit/cli": 16_250,
     "toolkit/execution": 25_070,
     "toolkit/gpu": 14_520,
     "toolkit/launch": 3_800,

@@ -11,7 +11,7 @@ from analysis.records.profile import Grade
 from analysis.timing.predicted import Resource
 from reports import style, text
 
-_DASHES: dict[str, str] = {Grade.NOMINAL: "solid", Grade.MEASURED: "dash", Grade.RECORDED: "dash"}
+_DASHES = {Grade.NOMINAL: "solid", Grade.MEASURED: "dash"}
 _POINTS = 24  # along a roof, for the pointer to find
 
 
@@ -31,7 +31,7 @@ def span_of(intensities: Sequence[float], of: Device, *, margin: float) -> Span:
 
 
 def level(
-    name: str, level: model.Level, of: model.Roofline, span: Span, colour: str = style.INK
+    name: str, level: model.Level, of: model.Roofline, span: Span, colour: str
 ) -> Iterator[style.Part]:
     """The roofs of one memory level; the nominal one carries the name, if there is one."""
     peak = of.flop_per_s
@@ -59,7 +59,7 @@ def _ridges(of: model.Roofline) -> Iterator[float]:
 
 
 def slope(
-    name: str, bandwidth: float, peak: float, span: Span, grade: str, colour: str = style.INK
+    name: str, bandwidth: float, peak: float, span: Span, grade: Grade, colour: str
 ) -> style.Part:
     """A bandwidth's roof, up to its ridge point."""
     ridge = model.ridge_point(peak, bandwidth)
@@ -69,10 +69,10 @@ def slope(
     return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at, grade, colour)
 
 
-def flat(name: str, rate: float, start: float, span: Span, grade: str) -> style.Part:
+def flat(name: str, rate: float, start: float, span: Span, grade: Grade) -> style.Part:
     """A roof of compute, named at its right end."""
     x = _steps(max(start, span.low), span.high)
-    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade)
+    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade, style.INK)
     return roof if grade == Grade.NOMINAL else roof | {"mode": "lines"}
 
 
@@ -92,8 +92,8 @@ def _roof(
     x: list[float],
     y: list[float],
     label_at: int,
-    grade: str,
-    colour: str = style.INK,
+    grade: Grade,
+    colour: str,
 ) -> style.Part:
     """A line with its name at one of its points; the dash tells the grade."""
     return style.scatter(

@@ -13,8 +13,6 @@ import typer
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
 
-GPU_OR_DEFAULT = f"the GPU that is here, else {DEFAULT_DEVICE.key}"
-
 
 def complete_device(incomplete: str) -> list[str]:
     from analysis.devices import DEVICES
@@ -28,6 +26,16 @@ def complete_variant(incomplete: str) -> list[str]:
     return [name for name in BY_NAME if name.startswith(incomplete)]
 
 
+DeviceName = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        "-d",
+        help="A device of `list devices`.",
+        show_default=f"the GPU that is here, else {DEFAULT_DEVICE.key}",
+        autocompletion=complete_device,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the stored record instead of tables.")]
 Html = Annotated[Path, typer.Option("--html", help="Where the report goes.")]
 Record = Annotated[Path, typer.Option("--record", help="Where the record goes.")]

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.errors import fail, fail_on_first, one_line_errors
-from toolkit.cli.options import (
-    GPU_OR_DEFAULT,
-    Html,
-    InputSeed,
-    Json,
-    Record,
-    complete_device,
-    complete_variant,
-)
+from toolkit.cli.options import DeviceName, Html, InputSeed, Json, Record, complete_variant
 from toolkit.cli.output import check_output, write
 
 if TYPE_CHECKING:
@@ -47,16 +39,7 @@ def profile(
             autocompletion=complete_variant,
         ),
     ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            "--device",
-            "-d",
-            help="A device of `list devices`.",
-            show_default=GPU_OR_DEFAULT,
-            autocompletion=complete_device,
-        ),
-    ] = None,
+    device: DeviceName = None,
     executor: Annotated[
         ExecutorChoice,
         typer.Option(help="What runs the kernels: auto takes a GPU if it can, theory runs none."),

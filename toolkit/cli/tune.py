@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.errors import fail, one_line_errors
-from toolkit.cli.options import (
-    GPU_OR_DEFAULT,
-    Html,
-    InputSeed,
-    Json,
-    Record,
-    complete_device,
-    complete_variant,
-)
+from toolkit.cli.options import DeviceName, Html, InputSeed, Json, Record, complete_variant
 from toolkit.cli.output import check_output, write
 from toolkit.cli.terminal import err, out, rich_table, say
 
@@ -43,16 +35,7 @@ def tune(
             "--shape", "-s", help="'4096' or 'MxNxK', or several: '512,4096'.", show_default="4096"
         ),
     ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            "--device",
-            "-d",
-            help="A device of `list devices`; another than the GPU here is ranked for, not run.",
-            show_default=GPU_OR_DEFAULT,
-            autocompletion=complete_device,
-        ),
-    ] = None,
+    device: DeviceName = None,
     predict: Annotated[
         int, typer.Option(min=1, help="Most configurations to predict, the best by closed forms.")
     ] = 64,
@@ -81,8 +64,9 @@ def tune(
 ) -> None:
     """Find the parameters of a rung that no others beat, at every shape.
 
-    All legal configurations are ranked by prediction; with a GPU, the best are measured, and the
-    leaders are checked and raced against cuBLAS. After Ctrl-C, repeat the command: it goes on.
+    All legal configurations are ranked by prediction. On the GPU that is here, the best are
+    measured, and the leaders are checked and raced against cuBLAS. After Ctrl-C, repeat the
+    command: it goes on.
     """
     with one_line_errors("interrupted: nothing was written but the cache"):
         from toolkit.cli.progress import TerminalProgress
