@@ -65,7 +65,9 @@ class AnyOrder:
 
 Outcome = Array | Near | AnyOrder | None  # None: whatever
 Outcomes = Sequence[Outcome]
-Make = Callable[[Generator], Sequence[Argument | int]]
+Draw = Callable[[Generator], Array]  # an argument that the generator of a launch gives
+Arguments = Sequence[Argument | int | Draw]
+Make = Callable[[Generator], Arguments] | Arguments
 Expected = Callable[[Given], Outcome | Outcomes]
 
 
@@ -170,7 +172,9 @@ def launched(
     """A case that is called like its kernel, with a label where a kernel has several cases.
 
     `file` is relative to the corpus, and found by the kernel's name if it is a file of the corpus.
-    Python's integers among the arguments are passed as `int`.
+    `make` lists the arguments, or gives the list for a generator. Python's integers in it are
+    passed as `int`; functions, such as those that `blank` and `real` return, are called with the
+    generator, in order.
     """
     return Case(
         name=name or (kernel if label is None else f"{kernel}_{label}"),
@@ -178,12 +182,23 @@ def launched(
         kernel=kernel,
         grid=shape[0],
         block=shape[1],
-        make=lambda rng: [np.int32(x) if isinstance(x, int) else x for x in make(rng)],
+        make=lambda rng: [_drawn(x, rng) for x in listed(make, rng)],
         expected=expected,
         dynamic_shared_bytes=dynamic_shared_bytes,
         minimum_capability=minimum_capability,
         most_capability=most_capability,
     )
+
+
+def listed(make: Make, rng: Generator) -> Arguments:
+    """The arguments, some of them still to be drawn."""
+    return make(rng) if callable(make) else make
+
+
+def _drawn(given: Argument | int | Draw, rng: Generator) -> Argument:
+    if isinstance(given, int):
+        return np.int32(given)
+    return given(rng) if callable(given) else given
 
 
 def grid_of(blocks: int, threads: int) -> Shape:
@@ -207,49 +222,78 @@ def tiles(
     return (-(-width // tile[0]), -(-height // tile[1]), planes), (*(block or tile), 1)
 
 
-def blank(shape: int | tuple[int, ...], dtype: type = np.float32) -> Array:
+def blank(shape: int | tuple[int, ...], dtype: type = np.float32) -> Draw:
     """An output: bytes that no kernel writes by accident."""
-    empty: Array = np.empty(shape, dtype)
-    empty.view(np.uint8)[...] = BLANK
-    return empty
+
+    def draw(_: Generator) -> Array:
+        empty: Array = np.empty(shape, dtype)
+        empty.view(np.uint8)[...] = BLANK
+        return empty
+
+    return draw
 
 
-def words(rng: Generator, n: int, dtype: type = np.uint32) -> Array:
+def words(n: int, dtype: type = np.uint32) -> Draw:
     """Integers of every magnitude, with the ends of the range among them."""
     bits = 8 * np.dtype(dtype).itemsize
     unsigned = np.dtype(f"u{bits // 8}")
-    drawn: Array = rng.integers(0, 2**bits - 1, n, unsigned, endpoint=True)
-    drawn >>= rng.integers(0, bits, n).astype(unsigned)
-    negative = rng.random(n) < 0.4
-    drawn[negative] = ~drawn[negative]
-    ends = np.array([0, 1, 2**bits - 1, 2 ** (bits - 1), 2 ** (bits - 1) - 1], unsigned)
-    places = rng.permutation(n)[: len(ends)]
-    drawn[places] = ends[: len(places)]
-    return drawn.view(dtype)
+
+    def draw(rng: Generator) -> Array:
+        drawn: Array = rng.integers(0, 2**bits - 1, n, unsigned, endpoint=True)
+        drawn >>= rng.integers(0, bits, n).astype(unsigned)
+        negative = rng.random(n) < 0.4
+        drawn[negative] = ~drawn[negative]
+        ends = np.array([0, 1, 2**bits - 1, 2 ** (bits - 1), 2 ** (bits - 1) - 1], unsigned)
+        places = rng.permutation(n)[: len(ends)]
+        drawn[places] = ends[: len(places)]
+        return drawn.view(dtype)
+
+    return draw
 
 
 def floats(
-    rng: Generator,
     n: int,
     exponents: tuple[int, int] = (-30, 30),
     dtype: type = np.float32,
     special: Sequence[float] = (),
-) -> Array:
+) -> Draw:
     """Numbers of both signs and of magnitudes 2^low to 2^high, with special ones among them."""
-    magnitude = np.exp2(rng.uniform(*exponents, n))
-    numbers: Array = (magnitude * rng.choice([-1.0, 1.0], n)).astype(dtype)
-    places = rng.permutation(n)[: len(special)]
-    numbers[places] = np.asarray(special, dtype)[: len(places)]
-    return numbers
+
+    def draw(rng: Generator) -> Array:
+        magnitude = np.exp2(rng.uniform(*exponents, n))
+        numbers: Array = (magnitude * rng.choice([-1.0, 1.0], n)).astype(dtype)
+        places = rng.permutation(n)[: len(special)]
+        numbers[places] = np.asarray(special, dtype)[: len(places)]
+        return numbers
+
+    return draw
 
 
-def small(rng: Generator, shape: int | tuple[int, ...], dtype: type = np.float32) -> Array:
+def integers(low: int, high: int, shape: int | tuple[int, ...], dtype: type = np.int32) -> Draw:
+    """Integers from low to below high, drawn with 64 bits."""
+    return lambda rng: rng.integers(low, high, shape).astype(dtype)
+
+
+def native_integers(
+    low: int, high: int, shape: int | tuple[int, ...], dtype: type = np.int32
+) -> Draw:
+    """The same, drawn in their own type."""
+    return lambda rng: rng.integers(low, high, shape, dtype)
+
+
+def small(shape: int | tuple[int, ...], dtype: type = np.float32) -> Draw:
     """Integers from -9 to 9: sums and products of a few are exact in any order."""
-    return rng.integers(-9, 10, shape).astype(dtype)
+    return integers(-9, 10, shape, dtype)
 
 
-def real(rng: Generator, shape: int | tuple[int, ...], dtype: type = np.float32) -> Array:
-    return rng.uniform(-1, 1, shape).astype(dtype)
+def real(shape: int | tuple[int, ...], dtype: type = np.float32) -> Draw:
+    """Numbers from -1 to 1."""
+    return lambda rng: rng.uniform(-1, 1, shape).astype(dtype)
+
+
+def fractions(*shape: int) -> Draw:
+    """Numbers of float32 from 0 to 1."""
+    return lambda rng: rng.random(shape, dtype=np.float32)
 
 
 def threads(case_grid: Sequence[int], case_block: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -15,16 +15,13 @@ from validation.corpus.case import (
     Outcome,
     Outcomes,
     blank,
+    fractions,
     grid_of,
     launched,
 )
 
 HOPPER = 90
 FLOAT_EPSILON = float(np.finfo(float32).eps)
-
-
-def floats(rng: Generator, *shape: int) -> Array:
-    return rng.random(shape, dtype=float32)
 
 
 def laid_out(box: Array, swizzle: int) -> Array:
@@ -48,7 +45,7 @@ def tile_as_it_lies(columns: int, swizzle: int, column: int, row: int) -> Case:
     """A tile of 32 rows of an array of 70x44 floats, at (row, column); zeros beyond its edges."""
 
     def make(rng: Generator) -> Given:
-        tile = TensorMap(floats(rng, 70, 44), (32, columns), swizzle=swizzle)
+        tile = TensorMap(fractions(70, 44)(rng), (32, columns), swizzle=swizzle)
         return [tile, blank(32 * 32), column, row]
 
     def expected(arguments: Given) -> Outcomes:
@@ -70,7 +67,7 @@ def tile_as_it_lies(columns: int, swizzle: int, column: int, row: int) -> Case:
 
 def tiled_product(m: int, n: int, k: int) -> Case:
     def make(rng: Generator) -> Given:
-        a, b = floats(rng, m, k), floats(rng, k, n)
+        a, b = fractions(m, k)(rng), fractions(k, n)(rng)
         maps = [TensorMap(a, (32, 32)), TensorMap(b, (32, 32))]
         return [*maps, blank((m, n)), n, k]
 
@@ -93,7 +90,7 @@ def twice_a_tile(column: int, row: int) -> Case:
     """Of arrays of 40x36: what is beyond their edges is not stored."""
 
     def make(rng: Generator) -> Given:
-        arrays = [floats(rng, 40, 36) for _ in range(3)]
+        arrays = [fractions(40, 36)(rng) for _ in range(3)]
         maps = [TensorMap(array, (32, 32)) for array in arrays]
         return [*maps, column, row]
 
@@ -124,7 +121,7 @@ def runs_of_bytes(count: int) -> Case:
     return launched(
         "runs_of_bytes",
         grid_of(1, 128),
-        lambda rng: [floats(rng, 2 * count), floats(rng, count), 4 * count],
+        [fractions(2 * count), fractions(count), 4 * count],
         expected,
         label=count,
         minimum_capability=HOPPER,
@@ -135,7 +132,7 @@ def threads_copy() -> Case:
     return launched(
         "threads_copy",
         grid_of(1, 32),
-        lambda rng: [blank(128), floats(rng, 128)],
+        [blank(128), fractions(128)],
         lambda arguments: arguments[1][::-1].copy(),
         minimum_capability=HOPPER,
     )
@@ -149,7 +146,7 @@ def phases() -> Case:
     return launched(
         "phases",
         grid_of(1, 32),
-        lambda rng: [blank(32, uint32), blank(32, uint32)],
+        [blank(32, uint32), blank(32, uint32)],
         lambda arguments: [np.full(32, 0b0110, uint32), None],
         minimum_capability=HOPPER,
     )
@@ -169,7 +166,7 @@ def places_in_clusters() -> Case:
     return launched(
         "places",
         ((6, 4, 1), (1, 1, 1)),
-        lambda rng: [blank((24, 10), uint32)],
+        [blank((24, 10), uint32)],
         expected,
         name="places_in_clusters",
         minimum_capability=HOPPER,
@@ -204,7 +201,7 @@ def shared_tile(clusters: int) -> Case:
     """Both blocks of a cluster get the tile that one of them loads."""
 
     def make(rng: Generator) -> Given:
-        tile = TensorMap(floats(rng, 8 * clusters, 32), (8, 32))
+        tile = TensorMap(fractions(8 * clusters, 32)(rng), (8, 32))
         return [tile, blank((clusters, 2, 256))]
 
     def expected(arguments: Given) -> Outcomes:
@@ -233,7 +230,7 @@ def chained(blocks: int, step: int) -> Case:
     return launched(
         "chained",
         grid_of(blocks, 32),
-        lambda rng: [
+        [
             blank(blocks, uint32),
             np.zeros(blocks, uint32),
             step,
@@ -252,7 +249,7 @@ def grid_barriers(blocks: int) -> Case:
     return launched(
         "grid_barriers",
         grid_of(blocks, 64),
-        lambda rng: [
+        [
             blank(2 * blocks, uint32),
             np.zeros(1, uint32),
             uint32(blocks),

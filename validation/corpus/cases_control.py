@@ -21,6 +21,7 @@ from validation.corpus.case import (
     blank,
     flat,
     grid_of,
+    integers,
     launched,
     real,
     small,
@@ -62,7 +63,7 @@ def collatz(n: int) -> Case:
     return launched(
         "collatz",
         flat(n),
-        lambda rng: [blank(n, int32), rng.integers(1, 100_000, n).astype(uint32), n],
+        [blank(n, int32), integers(1, 100_000, n, uint32), n],
         expected,
         label=n,
     )
@@ -103,11 +104,11 @@ def lower_bound(n: int, m: int) -> Case:
     return launched(
         "lower_bound",
         flat(m),
-        lambda rng: [
+        [
             blank(m, int32),
-            np.sort(rng.integers(0, 2 * n, n)).astype(int32),
+            lambda rng: np.sort(rng.integers(0, 2 * n, n)).astype(int32),
             n,
-            rng.integers(-5, 2 * n + 5, m).astype(int32),
+            integers(-5, 2 * n + 5, m),
             m,
         ],
         lambda a: np.asarray(np.searchsorted(a[1], a[3]), int32),
@@ -131,9 +132,9 @@ def early_exits(n: int, block: int) -> Case:
     return launched(
         "early_exits",
         flat(n, block),
-        lambda rng: [
+        [
             blank(n, int32),
-            rng.integers(-300, 1300, n).astype(int32),
+            integers(-300, 1300, n),
             n,
         ],
         lambda a: ints([one(x, i % block) for i, x in enumerate(a[1].tolist())]),
@@ -167,10 +168,10 @@ def jump_table(n: int) -> Case:
     return launched(
         "jump_table",
         flat(n),
-        lambda rng: [
+        [
             blank(n, int32),
-            rng.integers(-2, 15, n).astype(int32),
-            words(rng, n, int32) >> 1,
+            integers(-2, 15, n),
+            lambda rng: words(n, int32)(rng) >> 1,
             n,
         ],
         lambda a: ints([one(s, x) for s, x in zip(a[1].tolist(), a[2].tolist(), strict=True)]),
@@ -200,9 +201,9 @@ def nested_breaks(n: int) -> Case:
     return launched(
         "nested_breaks",
         flat(n),
-        lambda rng: [
+        [
             blank(n, int32),
-            rng.integers(0, 10_000, n).astype(int32),
+            integers(0, 10_000, n),
             n,
         ],
         lambda a: ints([one(x) for x in a[1].tolist()]),
@@ -238,7 +239,7 @@ def gcd(n: int) -> Case:
     return launched(
         "gcd",
         grid_of(2, 64),
-        lambda rng: [blank(n, uint32), words(rng, n), words(rng, n), n],
+        [blank(n, uint32), words(n), words(n), n],
         lambda a: np.gcd(a[1], a[2]),
         label=n,
     )
@@ -254,9 +255,9 @@ def recursion(n: int) -> Case:
     return launched(
         "recursion",
         flat(n, 64),
-        lambda rng: [
+        [
             blank(n, uint32),
-            rng.integers(0, 10, n).astype(uint32),
+            integers(0, 10, n, uint32),
             n,
         ],
         lambda a: FIBONACCI[a[1]],
@@ -280,7 +281,7 @@ def generic_pointer() -> Case:
     return launched(
         "generic_pointer",
         grid_of(1, 128),
-        lambda rng: [blank(256), real(rng, 132), real(rng, 128)],
+        [blank(256), real(132), real(128)],
         expected,
     )
 
@@ -336,9 +337,9 @@ def pointers(kernel: str, of_one: Callable[[int], int], n: int) -> Case:
     return launched(
         kernel,
         flat(n),
-        lambda rng: [
+        [
             blank(n, uint32),
-            rng.integers(0, WORD, n).astype(uint32),
+            integers(0, WORD, n, uint32),
             n,
         ],
         lambda a: np.array([of_one(x) for x in a[1].tolist()], uint32),
@@ -367,9 +368,9 @@ def left(kernel: str, threads: int, expected: Expected) -> Case:
     return launched(
         kernel,
         grid_of(1, threads),
-        lambda rng: [
+        [
             blank(threads, uint32),
-            rng.integers(0, WORD, threads).astype(uint32),
+            integers(0, WORD, threads, uint32),
         ],
         expected,
     )
@@ -390,7 +391,7 @@ def structure(dtype: np.dtype[Any], *values: object) -> Any:
 def by_value(n: int) -> Case:
     def make(rng: Generator) -> Given:
         f = structure(AFFINE, *rng.uniform(-2, 2, 2), n, 3, rng.uniform(0.5, 2))
-        return [blank(n), f, real(rng, 3 * n)]
+        return [blank(n), f, real(3 * n)]
 
     def expected(args: Given) -> Outcome:
         f, x = args[1], args[2][::3].astype(float64)
@@ -436,7 +437,7 @@ def dynamic_shared(n: int, blocks: int) -> Case:
     return launched(
         "dynamic_shared",
         grid_of(blocks, 64),
-        lambda rng: [blank((blocks, n)), small(rng, (blocks, n)), n],
+        [blank((blocks, n)), small((blocks, n)), n],
         expected,
         label=f"{n}_by_{blocks}",
         dynamic_shared_bytes=8 * ((n + 1) // 2) + 8 * n,
@@ -457,7 +458,7 @@ def indices_3d(grid: tuple[int, int, int], block: tuple[int, int, int]) -> Case:
     return launched(
         "indices_3d",
         (grid, block),
-        lambda rng: [blank((count, 4), uint32)],
+        [blank((count, 4), uint32)],
         expected,
         label=count,
     )
@@ -473,9 +474,9 @@ def ragged_block(blocks: int, block: tuple[int, int]) -> Case:
     return launched(
         "ragged_block",
         ((blocks, 1, 1), (*block, 1)),
-        lambda rng: [
+        [
             blank((blocks, n), int32),
-            rng.integers(-1000, 1000, blocks * n).astype(int32),
+            integers(-1000, 1000, blocks * n),
         ],
         expected,
         label=f"{block[0]}x{block[1]}_by_{blocks}",
@@ -483,14 +484,14 @@ def ragged_block(blocks: int, block: tuple[int, int]) -> Case:
 
 
 def nothing() -> Case:
-    return launched("nothing", grid_of(2, 1), lambda rng: [], lambda a: [])
+    return launched("nothing", grid_of(2, 1), [], lambda a: [])
 
 
 def clocks() -> Case:
     return launched(
         "clocks",
         grid_of(1, 32),
-        lambda rng: [blank(32, int64)],
+        [blank(32, int64)],
         lambda a: np.full(32, 7, int64),
     )
 

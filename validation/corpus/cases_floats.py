@@ -29,6 +29,7 @@ from validation.corpus.case import (
     Array,
     Case,
     Given,
+    Make,
     Near,
     Outcome,
     Outcomes,
@@ -36,7 +37,9 @@ from validation.corpus.case import (
     flat,
     floats,
     grid_of,
+    integers,
     launched,
+    listed,
     words,
 )
 from validation.corpus.exact import (
@@ -58,7 +61,7 @@ N = 160
 ENDS = (0.0, -0.0, math.inf, -math.inf, math.nan)
 DENORMALS = (1e-45, -1e-45, 1e-40, -3e-39, 1.1754942e-38, 1.1754944e-38)
 
-Draw = Callable[[Generator, int], Array]  # so many numbers
+Numbers = Callable[[Generator, int], Array]  # so many numbers
 Error = Callable[[Array, Array], Array | float]  # of input and exact value
 
 
@@ -69,7 +72,7 @@ def within(count: float) -> Error:
 def unary(
     kernel: str,
     function: Callable[[Array], Array],
-    inputs: Draw,
+    inputs: Numbers,
     error: Error,
     n: int = N,
 ) -> Case:
@@ -81,14 +84,14 @@ def unary(
     return launched(
         kernel,
         flat(n, 64),
-        lambda rng: [blank(n), inputs(rng, n), n],
+        [blank(n), lambda rng: inputs(rng, n), n],
         expected,
         label=None if n == N else n,
         file="float_math.cu",  # whose macros name the kernels
     )
 
 
-def between(low: float, high: float, *special: float) -> Draw:
+def between(low: float, high: float, *special: float) -> Numbers:
     def draw(rng: Generator, n: int) -> Array:
         x = rng.uniform(low, high, n)
         places = rng.permutation(n)[: len(special)]
@@ -98,9 +101,9 @@ def between(low: float, high: float, *special: float) -> Draw:
     return draw
 
 
-def magnitudes(low: int, high: int, *special: float, positive: bool = False) -> Draw:
+def magnitudes(low: int, high: int, *special: float, positive: bool = False) -> Numbers:
     def draw(rng: Generator, n: int) -> Array:
-        x = floats(rng, n, (low, high), special=special)
+        x = floats(n, (low, high), special=special)(rng)
         return np.where(x < 0, -x, x) if positive else x
 
     return draw
@@ -147,7 +150,7 @@ def pairs(
     rng: Generator, special: tuple[float, ...], dtype: type = float32, reach: int = 40
 ) -> list[Array]:
     """Two columns of numbers, with every pair of special ones."""
-    a, b = (floats(rng, N, (-reach, reach), dtype) for _ in range(2))
+    a, b = (floats(N, (-reach, reach), dtype)(rng) for _ in range(2))
     a[: len(special) ** 2] = np.repeat(special, len(special))
     b[: len(special) ** 2] = np.tile(special, len(special))
     close = slice(-N // 4, None)  # of like magnitude: cancellation, ties
@@ -157,7 +160,7 @@ def pairs(
 
 def columns(
     kernel: str,
-    inputs: Callable[[Generator], list[Array]],
+    inputs: Make,
     width: int,
     dtype: type,
     function: Callable[..., list[Array]],
@@ -174,7 +177,7 @@ def columns(
     return launched(
         kernel,
         flat(N, 64),
-        lambda rng: [blank((N, width), dtype), *inputs(rng), N],
+        lambda rng: [blank((N, width), dtype), *listed(inputs, rng), N],
         expected,
     )
 
@@ -217,7 +220,7 @@ def compared(x: Array, y: Array, v: Array, w: Array) -> list[Array]:
 
 
 def powers(rng: Generator) -> list[Array]:
-    return [abs(floats(rng, N, (-6, 6))), floats(rng, N, (-4, 3))]
+    return [abs(floats(N, (-6, 6))(rng)), floats(N, (-4, 3))(rng)]
 
 
 def float_functions(a: Array, b: Array) -> list[Array]:
@@ -250,9 +253,9 @@ SINGLES = (
     ),
     columns(
         "flush_to_zero",
-        lambda rng: [
-            floats(rng, N, (-130, -120), special=(*ENDS[:4], *DENORMALS)),
-            floats(rng, N, (-130, 2), special=(*ENDS[:4], *DENORMALS)),
+        [
+            floats(N, (-130, -120), special=(*ENDS[:4], *DENORMALS)),
+            floats(N, (-130, 2), special=(*ENDS[:4], *DENORMALS)),
         ],
         4,
         float32,
@@ -304,7 +307,7 @@ DOUBLES = (
     ),
     columns(
         "double_functions",
-        lambda rng: [floats(rng, N, (-20, 9), float64, (1e6, -1e7, 1e22, 0.5, 1.5, 2.5, -0.5))],
+        [floats(N, (-20, 9), float64, (1e6, -1e7, 1e22, 0.5, 1.5, 2.5, -0.5))],
         6,
         float64,
         double_functions,
@@ -325,7 +328,7 @@ DOUBLES = (
 
 def conversion(
     kernel: str,
-    inputs: Callable[[Generator], list[Array]],
+    inputs: Make,
     outputs: list[tuple[int, type]],
     function: Callable[..., list[list[Array]]],
 ) -> Case:
@@ -343,7 +346,7 @@ def conversion(
         flat(N, 64),
         lambda rng: [
             *(blank((N, width), dtype) for width, dtype in outputs),
-            *inputs(rng),
+            *listed(inputs, rng),
             N,
         ],
         expected,
@@ -417,45 +420,43 @@ def half_conversions(x: Array, halves: Array) -> list[list[Array]]:
 CONVERSIONS = (
     conversion(
         "float_to_integers",
-        lambda rng: [floats(rng, N, (-3, 70), special=(*ENDS, *HALVES, *EDGES))],
+        [floats(N, (-3, 70), special=(*ENDS, *HALVES, *EDGES))],
         [(4, int32), (4, uint32), (2, int64), (2, uint64)],
         float_to_integers,
     ),
     conversion(
         "double_to_others",
-        lambda rng: [
-            floats(rng, N, (-160, 150), float64, (*ENDS, *HALVES, *EDGES, 1e-45, 2147483647.5))
-        ],
+        [floats(N, (-160, 150), float64, (*ENDS, *HALVES, *EDGES, 1e-45, 2147483647.5))],
         [(2, int32), (2, uint32), (2, int64), (4, float32)],
         double_to_others,
     ),
     conversion(
         "integers_to_float",
-        lambda rng: [words(rng, N, t) for t in (int32, uint32, int64, uint64)],
+        [words(N, t) for t in (int32, uint32, int64, uint64)],
         [(8, float32), (4, float64)],
         integers_to_float,
     ),
     conversion(
         "small_integers",
-        lambda rng: [
-            floats(rng, N, (-3, 20), special=(*ENDS, *HALVES)),
-            words(rng, N, int32),
+        [
+            floats(N, (-3, 20), special=(*ENDS, *HALVES)),
+            words(N, int32),
         ],
         [(1, int8), (1, uint8), (1, int16), (3, float32)],
         small_integers,
     ),
     columns(
         "round_functions",
-        lambda rng: [floats(rng, N, (-3, 26), special=(0.0, -0.0, *HALVES))],
+        [floats(N, (-3, 26), special=(0.0, -0.0, *HALVES))],
         6,
         float32,
         round_functions,
     ),
     conversion(
         "half_conversions",
-        lambda rng: [
-            floats(rng, N, (-28, 18), special=(0.0, -0.0, math.inf, -math.inf, *HALVES)),
-            rng.integers(0, 2**16, N).astype(uint16),
+        [
+            floats(N, (-28, 18), special=(0.0, -0.0, math.inf, -math.inf, *HALVES)),
+            integers(0, 2**16, N, uint16),
         ],
         [(3, float16), (1, float32), (1, int32)],
         half_conversions,
@@ -468,7 +469,7 @@ CONVERSIONS = (
 
 def halves(rng: Generator, count: int) -> Array:
     """Bits of halves: most of them ordinary, some of any kind."""
-    ordinary = floats(rng, count, (-8, 6), float16).view(uint16)
+    ordinary = floats(count, (-8, 6), float16)(rng).view(uint16)
     return np.where(rng.random(count) < 0.2, rng.integers(0, 2**16, count), ordinary).astype("u2")
 
 
@@ -515,8 +516,8 @@ def half2_saxpy() -> Case:
         return fma(a, x, y).view(uint32).ravel()
 
     def make(rng: Generator) -> Given:
-        y, x = (floats(rng, 2 * N, (-8, 6), float16).view(uint32) for _ in range(2))
-        return [y, x, floats(rng, 2, (-2, 2), float16).view(uint32)[0], N]
+        y, x = (floats(2 * N, (-8, 6), float16)(rng).view(uint32) for _ in range(2))
+        return [y, x, floats(2, (-2, 2), float16)(rng).view(uint32)[0], N]
 
     return launched("half2_saxpy", grid_of(1, 64), make, expected)
 
@@ -542,11 +543,11 @@ def divide_by_constants() -> Case:
     return launched(
         "divide_by_constants",
         flat(N, 64),
-        lambda rng: [
+        [
             blank((N, 4), float64),
             blank((N, 3)),
-            floats(rng, N, (-500, 500), float64, (*ENDS, 5e-324, -1e-310)),
-            floats(rng, N, (-100, 100), float32, (*ENDS, *DENORMALS)),
+            floats(N, (-500, 500), float64, (*ENDS, 5e-324, -1e-310)),
+            floats(N, (-100, 100), float32, (*ENDS, *DENORMALS)),
             N,
         ],
         expected,

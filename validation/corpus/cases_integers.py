@@ -12,10 +12,13 @@ from validation.corpus.case import (
     Array,
     Case,
     Given,
+    Make,
     Outcomes,
     blank,
     flat,
+    integers,
     launched,
+    listed,
     words,
 )
 from validation.corpus.cases_control import quotient, remainder
@@ -30,7 +33,7 @@ def rows(
     name: str,
     n: int,
     outputs: list[tuple[int, type]],
-    inputs: Callable[[Generator], list[Array]],
+    inputs: Make,
     one: Callable[..., Rows],
 ) -> Case:
     """One thread per row: `one` maps the inputs of a thread to its outputs, as Python integers.
@@ -49,7 +52,7 @@ def rows(
     return launched(
         name,
         flat(n),
-        lambda rng: [*(blank((n, k), dtype) for k, dtype in outputs), *inputs(rng), n],
+        lambda rng: [*(blank((n, k), dtype) for k, dtype in outputs), *listed(inputs, rng), n],
         expected,
     )
 
@@ -72,7 +75,7 @@ def nonzero(x: Array) -> Array:
 
 def divisors(rng: Generator, n: int, dtype: type) -> Array:
     """No 0, and no -1: the quotient of the least integer by it does not exist."""
-    drawn = nonzero(words(rng, n, dtype))
+    drawn = nonzero(words(n, dtype)(rng))
     return np.where(drawn == dtype(-1), dtype(3), drawn) if np.dtype(dtype).kind == "i" else drawn
 
 
@@ -89,21 +92,21 @@ DIVISION = (
         "divide_signed",
         N,
         [(6, int32)],
-        lambda rng: [words(rng, N, int32), divisors(rng, N, int32)],
+        [words(N, int32), lambda rng: divisors(rng, N, int32)],
         divide_signed,
     ),
     rows(
         "divide_unsigned",
         N,
         [(4, uint32)],
-        lambda rng: [words(rng, N), divisors(rng, N, uint32)],
+        [words(N), lambda rng: divisors(rng, N, uint32)],
         lambda a, b: [[a // b, a % b, a // 1000, a % 641]],
     ),
     rows(
         "divide_wide",
         N,
         [(2, int64), (3, uint64)],
-        lambda rng: [words(rng, N, int64), divisors(rng, N, int64)],
+        [words(N, int64), lambda rng: divisors(rng, N, int64)],
         lambda a, b: [
             [quotient(a, b), remainder(a, b)],
             [(a & WIDE) // (b & WIDE), (a & WIDE) % (b & WIDE), (a & WIDE) // 1_000_000_007],
@@ -128,10 +131,10 @@ ARITHMETIC = (
         "wide_integers",
         N,
         [(12, int64)],
-        lambda rng: [
-            words(rng, N, int64),
-            words(rng, N, int64),
-            rng.integers(0, 64, N).astype(int32),
+        [
+            words(N, int64),
+            words(N, int64),
+            integers(0, 64, N),
         ],
         wide_integers,
     ),
@@ -284,31 +287,27 @@ def packed_bytes(a: int, b: int) -> Rows:
 
 def three_ints(rng: Generator) -> list[Array]:
     """Small enough for a sum of two."""
-    return [words(rng, N, int32) >> 1 for _ in range(3)]
-
-
-def near_zero(rng: Generator) -> list[Array]:
-    return [rng.integers(-9, 10, N).astype(int32) for _ in range(3)]
+    return [words(N, int32)(rng) >> 1 for _ in range(3)]
 
 
 BITS = (
-    rows("bit_counts", N, [(6, int32)], lambda rng: [words(rng, N)], bit_counts),
+    rows("bit_counts", N, [(6, int32)], [words(N)], bit_counts),
     rows(
         "shifts",
         N,
         [(10, uint32)],
-        lambda rng: [words(rng, N), words(rng, N), rng.integers(0, 80, N).astype(uint32)],
+        [words(N), words(N), integers(0, 80, N, uint32)],
         shifts,
     ),
     rows(
         "fields",
         N,
         [(6, int32)],
-        lambda rng: [
-            words(rng, N, int32),
-            words(rng, N, int32),
-            rng.integers(0, 40, N).astype(uint32),
-            rng.integers(0, 40, N).astype(uint32),
+        [
+            words(N, int32),
+            words(N, int32),
+            integers(0, 40, N, uint32),
+            integers(0, 40, N, uint32),
         ],
         fields,
     ),
@@ -316,17 +315,19 @@ BITS = (
         "permutes",
         N,
         [(5, uint32)],
-        lambda rng: [words(rng, N), words(rng, N), words(rng, N) & uint32(0x7777)],
+        [words(N), words(N), lambda rng: words(N)(rng) & uint32(0x7777)],
         permutes,
     ),
-    rows("predicate_logic", N, [(1, int32)], near_zero, predicate_logic),
+    rows(
+        "predicate_logic", N, [(1, int32)], [integers(-9, 10, N) for _ in range(3)], predicate_logic
+    ),
     rows("extremes", N, [(10, int32)], three_ints, extremes),
     rows("dot_products", N, [(8, int32)], three_ints, dot_products),
     rows(
         "packed_bytes",
         N,
         [(8, uint32)],
-        lambda rng: [words(rng, N), words(rng, N)],
+        [words(N), words(N)],
         packed_bytes,
     ),
 )
@@ -344,11 +345,11 @@ def divide_wide_by_constants() -> Case:
     return launched(
         "divide_wide_by_constants",
         flat(N, 64),
-        lambda rng: [
+        [
             blank((N, 4), uint64),
             blank((N, 3), int64),
-            words(rng, N, uint64),
-            words(rng, N, int64),
+            words(N, uint64),
+            words(N, int64),
             N,
         ],
         expected,

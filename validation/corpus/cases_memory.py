@@ -16,6 +16,7 @@ from validation.corpus.case import (
     blank,
     flat,
     grid_of,
+    integers,
     launched,
     real,
     small,
@@ -31,9 +32,9 @@ def transpose(kind: str, width: int, height: int) -> Case:
     return launched(
         f"transpose_{kind}",
         tiles(width, height, (32, 8) if kind == "naive" else (32, 32), (32, 8)),
-        lambda rng: [
+        [
             blank((width, height)),
-            real(rng, (height, width)),
+            real((height, width)),
             width,
             height,
         ],
@@ -46,9 +47,9 @@ def copy_rows(width: int, height: int) -> Case:
     return launched(
         "copy_rows",
         tiles(width, height, (32, 32), (32, 8)),
-        lambda rng: [
+        [
             blank((height, width)),
-            real(rng, (height, width)),
+            real((height, width)),
             width,
             height,
         ],
@@ -71,9 +72,9 @@ def stencil(kind: str, width: int, height: int) -> Case:
     return launched(
         f"stencil_{kind}",
         tiles(width, height, (32, 4)),
-        lambda rng: [
+        [
             blank((height, width)),
-            small(rng, (height, width)),
+            small((height, width)),
             width,
             height,
         ],
@@ -91,7 +92,7 @@ def convolve(n: int) -> Case:
     return launched(
         "convolve_halo",
         flat(n),
-        lambda rng: [blank(n), real(rng, n), real(rng, 9), n],
+        [blank(n), real(n), real(9), n],
         expected,
         label=n,
     )
@@ -110,9 +111,9 @@ def laplacian(nx: int, ny: int, nz: int) -> Case:
     return launched(
         "laplacian_3d",
         ((-(-nx // 8), -(-ny // 4), -(-nz // 3)), (8, 4, 3)),
-        lambda rng: [
+        [
             blank((nz, ny, nx)),
-            small(rng, (nz, ny, nx)),
+            small((nz, ny, nx)),
             nx,
             ny,
             nz,
@@ -134,11 +135,11 @@ def byte_loads(n: int) -> Case:
     return launched(
         "bytes",
         flat(n),
-        lambda rng: [
+        [
             blank(n, int8),
             blank(n, uint8),
-            rng.integers(-128, 128, n).astype(int8),
-            rng.integers(0, 256, n).astype(uint8),
+            integers(-128, 128, n, int8),
+            integers(0, 256, n, uint8),
             n,
         ],
         expected,
@@ -154,11 +155,11 @@ def shorts(n: int) -> Case:
     return launched(
         "shorts",
         flat(n),
-        lambda rng: [
+        [
             blank(n, int16),
             blank(n, uint16),
-            rng.integers(-(2**15), 2**15, n).astype(int16),
-            rng.integers(0, 2**16, n).astype(uint16),
+            integers(-(2**15), 2**15, n, int16),
+            integers(0, 2**16, n, uint16),
             n,
         ],
         expected,
@@ -176,7 +177,7 @@ def bytes_in_shared() -> Case:
     return launched(
         "bytes_in_shared",
         grid_of(1, 256),
-        lambda rng: [blank(256, int32), rng.integers(0, 256, 256).astype(uint8)],
+        [blank(256, int32), integers(0, 256, 256, uint8)],
         expected,
     )
 
@@ -189,9 +190,9 @@ def pixels(n: int) -> Case:
     return launched(
         "pixels_to_grey",
         flat(n),
-        lambda rng: [
+        [
             blank(n, uint8),
-            rng.integers(0, 256, (n, 4)).astype(uint8),
+            integers(0, 256, (n, 4), uint8),
             n,
         ],
         expected,
@@ -214,13 +215,13 @@ def vectors(n: int) -> Case:
     return launched(
         "vectors",
         flat(n),
-        lambda rng: [
-            real(rng, (n, 2)),
-            real(rng, (n, 4)),
-            real(rng, (n, 2), float64),
-            words(rng, 2 * n, int16).reshape(n, 2),
-            words(rng, 4 * n, int8).reshape(n, 4),
-            words(rng, 2 * n, int64).reshape(n, 2),
+        [
+            real((n, 2)),
+            real((n, 4)),
+            real((n, 2), float64),
+            lambda rng: words(2 * n, int16)(rng).reshape(n, 2),
+            lambda rng: words(4 * n, int8)(rng).reshape(n, 4),
+            lambda rng: words(2 * n, int64)(rng).reshape(n, 2),
             n,
         ],
         expected,
@@ -237,9 +238,9 @@ def copy_float4(n: int, shift: int) -> Case:
     return launched(
         "copy_float4",
         grid_of(3, 96),
-        lambda rng: [
+        [
             blank((n + shift + 2, 4)),
-            real(rng, (n + shift + 2, 4)),
+            real((n + shift + 2, 4)),
             n,
             shift,
         ],
@@ -252,9 +253,9 @@ def copy_strided(n: int, stride: int) -> Case:
     return launched(
         "copy_strided",
         flat(n),
-        lambda rng: [
+        [
             blank(n),
-            real(rng, n * stride),
+            real(n * stride),
             n,
             stride,
         ],
@@ -273,7 +274,7 @@ assert PARTICLE.itemsize == 32
 def particles(n: int) -> Case:
     def make(rng: Generator) -> Given:
         p = np.zeros(n, PARTICLE)
-        p["p"], p["mass"], p["energy"] = real(rng, (n, 3)), real(rng, n), rng.normal(size=n)
+        p["p"], p["mass"], p["energy"] = real((n, 3))(rng), real(n)(rng), rng.normal(size=n)
         p["kind"], p["flags"] = rng.integers(-99, 99, n), rng.integers(0, 256, (n, 3))
         return [p.view(uint8), float32(rng.uniform(0, 1)), n]
 
@@ -308,7 +309,7 @@ def constants(n: int) -> Case:
     return launched(
         "constants",
         flat(n),
-        lambda rng: [blank(n), small(rng, n), n],
+        [blank(n), small(n), n],
         expected,
         label=n,
     )
@@ -322,7 +323,7 @@ def device_variables(n: int) -> Case:
     return launched(
         "device_variables",
         grid_of(1, 128),
-        lambda rng: [blank(n, int32), n],
+        [blank(n, int32), n],
         expected,
         label=n,
     )
@@ -336,11 +337,11 @@ def read_only(n: int) -> Case:
     return launched(
         "read_only",
         flat(n),
-        lambda rng: [
+        [
             blank(n),
-            small(rng, n),
-            small(rng, (n, 4)),
-            rng.integers(0, 2**16, n).astype(uint16),
+            small(n),
+            small((n, 4)),
+            integers(0, 2**16, n, uint16),
             n,
         ],
         expected,
@@ -357,9 +358,9 @@ def cache_operators(n: int) -> Case:
     return launched(
         "cache_operators",
         flat(n),
-        lambda rng: [
+        [
             blank((n, 3)),
-            rng.integers(1, 9, n).astype(float32),
+            integers(1, 9, n, float32),
             n,
         ],
         expected,
@@ -379,9 +380,9 @@ def local_array(n: int) -> Case:
     return launched(
         "local_array",
         flat(n),
-        lambda rng: [
+        [
             blank(n, int32),
-            rng.integers(0, 1000, n).astype(int32),
+            integers(0, 1000, n),
             n,
         ],
         expected,
@@ -401,9 +402,9 @@ def spills(n: int) -> Case:
     return launched(
         "spills",
         flat(n, 256),
-        lambda rng: [
+        [
             blank(n),
-            4 * rng.integers(-2, 3, n).astype(float32),
+            lambda rng: 4 * rng.integers(-2, 3, n).astype(float32),
             n,
         ],
         expected,
@@ -424,9 +425,9 @@ def local_bytes(n: int) -> Case:
     return launched(
         "local_bytes",
         flat(n),
-        lambda rng: [
+        [
             blank(n, int32),
-            rng.integers(0, 2**15, n).astype(int32),
+            integers(0, 2**15, n),
             n,
         ],
         lambda a: np.array([one(x) for x in a[1].tolist()], int32),
@@ -448,7 +449,7 @@ def async_widths() -> Case:
     return launched(
         "async_widths",
         grid_of(1, 128),
-        lambda rng: [blank(128), small(rng, 896)],
+        [blank(128), small(896)],
         expected,
         minimum_capability=80,
     )
@@ -465,10 +466,10 @@ def async_gemm(n: int) -> Case:
     return launched(
         "async_gemm",
         ((n // 32, n // 32, 1), (32, 8, 1)),
-        lambda rng: [
+        [
             blank((n, n)),
-            real(rng, (n, n)),
-            real(rng, (n, n)),
+            real((n, n)),
+            real((n, n)),
             n,
         ],
         lambda a: product(a[1], a[2]),
@@ -491,10 +492,10 @@ def partial_copies() -> Case:
     return launched(
         "partial_copies",
         grid_of(1, 32),
-        lambda rng: [
+        [
             blank(32 * 28, uint8),
             # the last lane copies 31 % 17 of its 16 bytes, and there are no more
-            rng.integers(1, 256, 31 * 16 + 31 % 17).astype(uint8),
+            integers(1, 256, 31 * 16 + 31 % 17, uint8),
         ],
         expected,
         minimum_capability=80,
@@ -511,7 +512,7 @@ def constant_sizes() -> Case:
     return launched(
         "constant_sizes",
         grid_of(1, 32),
-        lambda rng: [blank((128, 4)), small(rng, (32, 4))],
+        [blank((128, 4)), small((32, 4))],
         expected,
         minimum_capability=80,
     )

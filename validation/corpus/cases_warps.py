@@ -20,6 +20,7 @@ from validation.corpus.case import (
     blank,
     flat,
     grid_of,
+    integers,
     launched,
     real,
     small,
@@ -46,7 +47,7 @@ def block_sum(n: int, grid: int, block: int) -> Case:
     return launched(
         "block_sum",
         grid_of(grid, block),
-        lambda rng: [blank(grid), real(rng, n), n],
+        [blank(grid), real(n), n],
         expected,
         label=n,
     )
@@ -56,9 +57,9 @@ def tree_max(n: int, block: int) -> Case:
     return launched(
         "tree_max",
         flat(n, block),
-        lambda rng: [
+        [
             np.full(1, -(2**31), int32),
-            rng.integers(-(2**31), 2**31, n).astype(int32),
+            integers(-(2**31), 2**31, n),
             n,
         ],
         lambda a: a[1].max(keepdims=True),
@@ -77,9 +78,9 @@ def softmax(rows: int, columns: int) -> Case:
     return launched(
         "softmax_rows",
         ((-(-rows // 4), 1, 1), (32, 4, 1)),
-        lambda rng: [
+        [
             blank((rows, columns)),
-            (5 * real(rng, (rows, columns))).astype(float32),
+            lambda rng: (5 * real((rows, columns))(rng)).astype(float32),
             rows,
             columns,
         ],
@@ -97,10 +98,10 @@ def dot_double(n: int) -> Case:
     return launched(
         "dot_double",
         grid_of(3, 64),
-        lambda rng: [
+        [
             np.array([0.25]),
-            real(rng, n, float64),
-            real(rng, n, float64),
+            real(n, float64),
+            real(n, float64),
             n,
         ],
         expected,
@@ -123,7 +124,7 @@ def warp_reductions(block: int) -> Case:
     return launched(
         "warp_reductions",
         grid_of(1, block),
-        lambda rng: [blank((block, 5), uint32), words(rng, block)],
+        [blank((block, 5), uint32), words(block)],
         expected,
     )
 
@@ -139,7 +140,7 @@ def scan_blocks(n: int) -> Case:
     return launched(
         "scan_blocks",
         flat(n, 256),
-        lambda rng: [blank(n, int32), words(rng, n, int32), n],
+        [blank(n, int32), words(n, int32), n],
         expected,
         label=n,
     )
@@ -157,10 +158,10 @@ def compact(blocks: int) -> Case:
     return launched(
         "compact",
         grid_of(blocks, 128),
-        lambda rng: [
+        [
             blank(128 * blocks, int32),
             blank(blocks, int32),
-            rng.integers(-50, 51, 128 * blocks).astype(int32),
+            integers(-50, 51, 128 * blocks),
         ],
         expected,
         label=blocks,
@@ -171,9 +172,9 @@ def rank_sort(n: int) -> Case:
     return launched(
         "rank_sort",
         flat(n, 64),
-        lambda rng: [
+        [
             blank(n),
-            rng.integers(1, n, n).astype(float32),  # with equal ones
+            integers(1, n, n, float32),  # with equal ones
             n,
         ],
         lambda a: np.sort(a[1]),
@@ -199,9 +200,9 @@ def votes(blocks: int) -> Case:
     return launched(
         "votes",
         grid_of(blocks, 32),
-        lambda rng: [
+        [
             blank((blocks, 32, 6), uint32),
-            np.concatenate(
+            lambda rng: np.concatenate(
                 [rng.integers(0, 20, 32), rng.integers(-60, 60, 32 * (blocks - 1))]
             ).astype(int32),
         ],
@@ -234,7 +235,7 @@ def shuffles() -> Case:
     return launched(
         "shuffles",
         grid_of(1, 32),
-        lambda rng: [blank((32, 9), int32), words(rng, 32, int32)],
+        [blank((32, 9), int32), words(32, int32)],
         expected,
     )
 
@@ -248,7 +249,7 @@ def shuffle_predicate() -> Case:
     return launched(
         "shuffle_predicate",
         grid_of(1, 32),
-        lambda rng: [blank((32, 2), int32), words(rng, 32, int32)],
+        [blank((32, 2), int32), words(32, int32)],
         expected,
     )
 
@@ -267,7 +268,7 @@ def lane_registers(block: tuple[int, int, int]) -> Case:
     return launched(
         "lane_registers",
         ((1, 1, 1), block),
-        lambda rng: [blank((count, 6), uint32)],
+        [blank((count, 6), uint32)],
         expected,
     )
 
@@ -279,9 +280,11 @@ def histogram_shared(n: int, grid: int) -> Case:
     return launched(
         "histogram_shared",
         grid_of(grid, 128),
-        lambda rng: [
-            rng.integers(0, 9, 256).astype(uint32),
-            rng.integers(0, 256, n).astype(uint8) & rng.integers(0, 256, n).astype(uint8),
+        [
+            integers(0, 9, 256, uint32),
+            lambda rng: (
+                rng.integers(0, 256, n).astype(uint8) & rng.integers(0, 256, n).astype(uint8)
+            ),
             n,
         ],
         lambda args: args[0] + np.bincount(args[1], minlength=256).astype(uint32),
@@ -293,10 +296,10 @@ def histogram_weighted(n: int) -> Case:
     return launched(
         "histogram_weighted",
         flat(n),
-        lambda rng: [
-            small(rng, 16),
-            rng.integers(0, 16, n).astype(int32),
-            small(rng, n),
+        [
+            small(16),
+            integers(0, 16, n),
+            small(n),
             n,
         ],
         lambda args: args[0] + np.bincount(args[1], args[2], 16).astype(float32),
@@ -341,12 +344,12 @@ def global_reductions(n: int) -> Case:
     return launched(
         "global_reductions",
         flat(n, 96),
-        lambda rng: [
-            rng.integers(-9, 9, 4).astype(int32),
-            rng.integers(0, 2**32, 7).astype(uint32),
-            rng.integers(0, 2**63, 3).astype(uint64),
+        [
+            integers(-9, 9, 4),
+            integers(0, 2**32, 7, uint32),
+            integers(0, 2**63, 3, uint64),
             np.array([0.5]),
-            rng.integers(-100_000, 100_000, n).astype(int32),
+            integers(-100_000, 100_000, n),
             n,
         ],
         expected,
@@ -356,8 +359,7 @@ def global_reductions(n: int) -> Case:
 
 def tickets(n: int) -> Case:
     def make(rng: Generator) -> Given:
-        ticket, swapped = blank(n + 1, uint32), blank(n + 1, uint32)
-        wide = blank(n + 1, uint64)
+        ticket, swapped, wide = (blank(n + 1, t)(rng) for t in (uint32, uint32, uint64))
         ticket[n], wide[n], swapped[n] = 5, 7, 2**31
         return [ticket, wide, swapped, n]
 
@@ -393,9 +395,9 @@ def shared_atomics(blocks: int) -> Case:
     return launched(
         "shared_atomics",
         grid_of(blocks, 96),
-        lambda rng: [
+        [
             blank((blocks, 16), int32),
-            rng.integers(-(2**20), 2**20, 96 * blocks).astype(int32),
+            integers(-(2**20), 2**20, 96 * blocks),
         ],
         expected,
         label=blocks,
@@ -415,10 +417,10 @@ def cas_product(n: int) -> Case:
     return launched(
         "cas_product",
         flat(n, 64),
-        lambda rng: [
+        [
             np.array([3], uint32),
             np.array([5], uint64),
-            rng.integers(0, 2**32, n).astype(uint32) | uint32(1),
+            lambda rng: rng.integers(0, 2**32, n).astype(uint32) | uint32(1),
             n,
         ],
         expected,
@@ -434,11 +436,11 @@ def last_block_sums(blocks: int) -> Case:
     return launched(
         "last_block_sums",
         grid_of(blocks, 64),
-        lambda rng: [
+        [
             blank(1, int32),
             blank(blocks, int32),
             np.zeros(1, uint32),
-            rng.integers(-1000, 1000, 64 * blocks).astype(int32),
+            integers(-1000, 1000, 64 * blocks),
         ],
         expected,
     )
@@ -448,7 +450,7 @@ def spin_lock(blocks: int) -> Case:
     return launched(
         "spin_lock",
         grid_of(blocks, 64),
-        lambda rng: [np.zeros(1, int32), np.array([100], int32)],
+        [np.zeros(1, int32), np.array([100], int32)],
         lambda a: [a[0], a[1] + int32(2 * blocks)],
     )
 
@@ -464,8 +466,8 @@ def half_adds(n: int) -> Case:
         "half_adds",
         flat(n, 64),
         lambda rng: [
-            small(rng, 8, float16).view(uint32),
-            small(rng, 2 * n, float16).view(uint32),
+            small(8, float16)(rng).view(uint32),
+            small(2 * n, float16)(rng).view(uint32),
             n,
         ],
         expected,
@@ -504,10 +506,10 @@ def tile_votes() -> Case:
     return launched(
         "tile_votes",
         grid_of(1, 32),
-        lambda rng: [
+        [
             blank((32, 9), uint32),
             # in the second tile all are alike above their last five bits
-            np.where(
+            lambda rng: np.where(
                 tiles_of_lanes() == 1, rng.integers(0, 32, 32), rng.integers(-50, 50, 32)
             ).astype(int32),
         ],
@@ -535,7 +537,7 @@ def interleaved_votes() -> Case:
     return launched(
         "interleaved_votes",
         grid_of(1, 32),
-        lambda rng: [blank((32, 3), uint32), rng.integers(-50, 50, 32).astype(int32)],
+        [blank((32, 3), uint32), integers(-50, 50, 32)],
         lambda a: unsigned([one(a[1].tolist(), t) for t in range(32)]),
     )
 
@@ -564,7 +566,7 @@ def generic_atomics() -> Case:
     return launched(
         "generic_atomics",
         grid_of(1, 64),
-        lambda rng: [
+        [
             np.append([100, 17, 1000, 0], np.zeros(64)).astype(int32),
             np.array([3, 0], float32),
             np.array([5, 0], float64),
@@ -583,7 +585,7 @@ def named_barriers() -> Case:
     return launched(
         "named_barriers",
         grid_of(2, 128),
-        lambda rng: [blank(128, int32), 1],
+        [blank(128, int32), 1],
         expected,
     )
 
@@ -592,7 +594,7 @@ def lane_lock(blocks: int) -> Case:
     return launched(
         "lane_lock",
         grid_of(blocks, 45),
-        lambda rng: [np.zeros(1, int32), np.array([100], int32)],
+        [np.zeros(1, int32), np.array([100], int32)],
         lambda a: [a[0], a[1] + int32(45 * blocks)],
         label=blocks,
     )
@@ -615,10 +617,10 @@ def add_vectors(n: int) -> Case:
     return launched(
         "add_vectors",
         flat(n, 64),
-        lambda rng: [
-            small(rng, (4, 4)),
-            small(rng, (2, 2)),
-            small(rng, (2 * n, 4)),
+        [
+            small((4, 4)),
+            small((2, 2)),
+            small((2 * n, 4)),
             n,
         ],
         expected,
@@ -643,9 +645,9 @@ def half_vectors() -> Case:
         "half_vectors",
         grid_of(1, 32),
         lambda rng: [
-            np.append(small(rng, 8, float16).view(uint32), np.zeros(2, uint32)),
-            small(rng, 8, float16).view(uint32),
-            small(rng, 64, float16).view(uint32),
+            np.append(small(8, float16)(rng).view(uint32), np.zeros(2, uint32)),
+            small(8, float16)(rng).view(uint32),
+            small(64, float16)(rng).view(uint32),
         ],
         expected,
         minimum_capability=90,
@@ -669,7 +671,7 @@ def swap_quads() -> Case:
     def make(rng: Generator) -> Given:
         place = known.copy()
         place[rng.permutation(32)[:16], rng.integers(0, 2, 16)] ^= uint64(1 << 50)
-        return [blank((64, 2), uint64), words(rng, 64, uint64).reshape(32, 2), place]
+        return [blank((64, 2), uint64), words(64, uint64)(rng).reshape(32, 2), place]
 
     return launched("swap_quads", grid_of(1, 32), make, expected, minimum_capability=90)
 

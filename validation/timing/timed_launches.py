@@ -26,8 +26,10 @@ from validation.corpus.case import (
     Shape,
     blank,
     flat,
+    fractions,
     grid_of,
     launched,
+    native_integers,
     tiles,
 )
 
@@ -40,10 +42,6 @@ EPSILON = float(np.finfo(float32).eps)
 def rng() -> Generator:
     """The generator of every launch's arguments."""
     return np.random.default_rng(SEED)
-
-
-def _random(generator: Generator, *shape: int) -> Array:
-    return generator.random(shape, dtype=float32)
 
 
 def _case(
@@ -86,9 +84,9 @@ def _square(
             name,
             TRAFFIC,
             grids(side),
-            lambda g: [
-                _random(g, side, side),
-                _random(g, side, side),
+            [
+                fractions(side, side),
+                fractions(side, side),
                 side,
             ],
             lambda args: expected(args[0], args[1]),
@@ -185,8 +183,8 @@ def _plane(
         return _of_corpus(
             case(width, height),
             f"{width}x{height}",
-            lambda g: [
-                blank(width * height), _random(g, height, width),
+            [
+                blank(width * height), fractions(height, width),
                 width, height,
             ],
             shape and shape(width, height),
@@ -241,7 +239,7 @@ def laplacian_3d(side: int) -> Case:
     return _of_corpus(
         cases_memory.laplacian(side, side, side),
         side,
-        lambda g: [blank(side**3), _random(g, side**3), side, side, side],
+        [blank(side**3), fractions(side**3), side, side, side],
         (grid, (32, 4, 2)),
         expected,
     )
@@ -257,7 +255,7 @@ def convolve_halo(n: int) -> Case:
     return _of_corpus(
         cases_memory.convolve(n),
         n,
-        lambda g: [blank(n), _random(g, n), _random(g, 9), n],
+        [blank(n), fractions(n), fractions(9), n],
         expected=expected,
     )
 
@@ -268,7 +266,7 @@ def block_sum(n: int, blocks: int) -> Case:
     return _of_corpus(
         cases_warps.block_sum(n, blocks, 256),
         n,
-        lambda g: [blank(blocks), g.integers(-3, 4, n, int8).astype(float32), n],
+        [blank(blocks), lambda g: g.integers(-3, 4, n, int8).astype(float32), n],
         expected=lambda args: cases_warps.grid_stride_sums(args[1], blocks, 256)[0].astype(float32),
     )
 
@@ -277,7 +275,7 @@ def tree_max(n: int) -> Case:
     return _of_corpus(
         cases_warps.tree_max(n, 256),
         n,
-        lambda g: [np.full(1, -(2**31), int32), g.integers(-(2**31), 2**31, n, int32), n],
+        [np.full(1, -(2**31), int32), native_integers(-(2**31), 2**31, n, int32), n],
     )
 
 
@@ -285,8 +283,8 @@ def softmax_rows(rows: int, columns: int) -> Case:
     return _of_corpus(
         cases_warps.softmax(rows, columns),
         f"{rows}x{columns}",
-        lambda g: [
-            blank(rows * columns), _random(g, rows, columns), rows, columns
+        [
+            blank(rows * columns), fractions(rows, columns), rows, columns
         ],
         tiles(rows, 1, (8, 1), (32, 8)),
         lambda args: _softmax(args[1]),
@@ -307,19 +305,19 @@ def scan_blocks(n: int) -> Case:
     return _of_corpus(
         cases_warps.scan_blocks(n),
         n,
-        lambda g: [blank(n, int32), g.integers(-99, 100, n, int32), n],
+        [blank(n, int32), native_integers(-99, 100, n, int32), n],
     )
 
 
 def rank_sort(n: int) -> Case:
-    return _of_corpus(cases_warps.rank_sort(n), n, lambda g: [blank(n), _random(g, n), n])
+    return _of_corpus(cases_warps.rank_sort(n), n, [blank(n), fractions(n), n])
 
 
 def histogram_shared(n: int, blocks: int) -> Case:
     return _of_corpus(
         cases_warps.histogram_shared(n, blocks),
         n,
-        lambda g: [np.zeros(256, uint32), g.integers(0, 256, n, uint8), n],
+        [np.zeros(256, uint32), native_integers(0, 256, n, uint8), n],
         grid_of(blocks, 256),
     )
 
@@ -328,7 +326,7 @@ def collatz(n: int) -> Case:
     return _of_corpus(
         cases_control.collatz(n),
         n,
-        lambda g: [blank(n, int32), g.integers(1, 113_383, n, uint32), n],
+        [blank(n, int32), native_integers(1, 113_383, n, uint32), n],
     )
 
 
@@ -337,7 +335,7 @@ def mandelbrot(side: int, limit: int) -> Case:
     return _of_corpus(
         cases_control.mandelbrot(side, side, limit),
         side,
-        lambda _: [blank(side * side, int32), side, side, *scalars],
+        [blank(side * side, int32), side, side, *scalars],
         tiles(side, side, (32, 8)),
     )
 
@@ -346,9 +344,9 @@ def lower_bound(n: int, m: int) -> Case:
     return _of_corpus(
         cases_control.lower_bound(n, m),
         f"{m} in {n}",
-        lambda g: [
-            blank(m, int32), np.sort(g.integers(0, 2**30, n, int32)), n,
-            g.integers(0, 2**30, m, int32), m,
+        [
+            blank(m, int32), lambda g: np.sort(g.integers(0, 2**30, n, int32)), n,
+            native_integers(0, 2**30, m, int32), m,
         ],
     )  # fmt: skip
 
@@ -357,9 +355,9 @@ def gcd(n: int) -> Case:
     return _of_corpus(
         cases_control.gcd(n),
         n,
-        lambda g: [
-            blank(n, uint32), g.integers(1, 2**32, n, uint32), g.integers(1, 2**32, n, uint32),
-            n,
+        [
+            blank(n, uint32), native_integers(1, 2**32, n, uint32),
+            native_integers(1, 2**32, n, uint32), n,
         ],
         flat(n),
     )  # fmt: skip
@@ -378,8 +376,8 @@ def strided_store(n: int, stride: int) -> Case:
         "strided_store",
         OWN,
         flat(n, 256),
-        lambda g: [
-            blank(n * stride), _random(g, n), n, stride
+        [
+            blank(n * stride), fractions(n), n, stride
         ],
         expected,
         f"{n} by {stride}",
@@ -396,8 +394,8 @@ def saxpy_wide(n: int) -> Case:
         "saxpy_wide",
         OWN,
         flat(n // 4, 256),
-        lambda g: [
-            _random(g, n), _random(g, n), float32(1.5), n // 4
+        [
+            fractions(n), fractions(n), float32(1.5), n // 4
         ],
         expected,
         n,
@@ -412,7 +410,7 @@ def _elementwise(name: str, expected: Callable[[Array], Outcome]) -> Callable[[i
             name,
             OWN,
             flat(n, 256),
-            lambda g: [blank(n), _random(g, n), n],
+            [blank(n), fractions(n), n],
             lambda args: expected(args[1].astype(float64)),
             n,
         )
@@ -445,9 +443,9 @@ def remainders(n: int) -> Case:
         "remainders",
         OWN,
         flat(n, 256),
-        lambda g: [
+        [
             blank(n, uint32),
-            g.integers(0, 2**32, n, uint32),
+            native_integers(0, 2**32, n, uint32),
             n,
             uint32(1_000_003),
         ],
@@ -468,9 +466,9 @@ def wander(n: int, steps: int) -> Case:
         "wander",
         OWN,
         flat(n, 128),
-        lambda g: [
+        [
             blank(n, uint32),
-            g.permutation(n).astype(uint32),
+            lambda g: g.permutation(n).astype(uint32),
             n,
             steps,
         ],

@@ -27,6 +27,7 @@ from toolkit.machine_code.kernel import Kernel
 from validation.corpus.case import (
     Array,
     Case,
+    Draw,
     Expected,
     Given,
     Make,
@@ -36,8 +37,10 @@ from validation.corpus.case import (
     Shape,
     blank,
     flat,
+    fractions,
     grid_of,
     launched,
+    native_integers,
     real,
     tiles,
 )
@@ -148,10 +151,6 @@ def trial(family: str, *sizes: Size, small: Size) -> Callable[[Build], Build]:
 i32, u32, f32 = np.int32, np.uint32, np.float32
 
 
-def _float(g: Generator, *shape: int) -> Array:
-    return g.random(shape, dtype=np.float32)
-
-
 def _exact(a: Array) -> Array:
     return a.astype(np.float64)
 
@@ -165,8 +164,12 @@ def _rows_of_warps(rows: int, height: int = 4) -> Shape:
     return (-(-rows // height), 1, 1), (32, height, 1)
 
 
-def _bytes(g: Generator, *shape: int) -> Array:
-    return g.integers(0, 256, shape, np.uint8)
+def _words(*shape: int) -> Draw:
+    return native_integers(0, 2**32, shape, u32)
+
+
+def _bytes(*shape: int) -> Draw:
+    return native_integers(0, 256, shape, np.uint8)
 
 
 def _starts(g: Generator, rows: int, mean: int, *, equal: bool = False) -> Array:
@@ -187,7 +190,7 @@ def _sums_of(starts: Array, values: Array) -> Array:
 def squares_total(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
-        lambda g: [np.zeros(1, f32), _float(g, n), n],
+        [np.zeros(1, f32), fractions(n), n],
         lambda a: _near(a[0] + (_exact(a[1]) ** 2).sum(keepdims=True)),
     )
 
@@ -202,7 +205,7 @@ def dot_wide(n: int, blocks: int) -> Built:
 
     return (
         grid_of(blocks, 128),
-        lambda g: [blank(blocks), _float(g, 4 * n), _float(g, 4 * n), n],
+        [blank(blocks), fractions(4 * n), fractions(4 * n), n],
         expected,
     )
 
@@ -218,7 +221,7 @@ def least_of_blocks(n: int) -> Built:
 
     return (
         grid_of(blocks, 256),
-        lambda g: [blank(blocks, i32), g.permutation(n).astype(f32), n],
+        [blank(blocks, i32), lambda g: g.permutation(n).astype(f32), n],
         expected,
     )
 
@@ -234,8 +237,8 @@ def count_between(n: int) -> Built:
 
     return (
         flat(n, 256),
-        lambda g: [
-            blank(words, u32), g.integers(-99, 100, n, i32), -50, 20, n
+        [
+            blank(words, u32), native_integers(-99, 100, n, i32), -50, 20, n
         ],
         expected,
     )  # fmt: skip
@@ -245,7 +248,7 @@ def count_between(n: int) -> Built:
 def segment_sums(segments: int, mean: int) -> Built:
     def make(g: Generator) -> Given:
         starts = _starts(g, segments, mean)
-        return [blank(segments), starts, _float(g, max(1, starts[-1])), segments]
+        return [blank(segments), starts, fractions(max(1, starts[-1])), segments]
 
     return flat(32 * segments, 128), make, lambda a: _near(_sums_of(a[1], a[2]), 1e-5)
 
@@ -254,7 +257,7 @@ def segment_sums(segments: int, mean: int) -> Built:
 def column_means(rows: int, columns: int) -> Built:
     return (
         tiles(columns, 8, (32, 8)),
-        lambda g: [blank(columns), _float(g, rows, columns), rows, columns],
+        [blank(columns), fractions(rows, columns), rows, columns],
         lambda a: _near(_exact(a[1]).mean(axis=0)),
     )
 
@@ -263,7 +266,7 @@ def column_means(rows: int, columns: int) -> Built:
 def row_variances(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows, 8),
-        lambda g: [blank(rows), _float(g, rows, columns), rows, columns],
+        [blank(rows), fractions(rows, columns), rows, columns],
         lambda a: Near(value=_exact(a[1]).var(axis=1), error=1e-4),
     )
 
@@ -280,7 +283,7 @@ def scan_quads(n: int) -> Built:
 
     return (
         grid_of(blocks, 256),
-        lambda g: [blank(n, i32), blank(blocks, i32), g.integers(-99, 100, n, i32), n],
+        [blank(n, i32), blank(blocks, i32), native_integers(-99, 100, n, i32), n],
         expected,
     )
 
@@ -289,7 +292,7 @@ def scan_quads(n: int) -> Built:
 def shift_blocks(n: int) -> Built:
     def make(g: Generator) -> Given:
         offsets = g.integers(0, 2**20, -(-n // 1024), i32)
-        return [blank(n, i32), g.integers(-99, 100, n, i32), offsets, n]
+        return [blank(n, i32), native_integers(-99, 100, n, i32), offsets, n]
 
     return flat(n, 192), make, lambda a: a[1] + a[2].repeat(1024)[:n]
 
@@ -298,7 +301,7 @@ def shift_blocks(n: int) -> Built:
 def running_columns(rows: int, columns: int) -> Built:
     return (
         flat(columns, 64),
-        lambda g: [blank(rows * columns), _float(g, rows, columns), rows, columns],
+        [blank(rows * columns), fractions(rows, columns), rows, columns],
         lambda a: _near(np.cumsum(_exact(a[1]), axis=0)),
     )
 
@@ -324,7 +327,7 @@ def _softmax(a: Array) -> Array:
 def softmax_online(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows),
-        lambda g: [blank(rows * columns), _float(g, rows, columns), rows, columns],
+        [blank(rows * columns), fractions(rows, columns), rows, columns],
         lambda a: _near(_softmax(a[1])),
     )
 
@@ -333,7 +336,7 @@ def softmax_online(rows: int, columns: int) -> Built:
 def log_softmax(rows: int, quads: int) -> Built:
     return (
         grid_of(rows, 256),
-        lambda g: [blank(rows * quads * 4), _float(g, rows, 4 * quads), quads],
+        [blank(rows * quads * 4), fractions(rows, 4 * quads), quads],
         lambda a: _near(np.log(_softmax(a[1]))),
     )
 
@@ -342,7 +345,7 @@ def log_softmax(rows: int, quads: int) -> Built:
 def cross_entropy(rows: int, columns: int) -> Built:
     def make(g: Generator) -> Given:
         targets = g.integers(0, columns, rows, i32)
-        return [blank(rows), _float(g, rows, columns), targets, columns]
+        return [blank(rows), fractions(rows, columns), targets, columns]
 
     return (
         grid_of(rows, 256),
@@ -360,11 +363,11 @@ def layer_norm(rows: int, columns: int) -> Built:
 
     return (
         grid_of(rows, 256),
-        lambda g: [
+        [
             blank(rows * columns),
-            _float(g, rows, columns),
-            _float(g, columns),
-            _float(g, columns),
+            fractions(rows, columns),
+            fractions(columns),
+            fractions(columns),
             columns,
         ],
         expected,
@@ -379,10 +382,10 @@ def rms_norm(rows: int, columns: int) -> Built:
 
     return (
         _rows_of_warps(rows),
-        lambda g: [
+        [
             blank(rows * columns),
-            _float(g, rows, columns),
-            _float(g, columns),
+            fractions(rows, columns),
+            fractions(columns),
             rows,
             columns,
         ],
@@ -400,10 +403,10 @@ def batch_norm(planes: int, plane: int) -> Built:
 
     return (
         tiles(plane, planes, (256, 1)),
-        lambda g: [
+        [
             blank(planes * plane),
-            _float(g, planes, plane),
-            _float(g, channels, 4),
+            fractions(planes, plane),
+            fractions(channels, 4),
             channels,
             plane,
         ],
@@ -419,10 +422,10 @@ def gelu_bias(rows: int, columns: int) -> Built:
 
     return (
         flat(rows * columns, 256),
-        lambda g: [
+        [
             blank(rows * columns),
-            real(g, (rows, columns)),
-            _float(g, columns),
+            real((rows, columns)),
+            fractions(columns),
             columns,
             rows * columns,
         ],
@@ -441,7 +444,7 @@ def drop_some(n: int, blocks: int) -> Built:
 
     return (
         grid_of(blocks, 256),
-        lambda g: [blank(n), blank(n, np.uint8), _float(g, n), u32(77), n],
+        [blank(n), blank(n, np.uint8), fractions(n), u32(77), n],
         expected,
     )
 
@@ -450,16 +453,16 @@ def drop_some(n: int, blocks: int) -> Built:
 def first_two(rows: int, columns: int) -> Built:
     return (
         _rows_of_warps(rows, 8),
-        lambda g: [blank((rows, 2)), _float(g, rows, columns), rows, columns],
+        [blank((rows, 2)), fractions(rows, columns), rows, columns],
         lambda a: np.sort(a[1], axis=1)[:, :-3:-1].copy(),
     )
 
 
 def _embedding(tokens: int, width: int, words: int) -> Make:
-    return lambda g: [
+    return [
         blank((tokens, width)),
-        _float(g, words, width),
-        g.integers(0, words, tokens, i32),
+        fractions(words, width),
+        native_integers(0, words, tokens, i32),
         width,
     ]
 
@@ -480,10 +483,10 @@ def embed_backward(tokens: int, width: int, words: int) -> Built:
 
     return (
         grid_of(tokens, 128),
-        lambda g: [
+        [
             np.zeros((words, width), f32),
-            _float(g, tokens, width),
-            g.integers(0, words, tokens, i32),
+            fractions(tokens, width),
+            native_integers(0, words, tokens, i32),
             width,
         ],
         expected,
@@ -498,7 +501,7 @@ def rotate_pairs(positions: int, heads: int, pairs: int) -> Built:
         angles = g.random((positions, pairs))
         turns = np.stack([np.cos(angles), np.sin(angles)], axis=2).astype(f32)
         return [
-            real(g, (positions, heads, pairs, 2)), turns, heads, pairs, n
+            real((positions, heads, pairs, 2)), turns, heads, pairs, n
         ]  # fmt: skip
 
     def expected(a: Given) -> Outcome:
@@ -512,11 +515,11 @@ def rotate_pairs(positions: int, heads: int, pairs: int) -> Built:
 def attend(queries: int, keys: int) -> Built:
     return (
         _rows_of_warps(queries),
-        lambda g: [
+        [
             blank(queries * 64),
-            real(g, (queries, 64)),
-            real(g, (keys, 64)),
-            real(g, (keys, 64)),
+            real((queries, 64)),
+            real((keys, 64)),
+            real((keys, 64)),
             queries,
             keys,
         ],
@@ -531,8 +534,8 @@ def attend(queries: int, keys: int) -> Built:
 def transpose_batch(batch: int, height: int, width: int) -> Built:
     return (
         tiles(width, height, (16, 16), planes=batch),
-        lambda g: [
-            blank((batch, width, height)), _float(g, batch, height, width),
+        [
+            blank((batch, width, height)), fractions(batch, height, width),
             width, height,
         ],
         lambda a: a[1].transpose(0, 2, 1).copy(),
@@ -543,8 +546,8 @@ def transpose_batch(batch: int, height: int, width: int) -> Built:
 def transpose_bytes(width: int, height: int) -> Built:
     return (
         tiles(width, height, (32, 32), (32, 8)),
-        lambda g: [
-            blank(width * height, np.uint8), _bytes(g, height, width), width, height
+        [
+            blank(width * height, np.uint8), _bytes(height, width), width, height
         ],
         lambda a: a[1].T.copy(),
     )  # fmt: skip
@@ -554,7 +557,7 @@ def transpose_bytes(width: int, height: int) -> Built:
 def planar_from_pixels(pixels: int) -> Built:
     return (
         flat(pixels, 256),
-        lambda g: [blank(3 * pixels), _bytes(g, pixels, 3), pixels],
+        [blank(3 * pixels), _bytes(pixels, 3), pixels],
         lambda a: _near(_exact(a[1]).T / 255),
     )
 
@@ -571,7 +574,7 @@ def _blurred(a: Array, weights: Array, axis: int) -> Array:
 def blur_rows(height: int, width: int) -> Built:
     return (
         tiles(width, height, (256, 1)),
-        lambda g: [blank(width * height), _float(g, height, width), _float(g, 15), width],
+        [blank(width * height), fractions(height, width), fractions(15), width],
         lambda a: _near(_blurred(a[1], a[2], 1)),
     )
 
@@ -580,8 +583,8 @@ def blur_rows(height: int, width: int) -> Built:
 def blur_columns(height: int, width: int) -> Built:
     return (
         tiles(width, height, (32, 8)),
-        lambda g: [
-            blank(width * height), _float(g, height, width), _float(g, 15),
+        [
+            blank(width * height), fractions(height, width), fractions(15),
             width, height,
         ],
         lambda a: _near(_blurred(a[1], a[2], 0)),
@@ -600,8 +603,8 @@ def edges_of_bytes(width: int, height: int) -> Built:
 
     return (
         tiles(width, height, (32, 8)),
-        lambda g: [
-            blank(width * height, np.uint8), _bytes(g, height, width), width, height
+        [
+            blank(width * height, np.uint8), _bytes(height, width), width, height
         ],
         expected,
     )  # fmt: skip
@@ -617,9 +620,9 @@ def heat_double(width: int, height: int) -> Built:
 
     return (
         tiles(width, height, (64, 4)),
-        lambda g: [
-            blank((height, width), np.float64), g.random((height, width)), np.float64(0.1),
-            width, height,
+        [
+            blank((height, width), np.float64), lambda g: g.random((height, width)),
+            np.float64(0.1), width, height,
         ],
         expected,
     )  # fmt: skip
@@ -637,7 +640,7 @@ def average_cube(side: int) -> Built:
     inner = side - 2
     return (
         tiles(inner, inner, (32, 8), planes=-(-inner // 16)),
-        lambda g: [np.zeros((side,) * 3, f32), _float(g, side, side, side), side],
+        [np.zeros((side,) * 3, f32), fractions(side, side, side), side],
         expected,
     )
 
@@ -647,8 +650,8 @@ def max_pool(planes: int, height: int, width: int) -> Built:
     down, across = height // 2, width // 2
     return (
         tiles(across, down, (32, 8), planes=planes),
-        lambda g: [
-            blank(planes * down * across), _float(g, planes, height, width),
+        [
+            blank(planes * down * across), fractions(planes, height, width),
             width, height,
         ],
         lambda a: a[1].reshape(planes, down, 2, across, 2).max(axis=(2, 4)),
@@ -668,8 +671,8 @@ def mean_pool(planes: int, height: int, width: int) -> Built:
 
     return (
         tiles(across * down, planes, (128, 1)),
-        lambda g: [
-            blank(planes * down * across), _float(g, planes, height, width),
+        [
+            blank(planes * down * across), fractions(planes, height, width),
             width, height,
         ],
         expected,
@@ -689,8 +692,8 @@ def convolve_channels(height: int, width: int) -> Built:
 
     return (
         tiles(across, down, (32, 8)),
-        lambda g: [
-            blank(8 * down * across), _float(g, 16, height, width), real(g, (16, 9, 8)),
+        [
+            blank(8 * down * across), fractions(16, height, width), real((16, 9, 8)),
             width, height,
         ],
         expected,
@@ -710,9 +713,9 @@ def convolve_depthwise(planes: int, height: int, width: int) -> Built:
 
     return (
         tiles(width, height, (32, 16), (32, 8), planes),
-        lambda g: [
-            blank(planes * height * width), _float(g, planes, height, width),
-            real(g, (planes, 25)), width, height,
+        [
+            blank(planes * height * width), fractions(planes, height, width),
+            real((planes, 25)), width, height,
         ],
         expected,
     )  # fmt: skip
@@ -730,7 +733,7 @@ def resize_bilinear(source: int, to: int) -> Built:
 
     return (
         tiles(to, to, (32, 8)),
-        lambda g: [blank(to * to), _float(g, source, source), source, to],
+        [blank(to * to), fractions(source, source), source, to],
         expected,
     )
 
@@ -748,8 +751,8 @@ def turn_picture(side: int) -> Built:
 
     return (
         tiles(side, side, (16, 16)),
-        lambda g: [
-            blank(side * side, u32), g.integers(0, 2**32, (side, side), u32),
+        [
+            blank(side * side, u32), _words(side, side),
             cosine, sine, side,
         ],
         expected,
@@ -765,7 +768,7 @@ def median_of_nine(width: int, height: int) -> Built:
 
     return (
         tiles(width, height, (32, 8)),
-        lambda g: [blank(width * height), _float(g, height, width), width, height],
+        [blank(width * height), fractions(height, width), width, height],
         expected,
     )
 
@@ -782,8 +785,8 @@ def dilate_bits(words: int, height: int) -> Built:
 
     return (
         tiles(words, height, (128, 1)),
-        lambda g: [
-            blank(words * height, u32), g.integers(0, 2**32, (height, words), u32),
+        [
+            blank(words * height, u32), _words(height, words),
             words, height,
         ],
         expected,
@@ -798,8 +801,8 @@ def _sparse(rows: int, mean: int, equal: bool) -> Make:
         starts = _starts(g, rows, mean, equal=equal)
         entries = max(1, int(starts[-1]))
         return [
-            blank(rows), starts, g.integers(0, rows, entries, i32), _float(g, entries),
-            _float(g, rows), rows,
+            blank(rows), starts, native_integers(0, rows, entries, i32), fractions(entries),
+            fractions(rows), rows,
         ]  # fmt: skip
 
     return make
@@ -837,8 +840,8 @@ def relax_vertices(vertices: int, mean: int) -> Built:
         starts = _starts(g, vertices, mean)
         edges = max(1, int(starts[-1]))
         return [
-            blank(vertices, i32), g.integers(0, 10**6, vertices, i32), starts,
-            g.integers(0, vertices, edges, i32), g.integers(0, 999, edges, i32), vertices,
+            blank(vertices, i32), native_integers(0, 10**6, vertices, i32), starts,
+            native_integers(0, vertices, edges, i32), native_integers(0, 999, edges, i32), vertices,
         ]  # fmt: skip
 
     def expected(a: Given) -> Outcomes:
@@ -854,7 +857,7 @@ def relax_vertices(vertices: int, mean: int) -> Built:
 def gather_quads(n: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank(4 * n), _float(g, n, 4), g.permutation(n).astype(i32), n],
+        [blank(4 * n), fractions(n, 4), lambda g: g.permutation(n).astype(i32), n],
         lambda a: a[1][a[2]],
     )
 
@@ -868,8 +871,8 @@ def scatter_words(n: int) -> Built:
 
     return (
         flat(n, 256),
-        lambda g: [
-            blank(n, u32), g.integers(0, 2**32, n, u32), g.permutation(n).astype(i32), n
+        [
+            blank(n, u32), _words(n), lambda g: g.permutation(n).astype(i32), n
         ],
         expected,
     )  # fmt: skip
@@ -879,7 +882,7 @@ def scatter_words(n: int) -> Built:
 def bins_of_warps(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
-        lambda g: [np.zeros(64, u32), _float(g, n), n],
+        [np.zeros(64, u32), fractions(n), n],
         lambda a: np.bincount((a[1] * f32(64)).astype(int), minlength=64).astype(u32),
     )
 
@@ -888,7 +891,7 @@ def bins_of_warps(n: int, blocks: int) -> Built:
 def bins_in_l2(n: int, count: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [np.zeros(count, u32), g.integers(0, 2**32, n, u32), u32(count), n],
+        [np.zeros(count, u32), _words(n), u32(count), n],
         lambda a: np.bincount(a[1] % u32(count), minlength=count).astype(u32),
     )
 
@@ -929,7 +932,7 @@ def probe_table(size: int, n: int) -> Built:
 def interpolate(n: int, steps: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank(n), _float(g, n), _float(g, steps + 1), steps, n],
+        [blank(n), fractions(n), fractions(steps + 1), steps, n],
         lambda a: _near(np.interp(_exact(a[1]) * steps, np.arange(steps + 1), a[2]), 1e-3),
     )
 
@@ -969,7 +972,7 @@ def triangle_rows(side: int) -> Built:
 
     return (
         grid_of(side, 128),
-        lambda g: [blank(4 * side), _float(g, side, side), side],
+        [blank(4 * side), fractions(side, side), side],
         expected,
     )
 
@@ -996,7 +999,7 @@ def few_long_blocks(blocks: int, usual: int, rare: int, every: int) -> Built:
 
     return (
         grid_of(blocks, 128),
-        lambda g: [blank((blocks, 128), u32), usual, rare, every],
+        [blank((blocks, 128), u32), usual, rare, every],
         expected,
     )
 
@@ -1014,7 +1017,7 @@ def powers_below(n: int) -> Built:
 
     return (
         flat(n, 128),
-        lambda g: [blank(n, u32), g.integers(0, 2**32, n, u32), u32(1_000_003), n],
+        [blank(n, u32), _words(n), u32(1_000_003), n],
         expected,
     )
 
@@ -1034,7 +1037,7 @@ def sort_step(n: int, distance: int) -> Built:
 
     return (
         flat(n // 2, 256),
-        lambda g: [g.integers(0, 2**32, n, u32), distance, run, n],
+        [_words(n), distance, run, n],
         expected,
     )
 
@@ -1047,7 +1050,7 @@ def sort_tiles(n: int) -> Built:
         return np.sort(whole.reshape(-1, 512), axis=1).ravel()[:n]
 
     return (
-        grid_of(-(-n // 512), 256), lambda g: [blank(n), _float(g, n), n], expected
+        grid_of(-(-n // 512), 256), [blank(n), fractions(n), n], expected
     )  # fmt: skip
 
 
@@ -1062,7 +1065,7 @@ def digit_counts(n: int) -> Built:
 
     return (
         grid_of(blocks, 256),
-        lambda g: [blank(16 * blocks, u32), g.integers(0, 2**32, n, u32), 12, n],
+        [blank(16 * blocks, u32), _words(n), 12, n],
         expected,
     )
 
@@ -1074,7 +1077,7 @@ def digit_counts(n: int) -> Built:
 def map_bytes(n: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank(n, np.uint8), _bytes(g, n), _bytes(g, 256), n],
+        [blank(n, np.uint8), _bytes(n), _bytes(256), n],
         lambda a: a[2][a[1]],
     )
 
@@ -1085,7 +1088,7 @@ def upper_case(quads: int) -> Built:
         lower = (a[0] >= ord("a")) & (a[0] <= ord("z"))
         return [a[0] - np.where(lower, np.uint8(32), np.uint8(0))]
 
-    return flat(quads, 256), lambda g: [_bytes(g, 4 * quads), quads], expected
+    return flat(quads, 256), [_bytes(4 * quads), quads], expected
 
 
 @trial("text", (2_500_003,), small=(500,))
@@ -1097,7 +1100,7 @@ def count_lines(n: int) -> Built:
         whole[: 16 * n] = a[1] == 10
         return [whole.reshape(warps, 512).sum(axis=1).astype(u32)]
 
-    return flat(n, 256), lambda g: [blank(warps, u32), _bytes(g, 16 * n), n], expected
+    return flat(n, 256), [blank(warps, u32), _bytes(16 * n), n], expected
 
 
 def _crc_table() -> Array:
@@ -1117,7 +1120,7 @@ def checksums(n: int, length: int) -> Built:
 
     return (
         flat(n, 256),
-        lambda g: [blank(n, u32), _bytes(g, n, length), _crc_table(), length, n],
+        [blank(n, u32), _bytes(n, length), _crc_table(), length, n],
         expected,
     )
 
@@ -1134,7 +1137,7 @@ def bits_of_signs(n: int) -> Built:
         return np.packbits(whole, bitorder="little").view(u32)
 
     return (
-        flat(n, 256), lambda g: [blank(-(-n // 32), u32), real(g, n), n], expected
+        flat(n, 256), [blank(-(-n // 32), u32), real(n), n], expected
     )  # fmt: skip
 
 
@@ -1143,7 +1146,7 @@ def bytes_of_bits(n: int) -> Built:
     words = -(-n // 32)
     return (
         flat(n, 512),
-        lambda g: [blank(n, np.uint8), g.integers(0, 2**32, words, u32), n],
+        [blank(n, np.uint8), _words(words), n],
         lambda a: _bits(a[1])[:n],
     )
 
@@ -1157,7 +1160,7 @@ def encode_sixes(n: int) -> Built:
 
     return (
         flat(n, 256),
-        lambda g: [blank(4 * n, np.uint8), _bytes(g, 3 * n), _bytes(g, 64), n],
+        [blank(4 * n, np.uint8), _bytes(3 * n), _bytes(64), n],
         expected,
     )
 
@@ -1166,7 +1169,7 @@ def encode_sixes(n: int) -> Built:
 def move_points(n: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [_float(g, n, 3), _float(g, n, 3), f32(0.5), n],
+        [fractions(n, 3), fractions(n, 3), f32(0.5), n],
         lambda a: _near(a[0] + 0.5 * _exact(a[1])),
     )
 
@@ -1177,7 +1180,7 @@ BODY = np.dtype([("x", f32), ("y", f32), ("mass", f32), ("kind", i32), ("age", i
 def _bodies(g: Generator, n: int) -> Array:
     """Five words of each body, the last two of them integers."""
     bodies = g.integers(0, 99, (n, 5), i32)
-    bodies.view(f32)[:, :3] = _float(g, n, 3)
+    bodies.view(f32)[:, :3] = fractions(n, 3)(g)
     return bodies
 
 
@@ -1193,7 +1196,7 @@ def age_bodies(n: int) -> Built:
 
     return (
         flat(n, 128),
-        lambda g: [blank((n, 5), i32), _bodies(g, n), f32(0.5), n],
+        [blank((n, 5), i32), lambda g: _bodies(g, n), f32(0.5), n],
         expected,
     )
 
@@ -1202,7 +1205,7 @@ def age_bodies(n: int) -> Built:
 def split_bodies(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
-        lambda g: [blank(n), blank(n), blank(n), _bodies(g, n), n],
+        [blank(n), blank(n), blank(n), lambda g: _bodies(g, n), n],
         lambda a: [a[3].view(f32)[:, j].copy() for j in range(3)],
     )
 
@@ -1219,7 +1222,7 @@ def luma_of_pixels(n: int) -> Built:
         return (np.stack(parts, axis=1) >> 8).astype(np.uint8)
 
     return (
-        flat(n, 256), lambda g: [blank(3 * n, np.uint8), _bytes(g, 3 * n), n], expected
+        flat(n, 256), [blank(3 * n, np.uint8), _bytes(3 * n), n], expected
     )  # fmt: skip
 
 
@@ -1227,8 +1230,8 @@ def luma_of_pixels(n: int) -> Built:
 def bit_distances(n: int) -> Built:
     return (
         flat(n, 128),
-        lambda g: [
-            blank(n, i32), g.integers(0, 2**32, (n, 16), u32), g.integers(0, 2**32, 16, u32), n
+        [
+            blank(n, i32), _words(n, 16), _words(16), n
         ],
         lambda a: np.bitwise_count(a[1] ^ a[2]).sum(axis=1, dtype=i32),
     )  # fmt: skip
@@ -1250,9 +1253,9 @@ def edit_distances(n: int) -> Built:
 
     return (
         flat(n, 128),
-        lambda g: [
-            blank(n, i32), g.integers(97, 101, (12, n), np.uint8),
-            g.integers(97, 101, 12, np.uint8), n,
+        [
+            blank(n, i32), native_integers(97, 101, (12, n), np.uint8),
+            native_integers(97, 101, 12, np.uint8), n,
         ],
         expected,
     )  # fmt: skip
@@ -1270,7 +1273,7 @@ def mix_rounds(n: int, rounds: int) -> Built:
 
     return (
         flat(n, 256),
-        lambda g: [blank((n, 2), u32), g.integers(0, 2**32, (n, 2), u32), rounds, n],
+        [blank((n, 2), u32), _words(n, 2), rounds, n],
         expected,
     )
 
@@ -1288,7 +1291,7 @@ def logistic_double(n: int, steps: int) -> Built:
 
     return (
         flat(n, 256),
-        lambda g: [blank(n, np.float64), g.random(n), steps, n],
+        [blank(n, np.float64), lambda g: g.random(n), steps, n],
         expected,
     )
 
@@ -1315,7 +1318,7 @@ def option_prices(n: int) -> Built:
 
     def make(g: Generator) -> Given:
         numbers = [
-            (low + (high - low) * _float(g, n)).astype(f32)
+            (low + (high - low) * fractions(n)(g)).astype(f32)
             for low, high in ((5, 30), (5, 30), (0.25, 5))
         ]
         return [blank(n), blank(n), *numbers, f32(0.02), f32(0.3), n]
@@ -1334,7 +1337,7 @@ def throw_darts(threads: int, throws: int) -> Built:
             count += low * low + high * high < low * low
         return count
 
-    return flat(threads, 128), lambda g: [blank(threads, u32), u32(9), throws], expected
+    return flat(threads, 128), [blank(threads, u32), u32(9), throws], expected
 
 
 @trial("integrators", (250_001, 80), small=(300, 5))
@@ -1347,7 +1350,7 @@ def lorenz_steps(n: int, steps: int) -> Built:
         return _near(np.stack([x, y, z, w], axis=1), 1e-3)
 
     return (
-        flat(n, 256), lambda g: [_float(g, n, 4), f32(0.001), steps, n], expected
+        flat(n, 256), [fractions(n, 4), f32(0.001), steps, n], expected
     )  # fmt: skip
 
 
@@ -1355,7 +1358,7 @@ def lorenz_steps(n: int, steps: int) -> Built:
 def pair_forces(n: int, each: int) -> Built:
     def make(g: Generator) -> Given:
         near = (np.arange(n) + g.integers(-2000, 2001, (each, n))) % n
-        return [blank((n, 4)), 9 * _float(g, n, 4), near.astype(i32), each, n]
+        return [blank((n, 4)), 9 * fractions(n, 4)(g), near.astype(i32), each, n]
 
     def expected(a: Given) -> Outcome:
         atoms, out = _exact(a[1])[:, :3], np.zeros((n, 4))
@@ -1377,7 +1380,7 @@ def butterflies(n: int, half: int) -> Built:
         return _near(out.view(np.float64))
 
     return (
-        flat(n // 2, 256), lambda g: [real(g, (n, 2)), half, n], expected
+        flat(n // 2, 256), [real((n, 2)), half, n], expected
     )  # fmt: skip
 
 
@@ -1391,7 +1394,7 @@ def hadamard_rows(rows: int) -> Built:
         return _near(x)
 
     return (
-        grid_of(rows, 256), lambda g: [blank(rows * 512), real(g, rows * 512)], expected
+        grid_of(rows, 256), [blank(rows * 512), real(rows * 512)], expected
     )  # fmt: skip
 
 
@@ -1404,14 +1407,14 @@ def roots_by_newton(n: int, steps: int) -> Built:
         return _near(x)
 
     return (
-        flat(n, 256), lambda g: [blank(n), _float(g, n), steps, n], expected
+        flat(n, 256), [blank(n), fractions(n), steps, n], expected
     )  # fmt: skip
 
 
 @trial("small matrices", (700_001,), small=(300,))
 def invert_threes(n: int) -> Built:
     def make(g: Generator) -> Given:
-        matrices = real(g, (9, n))
+        matrices = real((9, n))(g)
         matrices[::4] += 4
         return [blank((9, n)), matrices, n]
 
@@ -1425,7 +1428,7 @@ def invert_threes(n: int) -> Built:
 @trial("small matrices", (400_001,), small=(300,))
 def factor_fours(n: int) -> Built:
     def make(g: Generator) -> Given:
-        matrices = real(g, (n, 4, 4)) + 5 * np.eye(4, dtype=f32)
+        matrices = real((n, 4, 4))(g) + 5 * np.eye(4, dtype=f32)
         return [blank((n, 4, 4)), matrices, n]
 
     def expected(a: Given) -> Outcome:
@@ -1441,8 +1444,8 @@ def factor_fours(n: int) -> Built:
 @trial("tridiagonal", (40_001, 50), small=(100, 7))
 def solve_tridiagonal(n: int, length: int) -> Built:
     def make(g: Generator) -> Given:
-        low, high = (_float(g, length, n) for _ in range(2))
-        mid = (3 + _float(g, length, n)).astype(f32)
+        low, high = (fractions(length, n)(g) for _ in range(2))
+        mid = (3 + fractions(length, n)(g)).astype(f32)
         return [
             blank((length, n)), blank((length, n)), low, mid, high, length, n
         ]  # fmt: skip
@@ -1464,7 +1467,7 @@ def solve_tridiagonal(n: int, length: int) -> Built:
 @trial("elimination", (20_001,), small=(6,))
 def eliminate_by_warps(n: int) -> Built:
     def make(g: Generator) -> Given:
-        systems = real(g, (n, 16, 17))
+        systems = real((n, 16, 17))(g)
         systems[:, :, :16] += 20 * np.eye(16, dtype=f32)
         return [systems, n]
 
@@ -1480,9 +1483,9 @@ def eliminate_by_warps(n: int) -> Built:
 @trial("rotations", (1_000_001,), small=(300,))
 def rotate_by_quaternions(n: int) -> Built:
     def make(g: Generator) -> Given:
-        turns = real(g, (n, 4))
+        turns = real((n, 4))(g)
         turns /= np.linalg.norm(turns, axis=1, keepdims=True)
-        return [blank((n, 3)), real(g, (n, 3)), turns, n]
+        return [blank((n, 3)), real((n, 3)), turns, n]
 
     def expected(a: Given) -> Outcome:
         v, q = _exact(a[1]), _exact(a[2])
@@ -1498,7 +1501,7 @@ def rotate_by_quaternions(n: int) -> Built:
 @trial("read streams", (500_000,), (1_000_001,), (3_000_001,), (8_000_001,), small=(500,))
 def read_stream(n: int) -> Built:
     return (
-        flat(n, 256), lambda g: [np.zeros(1, f32), _float(g, 4 * n), n], lambda a: []
+        flat(n, 256), [np.zeros(1, f32), fractions(4 * n), n], lambda a: []
     )  # fmt: skip
 
 
@@ -1512,7 +1515,7 @@ def read_deep(n: int, blocks: int) -> Built:
 
     return (
         grid_of(blocks, 256),
-        lambda g: [blank(blocks * 256), _float(g, 4 * n), n],
+        [blank(blocks * 256), fractions(4 * n), n],
         expected,
     )
 
@@ -1521,7 +1524,7 @@ def read_deep(n: int, blocks: int) -> Built:
 def add_three(n: int, blocks: int) -> Built:
     return (
         grid_of(blocks, 256),
-        lambda g: [blank(n), _float(g, n), _float(g, n), _float(g, n), n],
+        [blank(n), fractions(n), fractions(n), fractions(n), n],
         lambda a: _near(_exact(a[1]) + _exact(a[2]) * a[3]),
     )
 
@@ -1530,7 +1533,7 @@ def add_three(n: int, blocks: int) -> Built:
 def fill_pairs(n: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank((n, 2), np.float64), np.float64(0.5), n],
+        [blank((n, 2), np.float64), np.float64(0.5), n],
         lambda a: np.stack([np.full(n, 0.5), 0.5 + np.arange(n)], axis=1),
     )
 
@@ -1539,7 +1542,7 @@ def fill_pairs(n: int) -> Built:
 def copy_late(n: int, offset: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank(n), _float(g, n + offset), offset, n],
+        [blank(n), fractions(n + offset), offset, n],
         lambda a: a[1][offset:],
     )
 
@@ -1548,7 +1551,7 @@ def copy_late(n: int, offset: int) -> Built:
 def reverse_order(n: int) -> Built:
     return (
         flat(n, 384),
-        lambda g: [blank(n, i32), g.integers(-99, 99, n, i32), n],
+        [blank(n, i32), native_integers(-99, 99, n, i32), n],
         lambda a: a[1][::-1].copy(),
     )
 
@@ -1562,8 +1565,8 @@ def copy_pitched(height: int, width: int) -> Built:
 
     return (
         tiles(width, height, (128, 1)),
-        lambda g: [
-            np.zeros((height, width + 23), f32), _float(g, height, width + 7),
+        [
+            np.zeros((height, width + 23), f32), fractions(height, width + 7),
             width, width + 23, width + 7,
         ],
         expected,
@@ -1574,7 +1577,7 @@ def copy_pitched(height: int, width: int) -> Built:
 def add_splits(n: int, splits: int) -> Built:
     return (
         flat(n, 256),
-        lambda g: [blank(n), _float(g, splits, n), splits, n],
+        [blank(n), fractions(splits, n), splits, n],
         lambda a: _near(_exact(a[1]).sum(axis=0)),
     )
 
@@ -1587,7 +1590,7 @@ def rotate_buffers(size: int, rounds: int) -> Built:
             ring[(k + 1) % 3] = ring[k % 3] * 0.5 + k
         return _near(ring)
 
-    return flat(size, 256), lambda g: [_float(g, 3, size), size, rounds], expected
+    return flat(size, 256), [fractions(3, size), size, rounds], expected
 
 
 @trial("optimizers", (2_000_001,), small=(500,))
@@ -1600,7 +1603,7 @@ def adam_step(n: int) -> Built:
         return [_near(weights), _near(first), _near(second)]
 
     return (
-        flat(n, 256), lambda g: [*(_float(g, n) for _ in range(4)), f32(0.01), n], expected
+        flat(n, 256), [*(fractions(n) for _ in range(4)), f32(0.01), n], expected
     )  # fmt: skip
 
 
@@ -1609,17 +1612,14 @@ def adam_step(n: int) -> Built:
 
 def _product(
     m: int, n: int, k: int, *, dtype: type = np.float32, transposed: bool = False
-) -> tuple[Make, Expected]:
+) -> tuple[Given, Expected]:
     """C, A, B and their extents; C gets A·B, or A·Bᵀ, on top of its zeros."""
 
-    def make(g: Generator) -> Given:
-        b = (n, k) if transposed else (k, n)
-        return [
-            np.zeros((m, n), dtype), real(g, (m, k), dtype), real(g, b, dtype),
-            m, n, k,
-        ]  # fmt: skip
-
-    return make, lambda a: _near(_exact(a[1]) @ (_exact(a[2]).T if transposed else _exact(a[2])))
+    given = [
+        lambda _: np.zeros((m, n), dtype), real((m, k), dtype),
+        real((n, k) if transposed else (k, n), dtype), m, n, k,
+    ]  # fmt: skip
+    return given, lambda a: _near(_exact(a[1]) @ (_exact(a[2]).T if transposed else _exact(a[2])))
 
 
 @trial("product by dots", (300, 333, 700), small=(5, 20, 70))
@@ -1654,9 +1654,9 @@ def product_ahead(m: int, n: int, k: int) -> Built:
     small=(40, 50, 150, 64),
 )
 def product_sliced(m: int, n: int, k: int, width: int) -> Built:
-    make, expected = _product(m, n, k)
+    given, expected = _product(m, n, k)
     grid = -(-n // 32), -(-m // 32), -(-k // width)
-    return (grid, (32, 8, 1)), lambda g: [*make(g), width], expected
+    return (grid, (32, 8, 1)), [*given, width], expected
 
 
 @trial("product of doubles", (500, 600, 700), small=(20, 40, 50))
@@ -1672,7 +1672,7 @@ def products_of_sixes(n: int) -> Built:
 
     return (
         flat(n, 128),
-        lambda g: [blank((36, n)), real(g, (36, n)), real(g, (36, n)), n],
+        [blank((36, n)), real((36, n)), real((36, n)), n],
         expected,
     )
 
@@ -1681,7 +1681,7 @@ def products_of_sixes(n: int) -> Built:
 def products_of_twenties(n: int) -> Built:
     return (
         grid_of(n, 100),
-        lambda g: [blank((n, 20, 20)), real(g, (n, 20, 20)), real(g, (n, 20, 20))],
+        [blank((n, 20, 20)), real((n, 20, 20)), real((n, 20, 20))],
         lambda a: _near(_exact(a[1]) @ _exact(a[2])),
     )
 
@@ -1694,9 +1694,9 @@ def product_bytes(m: int, n: int, quads: int) -> Built:
 
     return (
         tiles(n, m, (16, 16)),
-        lambda g: [
-            blank((m, n), i32), g.integers(-(2**31), 2**31, (m, quads), i32),
-            g.integers(-(2**31), 2**31, (n, quads), i32), m, n, quads,
+        [
+            blank((m, n), i32), native_integers(-(2**31), 2**31, (m, quads), i32),
+            native_integers(-(2**31), 2**31, (n, quads), i32), m, n, quads,
         ],
         expected,
     )  # fmt: skip
@@ -1706,6 +1706,6 @@ def product_bytes(m: int, n: int, quads: int) -> Built:
 def vector_matrix(n: int, k: int, height: int) -> Built:
     return (
         tiles(n, height, (128, 1)),
-        lambda g: [np.zeros(n, f32), real(g, k), real(g, (k, n)), n, k],
+        [np.zeros(n, f32), real(k), real((k, n)), n, k],
         lambda a: _near(_exact(a[1]) @ _exact(a[2])),
     )
