@@ -1,4 +1,4 @@
-"""Times of the ladder, of cuBLAS and of other kernels, as a reference for predictions.
+"""Times of kernels that are no rungs, as a reference for predictions.
 
     python -m benchmarks.reference_times --output reference_times.json      # needs a GPU
     python -m benchmarks.reference_times --only trial --output trial.json   # of the trial alone
@@ -6,9 +6,9 @@
 Each launch is checked against NumPy once, then timed by events with L2 flushed before every
 sample, and with L2 as the launch before left it. The machine code is NVRTC's, so that
 `toolkit.simulate` compiles the very same without a GPU; a hash of it stands in the file. The
-launches are those of `validation/timing/timed_launches.py`, `kernels.LADDER` and cuBLAS; where
-asked, those of `validation/timing/trial_launches.py` instead, of which half are nvcc's. What fails
-is recorded with its error, and the file is written anew after every launch or shape.
+launches are those of `validation/timing/timed_launches.py`; where asked, those of
+`validation/timing/trial_launches.py` instead, of which half are nvcc's. What fails is recorded with
+its error, and the file is written anew after every launch. `profile` times rungs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -32,38 +31,21 @@ import numpy as np
 from analysis.comparison.statistics import median_interval
 from analysis.errors import ToolkitError, UnavailableError, first_line
 from analysis.geometry import Geometry
-from analysis.problem import Gemm, parse_shape
-from benchmarks.gpu_operands import GpuOperands
-from kernels import LADDER
-from kernels.selection import Selection
-from kernels.variant import Variant
-from toolkit.gpu.context import POISON, Gpu, LoadedKernel
-from toolkit.gpu.cublas import Cublas
+from toolkit.gpu.context import Gpu, LoadedKernel
 from toolkit.gpu.environment import GpuMonitor, environment
 from toolkit.gpu.sampling import Sampling, Series, interleave
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.microbenchmarks.bench import Bench
-from toolkit.rungs.matrices import Workload
 from toolkit.store.user_files import write_atomically
 from validation import recordings
 from validation.corpus.case import Case
 from validation.timing.timed_launches import LAUNCHES, OPTIONS, SEED, rng
 from validation.timing.trial_launches import TRIALS, Trial
 
-SHAPES = (
-    "512", "1024", "1536", "2048", "4096", "8192", "1000x333x65", "4097x4095x4093", "127x129x31",
-    "3000", "2048x64x4096", "32", "32x32x4096",
-)  # fmt: skip
-ALL_PARAMETERS = ("1024", "2048")  # shapes that every legal set of parameters is timed at
-CHECKED_ROWS = 64  # of C: the float64 product of all would take longer than the timing
 L2_STATES = {"flushed": True, "warm": False}
-LADDER_SEED = 0
 LIMIT_S = 235.0  # what is left then is recorded as not timed
 SAMPLING = Sampling(precision=0.003, time_limit_s=0.2, max_samples=80)
-# Three samples of what takes seconds: the limit is stretched ten times for the fewest.
-SLOW = Sampling(precision=0.003, time_limit_s=1.0, max_samples=80)
-SLOW_FLOP = 2.0**38
 FEWEST = 3
 FEWEST_ON_TRIAL = 15
 FLUSH = "memset of twice the bytes of L2"
@@ -71,14 +53,6 @@ WARM_UP_S = 0.05
 
 Timed = Callable[[], None]
 Cell = dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ready:
-    """A launch that was checked, and what is to be written about it."""
-
-    launch: Timed
-    about: Cell
 
 
 class Session:
@@ -97,7 +71,6 @@ class Session:
             "architecture": gpu.device.sm_arch,
             "recorded_utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "environment": asdict(environment(self.monitor)),
-            "ladder_seed": LADDER_SEED,
             "launches_seed": SEED,
             "options": list(OPTIONS),
             "flush": FLUSH,
@@ -138,34 +111,29 @@ class Session:
             cubin = kernel.cubin
         return kernel, _code(cubin)
 
-    def _warm_up(self, ready: Sequence[Ready]) -> None:
-        """Launch what was added last, cuBLAS where it is there, until the clocks are up."""
+    def _warm_up(self, launch: Timed) -> None:
+        """Launch until the clocks are up."""
         started = time.monotonic()
-        while ready and time.monotonic() - started < WARM_UP_S:
-            self.gpu.timer.time(ready[-1].launch, flush_l2=False)
+        while time.monotonic() - started < WARM_UP_S:
+            self.gpu.timer.time(launch, flush_l2=False)
 
-    def time(self, ready: Sequence[Ready], sampling: Sampling, *, fewest: int = FEWEST) -> None:
-        """Time launches in turn, in both states of L2, and record a cell for each."""
+    def time(self, launch: Timed, about: Cell, *, fewest: int = FEWEST) -> None:
+        """Time a launch that was checked, in both states of L2, and record a cell for each."""
         for state, flush in L2_STATES.items():
             if self.over:
-                for one in ready:
-                    self.fail({**one.about, "l2": state}, "not timed: the time is over")
+                self.fail({**about, "l2": state}, "not timed: the time is over")
                 continue
-            timers = {
-                str(i): partial(self.gpu.timer.time, one.launch, flush_l2=flush)
-                for i, one in enumerate(ready)
-            }
-            self._warm_up(ready)
+            timers = {"0": partial(self.gpu.timer.time, launch, flush_l2=flush)}
+            self._warm_up(launch)
             before = self.monitor.state()
-            found, _ = interleave(timers, sampling, fewest=fewest, usable=lambda: self.gpu.alive)
+            found, _ = interleave(timers, SAMPLING, fewest=fewest, usable=lambda: self.gpu.alive)
             after = self.monitor.state()
-            for i, one in enumerate(ready):
-                clocks = {
-                    "sm_clock_hz_before": before.sm_clock_hz,
-                    "sm_clock_hz_after": after.sm_clock_hz,
-                    "throttle_reasons": list(after.throttle_reasons),
-                }
-                self.cells.append({**one.about, "l2": state, **_times(found[str(i)]), **clocks})
+            clocks = {
+                "sm_clock_hz_before": before.sm_clock_hz,
+                "sm_clock_hz_after": after.sm_clock_hz,
+                "throttle_reasons": list(after.throttle_reasons),
+            }
+            self.cells.append({**about, "l2": state, **_times(found["0"]), **clocks})
 
 
 def _code(cubin: Kernel) -> Cell:
@@ -202,108 +170,6 @@ def _geometry(geometry: Geometry) -> Cell:
         "block": list(geometry.block),
         "dynamic_shared_bytes": geometry.dynamic_shared_bytes,
     }
-
-
-# The ladder and cuBLAS.
-
-
-def ladder(session: Session, cublas: Cublas | None) -> Iterator[str]:
-    """Time all shapes, each with all competitors in turn; yields what was done."""
-    for text in SHAPES:
-        problem = parse_shape(text)
-        started = time.monotonic()
-        try:
-            if session.over:
-                session.fail({"kind": "ladder", "shape": str(problem)}, "the time is over")
-            else:
-                _shape(session, problem, _selections(problem, text in ALL_PARAMETERS), cublas)
-        except Exception as error:  # the other shapes go on
-            session.fail({"kind": "ladder", "shape": str(problem)}, error)
-        session.write()
-        yield f"ladder at {problem}: {time.monotonic() - started:.1f} s"
-
-
-def _selections(problem: Gemm, all_parameters: bool) -> list[Selection]:
-    """The rungs that take the shape, with their defaults or all legal parameters."""
-    return [
-        Selection(variant=variant, parameters=parameters)
-        for variant in LADDER
-        if not variant.max_extent or max(problem.m, problem.n) <= variant.max_extent
-        for parameters in (variant.parameter_sets() if all_parameters else [variant.defaults])
-    ]
-
-
-def _shape(
-    session: Session, problem: Gemm, selections: Sequence[Selection], cublas: Cublas | None
-) -> None:
-    workload = Workload(problem, LADDER_SEED)
-    reference = workload.reference(most_rows=CHECKED_ROWS)
-    operands = GpuOperands(session.gpu, workload)
-    ready = []
-
-    def checked(shape: Gemm, launch: Timed, about: Cell) -> None:
-        """Keep the launch if the product that it leaves in a poisoned C is right."""
-        here = operands.at(shape)
-        with session.gpu.launch_errors(about["label"]):
-            session.gpu.fill(here.c, POISON, shape.c_elements)
-            launch()
-            session.gpu.synchronize()
-        result = np.empty((shape.m, shape.n), np.float32)
-        session.gpu.download(here.c, into=result)
-        check = reference.check(result[: problem.m, : problem.n])
-        if check.passed:
-            ready.append(Ready(launch=launch, about=about))
-        else:
-            session.fail(about, "the product is wrong")
-
-    for selection in selections:
-        about: Cell = {"kind": "ladder", "label": selection.label, "shape": str(problem)}
-        try:
-            checked(*_rung(session, selection, problem, operands, about))
-        except ToolkitError as error:
-            session.fail(about, error)
-    if cublas is not None:
-        about = {"kind": "cublas", "label": "cublas", "shape": str(problem)}
-        try:
-            here = operands.at(problem)
-            checked(problem, cublas.sgemm(problem, here.a, here.b, here.c), about)
-        except ToolkitError as error:
-            session.fail(about, error)
-    flop = 2.0 * problem.m * problem.n * problem.k
-    session.time(ready, SLOW if flop > SLOW_FLOP else SAMPLING)
-
-
-def _rung(
-    session: Session, selection: Selection, problem: Gemm, operands: GpuOperands, about: Cell
-) -> tuple[Gemm, Timed, Cell]:
-    """The executed shape, the launch, and what is written about it."""
-    variant = selection.variant
-    assert isinstance(variant, Variant)
-    shape = variant.executed(problem)
-    kernel, code = session.kernel(
-        variant.source,
-        name=variant.file,
-        kernel=variant.entry,
-        defines=variant.macros(selection.parameters),
-        options=OPTIONS,
-    )
-    geometry = variant.geometry(selection.parameters, shape)
-    launch = kernel.prepared(geometry, operands.arguments(variant, selection.parameters, shape))
-    return (
-        shape,
-        launch,
-        {
-            **about,
-            "variant": variant.name,
-            "parameters": dict(selection.parameters),
-            "executed_shape": str(shape),
-            **_geometry(geometry),
-            **code,
-        },
-    )
-
-
-# Other kernels.
 
 
 def others(session: Session) -> Iterator[str]:
@@ -348,7 +214,7 @@ def _timed(
         else:
             kernel, facts = code()
             launch, _buffers = _checked(session.gpu, case, kernel)
-            session.time([Ready(launch=launch, about={**about, **facts})], SAMPLING, fewest=fewest)
+            session.time(launch, {**about, **facts}, fewest=fewest)
     except Exception as error:  # the others go on
         session.fail(about, error)
     session.write()
@@ -387,38 +253,23 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--output", type=Path, default=Path("reference_times.json"))
-    parser.add_argument("--only", choices=("ladder", "kernels", "trial"), help="one part")
+    parser.add_argument("--only", choices=("kernels", "trial"), help="which launches")
     parser.add_argument("--limit-s", type=float, default=LIMIT_S)
     chosen = parser.parse_args()
     try:
-        with Gpu() as gpu, ExitStack() as stack:
+        with Gpu() as gpu:
             session = Session(gpu, chosen.output, chosen.limit_s)
             session.note_clock("before")
-            if chosen.only == "trial":
-                for line in on_trial(session):
-                    print(line, flush=True)
-            if chosen.only in (None, "kernels"):
-                for line in others(session):
-                    print(line, flush=True)
-            if chosen.only in (None, "ladder"):
-                for line in ladder(session, _cublas(stack)):
-                    print(line, flush=True)
+            for line in on_trial(session) if chosen.only == "trial" else others(session):
+                print(line, flush=True)
             session.note_clock("after")
             session.write()
     except ToolkitError as error:
         sys.exit(f"error: {error}")
     failed = [cell for cell in session.cells if "error" in cell]
     for cell in failed:
-        print("failed:", cell.get("label", ""), cell.get("shape", ""), cell["error"])
+        print("failed:", cell["label"], cell["error"])
     print(f"{len(session.cells)} cells, {len(failed)} failed: {chosen.output}")
-
-
-def _cublas(stack: ExitStack) -> Cublas | None:
-    try:
-        return stack.enter_context(Cublas())
-    except UnavailableError as error:
-        print(f"without cuBLAS: {error}", flush=True)
-        return None
 
 
 if __name__ == "__main__":

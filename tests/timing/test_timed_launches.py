@@ -2,6 +2,7 @@
 
 import pytest
 
+from analysis.traffic.grid import MAX_GRID_Y
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.compile import compile_cubin
 from validation.corpus.case import CORPUS
@@ -34,3 +35,15 @@ def test_launches_have_names_of_their_own():
     names = [case.name for case in LAUNCHES]
     assert len(names) == len(set(names))
     assert len({case.kernel for case in LAUNCHES}) >= 30
+
+
+@pytest.mark.parametrize("case", LAUNCHES, ids=lambda case: case.name)
+def test_a_launch_is_within_the_limits(case):
+    assert case.grid[0] < 2**31
+    assert max(case.grid[1:]) <= MAX_GRID_Y
+    x, y, z = case.block
+    assert x * y * z <= 1024
+    cubin = compile_cubin(
+        case.source, name="kernel.cu", kernel=case.kernel, arch="sm_90", options=OPTIONS
+    )
+    assert cubin.resources.registers_per_thread * x * y * z <= 65_536
