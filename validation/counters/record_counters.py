@@ -27,6 +27,7 @@ import numpy as np
 
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
+from analysis.records.counters import COUNTERS, MODELLED
 from kernels import LADDER, Variant, parse_selection
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
@@ -50,57 +51,7 @@ SHAPES_OF_ALL_PARAMETERS = ((127, 129, 31), (256, 256, 256))
 SHAPES_OF_ONE_BLOCK = ((32, 32, 512), (31, 29, 65))
 WITH_LINES = ("collatz_20000", "stencil_clamped_500x333", "tiled 512x512x512")
 
-LOADS_AND_STORES = ("ld", "st")
-METRICS = tuple(
-    f"{name}.sum"
-    for name in (
-        "smsp__inst_executed",
-        "smsp__thread_inst_executed",
-        "smsp__thread_inst_executed_pred_on",
-        *(
-            f"smsp__sass_thread_inst_executed_op_{kind}_pred_on"
-            for kind in (
-                "ffma", "fadd", "fmul", "dfma", "dadd", "dmul", "hfma", "hadd", "hmul", "fp16",
-                "fp32", "fp64", "integer", "control", "conversion", "memory", "bit", "misc",
-                "inter_thread_communication", "uniform",
-            )
-        ),
-        *(
-            f"smsp__sass_inst_executed_op_{space}_{operation}"
-            for space in ("shared", "global", "local")
-            for operation in LOADS_AND_STORES
-        ),
-        "smsp__sass_inst_executed_op_ldgsts",
-        "smsp__sass_inst_executed_op_shared_atom",
-        "smsp__sass_inst_executed_op_global_atom",
-        "smsp__sass_inst_executed_op_global_red",
-        "smsp__inst_executed_op_shared_atom",
-        "smsp__inst_executed_op_shared_atom_cas",
-        "smsp__inst_executed_op_global_atom",
-        "smsp__inst_executed_op_global_red",
-        "smsp__inst_executed_op_ldgsts",
-        "smsp__inst_executed_op_branch",
-        "smsp__sass_branch_targets",
-        "smsp__sass_branch_targets_threads_divergent",
-        "smsp__sass_branch_targets_threads_uniform",
-        *(
-            f"l1tex__t_{unit}_pipe_lsu_mem_{access}"
-            for unit in ("requests", "sectors")
-            for access in (
-                "global_op_ld", "global_op_st", "local_op_ld", "local_op_st",
-                "global_op_red", "global_op_atom", "global_op_ldgsts",
-            )
-        ),
-        *(
-            f"l1tex__data_pipe_lsu_wavefronts_mem_shared{access}"
-            for access in ("", "_op_ld", "_op_st", "_op_atom", "_op_ldgsts")
-        ),
-        *(
-            f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared{access}"
-            for access in ("", "_op_ld", "_op_st", "_op_atom", "_op_ldgsts")
-        ),
-    )
-)  # fmt: skip
+METRICS = tuple(name for name in COUNTERS if name not in MODELLED)
 METRICS_OF_INSTRUCTIONS = (
     "inst_executed",
     "thread_inst_executed",

@@ -478,20 +478,21 @@ def wander(n: int, steps: int) -> Case:
 
 
 Size = tuple[int, ...]
+SQUARES = ((1024,), (4096,)), (128,)  # sides
 # (what builds it, sizes that are timed, a size for the simulator)
 TABLE: tuple[tuple[Callable[..., Case], tuple[Size, ...], Size], ...] = (
-    (copy, ((1024,), (4096,)), (128,)),
+    (copy, *SQUARES),
     (copy_wide, ((1024,), (4096,), (8192,)), (128,)),
-    (axpy, ((1024,), (4096,)), (128,)),
-    (transpose_plain, ((1024,), (4096,)), (128,)),
-    (transpose_padded, ((1024,), (4096,)), (128,)),
-    (stencil, ((1024,), (4096,)), (128,)),
-    (softmax, ((1024,), (4096,)), (128,)),
-    (row_sums, ((1024,), (4096,)), (128,)),
-    (column_sums, ((1024,), (4096,)), (128,)),
-    (matrix_vector, ((1024,), (4096,)), (128,)),
-    (strided, ((1024,), (4096,)), (128,)),
-    (scattered, ((1024,), (4096,)), (128,)),
+    (axpy, *SQUARES),
+    (transpose_plain, *SQUARES),
+    (transpose_padded, *SQUARES),
+    (stencil, *SQUARES),
+    (softmax, *SQUARES),
+    (row_sums, *SQUARES),
+    (column_sums, *SQUARES),
+    (matrix_vector, *SQUARES),
+    (strided, *SQUARES),
+    (scattered, *SQUARES),
     (corpus_transpose_plain, ((3000, 2999),), (70, 45)),
     (corpus_transpose_tiled, ((2048, 2048), (4096, 4096)), (70, 45)),
     (corpus_transpose_padded, ((2048, 2048), (4095, 4093)), (70, 45)),
