@@ -30,10 +30,10 @@ LIMITS = {
     "toolkit/sass": 102_640,
     "toolkit/store": 6_200,
     "toolkit/tuning": 5_510,
-    "benchmarks": 27_700,
+    "benchmarks": 26_650,
     "docs": 48_950,
     "tests": 310_300,
-    "validation": 122_250,
+    "validation": 120_900,
 }
 
 WITHOUT_MEANING = {
