@@ -35,11 +35,7 @@ sgemm_coarsened_2d(const float* __restrict__ A, const float* __restrict__ B, flo
     __shared__ __align__(16) float tile_a[BM][BK];  // aligned: neighbouring reads are merged
     __shared__ __align__(16) float tile_b[BK][BN];
 
-    // gridDim.y ends at 65,535: blockIdx.z carries on where it does
-    const int block_row = blockIdx.z * gridDim.y + blockIdx.y;
-    const int first_row = block_row * BM;
-    const int first_col = blockIdx.x * BN;
-    if (first_row >= M) return;  // the whole block: no barrier is left waiting
+#include "block_tile.cuh"
 
     const int t = threadIdx.x;
     const int c_row = t / (BN / TN) * TM;
@@ -49,16 +45,7 @@ sgemm_coarsened_2d(const float* __restrict__ A, const float* __restrict__ B, flo
 
     float sum[TM][TN] = {};
     for (int phase = 0; phase < K; phase += BK) {
-#pragma unroll
-        for (int pass = 0; pass < BM; pass += A_ROWS_PER_PASS) {
-            const int row = first_row + a_row + pass, col = phase + a_col;
-            tile_a[a_row + pass][a_col] = row < M && col < K ? A[size_t(row) * K + col] : 0.0f;
-        }
-#pragma unroll
-        for (int pass = 0; pass < BK; pass += B_ROWS_PER_PASS) {
-            const int row = phase + b_row + pass, col = first_col + b_col;
-            tile_b[b_row + pass][b_col] = row < K && col < N ? B[size_t(row) * N + col] : 0.0f;
-        }
+#include "load_floats.cuh"
         __syncthreads();  // the tiles are complete
 
 #pragma unroll

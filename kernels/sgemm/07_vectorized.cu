@@ -38,11 +38,7 @@ sgemm_vectorized(const float* __restrict__ A, const float* __restrict__ B, float
     __shared__ __align__(16) float tile_a[BK][BM];  // transposed
     __shared__ __align__(16) float tile_b[BK][BN];
 
-    // gridDim.y ends at 65,535: blockIdx.z carries on where it does
-    const int block_row = blockIdx.z * gridDim.y + blockIdx.y;
-    const int first_row = block_row * BM;
-    const int first_col = blockIdx.x * BN;
-    if (first_row >= M) return;  // the whole block: no barrier is left waiting
+#include "block_tile.cuh"
 
     const int t = threadIdx.x;
     const int c_row = t / (BN / TN) * TM;

@@ -45,12 +45,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 sgemm_stream_k(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, float* __restrict__ C,
                int M, int N, int K, float alpha, float beta, char* __restrict__ workspace)
 {
-    __shared__ volatile int piece[3];  // row, column and k at which it begins: the sums need the registers
-#include "ring.cuh"
-    const int t = threadIdx.x, warp = t / 32;
-#include "place.cuh"
-    if (t == 0) init_ring(full, empty);
-    __syncthreads();  // the barriers are there
+#include "workers.cuh"
 
 #include "stream_k.cuh"
 }

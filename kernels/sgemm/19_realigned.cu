@@ -67,12 +67,7 @@ sgemm_realigned(const __grid_constant__ TensorMap A, const __grid_constant__ Ten
                 int M, int N, int K, float alpha, float beta, char* __restrict__ workspace,
                 const float* __restrict__ rows_of_a, const float* __restrict__ rows_of_b)
 {
-    __shared__ volatile int piece[3];  // row, column and k at which it begins: the sums need the registers
-#include "ring.cuh"
-    const int t = threadIdx.x, warp = t / 32;
-#include "place.cuh"
-    if (t == 0) init_ring(full, empty);
-    __syncthreads();  // the barriers are there
+#include "workers.cuh"
 
     // The first blocks copy what is not aligned, and leave; the others wait for them. Blocks start in
     // the order of their numbers: whoever waits, waits for blocks that run or are done.

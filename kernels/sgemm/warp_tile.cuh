@@ -1,9 +1,5 @@
     // In the kernels of rungs 9 to 12: where the block's tile begins, and a thread within it.
-    // gridDim.y ends at 65,535: blockIdx.z carries on where it does
-    const int block_row = blockIdx.z * gridDim.y + blockIdx.y;
-    const int first_row = block_row * BM;
-    const int first_col = blockIdx.x * BN;
-    if (first_row >= M) return;  // the whole block: no barrier is left waiting
+#include "block_tile.cuh"
 
     const int t = threadIdx.x, warp = t / 32;
     const int lane_m = t >> 1 & 1 | t >> 2 & 6, lane_n = t & 1 | t >> 1 & 2;

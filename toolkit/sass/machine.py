@@ -65,7 +65,6 @@ class Bound:
     """A program with everything that a launch adds to it."""
 
     lowered: Lowered
-    architecture: int
     geometry: Geometry
     banks: Mapping[int, NDArray[np.uint8]]
     buffers: Sequence[Buffer]
@@ -117,7 +116,7 @@ class Fault:
     block: int
     warp: int
     lane: int
-    is_store: bool
+    is_store: int  # 1, else 0
     waiting: int = 0
     resident: int = 1
     pending: int = 0
@@ -377,21 +376,13 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
     return _fault(fault), _fault(unwritten), reads.value
 
 
-_AS_THE_CORE_HAS_THEM = {f.name for f in fields(Fault)} - {"instruction", "width_bytes", "is_store"}
-
-
 def _fault(raw: core.Fault) -> Fault:
-    return Fault(
-        instruction=raw.pc,
-        width_bytes=raw.width,
-        is_store=bool(raw.is_store),
-        **{name: getattr(raw, name) for name in _AS_THE_CORE_HAS_THEM},
-    )
+    return Fault(**{one.name: getattr(raw, one.name) for one in fields(Fault)})
 
 
 # What the core's launch has under the same names.
 _OF_THE_BOUND_LAUNCH = (
-    *("architecture", "cluster", "local_bytes", "most_requests", "most_steps", "most_accesses"),
+    *("cluster", "local_bytes", "most_requests", "most_steps", "most_accesses"),
     *("shared_base", "shared_bytes"),
 )
 
@@ -412,7 +403,6 @@ def launched(bound: Bound) -> Iterator[core.Launch]:
         allocation_count=len(bound.buffers),
         grid=bound.geometry.grid,
         block=bound.geometry.block,
-        first_ur=bound.lowered.first_uniform,
         shared_window=SHARED_WINDOW,
         local_window=LOCAL_WINDOW,
         check=bound.checked_bytes,

@@ -214,6 +214,11 @@ def _reciprocal_bits(count: int) -> int:
     return int(reciprocal.view(np.uint32))
 
 
+def _words(address: int) -> list[int]:
+    """The lower and the upper word of an address."""
+    return [address & 0xFFFFFFFF, address >> 32]
+
+
 def launch_bank(
     initial: bytes,
     parameters: bytes,
@@ -230,34 +235,23 @@ def launch_bank(
     size = max(len(initial), parameter_base + len(parameters), layout.parameters)
     bank = np.zeros(-(-size // 16) * 16, dtype=np.uint8)
     bank[: len(initial)] = np.frombuffer(initial, dtype=np.uint8)
-
-    def put(offset: int, *words: int) -> None:
-        bank[offset : offset + 4 * len(words)] = np.array(words, dtype="<u4").view(np.uint8)
-
-    put(layout.block, *geometry.block)
-    put(layout.grid, *geometry.grid)
-    put(layout.stack_pointer, stack_bytes)
-    for offset, value in (
-        (layout.dynamic_shared, geometry.dynamic_shared_bytes),
-        (layout.reserved_shared, reserved_shared_bytes),
-    ):
-        if offset is not None:
-            put(offset, value)
-    for offset, window in (
-        (layout.shared_window, SHARED_WINDOW),
-        (layout.local_window, LOCAL_WINDOW),
-        (layout.constant_window, CONSTANT_WINDOW),
-        (layout.parameter_window, PARAMETER_WINDOW + parameter_base),
-    ):
-        if offset is not None:
-            put(offset, window & 0xFFFFFFFF, window >> 32)
-    for offset, words in (
-        (layout.cluster, [int(prod(cluster) > 1), *cluster, *map(_reciprocal_bits, cluster)]),
-        (layout.clusters, [n // of for n, of in zip(geometry.grid, cluster, strict=True)]),
-        (layout.cluster_blocks, [prod(cluster)]),
-    ):
-        if offset is not None:
-            put(offset, *words)
+    values: dict[str, Sequence[int]] = {
+        "block": geometry.block,
+        "grid": geometry.grid,
+        "stack_pointer": [stack_bytes],
+        "dynamic_shared": [geometry.dynamic_shared_bytes],
+        "reserved_shared": [reserved_shared_bytes],
+        "shared_window": _words(SHARED_WINDOW),
+        "local_window": _words(LOCAL_WINDOW),
+        "constant_window": _words(CONSTANT_WINDOW),
+        "parameter_window": _words(PARAMETER_WINDOW + parameter_base),
+        "cluster": [int(prod(cluster) > 1), *cluster, *map(_reciprocal_bits, cluster)],
+        "clusters": [n // of for n, of in zip(geometry.grid, cluster, strict=True)],
+        "cluster_blocks": [prod(cluster)],
+    }
+    for name, words in values.items():
+        if (offset := getattr(layout, name)) is not None:
+            bank[offset : offset + 4 * len(words)] = np.array(words, dtype="<u4").view(np.uint8)
     packed = np.frombuffer(parameters, dtype=np.uint8)
     bank[parameter_base : parameter_base + len(parameters)] = packed
     return bank

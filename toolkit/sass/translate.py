@@ -138,7 +138,6 @@ def bind(
     meet = any(map(_reads_what_others_write, kernel.instructions))
     bound = Bound(
         lowered=translated.lowered,
-        architecture=kernel.capability,
         geometry=geometry,
         banks=banks,
         buffers=[*_memory_of_module(translated, banks), *buffers],

@@ -65,7 +65,7 @@ static void exchange_128(u32 what, u8 *at, int l, const u32 *x, const u32 *y, u3
     for (int k = 0; k < 4; k++) d[k * LANES + l] = old[k];
 }
 
-static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a) {
+static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a, int is_store) {
     u8 *at[LANES];
     const u32 what = i->aux & 0xff, type = i->aux >> ATOMIC_TYPE_SHIFT & 0xff;
     const u32 *x = RAW(2), *y = RAW(3);
@@ -73,8 +73,8 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     const u32 words = words_of_type(type);
     u32 stored = 0;
     if (space == SPACE_SHARED) own_shared(c, a);
-    if (!resolve(c, w, i, a, m, space, 1, at)) return;
-    count_request(c, i, a, m, space, 1);
+    if (!resolve(c, w, i, a, m, space, is_store, at)) return;
+    count_request(c, i, a, m, space, is_store);
     note_access(c, w, i, a, m, space, TRACE_ATOMIC);
     if (space == SPACE_SHARED) {
         check_written(c, w, i, at, m, m);
@@ -109,7 +109,7 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
  * predicate says where it worked. One without works on shared memory too. */
 static void generic_atomic(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a) {
     const Spaces in = spaces_of(c, a, m);
-    const Access access = {.w = w, .i = i, .act = atomic_space};
+    const Access access = {.w = w, .i = i, .act = atomic_space, .is_store = 1};
     if (i->pd[0] == PREDICATE_DISCARD && in.local) {
         stop(c, UNIMPLEMENTED);
         blame(c, w, in.local);
@@ -129,7 +129,7 @@ OPERATION(ATOMIC) {
         return;
     }
     if ((i->aux & 0xff) != ATOMIC_CAST) WRITE_PREDICATE(0, FULL);
-    atomic_space(core, w, i, m, space, a);
+    atomic_space(core, w, i, m, space, a, 1);
 }
 
 /* QSPC: whether a generic address is in the space aux. */

@@ -14,7 +14,7 @@ enum {
     TYPE_U32 = 0, TYPE_S32, TYPE_U64, TYPE_S64, TYPE_F32, TYPE_F64, TYPE_F16X2, TYPE_BF16X2,
     TYPE_B128
 };
-enum { ATOMIC_TYPE_SHIFT = 8, ATOMIC_FTZ = 1 << 16, ATOMIC_SPIN_RESULT = 1 << 17 };
+enum { ATOMIC_TYPE_SHIFT = 8, ATOMIC_FTZ = 1 << 16 };
 
 enum { COPY_PARTIAL = 1 << 17 }; /* the last bits of the source address say how many bytes are zeros */
 

@@ -84,9 +84,9 @@ class Bank(Structure):
 
 class Launch(Structure):
     _fields_ = _of_c(
-        "p program; u4 length slots; p pool allocations; u4 allocation_count architecture; "
+        "p program; u4 length slots; p pool allocations; u4 allocation_count; "
         f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
-        "local_bytes first_ur; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
+        "local_bytes; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
         "u8 most_requests"
     )
@@ -94,7 +94,8 @@ class Launch(Structure):
 
 class Fault(Structure):
     _fields_ = _of_c(
-        "u4 kind pc space width; u8 address block; u4 warp lane is_store waiting resident pending; "
+        "u4 kind instruction space width_bytes; u8 address block; u4 warp lane is_store waiting "
+        "resident pending; "
         "i4 bytes; u4 phase"
     )
 
@@ -157,25 +158,26 @@ def _built_from(core: ctypes.CDLL) -> str:
     return digest.decode()
 
 
+# Of each function of the core what it takes and what it gives.
+_FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
+    "core_operation_names": ([POINTER(c_uint32)], POINTER(c_char_p)),
+    "core_new_worker": ([POINTER(Launch), c_void_p, c_int64, c_uint32], c_void_p),
+    "core_free_worker": ([c_void_p], None),
+    "core_run": ([c_void_p, *[c_uint64] * 3, POINTER(Kept), c_uint64], c_uint32),
+    "core_faults": ([c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)], None),
+    "core_accesses": ([c_void_p, POINTER(c_uint64 * 5)], c_void_p),
+    "core_take_stream": ([c_void_p], c_void_p),
+    "core_free_stream": ([c_void_p], None),
+    **dict.fromkeys(
+        ("core_steps", "core_segments", "core_lines", "core_requests"),
+        ([c_void_p, POINTER(c_uint64)], c_void_p),
+    ),
+    "core_findings": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32)], c_void_p),
+    "core_probe": ([c_void_p, c_uint64, c_uint32, *[c_void_p] * 3], c_uint32),
+}
+
+
 def _declared(core: ctypes.CDLL) -> ctypes.CDLL:
-    core.core_operation_names.argtypes = [POINTER(c_uint32)]
-    core.core_operation_names.restype = POINTER(c_char_p)
-    core.core_new_worker.argtypes = [POINTER(Launch), c_void_p, c_int64, c_uint32]
-    core.core_new_worker.restype = c_void_p
-    core.core_run.argtypes = [c_void_p, *[c_uint64] * 3, POINTER(Kept), c_uint64]
-    core.core_run.restype = c_uint32
-    core.core_faults.argtypes = [c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)]
-    core.core_free_worker.argtypes = [c_void_p]
-    core.core_accesses.argtypes = [c_void_p, POINTER(c_uint64 * 5)]
-    core.core_accesses.restype = c_void_p
-    core.core_take_stream.argtypes = [c_void_p]
-    core.core_take_stream.restype = c_void_p
-    core.core_free_stream.argtypes = [c_void_p]
-    for name in ("core_steps", "core_segments", "core_lines", "core_requests"):
-        getattr(core, name).argtypes = [c_void_p, POINTER(c_uint64)]
-        getattr(core, name).restype = c_void_p
-    core.core_findings.argtypes = [c_void_p, POINTER(c_uint32), POINTER(c_uint32)]
-    core.core_findings.restype = c_void_p
-    core.core_probe.argtypes = [c_void_p, c_uint64, c_uint32, c_void_p, c_void_p, c_void_p]
-    core.core_probe.restype = c_uint32
+    for name, (takes, gives) in _FUNCTIONS.items():
+        getattr(core, name).argtypes, getattr(core, name).restype = takes, gives
     return core

@@ -54,7 +54,10 @@ static void start_block(Worker *c, Block *b, u64 index) {
     b->shared_unwritten = launch->shared_bytes - launch->shared_base;
     take_up(c, b);
     b->tag = c->started++;
-    if (c->trace && !b->tag) trace_block(c->trace);
+    if (c->trace && !b->tag) { /* nothing is known of the blocks before */
+        c->trace->epoch++;
+        c->trace->used = 0;
+    }
     if (c->trace && b->tag >= MOST_TAGS) c->trace->lost = 1;
     if (c->checker) check_block(c);
     for (u32 k = 0; k < c->warp_count; k++) start_warp(c, k);

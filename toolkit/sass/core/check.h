@@ -144,10 +144,9 @@ static inline int is_after(const Checker *k, u32 thread, u32 other, u32 stamp) {
 static inline u32 thread_of(const Warp *w, int lane) { return w->index * LANES + (u32)lane; }
 
 /* The word that lane l stores at byte `offset` of its access, as far as a cell shows it. */
-static inline u32 stored(const Checker *k, const Ins *i, const u32 *x, int l, u32 offset) {
-    if (k->grain == WORD) return x[offset / WORD * LANES + (u32)l];
-    const u32 word = x[offset / WORD * LANES + (u32)l] >> (i->flags & STORE_HIGH ? 16 : 0);
-    return word >> 8 * (offset % WORD) & (k->grain == 1 ? 0xffu : 0xffffu);
+static inline u32 stored(const Checker *k, const u32 *x, int l, u32 offset) {
+    const u32 word = x[offset / WORD * LANES + (u32)l] >> 8 * (offset % WORD);
+    return k->grain == WORD ? word : word & ((1u << 8 * k->grain) - 1);
 }
 
 static inline u32 held(const Checker *k, const u8 *at) {

@@ -199,7 +199,7 @@ static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, con
         } else if (is_store && !owner->writer && !owner->reader) {
             note_write(&touch);
         } else if (is_store) {
-            const int alike = x && stored(k, i, x, l, (u32)((cell << k->shift) - offset)) ==
+            const int alike = x && stored(k, x, l, (u32)((cell << k->shift) - offset)) ==
                                        held(k, all->host + (cell << k->shift));
             check_global_write(&touch, alike);
         } else {

@@ -209,8 +209,8 @@ void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane, u64 ad
                                  written->thread / LANES == w->index;
             /* who writes what is there already changes nothing, whoever comes first */
             const int alike = x && written->epoch < BY_COPY &&
-                stored(k, i, x, lane, offset) ==
-                    (together ? stored(k, i, x, written->thread % LANES, offset)
+                stored(k, x, lane, offset) ==
+                    (together ? stored(k, x, written->thread % LANES, offset)
                               : held(k, c->block->shared + (size_t)cell * k->grain));
             if (!alike)
                 report_write(c, w, FOUND_WRITE_AFTER_WRITE, lane, cell, i->width, written, kind);

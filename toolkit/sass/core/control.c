@@ -169,6 +169,10 @@ static void leave(Worker *c, Warp *w, u32 m) {
 void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     Group *g = current(w);
     const u32 others = g->mask & ~m;
+    if (!m && i->op >= OP_CALL_SYSTEM) {
+        g->pc++;
+        return;
+    }
     switch (i->op) {
     case OP_BRANCH:
     case OP_BRANCH_INDIRECT: {
@@ -186,8 +190,7 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         return;
     }
     case OP_CALL_SYSTEM:
-        if (m) call_system(c, w, i, m);
-        else g->pc++;
+        call_system(c, w, i, m);
         return;
     case OP_EXIT:
         if (m & READ_PREDICATE(0)) leave(c, w, m & READ_PREDICATE(0));
@@ -215,7 +218,6 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         return;
     }
     case OP_BSYNC: {
-        if (!m) break;
         if (others) split(w, others, g->pc + 1);
         /* lanes that came together may take part in different barriers of this number */
         const u32 alike = lanes_like_first(w->b[i->aux], m);
@@ -225,7 +227,6 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         return;
     }
     case OP_WARPSYNC: {
-        if (!m) break;
         if (others) split(w, others, g->pc + 1);
         u32 room[LANES], united = 0, wanted = m;
         const u32 *masks = source(w, i, 0, room), alike = lanes_like_first(masks, m);
@@ -247,20 +248,16 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         rotate(w);
         return;
     case OP_BARRIER:
-        if (!m) break;
         if (others) split(w, others, g->pc + 1);
         arrive(c, w, i, m);
         return;
     case OP_CLUSTER_ARRIVE:
-        if (!m) break;
         arrive_at_cluster(c, w, m);
         return;
     case OP_CLUSTER_WAIT:
-        if (!m) break;
         wait_for_cluster(c, w);
         return;
     case OP_TRAP:
-        if (!m) break;
         stop(c, TRAP);
         return;
     }

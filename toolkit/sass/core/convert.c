@@ -38,103 +38,78 @@ static NOINLINE void round_lanes(double *x, u32 mode) {
 
 /* A whole number to an integer of `bits`; beyond its range the nearest that it has. */
 static inline u64 integer_of(double x, u32 bits, u32 is_signed, u32 nan_to_zero) {
+    const double half = (double)(1ull << (bits - 1)); /* of the range */
     if (x != x) return nan_to_zero ? 0 : 1ull << (bits - 1);
     if (is_signed) {
-        const double beyond = ldexp(1, (int)bits - 1);
-        if (x >= beyond) return ~0ull >> (65 - bits);
-        if (x < -beyond) return ~0ull << (bits - 1);
-        return (u64)(i64)x;
+        if (x >= half) return ~0ull >> (65 - bits);
+        return x < -half ? ~0ull << (bits - 1) : (u64)(i64)x;
     }
-    if (x >= ldexp(1, (int)bits)) return ~0ull >> (64 - bits);
+    if (x >= 2 * half) return ~0ull >> (64 - bits);
     return x > 0 ? (u64)x : 0;
 }
 
 OPERATION(F2I) {
-    const u32 bits = i->aux & BITS_MASK, nan_to_zero = i->flags & NAN_TO_ZERO;
+    const u32 bits = i->aux & BITS_MASK;
     double x[LANES];
+    u64 r[LANES];
     source_double(w, i, x);
     round_lanes(x, rounding(i->flags));
-    if (bits == 64) {
-        u64 r[LANES];
-        FOR_LANES
-            r[l] = integer_of(x[l], 64, i->aux & IS_SIGNED, nan_to_zero);
-        RESULT64(r[l]);
-        return;
-    }
-    const u64 far = nan_to_zero ? 0 : 1ull << (bits - 1);
-    const double low = i->aux & IS_SIGNED ? -(double)(1ull << (bits - 1)) : 0;
-    const double high = (double)((1ull << (bits - (i->aux & IS_SIGNED ? 1 : 0))) - 1);
-    u32 r[LANES];
-    FOR_LANES {
-        const double inside = x[l] < low ? low : x[l] > high ? high : x[l];
-        r[l] = x[l] == x[l] ? (u32)(i64)inside : (u32)far;
-    }
-    RESULT(r[l]);
+    FOR_LANES r[l] = integer_of(x[l], bits, i->aux & IS_SIGNED, i->flags & NAN_TO_ZERO);
+    RESULT((u32)r[l]);
+    if (bits == 64) RESULT_WORD(1, (u32)(r[l] >> 32));
 }
 
-/* Source 0 as an integer: its magnitude, and whether it is negative. */
-static void source_integer(const Warp *w, const Ins *i, u64 *magnitude, u32 *negative) {
+/* Source 0 as an integer of 64 bits, with its sign where it has one. */
+static void source_integer(const Warp *w, const Ins *i, u64 *x) {
     const u32 bits = i->aux & BITS_MASK;
-    u64 room[LANES];
-    u32 room32[LANES];
     if (bits == 64) {
-        const u64 *x = source64(w, i, 0, room);
-        memcpy(magnitude, x, LANES * sizeof *x);
-    } else {
-        const u32 *x = source(w, i, 0, room32);
-        FOR_LANES magnitude[l] = x[l] >> 8 * (i->aux >> FIRST_BYTE_SHIFT & 3);
+        SOURCE64(a, 0);
+        memcpy(x, a, LANES * sizeof *x);
+        return;
     }
+    SOURCE(a, 0);
     FOR_LANES {
-        const u64 x = magnitude[l] << (64 - bits);
-        negative[l] = i->aux & IS_SIGNED && x >> 63;
-        magnitude[l] = (negative[l] ? 0 - (u64)((i64)x >> (64 - bits)) : x >> (64 - bits));
+        const u64 at_top = (u64)(a[l] >> 8 * (i->aux >> FIRST_BYTE_SHIFT & 3)) << (64 - bits);
+        x[l] = i->aux & IS_SIGNED ? (u64)((i64)at_top >> (64 - bits)) : at_top >> (64 - bits);
     }
 }
 
 /* Conversions by the processor in its rounding mode. */
-#define CONVERT(NAME, type, Bits, bits_of_it)                                            \
-    static NOINLINE void NAME(const u64 *magnitude, const u32 *negative, Bits *r) {      \
-        FOR_LANES {                                                                      \
-            const u64 x = magnitude[l];                                                  \
-            r[l] = bits_of_it(!negative[l] ? (type)x : x >> 63 ? (type)-0x1p63 : (type)-(i64)x); \
-        }                                                                                \
+#define CONVERT(NAME, type, Bits, bits_of_it)                                         \
+    static NOINLINE void NAME(const u64 *x, u32 is_signed, Bits *r) {                 \
+        FOR_LANES r[l] = bits_of_it(is_signed ? (type)(i64)x[l] : (type)x[l]);        \
     }
 CONVERT(convert_f32, float, u32, as_bits)
 CONVERT(convert_f64, double, u64, as_bits64)
 
 OPERATION(I2F) {
     const u32 mode = rounding(i->flags);
-    if (i->aux == (32 | IS_SIGNED) && !mode) {
-        SOURCE(x, 0);
-        RESULT(as_bits((float)(i32)x[l]));
-        return;
-    }
-    u64 magnitude[LANES];
-    u32 negative[LANES], r[LANES];
-    source_integer(w, i, magnitude, negative);
-    ROUNDED(mode, convert_f32(magnitude, negative, r));
+    u64 x[LANES];
+    u32 r[LANES];
+    source_integer(w, i, x);
+    ROUNDED(mode, convert_f32(x, i->aux & IS_SIGNED, r));
     RESULT(r[l]);
 }
 
 OPERATION(I2D) {
     const u32 mode = rounding(i->flags);
-    u64 magnitude[LANES], r[LANES];
-    u32 negative[LANES];
-    source_integer(w, i, magnitude, negative);
-    ROUNDED(mode, convert_f64(magnitude, negative, r));
+    u64 x[LANES], r[LANES];
+    source_integer(w, i, x);
+    ROUNDED(mode, convert_f64(x, i->aux & IS_SIGNED, r));
     RESULT64(r[l]);
 }
 
 /* To a half, in the low half of the result. */
 OPERATION(I2H) {
-    u64 magnitude[LANES];
-    u32 negative[LANES], r[LANES];
-    source_integer(w, i, magnitude, negative);
+    u64 x[LANES];
+    u32 r[LANES];
+    source_integer(w, i, x);
     FOR_LANES {
-        u64 x = magnitude[l];
+        const u32 negative = i->aux & IS_SIGNED && x[l] >> 63;
+        u64 magnitude = negative ? 0 - x[l] : x[l];
         /* 53 bits hold it but for whether the rest is 0, which the last of them says */
-        if (x >> 53) x = (x & ~0x7ffull) | (x & 0x7ff ? 0x800 : 0);
-        r[l] = rounded_half(negative[l] ? -(double)x : (double)x, i->flags);
+        if (magnitude >> 53) magnitude = (magnitude & ~0x7ffull) | (magnitude & 0x7ff ? 0x800 : 0);
+        r[l] = rounded_half(negative ? -(double)magnitude : (double)magnitude, i->flags);
     }
     RESULT(r[l]);
 }

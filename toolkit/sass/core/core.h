@@ -130,13 +130,11 @@ typedef struct {
     const u32 *pool;
     Allocation *allocations; /* ascending, apart from each other */
     u32 allocation_count;
-    u32 architecture;      /* 90 */
     Bank banks[BANKS_OF_CONSTANTS];
     u32 grid[3], block[3];
     u32 shared_base;       /* first byte that a kernel may use (0x400 from sm_90 on) */
     u32 shared_bytes;      /* end of what it may use, from 0 */
     u32 local_bytes;       /* per thread */
-    u32 first_ur;          /* slot of UR0 */
     u64 shared_window, local_window; /* generic addresses of the two spaces */
     volatile u32 cancel;
     u32 check;             /* bytes of a cell of the sanitizer (check.h); 0: nothing is checked */

@@ -85,10 +85,11 @@ ARITHMETIC(FFMA, FFMA_OF)
 #undef BITS
 
 static u32 compare_f32(const Warp *w, const Ins *i) {
-    READ_AB(SOURCE);
+    u32 a[LANES], b[LANES];
     RELATIONS(i->aux);
-    if (!(i->flags & FTZ)) return LANE_BITS(RELATED(as_float(a[l]), as_float(b[l])));
-    return LANE_BITS(RELATED(as_float(flushed32(a[l])), as_float(flushed32(b[l]))));
+    copy_source(w, i, 0, a);
+    copy_source(w, i, 1, b);
+    return LANE_BITS(RELATED(as_float(a[l]), as_float(b[l])));
 }
 
 OPERATION(FSETP) {
@@ -111,13 +112,7 @@ void extreme_lanes(u32 *a, u32 *b, u32 low, u32 flags, u32 *r) {
             a[l] &= ~SIGN32;
             b[l] &= ~SIGN32;
         }
-    if (low == 0) {
-        IVDEP FOR_LANES r[l] = extreme(a[l], b[l], 0);
-    } else if (low == FULL) {
-        IVDEP FOR_LANES r[l] = extreme(a[l], b[l], 1);
-    } else {
-        IVDEP FOR_LANES r[l] = low >> l & 1 ? extreme(a[l], b[l], 1) : extreme(a[l], b[l], 0);
-    }
+    IVDEP FOR_LANES r[l] = low >> l & 1 ? extreme(a[l], b[l], 1) : extreme(a[l], b[l], 0);
     if (flags & NAN_WINS)
         IVDEP FOR_LANES r[l] = is_nan32(a[l]) | is_nan32(b[l]) ? NAN32 : r[l];
     if (flags & XOR_SIGN)

@@ -90,24 +90,15 @@ static inline u32 odd_unless_exact(u32 x, float lost) {
 /* What the rounded sum of a and b misses. */
 #define SUM_ERROR(a, b, sum) (((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
 
-/* a * b + c of binary16: the product is exact in single precision. */
-static void fused_binary16(const u32 *a, const u32 *b, const u32 *c, u32 *r) {
-    IVDEP FOR_LANES {
-        const float product = as_float(a[l]) * as_float(b[l]), addend = as_float(c[l]);
-        const float sum = product + addend;
-        r[l] = odd_unless_exact(as_bits(sum), SUM_ERROR(product, addend, sum));
-    }
-}
-
-/* a * b + c of bfloat16: the product is exact in double precision. */
-static void fused_bfloat16(const u32 *a, const u32 *b, const u32 *c, u32 *r) {
+/* a * b + c: the product of two halves is exact in double precision. */
+static void fused_lanes(const u32 *a, const u32 *b, const u32 *c, u32 *r) {
     float lost[LANES];
     IVDEP FOR_LANES {
         const double product = (double)as_float(a[l]) * (double)as_float(b[l]);
         const double addend = (double)as_float(c[l]), sum = product + addend;
         const float nearest = (float)sum;
         r[l] = as_bits(nearest);
-        /* scaled: the least product is 2^-266 */
+        /* scaled: the least product of two bfloat16 is 2^-266 */
         lost[l] = (float)(((sum - (double)nearest) + SUM_ERROR(product, addend, sum)) * 0x1p300);
     }
     IVDEP FOR_LANES r[l] = odd_unless_exact(r[l], lost[l]);
@@ -126,8 +117,7 @@ static void fused_halves(const Warp *w, const Ins *i, int high, u32 *r) {
     const u32 flags = i->flags, one = flags & BF16 ? 0x3f80u : 0x3c00u;
     both_widened(w, i, high, a, b);
     source_widened(w, i, 2, high, c);
-    if (flags & BF16) fused_bfloat16(a, b, c, r);
-    else fused_binary16(a, b, c, r);
+    fused_lanes(a, b, c, r);
     narrow_lanes(r, flags);
     if (flags & FTZ) flush_halves(r);
     if (flags & (RELU | SATURATE))

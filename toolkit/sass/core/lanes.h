@@ -15,16 +15,6 @@
 #define FOR_LANES for (int l = 0; l < LANES; l++)
 #define FOR_LANES_OF(m) FOR_LANES if ((m) >> l & 1)
 
-/* Run `statement` for each lane l of mask m. Vectors either coincide or lie apart. */
-#define EACH_LANE(m, statement)                   \
-    do {                                          \
-        if ((m) == FULL) {                        \
-            IVDEP FOR_LANES { statement; }        \
-        } else {                                  \
-            FOR_LANES_OF(m) { statement; }        \
-        }                                         \
-    } while (0)
-
 static inline u32 *vector(const Warp *w, u32 slot) {
     return (slot & POOL ? (u32 *)w->pool : w->v) + (size_t)(slot & ~POOL) * LANES;
 }

@@ -127,62 +127,43 @@ static void count_local(Worker *c, const Warp *w, const Ins *i, const u64 *local
 
 static inline u32 word_at(const u8 *p) { u32 x; memcpy(&x, p, 4); return x; }
 
+/* A value of less than a word. */
+static inline u32 narrow_at(const Ins *i, const u8 *p) {
+    const u32 spare = 32 - 8 * i->width;
+    u32 x = 0;
+    memcpy(&x, p, i->width);
+    return i->flags & SIGNED_DATA ? (u32)(as_signed(x << spare) >> spare) : x;
+}
+
 static void read_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, u32 *d) {
-    switch (i->width) {
-    case 1:
-        EACH_LANE(m, d[l] = i->flags & SIGNED_DATA ? (u32)(i32)(i8)*at[l] : *at[l]);
-        break;
-    case 2:
+    const u32 words = i->width / WORD;
+    if (words == 1 && m == FULL && kind == CONTIGUOUS) {
+        memcpy(d, at[0], LANES * WORD);
+    } else if (words == 1 && kind == BROADCAST) {
+        const u32 x = word_at(at[__builtin_ctz(m)]);
+        WRITE(m, d, x);
+    } else if (words == 4 && m == FULL) {
+        u32 quads[LANES][4];
+        FOR_LANES memcpy(quads[l], at[l], sizeof quads[l]);
+        for (int k = 0; k < 4; k++)
+            FOR_LANES d[k * LANES + l] = quads[l][k];
+    } else {
         FOR_LANES_OF(m) {
-                u16 x;
-                memcpy(&x, at[l], 2);
-                if (i->flags & STORE_HIGH) d[l] = (d[l] & 0xffffu) | (u32)x << 16;
-                else d[l] = i->flags & SIGNED_DATA ? (u32)(i32)(i16)x : x;
-            }
-        break;
-    case 4:
-        if (m == FULL && kind == CONTIGUOUS) memcpy(d, at[0], LANES * WORD);
-        else if (kind == BROADCAST) {
-            const u32 x = word_at(at[__builtin_ctz(m)]);
-            EACH_LANE(m, d[l] = x);
-        } else if (m == FULL)
-            FOR_LANES d[l] = word_at(at[l]);
-        else
-            FOR_LANES_OF(m) d[l] = word_at(at[l]);
-        break;
-    default:
-        if (m == FULL && i->width == 4 * WORD) {
-            u32 quads[LANES][4];
-            FOR_LANES memcpy(quads[l], at[l], sizeof quads[l]);
-            for (int k = 0; k < 4; k++)
-                FOR_LANES d[k * LANES + l] = quads[l][k];
-            break;
+            if (!words) d[l] = narrow_at(i, at[l]);
+            for (u32 k = 0; k < words; k++) d[k * LANES + l] = word_at(at[l] + k * WORD);
         }
-        FOR_LANES_OF(m)
-                for (u32 k = 0; k < i->width / WORD; k++) d[k * LANES + l] = word_at(at[l] + k * WORD);
     }
 }
 
 static void write_lanes(const Ins *i, u8 *const *at, u32 kind, u32 m, const u32 *x) {
-    switch (i->width) {
-    case 1:
-        FOR_LANES_OF(m) *at[l] = (u8)x[l];
-        break;
-    case 2:
-        FOR_LANES_OF(m) {
-                const u16 half = (u16)(i->flags & STORE_HIGH ? x[l] >> 16 : x[l]);
-                memcpy(at[l], &half, 2);
-            }
-        break;
-    case 4:
-        if (m == FULL && kind == CONTIGUOUS) memcpy(at[0], x, LANES * WORD);
-        else
-            FOR_LANES_OF(m) memcpy(at[l], &x[l], 4);
-        break;
-    default:
-        FOR_LANES_OF(m)
-                for (u32 k = 0; k < i->width / WORD; k++)
-                    memcpy(at[l] + k * WORD, &x[k * LANES + l], 4);
+    const u32 words = i->width / WORD;
+    if (words == 1 && m == FULL && kind == CONTIGUOUS) {
+        memcpy(at[0], x, LANES * WORD);
+        return;
+    }
+    FOR_LANES_OF(m) {
+        if (!words) memcpy(at[l], &x[l], i->width);
+        for (u32 k = 0; k < words; k++) memcpy(at[l] + k * WORD, &x[k * LANES + l], WORD);
     }
 }
 
@@ -280,19 +261,12 @@ ALWAYS_INLINE int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 spac
     return 1;
 }
 
-static void load_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a) {
-    access_space(c, w, i, m, space, a, 0);
-}
-static void store_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a) {
-    access_space(c, w, i, m, space, a, 1);
-}
-
 void access_part(Worker *c, const Access *x, const u64 *a, u32 part, u32 space, u64 start) {
     u64 b[LANES];
     if (!part || c->fault.kind) return;
     const u64 first = a[__builtin_ctz(part)];
     FOR_LANES b[l] = (part >> l & 1 ? a[l] : first) - start;
-    x->act(c, x->w, x->i, part, space, b);
+    x->act(c, x->w, x->i, part, space, b, x->is_store);
 }
 
 /* Shared memory, block by block of the cluster: the others' is accessed in their place. */
@@ -318,7 +292,7 @@ static NOINLINE void access_any(Worker *c, Warp *w, const Ins *i, u32 m, int is_
         return;
     }
     const Spaces in = spaces_of(c, a, m);
-    const Access access = {.w = w, .i = i, .act = is_store ? store_space : load_space};
+    const Access access = {.w = w, .i = i, .act = access_space, .is_store = is_store};
     access_part(c, &access, a, in.local, SPACE_LOCAL, c->launch->local_window);
     access_part(c, &access, a, in.global, SPACE_GLOBAL, 0);
     access_shared_parts(c, &access, a, in.shared);
@@ -350,20 +324,14 @@ OPERATION(STORE) { access_memory(core, w, i, m, 1); }
 OPERATION(LOAD_CONSTANT) {
     const Bank *bank = &core->launch->banks[i->aux % BANKS_OF_CONSTANTS];
     const u32 *offset = RAW(0);
-    u32 *d = DESTINATION;
+    u8 *at[LANES];
     FOR_LANES_OF(m) {
         const u64 from = (u32)(offset[l] + (u32)i->imm);
         if (from % i->width || from + i->width > bank->bytes) {
             memory_fault(core, w, from % i->width ? MISALIGNED : OUT_OF_BOUNDS, SPACE_CONSTANT, l, from, i->width, 0);
             return;
         }
-        const u8 *p = bank->data + from;
-        if (i->width == 1) d[l] = i->flags & SIGNED_DATA ? (u32)(i32)(i8)*p : *p;
-        else if (i->width == 2) {
-            u16 x;
-            memcpy(&x, p, 2);
-            d[l] = i->flags & SIGNED_DATA ? (u32)(i32)(i16)x : x;
-        } else
-            for (u32 k = 0; k < i->width / WORD; k++) d[k * LANES + l] = word_at(p + k * WORD);
+        at[l] = bank->data + from;
     }
+    read_lanes(i, at, GENERAL, m, DESTINATION);
 }

@@ -11,7 +11,6 @@ enum {
     SIGNED_DATA = 8,      /* 8- and 16-bit loads extend the sign */
     SPACE_SHIFT = 8,      /* bits 8-10: SPACE_* */
     SCALE_SHIFT = 12,     /* bits 12-14: s[0] is shifted left by so many */
-    STORE_HIGH = 1 << 16, /* 16-bit: the upper half of the register (.U.H1 forms) */
     STRONG = 1 << 18      /* a load that asks for what other blocks just wrote */
 };
 
@@ -41,7 +40,8 @@ enum { SHAPES = 8, SHAPE_SHIFT = 5 };
 typedef struct {
     Warp *w;
     const Ins *i;
-    void (*act)(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a);
+    void (*act)(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64 *a, int is_store);
+    int is_store;
 } Access;
 
 u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int is_store);

@@ -58,11 +58,15 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
     SPECIAL_OPS(OP) MEMORY_OPS(OP) ATOMIC_OPS(OP) MBARRIER_OPS(OP) BULK_OPS(OP) WARP_OPS(OP)   \
     CHECK_OPS(OP)
 
-/* Operations that decide where lanes go on; every other one goes on with the next instruction. */
-#define CONTROL_OPS(OP)                                                                    \
-    OP(BRANCH) OP(BRANCH_INDIRECT) OP(CALL_SYSTEM) OP(BRANCH_IF_SPLIT) OP(BRANCH_IF_WHOLE) \
-    OP(EXIT) OP(BSSY) OP(BSYNC) OP(BREAK) OP(WARPSYNC) OP(YIELD) OP(BARRIER) OP(TRAP)      \
-    OP(CLUSTER_ARRIVE) OP(CLUSTER_WAIT)
+/* Operations that decide where lanes go on; every other one goes on with the next instruction, and so
+ * do those of the second list without a lane whose guard is true. */
+#define WARP_CONTROL_OPS(OP)                                                                  \
+    OP(BRANCH) OP(BRANCH_INDIRECT) OP(BRANCH_IF_SPLIT) OP(BRANCH_IF_WHOLE) OP(BSSY) OP(BREAK) \
+    OP(YIELD)
+#define LANE_CONTROL_OPS(OP)                                                             \
+    OP(CALL_SYSTEM) OP(EXIT) OP(BSYNC) OP(WARPSYNC) OP(BARRIER) OP(TRAP) OP(CLUSTER_ARRIVE) \
+    OP(CLUSTER_WAIT)
+#define CONTROL_OPS(OP) WARP_CONTROL_OPS(OP) LANE_CONTROL_OPS(OP)
 
 enum {
     OP_NOP,

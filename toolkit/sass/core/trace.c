@@ -25,11 +25,6 @@ Trace *new_trace(u64 most) {
     return NULL;
 }
 
-void trace_block(Trace *t) {
-    t->epoch++;
-    t->used = 0;
-}
-
 static u64 scattered(u64 x) {
     x *= 0x9e3779b97f4a7c15ull;
     return x ^ x >> 29;

@@ -27,6 +27,5 @@ enum { MOST_SPREAD = 8 }; /* with one of so few lines as 2^-8, the rest is lost 
 
 Trace *new_trace(u64 most);
 void free_trace(Trace *t);
-void trace_block(Trace *t);
 void trace_past_l1(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind);
 void trace_request(Worker *c, const Warp *w, const u64 *a, u32 width, u32 m, u32 kind);

@@ -179,7 +179,8 @@ OPERATION(BARRIER_WRITE) {
 /* From barrier aux to barrier imm. */
 OPERATION(BARRIER_MOVE) {
     u32 *const from = w->b[i->aux], *const to = w->b[i->imm];
-    EACH_LANE(m, to[l] = from[l]; if (i->flags & BARRIER_CLEAR) from[l] = 0);
+    WRITE(m, to, from[l]);
+    if (i->flags & BARRIER_CLEAR) WRITE(m, from, 0);
 }
 
 OPERATION(BARRIER_RESULT) {
