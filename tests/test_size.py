@@ -33,7 +33,7 @@ LIMITS = {
     "benchmarks": 26_650,
     "docs": 48_950,
     "tests": 310_300,
-    "validation": 120_900,
+    "validation": 119_450,
 }
 
 WITHOUT_MEANING = {

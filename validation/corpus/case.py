@@ -6,7 +6,7 @@ References are NumPy in float64 or integers, written down without a look at the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -294,10 +294,3 @@ def real(shape: int | tuple[int, ...], dtype: type = np.float32) -> Draw:
 def fractions(*shape: int) -> Draw:
     """Numbers of float32 from 0 to 1."""
     return lambda rng: rng.random(shape, dtype=np.float32)
-
-
-def threads(case_grid: Sequence[int], case_block: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """(block, thread) for every thread of a launch, both counted along x first."""
-    for block in range(int(np.prod(case_grid))):
-        for thread in range(int(np.prod(case_block))):
-            yield block, thread

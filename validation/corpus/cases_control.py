@@ -25,7 +25,6 @@ from validation.corpus.case import (
     launched,
     real,
     small,
-    threads,
     tiles,
     words,
 )
@@ -113,32 +112,6 @@ def lower_bound(n: int, m: int) -> Case:
         ],
         lambda a: np.asarray(np.searchsorted(a[1], a[3]), int32),
         label=f"{m}_in_{n}",
-    )
-
-
-def early_exits(n: int, block: int) -> Case:
-    def one(x: int, thread: int) -> int:
-        if x < 0:
-            return 1
-        if thread % 7 == 3:
-            return 2
-        value = 3 if x > 700 else 2
-        if thread & 1:
-            if x % 3 == 0:
-                return value
-            value = 4
-        return value + 10
-
-    return launched(
-        "early_exits",
-        flat(n, block),
-        [
-            blank(n, int32),
-            integers(-300, 1300, n),
-            n,
-        ],
-        lambda a: ints([one(x, i % block) for i, x in enumerate(a[1].tolist())]),
-        label=f"{n}_by_{block}",
     )
 
 
@@ -444,26 +417,6 @@ def dynamic_shared(n: int, blocks: int) -> Case:
     )
 
 
-def indices_3d(grid: tuple[int, int, int], block: tuple[int, int, int]) -> Case:
-    def packed(index: int, extent: tuple[int, int, int]) -> int:
-        x, y, _ = extent
-        return index % x | (index // x % y) << 8 | (index // (x * y)) << 16
-
-    def expected(args: Given) -> Outcome:
-        shape = [extent[0] | extent[1] << 8 | extent[2] << 16 for extent in (block, grid)]
-        rows = [[packed(t, block), packed(b, grid), *shape] for b, t in threads(grid, block)]
-        return np.array(rows, uint32)
-
-    count = int(np.prod(grid) * np.prod(block))
-    return launched(
-        "indices_3d",
-        (grid, block),
-        [blank((count, 4), uint32)],
-        expected,
-        label=count,
-    )
-
-
 def ragged_block(blocks: int, block: tuple[int, int]) -> Case:
     n = block[0] * block[1]
 
@@ -500,8 +453,6 @@ CASES = (
     collatz(200),
     mandelbrot(40, 25, 50),
     lower_bound(500, 200),
-    early_exits(300, 100),
-    early_exits(45, 31),
     jump_table(400),
     nested_breaks(300),
     uniform_barrier_loop(3, 70),
@@ -515,7 +466,6 @@ CASES = (
     small_arguments(),
     dynamic_shared(37, 3),
     dynamic_shared(5000, 1),  # above 48 KB
-    indices_3d((3, 2, 2), (5, 3, 4)),
     ragged_block(3, (1, 1)),
     ragged_block(2, (31, 1)),
     ragged_block(2, (33, 1)),
@@ -529,7 +479,6 @@ COUNTED = (
     collatz(20_000),
     mandelbrot(300, 200, 100),
     lower_bound(10_000, 5_000),
-    early_exits(10_000, 100),
     jump_table(10_000),
     nested_breaks(10_000),
     uniform_barrier_loop(20, 70),
@@ -538,7 +487,6 @@ COUNTED = (
     pointers("pointers_nested", nested, 5_000),
     pointers("pointers_ragged", ragged, 5_000),
     dynamic_shared(5000, 4),
-    indices_3d((7, 5, 3), (9, 5, 3)),
     ragged_block(50, (10, 7)),
     nothing(),
 )

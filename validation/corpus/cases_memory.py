@@ -21,7 +21,6 @@ from validation.corpus.case import (
     real,
     small,
     tiles,
-    words,
 )
 from validation.corpus.exact import fma
 
@@ -193,35 +192,6 @@ def pixels(n: int) -> Case:
         [
             blank(n, uint8),
             integers(0, 256, (n, 4), uint8),
-            n,
-        ],
-        expected,
-        label=n,
-    )
-
-
-def vectors(n: int) -> Case:
-    def expected(args: Given) -> Outcomes:
-        a, b, c, d, e, f = (x.copy() for x in args[:6])
-        return [
-            np.stack([a[:, 1], a[:, 0] + b[:, 3]], 1),
-            np.stack([b[:, 3], b[:, 2], b[:, 1], b[:, 0] + a[:, 0]], 1),
-            np.stack([c[:, 0] + c[:, 1], c[:, 0] - c[:, 1]], 1),
-            np.stack([d[:, 1], d[:, 0] + e[:, 3]], 1).astype(int16),
-            np.stack([e[:, 3], e[:, 2], e[:, 1], e[:, 0] + int8(1)], 1),
-            np.stack([f[:, 1], f[:, 0] ^ f[:, 1]], 1),
-        ]
-
-    return launched(
-        "vectors",
-        flat(n),
-        [
-            real((n, 2)),
-            real((n, 4)),
-            real((n, 2), float64),
-            lambda rng: words(2 * n, int16)(rng).reshape(n, 2),
-            lambda rng: words(4 * n, int8)(rng).reshape(n, 4),
-            lambda rng: words(2 * n, int64)(rng).reshape(n, 2),
             n,
         ],
         expected,
@@ -532,7 +502,6 @@ CASES = (
     shorts(301),
     bytes_in_shared(),
     pixels(203),
-    vectors(145),
     copy_float4(301, 0),
     copy_float4(301, 1),
     copy_strided(150, 3),
@@ -561,7 +530,6 @@ COUNTED = (
     laplacian(61, 50, 33),
     byte_loads(50_001),
     shorts(20_003),
-    vectors(10_007),
     copy_float4(20_000, 1),
     copy_strided(20_000, 3),
     copy_strided(5_000, 33),

@@ -1,4 +1,4 @@
-// Control flow that depends on data: loops, searches, early exits, switches, nested breaks.
+// Control flow that depends on data: loops, searches, switches, nested breaks.
 
 extern "C" __global__ void collatz(int* steps, const unsigned* start, int n)
 {
@@ -43,22 +43,6 @@ extern "C" __global__ void lower_bound(int* position, const int* sorted, int n, 
         else high = middle;
     }
     position[i] = low;
-}
-
-extern "C" __global__ void early_exits(int* out, const int* in, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    out[i] = 1;
-    if (in[i] < 0) return;
-    out[i] = 2;
-    if (threadIdx.x % 7 == 3) return;
-    if (in[i] > 700) out[i] = 3;
-    if (threadIdx.x & 1) {
-        if (in[i] % 3 == 0) return;
-        out[i] = 4;
-    }
-    out[i] += 10;
 }
 
 extern "C" __global__ void jump_table(int* out, const int* selector, const int* x, int n)

@@ -1,4 +1,4 @@
-// Launches: structures by value, dynamic shared memory, grids and blocks in 3D.
+// Launches: structures by value, dynamic shared memory, ragged blocks, clocks.
 
 struct Affine {
     float a, b;
@@ -37,17 +37,6 @@ extern "C" __global__ void dynamic_shared(float* out, const float* in, int n)
     __syncthreads();
     for (int i = threadIdx.x; i < n; i += blockDim.x)
         out[blockIdx.x * n + i] = room[n - 1 - i] + (float)wide[(i * 7) % n];
-}
-
-extern "C" __global__ void indices_3d(unsigned* out)
-{
-    const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-    const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    unsigned* mine = out + 4 * (block * blockDim.x * blockDim.y * blockDim.z + thread);
-    mine[0] = threadIdx.x | threadIdx.y << 8 | threadIdx.z << 16;
-    mine[1] = blockIdx.x | blockIdx.y << 8 | blockIdx.z << 16;
-    mine[2] = blockDim.x | blockDim.y << 8 | blockDim.z << 16;
-    mine[3] = gridDim.x | gridDim.y << 8 | gridDim.z << 16;
 }
 
 // A block that is no multiple of 32: neighbours through shared memory and a barrier.

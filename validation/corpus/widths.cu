@@ -38,25 +38,6 @@ extern "C" __global__ void pixels_to_grey(unsigned char* out, const uchar4* in, 
     out[i] = (77 * p.x + 150 * p.y + 29 * p.z + 128) >> 8;
 }
 
-extern "C" __global__ void vectors(
-    float2* f2, float4* f4, double2* d2, short2* s2, char4* c4, longlong2* l2, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float2 a = f2[i];
-    float4 b = f4[i];
-    double2 c = d2[i];
-    short2 d = s2[i];
-    char4 e = c4[i];
-    longlong2 f = l2[i];
-    f2[i] = make_float2(a.y, a.x + b.w);
-    f4[i] = make_float4(b.w, b.z, b.y, b.x + a.x);
-    d2[i] = make_double2(c.x + c.y, c.x - c.y);
-    s2[i] = make_short2(d.y, d.x + e.w);
-    c4[i] = make_char4(e.w, e.z, e.y, e.x + 1);
-    l2[i] = make_longlong2(f.y, f.x ^ f.y);
-}
-
 // `shift` floats off the start of a line; vectors stay aligned to 16 bytes.
 extern "C" __global__ void copy_float4(float4* out, const float4* in, int n, int shift)
 {
