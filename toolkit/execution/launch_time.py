@@ -26,8 +26,8 @@ from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from analysis.traffic.l2 import Traffic
 from toolkit.execution.accesses import Exchange
 from toolkit.execution.predict import (
+    cached_prediction,
     key_of,
-    predicted,
     spread_blocks_of_an_sm,
     streams_of,
     work_of,
@@ -62,7 +62,7 @@ def launch_time(
     if isinstance(streams, str):
         return None, f"not predicted: {streams}"
     work = _work(launch, streams, waiting)
-    found = predicted(key_of(work), launch.device, lambda: work)
+    found = cached_prediction(key_of(work), launch.device, lambda: work)
     if isinstance(found, str):
         return None, f"not predicted: {found}"
     return found, f"{found.basis}{_stand_for(blocks, launch.geometry.blocks)}{_other(launch)}"

@@ -149,7 +149,7 @@ def key_of(work: Work) -> dict[str, object]:
     }
 
 
-def predicted(
+def cached_prediction(
     launch: Mapping[str, object], device: Device, work: Callable[[], Work]
 ) -> Predicted | str:
     """Prediction of a launch on a device, or the reason why there is none; kept in the cache.

@@ -23,7 +23,7 @@ from analysis.traffic.l2 import Traffic
 from kernels.closed_forms import pieces_of_c
 from toolkit.execution.accesses import Below
 from toolkit.execution.block_plan import Replay, replayed
-from toolkit.execution.predict import predicted, streams_of, work_of
+from toolkit.execution.predict import cached_prediction, streams_of, work_of
 from toolkit.execution.rung_execution import PlanExecutor, Proven
 from toolkit.execution.traffic import Asked, Residence, traffic_of
 from toolkit.launch.host_resources import sparse_zeros
@@ -110,7 +110,7 @@ class RungModel:
             "traffic": traffic.rounded,
             "replayed": self._replay,
         }
-        return predicted(launch, self.residence.device, lambda: self._work(traffic))
+        return cached_prediction(launch, self.residence.device, lambda: self._work(traffic))
 
     @cached_property
     def _replay(self) -> Replay:

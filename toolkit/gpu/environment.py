@@ -139,19 +139,14 @@ class GpuMonitor:
 
     def state(self) -> GpuState:
         """What the GPU does at this moment."""
+        reasons = self._ask_gpu("nvmlDeviceGetCurrentClocksEventReasons")
         return GpuState(
             sm_clock_hz=_scaled(1e6, self._ask_gpu("nvmlDeviceGetClockInfo", _NVML_CLOCK_SM)),
             memory_clock_hz=_scaled(1e6, self._ask_gpu("nvmlDeviceGetClockInfo", _NVML_CLOCK_MEM)),
             power_w=_scaled(1e-3, self._ask_gpu("nvmlDeviceGetPowerUsage")),
             temperature_c=_scaled(1.0, self._ask_gpu("nvmlDeviceGetTemperature", _NVML_SENSOR_GPU)),
-            throttle_reasons=tuple(_throttle_reasons(self._reasons())),
+            throttle_reasons=tuple(_throttle_reasons(reasons or 0)),
         )
-
-    def _reasons(self) -> int:
-        bits = self._ask_gpu("nvmlDeviceGetCurrentClocksEventReasons")
-        if bits is None:  # the name before driver 535
-            bits = self._ask_gpu("nvmlDeviceGetCurrentClocksThrottleReasons")
-        return bits or 0
 
     def _ask_gpu(self, function: str, *arguments: object) -> Any:
         return None if self._handle is None else self._ask(function, self._handle, *arguments)

@@ -69,11 +69,6 @@ class Tiling:
         _check_rows(self)
 
     @property
-    def box_bytes(self) -> int:
-        """What one copy writes to shared memory, and its barrier counts; also beyond the edges."""
-        return prod(self.box) * self.dtype.itemsize
-
-    @property
     def pitches_bytes(self) -> tuple[int, ...]:
         """From element to element along each axis, the outermost first."""
         if self.pitches is not None:

@@ -9,8 +9,10 @@ recorded with its error, and the others go on.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ from toolkit.microbenchmarks import (
     shared,
 )
 from toolkit.microbenchmarks.bench import Bench
-from toolkit.microbenchmarks.record import Benchmark, Constant, document
+from toolkit.microbenchmarks.record import Benchmark
 from toolkit.store.user_files import write_atomically
 
 MODULES = (
@@ -49,6 +51,7 @@ MODULES = (
     atomics,
     launch,
 )
+Constants = dict[str, dict[str, Any]]  # by name, as they stand in the file
 FILE_COLUMNS = 160  # of a table that goes to a file: no terminal tells
 
 
@@ -68,11 +71,16 @@ def main() -> None:
     print(chosen.output)
 
 
-def _measure_all(gpu: Gpu, output: Path, only: str) -> list[Constant]:
+def _measure_all(gpu: Gpu, output: Path, only: str) -> Constants:
     bench = Bench(gpu)
     about = _about(bench)
-    constants: list[Constant] = []
+    constants: Constants = {}
     started = time.monotonic()
+
+    def write() -> None:
+        text = json.dumps({**about, "constants": constants}, indent=1, allow_nan=False)
+        write_atomically(output, text.encode())
+
     for module in MODULES:
         chosen = [benchmark for benchmark in module.BENCHMARKS if only in benchmark.name]
         broken = None
@@ -84,25 +92,27 @@ def _measure_all(gpu: Gpu, output: Path, only: str) -> list[Constant]:
         for benchmark in chosen:
             if not gpu.alive:
                 broken = broken or "not measured: the CUDA context is lost"
-            constants.append(_measured(bench, benchmark, broken))
+            constants[benchmark.name] = _measured(bench, benchmark, broken)
             about["seconds"] = round(time.monotonic() - started, 1)
             about["compiler"] = bench.compiler
-            write_atomically(output, document(about, constants).encode())
+            write()
     if gpu.alive:
         about["clock_hz_after"] = bench.clock_hz()
-        write_atomically(output, document(about, constants).encode())
+        write()
     return constants
 
 
-def _measured(bench: Bench, benchmark: Benchmark, broken: str | None) -> Constant:
+def _measured(bench: Bench, benchmark: Benchmark, broken: str | None) -> dict[str, Any]:
+    """A constant, or why it is none: where a benchmark fails the others go on."""
+    constant = {"value": None, "unit": benchmark.unit, "how": benchmark.how}
     if broken is None:
         try:
-            constant = Constant(of=benchmark, measured=benchmark.measure(bench))
-            document({}, [constant])  # numbers that JSON has
-            return constant
-        except Exception as error:  # whatever it is, the others go on
+            found = constant | asdict(benchmark.measure(bench))
+            json.dumps(found, allow_nan=False)  # numbers that JSON has
+            return found
+        except Exception as error:
             broken = f"{type(error).__name__}: {first_line(error)}"
-    return Constant(of=benchmark, error=broken)
+    return constant | {"error": broken}
 
 
 def _about(bench: Bench) -> dict[str, Any]:
@@ -127,17 +137,16 @@ def _about(bench: Bench) -> dict[str, Any]:
     }
 
 
-def _show(constants: list[Constant]) -> None:
+def _show(constants: Constants) -> None:
     table = Table(box=None)
     for name in ("constant", "value", "low", "high", "unit"):
         table.add_column(name, no_wrap=name == "constant")
-    for constant in constants:
-        found = constant.measured
-        if found is None:
-            table.add_row(constant.of.name, "–", "", "", constant.error)
+    for name, constant in constants.items():
+        if "error" in constant:
+            table.add_row(name, "–", "", "", constant["error"])
         else:
-            numbers = (f"{number:.5g}" for number in (found.value, found.low, found.high))
-            table.add_row(constant.of.name, *numbers, constant.of.unit)
+            numbers = (f"{constant[key]:.5g}" for key in ("value", "low", "high"))
+            table.add_row(name, *numbers, constant["unit"])
     width = None if sys.stdout.isatty() else FILE_COLUMNS
     Console(width=width, highlight=False, emoji=False, markup=False).print(table)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from analysis.geometry import Geometry
-from toolkit.microbenchmarks.bench import ALL_SMS, ONE_SM, WHERE, Bench
+from toolkit.microbenchmarks.bench import ALL_SMS, WHERE, Bench
 from toolkit.microbenchmarks.probe import Probe, text, vector
 from toolkit.microbenchmarks.record import Measured, each, values
 
@@ -218,17 +218,8 @@ def _l2_lines(bench: Bench) -> Measured:
     )
     runs = [bench.noted("line_latencies", once, out, (blocks, lines)) for _ in range(6)]
     cycles = np.median(runs[1:], axis=0).astype(int)
-    heights, edges = np.histogram(cycles, bins=np.arange(100, 700, 10))
-    shares = {
-        str(int(edge)): int(height) for edge, height in zip(edges, heights, strict=False) if height
-    }
-    return Measured.of(
-        cycles.ravel().tolist(),
-        lines_by_cycles=shares,
-        first_block=cycles[0].tolist(),
-        second_block=cycles[1 % blocks].tolist(),
-        medians_of_blocks=np.median(cycles, axis=1).tolist(),
-    )
+    deciles = np.percentile(cycles, range(0, 101, 10)).tolist()
+    return Measured.of(cycles.ravel().tolist(), deciles=deciles)
 
 
 def _dram_latency(bench: Bench, mib: int) -> Measured:
@@ -273,11 +264,7 @@ def _inverse(measured: Measured, request_bytes: int) -> Measured:
 def _l2_bandwidth(bench: Bench, bits: int, on: str) -> Measured:
     _memory(bench).zero(2 * L2_REGION_BYTES)
     blocks, key = bench.blocks(on), ("cg", bits // 8)
-    result = _inverse(_streams(bench, key, [32], blocks, 5)[32], 4 * bits)
-    if on == ONE_SM or bench.device.max_threads_per_sm < 2048:
-        return result
-    two = _streams(bench, key, [32], 2 * blocks, 5)[32]  # of one of an SM's two blocks
-    return result.with_detail(with_64_warps=2 * 4 * bits / two.value)
+    return _inverse(_streams(bench, key, [32], blocks, 5)[32], 4 * bits)
 
 
 def _missing(bench: Bench, bits: int, on: str) -> Measured:
@@ -345,7 +332,7 @@ BENCHMARKS = (
     *each(
         "l2_read_{bits}_{on}_bytes_per_cycle",
         "bytes per cycle and SM",
-        "32 warps with 4 loads in flight, past L1, 8 MiB (64 warps: detail)",
+        "32 warps with 4 loads in flight, past L1, 8 MiB",
         _l2_bandwidth,
         bits=BITS,
         on=WHERE,

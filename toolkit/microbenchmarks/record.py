@@ -1,10 +1,9 @@
-"""What a benchmark yields, and the file that keeps it."""
+"""What a benchmark is, and what it yields."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from statistics import median
@@ -84,26 +83,3 @@ def each(
             how=how.format(**given),
             measure=partial(measure, **given),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Constant:
-    """A line of the constants file; `measured` is None where `error` says why."""
-
-    of: Benchmark
-    measured: Measured | None = None
-    error: str | None = None
-
-
-def document(about: dict[str, Any], constants: Sequence[Constant]) -> str:
-    """The constants file as JSON text."""
-    return json.dumps(
-        {**about, "constants": {c.of.name: _line(c) for c in constants}}, indent=1, allow_nan=False
-    )
-
-
-def _line(constant: Constant) -> dict[str, Any]:
-    line: dict[str, Any] = {"unit": constant.of.unit, "how": constant.of.how}
-    if constant.measured is None:
-        return {"value": None, **line, "error": constant.error}
-    return {"value": constant.measured.value, **line, **asdict(constant.measured)}

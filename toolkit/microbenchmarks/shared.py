@@ -89,38 +89,22 @@ BESIDE = {(w, n): _beside_ffma(w, n) for w in WIDTHS for n in FFMAS}
 PROBES = (*LATENCY.values(), *LOADS.values(), *STORES.values(), *BESIDE.values())
 
 
-Pattern = tuple[str, int]
-NEIGHBOURS: Pattern = ("stride", 1)
-
-
-def _offsets(width: int, pattern: Pattern) -> list[int]:
-    """The first byte of every lane."""
-    kind, number = pattern
-    match kind:
-        case "stride":
-            return [width * number * lane for lane in range(32)]
-        case "conflict":  # ways: so many lanes want different words of one bank
-            return [
-                4 * (lane % (32 // number) + 32 * (lane // (32 // number))) for lane in range(32)
-            ]
-        case "distinct":  # so many different addresses, each of 32 / number neighbours
-            return [width * (lane * number // 32) for lane in range(32)]
-    raise ValueError(pattern)
+def _offsets(width: int, ways: int = 1) -> list[int]:
+    """The first byte of every lane, of which `ways` want different words of one bank."""
+    lanes = 32 // ways
+    return [width * (lane % lanes) + 128 * (lane // lanes) for lane in range(32)]
 
 
 def _latency(bench: Bench, bits: int) -> Measured:
-    probe, found = LATENCY[bits // 8], {}
-    for kind in ("distinct", "stride"):
-        bench.place(_offsets(bits // 8, (kind, 1)))
-        found[kind] = bench.by_warps(probe, [1])[1]
-    return found["stride"].with_detail(one_address=found["distinct"].value)
+    bench.place(_offsets(bits // 8))
+    return bench.by_warps(LATENCY[bits // 8], [1])[1]
 
 
 def _rate(
-    bench: Bench, kind: str, bits: int, pattern: Pattern = NEIGHBOURS, schedulers: int = SCHEDULERS
+    bench: Bench, kind: str, bits: int, ways: int = 1, schedulers: int = SCHEDULERS
 ) -> Measured:
     """Cycles of the SM per warp access."""
-    bench.place(_offsets(bits // 8, pattern))
+    bench.place(_offsets(bits // 8, ways))
     idle = 0 if schedulers == SCHEDULERS else ONE_SCHEDULER
     found = bench.by_warps(RATES[kind][bits // 8], [32], idle=idle)
     return found[32].scaled(SCHEDULERS / schedulers)
@@ -167,15 +151,6 @@ BENCHMARKS = (
         schedulers=1,
     ),
     *each(
-        "lds_{bits}_distinct_{pattern[1]}_cycles",
-        PER_ACCESS,
-        "32 warps, {pattern[1]} different addresses, equal among neighbours",
-        _rate,
-        kind="lds",
-        bits=BITS,
-        pattern=tuple(("distinct", number) for number in (1, 2, 16)),
-    ),
-    *each(
         "lds_{bits}_beside_{ffmas}_ffma_cycles",
         "cycles per load and scheduler above one per FFMA",
         "a load of one address to {ffmas} FFMAs, 8 warps per scheduler",
@@ -184,12 +159,12 @@ BENCHMARKS = (
         ffmas=FFMAS,
     ),
     *each(
-        "{kind}_{bits}_conflict_{pattern[1]}_cycles",
+        "{kind}_{bits}_conflict_{ways}_cycles",
         PER_ACCESS,
-        "32 warps, {pattern[1]} lanes to a bank",
+        "32 warps, {ways} lanes to a bank",
         _rate,
         kind=tuple(RATES),
         bits=32,
-        pattern=tuple(("conflict", ways) for ways in (2, 4, 8, 16, 32)),
+        ways=(2, 4, 8, 16, 32),
     ),
 )

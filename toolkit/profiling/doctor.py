@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
 from threading import Thread
@@ -31,16 +31,13 @@ Status = Literal["ok", "missing", "optional missing", "problem"]
 
 _PATIENCE_S = 20.0  # for all probes together; a driver that wakes many GPUs takes seconds
 
-_INSTALL_EXTRA = "pip install -e '.[{extra}]'"
 _INSTALL_DRIVER = "install the NVIDIA driver: https://www.nvidia.com/drivers"
 _INSTALL_TOOLKIT = (
     "install NVIDIA's CUDA toolkit: https://developer.nvidia.com/cuda-downloads, "
     'then: export PATH="/usr/local/cuda/bin:$PATH"'
 )
 
-_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75  # cuda.h
-_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
-_CUDA_ERROR_NO_DEVICE = 100
+_CUDA_ERROR_NO_DEVICE = 100  # cuda.h
 _CAP_SYS_ADMIN = 21  # linux/capability.h; what the driver asks of who reads counters
 
 
@@ -54,8 +51,15 @@ class Finding:
     remedy: str = ""
 
 
-Said = tuple[Status, str, str]  # by a probe: status, detail and remedy of its finding
-Probe = Callable[[], Said]
+Probe = Callable[[], str]  # the detail of what it found; raises LackingError for what it lacks
+
+
+class LackingError(Exception):
+    """What a probe does not find, or what does not work, with the remedy."""
+
+    def __init__(self, status: Status, detail: str, remedy: str = "") -> None:
+        super().__init__(detail)
+        self.status, self.remedy = status, remedy
 
 
 def examine() -> list[Finding]:
@@ -75,20 +79,20 @@ def abilities(findings: list[Finding]) -> list[Finding]:
 
 def _ability(name: str, lacking: list[str]) -> Finding:
     if not lacking:
-        return _finding(name, "ok", "works")
+        return Finding(name=name, status="ok", detail="works")
     status: Status = "missing" if name == _WITHOUT_GPU else "optional missing"
-    return _finding(name, status, f"needs {', '.join(lacking)} (see above)")
+    return Finding(name=name, status=status, detail=f"needs {', '.join(lacking)} (see above)")
 
 
 def _examined(probes: dict[str, Probe], patience_s: float) -> list[Finding]:
     """The finding of each probe; daemon threads, because one that hangs cannot be stopped."""
-    said: dict[str, Said] = {}
+    found = {
+        name: Finding(name=name, status="problem", detail=f"no answer within {patience_s:g} s")
+        for name in probes
+    }
 
     def examine_one(name: str) -> None:
-        try:
-            said[name] = probes[name]()
-        except Exception as error:  # the doctor reports every failure and has none
-            said[name] = "problem", f"{type(error).__name__}: {first_line(error)}", ""
+        found[name] = _finding(name, probes[name])
 
     deadline = time.monotonic() + patience_s
     threads = [Thread(target=examine_one, args=(name,), daemon=True) for name in probes]
@@ -96,68 +100,65 @@ def _examined(probes: dict[str, Probe], patience_s: float) -> list[Finding]:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    late: Said = "problem", f"no answer within {patience_s:g} s", ""
-    return [_finding(name, *said.get(name, late)) for name in probes]
+    return list(found.values())
 
 
-def _finding(name: str, status: Status, detail: str, remedy: str = "") -> Finding:
-    return Finding(name=name, status=status, detail=detail, remedy=remedy)
+def _finding(name: str, probe: Probe) -> Finding:
+    try:
+        return Finding(name=name, status="ok", detail=probe())
+    except LackingError as lacking:
+        return Finding(name=name, status=lacking.status, detail=str(lacking), remedy=lacking.remedy)
+    except Exception as error:  # the doctor reports every failure and has none
+        detail = f"{type(error).__name__}: {first_line(error)}"
+        return Finding(name=name, status="problem", detail=detail)
 
 
-def _python() -> Said:
-    return "ok", platform.python_version(), ""
-
-
-def _nvrtc() -> Said:
+def _nvrtc() -> str:
     try:
         known = supported_architectures()
     except Exception as error:
         detail = first_line(error).removesuffix(f": {INSTALL_NVRTC}")
-        return "missing", detail, INSTALL_NVRTC
-    return "ok", f"{compiler_version()}, sm_{known[0]} to sm_{known[-1]}", ""
+        raise LackingError("missing", detail, INSTALL_NVRTC) from None
+    return f"{compiler_version()}, sm_{known[0]} to sm_{known[-1]}"
 
 
-def _core() -> Said:
+def _core() -> str:
     try:
         built = Path(library()._name).stem
     except UnavailableError as error:
         detail = first_line(error).removesuffix(f": {REBUILD}")
-        return "missing", detail, REBUILD
-    detail = "for processors with AVX2 and FMA" if built == "_core_v3" else "for any processor"
-    return "ok", detail, ""
+        raise LackingError("missing", detail, REBUILD) from None
+    return "for processors with AVX2 and FMA" if built == "_core_v3" else "for any processor"
 
 
 # The driver.
 
 
-def _driver() -> Said:
+def _driver() -> str:
     library = driver_library()
     if library is None:
-        return "optional missing", "there is none", _INSTALL_DRIVER
+        raise LackingError("optional missing", "there is none", _INSTALL_DRIVER)
     status = library.cuInit(0)
     version = ".".join(map(str, _driver_cuda_version(library)))
     if status not in (0, _CUDA_ERROR_NO_DEVICE):
         detail = f"for CUDA {version}, but cuInit fails: {error_name(library, status)}"
         remedy = "reboot, or reinstall the NVIDIA driver; `nvidia-smi` says more"
-        return "problem", detail, remedy
-    return "ok", f"for CUDA {version}", ""
+        raise LackingError("problem", detail, remedy)
+    return f"for CUDA {version}"
 
 
-def _gpus() -> Said:
+def _gpus() -> str:
     library = driver_library()
     if library is None or library.cuInit(0) not in (0, _CUDA_ERROR_NO_DEVICE):
-        return "optional missing", "no driver to ask", ""
-    gpus = list(_gpus_of(library))
-    if not gpus:
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        hidden = visible is not None
-        detail = "the driver has no GPU" + (f"; CUDA_VISIBLE_DEVICES={visible!r}" if hidden else "")
-        remedy = (
-            "unset CUDA_VISIBLE_DEVICES" if hidden else "`nvidia-smi` says which GPUs there are"
-        )
-        return "optional missing", detail, remedy
-    detail = ", ".join(f"{gpu} (compute capability {major}.{minor})" for gpu, major, minor in gpus)
-    return "ok", detail, ""
+        raise LackingError("optional missing", "no driver to ask")
+    if names := list(_names_of_gpus(library)):
+        return ", ".join(names)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        remedy = "`nvidia-smi` says which GPUs there are"
+        raise LackingError("optional missing", "the driver has no GPU", remedy)
+    detail = f"the driver has no GPU; CUDA_VISIBLE_DEVICES={visible!r}"
+    raise LackingError("optional missing", detail, "unset CUDA_VISIBLE_DEVICES")
 
 
 def _driver_cuda_version(library: Any) -> tuple[int, int]:
@@ -167,67 +168,56 @@ def _driver_cuda_version(library: Any) -> tuple[int, int]:
     return version.value // 1000, version.value % 1000 // 10
 
 
-def _gpus_of(library: Any) -> Iterator[tuple[str, int, int]]:
-    """Name and compute capability of each GPU."""
+def _names_of_gpus(library: Any) -> Iterator[str]:
     count = ctypes.c_int()
     library.cuDeviceGetCount(ctypes.byref(count))
     for index in range(count.value):
         text = ctypes.create_string_buffer(256)
         library.cuDeviceGetName(text, len(text), index)
-        major = _attribute(library, index, _CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
-        minor = _attribute(library, index, _CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
-        yield text.value.decode(), major, minor
-
-
-def _attribute(library: Any, index: int, attribute: int) -> int:
-    value = ctypes.c_int()
-    library.cuDeviceGetAttribute(ctypes.byref(value), attribute, index)
-    return value.value
+        yield text.value.decode()
 
 
 # Commands.
 
 
-def _nvcc() -> Said:
+def _nvcc() -> str:
     path = commands.command_path("nvcc", *commands.cuda_folders())
     if path is None:
-        return "optional missing", "neither on PATH nor in CUDA_HOME", _INSTALL_TOOLKIT
+        detail = "neither on PATH nor in CUDA_HOME"
+        raise LackingError("optional missing", detail, _INSTALL_TOOLKIT)
     version = commands.version_printed_by(path, r"V(\d+(?:\.\d+)+)")
     if shutil.which("nvcc") is None:
         detail = f"{version}, in CUDA_HOME but not on PATH, where PyCUDA looks"
-        remedy = 'export PATH="$CUDA_HOME/bin:$PATH"'
-        return "problem", detail, remedy
+        raise LackingError("problem", detail, 'export PATH="$CUDA_HOME/bin:$PATH"')
     library = driver_library()
     if library is not None and int(version.split(".")[0]) > _driver_cuda_version(library)[0]:
         # CUDA Compatibility: a driver serves toolkits of its own major version and older ones
         served = ".".join(map(str, _driver_cuda_version(library)))
-        return (
-            "problem",
-            f"{version} is newer than the driver, which serves CUDA {served}",
-            _INSTALL_DRIVER,
-        )
-    return "ok", version, ""
+        detail = f"{version} is newer than the driver, which serves CUDA {served}"
+        raise LackingError("problem", detail, _INSTALL_DRIVER)
+    return version
 
 
-def _ncu() -> Said:
+def _ncu() -> str:
     path = ncu.path()
     if path is None:
-        return "optional missing", "there is none", ncu.INSTALL
-    return "ok", ncu.version(path), ""
+        raise LackingError("optional missing", "there is none", ncu.INSTALL)
+    return ncu.version(path)
 
 
 # Permission to read hardware counters (NVIDIA, ERR_NVGPUCTRPERM).
 
 
-def _counter_permission() -> Said:
+def _counter_permission() -> str:
     parameters = _read("/proc/driver/nvidia/params")
     if parameters is None:
-        return "optional missing", "no NVIDIA kernel module is loaded", ""
+        raise LackingError("optional missing", "no NVIDIA kernel module is loaded")
     if not re.search(r"^RmProfilingAdminOnly: *1$", parameters, re.MULTILINE):
-        return "ok", "every user may read hardware counters", ""
+        return "every user may read hardware counters"
     if _is_administrator():
-        return "ok", "only administrators may, and this one is", ""
-    return "problem", "only administrators may read hardware counters", ncu.ALLOW_COUNTERS
+        return "only administrators may, and this one is"
+    detail = "only administrators may read hardware counters"
+    raise LackingError("problem", detail, ncu.ALLOW_COUNTERS)
 
 
 def _is_administrator() -> bool:
@@ -245,53 +235,41 @@ def _read(path: str) -> str | None:
 # Python packages.
 
 
-def _pycuda() -> Said:
-    return _package("pycuda", lambda: import_module("pycuda.driver"))
-
-
-def _cublas() -> Said:
-    return _package(
-        "nvmath-python", lambda: import_module("nvmath.bindings.cublasLt").get_version()
-    )
-
-
-def _nvml() -> Said:
-    return _package("nvidia-ml-py", lambda: import_module("pynvml").nvmlInit())
-
-
-def _kernel_tuner() -> Said:
-    return _package("kernel_tuner", lambda: import_module("kernel_tuner").tune_kernel, extra="tune")
-
-
-def _package(distribution: str, use: Callable[[], object], *, extra: str = "gpu") -> Said:
-    """Whether a package of an extra is installed, and works: `use` fails where it does not."""
+def _package(distribution: str, use: Callable[[], object], extra: str = "gpu") -> str:
+    """The version of a package of an extra; `use` fails where it does not work."""
     try:
         version = metadata.version(distribution)
     except metadata.PackageNotFoundError:
-        detail = f"{distribution} is not installed"
-        remedy = _INSTALL_EXTRA.format(extra=extra)
-        return "optional missing", detail, remedy
+        detail, remedy = f"{distribution} is not installed", f"pip install -e '.[{extra}]'"
+        raise LackingError("optional missing", detail, remedy) from None
     try:
         use()
     except Exception as error:
         no_driver = driver_library() is None
         detail = f"{distribution} {version} does not work: {first_line(error)}"
         remedy = _INSTALL_DRIVER if no_driver else f"pip install --force-reinstall {distribution}"
-        return "problem", detail, remedy
-    return "ok", f"{distribution} {version}", ""
+        raise LackingError("problem", detail, remedy) from None
+    return f"{distribution} {version}"
 
 
 _PROBES: dict[str, Probe] = {
-    "Python": _python,
     "NVRTC": _nvrtc,
     "Simulator's core": _core,
     "NVIDIA driver": _driver,
     "GPU": _gpus,
     "nvcc": _nvcc,
-    "PyCUDA": _pycuda,
-    "cuBLAS": _cublas,
-    "GPU clocks and power": _nvml,
-    "Kernel Tuner": _kernel_tuner,
+    "PyCUDA": partial(_package, "pycuda", lambda: import_module("pycuda.driver")),
+    "cuBLAS": partial(
+        _package,
+        "nvmath-python",
+        lambda: import_module("nvmath.bindings.cublasLt").get_version(),
+    ),
+    "GPU clocks and power": partial(
+        _package, "nvidia-ml-py", lambda: import_module("pynvml").nvmlInit()
+    ),
+    "Kernel Tuner": partial(
+        _package, "kernel_tuner", lambda: import_module("kernel_tuner").tune_kernel, "tune"
+    ),
     "Nsight Compute": _ncu,
     "Permission to read counters": _counter_permission,
 }

@@ -235,13 +235,13 @@ def _command(plan: Plan, bench: Bench) -> str:
     words.append(f"--executor {bench.executor}")
     if bench.executor != "gpu":
         words.append(f"--device {bench.device.key}")
-    defaults = Sampling()
-    if plan.sampling.time_limit_s != defaults.time_limit_s:
-        words.append(f"--seconds {plan.sampling.time_limit_s}")
-    if plan.sampling.max_samples != defaults.max_samples:
-        words.append(f"--samples {plan.sampling.max_samples}")
-    if plan.sampling.precision != defaults.precision:
-        words.append(f"--precision {plan.sampling.precision}")
+    asked, usual = plan.sampling, Sampling()
+    for option, value, default in (
+        ("seconds", asked.time_limit_s, usual.time_limit_s),
+        ("samples", asked.max_samples, usual.max_samples),
+        ("precision", asked.precision, usual.precision),
+    ):
+        words += [f"--{option} {value}"] if value != default else []
     if plan.warm_l2:
         words.append("--warm-l2")
     if bench.counts:

@@ -26,9 +26,6 @@ LEFT_BEHIND = 0.2
 # Clocks that two reads of one bank count for. By the model they cost nothing where neighbours read
 # the other bank; of 36 patterns that were measured one takes longer (docs/timing.md).
 OF_ONE_BANK = 0.3
-# Positions before the last possible one at which what is due comes first: some have to wait for
-# results, and then there is none that can go on. The second is tried where the first finds none.
-AHEAD = (0, 20)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,17 +219,13 @@ def _behind_gap(gap: Gap, banks: Banks) -> Banks:
 
 def ordered(problem: Problem) -> list[Choice] | None:
     """The best order found, or None where none was found."""
-    return next(filter(None, (_ordered(problem, ahead) for ahead in AHEAD)), None)
-
-
-def _ordered(problem: Problem, ahead: int) -> list[Choice] | None:
     count = len(problem.operands)
     ready = sum(1 << n for n, before in enumerate(problem.before) if not before)
     beam = [_Partial(0.0, 0, ready, None, IDLE, (), None)]
     for position in range(count):
         following: dict[tuple[int, object], _Partial] = {}
         for order in beam:
-            for extended in _extensions(problem, order, position, ahead):
+            for extended in _extensions(problem, order, position):
                 key = extended.done, extended.last
                 if key not in following or extended.cost < following[key].cost:
                     following[key] = extended
@@ -252,25 +245,21 @@ def _choices(order: _Partial) -> list[Choice]:
     return found[::-1]
 
 
-def _extensions(problem: Problem, order: _Partial, position: int, ahead: int) -> Iterator[_Partial]:
+def _extensions(problem: Problem, order: _Partial, position: int) -> Iterator[_Partial]:
     gap, clock = problem.gaps[position], problem.freedom.clocks[position]
     banks = _behind_gap(gap, order.banks)
     last = None if gap.is_break else order.last
     recent = tuple((n, c) for n, c in order.recent if clock - c < MULTIPLY_ADD_CLOCKS)
-    allowed = _allowed(problem, order, position, ahead, recent)
+    allowed = _allowed(problem, order, position, recent)
     for number in _tried(problem, allowed, last):
         under_way = (*recent, (number, clock))
         yield _extended(problem, order, number, last, banks, under_way)
 
 
 def _allowed(
-    problem: Problem,
-    order: _Partial,
-    position: int,
-    ahead: int,
-    recent: Sequence[tuple[int, int]],
+    problem: Problem, order: _Partial, position: int, recent: Sequence[tuple[int, int]]
 ) -> int:
-    """Those that can take a position: what is due before the others, some positions ahead."""
+    """Those that can take a position: what is due before the others, where none may wait."""
     if problem.expired[position] & ~order.done:
         return 0
     allowed = order.ready & problem.released[position]
@@ -278,8 +267,7 @@ def _allowed(
         allowed &= ~problem.consumers[number]
     for last_position, due in problem.deadlines:
         left = (due & ~order.done).bit_count()
-        is_urgent, is_soon = (left > last_position - position - early for early in (0, ahead))
-        if left and (is_urgent or (is_soon and allowed & due)):
+        if left and left > last_position - position:
             return allowed & due
     return allowed
 

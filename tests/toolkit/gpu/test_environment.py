@@ -96,12 +96,6 @@ def test_throttle_reasons_have_names(bits, names, nvml):
     assert GpuMonitor(0).state().throttle_reasons == names
 
 
-def test_an_old_library_tells_throttle_reasons_under_their_old_name(nvml, monkeypatch):
-    monkeypatch.delattr(FakeNvml, "nvmlDeviceGetCurrentClocksEventReasons")
-    nvml.nvmlDeviceGetCurrentClocksThrottleReasons = lambda _: 0x4
-    assert GpuMonitor(0).state().throttle_reasons == ("power cap",)
-
-
 def test_what_the_gpu_does_not_know_is_absent(nvml):
     def unsupported(*_):
         raise NvmlError("Not Supported")

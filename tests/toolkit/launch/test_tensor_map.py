@@ -21,8 +21,7 @@ def tiling(**changes):
     return Tiling(**(facts | changes))
 
 
-def test_a_box_knows_its_bytes_and_the_array_its_pitches():
-    assert tiling().box_bytes == 2048  # 16 · 32 · 4 B
+def test_the_array_knows_its_pitches():
     assert tiling(shape=(3, 100, 64), box=(1, 1, 4)).pitches_bytes == (25_600, 256, 4)
 
 

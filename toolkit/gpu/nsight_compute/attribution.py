@@ -90,26 +90,13 @@ def _check(launch: CountableLaunch, kernels: Sequence[ProfiledKernel]) -> None:
     for kernel, metric in ((kernel, metric) for kernel in kernels for metric in OF_LAUNCH):
         if metric not in kernel.values:
             raise CountersError(f"{launch}: {metric} of {kernel.name} was not counted")
-    geometry = launch.record.geometry
-    if launch.entry is None or geometry is None:
+    if launch.entry is None:
         return
     if len(kernels) > 1:
         raise CountersError(f"{launch}: {found} were counted, and {launch.entry} alone is launched")
     (kernel,) = kernels
     if kernel.name.partition("(")[0] != launch.entry:
         raise CountersError(f"{launch}: {found} was counted, and {launch.entry} is launched")
-    for what, was, due in (
-        ("grid", kernel.grid, geometry.grid),
-        ("block", kernel.block, geometry.block),
-    ):
-        if was != due:
-            raise CountersError(
-                f"{launch}: a {what} of {_by(was)} was counted, and one of {_by(due)} is launched"
-            )
-
-
-def _by(size: tuple[int, int, int]) -> str:
-    return "x".join(map(str, size))
 
 
 def _counted_kernel(kernel: ProfiledKernel) -> CountedKernel:
