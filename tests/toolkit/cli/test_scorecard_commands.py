@@ -143,7 +143,7 @@ def test_a_report_of_a_file_without_scores_has_them(simulated, folder, monkeypat
     result = invoke("report", "old.json")
     assert result.exit_code == 0
     assert "✗ 11 of 12" in result.stdout
-    assert "Scorecard of counters" in Path("profile.html").read_text(encoding="utf-8")
+    assert "Counters that agree, per variant" in Path("profile.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("label", "shape"), chosen_of(COUNTED, is_one_of_each_way))
