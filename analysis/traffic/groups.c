@@ -2,19 +2,11 @@
  * representative, whose addresses shift evenly with the index of the block. Cache lines that the
  * same blocks access at the same moments, in the same way, form a group; only the accesses to one
  * line of each group are returned, with the number of lines that it stands for. */
-#include <stdint.h>
+#include "traffic.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int64_t i64;
-
-enum { AXES = 3, SECTORS = 4, SECTOR_BYTES = 32, FAILED = -1, TOO_MANY = -2 };
+enum { AXES = 3, TOO_MANY = -2 };
 /* Entries of a run: to find a list costs as much as to look at a few, and it takes 32 bytes. */
 enum { LEAST_REMEMBERED = 1024 };
 

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import REBUILD, UnavailableError
 from analysis.layout import dtype_of
+from analysis.traffic.native import call, check_sizes, pointer_to
 
 ENTRY = dtype_of("u8 sector; u4 moment; u2 shift; u1 mask kind")
 VISIT = dtype_of("u8 line; u4 block moment lines; u1 mask kind; u2 reserved")
 _CLASS = dtype_of("u8 first end first_shift shifts; i8 at[3]")
-FAILED, TOO_MANY = -1, -2
+TOO_MANY = -2
 MOST_ENTRIES = 1 << 24  # accesses of all blocks that are looked at: above, one of 2, 4, 8 … lines
 MOST_SPREAD = 8
 
@@ -57,21 +55,9 @@ class _Launch(ctypes.Structure):
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    path = Path(__file__).with_name("_groups.so")
-    if not path.exists():
-        raise UnavailableError(f"the native code of the traffic model was not built: {REBUILD}")
-    loaded = ctypes.CDLL(str(path))
-    loaded.group_accesses.restype = ctypes.c_int64
-    loaded.group_accesses.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
-    sizes = (ctypes.c_uint32 * 4)()
-    loaded.group_sizes(sizes)
-    here = [ENTRY.itemsize, _CLASS.itemsize, ctypes.sizeof(_Launch), VISIT.itemsize]
-    if list(sizes) != here:
-        raise UnavailableError(
-            f"the native code of the traffic model was built from other sources: {REBUILD}"
-        )
-    return loaded
+def _check() -> None:
+    sizes = [ENTRY.itemsize, _CLASS.itemsize, ctypes.sizeof(_Launch), VISIT.itemsize]
+    check_sizes("group_sizes", sizes)
 
 
 def grouped(
@@ -87,6 +73,7 @@ def grouped(
     there are more, or too many to look at, only some of the lines are considered, evenly spread.
     None if even 1 of 256 lines has more. Raises MemoryError.
     """
+    _check()
     per_class = np.array([len(one.entries) for one in classes])
     entries = int(per_class[class_of].sum())
     spread = max(0, (entries // MOST_ENTRIES).bit_length())
@@ -124,16 +111,7 @@ def _grouped(
         spread,
     )
     visits = np.empty(most, dtype=VISIT)
-    call = _library().group_accesses
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(call, ctypes.byref(launch), visits.ctypes.data, most)
-        try:
-            count = waiting.result()
-        except BaseException:  # Ctrl-C, which the native code does not see
-            launch.is_cancelled = 1
-            raise
-    if count == FAILED:
-        raise MemoryError
+    count = call("group_accesses", launch, pointer_to(visits), ctypes.c_uint64(most))
     return None if count == TOO_MANY or (spread and not count) else visits[:count].copy()
 
 

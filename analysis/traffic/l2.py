@@ -8,8 +8,9 @@ keeps what a block has read, so that each access is one that reaches L2. The mod
 2. **Merging.** If SMs of one GPC fetch the same sector at the same time, one fetch serves up to
    four of them. That needs blocks in step, and blocks fall out of step (`in_step`).
 3. **Reuse.** SMs drift apart (`relative_times`). Between two accesses to a piece, other pieces take
-   room in L2: the average footprint of a window of that length (`analysis.traffic.reuse`). Beyond
-   the reach of L2, DRAM reads the piece again.
+   room in L2: the average footprint of a window of that length (Xiang, Ding, Luo, Bao: HOTL, a
+   Higher Order Theory of Locality, ASPLOS 2013). Beyond the reach of L2, DRAM reads the piece
+   again.
 4. **Partitions.** If L2 has two partitions, an SM reads through the near one. A sector whose home
    is the far partition crosses over once per residence in L2; half of all writes cross.
 5. **Write-backs.** A written piece goes to DRAM when it is evicted or when too much of L2 is dirty,
@@ -19,24 +20,27 @@ keeps what a block has read, so that each access is one that reaches L2. The mod
 fitted on the ladder there. Other devices with two L2 partitions use the same fractions of their L2,
 devices with one partition all of it, both without merging; the rules are the same.
 docs/validation.md says what the model leaves out, and its errors.
+
+`l2.c` computes parts 2 to 5; constants and the parts that look at a launch as a whole are here.
 """
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.access import Copies
-from analysis.coalescing import SECTOR_BYTES
 from analysis.device_table import MIB
 from analysis.devices import Device
 from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
-from analysis.traffic.order import groups, stable_order
-from analysis.traffic.reuse import Reuse, reuse_of
+from analysis.traffic.native import call, check_sizes, pointer_to
 
-MOMENTS = 4096  # per lifetime of a block: reads of a piece in one moment are one visit
 TOGETHER = 384  # per lifetime of a block: fetches in one of these intervals can be merged
 FAR = 0.5  # fraction of sectors with their home in the far partition of L2
 
@@ -232,28 +236,26 @@ def traffic(
         accesses = replace(
             accesses, time=accesses.time * relative_times[accesses.block % device.sm_count]
         )
-    visits = _visits(accesses)
-    reuse = reuse_of(visits.piece)
-    gone = _gone(visits, reuse, caches)
-    missed = np.where(visits.is_write, 0.0, np.where(reuse.previous >= 0, gone, 1.0))
-    crossing = _crossing(visits, missed) if caches.partitions == 2 else 0.0
+    below = _below(accesses, caches)
     if written_sectors is None:
         written_sectors = float(accesses.sectors[accesses.is_write].sum())
     return Traffic(
         fetched_sectors=fetched,
         merged_sectors=merged,
         written_sectors=written_sectors,
-        l2_read_sectors=merged + crossing,
+        l2_read_sectors=merged + below.crossing_sectors,
         l2_write_sectors=written_sectors * (1 + FAR * (caches.partitions - 1)),
-        dram_read_bytes=float((missed * visits.size)[~visits.is_write].sum()),
-        dram_write_bytes=_written_back(visits, reuse, gone, caches),
+        dram_read_bytes=below.dram_read_bytes,
+        dram_write_bytes=below.dram_write_bytes,
     )
 
 
 def bytes_written(accesses: Accesses) -> float:
     """Bytes that a launch writes, each piece counted once."""
-    first = groups(accesses.piece[accesses.is_write]).first
-    return float(accesses.size[accesses.is_write][first].sum())
+    written = accesses.is_write
+    sizes = np.zeros(int(accesses.piece.max(initial=-1)) + 1)
+    sizes[accesses.piece[written]] = accesses.size[written]
+    return float(sizes.sum())
 
 
 # An H100 distributes its first blocks approximately so: eight to one GPC, the others evenly to all
@@ -270,188 +272,86 @@ def _gpc(blocks: Integers, at_once: int, sms: int) -> Integers:
     return found
 
 
+_TYPES = {
+    **dict.fromkeys(("time", "sectors", "size"), np.float64),
+    **dict.fromkeys(("piece", "block"), np.int64),
+    "is_write": np.bool_,
+}
+_CONSTANTS = (
+    *("moments", "rounds", "partitions", "write_room", "read_reach", "read_width"),
+    *("dirty_reach", "write_reach", "write_width", "both_sides", "far_from_writer"),
+)
+_BELOW = ("crossing_sectors", "dram_read_bytes", "dram_write_bytes")
+
+
+class _Accesses(ctypes.Structure):
+    """Accesses as C reads them. `arrays` keeps the arrays that it points to."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in _TYPES),
+        *((name, ctypes.c_uint64) for name in ("count", "pieces", "blocks")),
+        *((name, ctypes.c_uint32) for name in ("is_cancelled", "reserved")),
+    )
+    arrays: Sequence[NDArray[Any]]
+
+    @classmethod
+    def of(cls, accesses: Accesses) -> _Accesses:
+        arrays: list[NDArray[Any]] = [
+            np.ascontiguousarray(getattr(accesses, name), dtype=dtype)
+            for name, dtype in _TYPES.items()
+        ]
+        pieces, blocks = (
+            int(numbers.max(initial=-1)) + 1 for numbers in (accesses.piece, accesses.block)
+        )
+        found = cls(*(array.ctypes.data for array in arrays), len(arrays[0]), pieces, blocks)
+        found.arrays = arrays
+        return found
+
+
+class _Constants(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_double) for name in _CONSTANTS)
+
+
+class _Below(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_double) for name in _BELOW)
+
+
+@cache
+def _check() -> None:
+    check_sizes("traffic_sizes", [ctypes.sizeof(one) for one in (_Accesses, _Constants, _Below)])
+
+
 def _mergeable(accesses: Accesses, sms: int, blocks_per_sm: int, most: int) -> float:
     """Sectors saved if one fetch serves up to `most` SMs of a GPC that read them in one moment."""
     if most == 1:
         return 0.0
-    reads = np.flatnonzero(~accesses.is_write)
-    moment = np.rint(accesses.time[reads] * TOGETHER).astype(np.int64)
-    pieces = int(accesses.piece.max(initial=0)) + 1
-    at_once = min(sms * blocks_per_sm, int(accesses.block.max(initial=0)) + 1)
-    gpc = _gpc(accesses.block[reads], at_once, sms)
-    key = (moment * pieces + accesses.piece[reads]) * (int(gpc.max(initial=0)) + 1) + gpc
-    fetches = groups(key)
-    readers = fetches.counts
-    sectors = np.bincount(fetches.group, weights=accesses.sectors[reads])
-    return float((sectors * (1 - np.ceil(readers / most) / readers)).sum())
+    _check()
+    native, saved = _Accesses.of(accesses), ctypes.c_double()
+    at_once = min(sms * blocks_per_sm, native.blocks)
+    gpcs = _gpc(np.arange(native.blocks), at_once, sms).astype(np.uint32)
+    numbers = ctypes.c_double(TOGETHER), ctypes.c_double(most)
+    call("share_fetches", native, pointer_to(gpcs), *numbers, ctypes.byref(saved))
+    return saved.value
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Visits:
-    """Accesses in time order. Reads of one piece in one moment are one visit, and so are writes.
-
-    `readers`: number of blocks in each visit. `blocks`: number of blocks that access each piece.
-    """
-
-    piece: Integers
-    size: Floats
-    readers: Integers
-    is_write: NDArray[np.bool_]
-    blocks: Integers
-
-    @property
-    def pieces(self) -> int:
-        return len(self.blocks)
-
-    @property
-    def sizes(self) -> Floats:
-        """Bytes of each piece."""
-        found = np.zeros(self.pieces)
-        found[self.piece] = self.size
-        return found
-
-    @property
-    def is_written(self) -> NDArray[np.bool_]:
-        """True for each piece that is written at any time."""
-        found = np.zeros(self.pieces, dtype=bool)
-        found[self.piece[self.is_write]] = True
-        return found
-
-
-def _visits(accesses: Accesses) -> _Visits:
-    order = np.argsort(accesses.time, kind="stable")
-    piece = accesses.piece[order]
-    pieces = int(piece.max(initial=0)) + 1
-    moment = np.rint(accesses.time[order] * MOMENTS).astype(np.int64)
-    is_write = accesses.is_write[order]
-    key = (moment * pieces + piece) * 2 + is_write
-    found = groups(key)
-    in_time = stable_order(found.first)
-    chosen = found.first[in_time]
-    return _Visits(
-        piece=piece[chosen],
-        size=accesses.size[order][chosen],
-        readers=found.counts[in_time],
-        is_write=is_write[chosen],
-        blocks=_blocks(accesses, pieces),
-    )
-
-
-def _blocks(accesses: Accesses, pieces: int) -> Integers:
-    """Number of blocks that access each piece."""
-    blocks = int(accesses.block.max(initial=0)) + 1
-    pairs = np.sort(accesses.piece * blocks + accesses.block)  # faster than np.unique hashes
-    is_new = np.diff(pairs, prepend=-1) != 0
-    return np.bincount(pairs[is_new] // blocks, minlength=pieces)
-
-
-def _beyond(distance: Floats, reach: float, width: float) -> Floats:
-    """Fraction of pieces evicted from a cache after `distance` bytes of other pieces."""
-    found: Floats = 1 / (1 + np.exp(-np.clip((distance - reach) / width, -50, 50)))
-    return found
-
-
-ROUNDS = 6  # iterations after which the fractions below change by less than a percent
-
-
-def _gone(visits: _Visits, reuse: Reuse, caches: Caches) -> Floats:
-    """Fraction of the piece that was evicted from L2 between each visit and the previous one.
-
-    Room and residence depend on each other: the room of a piece, per byte, depends on the number of
-    blocks that read it during its residence, and the residence on the room of all pieces. Hence the
-    iterations.
-    """
-    sizes, is_written = visits.sizes, visits.is_written
-    is_again = (reuse.previous >= 0) & ~visits.is_write
-    room = np.where(is_written, caches.write_room, 1.0)
-    gap = np.maximum(np.arange(len(visits.piece)) - reuse.previous - 1, 0)
-    gaps = np.flatnonzero(np.bincount(gap))
-    of_gap = np.zeros(len(gap) + 1)
-    gone: Floats
-    footprint = reuse.footprint(gaps)
-    for _ in range(ROUNDS):
-        of_gap[gaps] = _beyond(footprint(sizes * room), caches.read_reach, caches.read_width)
-        gone = of_gap[gap]
-        missed = np.where(is_again, gone, ~visits.is_write)
-        stays = np.bincount(visits.piece, weights=missed, minlength=visits.pieces)
-        of_read = _room_of_read(visits.blocks / np.maximum(stays, 1.0), caches)
-        room = np.where(is_written, caches.write_room, of_read)
-    return gone
-
-
-def _room_of_read(readers: Floats, caches: Caches) -> Floats:
-    """Room, per byte, of a piece that `readers` blocks, in one or both partitions, read."""
-    on_both_sides = 1 - 2.0 ** (1 - np.maximum(readers, 1.0))
-    found: Floats = 1 + (caches.both_sides - 1) * on_both_sides
-    return found
-
-
-def _written_back(visits: _Visits, reuse: Reuse, gone: Floats, caches: Caches) -> float:
-    """Bytes written back to DRAM before the launch ends.
-
-    Between two visits a dirty piece is evicted like any other. After its last visit it is written
-    back if `dirty_reach` bytes of other pieces follow, or if more than `write_reach` is dirty.
-    """
-    sizes, is_written = visits.sizes, visits.is_written
-    of_written = np.flatnonzero(is_written[visits.piece])
-    order = of_written[stable_order(visits.piece[of_written])]
-    begins, lengths = _runs(visits.piece[order])
-    dirty, left = np.zeros(len(begins)), np.zeros(len(begins))
-    for turn in range(int(lengths.max(initial=0))):
-        here = np.flatnonzero(lengths > turn)
-        visit = order[begins[here] + turn]
-        left[here] += dirty[here] * gone[visit]
-        dirty[here] = np.where(visits.is_write[visit], 1.0, dirty[here] * (1 - gone[visit]))
-    last = order[begins + lengths - 1]
-    piece = visits.piece[last]
-
-    def following(room: Floats) -> Floats:
-        """For each written piece: bytes of the pieces with a later last visit."""
-        lasts = np.zeros(len(visits.piece) + 1)
-        lasts[reuse.last] = (sizes * room)[visits.piece[reuse.last]]
-        found: Floats = np.cumsum(lasts[::-1])[::-1][last + 1]
-        return found
-
-    of_read = _room_of_read(visits.blocks.astype(np.float64), caches)
-    as_any = np.where(is_written, 1.0, of_read)
-    # pieces that one block reads do not displace dirty ones; pieces read again from DRAM are clean
-    as_dirty = np.where(visits.blocks == 1, 0.0, of_read / caches.write_room)
-    as_dirty[piece] = dirty + (1 - dirty) / caches.write_room
-    pushed_out = _beyond(following(as_any), caches.dirty_reach, caches.read_width)
-    too_dirty = _beyond(following(as_dirty), caches.write_reach, caches.write_width)
-    left += dirty * np.maximum(pushed_out, too_dirty)
-    return float((left * sizes[piece]).sum())
-
-
-def _runs(piece: Integers) -> tuple[Integers, Integers]:
-    """First index and number of the visits of each piece, for visits sorted by piece."""
-    begins = np.flatnonzero(np.diff(piece, prepend=-1) != 0)
-    return begins, np.diff(begins, append=len(piece))
-
-
+MOMENTS = 4096  # per lifetime of a block: reads of a piece in one moment are one visit
+ROUNDS = 6  # of room and residence, which then change by less than a percent
 # Fraction of a written piece that readers may still have to transfer: it is below 1 because
 # neighbouring blocks, which read it, run on neighbouring SMs. Fitted on the partial sums of the
 # rungs that share tiles, at 512 and 1024, of which 0.17 of the sectors crossed.
 FAR_FROM_WRITER = 0.34
 
 
-def _crossing(visits: _Visits, missed: Floats) -> float:
-    """Sectors that reads transfer from the far partition.
-
-    A sector crosses once per residence if any reader is on the far side: with probability 1/2 for
-    one reader, and 1 - 2^-n for n readers. A store also leaves the sector in the writer's
-    partition, and most readers of another block's stores are on that side.
-    """
-    order = stable_order(visits.piece)
-    begins, lengths = _runs(visits.piece[order])
-    near = np.ones(len(begins))  # fraction that is only in its home partition so far
-    crossing = 0.0
-    for turn in range(int(lengths.max(initial=0))):
-        here = np.flatnonzero(lengths > turn)
-        visit = order[begins[here] + turn]
-        unread = missed[visit] + (1 - missed[visit]) * near[here]
-        alone = 2.0 ** -visits.readers[visit].astype(np.float64)
-        reads = ~visits.is_write[visit]
-        crossing += float((unread * (1 - alone) * visits.size[visit])[reads].sum()) / SECTOR_BYTES
-        near[here] = np.where(reads, unread * alone, near[here] * FAR_FROM_WRITER)
-    return crossing
+def _below(accesses: Accesses, caches: Caches) -> _Below:
+    """Transfers between partitions of L2, and traffic of DRAM. Raises MemoryError."""
+    _check()
+    constants = {
+        "moments": MOMENTS,
+        "rounds": ROUNDS,
+        "far_from_writer": FAR_FROM_WRITER,
+        "write_room": caches.write_room,
+        **{name: value for name, value in vars(caches).items() if name in _CONSTANTS},
+    }
+    native, found = _Accesses.of(accesses), _Below()
+    call("traffic_of_l2", native, ctypes.byref(_Constants(**constants)), ctypes.byref(found))
+    return found

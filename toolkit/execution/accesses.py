@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.block_schedule import BlockProgress, Floats, Integers
 from analysis.traffic.l2 import Accesses
-from analysis.traffic.order import groups
+from analysis.traffic.pieces import READ, piece_accesses
 from toolkit.sass.accesses import RecordedAccesses
 from toolkit.sass.core.binding import ACCESS
 
-READ, WRITE, ATOMIC = range(3)  # kinds of accesses, as trace.h numbers them
 MOST_ACCESSES = 1 << 22  # of a launch: 100 MB; above, only some of the lines are recorded
 
 _SECTORS = np.array([float(mask.bit_count()) for mask in range(256)])
@@ -181,20 +180,15 @@ def visits_in_time(
 
 def _by_piece(accesses: NDArray[Any], time: Floats, lines: Floats) -> Accesses:
     """Accesses to pieces of lines; each access stands for `lines` lines."""
-    row, piece, mask, sizes = _pieces(accesses)
-    sectors = lines[row] * _SECTORS[mask]
-    kind = accesses["kind"][row]
-    is_atomic = kind == ATOMIC
-    sectors[is_atomic] = 0.0  # counted separately: neither reads nor writes of L2
-    again = np.flatnonzero(is_atomic)
-    every = np.concatenate([np.arange(len(row)), again])
+    found = piece_accesses(accesses)
+    of_line = lines[found.row]
     return Accesses(
-        time=time[row][every],
-        piece=piece[every],
-        block=accesses["block"].astype(np.int64)[row][every],
-        sectors=sectors[every],
-        size=(SECTOR_BYTES * lines[row] * sizes[piece])[every],
-        is_write=np.concatenate([kind == WRITE, np.ones(len(again), dtype=bool)]),
+        time=time[found.row],
+        piece=found.piece,
+        block=accesses["block"][found.row].astype(np.int64),
+        sectors=of_line * found.sectors,
+        size=SECTOR_BYTES * of_line * found.size,
+        is_write=found.is_write,
     )
 
 
@@ -224,27 +218,3 @@ def steps_of_all_work(last: Floats, last_read: Floats) -> Floats:
     reads = last_read > 0
     usual = float(np.median(last_read[reads] / last[reads])) if reads.any() else 1.0
     return np.maximum(1.0, np.where(reads, last_read / usual, last))
-
-
-def _pieces(
-    accesses: NDArray[Any],
-) -> tuple[Integers, Integers, NDArray[np.uint8], Floats]:
-    """Accesses divided into pieces: row of the access, piece and sector mask of each, piece sizes.
-
-    A line is one piece if all of its accesses have the same sectors. Otherwise each of its sectors
-    is a piece, because blocks that read different sectors share nothing.
-    """
-    lines = groups(accesses["line"].astype(np.int64))
-    line = lines.group
-    mask = accesses["mask"]
-    in_line, begins = mask[lines.order], lines.begins
-    all_of, some_of = (f.reduceat(in_line, begins) for f in (np.bitwise_or, np.bitwise_and))
-    is_split = (all_of != some_of)[line]
-    whole, split = np.flatnonzero(~is_split), np.flatnonzero(is_split)
-    has = [split[mask[split] >> n & 1 > 0] for n in range(LINE_BYTES // SECTOR_BYTES)]
-    row = np.concatenate([whole, *has])
-    sector = np.repeat(range(len(has)), list(map(len, has)))
-    named = np.concatenate([line[whole] * 8 + 4, line[row[len(whole) :]] * 8 + sector])
-    masks = np.concatenate([mask[whole], (1 << sector).astype(np.uint8)])
-    pieces = groups(named)
-    return row, pieces.group, masks, _SECTORS[masks[pieces.first]]

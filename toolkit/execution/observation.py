@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.groups import ENTRY, BlockClass, grouped
-from toolkit.execution.accesses import AT_ONCE, READ, Below, below, steps_of_all_work
+from analysis.traffic.pieces import READ
+from toolkit.execution.accesses import AT_ONCE, Below, below, steps_of_all_work
 from toolkit.execution.representatives import Grid, Region, RegionCounts, extrapolated
 from toolkit.sass.machine import Run
 

@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 ROOT = Path(__file__).parents[2]
 ZIG = "ziglang==0.17.1"  # newer ones may spell the flags below in another way
 CORE = ROOT / "toolkit/sass/core"
+TRAFFIC = ("groups", "l2", "order", "pieces")
 
 # Sums and products round as written: nothing is contracted, nothing reassociated.
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fvisibility=hidden")
@@ -67,7 +68,7 @@ def libraries() -> dict[str, tuple[Sequence[str], Sequence[str]]]:
     found: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         "toolkit.sass._core": core,
         "analysis._cycles": (["analysis/sm/sm.c"], CYCLES_FLAGS),
-        "analysis.traffic._groups": (["analysis/traffic/groups.c"], FLAGS),
+        "analysis.traffic._traffic": ([f"analysis/traffic/{name}.c" for name in TRAFFIC], FLAGS),
     }
     if MACHINE == "x86_64":
         found["toolkit.sass._core_v3"] = (core[0], (*core[1], *V3))

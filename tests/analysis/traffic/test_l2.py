@@ -1,12 +1,12 @@
 """Traffic below L1: reuse by hand and beside slow versions; what holds at the limits."""
 
+from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
@@ -14,13 +14,17 @@ from analysis.problem import Gemm
 from analysis.traffic.block_schedule import BlockProgress, starts
 from analysis.traffic.gemm_accesses import gemm_accesses
 from analysis.traffic.l2 import (
+    FAR_FROM_WRITER,
+    MOMENTS,
+    ROUNDS,
+    TOGETHER,
     Accesses,
+    _gpc,
     caches_of,
     merged_stores,
     shared_in_l1,
     traffic,
 )
-from analysis.traffic.reuse import reuse_of
 from kernels import LADDER
 from kernels.closed_forms import pieces_of_c, tile_of_c
 
@@ -54,20 +58,127 @@ def passes(megabytes, times, *, is_write=False):
     return accesses(*rows)
 
 
-# Reuse.
+# The native code beside a slow version of what the module says.
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=30))
-def test_the_footprint_is_the_mean_over_all_windows(pieces):
-    numbers = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
-    visits = np.array([numbers[piece] for piece in pieces])
-    weights = np.arange(1.0, len(numbers) + 1)
-    reuse = reuse_of(visits)
-    for length in range(1, len(visits) + 1):
-        windows = [visits[k : k + length] for k in range(len(visits) - length + 1)]
-        mean = np.mean([weights[np.unique(window)].sum() for window in windows])
-        footprint = reuse.footprint(np.array([length]))
-        assert footprint(weights)[0] == pytest.approx(mean)
+def footprint(visits, weights, window):
+    """Mean weight of the different pieces in all windows of so many visits."""
+    begins = range(len(visits) - window + 1)
+    return np.mean([sum(weights[p] for p in set(visits[b : b + window])) for b in begins])
+
+
+def beyond(distance, reach, width):
+    return 1 / (1 + np.exp(-np.clip((distance - reach) / width, -50, 50)))
+
+
+def slow_traffic(found, caches):
+    """Sectors that cross between partitions, and bytes that DRAM reads and writes."""
+    order = sorted(range(len(found.time)), key=lambda k: (found.time[k], k))
+    names = [
+        (round(found.time[k] * MOMENTS), int(found.piece[k]), bool(found.is_write[k]))
+        for k in order
+    ]
+    visits = list(dict.fromkeys(names))
+    readers = Counter(names)
+    pieces = [piece for _, piece, _ in visits]
+    every = sorted(set(pieces))
+    size = dict(zip(found.piece.tolist(), found.size.tolist(), strict=True))
+    pairs = set(zip(found.piece.tolist(), found.block.tolist(), strict=True))
+    blocks = Counter(piece for piece, _ in pairs)
+    written = {piece for _, piece, is_write in visits if is_write}
+    at = {p: [k for k, piece in enumerate(pieces) if piece == p] for p in every}
+    gaps = {k: k - before - 1 for p in every for before, k in pairwise(at[p])}
+
+    def room_of_read(count):
+        return 1 + (caches.both_sides - 1) * (1 - 2.0 ** (1 - max(count, 1)))
+
+    room = {p: caches.write_room if p in written else 1.0 for p in every}
+    for _ in range(ROUNDS):
+        weights = {p: size[p] * room[p] for p in every}
+        of_gap = {g: footprint(pieces, weights, g) for g in set(gaps.values())}
+        gone = {k: beyond(of_gap[g], caches.read_reach, caches.read_width) for k, g in gaps.items()}
+        missed = [
+            0.0 if is_write else gone.get(k, 1.0) for k, (_, _, is_write) in enumerate(visits)
+        ]
+        for p in set(every) - written:
+            room[p] = room_of_read(blocks[p] / max(1, sum(missed[k] for k in at[p])))
+    crossing, dirty, left = 0.0, {}, 0.0
+    for p in every:
+        near, dirty[p] = 1.0, 0.0
+        for k in at[p]:
+            left += size[p] * dirty[p] * gone.get(k, 0)
+            dirty[p] *= 1 - gone.get(k, 0)
+            if visits[k][2]:
+                near, dirty[p] = near * FAR_FROM_WRITER, 1.0
+                continue
+            unread, alone = missed[k] + (1 - missed[k]) * near, 0.5 ** readers[visits[k]]
+            crossing += size[p] / SECTOR_BYTES * unread * (1 - alone)
+            near = unread * alone
+    for p in written:
+        later = [q for q in every if at[q][-1] > at[p][-1]]
+        any_room = {q: 1.0 if q in written else room_of_read(blocks[q]) for q in later}
+        dirty_room = {
+            q: dirty[q] + (1 - dirty[q]) / caches.write_room
+            if q in written
+            else (room_of_read(blocks[q]) / caches.write_room if blocks[q] > 1 else 0.0)
+            for q in later
+        }
+        pushed_out, too_dirty = (
+            beyond(sum(size[q] * rooms[q] for q in later), reach, width)
+            for rooms, reach, width in (
+                (any_room, caches.dirty_reach, caches.read_width),
+                (dirty_room, caches.write_reach, caches.write_width),
+            )
+        )
+        left += size[p] * dirty[p] * max(pushed_out, too_dirty)
+    read = sum(size[p] * missed[k] for k, p in enumerate(pieces))
+    return crossing if caches.partitions == 2 else 0.0, read, left
+
+
+def slow_merging(found, caches, gpc_of):
+    """Sectors that are fetched once for up to four SMs."""
+    groups = defaultdict(list)
+    for k in np.flatnonzero(~found.is_write):
+        moment = round(found.time[k] * TOGETHER)
+        groups[moment, found.piece[k], gpc_of[found.block[k]]].append(found.sectors[k])
+    return sum(
+        sum(sectors) * (1 - np.ceil(len(sectors) / caches.merging_sms) / len(sectors))
+        for sectors in groups.values()
+    )
+
+
+@pytest.mark.parametrize("device", [H200, RTX_3090], ids=lambda device: device.key)
+def test_traffic_is_that_of_a_slow_version(device):
+    rng = np.random.default_rng()
+    count, pieces, blocks = 250, 60, 300
+    sizes = rng.integers(1, 80, pieces) * 32768.0
+    piece, block = rng.integers(0, pieces, count), rng.integers(0, blocks, count)
+    random = Accesses(
+        time=rng.integers(0, 60, count) / 20 + rng.choice([0, 1e-5], count),
+        piece=piece,
+        block=block,
+        sectors=sizes[piece] / SECTOR_BYTES * rng.random(count),
+        size=sizes[piece],
+        is_write=rng.random(count) < 0.3,
+    )
+    speeds = 1 + rng.choice([0, 1e-6, 1e-2], device.sm_count)
+    found = traffic(random, device, in_step=0.7, relative_times=speeds)
+    caches = caches_of(device)
+    gpcs = _gpc(np.arange(blocks), min(device.sm_count, int(block.max()) + 1), device.sm_count)
+    merged = found.fetched_sectors - 0.7 * slow_merging(random, caches, gpcs)
+    assert found.merged_sectors == pytest.approx(merged)
+    in_time = replace(random, time=random.time * speeds[block % device.sm_count])
+    crossing, read, written = slow_traffic(in_time, caches)
+    assert found.l2_read_sectors == pytest.approx(merged + crossing)
+    assert found.dram_read_bytes == pytest.approx(read)
+    assert found.dram_write_bytes == pytest.approx(written)
+
+
+def test_no_accesses_have_no_traffic():
+    nothing = Accesses(
+        **{name: value[:0] for name, value in vars(accesses((0.0, 0, 0, True))).items()}
+    )
+    assert set(vars(traffic(nothing, H200, in_step=1.0)).values()) == {0.0}
 
 
 # DRAM.

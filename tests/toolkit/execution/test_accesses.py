@@ -8,18 +8,10 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.records.counters import MODELLED
+from analysis.traffic.pieces import ATOMIC, READ, WRITE
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit import simulate
-from toolkit.execution.accesses import (
-    ATOMIC,
-    READ,
-    WRITE,
-    Below,
-    accesses_in_time,
-    below,
-    exchange,
-    lifetimes_of,
-)
+from toolkit.execution.accesses import Below, accesses_in_time, below, exchange, lifetimes_of
 from toolkit.sass.core.binding import ACCESS
 from toolkit.sass.machine import run_blocks
 

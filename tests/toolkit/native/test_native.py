@@ -84,8 +84,8 @@ def test_the_libraries_compile_for_other_machines(target, tmp_path, monkeypatch)
         native.compile_library(native.zig(target), paths(sources), library, flags)
         kind = {b"\xcf\xfa": "macos", b"MZ": "windows", b"\x7fE": "linux"}[library.read_bytes()[:2]]
         assert kind in target
-        names = set(re.findall(rb"(?:core|sm|group)_[a-z_]+", library.read_bytes()))
-        expected = {"cycles": b"sm_run", "groups": b"group_accesses"}
+        names = set(re.findall(rb"(?:core|sm|group|traffic)_[a-z_0-9]+", library.read_bytes()))
+        expected = {"cycles": b"sm_run", "traffic": b"traffic_of_l2"}
         assert expected.get(name.rpartition("_")[2], b"core_run") in names
 
 

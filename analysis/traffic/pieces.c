@@ -1,0 +1,93 @@
+/* Accesses to lines, divided into accesses to pieces of lines (analysis/traffic/pieces.py). */
+#include "traffic.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { READ, WRITE, ATOMIC }; /* kinds of accesses, as toolkit/sass/core/trace.h numbers them */
+enum { ALL_SECTORS = 15, WHOLE = 0 };
+
+/* Accesses, and the arrays that results go to, with room for one per sector of each access, and
+ * again of each atomic one. */
+typedef struct {
+    const u64 *line;
+    const u8 *mask, *kind; /* `mask`: sectors of the line */
+    u64 count;
+    u32 *row;              /* which access it is */
+    i64 *piece;            /* in order of address */
+    u8 *sectors;           /* of the access to the piece; 0 of an atomic one */
+    u8 *size;              /* of the piece, in sectors */
+    u8 *is_write;
+    volatile u32 is_cancelled; /* set by another thread */
+} Lines;
+
+/* Of each access: the first piece of its line, and the sectors that are pieces, or WHOLE. */
+typedef struct { i64 piece; u8 divided; } Division;
+
+static u32 ones(u32 mask) { /* of four bits */
+    return (mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3 & 1);
+}
+
+static int divide(const Lines *l, Division *of, u64 *keys, u32 *order) {
+    for (u64 k = 0; k < l->count; k++) keys[k] = l->line[k];
+    if (sort_keys(keys, l->count, order) || l->is_cancelled) return FAILED;
+    i64 piece = 0;
+    for (u64 begin = 0, end; begin < l->count; begin = end) {
+        u32 any = 0, all = ALL_SECTORS;
+        for (end = begin; end < l->count && keys[end] == keys[begin]; end++) {
+            any |= l->mask[order[end]];
+            all &= l->mask[order[end]];
+        }
+        const u8 divided = any == all ? WHOLE : (u8)any;
+        for (u64 k = begin; k < end; k++) of[order[k]] = (Division){piece, divided};
+        piece += divided ? ones(any) : 1;
+    }
+    return 0;
+}
+
+/* Adds the accesses to one sector of lines that are divided, or to lines that are not. */
+static u64 add(const Lines *l, const Division *of, u64 used, u32 sector, int is_divided) {
+    for (u64 k = 0; k < l->count; k++) {
+        if ((of[k].divided != WHOLE) != is_divided || !(l->mask[k] >> sector & 1 || !is_divided)) continue;
+        const u8 size = is_divided ? 1 : (u8)ones(l->mask[k]);
+        l->row[used] = (u32)k;
+        l->piece[used] = of[k].piece + (is_divided ? ones(of[k].divided & ((1u << sector) - 1)) : 0);
+        l->size[used] = size;
+        l->sectors[used] = l->kind[k] == ATOMIC ? 0 : size;
+        l->is_write[used++] = l->kind[k] == WRITE;
+    }
+    return used;
+}
+
+/* Divides accesses to lines: the number of accesses to pieces, or FAILED without memory or if cancelled. Lines that
+ * are one piece come first, then the first sectors of the others, and so on, in order of the
+ * accesses. Atomic accesses come as reads, and at the end as writes too. */
+EXPORT i64 divide_lines(const Lines *l) {
+    Division *of = malloc(l->count * sizeof *of + 1);
+    u64 *keys = malloc(l->count * sizeof *keys + 1);
+    u32 *order = malloc(l->count * sizeof *order + 1);
+    i64 result = FAILED;
+    if (of && keys && order && !divide(l, of, keys, order)) {
+        u64 used = add(l, of, 0, 0, 0);
+        for (u32 sector = 0; sector < SECTORS; sector++) used = add(l, of, used, sector, 1);
+        const u64 once = used;
+        for (u64 k = 0; k < once; k++) {
+            if (l->kind[l->row[k]] != ATOMIC) continue;
+            l->row[used] = l->row[k];
+            l->piece[used] = l->piece[k];
+            l->size[used] = l->size[k];
+            l->sectors[used] = 0;
+            l->is_write[used++] = 1;
+        }
+        result = (i64)used;
+    }
+    free(of);
+    free(keys);
+    free(order);
+    return result;
+}
+
+/* Size of the structure that Python declares too. */
+EXPORT void pieces_sizes(u32 *sizes) {
+    const u32 all[] = {sizeof(Lines)};
+    memcpy(sizes, all, sizeof all);
+}

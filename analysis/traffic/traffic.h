@@ -1,0 +1,17 @@
+/* What the sources of the traffic model share. */
+#pragma once
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t i64;
+
+enum { SECTORS = 4 /* of a line */, SECTOR_BYTES = 32, FAILED = -1 };
+
+/* Sorts keys, and says at which position each was: 0, or FAILED without memory. Equal keys keep
+ * their order. At most 2^32 keys. */
+int sort_keys(u64 *keys, u64 count, u32 *positions);
