@@ -9,6 +9,8 @@
 enum { AXES = 3, TOO_MANY = -2 };
 /* Entries of a run: to find a list costs as much as to look at a few, and it takes 32 bytes. */
 enum { LEAST_REMEMBERED = 1024 };
+/* Slots are anywhere in tables larger than the caches: each is asked for so many steps before. */
+enum { AHEAD = 16 };
 
 /* One access of a representative: sectors `mask` from `sector` on. `shift`: which shift applies. */
 typedef struct { u64 sector; u32 moment; u16 shift; u8 mask, kind; } Entry;
@@ -47,14 +49,20 @@ static Slot *slot_of(Slot *slots, u64 size, u64 key) {
     return &slots[at];
 }
 
+static void prefetch(const Slot *slots, u64 size, u64 key) {
+    __builtin_prefetch(&slots[mixed(key) & (size - 1)]);
+}
+
 /* The slot of a key, which may be free; NULL where there is no memory. */
 static Slot *found(Table *t, u64 key) {
     if (2 * t->used >= t->size) {
         const u64 size = t->size ? 2 * t->size : 1 << 12;
         Slot *larger = calloc(size, sizeof *larger);
         if (!larger) return NULL;
-        for (u64 k = 0; k < t->size; k++)
+        for (u64 k = 0; k < t->size; k++) {
+            if (k + AHEAD < t->size) prefetch(larger, size, t->slots[k + AHEAD].key);
             if (t->slots[k].value) *slot_of(larger, size, t->slots[k].key) = t->slots[k];
+        }
         free(t->slots);
         t->slots = larger;
         t->size = size;
@@ -130,8 +138,11 @@ static void each_of_run(const Launch *l, State *s, u64 start, u64 by, u64 block,
     const Entry *run = l->entries + start;
     const u64 length = l->run_ends[start] - start;
     if (!l->spread || length < LEAST_REMEMBERED) {
-        for (const Entry *e = run; e < run + length; e++)
+        for (const Entry *e = run; e < run + length; e++) {
+            if (s->signatures.size && e + AHEAD < run + length)
+                prefetch(s->signatures.slots, s->signatures.size, (e[AHEAD].sector + by) / SECTORS);
             if (is_chosen((e->sector + by) / SECTORS, l->spread)) look_at(s, e, e->sector + by, block, is_last);
+        }
         return;
     }
     Slot *slot = found(&s->chosen.starts, mixed(start + 1) ^ by);
@@ -171,6 +182,8 @@ EXPORT i64 group_accesses(const Launch *l, Visit *out, u64 most) {
         each_access(l, &s, by, 0);
         /* the lines of each group in the low half, and the slot of the one that stands for them */
         for (u64 k = 0; k < s.signatures.size && !s.failed; k++) {
+            if (s.groups.size && k + AHEAD < s.signatures.size)
+                prefetch(s.groups.slots, s.groups.size, s.signatures.slots[k + AHEAD].value);
             if (!s.signatures.slots[k].value) continue;
             Slot *group = found(&s.groups, s.signatures.slots[k].value);
             if (!group) s.failed = 1;
