@@ -49,7 +49,7 @@ ALSO: dict[str, tuple[str, ...]] = {
     "launches.cu": ("sm_75", "sm_100", "sm_120"),
     "memory.cu": ("sm_75",),
     "reduce.cu": ("sm_100",),
-    "scan_sort.cu": ("sm_100",),
+    "scan_sort.cu": ("sm_100", "sm_120"),
     "stencil.cu": ("sm_100",),
     "transpose.cu": (),
     "warp.cu": (),
