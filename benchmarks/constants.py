@@ -77,7 +77,6 @@ _GUIDE = "CUDA C++ Programming Guide"
 _PATTERNS = f"{_PROBES}: 50 of 51 patterns of register reads"
 _WAITS = "counters of 21 to 26 recorded launches that wait (docs/validation.md)"
 _TUNED = "products of toolkit/tuned/h200.json and docs/against_cublas.md"
-_UNKNOWN = "no record of how it was chosen"
 _LAYOUT = technical("a layout or a format")
 _ENOUGH = technical("a bound on work or memory")
 
@@ -148,9 +147,6 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "ON_THEIR_WAY": measured(f"{_PROBES}: up to 12 of four schedulers"),
         "CODE_WAYS CODE_AHEAD": measured(_PROBES),
         "COPY_PLACES": measured(f"{_PROBES}: 24 loads, or 13.4 copies"),
-        "WARM_UP": fitted("copies and stencils, H200"),
-        "PAGE_LINES": fitted("the ladder, H200"),
-        "READ_AFTER READ_WITHIN YIELD_CLOCKS": fitted(_UNKNOWN),
         "SCOREBOARDS NONE SLOTS CLOCKS_AHEAD MOST_QUEUED PHASES MOST_MBARRIERS": _LAYOUT,
         "STEP_TAKEN STEP_OFF STEP_RUN RANK_SHIFT NO_REGISTER WHOLE COMMON IN_L2": _LAYOUT,
         "FLAG NO_LINE LN2": _LAYOUT,
@@ -298,26 +294,14 @@ RULES: Mapping[str, Sequence[Change]] = {
     "DIRTY_SHARE": [(TIMING, "DIRTY_SHARE", 0.0)],
     "DIRTY_AT_FIRST": [(TIMING, "DIRTY_AT_FIRST", 1.0)],
     # no wait of that kind, no limit, or what was measured
-    "queue": [(SM, "queue", 32)],
-    "l2_latency": [(SM, "l2_latency", 283)],
     "dram_latency": [(SM, "dram_latency", 0)],
     "dram_spread": [(SM, "dram_spread", 0)],
     "dram_scatter": [(SM, "dram_scatter", 0.0)],
     "branch_clocks": [(SM, "branch_clocks", 0)],
     "fetch_latency": [(SM, "fetch_latency", 0)],
-    "fetch_clocks": [(SM, "fetch_clocks", 18)],
-    "bulk_latency": [(SM, "bulk_latency", 0)],
     "flag_latency": [(SM, "flag_latency", 0)],
-    "backlog": [(SM, "backlog", NO_LIMIT)],
     "sector_clocks": [(SM, "sector_clocks", 1.0)],
     "miss_clocks": [(SM, "miss_clocks", 0.0)],
-    "write_buffer": [(SM, "write_buffer", 0.0)],
-    "launch_s": [(SM, "launch_s", 2.7e-6)],
-    "WARM_UP": [(SM_CODE, "WARM_UP", 1)],
-    "PAGE_LINES": [(SM_CODE, "PAGE_LINES", 1)],
-    "READ_AFTER": [(SM_CODE, "READ_AFTER", 0)],
-    "READ_WITHIN": [(SM_CODE, "READ_WITHIN", 0)],
-    "YIELD_CLOCKS": [(SM_CODE, "YIELD_CLOCKS", 1)],
     "share_of_peak": [(BEST, "LADDER", _prefer("share_of_peak", 1.0))],
     "START_CLOCKS": [(BEST, "START_CLOCKS", 0)],
     "SUMS_OF_SPLITS_CLOCKS": [(BEST, "SUMS_OF_SPLITS_CLOCKS", 0)],

@@ -83,7 +83,6 @@ class Numbers:
     """Numbers of an SM that its architecture fixes, in its clocks (docs/timing.md)."""
 
     bank_count: int
-    queue: int
     global_queue: int
     operand_clocks: int
     register_latency: int
@@ -98,8 +97,6 @@ class Numbers:
     branch_clocks: int
     block_start: int
     block_interval: int
-    backlog: int
-    bulk_latency: int
     fetch_latency: int
     fetch_clocks: int
     integers_share: int
@@ -109,7 +106,6 @@ class Numbers:
     sector_clocks: float
     store_line_bytes: float
     write_slots: float
-    write_buffer: float
     barrier_unit_clocks: float
     miss_clocks: float
     l2_bytes_per_clock: float
@@ -124,7 +120,7 @@ class Machine(Numbers):
 
     Bandwidths are this SM's share. `dram_share` and `dram_write_share`: bytes of DRAM work per byte
     read and written at L2. `waiting_share`: fraction of the requests that wait for DRAM, on average
-    `dram_scatter` clocks more per page, and up to `dram_spread` clocks more if DRAM is always busy.
+    `dram_scatter` clocks more per line, and up to `dram_spread` clocks more if DRAM is always busy.
     `flag_clocks`: clocks from the first poll of a flag until the flags of other blocks are set. A
     run records when `mark` instructions were issued, and may end there.
     """
@@ -147,7 +143,6 @@ class Machine(Numbers):
     def __post_init__(self) -> None:
         allowed = {
             "slots": range(1, 1 << 16),
-            "queue": range(1, MOST_QUEUED + 1),
             "global_queue": range(2, MOST_QUEUED + 1),
             "l1_lines": range(1, 1 << 24),
             "bank_count": (0, BANKS),

@@ -25,8 +25,7 @@ typedef int64_t i64;
 
 enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, NO_BANK = BANKS, KEPT_FOR = 2, CLOCKS_AHEAD = 48,
        MOST_QUEUED = 32, ON_THEIR_WAY = 3, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4,
-       CODE_AHEAD = 5, WARM_UP = 1000, PAGE_LINES = 32, PHASES = 1 << 16, COPY_PLACES = 2,
-       READ_AFTER = 2, READ_WITHIN = 8, YIELD_CLOCKS = 2 };
+       CODE_AHEAD = 5, PHASES = 1 << 16, COPY_PLACES = 2 };
 #define LN2 0.6931471805599453
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
@@ -69,16 +68,13 @@ typedef struct { u32 first_stream, warps; u64 space; } Job;  /* one block */
 typedef struct {
     /* Fixed by the architecture, in the order of `Numbers` in Python. */
     u32 bank_count;       /* banks of the register file, per scheduler */
-    u32 queue;            /* requests of a scheduler that can wait for shared memory */
-    u32 global_queue;     /* the same of all schedulers for global memory; a copy counts twice */
+    u32 global_queue;     /* requests of all schedulers that can wait for global memory; a copy counts twice */
     u32 operand_clocks;   /* clocks that an operand of a request occupies its scheduler's port */
     u32 register_latency; /* clocks for each further register that a load writes */
     u32 shared_latency, l1_latency; /* from issue, without contention */
     u32 l2_latency, dram_latency; /* from the load/store unit; dram_latency is added to l2_latency */
     u32 atomic_latency, shared_atomic_latency;
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
-    u32 backlog;          /* clocks of queued L2 work above which the load/store unit waits */
-    u32 bulk_latency;     /* latency of a bulk copy, added to l2_latency */
     u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
     u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
     u32 integers_share;   /* 1: integer ALU work runs on the FMA half that also makes integer products */
@@ -88,11 +84,10 @@ typedef struct {
     double sector_clocks; /* minimum clocks of a load of one sector */
     double store_line_bytes; /* minimum bytes that a line counts in a store */
     double write_slots;   /* issue slots that writing one register of a load takes */
-    double write_buffer;  /* such slots that can wait for a clock without issue */
     double barrier_unit_clocks; /* clocks that the arrival of a warp occupies the barrier unit */
     double miss_clocks;   /* minimum clocks of the path to L2 for a request that misses L1 */
     double l2_bytes_per_clock, write_bytes_per_clock; /* this SM's share */
-    double dram_scatter;  /* average of the random additional clocks per page of memory */
+    double dram_scatter;  /* average of the random additional clocks per line of DRAM */
     double dram_spread;   /* maximum of the random additional clocks if DRAM is always busy */
     /* Of a launch, in the order of `Machine` in Python. */
     u32 slots;            /* resident blocks */
@@ -362,10 +357,10 @@ static double spread(u64 x) { return (double)(hash_of(x) >> 11) / 90071992547409
 /* Sectors of a line that are in L2 if those of `mask` are: DRAM transfers pairs of sectors. */
 static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10) >> 1; }
 
-/* Clocks that a block waits for a page of DRAM: a minimum plus an exponentially distributed part. The
- * last of several pages decides, so a block waits longer for two pages than for one. */
+/* Clocks that a block waits for a line of DRAM: a minimum plus an exponentially distributed part. The
+ * last of several lines decides, so a block waits longer for two lines than for one. */
 static double dram_wait(const Machine *m, const Block *b, u64 number) {
-    const u64 x = hash_of(number / PAGE_LINES * PHASES + b->phases % PHASES) | 1;
+    const u64 x = hash_of(number * PHASES + b->phases % PHASES) | 1;
     const u32 zeros = (u32)__builtin_clzll(x);
     const double rest = (double)(x << zeros << 1) / 18446744073709551616.0; /* below the leading one bit */
     return m->dram_latency + m->dram_scatter * LN2 * (zeros + 1 - rest);
@@ -417,7 +412,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
                 at = GREATER(at, later + m->l2_latency) + dram_wait(m, b, number);
                 /* the random part of a wait grows with the load of DRAM: a warp waits for the last
                  * of its lines, and the next block for the last warp of this one */
-                const double busy = s->dram_work / (now + WARM_UP), full = busy < 1 ? busy : 1;
+                const double busy = s->dram_work / (now + 1), full = busy < 1 ? busy : 1;
                 at += m->dram_spread * full * full * spread(s->r->l1_misses + entry->key);
             }
             for (u32 n = 0; n < 4; n++)
@@ -565,7 +560,7 @@ static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, co
     if (words < 2) return;
     if (i->kind == KIND_BULK_STORE) {
         store_lines(s, words - 2, line + 2, WHOLE, now);
-        w->bulk_done = s->write_free + m->bulk_latency;
+        w->bulk_done = s->write_free;
         return;
     }
     Block *b = &s->blocks[w->block];
@@ -584,7 +579,7 @@ static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, co
         b->phases++;
     }
     const u64 number = word(line, 1);
-    expect_arrival(s, (Arrival){.at = at + m->bulk_latency, .age = b->age,
+    expect_arrival(s, (Arrival){.at = at, .age = b->age,
                                 .id = word(line, 0), .block = w->block,
                                 .bytes = -(i64)((number >> 32) * (u32)number)});
 }
@@ -642,16 +637,7 @@ static void served(Sm *s, const Request *q, double now) {
                         .scoreboard = i->write_barrier, .registers = (u8)registers});
     else release(s, q->warp, q->age, i, at, registers);
     if (!has_missed && q->left > 0 && s->data_free < now) s->data_free = now;
-    release_read(s, q->warp, q->age, i, now + READ_AFTER);
-}
-
-/* True if a request need not wait for L2. */
-static int may_pass(const Sm *s, const Request *q) {
-    const u8 kind = s->code[q->step->pc].kind;
-    const int of_mbarrier = kind >= KIND_MBARRIER_BEGIN && kind <= KIND_MBARRIER_WAIT;
-    if (!q->step->lines || of_mbarrier || q->step->flags & STEP_OFF) return 1;
-    const int stores = kind == KIND_STORE || kind == KIND_ATOMIC;
-    return (stores ? s->write_free : s->l2_free) <= (double)s->now + s->m->backlog;
+    release_read(s, q->warp, q->age, i, now);
 }
 
 /* The queue of a request, and the number of entries that it takes in the queue of global memory. */
@@ -672,7 +658,7 @@ static void wake_all(Sm *s) {
 
 /* True if the queue of a request has a free entry. */
 static int has_room(const Sm *s, const Scheduler *x, const Instruction *i, const Step *step) {
-    if (queue_of(i, step) == QUEUE_SHARED) return x->queue[QUEUE_SHARED].count < s->m->queue;
+    if (queue_of(i, step) == QUEUE_SHARED) return x->queue[QUEUE_SHARED].count < MOST_QUEUED;
     const u32 more = places_of(i), own = x->global_places + more;
     return own <= s->m->global_queue / SCHEDULERS || s->global_places + more <= s->m->global_queue;
 }
@@ -714,7 +700,7 @@ static int serve(Sm *s) {
         for (u32 n = 0; n < QUEUES; n++) {
             Queue *queue = &x->queue[n];
             const Request *q = &queue->at[queue->head];
-            if (!queue->count || q->from > s->now || !may_pass(s, q)) continue;
+            if (!queue->count || q->from > s->now) continue;
             if (!next || q->turn < next->at[next->head].turn) best = x, next = queue;
         }
     }
@@ -1044,7 +1030,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     x->slip_free = x->reads_free + slip;
     s->r->issued++;
     occupy(s, x, i);
-    w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : i->yield ? YIELD_CLOCKS : 1);
+    w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : 1);
     w->blocked_on = LOST_STALL;
     const u64 fetched = code_is_here(s, pc);
     if (w->ready < fetched) {
@@ -1082,7 +1068,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         release_read(s, warp, w->age, i, made);
     } else {
         release(s, warp, w->age, i, (double)(s->now + i->latency), 0);
-        release_read(s, warp, w->age, i, (double)(s->now + (i->latency < READ_WITHIN ? i->latency : READ_WITHIN)));
+        release_read(s, warp, w->age, i, (double)s->now);
     }
     if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN) {
         fetch_ahead(s, pc);
@@ -1147,8 +1133,8 @@ static void happen(Sm *s, Event e) {
         w->waits &= (u8)~(1u << e.scoreboard);
     write_back(x, s->now);
     x->write_due += e.registers * s->m->write_slots;
-    if (x->write_due >= s->m->write_buffer + 1) {
-        const u32 lost = (u32)(x->write_due - s->m->write_buffer);
+    if (x->write_due >= 1) {
+        const u32 lost = (u32)x->write_due;
         x->write_due -= lost;
         x->free = GREATER(x->free, s->now) + lost;
         s->r->lost[LOST_WRITE] += lost;

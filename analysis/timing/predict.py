@@ -424,7 +424,6 @@ class _Prediction:
             fetch_latency=0,
             fetch_clocks=0,
             code_lines=0,
-            backlog=1 << 30,
             miss_clocks=0.0,
             l2_bytes_per_clock=AMPLE,
             write_bytes_per_clock=AMPLE,

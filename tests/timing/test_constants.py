@@ -16,27 +16,27 @@ def test_every_number_has_a_row_and_every_fitted_one_its_errors(
 
 def test_values_are_those_of_the_code():
     found = {row.name: row.value for row in constants.rows()}
-    assert found["queue"] == "8"
+    assert found["flag_latency"] == "2,400"
     assert found["HELD_BY_CONFLICTS"] == "0.8, 60,000"
     assert found["CODE_AHEAD"] == "5"
     assert found["t4 sustained_clock_hz"] == "585,000,000"
     assert found["sm_75 units"].endswith("TENSOR 16")
-    assert found["sm_100: 43 others"] == "as on sm_90"
+    assert found["sm_100: 39 others"] == "as on sm_90"
 
 
 def test_a_fitted_number_without_its_errors_fails_and_says_how_to_get_them(
     tmp_path, monkeypatch, capsys
 ):
     errors = constants.recorded_errors()
-    del errors["select h200"]["queue"]
+    del errors["select h200"]["flag_latency"]
     errors["select h200"]["DIRTY_SHARE"]["values"] = {"DIRTY_SHARE": "0.5"}
     file = tmp_path / "errors.json"
     file.write_text(json.dumps(errors), encoding="utf-8")
     monkeypatch.setattr(constants, "ERRORS", file)
     assert constants.main(["--kind", "fitted"]) == 1
     other, missing = capsys.readouterr().err.splitlines()  # in the order of the files
-    assert "queue is fitted, and its error with and without it on select h200" in missing
-    assert "--part select --device h200 --only 'queue' --errors" in missing
+    assert "flag_latency is fitted, and its error with and without it on select h200" in missing
+    assert "--part select --device h200 --only 'flag_latency' --errors" in missing
     assert "DIRTY_SHARE is fitted: its errors on select h200 were found with" in other
 
 

@@ -25,14 +25,12 @@ LOOPS = {
     for name, clocks in MEASURED.items()
     if name.startswith("code_") and "one_sm" in name and clocks < 8.4
 }
+FETCHES = RUN["constants"]["code_48_kib_all_sms_cycles"]["detail"]["cycles_by_warps_per_scheduler"]
 FROM_RECORDED = {
     "global_queue": (MEASURED["queue_global_loads_requests"], 0.02),
-    "fetch_clocks_of_several": (
-        RUN["constants"]["code_48_kib_all_sms_cycles"]["detail"]["cycles_by_warps_per_scheduler"][
-            "2"
-        ],
-        0.03,
-    ),
+    "fetch_clocks": (FETCHES["1"], 0.03),
+    "fetch_clocks_of_several": (FETCHES["2"], 0.03),
+    "l2_latency": (MEASURED["l2_hit_latency_cycles"], 0.01),
     "operand_clocks": (
         (MEASURED["sts_128_one_scheduler_cycles"] - MEASURED["sts_32_one_scheduler_cycles"]) / 3,
         0.01,
@@ -100,7 +98,7 @@ FROM_RECORDED = {
         MEASURED["dram_read_bytes_per_s"] / DEVICES["h200"].dram_bytes_per_s,
         0.03,
     ),
-    "launch_s": (MEASURED["empty_kernel_256_threads_s"], 0.2),  # the rest fitted
+    "launch_s": (MEASURED["empty_kernel_256_threads_s"], 0.03),
 }
 # Whole records of units, by what was measured of one instruction of each.
 UNIT_CLOCKS = {
