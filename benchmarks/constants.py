@@ -88,12 +88,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "BESIDE_THE_FIRST": fitted("double-buffered, async-copy at K = 4096", "LIFE_ALONE"),
         "LIFE_ALONE": measured(f"{_BLOCK_TIMES}, double-buffered and async-copy at 2048"),
         "DRIFT_OF_SLACK SLACK_WITHOUT_DRIFT": fitted("rungs of bulk copies at 8192", "DRIFT"),
-        "STEPS_IN_STEP STEPS_WITHOUT_BARRIERS STEPS_ALONE": fitted(_SECTORS),
+        "STEPS_IN_STEP STEPS_WITHOUT_BARRIERS": fitted(_SECTORS),
         "LOADS": fitted(_SECTORS, "STEPS_IN_STEP"),
         "HELD_BY_CONFLICTS": fitted("vectorized at 4096"),
         "AHEAD": fitted("sectors of rungs that copy ahead, H100 and H200"),
         "AHEAD_WITHOUT_NEIGHBOUR": fitted("the same, one block per SM", "AHEAD"),
-        "ALONE_WITH_FEW_WARPS": fitted("the same, one warp per scheduler"),
         "GOLDEN": technical("any number that spreads its multiples evenly"),
         "PACES_OF_COPIES": fitted("split-k and async-copy at 8192, H100 and H200"),
         "FAST_SMS": measured("docs/experiments.md: code that an SM cannot keep", "FAST_BY"),
@@ -115,7 +114,6 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "analysis/timing/predict.py": {
         "FEWEST_L1_LINES WORK_LEFT_OUT AMPLE": technical("keeps a run of the model going"),
-        "MEET_BY_WAITS": fitted("the ladder, H200"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),
         "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
         "MOST_IN_STEP": _ENOUGH,
@@ -153,7 +151,6 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/traffic.py": {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
-        "REQUESTS_PER_STEP": fitted("the ladder"),
         "MOST_LINES NEXT_BYTES": fitted("launches on trial, part fit", "MOST_LINES"),
     },
     "toolkit/execution/predict.py": {"MOST_STEPS BLOCKS": _ENOUGH},
@@ -270,11 +267,9 @@ LAUNCH_TRAFFIC, BEST = "toolkit.execution.traffic", "toolkit.rungs.best"
 SM = "analysis.hardware.sm_constants"
 RULES: Mapping[str, Sequence[Change]] = {
     "HELD_BY_CONFLICTS": [(SCHEDULE, "HELD_BY_CONFLICTS", LOADS)],
-    "ALONE_WITH_FEW_WARPS": [(SCHEDULE, "ALONE_WITH_FEW_WARPS", {})],
     "AHEAD": [(SCHEDULE, "AHEAD", {}), (SCHEDULE, "AHEAD_WITHOUT_NEIGHBOUR", LOADS)],
     "STEPS_WITHOUT_BARRIERS": [(SCHEDULE, "STEPS_WITHOUT_BARRIERS", 1e-9)],
     "STEPS_IN_STEP": [(SCHEDULE, "STEPS_IN_STEP", 1e9)],
-    "STEPS_ALONE": [(SCHEDULE, "STEPS_ALONE", 1e9)],
     "PACES_OF_COPIES": [(SCHEDULE, "PACES_OF_COPIES", 0.0)],
     "FAST_BY": [(SCHEDULE, "FAST_BY", 0.0)],
     "LIFE_ALONE": [(LAUNCH_TRAFFIC, "block_progress", _even)],
@@ -289,8 +284,6 @@ RULES: Mapping[str, Sequence[Change]] = {
     "_DIRTY_PART": [(TRAFFIC, "_DIRTY_PART", 1.0)],
     "FAR_FROM_WRITER": [(TRAFFIC, "FAR_FROM_WRITER", 1.0)],
     "_MERGING_SMS": [(TRAFFIC, "_MERGING_SMS", 1)],
-    "REQUESTS_PER_STEP": [(LAUNCH_TRAFFIC, "REQUESTS_PER_STEP", 1e9)],
-    "MEET_BY_WAITS": [(TIMING, "MEET_BY_WAITS", 0.0)],
     "DIRTY_SHARE": [(TIMING, "DIRTY_SHARE", 0.0)],
     "DIRTY_AT_FIRST": [(TIMING, "DIRTY_AT_FIRST", 1.0)],
     # no wait of that kind, no limit, or what was measured

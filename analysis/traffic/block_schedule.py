@@ -178,7 +178,6 @@ def drifted(
 STEPS_IN_STEP = 512
 LOADS = 1.0, 2200.0
 STEPS_WITHOUT_BARRIERS = 450.0  # decays from the first step: the warps of a block drift apart too
-STEPS_ALONE = 9000.0  # one block per SM: no other block takes its issue slots
 # Blocks with bank conflicts in their shared stores stay in step longer. Fitted on `vectorized` (91
 # to 113 million sectors in eight launches at 4096). One trial kernel of the part `fit` agrees; no
 # kernel of the part `select` has such stores.
@@ -188,7 +187,6 @@ HELD_BY_CONFLICTS = 0.8, 60_000.0
 # blocks.
 AHEAD: dict[Copies, tuple[float, float]] = {"asynchronous": (0.8, 1100.0), "bulk": (0.6, 1850.0)}
 AHEAD_WITHOUT_NEIGHBOUR = 0.8, 4500.0  # the occupancy is one block per SM
-ALONE_WITH_FEW_WARPS: dict[Copies, float] = {"asynchronous": 0.3, "bulk": 0.5}  # one per scheduler
 
 
 def in_step(
@@ -196,7 +194,6 @@ def in_step(
     *,
     has_barriers: bool,
     is_alone: bool,
-    threads_per_block: int,
     blocks_per_sm: int,
     copies: Copies = "loads",
     conflicts: bool = False,
@@ -206,16 +203,13 @@ def in_step(
     `is_alone`: no SM gets a second block, although `blocks_per_sm` fit. `conflicts`: stores to
     shared memory have bank conflicts.
     """
-    has_few_warps = threads_per_block < BUSY_AHEAD_THREADS
     share, within = AHEAD.get(copies, LOADS)
     if copies != "loads" and blocks_per_sm == 1:
         share, within = AHEAD_WITHOUT_NEIGHBOUR
     elif copies == "loads" and conflicts and not is_alone:
         share, within = HELD_BY_CONFLICTS
-    elif is_alone and has_few_warps:
-        share = ALONE_WITH_FEW_WARPS.get(copies, share)
     if is_alone:
-        return share * float(np.exp(-steps / STEPS_ALONE))
+        return share
     if not has_barriers:
         return float(np.exp(-steps / STEPS_WITHOUT_BARRIERS))
     return share * float(np.exp(-max(0.0, steps - STEPS_IN_STEP) / within))

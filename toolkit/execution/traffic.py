@@ -36,9 +36,6 @@ from toolkit.sass.statistics import loop_bytes
 READS, STORES = ("load", "copy", "bulk load"), ("store", "bulk store")
 WIDEST_BYTES = 16  # per lane: what a bulk copy counts as
 STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
-# For a kernel without accumulation, whose steps are requests. On the ladder's rungs, 190 to 3,000
-# requests per 512 steps fit best.
-REQUESTS_PER_STEP = 1 / 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +78,7 @@ def traffic_of(
     copies, ahead, is_alone = facts.copies, facts.fetches_ahead, blocks <= device.sm_count
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
     executed = [one.executed for one in instructions]
-    steps = facts.steps(executed) or sum(map(_requests, loads)) / REQUESTS_PER_STEP
+    steps = facts.steps(executed) or sum(map(_requests, loads))
     steps *= _share_of_a_block(asked.lifetimes) / geometry.warps_per_block
     begins = starts(asked.lifetimes, device, per_sm, threads, fetches_ahead=ahead)
     progress = block_progress(asked.lifetimes, device, per_sm, threads, copies, fetches_ahead=ahead)
@@ -97,7 +94,6 @@ def traffic_of(
         steps,
         has_barriers=facts.has_barriers,
         is_alone=is_alone,
-        threads_per_block=threads,
         blocks_per_sm=per_sm,
         copies=copies,
         conflicts=copies == "loads" and conflicts > 0,
