@@ -78,7 +78,7 @@ def traffic_of(
     copies, ahead, is_alone = facts.copies, facts.fetches_ahead, blocks <= device.sm_count
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
     executed = [one.executed for one in instructions]
-    steps = facts.steps(executed) or sum(map(_requests, loads))
+    steps: float = facts.steps(executed) or sum(_requests(load) for load in loads)
     steps *= _share_of_a_block(asked.lifetimes) / geometry.warps_per_block
     begins = starts(asked.lifetimes, device, per_sm, threads, fetches_ahead=ahead)
     progress = block_progress(asked.lifetimes, device, per_sm, threads, copies, fetches_ahead=ahead)

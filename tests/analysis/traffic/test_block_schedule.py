@@ -20,9 +20,9 @@ H200 = find_device("h200")
 
 
 def test_blocks_fall_out_of_step_the_longer_they_run():
-    def share(k, threads=256, **changed):
+    def share(k, **changed):
         facts = {"has_barriers": True, "is_alone": False, "blocks_per_sm": 2} | changed
-        return in_step(k, threads_per_block=threads, **facts)
+        return in_step(k, **facts)
 
     shares = [share(k) for k in (0, 1024, 4096, 8192)]
     assert shares[0] == 1
@@ -32,24 +32,20 @@ def test_blocks_fall_out_of_step_the_longer_they_run():
 
 
 def test_blocks_that_copy_ahead_are_less_in_step():
-    def share(k, copies, threads, *, is_alone=False, per_sm=2):
+    def share(k, copies, *, per_sm=2):
         return in_step(
             k,
             has_barriers=True,
-            is_alone=is_alone,
-            threads_per_block=threads,
+            is_alone=False,
             blocks_per_sm=per_sm,
             copies=copies,
         )
 
     for k in (512, 2048, 8192):
-        assert share(k, "asynchronous", 256) < share(k, "loads", 256)
-        assert share(k, "bulk", 128) < share(k, "loads", 256)
-    few = ("asynchronous", "bulk")
-    for copies in few:
-        assert share(512, copies, 128, is_alone=True) < share(512, "loads", 256, is_alone=True)
-        # nor where an SM has room for one
-        assert share(4096, copies, 256, per_sm=1) > share(4096, copies, 256)
+        assert share(k, "asynchronous") < share(k, "loads")
+        assert share(k, "bulk") < share(k, "loads")
+    for copies in ("asynchronous", "bulk"):  # more where an SM has room for one block
+        assert share(4096, copies, per_sm=1) > share(4096, copies)
 
 
 def test_blocks_that_fetch_ahead_end_half_a_life_apart():
