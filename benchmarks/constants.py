@@ -114,6 +114,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "analysis/timing/predict.py": {
         "FEWEST_L1_LINES WORK_LEFT_OUT AMPLE": technical("keeps a run of the model going"),
+        "MEET_BY_WAITS": fitted("the ladder, H200"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),
         "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
         "MOST_IN_STEP": _ENOUGH,
@@ -284,6 +285,7 @@ RULES: Mapping[str, Sequence[Change]] = {
     "_DIRTY_PART": [(TRAFFIC, "_DIRTY_PART", 1.0)],
     "FAR_FROM_WRITER": [(TRAFFIC, "FAR_FROM_WRITER", 1.0)],
     "_MERGING_SMS": [(TRAFFIC, "_MERGING_SMS", 1)],
+    "MEET_BY_WAITS": [(TIMING, "MEET_BY_WAITS", 0.0)],
     "DIRTY_SHARE": [(TIMING, "DIRTY_SHARE", 0.0)],
     "DIRTY_AT_FIRST": [(TIMING, "DIRTY_AT_FIRST", 1.0)],
     # no wait of that kind, no limit, or what was measured

@@ -74,7 +74,7 @@ _STREAM = dtype_of("u8 first_step steps first_line")
 _JOB = dtype_of("u4 first_stream warps; u8 space")
 _RESULT = dtype_of(
     f"u8 clocks issued unit_busy[{len(Unit)}] l2_read_bytes l2_write_bytes l1_hits l1_misses "
-    f"lost[{len(LOST)}]; f8 lsu_busy shared_busy write_clocks; u8 unfinished"
+    f"lost[{len(LOST)}]; f8 lsu_busy shared_busy write_clocks; u8 unfinished marked"
 )
 
 
@@ -121,7 +121,8 @@ class Machine(Numbers):
     Bandwidths are this SM's share. `dram_share` and `dram_write_share`: bytes of DRAM work per byte
     read and written at L2. `waiting_share`: fraction of the requests that wait for DRAM, on average
     `dram_scatter` clocks more per line, and up to `dram_spread` clocks more if DRAM is always busy.
-    `flag_clocks`: clocks from the first poll of a flag until the flags of other blocks are set.
+    `flag_clocks`: clocks from the first poll of a flag until the flags of other blocks are set. A
+    run records when `mark` instructions were issued, and may end there.
     """
 
     slots: int
@@ -130,12 +131,14 @@ class Machine(Numbers):
     flag_clocks: int = 0
     free_memory: int = 0
     free_conflicts: int = 0
+    stops_at_mark: int = 0
     wavefront_clocks: float
     dram_bytes_per_clock: float
     dram_share: float = 0.0
     dram_write_share: float = 0.0
     waiting_share: float = 0.0
     most_clocks: int = UNLIMITED
+    mark: int = UNLIMITED
 
     def __post_init__(self) -> None:
         allowed = {
@@ -217,10 +220,12 @@ class Streams:
 class Ran:
     """Results of a run on one SM: clocks, start and end of each block, and busy clocks of units.
 
-    `lost`: clocks of the four schedulers without issue, by reason (`LOST`).
+    `marked`: when the `mark` of the machine was reached, or the end if it was not. `lost`: clocks
+    of the four schedulers without issue, by reason (`LOST`).
     """
 
     clocks: int
+    marked: int
     starts: NDArray[np.uint64]
     ends: NDArray[np.uint64]
     issued: int
@@ -264,6 +269,7 @@ def run_parts(
     assert count == len(jobs)
     assert len(fewer) < 2
     assert all(machine.slots <= number < count for number in fewer)
+    assert not (fewer and machine.stops_at_mark)
     assert code.dtype == INSTRUCTION
     assert streams.steps.dtype == STEP
     warps = np.zeros(len(streams.first_step), dtype=_STREAM)

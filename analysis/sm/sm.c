@@ -96,12 +96,14 @@ typedef struct {
     u32 flag_clocks;      /* clocks until a block that polls flags of other blocks finds all of them set */
     u32 free_memory;      /* 1: requests take no clocks of the load/store unit */
     u32 free_conflicts;   /* 1: no bank conflicts */
+    u32 stops_at_mark;    /* 1: the run ends at `mark` */
     double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
     double dram_bytes_per_clock; /* this SM's share */
     double dram_share;    /* bytes of DRAM work per byte read from L2 */
     double dram_write_share; /* bytes of DRAM work per byte written to L2 */
     double waiting_share; /* fraction of the requests to L2 that wait for DRAM */
     volatile u64 most_clocks; /* 0 ends the run, also while it goes on */
+    u64 mark;             /* number of instructions; a run records when they were issued */
 } Machine;
 
 /* Operand slot of an instruction. `is_again`: an earlier slot names the same register, which is read
@@ -121,7 +123,7 @@ typedef struct {
     u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_hits, l1_misses,
         lost[LOST];
     double lsu_busy, shared_busy, write_clocks;
-    u64 unfinished;
+    u64 unfinished, marked;
 } Result;
 
 /* Event at a time; `age` is that of the warp. The data of missed loads take `clocks` of L1's data path
@@ -1214,11 +1216,12 @@ static int advance(Sm *s) {
     return 1;
 }
 
-/* True unless a run is done or takes too long. */
+/* True unless a run is done, takes too long, or may end at its mark. */
 static int goes_on(Sm *s) {
     if (s->failed || all_done(s)) return 0;
     s->r->unfinished = s->now > s->m->most_clocks;
-    return !s->r->unfinished;
+    if (s->r->issued >= s->m->mark && !s->r->marked) s->r->marked = s->now;
+    return !s->r->unfinished && !(s->r->marked && s->m->stops_at_mark);
 }
 
 static void run_fewer(Sm *s);
@@ -1240,8 +1243,9 @@ static void run(Sm *s) {
         can = advance(s);
     }
     s->r->write_clocks = s->write_work;
-    if (s->r->unfinished) s->r->clocks = s->now;
+    if (s->r->unfinished || (s->r->marked && s->m->stops_at_mark)) s->r->clocks = s->now;
     else finish(s);
+    if (!s->r->marked) s->r->marked = s->r->clocks;
 }
 
 /* The arrays that a run changes, without its results, and how long each is. */

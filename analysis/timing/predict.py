@@ -24,6 +24,7 @@ from analysis.hardware.sm_constants import SmConstants, constants_for
 from analysis.sm import (
     LINE_BYTES,
     SCHEDULERS,
+    Kind,
     Machine,
     Numbers,
     Ran,
@@ -36,10 +37,16 @@ from analysis.sm import (
 from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
 
 FEWEST_L1_LINES = 64
+# If several SMs read a line at about the same time, the first read waits for DRAM, and so do the
+# others that arrive before it is served. A block that waits lets others catch up: the fraction of
+# the other reads that wait is this factor times the relative slowdown if all of them wait. Fitted
+# on the ladder on an H200.
+MEET_BY_WAITS = 2.0
 # Fraction of L2 that is dirty when a launch begins, because the flush before it writes other lines:
 # fitted on kernels that read. And the fraction among the lines that are evicted first: fitted on
 # the additional time of stream-k on an H100 over an H200, which writes faster.
 DIRTY_SHARE, DIRTY_AT_FIRST = 0.6, 0.8
+MOST_IN_STEP = 1 << 20  # warp instructions after which the slowdown of waiting in step is known
 WORK_LEFT_OUT = 2  # clocks of an omitted latency; not 0, so that each event still occurs
 AMPLE = 1e9  # bytes per clock: no limit
 OF_SM = "of the SM with the most blocks"
@@ -292,7 +299,7 @@ class _Prediction:
             dram_bytes_per_clock=self._dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
             dram_write_share=out * work.sent_share,
-            waiting_share=self._waiting_share if share else 0.0,
+            waiting_share=min(1.0, work.dram_read_bytes / own) if (own := self._own_bytes) else 0.0,
         )
 
     @property
@@ -315,16 +322,9 @@ class _Prediction:
         return round(max(stored) + c.flag_latency)
 
     @property
-    def _waiting_share(self) -> float:
-        """Fraction of the requests to L2 that wait for DRAM.
-
-        Blocks that have an SM each start together and read the same lines at the same time: all of
-        them wait. Otherwise only the first SM that reads a line waits.
-        """
-        if self.work.blocks <= self.device.sm_count:
-            return 1.0
-        own = self.work.l2_read_bytes - self.work.read_back_bytes  # no sums of other blocks
-        return min(1.0, self.work.dram_read_bytes / own) if own else 0.0
+    def _own_bytes(self) -> float:
+        """Bytes read at L2, excluding partial sums written by other blocks."""
+        return self.work.l2_read_bytes - self.work.read_back_bytes
 
     @property
     def _written_back_per_byte(self) -> float:
@@ -370,12 +370,15 @@ class _Prediction:
         The variations run few blocks. The longest runs start first, so that none is left over.
         """
         numbers = self._numbers_of_blocks
+        usual = replace(self.machine, mark=MOST_IN_STEP)
+        in_step = replace(usual, waiting_share=1.0, stops_at_mark=1)
         ks = sorted(self.work.samples, reverse=True)
-        jobs = {self._points(k): partial(self._ran, self.machine, k, numbers) for k in ks}
+        jobs = {self._points(k): partial(self._ran, usual, k, numbers) for k in ks}
         for k in ks:
             for name, machine in self._variations().items():
                 jobs[(f"{name} at {k}",)] = partial(self._varied, name, machine, k)
             jobs[(f"alone at {k}",)] = partial(self._alone, k)
+        jobs[("in step",)] = partial(self._ran, in_step, ks[0], numbers[:1])
         done = two_at_a_time(jobs.values(), self._begun)
         found = {
             name: ran
@@ -460,14 +463,16 @@ class _Prediction:
     def total(self) -> _Totals:
         """Totals of the SM that runs the most blocks."""
         found = self._replayed
+        # other SMs wait with this SM only for what they read too: as much as the average SM reads
+        clocks = found.clocks * (1 + self._coupling * self._waits / self.work.relative_l2_reads)
         # an extrapolation from a few blocks and small K may fall below the busy time of a unit
         busy = found.load_store, found.issued / SCHEDULERS
         least = (*busy, *(time_s * self.clock_hz for time_s in self._below_l1_s))
-        return replace(found, clocks=max(found.clocks, *least))
+        return replace(found, clocks=max(clocks, *least))
 
     @cached_property
     def _replayed(self) -> _Totals:
-        """Totals from the replay alone."""
+        """Totals from the replay alone, in which an SM waits for DRAM for some of its requests."""
         found = self._along_k(
             [
                 self._over_blocks([_Totals.of(self._runs[name]) for name in self._points(k)])
@@ -489,6 +494,22 @@ class _Prediction:
     @property
     def _dram_rate(self) -> float:
         return self.device.dram_bytes_per_s * self.constants.dram_efficiency
+
+    @cached_property
+    def _waits(self) -> float:
+        """Relative slowdown if every request waits for DRAM."""
+        fewest, *_ = self._points(max(self.work.samples))
+        return self._runs["in step"].marked / self._runs[fewest].marked - 1
+
+    @property
+    def _coupling(self) -> float:
+        if self.machine.dram_share == 0:
+            return 0.0
+        if self.work.blocks <= self.device.sm_count:
+            return 1.0
+        if not (self.code["kind"] == Kind.BARRIER).any():
+            return 0.0
+        return float(np.clip(MEET_BY_WAITS * self._waits, 0, 1))
 
     def _over_blocks(self, found: Sequence[_Totals]) -> _Totals:
         if len(found) == 1:

@@ -46,7 +46,7 @@ def test_a_number_without_a_row_and_a_row_without_a_number_fail(
     table = {**constants.TABLE, "analysis/timing/predict.py": {"GONE": constants.measured("once")}}
     monkeypatch.setattr(constants, "TABLE", table)
     found = "\n".join(constants.problems(constants.rows(), constants.recorded_errors()))
-    assert "analysis/timing/predict.py: DIRTY_SHARE has no row" in found
+    assert "analysis/timing/predict.py: MEET_BY_WAITS has no row" in found
     assert "analysis/timing/predict.py has no number GONE" in found
 
 

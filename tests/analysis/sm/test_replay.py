@@ -1082,7 +1082,7 @@ def test_any_program_ends_and_every_slot_is_accounted_for(
 @settings(max_examples=40, deadline=None)
 def test_fewer_blocks_and_more_run_as_they_do_by_themselves(blocks, fewer, more, share):
     jobs = [n % len(blocks) for n in range(fewer + more)]
-    few = {"slots": min(fewer, 2), "dram_share": share, "waiting_share": share}
+    few = {"slots": min(fewer, 2), "dram_share": share, "waiting_share": share, "mark": 20}
     machine = Machine(**QUIET | few)
     table, what = code(*ROWS), streams(blocks)
     parts = run_parts(table, what, jobs, machine, [fewer, len(jobs)])
@@ -1092,6 +1092,18 @@ def test_fewer_blocks_and_more_run_as_they_do_by_themselves(blocks, fewer, more,
         assert found.ends.tolist() == alone.ends.tolist()
         numbers = (vars(one) | {"starts": None, "ends": None} for one in (found, alone))
         assert next(numbers) == next(numbers)
+
+
+def test_a_run_says_when_its_mark_was_reached_and_may_stop_there():
+    table, warp = code(FFMA | {"stall": 4}, EXIT), [0] * 100 + [1]
+    marked = ran(table, [[warp]], mark=50)
+    assert marked.clocks == 4 * 100 + 1
+    assert marked.marked == 4 * 49 + 1  # the clock after that of the 50th
+    stopped = ran(table, [[warp]], mark=50, stops_at_mark=1)
+    assert stopped.clocks == stopped.marked == marked.marked
+    assert stopped.issued == 50
+    beyond = ran(table, [[warp]], mark=1000)
+    assert beyond.marked == beyond.clocks == marked.clocks
 
 
 def _assert_no_bound_is_broken(found):

@@ -330,15 +330,19 @@ def test_less_bandwidth_takes_longer():
     assert times[-1] > 0.9 * dram.time_s
 
 
-@pytest.mark.parametrize(("blocks", "all_wait"), [(132, True), (133, False), (2000, False)])
-def test_all_requests_wait_for_dram_where_each_block_has_an_sm(blocks, all_wait):
+@pytest.mark.parametrize(("blocks", "by_waits"), [(132, None), (133, 2.0), (2000, 2.0)])
+def test_sms_meet_by_what_they_wait(blocks, by_waits):
+    """Those of one block each start together, and all wait; without barriers nobody does."""
     asked = work(blocks=blocks)
-    machine = timing._Prediction(asked, H200, constants_for("sm_90")).machine
-    share = asked.dram_read_bytes / asked.l2_read_bytes
-    assert 0 < share < 1
-    assert machine.waiting_share == pytest.approx(1.0 if all_wait else share)
-    cached = replace(asked, dram_read_bytes=0.0)
-    assert timing._Prediction(cached, H200, constants_for("sm_90")).machine.waiting_share == 0
+    prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
+    assert (asked.code["kind"] == Kind.BARRIER).any()
+    assert prediction._waits > 0
+    shared = 1.0 if by_waits is None else min(1.0, by_waits * prediction._waits)
+    assert prediction._coupling == pytest.approx(shared)
+    code = asked.code.copy()
+    code["kind"][code["kind"] == Kind.BARRIER] = Kind.PLAIN
+    free = timing._Prediction(replace(asked, code=code), H200, constants_for("sm_90"))
+    assert free._coupling == (1.0 if by_waits is None else 0.0)
 
 
 def test_without_reads_from_dram_nobody_waits_for_it(usual_times):
