@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 5_510,
     "benchmarks": 26_650,
     "docs": 48_950,
-    "tests": 310_300,
+    "tests": 302_900,
     "validation": 119_450,
 }
 
