@@ -422,7 +422,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
         "--blocks representative --max-instructions 1000000 --seed 1"
     )
     shown(*LAUNCH, *options.split())
-    for name in ("arguments", "advance", "when_counted"):
+    for name in ("arguments", "advance", "announce", "when_counted"):
         asked.pop(name)
     assert compiled == {
         "source": Path("transpose.cu"),
