@@ -35,7 +35,7 @@ bench = partial(profiled, SimulatorBench)
 def counted_alone(monkeypatch):
     """Neither checked by the sanitizer nor timed."""
     monkeypatch.setattr(simulator_bench, "check_rung", lambda *_: NOTHING_FOUND)
-    monkeypatch.setattr(rung_prediction, "predicted", lambda *_: "not asked for")
+    monkeypatch.setattr(rung_prediction, "cached_prediction", lambda *_: "not asked for")
 
 
 def test_every_rung_is_executed_and_right(counted_alone):
