@@ -68,7 +68,9 @@ def recorded():
 def counted_alone(monkeypatch):
     """Neither timed nor checked by the sanitizer, which takes several times as long."""
     nothing = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
-    monkeypatch.setattr("toolkit.execution.rung_prediction.cached_prediction", lambda *_: "not asked for")
+    monkeypatch.setattr(
+        "toolkit.execution.rung_prediction.cached_prediction", lambda *_: "not asked for"
+    )
     monkeypatch.setattr("toolkit.profiling.on_simulator.check_rung", lambda *_: nothing)
 
 

@@ -154,7 +154,9 @@ def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(
     monkeypatch,
 ):
     nothing = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
-    monkeypatch.setattr("toolkit.execution.rung_prediction.cached_prediction", lambda *_: "not asked for")
+    monkeypatch.setattr(
+        "toolkit.execution.rung_prediction.cached_prediction", lambda *_: "not asked for"
+    )
     monkeypatch.setattr("toolkit.profiling.on_simulator.check_rung", lambda *_: nothing)
     (record,) = profile([shape], [label], executor="simulate", device="h200", seed=1).records
     assert record.simulated is not None
