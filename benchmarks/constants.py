@@ -162,7 +162,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "STANDARD_ERRORS PERIODS": _LAYOUT,
     },
     "analysis/traffic/groups.py": {
-        "FAILED TOO_MANY": _LAYOUT,
+        "TOO_MANY": _LAYOUT,
         "MOST_ENTRIES MOST_SPREAD": _ENOUGH,
     },
     "toolkit/execution/rung_prediction.py": {
@@ -187,7 +187,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/sass/requests.py": {"GLOBAL SHARED": _LAYOUT},
     "toolkit/sass/streams.py": {"THREADS": _ENOUGH, "UNDONE UNDONE_LINE": _LAYOUT},
     "toolkit/execution/accesses.py": {
-        "READ WRITE ATOMIC _SECTORS": _LAYOUT,
+        "_SECTORS": _LAYOUT,
         "MOST_ACCESSES ROUNDS": _ENOUGH,
         "TAKEN_LATER": technical("puts a read behind the write that it waits for"),
         "AT_ONCE": technical("tells blocks without work from others"),

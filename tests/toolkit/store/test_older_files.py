@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from analysis.devices import find_device
 from analysis.problem import parse_shape
+from analysis.records.counters import MODELLED
 from toolkit.cli.app import app
 from toolkit.launch.progress import Progress
 from toolkit.profiling.profile import profile
@@ -151,8 +152,14 @@ def test_an_interrupted_run_goes_on(now):
     assert steps == [*VARIANTS[1:], *VARIANTS]
     assert result.status == "complete"
     assert result.records[0] == before.records[0]
-    counters = [[r.simulated and r.simulated.counters for r in x.records] for x in (result, now)]
-    assert counters[0] == counters[1]
+    simulated = [[record.simulated for record in run.records] for run in (result, now)]
+    resumed, whole = ([one and exact(one.counters) for one in found] for found in simulated)
+    assert resumed == whole
+
+
+def exact(counters):
+    """Counters that no model of caches decides: that model may be another one by now."""
+    return {name: count for name, count in counters.items() if name not in MODELLED}
 
 
 def test_a_launch_is_read_and_compared():
@@ -165,7 +172,8 @@ def test_a_launch_is_read_and_compared():
     (pair,) = found["pairs"]
     assert pair["compared"] > 30
     assert (pair["counts"], pair["lost"], pair["notes"]) == ([], [], [])
-    assert (found["counts"], found["predictions"]) == ("same", "same")
+    # the model of time is another one by now
+    assert (found["counts"], found["predictions"]) == ("same", "changed")
 
 
 def test_a_check_finds_the_same_today():
