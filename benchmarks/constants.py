@@ -69,9 +69,9 @@ def technical(reason: str) -> Evidence:
 
 
 _PROBES = "python -m toolkit.microbenchmarks"
-_BLOCK_TIMES = "docs/experiments.md: when blocks begin and end"
-_REACH = "docs/experiments.md: what L2 keeps, and who shares a fetch"
-_LOAD_CYCLES = "docs/validation.md: 224 address patterns that hit L1"
+_BLOCK_TIMES = "python -m benchmarks.block_times"
+_REACH = "python -m benchmarks.l2_reach"
+_LOAD_CYCLES = "python -m benchmarks.global_load_cycles"
 _SECTORS = "sectors of the ladder at 512 to 8192, H100 and H200"
 _GUIDE = "CUDA C++ Programming Guide"
 _PATTERNS = f"{_PROBES}: 50 of 51 patterns of register reads"
@@ -86,7 +86,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "BUSY_ALONE_THREADS BUSY_AHEAD_THREADS": measured(_BLOCK_TIMES),
         "LARGEST_BLOCK": measured("times of 1 to 8 blocks per SM of rungs 2 to 5, 8 and 11, H200"),
         "BESIDE_THE_FIRST": fitted("double-buffered, async-copy at K = 4096", "LIFE_ALONE"),
-        "LIFE_ALONE": measured(f"{_BLOCK_TIMES}, double-buffered and async-copy at 2048"),
+        "LIFE_ALONE": measured(f"{_BLOCK_TIMES} --shape 2048 double-buffered async-copy"),
         "DRIFT_OF_SLACK SLACK_WITHOUT_DRIFT": fitted("rungs of bulk copies at 8192", "DRIFT"),
         "STEPS_IN_STEP STEPS_WITHOUT_BARRIERS": fitted(_SECTORS),
         "LOADS": fitted(_SECTORS, "STEPS_IN_STEP"),
@@ -95,7 +95,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "AHEAD_WITHOUT_NEIGHBOUR": fitted("the same, one block per SM", "AHEAD"),
         "GOLDEN": technical("any number that spreads its multiples evenly"),
         "PACES_OF_COPIES": fitted("split-k and async-copy at 8192, H100 and H200"),
-        "FAST_SMS": measured("docs/experiments.md: code that an SM cannot keep", "FAST_BY"),
+        "FAST_SMS": measured("python -m benchmarks.code_fetch", "FAST_BY"),
         "FAST_BY": fitted("wide-thread-tile at 8192"),
     },
     "analysis/traffic/l2.py": {

@@ -30,7 +30,7 @@ LIMITS = {
     "toolkit/sass": 101_630,
     "toolkit/store": 6_200,
     "toolkit/tuning": 5_510,
-    "benchmarks": 26_650,
+    "benchmarks": 30_850,
     "docs": 48_950,
     "tests": 302_900,
     "validation": 119_450,
