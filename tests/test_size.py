@@ -31,9 +31,9 @@ LIMITS = {
     "toolkit/store": 6_200,
     "toolkit/tuning": 5_510,
     "benchmarks": 30_850,
-    "docs": 48_950,
+    "docs": 49_700,
     "tests": 302_900,
-    "validation": 119_450,
+    "validation": 119_550,
 }
 
 WITHOUT_MEANING = {
