@@ -13,7 +13,7 @@ the cache, such as what `tune` measured, stay.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -65,9 +65,17 @@ def _entry(name: str, content: bytes) -> bytes:
 _unlooked: dict[Path, int] = {}  # bytes that were kept since the size of a folder was looked at
 
 
+def _files(directory: Path) -> Iterator[tuple[os.stat_result, str]]:
+    with os.scandir(directory) as items:
+        for item in items:
+            with suppress(OSError):  # another process removed it meanwhile
+                if item.is_file():
+                    yield item.stat(), item.path
+
+
 def _shrink(directory: Path) -> None:
     """Remove the entries that were not used for longest, until the others fit."""
-    found = [(item.stat(), item.path) for item in os.scandir(directory) if item.is_file()]
+    found = list(_files(directory))
     size = sum(status.st_size for status, _ in found)
     for status, path in sorted(found, key=lambda one: one[0].st_mtime_ns):
         if size <= MOST_BYTES:
