@@ -28,7 +28,7 @@ LIMITS = {
     "toolkit/reorder": 14_050,
     "toolkit/rungs": 4_900,
     "toolkit/sass": 101_630,
-    "toolkit/store": 6_200,
+    "toolkit/store": 6_250,
     "toolkit/tuning": 5_510,
     "benchmarks": 30_850,
     "docs": 49_700,
