@@ -107,10 +107,10 @@ class SimulationProgress(OneBar):
             )
 
     def announce(self, blocks: int, seconds: float) -> None:
-        """Say how long all blocks will take if that is more than a minute."""
+        """Say how long the blocks will take if that is more than a minute."""
         self._is_judged = True
         if seconds > LONG_S:
-            _say_long(f"all {blocks:,} blocks take", seconds)
+            _say_long(f"{blocks:,} blocks take", seconds)
 
     def advance(self, done: int, of: int) -> None:
         self._bar.update(self._task, completed=done, total=of)

@@ -124,9 +124,12 @@ def check(
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)
         if announce is not None and not (bound.blocks_meet or bound.cluster_blocks > 1):
+            _check_memory(watched(translated, bound, names), cubin.name)
             seconds = seconds_of_all(
                 lambda few: run_watched(
-                    watched(translated, bound, names), few, max_instructions=max_instructions
+                    watched(translated, bound, names),
+                    chosen[few.start : few.stop],
+                    max_instructions=max_instructions,
                 ),
                 len(chosen),
                 1,

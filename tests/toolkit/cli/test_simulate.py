@@ -38,7 +38,7 @@ def test_more_than_a_minute_is_announced_before_all_blocks(monkeypatch, capsys, 
         monkeypatch.undo()
     said = capsys.readouterr().err
     assert said.count("\n") == (minutes is not None)
-    assert minutes is None or said.startswith(f"all 10,100 blocks take about {minutes} min: ")
+    assert minutes is None or said.startswith(f"10,100 blocks take about {minutes} min: ")
 
 
 @pytest.mark.parametrize(

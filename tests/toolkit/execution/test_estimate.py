@@ -96,3 +96,12 @@ def test_seconds_count_the_turns_of_the_workers(monkeypatch):
     seconds = estimate.seconds_of_all(tried.append, 3200, 4, lambda: tried.append("restored"))
     assert tried == [range(1568, 1632), "restored"]
     assert seconds == pytest.approx(0.5 * 800 / 16)
+
+
+def test_too_little_memory_for_a_check_is_said_before_blocks_are_tried(monkeypatch):
+    monkeypatch.setattr("toolkit.execution.sanitizer.available_bytes", lambda: 1)
+    monkeypatch.setattr(
+        "toolkit.execution.sanitizer.run_watched", lambda *_, **__: pytest.fail("executed")
+    )
+    with pytest.raises(LaunchError, match=r"to check it takes up to .* take a smaller launch"):
+        launched("add", check, announce=lambda *found: None)
