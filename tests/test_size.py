@@ -25,7 +25,7 @@ LIMITS = {
     "toolkit/microbenchmarks": 13_200,
     "toolkit/native": 1_100,
     "toolkit/profiling": 13_200,
-    "toolkit/reorder": 14_050,
+    "toolkit/reorder": 11_650,
     "toolkit/rungs": 4_900,
     "toolkit/sass": 101_630,
     "toolkit/store": 6_250,

@@ -27,23 +27,14 @@ class Banks(NamedTuple):
         return Banks(max(0, self.even - clocks), max(0, self.odd - clocks))
 
 
-FIRST_VALUE = 256  # of numbers that stand for values whose register is not chosen yet
-
 IDLE = Banks(0, 0)
 
 
 def reads_of(numbers: Iterable[int]) -> Reads:
-    """How many registers of each bank are read; a value whose register is not chosen yet counts
-    for the bank that has fewer."""
+    """How many registers of each bank are read."""
     distinct = set(numbers) - {RZ}
-    even = odd = 0
-    for number in distinct:
-        if number < FIRST_VALUE:
-            even += not number & 1
-            odd += number & 1
-    for _ in range(len(distinct) - even - odd):
-        even, odd = (even + 1, odd) if even < odd else (even, odd + 1)
-    return even, odd
+    odd = sum(number & 1 for number in distinct)
+    return len(distinct) - odd, odd
 
 
 def dispatched(banks: Banks, reads: Reads) -> tuple[int, Banks]:

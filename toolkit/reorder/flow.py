@@ -47,18 +47,13 @@ class Code:
 
     def with_words(self, start: int, words: Sequence[Word]) -> Code:
         """The code with other multiply-adds where there are some, from a position on."""
-        changed = list(self.words)
+        changed, read, written = list(self.words), list(self.read), list(self.written)
         changed[start : start + len(words)] = words
         operands = {position: operands_of(changed[position]) for position in self.operands}
-        return replace(self.with_operands(operands), words=changed)
-
-    def with_operands(self, operands: Mapping[int, Operands]) -> Code:
-        """The code with other registers, or values, in its multiply-adds."""
-        read, written = list(self.read), list(self.written)
         for position, (*sources, result) in operands.items():
             read[position] = frozenset(sources) - {RZ}
             written[position] = frozenset([result]) - {RZ}
-        return replace(self, operands=operands, read=read, written=written)
+        return replace(self, words=changed, operands=operands, read=read, written=written)
 
     def has_fixed_latency(self, position: int) -> bool:
         return self.units[position] in _FIXED

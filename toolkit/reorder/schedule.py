@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from toolkit.reorder.banks import FIRST_VALUE, IDLE, Banks, Operands, dispatched, reads_of
+from toolkit.reorder.banks import IDLE, Banks, Operands, dispatched, reads_of
 from toolkit.reorder.flow import MULTIPLY_ADD_CLOCKS
 from toolkit.reorder.freedom import Freedom
 
@@ -111,7 +111,7 @@ class Problem:
         clean: dict[int, int] = {}
         for n, (a, b, c, _) in enumerate(self.operands):
             for kept, other in ((a, b), (b, a)):
-                if (other ^ c) & 1 or max(other, c) >= FIRST_VALUE:
+                if (other ^ c) & 1:
                     clean[kept] = clean.get(kept, 0) | 1 << n
         return clean
 
@@ -170,41 +170,16 @@ def kept_after(slots: Slots, result: int) -> Slots:
     return a, b, c
 
 
-def in_places(problem: Problem, choices: Sequence[Choice]) -> dict[int, Operands]:
-    """The operands of the multiply-adds by their new positions in the code."""
-    positions = problem.freedom.positions
-    return {
-        position: problem.operands[number]
-        for position, (number, _) in zip(positions, choices, strict=True)
-    }
-
-
-def _with_reads(problem: Problem, choices: Sequence[Choice]) -> Iterator[tuple[Gap, list[int]]]:
-    """What lies before each multiply-add of an order, and what it reads of the register file."""
+def late_clocks(problem: Problem, choices: Sequence[Choice]) -> int:
+    """Clocks that an order loses to register bank conflicts."""
+    total, banks = 0, IDLE
     kept: Slots | None = None
     for gap, (number, is_swapped) in zip(problem.gaps, choices, strict=True):
         operands = problem.operands[number]
         slots = in_slots(operands, is_swapped=is_swapped)
-        yield gap, fresh(slots, None if gap.is_break else kept)
-        kept = kept_after(slots, operands[3])
-
-
-def wishes(problem: Problem, choices: Sequence[Choice]) -> dict[int, int]:
-    """The preferred bank of each value: the one that is read less by the same instruction."""
-    wanted: dict[int, int] = {}
-    for _, read in _with_reads(problem, choices):
-        even, odd = reads_of(n for n in read if n < FIRST_VALUE)
-        if even != odd:
-            wanted.update({n: int(even > odd) for n in read if n >= FIRST_VALUE})
-    return wanted
-
-
-def late_clocks(problem: Problem, choices: Sequence[Choice]) -> int:
-    """Clocks that an order loses to register bank conflicts."""
-    total, banks = 0, IDLE
-    for gap, read in _with_reads(problem, choices):
-        late, banks = dispatched(_behind_gap(gap, banks), reads_of(read))
-        banks = banks.later(1 + late)
+        reads = reads_of(fresh(slots, None if gap.is_break else kept))
+        late, banks = dispatched(_behind_gap(gap, banks), reads)
+        kept, banks = kept_after(slots, operands[3]), banks.later(1 + late)
         total += late
     return total
 

@@ -6,19 +6,14 @@ import pytest
 from analysis.sm import INSTRUCTION, NO_SCOREBOARD, STEP, Machine, Streams, Unit, run
 from tests.analysis.streams_by_hand import BY_HAND
 from toolkit.machine_code.instruction import RZ
-from toolkit.reorder.banks import FIRST_VALUE, IDLE, Banks, dispatched, reads_of
+from toolkit.reorder.banks import IDLE, Banks, dispatched, reads_of
 from toolkit.reorder.freedom import Freedom
-from toolkit.reorder.schedule import Gap, Problem, late_clocks, wishes
+from toolkit.reorder.schedule import Gap, Problem, late_clocks
 
 
 def test_reads_count_registers_once_and_rz_never():
     assert reads_of([4, 6, 9]) == (2, 1)
     assert reads_of([4, 4, RZ]) == (1, 0)
-
-
-def test_a_value_counts_for_the_bank_that_has_fewer():
-    assert reads_of([4, FIRST_VALUE]) == (1, 1)
-    assert reads_of([4, 6, FIRST_VALUE]) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -98,9 +93,3 @@ def _modelled_clocks(problem, banks=2):
         **BY_HAND | {"bank_count": banks, "fetch_latency": 0, "fetch_clocks": 0, "fma_halves": 2}
     )
     return run(code, streams, [0], machine).clocks
-
-
-def test_a_value_is_wanted_in_the_bank_that_its_neighbours_leave_free():
-    problem = _problem([(2, 5, FIRST_VALUE, 40), (2, 7, FIRST_VALUE + 1, 41)])
-    # the first reads one register of each bank: any will do; the second has R2 kept and reads R7
-    assert wishes(problem, [(0, False), (1, False)]) == {FIRST_VALUE + 1: 0}

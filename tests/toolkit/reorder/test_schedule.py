@@ -5,12 +5,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.toolkit.reorder.code_by_hand import code
-from toolkit.reorder.banks import FIRST_VALUE
 from toolkit.reorder.blocks import blocks
 from toolkit.reorder.flow import MULTIPLY_ADD_CLOCKS
 from toolkit.reorder.freedom import freedom
 from toolkit.reorder.placement import problem
-from toolkit.reorder.schedule import in_places, late_clocks, ordered
+from toolkit.reorder.schedule import late_clocks, ordered
 
 
 def _problem(text):
@@ -78,9 +77,3 @@ def _hold(asked, order):
         for other in free.results[number]:
             clocks = free.clocks[position] - free.clocks[position_of[other]]
             assert clocks >= MULTIPLY_ADD_CLOCKS
-
-
-def test_operands_stand_where_their_multiply_adds_went():
-    asked = _problem("FFMA R0, R1, R2, R0\nFFMA R3, R4, R5, R3")
-    assert in_places(asked, [(1, False), (0, True)]) == {0: (4, 5, 3, 3), 1: (1, 2, 0, 0)}
-    assert max(max(x) for x in asked.operands) < FIRST_VALUE
