@@ -29,7 +29,7 @@ LIMITS = {
     "toolkit/rungs": 4_900,
     "toolkit/sass": 101_630,
     "toolkit/store": 6_250,
-    "toolkit/tuning": 5_510,
+    "toolkit/tuning": 4_710,
     "benchmarks": 30_850,
     "docs": 49_700,
     "tests": 302_900,

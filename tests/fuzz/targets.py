@@ -461,7 +461,6 @@ VALUES = {
     "before": ["saved.json", "launch.json", "k.cu", "/dev/zero"],
     "after": ["saved.json", "launch.json", "other.json", "absent.json"],
     "fail_on": ["counts", "time", "counts,time", "speed"],
-    "strategy": ["brute_force", "random_sample", "nope"],
     "what": ["devices", "variants", "nothing"],
     "cache": ["cache", "k.cu"],
 }

@@ -43,10 +43,6 @@ def tune(
         int, typer.Option(min=1, help="Most configurations to measure, the best by prediction.")
     ] = 16,
     finalists: Annotated[int, typer.Option(min=1, help="Most leaders to race against cuBLAS.")] = 6,
-    strategy: Annotated[
-        str,
-        typer.Option(help="Another one is Kernel Tuner's, and chooses among all predicted ones."),
-    ] = "brute_force",
     cache: Annotated[
         Path | None,
         typer.Option(help="The folder of what sweeps measured.", show_default="the user's cache"),
@@ -85,7 +81,6 @@ def tune(
                     predictions=predict,
                     measurements=measure,
                     finalists=finalists,
-                    strategy=strategy,
                     cache=cache,
                     sampling=Sampling(time_limit_s=seconds),
                 ),

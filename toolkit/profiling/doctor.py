@@ -235,12 +235,12 @@ def _read(path: str) -> str | None:
 # Python packages.
 
 
-def _package(distribution: str, use: Callable[[], object], extra: str = "gpu") -> str:
-    """The version of a package of an extra; `use` fails where it does not work."""
+def _package(distribution: str, use: Callable[[], object]) -> str:
+    """The version of a package of the extra `gpu`; `use` fails where it does not work."""
     try:
         version = metadata.version(distribution)
     except metadata.PackageNotFoundError:
-        detail, remedy = f"{distribution} is not installed", f"pip install -e '.[{extra}]'"
+        detail, remedy = f"{distribution} is not installed", "pip install -e '.[gpu]'"
         raise LackingError("optional missing", detail, remedy) from None
     try:
         use()
@@ -267,9 +267,6 @@ _PROBES: dict[str, Probe] = {
     "GPU clocks and power": partial(
         _package, "nvidia-ml-py", lambda: import_module("pynvml").nvmlInit()
     ),
-    "Kernel Tuner": partial(
-        _package, "kernel_tuner", lambda: import_module("kernel_tuner").tune_kernel, "tune"
-    ),
     "Nsight Compute": _ncu,
     "Permission to read counters": _counter_permission,
 }
@@ -281,6 +278,5 @@ ABILITIES: dict[str, tuple[str, ...]] = {
     _WITHOUT_GPU: ("NVRTC", "Simulator's core"),
     "Profile on the GPU": _ON_GPU,
     "Tune on the GPU": _ON_GPU,
-    "Tune by other strategies": (*_ON_GPU, "Kernel Tuner"),
     "Hardware counters": (*_ON_GPU, "Nsight Compute", "Permission to read counters"),
 }

@@ -7,10 +7,8 @@ timed is kept at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from analysis.problem import Gemm
-from analysis.records.profile import Record
 from kernels.selection import Selection
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
@@ -23,25 +21,21 @@ ITERATIONS = 7  # enough to tell 5 %, too few for a verdict
 BATCH = AHEAD
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sweep:
-    """Measures configurations of a rung at one shape."""
+def measure(
+    bench: GpuBench,
+    problem: Gemm,
+    selections: Sequence[Selection],
+    cache: SweepCache,
+    *,
+    seed: int,
+    progress: Progress,
+) -> None:
+    """Put a record of each configuration at one shape into the cache, unless it has one.
 
-    bench: GpuBench
-    problem: Gemm
-    seed: int
-    cache: SweepCache
-    progress: Progress
-
-    def measured(self, selections: Sequence[Selection]) -> list[Record]:
-        """A record of each; those of earlier sweeps are taken from the cache.
-
-        Raises InputError where the cache cannot be written.
-        """
-        known = self.cache.records
-        left = tuple(one for one in selections if (self.problem, one.label) not in known)
-        for start in range(0, len(left), BATCH):
-            batch, sampling = left[start : start + BATCH], Sampling(max_samples=ITERATIONS)
-            plan = plan_of((self.problem,), batch, sampling, self.seed)
-            self.bench.profile_shape(self.problem, plan, known, self.progress)
-        return [known[self.problem, one.label] for one in selections]
+    Raises InputError where the cache cannot be written.
+    """
+    left = tuple(one for one in selections if (problem, one.label) not in cache.records)
+    for start in range(0, len(left), BATCH):
+        batch, sampling = left[start : start + BATCH], Sampling(max_samples=ITERATIONS)
+        plan = plan_of((problem,), batch, sampling, seed)
+        bench.profile_shape(problem, plan, cache.records, progress)

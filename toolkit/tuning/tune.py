@@ -21,7 +21,6 @@ from toolkit.profiling.plan import parse_shapes
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.store.tuned import Tuned
 from toolkit.tuning.space import parse_space
-from toolkit.tuning.strategy import check_strategy
 from toolkit.tuning.tuner import Effort, Tuner
 
 
@@ -41,7 +40,6 @@ def tune(
     What a shape ends early by, Ctrl-C too, is raised where no other shape was finished.
     """
     effort, progress = effort or Effort(), progress or Progress()
-    check_strategy(effort.strategy)
     space, problems, seed = parse_space(text), parse_shapes(shapes), chosen_seed(seed)
     for problem in problems:
         space.variant.check_shape(problem)
@@ -130,7 +128,6 @@ def _command(
         ("predict", effort.predictions, usual.predictions),
         ("measure", effort.measurements, usual.measurements),
         ("finalists", effort.finalists, usual.finalists),
-        ("strategy", effort.strategy, usual.strategy),
         ("seconds", effort.sampling.time_limit_s, usual.sampling.time_limit_s),
     ):
         words += [f"--{option} {value}"] if value != default else []

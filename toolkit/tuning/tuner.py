@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 
 from analysis.devices import Device
@@ -27,25 +26,22 @@ from toolkit.tuning.cache import SweepCache, is_timed
 from toolkit.tuning.final import race, without_time
 from toolkit.tuning.ranking import ranked
 from toolkit.tuning.space import Space
-from toolkit.tuning.strategy import BRUTE_FORCE, search
-from toolkit.tuning.sweep import BATCH, ITERATIONS, Sweep
+from toolkit.tuning.sweep import BATCH, ITERATIONS, measure
 
-FINAL = "then the leaders in rounds with cuBLAS, as many samples as it takes"
+METHOD = (
+    f"the best by prediction, {ITERATIONS} samples each; then the leaders in rounds with cuBLAS, "
+    "as many samples as it takes"
+)
 PREDICTED_ONLY = "prediction alone: nothing was measured"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How many configurations each stage sees at most, and how a sweep chooses them.
-
-    `strategy` is brute force, which takes the best by prediction, or another one of Kernel Tuner's,
-    which chooses among all that were predicted.
-    """
+    """How many configurations each stage sees at most, and where a sweep keeps its times."""
 
     predictions: int = 64
     measurements: int = 16
     finalists: int = 6
-    strategy: str = BRUTE_FORCE
     cache: Path | None = None
     sampling: Sampling = field(default_factory=Sampling)
 
@@ -99,21 +95,13 @@ class Tuner:
                 candidates=tuple(
                     swept.get(one.label, _not_chosen(one)) for one in shape.candidates
                 ),
-                method=self._method(),
+                method=METHOD,
             )
             return self._raced(problem, shape, bench, cache)
-
-    def _method(self) -> str:
-        by, strategy = "the best by prediction", self.effort.strategy
-        if strategy != BRUTE_FORCE:
-            by = f"chosen by Kernel Tuner {metadata.version('kernel_tuner')}, strategy {strategy}"
-        return f"{by}, {ITERATIONS} samples each; {FINAL}"
 
     def _to_measure(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The best by prediction, with the rung's defaults as a yardstick."""
         fit = [one for one in candidates if one.status == "ok"]
-        if self.effort.strategy != BRUTE_FORCE:
-            return fit
         best = fit[: self.effort.measurements]
         return best + [one for one in fit if self._is_default(one) and one not in best]
 
@@ -131,21 +119,11 @@ class Tuner:
             self.progress.notice(
                 f"{len(before)} {of_all} were measured before: taken from {cache.path}"
             )
-        left = max(0, min(len(labels), self.effort.measurements + 1) - len(before))
+        left = len(labels) - len(before)
         # each is checked; of each batch there is a reference, and a time for all
         self.progress.stage(f"{problem}: sweep", left + 2 * ceil_div(left, BATCH))
-        sweep = Sweep(
-            bench=bench,
-            problem=problem,
-            seed=self.seed,
-            cache=cache,
-            progress=self.progress,
-        )
         try:
-            if self.effort.strategy == BRUTE_FORCE:
-                sweep.measured(selections)
-            else:
-                search(self.effort.strategy, selections, self.effort.measurements, sweep.measured)
+            measure(bench, problem, selections, cache, seed=self.seed, progress=self.progress)
         except KeyboardInterrupt:
             kept = {x.label for x in cache.records.values() if is_timed(x)} & labels
             self.progress.notice(
@@ -154,7 +132,7 @@ class Tuner:
             raise
         return {
             one.label: _with_swept(
-                one, cache.records.get((problem, one.label)), from_cache=one.label in before
+                one, cache.records[problem, one.label], from_cache=one.label in before
             )
             for one in chosen
         }
@@ -223,10 +201,7 @@ def _not_chosen(candidate: Candidate) -> Candidate:
     return replace(candidate, status="left out", reason="not measured: others should be faster")
 
 
-def _with_swept(candidate: Candidate, record: Record | None, *, from_cache: bool) -> Candidate:
-    if record is None:
-        why = "not measured: the strategy did not choose it"
-        return replace(candidate, status="left out", reason=why)
+def _with_swept(candidate: Candidate, record: Record, *, from_cache: bool) -> Candidate:
     if record.measured is None or record.status != "ok":
         return without_time(candidate, record)
     swept = Swept(samples_s=record.measured.samples_s, from_cache=from_cache)

@@ -36,7 +36,7 @@ def test_without_a_measurement_the_lead_says_predicted():
 
 def test_the_points_tell_the_space_the_stages_and_the_yardsticks():
     assert list(points(SHAPE)) == [
-        "Kernel Tuner 1.5.0",
+        "the best by prediction, 7 samples each",
         "9 combinations of values, 3 against a constraint, 1 left out, 1 failed",
         "2 were measured, 1 of them in an earlier run (from the cache)",
         "predictions put 1 of 1 pairs of measured configurations in the measured order",

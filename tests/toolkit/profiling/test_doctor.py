@@ -18,7 +18,6 @@ PACKAGES = {
     "pycuda": "2026.1",
     "nvmath-python": "1.0.0",
     "nvidia-ml-py": "13.580.65",
-    "kernel_tuner": "1.5.0",
 }
 
 
@@ -59,7 +58,6 @@ class Machine:
             "pycuda.driver": SimpleNamespace(),
             "nvmath.bindings.cublasLt": SimpleNamespace(get_version=lambda: 130000),
             "pynvml": SimpleNamespace(nvmlInit=lambda: None),
-            "kernel_tuner": SimpleNamespace(tune_kernel=None),
         }
         self.files = {"/proc/driver/nvidia/params": "RmProfilingAdminOnly: 0\n"}
         self.folder = folder
@@ -258,8 +256,8 @@ def test_a_missing_core_is_not_optional(machine, monkeypatch):
 def test_a_laptop_can_profile_with_no_gpu(machine):
     machine.driver = None
     machine.packages.clear()
-    status = {finding.name: finding.status for finding in examine()[-5:]}
-    assert list(status.values()) == ["ok"] + 4 * ["optional missing"]
+    status = {finding.name: finding.status for finding in examine()[-4:]}
+    assert list(status.values()) == ["ok"] + 3 * ["optional missing"]
     assert machine.found("Profile on the GPU").detail == (
         "needs NVIDIA driver, GPU, PyCUDA (see above)"
     )
@@ -268,7 +266,7 @@ def test_a_laptop_can_profile_with_no_gpu(machine):
 def test_abilities_need_probes_that_exist():
     assert {need for needs in ABILITIES.values() for need in needs} <= set(doctor._PROBES)
     without_anything = [finding.status for finding in abilities([])]
-    assert without_anything == ["missing"] + 4 * ["optional missing"]
+    assert without_anything == ["missing"] + 3 * ["optional missing"]
 
 
 def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding():
@@ -301,11 +299,3 @@ def test_the_real_machine_is_examined_without_an_error():
     for finding in findings:
         assert "\n" not in finding.detail + finding.remedy
         assert finding.detail
-
-
-def test_kernel_tuner_is_an_extra_of_its_own(machine):
-    del machine.packages["kernel_tuner"]
-    finding = machine.found("Kernel Tuner")
-    assert (finding.status, finding.remedy) == ("optional missing", "pip install -e '.[tune]'")
-    assert machine.found("Tune by other strategies").detail == "needs Kernel Tuner (see above)"
-    assert machine.found("Profile on the GPU").status == "ok"

@@ -156,19 +156,6 @@ def test_more_than_are_prepared_side_by_side_are_measured_in_turn(machine):
     assert all(one.swept and len(one.swept.samples_s) == 7 for one in found.shapes[0].candidates)
 
 
-def test_another_strategy_is_kernel_tuners_and_measures_no_more_than_it_may(
-    machine,
-):
-    pytest.importorskip("kernel_tuner", reason="Kernel Tuner is not installed")
-    found, _ = run("coarsened-1d", effort={"measurements": 2, "strategy": "random_sample"})
-    shape = found.shapes[0]
-    assert "chosen by Kernel Tuner 1." in shape.method
-    assert "strategy random_sample, 7 samples each" in shape.method
-    assert sum(one.swept is not None for one in shape.candidates) == 2
-    others = [one for one in shape.candidates if not one.swept]
-    assert {one.reason for one in others} == {"not measured: the strategy did not choose it"}
-
-
 def test_a_winner_of_the_sweep_that_is_wrong_at_a_ragged_neighbour_has_failed(
     machine,
 ):
