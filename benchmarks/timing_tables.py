@@ -17,8 +17,8 @@ ABOUT_THE_RECORD = ("architecture", "taken_from", "is_fitted", "sources")
 SIGNIFICANT = 4
 # What docs/timing.md says once.
 SHORT = {
-    ", CUDA 13.0 (python -m toolkit.microbenchmarks)": "",
-    ", CUDA 13.0 (docs/timing.md)": "",
+    "measured on an H200, CUDA 13.0 (python -m toolkit.microbenchmarks)": "H200",
+    "measured on an H100, CUDA 13.0 (docs/timing.md)": "H100",
     " on the ladder on an H200 (docs/validation.md)": "",
 }
 

@@ -31,7 +31,7 @@ LIMITS = {
     "toolkit/store": 6_250,
     "toolkit/tuning": 4_710,
     "benchmarks": 30_850,
-    "docs": 49_700,
+    "docs": 49_420,
     "tests": 302_900,
     "validation": 119_550,
 }
