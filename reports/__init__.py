@@ -10,11 +10,9 @@ each of them usable in a notebook.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from analysis.records.profile import Profile
 
-__all__ = ["render", "render_together"]
+__all__ = ["render"]
 
 
 def render(profile: Profile, *, recorded: Profile | None = None) -> str:
@@ -24,15 +22,7 @@ def render(profile: Profile, *, recorded: Profile | None = None) -> str:
     labelled with its date and device, for readers who have no such GPU. Raises InputError when
     it was made on another model.
     """
-    return render_together([(profile, recorded)])
-
-
-def render_together(runs: Sequence[tuple[Profile, Profile | None]]) -> str:
-    """The report of several profiles side by side, each with its earlier run or None.
-
-    A reader chooses the run whose numbers the page shows; a table on top holds all of them.
-    """
     # The page needs Plotly and Jinja; whoever imports reports.text alone should not wait for them.
     from reports.pages.page import page
 
-    return page(runs)
+    return page(profile, recorded)

@@ -16,8 +16,8 @@ from validation import ROOT
 LIMITS = {
     "analysis": 66_700,
     "kernels": 22_310,
-    "reports": 45_550,
-    "toolkit/cli": 16_250,
+    "reports": 44_060,
+    "toolkit/cli": 16_080,
     "toolkit/execution": 25_070,
     "toolkit/gpu": 14_420,
     "toolkit/launch": 3_790,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
@@ -29,7 +29,6 @@ from reports.sections.ladder_table import ceilings_table, ladder_tables, samplin
 from reports.sections.prediction import prediction, rung_steps
 from reports.sections.published import publications
 from reports.sections.scorecard import scorecard
-from reports.sections.side_by_side import names, side_by_side
 from reports.sections.source import (
     Annotated,
     all_annotated,
@@ -118,40 +117,22 @@ def packed(content: str) -> str:
     return b64encode(compress(content.encode(), PACKING)).decode("ascii")
 
 
-Run = tuple[Profile, Profile | None]
+def page(profile: Profile, recorded: Profile | None = None) -> str:
+    """The report of a profile, beside an earlier run if there is one, as HTML.
 
-
-def page(runs: Sequence[Run]) -> str:
-    """The report of one run, or of several side by side, as HTML.
-
-    A run is a profile, and an earlier run to show beside it or None. Raises InputError where that
-    was made on another GPU model.
+    Raises InputError where that was made on another GPU model.
     """
-    for profile, recorded in runs:
-        if recorded and recorded.device.key != profile.device.key:
-            raise InputError(
-                f"the recorded run is of {recorded.device.name}, the profile of "
-                f"{profile.device.name}: give a run of the same GPU model"
-            )
+    if recorded and recorded.device.key != profile.device.key:
+        raise InputError(
+            f"the recorded run is of {recorded.device.name}, the profile of "
+            f"{profile.device.name}: give a run of the same GPU model"
+        )
     with ThreadPoolExecutor(1) as pool:
         plotly_js = pool.submit(plotly)  # compressed meanwhile
-        parts = list(_parts(runs))
+        content = _content(profile, recorded)
     return template("report.html.j2").render(
-        title=_title(runs),
-        parts=parts,
-        first_shape=_first_shape(parts),
-        together=side_by_side([(part.name, part.profile) for part in parts]),
-        grades=GRADES,
-        ink=style.INK,
-        plotly_js=plotly_js.result(),
+        **content, grades=GRADES, ink=style.INK, plotly_js=plotly_js.result()
     )
-
-
-def _first_shape(parts: Sequence[SimpleNamespace]) -> str:
-    """The shape to begin with: the first that all runs have, or else the first run's first."""
-    first, *others = ([chapter.shape for chapter in part.chapters] for part in parts)
-    common = (shape for shape in first if all(shape in other for other in others))
-    return next(common, next(iter(first), ""))
 
 
 @cache
@@ -160,57 +141,40 @@ def plotly() -> str:
     return packed(get_plotlyjs())
 
 
-def _title(runs: Sequence[Run]) -> str:
-    names = dict.fromkeys(profile.device.name for profile, _ in runs)
-    return f"SGEMM ladder on {text.listing(list(names))}"
+# What the templates read: facts of the run, and a chapter for each of its shapes.
 
 
-# What the templates read: a part for each run, with a chapter for each of its shapes.
-
-
-def _parts(runs: Sequence[Run]) -> Iterator[SimpleNamespace]:
-    first = 0
-    for number, (run, name) in enumerate(zip(runs, names([p for p, _ in runs]), strict=True)):
-        part = _part(run, number, name, first)
-        first += len(part.chapters)
-        yield part
-
-
-def _part(run: Run, number: int, name: str, first: int) -> SimpleNamespace:
-    """Everything that the page says about one run, whatever the shape."""
-    profile, recorded = run
+def _content(profile: Profile, recorded: Profile | None) -> dict[str, object]:
+    """Everything that the page says about the run, and its chapters."""
     shapes = ladder.shapes(profile)
     of_sizes = _drawing(sizes, sizes.figure(profile, recorded=recorded))
-    return SimpleNamespace(
-        number=number,
-        name=name,
-        profile=profile,
-        recorded=recorded,
-        created=text.moment(profile.created),
-        recorded_label=ladder.recorded_label(recorded) if recorded else "",
-        obtained=OBTAINED[profile.executor],
-        standing=standing(profile),
-        listings=packed(json.dumps([listing_document(one) for one in profile.listings])),
-        chapters=[
-            _chapter(View(profile, shape, recorded), number=first + place, run=number)
-            for place, shape in enumerate(shapes)
+    return {
+        "title": f"SGEMM ladder on {profile.device.name}",
+        "profile": profile,
+        "recorded": recorded,
+        "created": text.moment(profile.created),
+        "recorded_label": ladder.recorded_label(recorded) if recorded else "",
+        "obtained": OBTAINED[profile.executor],
+        "standing": standing(profile),
+        "listings": packed(json.dumps([listing_document(one) for one in profile.listings])),
+        "chapters": [
+            _chapter(View(profile, shape, recorded), number) for number, shape in enumerate(shapes)
         ],
-        sizes=of_sizes,
-        left_out=list(_left_out([of_sizes])),
-        device=list(_device_rows(profile.device)),
-        environment=list(_environment_rows(profile)),
-        recorded_environment=tuple(_environment_rows(recorded)) if recorded else (),
-    )
+        "sizes": of_sizes,
+        "sizes_left_out": list(_left_out([of_sizes])),
+        "device": list(_device_rows(profile.device)),
+        "environment": list(_environment_rows(profile)),
+        "recorded_environment": tuple(_environment_rows(recorded)) if recorded else (),
+    }
 
 
-def _chapter(view: View, *, number: int, run: int) -> SimpleNamespace:
-    """Everything that the page says about one shape of one run."""
+def _chapter(view: View, number: int) -> SimpleNamespace:
+    """Everything that the page says about one shape."""
     found = all_annotated(view)
     table, more = ladder_tables(view)
     drawings = _drawings(view)
     return SimpleNamespace(
         number=number,
-        run=run,
         shape=text.shape(view.shape),
         answer=answer(view),
         table=table,

@@ -215,9 +215,9 @@ const WIDE = ["", "wide", "", "wide", "wide", ""]; // a telephone has no room fo
 async function showSource(chapter) {
   const place = chapter.querySelector(".source");
   if (!place) return;
-  const label = state.variant, part = document.querySelector(`.part[data-run="${chapter.dataset.run}"]`);
+  const label = state.variant;
   const counts = (await documentOf(chapter.querySelector("script.counts")))[label];
-  const listing = (await documentOf(part.querySelector("script.listings"))).find((one) => one.label === counts.listing);
+  const listing = (await documentOf(document.querySelector("script.listings"))).find((one) => one.label === counts.listing);
   if (label !== state.variant) return; // another was chosen meanwhile
   place.replaceChildren(scrolling(sourceTable(listing, counts), `Source of ${label}`), element("p", "quiet", `${listing.file}: ${counts.basis}.`));
   showHottest(place.querySelector(".scroll"), counts);
@@ -290,24 +290,15 @@ function openLine(row, button, listing, counts, number) {
   row.after(opened);
 }
 
-// What the reader chose: a run, a shape, a variant.
+// What the reader chose: a shape, a variant.
 
-const state = { run: "0", shape: "", variant: "" };
+const state = { shape: "", variant: "" };
 const chapters = all(".chapter");
-const chapterOf = () => {
-  const own = chapters.filter((one) => one.dataset.run === state.run);
-  return own.find((one) => one.dataset.name === state.shape) ?? own[0];
-};
+const chapterOf = () => chapters.find((one) => one.dataset.name === state.shape) ?? chapters[0];
 
 function show() {
   const chosen = chapterOf();
-  for (const row of all("#together ~ .scroll tbody tr")) {
-    row.hidden = row.cells[0].textContent !== (chosen?.dataset.name ?? "");
-  }
-  for (const one of all(".of-run")) {
-    one.hidden = one.classList.contains("chapter") ? one !== chosen : one.dataset.run !== state.run;
-  }
-  for (const link of all("a[data-part]")) link.href = `#${link.dataset.part}-${state.run}`;
+  for (const one of chapters) one.hidden = one !== chosen;
   if (chosen) showChapter(chosen);
   drawAll();
 }
@@ -328,26 +319,16 @@ function showChapter(chapter) {
   showSource(chapter);
 }
 
-function offerShapes() {
-  if (!shapeChoice) return;
-  const names = chapters.filter((one) => one.dataset.run === state.run).map((one) => one.dataset.name);
-  shapeChoice.replaceChildren(...names.map((name) => new Option(name)));
-  shapeChoice.value = names.includes(state.shape) ? state.shape : names[0];
-}
-
-// A link to a section shows the run and the shape that it is of; a choice keeps the section.
+// A link to a section shows the shape that it is of; a choice keeps the section.
 function follow() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  const owner = target?.closest(".of-run");
-  if (owner?.hidden) {
-    state.run = owner.dataset.run;
-    if (owner.dataset.name) state.shape = owner.dataset.name;
-    if (runChoice) runChoice.value = state.run;
-    offerShapes();
-    if (shapeChoice && state.shape) shapeChoice.value = state.shape;
+  const owner = target?.closest(".chapter");
+  if (!owner) return;
+  if (owner.hidden) {
+    state.shape = shapeChoice.value = owner.dataset.name;
     show();
   }
-  if (owner) target.scrollIntoView();
+  target.scrollIntoView();
 }
 
 function keepSection() {
@@ -356,13 +337,7 @@ function keepSection() {
   if (target) history.replaceState(null, "", `#${target.id}`);
 }
 
-const runChoice = document.getElementById("run"), shapeChoice = document.getElementById("shape");
-runChoice?.addEventListener("change", () => {
-  state.run = runChoice.value;
-  offerShapes();
-  show();
-  keepSection();
-});
+const shapeChoice = document.getElementById("shape");
 shapeChoice?.addEventListener("change", () => {
   state.shape = shapeChoice.value;
   show();
@@ -372,13 +347,7 @@ for (const choice of all(".variant-choice")) {
   choice.addEventListener("change", () => { state.variant = choice.value; show(); });
 }
 
-if (runChoice) state.run = runChoice.value; // a browser may restore an earlier choice
-if (shapeChoice) {
-  const restored = shapeChoice.value;
-  offerShapes();
-  if ([...shapeChoice.options].some((one) => one.value === restored)) shapeChoice.value = restored;
-  state.shape = shapeChoice.value;
-}
+if (shapeChoice) state.shape = shapeChoice.value; // a browser may restore an earlier choice
 show();
 follow();
 addEventListener("hashchange", follow);

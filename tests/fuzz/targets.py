@@ -456,7 +456,7 @@ VALUES = {
     "html": ["out.html", "saved.json", ".", "absent/out.html", "loop"],
     "record": ["out.json", "saved.json", ".", "k.cu"],
     "output": ["out.cubin", "k.cu", "k.cubin", "."],
-    "records": ["saved.json", "launch.json", "absent.json", "k.cu", "/dev/zero"],
+    "saved": ["saved.json", "launch.json", "absent.json", "k.cu", "/dev/zero"],
     "recorded": ["saved.json", "absent.json"],
     "before": ["saved.json", "launch.json", "k.cu", "/dev/zero"],
     "after": ["saved.json", "launch.json", "other.json", "absent.json"],

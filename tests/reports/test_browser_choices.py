@@ -1,11 +1,10 @@
-"""What a reader does with the page: choose variants, shapes and runs, open lines, print."""
+"""What a reader does with the page: choose variants and shapes, open lines, print."""
 
 from dataclasses import replace
 
 import pytest
 
-from analysis.devices import find_device
-from reports import render, render_together
+from reports import render
 
 pytestmark = pytest.mark.browser
 
@@ -170,43 +169,6 @@ def test_a_link_to_a_section_shows_its_shape(window, build):
     assert visit.page.evaluate("location.hash") == "#source-0"
     visit.page.locator("nav a", has_text="Roofline").click()
     assert visit.page.evaluate("location.hash") == "#roofline-0"
-
-
-@pytest.fixture(scope="module")
-def of_two_runs(build):
-    """The page of a run at two shapes, and of one on a T4 at the second of them."""
-    first, second = (
-        build.only(build.profile(*shapes), "tiled")
-        for shapes in ((build.SMALL, build.SHAPE), (build.SHAPE,))
-    )
-    other = replace(second, device=find_device("t4"), command="of the T4")
-    return render_together([(first, None), (other, None)])
-
-
-def test_it_begins_with_a_shape_that_all_runs_have(window, of_two_runs):
-    visit = window.show(of_two_runs, waits=False, is_kept=True)
-    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"
-    assert visit.count("#answer-1") == 1
-    shapes = visit.page.locator("#together ~ .scroll tbody tr:visible td:first-child")
-    assert set(shapes.all_text_contents()) == {"4096 × 4096 × 4096"}
-
-
-def test_a_run_is_chosen_for_the_whole_page(window, of_two_runs):
-    visit = window.show(of_two_runs, waits=False)
-    assert visit.page.locator("#together ~ .scroll thead th").all_text_contents()[-2:] == [
-        "NVIDIA GeForce RTX 3090", "NVIDIA T4",
-    ]  # fmt: skip
-    assert visit.page.locator("#shape option").count() == 2
-    visit.page.select_option("#run", label="NVIDIA T4")
-    assert visit.page.locator("#shape option").all_text_contents() == ["4096 × 4096 × 4096"]
-    assert visit.count("#answer-2") == 1
-    assert visit.page.locator("pre:visible").text_content() == "of the T4"
-    link = visit.page.get_by_role("link", name="Reproduce")
-    assert link.get_attribute("href") == "#reproduce-1"
-    visit.page.select_option("#run", label="NVIDIA GeForce RTX 3090")
-    assert visit.page.locator("#shape option").count() == 2
-    assert visit.page.input_value("#shape") == "4096 × 4096 × 4096"  # kept
-    assert visit.complaints == []
 
 
 def test_it_prints_without_its_controls(window, build, in_theory, tmp_path):

@@ -344,21 +344,6 @@ def test_report_never_overwrites_what_it_reads(saved):
         assert said.startswith("cannot write the report to saved.json: the record has that name")
 
 
-def test_several_profiles_stand_side_by_side(saved):
-    save(profile([32], ["tiled"], executor="theory", device="t4"), "t4.json")
-    result = invoke("report", str(saved), "t4.json", "--html", "both.html")
-    assert result.exit_code == 0
-    page = Path("both.html").read_text(encoding="utf-8")
-    assert "Side by side" in page
-    assert ">NVIDIA T4</option>" in page
-    assert "NVIDIA T4" in result.stdout
-
-
-def test_a_recorded_run_goes_beside_one_profile(saved):
-    said = refused("report", saved.name, saved.name, "--recorded", "other.json")
-    assert said == ("--recorded other.json goes beside one profile, not 2: give it as one of them")
-
-
 def test_a_recorded_run_of_another_device_is_refused(saved):
     save(profile([32], ["tiled"], executor="theory", device="t4"), "t4.json")
     assert refused("report", str(saved), "--recorded", "t4.json") == (
