@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 4_710,
     "benchmarks": 30_850,
     "docs": 49_420,
-    "tests": 302_900,
+    "tests": 300_930,
     "validation": 119_550,
 }
 

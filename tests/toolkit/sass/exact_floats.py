@@ -1,6 +1,7 @@
 """Probes of floating-point instructions, and the operands that they are tried on."""
 
 import re
+from fractions import Fraction
 from itertools import chain, product
 
 import numpy as np
@@ -137,6 +138,20 @@ def single(*numbers):
 def uniform(text):
     """The uniform twin of an instruction: `UFADD UR4, UR2, UR3`."""
     return re.sub(r"(?<![.\w])(R\d|RZ|P\d|PT)", r"U\1", f"U{text}")
+
+
+OPERAND = re.compile(r"(-?)(\|?)(R\d|RZ|\+INF|[-\d.e+]+)\|?(?:\.reuse)?")
+
+
+def operand(form, text, registers):
+    """The bits of an operand as nvdisasm prints it: of a register or a number, with its signs."""
+    negated, absolute, name = OPERAND.fullmatch(text).groups()
+    if name[0] == "R":
+        bits = 0 if name == "RZ" else registers[int(name[1:])]
+    else:
+        bits = form.infinity if name == "+INF" else form.rounded(Fraction(name))
+    bits = bits & ~form.sign if absolute else bits
+    return bits ^ form.sign if negated else bits
 
 
 def packed(low, high):

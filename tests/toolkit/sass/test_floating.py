@@ -3,6 +3,8 @@
 R2, R3 and R5 are the operands a, b and c; R4 is written.
 """
 
+import re
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -16,6 +18,7 @@ from tests.toolkit.sass.exact_floats import (
     check,
     edges,
     fill,
+    operand,
     probed,
     samples,
     single,
@@ -28,20 +31,22 @@ F = BINARY32
 TEXTS = {"FADD": "R4, R2, R3", "FMUL": "R4, R2, R3", "FFMA": "R4, R2, R3, R5"}
 
 
-def exact(opcode, a, b, c, direction):
-    if opcode == "FADD":
-        return F.fused(a, F.one, b, direction)
-    return F.fused(a, b, None if opcode == "FMUL" else c, direction)
-
-
-def flushed_fma(a, b, c):
-    return F.flushed(F.fused(F.flushed(a), F.flushed(b), F.flushed(c)))
-
-
 def saturated(x):
     if F.is_nan(x) or F.is_negative(x):
         return 0
     return min(x, F.one)
+
+
+def arithmetic(opcode, a, b, c=F.sign):
+    """What an instruction with its modifiers makes of its operands."""
+    name, *modifiers = opcode.split(".")
+    if "FTZ" in modifiers:
+        a, b, c = map(F.flushed, (a, b, c))
+    terms = {"FADD": (a, F.one, b), "FMUL": (a, b, None), "FFMA": (a, b, c)}
+    direction = next((m for m in modifiers if f".{m}" in DIRECTIONS), NEAREST)
+    result = F.fused(*terms[name], direction)
+    result = F.flushed(result) if "FTZ" in modifiers else result
+    return saturated(result) if "SAT" in modifiers else result
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -49,16 +54,10 @@ def saturated(x):
 @pytest.mark.parametrize("flush", ["", ".FTZ"])
 @pytest.mark.parametrize("opcode", TEXTS)
 def test_arithmetic_rounds_once(opcode, flush, saturate, direction):
-    def reference(a, b, c):
-        if flush:
-            a, b, c = map(F.flushed, (a, b, c))
-        result = exact(opcode, a, b, c, direction.strip(".") or NEAREST)
-        result = F.flushed(result) if flush else result
-        return saturated(result) if saturate else result
-
     modifiers = flush + direction + saturate
     a, b, c = triples(F, seed=len(opcode + modifiers), with_edges=not modifiers)
-    check(f"{opcode}{modifiers} {TEXTS[opcode]}", {2: a, 3: b, 5: c}, reference)
+    columns = {2: a, 3: b, 5: c}
+    check(f"{opcode}{modifiers} {TEXTS[opcode]}", columns, partial(arithmetic, opcode + modifiers))
 
 
 def test_ffma_is_not_the_rounded_double_precision_sum():
@@ -77,36 +76,52 @@ def test_ffma_cancels_exactly():
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "FADD R4, -R2, R3",
+        "FADD R4, |R2|, -|R3|",
+        "FADD R4, -R2, -RZ",
+        "FADD R4, R2, 1.5",
+        "FMUL R4, R2, -R3",
+        "FMUL R4, R2, 1.175494350822287508e-38",
+        "FMUL R4, R2, +INF",
+        "FFMA R4, R2, R3, RZ",
+        "FFMA R4, R2, R3, -RZ",
+        "FFMA R4, -|R2|, R3, |R5|",
+        "FFMA R4, RZ, R3, R5",
+        "FFMA R4, R2.reuse, 1.4426950216293334961, -R5",
+        "FFMA.FTZ R4, R2, -R3, R5",
+        "FFMA.SAT R4, R2, R3, 0.5",
+    ],
+)
+def test_operands_in_every_form(text):
+    a, b, c = triples(F, seed=7, count=128)
+    opcode, _, *operands = re.split(",? ", text)
+
+    def reference(*row):
+        registers = dict(zip((2, 3, 5), row, strict=True))
+        return arithmetic(opcode, *(operand(F, name, registers) for name in operands))
+
+    check(text, {2: a, 3: b, 5: c}, reference)
+
+
+@pytest.mark.parametrize(
     ("text", "reference"),
     [
-        ("FADD R4, -R2, R3", lambda a, b, c: F.fused(a ^ F.sign, F.one, b)),
-        ("FADD R4, |R2|, -|R3|", lambda a, b, c: F.fused(a & ~F.sign, F.one, b | F.sign)),
-        ("FADD R4, -R2, -RZ", lambda a, b, c: F.fused(a ^ F.sign, F.one, F.sign)),
-        ("FADD R4, R2, 1.5", lambda a, b, c: F.fused(a, F.one, 0x3FC00000)),
-        ("FADD R2, R2, R2", None),
-        ("FMUL R4, R2, -R3", lambda a, b, c: F.fused(a, b ^ F.sign, None)),
-        ("FMUL R4, R2, 1.175494350822287508e-38", lambda a, b, c: F.fused(a, 0x00800000, None)),
-        ("FMUL R4, R2, +INF", lambda a, b, c: F.fused(a, F.infinity, None)),
-        ("FFMA R4, R2, R3, RZ", lambda a, b, c: F.fused(a, b, 0)),
-        ("FFMA R4, R2, R3, -RZ", lambda a, b, c: F.fused(a, b, F.sign)),
-        ("FFMA R4, -|R2|, R3, |R5|", lambda a, b, c: F.fused(a | F.sign, b, c & ~F.sign)),
-        ("FFMA R4, RZ, R3, R5", lambda a, b, c: F.fused(0, b, c)),
-        ("FFMA R4, R2.reuse, 1.4426950216293334961, -R5",
-         lambda a, b, c: F.fused(a, 0x3FB8AA3B, c ^ F.sign)),
-        ("FFMA.FTZ R4, R2, -R3, R5", lambda a, b, c: flushed_fma(a, b ^ F.sign, c)),
-        ("FFMA.SAT R4, R2, R3, 0.5", lambda a, b, c: saturated(F.fused(a, b, 0x3F000000))),
-        ("FSEL R4, -R2, |R3|, PT", lambda a, b, c: a ^ F.sign),
-        ("FSEL R4, R2, -|R3|, !PT", lambda a, b, c: b | F.sign),
-        ("FSEL R4, RZ, 3.37028055040000000000e+12, !PT", lambda a, b, c: 0x54442D18),
+        ("FSEL R4, -R2, |R3|, PT", lambda a, b: a ^ F.sign),
+        ("FSEL R4, R2, -|R3|, !PT", lambda a, b: b | F.sign),
+        ("FSEL R4, RZ, 3.37028055040000000000e+12, !PT", lambda a, b: 0x54442D18),
     ],
-)  # fmt: skip
-def test_operands_in_every_form(text, reference):
-    a, b, c = triples(F, seed=7, count=128)
-    if reference is None:  # written over what it reads
-        ((*found,),) = probed(text, {2: a}, [2], architecture=90)
-        assert found == [F.fused(x, F.one, x) for x in a]
-        return
-    check(text, {2: a, 3: b, 5: c}, reference)
+)
+def test_a_predicate_selects_a_number(text, reference):
+    a, b, _ = triples(F, seed=7, count=128)
+    check(text, {2: a, 3: b}, reference)
+
+
+def test_a_result_may_stand_in_its_operand():
+    a = samples(F, np.random.default_rng(7), 128)
+    ((*found,),) = probed("FADD R2, R2, R2", {2: a}, [2], architecture=90)
+    assert found == [F.fused(x, F.one, x) for x in a]
 
 
 @pytest.mark.parametrize(
@@ -146,34 +161,20 @@ def as_pairs(low, high):
 def test_packed_pairs(form, modifiers):
     low, other = triples(F, seed=9, count=64), triples(F, seed=10, count=64)
     columns = {k: as_pairs(x, y) for k, x, y in zip((2, 6, 8), low, other, strict=True)}
-    direction = next((d for d in ("RM", "RP", "RZ") if d in modifiers), NEAREST)
-
-    def arithmetic(a, b, c):
-        if "FTZ" in modifiers:
-            a, b, c = F.flushed(a), F.flushed(b), None if c is None else F.flushed(c)
-        result = F.fused(a, b, c, direction)
-        return F.flushed(result) if "FTZ" in modifiers else result
 
     def halves(x):
         return x & 0xFFFFFFFF, x >> 32
 
-    def reference(opcode, a, b, c):
-        results = []
-        for x, y, z in zip(halves(b), PAIR_FORMS[form](*halves(a)), halves(c), strict=True):
-            terms = {"FADD2": (x, F.one, y), "FMUL2": (x, y, None), "FFMA2": (x, y, z)}
-            results.append(arithmetic(*terms[opcode]))
-        return results[0] | results[1] << 32
+    for opcode in ("FADD", "FMUL", "FFMA"):
 
-    for opcode in ("FADD2", "FMUL2", "FFMA2"):
-        third = ", R8.F32x2.HI_LO" if opcode == "FFMA2" else ""
-        text = f"{opcode}{modifiers} R4, R6.F32x2.HI_LO, {form}{third}"
-        check(
-            text,
-            columns,
-            lambda a, b, c, opcode=opcode: reference(opcode, a, b, c),
-            architecture=100,
-            pairs=True,
-        )
+        def reference(a, b, c, opcode=opcode):
+            terms = zip(halves(b), PAIR_FORMS[form](*halves(a)), halves(c), strict=True)
+            low, high = (arithmetic(opcode + modifiers, *three) for three in terms)
+            return low | high << 32
+
+        third = ", R8.F32x2.HI_LO" if opcode == "FFMA" else ""
+        text = f"{opcode}2{modifiers} R4, R6.F32x2.HI_LO, {form}{third}"
+        check(text, columns, reference, architecture=100, pairs=True)
 
 
 # Comparisons.

@@ -9,8 +9,9 @@ leaves out too.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
+from math import prod
 from operator import add, sub
 
 import numpy as np
@@ -177,53 +178,75 @@ def test_constants_and_uniform_registers_are_operands():
     assert set(map(int, after.r[4])) == {WORD - 12}
 
 
-# Sums: a negated operand adds its complement and one, so that no borrow is a carry.
+# Sums and products. A negated operand adds its complement and one, so that no borrow is a carry.
+
+SUM = re.compile(r"(\S+) (\w+)((?:, P\w)*), (.+?)((?:, !?P\w)*)")
+OPERAND = re.compile(r"([-~!]?)(\w+)")
 
 
-def sums():
-    for signs in product("+-", repeat=3):
-        operands = ", ".join(f"{sign}R{n}".strip("+") for sign, n in zip(signs, NAMES, strict=True))
-
-        def add(x, signs=signs):
-            values = zip(signs, (x.a, x.b, x.c), strict=True)
-            return sum(WORD - v if sign == "-" else v for sign, v in values)
-
-        yield f"IADD3 R4, {operands}", lambda x, add=add: add(x)
-        yield (
-            f"IADD3 R4, P0, P1, {operands}",
-            lambda x, add=add: {"R4": add(x), "P0": add(x) >= WORD, "P1": add(x) >= 2 * WORD},
-        )
-    yield "IADD3 R4, P0, PT, R2, 0xffffffff, RZ", lambda x: {"R4": x.a - 1, "P0": x.a > 0}
-    yield "IADD3 R4, PT, PT, R2, -0x1, RZ", lambda x: x.a - 1
-    yield "IADD3 RZ, P0, R2, R3, RZ", lambda x: x.a + x.b >= WORD
-    yield "IADD3 RZ, P0, RZ, -R2, RZ", lambda x: x.a == 0
-    yield "IADD3 R2, R2, R2, R2", lambda x: 3 * x.a
-    for carry in ("P2", "!P2"):
-        yield (
-            f"IADD3.X R4, P0, R2, ~R3, RZ, {carry}, !PT",
-            lambda x, carry=carry: subtracted(x.a, x.b, x.p[2] != (carry == "!P2")),
-        )
-    yield "IADD3.X R4, RZ, RZ, R2, P2, P3", lambda x: x.a + x.p[2] + x.p[3]
-    yield "IADD3.X R4, R2, -0x1, RZ, P1, !PT", lambda x: x.a - 1 + x.p[1]
-    yield "VIADD R4, R2, 0x6", lambda x: x.a + 6
-    yield "VIADD R4, R2, -R3", lambda x: x.a - x.b
+def operand(text, x, base):
+    """A register, a pair, a predicate or a number as it is added to others below a base."""
+    sign, name = OPERAND.fullmatch(text).groups()
+    if name[0] == "P":
+        return (name == "PT" or x.p[int(name[1])]) != (sign == "!")
+    if name[0] == "R":
+        value = getattr(x, (NAMES | PAIRS)[int(name[1:])]) if name != "RZ" else 0
+        return {"": value, "-": base - value, "~": base - 1 - value}[sign]
+    return int(text, 0) % base
 
 
-def subtracted(a, b, carry):
-    return {"R4": a - b - 1 + carry, "P0": a - b - 1 + carry >= 0}
+def added(text, x):
+    """What an addition writes, whose first factors may be multiplied: a result and carries."""
+    opcode, result, carries, operands, carried = SUM.fullmatch(text).groups()
+    words = opcode.split(".")
+    is_wide = "WIDE" in words or "HI" in words
+    base = PAIR if is_wide or "64" in words else WORD
+    values = operands.split(", ")
+    total = sum(operand(name, x, base) for name in carried.split(", ")[1:])
+    if words[0] == "IMAD":
+        factors = [operand(name, x, WORD) for name in values[:2]]
+        if is_wide and "U32" not in words:
+            factors = map(signed, factors)
+        total += prod(factors) % base
+        values = values[2:]
+    total += sum(operand(value, x, base) for value in values)
+    wanted = {result: total >> 32 if "HI" in words else total}
+    wanted |= {name: total >= n * base for n, name in enumerate(carries.split(", ")) if n}
+    return {name: value for name, value in wanted.items() if name not in ("RZ", "PT")}
 
 
-SUMS = dict(sums())
+def additions(texts):
+    return {text: partial(added, text) for text in texts}
 
 
-SUMS_64 = {
-    "IADD.64 R6, R8, R10": lambda x: x.A + x.B,
-    "IADD.64 R6, -R8, R10": lambda x: x.B - x.A,
-    "IADD.64 R6, R8, -R10": lambda x: x.A - x.B,
-    "IADD.64 R6, R8, -0x10": lambda x: x.A - 16,
-    "IADD.64 R6, P0, R8, R10": lambda x: {"R6": x.A + x.B, "P0": x.A + x.B >= PAIR},
-    "IADD.64.X R6, R8, R10, P1": lambda x: x.A + x.B + x.p[1],
-    "IADD R4, P0, R2, R3": lambda x: {"R4": x.a + x.b, "P0": x.a + x.b >= WORD},
+SIGNED = [", ".join(signs) for signs in product(("R2", "-R2"), ("R3", "-R3"), ("R5", "-R5"))]
+SUMS = additions([
+    *(f"IADD3 R4, {operands}" for operands in SIGNED),
+    *(f"IADD3 R4, P0, P1, {operands}" for operands in SIGNED),
+    "IADD3 R4, P0, PT, R2, 0xffffffff, RZ",
+    "IADD3 R4, PT, PT, R2, -0x1, RZ",
+    "IADD3 RZ, P0, R2, R3, RZ",
+    "IADD3 RZ, P0, RZ, -R2, RZ",
+    "IADD3 R2, R2, R2, R2",
+    "IADD3.X R4, P0, R2, ~R3, RZ, P2, !PT",
+    "IADD3.X R4, P0, R2, ~R3, RZ, !P2, !PT",
+    "IADD3.X R4, RZ, RZ, R2, P2, P3",
+    "IADD3.X R4, R2, -0x1, RZ, P1, !PT",
+    "VIADD R4, R2, 0x6",
+    "VIADD R4, R2, -R3",
+])  # fmt: skip
+
+
+SUMS_64 = additions([
+    "IADD.64 R6, R8, R10",
+    "IADD.64 R6, -R8, R10",
+    "IADD.64 R6, R8, -R10",
+    "IADD.64 R6, R8, -0x10",
+    "IADD.64 R6, P0, R8, R10",
+    "IADD.64.X R6, R8, R10, P1",
+    "IADD R4, P0, R2, R3",
+])  # fmt: skip
+SATURATED_SUMS = {
     "VIADD.S32.ISAT R4, R2, R3": lambda x: by_parts("S32", add, x, saturates=True),
     "VIADD.S32.ISAT R4, R2, -R3": lambda x: by_parts("S32", sub, x, saturates=True),
     "VIADD.S32.ISAT R4, -R2, R3": lambda x: by_parts("S32", lambda a, b: b - a, x, saturates=True),
@@ -235,15 +258,12 @@ SUMS_64 = {
 }
 
 
-UNIFORM_SUMS_64 = {
-    "IADD3.64 R6, PT, PT, R8, R10, RZ": lambda x: x.A + x.B,
-    "IADD3.64 R6, P0, PT, R8, -0x3f, RZ": lambda x: {
-        "R6": x.A - 0x3F,
-        "P0": x.A + PAIR - 0x3F >= PAIR,
-    },
-    "IADD3.64 RZ, P0, PT, RZ, -R8, RZ": lambda x: x.A == 0,
-    "IADD3.64.X R6, PT, PT, R8, ~R10, RZ, P2, !PT": lambda x: x.A - x.B - 1 + x.p[2],
-}
+UNIFORM_SUMS_64 = additions([
+    "IADD3.64 R6, PT, PT, R8, R10, RZ",
+    "IADD3.64 R6, P0, PT, R8, -0x3f, RZ",
+    "IADD3.64 RZ, P0, PT, RZ, -R8, RZ",
+    "IADD3.64.X R6, PT, PT, R8, ~R10, RZ, P2, !PT",
+])  # fmt: skip
 
 
 def squared(first):
@@ -353,54 +373,40 @@ ADDRESSES, CHAINS_OF_ADDRESSES = dict(addresses()), dict(chains_of_addresses())
 
 # Products.
 
-PRODUCTS = {
-    "IMAD R4, R2, R3, R5": lambda x: x.a * x.b + x.c,
-    "IMAD R4, R2, -0x3334, RZ": lambda x: x.a * -0x3334,
-    "IMAD R4, R2, 0x800000, -R5": lambda x: (x.a << 23) - x.c,
-    "IMAD.U32 R4, R2, 0x10000, R3": lambda x: (x.a << 16) + x.b,
-    "IMAD.SHL.U32 R4, R2, 0x4, RZ": lambda x: x.a * 4,
-    "IMAD.MOV.U32 R4, RZ, RZ, 0x80000000": lambda x: 1 << 31,
-    "IMAD.MOV R4, RZ, RZ, -R2": lambda x: -x.a,
-    "IMAD.IADD R4, R2, 0x1, -R3": lambda x: x.a - x.b,
-    "IMAD.X R4, R2, 0x1, R3, P1": lambda x: x.a + x.b + x.p[1],
-    "IMAD.X R4, R2, 0x1, ~R3, P1": lambda x: x.a - x.b - 1 + x.p[1],
-    "IMAD.X R4, RZ, RZ, ~R3, !P1": lambda x: -x.b - x.p[1],
-    "IMAD.WIDE R6, R2, R3, R8": lambda x: signed(x.a) * signed(x.b) + x.A,
-    "IMAD.WIDE R6, R2, R3, RZ": lambda x: signed(x.a) * signed(x.b),
-    "IMAD.WIDE R6, R2, -0x4, R8": lambda x: signed(x.a) * -4 + x.A,
-    "IMAD.WIDE R6, R2, R3, -R8": lambda x: signed(x.a) * signed(x.b) - x.A,
-    "IMAD.WIDE.U32 R6, R2, R3, R8": lambda x: x.a * x.b + x.A,
-    "IMAD.WIDE.U32 R6, R2, 0x2168c235, R8": lambda x: x.a * 0x2168C235 + x.A,
-    "IMAD.WIDE.U32 R6, P0, R2, R3, R8": lambda x: {
-        "R6": x.a * x.b + x.A,
-        "P0": x.a * x.b + x.A >= PAIR,
-    },
+PRODUCTS = additions([
+    "IMAD R4, R2, R3, R5",
+    "IMAD R4, R2, -0x3334, RZ",
+    "IMAD R4, R2, 0x800000, -R5",
+    "IMAD.U32 R4, R2, 0x10000, R3",
+    "IMAD.SHL.U32 R4, R2, 0x4, RZ",
+    "IMAD.MOV.U32 R4, RZ, RZ, 0x80000000",
+    "IMAD.MOV R4, RZ, RZ, -R2",
+    "IMAD.IADD R4, R2, 0x1, -R3",
+    "IMAD.X R4, R2, 0x1, R3, P1",
+    "IMAD.X R4, R2, 0x1, ~R3, P1",
+    "IMAD.X R4, RZ, RZ, ~R3, !P1",
+    "IMAD.WIDE R6, R2, R3, R8",
+    "IMAD.WIDE R6, R2, R3, RZ",
+    "IMAD.WIDE R6, R2, -0x4, R8",
+    "IMAD.WIDE R6, R2, R3, -R8",
+    "IMAD.WIDE.U32 R6, R2, R3, R8",
+    "IMAD.WIDE.U32 R6, R2, 0x2168c235, R8",
+    "IMAD.WIDE.U32 R6, P0, R2, R3, R8",
     # the carry of a signed product is that of its 64 bits as they are
-    "IMAD.WIDE R6, P0, R2, R3, R8": lambda x: {
-        "R6": signed(x.a) * signed(x.b) + x.A,
-        "P0": signed(x.a) * signed(x.b) % PAIR + x.A >= PAIR,
-    },
-    "IMAD.WIDE R6, P0, R2, R3, -R8": lambda x: {
-        "R6": signed(x.a) * signed(x.b) - x.A,
-        "P0": signed(x.a) * signed(x.b) % PAIR >= x.A,
-    },
-    "IMAD.WIDE.U32 R6, P0, R2, 0x2, -R8": lambda x: {"R6": 2 * x.a - x.A, "P0": 2 * x.a >= x.A},
-    "IMAD.WIDE.X R6, R2, R3, R8, P1": lambda x: signed(x.a) * signed(x.b) + x.A + x.p[1],
-    "IMAD.WIDE.U32.X R6, R2, R3, ~R8, P1": lambda x: x.a * x.b - x.A - 1 + x.p[1],
-    "IMAD.WIDE.U32.X R6, R2, R3, R8, P1": lambda x: x.a * x.b + x.A + x.p[1],
-    "IMAD.HI R4, R2, R3, RZ": lambda x: signed(x.a) * signed(x.b) >> 32,
-    "IMAD.HI R4, R2, -0x6db6db6d, R8": lambda x: signed(x.a) * -0x6DB6DB6D + x.A >> 32,
-    "IMAD.HI.U32 R4, R2, R3, R8": lambda x: x.a * x.b + x.A >> 32,
-    "IMAD.HI.U32.X R4, R2, R3, R8, P1": lambda x: x.a * x.b + x.A + x.p[1] >> 32,
-    "IMAD.HI.U32.X R4, R2, -0x1112b4f3, R8, P1": lambda x: (
-        x.a * (2**32 - 0x1112B4F3) + x.A + x.p[1] >> 32
-    ),
-    "IMAD.HI.U32 R4, R2, -0x36f0255e, RZ": lambda x: x.a * (WORD - 0x36F0255E) >> 32,
-    "IMAD.HI.U32 R4, P2, R2, R3, R8": lambda x: {
-        "R4": x.a * x.b + x.A >> 32,
-        "P2": x.a * x.b + x.A >= PAIR,
-    },
-}
+    "IMAD.WIDE R6, P0, R2, R3, R8",
+    "IMAD.WIDE R6, P0, R2, R3, -R8",
+    "IMAD.WIDE.U32 R6, P0, R2, 0x2, -R8",
+    "IMAD.WIDE.X R6, R2, R3, R8, P1",
+    "IMAD.WIDE.U32.X R6, R2, R3, ~R8, P1",
+    "IMAD.WIDE.U32.X R6, R2, R3, R8, P1",
+    "IMAD.HI R4, R2, R3, RZ",
+    "IMAD.HI R4, R2, -0x6db6db6d, R8",
+    "IMAD.HI.U32 R4, R2, R3, R8",
+    "IMAD.HI.U32.X R4, R2, R3, R8, P1",
+    "IMAD.HI.U32.X R4, R2, -0x1112b4f3, R8, P1",
+    "IMAD.HI.U32 R4, R2, -0x36f0255e, RZ",
+    "IMAD.HI.U32 R4, P2, R2, R3, R8",
+])  # fmt: skip
 
 
 def dot(a, b, c):
@@ -840,7 +846,7 @@ FAMILIES = [
     (MOVES, (check, check_uniform), {}),
     (MOVES_120, (check, check_uniform), {"architecture": 120}),
     (SUMS, (check, check_uniform), {}),
-    (SUMS_64, (check,), {"architecture": 120}),
+    (SUMS_64 | SATURATED_SUMS, (check,), {"architecture": 120}),
     (UNIFORM_SUMS_64, (check_uniform,), {"architecture": 120}),
     (CHAINS, (check,), {"seeds": 8}),
     (ADDRESSES, (check, check_uniform), {"seeds": 3}),
