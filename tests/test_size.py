@@ -16,7 +16,7 @@ from validation import ROOT
 LIMITS = {
     "analysis": 66_700,
     "kernels": 22_310,
-    "reports": 44_060,
+    "reports": 42_990,
     "toolkit/cli": 16_080,
     "toolkit/execution": 25_070,
     "toolkit/gpu": 14_420,

@@ -25,7 +25,7 @@ from reports.sections.advice import subject
 from reports.sections.headline import answer, standing
 from reports.sections.hierarchy import launches
 from reports.sections.hierarchy import table as hierarchy_table
-from reports.sections.ladder_table import ceilings_table, ladder_tables, sampling_table
+from reports.sections.ladder_table import ceilings_table, ladder_tables
 from reports.sections.prediction import prediction, rung_steps
 from reports.sections.published import publications
 from reports.sections.scorecard import scorecard
@@ -36,7 +36,6 @@ from reports.sections.source import (
     listing_document,
     summary,
 )
-from reports.sections.table import Table
 from reports.templating import template
 
 GRADES = {
@@ -184,7 +183,6 @@ def _chapter(view: View, number: int) -> SimpleNamespace:
         published=publications(view),
         ceilings=ceilings_table(view),
         levels=hierarchy_table(launches(view)),
-        samplings=list(_samplings(view)),
         scorecard=scorecard(view),
         variants=[_of_variant(view, one) for one in found],
         first_variant=subject(view),
@@ -214,14 +212,6 @@ def _drawings(view: View) -> dict[str, Drawing]:
         module.__name__.rpartition(".")[2]: _drawing(module, module.figure(view))
         for module in (performance, hierarchy, accesses, gap, rounds)
     }
-
-
-def _samplings(view: View) -> Iterator[Table]:
-    """The sampling of the profile's own run and of the recorded one, as far as they have any."""
-    tables = [sampling_table(view)]
-    if view.of_recorded:
-        tables.append(sampling_table(view.of_recorded, grade=view.recorded_label))
-    return (table for table in tables if table.rows)
 
 
 def _drawing(module: ModuleType, figure: go.Figure) -> Drawing:

@@ -22,7 +22,6 @@ from analysis.timing.predicted import Predicted, Resource
 from reports import ladder, text
 from reports.ladder import View
 from reports.sections.table import (
-    LABEL,
     NO_CELL,
     Cell,
     Column,
@@ -119,16 +118,6 @@ def ceilings_table(view: View) -> Table:
             for record, roof in roofs
         ),
     )
-
-
-def sampling_table(view: View, *, grade: str = Grade.MEASURED) -> Table:
-    """How each measurement was taken, and the state of the GPU before and after it."""
-    records = tuple(r for r in view.records if r.trusted)
-    columns = (
-        Column(title=title, grade=grade, cell=partial(_sampled, one), is_number=title not in _WORDS)
-        for title, one in _SAMPLING
-    )
-    return table_of([LABEL, *columns], records)
 
 
 def _names() -> Iterator[Column]:
@@ -341,42 +330,3 @@ def _outcome(record: Record) -> Cell:
     padded = f"padded to {text.shape(record.executed_shape)}" if is_padded else ""
     compiled = record.resources.note if record.resources else None
     return text_cell(record.status, record.reason or "", padded, compiled or "", *record.notes)
-
-
-def _around(measured: Measured, field: str, one: Callable[[float | None], str] = text.hertz) -> str:
-    """A state of the GPU before and after: '1.695 GHz → 1.680 GHz'."""
-    before, after = (
-        one(getattr(state, field)) if state else text.ABSENT
-        for state in (measured.before, measured.after)
-    )
-    return before if before == after else f"{before} → {after}"
-
-
-def _throttled(measured: Measured) -> str:
-    states = (measured.before, measured.after)
-    known = [state for state in states if state]
-    reasons = dict.fromkeys(reason for state in known for reason in state.throttle_reasons)
-    return text.listing(list(reasons)) if reasons else "nothing" if known else text.ABSENT
-
-
-_SAMPLING: tuple[tuple[str, Callable[[Measured], str]], ...] = (
-    ("clock", lambda m: m.clock),
-    ("L2", lambda m: m.l2),
-    ("samples", lambda m: text.count(len(m.samples_s))),
-    ("least", lambda m: text.seconds(min(m.samples_s, default=None))),
-    ("median", lambda m: text.seconds(m.median_s)),
-    ("greatest", lambda m: text.seconds(max(m.samples_s, default=None))),
-    ("stopped by", lambda m: m.stopped_by),
-    ("SM clock", lambda m: _around(m, "sm_clock_hz")),
-    ("memory clock", lambda m: _around(m, "memory_clock_hz")),
-    ("power", lambda m: _around(m, "power_w", text.watts)),
-    ("temperature", lambda m: _around(m, "temperature_c", text.celsius)),
-    ("throttled by", _throttled),
-)
-
-
-def _sampled(one: Callable[[Measured], str], record: Record) -> Cell:
-    return Cell(one(record.trusted) if record.trusted else text.ABSENT)
-
-
-_WORDS = ("clock", "L2", "stopped by", "throttled by")

@@ -43,9 +43,6 @@ class Column:
     short: str = ""
 
 
-LABEL = Column(title="variant", grade="", cell=lambda r: Cell(r.label), is_number=False)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """Rows of cells under titled columns; `grades` are runs of (grade, number of columns)."""

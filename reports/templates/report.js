@@ -2,7 +2,6 @@ const NARROW = 640; // px: below it a legend needs more rows than the plot can s
 const LEGEND_ROW = 15; // px: there is some room below a plot, and rows have 19
 const PAGE_HEIGHT = 500; // px, of a figure on a landscape page, with its heading and its text
 const MANY_TOGGLES = 6; // more than a reader wants to press one by one
-const MOST_ROWS = 500; // of a figure's numbers: a page of thousands is of no use
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const isShown = (element) => element.offsetParent !== null;
@@ -86,6 +85,9 @@ function control(plot, menu) {
   select.dispatchEvent(new Event("input"));
 }
 
+const plainText = (html) =>
+  new DOMParser().parseFromString(String(html).replaceAll("<br>", "; "), "text/html").body.textContent;
+
 function menuOf(plot, { buttons, active = 0 }) {
   const label = element("label", "", "Show "), select = element("select");
   label.append(select);
@@ -147,35 +149,7 @@ function resize() {
   }
 }
 
-// The numbers of a figure as a table, made when a reader asks for them.
-
-const plainText = (html) =>
-  new DOMParser().parseFromString(String(html).replaceAll("<br>", "; "), "text/html").body.textContent;
-const at = (values, place) => (Array.isArray(values) ? values[place] : values) ?? "";
-
-function* rowsOf(trace) {
-  const length = Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
-  for (let place = 0; place < length; place++) {
-    const x = at(trace.x, place), y = at(trace.y, place);
-    if (x === "" && y === "") continue;
-    yield [plainText(trace.name ?? ""), x, y, plainText(at(trace.hovertext, place))];
-  }
-}
-
-function tableOf(plot) {
-  const shown = plot.data.filter((one) => (one.visible ?? true) === true && one.hoverinfo !== "skip");
-  const rows = shown.flatMap((one) => [...rowsOf(one)]);
-  const table = element("table");
-  const head = table.createTHead().insertRow();
-  for (const title of ["series", "x", "y", "what it is"]) head.append(header(title));
-  const body = table.createTBody();
-  for (const cells of rows.slice(0, MOST_ROWS)) {
-    const row = body.insertRow();
-    for (const cell of cells) row.insertCell().textContent = cell;
-  }
-  if (rows.length > MOST_ROWS) table.createCaption().textContent = `the first ${MOST_ROWS} of ${rows.length}`;
-  return table;
-}
+// Parts of the page that are made when they are wanted.
 
 function element(name, className = "", content = "") {
   const made = document.createElement(name);
@@ -197,14 +171,6 @@ function scrolling(content, label) {
   box.setAttribute("aria-label", label);
   box.append(content);
   return box;
-}
-
-for (const details of all("details.data")) {
-  details.addEventListener("toggle", () => {
-    details.querySelector(".scroll")?.remove();
-    const plot = details.parentElement.querySelector(".plot");
-    if (details.open && plot.data) details.append(scrolling(tableOf(plot), "The numbers of this figure"));
-  });
 }
 
 // The annotated source.

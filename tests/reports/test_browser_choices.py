@@ -211,17 +211,6 @@ def test_all_figures_are_drawn_anew_for_paper(window, of_two_shapes):
     assert visit.complaints == []
 
 
-def test_a_figure_has_its_numbers_as_a_table(window, of_two_shapes):
-    visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False, is_kept=True)
-    drawn(visit, "document.querySelector('section[aria-labelledby=answer-0] .plot')")
-    figure = visit.page.locator("section[aria-labelledby=answer-0] figure").first
-    figure.locator("summary").click()
-    cells = figure.locator("details td").all_text_contents()
-    assert any(cell.startswith("vectorized (measured); 18.3 TFLOP/s") for cell in cells)
-    figure.locator("summary").click()
-    assert figure.locator("details td:visible").count() == 0
-
-
 def test_paper_has_whole_figures_and_tables(window, of_two_shapes):
     visit = window.show(of_two_shapes, width=1600, scheme="dark", waits=False)
     visit.page.set_viewport_size({"width": PAPER_PX[0], "height": PAPER_PX[1]})

@@ -286,19 +286,6 @@ def test_grades_say_what_an_interval_and_an_occupancy_are(on_gpu):
     assert "registers" in grades
 
 
-def test_the_sampling_of_a_recorded_run_stands_under_its_label(in_theory, on_gpu):
-    def samplings(page):
-        labels = map(str, page.values("aria-label"))
-        return [label for label in labels if label.startswith("Sampling")]
-
-    label = "Sampling, recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
-    page = Page(render(in_theory, recorded=on_gpu))
-    assert samplings(page) == [label]
-    assert "41 °C → 63 °C" in page.texts_of("td")
-    assert samplings(Page(render(on_gpu, recorded=on_gpu))) == ["Sampling, measured", label]
-    assert samplings(Page(render(in_theory))) == []
-
-
 def test_predicted_times_have_a_chapter_and_a_grade(in_prediction, in_theory):
     page = Page(render(in_prediction))
     assert "Predicted time" in page.texts_of("h3")

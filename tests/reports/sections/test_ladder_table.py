@@ -11,7 +11,6 @@ from reports.sections.ladder_table import (
     ladder_table,
     ladder_tables,
     of_roof,
-    sampling_table,
 )
 from reports.sections.table import Cell
 
@@ -102,16 +101,6 @@ def test_ceilings_list_every_roof_with_its_basis(build, in_theory):
     roofs = [row[1].text for row in table.rows if row[0].text == "tiled"]
     assert roofs == ["FP32", "DRAM", "load/store unit", "DRAM, uncached"]
     assert all(row[4].text for row in table.rows)
-
-
-def test_sampling_tells_the_state_around_it(build, on_gpu):
-    table = sampling_table(build.view(on_gpu))
-    assert cell(table, "vectorized", "SM clock").text == "1.695 GHz → 1.620 GHz"
-    assert cell(table, "vectorized", "temperature").text == "41 °C → 63 °C"
-    assert cell(table, "vectorized", "throttled by").text == "power cap"
-    assert cell(table, "vectorized", "stopped by").text == "precision"
-    assert cell(table, "cpu", "power").text == "–"
-    assert "one-block" not in [row[0].text for row in table.rows]
 
 
 def test_a_cpus_rate_is_no_share_of_a_gpus_peak():
