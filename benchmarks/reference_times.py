@@ -7,8 +7,9 @@ Each launch is checked against NumPy once, then timed by events with L2 flushed 
 sample, and with L2 as the launch before left it. The machine code is NVRTC's, so that
 `toolkit.simulate` compiles the very same without a GPU; a hash of it stands in the file. The
 launches are those of `validation/timing/timed_launches.py`; where asked, those of
-`validation/timing/trial_launches.py` instead, of which half are nvcc's. What fails is recorded with
-its error, and the file is written anew after every launch. `profile` times rungs.
+`validation/timing/trial_launches.py` instead: half of their kernels are compiled by nvcc, and the
+small launch of each kernel is checked against the recorded one. What fails is recorded with its
+error, and the file is written anew after every launch. `profile` times rungs.
 """
 
 from __future__ import annotations
@@ -184,7 +185,7 @@ def on_trial(session: Session) -> Iterator[str]:
         for case in trial.cases:
             about = {**_about(case), "kind": "trial", "part": trial.part}
             about["compiled_by"] = trial.compiler
-            code = partial(_of_trial, session, trial)
+            code = partial(_checked_trial, session, trial)
             yield _timed(session, case, about, code, fewest=FEWEST_ON_TRIAL)
 
 
@@ -194,9 +195,12 @@ def _by_nvrtc(session: Session, case: Case) -> tuple[LoadedKernel, Cell]:
     )
 
 
-def _of_trial(session: Session, trial: Trial) -> tuple[LoadedKernel, Cell]:
+def _checked_trial(session: Session, trial: Trial) -> tuple[LoadedKernel, Cell]:
+    """The kernel, after its small launch was checked."""
     cubin = trial.code(session.gpu.device.sm_arch)
-    return session.gpu.load_image(cubin.image, cubin.symbol), _code(cubin)
+    kernel = session.gpu.load_image(cubin.image, cubin.symbol)
+    _checked(session.gpu, trial.small_case, kernel)
+    return kernel, _code(cubin)
 
 
 def _timed(

@@ -31,9 +31,9 @@ LIMITS = {
     "toolkit/store": 6_250,
     "toolkit/tuning": 4_710,
     "benchmarks": 30_850,
-    "docs": 49_420,
+    "docs": 48_720,
     "tests": 300_930,
-    "validation": 119_550,
+    "validation": 113_180,
 }
 
 WITHOUT_MEANING = {

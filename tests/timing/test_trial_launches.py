@@ -1,4 +1,4 @@
-"""The launches on trial: how they are split, and their kernels against their references."""
+"""The launches on trial: how they are split, and their kernels against a GPU."""
 
 import shutil
 from functools import cache
@@ -12,19 +12,31 @@ from benchmarks import prediction_errors
 from tests.sampling import chosen_of, sampled
 from toolkit.execution.simulate import simulate
 from validation.timing.timed_launches import LAUNCHES, rng
-from validation.timing.trial_launches import DEVICES, PARTS, TRIALS, kernels_of, recorded
+from validation.timing.trial_launches import (
+    DEVICES,
+    PARTS,
+    TRIALS,
+    kernels_of,
+    recorded,
+    recorded_results,
+)
 
 CASES = [(trial, case) for trial in TRIALS for case in trial.cases]
 
 
 @pytest.mark.parametrize("trial", sampled(TRIALS, key=lambda trial: trial.compiler))
-def test_a_kernel_on_trial_does_what_its_reference_says(trial):
+def test_a_kernel_on_trial_leaves_what_it_left_on_a_gpu(trial):
     if trial.compiler == "nvcc" and not shutil.which("nvcc"):
         pytest.skip("there is no nvcc")
-    case = trial.case(trial.small)
+    case = trial.small_case
     arguments = case.make(rng())
     execution = simulate(trial.code("sm_90"), grid=case.grid, block=case.block, arguments=arguments)
     case.check(execution.outputs, arguments)
+
+
+def test_what_a_gpu_left_is_known_of_every_kernel_that_writes():
+    known = {name.split()[0] for name in recorded_results()}
+    assert known == {trial.kernel for trial in TRIALS} - {"read_stream"}
 
 
 def test_the_split_is_by_kernel_and_similar_kernels_stay_together():

@@ -1,0 +1,44 @@
+"""Record what the small launches on trial leave in memory on a GPU.
+
+    python -m validation.timing.record_results    # needs a GPU and nvcc
+
+Arrays that a launch does not change are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from toolkit.gpu.context import Gpu
+from toolkit.launch.launch import buffers_of
+from validation.corpus.case import Array
+from validation.counters.counting import launch
+from validation.timing.timed_launches import rng
+from validation.timing.trial_launches import RESULTS, TRIALS
+
+
+def results(gpu: Gpu) -> Iterator[tuple[str, Array]]:
+    """Each array that a small launch changes, by kernel and number of the array."""
+    for trial in TRIALS:
+        case = trial.small_case
+        arguments = case.make(rng())
+        after = launch(gpu, trial.code(gpu.device.sm_arch), case.geometry, arguments)
+        for number, (old, new) in enumerate(
+            zip(buffers_of(arguments).values(), after, strict=True)
+        ):
+            if old.tobytes() != new.tobytes():
+                yield f"{trial.kernel} {number}", new
+
+
+def main() -> None:
+    with Gpu() as gpu:
+        arrays: dict[str, Any] = dict(results(gpu))
+        np.savez_compressed(RESULTS, **arrays)
+        print(f"wrote {RESULTS} on {gpu.device.name}")
+
+
+if __name__ == "__main__":
+    main()
