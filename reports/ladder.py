@@ -199,11 +199,7 @@ class View:
             for record in self.rungs
             if record.trusted_prediction or record.trusted or self.earlier(record)
         ]
-        found = (
-            step(before, after, self.profile.device)
-            for after in rungs
-            if (before := previous_rung(after, rungs))
-        )
+        found = (step(before, after) for after in rungs if (before := previous_rung(after, rungs)))
         return tuple(one for one in found if one.speedup)
 
     @property

@@ -1,10 +1,10 @@
 """Reason why one rung is faster than another: the changes between two records, and the largest.
 
 A rung differs from the previous one in many counts. Each is weighed by the lower bound on time from
-its resource alone: from the prediction if both records have one, else from counts over nominal
-rates. The reason is the bound that decreased the most, each decrease weighed by the bound itself,
-and only if that was the highest bound: a resource that does not limit saves no time. If the rung is
-slower, the reason is the bound that increased the most, in the same way.
+its resource alone, as predicted. The reason is the bound that decreased the most, each decrease
+weighed by the bound itself, and only if that was the highest bound: a resource that does not limit
+saves no time. If the rung is slower, the reason is the bound that increased the most, in the same
+way.
 
 If the highest bound did not change, the reason is the step of the gap from nominal peak that
 changed the most (`Predicted.gap`): register ports or exposed latency have no bound.
@@ -19,10 +19,9 @@ from typing import Literal, get_args
 
 from analysis.comparison.hierarchy import MOVEMENTS, moved_bytes
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
-from analysis.devices import Device
 from analysis.records.metrics import WARP_INSTRUCTIONS, ffma_share
 from analysis.records.profile import Record
-from analysis.roofline import LevelName, roofline
+from analysis.roofline import LevelName
 from analysis.timing.predicted import Cause, Resource
 
 Quantity = Literal[
@@ -37,10 +36,6 @@ Quantity = Literal[
     "occupancy",
     "busy SMs",
 ]
-
-# One warp instruction per cycle of each of an SM's four schedulers, sm_70 to sm_120
-# (CUDA C++ Programming Guide, section "Compute Capabilities", "Architecture").
-ISSUED_PER_CLOCK_PER_SM = 4
 
 # Quantity of each bound, None if it is the same for all rungs of one product.
 QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
@@ -58,17 +53,17 @@ QUANTITY_OF: Mapping[str, Quantity | None] = MappingProxyType(
 QUANTITY_OF_STEP: Mapping[str, Quantity] = MappingProxyType(
     {Cause.IDLE_SMS: "busy SMs", Cause.INSTRUCTIONS: "warp instructions"}
 )
-_OF_LEVEL: Mapping[LevelName, Resource] = MappingProxyType(
+_OF_LEVEL: Mapping[LevelName, Quantity] = MappingProxyType(
     {
-        LevelName.SHARED: Resource.SHARED_MEMORY,
-        LevelName.L1: Resource.L1,
-        LevelName.L2: Resource.L2,
-        LevelName.DRAM: Resource.DRAM,
+        LevelName.SHARED: "shared wavefronts",
+        LevelName.L1: "L1 sectors",
+        LevelName.L2: "L2 bytes",
+        LevelName.DRAM: "DRAM bytes",
     }
 )
 _SHARED_BY_ALL = (Resource.L2, Resource.DRAM)  # each SM has the other resources for itself
 
-Basis = Literal["predicted bounds", "predicted steps", "measured counts", "simulated counts"]
+Basis = Literal["predicted bounds", "predicted steps"]
 End = Literal["before", "after"]
 _Counted = Literal["simulated", "counted"]
 
@@ -167,10 +162,13 @@ def _speedup(time: Change | None, grade: Literal["predicted", "measured"]) -> fl
     return ends.before / ends.after if ends and ends.after else None
 
 
-def step(before: Record, after: Record, device: Device) -> Step:
-    """Changes from one record to another, both on `device`, and the largest reason."""
+def step(before: Record, after: Record) -> Step:
+    """Changes from one record to another on the same device, and the largest reason.
+
+    There is no reason unless both times were predicted.
+    """
     changes = tuple(_changes(before, after))
-    weights, basis = _weights(before, after, device)
+    weights = _weights(before, after, "bounds")
     found = Step(
         before=before.label,
         after=after.label,
@@ -178,16 +176,16 @@ def step(before: Record, after: Record, device: Device) -> Step:
         weights=weights,
         reason=None,
         price=None,
-        basis=basis if weights else None,
+        basis="predicted bounds" if weights else None,
     )
-    return _explained(found, _steps(before, after)) if found.is_worth_a_reason else found
+    return _explained(found, _weights(before, after, "gap")) if found.is_worth_a_reason else found
 
 
 def _explained(found: Step, steps: tuple[Weight, ...]) -> Step:
     """The step with its reason: by its bounds, or else by the steps of the gap."""
     high, low = _ends_of(found)
     reason = _largest(found.weights, high, low)
-    if reason and getattr(reason.time_s, high) == _top(found.weights, high):
+    if reason and _at(reason, high) == max(_at(one, high) for one in found.weights):
         return replace(found, reason=reason, price=_largest(found.weights, low, high))
     if not steps:
         return found
@@ -198,24 +196,22 @@ def _explained(found: Step, steps: tuple[Weight, ...]) -> Step:
 
 def _ends_of(found: Step) -> tuple[End, End]:
     """Ends of a step at which the quantity that explains it is high, and low."""
-    tops = _top(found.weights, "before"), _top(found.weights, "after")
-    is_faster = found.speedup >= 1 if found.speedup else tops[0] >= tops[1]
-    return ("before", "after") if is_faster else ("after", "before")
+    return ("after", "before") if found.speedup and found.speedup < 1 else ("before", "after")
 
 
-def _top(weights: tuple[Weight, ...], end: End) -> float:
-    return max((getattr(one.time_s, end) for one in weights), default=0.0)
+def _at(one: Weight, end: End) -> float:
+    return one.time_s.before if end == "before" else one.time_s.after
 
 
 def _difference(one: Weight, high: End, low: End) -> float:
-    return float(getattr(one.time_s, high) - getattr(one.time_s, low))
+    return _at(one, high) - _at(one, low)
 
 
 def _largest(weights: tuple[Weight, ...], high: End, low: End) -> Weight | None:
     """The most important of the bounds that are higher at one end than at the other."""
 
     def mattering(one: Weight) -> float:
-        return _difference(one, high, low) * float(getattr(one.time_s, high))
+        return _difference(one, high, low) * _at(one, high)
 
     changed = [
         one
@@ -285,7 +281,7 @@ def _counts(record: Record, grade: _Counted) -> dict[Quantity, float]:
     counters = _counters(record, grade)
     moved = moved_bytes(counters)
     found: dict[Quantity, float] = {}
-    for level, quantity in _LEVEL_QUANTITIES.items():
+    for level, quantity in _OF_LEVEL.items():
         if level in moved:
             unit_bytes = 1 if "bytes" in quantity else MOVEMENTS[level].bytes_per_count
             found[quantity] = moved[level] / unit_bytes
@@ -295,11 +291,6 @@ def _counts(record: Record, grade: _Counted) -> dict[Quantity, float]:
     if share is not None:
         found["FFMA share"] = share
     return found
-
-
-_LEVEL_QUANTITIES: Mapping[LevelName, Quantity] = MappingProxyType(
-    {level: quantity for level, name in _OF_LEVEL.items() if (quantity := QUANTITY_OF[name])}
-)
 
 
 def _resources(record: Record) -> dict[Quantity, float]:
@@ -316,69 +307,23 @@ def _resources(record: Record) -> dict[Quantity, float]:
 # Which change counts most.
 
 
-def _weights(
-    before: Record, after: Record, device: Device
-) -> tuple[tuple[Weight, ...], Basis | None]:
-    ours, theirs = before.trusted_prediction, after.trusted_prediction
-    if ours and theirs:
-        bounds = [{one.name: one.time_s for one in of.bounds} for of in (ours, theirs)]
-        return _weighed(*bounds), "predicted bounds"
-    counted = _bounds(before, "counted", device), _bounds(after, "counted", device)
-    if all(counted):
-        return _weighed(*counted), "measured counts"
-    simulated = _bounds(before, "simulated", device), _bounds(after, "simulated", device)
-    return _weighed(*simulated), "simulated counts" if all(simulated) else None
+def _weights(before: Record, after: Record, of: Literal["bounds", "gap"]) -> tuple[Weight, ...]:
+    """A weight per bound, or per step of the gap, of both predictions; none if one is missing.
 
-
-def _weighed(
-    before: Mapping[Resource, float], after: Mapping[Resource, float]
-) -> tuple[Weight, ...]:
-    """Resources of both sides; a bound that one side lacks is 0."""
-    if not before or not after:
-        return ()
-    return tuple(
-        Weight(
-            resource=name,
-            quantity=QUANTITY_OF[name],
-            time_s=Ends(before=before.get(name, 0.0), after=after.get(name, 0.0)),
-        )
-        for name in dict.fromkeys([*before, *after])
-        if name in QUANTITY_OF
-    )
-
-
-def _steps(before: Record, after: Record) -> tuple[Weight, ...]:
-    """The steps of both gaps from nominal peak, none where one record has no prediction."""
+    What one prediction lacks takes it no time.
+    """
     ours, theirs = before.trusted_prediction, after.trusted_prediction
     if ours is None or theirs is None:
         return ()
-    first, second = ({one.name: one.time_s for one in of.gap} for of in (ours, theirs))
+    first, second = ({one.name: one.time_s for one in getattr(x, of)} for x in (ours, theirs))
+    is_step = of == "gap"
     return tuple(
         Weight(
             resource=name,
-            quantity=QUANTITY_OF_STEP.get(name),
+            quantity=QUANTITY_OF_STEP.get(name) if is_step else QUANTITY_OF[name],
             time_s=Ends(before=first.get(name, 0.0), after=second.get(name, 0.0)),
-            is_step=True,
+            is_step=is_step,
         )
         for name in dict.fromkeys([*first, *second])
+        if is_step or name in QUANTITY_OF
     )
-
-
-def _bounds(record: Record, grade: _Counted, device: Device) -> dict[Resource, float]:
-    """Lower bound on time of every resource at its nominal rate, or else at its reached rate.
-
-    For resources that each SM has, only SMs with a block count.
-    """
-    counters = _counters(record, grade)
-    busy = record.theory.busy_sms / device.sm_count if record.theory else 1.0
-    found: dict[Resource, float] = {}
-    if WARP_INSTRUCTIONS in counters:
-        per_s = busy * device.sm_count * device.boost_clock_hz * ISSUED_PER_CLOCK_PER_SM
-        found[Resource.ISSUE] = counters[WARP_INSTRUCTIONS] / per_s
-    moved = moved_bytes(counters)
-    for level in roofline(device).levels:
-        rate = level.bytes_per_s or level.measured_bytes_per_s
-        if rate and level.name in moved:
-            share = 1.0 if _OF_LEVEL[level.name] in _SHARED_BY_ALL else busy
-            found[_OF_LEVEL[level.name]] = moved[level.name] / (share * rate)
-    return found

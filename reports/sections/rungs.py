@@ -49,9 +49,6 @@ def _speed(step: Step, grade: str) -> str:
 
 
 def _why(step: Step) -> Iterator[str]:
-    if step.basis is None:
-        yield "No counts of both rungs say why."
-        return
     if not step.is_worth_a_reason:
         yield f"Below {text.percent(NEGLIGIBLE_CHANGE)} there is nothing to explain."
         return

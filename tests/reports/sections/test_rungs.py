@@ -96,7 +96,6 @@ def test_grades_that_disagree_are_said_to():
 
 def test_no_reason_is_said_to_be_none():
     assert sentence(step(FASTER)).endswith("No resource explains it, by predicted bounds.")
-    assert sentence(step(FASTER, basis=None)).endswith("No counts of both rungs say why.")
     assert reason(step(FASTER)) == "–"
 
 
