@@ -82,8 +82,8 @@ class TerminalProgress(OneBar, Progress):
 class SimulationProgress(OneBar):
     """The bar of a simulation, and a line each if it takes much memory or more than a minute.
 
-    The time is announced before all blocks are executed. If blocks depend on each other, it is
-    estimated from the first ones that finish.
+    The time is announced before all blocks are executed. What a few blocks do not show, because
+    they wait for others, is estimated from the first ones that finish.
     """
 
     def __init__(self, what: str, needed_bytes: int = 0) -> None:
@@ -108,8 +108,8 @@ class SimulationProgress(OneBar):
 
     def announce(self, blocks: int, seconds: float) -> None:
         """Say how long the blocks will take if that is more than a minute."""
-        self._is_judged = True
-        if seconds > LONG_S:
+        self._is_judged = seconds > LONG_S
+        if self._is_judged:
             _say_long(f"{blocks:,} blocks take", seconds)
 
     def advance(self, done: int, of: int) -> None:

@@ -110,8 +110,8 @@ def counted_blocks(
     """Counts of a launch from the blocks that `blocks` selects.
 
     `execute` runs ranges of blocks. `restore` undoes their stores. `announce` is called before all
-    blocks are executed, unless they depend on each other. `waits`: some loop waits for what other
-    blocks write. `seed` determines which blocks are chosen at random.
+    blocks are executed. `waits`: some loop waits for what other blocks write. `seed` determines
+    which blocks are chosen at random.
     """
     everything, why = bound.geometry.blocks, ""
     if blocks == "representative":
@@ -122,8 +122,7 @@ def counted_blocks(
             restore()
     elif isinstance(blocks, int) and blocks < everything:
         return _limited(bound, execute, blocks)
-    if not (waits or bound.blocks_meet or bound.cluster_blocks > 1):
-        announce()
+    announce()
     runs = execute([range(everything)])
     basis = f"{of_blocks(everything, everything)} executed{why}"
     counted = Counted(counts=runs[0].counts, runs=runs, blocks=everything, basis=basis)

@@ -3,34 +3,58 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from analysis.geometry import ceil_div
-from toolkit.sass.machine import FaultError
+from toolkit.sass.machine import Bound, FaultError
 
 # Enough blocks that the time to start a run does not count, and a small part of all of them.
 MOST_TRIED, TRIED_PART = 64, 32
+# Where blocks wait: what a trial may take, in seconds and in warp instructions, and where half of
+# the blocks take more than this fraction of the time, they took the work of others.
+ENOUGH_S, MOST_INSTRUCTIONS, PROPORTIONAL = 0.1, 2 * 10**7, 0.75
 
 
 def seconds_of_all(
-    execute: Callable[[range], object],
-    blocks: int,
+    execute: Callable[[Sequence[int], int | None], object],
+    bound: Bound,
+    blocks: Sequence[int],
     workers: int,
     restore: Callable[[], None],
+    *,
+    waits: bool,
 ) -> float | None:
-    """Seconds that `workers` take for all blocks, or None if there are too few blocks to try some.
+    """Seconds that `workers` take for some blocks of a launch; None if a few do not show it.
 
-    A few blocks in the middle of the grid are executed, and `restore` undoes their stores. A fault
-    is left to the run of all blocks, which finds the first one.
+    A few of them, at most one of 32, are executed with their clusters, and `restore` undoes their
+    stores. `execute` takes them and the most instructions that they may execute. A fault is left to
+    the run of all blocks, which finds the first one. Where blocks wait for others (`waits`), the
+    first ones run until all of them wait, so that the time is what they do before that.
     """
-    few = min(MOST_TRIED, blocks // TRIED_PART)
-    if not few:
+    most = min(MOST_TRIED, len(blocks) // TRIED_PART)
+    if most < (2 if waits else 1):
         return None
-    start = (blocks - few) // 2
-    started = time.perf_counter()
-    with suppress(FaultError):
-        execute(range(start, start + few))
-    elapsed_s = time.perf_counter() - started
-    restore()
-    return elapsed_s * ceil_div(blocks, workers) / ceil_div(few, workers)
+
+    def seconds_of(chosen: Sequence[int]) -> float:
+        started = time.perf_counter()
+        with suppress(FaultError):
+            execute(chosen, MOST_INSTRUCTIONS if waits else None)
+        elapsed_s = time.perf_counter() - started
+        restore()
+        return elapsed_s
+
+    if waits:
+        few, half_s, elapsed_s = 0, 0.0, 0.0
+        while few < most and elapsed_s < ENOUGH_S:
+            few = min(8 * few, most) or 2
+            half_s, elapsed_s = seconds_of(blocks[: few // 2]), seconds_of(blocks[:few])
+        if half_s > PROPORTIONAL * elapsed_s:
+            return None
+        chosen = blocks[:few]
+    else:
+        chosen = blocks[(len(blocks) - most) // 2 :][:most]
+        elapsed_s = seconds_of(chosen)
+    tried = len({bound.cluster_of(block) for block in chosen}) * bound.cluster_blocks
+    workers = 1 if waits or bound.in_order else workers
+    return elapsed_s * ceil_div(len(blocks), workers) / ceil_div(tried, workers)

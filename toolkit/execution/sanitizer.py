@@ -123,17 +123,19 @@ def check(
         translated, bound, outputs = prepared(cubin, geometry, arguments)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)
-        if announce is not None and not (bound.blocks_meet or bound.cluster_blocks > 1):
+        if announce is not None:
             _check_memory(watched(translated, bound, names), cubin.name)
             seconds = seconds_of_all(
-                lambda few: run_watched(
+                lambda few, most: run_watched(
                     watched(translated, bound, names),
-                    chosen[few.start : few.stop],
-                    max_instructions=max_instructions,
+                    few,
+                    max_instructions=most or max_instructions,
                 ),
-                len(chosen),
+                bound,
+                chosen,
                 1,
                 partial(restore_memory, translated, bound, outputs, arguments),
+                waits=bound.blocks_meet,
             )
             if seconds is not None:
                 announce(len(chosen), seconds)

@@ -256,6 +256,7 @@ class Simulator:
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
             bound = replace(bound, most_accesses=MOST_ACCESSES)
         restore = partial(restore_memory, translated, bound, outputs, arguments)
+        waits = schedule_facts(cubin).waits
         started = time.perf_counter()
         try:
             counted = counted_blocks(
@@ -263,8 +264,8 @@ class Simulator:
                 self.blocks,
                 partial(self._run, bound),
                 restore,
-                partial(self._announce, bound, restore),
-                waits=schedule_facts(cubin).waits,
+                partial(self._announce, bound, restore, waits),
+                waits=waits,
                 seed=str(geometry.grid).encode(),
             )
         except FaultError as error:
@@ -360,18 +361,26 @@ class Simulator:
         )
         return launch_time(launch, fresh)
 
-    def _announce(self, bound: Bound, restore: Callable[[], None]) -> None:
+    def _announce(self, bound: Bound, restore: Callable[[], None], waits: bool) -> None:
         """Tell who asked how long all blocks will take."""
         if self.announce is None:
             return
+        everything = range(bound.geometry.blocks)
         seconds = seconds_of_all(
-            lambda few: self._run(bound, [few]),
-            bound.geometry.blocks,
-            1 if bound.in_order else self.workers or available_cores(),
+            lambda few, most: run_blocks(
+                bound,
+                [range(few[0], few[-1] + 1)],
+                max_instructions=most or self.max_instructions,
+                workers=self.workers,
+            ),
+            bound,
+            everything,
+            self.workers or available_cores(),
             restore,
+            waits=waits or bound.blocks_meet,
         )
         if seconds is not None:
-            self.announce(bound.geometry.blocks, seconds)
+            self.announce(len(everything), seconds)
 
     def _run(self, bound: Bound, blocks: Sequence[range]) -> list[Run]:
         of, done = sum(map(len, blocks)), 0

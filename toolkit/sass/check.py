@@ -98,14 +98,14 @@ def run_watched(
 ) -> Raw:
     """Execute blocks one after another on one worker, which sees the accesses of all of them.
 
-    The other blocks of their clusters are executed too; where all blocks are, they may wait for
-    each other.
+    The other blocks of their clusters are executed too; where blocks may wait for each other, those
+    from the first to the last are executed together.
     """
     budget = UNLIMITED if max_instructions is None else max_instructions
     of_cluster = Counter(map(bound.cluster_of, blocks))
     pieces = [(range(cluster, cluster + 1), of_cluster[cluster]) for cluster in sorted(of_cluster)]
-    if bound.blocks_meet and len(blocks) == bound.geometry.blocks:
-        pieces = [(range(bound.clusters), len(blocks))]
+    if bound.blocks_meet:
+        pieces = [(range(min(of_cluster), max(of_cluster) + 1), len(blocks))]
     with launched(bound) as launch, worker_handles(launch, 1, budget) as ((handle,), _):
         with ThreadPoolExecutor(1) as pool:  # so that Ctrl-C is heard
             try:
