@@ -9,6 +9,7 @@ from reports import render
 from reports.pages.comparison import page
 from reports.pages.tuning import page as tuning_page
 from tests.reports.browsing import VISIBLE, WIDTHS
+from tests.reports.profiles_by_hand import SHAPE, SMALL, change, foreseen, only, profile
 from tests.reports.tuned_by_hand import TUNING
 from tests.sampling import chosen_of
 
@@ -139,7 +140,6 @@ MOST_WORDS, SCREEN_PX = 80, 900
 )
 def test_the_ladder_stands_before_the_prose(
     window,
-    build,
     in_theory,
     of_prediction,
     beside_a_record,
@@ -147,9 +147,7 @@ def test_the_ladder_stands_before_the_prose(
 ):
     html = {
         "theory": lambda: render(in_theory),
-        "two shapes": lambda: render(
-            build.foreseen(build.profile(build.SHAPE, build.SMALL, is_measured=True))
-        ),
+        "two shapes": lambda: render(foreseen(profile(SHAPE, SMALL, is_measured=True))),
         "recorded": lambda: beside_a_record,
         "predicted": lambda: of_prediction,
     }[kind]()
@@ -196,12 +194,11 @@ def test_the_menu_shows_the_steps_of_another_variant(window, of_prediction):
 @pytest.mark.parametrize("is_measured", [True, False])
 def test_the_ladders_table_is_whole_at_1400_px(
     window,
-    build,
     on_gpu,
     beside_a_record,
     is_measured,
 ):
-    html = render(build.foreseen(on_gpu)) if is_measured else beside_a_record
+    html = render(foreseen(on_gpu)) if is_measured else beside_a_record
     visit = window.show(html, width=1400, waits=False, is_kept=True)
     beyond = visit.page.evaluate(
         "[...document.querySelectorAll('#ladder-0 ~ .scroll td.check')]"
@@ -303,13 +300,12 @@ def test_a_scorecard_fits_its_window_with_everything_open(window, of_counters, w
 @pytest.mark.parametrize("widths", AT_ONE_WIDTH)
 def test_memory_levels_fit_their_window_beside_a_recorded_run(
     window,
-    build,
     in_simulation,
     in_counters,
     widths,
 ):
     simulated, recorded = (
-        build.only(made, "tiled", "vectorized") for made in (in_simulation, in_counters)
+        only(made, "tiled", "vectorized") for made in (in_simulation, in_counters)
     )
     html = render(simulated, recorded=recorded)
     visit = window.show(html, width=widths[0], scheme="dark", is_resized=False)
@@ -333,12 +329,12 @@ def test_a_tuning_run_fits_its_window(window):
     visit.assert_it_fits((400,))
 
 
-def test_markup_runs_nothing(window, build):
+def test_markup_runs_nothing(window):
     evil = (
         "</script><img src=x onerror=\"document.title='owned'\"><a href='javascript:alert(1)'>a</a>"
     )
-    few = build.only(build.profile(is_measured=True), "tiled", "vectorized", "cublas")
-    made = build.change(few, "tiled", label=evil, title=evil, idea=evil)
+    few = only(profile(is_measured=True), "tiled", "vectorized", "cublas")
+    made = change(few, "tiled", label=evil, title=evil, idea=evil)
     visit = window.show(render(made))
     assert visit.page.title() == "SGEMM ladder on NVIDIA GeForce RTX 3090"
     assert visit.page.locator("img, .plot a[*|href^='javascript']").count() == 0

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reports import render
+from tests.reports.profiles_by_hand import SHAPE, SMALL, only, profile
 
 pytestmark = pytest.mark.browser
 
@@ -107,10 +108,10 @@ def test_a_variant_is_chosen_for_source_and_requests_alike(window, of_trace):
     assert visit.complaints == []
 
 
-def test_source_opens_at_its_hottest_line(window, build, in_trace):
+def test_source_opens_at_its_hottest_line(window, in_trace):
     long = replace(in_trace.listings[-1], source="//\n" * 200 + "hot", lines=(1, 2, 3, 201, 0))
     made = replace(in_trace, listings=(*in_trace.listings[:-1], long))
-    visit = window.show(render(build.only(made, long.label)), waits=False)
+    visit = window.show(render(only(made, long.label)), waits=False)
     box = "document.querySelector('.source .scroll')"
     visit.until(f"{box}?.querySelectorAll('tbody tr').length === 201")
     place = (
@@ -149,8 +150,8 @@ PAPER_PX = (965, 725)  # Letter across, less margins of 12 mm, at 96 px to the i
 AA = 4.5  # WCAG 2.1, success criterion 1.4.3
 
 
-def test_text_stands_out_from_what_is_behind_it(window, build, in_trace, on_gpu):
-    few = build.only(in_trace, "naive-coalesced", "one-block", "vectorized")
+def test_text_stands_out_from_what_is_behind_it(window, in_trace, on_gpu):
+    few = only(in_trace, "naive-coalesced", "one-block", "vectorized")
     visit = window.show(render(few, recorded=on_gpu), waits=False)
     visit.open_details()
     for scheme in ("light", "dark"):
@@ -159,8 +160,8 @@ def test_text_stands_out_from_what_is_behind_it(window, build, in_trace, on_gpu)
         assert ratio >= AA, (scheme, where)
 
 
-def test_a_link_to_a_section_shows_its_shape(window, build):
-    html = render(build.only(build.profile(build.SHAPE, build.SMALL), "one-block"))
+def test_a_link_to_a_section_shows_its_shape(window):
+    html = render(only(profile(SHAPE, SMALL), "one-block"))
     visit = window.show(html, fragment="#source-1", waits=False)
     assert visit.page.input_value("#shape") == "2048 × 2048 × 2048"
     assert visit.count("[data-shape='0']") == 0
@@ -171,8 +172,8 @@ def test_a_link_to_a_section_shows_its_shape(window, build):
     assert visit.page.evaluate("location.hash") == "#roofline-0"
 
 
-def test_it_prints_without_its_controls(window, build, in_theory, tmp_path):
-    visit = window.show(render(build.only(in_theory, "tiled")), scheme="dark")
+def test_it_prints_without_its_controls(window, in_theory, tmp_path):
+    visit = window.show(render(only(in_theory, "tiled")), scheme="dark")
     assert all(visit.count(control) > 0 for control in (".bar", ".toggle"))
     file = tmp_path / "report.pdf"
     visit.page.pdf(path=file, prefer_css_page_size=True)

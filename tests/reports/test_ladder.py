@@ -5,67 +5,67 @@ from dataclasses import replace
 import pytest
 
 from reports import ladder
+from tests.reports.profiles_by_hand import SHAPE, SMALL, change, passed, profile, record_of, view
 
 
 def labels(records):
     return [record.label for record in records]
 
 
-def test_shapes_keep_their_order(build):
-    assert ladder.shapes(build.profile(build.SHAPE, build.SMALL)) == (build.SHAPE, build.SMALL)
+def test_shapes_keep_their_order():
+    assert ladder.shapes(profile(SHAPE, SMALL)) == (SHAPE, SMALL)
 
 
-def test_rungs_come_in_order_and_references_last(build, on_gpu):
+def test_rungs_come_in_order_and_references_last(on_gpu):
     shuffled = replace(on_gpu, records=tuple(reversed(on_gpu.records)))
-    found = build.view(shuffled).records
+    found = view(shuffled).records
     assert labels(found)[:2] == ["one-block", "naive-uncoalesced"]
     assert {record.label for record in found[-2:]} == {"cpu", "cublas"}
-    assert len(build.view(shuffled).rungs) == 7
+    assert len(view(shuffled).rungs) == 7
 
 
-def test_a_time_of_a_wrong_result_is_no_measurement(build, on_gpu):
-    wrong = replace(build.passed(), passed=False)
-    changed = build.change(on_gpu, "vectorized", check=wrong)
-    best = build.view(changed).fastest
+def test_a_time_of_a_wrong_result_is_no_measurement(on_gpu):
+    wrong = replace(passed(), passed=False)
+    changed = change(on_gpu, "vectorized", check=wrong)
+    best = view(changed).fastest
     assert best.label == "coarsened-2d"
-    record = next(r for r in changed.records if r.label == "vectorized")
+    record = record_of(changed, "vectorized")
     assert ladder.measurement(record) is None
     assert ladder.why_not_measured(record) == "failed the check"
 
 
-def test_the_previous_rung_is_the_nearest_one_among_those_measured(build, on_gpu):
-    changed = build.change(on_gpu, "tiled", status="failed", measured=None)
-    records = build.view(changed).records
+def test_the_previous_rung_is_the_nearest_one_among_those_measured(on_gpu):
+    changed = change(on_gpu, "tiled", status="failed", measured=None)
+    records = view(changed).records
     after = next(r for r in records if r.label == "coarsened-1d")
     previous = ladder.previous_rung(after, filter(ladder.measurement, records))
     assert previous.label == "naive-coalesced"
 
 
-def test_the_first_rung_and_references_have_no_previous_one(build, on_gpu):
-    records = build.view(on_gpu).records
+def test_the_first_rung_and_references_have_no_previous_one(on_gpu):
+    records = view(on_gpu).records
     assert ladder.previous_rung(records[0], records) is None
     assert ladder.previous_rung(records[-1], records) is None
 
 
-def test_speed_against_cublas_prefers_paired_samples(build, on_gpu):
-    best = ladder.measurement(build.view(on_gpu).fastest)
-    assert best is not None
+def test_speed_against_cublas_prefers_paired_samples(on_gpu):
+    best = ladder.measurement(view(on_gpu).fastest)
     share, bounds = ladder.of_cublas(best, None)
     assert share == pytest.approx(0.00518697 / 0.0075122)  # 69.0 %
     assert bounds is not None
     alone = replace(best, relative_to_cublas=None)
-    cublas = build.view(on_gpu).cublas
+    cublas = view(on_gpu).cublas
     assert ladder.of_cublas(alone, cublas) == (pytest.approx(0.00518697 / 0.0075122), None)
     assert ladder.of_cublas(alone, None) == (None, None)
 
 
-def test_a_twin_has_the_same_label_and_shape(build, in_theory, on_gpu):
-    record = build.view(in_theory).rungs[-1]
-    beside = build.view(in_theory, on_gpu)
+def test_a_twin_has_the_same_label_and_shape(in_theory, on_gpu):
+    record = view(in_theory).rungs[-1]
+    beside = view(in_theory, on_gpu)
     twin = beside.twin(record)
     assert twin.measured is not None
     assert beside.twin(replace(record, label="vectorized:bk=8")) is None
-    assert build.view(in_theory).twin(record) is None
+    assert view(in_theory).twin(record) is None
 
 
 def test_many_rungs_in_a_row_are_named_by_the_first_and_the_last(on_gpu):

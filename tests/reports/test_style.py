@@ -19,7 +19,7 @@ def test_parameters_change_the_symbol_and_keep_the_colour(in_theory):
     assert looks["tiled"].symbol != looks["tiled:tile=16"].symbol
 
 
-def test_a_look_does_not_depend_on_the_other_variants(build, in_theory):
+def test_a_look_does_not_depend_on_the_other_variants(in_theory):
     alone = replace(in_theory, records=in_theory.records[-1:])
     assert style.looks(alone)["vectorized"] == style.looks(in_theory)["vectorized"]
 

@@ -3,10 +3,11 @@
 import pytest
 
 from reports.figures import lanes
+from tests.reports.profiles_by_hand import view
 
 
-def test_one_request_is_shown_and_a_menu_offers_the_others(build, in_trace):
-    figure = lanes.figure(build.view(in_trace), "tiled")
+def test_one_request_is_shown_and_a_menu_offers_the_others(in_trace):
+    figure = lanes.figure(view(in_trace), "tiled")
     (menu,) = figure.layout.updatemenus
     assert [button.label for button in menu.buttons] == [
         "line 3: load from A, 4 B per lane",
@@ -20,8 +21,8 @@ def test_one_request_is_shown_and_a_menu_offers_the_others(build, in_trace):
     assert below == ["sector", "bank", "bank"]
 
 
-def test_a_column_is_32_sectors_and_a_stride_of_two_a_conflict(build, in_trace):
-    figure = lanes.figure(build.view(in_trace), "tiled")
+def test_a_column_is_32_sectors_and_a_stride_of_two_a_conflict(in_trace):
+    figure = lanes.figure(view(in_trace), "tiled")
     of_load, of_store, of_read = figure.data[2], figure.data[5], figure.data[8]
     assert len(of_load.x) == 32
     assert set(of_store.text) == {"1"}
@@ -31,21 +32,21 @@ def test_a_column_is_32_sectors_and_a_stride_of_two_a_conflict(build, in_trace):
     assert set(of_store.marker.symbol) == {"circle"}
 
 
-def test_every_lane_tells_where_it_reaches(build, in_trace):
-    figure = lanes.figure(build.view(in_trace), "tiled")
+def test_every_lane_tells_where_it_reaches(in_trace):
+    figure = lanes.figure(view(in_trace), "tiled")
     assert figure.data[1].hovertext[5] == "lane 5<br>A[5][0], byte 1,280"
     assert figure.data[8].hovertext[0] == "bank 0: 2 words<br>lanes 0 and 16"
     assert "in 32 sectors of 32<br>B; 4 could hold them" in figure.layout.annotations[0].text
 
 
-def test_every_piece_stands_inside_the_axis(build, in_trace):
-    figure = lanes.figure(build.view(in_trace), "tiled")
+def test_every_piece_stands_inside_the_axis(in_trace):
+    figure = lanes.figure(view(in_trace), "tiled")
     lowest = min(y for trace in figure.data for y in trace.y if y is not None)
     assert figure.layout.yaxis.range[0] == pytest.approx(lowest - lanes.ROW / 2)
 
 
-def test_without_a_trace_it_says_so(build, in_simulation):
+def test_without_a_trace_it_says_so(in_simulation):
     for label in ("tiled", "nothing"):
-        figure = lanes.figure(build.view(in_simulation), label)
+        figure = lanes.figure(view(in_simulation), label)
         assert not figure.data
         assert "No request of this variant was traced" in figure.layout.annotations[0].text

@@ -5,20 +5,21 @@ import itertools
 import pytest
 
 from reports.figures import rounds
+from tests.reports.profiles_by_hand import SHAPE, change, measured, view, watched
 
 
-def test_samples_stand_in_the_round_that_took_them(build, on_gpu):
-    measured = build.measured(1.0, build.SHAPE, samples_s=(0.9, 1.0, 1.2))
-    made = build.change(on_gpu, "vectorized", measured=measured)
-    figure = rounds.figure(build.view(made))
+def test_samples_stand_in_the_round_that_took_them(on_gpu):
+    three = measured(1.0, SHAPE, samples_s=(0.9, 1.0, 1.2))
+    made = change(on_gpu, "vectorized", measured=three)
+    figure = rounds.figure(view(made))
     assert [one.name for one in figure.data][-2:] == ["vectorized", "cublas"]  # a CPU has no rounds
     of_three = figure.data[-2]
     assert list(of_three.x) == [1, 2, 3]
     assert list(of_three.y) == pytest.approx([-0.1, 0.0, 0.2])
 
 
-def test_states_share_the_axis_of_rounds(build, on_gpu):
-    figure = rounds.figure(build.view(build.watched(on_gpu)))
+def test_states_share_the_axis_of_rounds(on_gpu):
+    figure = rounds.figure(view(watched(on_gpu)))
     clock, temperature, power = figure.data[-3:]
     assert list(clock.x) == [0, 25, 50, 75, 100]
     assert list(clock.y) == pytest.approx([1.70e9, 1.68e9, 1.66e9, 1.64e9, 1.62e9])
@@ -28,18 +29,16 @@ def test_states_share_the_axis_of_rounds(build, on_gpu):
     assert power.hovertext[1].startswith("500.0 ms after the first round began<br>")
 
 
-def test_one_slow_sample_does_not_hide_the_others(build, on_gpu):
+def test_one_slow_sample_does_not_hide_the_others(on_gpu):
     samples = (*[1.0] * 99, 3.0)  # with six other series of 100, 1 of 700
-    made = build.change(
-        on_gpu, "vectorized", measured=build.measured(1.0, build.SHAPE, samples_s=samples)
-    )
-    low, high = rounds.figure(build.view(made)).layout.yaxis.range
+    made = change(on_gpu, "vectorized", measured=measured(1.0, SHAPE, samples_s=samples))
+    low, high = rounds.figure(view(made)).layout.yaxis.range
     assert -0.02 < low < -0.009  # the others are within 1%
     assert 0.009 < high < 0.02
 
 
-def test_panels_do_not_overlap(build, on_gpu):
-    layout = rounds.figure(build.view(build.watched(on_gpu))).layout
+def test_panels_do_not_overlap(on_gpu):
+    layout = rounds.figure(view(watched(on_gpu))).layout
     domains = [layout[name].domain for name in ("yaxis", "yaxis2", "yaxis3", "yaxis4")]
     assert domains[0][1] == 1
     assert domains[-1][0] == 0
@@ -47,13 +46,13 @@ def test_panels_do_not_overlap(build, on_gpu):
         assert lower[1] < upper[0]
 
 
-def test_without_states_there_are_samples_alone(build, on_gpu):
-    figure = rounds.figure(build.view(on_gpu))
+def test_without_states_there_are_samples_alone(on_gpu):
+    figure = rounds.figure(view(on_gpu))
     assert len(figure.data) == 7  # six rungs and cuBLAS
     assert figure.layout.yaxis.domain == (0, 1)
 
 
-def test_a_recorded_run_stands_in(build, in_theory, on_gpu):
-    figure = rounds.figure(build.view(in_theory, build.watched(on_gpu)))
+def test_a_recorded_run_stands_in(in_theory, on_gpu):
+    figure = rounds.figure(view(in_theory, watched(on_gpu)))
     assert "recorded 2026-02-03" in figure.layout.title.text
-    assert not rounds.figure(build.view(in_theory)).data
+    assert not rounds.figure(view(in_theory)).data

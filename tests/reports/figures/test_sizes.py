@@ -4,18 +4,19 @@ from dataclasses import replace
 
 from analysis.problem import Gemm
 from reports.figures import sizes
+from tests.reports.profiles_by_hand import SHAPE, SMALL, profile
 
 
-def test_a_curve_per_variant_in_order_of_size(build):
-    made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
+def test_a_curve_per_variant_in_order_of_size():
+    made = profile(SHAPE, SMALL, is_measured=True)
     curve = next(one for one in sizes.figure(made).data if one.name == "tiled")
     assert list(curve.x) == [2048, 4096]
     assert curve.line.dash == "solid"
     assert "N = 4,096<br>2.66 TFLOP/s (measured)" in curve.hovertext[1]
 
 
-def test_predicted_and_recorded_curves_are_hidden_together(build, in_prediction):
-    recorded = build.profile(build.SHAPE, build.SMALL, is_measured=True)
+def test_predicted_and_recorded_curves_are_hidden_together(in_prediction):
+    recorded = profile(SHAPE, SMALL, is_measured=True)
     figure = sizes.figure(in_prediction, recorded=recorded)
     *curves, _ = [one for one in figure.data if one.name == "tiled"]
     assert [one.line.dash for one in curves] == ["dash", "solid"]
@@ -24,8 +25,8 @@ def test_predicted_and_recorded_curves_are_hidden_together(build, in_prediction)
     assert curves[0].marker.symbol != curves[1].marker.symbol
 
 
-def test_the_axis_has_the_sizes_themselves(build):
-    made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
+def test_the_axis_has_the_sizes_themselves():
+    made = profile(SHAPE, SMALL, is_measured=True)
     axis = sizes.figure(made).layout.xaxis
     assert list(axis.tickvals) == [2048, 4096]
     assert list(axis.ticktext) == ["2,048", "4,096"]
@@ -41,8 +42,8 @@ def test_one_size_is_no_curve(on_gpu):
     assert not sizes.figure(on_gpu).data
 
 
-def test_a_host_is_no_gpu(build):
-    made = build.profile(build.SHAPE, build.SMALL, is_measured=True)
+def test_a_host_is_no_gpu():
+    made = profile(SHAPE, SMALL, is_measured=True)
     names = [one.name for one in sizes.figure(made).data]
     assert "tiled" in names
     assert "cpu" not in names

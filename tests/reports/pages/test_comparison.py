@@ -9,6 +9,7 @@ from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Interval
 from reports.pages.comparison import doubts, page, remarks, sentences, shape_sections, title
 from reports.sections.table import Cell
+from tests.reports.profiles_by_hand import SHAPE, change, cublas, predicted, record_of
 
 EVIL = "</td><script>alert(1)</script><img src=x>"
 
@@ -61,11 +62,11 @@ def test_sentences_say_what_changed_and_where(compared):
     assert title(compared) == "Two profiles on NVIDIA GeForce RTX 3090"
 
 
-def test_nothing_compared_and_nothing_changed_are_told_apart(in_theory, build):
+def test_nothing_compared_and_nothing_changed_are_told_apart(in_theory):
     counts, times = sentences(compare(in_theory, in_theory))
     assert counts.endswith("; none changed.")
     assert times == "Times: none could be compared."
-    only = replace(in_theory, records=(build.cublas(build.SHAPE, is_measured=False),))
+    only = replace(in_theory, records=(cublas(SHAPE, is_measured=False),))
     assert sentences(compare(only, only))[0] == "Counts: none could be compared."
 
 
@@ -132,8 +133,8 @@ def test_the_page_is_complete_in_itself_and_runs_nothing(compared):
         assert text in html
 
 
-def test_markup_in_a_profile_stays_text(in_counters, build):
-    before = build.change(in_counters, "tiled", label=EVIL)
+def test_markup_in_a_profile_stays_text(in_counters):
+    before = change(in_counters, "tiled", label=EVIL)
     after = replace(before, records=tuple(map(edited, before.records)), command=EVIL)
     html = page(compare(before, after))
     assert "<script" not in html
@@ -141,10 +142,10 @@ def test_markup_in_a_profile_stays_text(in_counters, build):
     assert "&lt;script&gt;" in html
 
 
-def test_predicted_times_that_changed_have_a_table(build, in_prediction):
-    tiled = next(record for record in in_prediction.records if record.label == "tiled")
-    slower = build.predicted(tiled, 2 * 0.0516459 * 1.1, limiter="L1").predicted
-    found = compare(in_prediction, build.change(in_prediction, "tiled", predicted=slower))
+def test_predicted_times_that_changed_have_a_table(in_prediction):
+    tiled = record_of(in_prediction, "tiled")
+    slower = predicted(tiled, 2 * 0.0516459 * 1.1, limiter="L1").predicted
+    found = compare(in_prediction, change(in_prediction, "tiled", predicted=slower))
     assert sentences(found)[-1] == "Predicted times: 6 compared; 1 changed, in tiled."
     (section,) = shape_sections(found)
     assert rows(section.predictions) == [

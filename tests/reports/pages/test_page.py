@@ -14,6 +14,16 @@ import pytest
 from analysis.errors import InputError
 from analysis.timing.predicted import Bound, GapStep
 from reports import render
+from tests.reports.profiles_by_hand import (
+    SHAPE,
+    SMALL,
+    change,
+    predicted,
+    profile,
+    record_of,
+    rung,
+    with_ceilings,
+)
 
 # of a measured run without simulation: nothing was predicted, counted or traced
 FIGURES = {
@@ -69,13 +79,13 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def evil(build, on_gpu):
+def evil(on_gpu):
     """A profile with markup in every text."""
     records = tuple(
         replace(
             r, variant=r.variant if r.rung is None else EVIL, label=f"{r.label}{EVIL}", title=EVIL,
             idea=EVIL, notes=(EVIL,), reason=EVIL, resources=None if r.rung is None else replace(
-                build.rung(2, build.SHAPE, on_gpu.device, is_measured=False).resources, note=EVIL
+                rung(2, SHAPE, on_gpu.device, is_measured=False).resources, note=EVIL
             ),
             theory=r.theory and replace(
                 r.theory,
@@ -113,8 +123,8 @@ def test_headings_descend_one_level_at_a_time(in_theory, on_gpu):
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
-def test_ids_are_unique_and_every_reference_has_its_target(build):
-    page = Page(render(build.profile(build.SHAPE, build.SMALL, is_measured=True)))
+def test_ids_are_unique_and_every_reference_has_its_target():
+    page = Page(render(profile(SHAPE, SMALL, is_measured=True)))
     ids = page.values("id")
     assert len(ids) == len(set(ids))
     assert set(page.values("aria-labelledby")) | set(page.values("for")) <= set(ids)
@@ -138,7 +148,7 @@ def test_the_page_is_self_contained(on_gpu):
     assert page.tags["script"] == PAGES_OWN + len(FIGURES)
 
 
-def test_it_is_not_much_larger_than_plotly(build, on_gpu):
+def test_it_is_not_much_larger_than_plotly(on_gpu):
     assert len(render(on_gpu).encode()) < LIMIT_BYTES
 
 
@@ -164,9 +174,9 @@ def test_figures_have_no_second_title(on_gpu):
     assert not any(figure["layout"].get("title", {}).get("text") for figure in figures)
 
 
-def test_a_selector_stands_where_there_are_several_shapes(build):
-    one = Page(render(build.profile(build.SHAPE)))
-    two = Page(render(build.profile(build.SHAPE, build.SMALL)))
+def test_a_selector_stands_where_there_are_several_shapes():
+    one = Page(render(profile(SHAPE)))
+    two = Page(render(profile(SHAPE, SMALL)))
     assert one.tags["select"] == 0
     assert two.texts_of("option") == ["4096 × 4096 × 4096", "2048 × 2048 × 2048"]
     assert two.values("data-shape") == ["0", "1"]
@@ -190,8 +200,8 @@ def test_every_device_field_stands_with_its_source(in_theory):
         assert source.split("'")[0] in page
 
 
-def test_reached_ceilings_are_told_apart(build, in_theory):
-    cells = Page(render(build.with_ceilings(in_theory))).texts_of("th")
+def test_reached_ceilings_are_told_apart(in_theory):
+    cells = Page(render(with_ceilings(in_theory))).texts_of("th")
     assert "DRAM bytes per s, reached" in cells
 
 
@@ -203,11 +213,11 @@ def test_a_simulation_has_every_counter_of_each_rung(in_simulation):
     assert len(page.json) == len(FIGURES) - len(MEASURED)
 
 
-def test_markup_in_simulated_texts_stays_inert(build, in_simulation):
-    record = next(r for r in in_simulation.records if r.label == "tiled")
+def test_markup_in_simulated_texts_stays_inert(in_simulation):
+    record = record_of(in_simulation, "tiled")
     lines = tuple(replace(one, file=EVIL, text=EVIL) for one in record.simulated.lines)
     simulated = replace(record.simulated, lines=lines, basis=EVIL, architecture=EVIL, compiler=EVIL)
-    page = Page(render(build.change(in_simulation, "tiled", simulated=simulated, label=EVIL)))
+    page = Page(render(change(in_simulation, "tiled", simulated=simulated, label=EVIL)))
     assert page.tags["img"] == 0
     assert len(page.json) == len(FIGURES) - len(MEASURED)
     assert EVIL in page.texts_of("td")
@@ -219,7 +229,7 @@ def test_how_to_reproduce(in_theory):
     assert any("20260203" in text for text in page.texts_of("p"))
 
 
-def test_a_recorded_run_is_labelled_with_date_and_device(build, in_theory, on_gpu):
+def test_a_recorded_run_is_labelled_with_date_and_device(in_theory, on_gpu):
     page = Page(render(in_theory, recorded=on_gpu))
     label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert label in page.texts_of("span")
@@ -298,15 +308,15 @@ def test_predicted_times_have_a_chapter_and_a_grade(in_prediction, in_theory):
     assert "Predicted time" not in without.texts_of("h3")
 
 
-def test_markup_in_a_prediction_stays_inert(build, evil):
+def test_markup_in_a_prediction_stays_inert(evil):
     name = next(record.label for record in evil.records if record.rung == 4)
-    record = next(record for record in evil.records if record.label == name)
-    foreseen = build.predicted(
+    record = record_of(evil, name)
+    foreseen = predicted(
         record, 1e-3, limiter=EVIL, next_limiter=EVIL, constants=EVIL, basis=EVIL,
         gap=(GapStep(name=EVIL, time_s=1e-3, detail=EVIL),),
         bounds=(Bound(name=EVIL, time_s=1e-4, basis=EVIL),),
     ).predicted  # fmt: skip
-    page = Page(render(build.change(evil, name, predicted=foreseen, status="ok", check=None)))
+    page = Page(render(change(evil, name, predicted=foreseen, status="ok", check=None)))
     assert "Predicted time" in page.texts_of("h3")
     assert page.tags["img"] == 0
     assert EVIL in page.texts_of("td")

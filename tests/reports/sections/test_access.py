@@ -3,19 +3,18 @@
 from dataclasses import replace
 
 from reports.sections import access
+from tests.reports.profiles_by_hand import record_of
 
 
 def memory(profile, label="tiled"):
-    record = next(r for r in profile.records if r.label == label)
+    record = record_of(profile, label)
     return record.simulated.memory
 
 
 def test_an_access_is_named_by_its_line(in_trace):
     load, store, _ = memory(in_trace)
-    tiled = next(r for r in in_trace.records if r.label == "tiled")
+    tiled = record_of(in_trace, "tiled")
     lines = access.source_lines(in_trace, tiled)
-    assert load.first
-    assert store.first
     assert access.name(load, load.first, lines) == "line 3: load from A, 4 B per lane"
     assert access.name(store, store.first, lines) == "line 3: store to shared memory, 4 B per lane"
     assert access.name(load, load.first, {}) == "load from A, 4 B per lane"
@@ -23,8 +22,6 @@ def test_an_access_is_named_by_its_line(in_trace):
 
 def test_a_lane_is_told_by_row_and_column_or_by_bank(in_trace):
     load, _, read = memory(in_trace)
-    assert load.first
-    assert read.first
     assert access.where(load, load.first, 5) == "A[5][0], byte 1,280"  # rows of 256 B
     assert access.where(read, read.first, 17) == "byte 136: word 34, bank 2"
     off = replace(load.first, lanes=(None,) * 32)
@@ -33,9 +30,6 @@ def test_a_lane_is_told_by_row_and_column_or_by_bank(in_trace):
 
 def test_a_request_is_told_in_a_sentence(in_trace):
     load, store, read = memory(in_trace)
-    assert load.first
-    assert store.first
-    assert read.first
     assert access.sentence(load, load.first) == (
         "32 lanes × 4 B, 128 different bytes, in 32 sectors of 32 B; 4 could hold them. "
         "Neighbouring lanes are 1 row of A apart."
@@ -49,7 +43,6 @@ def test_a_request_is_told_in_a_sentence(in_trace):
 
 def test_a_broadcast_is_called_one(in_trace):
     load, *_ = memory(in_trace)
-    assert load.first
     same = replace(load.first, lanes=(0,) * 32)
     assert access.sentence(load, same).endswith("All lanes access the same place: a broadcast.")
 

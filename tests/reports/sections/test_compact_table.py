@@ -4,6 +4,7 @@ import pytest
 
 from reports.sections.compact_table import compact_table
 from reports.sections.ladder_table import ladder_table
+from tests.reports.profiles_by_hand import view
 
 
 def cells(table, grade, title):
@@ -23,13 +24,13 @@ def cells(table, grade, title):
         ("compiled", "registers per thread", "regs"),
     ],
 )
-def test_a_column_is_that_of_the_page(build, on_gpu, grade, on_page, on_terminal):
-    page = ladder_table(build.view(on_gpu))
-    terminal = compact_table(build.view(on_gpu), 200)
+def test_a_column_is_that_of_the_page(on_gpu, grade, on_page, on_terminal):
+    page = ladder_table(view(on_gpu))
+    terminal = compact_table(view(on_gpu), 200)
     assert cells(terminal, grade, on_terminal) == cells(page, grade, on_page)
 
 
-def test_a_narrow_terminal_has_fewer_columns(build, on_gpu):
-    wide, narrow = (compact_table(build.view(on_gpu), width) for width in (200, 80))
+def test_a_narrow_terminal_has_fewer_columns(on_gpu):
+    wide, narrow = (compact_table(view(on_gpu), width) for width in (200, 80))
     assert {one.title for one in narrow.columns} < {one.title for one in wide.columns}
     assert not any(cell.details for row in wide.rows for cell in row)

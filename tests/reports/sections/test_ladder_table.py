@@ -13,19 +13,12 @@ from reports.sections.ladder_table import (
     of_roof,
 )
 from reports.sections.table import Cell
+from tests.reports.cells import cell
+from tests.reports.profiles_by_hand import change, passed, view
 
 
-def cell(table, label, title, grade=None):
-    """The cell of a variant's row under a column."""
-    titles = [column.title for column in table.columns]
-    place = next(
-        i for i, c in enumerate(table.columns) if c.title == title and grade in (None, c.grade)
-    )
-    return next(row[place] for row in table.rows if row[titles.index("variant")].text == label)
-
-
-def test_a_measured_row(build, on_gpu):
-    table = ladder_table(build.view(on_gpu))
+def test_a_measured_row(on_gpu):
+    table = ladder_table(view(on_gpu))
     assert cell(table, "vectorized", "time") == Cell(
         text="7.512 ms", details=("95%: 7.497 to 7.527 ms", "100 samples")
     )
@@ -37,8 +30,8 @@ def test_a_measured_row(build, on_gpu):
     )
 
 
-def test_theory_and_compiler_columns(build, in_theory):
-    table = ladder_table(build.view(in_theory))
+def test_theory_and_compiler_columns(in_theory):
+    table = ladder_table(view(in_theory))
     assert cell(table, "naive-coalesced", "intensity of loads").text == "0.25 FLOP/B"
     assert cell(table, "naive-coalesced", "attainable").text == "35.6 TFLOP/s"
     assert cell(table, "naive-coalesced", "limiter").text == "FP32"
@@ -48,8 +41,8 @@ def test_theory_and_compiler_columns(build, in_theory):
     )
 
 
-def test_every_number_stands_under_its_grade(build, on_gpu):
-    table = ladder_table(build.view(on_gpu))
+def test_every_number_stands_under_its_grade(on_gpu):
+    table = ladder_table(view(on_gpu))
     assert [grade for grade, _ in table.grades] == [
         "", "measured", "compiled", "checked", "theory", "",
     ]  # fmt: skip
@@ -57,21 +50,21 @@ def test_every_number_stands_under_its_grade(build, on_gpu):
     assert sum(table.starts) == len(table.grades)
 
 
-def test_grades_that_no_record_has_are_left_out(build, in_theory):
-    grades = {column.grade for column in ladder_table(build.view(in_theory)).columns}
+def test_grades_that_no_record_has_are_left_out(in_theory):
+    grades = {column.grade for column in ladder_table(view(in_theory)).columns}
     assert grades == {"", "theory", "compiled"}
 
 
-def test_a_recorded_run_has_its_own_columns(build, in_theory, on_gpu):
-    table = ladder_table(build.view(in_theory, on_gpu))
+def test_a_recorded_run_has_its_own_columns(in_theory, on_gpu):
+    table = ladder_table(view(in_theory, on_gpu))
     grade = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert cell(table, "vectorized", "time", grade).text == "7.512 ms"
 
 
-def test_the_outcome_tells_reason_padding_and_notes(build, in_theory):
+def test_the_outcome_tells_reason_padding_and_notes(in_theory):
     padded = Gemm(m=4096, n=4100, k=4096)
-    changed = build.change(in_theory, "tiled", executed_shape=padded, notes=("a note",))
-    table = ladder_table(build.view(changed))
+    changed = change(in_theory, "tiled", executed_shape=padded, notes=("a note",))
+    table = ladder_table(view(changed))
     assert cell(table, "tiled", "outcome") == Cell(
         text="ok", details=("padded to 4096 × 4100 × 4096", "a note")
     )
@@ -80,24 +73,24 @@ def test_the_outcome_tells_reason_padding_and_notes(build, in_theory):
     )
 
 
-def test_a_wrong_result_has_no_time(build, on_gpu):
-    wrong = replace(build.passed(), passed=False, worst_ratio=2.0)
-    table = ladder_table(build.view(build.change(on_gpu, "tiled", check=wrong)))
+def test_a_wrong_result_has_no_time(on_gpu):
+    wrong = replace(passed(), passed=False, worst_ratio=2.0)
+    table = ladder_table(view(change(on_gpu, "tiled", check=wrong)))
     assert cell(table, "tiled", "time") == Cell("–", details=("failed the check",))
     assert cell(table, "tiled", "rate").text == "–"
     assert cell(table, "tiled", "check").text == "failed"
 
 
-def test_references_have_times_and_no_theory(build, on_gpu):
-    table = ladder_table(build.view(on_gpu))
+def test_references_have_times_and_no_theory(on_gpu):
+    table = ladder_table(view(on_gpu))
     assert cell(table, "cublas", "rung").text == "–"
     assert cell(table, "cublas", "time").text == "5.187 ms"
     assert cell(table, "cublas", "attainable").text == "–"
     assert cell(table, "cpu", "of FP32 peak").text == "–"
 
 
-def test_ceilings_list_every_roof_with_its_basis(build, in_theory):
-    table = ceilings_table(build.view(in_theory))
+def test_ceilings_list_every_roof_with_its_basis(in_theory):
+    table = ceilings_table(view(in_theory))
     roofs = [row[1].text for row in table.rows if row[0].text == "tiled"]
     assert roofs == ["FP32", "DRAM", "load/store unit", "DRAM, uncached"]
     assert all(row[4].text for row in table.rows)
@@ -114,8 +107,8 @@ def test_a_cpus_rate_is_no_share_of_a_gpus_peak():
     assert shares["cublas"].endswith("%")
 
 
-def test_simulated_counters_have_their_own_columns(build, in_simulation):
-    table = ladder_table(build.view(in_simulation))
+def test_simulated_counters_have_their_own_columns(in_simulation):
+    table = ladder_table(view(in_simulation))
     assert cell(table, "tiled", "FFMA share", "simulated").text == "50.0 %"
     assert cell(table, "tiled", "warp instructions").text == "4.295 × 10⁹"  # 2 · 4096³ / 32
     assert cell(table, "tiled", "shared wavefronts") == Cell(
@@ -124,34 +117,33 @@ def test_simulated_counters_have_their_own_columns(build, in_simulation):
     assert cell(table, "one-block", "warp instructions").text == "–"
 
 
-def test_a_check_of_some_blocks_says_which(build, in_simulation):
-    assert cell(ladder_table(build.view(in_simulation)), "tiled", "check") == Cell(
+def test_a_check_of_some_blocks_says_which(in_simulation):
+    assert cell(ladder_table(view(in_simulation)), "tiled", "check") == Cell(
         text="passed",
         details=("worst error 0.0312× the bound", "on 25 of 1,024 blocks"),
     )
 
 
-def test_predicted_times_stand_in_the_ladder_beside_what_was_recorded(build, in_prediction, on_gpu):
-    alone = ladder_table(build.view(in_prediction))
+def test_predicted_times_stand_in_the_ladder_beside_what_was_recorded(in_prediction, on_gpu):
+    alone = ladder_table(view(in_prediction))
     assert [c.title for c in alone.columns if c.grade == "predicted"] == [
         "predicted time", "predicted rate", "limiter",
     ]  # fmt: skip
-    beside = ladder_table(build.view(in_prediction, on_gpu))
+    beside = ladder_table(view(in_prediction, on_gpu))
     grades = [grade.partition(" ")[0] for grade, _ in beside.grades]
     assert grades[1:4] == ["recorded", "predicted", "compiled"]
-    places = {c.title: n for n, c in enumerate(beside.columns) if c.grade == "predicted"}
-    tiled = next(row for row in beside.rows if row[1].text == "tiled")
-    assert tiled[places["predicted time"]].text == "56.8 ms"  # 51.6459 ms + 10%
-    assert tiled[places["over measured time"]].text == "1.10×"
-    assert tiled[places["limiter"]].text == "shared memory"
-    assert tiled[places["limiter"]].details == ("busy 60.0 %", "then issue, 50.0 %")
+    assert cell(beside, "tiled", "predicted time").text == "56.8 ms"  # 51.6459 ms + 10%
+    assert cell(beside, "tiled", "over measured time").text == "1.10×"
+    assert cell(beside, "tiled", "limiter", "predicted") == Cell(
+        "shared memory", details=("busy 60.0 %", "then issue, 50.0 %")
+    )
 
 
-def test_what_is_looked_for_first_stands_apart_from_the_rest(build, on_gpu, in_simulation):
+def test_what_is_looked_for_first_stands_apart_from_the_rest(on_gpu, in_simulation):
     def titles(table):
         return [column.title for column in table.columns]
 
-    first, more = ladder_tables(build.view(on_gpu))
+    first, more = ladder_tables(view(on_gpu))
     assert titles(first) == [
         "rung", "variant", "time", "rate", "of cuBLAS", "registers per thread",
         "shared per block", "occupancy (theoretical)", "check",
@@ -164,21 +156,21 @@ def test_what_is_looked_for_first_stands_apart_from_the_rest(build, on_gpu, in_s
     assert cell(more, "vectorized", "check").details == ("worst error 0.0312× the bound",)
     assert [row[0].text for row in more.rows] == [row[1].text for row in first.rows]
     # without a time, theory is what there is
-    first, more = ladder_tables(build.view(in_simulation))
+    first, more = ladder_tables(view(in_simulation))
     assert "attainable" in titles(first)
     assert "warp instructions" in titles(more)
 
 
-def test_a_skipped_rung_has_no_row_beside_predicted_times(build, in_prediction):
-    first, more = ladder_tables(build.view(in_prediction))
+def test_a_skipped_rung_has_no_row_beside_predicted_times(in_prediction):
+    first, more = ladder_tables(view(in_prediction))
     assert "one-block" not in [row[1].text for row in first.rows]
     assert len(first.rows) == 6
     assert cell(more, "one-block", "outcome").text == "skipped"
 
 
-def test_a_wrong_result_says_how_wrong_in_the_first_table_too(build, on_gpu):
-    wrong = replace(build.passed(), passed=False, worst_ratio=2.0)
-    first, _ = ladder_tables(build.view(build.change(on_gpu, "tiled", check=wrong)))
+def test_a_wrong_result_says_how_wrong_in_the_first_table_too(on_gpu):
+    wrong = replace(passed(), passed=False, worst_ratio=2.0)
+    first, _ = ladder_tables(view(change(on_gpu, "tiled", check=wrong)))
     assert cell(first, "tiled", "check") == Cell(
         text="failed", details=("an error of 2.00× the bound at row 17, column 4",), is_bad=True
     )

@@ -23,15 +23,16 @@ from reports.sections.prediction import (
     verdict,
 )
 from reports.sections.rungs import compact_table
+from tests.reports.profiles_by_hand import change, foreseen, passed, predicted, record_of, view
 
 
-def test_a_profile_without_predictions_has_no_chapter(build, in_simulation):
-    assert prediction(build.view(in_simulation)) is None
-    assert rung_steps(build.view(in_simulation)) is None
+def test_a_profile_without_predictions_has_no_chapter(in_simulation):
+    assert prediction(view(in_simulation)) is None
+    assert rung_steps(view(in_simulation)) is None
 
 
-def test_unmeasured_predictions_are_said_to_be_unchecked(build, in_prediction):
-    found = build.view(in_prediction).timings
+def test_unmeasured_predictions_are_said_to_be_unchecked(in_prediction):
+    found = view(in_prediction).timings
     assert verdict(found) == ("6 times are predicted; none was measured in the same way.")
     assert verdict(found[:1]).startswith("1 time is predicted; none")
 
@@ -70,8 +71,8 @@ def test_other_kernels_have_an_accuracy_of_their_own():
     )
 
 
-def test_the_chapter_names_the_command_behind_each_accuracy(build, in_prediction):
-    found = prediction(build.view(in_prediction))
+def test_the_chapter_names_the_command_behind_each_accuracy(in_prediction):
+    found = prediction(view(in_prediction))
     assert trust(in_prediction.device) in found.verdict
     (row,) = found.accuracies.rows
     assert [cell.text for cell in row] == [
@@ -80,44 +81,44 @@ def test_the_chapter_names_the_command_behind_each_accuracy(build, in_prediction
     ]  # fmt: skip
 
 
-def test_the_verdict_says_how_far_off_they_are(build, on_gpu):
-    made = build.foreseen(on_gpu)
-    tiled = next(record for record in made.records if record.label == "tiled")
-    off = build.predicted(tiled, 0.0516459 * 0.8)
-    made = build.change(made, "tiled", predicted=off.predicted)
+def test_the_verdict_says_how_far_off_they_are(on_gpu):
+    made = foreseen(on_gpu)
+    tiled = record_of(made, "tiled")
+    off = predicted(tiled, 0.0516459 * 0.8)
+    made = change(made, "tiled", predicted=off.predicted)
     # five are 10% above, one 1.25× below: (1.1⁵ · 1.25)^(1/6) - 1 = 12.4%
-    assert verdict(build.view(made).timings) == (
+    assert verdict(view(made).timings) == (
         "6 predicted times stand beside measured ones (measured): they are 12.4 % off on average, "
         "and −20.0 % at worst, of tiled."
     )
 
 
-def test_one_comparable_time_is_told_alone(build, on_gpu):
-    made = build.foreseen(on_gpu)
-    (tiled,) = (o for o in build.view(made).timings if o.record.label == "tiled")
+def test_one_comparable_time_is_told_alone(on_gpu):
+    made = foreseen(on_gpu)
+    (tiled,) = (o for o in view(made).timings if o.record.label == "tiled")
     assert verdict([tiled]) == "tiled is predicted within 10.0 % (measured)."
 
 
-def test_a_recorded_time_stands_in_and_another_state_of_l2_does_not(build, in_prediction, on_gpu):
-    found = build.view(in_prediction, on_gpu).timings
+def test_a_recorded_time_stands_in_and_another_state_of_l2_does_not(in_prediction, on_gpu):
+    found = view(in_prediction, on_gpu).timings
     assert {one.grade for one in found} == {"recorded 2026-02-03 on NVIDIA GeForce RTX 3090"}
     assert [one.ratio for one in found] == pytest.approx([1.1] * 6)
     warm = tuple(
         replace(r, measured=replace(r.measured, l2="warm")) if r.measured else r
         for r in on_gpu.records
     )
-    found = build.view(in_prediction, replace(on_gpu, records=warm)).timings
+    found = view(in_prediction, replace(on_gpu, records=warm)).timings
     assert {(one.measured, one.ratio) for one in found} == {(None, None)}
 
 
-def test_a_wrong_result_has_no_predicted_time(build, in_prediction):
-    wrong = replace(build.passed(), passed=False)
-    made = build.change(in_prediction, "tiled", check=wrong)
-    assert "tiled" not in [o.record.label for o in build.view(made).timings]
+def test_a_wrong_result_has_no_predicted_time(in_prediction):
+    wrong = replace(passed(), passed=False)
+    made = change(in_prediction, "tiled", check=wrong)
+    assert "tiled" not in [o.record.label for o in view(made).timings]
 
 
-def test_bounds_have_their_share_of_the_time(build, in_prediction):
-    found = bounds_table(build.view(in_prediction).timings)
+def test_bounds_have_their_share_of_the_time(in_prediction):
+    found = bounds_table(view(in_prediction).timings)
     assert [column.title for column in found.columns] == [
         "variant", "time", "issue", "shared memory", "L1",
     ]  # fmt: skip
@@ -129,8 +130,8 @@ def test_bounds_have_their_share_of_the_time(build, in_prediction):
     assert tiled[4].details == ("10.0 % of it",)
 
 
-def test_steps_reach_the_predicted_and_then_the_measured_time(build, on_gpu):
-    found = build.view(build.foreseen(on_gpu)).timings
+def test_steps_reach_the_predicted_and_then_the_measured_time(on_gpu):
+    found = view(foreseen(on_gpu)).timings
     rows = [row for row in gaps_table(found).rows if row[0].text == "tiled"]
     assert [(row[1].text, row[2].text, row[3].text) for row in rows] == [
         ("nominal peak", "+14.2 ms", "14.2 ms"),  # 56.81 ms / 4
@@ -143,8 +144,8 @@ def test_steps_reach_the_predicted_and_then_the_measured_time(build, on_gpu):
     assert [rows[0][4].text, rows[-1][4].text] == ["+27.5 %", "−12.5 %"]  # of 51.65 ms
 
 
-def test_predictions_of_one_basis_share_a_sentence(build, in_prediction):
-    chapter = prediction(build.view(in_prediction))
+def test_predictions_of_one_basis_share_a_sentence(in_prediction):
+    chapter = prediction(view(in_prediction))
     assert chapter.bases == (
         "naive-uncoalesced, naive-coalesced, tiled, coarsened-1d, coarsened-2d and vectorized: all "
         "blocks of one SM; constants of an RTX 3090, not fitted on such a device; L2 flushed at "
@@ -181,7 +182,6 @@ PREDICTIONS = st.builds(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
 )
 def test_any_prediction_can_be_told_and_drawn(
-    build,
     in_simulation,
     on_gpu,
     predictions,
@@ -193,22 +193,20 @@ def test_any_prediction_can_be_told_and_drawn(
     records = tuple(replace(r, predicted=of_rungs.get(r.label)) for r in base.records)
     made = replace(base, records=records)
     for show in (answer, prediction, rung_steps, ladder_table):
-        show(build.view(made, recorded))
+        show(view(made, recorded))
     for draw in (gap, performance, hierarchy):
-        drawn = draw.figure(build.view(made, recorded)).to_json()
+        drawn = draw.figure(view(made, recorded)).to_json()
         assert not re.search(r"NaN|Infinity", drawn)
-    compact_table(build.view(made, recorded).steps)
+    compact_table(view(made, recorded).steps)
 
 
 def test_limits_are_words(in_prediction):
-    foreseen = in_prediction.records[1].predicted
-    assert foreseen is not None
-    assert limits(foreseen) == (
+    assert limits(in_prediction.records[1].predicted) == (
         "limited by shared memory (busy 60.0 % of the time), then issue (50.0 %)"
     )
     assert signed_seconds(-1.2e-6) == "−1.20 µs"
     assert signed_seconds(0.0) == "+0 s"
 
 
-def test_a_measured_run_without_predictions_has_no_steps(build, in_counters):
-    assert rung_steps(build.view(in_counters)) is None
+def test_a_measured_run_without_predictions_has_no_steps(in_counters):
+    assert rung_steps(view(in_counters)) is None

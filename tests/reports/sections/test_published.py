@@ -6,12 +6,13 @@ from analysis.records.profile import Published
 from analysis.theory import Ceiling
 from reports import render
 from reports.sections.published import publications
+from tests.reports.profiles_by_hand import change, view
 
 FLOP = 2 * 4096**3
 
 
 @pytest.fixture
-def published(build, in_theory):
+def published(in_theory):
     roof = Ceiling(name="load/store unit", flop_per_s=FLOP / 0.04, time_s=0.04, basis="")
     one = Published(
         label="tiled <32x32>",
@@ -31,12 +32,12 @@ def published(build, in_theory):
         source="A text",
         caveat="Its clock is not known.",
     )
-    made = build.change(in_theory, "tiled", published=(one,))
-    return build.change(made, "vectorized", published=(other,))
+    made = change(in_theory, "tiled", published=(one,))
+    return change(made, "vectorized", published=(other,))
 
 
-def test_a_row_has_time_rate_roof_and_share(build, published):
-    (publication,) = publications(build.view(published))
+def test_a_row_has_time_rate_roof_and_share(published):
+    (publication,) = publications(view(published))
     assert (publication.source, publication.caveat) == ("A text", "Its clock is not known.")
     tiled, library = publication.table.rows
     assert [cell.text for cell in tiled] == [
@@ -49,8 +50,8 @@ def test_a_row_has_time_rate_roof_and_share(build, published):
     assert grades == ["", "published", "theory", ""]
 
 
-def test_nothing_published_has_no_section(build, in_theory):
-    assert publications(build.view(in_theory)) == ()
+def test_nothing_published_has_no_section(in_theory):
+    assert publications(view(in_theory)) == ()
     assert "Published timings" not in render(in_theory)
 
 
@@ -63,8 +64,8 @@ def test_the_page_says_source_and_caveat(published):
     assert '<span class="badge published">published</span>' in page
 
 
-def test_the_last_column_can_be_left_out(build, published):
-    (publication,) = publications(build.view(published))
+def test_the_last_column_can_be_left_out(published):
+    (publication,) = publications(view(published))
     narrow = publication.table.without_last_column
     assert narrow.columns[-1].title == "of the roof"
     assert {len(row) for row in narrow.rows} == {len(narrow.columns)}

@@ -6,6 +6,7 @@ import pytest
 
 from analysis.comparison.steps import Change, Ends, Step, Weight
 from reports.sections.rungs import compact_table, reason, sentence, table
+from tests.reports.profiles_by_hand import view
 
 
 def weight(resource, quantity, before_s, after_s):
@@ -114,8 +115,8 @@ def test_a_quantity_that_was_not_there_has_no_ratio(before, after, shown):
     assert row[1].text == shown
 
 
-def test_the_table_has_both_grades_and_every_quantity(build, in_prediction, on_gpu):
-    steps = build.view(in_prediction, on_gpu).steps
+def test_the_table_has_both_grades_and_every_quantity(in_prediction, on_gpu):
+    steps = view(in_prediction, on_gpu).steps
     found = table(steps, grade="recorded")
     titles = [column.title for column in found.columns]
     assert titles[:3] == ["variant", "time", "L1 sectors"]
@@ -131,10 +132,10 @@ def test_the_table_has_both_grades_and_every_quantity(build, in_prediction, on_g
     )
 
 
-def test_the_compact_table_has_the_gain_by_each_grade(build, in_prediction, on_gpu):
-    alone = compact_table(build.view(in_prediction).steps)
+def test_the_compact_table_has_the_gain_by_each_grade(in_prediction, on_gpu):
+    alone = compact_table(view(in_prediction).steps)
     assert [column.grade for column in alone.columns] == ["", "predicted", ""]
-    both = compact_table(build.view(in_prediction, on_gpu).steps, grade="recorded")
+    both = compact_table(view(in_prediction, on_gpu).steps, grade="recorded")
     assert [column.grade for column in both.columns] == ["", "predicted", "recorded", ""]
     assert [row[0].text for row in both.rows] == [
         "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "vectorized",

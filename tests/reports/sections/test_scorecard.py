@@ -7,6 +7,7 @@ from reports.ladder import View
 from reports.sections.scorecard import scorecard
 from reports.sections.table import Cell
 from tests.reports.cells import cell
+from tests.reports.profiles_by_hand import change, record_of, view
 
 
 def row(card, label, counter):
@@ -18,8 +19,8 @@ def test_theory_alone_has_no_scorecard(in_theory):
     assert scorecard(View(in_theory, in_theory.records[0].shape)) is None
 
 
-def test_without_hardware_simulation_stands_against_theory(build, in_simulation):
-    found = scorecard(build.view(in_simulation))
+def test_without_hardware_simulation_stands_against_theory(in_simulation):
+    found = scorecard(view(in_simulation))
     # two rungs with 5 closed forms without shared memory, four with 5 + 3; store wavefronts: 4
     assert found.verdict == (
         "Simulated against closed forms, for nothing was counted by hardware: "
@@ -38,8 +39,8 @@ def test_without_hardware_simulation_stands_against_theory(build, in_simulation)
     assert found.bad == ()
 
 
-def test_hardware_is_what_the_simulation_is_held_against(build, in_counters):
-    found = scorecard(build.view(in_counters))
+def test_hardware_is_what_the_simulation_is_held_against(in_counters):
+    found = scorecard(view(in_counters))
     assert found.bad == ("tiled",)
     assert found.verdict.startswith("Simulated against the hardware's counters (measured): ")
     assert "the worst by" in found.verdict
@@ -60,8 +61,8 @@ def test_hardware_is_what_the_simulation_is_held_against(build, in_counters):
     ]  # fmt: skip
 
 
-def test_every_counter_stands_with_all_its_numbers(build, in_counters):
-    found = scorecard(build.view(in_counters))
+def test_every_counter_stands_with_all_its_numbers(in_counters):
+    found = scorecard(view(in_counters))
     tiled = dict(found.everything)["tiled"]
     assert [column.title for column in tiled.columns] == [
         "counter", "verdict", "class", "closed form", "machine code", "hardware", "ratio", "why",
@@ -77,8 +78,8 @@ def test_every_counter_stands_with_all_its_numbers(build, in_counters):
     assert not any("dadd" in str(one) for one in tiled.rows)  # 0 by all
 
 
-def test_a_counter_says_how_much_it_may_differ_and_of_what(build, in_counters):
-    found = scorecard(build.view(in_counters))
+def test_a_counter_says_how_much_it_may_differ_and_of_what(in_counters):
+    found = scorecard(view(in_counters))
     rows = dict(found.everything)["tiled"].rows
     allowed = {one[0].details: [detail for cell in one for detail in cell.details] for one in rows}
     conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
@@ -86,11 +87,10 @@ def test_a_counter_says_how_much_it_may_differ_and_of_what(build, in_counters):
     assert "allowed: 15 %" in allowed["dram__bytes_read.sum",]
 
 
-def test_a_known_reason_is_no_disagreement(build, in_counters):
-    record = next(r for r in in_counters.records if r.label == "tiled")
-    assert record.resources is not None
+def test_a_known_reason_is_no_disagreement(in_counters):
+    record = record_of(in_counters, "tiled")
     resources = replace(record.resources, compiler="nvcc 12.9")
-    found = scorecard(build.view(build.change(in_counters, "tiled", resources=resources)))
+    found = scorecard(view(change(in_counters, "tiled", resources=resources)))
     assert found.bad == ()
     assert cell(found.overview, "tiled", "exact equal") == Cell(
         text="≈ 10 of 11", details=("1 differs for a known reason",)
@@ -102,28 +102,28 @@ def test_a_known_reason_is_no_disagreement(build, in_counters):
     )
 
 
-def test_a_recorded_run_lends_its_counters(build, in_simulation, in_counters):
-    found = scorecard(build.view(in_simulation, in_counters))
+def test_a_recorded_run_lends_its_counters(in_simulation, in_counters):
+    found = scorecard(view(in_simulation, in_counters))
     label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert found.verdict.startswith(f"Simulated against the hardware's counters ({label}): ")
     assert label in [column.grade for column in dict(found.everything)["tiled"].columns]
-    own = scorecard(build.view(in_counters, in_counters))
+    own = scorecard(view(in_counters, in_counters))
     assert "recorded" not in own.verdict
 
 
-def test_a_recorded_run_says_when_its_traffic_was_counted(build, in_simulation, in_counters):
+def test_a_recorded_run_says_when_its_traffic_was_counted(in_simulation, in_counters):
     def verdict(recorded):
-        found = scorecard(build.view(in_simulation, recorded))
+        found = scorecard(view(in_simulation, recorded))
         return found.verdict
 
     plain = verdict(in_counters)
     note = f"{TRAFFIC_COUNTED}on a Monday"
-    later = build.change(in_counters, "tiled", notes=("else", f"{note} (twice)"))
+    later = change(in_counters, "tiled", notes=("else", f"{note} (twice)"))
     others = [r.label for r in in_counters.records if r.counted and r.label != "tiled"]
     assert others
     assert verdict(later) == f"{plain} {note} (of tiled)."
     for label in others:
-        later = build.change(later, label, notes=(note,))
+        later = change(later, label, notes=(note,))
     assert verdict(later) == f"{plain} {note}."
-    own = scorecard(build.view(later, later))
+    own = scorecard(view(later, later))
     assert note not in own.verdict
