@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 4_710,
     "benchmarks": 30_850,
     "docs": 48_720,
-    "tests": 300_930,
+    "tests": 298_190,
     "validation": 113_180,
 }
 

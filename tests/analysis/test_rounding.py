@@ -57,7 +57,6 @@ def test_a_float32_product_passes_in_any_order_of_summation(inputs, k):
     for result in (a @ b, summed_in_order(a, b)):
         found = checked(result, a, b)
         assert found.passed
-        assert found.worst_ratio is not None
         assert found.worst_ratio <= 1
 
 

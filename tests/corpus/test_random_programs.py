@@ -29,9 +29,7 @@ def inputs(seed):
 def of_the_host(seed, folder):
     source, library = folder / "program.c", folder / "program.so"
     source.write_text(on_the_host(seed), encoding="utf-8")
-    command = compiler()
-    assert command
-    compile_library(command, [source], library, FLAGS)
+    compile_library(compiler(), [source], library, FLAGS)
     out = np.zeros(THREADS, np.uint32)
     given = inputs(seed)
     ctypes.CDLL(str(library)).run(

@@ -71,8 +71,7 @@ def test_profile_counts_checks_and_predicts_it():
     assert (record.status, record.check and record.check.passed) == ("ok", True)
     assert any("sanitizer: no errors" in note for note in record.notes), record.notes
     assert record.predicted is not None
-    assert record.simulated is not None
-    counts = record.theory and record.theory.accesses
+    counts = record.theory.accesses
     for access in counts.accesses:
         if access.space == "global":  # K and rows of the tiles of A and B, exactly
             assert (

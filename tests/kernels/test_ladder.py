@@ -13,7 +13,7 @@ from analysis.devices import find_device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
 from analysis.problem import LARGEST_DIMENSION, Gemm
 from analysis.traffic.grid import MAX_GRID_Y
-from kernels import LADDER, REFERENCES, Variant, find, parse_selection
+from kernels import LADDER, REFERENCES, find, parse_selection
 from kernels.closed_forms import first_warp_patterns, tile_of_c
 from kernels.ladder import CUBLAS
 from kernels.selection import whole_ladder
@@ -247,7 +247,6 @@ def test_the_tiles_of_all_blocks_are_c(variant, parameters):
 def test_blocks_beyond_c_have_no_tile():
     tall = Gemm(m=1, n=32 * 65_536, k=1)  # y ends at 65,535: a second z, half of it beyond C
     variant = find("naive-uncoalesced")
-    assert isinstance(variant, Variant)
     grid = variant.geometry(variant.defaults, tall).grid
     assert grid == (1, 32_768, 2)
     assert tile_of_c(variant, variant.defaults, tall, 65_535) == (range(1), range(2097120, 2097152))

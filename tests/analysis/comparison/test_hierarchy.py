@@ -67,15 +67,7 @@ def counted(counters):
 
 
 def predicted(made, device=None):
-    found = predicted_hierarchy(made, device or find_device("h200"))
-    assert found is not None
-    return found
-
-
-def bound(hierarchy, level):
-    found = hierarchy.level(level)
-    assert found is not None
-    return found
+    return predicted_hierarchy(made, device or find_device("h200"))
 
 
 def test_the_counters_are_known_ones():
@@ -105,26 +97,26 @@ def test_a_level_that_was_not_counted_is_absent():
 
 def test_the_roof_of_a_level_is_its_bandwidth_times_the_intensity():
     found = predicted(record(simulated=simulated()))
-    shared, l1 = bound(found, "shared"), bound(found, "L1")
+    shared, l1 = found.level("shared"), found.level("L1")
     assert shared.nominal_flop_per_s == pytest.approx(4 * 128 * 132 * 1.98e9)
     assert shared.reached_flop_per_s == pytest.approx(4 * 33.2e12)
     assert l1.nominal_flop_per_s == pytest.approx(16 * 128 * 132 * 1.98e9)  # one data path
-    assert bound(found, "DRAM").nominal_flop_per_s == pytest.approx(512 * 4.8e12)
+    assert found.level("DRAM").nominal_flop_per_s == pytest.approx(512 * 4.8e12)
 
 
 def test_a_bandwidth_that_is_not_known_gives_no_roof():
-    l2 = bound(predicted(record(simulated=simulated())), "L2")
+    l2 = predicted(record(simulated=simulated())).level("L2")
     assert l2.nominal_flop_per_s is None
     assert l2.flop_per_s == l2.reached_flop_per_s == pytest.approx(64 * 7.70e12)
     unknown = replace(find_device("h200"), measured=None)
-    l2 = bound(predicted(record(simulated=simulated()), unknown), "L2")
+    l2 = predicted(record(simulated=simulated()), unknown).level("L2")
     assert l2.moved_bytes == 2**25
     assert l2.flop_per_s is None
 
 
 def test_where_nothing_moves_there_is_no_intensity_and_no_roof():
     idle = dict.fromkeys(MOVEMENTS["shared"].counters, 0)
-    shared = bound(predicted(record(simulated=simulated(**idle))), "shared")
+    shared = predicted(record(simulated=simulated(**idle))).level("shared")
     assert shared.moved_bytes == 0
     assert shared.flop_per_byte is None
     assert shared.flop_per_s is None
@@ -145,7 +137,6 @@ def test_the_lowest_roof_limits():
 
 def test_a_roof_of_theory_may_be_lower_than_all_of_the_levels():
     made = record(simulated=simulated())
-    assert made.theory is not None
     low = replace(made.theory, attainable_flop_per_s=1e9, limiter="load/store unit")
     found = predicted(replace(made, theory=low))
     assert (found.limiter, found.attainable_flop_per_s) == ("load/store unit", 1e9)
@@ -154,14 +145,13 @@ def test_a_roof_of_theory_may_be_lower_than_all_of_the_levels():
 def test_sms_without_a_block_have_no_part_in_the_roofs_near_them():
     found = predicted(record(is_small=True, simulated=simulated()))
     # 33 of 132 SMs
-    assert bound(found, "shared").nominal_flop_per_s == pytest.approx(33 * 4 * 128 * 1.98e9)
-    assert bound(found, "L1").nominal_flop_per_s == pytest.approx(33 * 16 * 128 * 1.98e9)
-    assert bound(found, "DRAM").nominal_flop_per_s == pytest.approx(512 * 4.8e12)
+    assert found.level("shared").nominal_flop_per_s == pytest.approx(33 * 4 * 128 * 1.98e9)
+    assert found.level("L1").nominal_flop_per_s == pytest.approx(33 * 16 * 128 * 1.98e9)
+    assert found.level("DRAM").nominal_flop_per_s == pytest.approx(512 * 4.8e12)
 
 
 def test_closed_forms_stand_in_for_what_was_not_simulated():
     made = record()
-    assert made.theory is not None
     sectors = {"load": 8, "store": 4}
     patterns = tuple(
         Pattern(
@@ -179,8 +169,8 @@ def test_closed_forms_stand_in_for_what_was_not_simulated():
     found = predicted(replace(made, theory=replace(made.theory, patterns=patterns)))
     assert found.grade == "theory"
     assert [one.level for one in found.levels] == ["shared", "L1"]
-    assert bound(found, "L1").moved_bytes == 32 * (8 + 8 + 4) * 2**20
-    assert bound(found, "shared").moved_bytes == 0
+    assert found.level("L1").moved_bytes == 32 * (8 + 8 + 4) * 2**20
+    assert found.level("shared").moved_bytes == 0
     assert predicted_hierarchy(replace(made, theory=None), find_device("h200")) is None
 
 
@@ -188,7 +178,7 @@ def test_what_hardware_counted_is_a_hierarchy_of_its_own():
     made = record(counted=counted(COUNTERS | {"dram__bytes_read.sum": 7 * 2**20}))
     found = measured_hierarchy(made, find_device("h200"))
     assert found.grade == "measured"
-    assert bound(found, "DRAM").flop_per_byte == 256  # 2^31 FLOP over 2^23 B
+    assert found.level("DRAM").flop_per_byte == 256  # 2^31 FLOP over 2^23 B
     assert measured_hierarchy(record(), find_device("h200")) is None
     nothing = record(counted=counted({"smsp__inst_executed.sum": 1}))
     assert measured_hierarchy(nothing, find_device("h200")) is None
@@ -206,12 +196,12 @@ def test_before_volta_l1_has_no_roof():
     counts = access_counts(Tiling(block_m=32, block_n=32), SHAPE)
     made = record(simulated=simulated(), theory=theory(counts, (), pascal))
     found = predicted(made, pascal)
-    assert bound(found, "L1").flop_per_s is None
-    assert bound(found, "shared").nominal_flop_per_s == pytest.approx(4 * pascal.shared_bytes_per_s)
+    assert found.level("L1").flop_per_s is None
+    assert found.level("shared").nominal_flop_per_s == pytest.approx(4 * pascal.shared_bytes_per_s)
 
 
 def test_reached_ceilings_alone_are_ceilings():
     made = replace(
         find_device("t4"), measured=MeasuredCeilings(source="a benchmark", l2_bytes_per_s=1e12)
     )
-    assert bound(predicted(record(simulated=simulated()), made), "L2").flop_per_s == 64e12
+    assert predicted(record(simulated=simulated()), made).level("L2").flop_per_s == 64e12

@@ -252,7 +252,6 @@ def _row(text):
     sources, reuse = [], 0
     for slot, operand in enumerate(text.split()[1:]):
         match = re.fullmatch(r"(?:([eo])(\d+)|z)(!?)", operand)
-        assert match
         sources.append(2 * int(match[2]) + (match[1] == "o") if match[1] else -1)
         reuse |= bool(match[3]) << slot
     return FFMA | {"source": sources, "reuse": reuse}

@@ -362,7 +362,6 @@ def test_names_are_printed_as_they_are(saved, name):
 def test_markup_in_a_profile_is_printed_as_it_is(saved):
     stored = load(saved)
     (record,) = stored.records
-    assert record.theory is not None
     odd = replace(
         record,
         label="[/]",

@@ -76,9 +76,7 @@ def with_times(given):
 
 def row(shown, label):
     """The line of the ladder's table."""
-    found = re.search(rf"^ [ \d]\d {label} .*$", shown, re.MULTILINE)
-    assert found
-    return found[0]
+    return re.search(rf"^ [ \d]\d {label} .*$", shown, re.MULTILINE)[0]
 
 
 def ladder_lines(shown):

@@ -159,7 +159,6 @@ def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(
     )
     monkeypatch.setattr("toolkit.profiling.on_simulator.check_rung", lambda *_: nothing)
     (record,) = profile([shape], [label], executor="simulate", device="h200", seed=1).records
-    assert record.simulated is not None
     found = scores(record, counted_in=counted[label, record.shape])
     assert sum(score.measured is not None for score in found) > 10
     assert [(one.counter, one.simulated, one.measured) for one in disagreements(found)] == []

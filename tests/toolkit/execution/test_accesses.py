@@ -66,7 +66,6 @@ def test_a_block_notes_each_sector_that_it_reads_once():
     where = rng.integers(0, 500, n).astype(np.int32)
     arguments = [np.zeros(n, np.float32), np.zeros(500, np.float32), where, np.int32(n)]
     accesses, (out, into, index) = noted("gather", arguments, blocks, 128)
-    assert accesses is not None
     read, written = sectors(accesses, READ), sectors(accesses, WRITE)
     for block in range(blocks):
         mine = np.arange(128 * block, min(128 * (block + 1), n))

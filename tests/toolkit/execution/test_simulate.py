@@ -61,7 +61,6 @@ def test_outputs_are_the_arrays_after_the_launch_and_inputs_stay():
     assert execution.counters[SECTORS_STORED] == 13  # 3 warps · 128 B / 32 B + 4 floats
     assert execution.basis == "all 4 blocks executed"
     assert execution.executed_blocks == 4
-    assert execution.simulation_s is not None
     assert 0 < execution.simulation_s < 60
     assert execution.notes == ()
 

@@ -25,10 +25,8 @@ def without_comments(text):
 
 def compiled(arguments, folder):
     """What the compiler says of C that it shall only check."""
-    command = native.compiler()
-    assert command
     ran = subprocess.run(
-        [*command, "-std=c11", "-fsyntax-only", *arguments], cwd=folder, check=False,
+        [*native.compiler(), "-std=c11", "-fsyntax-only", *arguments], cwd=folder, check=False,
         capture_output=True, text=True, errors="replace", env={**os.environ, "LC_ALL": "C"},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr

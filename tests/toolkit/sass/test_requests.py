@@ -75,6 +75,5 @@ def test_unrolled_copies_of_an_access_are_one():
     counted = instruction_counts(translated, ran.counts)
     load, store = line_accesses(counted, noted(ran.requests, bound), k=1, row_floats={})
     assert (load.action, load.requests, load.sectors, load.ideal) == ("load", 8, 32, 32)
-    assert load.first
     assert load.first.lanes == tuple(4 * lane for lane in range(32))
     assert (store.action, store.requests) == ("store", 1)

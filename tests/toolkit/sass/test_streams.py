@@ -78,9 +78,7 @@ def ran(bound, blocks=1, most=MOST, workers=1):
 
 
 def streams(bound, blocks=1):
-    found = ran(bound, blocks).streams
-    assert found is not None
-    return found
+    return ran(bound, blocks).streams
 
 
 def of_warps(found):

@@ -119,7 +119,6 @@ POSSIBLE = st.floats(0, 1e6)
 @example([5e-324, -0.0, 1e6, 0.1], "\ud7ff\ue000\U0010ffff\r\n\x00\ufeff")
 def test_any_number_and_any_text_comes_back_equal(path, samples, note):
     (record,) = PROFILE.records
-    assert record.measured is not None
     measured = replace(record.measured, samples_s=tuple(samples))
     record = replace(record, measured=measured, notes=(note,))
     profile = replace(PROFILE, records=(record,))
@@ -137,7 +136,6 @@ def test_the_file_is_readable_text(path):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_number_that_is_not_finite_is_never_written(value, path):
     (record,) = PROFILE.records
-    assert record.measured is not None
     measured = replace(record.measured, interval_s=Interval(low=0.0, high=value))
     with pytest.raises(
         RecordError, match=r"records\[0\]\.measured\.interval_s\.high: it is -?(nan|inf)"

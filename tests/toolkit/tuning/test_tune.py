@@ -8,7 +8,6 @@ from tests.heard import Heard
 from tests.refusals import refusal
 from toolkit.gpu.launch import OnGpu
 from toolkit.gpu.sampling import Sampling
-from toolkit.store.tuned import Tuned
 from toolkit.tuning import tuner
 from toolkit.tuning.final import neighbours
 from toolkit.tuning.tune import entries_of, tune
@@ -131,7 +130,6 @@ def test_leaders_are_raced_against_cublas_and_those_that_cannot_be_told_apart_ar
 def test_the_dispatchers_entry_has_the_winner_its_ties_and_its_speed_over_cublas(machine, cublas):
     found, _ = run("coarsened-1d:bk=16", "48")
     (entry,) = entries_of(found)
-    assert isinstance(entry, Tuned)
     assert (entry.device, entry.architecture) == (found.device.name, "sm_90")
     assert (entry.shape, entry.variant) == ("48x48x48", "coarsened-1d")
     assert entry.parameters["bk"] == 16
