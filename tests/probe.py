@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import LaunchError
-from toolkit.machine_code.decode import parse_guard, parse_operands
+from toolkit.machine_code.decode import parse_guard, parse_operand, split_operands
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES, RZ, Instruction
 from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import LANES, PT, UPT
@@ -71,6 +71,11 @@ def instructions(text):
     return tuple(_parse(part, index) for index, part in enumerate(filter(None, parts)))
 
 
+def parse_operands(text):
+    """The operands of an instruction; raises OperandError for a form that is not known."""
+    return tuple(map(parse_operand, split_operands(text)))
+
+
 def _parse(text, index):
     match = _INSTRUCTION.fullmatch(text)
     if match is None:
@@ -91,7 +96,6 @@ def probe(
     text,
     state,
     *,
-    architecture,
     constants=None,
     lanes=FULL,
     grid=(1, 1, 1),
@@ -111,7 +115,7 @@ def probe(
     """
     body = instructions(text) if isinstance(text, str) else text
     program = (*body, _exit(INSTRUCTION_BYTES * len(body)))
-    lowered = lower(program, architecture=architecture)
+    lowered = lower(program)
     pool = _pool(lowered, constants or {})
     table = allocation_table(buffers)
     launch = core.Launch(

@@ -22,6 +22,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from analysis.errors import ToolkitError
+from tests.probe import parse_operands
 from toolkit.cli.app import app
 from toolkit.cli.argument_syntax import parse_arguments
 from toolkit.cli.errors import damage_of
@@ -29,7 +30,7 @@ from toolkit.cli.launch_options import parse_call
 from toolkit.cli.options import LaunchOptions
 from toolkit.machine_code import disassemble as disassembly_of
 from toolkit.machine_code.compile import compile_cubin
-from toolkit.machine_code.decode import OperandError, decode, parse_guard, parse_operands
+from toolkit.machine_code.decode import OperandError, decode, parse_guard
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.profile import profile

@@ -287,7 +287,6 @@ def made_up_kernel(image, symbol):
         lines={},
         parameters=(),
         parameter_base=0,
-        parameter_bytes=0,
         constant_banks={},
         constants=(),
         variables=(),
@@ -296,7 +295,6 @@ def made_up_kernel(image, symbol):
         max_threads=None,
         required_block=None,
         cluster=(1, 1, 1),
-        barriers=0,
         warp_operations={},
         unsupported="it is made up",
     )

@@ -12,48 +12,11 @@ from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.block_schedule import BlockProgress, Floats, Integers
 from analysis.traffic.l2 import Accesses
 from analysis.traffic.pieces import READ, piece_accesses
-from toolkit.sass.accesses import RecordedAccesses
 from toolkit.sass.core.binding import ACCESS
 
 MOST_ACCESSES = 1 << 22  # of a launch: 100 MB; above, only some of the lines are recorded
 
 _SECTORS = np.array([float(mask.bit_count()) for mask in range(256)])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Below:
-    """Sectors of 32 bytes that blocks request from L2, each counted once per block.
-
-    `written_by_warps` counts a sector once for each warp that writes it.
-    """
-
-    read: int
-    written: int
-    written_by_warps: int
-
-    def times(self, blocks: int) -> Below:
-        """The sectors of `blocks` equal blocks."""
-        return Below(
-            read=blocks * self.read,
-            written=blocks * self.written,
-            written_by_warps=blocks * self.written_by_warps,
-        )
-
-    def __add__(self, other: Below) -> Below:
-        return Below(
-            read=self.read + other.read,
-            written=self.written + other.written,
-            written_by_warps=self.written_by_warps + other.written_by_warps,
-        )
-
-
-def below(accesses: RecordedAccesses) -> Below:
-    """Sectors of all accesses."""
-    return Below(
-        read=accesses.read,
-        written=accesses.written,
-        written_by_warps=accesses.written_by_warps,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

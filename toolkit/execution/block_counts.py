@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from toolkit.execution.accesses import (
     Exchange,
     accesses_in_time,
-    below,
     exchange,
     lifetimes_of,
     visits_in_time,
@@ -70,7 +69,7 @@ def requests_of(counted: Counted) -> Asked | str:
     accesses = counted.runs[0].accesses
     assert accesses is not None
     return Asked(
-        below=below(accesses),
+        below=accesses.below,
         lifetimes=counted.lifetimes,
         in_time=partial(
             accesses_in_time,

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.groups import ENTRY, BlockClass, grouped
 from analysis.traffic.pieces import READ
-from toolkit.execution.accesses import AT_ONCE, Below, below, steps_of_all_work
+from toolkit.execution.accesses import AT_ONCE, steps_of_all_work
 from toolkit.execution.representatives import Grid, Region, RegionCounts, extrapolated
+from toolkit.sass.accesses import Below
 from toolkit.sass.machine import Run
 
 LEAST_BLOCKS = 256  # of a launch; a smaller one is executed completely
@@ -259,7 +260,7 @@ def _sample(run: Run) -> Sample:
         run=replace(run, accesses=None),
         sectors=sectors,
         rows=how,
-        below=below(run.accesses),
+        below=run.accesses.below,
         key=digest.hexdigest(),
     )
 
@@ -269,7 +270,7 @@ def _of_classes(
 ) -> Observed:
     populations = np.bincount(class_of, minlength=len(kinds)).tolist()
     classes, of_regions, estimated = list[BlockClass](), list[RegionCounts](), np.zeros(2)
-    asked = Below(read=0, written=0, written_by_warps=0)
+    asked = Below(read=0, written_by_warps=0)
     for kind, population in zip(kinds, populations, strict=True):
         members = sorted(block for block in observer.samples if observer.kind(block) == kind)
         classes.append(_shifted(observer, members))

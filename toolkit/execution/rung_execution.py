@@ -22,7 +22,7 @@ from analysis.rounding import Check
 from kernels.closed_forms import tile_of_c
 from kernels.variant import Copies, Words
 from kernels.workspace import row_floats
-from toolkit.execution.accesses import MOST_ACCESSES, Below, below
+from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_plan import (
     DIFFER,
     KINDS_DIFFER,
@@ -41,6 +41,7 @@ from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.inputs import ANCHOR_BYTES, LadderInputs, input_bytes
 from toolkit.rungs.launch import RungLaunch
 from toolkit.rungs.matrices import Matrix, Tile
+from toolkit.sass.accesses import Below
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
 from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
 from toolkit.sass.requests import Noted, noted
@@ -282,7 +283,7 @@ class PlanExecutor:
             groups=[[run.counts for run in of_group] for of_group in of_groups],
             verdicts=[references[tile].check(c) for tile in tiles],
             checked=len(owners),
-            below=[below(one) for one in accesses if one is not None],
+            below=[one.below for one in accesses if one is not None],
             requests=noted(of_groups[0][0].requests, bound),
         )
 

@@ -21,7 +21,6 @@ from analysis.traffic.block_schedule import blocks_finish_at_different_times, dr
 from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.l2 import Traffic
 from kernels.closed_forms import pieces_of_c
-from toolkit.execution.accesses import Below
 from toolkit.execution.block_plan import Replay, replayed
 from toolkit.execution.predict import cached_prediction, streams_of, work_of
 from toolkit.execution.rung_execution import PlanExecutor, Proven
@@ -29,6 +28,7 @@ from toolkit.execution.traffic import Asked, Residence, traffic_of
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.launch import RungLaunch
+from toolkit.sass.accesses import Below
 from toolkit.sass.machine import Bound, Spread
 from toolkit.sass.schedule_facts import schedule_facts
 

@@ -28,8 +28,8 @@ from analysis.traffic.l2 import (
     shared_in_l1,
     traffic,
 )
-from toolkit.execution.accesses import Below
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES
+from toolkit.sass.accesses import Below
 from toolkit.sass.schedule_facts import ScheduleFacts
 from toolkit.sass.statistics import loop_bytes
 

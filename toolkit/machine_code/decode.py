@@ -167,11 +167,6 @@ def parse_guard(text: str) -> Register:
     return _register(text.removeprefix("@"))
 
 
-def parse_operands(text: str) -> tuple[Operand, ...]:
-    """The operands of an instruction; raises OperandError for a form that is not known."""
-    return tuple(map(parse_operand, split_operands(text)))
-
-
 def split_operands(text: str) -> tuple[str, ...]:
     """The text of each operand.
 

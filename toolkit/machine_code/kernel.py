@@ -52,7 +52,6 @@ _LARGE_PARAMETER = 0x45  # EIATTR_KPARAM_INFO_V2, where one has more bytes than 
 _MOST_THREADS = 0x05  # EIATTR_MAX_THREADS: of __launch_bounds__
 _REQUIRED_BLOCK = 0x10  # EIATTR_REQNTID: of __block_size__
 _CLUSTER = 0x3D  # EIATTR_CTA_PER_CLUSTER: blocks along each axis, of __cluster_dims__
-_BARRIERS = 0x4C  # EIATTR_NUM_BARRIERS
 _WARP_OFFSETS = 0x28  # EIATTR_COOP_GROUP_INSTR_OFFSETS: what lanes of a warp do together
 _WARP_MASKS = 0x29  # EIATTR_COOP_GROUP_MASK_REGIDS: the register of each one's mask
 _NO_REGISTER = 0xFFFFFFFF  # of a mask that is a constant
@@ -137,8 +136,8 @@ class Kernel:
     cubin. `code` has 16 bytes per instruction, those of the functions that the kernel calls
     included; `functions` says where each begins, the kernel first. `lines` has the source line of
     each instruction by its address, without those of the compiler's own functions (the slow paths
-    of division, square root ...). The parameters begin at `parameter_base` of constant bank 0 and
-    end after `parameter_bytes`. `max_threads` is that of `__launch_bounds__`, `required_block`
+    of division, square root ...). The parameters begin at `parameter_base` of constant bank 0.
+    `max_threads` is that of `__launch_bounds__`, `required_block`
     that of `__block_size__`, `cluster` that of `__cluster_dims__`. `warp_operations` has the
     address of each instruction that lanes of a warp execute together, with the register of their
     mask (None: a constant); a __syncwarp() of lanes known to be together is a NOP there.
@@ -157,7 +156,6 @@ class Kernel:
     lines: Mapping[int, SourceLine] = field(hash=False)
     parameters: tuple[Parameter, ...]
     parameter_base: int
-    parameter_bytes: int
     constant_banks: Mapping[int, bytes] = field(hash=False)
     constants: tuple[ConstantVariable, ...] = ()
     variables: tuple[Variable, ...] = ()
@@ -166,7 +164,6 @@ class Kernel:
     max_threads: int | None
     required_block: tuple[int, ...] | None
     cluster: tuple[int, int, int]
-    barriers: int
     warp_operations: Mapping[int, int | None] = field(hash=False)
     unsupported: str | None = None
     declared: tuple[Declared, ...] | None = None
@@ -243,7 +240,7 @@ def read_kernel(image: bytes, symbol: str, name: str | None = None) -> Kernel:
 def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
     text = f".text.{symbol}"
     code, attributes = file.content(text), file.attributes(f".nv.info.{symbol}")
-    base, parameter_bytes, parameters = _parameters(attributes)
+    base, parameters = _parameters(attributes)
     required, cluster = (_values(attributes, x) for x in (_REQUIRED_BLOCK, _CLUSTER))
     x, y, z = (*cluster, 1, 1)[:3]
     kernel = Kernel(
@@ -256,12 +253,10 @@ def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
         lines=_lines(file, symbol, code),
         parameters=parameters,
         parameter_base=base,
-        parameter_bytes=parameter_bytes,
         constant_banks={},
         max_threads=prod(_values(attributes, _MOST_THREADS)) or None,
         required_block=required if prod(required) else None,
         cluster=(x or 1, y or 1, z or 1),
-        barriers=sum(_values(attributes, _BARRIERS)),
         warp_operations=_warp_operations(dict(attributes)),
     )
     try:
@@ -327,21 +322,19 @@ def _values(attributes: Iterable[tuple[int, bytes]], wanted: int) -> tuple[int, 
     return (0,)
 
 
-def _parameters(
-    attributes: Iterable[tuple[int, bytes]],
-) -> tuple[int, int, tuple[Parameter, ...]]:
-    """Where the parameters begin in bank 0, their bytes, and the parameters in order."""
-    base, total, found = 0, 0, []
+def _parameters(attributes: Iterable[tuple[int, bytes]]) -> tuple[int, tuple[Parameter, ...]]:
+    """Where the parameters begin in bank 0, and the parameters in order."""
+    base, found = 0, []
     for code, payload in attributes:
         if code == _PARAMETER_BANK:
-            _, base, total = struct.unpack("<IHH", payload)
+            _, base, _ = struct.unpack("<IHH", payload)
         elif code == _PARAMETER:
             _, ordinal, offset, packed = struct.unpack("<IHHI", payload)
             found.append(Parameter(ordinal=ordinal, offset=offset, size=packed >> 18))
         elif code == _LARGE_PARAMETER:
             _, ordinal, offset, size, _ = struct.unpack("<IHHHH", payload)
             found.append(Parameter(ordinal=ordinal, offset=offset, size=size))
-    return base, total, tuple(sorted(found, key=lambda parameter: parameter.ordinal))
+    return base, tuple(sorted(found, key=lambda parameter: parameter.ordinal))
 
 
 def _warp_operations(attributes: Mapping[int, bytes]) -> dict[int, int | None]:

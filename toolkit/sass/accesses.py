@@ -14,18 +14,36 @@ from toolkit.sass.core import binding as core
 
 
 @dataclass(frozen=True, kw_only=True)
+class Below:
+    """Sectors of 32 bytes that blocks request from L2.
+
+    `read` counts each once per block, `written_by_warps` once for each warp that writes it.
+    """
+
+    read: int
+    written_by_warps: int
+
+    def times(self, blocks: int) -> Below:
+        """The sectors of `blocks` equal blocks."""
+        return Below(read=blocks * self.read, written_by_warps=blocks * self.written_by_warps)
+
+    def __add__(self, other: Below) -> Below:
+        return Below(
+            read=self.read + other.read,
+            written_by_warps=self.written_by_warps + other.written_by_warps,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordedAccesses:
     """Accesses of some blocks to global memory (`core.ACCESS`), of one of 2^`spread` lines.
 
-    Of all lines: `read` and `written` sectors, each counted once per block, and sectors
-    `written_by_warps`, each counted once for each warp that writes it.
+    `below` counts those of all lines.
     """
 
     rows: NDArray[Any]
     spread: int
-    read: int
-    written: int
-    written_by_warps: int
+    below: Below
 
 
 def recorded_accesses(handles: Sequence[int], most: int) -> RecordedAccesses | None:
@@ -33,24 +51,21 @@ def recorded_accesses(handles: Sequence[int], most: int) -> RecordedAccesses | N
 
     At most `most` accesses, of as many lines whatever the number of workers.
     """
-    found, totals, spread = [], np.zeros(3, dtype=np.int64), 0
+    found, below, spread = [], Below(read=0, written_by_warps=0), 0
     for handle in handles:
-        numbers = (ctypes.c_uint64 * 5)()
+        numbers = (ctypes.c_uint64 * 4)()
         address = core.library().core_accesses(handle, ctypes.byref(numbers))
         if address is None:
             return None
-        count, of_worker, *sectors = numbers
+        count, of_worker, read, written = numbers
         found.append(ctypes.string_at(address, count * core.ACCESS.itemsize))
-        totals += sectors
+        below += Below(read=read, written_by_warps=written)
         spread = max(spread, of_worker)
     rows = np.frombuffer(b"".join(found), dtype=core.ACCESS)  # one copy of that of one worker
     if len(handles) > 1:  # the same, in the same order, as of one worker
         rows, spread = _thinned(rows, spread, most)
         rows = rows[np.argsort(rows["block"], kind="stable")]
-    read, written, by_warps = totals.tolist()
-    return RecordedAccesses(
-        rows=rows, spread=spread, read=read, written=written, written_by_warps=by_warps
-    )
+    return RecordedAccesses(rows=rows, spread=spread, below=below)
 
 
 def _thinned(rows: NDArray[Any], spread: int, most: int) -> tuple[NDArray[Any], int]:

@@ -15,7 +15,6 @@ from concurrent.futures import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import partial
 from itertools import starmap
 from math import inf, prod
 from threading import Event, current_thread, main_thread
@@ -175,22 +174,13 @@ def run_blocks(
     budget = UNLIMITED if max_instructions is None else max_instructions
     everything = range(bound.geometry.blocks)
     with launched(bound) as launch:
-        run = partial(_run_range, launch, bound, budget, advance, stop)
         if blocks == [everything]:
-            return [run(range(bound.clusters), cores)]
-        single = all(len(chosen) == 1 for chosen in blocks)
-        if len(blocks) == 1 and not others and bound.cluster_blocks == 1:
-            return [run(blocks[0], cores)]
-        if others or bound.cluster_blocks > 1 or bound.blocks_meet or single:
+            chosen = range(bound.clusters)
+        elif len(blocks) == 1 and not others and bound.cluster_blocks == 1:
+            (chosen,) = blocks
+        else:
             return _run_among(launch, bound, budget, advance, stop, blocks, others, cores)
-        with ThreadPoolExecutor(min(cores, len(blocks))) as pool:
-            try:
-                futures = [pool.submit(run, chosen, 1) for chosen in blocks]
-                return [future.result() for future in futures]
-            except BaseException:
-                launch.cancel = 1
-                pool.shutdown(cancel_futures=True)
-                raise
+        return [_run_range(launch, bound, budget, advance, stop, chosen, cores)]
 
 
 def available_cores() -> int:

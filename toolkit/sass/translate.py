@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,10 +46,6 @@ STACK_BYTES = 1024
 _REDUCED = {"RED", "REDG", "UTMAREDG", "UBLKRED"}
 _READ = {"ATOM", "ATOMG"}
 
-_KEPT = 64  # translated kernels in memory
-_translated: OrderedDict[tuple[bytes, str], Translated] = OrderedDict()
-_lock = Lock()
-
 
 @dataclass(frozen=True, kw_only=True)
 class Translated:
@@ -61,30 +56,21 @@ class Translated:
     lowered: Lowered
 
 
+@lru_cache(maxsize=64)
 def translate(kernel: Kernel) -> Translated:
     """Decode and lower a kernel; the last ones are kept.
 
     Raises UnsupportedError for an instruction that the simulator does not know.
     """
-    key = kernel.image, kernel.symbol
-    with _lock:
-        if key in _translated:
-            _translated.move_to_end(key)
-            return _translated[key]
     linked = link(kernel, _addresses(kernel))
-    translated = Translated(kernel=kernel, linked=linked, lowered=_lowered(kernel))
-    with _lock:
-        _translated[key] = translated
-        while len(_translated) > _KEPT:
-            _translated.popitem(last=False)
-    return translated
+    return Translated(kernel=kernel, linked=linked, lowered=_lowered(kernel))
 
 
 @kept
 def _lowered(kernel: Kernel) -> Lowered:
     _check_constants(kernel)
     linked = link(kernel, _addresses(kernel))
-    lowered = lower(linked.instructions, architecture=kernel.capability)
+    lowered = lower(linked.instructions)
     for loop in waits(kernel.instructions):
         lowered.program["flags"][loop[-1]] |= BRANCH_WAITS
     return lowered

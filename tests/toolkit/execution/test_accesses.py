@@ -11,7 +11,8 @@ from analysis.records.counters import MODELLED
 from analysis.traffic.pieces import ATOMIC, READ, WRITE
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit import simulate
-from toolkit.execution.accesses import Below, accesses_in_time, below, exchange, lifetimes_of
+from toolkit.execution.accesses import accesses_in_time, exchange, lifetimes_of
+from toolkit.sass.accesses import Below
 from toolkit.sass.core.binding import ACCESS
 from toolkit.sass.machine import run_blocks
 
@@ -73,23 +74,20 @@ def test_a_block_notes_each_sector_that_it_reads_once():
         expected = set(looked_up // 32) | set((index + 4 * mine) // 32)
         assert read[block] == expected
         assert written[block] == set((out + 4 * mine) // 32)
-    found = below(accesses)
-    assert found.read == sum(map(len, read.values()))
+    assert accesses.below.read == sum(map(len, read.values()))
 
 
 @pytest.mark.parametrize(
-    ("kernel", "floats", "threads", "written", "by_warps"),
+    ("kernel", "floats", "threads", "by_warps"),
     [
-        ("twice", 8 * 64, 64, 64, 64),  # 8 floats of each thread are one sector
+        ("twice", 8 * 64, 64, 64),  # 8 floats of each thread are one sector
         # 32 rows of 8 floats, a sector each, of which each of 8 warps writes one float
-        ("by_column", 32 * 8, 256, 32, 8 * 32),
+        ("by_column", 32 * 8, 256, 8 * 32),
     ],
 )
-def test_a_sector_counts_once_for_each_warp_that_writes_to_it(
-    kernel, floats, threads, written, by_warps
-):
+def test_a_sector_counts_once_for_each_warp_that_writes_to_it(kernel, floats, threads, by_warps):
     accesses, _ = noted(kernel, [np.zeros(floats, np.float32)], 1, threads)
-    assert below(accesses) == Below(read=0, written=written, written_by_warps=by_warps)
+    assert accesses.below == Below(read=0, written_by_warps=by_warps)
 
 
 def test_atomics_are_a_kind_of_their_own():
@@ -98,7 +96,7 @@ def test_atomics_are_a_kind_of_their_own():
     assert sectors(accesses, ATOMIC) == {0: {count // 32}, 1: {count // 32}}
     in_time = accesses_in_time(accesses.rows, np.ones(2), None, np.zeros(2))
     assert in_time.is_write.sum() == 2
-    assert in_time.sectors.sum() == below(accesses).read == 2 * 4  # the atomics move none
+    assert in_time.sectors.sum() == accesses.below.read == 2 * 4  # the atomics move none
 
 
 def test_of_more_accesses_than_there_is_room_for_some_lines_are_recorded():
@@ -107,7 +105,7 @@ def test_of_more_accesses_than_there_is_room_for_some_lines_are_recorded():
     every, _ = noted("copy", arguments, 4, 1024, most=256)
     some, _ = noted("copy", arguments, 4, 1024, most=64)
     assert (len(every.rows), every.spread, len(some.rows), some.spread) == (256, 0, 64, 2)
-    assert below(some) == below(every)
+    assert some.below == every.below
     assert set(some.rows["line"]) < set(every.rows["line"])
     assert np.unique(some.rows["line"] // 4).size == 64  # one of each four neighbours
     assert some.rows.dtype == ACCESS

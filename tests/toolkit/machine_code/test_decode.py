@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import ToolkitError, UnsupportedError
+from tests.probe import parse_operands
 from tests.toolkit.machine_code.decode_snapshots import (
     ARCHITECTURES,
     SOURCE,
@@ -21,7 +22,6 @@ from toolkit.machine_code.decode import (
     decode,
     parse_guard,
     parse_operand,
-    parse_operands,
     split_operands,
 )
 from toolkit.machine_code.disassemble import disassembler

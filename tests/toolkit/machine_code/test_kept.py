@@ -34,7 +34,7 @@ def kernel(request):
 
 def made(kernel):
     """The program, the timing table and the facts, as a new process finds them."""
-    translate._translated.clear()
+    translate.translate.cache_clear()
     timing_table._timing_table.cache_clear()
     schedule_facts.schedule_facts.cache_clear()
     lowered = translate.translate(kernel).lowered

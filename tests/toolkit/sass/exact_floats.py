@@ -118,11 +118,10 @@ def check(
     columns,
     reference,
     *,
-    architecture=90,
     pairs=False,
 ):
     """R4 (a pair with `pairs`) is what the reference says of each row."""
-    (found,) = probed(text, columns, [4], pairs=pairs, architecture=architecture)
+    (found,) = probed(text, columns, [4], pairs=pairs)
     rows = zip(*columns.values(), strict=True)
     for row, got in zip(rows, found, strict=True):
         want = reference(*row)

@@ -27,7 +27,7 @@ def begun(count):
 
 
 def run(text, before, **options):
-    return probe(text, before, architecture=90, shared_bytes=4096, **options)
+    return probe(text, before, shared_bytes=4096, **options)
 
 
 def pending(high):

@@ -17,7 +17,7 @@ def ran(text, state, **options):
     """The state after, and (executed, threads) of each instruction."""
     length = len([line for line in text.replace("\n", ";").split(";") if line.strip()])
     counts = np.zeros(length + 1, dtype=COUNT)
-    after = probe(text, state, architecture=80, counts=counts, **options)
+    after = probe(text, state, counts=counts, **options)
     return after, counts
 
 
@@ -170,7 +170,7 @@ def test_the_smaller_part_of_a_split_goes_first():
             ATOMG.E.ADD.STRONG.GPU PT, R5, [R2.64], R4
             EXIT
             ATOMG.E.ADD.STRONG.GPU PT, R5, [R2.64], R4"""
-        after = probe(text, state, architecture=80, buffers=[buffer])
+        after = probe(text, state, buffers=[buffer])
         taken = [bool(odd >> lane & 1) for lane in range(32)]
         goes_first = taken if first == "taken" else [not x for x in taken]
         assert sorted(after.r[5, goes_first]) == list(range(sum(goes_first)))
@@ -187,18 +187,18 @@ def test_a_jump_out_of_the_code_stops():
     state = State()
     state.r[4] = 0x7000
     with pytest.raises(LaunchError):
-        probe("RET.REL.NODEC R4, 0x0", state, architecture=80)
+        probe("RET.REL.NODEC R4, 0x0", state)
 
 
 def test_a_trap_stops():
     with pytest.raises(LaunchError):
-        probe("BPT.TRAP 0x1", State(), architecture=80)
+        probe("BPT.TRAP 0x1", State())
 
 
 def test_lanes_that_wait_for_each_other_at_two_places_are_a_deadlock():
     text = "@P0 BRA 0x20; WARPSYNC 0xffffffff; BAR.SYNC 0x0; NOP"
     with pytest.raises(LaunchError):
-        probe(text, with_odd_lanes_in_p0(), architecture=80)
+        probe(text, with_odd_lanes_in_p0())
 
 
 @pytest.mark.parametrize("text", ["BREAK !P1, B0", "BREAK B0, !P1"])
@@ -273,7 +273,7 @@ def test_lanes_that_only_yield_do_not_hold_up_those_that_they_wait_for():
         BSYNC B0
         ATOMG.E.ADD.STRONG.GPU PT, RZ, [R2.64+0x4], R4
         ATOMG.E.EXCH.STRONG.GPU PT, RZ, [R2.64], RZ"""
-    probe(spin_lock, state, architecture=100, buffers=[buffer])
+    probe(spin_lock, state, buffers=[buffer])
     assert data.tolist() == [0, 32]
 
 
@@ -283,11 +283,11 @@ def test_two_registers_of_a_barrier_are_its_number_and_its_threads_in_one(thread
     state.r[4] = 3 | threads << 16
     if stops:
         with pytest.raises(LaunchError):
-            probe("BAR.SYNC R4, R4", state, architecture=80)
+            probe("BAR.SYNC R4, R4", state)
     else:
-        probe("BAR.SYNC R4, R4", state, architecture=80)
+        probe("BAR.SYNC R4, R4", state)
     with pytest.raises(UnsupportedError, match="BAR"):
-        probe("BAR.SYNC R4, R5", state, architecture=80)
+        probe("BAR.SYNC R4, R5", state)
 
 
 def test_a_reduction_at_a_barrier_whose_number_is_in_a_register():

@@ -86,7 +86,7 @@ def test_a_number_without_a_type_becomes_a_signed_word():
         "F2I.TRUNC.NTZ R4, -R2": [1, -2, -0x80000000, 0],
         "F2I.FTZ.CEIL.NTZ R4, |R2|": [2, 3, 0x7FFFFFFF, 0],
     }.items():
-        ((*found,),) = probed(text, {2: numbers}, [4], architecture=90)
+        ((*found,),) = probed(text, {2: numbers}, [4])
         assert found == [x & 0xFFFFFFFF for x in wanted]
 
 
@@ -164,7 +164,7 @@ def test_integers_of_constants_and_uniform_registers():
     state.ur[4] = 7
     text = "I2F.F64 R4, c[0x0][0x178]; I2FP.F32.S32 R6, UR4; UI2FP.F32.S32 UR5, UR4; I2F R7, -R8"
     state.r[8] = 3
-    after = probe(text, state, architecture=120, constants={(0, 0x178): 0xFFFFFFFE})
+    after = probe(text, state, constants={(0, 0x178): 0xFFFFFFFE})
     assert (after.r[4, 0], after.r[5, 0]) == (0, 0xC0000000)  # -2
     assert [after.r[6, 0], after.ur[5, 0], after.r[7, 0]] == single(7, 7, -3)
 
@@ -172,7 +172,7 @@ def test_integers_of_constants_and_uniform_registers():
 def test_a_number_in_place_of_64_bits_is_their_upper_word():
     # what ptxas makes of cvt.rn.f32.u64 from 5 << 32, and from -1 << 32
     text = "I2F.U64 R4, 0x5; I2F.S64 R5, -0x1; I2F.U64 R6, 0xffffffff"
-    after = probe(text, State(), architecture=90)
+    after = probe(text, State())
     assert [after.r[k, 0] for k in (4, 5, 6)] == single(5 << 32, -1 << 32, 0xFFFFFFFF << 32)
 
 
@@ -259,7 +259,7 @@ def test_two_numbers_to_a_pair_of_halves(name, limit, direction):
     check(f"F2FP{limit}.{name}.F32.MERGE_C{direction} R4, R2, RZ", columns, lambda a, b: half(a))
     if name == "F16":  # sm_80 and sm_86 do not name the formats
         check(f"F2FP{limit}.PACK_AB{direction} R4, R2, R3", columns,
-              lambda a, b: half(a) << 16 | half(b), architecture=80)  # fmt: skip
+              lambda a, b: half(a) << 16 | half(b))  # fmt: skip
 
 
 @pytest.mark.parametrize("rounding", WHOLE)
@@ -288,4 +288,4 @@ def test_rounding_to_whole_numbers(source, rounding):
 def test_each_conversion_refuses_halves_of_what_has_none():
     for opcode, suffix in product(("FRND", "F2I.NTZ", "F2F.F64.F32"), ("H1", "B2")):
         with pytest.raises(UnsupportedError):
-            probe(f"{opcode} R4, R2.{suffix}", State(), architecture=90)
+            probe(f"{opcode} R4, R2.{suffix}", State())

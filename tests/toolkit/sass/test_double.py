@@ -89,7 +89,7 @@ def test_constants_and_uniform_registers_are_pairs():
     state.ur[4], state.ur[5] = 0, 0x40040000  # 2.5
     constants = {(2, 8): 1, (2, 12): 0xBFF00000}  # -(1 + 2^-52)
     text = "DADD R4, R2, -UR4; DMUL R6, R2, c[0x2][0x8]"
-    after = probe(text, state, architecture=90, constants=constants)
+    after = probe(text, state, constants=constants)
     two_and_a_half = 0x4004000000000000
     for lane, x in enumerate(a):
         sum_, product_ = (int(after.r[k, lane]) | int(after.r[k + 1, lane]) << 32 for k in (4, 6))
@@ -111,7 +111,7 @@ def test_the_minima_and_maxima_that_compilers_emit(name):
         state = State()
         fill(state, 2, [a for a, _ in rows], pairs=True)
         fill(state, 6, [b for _, b in rows], pairs=True)
-        after = probe(text, state, architecture=90)
+        after = probe(text, state)
         for lane, (a, b) in enumerate(rows):
             got = int(after.r[4, lane]) | int(after.r[5, lane]) << 32
             both_nan = D.is_nan(a) and D.is_nan(b)

@@ -120,7 +120,7 @@ def test_a_predicate_selects_a_number(text, reference):
 
 def test_a_result_may_stand_in_its_operand():
     a = samples(F, np.random.default_rng(7), 128)
-    ((*found,),) = probed("FADD R2, R2, R2", {2: a}, [2], architecture=90)
+    ((*found,),) = probed("FADD R2, R2, R2", {2: a}, [2])
     assert found == [F.fused(x, F.one, x) for x in a]
 
 
@@ -132,8 +132,8 @@ def test_uniform_twins_write_all_lanes(text):
     state.ur[2], state.ur[3], state.ur[5] = single(1.25, -3, 2.5)
     plain = State()
     plain.r[:] = state.ur
-    after = probe(uniform(text), state, architecture=120, lanes=0xF0)
-    np.testing.assert_array_equal(after.ur[4], probe(text, plain, architecture=120).r[4])
+    after = probe(uniform(text), state, lanes=0xF0)
+    np.testing.assert_array_equal(after.ur[4], probe(text, plain).r[4])
 
 
 # Packed pairs, sm_100 and later: R2, R6 and R8 are pairs, R4 is written.
@@ -174,7 +174,7 @@ def test_packed_pairs(form, modifiers):
 
         third = ", R8.F32x2.HI_LO" if opcode == "FFMA" else ""
         text = f"{opcode}2{modifiers} R4, R6.F32x2.HI_LO, {form}{third}"
-        check(text, columns, reference, architecture=100, pairs=True)
+        check(text, columns, reference, pairs=True)
 
 
 # Comparisons.
@@ -199,7 +199,7 @@ def test_comparisons(comparison, combination, opcode, flush, form):
         fill(state, 2, a, form is BINARY64)
         fill(state, 8, b, form is BINARY64)
         state.p[0], state.p[3] = rng.integers(0, 1 << 32, 2, dtype=np.uint64)
-        after = probe(text, state, architecture=90)
+        after = probe(text, state)
         if flush:
             a, b = (map(form.flushed, numbers) for numbers in (a, b))
         for lane, (x, y) in enumerate(zip(a, b, strict=True)):
@@ -219,7 +219,6 @@ def test_a_comparison_reads_numbers_with_their_signs():
         "FSETP.EQ.AND P0, PT, -R2, R3, PT; FSETP.LT.AND P1, PT, |R2|, R3, PT; "
         "FSETP.GT.AND P2, PT, -|R3|, -1.75, PT",
         state,
-        architecture=90,
     )
     assert [int(after.p[k]) for k in range(3)] == [0xFFFFFFFF, 0, 0xFFFFFFFF]
 
@@ -250,14 +249,14 @@ def test_minima_and_maxima(flush, nan, least):
     columns = {2: a, 3: b, 5: samples(F, rng, len(a))}
     check(f"FMNMX{flush}{nan} R4, R2, R3, {least}", columns, reference)
     check(f"FMNMX{flush}{nan}.XORSIGN R4, |R2|, |R3|, {least}", columns, of_magnitudes)
-    check(f"FMNMX3{flush}{nan} R4, R2, R3, R5, {least}", columns, of_three, architecture=100)
+    check(f"FMNMX3{flush}{nan} R4, R2, R3, R5, {least}", columns, of_three)
 
 
 def test_each_lane_may_ask_for_its_own_extreme():
     state = State()
     state.r[2], state.r[3] = single(3, -4)
     state.p[0] = 0xFF
-    after = probe("FMNMX R4, R2, R3, P0", state, architecture=90)
+    after = probe("FMNMX R4, R2, R3, P0", state)
     low, high = single(-4, 3)
     assert after.r[4].tolist() == [low] * 8 + [high] * 24
 
@@ -307,7 +306,7 @@ def test_where_the_fast_path_of_division_may_run_it_divides_exactly():
         state = State()
         rows = slice(start, start + 32)
         state.r[2], state.r[3] = a[rows], b[rows]
-        after = probe(FAST_DIVISION, state, architecture=90)
+        after = probe(FAST_DIVISION, state)
         hard = (int(after.p[0]) >> np.arange(32) & 1).astype(bool)
         np.testing.assert_array_equal(after.r[4][~hard], wanted[rows][~hard])
         fast += int((~hard).sum())
@@ -321,4 +320,4 @@ def test_where_the_fast_path_of_division_may_run_it_divides_exactly():
 def test_extreme_divisions_take_the_slow_path(a, b):
     state = State()
     state.r[2], state.r[3] = single(a, b)
-    assert probe("FCHK P0, R2, R3", state, architecture=90).p[0] == 0xFFFFFFFF
+    assert probe("FCHK P0, R2, R3", state).p[0] == 0xFFFFFFFF

@@ -106,7 +106,7 @@ def test_what_rounds_beyond_the_greatest_half_is_infinite():
     # 65504 is the greatest; 65504 + 16 is half way to 65536, whose last bit is even
     state = State()
     state.r[2], state.r[3] = 0x7BFF7BFF, 0x4BFF4C00  # 16 - 1/64, 16
-    after = probe("HADD2 R4, R2, R3; HADD2 R5, -R2, -R3", state, architecture=90)
+    after = probe("HADD2 R4, R2, R3; HADD2 R5, -R2, -R3", state)
     assert (after.r[4, 0], after.r[5, 0]) == (0x7BFF7C00, 0xFBFFFC00)
 
 
@@ -196,8 +196,8 @@ def test_a_sum_in_single_precision_is_rounded_to_a_half_first():
     def multiplied(a, b, c):
         return widened(BINARY16.fused(a & 0xFFFF, b >> 16, None))
 
-    check("HADD2.F32 R4, R2.H0_H0, R3.H1_H1", columns, summed, architecture=75)
-    check("HMUL2.F32 R4, R2.H0_H0, R3.H1_H1", columns, multiplied, architecture=75)
+    check("HADD2.F32 R4, R2.H0_H0, R3.H1_H1", columns, summed)
+    check("HMUL2.F32 R4, R2.H0_H0, R3.H1_H1", columns, multiplied)
 
 
 def test_a_single_precision_operand_is_truncated():
@@ -235,8 +235,8 @@ def test_halves_are_factors_of_single_precision_sums(name, direction):
         return BINARY32.fused(single_of(a & 0xFFFF), single_of(b >> 16), c ^ 1 << 31, direction)
 
     mode = "" if direction == "RN" else ".RZ"
-    check(f"FHADD{name}{mode} R4, R2, R5", columns, summed, architecture=100)
-    check(f"FHFMA{name}{mode} R4, R2, R3.H1, -R5", columns, fused, architecture=100)
+    check(f"FHADD{name}{mode} R4, R2, R5", columns, summed)
+    check(f"FHFMA{name}{mode} R4, R2, R3.H1, -R5", columns, fused)
 
 
 # Comparisons, minima and maxima.
@@ -257,7 +257,6 @@ def test_comparisons(comparison, combination, name):
         f"HSETP2{name}.{words} P1, P2, R2, |R3|, P3; HSET2{name}.BF.{words} R4, R2, |R3|, P3; "
         f"HSET2{name}.{words} R5, R2, |R3|, P3",
         state,
-        architecture=90,
     )
     for lane in range(32):
         a, b = int(state.r[2, lane]), int(state.r[3, lane]) & 0x7FFF7FFF
@@ -276,8 +275,7 @@ def test_comparisons(comparison, combination, name):
 def test_a_comparison_with_immediates_takes_them_in_the_order_of_the_halves():
     state = State()
     state.r[2] = 0x3C004000  # high 1, low 2
-    after = probe("HSETP2.EQ.AND P0, P1, R2, 1, 2, PT; HSET2.BF.EQ.AND R4, R2, 1, 1, PT", state,
-                  architecture=90)  # fmt: skip
+    after = probe("HSETP2.EQ.AND P0, P1, R2, 1, 2, PT; HSET2.BF.EQ.AND R4, R2, 1, 1, PT", state)
     assert (after.p[0], after.p[1], after.r[4, 0]) == (0xFFFFFFFF, 0xFFFFFFFF, 0x3C000000)
 
 

@@ -92,31 +92,31 @@ def expected(text, state, reference, lanes, *, uniform=False):
     return after
 
 
-def check(text, reference, *, architecture=90, seeds=1):
+def check(text, reference, *, seeds=1):
     """All lanes, those that a guard admits, and those of a warp that is not whole."""
     for seed in range(seeds):
         rng = np.random.default_rng([seed, *text.encode()])
         state = random_state(rng)
         wanted = expected(text, state, reference, range(32))
-        same(probe(text, state, architecture=architecture), wanted)
+        same(probe(text, state), wanted)
         state = random_state(rng)
         guarded = re.sub(r"(^|; *)", r"\1@!P6 ", text)
         wanted = expected(text, state, reference, lanes_of(~int(state.p[6])))
-        same(probe(guarded, state, architecture=architecture), wanted)
+        same(probe(guarded, state), wanted)
         part = int(rng.integers(1, WORD))
         wanted = expected(text, state, reference, lanes_of(part))
-        same(probe(text, state, architecture=architecture, lanes=part), wanted)
+        same(probe(text, state, lanes=part), wanted)
 
 
-def check_uniform(text, reference, *, architecture=90, seeds=1):
+def check_uniform(text, reference, *, seeds=1):
     """The uniform twin of an instruction: it writes all lanes, whoever is active."""
     twin = re.sub(r"\b(R\d|RZ|P\d|PT)", r"U\1", f"U{text.removeprefix('U')}")
     for seed, lanes in product(range(seeds), (FULL, 0x00F0)):
         state = random_state(np.random.default_rng([seed, lanes, *text.encode()]))
         wanted = expected(text, state, reference, range(32), uniform=True)
-        same(probe(twin, state, architecture=architecture, lanes=lanes), wanted)
+        same(probe(twin, state, lanes=lanes), wanted)
     state.up[6] = 0
-    same(probe(f"@UP6 {twin}", state, architecture=architecture), state)
+    same(probe(f"@UP6 {twin}", state), state)
 
 
 def signed(x, bits=32):
@@ -164,17 +164,13 @@ MOVES_120 = {
 def test_constants_and_uniform_registers_are_operands():
     state = random_state(np.random.default_rng(2))
     constants = {(0, 0x160): 5, (0, 0x164): 7, (3, 8): 11}
-    after = probe("IADD3 R4, R2, c[0x0][0x160], UR5", state, architecture=90, constants=constants)
+    after = probe("IADD3 R4, R2, c[0x0][0x160], UR5", state, constants=constants)
     np.testing.assert_array_equal(after.r[4], state.r[2] + np.uint32(5) + state.ur[5])
-    after = probe(
-        "IMAD.WIDE R6, RZ, RZ, c[0x0][0x160]", state, architecture=80, constants=constants
-    )
+    after = probe("IMAD.WIDE R6, RZ, RZ, c[0x0][0x160]", state, constants=constants)
     assert (int(after.r[6, 0]), int(after.r[7, 31])) == (5, 7)
-    after = probe("IADD3 R4, RZ, -c[0x3][0x8], RZ", state, architecture=80, constants=constants)
+    after = probe("IADD3 R4, RZ, -c[0x3][0x8], RZ", state, constants=constants)
     assert set(map(int, after.r[4])) == {WORD - 11}
-    after = probe(
-        "LOP3.LUT R4, RZ, ~c[0x3][0x8], RZ, 0xcc, !PT", state, architecture=80, constants=constants
-    )
+    after = probe("LOP3.LUT R4, RZ, ~c[0x3][0x8], RZ, 0xcc, !PT", state, constants=constants)
     assert set(map(int, after.r[4])) == {WORD - 12}
 
 
@@ -627,7 +623,6 @@ def test_signs_take_part_as_predicates():
     after = probe(
         "PLOP3.LUT P0, PT, R2.SIGN, c[0x2][0x4].SIGN, ~c[0x2][0x8].SIGN, 0x80, 0x0",
         state,
-        architecture=89,
         constants={(2, 4): 1 << 31, (2, 8): (1 << 31) - 1},  # as they are read, both are negative
     )
     assert after.p[0] == sum(1 << lane for lane in range(32) if state.r[2, lane] >> 31)
@@ -635,7 +630,7 @@ def test_signs_take_part_as_predicates():
 
 def test_predicates_take_part_from_both_files():
     state = random_state(np.random.default_rng(3))
-    after = probe("PLOP3.LUT P0, PT, PT, P1, UP2, 0x80, 0x0", state, architecture=90)
+    after = probe("PLOP3.LUT P0, PT, PT, P1, UP2, 0x80, 0x0", state)
     assert after.p[0] == state.p[1] & state.up[2]
 
 
@@ -704,7 +699,6 @@ def test_comparisons(relation, boolean):
     check(
         f"ISETP.{relation}.S64.{boolean} P0, PT, R8, -0x1, P2",
         lambda x: reference(signed(x.A, 64), -1, x.p[2])["P0"],
-        architecture=120,
     )
 
 
@@ -840,14 +834,14 @@ def test_differences_of_bytes(type_, is_signed):
     check(f"VABSDIFF4{type_}.ACC R4, R2, R3, R5", lambda x: sum(distances(x)) + x.c, seeds=4)
 
 
-# Instructions whose references stand above: who is checked, with how many seeds, for which GPU.
+# Instructions whose references stand above: who is checked, with how many seeds.
 
 FAMILIES = [
     (MOVES, (check, check_uniform), {}),
-    (MOVES_120, (check, check_uniform), {"architecture": 120}),
+    (MOVES_120, (check, check_uniform), {}),
     (SUMS, (check, check_uniform), {}),
-    (SUMS_64 | SATURATED_SUMS, (check,), {"architecture": 120}),
-    (UNIFORM_SUMS_64, (check_uniform,), {"architecture": 120}),
+    (SUMS_64 | SATURATED_SUMS, (check,), {}),
+    (UNIFORM_SUMS_64, (check_uniform,), {}),
     (CHAINS, (check,), {"seeds": 8}),
     (ADDRESSES, (check, check_uniform), {"seeds": 3}),
     (CHAINS_OF_ADDRESSES, (check,), {"seeds": 3}),
@@ -879,7 +873,7 @@ def test_a_guard_that_admits_nobody_writes_nothing():
     state.p[6] = 0
     texts = [*MOVES, *SUMS, *PRODUCTS, *BITS, *LOGIC, *MINMAX]
     guarded = [re.sub(r"(^|; *)", r"\1@P6 ", text) for text in texts]
-    same(probe("\n".join(guarded), state, architecture=90), state)
+    same(probe("\n".join(guarded), state), state)
 
 
 def test_results_go_nowhere_where_nobody_wants_them():
@@ -893,7 +887,7 @@ def test_results_go_nowhere_where_nobody_wants_them():
         "SHF.L.U32 RZ, R2, R3, RZ",
         "UIADD3 URZ, UPT, UPT, UR2, UR3, URZ",
     ]
-    same(probe("\n".join(texts), state, architecture=90), state)
+    same(probe("\n".join(texts), state), state)
     assert reduce(int.__and__, (int(state.p[7]), int(state.up[7]))) == FULL
 
 
@@ -903,9 +897,9 @@ def test_uniform_predicates_as_a_word(mask):
     inputs = lane_of(state, 0, uniform=True)
     wanted = state.copy()
     wanted.ur[4] = inputs.a & ~mask | predicate_word(inputs) & mask
-    same(probe(f"UP2UR UR4, UPR, UR2, {mask:#x}", state, architecture=90), wanted)
+    same(probe(f"UP2UR UR4, UPR, UR2, {mask:#x}", state), wanted)
     wanted = state.copy()
     for k in range(7):
         if mask >> k & 1:
             wanted.up[k] = FULL if inputs.a >> k & 1 else 0
-    same(probe(f"UR2UP UPR, UR2, {mask:#x}", state, architecture=90), wanted)
+    same(probe(f"UR2UP UPR, UR2, {mask:#x}", state), wanted)

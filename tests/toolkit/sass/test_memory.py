@@ -37,7 +37,7 @@ def with_pair(state, register, values):
 
 def count_of(text, state, **options):
     counts = np.zeros(2, dtype=COUNT)
-    probe(text, state, architecture=90, counts=counts, **options)
+    probe(text, state, counts=counts, **options)
     return counts[0]
 
 
@@ -71,7 +71,7 @@ def as_mask(lanes):
 
 def test_stores_of_rz_write_zeros():
     buffer, state = pointing(noise(), LANES * 16)
-    probe("STG.E.128 [R2.64], RZ", state, architecture=80, buffers=[buffer])
+    probe("STG.E.128 [R2.64], RZ", state, buffers=[buffer])
     assert not buffer.data[:512].any()
 
 
@@ -80,7 +80,7 @@ def test_the_address_is_a_sum_of_register_uniform_register_and_offset():
     state = State()
     state.r[2] = LANES * 4
     state.ur[4], state.ur[5] = (buffer.address + 64) & FULL, buffer.address >> 32
-    after = probe("LDG.E R8, [R2.U32+UR4+-0x40]", state, architecture=90, buffers=[buffer])
+    after = probe("LDG.E R8, [R2.U32+UR4+-0x40]", state, buffers=[buffer])
     assert np.array_equal(after.r[8], buffer.data[:128].view(np.uint32))
 
 
@@ -88,7 +88,7 @@ def test_a_scaled_shared_address():
     state = State()
     state.r[2], state.r[3] = LANES, LANES + 100
     text = "STS [R2.X4+0x80], R3\nLDS R5, [R2.X4+0x80]"
-    after = probe(text, state, architecture=75, shared_bytes=512)
+    after = probe(text, state, shared_bytes=512)
     assert np.array_equal(after.r[5], LANES + 100)
 
 
@@ -100,9 +100,7 @@ def test_generic_addresses_reach_all_three_memories_in_one_request():
     window = np.where(LANES % 3 == 0, SHARED_WINDOW, LOCAL_WINDOW)
     addresses = np.where(LANES % 3 == 2, buffer.address, window) + LANES * 4
     state = with_pair(state, 4, addresses)
-    after = probe(
-        probe_text, state, architecture=80, buffers=[buffer], shared_bytes=128, local_bytes=128
-    )
+    after = probe(probe_text, state, buffers=[buffer], shared_bytes=128, local_bytes=128)
     words = buffer.data[:128].view(np.uint32)
     assert np.array_equal(after.r[8], np.where(LANES % 3 == 2, words, LANES + 7))
 
@@ -163,7 +161,7 @@ def test_shapes_that_return_in_turn_are_each_counted_as_the_analysis_does():
     state.r[2] = row * 128 + row * 16  # piece 0, and in turn 5 and 0
     state.r[3] = 5 * 16
     counts = np.zeros(6, dtype=COUNT)
-    probe(loop, state, architecture=90, counts=counts, shared_bytes=shared)
+    probe(loop, state, counts=counts, shared_bytes=shared)
     found = [
         coalescing.shared_wavefronts(
             row * 128 + (row ^ piece) * 16, width_bytes=16, operation="load"
@@ -234,7 +232,7 @@ def test_atomics_of_a_warp_happen_one_after_another(operation, wanted):
             new = wanted(old[-1], int(state.r[4, lane]))
             expected[which[lane]] = new & FULL
         text = f"ATOMG.E.{operation}.STRONG.GPU PT, R6, [R2.64], R4"
-        after = probe(text, state, architecture=80, buffers=[buffer])
+        after = probe(text, state, buffers=[buffer])
         assert after.r[6].tolist() == old
         assert data.tolist() == expected
 
@@ -243,9 +241,7 @@ def test_compare_and_swap_stores_for_the_first_lane_only():
     data = np.array([5], dtype=np.uint32)
     buffer, state = pointing(data)
     state.r[4], state.r[5] = 5, LANES + 100
-    after = probe(
-        "ATOMG.E.CAS.STRONG.GPU PT, R6, [R2], R4, R5", state, architecture=90, buffers=[buffer]
-    )
+    after = probe("ATOMG.E.CAS.STRONG.GPU PT, R6, [R2], R4, R5", state, buffers=[buffer])
     assert data[0] == 100
     assert after.r[6].tolist() == [5] + [100] * 31
 
@@ -254,7 +250,7 @@ def test_the_spinning_form_says_whether_it_stored():
     state = State()
     state.r[4] = LANES
     text = "STS [RZ], RZ\nATOMS.CAST.SPIN P1, [RZ], RZ, R4\nATOMS.CAST.SPIN R6, [RZ], RZ, R4"
-    after = probe(text, state, architecture=100, shared_bytes=16)
+    after = probe(text, state, shared_bytes=16)
     assert after.p[1] == 0b11  # lane 0 stores 0, lane 1 stores 1, and there 0 no longer stands
     assert not after.r[6].any()
 
@@ -263,7 +259,7 @@ def test_float_addition_on_global_memory_flushes_subnormal_numbers():
     data = np.array([1e-40, 1.5], dtype=np.float32)
     buffer, state = pointing(data)
     state.r[4] = np.float32(0).view(np.uint32)
-    probe("RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R2.64], R4", state, architecture=80, buffers=[buffer])
+    probe("RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R2.64], R4", state, buffers=[buffer])
     assert data.tolist() == [0, 1.5]
 
 
@@ -274,7 +270,7 @@ def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so():
     state = with_pair(State(), 2, addresses)
     state.r[4] = np.float32(1).view(np.uint32)
     text = "ATOM.E.ADD.F32.FTZ.RN.STRONG.GPU P0, RZ, [R2.64], R4\nQSPC.E.S P1, RZ, [R2]"
-    after = probe(text, state, architecture=80, buffers=[buffer], shared_bytes=64)
+    after = probe(text, state, buffers=[buffer], shared_bytes=64)
     assert data[0] == 16
     assert (after.p[0], after.p[1]) == (0x55555555, 0xAAAAAAAA)
 
@@ -286,7 +282,7 @@ def test_a_generic_atomic_that_no_code_stands_behind_works_on_shared_memory_too(
     state = with_pair(State(), 2, np.where(LANES % 2, SHARED_WINDOW, buffer.address))
     state.r[4] = 3
     program = f"STS [RZ], RZ\n{text.format('[R2.64]')}, R4\nLDS R8, [RZ]"
-    after = probe(program, state, architecture=80, buffers=[buffer], shared_bytes=64)
+    after = probe(program, state, buffers=[buffer], shared_bytes=64)
     assert data[0] == 16 * 3
     assert (after.r[8] == 16 * 3).all()
 
@@ -295,7 +291,7 @@ def test_a_generic_atomic_on_local_memory_stops():
     state = with_pair(State(), 2, np.full(32, LOCAL_WINDOW))
     text = "ATOM.E.ADD.STRONG.GPU PT, R6, [R2.64], R4"
     with pytest.raises(LaunchError):
-        probe(text, state, architecture=80, local_bytes=64)
+        probe(text, state, local_bytes=64)
 
 
 def halves(kind, numbers):
@@ -321,7 +317,7 @@ def test_vectors_of_halves(what, expected, kind, count):
     buffer, state = pointing(data)
     state.r[4 : 4 + count // 2] = halves(kind, [-4.0, 0.0, 2.0, 1.0][-count:])[:, None]
     text = f"REDG.E.{what}.{kind}x{count}.RN.STRONG.GPU [R2.64], R4"
-    probe(text, state, architecture=90, buffers=[buffer], lanes=1)
+    probe(text, state, buffers=[buffer], lanes=1)
     wanted = halves(kind, expected[-count:]).view(np.uint16)
     for got, word, number in zip(data.view(np.uint16), wanted, expected[-count:], strict=True):
         assert got & 0x7FFF > 0x7C00 if np.isnan(number) else got == word
@@ -333,7 +329,7 @@ def test_vectors_of_floats_give_their_old_values():
     state.r[4:8] = np.array([1, 2, 3, 4], np.float32).view(np.uint32)[:, None]
     text = "ATOMG.E.ADD.F32x4.FTZ.RN.STRONG.GPU PT, R8, [R2.64], R4"
     counts = np.zeros(2, dtype=COUNT)
-    after = probe(text, state, architecture=90, buffers=[buffer], counts=counts)
+    after = probe(text, state, buffers=[buffer], counts=counts)
     assert after.r[8:12].T.copy().view(np.float32).ravel().tolist() == list(range(128))
     assert data.tolist() == [x + 1 + x % 4 for x in range(128)]
     assert (counts["requests"][0], counts["sectors"][0]) == (1, 16)  # 512 B / 32 B
@@ -348,7 +344,7 @@ def test_an_asynchronous_copy_fills_with_zeros_where_its_predicate_is_false():
     state.p[0] = 0x0000FFFF
     text = "LDGSTS.E.BYPASS.128 [R4], [R2.64], P0\nLDS.128 R8, [R4]"
     counts = np.zeros(3, dtype=COUNT)
-    after = probe(text, state, architecture=80, buffers=[buffer], shared_bytes=512, counts=counts)
+    after = probe(text, state, buffers=[buffer], shared_bytes=512, counts=counts)
     wanted = buffer.data[:512].view(np.uint32).reshape(32, 4).copy()
     wanted[16:] = 0
     assert np.array_equal(after.r[8:12].T, wanted)
@@ -361,7 +357,7 @@ def test_a_partial_copy_takes_from_the_address_how_much_it_leaves_out(modifier, 
     buffer, state = pointing(noise(), LANES * width + LANES % width)
     state.r[4] = LANES * width
     text = f"LDGSTS.E{modifier}.ZFILL [R4], [R2.64], PT\nLDS{modifier} R8, [R4]"
-    after = probe(text, state, architecture=80, buffers=[buffer], shared_bytes=512)
+    after = probe(text, state, buffers=[buffer], shared_bytes=512)
     for lane in range(32):
         length = width - lane % width
         row = after.r[8 : 8 + width // 4, lane].tobytes()
@@ -374,7 +370,7 @@ def test_a_partial_copy_may_end_with_its_buffer_and_not_after_it():
     buffer = filled(20)
     text = "LDGSTS.E.128.ZFILL [R4], [R2.64], PT\nLDS R8, [R4]"
     state = with_pair(State(), 2, np.full(32, buffer.address + 16 + 12))
-    options = {"architecture": 80, "buffers": [buffer], "shared_bytes": 16}
+    options = {"buffers": [buffer], "shared_bytes": 16}
     after = probe(text, state, **options)
     assert after.r[8, 0] == buffer.data[16:].view(np.uint32)[0]
     beyond = with_pair(State(), 2, np.full(32, buffer.address + 16 + 11))
@@ -393,7 +389,7 @@ def test_global_accesses_outside_a_buffer_or_off_their_alignment_stop(text, offs
     buffer = filled()
     state = with_pair(State(), 2, np.full(32, buffer.address + offset))
     with pytest.raises(LaunchError):
-        probe(text, state, architecture=80, buffers=[buffer])
+        probe(text, state, buffers=[buffer])
 
 
 @pytest.mark.parametrize("text", ["LDS R4, [R2]", "STS [R2], R4", "LDL R4, [R2]", "STL [R2], R4"])
@@ -401,14 +397,14 @@ def test_shared_and_local_accesses_outside_stop(text):
     state = State()
     state.r[2] = 128
     with pytest.raises(LaunchError):
-        probe(text, state, architecture=80, shared_bytes=128, local_bytes=128)
+        probe(text, state, shared_bytes=128, local_bytes=128)
 
 
 def test_what_is_no_address_is_refused():
     with pytest.raises(UnsupportedError, match="wants an address where this has a register: R2"):
-        probe("LDG.E R4, R2", State(), architecture=80)
+        probe("LDG.E R4, R2", State())
 
 
 def test_unknown_modifiers_are_refused_by_name():
     with pytest.raises(UnsupportedError, match=r"LDG with \.MADEUP"):
-        probe("LDG.E.MADEUP R4, [R2.64]", State(), architecture=80)
+        probe("LDG.E.MADEUP R4, [R2.64]", State())

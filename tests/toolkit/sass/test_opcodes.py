@@ -44,8 +44,8 @@ def test_copies_and_matrices_come_with_their_architecture():
 def test_code_for_tensor_cores_is_refused_by_name(text, name):
     """What has operands of its own is refused when it is decoded."""
     with pytest.raises(UnsupportedError, match=rf"tensor cores \({name}\) are not simulated$"):
-        lower(instructions(text), architecture=100)
+        lower(instructions(text))
 
 
 def test_a_constant_in_a_register_pair_is_no_work_of_tensor_cores():
-    lower(instructions("HFMA2.MMA R21, -RZ, RZ, 0, 0"), architecture=90)
+    lower(instructions("HFMA2.MMA R21, -RZ, RZ, 0, 0"))

@@ -21,7 +21,7 @@ COUNT = 1 << 14
 
 def special(function, x):
     bits = x.view(np.uint32).tolist()
-    ((*found,),) = probed(f"MUFU.{function} R4, R2", {2: bits}, [4], architecture=90)
+    ((*found,),) = probed(f"MUFU.{function} R4, R2", {2: bits}, [4])
     return np.array(found, np.uint32).view(np.float32)
 
 
@@ -142,7 +142,7 @@ def test_operands_have_signs_and_come_from_everywhere():
         MUFU.SQRT R7, c[0x0][0x160]
         MUFU.RSQ R8, -QNAN
         MUFU.EX2 R9, 3"""
-    after = probe(text, state, architecture=90, constants={(0, 0x160): single(9)[0]})
+    after = probe(text, state, constants={(0, 0x160): single(9)[0]})
     found = [int(x) for x in after.r[4:10, 0]]
     assert found == [*single(0.5, 0.25, -2, 3), F.nan, *single(8)]
 
@@ -164,9 +164,7 @@ def test_every_half(function, bound, step):
         words = (
             every.astype(np.uint32) << shift | every[::-1].astype(np.uint32) << 16 - shift
         ).tolist()
-        ((*found,),) = probed(
-            f"MUFU.{function}.F16 R4, {operand}", {2: words}, [4], architecture=90
-        )
+        ((*found,),) = probed(f"MUFU.{function}.F16 R4, {operand}", {2: words}, [4])
         assert max(found) < 1 << 16  # the upper half is 0
         bits = np.array(found, np.uint16)
         assert (bits[nan] == BINARY16.nan).all()
@@ -179,7 +177,7 @@ def test_every_half(function, bound, step):
 @pytest.mark.parametrize(("function", "bound"), [("EX2", 2**-7), ("TANH", 2**-8)])
 def test_bfloat16(function, bound):
     bits = np.arange(0, 1 << 16, 3, dtype=np.uint32)
-    ((*found,),) = probed(f"MUFU.{function}.BF16 R4, R2", {2: bits.tolist()}, [4], architecture=90)
+    ((*found,),) = probed(f"MUFU.{function}.BF16 R4, R2", {2: bits.tolist()}, [4])
     with np.errstate(all="ignore"):
         x, got = (
             (np.array(words, np.uint32) << 16).view(np.float32).astype(np.float64)
@@ -200,7 +198,7 @@ def test_a_number_in_the_instruction_is_a_double_of_which_the_upper_word_counts(
 ):
     state = State()
     state.r[2] = np.array([float(number)], np.float64).view(np.uint32)[1]
-    after = probe(f"MUFU.RCP64H R4, {number}; MUFU.RCP64H R5, R2", state, architecture=86)
+    after = probe(f"MUFU.RCP64H R4, {number}; MUFU.RCP64H R5, R2", state)
     assert np.array_equal(after.r[4], after.r[5])
 
 
@@ -210,7 +208,7 @@ def test_upper_words(function):
     words = rng.integers(0x00100000, 0x7FE00000, COUNT)
     if function == "RCP64H":
         words |= rng.integers(0, 2, COUNT) << 31
-    ((*found,),) = probed(f"MUFU.{function} R4, R2", {2: words.tolist()}, [4], architecture=90)
+    ((*found,),) = probed(f"MUFU.{function} R4, R2", {2: words.tolist()}, [4])
     x = (words.astype(np.uint64) << np.uint64(32)).view(np.float64)
     got = (np.array(found, np.uint64) << np.uint64(32)).view(np.float64)
     want = 1 / x if function == "RCP64H" else 1 / np.sqrt(x)
@@ -232,7 +230,7 @@ def test_upper_words(function):
 def test_edges_of_upper_words(text, results):
     operands = [0, 0x80000000, 0x7FF00000, 0xFFF00000, 0x7FF80000, 0x000FFFFF, 0x80000001,
                 0x3FF00000, 0xBFF00000]  # fmt: skip
-    ((*found,),) = probed(text, {2: operands}, [4], architecture=90)
+    ((*found,),) = probed(text, {2: operands}, [4])
     assert [hex(x) for x in found] == [hex(x) for x in results]
 
 

@@ -29,7 +29,7 @@ def run(text, state, active=FULL, **options):
     """With P6 as a guard that admits `active`, the others being alive."""
     state.p[6] = active
     guarded = re.sub(r"(^|; *)", r"\1@P6 ", text)
-    return probe(guarded, state, architecture=90, **options)
+    return probe(guarded, state, **options)
 
 
 # Shuffles, as PTX describes them.
@@ -181,7 +181,7 @@ def test_reductions(opcode, active):
 def test_registers_of_the_launch():
     text = """S2R R4, SR_SWINHI; S2R R5, SR_LWINHI; S2R R6, SR_SMEMSZ; S2R R7, SR_VIRTID
               S2R R8, SR_VIRTUALSMID; S2UR UR4, SR_CgaCtaId; S2UR UR5, SR_SWINHI"""
-    after = probe(text, random_state(1), architecture=90, shared_bytes=0x1234)
+    after = probe(text, random_state(1), shared_bytes=0x1234)
     words = [int(after.r[k, 9]) for k in (4, 5, 6, 7, 8)]
     assert words == [SHARED_WINDOW >> 32, LOCAL_WINDOW >> 32, 0x1234, 0, 0]
     assert (int(after.ur[4, 3]), int(after.ur[5, 3])) == (0, SHARED_WINDOW >> 32)
@@ -201,7 +201,7 @@ def test_zero_is_a_register_pair():
 def test_the_clock_moves_on_with_each_instruction():
     text = """CS2R R4, SR_CLOCKLO; NOP; NOP; CS2R R6, SR_CLOCKLO; CS2R.32 R8, SR_CLOCKLO
               S2R R9, SR_CLOCKHI; CS2R R10, SR_GLOBALTIMERLO; CS2UR UR4, SR_CLOCKLO"""
-    after = probe(text, random_state(1), architecture=120)
+    after = probe(text, random_state(1))
     times = [int(after.r[k, 0]) for k in (4, 6, 8, 10)] + [int(after.ur[4, 31])]
     assert times == sorted(set(times))
     assert times[1] - times[0] >= 3
@@ -243,13 +243,13 @@ def test_reductions_of_a_block_are_read(votes):
     wanted.r[4] = votes.bit_count()
     wanted.p[2] = FULL if votes == FULL else 0
     wanted.p[3] = FULL if votes else 0
-    same(probe(text, state, architecture=90), wanted)
+    same(probe(text, state), wanted)
 
 
 def test_a_result_that_no_barrier_reduced_is_refused():
     text = "B2R.RESULT R4; BAR.RED.POPC 0x0, P1"
     assert len(instructions(text)) == 2
     with pytest.raises(UnsupportedError, match="B2R"):
-        probe(text, State(), architecture=90)
+        probe(text, State())
     with pytest.raises(UnsupportedError, match="B2R"):
-        probe("BAR.RED.AND 0x0, P1; B2R.RESULT R4", State(), architecture=90)
+        probe("BAR.RED.AND 0x0, P1; B2R.RESULT R4", State())

@@ -113,13 +113,11 @@ EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *un
 }
 
 /* What was noted of the blocks so far; NULL where some of it was lost. `numbers`: how much, of one
- * of 2^spread lines; sectors read and written; sectors that warps wrote, each for the first time. */
-EXPORT const TracedAccess *core_accesses(const Worker *c, u64 numbers[5]) {
+ * of 2^spread lines; sectors read; sectors that warps wrote, each for the first time. */
+EXPORT const TracedAccess *core_accesses(const Worker *c, u64 numbers[4]) {
     const Trace *t = c->own_trace;
     if (!t || t->lost) return NULL;
-    const u64 found[] = {
-        t->count, t->spread, t->sectors[TRACE_READ], t->sectors[TRACE_WRITE], t->written,
-    };
+    const u64 found[] = {t->count, t->spread, t->read, t->written};
     memcpy(numbers, found, sizeof found);
     return t->accesses;
 }

@@ -83,7 +83,7 @@ static void thin_out(Trace *t) {
 
 static void note_sectors(Worker *c, const Warp *w, u64 line, u32 mask, u32 kind) {
     Trace *t = c->trace;
-    t->sectors[kind] += (u32)__builtin_popcount(mask);
+    if (kind == TRACE_READ) t->read += popcount(mask);
     if (!is_chosen(line, t->spread)) return;
     thin_out(t);
     if (!is_chosen(line, t->spread)) return;

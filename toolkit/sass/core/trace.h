@@ -16,7 +16,7 @@ struct Trace {
     u32 spread;            /* one of 2^spread lines is noted */
     Seen *seen;            /* open addressing; entries of another epoch are free */
     u64 slots, used;
-    u64 sectors[3];        /* of all lines, by kind */
+    u64 read;              /* sectors that a block read for the first time, of all lines */
     u64 written;           /* sectors that a warp wrote for the first time, over all warps */
     u32 epoch, lost;
 };

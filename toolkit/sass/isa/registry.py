@@ -115,17 +115,13 @@ def refuse_tensor_cores(instructions: Sequence[Instruction]) -> None:
             refuse(instruction, reason)
 
 
-def lower(
-    instructions: Sequence[Instruction],
-    *,
-    architecture: int,
-) -> Lowered:
+def lower(instructions: Sequence[Instruction]) -> Lowered:
     """The core's program for the instructions of one text section, in order of address.
 
     Raises UnsupportedError for tensor cores, else at the first that the registry does not know.
     """
     refuse_tensor_cores(instructions)
-    lowering = Lowering(instructions, architecture=architecture)
+    lowering = Lowering(instructions)
     for instruction in instructions:
         meaning = REGISTRY.get(instruction.opcode)
         if meaning is None:
@@ -169,7 +165,6 @@ class Lowered:
 class Lowering(Slots):
     """The instruction in hand, and the operations so far."""
 
-    architecture: int = field(kw_only=True)
     opcode: str = field(init=False)
     modifiers: tuple[str, ...] = field(init=False)
     operands: tuple[Operand, ...] = field(init=False)
