@@ -10,10 +10,9 @@ from analysis.errors import LaunchError
 from toolkit.machine_code.instruction import Instruction, SourceLine
 from toolkit.sass import check as watch
 from toolkit.sass import machine
-from toolkit.sass.core.binding import LANES
+from toolkit.sass.core.binding import LANES, Fault
 from toolkit.sass.faults import coordinates, describe
-from toolkit.sass.machine import Bound, Fault
-from toolkit.sass.space import Buffer
+from toolkit.sass.machine import Bound
 from toolkit.sass.translate import Translated
 
 Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
@@ -139,14 +138,6 @@ def _callers(source: SourceLine | None) -> Iterator[tuple[str, int]]:
         yield source.file, source.line
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Where:
-    """Location in global memory: a buffer and a byte offset."""
-
-    buffer: Buffer
-    offset: int
-
-
 class Wording:
     """Converts what the core found into values of `Finding`, with messages."""
 
@@ -259,7 +250,6 @@ class Wording:
 
     def _barrier(self, row: Any, kind: str, meaning: str) -> Finding:
         access = self._access("wait", row["pc"], row["block"], row["thread"])
-        accesses = [access]
         missing = ""
         if row["thread_before"] != watch.NOBODY:
             absent = self._thread(int(row["thread_before"]))
@@ -270,7 +260,7 @@ class Wording:
             f"barrier error: {kind}: {meaning}: thread {access.thread} of block {access.block} "
             f"is at {access.location}{missing}"
         )
-        return self._made(row, "synccheck", kind, message, tuple(accesses))
+        return self._made(row, "synccheck", kind, message, (access,))
 
     def _made(
         self, row: Any, tool: Tool, kind: str, message: str, accesses: tuple[Access, ...]
@@ -293,13 +283,10 @@ class Wording:
         if memory == "shared":
             return memory, None, int(row["address"]) - self._bound.shared_base
         if memory == "global":
-            where = self._located(int(row["address"]))
-            return memory, where.buffer.name, where.offset
+            address = int(row["address"])
+            where = next(x for x in self._bound.buffers if 0 <= address - x.address < x.bytes)
+            return memory, where.name, address - where.address
         return None, None, None
-
-    def _located(self, address: int) -> _Where:
-        buffer = next(x for x in self._bound.buffers if x.address <= address < x.address + x.bytes)
-        return _Where(buffer=buffer, offset=address - buffer.address)
 
     def _what_at(self, pc: int) -> str:
         return _what(self._translated.kernel.instructions[int(pc)])

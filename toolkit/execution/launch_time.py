@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from analysis.devices import Device
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry, ceil_div
 from analysis.records.counters import InstructionCounts
@@ -24,7 +22,7 @@ from analysis.timing.predict import Work
 from analysis.timing.predicted import Predicted
 from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from analysis.traffic.l2 import Traffic
-from toolkit.execution.accesses import Exchange
+from toolkit.execution.block_counts import Counted
 from toolkit.execution.predict import (
     cached_prediction,
     key_of,
@@ -32,6 +30,7 @@ from toolkit.execution.predict import (
     streams_of,
     work_of,
 )
+from toolkit.execution.traffic import Residence
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError
 from toolkit.sass.schedule_facts import schedule_facts
@@ -40,17 +39,14 @@ from toolkit.sass.translate import Translated
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedLaunch:
-    """A launch with all blocks executed, and the number resident on one SM of `device`."""
+    """A launch whose blocks are counted, and its traffic on the device of its residence."""
 
     translated: Translated
     geometry: Geometry
-    device: Device
-    blocks_per_sm: int
-    counts: NDArray[Any]  # per instruction, as the core has them
+    residence: Residence
+    counted: Counted
     instructions: Sequence[InstructionCounts]
     traffic: Traffic
-    lifetimes: NDArray[np.float64]
-    exchange: Exchange | None = None
 
 
 def launch_time(
@@ -62,7 +58,7 @@ def launch_time(
     if isinstance(streams, str):
         return None, f"not predicted: {streams}"
     work = _work(launch, streams, waiting)
-    found = cached_prediction(key_of(work), launch.device, lambda: work)
+    found = cached_prediction(key_of(work), launch.residence.device, lambda: work)
     if isinstance(found, str):
         return None, f"not predicted: {found}"
     return found, f"{found.basis}{_stand_for(blocks, launch.geometry.blocks)}{_other(launch)}"
@@ -95,19 +91,21 @@ def _replayed(launch: SimulatedLaunch) -> tuple[list[int], dict[str, Any]]:
     If blocks wait, these are the blocks of the busiest SM in their order: blocks that exchange data
     come first and are unlike the others.
     """
-    found, sms = launch.exchange, launch.device.sm_count
-    busy = np.flatnonzero(launch.lifetimes)
+    found, lifetimes = launch.counted.exchange, launch.counted.lifetimes
+    sms, per_sm = launch.residence.device.sm_count, launch.residence.blocks_per_sm
+    assert lifetimes is not None
+    busy = np.flatnonzero(lifetimes)
     if found is None:
         blocks = busy[spread_blocks_of_an_sm(len(busy), sms)].tolist()
         return blocks, {"blocks": len(busy)}
     # leading blocks that exit at once give their slots to the next ones
-    busy = np.arange(busy[0], len(launch.lifetimes))
-    first = np.argmax([launch.lifetimes[busy[sm::sms]].sum() for sm in range(min(sms, len(busy)))])
+    busy = np.arange(busy[0], len(lifetimes))
+    first = np.argmax([lifetimes[busy[sm::sms]].sum() for sm in range(min(sms, len(busy)))])
     of_sm = busy[int(first) :: sms]
     sharing = np.isin(busy, found.blocks).sum()
     unlike = ceil_div(int(sharing), sms) if sharing < len(busy) else 0
     average = found.read_by_block[busy].sum() / min(sms, len(busy))
-    return of_sm[: unlike + 2 * launch.blocks_per_sm].tolist(), {
+    return of_sm[: unlike + 2 * per_sm].tolist(), {
         "blocks": len(busy),
         "unlike": unlike,
         "weight": 1.0,
@@ -119,7 +117,7 @@ def _replayed(launch: SimulatedLaunch) -> tuple[list[int], dict[str, Any]]:
 
 
 def _work(launch: SimulatedLaunch, streams: Streams, waiting: Mapping[str, Any]) -> Work:
-    kernel, geometry = launch.translated.kernel, launch.geometry
+    kernel, geometry, counted = launch.translated.kernel, launch.geometry, launch.counted
     executed = sum(one.executed for one in launch.instructions)
     known: dict[str, Any] = {
         "weight": executed / waiting["blocks"] / (streams.executed / streams.blocks),
@@ -127,18 +125,18 @@ def _work(launch: SimulatedLaunch, streams: Streams, waiting: Mapping[str, Any])
             geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
         ),
     }
-    if launch.exchange is not None:
+    if counted.exchange is not None:
         flags = np.unique(streams.numbers[streams.lines & FLAG > 0])
-        streams = streams.with_mark(IN_L2, launch.exchange.lines).with_mark(FLAG, flags)
+        streams = streams.with_mark(IN_L2, counted.exchange.lines).with_mark(FLAG, flags)
     return work_of(
         kernel,
         geometry,
-        launch.counts,
+        counted.counts,
         launch.instructions,
         launch.traffic,
         samples={0: streams},
         k=0,
-        blocks_per_sm=launch.blocks_per_sm,
+        blocks_per_sm=launch.residence.blocks_per_sm,
         flop=flop(launch.instructions),
         **(known | dict(waiting)),
     )
@@ -154,7 +152,7 @@ def _stand_for(blocks: Sequence[int], everything: int) -> str:
 
 
 def _other(launch: SimulatedLaunch) -> str:
-    compiled = launch.translated.kernel.architecture
-    if compiled.rstrip("af") == launch.device.sm_arch:
+    compiled, device = launch.translated.kernel.architecture, launch.residence.device.sm_arch
+    if compiled.rstrip("af") == device:
         return ""
-    return f"; the machine code is of {compiled}, the device is an {launch.device.sm_arch}"
+    return f"; the machine code is of {compiled}, the device is an {device}"

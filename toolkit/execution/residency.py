@@ -7,18 +7,20 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import occupancy
+from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.machine import Bound
 
 
-def blocks_per_sm(device: Device, kernel: Kernel, geometry: Geometry) -> int:
-    """Number of blocks resident on one SM. Raises InputError if none fits."""
-    return occupancy(
+def residence_of(device: Device, kernel: Kernel, geometry: Geometry) -> Residence:
+    """Number of blocks resident on one SM of a device. Raises InputError if none fits."""
+    found = occupancy(
         device,
         threads_per_block=geometry.threads_per_block,
         registers_per_thread=kernel.resources.registers_per_thread,
         shared_bytes_per_block=kernel.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
-    ).blocks_per_sm
+    )
+    return Residence(device=device, blocks_per_sm=found.blocks_per_sm)
 
 
 def most_resident(device: Device | None, kernel: Kernel, bound: Bound) -> int:
@@ -27,7 +29,7 @@ def most_resident(device: Device | None, kernel: Kernel, bound: Bound) -> int:
     if device is None:
         return bound.clusters
     try:
-        blocks = device.sm_count * blocks_per_sm(device, kernel, bound.geometry)
+        blocks = device.sm_count * residence_of(device, kernel, bound.geometry).blocks_per_sm
     except InputError:  # no block fits: the prediction reports it
         return bound.clusters
     return max(1, min(blocks // bound.cluster_blocks, bound.clusters))

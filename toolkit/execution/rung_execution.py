@@ -35,6 +35,7 @@ from toolkit.execution.block_plan import (
 )
 from toolkit.execution.representatives import agree
 from toolkit.execution.residency import most_resident
+from toolkit.launch.checks import check_arguments
 from toolkit.launch.host_resources import blas_on_one_thread, sparse_zeros
 from toolkit.launch.launch import buffers_of
 from toolkit.rungs.arguments import rung_arguments
@@ -417,6 +418,7 @@ def bind_in_place(
         (a, b, c),
         workspace=arrays.get("workspace"),
     )
+    check_arguments(translated.kernel.name, arguments, translated.kernel.parameters)
     bound, _ = bind(translated, launch.geometry, arguments, in_place=True)
     names = {
         f"argument {k}": next(name for name, known in arrays.items() if known is array)

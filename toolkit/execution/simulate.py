@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +29,16 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, LaunchError, ShapeError
 from analysis.geometry import WARP_SIZE, Geometry
 from analysis.problem import Gemm
-from analysis.records.counters import InstructionCounts, totals
+from analysis.records.counters import totals
 from analysis.timing.predicted import Predicted
-from analysis.traffic.l2 import Traffic
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_counts import Counted, counted_blocks, requests_of
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.estimate import seconds_of_all
 from toolkit.execution.launch_time import SimulatedLaunch, launch_time
-from toolkit.execution.residency import blocks_per_sm, most_resident
+from toolkit.execution.residency import most_resident, residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
-from toolkit.execution.traffic import Residence, traffic_of
+from toolkit.execution.traffic import traffic_of
 from toolkit.launch.checks import (
     architecture_of,
     check_arguments,
@@ -179,10 +177,7 @@ def _of_rung(
         _check_time(launch, simulator)
         return simulator.run(cubin, launch.geometry, launch.arguments(seed))
     check_runs_on(cubin.limits_of, device)
-    residence = None
-    if device is not None:
-        per_sm = blocks_per_sm(device, cubin, launch.geometry)
-        residence = Residence(device=device, blocks_per_sm=per_sm)
+    residence = residence_of(device, cubin, launch.geometry) if device else None
     ladder = LadderSimulator(Workload(launch.problem, seed), simulator.max_instructions)
     ladder.workers, ladder.advance = simulator.workers, simulator.advance or ladder.advance
     started = time.perf_counter()
@@ -289,77 +284,59 @@ class Simulator:
         )
         if self.when_counted is not None:
             self.when_counted(execution)
-        traffic, traffic_basis = self._traffic(cubin, geometry, instructions, counted)
-        found, prediction_basis = self._predicted(
-            translated, geometry, arguments, counted.counts, traffic, traffic_basis, bound, counted
-        )
-        return replace(
-            execution,
-            counters={**execution.counters, **(traffic.counters if traffic else {})},
-            traffic_basis=traffic_basis,
-            predicted=found,
-            prediction_basis=prediction_basis,
-        )
+        return self._modelled(execution, translated, bound, arguments, counted)
 
-    def _traffic(
+    def _modelled(
         self,
-        cubin: Kernel,
-        geometry: Geometry,
-        instructions: Sequence[InstructionCounts],
-        counted: Counted,
-    ) -> tuple[Traffic, str] | tuple[None, str | None]:
-        """Traffic below L1 and its basis, or None and the reason."""
-        if self.device is None:
-            return None, None
-        asked = requests_of(counted)
-        if isinstance(asked, str):
-            return None, f"not modelled: {asked}"
-        try:
-            resident = blocks_per_sm(self.device, cubin, geometry)
-        except InputError as error:
-            return None, f"not modelled: {error}"
-        residence = Residence(device=self.device, blocks_per_sm=resident)
-        found = traffic_of(asked, geometry, schedule_facts(cubin), instructions, residence)
-        return found, (
-            f"modelled for {self.device.name}: the lines that each block accesses "
-            f"{counted.accesses_basis}, what caches keep of them follows from the order in which "
-            "blocks run (analysis.traffic.l2)"
-        )
-
-    def _predicted(
-        self,
+        execution: Execution,
         translated: Translated,
-        geometry: Geometry,
-        arguments: Sequence[Argument],
-        counts: NDArray[Any],
-        traffic: Traffic | None,
-        traffic_basis: str | None,
         bound: Bound,
+        arguments: Sequence[Argument],
         counted: Counted,
-    ) -> tuple[Predicted, str] | tuple[None, str | None]:
-        """Predicted time on the device and its basis, or None and the reason."""
+    ) -> Execution:
+        """The execution with traffic below L1 and time on the device, or why it has none."""
         if self.device is None:
-            return None, None
-        if traffic is None or counted.lifetimes is None:
-            return None, f"not predicted: its traffic below L1 is {traffic_basis}"
+            return execution
+        kernel, geometry, asked = translated.kernel, bound.geometry, requests_of(counted)
+        try:
+            residence = residence_of(self.device, kernel, geometry)
+        except InputError as error:
+            asked = str(error)
+        if isinstance(asked, str):
+            why = f"not modelled: {asked}"
+            return replace(
+                execution,
+                traffic_basis=why,
+                prediction_basis=f"not predicted: its traffic below L1 is {why}",
+            )
 
         def fresh() -> Bound:
-            check_memory(translated.kernel.name, arguments)
+            check_memory(kernel.name, arguments)
             again = bind(translated, geometry, arguments)[0]
             return replace(again, most_resident=bound.most_resident)
 
+        instructions = execution.instructions
+        traffic = traffic_of(asked, geometry, schedule_facts(kernel), instructions, residence)
         launch = SimulatedLaunch(
             translated=translated,
             geometry=geometry,
-            device=self.device,
-            blocks_per_sm=blocks_per_sm(self.device, translated.kernel, geometry),
-            counts=counts,
-            instructions=instruction_counts(translated, counts),
+            residence=residence,
+            counted=counted,
+            instructions=instructions,
             traffic=traffic,
-            lifetimes=counted.lifetimes,
-            exchange=counted.exchange,
         )
-        return launch_time(launch, fresh)
+        predicted, basis = launch_time(launch, fresh)
+        return replace(
+            execution,
+            counters={**execution.counters, **traffic.counters},
+            traffic_basis=(
+                f"modelled for {self.device.name}: the lines that each block accesses "
+                f"{counted.accesses_basis}, what caches keep of them follows from the order in "
+                "which blocks run (analysis.traffic.l2)"
+            ),
+            predicted=predicted,
+            prediction_basis=basis,
+        )
 
     def _announce(self, bound: Bound, restore: Callable[[], None], waits: bool) -> None:
         """Tell who asked how long all blocks will take."""

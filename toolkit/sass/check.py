@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from toolkit.machine_code.instruction import Instruction
 from toolkit.sass.core import binding as core
+from toolkit.sass.core.binding import Fault
 from toolkit.sass.isa.memory import LOCAL, SHARED, SPACE_SHIFT
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.machine import (
@@ -25,7 +26,6 @@ from toolkit.sass.machine import (
     OK,
     UNLIMITED,
     Bound,
-    Fault,
     faults_of,
     launched,
     worker_handles,

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from toolkit.machine_code.instruction import Register
 from toolkit.sass import machine
-from toolkit.sass.core.binding import LANES
+from toolkit.sass.core.binding import LANES, Fault
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
-from toolkit.sass.machine import SPACES, Bound, Fault, Run
+from toolkit.sass.machine import SPACES, Bound, Run
 from toolkit.sass.space import Buffer
 from toolkit.sass.translate import Translated
 
@@ -102,25 +102,26 @@ def _access(fault: Fault, bound: Bound) -> str:
 
 
 def _nearest(fault: Fault, buffers: Sequence[Buffer]) -> str:
-    if fault.address < NULL_PAGE_BYTES:
+    address: int = fault.address
+    if address < NULL_PAGE_BYTES:
         return "a null pointer"
     if not buffers:
         return "the kernel was given no buffer"
 
     def distance(buffer: Buffer) -> int:
         end = buffer.address + buffer.bytes
-        return max(buffer.address - fault.address, fault.address + fault.width_bytes - end)
+        return max(buffer.address - address, address + int(fault.width_bytes) - end)
 
     nearest = min(buffers, key=distance)
     end = nearest.address + nearest.bytes
     of = f"{nearest.name} ({_bytes(nearest.bytes)} at {nearest.address:#x})"
-    if fault.address == end:
+    if address == end:
         return f"right after the end of {of}"
-    if fault.address > end:
-        return f"{_bytes(fault.address - end)} after the end of {of}"
-    if fault.address >= nearest.address:
+    if address > end:
+        return f"{_bytes(address - end)} after the end of {of}"
+    if address >= nearest.address:
         return f"across the end of {of}"
-    return f"{_bytes(nearest.address - fault.address)} before {of}"
+    return f"{_bytes(nearest.address - address)} before {of}"
 
 
 def _shared_address(address: int, bound: Bound) -> str:
@@ -174,7 +175,7 @@ def _no_map(fault: Fault) -> str:
 
 
 def _is_call(fault: Fault, translated: Translated) -> bool:
-    return translated.kernel.instructions[fault.instruction].opcode == "CALL"
+    return translated.kernel.instructions[int(fault.instruction)].opcode == "CALL"
 
 
 def _unknown(fault: Fault, translated: Translated) -> str:

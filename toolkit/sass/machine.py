@@ -14,7 +14,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import starmap
 from math import inf, prod
 from threading import Event, current_thread, main_thread
@@ -29,6 +29,7 @@ from analysis.geometry import Geometry
 from analysis.sm import Streams
 from toolkit.sass.accesses import RecordedAccesses, recorded_accesses
 from toolkit.sass.core import binding as core
+from toolkit.sass.core.binding import Fault
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.isa.slots import ConstantWord
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
@@ -98,36 +99,11 @@ class Bound:
         return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    """Why the core stopped, in its own numbers; `instruction` is an index into the program.
-
-    Where it is a deadlock, `waiting` threads of the block are at that instruction, and `resident`
-    blocks run that all wait. Of a barrier in shared memory, at `address`, `pending` arrivals and
-    `bytes` of copies lack in the phase of parity `phase`.
-    """
-
-    kind: int
-    instruction: int
-    space: int
-    width_bytes: int
-    address: int
-    block: int
-    warp: int
-    lane: int
-    is_store: int  # 1, else 0
-    waiting: int = 0
-    resident: int = 1
-    pending: int = 0
-    bytes: int = 0
-    phase: int = 0
-
-
 class FaultError(LaunchError):
     """A kernel that the core stopped. `fault` says where; who knows the program words it."""
 
     def __init__(self, fault: Fault) -> None:
-        super().__init__(f"the simulated kernel stopped: {fault}")
+        super().__init__(f"fault {fault.kind} stopped the kernel at {fault.instruction}")
         self.fault = fault
 
 
@@ -359,15 +335,11 @@ def _pieces(chosen: range, workers: int) -> Iterator[range]:
 
 
 def faults_of(handle: int) -> tuple[Fault, Fault, int]:
-    fault, unwritten, reads = core.Fault(), core.Fault(), ctypes.c_uint64()
+    fault, unwritten, reads = Fault(), Fault(), ctypes.c_uint64()
     core.library().core_faults(
         handle, ctypes.byref(fault), ctypes.byref(unwritten), ctypes.byref(reads)
     )
-    return _fault(fault), _fault(unwritten), reads.value
-
-
-def _fault(raw: core.Fault) -> Fault:
-    return Fault(**{one.name: getattr(raw, one.name) for one in fields(Fault)})
+    return fault, unwritten, reads.value
 
 
 # What the core's launch has under the same names.

@@ -7,13 +7,12 @@ lie so far apart that a step outside one is never a step into another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import InputError
 from analysis.geometry import Geometry
 from toolkit.machine_code.kernel import Parameter
 from toolkit.sass.core.binding import ALLOCATION
@@ -53,39 +52,49 @@ class Buffer:
         return self.data.nbytes
 
 
-@dataclass(frozen=True, kw_only=True)
-class BankLayout:
-    """Where constant bank 0 holds what the driver puts there, in bytes."""
+# Where constant bank 0 holds what the driver puts there, by byte: `clusters` along each axis of the
+# grid, and of a `cluster` whether blocks run in some, blocks along each axis, and 1 over each;
+# generic addresses of the windows; bytes of shared memory, dynamic ones and those that the system
+# takes of each block; and the descriptor of global memory, which says nothing that matters here.
+# Found in compiled code; the first parameter's place is also in each cubin.
+BankLayout = Mapping[str, int]
+_BEFORE_100: BankLayout = {
+    "parameters": 0x160,
+    "block": 0x0,
+    "grid": 0xC,
+    "stack_pointer": 0x28,
+    "shared_window": 0x18,
+    "local_window": 0x20,
+    "constant_window": 0x50,
+    "dynamic_shared": 0x2C,
+    "reserved_shared": 0x114,
+    "descriptor": 0x118,
+    "grid_id": 0x30,
+}
+_SM_90: BankLayout = {
+    **_BEFORE_100,
+    "parameters": 0x210,
+    "constant_window": 0xD0,
+    "descriptor": 0x208,
+    "parameter_window": 0x198,
+    "cluster": 0x140,
+    "clusters": 0x15C,
+    "cluster_blocks": 0x188,
+}
+_SINCE_100: BankLayout = {
+    "parameters": 0x380,
+    "block": 0x360,
+    "grid": 0x370,
+    "stack_pointer": 0x37C,
+    "local_window": 0x2F8,
+    "constant_window": 0x120,
+    "reserved_shared": 0x16C,
+    "descriptor": 0x358,
+    "grid_id": 0x140,
+    "parameter_window": 0x348,
+}
 
-    parameters: int
-    block: int
-    grid: int
-    stack_pointer: int
-    shared_window: int | None
-    local_window: int | None
-    constant_window: int
-    dynamic_shared: int | None  # bytes of it
-    reserved_shared: int | None  # bytes that the system takes of each block's
-    descriptor: int | None  # of global memory, which says nothing that matters here
-    grid_id: int
-    parameter_window: int | None = None  # the generic address of the parameters
-    cluster: int | None = (
-        None  # whether blocks run in clusters; blocks along each axis, 1 over each
-    )
-    clusters: int | None = None  # along each axis of the grid
-    cluster_blocks: int | None = None
-
-    def known(self) -> frozenset[int]:
-        """The offsets that hold in a launch here what the driver would put there."""
-        return frozenset(
-            start + 4 * k
-            for name, words in _WORDS.items()
-            if (start := getattr(self, name)) is not None
-            for k in range(words)
-        )
-
-
-# What the driver puts there, in words.
+# How many words each is.
 _WORDS = {
     **dict.fromkeys(("block", "grid", "clusters"), 3),
     **dict.fromkeys(("stack_pointer", "dynamic_shared", "reserved_shared", "cluster_blocks"), 1),
@@ -94,51 +103,21 @@ _WORDS = {
     "cluster": 7,
 }
 
-# Found in compiled code; the first parameter's place is also in each cubin.
-_BEFORE_100 = BankLayout(
-    parameters=0x160,
-    block=0x0,
-    grid=0xC,
-    stack_pointer=0x28,
-    shared_window=0x18,
-    local_window=0x20,
-    constant_window=0x50,
-    dynamic_shared=0x2C,
-    reserved_shared=0x114,
-    descriptor=0x118,
-    grid_id=0x30,
-)
-_SM_90 = replace(
-    _BEFORE_100,
-    parameters=0x210,
-    constant_window=0xD0,
-    descriptor=0x208,
-    parameter_window=0x198,
-    cluster=0x140,
-    clusters=0x15C,
-    cluster_blocks=0x188,
-)
-_SINCE_100 = BankLayout(
-    parameters=0x380,
-    block=0x360,
-    grid=0x370,
-    stack_pointer=0x37C,
-    shared_window=None,
-    local_window=0x2F8,
-    constant_window=0x120,
-    dynamic_shared=None,
-    reserved_shared=0x16C,
-    descriptor=0x358,
-    grid_id=0x140,
-    parameter_window=0x348,
-)
-
 
 def bank_layout(architecture: int) -> BankLayout:
     """The layout of bank 0 for an architecture such as 86."""
     if architecture >= 100:
         return _SINCE_100
     return _SM_90 if architecture >= 90 else _BEFORE_100
+
+
+def known_offsets(architecture: int) -> frozenset[int]:
+    """The offsets that hold in a launch here what the driver would put there."""
+    return frozenset(
+        start + 4 * k
+        for name, start in bank_layout(architecture).items()
+        for k in range(_WORDS.get(name, 0))
+    )
 
 
 def allocate(
@@ -163,47 +142,21 @@ def allocation_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
 
 
 def pack_parameters(
-    kernel: str,
     parameters: Sequence[Parameter],
     arguments: Sequence[NDArray[np.generic] | np.generic],
     addresses: Mapping[int, int],
 ) -> bytes:
     """The bytes of the kernel's parameters: addresses of arrays, values of scalars and structs.
 
-    `addresses` maps the position of each array among the arguments to its device address.
-    Raises InputError for a wrong number of arguments or one of the wrong size.
+    `addresses` maps the position of each array among the arguments to its device address. The
+    arguments fit the parameters (`toolkit.launch.checks.check_arguments`).
     """
-    if len(arguments) != len(parameters):
-        raise InputError(
-            f"{kernel} takes {len(parameters)} argument{'s' * (len(parameters) != 1)}, "
-            f"{len(arguments)} {'was' if len(arguments) == 1 else 'were'} given"
-        )
-    end = max((parameter.offset + parameter.size for parameter in parameters), default=0)
-    packed = bytearray(end)
+    packed = bytearray(max((p.offset + p.size for p in parameters), default=0))
     for index, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
-        if isinstance(argument, np.ndarray):
-            value = addresses[index].to_bytes(8, "little")
-            what = f"a device buffer ({argument.dtype} array, an 8-byte pointer)"
-        else:
-            value = argument.tobytes()
-            what = f"{argument.dtype} ({argument.nbytes} bytes)"
-        if len(value) != parameter.size:
-            raise InputError(
-                f"argument {index} of {kernel} is {what}; the kernel's parameter {index} has "
-                f"{parameter.size} bytes: give {_of_size(parameter.size)}"
-            )
+        is_buffer = isinstance(argument, np.ndarray)
+        value = addresses[index].to_bytes(8, "little") if is_buffer else argument.tobytes()
         packed[parameter.offset : parameter.offset + parameter.size] = value
     return bytes(packed)
-
-
-def _of_size(size: int) -> str:
-    known = {
-        1: "a NumPy scalar such as int8",
-        2: "a NumPy scalar such as int16 or float16",
-        4: "a NumPy scalar such as int32 or float32",
-        8: "an array (for a pointer), or a scalar such as int64 or float64",
-    }
-    return known.get(size, f"a NumPy structured scalar (numpy.void) of {size} bytes")
 
 
 def _reciprocal_bits(count: int) -> int:
@@ -232,7 +185,7 @@ def launch_bank(
 ) -> NDArray[np.uint8]:
     """Constant bank 0 of a launch: the driver's words, then the parameters."""
     layout = bank_layout(architecture)
-    size = max(len(initial), parameter_base + len(parameters), layout.parameters)
+    size = max(len(initial), parameter_base + len(parameters), layout["parameters"])
     bank = np.zeros(-(-size // 16) * 16, dtype=np.uint8)
     bank[: len(initial)] = np.frombuffer(initial, dtype=np.uint8)
     values: dict[str, Sequence[int]] = {
@@ -250,7 +203,7 @@ def launch_bank(
         "cluster_blocks": [prod(cluster)],
     }
     for name, words in values.items():
-        if (offset := getattr(layout, name)) is not None:
+        if (offset := layout.get(name)) is not None:
             bank[offset : offset + 4 * len(words)] = np.array(words, dtype="<u4").view(np.uint8)
     packed = np.frombuffer(parameters, dtype=np.uint8)
     bank[parameter_base : parameter_base + len(parameters)] = packed

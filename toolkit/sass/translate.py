@@ -28,6 +28,7 @@ from toolkit.sass.space import (
     Buffer,
     allocate,
     bank_layout,
+    known_offsets,
     launch_bank,
     pack_parameters,
 )
@@ -86,7 +87,7 @@ def bind(
     """A launch, and the copies of the array arguments that it will write.
 
     `in_place`, it writes the arrays themselves, which are contiguous; a store to one that is
-    read-only is a fault. Raises InputError where the arguments do not fit the kernel's parameters.
+    read-only is a fault. The arguments fit the kernel's parameters (`check_arguments`).
     """
     kernel = translated.kernel
     arrays = buffers_of(arguments)
@@ -105,9 +106,8 @@ def bind(
         if number
     }
     addresses = {k: buffer.address for k, buffer in zip(copies, buffers, strict=True)}
-    packed = pack_parameters(
-        kernel.name, kernel.parameters, described(arguments, arrays, addresses), addresses
-    )
+    values = described(arguments, arrays, addresses)
+    packed = pack_parameters(kernel.parameters, values, addresses)
     static = kernel.resources.static_shared_bytes
     local = _stack_bytes(kernel) if _uses_stack(kernel) else 0
     reserved = RESERVED_SHARED_BYTES if kernel.capability >= 90 else 0
@@ -144,7 +144,7 @@ def _reads_what_others_write(instruction: Instruction) -> bool:
 
 def _check_constants(kernel: Kernel) -> None:
     """Raise UnsupportedError where code reads a constant of which nothing is known."""
-    known = bank_layout(kernel.capability).known()
+    known = known_offsets(kernel.capability)
     for instruction in kernel.instructions:
         for operand in instruction.operands:
             if not isinstance(operand, Constant) or operand.bank_register is not None:
@@ -182,7 +182,7 @@ def _addresses(kernel: Kernel) -> dict[str, int]:
 
 def _reads_parameters(kernel: Kernel) -> bool:
     """Whether code asks for the address of its parameters."""
-    window = bank_layout(kernel.capability).parameter_window
+    window = bank_layout(kernel.capability).get("parameter_window")
     return any(
         isinstance(operand, Constant) and not operand.bank and operand.offset == window
         for instruction in kernel.instructions

@@ -19,7 +19,7 @@ from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.disassemble import disassemble, disassembler
 from toolkit.machine_code.kernel import Kernel, Relocation, Variable, read_kernel
 from toolkit.machine_code.program import link
-from toolkit.sass.space import bank_layout
+from toolkit.sass.space import known_offsets
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 FEW = ("sm_75", "sm_90", "sm_120")
@@ -260,7 +260,7 @@ def test_a_kernel_that_is_not_in_the_image_is_told():
 
 
 def test_a_window_is_two_words_of_the_constants():
-    known = bank_layout(100).known()  # compiled code of sm_100 reads its local window at 0x2f8
+    known = known_offsets(100)  # compiled code of sm_100 reads its local window at 0x2f8
     assert [offset in known for offset in (0x2F4, 0x2F8, 0x2FC, 0x300)] == [
         False,
         True,

@@ -93,6 +93,13 @@ class Launch(Structure):
 
 
 class Fault(Structure):
+    """Why the core stopped, in its own numbers; `instruction` is an index into the program.
+
+    Where it is a deadlock, `waiting` threads of the block are at that instruction, and `resident`
+    blocks run that all wait. Of a barrier in shared memory, at `address`, `pending` arrivals and
+    `bytes` of copies lack in the phase of parity `phase`.
+    """
+
     _fields_ = _of_c(
         "u4 kind instruction space width_bytes; u8 address block; u4 warp lane is_store waiting "
         "resident pending; "
