@@ -48,13 +48,13 @@ from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulate import simulate
 from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
-from toolkit.profiling.published import publications
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT, recordings
 from validation.corpus.case import Case
 from validation.timing.published_kernels import timed
+from validation.timing.published_times import publications
 from validation.timing.timed_launches import LAUNCHES, OPTIONS, rng
 from validation.timing.trial_launches import DEVICES, TRIALS
 from validation.timing.trial_launches import PARTS as TRIAL_PARTS

@@ -8,8 +8,6 @@ they were not obtained:
 - predicted  a model's time, what limits it, and the steps to it from nominal peak
 - measured   samples of a clock, and the statistics of them; counters of the hardware (`counted`)
 
-Beside them stands what others published of such kernels (`published`).
-
 All quantities are SI base units (s, Hz, byte, FLOP, FLOP/s, W, °C); text is made in reports.text.
 """
 
@@ -24,7 +22,7 @@ from analysis.occupancy import Occupancy, Resources
 from analysis.problem import Gemm
 from analysis.records.counters import CounterClass, MemoryAction, MemorySpace
 from analysis.rounding import Check
-from analysis.theory import Ceiling, Theory
+from analysis.theory import Theory
 from analysis.timing.predicted import Predicted
 from analysis.vocabulary import Vocabulary
 
@@ -44,7 +42,6 @@ class Grade(Vocabulary):
     PREDICTED = "predicted"
     MEASURED = "measured"
     RECORDED = "recorded"  # measured in an earlier run
-    PUBLISHED = "published"
     CHECKED = "checked"
     NOMINAL = "nominal"
 
@@ -300,25 +297,6 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Published:
-    """A time that a text states of such a kernel, at this shape on such a device.
-
-    `label` is what the source calls the kernel, `rung` the selection of the ladder or reference
-    that it is taken for ("coarsened-1d:bk=8,tm=8"): its parameters may be others than the
-    record's. `roof` is the lowest ceiling of theory over that rung, None over a library. `caveat`
-    is what a reader must know before comparing.
-    """
-
-    label: str
-    rung: str
-    time_s: float
-    flop_per_s: float
-    roof: Ceiling | None
-    source: str
-    caveat: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Launched:
     """What is known of one launch of any kernel; a number that was not obtained is None.
 
@@ -366,7 +344,7 @@ class Record(Launched):
 
     `label` is the variant with its non-default parameters ("tiled:tile=16"); `rung` is None for
     a reference. `executed_shape` differs from `shape` when the launcher padded the matrices
-    with zeros.
+    with zeros. `published` are times that texts state, in files of versions that added them.
     """
 
     variant: str
@@ -377,7 +355,7 @@ class Record(Launched):
     shape: Gemm
     executed_shape: Gemm
     scores: tuple[Score, ...] = ()
-    published: tuple[Published, ...] = ()
+    published: tuple[dict[str, object], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,6 @@ from reports.sections.hierarchy import launches
 from reports.sections.hierarchy import table as hierarchy_table
 from reports.sections.ladder_table import ceilings_table, ladder_tables
 from reports.sections.prediction import prediction, rung_steps
-from reports.sections.published import publications
 from reports.sections.scorecard import scorecard
 from reports.sections.source import (
     Annotated,
@@ -57,10 +56,6 @@ GRADES = {
     ),
     Grade.RECORDED: (
         "Measured too, in an earlier run on the same GPU model, at the date that stands beside it."
-    ),
-    Grade.PUBLISHED: (
-        "What a text states of such a kernel on such a device, not run by this toolkit; source "
-        "and caveat stand beside it, and the roof is that of the rung it is taken for."
     ),
     Grade.COMPILED: (
         "What the compiler reports for the kernel (registers, shared and local memory), and the"
@@ -180,7 +175,6 @@ def _chapter(view: View, number: int) -> SimpleNamespace:
         more=more,
         prediction=prediction(view),
         steps=rung_steps(view),
-        published=publications(view),
         ceilings=ceilings_table(view),
         levels=hierarchy_table(launches(view)),
         scorecard=scorecard(view),

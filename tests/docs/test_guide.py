@@ -6,7 +6,7 @@ import pytest
 
 from docs.snippets.exchanges import exchanges
 from docs.snippets.pages import EXECUTED, ROOT, blocks
-from toolkit.profiling.published import publications
+from validation.timing.published_times import publications
 
 GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
 UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9, "TFLOP/s": 1e12, "GFLOP/s": 1e9}

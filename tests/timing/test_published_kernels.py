@@ -16,10 +16,10 @@ from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
-from toolkit.profiling.published import publications
 from toolkit.rungs.matrices import Workload
 from validation import ROOT
 from validation.timing.published_kernels import FILE, TIMED, rebuilt, timed
+from validation.timing.published_times import publications
 
 SIZE = 128  # of the square product that is executed: the largest tile, several phases
 AS_MOST = {"rtx-3090": 0.15, "t4": 0.20}  # of mean absolute error, promised
@@ -108,6 +108,18 @@ def table():
             (1024, 2048, 4096) if device == "rtx-3090" else (4096,), cells.split("|"), strict=True
         )
     }
+
+
+def test_every_timing_has_a_device_a_rung_and_a_time_for_each_size():
+    assert [one.device for one in publications()] == ["t4", "gtx-1080-ti", "rtx-3090"]
+    for publication in publications():
+        assert find_device(publication.device).key == publication.device
+        assert publication.source
+        assert publication.caveat
+        for timing in publication.timings:
+            parse_selection(timing.rung)
+            assert len(timing.seconds) == len(publication.sizes)
+            assert all(0 < seconds < 1 for seconds in timing.seconds)
 
 
 def published():

@@ -18,7 +18,6 @@ from reports.sections.compact_table import compact_table, replaces_times
 from reports.sections.headline import answer, standing
 from reports.sections.hierarchy import grades, launches, summary
 from reports.sections.prediction import told_steps
-from reports.sections.published import publications
 from reports.sections.scorecard import scorecard
 from toolkit.cli.terminal import out, rich_table, say
 from toolkit.store.profile_json import dumps
@@ -45,7 +44,6 @@ def print_profile(profile: Profile, recorded: Profile | None) -> None:
             say(line, "yellow")
         _print_breakdown(view)
         _print_steps(view)
-        _print_published(view)
         _print_levels(view)
         _print_scorecard(view)
 
@@ -78,14 +76,6 @@ def _print_breakdown(view: View) -> None:
     if table.__rich_measure__(out, out.options).minimum <= out.width:
         out.print("where the time goes")  # the table may be narrower
         out.print(table)
-
-
-def _print_published(view: View) -> None:
-    """What texts state of such kernels, source and caveat below it."""
-    for one in publications(view):
-        table = one.table if out.width >= 96 else one.table.without_last_column
-        out.print(rich_table(table, title=f"published elsewhere, {text.shape(view.shape)}"))
-        out.print(f"{escape(one.source)}. [dim]{escape(one.caveat)}[/]\n", soft_wrap=True)
 
 
 def _print_levels(view: View) -> None:

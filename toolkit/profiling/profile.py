@@ -27,7 +27,6 @@ from toolkit.gpu.sampling import Sampling
 from toolkit.launch.progress import Progress
 from toolkit.profiling.in_theory import TheoryBench
 from toolkit.profiling.plan import Plan, make_plan
-from toolkit.profiling.published import with_published
 from toolkit.profiling.record import skipped
 from toolkit.profiling.resume import (
     SOURCES,
@@ -167,7 +166,7 @@ def _run(
             empty,
             status=status,
             environment=_environment(plan, bench),  # what is told while it runs included
-            records=with_published(done, bench.device),
+            records=tuple(done),
             listings=_in_order((listings | bench.listings).values(), done),
             conditions=tuple((conditions | bench.conditions).values()),
         )

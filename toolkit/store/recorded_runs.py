@@ -116,7 +116,6 @@ def _of_model(run: Profile) -> Profile:
             measured=None,
             counted=None,
             check=None,
-            published=(),
             notes=tuple(filter(_is_of_model, record.notes)),
         )
         for record in run.records

@@ -38,7 +38,7 @@ def filled(kind):
         if "schema_version" in values:
             values["schema_version"] = SCHEMA_VERSION
         return kind(**values)
-    return {int: 7, float: 1.1, str: "Größe 32×32 \u2028 \x00 \\", bool: True}[kind]
+    return {int: 7, float: 1.1, str: "Größe 32×32 \u2028 \x00 \\", bool: True, object: 7}[kind]
 
 
 PROFILE = filled(Profile)
