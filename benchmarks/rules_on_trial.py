@@ -2,14 +2,16 @@
 
     python -m benchmarks.rules_on_trial --part select --executions FOLDER --errors
     python -m benchmarks.rules_on_trial --part ladder --device h100-sxm
+    python -m benchmarks.rules_on_trial --part tuned --only MEET_BY_WAITS
     python -m benchmarks.rules_on_trial --part choice
 
 Every launch is executed once, and kept in a folder if one is named; the model then runs with all
 rules, and without each of them (RULES of benchmarks/constants.py). The parts are those of
-validation/timing/trial_launches.py, the ladder's launches in the runs that ship, and the rungs that
-`toolkit.rungs.best` takes. Prints, of each rule, the times and the counters of L2 and DRAM that it
-changes by more than 1%: how many launches and kernels, their mean error with the rule and without,
-and the bootstrap interval (95%) of the difference. Exits with 1 if a rule's error is not known.
+validation/timing/trial_launches.py, the ladder's launches in the runs that ship, launches that
+`tune` measured (no number was fitted on them), and the rungs that `toolkit.rungs.best` takes.
+Prints, of each rule, the times and the counters of L2 and DRAM that it changes by more than 1%: how
+many launches and kernels, their mean error with the rule and without, and the bootstrap interval
+(95%) of the difference. Exits with 1 if a rule's error is not known.
 """
 
 from __future__ import annotations
@@ -45,16 +47,19 @@ from analysis import sm as cycles
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
-from analysis.problem import Gemm
+from analysis.problem import Gemm, parse_shape
 from analysis.traffic.l2 import Traffic
 from benchmarks.constants import BEST as CHOICE
 from benchmarks.constants import ERRORS, RULES, SM, SM_CODE, recorded_errors, rows, values_of
 from benchmarks.resimulate import as_it_was, compiled, plan_of
 from kernels.ladder import BEST
-from kernels.selection import Selection
+from kernels.selection import Selection, parse_selection
 from kernels.variant import Variant
 from toolkit.execution.rung_simulation import LadderSimulator, residence
+from toolkit.launch.progress import Progress
 from toolkit.native import compile_library, compiler, file_of, libraries
+from toolkit.profiling.on_simulator import SimulatorBench
+from toolkit.profiling.record import planned
 from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
 from toolkit.store.tuned import FOLDER, Tuned, selection_of
@@ -75,6 +80,7 @@ CHANGED = 0.01
 RESAMPLED = 2000
 LIMIT_INSTRUCTIONS = 2 * 10**9
 LADDERS = ("h100-sxm", "h200")
+TUNED = recordings.read(ROOT / "validation/timing/recorded/tuned_h100.json")
 
 Cell = dict[str, Any]
 
@@ -288,6 +294,23 @@ def of_ladder(label: str, place: int, key: str) -> Launch:
     return Launch(cell=cell, device=run.device, executed=executed)
 
 
+def of_tuned(label: str, shape: str) -> Launch:
+    """One launch that `tune` measured: a rung with its usual parameters or with others."""
+    device, selection = find_device(TUNED["device"]), parse_selection(label)
+    problem = parse_shape(shape)
+    with executing() as executed:
+        bench = SimulatorBench(device, sanitizes=False)
+        bench.rung(planned(selection, problem, device), selection, Workload(problem, 0), Progress())
+    cell: Cell = {
+        "label": f"{label} {shape}",
+        "kernel": selection.variant.name,
+        "device": device.key,
+        "measured_s": TUNED["median_us"][shape][label] / 1e6,
+        "counted": {},
+    }
+    return Launch(cell=cell, device=device, executed=executed)
+
+
 def kept(folder: Path | None, execute: Callable[[], Launch]) -> Launch:
     """An executed launch, from `folder` where it is there already."""
     if folder is None:
@@ -314,6 +337,9 @@ def on_trial(
 
 def jobs(part: str, device: str) -> list[Any]:
     """What executes the launches of a part."""
+    if part == "tuned":
+        times = TUNED["median_us"]
+        return [partial(of_tuned, label, shape) for shape in times for label in times[shape]]
     if part != "ladder":
         return [
             partial(of_trial, case.name, device)
@@ -482,7 +508,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--part", choices=(*PARTS, "ladder", "choice"), required=True)
+    parser.add_argument("--part", choices=(*PARTS, "ladder", "tuned", "choice"), required=True)
     parser.add_argument("--device", choices=(*DEVICES, *LADDERS), default="h200")
     parser.add_argument("--only", nargs="+", metavar="RULE", help="default: every rule")
     parser.add_argument("--executions", type=Path, metavar="FOLDER", help="kept for the next time")
