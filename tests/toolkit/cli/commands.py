@@ -1,6 +1,7 @@
 """Commands as a user meets them: in this process, and in processes of their own."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,14 +14,16 @@ from toolkit.cli.app import app
 from validation import ROOT
 
 
-def invoke(*arguments):
+def invoke(command, *words):
+    """A command line, split as a shell splits it, and words behind it as they are."""
+    arguments = [*shlex.split(command), *words]
     return CliRunner().invoke(app, arguments, prog_name="python -m toolkit")
 
 
-def refused(*arguments, code=1):
-    """What the command says on standard error when it refuses; it wrote nothing."""
+def refused(command, *words, code=1):
+    """What a command line says on standard error when it is refused; it wrote nothing."""
     before = contents()
-    result = invoke(*arguments)
+    result = invoke(command, *words)
     assert result.exit_code == code, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert result.stdout == ""
@@ -29,6 +32,10 @@ def refused(*arguments, code=1):
         assert result.stderr.startswith("error: ")
         assert result.stderr.count("\n") == 1
     return str(result.stderr).removeprefix("error: ").rstrip("\n")
+
+
+def write(name, text):
+    Path(name).write_text(text, encoding="utf-8")
 
 
 def contents():

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import re
-import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import DEVICES
 from kernels.selection import BY_NAME
 from tests.reports.tuned_by_hand import TUNING
-from tests.toolkit.cli.commands import interrupted, invoke, refused, run, started
+from tests.toolkit.cli.commands import interrupted, invoke, refused, run, started, write
 from toolkit import load, profile, save
 from toolkit.cli import app as cli
 from toolkit.cli import terminal as console
@@ -25,7 +24,7 @@ from toolkit.gpu.sampling import Sampling
 from validation import ROOT
 
 TOOLKIT = ("-m", "toolkit")
-THEORY = ["--executor", "theory", "--shape", "32", "--variant", "tiled"]
+THEORY = "--executor theory --shape 32 --variant tiled"
 COMMANDS = ["profile", "simulate", "tune", "report", "compare", "list", "doctor"]
 
 
@@ -40,7 +39,7 @@ def saved(folder):
 
 
 def test_profile_writes_both_files_and_prints_the_ladder(folder):
-    result = invoke("profile", *THEORY, "--seed", "5")
+    result = invoke(f"profile {THEORY} --seed 5")
     assert result.exit_code == 0
     assert sorted(path.name for path in folder.iterdir()) == ["profile.html", "profile.json"]
     stored = load("profile.json")
@@ -58,7 +57,7 @@ def test_the_version_is_printed():
 
 
 def test_profile_without_a_gpu_says_so_and_goes_on():
-    result = invoke("profile", "--shape", "32", "--variant", "tiled")
+    result = invoke("profile --shape 32 --variant tiled")
     assert result.exit_code == 0
     assert result.stderr.startswith(
         "note: simulated, no GPU is used: this machine has no NVIDIA driver"
@@ -78,7 +77,7 @@ def test_every_option_reaches_the_run(monkeypatch):
         "-s 64 --shape 1x2x3 -v tiled -v cpu -d t4 --executor theory --seconds 0.5 --samples 7 "
         "--precision 0.2 --warm-l2 --seed 9 --html a.html --record b.json --counters"
     )
-    assert invoke("profile", *options.split()).exit_code == 0
+    assert invoke(f"profile {options}").exit_code == 0
     asked.pop("progress")
     assert asked.pop("journal") == Path("b.json.journal")
     assert asked == {
@@ -127,16 +126,15 @@ def test_every_option_reaches_the_run(monkeypatch):
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(options, message):
-    words = options.split()
     Path("loop").symlink_to("loop")
-    executor = [] if "--executor" in words else ["--executor", "theory"]
-    assert refused("profile", *words, *executor).startswith(message)
+    executor = "" if "--executor" in options else "--executor theory"
+    assert refused(f"profile {options} {executor}").startswith(message)
 
 
 def test_outputs_are_checked_before_any_work(monkeypatch):
     monkeypatch.setattr("toolkit.profiling.profile.profile", None)
     for option in ("--html", "--record"):
-        assert refused("profile", option, "absent/x").startswith("cannot write absent/x: ")
+        assert refused(f"profile {option} absent/x").startswith("cannot write absent/x: ")
 
 
 @pytest.mark.parametrize(
@@ -148,20 +146,20 @@ def test_outputs_are_checked_before_any_work(monkeypatch):
     ],
 )  # fmt: skip
 def test_wrong_usage_is_said_with_code_2(options):
-    said = refused("profile", *THEORY, *options.split(), code=2)
+    said = refused(f"profile {THEORY} {options}", code=2)
     assert said.startswith("Usage: python -m toolkit profile [OPTIONS]")
 
 
 def test_an_endless_time_limit_is_refused():
-    result = invoke("profile", *THEORY, "--seconds", "inf")
+    result = invoke(f"profile {THEORY} --seconds inf")
     assert result.exit_code in (1, 2)
     assert not Path("profile.json").exists()
 
 
 def test_files_that_were_there_stay_when_it_fails(folder):
     for name in ("profile.html", "profile.json"):
-        Path(name).write_text("precious", encoding="utf-8")
-    refused("profile", "--shape", "0")  # compares them
+        write(name, "precious")
+    refused("profile --shape 0")  # compares them
 
 
 def test_a_failed_kernel_is_code_1_with_both_files(monkeypatch):
@@ -170,7 +168,7 @@ def test_a_failed_kernel_is_code_1_with_both_files(monkeypatch):
     broken = replace(first, status="failed", reason="04_tiled.cu, line 3: [/] does not compile")
     broken_profile = replace(whole, records=(broken, *others))
     monkeypatch.setattr("toolkit.profiling.profile.profile", lambda *a, **k: broken_profile)
-    result = invoke("profile", "--shape", "32")
+    result = invoke("profile --shape 32")
     assert result.exit_code == 1
     assert "tiled failed: 04_tiled.cu, line 3: [/] does not compile" in result.stdout
     assert result.stderr.splitlines() == [
@@ -186,15 +184,15 @@ def test_ctrl_c_before_anything_is_one_line(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("toolkit.profiling.profile.profile", interrupted)
-    assert refused("profile", *THEORY) == "interrupted: nothing was written"
+    assert refused(f"profile {THEORY}") == "interrupted: nothing was written"
 
 
 def test_ctrl_c_with_nothing_measured_replaces_nothing(monkeypatch):
     for name in ("profile.html", "profile.json"):
-        Path(name).write_text("precious", encoding="utf-8")
+        write(name, "precious")
     cut = replace(profile([32], ["tiled"], executor="theory"), status="interrupted")
     monkeypatch.setattr("toolkit.profiling.profile.profile", lambda *a, **k: cut)
-    said = refused("profile", *THEORY)  # compares the files
+    said = refused(f"profile {THEORY}")  # compares the files
     assert said == "interrupted before anything was measured; nothing was written"
 
 
@@ -204,9 +202,9 @@ def test_ctrl_c_while_the_texts_are_made_replaces_neither_file(monkeypatch, brok
         raise KeyboardInterrupt
 
     for name in ("profile.html", "profile.json"):
-        Path(name).write_text("precious", encoding="utf-8")
+        write(name, "precious")
     monkeypatch.setattr(broken, interrupted)
-    said = refused("profile", *THEORY)  # compares the files
+    said = refused(f"profile {THEORY}")  # compares the files
     assert said == "interrupted: no file is new but those listed as written"
 
 
@@ -219,7 +217,7 @@ def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch):
         write_atomically(path, content)
 
     monkeypatch.setattr("toolkit.store.user_files.write_atomically", once)
-    result = invoke("profile", *THEORY)
+    result = invoke(f"profile {THEORY}")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "wrote profile.html",
@@ -283,7 +281,7 @@ def test_ctrl_c_keeps_what_was_measured(folder):
 
 
 def test_report_renders_a_saved_profile(saved):
-    result = invoke("report", str(saved), "--html", "new.html")
+    result = invoke("report saved.json --html new.html")
     assert result.exit_code == 0
     assert "tiled" in result.stdout
     assert result.stderr == "wrote new.html\n"
@@ -303,8 +301,8 @@ def test_report_renders_a_saved_profile(saved):
 )
 def test_a_file_that_is_no_profile_is_one_line(content, message):
     if content is not None:
-        Path("given.json").write_text(content, encoding="utf-8")
-    assert refused("report", "given.json").startswith(message)
+        write("given.json", content)
+    assert refused("report given.json").startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +319,7 @@ def test_impossible_numbers_are_one_line_or_drawn(saved, impossible):
     document = json.loads(saved.read_text(encoding="utf-8"))
     document["records"][0]["theory"] |= impossible
     saved.write_text(json.dumps(document), encoding="utf-8")
-    result = invoke("report", str(saved))
+    result = invoke("report saved.json")
     assert result.exception is None or isinstance(result.exception, SystemExit)
 
 
@@ -333,20 +331,20 @@ def test_numbers_that_cannot_be_drawn_are_blamed_on_the_file(saved, monkeypatch,
 
     monkeypatch.setattr(broken, fail)
     why = "division" if isinstance(error, ZeroDivisionError) else type(error).__name__
-    assert refused("report", saved.name) == (
+    assert refused("report saved.json") == (
         f"saved.json: its numbers cannot be drawn ({why}): it was edited or damaged; profile again"
     )
 
 
 def test_report_never_overwrites_what_it_reads(saved):
-    for options in ([saved.name], ["other.json", "--recorded", saved.name]):
-        said = refused("report", *options, "--html", f"./{saved.name}")
+    for options in ("saved.json", "other.json --recorded saved.json"):
+        said = refused(f"report {options} --html ./saved.json")
         assert said.startswith("cannot write the report to saved.json: the record has that name")
 
 
 def test_a_recorded_run_of_another_device_is_refused(saved):
     save(profile([32], ["tiled"], executor="theory", device="t4"), "t4.json")
-    assert refused("report", str(saved), "--recorded", "t4.json") == (
+    assert refused("report saved.json --recorded t4.json") == (
         f"the recorded run is of NVIDIA T4, the profile of {DEFAULT_DEVICE.name}: "
         "give a run of the same GPU model"
     )
@@ -354,7 +352,7 @@ def test_a_recorded_run_of_another_device_is_refused(saved):
 
 @pytest.mark.parametrize("name", ["[red]", "[bold]x", ":warning:", "größe \\", "a b"])
 def test_names_are_printed_as_they_are(saved, name):
-    result = invoke("report", str(saved), "--html", f"{name}.html")
+    result = invoke("report saved.json --html", f"{name}.html")
     assert result.stderr == f"wrote {name}.html\n"
     assert refused("report", f"{name}.json") == f"{name}.json: there is no such file"
 
@@ -373,7 +371,7 @@ def test_markup_in_a_profile_is_printed_as_it_is(saved):
     save(replace(stored, records=(odd, replace(odd, status="ok")), device=device), saved)
     console.out.width, before = 200, console.out.width
     try:
-        result = invoke("report", str(saved))
+        result = invoke("report saved.json")
     finally:
         console.out.width = before
     assert result.exit_code == 0
@@ -384,7 +382,7 @@ def test_markup_in_a_profile_is_printed_as_it_is(saved):
 
 def test_a_profile_of_nothing_is_rendered(saved):
     save(replace(load(saved), records=()), saved)
-    result = invoke("report", str(saved))
+    result = invoke("report saved.json")
     assert result.exit_code == 0
     assert "holds no record" in result.stdout
 
@@ -395,17 +393,17 @@ def test_a_profile_of_nothing_is_rendered(saved):
 def test_list_names_every_variant_and_device():
     printed = invoke("list").stdout
     assert all(name in printed for name in (*BY_NAME, *DEVICES))
-    assert "rtx-3090" not in invoke("list", "variants").stdout
-    assert "coarsened" not in invoke("list", "devices").stdout
-    assert refused("list", "nothing", code=2).startswith("Usage: python -m toolkit list")
+    assert "rtx-3090" not in invoke("list variants").stdout
+    assert "coarsened" not in invoke("list devices").stdout
+    assert refused("list nothing", code=2).startswith("Usage: python -m toolkit list")
 
 
 def test_listed_names_can_be_used():
-    listing = json.loads(invoke("list", "--json").stdout)
+    listing = json.loads(invoke("list --json").stdout)
     assert [variant["name"] for variant in listing["variants"]] == list(BY_NAME)
     assert [device["key"] for device in listing["devices"]] == list(DEVICES)
     assert listing["variants"][3]["parameters"]["tile"]["legal"] == [8, 16, 32]
-    assert list(json.loads(invoke("list", "devices", "--json").stdout)) == ["devices"]
+    assert list(json.loads(invoke("list devices --json").stdout)) == ["devices"]
 
 
 def test_doctor_says_what_works_here():
@@ -414,13 +412,13 @@ def test_doctor_says_what_works_here():
 
 @pytest.mark.parametrize(
     "arguments",
-    [["profile", "--shape=32", "--variant=tiled"], ["report", "saved.json"], ["list"], ["doctor"]],
+    ["profile --shape 32 --variant tiled", "report saved.json", "list", "doctor"],
 )
 def test_json_is_all_there_is_on_standard_output(saved, arguments):
-    result = invoke(*arguments, "--json")
+    result = invoke(f"{arguments} --json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)
-    if arguments[0] == "profile":
+    if "profile " in arguments:
         assert result.stdout == Path("profile.json").read_text(encoding="utf-8")
         assert result.stderr.startswith("note: ")
 
@@ -445,30 +443,30 @@ def test_completion_is_offered_to_the_script_only(folder):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_an_example_that_is_valid(name, saved, monkeypatch):
-    result = invoke(name, "--help")
+    result = invoke(f"{name} --help")
     assert result.exit_code == 0
     (example,) = re.findall(r"Example: python -m toolkit (.+?)\s*$", result.stdout, re.MULTILINE)
     assert example.split()[0] == name
     if name != "profile":  # a minute on two cores
         saved.rename("profile.json")
         kernel = "__global__ void mine(float *x) { x[blockIdx.x * 256 + threadIdx.x] += 1; }"
-        Path("my.cu").write_text(kernel, encoding="utf-8")
+        write("my.cu", kernel)
         for copy in ("before.json", "after.json"):
             Path(copy).write_bytes(Path("profile.json").read_bytes())
         monkeypatch.setattr("toolkit.tuning.tune.tune", lambda *_, **__: TUNING)  # minutes
-        assert invoke(*shlex.split(example)).exit_code == 0
+        assert invoke(example).exit_code == 0
 
 
 def test_help_shows_the_defaults():
-    shown = " ".join(re.sub("[│\n]", " ", invoke("profile", "--help").stdout).split())
+    shown = " ".join(re.sub("[│\n]", " ", invoke("profile --help").stdout).split())
     for default in ("4096", "the whole ladder", "the GPU that is here, else h200", "random"):
         assert f"[default: ({default})]" in shown
     assert "[default: profile.html]" in shown
-    assert "(both)" in invoke("list", "--help").stdout
+    assert "(both)" in invoke("list --help").stdout
 
 
 def test_no_command_is_wrong_usage_with_the_list_of_commands():
-    result = invoke()
+    result = invoke("")
     assert result.exit_code == 2
     assert all(name in result.output for name in COMMANDS)
 
@@ -495,7 +493,7 @@ def test_help_imports_nothing_heavy():
 
 def test_a_pipe_gets_utf8_no_control_characters_and_whole_lines(saved):
     latin = {"COLUMNS": "60", "PYTHONIOENCODING": "latin-1"}
-    status, stdout, stderr = run(*TOOLKIT, "report", str(saved), environment=latin)
+    status, stdout, stderr = run(*TOOLKIT, "report", "saved.json", environment=latin)
     assert status == 0
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", stdout + stderr)
     assert "\n  - " in stdout
@@ -504,7 +502,7 @@ def test_a_pipe_gets_utf8_no_control_characters_and_whole_lines(saved):
 
 def test_json_is_utf8_whatever_the_locale(saved):
     ascii_ = {"PYTHONIOENCODING": "ascii"}
-    status, stdout, _ = run(*TOOLKIT, "report", str(saved), "--json", environment=ascii_)
+    status, stdout, _ = run(*TOOLKIT, "report", "saved.json", "--json", environment=ascii_)
     assert (status, stdout) == (0, saved.read_text(encoding="utf-8"))
 
 

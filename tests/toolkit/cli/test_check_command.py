@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analysis.errors import InputError
-from tests.toolkit.cli.commands import invoke
+from tests.toolkit.cli.commands import invoke, write
 from toolkit import check as check_kernel
 
 REVERSE = """extern "C" __global__ void reverse(const float *x, float *y) {
@@ -17,28 +17,26 @@ REVERSE = """extern "C" __global__ void reverse(const float *x, float *y) {
 """
 
 
-@pytest.fixture
-def source(tmp_path):
-    path = tmp_path / "reverse.cu"
-    path.write_text(REVERSE)
-    return path
+@pytest.fixture(autouse=True)
+def source(folder):
+    write("reverse.cu", REVERSE)
 
 
-def check(source, barrier, *more):
-    options = ["-g", "1", "-b", "64", "-a", "f32[64]", "-a", "f32[64]=unwritten"]
-    return invoke("check", str(source), *options, "-D", f"BARRIER={barrier}", *more)
+def check(barrier, more=""):
+    options = f"-g 1 -b 64 -a f32[64] -a f32[64]=unwritten -D 'BARRIER={barrier}'"
+    return invoke(f"check reverse.cu {options} {more}")
 
 
-def test_a_clean_kernel_is_one_line(source):
-    result = check(source, "__syncthreads();")
+def test_a_clean_kernel_is_one_line():
+    result = check("__syncthreads();")
     assert result.exit_code == 0
     assert result.output == (
         "reverse: no errors: memcheck, racecheck, synccheck, initcheck on the one block\n"
     )
 
 
-def test_a_finding_names_both_lines_and_fails(source):
-    result = check(source, "")
+def test_a_finding_names_both_lines_and_fails():
+    result = check("")
     assert result.exit_code == 1
     first = next(x for x in result.output.splitlines() if "read-after-write" in x)
     assert "write by thread (31, 0, 0), reverse.cu, line 3" in first
@@ -46,8 +44,8 @@ def test_a_finding_names_both_lines_and_fails(source):
     assert first.endswith("no __syncthreads() lies between (32 times)")  # warp 1, all lanes
 
 
-def test_json_holds_the_findings(source):
-    result = check(source, "", "--json")
+def test_json_holds_the_findings():
+    result = check("", "--json")
     assert result.exit_code == 1
     document = json.loads(result.output)
     hazards = [x for x in document["findings"] if x["kind"] == "RAW"]
@@ -56,27 +54,24 @@ def test_json_holds_the_findings(source):
     assert document["executed_blocks"] == document["blocks"] == 1
 
 
-def test_an_access_out_of_bounds_is_a_finding_not_an_error(source):
-    options = ["-g", "1", "-b", "64", "-a", "f32[63]", "-a", "f32[64]", "-D", "BARRIER="]
-    result = invoke("check", str(source), *options)
+def test_an_access_out_of_bounds_is_a_finding_not_an_error():
+    result = invoke("check reverse.cu -g 1 -b 64 -a f32[63] -a f32[64] -D BARRIER=")
     assert result.exit_code == 1
     assert "memcheck: " in result.output
     assert "right after the end of argument 0 `x`" in result.output
 
 
-def test_an_endless_loop_is_one_line(tmp_path):
-    path = tmp_path / "hangs.cu"
-    path.write_text('extern "C" __global__ void hangs(volatile int *x) { while (!*x) ++x[1]; }')
-    options = ["-g", "1", "-b", "32", "-a", "i32[2]=zeros", "--max-instructions", "100000"]
-    result = invoke("check", str(path), *options)
+def test_an_endless_loop_is_one_line():
+    write("hangs.cu", 'extern "C" __global__ void hangs(volatile int *x) { while (!*x) ++x[1]; }')
+    result = invoke("check hangs.cu -g 1 -b 32 -a i32[2]=zeros --max-instructions 100000")
     assert result.exit_code == 1
     assert "endless loop" in result.stderr
     assert result.stdout == ""
 
 
-def test_a_check_that_does_not_fit_into_memory_is_one_line(source, monkeypatch):
+def test_a_check_that_does_not_fit_into_memory_is_one_line(monkeypatch):
     monkeypatch.setattr("toolkit.execution.sanitizer.available_bytes", lambda: 1000)
-    result = check(source, "__syncthreads();")
+    result = check("__syncthreads();")
     assert result.exit_code == 1
     assert result.stderr == (
         "error: reverse: to check it takes up to 0.0 GB beside its buffers, 0.0 GB are free: "
@@ -94,11 +89,11 @@ def test_a_kernel_without_parameters_has_the_limits_of_the_architecture_that_was
 
 
 def test_a_rung_is_checked_by_its_name():
-    result = invoke("check", "tiled", "-s", "40x36x33", "--blocks", "2", "-d", "t4")
+    result = invoke("check tiled -s 40x36x33 --blocks 2 -d t4")
     assert result.exit_code == 0
     assert result.output == (
         "sgemm_tiled: no errors: memcheck, racecheck, synccheck, initcheck on 4 of 4 blocks\n"
     )
-    missing = invoke("check", "tiled")
+    missing = invoke("check tiled")
     assert missing.exit_code == 1
     assert missing.stderr.startswith("error: tiled is a rung: give the shape")

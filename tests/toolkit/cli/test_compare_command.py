@@ -15,7 +15,7 @@ from analysis.records.counters import MODELLED
 from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Interval
 from tests.records_by_hand import measured, predicted
-from tests.toolkit.cli.commands import invoke
+from tests.toolkit.cli.commands import invoke, write
 from toolkit import load, profile, save
 from toolkit.store.profile_json import load_launch
 
@@ -59,39 +59,39 @@ def foreseen(made, seconds, **more):
     return replace(made, records=tuple(replace(r, predicted=time) for r in made.records))
 
 
-def compare(*arguments):
-    return invoke("compare", *arguments)
+def compare(arguments):
+    return invoke(f"compare {arguments}")
 
 
-def refused(*arguments, code=1):
+def refused(arguments, code=1):
     """The last line on standard error, of a command that fails with that code."""
-    result = compare(*arguments)
+    result = compare(arguments)
     assert result.exit_code == code, result.output
     return str(result.stderr.splitlines()[-1]).removeprefix("error: ")
 
 
 def test_equal_counts_pass():
-    result = compare("a.json", "b.json", "--fail-on", "counts")
+    result = compare("a.json b.json --fail-on counts")
     assert result.exit_code == 0
     assert re.search(r"^Counts: \d+ compared in 2 records; none changed\.$", result.stdout, re.M)
     assert result.stderr == ""
 
 
 def test_a_change_is_named_and_fails_only_where_asked():
-    result = compare("a.json", "c.json")
+    result = compare("a.json c.json")
     assert result.exit_code == 0
     assert "1 changed, in tiled." in result.stdout
     assert re.search(r"^ tiled +warp instructions +[\d,]+ +[\d,]+ +\+", result.stdout, re.M)
-    said = refused("a.json", "c.json", "--fail-on", "counts", code=3)
+    said = refused("a.json c.json --fail-on counts", code=3)
     assert said.startswith(f"--fail-on counts: tiled at 64x64x64: {WARP_INSTRUCTIONS} (simulated) ")
 
 
 def test_a_slower_time_fails_where_asked(simulated):
     save(timed(simulated, 1e-3), "d.json")
     save(timed(simulated, 1.1e-3), "e.json")
-    assert compare("d.json", "e.json", "--fail-on", "counts").exit_code == 0
-    assert compare("e.json", "d.json", "--fail-on", "counts,time").exit_code == 0  # faster
-    assert refused("d.json", "e.json", "--fail-on", "counts,time", code=3) == (
+    assert compare("d.json e.json --fail-on counts").exit_code == 0
+    assert compare("e.json d.json --fail-on counts,time").exit_code == 0  # faster
+    assert refused("d.json e.json --fail-on counts,time", code=3) == (
         "--fail-on time: naive-coalesced at 64x64x64: slower, 1.000 ms → 1.100 ms (and 1 more)"
     )
 
@@ -99,27 +99,27 @@ def test_a_slower_time_fails_where_asked(simulated):
 def test_a_gate_that_compares_nothing_does_not_pass(simulated):
     save(timed(simulated, 1e-3), "d.json")
     save(timed(simulated, 1e-3, l2="warm"), "e.json")
-    for files in (("a.json", "b.json"), ("d.json", "e.json")):
-        assert refused(*files, "--fail-on", "time") == (
+    for files in ("a.json b.json", "d.json e.json"):
+        assert refused(f"{files} --fail-on time") == (
             "--fail-on time: no time of a GPU could be compared (predicted ones are compared, and "
             "hold nothing): profile both sides alike"
         )
-    assert "L2 was flushed before and warm after" in compare("d.json", "e.json").stdout
+    assert "L2 was flushed before and warm after" in compare("d.json e.json").stdout
 
 
 def test_predicted_times_are_compared_and_hold_nothing(simulated):
     save(foreseen(simulated, 1e-3), "d.json")
     save(foreseen(simulated, 1.1e-3, limiter="L1"), "e.json")
-    result = compare("d.json", "e.json", "--fail-on", "counts")
+    result = compare("d.json e.json --fail-on counts")
     assert result.exit_code == 0
     assert "Predicted times: 2 compared; 2 changed, in naive-coalesced and tiled." in result.stdout
     assert re.search(r"^ tiled +1\.00 ms +1\.10 ms +\+10\.0 % +issue → L1", result.stdout, re.M)
-    assert refused("d.json", "e.json", "--fail-on", "time") == (
+    assert refused("d.json e.json --fail-on time") == (
         "--fail-on time: no time of a GPU could be compared (predicted ones are compared, and hold "
         "nothing): profile both sides alike"
     )
     save(foreseen(simulated, 1e-3), "f.json")
-    assert "Predicted times: 2 compared; none changed." in compare("d.json", "f.json").stdout
+    assert "Predicted times: 2 compared; none changed." in compare("d.json f.json").stdout
 
 
 def test_a_kernel_that_is_no_longer_right_fails_whatever_is_held(simulated):
@@ -129,35 +129,35 @@ def test_a_kernel_that_is_no_longer_right_fails_whatever_is_held(simulated):
     )
     save(replace(simulated, records=records), "d.json")
     for kind in ("counts", "time"):
-        said = refused("a.json", "d.json", "--fail-on", kind, code=3)
+        said = refused(f"a.json d.json --fail-on {kind}", code=3)
         assert said == f"--fail-on {kind}: tiled at 64x64x64: failed: wrong result"
 
 
 @pytest.mark.parametrize("kinds", ["", "speed", "counts,times", "counts;time"])
 def test_unknown_kinds_are_wrong_usage(kinds):
-    result = compare("a.json", "b.json", "--fail-on", kinds)
+    result = compare(f"a.json b.json --fail-on '{kinds}'")
     assert result.exit_code == 2
     assert "counts, time" in result.stderr
 
 
 def test_json_is_a_document_with_a_version():
-    result = compare("a.json", "c.json", "--json")
+    result = compare("a.json c.json --json")
     document = json.loads(result.stdout)
     assert document["schema_version"] == 4
     assert (document["counts"], document["times"]) == ("changed", "not compared")
     (change,) = next(p for p in document["pairs"] if p["label"] == "tiled")["counts"]
     assert change["name"] == WARP_INSTRUCTIONS
     assert change["after"] - change["before"] == 1
-    assert compare("a.json", "c.json", "--json").stdout == result.stdout  # stable
-    assert compare("a.json", "c.json", "--json", "--fail-on", "counts").exit_code == 3
+    assert compare("a.json c.json --json").stdout == result.stdout  # stable
+    assert compare("a.json c.json --json --fail-on counts").exit_code == 3
 
 
 def test_python_and_the_command_compare_alike():
     found = compare_profiles(load("a.json"), load("c.json"))
-    assert json.loads(compare("a.json", "c.json", "--json").stdout) == plain(found)
-    files = launch("d.json", 17), launch("e.json", 16)
-    launches = compare_launches(*map(load_launch, files))
-    assert json.loads(compare(*files, "--json").stdout) == plain(launches)
+    assert json.loads(compare("a.json c.json --json").stdout) == plain(found)
+    files = launches(17, 16)
+    found = compare_launches(*map(load_launch, files.split()))
+    assert json.loads(compare(f"{files} --json").stdout) == plain(found)
 
 
 def plain(found):
@@ -165,29 +165,29 @@ def plain(found):
 
 
 def test_a_page_is_written_and_nothing_it_reads_is_overwritten():
-    result = compare("a.json", "c.json", "--html", "page.html")
+    result = compare("a.json c.json --html page.html")
     assert result.exit_code == 0
     assert result.stderr == "wrote page.html\n"
     assert Path("page.html").read_text(encoding="utf-8").endswith("</html>")
     before = Path("a.json").read_bytes()
-    assert "has that name" in refused("a.json", "c.json", "--html", "a.json")
+    assert "has that name" in refused("a.json c.json --html a.json")
     assert Path("a.json").read_bytes() == before
 
 
 def test_bad_files_are_one_line(folder):
     text = Path("a.json").read_text(encoding="utf-8")
-    Path("cut.json").write_text(text[: len(text) // 2], encoding="utf-8")
-    Path("foreign.json").write_text('{"name": "something else"}', encoding="utf-8")
-    assert refused("a.json", "cut.json").startswith("cut.json: it is no JSON: line ")
-    assert "it is no profile of this toolkit" in refused("foreign.json", "a.json")
-    assert refused("a.json", "absent.json") == "absent.json: there is no such file"
-    assert refused("a.json", "/dev/zero").startswith("/dev/zero: it cannot be read: it is a device")
-    assert "are one file: give two profiles" in refused("a.json", "./a.json")
+    write("cut.json", text[: len(text) // 2])
+    write("foreign.json", '{"name": "something else"}')
+    assert refused("a.json cut.json").startswith("cut.json: it is no JSON: line ")
+    assert "it is no profile of this toolkit" in refused("foreign.json a.json")
+    assert refused("a.json absent.json") == "absent.json: there is no such file"
+    assert refused("a.json /dev/zero").startswith("/dev/zero: it cannot be read: it is a device")
+    assert "are one file: give two profiles" in refused("a.json ./a.json")
 
 
 def test_nothing_in_common_says_what_there_is():
     save(profile([32], ["tiled"], executor="theory"), "d.json")
-    assert refused("a.json", "d.json") == (
+    assert refused("a.json d.json") == (
         "the profiles have no shape in common: the first has 64x64x64, the second 32x32x32: "
         "profile the same --shape"
     )
@@ -198,12 +198,12 @@ def test_another_device_says_what_is_not_compared(simulated):
     save(profile([64], ["tiled"], executor="simulate", device=other.key, seed=1), "d.json")
     tiled = tuple(record for record in simulated.records if record.label == "tiled")
     save(replace(simulated, records=tiled), "e.json")
-    result = compare("e.json", "d.json", "--fail-on", "counts")
+    result = compare("e.json d.json --fail-on counts")
     assert result.exit_code == 0  # of one architecture: the same machine code
     assert f"note: the devices differ, {DEFAULT_DEVICE.name} and {other.name}" in result.stdout
-    result = compare("a.json", "d.json")
+    result = compare("a.json d.json")
     assert "note: only in the first profile: naive-coalesced at 64 × 64 × 64" in result.stdout
-    assert refused("a.json", "d.json", "--fail-on", "counts", code=3) == (
+    assert refused("a.json d.json --fail-on counts", code=3) == (
         "--fail-on counts: naive-coalesced at 64x64x64: missing in the second profile"
     )
 
@@ -216,18 +216,18 @@ def test_missing_counters_fail_the_counts_and_no_times(simulated):
     save(timed(simulated, 1e-3), "d.json")
     fewer = replace(simulated, records=tuple(map(without_traffic, simulated.records)))
     save(timed(fewer, 1e-3), "e.json")
-    said = refused("d.json", "e.json", "--fail-on", "counts", code=3)
+    said = refused("d.json e.json --fail-on counts", code=3)
     for name in MODELLED:
         assert name in said
-    assert compare("d.json", "e.json", "--fail-on", "time").exit_code == 0
-    assert compare("e.json", "d.json", "--fail-on", "counts").exit_code == 0
+    assert compare("d.json e.json --fail-on time").exit_code == 0
+    assert compare("e.json d.json --fail-on counts").exit_code == 0
 
 
 def test_another_tile_changes_theory_machine_code_and_registers(folder):
     made = profile([64], ["tiled:tile=16"], executor="simulate", seed=1)
     renamed = tuple(replace(record, label="tiled") for record in made.records)
     save(replace(made, records=renamed), "d.json")
-    document = json.loads(compare("a.json", "d.json", "--json").stdout)
+    document = json.loads(compare("a.json d.json --json").stdout)
     names = {(c["grade"], c["name"]) for pair in document["pairs"] for c in pair["counts"]}
     assert ("theory", "global loads of A: elements") in names  # K/16 instead of K/32
     assert ("simulated", WARP_INSTRUCTIONS) in names
@@ -247,24 +247,30 @@ TURN = """extern "C" __global__ void turn(float *data) {
 STORES = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
 
 
-def launch(name, width, *more):
+def launch(name, width, more=""):
     """A file with the document of `simulate` of a block whose tile has rows of `width`."""
-    Path("turn.cu").write_text(TURN, encoding="utf-8")
-    asked = ["turn.cu", "-g", "1", "-b", "256", "-a", "f32[256]", "-D", f"WIDTH={width}", *more]
-    made = invoke("simulate", *asked, "--seed", "1", "--json")
+    write("turn.cu", TURN)
+    asked = f"turn.cu -g 1 -b 256 -a f32[256] -D WIDTH={width} {more}"
+    made = invoke(f"simulate {asked} --seed 1 --json")
     assert made.exit_code == 0, made.output
-    Path(name).write_text(made.stdout, encoding="utf-8")
-    return name
+    write(name, made.stdout)
+
+
+def launches(before, after, more=""):
+    """Two such files, of tiles with rows of two widths."""
+    launch("d.json", before, more)
+    launch("e.json", after, more)
+    return "d.json e.json"
 
 
 def test_launches_that_count_alike_pass():
-    result = compare(launch("d.json", 16), launch("e.json", 16), "--fail-on", "counts")
+    result = compare(f"{launches(16, 16)} --fail-on counts")
     assert result.exit_code == 0
     assert re.search(r"^Counts: \d+ compared in 1 record; none changed\.$", result.stdout, re.M)
 
 
 def test_a_conflict_that_came_is_found_with_its_line():
-    result = compare(launch("d.json", 17), launch("e.json", 16), "--fail-on", "counts")
+    result = compare(f"{launches(17, 16)} --fail-on counts")
     assert result.exit_code == 3
     # each of 8 warps stores two rows as columns: 16 apart they meet in 4 banks, 8 lanes in each;
     # 17 apart only two lanes meet, 15 · 17 + 1 = 256 = 0 modulo 32
@@ -274,7 +280,7 @@ def test_a_conflict_that_came_is_found_with_its_line():
 
 
 def test_launches_as_a_document():
-    found = json.loads(compare(launch("d.json", 17), launch("e.json", 16), "--json").stdout)
+    found = json.loads(compare(f"{launches(17, 16)} --json").stdout)
     (pair,) = found["pairs"]
     (stores,) = [one for one in pair["counts"] if one["name"] == STORES]
     assert (stores["before"], stores["after"]) == (16, 64)
@@ -282,52 +288,51 @@ def test_launches_as_a_document():
 
 
 def test_a_baseline_with_a_device_holds_its_traffic():
-    files = launch("d.json", 17, "-d", "h200"), "e.json"
+    launch("d.json", 17, "-d h200")
     document = json.loads(Path("d.json").read_text("utf-8"))
     counters = {k: v for k, v in document["counters"].items() if k not in MODELLED}
     without = {"device": None, "predicted": None, "counters": counters}
-    Path("e.json").write_text(json.dumps(document | without), encoding="utf-8")
-    said = refused(*files, "--fail-on", "counts", code=3)
+    write("e.json", json.dumps(document | without))
+    said = refused("d.json e.json --fail-on counts", code=3)
     assert said.endswith(": give --device h200")
     for name in MODELLED:
         assert name in said
-        assert name in compare(*files).stdout.replace("\n", " ")
+        assert name in compare("d.json e.json").stdout.replace("\n", " ")
 
 
 def test_times_of_launches_are_told_and_hold_nothing():
-    files = launch("d.json", 17, "-d", "h200"), launch("e.json", 16, "-d", "h200")
-    said = compare(*files).stdout
+    files = launches(17, 16, "-d h200")
+    said = compare(files).stdout
     assert re.search(r"^Predicted time: \S+ µs → \S+ µs, .*; limiter: \w+", said, re.M)
-    assert "(predicted ones are compared, and hold nothing)" in refused(*files, "--fail-on", "time")
+    assert "(predicted ones are compared, and hold nothing)" in refused(f"{files} --fail-on time")
 
 
 def test_launches_are_compared_with_launches():
-    assert refused(launch("d.json", 16), "a.json") == (
-        "only d.json is of `simulate --json`: give two of a kind"
-    )
+    launch("d.json", 16)
+    assert refused("d.json a.json") == ("only d.json is of `simulate --json`: give two of a kind")
 
 
 def test_a_damaged_launch_is_refused():
-    document = json.loads(Path(launch("d.json", 16)).read_text("utf-8"))
-    Path("e.json").write_text(json.dumps(document)[:-99], encoding="utf-8")
-    assert refused("d.json", "e.json").startswith("e.json: it is no JSON: line 1, column ")
-    Path("e.json").write_text(json.dumps(document | {"grid": [1, 1]}), encoding="utf-8")
-    assert refused("d.json", "e.json").startswith("e.json: grid[2]: it is missing")
+    launch("d.json", 16)
+    document = json.loads(Path("d.json").read_text("utf-8"))
+    write("e.json", json.dumps(document)[:-99])
+    assert refused("d.json e.json").startswith("e.json: it is no JSON: line 1, column ")
+    write("e.json", json.dumps(document | {"grid": [1, 1]}))
+    assert refused("d.json e.json").startswith("e.json: grid[2]: it is missing")
     name = next(iter(document["counters"]))
     for change, words in (
         ({"block": [0, 1, 1]}, "block[0]: it is 0, outside 1 to 2.14748e+09"),
         ({"dynamic_shared_bytes": -4}, "dynamic_shared_bytes: it is -4, outside 0 to "),
         ({"counters": {name: -1}}, f"counters['{name}']: it is -1, outside 0 to "),
     ):
-        Path("e.json").write_text(json.dumps(document | change), encoding="utf-8")
-        assert refused("d.json", "e.json").startswith(f"e.json: {words}")
-    Path("e.json").write_text(json.dumps(document | {"schema_version": 9}), encoding="utf-8")
-    assert "written by a newer version (schema 9, this one reads 3)" in refused("d.json", "e.json")
+        write("e.json", json.dumps(document | change))
+        assert refused("d.json e.json").startswith(f"e.json: {words}")
+    write("e.json", json.dumps(document | {"schema_version": 9}))
+    assert "written by a newer version (schema 9, this one reads 3)" in refused("d.json e.json")
 
 
 def test_launches_as_a_page():
-    files = launch("d.json", 17), launch("e.json", 16)
-    assert compare(*files, "--html", "x.html").exit_code == 0
+    assert compare(f"{launches(17, 16)} --html x.html").exit_code == 0
     page = Path("x.html").read_text("utf-8")
     for words in ("Two launches of turn", "wavefronts of shared stores", "turn.cu:4", "WIDTH=16"):
         assert words in page

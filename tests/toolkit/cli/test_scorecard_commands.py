@@ -18,8 +18,6 @@ from toolkit.cli.profile_tables import print_profile
 from toolkit.cli.terminal import out
 from toolkit.execution.sanitizer import Checked
 
-SIMULATED = ["profile", "--executor", "simulate", "--shape", "64", "--variant", "tiled"]
-
 # One rung of each way to copy tiles and to wait for them and for other blocks.
 WAYS = ("vectorized", "async-copy", "bulk-copy", "fenced", "stream-k", "split-k", "realigned")
 COUNTED = [
@@ -72,7 +70,7 @@ def run_of(monkeypatch):
 
     def strictly(made):
         monkeypatch.setattr("toolkit.profiling.profile.profile", lambda *_, **__: made)
-        return invoke("profile", "--strict")
+        return invoke("profile --strict")
 
     return strictly
 
@@ -133,14 +131,14 @@ def test_strict_finds_nothing_in_theory_alone(run_of):
 
 
 def test_strict_holds_a_real_simulation_against_its_closed_forms(folder):
-    assert invoke(*SIMULATED, "--strict").exit_code == 0
+    assert invoke("profile --executor simulate --shape 64 --variant tiled --strict").exit_code == 0
 
 
 def test_a_report_of_a_file_without_scores_has_them(simulated, folder, monkeypatch):
     counted = counting(simulated, smsp__inst_executed=1)
     old = replace(counted, records=tuple(replace(r, scores=()) for r in counted.records))
     save(old, "old.json")
-    result = invoke("report", "old.json")
+    result = invoke("report old.json")
     assert result.exit_code == 0
     assert "✗ 11 of 12" in result.stdout
     assert "Counters that agree, per variant" in Path("profile.html").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from analysis.hardware.sm_constants import constants_for
 from analysis.problem import parse_shape
 from analysis.records.counters import COUNTERS, MODELLED
 from tests.sampling import sampled
-from tests.toolkit.cli.commands import interrupted, invoke, refused
+from tests.toolkit.cli.commands import interrupted, invoke, refused, write
 from toolkit import profile
 from toolkit.cli import terminal as console
 from toolkit.cli.argument_syntax import make_arguments, parse_arguments
@@ -41,32 +41,38 @@ extern "C" __global__ void transpose(const float *in, float *out, int n) {
     out[y * n + x] = tile[threadIdx.x][threadIdx.y];
 }
 """
-LAUNCH = "transpose.cu -g 2,2 -b 32,32 -a f32[64,64] -a f32[64,64]=zeros -a i32=64".split()  # noqa: SIM905
+ARGUMENTS = "-a f32[64,64] -a f32[64,64]=zeros -a i32=64"
+GRID = f"-g 2,2 -b 32,32 {ARGUMENTS}"
+LAUNCH = f"transpose.cu {GRID}"
 
+COLUMN = """__global__ void column(const float *in, float *out) {
+    out[threadIdx.x] = in[threadIdx.x * 8];
+}
+"""
 ADD = "__global__ void add(float *x) { x[threadIdx.x] += 1; }\n"
 
 
 @pytest.fixture(autouse=True)
 def sources(folder):
-    Path("transpose.cu").write_text(TRANSPOSE, encoding="utf-8")
-    Path("add.cu").write_text(ADD, encoding="utf-8")
+    write("transpose.cu", TRANSPOSE)
+    write("add.cu", ADD)
 
 
-def shown(*arguments):
-    result = invoke("simulate", *arguments)
+def shown(command):
+    result = invoke(f"simulate {command}")
     assert result.exit_code == 0, result.output
     return str(result.stdout)
 
 
-def document(*arguments):
-    return json.loads(shown(*arguments, "--json"))
+def document(command):
+    return json.loads(shown(f"{command} --json"))
 
 
 # --- what is shown ------------------------------------------------------------------------------
 
 
 def test_the_launch_is_told_first():
-    said = shown(*LAUNCH, "--seed", "5", "-d", "h200").splitlines()[4:]
+    said = shown(f"{LAUNCH} --seed 5 -d h200").splitlines()[4:]
     first, grid, arguments, seed, basis, traffic, resources, occupancy, empty, *_ = said
     assert first == "transpose of transpose.cu for sm_90 (NVRTC 13.0.88)"
     assert grid == "  grid 2×2×1 of 32×32×1 threads: 4 blocks, 4,096 threads"
@@ -103,7 +109,7 @@ PRODUCT = """extern "C" __global__ void product(float *c, const float *a, const 
 
 
 def test_the_first_lines_are_the_time_the_limiter_and_the_dearest_line():
-    time, limiter, line, empty, *_ = shown(*LAUNCH, "--device", "h200").splitlines()
+    time, limiter, line, empty, *_ = shown(f"{LAUNCH} --device h200").splitlines()
     assert re.fullmatch(r"transpose: \d\.\d\d µs predicted on NVIDIA H200 SXM 141 GB\.", time)
     assert re.fullmatch(r"Limited by latency \(\S+ % of the time\), then .* \(\S+ %\)\.", limiter)
     assert re.fullmatch(
@@ -116,47 +122,42 @@ def test_the_first_lines_are_the_time_the_limiter_and_the_dearest_line():
 
 def test_the_first_lines_are_the_verdict_of_the_execution():
     arguments = make_arguments(parse_arguments(["f32[512]=ones", "f32[64]=ones"]), seed=1)
-    Path("column.cu").write_text(
-        "__global__ void column(const float *in, float *out) {\n"
-        "    out[threadIdx.x] = in[threadIdx.x * 8];\n}\n",
-        encoding="utf-8",
-    )
+    write("column.cu", COLUMN)
     execution = simulate("column.cu", grid=1, block=64, arguments=arguments, device="h200")
     call = "column.cu -g 1 -b 64 -a f32[512]=ones -a f32[64]=ones --device h200"
-    assert shown(*call.split()).startswith(f"{execution.verdict}\n\n")
+    assert shown(call).startswith(f"{execution.verdict}\n\n")
     assert execution.verdict.count("\n") == 2
 
 
 def test_without_a_device_the_time_is_that_of_the_default_device():
-    at_seed = (*LAUNCH, "--seed", "5")
-    unnamed = document(*at_seed) | {"simulation_s": 0}
-    assert unnamed == document(*at_seed, "--device", DEFAULT_DEVICE.key) | {"simulation_s": 0}
-    assert shown(*LAUNCH).startswith("transpose: ")
-    time = shown(*LAUNCH).splitlines()[0]
+    at_seed = f"{LAUNCH} --seed 5"
+    unnamed = document(at_seed) | {"simulation_s": 0}
+    assert unnamed == document(f"{at_seed} --device {DEFAULT_DEVICE.key}") | {"simulation_s": 0}
+    assert shown(LAUNCH).startswith("transpose: ")
+    time = shown(LAUNCH).splitlines()[0]
     assert time.endswith(f" µs predicted on {DEFAULT_DEVICE.name}.")
 
 
 @pytest.mark.parametrize(("arch", "device"), [("sm_80", "a100-40gb"), ("sm_86", "rtx-3090")])
 @pytest.mark.parametrize("is_cubin", [False, True])
 def test_without_a_device_it_is_one_of_the_architecture(arch, device, is_cubin):
-    options = ["--arch", arch]
-    source = LAUNCH[0]
+    launch = f"{LAUNCH} --arch {arch}"
     if is_cubin:
         cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch=arch)
-        source, options = "transpose.cubin", []
-        Path(source).write_bytes(cubin.image)
-    found = document(source, *LAUNCH[1:], *options)
+        Path("transpose.cubin").write_bytes(cubin.image)
+        launch = f"transpose.cubin {GRID}"
+    found = document(launch)
     assert (found["device"], found["predicted"]["constants"][:5]) == (device, arch)
 
 
 def test_of_an_architecture_without_a_known_device_there_is_no_time():
     cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch="sm_87")
     Path("transpose.cubin").write_bytes(cubin.image)
-    for launch in (["transpose.cubin", *LAUNCH[1:]], [*LAUNCH, "--arch", "sm_87"]):
-        time, limiter, *_ = shown(*launch).splitlines()
+    for launch in (f"transpose.cubin {GRID}", f"{LAUNCH} --arch sm_87"):
+        time, limiter, *_ = shown(launch).splitlines()
         assert time == "transpose: not predicted: no device of sm_87 is known."
         assert limiter == "Limiter: unknown without a predicted time."
-        found = document(*launch)
+        found = document(launch)
         assert found["device"] is found["predicted"] is found["traffic_basis"] is None
 
 
@@ -170,15 +171,15 @@ def test_from_python_there_is_no_time_without_a_device():
 
 
 def test_without_a_prediction_the_first_line_says_why():
-    time = shown(*LAUNCH, "--device", "h200", "--blocks", "1").splitlines()[0]
+    time = shown(f"{LAUNCH} --device h200 --blocks 1").splitlines()[0]
     assert time.startswith("transpose: not predicted: its traffic below L1 is not modelled: ")
 
 
 def test_a_kernel_that_dram_limits_has_its_bandwidth_and_no_flop_rate():
-    Path("scale.cu").write_text(SCALE, encoding="utf-8")
+    write("scale.cu", SCALE)
     call = "scale.cu -g 4096 -b 256 -a f32[1048576] -a f32[1048576] -a f32=2 --device rtx-3090"
-    said = shown(*call.split())
-    found = document(*call.split())["predicted"]
+    said = shown(call)
+    found = document(call)["predicted"]
     time, limiter, line, *_ = said.splitlines()
     assert time.endswith(" predicted on NVIDIA GeForce RTX 3090.")
     dram_s = next(bound["time_s"] for bound in found["bounds"] if bound["name"] == "DRAM")
@@ -197,16 +198,16 @@ def test_a_kernel_that_dram_limits_has_its_bandwidth_and_no_flop_rate():
 
 
 def test_a_matrix_product_has_its_flop_rate_and_the_gap_from_peak():
-    Path("product.cu").write_text(PRODUCT, encoding="utf-8")
-    arguments = [word for _ in range(3) for word in ("-a", "f32[64,64]")]
-    said = shown(*"product.cu -g 64 -b 64 -d h200".split(), *arguments, "-a", "i32=64")  # noqa: SIM905
+    write("product.cu", PRODUCT)
+    arguments = 3 * "-a f32[64,64] "
+    said = shown(f"product.cu -g 64 -b 64 -d h200 {arguments} -a i32=64")
     assert re.match(r"product: \S+ µs predicted on NVIDIA H200 SXM 141 GB, \S+ GFLOP/s\.\n", said)
     steps = said.split("from FP32 peak")[1]
     assert [s in steps for s in ("nominal peak", "exposed latency", "launch", "time")] == [True] * 4
 
 
 def test_counters_are_shown_in_groups_with_what_follows_from_them():
-    said = shown(*LAUNCH)
+    said = shown(LAUNCH)
     rows = re.findall(r"^ {2,}(\S.*?) {2,}(\S+)( of 32)?\s*$", said, re.MULTILINE)
     values = {meaning.removesuffix(" (noisy)"): value for meaning, value, _ in rows}
     assert values["requests of global loads"] == "128"  # 4 blocks · 32 warps
@@ -227,13 +228,13 @@ def test_names_of_nsight_compute_are_shown_where_there_is_room(
     monkeypatch,
 ):
     name = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-    assert name not in shown(*LAUNCH)
+    assert name not in shown(LAUNCH)
     monkeypatch.setattr(console.out, "width", 140)
-    assert name in shown(*LAUNCH)
+    assert name in shown(LAUNCH)
 
 
 def test_source_lines_are_shown_and_the_conflicting_one_is_called_out():
-    said = shown(*LAUNCH)
+    said = shown(LAUNCH)
     assert re.search(r"^ +7 +tile\[threadIdx.y\]\[thre.*… +\S+ +4 +4 +0 *$", said, re.MULTILINE)
     assert re.search(r"^ +11 +out\[y \* n \+ x\] = ti.*… +\S+ +4 +4 +31 *$", said, re.MULTILINE)
     assert said.endswith(
@@ -242,45 +243,41 @@ def test_source_lines_are_shown_and_the_conflicting_one_is_called_out():
 
 
 def test_an_uncoalesced_line_is_called_out():
-    Path("column.cu").write_text(
-        "__global__ void column(const float *in, float *out) {\n"
-        "    out[threadIdx.x] = in[threadIdx.x * 8];\n}\n",
-        encoding="utf-8",
-    )
-    said = shown("column.cu", "-g", "1", "-b", "64", "-a", "f32[512]", "-a", "f32[64]")
+    write("column.cu", COLUMN)
+    said = shown("column.cu -g 1 -b 64 -a f32[512] -a f32[64]")
     # a sector holds 8 floats: each lane has its own
     remark = "global loads take 32 sectors each instead of 4 (uncoalesced)"
     assert said.endswith(f"\nline 2: {remark}\n")
 
 
 def test_divergence_and_local_memory_are_called_out():
-    Path("d.cu").write_text(
+    write(
+        "d.cu",
         "__global__ void d(float *x, int n) {\n"
         "    float v[64];\n"
         "    for (int i = 0; i < 64; i++) v[i] = x[i];\n"
         "    float sum = 0;\n"
         "    for (int i = 0; i < threadIdx.x; i++) sum += v[i * n % 64];\n"
         "    x[threadIdx.x] = sum;\n}\n",
-        encoding="utf-8",
     )
-    said = shown("d.cu", "-g", "1", "-b", "32", "-a", "f32[64]", "-a", "i32=7")
+    said = shown("d.cu -g 1 -b 32 -a f32[64] -a i32=7")
     assert "line 5: local loads: " in said
     assert re.search(r"line 5: splits \S+ % of the warps that branch here", said)
     assert re.search(r"registers and \S+ B local memory per thread", said)
 
 
 def test_only_the_busiest_lines_are_shown_unless_all_are_asked_for():
-    said = shown(*LAUNCH, "--top", "2")
+    said = shown(f"{LAUNCH} --top 2")
     assert re.search(r"^source lines: the 2 busiest of \d+, --top \d+ shows all$", said, re.M)
     assert re.findall(r"^ +(\d+)  \S.* \d", said.partition("source lines")[2], re.M) == ["7", "11"]
-    assert "source lines" not in shown(*LAUNCH, "--no-lines")
-    assert "\nline 11" not in shown(*LAUNCH, "--no-lines")
+    assert "source lines" not in shown(f"{LAUNCH} --no-lines")
+    assert "\nline 11" not in shown(f"{LAUNCH} --no-lines")
 
 
 def test_machine_code_without_lines_says_so():
     cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch="sm_80", options=())
     Path("transpose.cubin").write_bytes(cubin.image)
-    said = shown("transpose.cubin", *LAUNCH[1:])
+    said = shown(f"transpose.cubin {GRID}")
     assert "\n\ntranspose of transpose.cubin for sm_80 (ptxas 13.0.88)\n" in said
     assert "  0: f32[64,64]=random; 1: f32[64,64]=zeros; 2: i32=64\n" in said
     assert said.endswith("no source lines: the machine code was compiled without -lineinfo\n")
@@ -309,34 +306,28 @@ def test_a_cubin_without_an_instruction_is_damaged(command):
 
 def refused_as_damaged(command, image):
     Path("bad.cubin").write_bytes(image)
-    launch = [] if command == "reorder" else ["-g", "1", "-b", "32", "-a", "f32[32]"]
-    assert refused(command, "bad.cubin", *launch).startswith("bad.cubin: the machine code ")
+    launch = "" if command == "reorder" else "-g 1 -b 32 -a f32[32]"
+    assert refused(f"{command} bad.cubin {launch}").startswith("bad.cubin: the machine code ")
 
 
 def test_lines_of_other_files_are_named_by_them():
-    Path("mine.cuh").write_text(
-        "__device__ __noinline__ void store(float *x)\n{\n    x[threadIdx.x] = 2;\n}\n",
-        encoding="utf-8",
+    write(
+        "mine.cuh", "__device__ __noinline__ void store(float *x)\n{\n    x[threadIdx.x] = 2;\n}\n"
     )
-    Path("a.cu").write_text(
-        '#include "mine.cuh"\n__global__ void a(float *x) {\n    store(x);\n}\n', encoding="utf-8"
-    )
-    said = shown("a.cu", "-g", "1", "-b", "32", "-a", "f32[32]")
+    write("a.cu", '#include "mine.cuh"\n__global__ void a(float *x) {\n    store(x);\n}\n')
+    said = shown("a.cu -g 1 -b 32 -a f32[32]")
     assert re.search(r"^ +3 +mine.cuh ", said, re.MULTILINE)
 
 
 @pytest.mark.parametrize("width", [1, 20, 60, 200])
 def test_any_width_will_do(width, monkeypatch):
     monkeypatch.setattr(console.out, "width", width)
-    shown(*LAUNCH)
+    shown(LAUNCH)
 
 
 def test_an_unwritten_read_is_a_note():
-    Path("u.cu").write_text(
-        "__global__ void u(float *x) { __shared__ float t[32]; x[0] = t[threadIdx.x]; }",
-        encoding="utf-8",
-    )
-    said = shown("u.cu", "-g", "1", "-b", "1", "-a", "f32[1]")
+    write("u.cu", "__global__ void u(float *x) { __shared__ float t[32]; x[0] = t[threadIdx.x]; }")
+    said = shown("u.cu -g 1 -b 1 -a f32[1]")
     assert "\nnote: shared memory was read once where no thread had written, first 4 bytes" in said
 
 
@@ -344,7 +335,7 @@ def test_an_unwritten_read_is_a_note():
 
 
 def test_the_document_holds_everything():
-    found = document(*LAUNCH, "--seed", "5", "-D", "UNUSED=2", "--option", "--fmad=false")
+    found = document(f"{LAUNCH} --seed 5 -D UNUSED=2 --option --fmad=false")
     assert found["schema_version"] == 3
     assert found["device"] == DEFAULT_DEVICE.key
     assert (found["kernel"], found["source"]) == ("transpose", "transpose.cu")
@@ -370,12 +361,12 @@ def test_the_document_holds_everything():
         }
         for position, content in ((0, inputs[0]), (1, inputs[0].T))
     ]
-    again = document(*LAUNCH, "--seed", "5", "-D", "UNUSED=2", "--option", "--fmad=false")
+    again = document(f"{LAUNCH} --seed 5 -D UNUSED=2 --option --fmad=false")
     assert again | {"simulation_s": 0} == found | {"simulation_s": 0}
 
 
 def test_buffers_are_kept_where_it_is_asked():
-    result = invoke("simulate", *LAUNCH, "--save", "0=in.npy", "--save", "1=out.npy")
+    result = invoke(f"simulate {LAUNCH} --save 0=in.npy --save 1=out.npy")
     assert result.exit_code == 0
     assert result.stderr == "wrote in.npy\nwrote out.npy\n"
     assert np.array_equal(np.load("out.npy"), np.load("in.npy").T)
@@ -383,9 +374,9 @@ def test_buffers_are_kept_where_it_is_asked():
 
 def test_a_saved_buffer_can_be_an_argument():
     np.save("x.npy", np.arange(32, dtype=np.float32))
-    launch = ("add.cu", "-g", "1", "-b", "32")
-    shown(*launch, "-a", "x.npy", "--save", "0=y.npy")
-    shown(*launch, "-a", "y.npy", "--save", "0=z.npy")
+    launch = "add.cu -g 1 -b 32"
+    shown(f"{launch} -a x.npy --save 0=y.npy")
+    shown(f"{launch} -a y.npy --save 0=z.npy")
     assert np.load("z.npy").tolist() == [i + 2.0 for i in range(32)]
 
 
@@ -397,9 +388,7 @@ def test_an_input_is_never_overwritten(argument, output):
     Path("soft.npy").symlink_to("x.npy")
     os.link("x.npy", "hard.npy")
     before = Path("x.npy").read_bytes()
-    said = refused(
-        "simulate", "add.cu", "-g", "1", "-b", "32", "-a", argument, "--save", f"0={output}"
-    )
+    said = refused(f"simulate add.cu -g 1 -b 32 -a {argument} --save 0={output}")
     assert said.startswith(f"--save '0={output}': {Path(output)} is used already: give another")
     assert Path("x.npy").read_bytes() == before
 
@@ -421,7 +410,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
         "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
         "--blocks representative --max-instructions 1000000 --seed 1"
     )
-    shown(*LAUNCH, *options.split())
+    shown(f"{LAUNCH} {options}")
     for name in ("arguments", "advance", "announce", "when_counted"):
         asked.pop(name)
     assert compiled == {
@@ -455,7 +444,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
     ],
 )
 def test_a_device_stands_for_its_architecture(device, arch, note):
-    said = shown(*LAUNCH, "--device", device, "--no-lines")
+    said = shown(f"{LAUNCH} --device '{device}' --no-lines")
     assert f"\n\ntranspose of transpose.cu for {arch} (" in said
     assert ("\nnote: compiled for sm_75, because this compiler does not" in said) == bool(note)
     assert note is None or f"the device's own {note}: " in said
@@ -465,7 +454,7 @@ def test_a_device_adds_the_predicted_time_and_what_limits_it(
     monkeypatch,
 ):
     monkeypatch.setattr(console.out, "width", 100)
-    said = shown(*LAUNCH, "--device", "h200", "--no-lines")
+    said = shown(f"{LAUNCH} --device h200 --no-lines")
     assert re.search(r"^\d\.\d+ µs predicted on NVIDIA H200 SXM 141 GB$", said, re.MULTILINE)
     limited = (
         r"^  limited by [\w ]+ \((busy )?\S+ % of the time\), then [\w ]+ \("  # latency is not busy
@@ -480,20 +469,20 @@ def test_a_device_adds_the_predicted_time_and_what_limits_it(
 
 
 def test_the_document_has_the_prediction():
-    found = document(*LAUNCH, "--device", "h200")
+    found = document(f"{LAUNCH} --device h200")
     assert found["predicted"]["limiter"] in {b["name"] for b in found["predicted"]["bounds"]}
     assert found["predicted"]["time_s"] > found["predicted"]["launch_s"]
     assert found["prediction_basis"].startswith(found["predicted"]["basis"])
 
 
 def test_why_there_is_no_prediction_is_told():
-    Path("big.cu").write_text(ADD.replace("x[", "x[blockIdx.x * 32 + "), encoding="utf-8")
-    call = ["big.cu", "-g", "1000", "-b", "32", "-a", "f32[32000]", "--blocks", "3", "-d", "h200"]
+    write("big.cu", ADD.replace("x[", "x[blockIdx.x * 32 + "))
+    call = "big.cu -g 1000 -b 32 -a f32[32000] --blocks 3 -d h200"
     why = "not predicted: its traffic below L1 is not modelled: that takes the accesses of all bloc"
-    said = shown(*call)
+    said = shown(call)
     assert said.startswith(f"add: {why}")
     assert f"\n  time: {why}" in said
-    assert document(*call)["prediction_basis"].startswith(why)
+    assert document(call)["prediction_basis"].startswith(why)
 
 
 @pytest.mark.parametrize(
@@ -501,43 +490,40 @@ def test_why_there_is_no_prediction_is_told():
 )
 def test_constants_of_another_architecture_are_labelled(device, arch, nearest):
     label = f"constants of {arch}, mostly taken over from {nearest}, not fitted on such a device"
-    assert label in " ".join(shown(*LAUNCH, "-d", device).split())
+    assert label in " ".join(shown(f"{LAUNCH} -d {device}").split())
 
 
 @pytest.mark.parametrize("device", sampled(DEVICES, lambda device: DEVICES[device].sm_arch))
 def test_every_device_can_be_named(device):
-    assert (
-        invoke("simulate", "add.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-d", device).exit_code
-        == 0
-    )
+    assert invoke(f"simulate add.cu -g 1 -b 32 -a f32[32] -d {device}").exit_code == 0
 
 
 def test_sizes_may_be_written_with_times_signs():
-    for grid, block in (("2,2", "32,32"), ("2x2x1", "32x32"), ("2×2", " 32, 32 ")):
-        found = document("transpose.cu", "-g", grid, "-b", block, *LAUNCH[5:])
+    for grid, block in (("2,2", "32,32"), ("2x2x1", "32x32"), ("2×2", "' 32, 32 '")):
+        found = document(f"transpose.cu -g {grid} -b {block} {ARGUMENTS}")
         assert (found["grid"], found["block"]) == ([2, 2, 1], [32, 32, 1])
 
 
 def test_the_basis_of_some_blocks_is_told():
-    Path("big.cu").write_text(ADD.replace("x[", "x[blockIdx.x * 32 + "), encoding="utf-8")
-    launch = ("big.cu", "-g", "1000", "-b", "32", "-a", "f32[32000]")
-    said = shown(*launch, "--blocks", "5")
+    write("big.cu", ADD.replace("x[", "x[blockIdx.x * 32 + "))
+    launch = "big.cu -g 1000 -b 32 -a f32[32000]"
+    said = shown(f"{launch} --blocks 5")
     assert "  5 of 1,000 blocks executed; the rest counted like those of its place in" in said
     assert "per second" not in said  # of 5 blocks, the counters are of 1,000
-    assert " of 1,000 blocks executed, in one class of equal counts" in shown(*launch)
-    for everything in (("--blocks", "all"), ("--save", "0=x.npy")):
-        assert "  all 1,000 blocks executed in" in shown(*launch, *everything)
+    assert " of 1,000 blocks executed, in one class of equal counts" in shown(launch)
+    for everything in ("--blocks all", "--save 0=x.npy"):
+        assert "  all 1,000 blocks executed in" in shown(f"{launch} {everything}")
 
 
 # --- rungs by name ------------------------------------------------------------------------------
 
-RUNG = "tiled --shape 512x512x64 --seed 5 --device h200".split()  # noqa: SIM905
+RUNG = "tiled --shape 512x512x64 --seed 5 --device h200"
 
 
 def test_a_rung_by_its_name_says_what_profile_says():
     profiled = profile(["512x512x64"], ["tiled"], device="h200", executor="simulate", seed=5)
     (record,) = profiled.records
-    found = document(*RUNG)
+    found = document(RUNG)
     assert found["counters"] == record.simulated.counters
     assert found["predicted"]["time_s"] == record.predicted.time_s
     assert found["predicted"]["limiter"] == record.predicted.limiter
@@ -549,7 +535,7 @@ def test_a_rung_by_its_name_says_what_profile_says():
 
 
 def test_the_first_lines_of_a_rung_say_which_blocks_stand_for_all():
-    said = shown(*RUNG).splitlines()
+    said = shown(RUNG).splitlines()
     assert re.fullmatch(r"sgemm_tiled: \S+ µs predicted on NVIDIA H200 .*FLOP/s\.", said[0])
     assert said[1].startswith("Limited by ")
     assert said[2].startswith("Most expensive: line ")
@@ -559,34 +545,34 @@ def test_the_first_lines_of_a_rung_say_which_blocks_stand_for_all():
 
 
 def test_all_blocks_of_a_rung_leave_its_product():
-    shown("stream-k", "-s", "40x36x33", "--seed", "5", "--blocks", "all", "--save", "2=c.npy")
+    shown("stream-k -s 40x36x33 --seed 5 --blocks all --save 2=c.npy")
     work = Workload(parse_shape("40x36x33"), 5)
     assert np.allclose(np.load("c.npy")[:, :36], work.a @ work.b, atol=1e-4)
 
 
 def test_a_rung_by_its_name_takes_an_architecture():
-    found = document("tiled:tile=16", "-s", "64", "--arch", "sm_80")
+    found = document("tiled:tile=16 -s 64 --arch sm_80")
     assert found["resources"]["architecture"] == "sm_80"
     assert (found["rung"], found["defines"]) == ("tiled:tile=16", {"TILE": "16"})
     assert found["device"] == "a100-40gb"
 
 
 def test_the_best_rung_is_named():
-    assert document("best", "-s", "64", "-d", "t4")["rung"] != "best"
+    assert document("best -s 64 -d t4")["rung"] != "best"
 
 
 def test_a_note_says_that_a_product_is_padded():
-    (note,) = document("vectorized", "-s", "33", "-d", "h200")["notes"]
+    (note,) = document("vectorized -s 33 -d h200")["notes"]
     assert note.startswith("padded with zeros to 33x36x36, because")
 
 
 def test_a_file_is_told_from_a_rung():
     for name in ("tiled", "mine"):
-        Path(name).write_text(ADD, encoding="utf-8")
-    launch = ("-g", "1", "-b", "32", "-a", "f32[32]")
-    assert document("./tiled", *launch)["rung"] is None
-    assert document("mine", *launch)["kernel"] == "add"
-    assert document("tiled", "-s", "32")["rung"] == "tiled"
+        write(name, ADD)
+    launch = "-g 1 -b 32 -a f32[32]"
+    assert document(f"./tiled {launch}")["rung"] is None
+    assert document(f"mine {launch}")["kernel"] == "add"
+    assert document("tiled -s 32")["rung"] == "tiled"
 
 
 # --- mistakes -----------------------------------------------------------------------------------
@@ -671,8 +657,8 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments, message):
         ("template", "template <int N> __global__ void t(float *x) { x[N] = 1; }\n"),
         ("endless", "__global__ void endless(volatile float *x) { for (;;) x[0] = 1 - x[0]; }\n"),
     ):
-        Path(f"{name}.cu").write_text(text, encoding="utf-8")
-    assert refused("simulate", *arguments.split()).startswith(message)
+        write(f"{name}.cu", text)
+    assert refused(f"simulate {arguments}").startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -685,24 +671,20 @@ def test_a_mistake_is_one_line_and_writes_nothing(arguments, message):
     ],
 )  # fmt: skip
 def test_wrong_usage_is_said_with_code_2(arguments):
-    said = refused("simulate", *arguments.split(), code=2)
+    said = refused(f"simulate {arguments}", code=2)
     assert said.startswith("Usage: python -m toolkit simulate [OPTIONS]")
 
 
 def test_markup_in_what_is_given_is_shown_as_it_is():
-    Path("[red].cu").write_text(ADD, encoding="utf-8")
-    assert "\n\nadd of [red].cu" in shown("[red].cu", "-g", "1", "-b", "1", "-a", "f32[1]")
-    assert refused("simulate", "[/].cu", "-g", "1", "-b", "1").startswith(
-        "kernel source '[/].cu' cannot"
-    )
+    write("[red].cu", ADD)
+    assert "\n\nadd of [red].cu" in shown("[red].cu -g 1 -b 1 -a f32[1]")
+    assert refused("simulate [/].cu -g 1 -b 1").startswith("kernel source '[/].cu' cannot")
 
 
 def test_a_listing_of_templates_and_kernels_is_short_of_nothing():
-    Path("t.cu").write_text(
-        "template <int N> __global__ void fill(float *x) { x[threadIdx.x] = N; }", encoding="utf-8"
-    )
-    launch = ("t.cu", "-g", "1", "-b", "32", "-a", "f32[32]", "-k", "fill<7>", "--save", "0=x.npy")
-    assert "\n\nfill<7> of t.cu for sm_90" in shown(*launch)
+    write("t.cu", "template <int N> __global__ void fill(float *x) { x[threadIdx.x] = N; }")
+    launch = "t.cu -g 1 -b 32 -a f32[32] -k 'fill<7>' --save 0=x.npy"
+    assert "\n\nfill<7> of t.cu for sm_90" in shown(launch)
     assert set(np.load("x.npy").tolist()) == {7.0}
 
 
@@ -714,7 +696,7 @@ ENDLESS = "__global__ void endless(volatile float *x) { for (;;) x[0] = 1 - x[0]
 
 @pytest.mark.parametrize("grid", ["1", "1000"])
 def test_ctrl_c_ends_it(grid):
-    Path("endless.cu").write_text(ENDLESS, encoding="utf-8")
+    write("endless.cu", ENDLESS)
     told = (
         "from pathlib import Path\n"
         "from toolkit.cli import app as cli\n"
@@ -726,8 +708,8 @@ def test_ctrl_c_ends_it(grid):
         "simulator.run_blocks = running\n"
         "cli.main()\n"
     )
-    command = ["simulate", "endless.cu", "-g", grid, "-b", "32", "-a", "f32[1]=zeros"]
+    command = f"simulate endless.cu -g {grid} -b 32 -a f32[1]=zeros"
     started = time.monotonic()
-    said = interrupted("-c", told, *command, when=Path("running").exists)
+    said = interrupted("-c", told, *command.split(), when=Path("running").exists)
     assert time.monotonic() - started < 30  # usually some seconds, of which the start takes most
     assert said == (1, "", "error: interrupted: nothing was written\n")

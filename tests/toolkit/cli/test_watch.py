@@ -25,7 +25,8 @@ extern "C" __global__ void transpose(float *out, const float *in) {
     out[threadIdx.y * 32 + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
 }
 """
-LAUNCH = "transpose.cu -g 1 -b 32,32 -a f32[32,32]=zeros -a f32[32,32]".split()  # noqa: SIM905
+GRID = "-g 1 -b 32,32 -a f32[32,32]=zeros -a f32[32,32]"
+LAUNCH = f"simulate transpose.cu {GRID} --watch"
 
 
 @pytest.fixture(autouse=True)
@@ -223,24 +224,24 @@ def test_a_time_that_is_lost_is_told_with_the_reason(capsys):
     ],
 )
 def test_only_a_file_is_watched(source, said):
-    assert refused("simulate", source, *LAUNCH[1:], "--watch").startswith(said)
+    assert refused(f"simulate {source} {GRID} --watch").startswith(said)
 
 
-@pytest.mark.parametrize("more", [["--json"], ["--save", "0=x.npy"]])
+@pytest.mark.parametrize("more", ["--json", "--save 0=x.npy"])
 def test_nothing_is_kept_of_watched_runs(more):
-    result = invoke("simulate", *LAUNCH, "--watch", *more)
+    result = invoke(f"{LAUNCH} {more}")
     assert result.exit_code == 2
     assert "goes with neither --save nor --json" in result.stderr
 
 
 def test_mistakes_of_the_launch_end_the_command():
-    assert refused("simulate", *LAUNCH, "--watch", "-a", "x32[1]").startswith("--arg 2 (")
+    assert refused(f"{LAUNCH} -a x32[1]").startswith("--arg 2 (")
 
 
 @pytest.mark.exhaustive
 def test_in_processes_of_their_own_an_endless_run_is_cancelled_and_ctrl_c_ends_all():
     endless = TRANSPOSE.replace("__syncthreads();", "while (out) __syncthreads();")
-    with started("-m", "toolkit", "simulate", *LAUNCH, "--watch") as process:
+    with started("-m", "toolkit", *LAUNCH.split()) as process:
         assert process.stderr.readline() == "watching transpose.cu: Ctrl-C ends it\n"
         save("transpose.cu", endless)
         while "saved" not in process.stdout.readline():
