@@ -30,10 +30,10 @@ LIMITS = {
     "toolkit/sass": 101_200,
     "toolkit/store": 6_250,
     "toolkit/tuning": 4_710,
-    "benchmarks": 30_850,
-    "docs": 48_720,
+    "benchmarks": 30_620,
+    "docs": 48_660,
     "tests": 295_350,
-    "validation": 113_180,
+    "validation": 112_340,
 }
 
 WITHOUT_MEANING = {
