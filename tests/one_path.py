@@ -17,8 +17,7 @@ from toolkit.launch.progress import Progress
 from toolkit.tuning.ranking import ranked
 from validation import recordings
 from validation.corpus.case import Case
-from validation.timing.declared import OPTIONS, rng
-from validation.timing.timed_launches import SMALL
+from validation.timing.timed_launches import OPTIONS, SMALL, rng
 
 RECORDED = Path(__file__).with_suffix(".json")
 DEVICE = "h200"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analysis.comparison.accuracy import ACCURACIES
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from toolkit.execution.simulate import simulate
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT
@@ -111,7 +111,7 @@ def shipped(device):
 
 
 def recorded_rows():
-    square = Gemm(m=4096, n=4096, k=4096)
+    square = parse_shape("4096")
     return {r.label: r for r in shipped("h200").records if r.shape == square}
 
 

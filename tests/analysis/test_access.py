@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from analysis.access import Tiling, access_counts, largest_square_tile
 from analysis.errors import InputError
-from analysis.problem import Gemm
+from analysis.problem import Gemm, parse_shape
 from tests.analysis.tilings import COARSENED_1D, COARSENED_2D, NAIVE, TILED
 
 VECTORIZED = replace(
@@ -123,14 +123,14 @@ def test_c_is_loaded_once_where_beta_is_not_0():
 
 
 def test_accesses_per_thread_count_idle_threads_too():
-    counts = access_counts(NAIVE, Gemm(m=16, n=32, k=8))  # half of the block's 1,024 are idle
+    counts = access_counts(NAIVE, parse_shape("16x32x8"))  # half of the block's 1,024 are idle
     assert counts.threads == 1024
     # 2·8 loads of every second thread
     assert counts.elements("global", "load") == 8 * counts.threads
 
 
 def test_bytes_are_four_per_float():
-    counts = access_counts(NAIVE, Gemm(m=2, n=3, k=5))
+    counts = access_counts(NAIVE, parse_shape("2x3x5"))
     assert counts.bytes("global", "load") == 240  # 2·2·3·5 floats · 4 B
     assert counts.bytes("global") == 264  # and 6 floats stored
     assert {access.bytes for access in counts.select(operand="A")} == {120}
@@ -176,7 +176,7 @@ RING = Tiling(
 
 
 def test_asynchronous_copies_load_whole_tiles_and_store_nothing():
-    counts = access_counts(RING, Gemm(m=65, n=36, k=20))  # 2 by 2 blocks, 2 phases
+    counts = access_counts(RING, parse_shape("65x36x20"))  # 2 by 2 blocks, 2 phases
     assert counts.elements("global", "load", "A") == 2 * 2 * 2 * 64 * 16  # zeros beyond the edges
     assert counts.elements("global", "load", "B") == 2 * 2 * 2 * 16 * 32
     assert counts.elements("global", "store", "C") == 65 * 36

@@ -13,13 +13,13 @@ from analysis.intensity import (
     intensity_of_compulsory_bytes,
     intensity_of_loads,
 )
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from analysis.roofline import attainable, bandwidth_ceiling, ridge_point, roofline, share_of_peak
 from analysis.theory import theory
 from tests.analysis.tilings import COARSENED_1D, COARSENED_2D, NAIVE, TILED
 
 RTX_3090 = DEVICES["rtx-3090"]  # 936.2 GB/s, 35,580 GFLOP/s, 82 SMs at 1,695 MHz
-SQUARE = Gemm(m=4096, n=4096, k=4096)
+SQUARE = parse_shape("4096")
 VECTORIZED = replace(COARSENED_2D, global_width=4)
 
 
@@ -57,12 +57,12 @@ def test_intensity_and_uncached_ceiling_are_those_of_the_source_texts(
 
 
 def test_stores_have_an_intensity_of_their_own():
-    counts = access_counts(TILED, Gemm(m=32, n=32, k=32))
+    counts = access_counts(TILED, parse_shape("32"))
     assert intensity_of_accesses(counts) == pytest.approx(5.3333, abs=1e-4)  # 2·32³/(3·1024·4 B)
 
 
 def test_compulsory_traffic_moves_every_matrix_once_and_c_twice_where_it_is_read():
-    problem = Gemm(m=2, n=3, k=5)
+    problem = parse_shape("2x3x5")
     counts = access_counts(NAIVE, problem)
     assert compulsory_bytes(counts) == 124  # (10 + 15 + 6) · 4 B
     assert intensity_of_compulsory_bytes(counts) == 60 / 124

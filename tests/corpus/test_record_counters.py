@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from kernels import LADDER
 from toolkit.gpu.context import packed
 from toolkit.launch.launch import buffers_of
@@ -61,7 +61,7 @@ def test_a_source_page_has_a_table_per_kernel():
 @pytest.mark.parametrize("selection", ["tiled", "bulk-copy", "realigned"])
 def test_a_product_with_a_wrong_or_missing_element_is_noticed(selection):
     """Whether a rung takes matrices, tensor maps of them, or maps of copies in a workspace."""
-    of = Product(selection, Gemm(m=5, n=8, k=4))
+    of = Product(selection, parse_shape("5x8x4"))
     arguments = of.make(np.random.default_rng())
     arrays = buffers_of(arguments)
     a, b = (x for x in arrays.values() if x.shape in ((5, 4), (4, 8)))

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from toolkit.gpu.launch import InAChild, task_of
 from toolkit.gpu.product_launch import LAUNCHES
 from toolkit.gpu.sampling import Sampling
@@ -14,7 +14,7 @@ from toolkit.profiling.profile import profile
 
 pytestmark = pytest.mark.gpu
 
-SHAPE = Gemm(m=64, n=64, k=64)
+SHAPE = parse_shape("64")
 C = 2  # where it stands among the arguments of HEAD
 QUICK = Sampling(time_limit_s=0.2, max_samples=50, precision=0.05)
 HEAD = """#include <cassert>

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnavailableError
-from analysis.problem import Gemm
+from analysis.problem import Gemm, parse_shape
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, parse_selection
 from toolkit.gpu.launch import OnGpu, task_of
@@ -19,15 +19,15 @@ pytestmark = pytest.mark.gpu
 
 SHIPPED = tuned.read(tuned.FOLDER / "h200.json")
 SHAPES = [
-    Gemm(m=1, n=1, k=1),
-    Gemm(m=1, n=4, k=4),
-    Gemm(m=32, n=32, k=32),
-    Gemm(m=31, n=29, k=7),
-    Gemm(m=127, n=129, k=31),
-    Gemm(m=1000, n=333, k=65),
-    Gemm(m=256, n=384, k=128),
-    Gemm(m=3, n=1030, k=517),
-    Gemm(m=2048, n=64, k=4096),
+    parse_shape("1"),
+    parse_shape("1x4x4"),
+    parse_shape("32"),
+    parse_shape("31x29x7"),
+    parse_shape("127x129x31"),
+    parse_shape("1000x333x65"),
+    parse_shape("256x384x128"),
+    parse_shape("3x1030x517"),
+    parse_shape("2048x64x4096"),
 ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.access import Tiling
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from kernels import LADDER, Parameter, Variant
 from kernels.selection import BY_NAME
 from toolkit import simulate
@@ -19,7 +19,7 @@ from toolkit.cli.app import app
 from toolkit.profiling.profile import profile
 from toolkit.rungs.arguments import rung_arguments
 
-DEVICE, SHAPE = "rtx-3090", Gemm(m=67, n=70, k=52)
+DEVICE, SHAPE = "rtx-3090", parse_shape("67x70x52")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from analysis.access import access_counts
 from analysis.devices import find_device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
-from analysis.problem import LARGEST_DIMENSION, Gemm
+from analysis.problem import LARGEST_DIMENSION, Gemm, parse_shape
 from analysis.traffic.grid import MAX_GRID_Y
 from kernels import LADDER, REFERENCES, find, parse_selection
 from kernels.closed_forms import first_warp_patterns, tile_of_c
@@ -21,7 +21,7 @@ from kernels.variant import EXTENTS, FACTORS
 from reports import ladder
 from tests.sampling import sampled
 
-SQUARE = Gemm(m=4096, n=4096, k=4096)
+SQUARE = parse_shape("4096")
 
 
 def _others(variant, chosen):
@@ -95,7 +95,7 @@ def test_the_whole_ladder_holds_each_rung_and_reference_once():
 
 @pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
 def test_geometry_covers_c_once(variant, parameters):
-    problem = Gemm(m=30, n=20, k=5) if variant.max_extent else Gemm(m=1000, n=332, k=64)
+    problem = parse_shape("30x20x5") if variant.max_extent else parse_shape("1000x332x64")
     tiling = variant.tiling(parameters)
     geometry = variant.geometry(parameters, problem)
     along_m, along_n = -(-problem.m // tiling.block_m), -(-problem.n // tiling.block_n)
@@ -111,7 +111,7 @@ def test_geometry_covers_c_once(variant, parameters):
 
 @pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
 def test_block_is_one_that_every_device_takes(variant, parameters):
-    geometry = variant.geometry(parameters, Gemm(m=8, n=8, k=8))
+    geometry = variant.geometry(parameters, parse_shape("8"))
     assert geometry.threads_per_block <= 1024
     assert geometry.threads_per_block % 32 == 0
 
@@ -143,14 +143,14 @@ def test_grids_of_any_shape_are_legal_and_cover_c(variant, m, n):
 
 
 def test_rows_and_columns_change_places_in_the_uncoalesced_rung():
-    tall = Gemm(m=64, n=32, k=1)
+    tall = parse_shape("64x32x1")
     assert find("naive-uncoalesced").geometry({"width": 32}, tall).grid == (2, 1, 1)
     assert find("naive-coalesced").geometry({"width": 32}, tall).grid == (1, 2, 1)
 
 
 def test_one_block_takes_32_by_32_and_nothing_larger():
     rung = find("one-block")
-    rung.check_shape(Gemm(m=32, n=32, k=100_000))
+    rung.check_shape(parse_shape("32x32x100000"))
     for m, n in ((33, 1), (1, 33)):
         with pytest.raises(ShapeError, match=r"one-block cannot take .*at most 32x32"):
             rung.check_shape(Gemm(m=m, n=n, k=1))
@@ -158,9 +158,9 @@ def test_one_block_takes_32_by_32_and_nothing_larger():
 
 def test_vectorized_is_padded_to_multiples_of_four():
     rung = find("vectorized")
-    assert rung.executed(Gemm(m=127, n=129, k=31)) == Gemm(m=127, n=132, k=32)
+    assert rung.executed(parse_shape("127x129x31")) == parse_shape("127x132x32")
     assert rung.executed(SQUARE) == SQUARE
-    assert find("tiled").executed(Gemm(m=127, n=129, k=31)) == Gemm(m=127, n=129, k=31)
+    assert find("tiled").executed(parse_shape("127x129x31")) == parse_shape("127x129x31")
 
 
 def test_selection_names_only_what_differs_from_the_default():
@@ -193,7 +193,7 @@ def test_wrong_selection_says_what_would_be_right(text, error, message):
 
 @pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
 def test_patterns_account_for_every_request_of_the_launch(variant, parameters):
-    problem = Gemm(m=32, n=32, k=64) if variant.max_extent else Gemm(m=256, n=256, k=64)
+    problem = parse_shape("32x32x64") if variant.max_extent else parse_shape("256x256x64")
     counts = access_counts(variant.tiling(parameters), problem)
     patterns = first_warp_patterns(variant, parameters, problem)
     # bulk copies are no accesses of a warp: one per tile, by one thread

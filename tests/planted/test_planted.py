@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from kernels.ladder import LADDER
 from tests.planted.rungs import check_rung
 from tests.sampling import chosen_of, sampled, values_of
@@ -23,8 +23,8 @@ from validation.planted.bugs import bugs, rung_part, without_barriers
 from validation.planted.bugs import compiled as of_all
 
 RECORDED = ROOT / "validation/planted/recorded/compute_sanitizer_sm_90.json"
-RAGGED = Gemm(m=160, n=136, k=36)  # no multiple of any tile
-SMALL = Gemm(m=32, n=32, k=32)
+RAGGED = parse_shape("160x136x36")  # no multiple of any tile
+SMALL = parse_shape("32")
 
 
 def call_of(bug, arch):

@@ -8,7 +8,7 @@ from analysis.comparison.agreement import closed_forms
 from analysis.devices import MeasuredCeilings, find_device
 from analysis.geometry import Geometry
 from analysis.occupancy import Occupancy, Resources
-from analysis.problem import Gemm
+from analysis.problem import Gemm, parse_shape
 from analysis.records.counters import COUNTERS, MODELLED
 from analysis.records.metrics import (
     BANK_CONFLICTS,
@@ -45,7 +45,7 @@ from reports.ladder import View
 
 N = 4096
 SHAPE = Gemm(m=N, n=N, k=N)
-SMALL = Gemm(m=2048, n=2048, k=2048)
+SMALL = parse_shape("2048")
 
 # (name, idea, tiling, seconds at 4096 on an RTX 3090, sectors of load A, registers, shared bytes)
 RUNGS = (

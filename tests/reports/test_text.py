@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from analysis.records.profile import Interval
 from reports import text
 
@@ -129,7 +129,7 @@ def test_absence_carries_its_reason():
 
 
 def test_shape_and_listing():
-    assert text.shape(Gemm(m=1000, n=333, k=64)) == "1000 × 333 × 64"
+    assert text.shape(parse_shape("1000x333x64")) == "1000 × 333 × 64"
     assert text.listing(["a"]) == "a"
     assert text.listing(["a", "b", "c"]) == "a, b and c"
     assert text.listing([]) == "–"

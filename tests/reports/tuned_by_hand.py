@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from analysis.devices import find_device
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from analysis.records.profile import Environment, Interval, Ratio
 from analysis.records.tuning import (
     SCHEMA_VERSION,
@@ -15,7 +15,7 @@ from analysis.records.tuning import (
 )
 from tests import records_by_hand
 
-SQUARE = Gemm(m=64, n=64, k=64)
+SQUARE = parse_shape("64")
 
 
 def predicted(time_s):
@@ -70,7 +70,7 @@ SHAPE = TunedShape(
     exclusions=(Exclusion(constraint="bk * tm >= 64", configurations=3),),
     candidates=(WRONG, WINNER, DEFAULT, LEFT_OUT),
     method="the best by prediction, 7 samples each",
-    also_checked=(Gemm(m=63, n=63, k=63), Gemm(m=65, n=65, k=65)),
+    also_checked=(parse_shape("63"), parse_shape("65")),
     cublas=measured(0.8e-3, 1.0),
 )
 TUNING = Tuning(

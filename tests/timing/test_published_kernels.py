@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.devices import find_device
-from analysis.problem import Gemm
+from analysis.problem import Gemm, parse_shape
 from benchmarks.prediction_errors import LEAST_PUBLISHED, of_rung
 from kernels.selection import parse_selection
 from kernels.variant import Variant
@@ -71,7 +71,7 @@ def test_a_rebuilt_kernel_computes_what_its_source_does(device, rung):
 
 @pytest.mark.parametrize(("device", "rung"), TIMED)
 def test_a_rebuilt_kernel_has_the_blocks_of_its_rung(device, rung):
-    shape, (own, taken) = Gemm(m=512, n=256, k=128), (timed(device, rung), parse_selection(rung))
+    shape, (own, taken) = parse_shape("512x256x128"), (timed(device, rung), parse_selection(rung))
     assert own.variant.geometry(own.parameters, shape) == taken.variant.geometry(
         taken.parameters, shape
     )

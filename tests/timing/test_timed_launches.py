@@ -1,20 +1,28 @@
-"""The launches that are timed: their kernels leave, on the simulator, what they left on a GPU."""
+"""The launches that are timed: their kernels do, on the simulator, what their references say."""
 
 import pytest
 
 from analysis.traffic.grid import MAX_GRID_Y
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.compile import compile_cubin
-from validation.timing.declared import OPTIONS, rng
-from validation.timing.timed_launches import LAUNCHES, TIMED
+from validation.corpus.case import CORPUS
+from validation.corpus.compiled import compiled
+from validation.timing.timed_launches import LAUNCHES, OPTIONS, SMALL, rng
 
 
-@pytest.mark.parametrize("timed", TIMED, ids=lambda timed: timed.key)
-def test_a_timed_kernel_leaves_what_it_left_on_a_gpu(timed):
-    case = timed.small_case
+def code_of(case):
+    if (CORPUS / case.file).parent == CORPUS:
+        return compiled(case, "sm_90")
+    return compile_cubin(
+        case.source, name=case.file, kernel=case.kernel, arch="sm_90", options=OPTIONS
+    )
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+def test_a_timed_kernel_does_what_its_reference_says(case):
     arguments = case.make(rng())
     execution = simulate(
-        timed.code("sm_90"),
+        code_of(case),
         grid=case.grid,
         block=case.block,
         dynamic_shared_bytes=case.dynamic_shared_bytes,

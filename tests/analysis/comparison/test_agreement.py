@@ -5,7 +5,7 @@ from dataclasses import replace
 from analysis.access import Pattern, Tiling, access_counts
 from analysis.comparison.agreement import comparisons, machine_accesses, unexplained
 from analysis.devices import find_device
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import FFMA, FMUL
 from analysis.records.profile import MachineAccess, Simulated
@@ -14,8 +14,8 @@ from tests.records_by_hand import record as record_of
 
 NAIVE = Tiling(block_m=32, block_n=32)
 TILED = Tiling(block_m=32, block_n=32, block_k=32, shared_load_a_width=4)
-SQUARE = Gemm(m=64, n=64, k=64)
-RAGGED = Gemm(m=33, n=40, k=64)
+SQUARE = parse_shape("64")
+RAGGED = parse_shape("33x40x64")
 
 
 def machine(space, action, lanes, **more):
@@ -185,7 +185,7 @@ def test_shared_instructions_without_a_lane_are_explained_also_where_warps_are_f
 
 
 def test_rows_off_a_sector_cost_sectors():
-    shape = Gemm(m=64, n=64, k=33)
+    shape = parse_shape("64x64x33")
     counts = access_counts(NAIVE, shape)
     loads = counts.instructions("global", "load")
     more = machine("global", "load", loads, sectors=5 * loads // 32)

@@ -12,12 +12,12 @@ from analysis.comparison.hierarchy import (
     predicted_hierarchy,
 )
 from analysis.devices import MeasuredCeilings, find_device
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from analysis.records.counters import ALL_COUNTERS
 from analysis.records.profile import Counted, Record, Simulated
 from analysis.theory import theory
 
-SHAPE = Gemm(m=1024, n=1024, k=1024)  # 2^31 FLOP
+SHAPE = parse_shape("1024")  # 2^31 FLOP
 
 COUNTERS = {
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 3 * 2**20,

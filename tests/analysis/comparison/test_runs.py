@@ -16,7 +16,7 @@ from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import Occupancy, Resources
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from analysis.records.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
 from analysis.records.profile import (
     SCHEMA_VERSION,
@@ -32,7 +32,7 @@ from analysis.theory import theory
 from tests import records_by_hand
 from tests.records_by_hand import predicted
 
-SHAPE = Gemm(m=64, n=64, k=64)
+SHAPE = parse_shape("64")
 WARPS, L2 = "smsp__inst_executed.sum", "lts__t_sectors_op_read.sum"
 DEVICE = find_device("rtx-3090")
 RESOURCES = Resources(
@@ -206,7 +206,7 @@ def test_theory_that_changes_is_named_also_where_an_access_is_new():
 
 
 def test_records_belong_together_by_label_and_shape():
-    other = Gemm(m=1, n=2, k=3)
+    other = parse_shape("1x2x3")
     before = profile(record(), record(label="a"), record(shape=other))
     found = compare(before, profile(record(label="b"), record(shape=other)))
     assert [(one.label, str(one.shape)) for one in found.pairs] == [("v", "1x2x3")]
@@ -218,7 +218,7 @@ def test_records_belong_together_by_label_and_shape():
 
 
 def test_nothing_in_common_is_an_error_that_says_what_there_is():
-    other = record(shape=Gemm(m=1, n=2, k=3))
+    other = record(shape=parse_shape("1x2x3"))
     with pytest.raises(InputError) as error:
         compare(profile(record()), profile(other))
     assert str(error.value) == (

@@ -20,15 +20,15 @@ from analysis.comparison.scorecard import (
 from analysis.devices import find_device
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from analysis.records.counters import ALL_COUNTERS, COUNTERS, MODELLED
 from analysis.records.metrics import BANK_CONFLICTS, FFMA, GLOBAL_LOAD_SECTORS, SHARED_WAVEFRONTS
 from analysis.records.profile import Counted, MachineAccess, Simulated
 from analysis.theory import theory
 from tests.records_by_hand import record as record_of
 
-SQUARE = Gemm(m=64, n=64, k=64)
-RAGGED = Gemm(m=33, n=40, k=64)
+SQUARE = parse_shape("64")
+RAGGED = parse_shape("33x40x64")
 TILED = Tiling(block_m=32, block_n=32, block_k=32)
 NVRTC = "NVRTC 13.0.88"
 

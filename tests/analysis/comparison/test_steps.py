@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from analysis.comparison.steps import QUANTITY_OF, Ends, step
 from analysis.occupancy import Occupancy, Resources
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from analysis.records.metrics import FFMA, SHARED_WAVEFRONTS, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
 from analysis.records.profile import Counted, Simulated
 from analysis.timing.predicted import Bound, GapStep
 from tests import records_by_hand
 from tests.records_by_hand import measured
 
-SHAPE = Gemm(m=64, n=64, k=64)
+SHAPE = parse_shape("64")
 LOADS, STORES = (f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st"))
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
 

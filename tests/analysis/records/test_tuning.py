@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from analysis.records.profile import Interval, Ratio
 from analysis.records.tuning import Candidate, Swept, TunedShape, cost, leaders, tied
 from tests.records_by_hand import measured
@@ -81,7 +81,7 @@ def test_winners_are_the_tied_ones_with_the_best_median_first():
             label=label, parameters={}, estimate_s=1.0, measured=measured, is_tied=is_tied
         )
 
-    square = Gemm(m=8, n=8, k=8)
+    square = parse_shape("8")
     shape = TunedShape(
         shape=square,
         executed_shape=square,

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
-from analysis.problem import Gemm
+from analysis.problem import Gemm, parse_shape
 from analysis.traffic.block_schedule import BlockProgress, starts
 from analysis.traffic.gemm_accesses import gemm_accesses
 from analysis.traffic.l2 import (
@@ -284,7 +284,7 @@ def test_few_blocks_are_dealt_to_all_gpcs():
 
 def of_small_product():
     """Its number of blocks, and a function from their progress to accesses; all start at 2."""
-    variant, problem = LADDER[3], Gemm(m=64, n=64, k=64)
+    variant, problem = LADDER[3], parse_shape("64")
     pieces = pieces_of_c(variant, variant.defaults, problem)
     blocks = variant.geometry(variant.defaults, problem).blocks
     tiling = variant.tiling(variant.defaults)
@@ -422,7 +422,7 @@ def test_sums_that_blocks_leave_are_read_once_by_who_stores_the_tile(n):
 @pytest.mark.parametrize("name", ["naive-uncoalesced", "tiled", "coarsened-1d", "vectorized"])
 def test_a_product_accesses_what_its_blocks_own(name):
     (variant,) = (v for v in LADDER if v.name == name)
-    problem = Gemm(m=300, n=264, k=72)
+    problem = parse_shape("300x264x72")
     tiling = variant.tiling(variant.defaults)
     blocks = variant.geometry(variant.defaults, problem).blocks
     pieces = pieces_of_c(variant, variant.defaults, problem)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.devices import find_device
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from reports import style
 from reports.figures import hierarchy
 from reports.ladder import View
@@ -98,7 +98,7 @@ def test_before_volta_l1_has_points_and_no_roof(in_counters):
 
 
 def test_without_traffic_the_figure_says_so(in_theory):
-    figure = hierarchy.figure(View(in_theory, Gemm(m=1, n=1, k=1)))
+    figure = hierarchy.figure(View(in_theory, parse_shape("1")))
     assert not figure.data
     assert "--counters" in figure.layout.annotations[0].text
 

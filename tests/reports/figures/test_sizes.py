@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from reports.figures import sizes
 from tests.reports.profiles_by_hand import SHAPE, SMALL, profile
 
@@ -33,7 +33,7 @@ def test_the_axis_has_the_sizes_themselves():
 
 
 def test_products_that_are_not_square_are_left_out(on_gpu):
-    flat = Gemm(m=64, n=4096, k=4096)
+    flat = parse_shape("64x4096x4096")
     records = tuple(replace(r, shape=flat) for r in on_gpu.records)
     assert not sizes.figure(replace(on_gpu, records=records)).data
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from reports.ladder import View
 from reports.sections.ladder_table import (
     ceilings_table,
@@ -62,7 +62,7 @@ def test_a_recorded_run_has_its_own_columns(in_theory, on_gpu):
 
 
 def test_the_outcome_tells_reason_padding_and_notes(in_theory):
-    padded = Gemm(m=4096, n=4100, k=4096)
+    padded = parse_shape("4096x4100x4096")
     changed = change(in_theory, "tiled", executed_shape=padded, notes=("a note",))
     table = ladder_table(view(changed))
     assert cell(table, "tiled", "outcome") == Cell(

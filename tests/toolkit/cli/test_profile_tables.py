@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from analysis.devices import DEVICES
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from analysis.records.profile import Ratio
 from analysis.timing.predicted import Bound
 from kernels.ladder import LADDER, REFERENCES
@@ -57,7 +57,7 @@ def theory():
 def measured_at(seconds, ratio=None):
     return measured(
         seconds,
-        flop_per_s=Gemm(m=32, n=32, k=32).flop / seconds,
+        flop_per_s=parse_shape("32").flop / seconds,
         stopped_by="time limit",
         relative_to_cublas=ratio and Ratio(peer="cublas", median=ratio, interval=None),
     )
@@ -147,7 +147,7 @@ def with_predictions(given):
     def foreseen(time_s):
         return predicted(
             time_s,
-            flop_per_s=Gemm(m=32, n=32, k=32).flop / time_s,
+            flop_per_s=parse_shape("32").flop / time_s,
             limiter="shared memory",
             limiter_share=0.917,
             next_limiter="issue",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.comparison.agreement import machine_accesses
-from analysis.problem import Gemm, parse_shape
+from analysis.problem import parse_shape
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, find
 from tests.sampling import chosen_of
@@ -18,7 +18,7 @@ from toolkit.rungs.arguments import rung_arguments
 from validation.corpus.inventory import chosen_parameters, near_defaults
 
 RAGGED = ("1x1x1", "7x29x5", "130x131x67")
-DIVISIBLE = Gemm(m=128, n=256, k=64)
+DIVISIBLE = parse_shape("128x256x64")
 ALPHA, BETA = np.float32(-1.25), np.float32(0.5)
 
 
@@ -97,7 +97,7 @@ def test_matrices_may_begin_anywhere(name, operand):
     assert variant.source.count(entry) == 1
     # the kernel gets a pointer to one float before the matrix, and goes on from there
     source = variant.source.replace(entry, f"    {operand} += 1;\n{entry}")
-    shape = Gemm(m=60, n=132, k=36)
+    shape = parse_shape("60x132x36")
     before = {"A": (shape.m, shape.k), "B": (shape.k, shape.n), "C": (shape.m, shape.n)}
     rng = np.random.default_rng(7)
     flat = {

@@ -563,7 +563,7 @@ def test_a_load_beyond_a_matrix_is_a_fault():
 
 def test_a_shortage_of_memory_is_not_remembered(monkeypatch):
     ladder, selection = (
-        LadderSimulator(Workload(Gemm(m=64, n=64, k=64), 3)),
+        LadderSimulator(Workload(parse_shape("64"), 3)),
         parse_selection("tiled"),
     )
     with monkeypatch.context() as short:
@@ -575,7 +575,7 @@ def test_a_shortage_of_memory_is_not_remembered(monkeypatch):
 
 
 def test_what_is_being_made_leaves_no_room_for_others(monkeypatch):
-    sizes = [Gemm(m=64, n=64, k=64), Gemm(m=64, n=64, k=72)]
+    sizes = [parse_shape("64"), parse_shape("64x64x72")]
     both = 4 * (2 * 64 * 64 + 2 * 64 * 72)
     monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: both - 1)
     ladder, begun, goes_on = LadderSimulator(Workload(sizes[0], 3)), Event(), Event()
@@ -597,7 +597,7 @@ def test_what_is_being_made_leaves_no_room_for_others(monkeypatch):
 
 
 def test_the_matrices_stay_as_they_were_and_are_not_copied():
-    workload = Workload(Gemm(m=64, n=64, k=64), 3)
+    workload = Workload(parse_shape("64"), 3)
     before = workload.a.copy()
     ladder = LadderSimulator(workload)
     selection = parse_selection("tiled")

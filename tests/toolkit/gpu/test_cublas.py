@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import LaunchError, UnavailableError
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.cublas import Cublas, tile_of
 
@@ -17,7 +17,7 @@ def test_the_product_is_row_major(cuda, cublas):
     c = np.full((2, 4), np.nan, np.float32)
     with Gpu() as gpu, Cublas() as library:
         buffers = [gpu.upload(matrix) for matrix in (a, b, c)]
-        library.sgemm(Gemm(m=2, n=4, k=3), *buffers)()
+        library.sgemm(parse_shape("2x4x3"), *buffers)()
         gpu.download(buffers[2], into=c)
     assert c.tolist() == (a @ b).tolist()
 
@@ -35,7 +35,7 @@ def test_the_handle_is_given_back(cuda, cublas):
 
 def test_a_broken_context_does_not_hide_what_broke_it(cuda, cublas):
     with Gpu(), Cublas() as library:
-        launch = library.sgemm(Gemm(m=1, n=1, k=1), 1, 2, 3)
+        launch = library.sgemm(parse_shape("1"), 1, 2, 3)
         cuda.fault()
         with pytest.raises(LaunchError, match=r"^cuBLAS: cuCtxSynchronize .* encountered$"):
             launch()

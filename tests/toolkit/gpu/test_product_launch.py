@@ -8,7 +8,7 @@ import pytest
 
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from kernels.ladder import LADDER
 from kernels.selection import Selection
 from toolkit.gpu.launch import OnGpu, task_of
@@ -18,7 +18,7 @@ from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.matrices import Workload
 
 L2_BYTES = 2**10  # of the made-up GPU
-SHAPE = Gemm(m=4, n=8, k=4)
+SHAPE = parse_shape("4x8x4")
 C = 2  # where it stands among the arguments of SOURCE
 A_LABEL, B_LABEL, C_LABEL = (
     f"argument {k} `{name}`, float32[{shape}]"
@@ -124,7 +124,7 @@ def test_a_workspace_is_zeros_between_guard_bands(cuda):
 
 @pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
 def test_what_a_rung_takes_can_be_handed_to_a_child(variant):
-    problem = Gemm(m=255, n=255, k=63) if variant.multiple_of > 1 else Gemm(m=32, n=32, k=64)
+    problem = parse_shape("255x255x63") if variant.multiple_of > 1 else parse_shape("32x32x64")
     executed = variant.executed(problem)
     selection = Selection(variant=variant, parameters=variant.defaults)
     task = pickle.loads(pickle.dumps(task_of_product(selection, problem, executed, 1)))

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import ShapeError
-from analysis.problem import Gemm
+from analysis.problem import Gemm, parse_shape
 from kernels import parse_selection
 from toolkit.gpu.sampling import Sampling
 from toolkit.launch import host_resources
@@ -18,7 +18,7 @@ from toolkit.profiling.plan import make_plan
 from toolkit.profiling.record import planned
 from toolkit.rungs.matrices import Workload
 
-SHAPE = Gemm(m=20, n=30, k=10)
+SHAPE = parse_shape("20x30x10")
 
 
 def measure(shape=SHAPE, *, variants=("cpu",), sampling=None):

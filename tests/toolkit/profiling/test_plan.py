@@ -6,7 +6,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNameError
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from kernels import LADDER, REFERENCES
 from tests.refusals import refusal
 from toolkit.gpu.sampling import Sampling
@@ -19,7 +19,7 @@ def plan(shapes=(64,), variants=None, seed=1):
 
 
 def test_every_way_to_write_a_shape():
-    made = plan(["64", 32, Gemm(m=1, n=2, k=3), "4x5x6", " 7 X 8 X 9 ".replace(" ", "")])
+    made = plan(["64", 32, parse_shape("1x2x3"), "4x5x6", " 7 X 8 X 9 ".replace(" ", "")])
     assert [str(shape) for shape in made.shapes] == [
         "64x64x64", "32x32x32", "1x2x3", "4x5x6", "7x8x9",
     ]  # fmt: skip

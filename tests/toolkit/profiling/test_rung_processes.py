@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from analysis.devices import find_device
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from kernels.ladder import BEST
 from kernels.selection import parse_selection
 from toolkit.launch.progress import Progress
@@ -23,7 +23,7 @@ from toolkit.profiling.rung_processes import side_by_side
 from toolkit.rungs.best import best_for
 from toolkit.rungs.matrices import Workload
 
-DEVICE, SHAPE = find_device("h200"), Gemm(m=128, n=128, k=64)
+DEVICE, SHAPE = find_device("h200"), parse_shape("128x128x64")
 NAMES = ("one-block", "naive-coalesced", "tiled:tile=16", "coarsened-1d", "coarsened-2d", "tiled")
 MAKE = partial(SimulatorBench, DEVICE, sanitizes=False)
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, find_device
-from analysis.problem import Gemm
+from analysis.problem import Gemm, parse_shape
 from analysis.records.profile import Interval
 from kernels.ladder import BEST
 from toolkit.gpu.sampling import Sampling
@@ -48,12 +48,12 @@ def test_what_ships_is_what_is_dispatched():
 
 def test_the_users_own_go_first():
     tuned.keep([entry("4096x4096x4096", "tiled", 9.0, tile=16)])
-    found = best_for(H200, Gemm(m=4096, n=4096, k=4096))
+    found = best_for(H200, parse_shape("4096"))
     assert found.parameters == {"tile": 16}
 
 
 def test_a_neighbour_that_would_need_padding_is_passed_over():
-    near = Gemm(m=4096, n=4095, k=4096)  # N is no multiple of 4
+    near = parse_shape("4096x4095x4096")  # N is no multiple of 4
     found = best_for(H200, near)
     assert found.variant.name == "realigned"
 
@@ -106,13 +106,13 @@ def test_the_rule_fills_the_device(shape, label):
 
 def test_a_neighbours_tile_is_split_for_the_shape_at_hand():
     tuned.keep([entry("64x128x16384", "split-k", 1.5, splits=2)])
-    assert best_for(H200, Gemm(m=64, n=128, k=16384)).parameters["splits"] == 2  # as it was tuned
-    assert best_for(H200, Gemm(m=64, n=128, k=16388)).parameters["splits"] == 132
-    assert best_for(H200, Gemm(m=128, n=128, k=16388)).parameters["splits"] == 64
+    assert best_for(H200, parse_shape("64x128x16384")).parameters["splits"] == 2  # as it was tuned
+    assert best_for(H200, parse_shape("64x128x16388")).parameters["splits"] == 132
+    assert best_for(H200, parse_shape("128x128x16388")).parameters["splits"] == 64
 
 
 def test_what_another_device_has_is_split_for_this_one():
-    shipped = Gemm(m=64, n=64, k=65536)
+    shipped = parse_shape("64x64x65536")
     assert best_for(H200, shipped).parameters["splits"] == 128
     smaller = find_device("h100-pcie")
     assert smaller.sm_count == 114
@@ -120,15 +120,13 @@ def test_what_another_device_has_is_split_for_this_one():
 
 
 def test_workers_are_two_blocks_for_each_sm():
-    assert by_rule(H200, Gemm(m=4096, n=4096, k=64)).parameters["workers"] == 2 * 132
+    assert by_rule(H200, parse_shape("4096x4096x64")).parameters["workers"] == 2 * 132
     rtx_5090 = find_device("rtx-5090")
-    assert by_rule(rtx_5090, Gemm(m=4096, n=4096, k=64)).parameters["workers"] == 2 * 170
+    assert by_rule(rtx_5090, parse_shape("4096x4096x64")).parameters["workers"] == 2 * 170
 
 
 def test_a_record_says_what_best_is():
-    plan = make_plan(
-        [Gemm(m=4096, n=4096, k=4096)], ["best"], sampling=Sampling(), warm_l2=False, seed=1
-    )
+    plan = make_plan([parse_shape("4096")], ["best"], sampling=Sampling(), warm_l2=False, seed=1)
     (shape,) = plan.shapes
     (selection,) = plan.at(shape, H200).selections
     record = planned(selection, shape, H200)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from toolkit.rungs.matrices import Workload
 
-SHAPE = Gemm(m=5, n=7, k=11)
+SHAPE = parse_shape("5x7x11")
 
 
 def test_a_seed_repeats_the_matrices():
@@ -17,12 +17,12 @@ def test_a_seed_repeats_the_matrices():
 
 
 def test_a_and_b_are_different_matrices():
-    square = Workload(Gemm(m=8, n=8, k=8), 3)
+    square = Workload(parse_shape("8"), 3)
     assert not np.isin(square.a, square.b).any()
 
 
 def test_matrices_are_uneven_and_without_blocks_of_zeros():
-    workload = Workload(Gemm(m=256, n=256, k=256), 0)
+    workload = Workload(parse_shape("256"), 0)
     for matrix in (workload.a, workload.b):
         assert matrix.dtype == np.float32
         assert matrix.flags["C_CONTIGUOUS"]
@@ -48,7 +48,7 @@ def test_the_reference_is_the_product_in_float64():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, "a little"])
 def test_one_wrong_element_fails_and_is_named(value):
-    workload = Workload(Gemm(m=64, n=48, k=32), 2)
+    workload = Workload(parse_shape("64x48x32"), 2)
     result = workload.a @ workload.b
     result[41, 17] = result[41, 17] + 1e-4 if isinstance(value, str) else value
     check = workload.reference().check(result)
@@ -57,7 +57,7 @@ def test_one_wrong_element_fails_and_is_named(value):
 
 
 def test_some_rows_report_the_real_row():
-    workload = Workload(Gemm(m=100, n=6, k=10), 5)
+    workload = Workload(parse_shape("100x6x10"), 5)
     reference = workload.reference(most_rows=7)
     assert len(set(reference.rows)) == 7
     assert reference.rows.max() > 50  # one of 100 rows, not the first seven
@@ -89,7 +89,7 @@ def test_the_reference_leaves_the_matrices_alone():
 
 def test_padding_adds_zeros_and_changes_no_product():
     workload = Workload(SHAPE, 1)
-    a, b = workload.padded(Gemm(m=5, n=8, k=12))
+    a, b = workload.padded(parse_shape("5x8x12"))
     assert (a.shape, b.shape) == ((5, 12), (12, 8))
     assert np.array_equal(a[:, :11], workload.a)
     assert np.array_equal(b[:11, :7], workload.b)
@@ -121,7 +121,7 @@ CORNER, DIAGONAL = (range(21, 40), range(4)), (range(1), range(4, 10))
     ],
 )
 def test_tiles_have_the_reference_of_the_whole(tiles):
-    workload = Workload(Gemm(m=40, n=50, k=30), 7)
+    workload = Workload(parse_shape("40x50x30"), 7)
     whole = workload.reference()
     found = workload.tile_references(tiles)
     assert found.keys() == set(tiles)
@@ -143,7 +143,7 @@ def test_a_product_in_parts_has_the_references_of_the_whole(
 
 
 def test_a_tile_looks_at_its_own_elements_and_names_the_worst_of_them_in_c():
-    workload = Workload(Gemm(m=40, n=50, k=30), 7)
+    workload = Workload(parse_shape("40x50x30"), 7)
     tile = workload.tile_references([TILE])[TILE]
     result = np.full((40, 50), np.nan, dtype=np.float32)
     result[8:21, 32:50] = (workload.a @ workload.b)[8:21, 32:50]
@@ -155,7 +155,7 @@ def test_a_tile_looks_at_its_own_elements_and_names_the_worst_of_them_in_c():
 
 def test_many_tiles_are_checked_as_each_is(monkeypatch):
     monkeypatch.setattr("toolkit.rungs.matrices.MOST_ELEMENTS", 48 * 20)  # 20 rows at a time
-    workload = Workload(Gemm(m=64, n=48, k=32), 2)
+    workload = Workload(parse_shape("64x48x32"), 2)
     result = workload.a @ workload.b
     result[41, 17] += 1e-4
     tiles = [

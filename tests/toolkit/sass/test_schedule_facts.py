@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.devices import find_device
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from kernels import LADDER
 from kernels.selection import Selection
 from tests.sampling import chosen_of
@@ -144,7 +144,7 @@ def test_a_wait_counts_once_however_long_it_took():
 
 @pytest.mark.parametrize("variant", [v for v in LADDER if v.rung < 16], ids=lambda v: v.name)
 def test_the_steps_of_a_rung_are_its_k(variant):
-    problem = Gemm(m=32, n=32, k=160)
+    problem = parse_shape("32x32x160")
     executed = variant.executed(problem)
     selection = Selection(variant=variant, parameters=variant.defaults)
     kernel = compile_for(find_device("h200"), selection)

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import InputError, RecordError
-from analysis.problem import Gemm, parse_shape
+from analysis.problem import parse_shape
 from analysis.records.profile import Interval
 from tests.refusals import refusal
 from toolkit.store import tuned
@@ -48,7 +48,7 @@ def label_at(shape, device=H200):
 
 
 def test_nothing_is_tuned_where_there_are_no_files():
-    assert tuned_for(H200, Gemm(m=64, n=64, k=64)) is None
+    assert tuned_for(H200, parse_shape("64")) is None
 
 
 def test_entries_survive_the_file_and_newer_ones_replace_older_ones():

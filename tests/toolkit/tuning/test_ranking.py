@@ -6,7 +6,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import CompileError, InputError, LaunchError, UnsupportedError
-from analysis.problem import Gemm
+from analysis.problem import parse_shape
 from tests.refusals import refusal
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.launch.progress import Progress
@@ -16,7 +16,7 @@ from toolkit.tuning.ranking import estimate, ranked
 from toolkit.tuning.space import parse_space
 
 H200 = find_device("h200")
-SMALL = Gemm(m=64, n=64, k=64)
+SMALL = parse_shape("64")
 
 
 def rank(text, device=H200, most=9, shape=SMALL):
@@ -48,7 +48,7 @@ def test_closed_forms_choose_who_is_predicted_where_there_are_too_many():
 def test_an_estimate_is_the_sum_of_the_ceilings_for_whole_rounds_of_sms():
     selection = parse_space("tiled:tile=32").selections[0]
     # 12 × 11 blocks fill 132 SMs once; one more row of blocks takes a second round
-    full, more = Gemm(m=384, n=352, k=64), Gemm(m=416, n=352, k=64)
+    full, more = parse_shape("384x352x64"), parse_shape("416x352x64")
     exact = planned(selection, full, H200)
     assert estimate(exact, H200) == pytest.approx(sum(c.time_s for c in exact.theory.ceilings))
     ragged = planned(selection, more, H200)
