@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 4_710,
     "benchmarks": 30_850,
     "docs": 48_720,
-    "tests": 295_350,
+    "tests": 293_510,
     "validation": 113_180,
 }
 

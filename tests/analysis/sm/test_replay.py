@@ -7,6 +7,7 @@ clock more than the last EXIT's. `streams_by_hand.QUIET` leaves out what a test 
 import ctypes
 import re
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -402,8 +403,7 @@ def test_clocks_of_the_load_store_unit(row, step, machine, expected):
     ],
 )
 def test_a_scheduler_hands_over_a_register_in_two_clocks(operands, wavefronts, expected, measured):
-    store = {"unit": Unit.LSU, "kind": Kind.SHARED_STORE, "operands": operands}
-    table = code(store, FFMA, EXIT)
+    table = code(STS | {"operands": operands}, FFMA, EXIT)
     warp = [(0, wavefronts)]
     assert steady_of_one_scheduler(table, warp) == expected
     assert MEASURED[f"{measured}_one_scheduler_cycles"]["value"] == pytest.approx(expected, 0.01)
@@ -421,8 +421,7 @@ def steady_of_one_scheduler(table, unit):
 
 
 def test_a_full_queue_holds_the_scheduler():
-    store = {"unit": Unit.LSU, "kind": Kind.SHARED_STORE}
-    table = code(store, EXIT)
+    table = code(STS, EXIT)
 
     def stores(times):
         return ran(table, [[[(0, 10)] * times + [1]]], operand_clocks=0)
@@ -439,6 +438,9 @@ def test_a_full_queue_holds_the_scheduler():
 COPY = {"unit": Unit.LSU, "kind": Kind.COPY, "operands": 2}
 
 
+BUSY = (0, 32, 0, [(1, 1)])  # 32 clocks of the load/store unit
+
+
 @pytest.mark.parametrize(("row", "places"), [(LDG, 1), (COPY, 2)])
 @pytest.mark.parametrize("schedulers", [1, 4])
 def test_requests_of_global_memory_share_the_places_of_an_sm(row, places, schedulers):
@@ -447,7 +449,7 @@ def test_requests_of_global_memory_share_the_places_of_an_sm(row, places, schedu
     fits, more = (
         ran(
             table,
-            [[[*[(0, 32, 0, [(1, 1)])] * (count // schedulers), 1]] * schedulers],
+            [[[*[BUSY] * (count // schedulers), 1]] * schedulers],
             operand_clocks=0,
             l2_latency=0,
         ).lost["load/store queue"]
@@ -461,7 +463,7 @@ def test_requests_of_global_memory_share_the_places_of_an_sm(row, places, schedu
 def test_a_load_of_shared_memory_waits_for_few_of_global_memory(before):
     wide = {"unit": Unit.LSU, "kind": Kind.LOAD, "operands": 1}
     table = code(wide, LDS, WAITING_EXIT)
-    walk = [*[(0, 32, 0, [(1, 1)])] * before, (1, 1), 2]
+    walk = [*[BUSY] * before, (1, 1), 2]
     found = ran(table, [[walk]], operand_clocks=0, shared_latency=23)
     # one that is served and three that are on their way, of 32 clocks each, and its own
     assert int(found.ends[0]) == pytest.approx(4 * 32 + 1 + 23, abs=before)
@@ -490,12 +492,28 @@ ROOMY = dict.fromkeys(
 )
 
 
+def load(line, sectors=FULL):
+    """The first instruction of a table, which asks for sectors of a line."""
+    return (0, 1, 0, [(line, sectors)])
+
+
+def in_turn(found, walk, **machine):
+    """`clocks`, or what else is found, of loads that are each waited for before the next."""
+    return found(code(LDG | {"wait": 1}, WAITING_EXIT), [[[*walk, 1]]], **machine)
+
+
+def waits_for_dram(walk, waiting_share):
+    """How many waits of 400 clocks such loads have."""
+    dram = {"dram_share": 0.5, "dram_latency": 400, "waiting_share": waiting_share}
+    return (in_turn(clocks, walk, **dram, **ROOMY) - in_turn(clocks, walk, **ROOMY)) / 400
+
+
 @pytest.mark.parametrize(
     ("step", "expected", "measured"),
     [
-        ((0, 1, 0, [(7, FULL)]), 4 / 3, "l1_32_rows_1_cycles"),
-        ((0, 1, 0, [(7, 0b0101)]), 1.2 + (4 / 3 - 1.2) / 3, None),
-        ((0, 1, 0, [(7, 0b0001)]), 1.2, None),
+        (load(7), 4 / 3, "l1_32_rows_1_cycles"),
+        (load(7, 0b0101), 1.2 + (4 / 3 - 1.2) / 3, None),
+        (load(7, 0b0001), 1.2, None),
         ((0, 8, 0, [(n, FULL) for n in range(8)]), 8, "l1_32_rows_8_cycles"),
     ],
 )
@@ -508,21 +526,18 @@ def test_a_load_costs_the_more_the_more_of_a_line_it_asks_for(step, expected, me
 
 
 def test_a_hit_takes_the_latency_of_l1_and_a_miss_that_of_l2():
-    table = code(LDG | {"wait": 1}, WAITING_EXIT)
-    load = (0, 1, 0, [(7, FULL)])
     # handed over in clock 1, served until 2, then 250, and one to pass L1's data
-    assert clocks(table, [[[load, 1]]], l2_latency=250, **ROOMY) == 1 + 1 + 250 + 1 + 1
     missed = 1 + 1 + 250 + 1
-    again = clocks(table, [[[load, load, 1]]], l2_latency=250, **ROOMY)
+    assert in_turn(clocks, [load(7)], l2_latency=250, **ROOMY) == missed + 1
+    again = in_turn(clocks, [load(7)] * 2, l2_latency=250, **ROOMY)
     assert again == missed + 34 + 1
-    found = ran(table, [[[load, load, 1]]])
+    found = in_turn(ran, [load(7)] * 2)
     assert (found.l1_misses, found.l1_hits, found.l2_read_bytes) == (4, 4, 128)
     assert MEASURED["l1_hit_latency_cycles"]["value"] == pytest.approx(34, abs=0.1)
 
 
 def test_a_missing_sector_of_a_known_line_is_fetched():
-    table = code(LDG | {"wait": 1}, WAITING_EXIT)
-    found = ran(table, [[[(0, 1, 0, [(7, 0b0001)]), (0, 1, 0, [(7, 0b0011)]), 1]]])
+    found = in_turn(ran, [load(7, 0b0001), load(7, 0b0011)])
     assert (found.l1_misses, found.l1_hits, found.l2_read_bytes) == (2, 1, 64)
 
 
@@ -534,8 +549,8 @@ def test_a_load_is_here_when_the_last_of_its_lines_is():
     assert both == 2 + 250 + 34 + 1 + 1
 
 
-WIDE_LDG = {"unit": Unit.LSU, "kind": Kind.LOAD, "registers": 4, "operands": 2, "write_barrier": 0}
-WAITING_STS = {"unit": Unit.LSU, "kind": Kind.SHARED_STORE, "operands": 2, "wait": 1}
+WIDE_LDG = LDG | {"registers": 4, "operands": 2}
+WAITING_STS = STS | {"operands": 2, "wait": 1}
 
 
 def _round_clocks(lines, warps):
@@ -570,7 +585,7 @@ def test_missed_lines_cost_what_was_measured(lines, warps):
 
 
 def test_what_comes_back_passes_the_data_of_l1_before_later_stores():
-    table = code(LDG, {"unit": Unit.LSU, "kind": Kind.SHARED_STORE}, WAITING_EXIT)
+    table = code(LDG, STS, WAITING_EXIT)
     missed = (0, 32, 0, [(n, 0b0001) for n in range(32)])
     late = [(1, 8, 0)] * 40  # busy when the lines are here
     alone = clocks(table, [[[missed, 2]]], l2_latency=100, **ROOMY)
@@ -588,15 +603,14 @@ def test_what_comes_back_passes_the_data_of_l1_before_later_stores():
     ],
 )
 def test_the_line_that_was_used_longest_ago_goes_first(room, numbers, hits):
-    table = code(LDG | {"wait": 1}, WAITING_EXIT)
-    found = ran(table, [[[*[(0, 1, 0, [(n, FULL)]) for n in numbers], 1]]], l1_lines=room)
+    found = in_turn(ran, map(load, numbers), l1_lines=room)
     assert found.l1_hits == 4 * hits  # sectors
     assert found.l1_misses == 4 * (len(numbers) - hits)
 
 
 def test_a_block_that_runs_again_has_lines_of_its_own():
     table = code(LDG | {"wait": 1}, WAITING_EXIT)
-    block = [[(0, 1, 0, [(7, FULL)]), 1]]
+    block = [[load(7), 1]]
     found = ran(table, [block], jobs=[0, 0, 0])
     assert (found.l1_misses, found.l1_hits) == (12, 0)
     shared = ran(table, [block, block])  # two blocks of one launch that read the same
@@ -606,41 +620,31 @@ def test_a_block_that_runs_again_has_lines_of_its_own():
 def test_misses_go_through_the_bandwidth_of_l2():
     table = code(LDG, WAITING_EXIT)
     for rate in (16.0, 64.0):
-        walk = [[(0, 1, 0, [(w << 20 | n, FULL)]) for n in range(100)] for w in range(8)]
-        found = ran(table, [[[*warp, 1] for warp in walk]], l2_bytes_per_clock=rate)
+        warps = [[*(load(w << 20 | n) for n in range(100)), 1] for w in range(8)]
+        found = ran(table, [warps], l2_bytes_per_clock=rate)
         # 128 bytes each, and the latency of the last one
         assert found.clocks == pytest.approx(800 * 128 / rate + BY_HAND["l2_latency"], rel=0.02)
         assert found.l2_read_bytes == 800 * 128
 
 
 def test_every_so_many_requests_wait_for_dram():
-    table = code(LDG | {"wait": 1}, WAITING_EXIT)
-    walk = [(0, 1, 0, [(n, FULL)]) for n in range(8)]
-    dram = {"dram_share": 0.5, "dram_latency": 400, **ROOMY}
-    fast = clocks(table, [[[*walk, 1]]], **(dram | {"dram_share": 0.0}))
-    assert clocks(table, [[[*walk, 1]]], waiting_share=0.5, **dram) == fast + 4 * 400
-    assert clocks(table, [[[*walk, 1]]], waiting_share=1.0, **dram) == fast + 8 * 400
+    walk = [*map(load, range(8))]
+    assert waits_for_dram(walk, 0.5) == 4
+    assert waits_for_dram(walk, 1.0) == 8
 
 
 def test_a_block_waits_for_dram_once_between_two_barriers():
-    load = LDG | {"wait": 1}
-    table = code(load, BAR, WAITING_EXIT)
-    phase = [[(0, 1, 0, [(p * 8 + n, FULL)]) for n in range(4)] for p in range(4)]
-    warp = [1, *phase[0], 1, *phase[1], 1, *phase[2], 1, *phase[3], 2]
+    table = code(LDG | {"wait": 1}, BAR, WAITING_EXIT)
+    phases = [[1, *(load(p * 8 + n) for n in range(4))] for p in range(4)]
+    blocks = [[[*chain.from_iterable(phases), 2]]]
     dram = {"dram_share": 0.5, "dram_latency": 400, "waiting_share": 0.5, **ROOMY}
-    fast = clocks(table, [[warp]], **(dram | {"dram_share": 0.0, "waiting_share": 0.0}))
     # every other phase waits, with each of its 4 loads: 0.5, 1.0, 1.5, 2.0 are due
-    assert clocks(table, [[warp]], **dram) == fast + 2 * 4 * 400
+    assert clocks(table, blocks, **dram) == clocks(table, blocks, **ROOMY) + 2 * 4 * 400
 
 
 def test_dram_hands_over_two_sectors_at_a_time():
-    table = code(LDG | {"wait": 1}, WAITING_EXIT)
-    dram = {"dram_share": 0.5, "dram_latency": 400, "waiting_share": 1.0, **ROOMY}
-
     def waits(*sectors):
-        walk = [(0, 1, 0, [(7, mask)]) for mask in sectors]
-        fast = clocks(table, [[[*walk, 1]]], **(dram | {"waiting_share": 0.0}))
-        return (clocks(table, [[[*walk, 1]]], **dram) - fast) // 400
+        return waits_for_dram([load(7, mask) for mask in sectors], 1.0)
 
     assert waits(1) == 1
     assert waits(1, 2) == waits(4, 8) == 1  # the second is in L2 already
@@ -648,13 +652,12 @@ def test_dram_hands_over_two_sectors_at_a_time():
 
 
 def test_what_waits_for_more_lines_of_dram_waits_longer():
-    table = code(LDG | {"wait": 1}, WAITING_EXIT)
     dram = {"dram_share": 1e-6, "dram_latency": 260, "waiting_share": 1.0, **ROOMY}
 
     def mean(lines):
         walk = [(0, 1, 0, [(lines * k + n, FULL) for n in range(lines)]) for k in range(300)]
-        least = clocks(table, [[[*walk, 1]]], **dram)
-        return (clocks(table, [[[*walk, 1]]], dram_scatter=100.0, **dram) - least) / 300
+        least = in_turn(clocks, walk, **dram)
+        return (in_turn(clocks, walk, dram_scatter=100.0, **dram) - least) / 300
 
     # the mean of the largest of n that decay exponentially is 1 + 1/2 + ... + 1/n of them
     for lines in (1, 8, 32):
@@ -666,22 +669,17 @@ IN_L2_LINE, FLAG_LINE = 1 << 58, 1 << 57  # as `IN_L2` and `FLAG` are in words o
 
 
 def test_what_other_blocks_wrote_waits_for_l2_alone():
-    table = code(LDG | {"wait": 1}, WAITING_EXIT)
-    dram = {"dram_share": 0.5, "dram_latency": 400, "waiting_share": 0.5, **ROOMY}
     for mark, expected in ((0, 2), (IN_L2_LINE, 0)):
-        walk = [(0, 1, 0, [(n | mark, FULL)]) for n in range(4)]
-        fast = clocks(table, [[[*walk, 1]]], **(dram | {"waiting_share": 0.0}))
-        assert clocks(table, [[[*walk, 1]]], **dram) == fast + expected * 400
+        assert waits_for_dram([load(n | mark) for n in range(4)], 0.5) == expected
 
 
 def test_flags_are_set_some_clocks_after_they_were_asked_for_first():
-    table = code(LDG | {"wait": 1}, WAITING_EXIT)
-    walk = [(0, 1, 0, [(7 | FLAG_LINE, 1)]) for _ in range(3)]
+    walk = [load(7 | FLAG_LINE, 1)] * 3
     waits = {"atomic_latency": 500, **ROOMY}
-    at_once = clocks(table, [[[*walk, 1]]], flag_clocks=0, **waits)
+    at_once = in_turn(clocks, walk, flag_clocks=0, **waits)
     assert at_once == pytest.approx(3 * 500, abs=30)  # L1 keeps none
     # the first is there after 3,000, the others, asked for later, as soon as they come
-    assert clocks(table, [[[*walk, 1]]], flag_clocks=3000, **waits) == at_once + 2500
+    assert in_turn(clocks, walk, flag_clocks=3000, **waits) == at_once + 2500
 
 
 def test_lines_are_marked_by_their_numbers():
@@ -694,19 +692,11 @@ def test_lines_are_marked_by_their_numbers():
 
 
 def test_dram_has_a_bandwidth():
-    table = code(LDG, EXIT)
-    walk = [(0, 1, 0, [(n, FULL)]) for n in range(200)]
-    waiting = code(LDG, WAITING_EXIT)
-    found = clocks(
-        waiting,
-        [[[*walk, 1]]],
-        dram_share=0.5,
-        waiting_share=1.0,
-        l2_bytes_per_clock=AMPLE,
-        dram_bytes_per_clock=4.0,
-    )
+    blocks = [[[*map(load, range(200)), 1]]]
+    dram = ROOMY | {"dram_share": 0.5, "waiting_share": 1.0, "dram_bytes_per_clock": 4.0}
+    found = clocks(code(LDG, WAITING_EXIT), blocks, **dram)
     assert found == pytest.approx(200 * 64 / 4 + 650, rel=0.02)  # and the latency of the last one
-    assert clocks(table, [[[*walk, 1]]], **ROOMY) < 220
+    assert clocks(code(LDG, EXIT), blocks, **ROOMY) < 220
 
 
 @pytest.mark.parametrize(
@@ -729,8 +719,7 @@ def test_stores_cost_what_was_measured(name, width, lines, sectors, expected):
 
 def test_stores_that_nobody_waits_for_are_part_of_the_time():
     table = code(STG, EXIT)
-    walk = [(0, 1, 0, [(n, FULL)]) for n in range(10)]
-    found = ran(table, [[[*walk, 1]]], write_bytes_per_clock=1.0)
+    found = ran(table, [[[*map(load, range(10)), 1]]], write_bytes_per_clock=1.0)
     assert found.l2_write_bytes == 1280
     assert found.clocks == pytest.approx(1280, abs=5)
     assert found.ends[0] < 100
@@ -742,8 +731,8 @@ def test_loads_that_go_to_l2_follow_each_other_after_some_clocks():
     ample = {"l2_bytes_per_clock": 1e9, "l2_latency": 100, "global_queue": 32}
 
     def until_the_last(lines, **machine):
-        walk = [(0, 1, 0, [(n, FULL)]) for n in range(lines)]
-        return clocks(table, [[[*walk, (1, 1, 0, [(lines, FULL)]), 2]]], **ample, **machine)
+        walk = [*map(load, range(lines)), (1, 1, 0, [(lines, FULL)]), 2]
+        return clocks(table, [[walk]], **ample, **machine)
 
     of_data = 4 / 3  # of L1, for the last line
     assert until_the_last(30) == pytest.approx(31 + 100 + of_data, abs=3)
@@ -753,7 +742,7 @@ def test_loads_that_go_to_l2_follow_each_other_after_some_clocks():
 def test_atomics_return_after_a_latency_of_their_own():
     atom = {"unit": Unit.LSU, "kind": Kind.ATOMIC, "write_barrier": 0, "operands": 3}
     table = code(atom, WAITING_EXIT)
-    assert clocks(table, [[[(0, 1, 0, [(7, 1)]), 1]]], atomic_latency=488, **ROOMY) == 489
+    assert clocks(table, [[[load(7, 1), 1]]], atomic_latency=488, **ROOMY) == 489
     assert clocks(table, [[[(0, 1), 1]]], shared_atomic_latency=26) == 27
 
 
@@ -765,7 +754,6 @@ def test_a_request_that_is_off_asks_for_nothing():
 
 # Copies that do not wait.
 
-COPY = {"unit": Unit.LSU, "kind": Kind.COPY, "operands": 2}
 GROUP = {"kind": Kind.COPY_GROUP, "write_barrier": 0}
 
 
@@ -775,7 +763,7 @@ def wait_group(left):
 
 def test_a_group_of_copies_is_waited_for():
     table = code(COPY, GROUP, wait_group(0), EXIT)
-    warp = [(0, 1, 0, [(7, FULL)]), 1, 2, 3]
+    warp = [load(7), 1, 2, 3]
     # handed over in clock 2, served until 3, L2's latency, then DEPBAR and EXIT
     assert clocks(table, [[warp]], l2_latency=250, **ROOMY) == 3 + 250 + 2
     found = ran(table, [[warp]], **ROOMY)
@@ -792,7 +780,7 @@ def test_a_group_holds_the_copies_that_are_still_in_the_queue():
 
 def test_all_but_so_many_groups_are_waited_for():
     table = code(COPY, GROUP, wait_group(1), wait_group(0), EXIT)
-    first, second = ((0, 1, 0, [(n, FULL)]) for n in (1, 2))
+    first, second = map(load, (1, 2))
     slow = {"l2_bytes_per_clock": 1.0, "l2_latency": 250}
     one = clocks(table, [[[first, 1, second, 1, 2, 4]]], **slow)
     both = clocks(table, [[[first, 1, second, 1, 3, 4]]], **slow)
@@ -801,7 +789,7 @@ def test_all_but_so_many_groups_are_waited_for():
 
 def test_what_nobody_waits_for_is_served_when_all_have_left():
     table = code(COPY, EXIT)
-    found = ran(table, [[[(0, 1, 0, [(7, FULL)]), 1]]], operand_clocks=4)
+    found = ran(table, [[[load(7), 1]]], operand_clocks=4)
     assert found.ends[0] == 2
     assert (found.clocks, found.l2_read_bytes) == (2 * 4 + 1, 128)  # two registers, one wavefront
 
@@ -840,18 +828,18 @@ def test_blocks_share_the_unit_for_barriers(warps, blocks, expected):
     assert measured == pytest.approx(expected, rel=0.04) or (warps, blocks) == (16, 2)
 
 
-LATE = [1] * 10  # until clock 150
+UNTIL_150 = [1] * 10  # clocks
 
 
 @pytest.mark.parametrize(
     ("warps", "expected"),
     [
         # the barrier unit takes two clocks for who comes last, and opens 12 later
-        ([[*LATE, 0, 2], [0, 2]], 150 + 2 + 12 + 1),
+        ([[*UNTIL_150, 0, 2], [0, 2]], 150 + 2 + 12 + 1),
         # three arrive at once, in clock 0, and the fourth leaves in clock 150: 12 after that
-        ([[0, 2]] * 3 + [[*LATE, 2]], 150 + 12 + 1),
+        ([[0, 2]] * 3 + [[*UNTIL_150, 2]], 150 + 12 + 1),
         ([[0, 2]] * 3 + [[2]], 12 + 2 * 3 + 1),
-        ([[(0, 0, OFF), 2], [*LATE, 2]], 151),  # is passed
+        ([[(0, 0, OFF), 2], [*UNTIL_150, 2]], 151),  # is passed
     ],
 )
 def test_a_barrier_waits_for_the_last_warp_that_has_not_left(warps, expected):
@@ -896,7 +884,7 @@ def test_what_a_block_left_behind_does_not_reach_the_next_one():
     """Its stores are read long after it has left: no scoreboard of its successor is released."""
     store = STG | {"read_barrier": 0}
     table = code(store, EXIT, {"unit": Unit.XU, "latency": 900, "write_barrier": 0}, WAITING_EXIT)
-    leaves, waits = [[*[(0, 1, 0, [(n, FULL)]) for n in range(4)], 1]], [[2, 3]]
+    leaves, waits = [[*map(load, range(4)), 1]], [[2, 3]]
     slow = {"write_bytes_per_clock": 1.0, "block_start": 10}
     found = ran(table, [leaves, waits], **slow)
     assert found.ends[1] - found.starts[1] == 901
@@ -1125,7 +1113,6 @@ BULK_LOAD = {"unit": Unit.UNIFORM, "kind": Kind.BULK_LOAD}
 BULK_STORE = {"unit": Unit.UNIFORM, "kind": Kind.BULK_STORE}
 BULK_GROUP = {"unit": Unit.UNIFORM, "kind": Kind.BULK_GROUP, "write_barrier": 0}
 AT = 0x500  # where the barrier is
-FIRST_PHASE = 1  # to be over
 
 
 def words(*numbers):
@@ -1133,36 +1120,43 @@ def words(*numbers):
     return [(number >> 4, number & 15) for number in numbers]
 
 
-def arrival(arrivals, bytes_):
-    return words(AT, arrivals << 32 | bytes_ & 0xFFFFFFFF)
+# One table of them, and its steps.
+
+BARRIERS = code(BEGIN, ARRIVE, WAIT, BULK_LOAD, FFMA | {"stall": 15}, WAITING_EXIT)
+WAITS = (2, 0, 0, words(AT, 1))  # for the first phase
+LATE, LEAVES = [4] * 10, 5
+
+
+def begins(arrivals):
+    return (0, 0, 0, words(AT, arrivals))
+
+
+def arrives(arrivals, bytes_=0):
+    return (1, 0, 0, words(AT, arrivals << 32 | bytes_))
+
+
+def of_whole_lines(count):
+    return [(line << 4) + 15 for line in range(1, count + 1)]
+
+
+def loads_in_bulk(lines):
+    """A thread that loads whole lines, and waits for them."""
+    copied = (3, 0, 0, words(AT, 1 << 32 | 128 * lines, *of_whole_lines(lines)))
+    return [begins(1), arrives(1, 128 * lines), copied, WAITS, LEAVES]
 
 
 def test_a_wait_is_over_when_the_last_has_arrived():
-    table = code(BEGIN, ARRIVE, WAIT, WAITING_EXIT, FFMA | {"stall": 15})
-    late = [4] * 10
-    begin = (0, 0, 0, words(AT, 2))
-    arrives = (1, 0, 0, arrival(1, 0))
-    wait = (2, 0, 0, words(AT, FIRST_PHASE))
-    warps = [[begin, arrives, wait, 3], [*late, arrives, wait, 3]]
+    first = [begins(2), arrives(1), WAITS, LEAVES]
     # 10 · 15 clocks until the second warp arrives, served at once; its wait is issued two clocks
     # later, behind its own arrival, takes 23, and then come the exits
-    assert clocks(table, [warps]) == pytest.approx(150 + 2 + 23, abs=4)
-    assert clocks(table, [[warps[0]]], most_clocks=10_000) > 0  # nobody else: it goes on at once
+    second = [*LATE, arrives(1), WAITS, LEAVES]
+    assert clocks(BARRIERS, [[first, second]]) == pytest.approx(150 + 2 + 23, abs=4)
+    assert clocks(BARRIERS, [[first]], most_clocks=10_000) > 0  # nobody else: it goes on at once
 
 
 def test_bytes_that_were_announced_are_waited_for():
-    table = code(BEGIN, ARRIVE, BULK_LOAD, WAIT, WAITING_EXIT)
-    lines = [(line << 4) + 15 for line in range(1, 33)]
-    load = (2, 0, 0, words(AT, 1 << 32 | 4096, *lines))
-    warp = [
-        (0, 0, 0, words(AT, 1)),
-        (1, 0, 0, arrival(1, 4096)),
-        load,
-        (3, 0, 0, words(AT, FIRST_PHASE)),
-        4,
-    ]
     machine = {"l2_bytes_per_clock": 32.0, "l2_latency": 250}
-    found = ran(table, [[warp]], **machine)
+    found = ran(BARRIERS, [[loads_in_bulk(32)]], **machine)
     # 128 sectors, one per clock, then the latency, and 23 of the wait
     assert found.clocks == pytest.approx(2 + 128 + 250 + 23, abs=5)
     assert found.l2_read_bytes == 4096
@@ -1171,24 +1165,17 @@ def test_bytes_that_were_announced_are_waited_for():
 
 
 def test_a_copy_of_more_than_255_words_is_one_step():
-    table = code(BEGIN, ARRIVE, BULK_LOAD, WAIT, WAITING_EXIT)
-    copied = words(AT, 1 << 32 | 51_200, *((line << 4) + 15 for line in range(1, 401)))
-    begin, arrive = (0, 0, 0, words(AT, 1)), (1, 0, 0, arrival(1, 51_200))
-    wait = (3, 0, 0, words(AT, FIRST_PHASE))
-    assert ran(table, [[[begin, arrive, (2, 0, 0, copied), wait, 4]]]).l2_read_bytes == 51_200
+    assert ran(BARRIERS, [[loads_in_bulk(400)]]).l2_read_bytes == 51_200
 
 
 def test_a_group_of_bulk_stores_ends_when_all_have_left():
-    table = code(BULK_STORE, BULK_GROUP, {"kind": Kind.WAIT_GROUP, "argument": 0}, EXIT)
-    lines = [(line << 4) + 15 for line in range(1, 33)]
-    warp = [(0, 0, 0, words(0, 4096, *lines)), 1, 2, 3]
+    table = code(BULK_STORE, BULK_GROUP, wait_group(0), EXIT)
+    warp = [(0, 0, 0, words(0, 4096, *of_whole_lines(32))), 1, 2, 3]
     found = ran(table, [[warp]], write_bytes_per_clock=32.0)
     assert found.clocks == pytest.approx(128, abs=4)
     assert found.l2_write_bytes == 4096
 
 
 def test_what_other_blocks_of_a_cluster_would_do_is_taken_as_done():
-    table = code(BEGIN, ARRIVE, WAIT, WAITING_EXIT)
-    of_peer = words(AT | 1 << 24, 1 << 32)  # the barrier of block 1 stands for its own
-    warp = [(0, 0, 0, words(AT, 1)), (1, 0, 0, of_peer), (2, 0, 0, words(AT, FIRST_PHASE)), 3]
-    assert clocks(table, [[warp]]) < 60
+    of_peer = (1, 0, 0, words(AT | 1 << 24, 1 << 32))  # the barrier of block 1 stands for its own
+    assert clocks(BARRIERS, [[[begins(1), of_peer, WAITS, LEAVES]]]) < 60
