@@ -10,8 +10,11 @@ Python of its own `.venv`, else the one that runs this. A case is
     cold:DEVICE       `profile`, with an empty cache; cold:DEVICE:8192 of this shape, not of 4096
     warm:DEVICE       `profile` again: code, predictions, and the time of the CPU where it is kept,
                       are in the cache; counts and checks are made again, with other matrices
-    simulate:KERNEL   `simulate` of a kernel of report_speed.cu on an H200 (`LAUNCHES`), warm
+    simulate:KERNEL   `simulate` of a kernel of report_speed.cu on an H200 (`LAUNCHES`), warm; also
+                      of a rung, at 4096 or at another shape: simulate:stream-k:1024
     compile:KERNEL    the same with an empty cache
+    replay:KERNEL     the same without the kept prediction: streams are replayed again
+    all:KERNEL        the same with all blocks executed
 
 Printed are medians over the repeats of the wall time and of the time on all cores (user and system,
 all processes), which depends less on what else the machine does; then the largest memory of a
@@ -63,6 +66,8 @@ CASES = (
     *("cold:h200:8192", "warm:h200:8192"),
     *(f"simulate:{name}" for name in LAUNCHES),
     "compile:sgemm-2048",
+    "replay:stream-k",
+    *("all:vectorized:1024", "all:naive-coalesced:1024", "all:transpose"),
 )
 _EXECUTED = re.compile(r"all [\d,]+ blocks|[\d,]+ of [\d,]+ blocks")
 
@@ -91,13 +96,14 @@ class Checkout:
         kind, _, what = case.partition(":")
         if kind in ("cold", "compile"):
             shutil.rmtree(self.scratch / "cache", ignore_errors=True)
+        if kind == "replay":
+            for kept in (self.scratch / "cache").glob("prediction-*"):
+                kept.unlink()
         if kind == "help":
             return self._run("--help")
-        if kind in ("simulate", "compile"):
-            kernel, grid, block, *arguments = LAUNCHES[what].split()
-            launch = ["--kernel", kernel, "--grid", grid, "--block", block, "--device", "h200"]
-            launch += [word for argument in arguments for word in ("--arg", argument)]
-            return self._run("simulate", str(KERNELS), *launch)
+        if kind in ("simulate", "compile", "replay", "all"):
+            blocks = ("--blocks", "all") if kind == "all" else ()
+            return self._run("simulate", *launched(what), "--device", "h200", *blocks)
         outputs = [
             f"--{option}={self.scratch / file}"
             for option, file in (("html", "profile.html"), ("record", "profile.json"))
@@ -132,6 +138,16 @@ class Checkout:
             peak_bytes=max(peak_bytes, largest),
             executed=executed[0] if executed else "",
         )
+
+
+def launched(name: str) -> list[str]:
+    """Arguments of `simulate` for a kernel of `LAUNCHES`, or for a rung at a shape."""
+    if name not in LAUNCHES:
+        rung, _, shape = name.partition(":")
+        return [rung, "--shape", shape or "4096"]
+    kernel, grid, block, *arguments = LAUNCHES[name].split()
+    launch = [str(KERNELS), "--kernel", kernel, "--grid", grid, "--block", block]
+    return launch + [word for argument in arguments for word in ("--arg", argument)]
 
 
 class Memory:

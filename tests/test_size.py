@@ -30,7 +30,7 @@ LIMITS = {
     "toolkit/sass": 101_200,
     "toolkit/store": 6_250,
     "toolkit/tuning": 4_710,
-    "benchmarks": 30_850,
+    "benchmarks": 29_460,
     "docs": 48_720,
     "tests": 293_510,
     "validation": 113_180,
