@@ -33,6 +33,10 @@ TWICE = """extern "C" __global__ void twice(float *x, int n) {
 """
 
 
+def launch(source, *arguments, grid=1, block=1, kernel=None, **how):
+    return simulate(source, kernel, grid=grid, block=block, arguments=list(arguments), **how)
+
+
 def twice(x=None, n=None, **changes):
     x = np.arange(100, dtype=np.float32) if x is None else x
     n = np.int32(x.size) if n is None else n
@@ -127,7 +131,7 @@ def test_arrays_without_axes_and_without_elements_are_buffers():
 def test_the_same_array_twice_is_two_buffers():
     source = "__global__ void copy(const int *x, int *y) { y[threadIdx.x] = x[threadIdx.x] + 1; }"
     x = np.zeros(32, np.int32)
-    first, second = simulate(source, grid=1, block=32, arguments=[x, x]).outputs
+    first, second = launch(source, x, x, block=32).outputs
     assert (first[0], second[0]) == (0, 1)
 
 
@@ -192,20 +196,20 @@ def test_raw_bytes_and_other_signs_may_stand_for_a_buffers_type():
     one = np.array([1.0], np.float32)
     for x in (one, one.view(np.uint8), one.view([("r", "f4")])):
         for y in (np.zeros(1, np.uint32), np.zeros(1, np.int32)):
-            outputs = simulate(source, grid=1, block=1, arguments=[x, y]).outputs
+            outputs = launch(source, x, y).outputs
             assert outputs[1].view(np.uint32)[0] == 0x3F800000
 
 
 def test_complex_numbers_are_pairs():
     source = "__global__ void k(float2 *x, double4 *y) { y[0].w = x[1].y; }"
     x, y = np.array([1, 2 + 3j], np.complex64), np.zeros(2, np.complex128)
-    outputs = simulate(source, grid=1, block=1, arguments=[x, y]).outputs
+    outputs = launch(source, x, y).outputs
     assert outputs[1].tolist() == [0, 3j]
     with pytest.raises(InputError, match=r"float2 \*x\) is an array of complex128: give float32"):
-        simulate(source, grid=1, block=1, arguments=[y, y])
+        launch(source, y, y)
     triples = source.replace("float2", "float3")
     with pytest.raises(InputError, match=r"float3 \*x\) is an array of complex64: give float32"):
-        simulate(triples, grid=1, block=1, arguments=[x, y])
+        launch(triples, x, y)
 
 
 def test_without_a_source_sizes_are_checked():
@@ -217,9 +221,7 @@ def test_without_a_source_sizes_are_checked():
         ([array, array], "argument 1 of twice is an array, which is passed as a pointer of 8 b"),
         ([np.int32(4), np.int32(4)], "argument 0 of twice is int32 4 of 4 bytes: the kernel's par"),
     ):
-        assert refusal(
-            InputError, simulate, cubin, grid=1, block=1, arguments=arguments
-        ).startswith(message)
+        assert refusal(InputError, launch, cubin, *arguments).startswith(message)
 
 
 def test_too_little_memory_is_said_before_anything_is_copied(
@@ -279,40 +281,40 @@ def test_a_block_that_was_not_compiled_for_or_has_no_room_is_refused():
         for (int i = 0; i < 100; i++) x[i * blockDim.x + threadIdx.x] = v[99 - i];
     }"""
     x = np.zeros(100 * 1024, np.float32)
-    assert refusal(
-        InputError, simulate, source % "__launch_bounds__(256)", grid=1, block=257, arguments=[x]
-    ) == ("k: a block of 257×1×1 = 257 threads: its __launch_bounds__ promises at most 256")
-    assert simulate(source % "__launch_bounds__(256)", grid=1, block=256, arguments=[x])
+    assert refusal(InputError, launch, source % "__launch_bounds__(256)", x, block=257) == (
+        "k: a block of 257×1×1 = 257 threads: its __launch_bounds__ promises at most 256"
+    )
+    assert launch(source % "__launch_bounds__(256)", x, block=256)
     with pytest.raises(
         InputError, match=r"^k: block of 1024 threads with \d+ registers each takes"
     ):
-        simulate(source % "", grid=1, block=1024, arguments=[x])
+        launch(source % "", x, block=1024)
 
 
 def test_a_block_that_the_kernel_rules_out_is_refused():
     source = "__global__ void __block_size__((64, 2, 1)) k(int *x) { x[0] = blockDim.x; }"
     x = np.zeros(1, np.int32)
     with pytest.raises(InputError, match=r"^k: a block of 128×1×1: its __block_size__ is 64×2×1"):
-        simulate(source, grid=1, block=128, arguments=[x])
-    assert simulate(source, grid=1, block=(64, 2), arguments=[x]).outputs[0] == [64]
+        launch(source, x, block=128)
+    assert launch(source, x, block=(64, 2)).outputs[0] == [64]
 
 
 def test_a_kernel_that_is_not_there_is_refused_with_those_that_are():
     with pytest.raises(UnknownNameError, match=r"^unknown kernel 'twise': did you mean 'twice'\?"):
-        simulate(TWICE, "twise", grid=1, block=1, arguments=[])
+        launch(TWICE, kernel="twise")
     with pytest.raises(InputError, match=r"^kernel\.cu holds 2 kernels: say which one: "):
-        simulate(TWICE + "__global__ void b() {}", grid=1, block=1, arguments=[])
+        launch(TWICE + "__global__ void b() {}")
 
 
 def test_a_source_that_does_not_compile_names_the_line():
     with pytest.raises(CompileError, match=r"^kernel\.cu, line 3: identifier \"y\" is undefined$"):
-        simulate(TWICE.replace("x[i] *=", "y[i] *="), "twice", grid=1, block=1, arguments=[])
+        launch(TWICE.replace("x[i] *=", "y[i] *="), kernel="twice")
 
 
 def test_a_source_that_cannot_be_read_is_named(tmp_path):
     for name in ("absent.cu", "absent.cubin"):
         with pytest.raises(InputError, match=f"{name}.* cannot be read: No such file or directory"):
-            simulate(tmp_path / name, "k", grid=1, block=1, arguments=[])
+            launch(tmp_path / name, kernel="k")
 
 
 # --- architectures ------------------------------------------------------------------------------
@@ -359,9 +361,8 @@ DIFFERS = """__global__ void differs(float *x) {
 
 def test_where_blocks_differ_all_are_executed_from_the_start():
     x = np.zeros(1000 * 32, np.float32)
-    settings = {"grid": 1000, "block": 32, "arguments": [x]}
-    everything = simulate(DIFFERS, **settings)
-    some = simulate(DIFFERS, **settings, blocks="representative")
+    everything = launch(DIFFERS, x, grid=1000, block=32)
+    some = launch(DIFFERS, x, grid=1000, block=32, blocks="representative")
     assert some.counters == everything.counters
     assert some.basis == (
         "all 1,000 blocks executed: blocks chosen at random differ from their neighbours"
@@ -371,11 +372,11 @@ def test_where_blocks_differ_all_are_executed_from_the_start():
 
 def test_a_number_of_blocks_is_executed_and_the_rest_estimated():
     x = np.zeros(100 * 32, np.float32)
-    execution = simulate(DIFFERS, grid=100, block=32, arguments=[x], blocks=4)
+    execution = launch(DIFFERS, x, grid=100, block=32, blocks=4)
     assert execution.basis == (
         "4 of 100 blocks executed; the rest estimated from their mean, place by place in the grid"
     )
-    exact = simulate(DIFFERS, grid=100, block=32, arguments=[x]).counters[WARPS]
+    exact = launch(DIFFERS, x, grid=100, block=32).counters[WARPS]
     assert execution.counters[WARPS] == pytest.approx(exact, rel=0.5)
     one_each = twice(**LAST_BLOCK_IS_PARTIAL, blocks=1)
     assert one_each.basis == (
@@ -396,11 +397,10 @@ def test_a_cubin_its_bytes_or_its_file_are_sources(tmp_path):
     path = tmp_path / "twice.cubin"
     path.write_bytes(cubin.image)
     x = np.arange(100, dtype=np.float32)
-    settings = {"grid": 4, "block": 32, "arguments": [x, np.int32(100)]}
-    expected = simulate(TWICE, "twice", **settings, arch="sm_80")
+    expected = twice(x, arch="sm_80")
     for source in (cubin, cubin.image, bytearray(cubin.image), path, str(path)):
         for kernel in ("twice", None):
-            execution = simulate(source, kernel, **settings)
+            execution = launch(source, x, np.int32(100), grid=4, block=32, kernel=kernel)
             assert execution.counters == expected.counters
             assert execution.resources.architecture == "sm_80"
             assert np.array_equal(execution.outputs[0], expected.outputs[0])
@@ -413,9 +413,7 @@ def test_machine_code_that_is_none_is_refused(tmp_path):
         (cubin.image, "other", "unknown kernel 'other': choose one of twice"),
         (b"nothing", "twice", "the machine code is no cubin: it is no ELF file"),
     ):
-        assert (
-            refusal(InputError, simulate, source, kernel, grid=1, block=1, arguments=[]) == message
-        )
+        assert refusal(InputError, launch, source, kernel=kernel) == message
 
 
 def test_machine_code_without_line_information_has_no_lines():
@@ -433,7 +431,7 @@ def test_a_kernel_for_tensor_cores_is_refused_with_its_line():
     }"""
     refused = r"HMMA.* at 0x.* \(kernel\.cu, line \d\): tensor cores \(HMMA\) are not simulated$"
     with pytest.raises(UnsupportedError, match=refused):
-        simulate(source, grid=1, block=32, arguments=[np.zeros(32, np.uint32)])
+        launch(source, np.zeros(32, np.uint32), block=32)
 
 
 @pytest.mark.parametrize("register", ["%envreg1", "%nsmid"])
@@ -444,7 +442,7 @@ def test_a_word_that_only_a_driver_knows_is_refused(register):
     with pytest.raises(
         UnsupportedError, match=r"c\[0x0\].* \(kernel\.cu, line \d\): .* of the driver"
     ):
-        simulate(source, grid=1, block=1, arguments=[np.zeros(1, np.uint32)])
+        launch(source, np.zeros(1, np.uint32))
 
 
 @pytest.mark.parametrize("arch", usual("sm_75", "sm_86", "sm_90"))
@@ -457,8 +455,7 @@ def test_sizes_of_shared_memory_are_known(arch):
         x[2] = tile[threadIdx.x ^ 1];
     }"""
     x = np.zeros(3, np.uint32)
-    settings = {"grid": 1, "block": 8, "arguments": [x], "arch": arch}
-    (found,) = simulate(source, **settings, dynamic_shared_bytes=48).outputs
+    (found,) = launch(source, x, block=8, arch=arch, dynamic_shared_bytes=48).outputs
     assert found[:2].tolist() == [48, 80]
 
 
@@ -477,7 +474,7 @@ def test_accesses_with_a_hint_for_caches_are_accesses(arch):
         x[32 + threadIdx.x] = old;
     }"""
     x = np.arange(64, dtype=np.int32)
-    (found,) = simulate(source, grid=1, block=32, arguments=[x], arch=arch).outputs
+    (found,) = launch(source, x, block=32, arch=arch).outputs
     assert found.tolist() == [*range(6, 38), *range(1, 33)]
 
 
@@ -488,9 +485,9 @@ def test_a_constant_beyond_its_bank_is_refused():
     with pytest.raises(
         UnsupportedError, match=r"line 2\): it reads beyond the 16 bytes of its con"
     ):
-        simulate(source % "5", grid=1, block=1, arguments=[x, np.int32(0)])
+        launch(source % "5", x, np.int32(0))
     with pytest.raises(LaunchError, match="constant read of 4 bytes out of bounds at 0x14: "):
-        simulate(source % "i", grid=1, block=1, arguments=[x, np.int32(5)])
+        launch(source % "i", x, np.int32(5))
 
 
 # --- what a kernel does wrong -------------------------------------------------------------------
@@ -507,11 +504,11 @@ def fault(source, *arguments, grid=1, block=64, arch="sm_90"):
     """What is said of a kernel that does something wrong."""
     return refusal(
         LaunchError,
-        simulate,
+        launch,
         source,
+        *arguments,
         grid=grid,
         block=block,
-        arguments=list(arguments),
         arch=arch,
         max_instructions=10**6,
     )
@@ -715,17 +712,16 @@ def test_variables_and_constants_are_memory_with_a_name_too():
     assert "global write of 4 bytes at 0x" in said
     assert ", which is read-only; block (0, 0, 0), thread (0, 0, 0), kernel.cu, line 5: " in said
     arguments = [floats(8), np.int32(0)]
-    (output,) = simulate(source, grid=1, block=8, arguments=arguments).outputs
+    (output,) = launch(source, *arguments, block=8).outputs
     assert output.tolist() == [1, 2, 3, 0, 0, 0, 0, 0]
 
 
 def test_dynamic_shared_memory_counts():
     source = """extern __shared__ float tile[];
     __global__ void k(float *x) { tile[threadIdx.x] = 1; x[0] = tile[0]; }"""
-    settings = {"grid": 1, "block": 64, "arguments": [floats(1)]}
-    simulate(source, **settings, dynamic_shared_bytes=256)
+    launch(source, floats(1), block=64, dynamic_shared_bytes=256)
     with pytest.raises(LaunchError, match="byte 248: the block has 248 bytes"):
-        simulate(source, **settings, dynamic_shared_bytes=248)
+        launch(source, floats(1), block=64, dynamic_shared_bytes=248)
 
 
 @pytest.mark.parametrize("index", [-1, -2, 8, 9])
@@ -753,7 +749,7 @@ def test_an_assert_that_fails_names_the_thread(arch):
         "k failed an assert; block (0, 0, 0), thread (37, 0, 0), kernel.cu, line 3: CALL."
     )
     arguments = [floats(64), np.int32(64)]
-    execution = simulate(source, grid=1, block=64, arguments=arguments, arch=arch)
+    execution = launch(source, *arguments, block=64, arch=arch)
     assert set(execution.outputs[0].tolist()) == {2.0}
 
 
@@ -767,11 +763,10 @@ def test_what_is_printed_is_lost_and_that_is_said(arch):
             x[threadIdx.x] += i;
         }
     }"""
-    settings = {"grid": 1, "block": 40, "arch": arch}
-    execution = simulate(source, arguments=[floats(40), np.int32(3)], **settings)
+    execution = launch(source, floats(40), np.int32(3), block=40, arch=arch)
     assert execution.notes == ("printf was called 80 times: it prints nothing here",)
     assert set(execution.outputs[0].tolist()) == {3.0}  # 0 + 1 + 2
-    assert simulate(source, arguments=[floats(40), np.int32(0)], **settings).notes == ()
+    assert launch(source, floats(40), np.int32(0), block=40, arch=arch).notes == ()
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -782,9 +777,12 @@ def test_reads_of_shared_memory_that_nobody_wrote_are_a_note(arch):
         __syncthreads();
         x[threadIdx.x] = tile[threadIdx.x];
     }"""
-    settings = {"grid": 3, "block": 64, "arch": arch}
-    assert simulate(source, arguments=[floats(64), np.int32(64)], **settings).notes == ()
-    execution = simulate(source, arguments=[floats(64), np.int32(33)], **settings)
+
+    def launched(n, grid=3):
+        return launch(source, floats(64), np.int32(n), grid=grid, block=64, arch=arch)
+
+    assert launched(64).notes == ()
+    execution = launched(33)
     (note,) = execution.notes
     # threads 33 to 63 of three blocks
     assert note.startswith(
@@ -792,19 +790,13 @@ def test_reads_of_shared_memory_that_nobody_wrote_are_a_note(arch):
         "block (0, 0, 0), thread (33, 0, 0), kernel.cu, line 5: LDS"
     )
     assert np.isnan(execution.outputs[0][40])  # zeros would flatter the kernel
-    (note,) = simulate(source, arguments=[floats(64), np.int32(63)], **settings | {"grid": 1}).notes
+    (note,) = launched(63, grid=1).notes
     assert note.startswith("shared memory was read once where")
 
 
 def test_code_without_lines_says_how_to_get_them():
     with pytest.raises(LaunchError, match=r"STG.*\(compile with -lineinfo for the source line\)$"):
-        simulate(
-            "__global__ void k(float *x) { x[1] = 1; }",
-            grid=1,
-            block=1,
-            arguments=[floats(1)],
-            options=(),
-        )
+        launch("__global__ void k(float *x) { x[1] = 1; }", floats(1), options=())
 
 
 # --- compiled together ------------------------------------------------------------------------
