@@ -14,7 +14,7 @@ from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import LANES, PT, UPT
 from toolkit.sass.isa.registry import lower
 from toolkit.sass.isa.slots import WIDEST_RANGE, ConstantWord
-from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, allocation_table
+from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, allocate, allocation_table
 
 FULL = 0xFFFFFFFF
 REGISTERS, PREDICATES, CONVERGENCE_BARRIERS = 256, 8, 16
@@ -31,6 +31,12 @@ def lanes_of(mask):
 def same(got, wanted):
     for name in ("r", "ur", "p", "up", "b"):
         np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name), err_msg=name)
+
+
+def buffer_of(data):
+    """Global memory with the bytes of an array."""
+    (buffer,) = allocate([("data", data.view(np.uint8), True)])
+    return buffer
 
 
 def _zeros(rows):
@@ -59,6 +65,26 @@ class State:
 
     def copy(self):
         return State(**{name: getattr(self, name).copy() for name in ("r", "ur", "p", "up", "b")})
+
+
+_REGISTER = re.compile(r"(U?[RP])(\d+)(_64)?")
+
+
+def holding(**values):
+    """A state whose registers hold values, alike or lane by lane: `holding(R2=1, UR4=2, P0=FULL)`.
+
+    `R2_64` is a pair of registers, as in [R2.64].
+    """
+    state = State()
+    for name, value in values.items():
+        file, index, is_pair = _REGISTER.fullmatch(name).groups()
+        rows, first = getattr(state, file.lower()), int(index)
+        if is_pair:
+            wide = np.asarray(value).astype(np.uint64)
+            rows[first], rows[first + 1] = wide & np.uint64(FULL), wide >> np.uint64(32)
+        else:
+            rows[first] = value
+    return state
 
 
 def instructions(text):

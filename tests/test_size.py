@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 4_710,
     "benchmarks": 29_460,
     "docs": 48_720,
-    "tests": 293_510,
+    "tests": 292_830,
     "validation": 113_180,
 }
 

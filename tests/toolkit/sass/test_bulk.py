@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from analysis.errors import LaunchError
-from tests.probe import State, probe
+from tests.probe import buffer_of, holding, probe
 from toolkit.launch.tensor_map import MAP_BYTES, Tiling
-from toolkit.sass.space import allocate
 from toolkit.sass.tensor_maps import DESCRIPTION, MARK, description
 
 LANES = np.arange(32)
@@ -14,16 +13,9 @@ AT = 64  # where the barrier is, in UR4
 MOST = 1 << 20
 
 
-def state(**uniform):
-    made = State()
-    for name, value in {"ur4": AT, **uniform}.items():
-        made.ur[int(name.removeprefix("ur"))] = value
-    return made
-
-
 def begun(count):
     """A barrier of so many arrivals in UR6 and UR7, as compiled code computes it."""
-    return {"ur6": (MOST - count) << 1, "ur7": (MOST - count) << 11 & 0xFFFFFFFF}
+    return {"UR6": (MOST - count) << 1, "UR7": (MOST - count) << 11 & 0xFFFFFFFF}
 
 
 def run(text, before, **options):
@@ -40,7 +32,8 @@ BEGIN = "SYNCS.EXCH.64 URZ, [UR4], UR6; "
 
 def test_lanes_arrive_one_after_the_other():
     after = run(
-        BEGIN + "SYNCS.ARRIVE.TRANS64.A1T0 R4, [UR4], RZ; LDS.64 R8, [UR4]", state(**begun(40))
+        BEGIN + "SYNCS.ARRIVE.TRANS64.A1T0 R4, [UR4], RZ; LDS.64 R8, [UR4]",
+        holding(UR4=AT, **begun(40)),
     )
     assert [pending(word) for word in after.r[5]] == [40 - lane for lane in LANES]
     assert {pending(word) for word in after.r[9]} == {8}
@@ -59,7 +52,7 @@ def test_lanes_arrive_one_after_the_other():
 )
 def test_what_an_arrival_counts(arrival, left):
     """R2 is 7: arrivals, or bytes."""
-    before = state(**begun(40))
+    before = holding(UR4=AT, **begun(40))
     before.r[2] = 7
     after = run(f"{BEGIN}{arrival}; LDS.64 R8, [UR4]", before, lanes=1)
     assert pending(after.r[9][0]) == left
@@ -67,7 +60,7 @@ def test_what_an_arrival_counts(arrival, left):
 
 @pytest.mark.parametrize(("count", "phases"), [(32, 1), (16, 2), (64, 0)])
 def test_the_phase_changes_when_all_have_arrived(count, phases):
-    before = state(**begun(count))
+    before = holding(UR4=AT, **begun(count))
     before.r[2] = LANES % 2 << 31  # even lanes ask for the phase of parity 0, odd ones for 1
     text = BEGIN + "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR4], RZ; SYNCS.PHASECHK.TRANS64 P0, [UR4], R2"
     after = run(text, before)
@@ -76,7 +69,7 @@ def test_the_phase_changes_when_all_have_arrived(count, phases):
 
 
 def test_announced_bytes_hold_the_phase():
-    before = state(**begun(1))
+    before = holding(UR4=AT, **begun(1))
     before.r[2], before.r[3] = 48, 0
     announce = BEGIN + "SYNCS.ARRIVE.TRANS64 RZ, [UR4], R2; "
     came = "SYNCS.ARRIVE.TRANS64.RED.A0TX RZ, [UR4], R2; "
@@ -87,7 +80,7 @@ def test_announced_bytes_hold_the_phase():
 
 def test_who_leaves_is_not_expected_again():
     text = BEGIN + "SYNCS.ARRIVE.TRANS64.OPTOUT.A1T0 RZ, [UR4], RZ; LDS.64 R8, [UR4]"
-    before = state(**begun(1))
+    before = holding(UR4=AT, **begun(1))
     before.ur[6] = (MOST - 3) << 1
     before.ur[7] = (MOST - 1) << 11 & 0xFFFFFFFF  # of 3 arrivals in a phase 1 lacks
     assert pending(run(text, before, lanes=1).r[9][0]) == 2
@@ -95,18 +88,13 @@ def test_who_leaves_is_not_expected_again():
 
 def test_a_barrier_stands_on_eight_bytes():
     with pytest.raises(LaunchError, match="kind 2"):  # MISALIGNED
-        run(BEGIN, state(ur4=AT + 4, **begun(1)))
-
-
-def buffer(array):
-    (made,) = allocate([("data", array.reshape(-1).view(np.uint8), True)])
-    return made
+        run(BEGIN, holding(UR4=AT + 4, **begun(1)))
 
 
 def test_a_run_of_bytes_arrives_with_its_count():
-    given = buffer(np.arange(64, dtype=np.uint32))
-    before = state(ur8=1024, ur9=AT, ur10=given.address & 0xFFFFFFFF, **begun(12))
-    before.ur[11], before.ur[12] = given.address >> 32, 3  # times 16 bytes
+    given = buffer_of(np.arange(64, dtype=np.uint32))
+    sizes = {"UR8": 1024, "UR9": AT, "UR10_64": given.address, "UR12": 3}  # times 16 bytes
+    before = holding(UR4=AT, **sizes, **begun(12))
     before.r[2, 0], before.r[3] = 48, 1024 + 4 * LANES  # one lane announces them
     text = (
         BEGIN

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from analysis.errors import LaunchError, UnsupportedError
-from tests.probe import FULL, State, probe
+from tests.probe import FULL, State, buffer_of, holding, probe
 from toolkit import simulate
 from toolkit.sass.core.binding import COUNT
-from toolkit.sass.space import allocate
 
 LANES = np.arange(32)
 ODD = 0xAAAAAAAA
@@ -21,17 +20,9 @@ def ran(text, state, **options):
     return after, counts
 
 
-def with_odd_lanes_in_p0():
-    state = State()
-    state.p[0] = ODD
-    return state
-
-
 @pytest.mark.parametrize("jump", ["BRA P1, 0x20", "RET.REL.NODEC P1, R4, 0x0"])
 def test_a_jump_with_two_predicates_refuses_lanes_that_its_guard_lets_through(jump):
-    state = with_odd_lanes_in_p0()
-    state.p[1] = 0xFFFF
-    state.r[4] = 0x20
+    state = holding(P0=ODD, P1=0xFFFF, R4=0x20)
     after, counts = ran(f"@P0 {jump}; MOV R1, 0x1; MOV R2, 0x2", state)
     assert (after.r[1] == 0).tolist() == [bool(ODD & 0xFFFF & 1 << lane) for lane in range(32)]
     assert [int(counts[name][0]) for name in ("predicated", "refused", "taken")] == [16, 8, 8]
@@ -39,8 +30,7 @@ def test_a_jump_with_two_predicates_refuses_lanes_that_its_guard_lets_through(ju
 
 @pytest.mark.parametrize("leaving", [0, ODD, 0xFFFFFFFF])
 def test_lanes_leave_where_the_predicate_of_an_exit_holds(leaving):
-    state = State()
-    state.p[0] = leaving
+    state = holding(P0=leaving)
     after, counts = ran("EXIT P0; MOV R1, 0x1", state)
     assert after.r[1].tolist() == [0 if leaving >> lane & 1 else 1 for lane in range(32)]
     stay = 32 - leaving.bit_count()
@@ -55,7 +45,7 @@ def test_both_sides_of_a_branch_run_and_meet_again():
         MOV R1, 0x2
         BSYNC B0
         MOV R2, 0x3"""
-    after, counts = ran(text, with_odd_lanes_in_p0())
+    after, counts = ran(text, holding(P0=ODD))
     assert after.r[1].tolist() == [1, 2] * 16
     assert (after.r[2] == 3).all()
     # after BSYNC, which each side reaches alone, the warp is whole again
@@ -69,7 +59,7 @@ def test_without_reconvergence_the_sides_stay_apart():
         MOV R1, 0x1
         BRA 0x30
         MOV R2, 0x3"""
-    after, counts = ran(text, with_odd_lanes_in_p0())
+    after, counts = ran(text, holding(P0=ODD))
     assert (after.r[2] == 3).all()
     assert counts["executed"].tolist()[3:] == [2, 2]  # met at an address, not joined
 
@@ -82,15 +72,14 @@ def test_lanes_that_break_out_are_not_waited_for():
         BRA 0x60
         BSYNC B0
         MOV R2, 0x3"""
-    after, counts = ran(text, with_odd_lanes_in_p0())
+    after, counts = ran(text, holding(P0=ODD))
     assert after.r[1].tolist() == [0, 7] * 16
     assert (after.r[2] == 3).all()
     assert counts["threads"].tolist()[5] == 16  # only those who did not break
 
 
 def test_a_break_in_a_function_leaves_the_barrier_of_its_caller_alone():
-    state = with_odd_lanes_in_p0()
-    state.p[1] = 0xF
+    state = holding(P0=ODD, P1=0xF)
     text = """BSSY B0, 0x90
         @P0 BRA 0x90
         BMOV.32.CLEAR R5, B0
@@ -112,7 +101,7 @@ def test_warpsync_waits_for_the_lanes_of_its_mask():
         MOV R1, 0x1
         WARPSYNC 0xffffffff
         MOV R2, 0x2"""
-    after, counts = ran(text, with_odd_lanes_in_p0())
+    after, counts = ran(text, holding(P0=ODD))
     assert (after.r[2] == 2).all()
     assert counts["executed"].tolist()[2:4] == [2, 1]
 
@@ -127,8 +116,7 @@ def test_warpsync_waits_for_the_lanes_of_its_mask():
 )
 def test_convergence_tests_ask_for_the_lanes_that_live(branch, jumps_if_whole):
     for lanes, divergent in ((FULL, False), (0xFF, False), (FULL, True)):
-        state = State()
-        state.p[0] = ODD if divergent else 0
+        state = holding(P0=ODD if divergent else 0)
         text = f"""@P0 BRA 0x10
             {branch}
             MOV R1, 0x1
@@ -141,8 +129,7 @@ def test_convergence_tests_ask_for_the_lanes_that_live(branch, jumps_if_whole):
 
 
 def test_a_jump_through_a_register_goes_to_each_lanes_target():
-    state = State()
-    state.r[4] = np.where(LANES < 8, 0x20, np.where(LANES < 20, 0x40, 0x60))
+    state = holding(R4=np.where(LANES < 8, 0x20, np.where(LANES < 20, 0x40, 0x60)))
     text = """RET.REL.NODEC R4 0x0
         NOP
         MOV R1, 0x1
@@ -159,13 +146,10 @@ def test_a_jump_through_a_register_goes_to_each_lanes_target():
 
 def test_the_smaller_part_of_a_split_goes_first():
     for odd, first in ((0x7, "taken"), (0xFFFFFF00, "stayed"), (0x0000FFFF, "stayed")):
-        state = State()
-        state.p[0] = odd
         # each part notes how many atomics on one word came before its own
         data = np.zeros(1, dtype=np.uint32)
-        (buffer,) = allocate([("data", data.view(np.uint8), True)])
-        state.r[2], state.r[3] = buffer.address & FULL, buffer.address >> 32
-        state.r[4] = 1
+        buffer = buffer_of(data)
+        state = holding(P0=odd, R2_64=buffer.address, R4=1)
         text = """@P0 BRA 0x30
             ATOMG.E.ADD.STRONG.GPU PT, R5, [R2.64], R4
             EXIT
@@ -177,15 +161,13 @@ def test_the_smaller_part_of_a_split_goes_first():
 
 
 def test_a_jump_table_counts_from_its_base():
-    state = State()
-    state.r[4] = 0x50
+    state = holding(R4=0x50)
     after, _ = ran("NOP; BRX R4, -0x20; MOV R1, 0x1; MOV R2, 0x2", state)
     assert (after.r[1, 0], after.r[2, 0]) == (0, 2)
 
 
 def test_a_jump_out_of_the_code_stops():
-    state = State()
-    state.r[4] = 0x7000
+    state = holding(R4=0x7000)
     with pytest.raises(LaunchError):
         probe("RET.REL.NODEC R4, 0x0", state)
 
@@ -198,13 +180,12 @@ def test_a_trap_stops():
 def test_lanes_that_wait_for_each_other_at_two_places_are_a_deadlock():
     text = "@P0 BRA 0x20; WARPSYNC 0xffffffff; BAR.SYNC 0x0; NOP"
     with pytest.raises(LaunchError):
-        probe(text, with_odd_lanes_in_p0())
+        probe(text, holding(P0=ODD))
 
 
 @pytest.mark.parametrize("text", ["BREAK !P1, B0", "BREAK B0, !P1"])
 def test_a_break_takes_its_lanes_on_either_side_of_the_barrier(text):
-    state = with_odd_lanes_in_p0()
-    state.p[1] = ~np.uint32(ODD)
+    state = holding(P0=ODD, P1=~np.uint32(ODD))
     program = f"""BSSY B0, 0x40
         {text}
         @P0 BRA 0x50
@@ -219,8 +200,7 @@ def test_a_break_takes_its_lanes_on_either_side_of_the_barrier(text):
 @pytest.mark.parametrize("modifier", ["", ".EXCLUSIVE", ".COLLECTIVE"])
 def test_lanes_wait_for_those_of_their_own_mask(modifier):
     """Odd lanes come late; tiles of 8 must be whole behind the WARPSYNC."""
-    state = with_odd_lanes_in_p0()
-    state.r[4] = 0xFF << (LANES & 24)
+    state = holding(P0=ODD, R4=0xFF << (LANES & 24))
     target = ", 0x30" if modifier == ".COLLECTIVE" else ""
     text = f"""@P0 BRA 0x20
         MOV R1, 0x1
@@ -235,16 +215,14 @@ def test_lanes_wait_for_those_of_their_own_mask(modifier):
 
 
 def test_lanes_of_different_masks_that_are_all_here_stay_together():
-    state = State()
-    state.r[4] = 0xFF << (LANES & 24)
+    state = holding(R4=0xFF << (LANES & 24))
     _, counts = ran("WARPSYNC R4; NOP", state)
     assert counts["executed"].tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(("guard", "whole"), [("P1", False), ("!P1", False), ("PT", True)])
 def test_a_convergence_test_counts_the_lanes_whose_guard_is_true(guard, whole):
-    state = State()
-    state.p[1] = 0x0F0F0F0F
+    state = holding(P1=0x0F0F0F0F)
     after, counts = ran(f"@{guard} BRA.DIV ~URZ, 0x20; MOV R1, 0x1; MOV R2, 0x1", state)
     assert (after.r[1] == whole).all()  # all lanes jump, or none
     assert (after.r[2] == 1).all()
@@ -252,18 +230,15 @@ def test_a_convergence_test_counts_the_lanes_whose_guard_is_true(guard, whole):
 
 
 def test_the_uniform_value_says_which_lanes_differ_from_it():
-    state = State()
-    state.r[4] = np.where(LANES < 5, 7, LANES)
+    state = holding(R4=np.where(LANES < 5, 7, LANES))
     after, _ = ran("R2UR P1, UR2, R4", state)
     assert (after.ur[2, 0], after.p[1]) == (7, FULL & ~0b10011111)
 
 
 def test_lanes_that_only_yield_do_not_hold_up_those_that_they_wait_for():
     data = np.zeros(2, dtype=np.uint32)
-    (buffer,) = allocate([("data", data.view(np.uint8), True)])
-    state = State()
-    state.r[2], state.r[3] = buffer.address & FULL, buffer.address >> 32
-    state.r[4] = 1
+    buffer = buffer_of(data)
+    state = holding(R2_64=buffer.address, R4=1)
     # who got the lock waits at the BSYNC for those that spin
     spin_lock = """BSSY B0, 0x40
         YIELD
@@ -279,8 +254,7 @@ def test_lanes_that_only_yield_do_not_hold_up_those_that_they_wait_for():
 
 @pytest.mark.parametrize(("threads", "stops"), [(64, True), (32, False), (0, False)])
 def test_two_registers_of_a_barrier_are_its_number_and_its_threads_in_one(threads, stops):
-    state = State()
-    state.r[4] = 3 | threads << 16
+    state = holding(R4=3 | threads << 16)
     if stops:
         with pytest.raises(LaunchError):
             probe("BAR.SYNC R4, R4", state)
@@ -291,8 +265,7 @@ def test_two_registers_of_a_barrier_are_its_number_and_its_threads_in_one(thread
 
 
 def test_a_reduction_at_a_barrier_whose_number_is_in_a_register():
-    state = with_odd_lanes_in_p0()
-    state.r[4] = 5
+    state = holding(P0=ODD, R4=5)
     after, _ = ran("BAR.RED.POPC R4, P0; B2R.RESULT R6", state)
     assert (after.r[6] == 16).all()
 
@@ -312,7 +285,7 @@ def escape(end):
 )
 def test_nobody_waits_at_a_bsync_for_lanes_that_wait_elsewhere(end, again):
     """An H100 ran such code to its end; for sm_100, compilers leave BREAK out and rely on it."""
-    after, counts = ran(escape(end), with_odd_lanes_in_p0())
+    after, counts = ran(escape(end), holding(P0=ODD))
     assert after.r[1].tolist() == [1, 0] * 16
     assert (after.r[2] == 2).all()
     assert counts["threads"][5] == 32
@@ -323,8 +296,7 @@ def test_nobody_waits_at_a_bsync_for_lanes_that_wait_elsewhere(end, again):
 
 def test_a_bsync_that_let_lanes_go_keeps_no_others():
     """The odd lanes come to it later, in two parts, and an H100 does not join them."""
-    state = with_odd_lanes_in_p0()
-    state.p[1] = 0x2222_2222  # half of them
+    state = holding(P0=ODD, P1=0x2222_2222)  # half of them
     text = """BSSY B0, 0x50
         @!P0 BRA 0x50
         WARPSYNC.ALL
@@ -346,7 +318,7 @@ def test_lanes_that_left_a_region_without_a_break_are_not_waited_for_in_it():
         MOV R1, 0x1
         BSYNC.RECONVERGENT B1
         MOV R2, 0x2"""
-    after, counts = ran(text, with_odd_lanes_in_p0())
+    after, counts = ran(text, holding(P0=ODD))
     assert after.r[1].tolist() == [1, 0] * 16
     assert (after.r[2] == 2).all()
     assert (counts["executed"][6], counts["threads"][6]) == (1, 32)  # all together again
@@ -361,15 +333,15 @@ def test_a_bsync_is_issued_again_whose_barrier_came_from_a_register(restores, ag
         {restores}
         BSYNC B0
         MOV R1, 0x1"""
-    _, counts = ran(text, with_odd_lanes_in_p0())
+    _, counts = ran(text, holding(P0=ODD))
     assert (counts["executed"][4], counts["threads"][4]) == (2, 32)
     assert (counts["reissued"][4], counts["reissued_threads"][4]) == (again, 32 * again)
     assert counts["executed"][5] == 1
 
 
 def test_a_barrier_that_a_function_restored_is_still_the_outer_one():
-    state = with_odd_lanes_in_p0()
-    state.p[1] = 0xFFFFF000  # these call; of the others, some leave B0's region without a BREAK
+    # those of P1 call; of the others, some leave B0's region without a BREAK
+    state = holding(P0=ODD, P1=0xFFFFF000)
     text = """BSSY.RECONVERGENT B2, 0xe0
         @P1 BRA 0xa0
         BSSY.RECONVERGENT B1, 0x80

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import UnsupportedError
-from tests.probe import State, probe
+from tests.probe import State, holding, probe
 from tests.toolkit.sass.exact_floats import (
     DIRECTIONS,
     check,
@@ -160,8 +160,7 @@ def test_parts_of_a_register(text, shift, bits, signed):
 
 
 def test_integers_of_constants_and_uniform_registers():
-    state = State()
-    state.ur[4] = 7
+    state = holding(UR4=7)
     text = "I2F.F64 R4, c[0x0][0x178]; I2FP.F32.S32 R6, UR4; UI2FP.F32.S32 UR5, UR4; I2F R7, -R8"
     state.r[8] = 3
     after = probe(text, state, constants={(0, 0x178): 0xFFFFFFFE})

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.probe import State, probe
+from tests.probe import holding, probe
 from tests.toolkit.sass.exact_floats import (
     COMBINATIONS,
     COMPARISONS,
@@ -104,8 +104,7 @@ def test_a_product_half_way_between_two_numbers_is_decided_by_the_least_addend()
 
 def test_what_rounds_beyond_the_greatest_half_is_infinite():
     # 65504 is the greatest; 65504 + 16 is half way to 65536, whose last bit is even
-    state = State()
-    state.r[2], state.r[3] = 0x7BFF7BFF, 0x4BFF4C00  # 16 - 1/64, 16
+    state = holding(R2=0x7BFF7BFF, R3=0x4BFF4C00)  # 16 - 1/64, 16
     after = probe("HADD2 R4, R2, R3; HADD2 R5, -R2, -R3", state)
     assert (after.r[4, 0], after.r[5, 0]) == (0x7BFF7C00, 0xFBFFFC00)
 
@@ -248,8 +247,7 @@ def test_halves_are_factors_of_single_precision_sums(name, direction):
 def test_comparisons(comparison, combination, name):
     form = FORMATS[name]
     columns = pairs_of(form, seed=9, count=32)
-    state = State()
-    state.r[2], state.r[3] = columns[2], columns[3]
+    state = holding(R2=columns[2], R3=columns[3])
     state.r[3, :8] = state.r[2, :8]
     state.p[3] = 0x5A5A5A5A
     words = f"{comparison}.{combination}"
@@ -273,8 +271,7 @@ def test_comparisons(comparison, combination, name):
 
 
 def test_a_comparison_with_immediates_takes_them_in_the_order_of_the_halves():
-    state = State()
-    state.r[2] = 0x3C004000  # high 1, low 2
+    state = holding(R2=0x3C004000)  # high 1, low 2
     after = probe("HSETP2.EQ.AND P0, P1, R2, 1, 2, PT; HSET2.BF.EQ.AND R4, R2, 1, 1, PT", state)
     assert (after.p[0], after.p[1], after.r[4, 0]) == (0xFFFFFFFF, 0xFFFFFFFF, 0x3C000000)
 

@@ -5,10 +5,10 @@ import pytest
 
 from analysis import coalescing
 from analysis.errors import LaunchError, UnsupportedError
-from tests.probe import FULL, State, probe
+from tests.probe import FULL, State, buffer_of, holding, probe
 from toolkit import simulate
 from toolkit.sass.core.binding import COUNT
-from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, allocate
+from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW
 
 LANES = np.arange(32)
 ARCHITECTURES = (75, 80, 90, 120)
@@ -19,20 +19,13 @@ def noise(count=4096):
 
 
 def filled(count=4096):
-    return pointing(noise(count))[0]
+    return buffer_of(noise(count))
 
 
 def pointing(data, offsets=0):
     """A buffer of the data, and in R2 of each lane an address so many bytes behind its start."""
-    (buffer,) = allocate([("data", data.view(np.uint8), True)])
-    return buffer, with_pair(State(), 2, buffer.address + np.broadcast_to(offsets, 32))
-
-
-def with_pair(state, register, values):
-    wide = np.asarray(values).astype(np.uint64)
-    state.r[register] = (wide & FULL).astype(np.uint32)
-    state.r[register + 1] = (wide >> np.uint64(32)).astype(np.uint32)
-    return state
+    buffer = buffer_of(data)
+    return buffer, holding(R2_64=buffer.address + offsets)
 
 
 def count_of(text, state, **options):
@@ -77,16 +70,13 @@ def test_stores_of_rz_write_zeros():
 
 def test_the_address_is_a_sum_of_register_uniform_register_and_offset():
     buffer = filled()
-    state = State()
-    state.r[2] = LANES * 4
-    state.ur[4], state.ur[5] = (buffer.address + 64) & FULL, buffer.address >> 32
+    state = holding(R2=LANES * 4, UR4_64=buffer.address + 64)
     after = probe("LDG.E R8, [R2.U32+UR4+-0x40]", state, buffers=[buffer])
     assert np.array_equal(after.r[8], buffer.data[:128].view(np.uint32))
 
 
 def test_a_scaled_shared_address():
-    state = State()
-    state.r[2], state.r[3] = LANES, LANES + 100
+    state = holding(R2=LANES, R3=LANES + 100)
     text = "STS [R2.X4+0x80], R3\nLDS R5, [R2.X4+0x80]"
     after = probe(text, state, shared_bytes=512)
     assert np.array_equal(after.r[5], LANES + 100)
@@ -94,12 +84,10 @@ def test_a_scaled_shared_address():
 
 def test_generic_addresses_reach_all_three_memories_in_one_request():
     buffer = filled()
-    state = State()
-    state.r[2], state.r[6] = LANES * 4, LANES + 7
     probe_text = "STS [R2], R6\nSTL [R2], R6\nLD.E R8, [R4.64]"
     window = np.where(LANES % 3 == 0, SHARED_WINDOW, LOCAL_WINDOW)
     addresses = np.where(LANES % 3 == 2, buffer.address, window) + LANES * 4
-    state = with_pair(state, 4, addresses)
+    state = holding(R2=LANES * 4, R4_64=addresses, R6=LANES + 7)
     after = probe(probe_text, state, buffers=[buffer], shared_bytes=128, local_bytes=128)
     words = buffer.data[:128].view(np.uint32)
     assert np.array_equal(after.r[8], np.where(LANES % 3 == 2, words, LANES + 7))
@@ -112,11 +100,11 @@ def test_generic_addresses_reach_all_three_memories_in_one_request():
 def test_sectors_are_those_of_the_analysis(width):
     rng = np.random.default_rng()
     modifier = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}[width]
-    (buffer,) = allocate([("data", np.zeros(1 << 16, dtype=np.uint8), True)])
+    buffer = buffer_of(np.zeros(1 << 16, np.uint8))
     for _ in range(150):
         at = random_addresses(rng, width, 1 << 14)
         lanes = active_lanes(rng)
-        state = with_pair(State(), 2, buffer.address + at)
+        state = holding(R2_64=buffer.address + at)
         for text in (f"LDG.E{modifier} R4, [R2.64]", f"STG.E{modifier} [R2.64], R4"):
             count = count_of(text, state, lanes=lanes, buffers=[buffer])
             options = {"width_bytes": width, "active": as_mask(lanes)}
@@ -133,8 +121,7 @@ def test_wavefronts_are_those_of_the_analysis(width, operation):
     for _ in range(200):
         at = random_addresses(rng, width, 1 << 13)
         lanes = active_lanes(rng)
-        state = State()
-        state.r[2] = at
+        state = holding(R2=at)
         text = f"LDS{modifier} R4, [R2]" if operation == "load" else f"STS{modifier} [R2], R4"
         count = count_of(text, state, lanes=lanes, shared_bytes=1 << 13)
         wanted = coalescing.shared_wavefronts(
@@ -157,9 +144,7 @@ def test_shapes_that_return_in_turn_are_each_counted_as_the_analysis_does():
     @!P0 BRA 0x0
     """
     row, shared = LANES % 8, 8 * 128
-    state = State()
-    state.r[2] = row * 128 + row * 16  # piece 0, and in turn 5 and 0
-    state.r[3] = 5 * 16
+    state = holding(R2=row * 128 + row * 16, R3=5 * 16)  # piece 0, and in turn 5 and 0
     counts = np.zeros(6, dtype=COUNT)
     probe(loop, state, counts=counts, shared_bytes=shared)
     found = [
@@ -196,8 +181,7 @@ def test_lanes_whose_guard_is_false_make_no_request():
 
 
 def test_local_memory_is_interleaved_by_words():
-    state = State()
-    state.r[2] = 64
+    state = holding(R2=64)
     count = count_of("LDL.128 R4, [R2]", state, local_bytes=128)
     assert count["sectors"] == 16  # 4 words of 32 lanes: 4 runs of 128 bytes
 
@@ -247,8 +231,7 @@ def test_compare_and_swap_stores_for_the_first_lane_only():
 
 
 def test_the_spinning_form_says_whether_it_stored():
-    state = State()
-    state.r[4] = LANES
+    state = holding(R4=LANES)
     text = "STS [RZ], RZ\nATOMS.CAST.SPIN P1, [RZ], RZ, R4\nATOMS.CAST.SPIN R6, [RZ], RZ, R4"
     after = probe(text, state, shared_bytes=16)
     assert after.p[1] == 0b11  # lane 0 stores 0, lane 1 stores 1, and there 0 no longer stands
@@ -265,9 +248,9 @@ def test_float_addition_on_global_memory_flushes_subnormal_numbers():
 
 def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so():
     data = np.zeros(1, dtype=np.float32)
-    (buffer,) = allocate([("data", data.view(np.uint8), True)])
+    buffer = buffer_of(data)
     addresses = np.where(LANES % 2, SHARED_WINDOW, buffer.address)
-    state = with_pair(State(), 2, addresses)
+    state = holding(R2_64=addresses)
     state.r[4] = np.float32(1).view(np.uint32)
     text = "ATOM.E.ADD.F32.FTZ.RN.STRONG.GPU P0, RZ, [R2.64], R4\nQSPC.E.S P1, RZ, [R2]"
     after = probe(text, state, buffers=[buffer], shared_bytes=64)
@@ -278,8 +261,8 @@ def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so():
 @pytest.mark.parametrize("text", ["ATOM.E.ADD.STRONG.GPU PT, R6, {}", "RED.E.ADD.STRONG.GPU {}"])
 def test_a_generic_atomic_that_no_code_stands_behind_works_on_shared_memory_too(text):
     data = np.zeros(1, dtype=np.uint32)
-    (buffer,) = allocate([("data", data.view(np.uint8), True)])
-    state = with_pair(State(), 2, np.where(LANES % 2, SHARED_WINDOW, buffer.address))
+    buffer = buffer_of(data)
+    state = holding(R2_64=np.where(LANES % 2, SHARED_WINDOW, buffer.address))
     state.r[4] = 3
     program = f"STS [RZ], RZ\n{text.format('[R2.64]')}, R4\nLDS R8, [RZ]"
     after = probe(program, state, buffers=[buffer], shared_bytes=64)
@@ -288,7 +271,7 @@ def test_a_generic_atomic_that_no_code_stands_behind_works_on_shared_memory_too(
 
 
 def test_a_generic_atomic_on_local_memory_stops():
-    state = with_pair(State(), 2, np.full(32, LOCAL_WINDOW))
+    state = holding(R2_64=LOCAL_WINDOW)
     text = "ATOM.E.ADD.STRONG.GPU PT, R6, [R2.64], R4"
     with pytest.raises(LaunchError):
         probe(text, state, local_bytes=64)
@@ -369,11 +352,11 @@ def test_a_partial_copy_takes_from_the_address_how_much_it_leaves_out(modifier, 
 def test_a_partial_copy_may_end_with_its_buffer_and_not_after_it():
     buffer = filled(20)
     text = "LDGSTS.E.128.ZFILL [R4], [R2.64], PT\nLDS R8, [R4]"
-    state = with_pair(State(), 2, np.full(32, buffer.address + 16 + 12))
+    state = holding(R2_64=buffer.address + 16 + 12)
     options = {"buffers": [buffer], "shared_bytes": 16}
     after = probe(text, state, **options)
     assert after.r[8, 0] == buffer.data[16:].view(np.uint32)[0]
-    beyond = with_pair(State(), 2, np.full(32, buffer.address + 16 + 11))
+    beyond = holding(R2_64=buffer.address + 16 + 11)
     with pytest.raises(LaunchError):
         probe(text, beyond, **options)
 
@@ -387,15 +370,14 @@ def test_a_partial_copy_may_end_with_its_buffer_and_not_after_it():
 )
 def test_global_accesses_outside_a_buffer_or_off_their_alignment_stop(text, offset):
     buffer = filled()
-    state = with_pair(State(), 2, np.full(32, buffer.address + offset))
+    state = holding(R2_64=buffer.address + offset)
     with pytest.raises(LaunchError):
         probe(text, state, buffers=[buffer])
 
 
 @pytest.mark.parametrize("text", ["LDS R4, [R2]", "STS [R2], R4", "LDL R4, [R2]", "STL [R2], R4"])
 def test_shared_and_local_accesses_outside_stop(text):
-    state = State()
-    state.r[2] = 128
+    state = holding(R2=128)
     with pytest.raises(LaunchError):
         probe(text, state, shared_bytes=128, local_bytes=128)
 

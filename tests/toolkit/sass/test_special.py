@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.probe import State, probe
+from tests.probe import State, holding, probe
 from tests.toolkit.sass.exact_floats import probed, single
 from toolkit import simulate
 from validation.corpus.exact import BINARY16, BINARY32
@@ -196,8 +196,7 @@ def test_bfloat16(function, bound):
 def test_a_number_in_the_instruction_is_a_double_of_which_the_upper_word_counts(
     number,
 ):
-    state = State()
-    state.r[2] = np.array([float(number)], np.float64).view(np.uint32)[1]
+    state = holding(R2=np.array([float(number)], np.float64).view(np.uint32)[1])
     after = probe(f"MUFU.RCP64H R4, {number}; MUFU.RCP64H R5, R2", state)
     assert np.array_equal(after.r[4], after.r[5])
 
