@@ -27,7 +27,7 @@ LIMITS = {
     "toolkit/profiling": 12_170,
     "toolkit/reorder": 11_650,
     "toolkit/rungs": 4_900,
-    "toolkit/sass": 101_200,
+    "toolkit/sass": 100_470,
     "toolkit/store": 6_250,
     "toolkit/tuning": 4_710,
     "benchmarks": 29_460,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from threading import Event
 from typing import Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from analysis.errors import LaunchError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES, Gemm
+from analysis.records.profile import FirstRequest
 from analysis.rounding import Check
 from kernels.closed_forms import tile_of_c
 from kernels.variant import Copies, Words
@@ -45,7 +46,7 @@ from toolkit.rungs.matrices import Matrix, Tile
 from toolkit.sass.accesses import Below
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
 from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
-from toolkit.sass.requests import Noted, noted
+from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated, bind
 
 Counts = NDArray[Any]
@@ -61,7 +62,7 @@ ENDLESS = f"{EXCESS} times what its closed forms count: an endless loop?"
 class BlockRuns:
     """Results of blocks at one K: counts of the members of each group, and verdicts on their tiles.
 
-    `below`: requests of the first member of each group to L2. `requests`: the first requests of
+    `below`: requests of the first member of each group to L2. `requests`: the first request of
     each instruction, in the first member of the first group. `checked`: number of blocks whose
     tiles of C have verdicts.
     """
@@ -70,7 +71,7 @@ class BlockRuns:
     groups: Sequence[Sequence[Counts]] = ()
     verdicts: Sequence[Check] = ()
     below: Sequence[Below] = ()
-    requests: Sequence[Noted] = ()
+    requests: Mapping[int, FirstRequest] = field(default_factory=dict)
     checked: int = 0
 
     @property
@@ -273,19 +274,24 @@ class PlanExecutor:
         tiles = _tiles(launch, owners)
         c = _poisoned(launch.executed, tiles)
         bound = replace(
-            self.bound(k, c, is_last=is_last), most_accesses=self.most_accesses, most_requests=1
+            self.bound(k, c, is_last=is_last),
+            most_accesses=self.most_accesses,
+            notes_requests=True,
         )
         ran = iter(self._run(bound, [range(b, b + 1) for b in blocks], len(blocks)))
         of_groups = [[next(ran) for _ in group] for group in groups]
         accesses = [of_group[0].accesses for of_group in of_groups]
         references = self.ladder.references(self.ladder.at(launch.problem.k), tiles)
+        n = launch.executed.n
         return BlockRuns(
             k=k,
             groups=[[run.counts for run in of_group] for of_group in of_groups],
             verdicts=[references[tile].check(c) for tile in tiles],
             checked=len(owners),
             below=[one.below for one in accesses if one is not None],
-            requests=noted(of_groups[0][0].requests, bound),
+            requests=first_requests(
+                of_groups[0][0].requests, bound, k=k, row_floats={"A": k, "B": n, "C": n}
+            ),
         )
 
     def bound(self, k: int, c: Matrix, *, is_last: bool | None = None) -> Bound:

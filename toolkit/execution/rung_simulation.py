@@ -94,8 +94,6 @@ def _simulated(
     instructions: Sequence[InstructionCounts],
     traffic: Traffic | None,
 ) -> Simulated:
-    k, n = proven.runs.k, launch.executed.n
-    pitches = {"A": k, "B": n, "C": n}
     return Simulated(
         architecture=kernel.architecture,
         compiler=kernel.compiler,
@@ -106,7 +104,7 @@ def _simulated(
         blocks_executed=proven.executed,
         traffic_basis=TRAFFIC_BASIS if traffic else None,
         executed=tuple(one.executed for one in instructions),
-        memory=line_accesses(instructions, proven.runs.requests, k=k, row_floats=pitches),
+        memory=line_accesses(instructions, proven.runs.requests),
         listing=launch.label,
     )
 

@@ -236,14 +236,10 @@ def _watch_synchronisation(row: Any, instruction: Instruction) -> None:
 
 
 def _watch_warp(row: Any, instruction: Instruction, mask: int | None) -> None:
-    operations = core.operations()
-    if instruction.opcode == "NOP":
-        row["op"] = operations["CHECK_SYNCWARP"]
-    elif instruction.opcode in COLLECTIVES:
-        row["reserved"] = int(row["op"]) << INSTEAD_SHIFT
-        row["op"] = operations["CHECK_COLLECTIVE"]
-    else:
+    if instruction.opcode not in {"NOP", *COLLECTIVES}:
         return
+    row["reserved"] = int(row["op"]) << INSTEAD_SHIFT
+    row["op"] = core.operations()["CHECK_COLLECTIVE"]
     if mask is not None:
         row["reserved"] |= HAS_MASK
         row["s"][MASK_SOURCE] = mask

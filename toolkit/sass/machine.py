@@ -78,7 +78,7 @@ class Bound:
     most_accesses: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
-    most_requests: int = 0  # to note of each instruction, in each worker; 0: none
+    notes_requests: bool = False  # the first of each instruction, in each worker
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
 
     @property
@@ -111,9 +111,9 @@ class FaultError(LaunchError):
 class Run:
     """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
 
-    `accesses` are the accesses of each block to global memory, `requests` the first ones of each
-    instruction (`core.REQUEST`); each is None if not requested or if there were more than the bound
-    launch allows. `recorded` is what the warps of each worker executed.
+    `accesses` are the accesses of each block to global memory, `requests` the first one of each
+    instruction in the first worker (`core.REQUEST`); each is None if not requested or if there were
+    more than the bound launch allows. `recorded` is what the warps of each worker executed.
     """
 
     counts: NDArray[Any]
@@ -234,7 +234,7 @@ def _checked(
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
-        requests=_requests(keepers) if bound.most_requests else None,
+        requests=_requests(keepers[0]) if bound.notes_requests else None,
     )
 
 
@@ -259,10 +259,9 @@ def worker_handles(
             core.library().core_free_worker(handle)
 
 
-def _requests(handles: Sequence[int]) -> NDArray[Any] | None:
-    found = [core.array(handle, "core_requests", core.REQUEST) for handle in handles]
-    kept = [one for one in found if one is not None]
-    return np.concatenate(kept) if kept else None
+def _requests(handle: int) -> NDArray[Any] | None:
+    found = core.array(handle, "core_requests", core.REQUEST)
+    return None if found is None else found[found["mask"] > 0]
 
 
 def _total(counts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -344,7 +343,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 
 # What the core's launch has under the same names.
 _OF_THE_BOUND_LAUNCH = (
-    *("cluster", "local_bytes", "most_requests", "most_steps", "most_accesses"),
+    *("cluster", "local_bytes", "notes_requests", "most_steps", "most_accesses"),
     *("shared_base", "shared_bytes"),
 )
 

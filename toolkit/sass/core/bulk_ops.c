@@ -31,7 +31,7 @@ static u8 *global_at(Worker *c, u64 address, u64 bytes, int is_store) {
     return all && (all->writable || !is_store) ? all->host + (address - all->base) : NULL;
 }
 
-static void reduce_bytes(Worker *c, u32 aux, u8 *to, const u8 *from, u32 bytes) {
+static void reduce_bytes(u32 aux, u8 *to, const u8 *from, u32 bytes) {
     const u32 type = aux >> ATOMIC_TYPE_SHIFT & 0xff;
     const u32 size = words_of_type(type) * WORD;
     for (u32 k = 0; k + size <= bytes; k += size) {
@@ -41,11 +41,10 @@ static void reduce_bytes(Worker *c, u32 aux, u8 *to, const u8 *from, u32 bytes) 
         const u64 new = combined(aux & 0xff, type, 0, old, x, 0);
         memcpy(to + k, &new, size);
     }
-    c->changes++;
 }
 
 static void put_bytes(Worker *c, const Bulk *b, u8 *to, const u8 *from, u32 bytes) {
-    if (b->reduces) reduce_bytes(c, b->aux, to, from, bytes);
+    if (b->reduces) reduce_bytes(b->aux, to, from, bytes);
     else memcpy(to, from, bytes);
     c->changes++;
 }
@@ -190,14 +189,19 @@ static void issue(Worker *c, const Warp *w, const Ins *i, const Bulk *b) {
     queue(c, b);
 }
 
-/* Whether the shared memory of a copy is there and aligned, in all blocks that it concerns. */
-static int check_shared(Worker *c, const Warp *w, u64 address, u64 bytes, u32 alignment,
-                        int is_store) {
+/* Whether the memory of a copy `is_there`, and aligned; if not, the fault is noted. */
+static int check_memory(Worker *c, const Warp *w, int is_there, u32 space, u64 address, u64 bytes,
+                        u32 alignment, int is_store) {
     const int is_aligned = !(address % alignment);
-    if (is_aligned && in_shared_memory(c, address, bytes)) return 1;
-    memory_fault(c, w, is_aligned ? OUT_OF_BOUNDS : MISALIGNED, SPACE_SHARED, 0, address,
+    if (is_aligned && is_there) return 1;
+    memory_fault(c, w, is_aligned ? OUT_OF_BOUNDS : MISALIGNED, space, 0, address,
                  is_aligned ? bytes : alignment, is_store);
     return 0;
+}
+
+static int check_shared(Worker *c, const Warp *w, u64 address, u64 bytes, u32 alignment, int is_store) {
+    const int is_there = in_shared_memory(c, address, bytes);
+    return check_memory(c, w, is_there, SPACE_SHARED, address, bytes, alignment, is_store);
 }
 
 /* The barrier of a copy is there. */
@@ -206,11 +210,8 @@ static int check_barrier(Worker *c, const Warp *w, u64 address) {
 }
 
 static int check_global(Worker *c, const Warp *w, u64 address, u64 bytes, int is_store) {
-    const int is_aligned = !(address % UNIT);
-    if (is_aligned && global_at(c, address, bytes, is_store)) return 1;
-    memory_fault(c, w, is_aligned ? OUT_OF_BOUNDS : MISALIGNED, SPACE_GLOBAL, 0, address,
-                 is_aligned ? bytes : UNIT, is_store);
-    return 0;
+    const int is_there = global_at(c, address, bytes, is_store) != NULL;
+    return check_memory(c, w, is_there, SPACE_GLOBAL, address, bytes, UNIT, is_store);
 }
 
 /* The tensor map at a generic address; false, with the fault noted, where there is none for so many

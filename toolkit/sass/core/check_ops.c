@@ -229,14 +229,9 @@ static void synchronise_lanes(Worker *c, const Warp *w, const Ins *i, u32 m) {
     }
 }
 
-/* A __syncwarp() where the compiler knows that the lanes are together: no more than a place in the
- * code is left of it. */
-OPERATION(CHECK_SYNCWARP) {
-    synchronise_lanes(core, w, i, m);
-}
-
 /* A shuffle or vote: lanes wait for those of their mask. Memory is ordered too as far as a warp's
- * accesses are made in the order of its instructions. */
+ * accesses are made in the order of its instructions. Or a __syncwarp() where the compiler knows that the
+ * lanes are together: a NOP is left of it. */
 OPERATION(CHECK_COLLECTIVE) {
     synchronise_lanes(core, w, i, m);
     handler_of(i->reserved >> CHECK_INSTEAD_SHIFT)(core, w, i, m);

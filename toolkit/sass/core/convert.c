@@ -75,29 +75,20 @@ static void source_integer(const Warp *w, const Ins *i, u64 *x) {
 }
 
 /* Conversions by the processor in its rounding mode. */
-#define CONVERT(NAME, type, Bits, bits_of_it)                                         \
-    static NOINLINE void NAME(const u64 *x, u32 is_signed, Bits *r) {                 \
-        FOR_LANES r[l] = bits_of_it(is_signed ? (type)(i64)x[l] : (type)x[l]);        \
+#define CONVERSION(NAME, type, Bits, bits_of_it, PUT)                                   \
+    static NOINLINE void NAME##_lanes(const u64 *x, u32 is_signed, Bits *r) {           \
+        FOR_LANES r[l] = bits_of_it(is_signed ? (type)(i64)x[l] : (type)x[l]);          \
+    }                                                                                   \
+    OPERATION(NAME) {                                                                   \
+        const u32 mode = rounding(i->flags);                                            \
+        u64 x[LANES];                                                                   \
+        Bits r[LANES];                                                                  \
+        source_integer(w, i, x);                                                        \
+        ROUNDED(mode, NAME##_lanes(x, i->aux & IS_SIGNED, r));                          \
+        PUT(r[l]);                                                                      \
     }
-CONVERT(convert_f32, float, u32, as_bits)
-CONVERT(convert_f64, double, u64, as_bits64)
-
-OPERATION(I2F) {
-    const u32 mode = rounding(i->flags);
-    u64 x[LANES];
-    u32 r[LANES];
-    source_integer(w, i, x);
-    ROUNDED(mode, convert_f32(x, i->aux & IS_SIGNED, r));
-    RESULT(r[l]);
-}
-
-OPERATION(I2D) {
-    const u32 mode = rounding(i->flags);
-    u64 x[LANES], r[LANES];
-    source_integer(w, i, x);
-    ROUNDED(mode, convert_f64(x, i->aux & IS_SIGNED, r));
-    RESULT64(r[l]);
-}
+CONVERSION(I2F, float, u32, as_bits, RESULT)
+CONVERSION(I2D, double, u64, as_bits64, RESULT64)
 
 /* To a half, in the low half of the result. */
 OPERATION(I2H) {

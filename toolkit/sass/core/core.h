@@ -144,7 +144,7 @@ typedef struct {
     u64 spread_from, spread_to;    /* bytes from row to row, as executed and as kept */
     u32 cluster[3];        /* blocks of a cluster along each axis */
     u32 most_resident;     /* clusters that run at a time where those before them wait for more */
-    u64 most_requests;     /* of each instruction (requests.h); 0: none are noted */
+    u32 notes_requests;    /* the first of each instruction (requests.h) */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -171,8 +171,6 @@ typedef struct Checks Checks;
 
 /* A memory request of a warp: the lanes in `mask` and where each of them accesses `space`. */
 typedef struct { u64 block; u32 pc, warp, mask, space; u64 address[LANES]; } Request;
-
-typedef struct Requests Requests;
 
 enum { READY = 0, AT_BSYNC, AT_WARPSYNC, AT_BARRIER, AT_CLUSTER, AT_MBARRIER };
 
@@ -300,7 +298,7 @@ struct Worker {
     Stream *stream;        /* likewise; NULL: nothing is kept */
     Trace *own_trace;
     Stream *own_stream;
-    Requests *requests, *own_requests;   /* likewise; NULL: none are noted */
+    Request *requests, *own_requests; /* [length]: likewise; NULL: none are noted; `mask` 0: none was */
     Checker *checker;      /* of the block in hand; NULL: nothing is checked */
     Checks *checks;        /* what the blocks' checkers have in common */
     Watch watch;           /* whether anything still changes */

@@ -12,7 +12,6 @@
 #include "grow.h"
 #include "memory.h"
 #include "operations.h"
-#include "requests.h"
 #include "rounds.h"
 #include "straight.h"
 #include "stream.h"
@@ -32,10 +31,9 @@ EXPORT void core_free_worker(Worker *c) {
         free_checker(c->blocks[k].checker);
     }
     free(c->last_allocation); free(c->memo); free(c->blocks); free(c->uncounted); free(c->bulk);
-    free(c->own_turns); free(c->straight);
+    free(c->own_turns); free(c->straight); free(c->own_requests);
     free_trace(c->own_trace);
     free_stream(c->own_stream);
-    free_requests(c->own_requests);
     free_checks(c->checks, c->launch->allocation_count);
     free(c);
 }
@@ -62,7 +60,7 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
         ZEROS(c->own_turns, (size_t)launch->length + 1) &&
         (!launch->most_accesses || (c->own_trace = new_trace(launch->most_accesses))) &&
         (!launch->most_steps || (c->own_stream = new_stream(launch->most_steps))) &&
-        (!launch->most_requests || (c->own_requests = new_requests(launch->most_requests, launch->length)));
+        (!launch->notes_requests || ZEROS(c->own_requests, launch->length));
     if (runs && is_whole) {
         c->slots = launch->most_resident * c->cluster_size;
         is_whole = (c->straight = new_straight(launch, OP_FFMA)) && ZEROS(c->last_allocation, launch->length) &&
@@ -147,10 +145,10 @@ EXPORT const u64 *core_lines(const Stream *s, u64 *count) {
     return s->lines;
 }
 
-/* The requests of the blocks so far, in the order of their execution; NULL where some were lost. */
+/* The first request of each instruction by the blocks so far. */
 EXPORT const Request *core_requests(const Worker *c, u64 *count) {
-    *count = c->own_requests ? c->own_requests->count : 0;
-    return c->own_requests && !c->own_requests->lost ? c->own_requests->noted : NULL;
+    *count = c->launch->length;
+    return c->own_requests;
 }
 
 EXPORT const Finding *core_findings(const Worker *c, u32 *count, u32 *lost) {

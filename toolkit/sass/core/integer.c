@@ -79,10 +79,8 @@ OPERATION(ADD64) {
     set_carries(w, i, m, over);
 }
 
-OF_THREE(IMAD, a[l] * b[l] + c[l])
-
-/* IMAD.X: with a carry in. */
-OPERATION(IMAD_CARRY) {
+/* ps[0] is the carry of IMAD.X. */
+OPERATION(IMAD) {
     READ_ABC(SOURCE);
     const u32 carry = READ_PREDICATE(0);
     RESULT(a[l] * b[l] + c[l] + (carry >> l & 1));
@@ -92,33 +90,22 @@ static inline u64 product_of(u32 a, u32 b, u32 is_signed) {
     return is_signed ? (u64)((i64)as_signed(a) * as_signed(b)) : (u64)a * b;
 }
 
-/* sum = a * b + c and a carry, ps[0]: 64 bits of it. c is a register pair, perhaps with NEGATE_2. pd[0]
- * where the sum of the product's 64 bits and c reaches 2^64. */
-static inline void wide_sum(Warp *w, const Ins *i, u32 m, const u32 *a, const u32 *b, u64 *sum) {
+/* a * b + c and a carry, ps[0]: 64 bits of it, or the upper half. c is a register pair, perhaps with
+ * NEGATE_2. pd[0] where the sum of the product's 64 bits and c reaches 2^64. */
+OPERATION(IMAD_WIDE) {
+    READ_AB(SOURCE);
     SOURCE64(c, 2);
     const u32 carry = READ_PREDICATE(0);
     const u64 nc = i->flags & NEGATE_2 ? ~0ull : 0;
+    u64 sum[LANES];
     u32 over[LANES];
     FOR_LANES {
         const u64 product = product_of(a[l], b[l], i->flags & SIGNED);
         over[l] = add_wide(product, c[l] ^ nc, (carry >> l & 1) + (nc & 1), &sum[l]);
     }
     WRITE_PREDICATE(0, LANE_BITS(over[l] >= 1));
-}
-
-OPERATION(IMAD_WIDE) {
-    READ_AB(SOURCE);
-    u64 sum[LANES];
-    wide_sum(w, i, m, a, b, sum);
-    RESULT64(sum[l]);
-}
-
-/* The upper half of the same. */
-OPERATION(IMAD_HI) {
-    READ_AB(SOURCE);
-    u64 sum[LANES];
-    wide_sum(w, i, m, a, b, sum);
-    RESULT((u32)(sum[l] >> 32));
+    if (i->flags & UPPER_HALF) RESULT((u32)(sum[l] >> 32));
+    else RESULT64(sum[l]);
 }
 
 /* Words that hold several values of Ins.aux bits each. */
@@ -209,7 +196,7 @@ OPERATION(MINMAX) {
     WRITE_PREDICATE(1, first[1]);
 }
 
-/* Shifts. */
+/* Shifts, as vectors of words where one word of a pair is all that matters. */
 OF_TWO(SHIFT_LEFT, b[l] > 31 ? 0 : a[l] << (b[l] & 31))
 OF_TWO(SHIFT_RIGHT, b[l] > 31 ? 0 : a[l] >> (b[l] & 31))
 OF_TWO(SHIFT_RIGHT_SIGNED, (u32)(as_signed(a[l]) >> (b[l] > 31 ? 31 : b[l])))
@@ -295,17 +282,14 @@ static inline void decide(Warp *w, const Ins *i, u32 m, u32 less, u32 equal) {
 }
 
 /* Words as unsigned numbers compare like signed ones once their upper bits are flipped. */
-OPERATION(ISETP) {
-    READ_AB(SOURCE);
-    const u32 flip = (i->flags & SIGNED) << 31;
-    decide(w, i, m, LANE_BITS((a[l] ^ flip) < (b[l] ^ flip)), LANE_BITS(a[l] == b[l]));
-}
-
-OPERATION(ISETP64) {
-    READ_AB(SOURCE64);
-    const u64 flip = (u64)(i->flags & SIGNED) << 63;
-    decide(w, i, m, LANE_BITS((a[l] ^ flip) < (b[l] ^ flip)), LANE_BITS(a[l] == b[l]));
-}
+#define COMPARISON(NAME, KIND, type)                                                         \
+    OPERATION(NAME) {                                                                        \
+        READ_AB(KIND);                                                                       \
+        const type flip = (type)(i->flags & SIGNED) << (8 * sizeof(type) - 1);               \
+        decide(w, i, m, LANE_BITS((a[l] ^ flip) < (b[l] ^ flip)), LANE_BITS(a[l] == b[l]));  \
+    }
+COMPARISON(ISETP, SOURCE, u32)
+COMPARISON(ISETP64, SOURCE64, u64)
 
 OPERATION(MINMAX64) {
     READ_AB(SOURCE64);
@@ -321,17 +305,14 @@ OPERATION(MINMAX64) {
 OF_ONE(IABS, as_signed(a[l]) < 0 ? 0u - a[l] : a[l])
 
 /* a where ps[0] is true, else b. */
-OPERATION(SEL) {
-    READ_AB(SOURCE);
-    const u32 first = READ_PREDICATE(0);
-    RESULT(first >> l & 1 ? a[l] : b[l]);
-}
-
-OPERATION(SEL64) {
-    READ_AB(SOURCE64);
-    const u32 first = READ_PREDICATE(0);
-    RESULT64(first >> l & 1 ? a[l] : b[l]);
-}
+#define SELECTION(NAME, KIND, PUT)               \
+    OPERATION(NAME) {                            \
+        READ_AB(KIND);                           \
+        const u32 first = READ_PREDICATE(0);     \
+        PUT(first >> l & 1 ? a[l] : b[l]);       \
+    }
+SELECTION(SEL, SOURCE, RESULT)
+SELECTION(SEL64, SOURCE64, RESULT64)
 
 static u32 nibbles(u32 mode, u32 b) {
     static const u16 of[7][4] = {

@@ -11,8 +11,8 @@ enum { NEGATE_0 = 1, NEGATE_1 = 2, NEGATE_2 = 4 };
  * wrap, or with ADD_SATURATES stay in range. */
 enum { ADD_SATURATES = 4 };
 
-/* Products. */
-enum { SIGNED = 1 };
+/* Products, of which IMAD_WIDE keeps all 64 bits or their upper half. */
+enum { SIGNED = 1, UPPER_HALF = 2 };
 
 /* Dot products, added to c, of the values of a, of aux bits each, and the first or, with HIGH_BYTES,
  * the last bytes of b. Ins.flags: */

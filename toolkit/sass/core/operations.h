@@ -11,8 +11,8 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
     void op_##NAME(UNUSED Worker *core, UNUSED Warp *w, UNUSED const Ins *i, UNUSED u32 m)
 
 #define INTEGER_OPS(OP)                                                                         \
-    OP(MOV) OP(MOV64) OP(IADD3) OP(ADD64) OP(ADD_PACKED) OP(IMAD) OP(IMAD_CARRY) OP(IMAD_WIDE) \
-    OP(IMAD_HI) OP(DOT) OP(SHIFT_LEFT) OP(SHIFT_RIGHT) OP(SHIFT_RIGHT_SIGNED) OP(FUNNEL)        \
+    OP(MOV) OP(MOV64) OP(IADD3) OP(ADD64) OP(ADD_PACKED) OP(IMAD) OP(IMAD_WIDE) OP(DOT) \
+    OP(SHIFT_LEFT) OP(SHIFT_RIGHT) OP(SHIFT_RIGHT_SIGNED) OP(FUNNEL) \
     OP(LEA) OP(LOP3) OP(PLOP3) OP(ISETP) OP(ISETP64) OP(MINMAX) OP(MINMAX64) OP(ABSDIFF)       \
     OP(IABS) OP(SEL) OP(SEL64) OP(PRMT) OP(POPC) OP(FLO) OP(BREV) OP(BMSK) OP(SGXT)            \
     OP(SATURATE) OP(SATURATE_PACK) OP(P2R) OP(R2P)
@@ -51,7 +51,7 @@ typedef void Handler(Worker *core, Warp *w, const Ins *i, u32 m);
 
 #define CHECK_OPS(OP)                                                                     \
     OP(CHECK_LOAD) OP(CHECK_STORE) OP(CHECK_ATOMIC) OP(CHECK_COPY_ASYNC) OP(CHECK_COMMIT) \
-    OP(CHECK_WAIT) OP(CHECK_FENCE) OP(CHECK_SYNCWARP) OP(CHECK_COLLECTIVE)
+    OP(CHECK_WAIT) OP(CHECK_FENCE) OP(CHECK_COLLECTIVE)
 
 #define DATA_OPS(OP)                                                                           \
     INTEGER_OPS(OP) FLOATING_OPS(OP) DOUBLE_OPS(OP) HALF_OPS(OP) CONVERT_OPS(OP)               \

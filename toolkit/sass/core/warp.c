@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core.h"
+#include "atomics.h"
 #include "integer.h"
 #include "lanes.h"
 #include "operations.h"
@@ -81,24 +81,14 @@ OPERATION(MATCH) {
     }
 }
 
-static inline u32 reduced(u32 what, u32 is_signed, u32 x, u32 y) {
-    const int less = is_signed ? as_signed(x) < as_signed(y) : x < y;
-    switch (what) {
-    case REDUCE_AND: return x & y;
-    case REDUCE_OR: return x | y;
-    case REDUCE_XOR: return x ^ y;
-    case REDUCE_SUM: return x + y;
-    case REDUCE_MIN: return less ? x : y;
-    default: return less ? y : x;
-    }
-}
-
+/* REDUX: one value of those of the active lanes; aux says how they are combined, as of ATOMIC. */
 OPERATION(REDUX) {
     SOURCE(a, 0);
     const int first = __builtin_ctz(m);
+    const u32 type = i->flags & SIGNED ? TYPE_S32 : TYPE_U32;
     u32 x = a[first];
     for (int l = first + 1; l < LANES; l++)
-        if (m >> l & 1) x = reduced(i->aux, i->flags & SIGNED, x, a[l]);
+        if (m >> l & 1) x = (u32)combined(i->aux, type, 0, x, a[l], 0);
     write_alike(w, i, m, x);
 }
 

@@ -21,9 +21,6 @@ enum { VOTE_ALL = 0, VOTE_ANY, VOTE_EQ };
  * pd[0]. MATCH_64: values are register pairs. */
 enum { MATCH_ALL = 1, MATCH_64 = 2 };
 
-/* REDUX: one value of those of the active lanes. */
-enum { REDUCE_AND = 0, REDUCE_OR, REDUCE_XOR, REDUCE_SUM, REDUCE_MIN, REDUCE_MAX };
-
 /* Special registers, by aux. */
 enum {
     SPECIAL_TID_X = 0, SPECIAL_TID_Y, SPECIAL_TID_Z, SPECIAL_CTAID_X, SPECIAL_CTAID_Y,

@@ -29,7 +29,7 @@ from toolkit.sass.isa.registry import (
 from toolkit.sass.isa.slots import INT_NEG, Source
 
 # Ins.flags of integer.h
-SIGNED = 1
+SIGNED, UPPER_HALF = 1, 2
 FUNNEL = {"R": 2, "HI": 4, "W": 8}  # FUNNEL_RIGHT, FUNNEL_HIGH, FUNNEL_WRAP
 LEA = {"HI": 8, "SX32": 16}  # LEA_HIGH, LEA_SIGNED
 HIGH_BYTES, MINMAX_SUM, MINMAX_3 = 4, 4, 8
@@ -187,10 +187,8 @@ def imad(i: Lowering) -> None:
             wide_product(i)
         case [d, a, b, c] if is_zero(a) and is_zero(b) and "X" not in i.modifiers:
             i.form("d u32", "MOV", operands=(d, c))
-        case _ if "X" in i.modifiers:
-            i.form("d u32 u32 u32 p", "IMAD_CARRY")
         case _:
-            i.form("d u32 u32 u32")
+            i.form(f"d u32 u32 u32 {'p' if 'X' in i.modifiers else ''}")
 
 
 def wide_product(i: Lowering) -> None:
@@ -203,8 +201,8 @@ def wide_product(i: Lowering) -> None:
     if not (high and carries_out and is_negative(c)):
         i.form(
             f"d P* word word {'addend64' if carries_out else 'u64'} {'p' if carry_in else ''}",
-            "IMAD_HI" if high else "IMAD_WIDE",
-            flags=signed,
+            "IMAD_WIDE",
+            flags=signed | UPPER_HALF * high,
         )
 
 

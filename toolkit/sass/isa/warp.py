@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolkit.machine_code.instruction import Immediate, Operand, Register, Special
 from toolkit.sass.core.binding import POOL
 from toolkit.sass.isa.integer import SIGNED
+from toolkit.sass.isa.memory import ATOMICS
 from toolkit.sass.isa.registry import Lowering, is_predicate, numbered, on_words, opcode
 
 # Ins.flags of warp.h
@@ -15,7 +16,7 @@ BARRIER_OF_WARP = 16  # the one that the warp reduced at last
 
 SHUFFLES = numbered("IDX UP DOWN BFLY")
 VOTES = numbered("ALL ANY EQ")
-REDUCTIONS = numbered("AND OR XOR SUM MIN MAX")
+REDUCTIONS = {**ATOMICS, "SUM": ATOMICS["ADD"]}
 BARRIER_RESULTS = numbered("POPC OR AND")
 SPECIALS = numbered(
     "SR_TID.X SR_TID.Y SR_TID.Z SR_CTAID.X SR_CTAID.Y SR_CTAID.Z SR_LANEID SR_EQMASK SR_LTMASK "
