@@ -22,6 +22,7 @@ from reports import ladder, style, text
 from reports.figures import accesses, gap, hierarchy, lanes, performance, rounds, sizes
 from reports.ladder import View
 from reports.sections.advice import subject
+from reports.sections.breakdown import breakdown
 from reports.sections.headline import answer, standing
 from reports.sections.hierarchy import launches
 from reports.sections.hierarchy import table as hierarchy_table
@@ -174,6 +175,7 @@ def _chapter(view: View, number: int) -> SimpleNamespace:
         table=table,
         more=more,
         prediction=prediction(view),
+        breakdown=breakdown(view),
         steps=rung_steps(view),
         ceilings=ceilings_table(view),
         levels=hierarchy_table(launches(view)),

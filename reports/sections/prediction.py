@@ -13,27 +13,25 @@ from analysis.comparison.steps import Step
 from analysis.devices import DEVICES, Device
 from analysis.hardware.sm_constants import constants_for
 from analysis.records.profile import Grade
-from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
+from analysis.timing.predicted import GapStep, Predicted
 from reports import text
 from reports.ladder import Timing, View
 from reports.sections import rungs
-from reports.sections.table import Cell, Table, plain_table
+from reports.sections.table import Table, plain_table
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """The chapter of one shape: the verdict in words, the bounds, and the steps of the gaps.
+    """The chapter of one shape: the verdict in words, and what predictions rest on.
 
     `accuracies` are errors of predictions for the device. `bases` state what was simulated for
-    which variants, and which constants were used.
+    which variants, and which constants were used; `basis` has every bound and step.
     """
 
     verdict: str
     accuracies: Table
     bases: tuple[str, ...]
-    bounds: Table
-    every_bound: Table
-    gaps: Table
+    basis: Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +51,7 @@ def prediction(view: View) -> Prediction | None:
         verdict=f"{verdict(found)} {trust(view.profile.device)}",
         accuracies=accuracy_table(view.profile.device),
         bases=tuple(_bases(found)),
-        bounds=bounds_table(found),
-        every_bound=_every_bound(found),
-        gaps=gaps_table(found),
+        basis=_basis_table(found),
     )
 
 
@@ -167,57 +163,18 @@ def accuracy_table(device: Device) -> Table:
     )
 
 
-def bounds_table(found: Sequence[Timing]) -> Table:
-    """One row per variant: the time of each bound, and its share of the predicted time."""
-    names = bound_names(found)
+def _basis_table(found: Sequence[Timing]) -> Table:
+    """One row per variant and bound, then per step of its gap: the time, and what it rests on."""
     return plain_table(
-        [
-            "variant",
-            ("time", Grade.PREDICTED, True),
-            *((name, Grade.PREDICTED, True) for name in names),
-        ],
+        ("variant", ("of", Grade.PREDICTED, False), ("time", Grade.PREDICTED, True), "basis"),
         (
-            [
-                one.record.label,
-                text.predicted_seconds(one.predicted.time_s),
-                *(_bound_cell(one.predicted, name) for name in names),
-            ]
+            (one.record.label, *row)
             for one in found
+            for row in (
+                *bound_rows(one.predicted),
+                *((step.name, step.text, step.about) for step in gap_rows_of(one)),
+            )
         ),
-    )
-
-
-def bound_names(found: Sequence[Timing]) -> list[Resource]:
-    """The resources that have a bound for at least one of the times."""
-    return list(dict.fromkeys(bound.name for one in found for bound in one.predicted.bounds))
-
-
-def _bound_cell(predicted: Predicted, name: str) -> Cell:
-    bound = next((one for one in predicted.bounds if one.name == name), None)
-    if bound is None:
-        return Cell(text.ABSENT)
-    has_share = predicted.time_s and bound.time_s
-    share = f"{text.percent(bound.time_s / predicted.time_s)} of it" if has_share else ""
-    is_longest = bound == longest(predicted)
-    details = (share, *(("longest bound",) if is_longest else ()))
-    return Cell(text.predicted_seconds(bound.time_s), details=tuple(filter(None, details)))
-
-
-def longest(predicted: Predicted) -> Bound | None:
-    """The bound with the longest time, None without bounds."""
-    return max(predicted.bounds, key=lambda one: one.time_s, default=None)
-
-
-def _every_bound(found: Sequence[Timing]) -> Table:
-    """One row per variant and bound: how much of what at which rate."""
-    return plain_table(
-        (
-            "variant",
-            ("bound", Grade.PREDICTED, False),
-            ("time", Grade.PREDICTED, True),
-            "basis",
-        ),
-        ((one.record.label, *row) for one in found for row in bound_rows(one.predicted)),
     )
 
 
@@ -238,16 +195,10 @@ def bound_rows(predicted: Predicted, share: float = 0.0) -> Iterator[tuple[str, 
 
 def gap_rows(predicted: Predicted) -> Iterator[tuple[str, str, str]]:
     """(name, time, detail) of each step from nominal FP32 peak, then the predicted time."""
-    for k, step in enumerate(predicted.gap):
-        shown = signed_seconds(step.time_s)
-        yield step.name, shown if k else shown.removeprefix("+"), step.detail
+    for number, step in enumerate(predicted.gap):
+        row = _gap_row(step, is_total=number == 0)
+        yield row.name, row.text, row.about
     yield "time", text.predicted_seconds(predicted.time_s), ""
-
-
-def gap_steps(one: Timing) -> tuple[GapStep, ...]:
-    """The steps from nominal peak to the predicted time and, where there is one, the measured."""
-    further = steps_to_measured(one.predicted, one.measured) if one.measured else ()
-    return (*one.predicted.gap, *further)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,38 +235,6 @@ def _gap_row(step: GapStep, *, is_total: bool = False) -> GapRow:
     return GapRow(
         name=step.name, time_s=step.time_s, about=step.detail, text=written, is_total=is_total
     )
-
-
-def gaps_table(found: Sequence[Timing]) -> Table:
-    """One row per variant and step, with the time reached after it."""
-    return plain_table(
-        (
-            "variant",
-            "step",
-            ("adds", "", True),
-            ("reaches", "", True),
-            ("share of the end", "", True),
-            "why",
-        ),
-        (row for one in found for row in _gap_rows(one)),
-    )
-
-
-def _gap_rows(one: Timing) -> Iterator[tuple[Cell | str, ...]]:
-    steps = gap_steps(one)
-    end = sum(step.time_s for step in steps)
-    reached = 0.0
-    for step in steps:
-        reached += step.time_s
-        shown = text.seconds if step.name == Cause.REMAINDER else text.predicted_seconds
-        yield (
-            one.record.label,
-            step.name,
-            signed_seconds(step.time_s),
-            shown(reached),
-            text.change(step.time_s / end if end else None),
-            step.detail,
-        )
 
 
 def signed_seconds(time_s: float) -> str:
