@@ -28,8 +28,8 @@ from kernels.ladder import BEST, LADDER
 from toolkit.execution.observation import LEAST_BLOCKS
 from toolkit.execution.simulate import simulate
 from toolkit.launch.launch import Execution
-from validation.corpus.case import Case
-from validation.timing.timed_launches import LAUNCHES, OPTIONS, rng
+from validation.timing.declared import launch_of
+from validation.timing.timed_launches import TIMED
 from validation.timing.trial_launches import TRIALS
 
 DEVICE, ARCHITECTURE = "h200", "sm_90"
@@ -38,12 +38,14 @@ LIMIT_INSTRUCTIONS = 10**10
 WAYS = ("representative", "all")
 MEAN_TIME, WORST_TIME = 0.01, 0.04  # relative differences
 
+DECLARED = (*TIMED, *TRIALS)
+
 Row = dict[str, Any]
 
 
 def asked(text: str = "") -> Iterator[str]:
     """Names of the launches that contain `text`."""
-    cases = [*LAUNCHES, *(case for trial in TRIALS for case in trial.cases)]
+    cases = [case for one in DECLARED for case in one.cases]
     names = [case.name for case in cases if prod(case.grid) >= LEAST_BLOCKS]
     rungs = [one.name for one in LADDER if one not in (BEST, LADDER[0])]
     names += [f"{rung} {shape}" for shape in SHAPES for rung in rungs]
@@ -61,21 +63,8 @@ def executed(name: str, blocks: str) -> Execution:
     rung, shape = name.split(" ", 1)
     if rung in [one.name for one in LADDER] and shape in SHAPES:
         return simulate(rung, shape=shape, seed=1, **options)
-    case: Case | None = next((one for one in LAUNCHES if one.name == name), None)
-    if case is not None:
-        return simulate(case.source, case.kernel, **_launch(case), arch=ARCHITECTURE, **options)
-    trial, case = next((t, c) for t in TRIALS for c in t.cases if c.name == name)
-    return simulate(trial.code(ARCHITECTURE), **_launch(case), **options)
-
-
-def _launch(case: Case) -> Row:
-    return {
-        "grid": case.grid,
-        "block": case.block,
-        "dynamic_shared_bytes": case.dynamic_shared_bytes,
-        "arguments": case.make(rng()),
-        "options": OPTIONS,
-    }
+    one, case = next((one, c) for one in DECLARED for c in one.cases if c.name == name)
+    return simulate(one.code(ARCHITECTURE), **launch_of(case), **options)
 
 
 def compared(name: str) -> Row:

@@ -53,9 +53,10 @@ from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT, recordings
 from validation.corpus.case import Case
+from validation.timing.declared import Declared, launch_of
 from validation.timing.published_kernels import timed
 from validation.timing.published_times import publications
-from validation.timing.timed_launches import LAUNCHES, OPTIONS, rng
+from validation.timing.timed_launches import TIMED
 from validation.timing.trial_launches import DEVICES, TRIALS
 from validation.timing.trial_launches import PARTS as TRIAL_PARTS
 from validation.timing.trial_launches import recorded as recorded_trial
@@ -91,31 +92,36 @@ def measured(times: Mapping[str, Any], kind: str) -> dict[str, dict[str, float]]
 def kernels(limit_s: float = LIMIT_S) -> Iterator[Cell]:
     """Each launch of the table of which a time was recorded, predicted."""
     times = recorded()
-    found = measured(times, "kernel")
-    for case in LAUNCHES:
-        if case.name in found:
-            source = ROOT / "validation" / "corpus" / case.file
-            yield {"label": case.name, **_predicted(case, source, times["device"], limit_s)} | {
-                f"measured_{l2}_s": median_s for l2, median_s in found[case.name].items()
-            }
+    yield from _of_declared(TIMED, times, measured(times, "kernel"), limit_s)
 
 
 def on_trial(part: str, gpu: str, limit_s: float = LIMIT_S) -> Iterator[Cell]:
     """Each launch of a part of those on trial, predicted for the GPU that it was timed on."""
     times = recorded_trial(gpu)
-    found = measured(times, "trial")
     counted = {one["label"]: one["counters"] for one in times["counted"]}
-    for trial in TRIALS:
-        for case in trial.cases if trial.part == part else ():
-            code = trial.code(times["architecture"])
-            yield {
-                "label": case.name,
-                **_predicted(case, code, times["device"], limit_s),
-                "counted": {name: counted[case.name][name] for name in MODELLED},
-            } | {f"measured_{l2}_s": median_s for l2, median_s in found[case.name].items()}
+    trials = [trial for trial in TRIALS if trial.part == part]
+    for cell in _of_declared(trials, times, measured(times, "trial"), limit_s):
+        counters = counted[cell["label"]]
+        yield cell | {"counted": {name: counters[name] for name in MODELLED}}
 
 
-def _predicted(case: Case, source: Path | Kernel, device: str, limit_s: float) -> Cell:
+def _of_declared(
+    declared: Sequence[Declared],
+    times: Mapping[str, Any],
+    found: Mapping[str, Mapping[str, float]],
+    limit_s: float,
+) -> Iterator[Cell]:
+    for one in declared:
+        for case in one.cases:
+            if case.name in found:
+                code = one.code(times["architecture"])
+                yield {
+                    "label": case.name,
+                    **_predicted(code, case, times["device"], limit_s),
+                } | {f"measured_{l2}_s": median_s for l2, median_s in found[case.name].items()}
+
+
+def _predicted(code: Kernel, case: Case, device: str, limit_s: float) -> Cell:
     started = time.monotonic()
 
     def advance(done: int, of: int) -> None:
@@ -124,13 +130,8 @@ def _predicted(case: Case, source: Path | Kernel, device: str, limit_s: float) -
 
     try:
         execution = simulate(
-            source,
-            case.kernel if isinstance(source, Path) else None,
-            grid=case.grid,
-            block=case.block,
-            dynamic_shared_bytes=case.dynamic_shared_bytes,
-            arguments=case.make(rng()),
-            options=OPTIONS,
+            code,
+            **launch_of(case),
             device=device,
             advance=advance,
             max_instructions=int(limit_s * INSTRUCTIONS_PER_S),

@@ -3,13 +3,12 @@
     python -m benchmarks.reference_times --output reference_times.json      # needs a GPU
     python -m benchmarks.reference_times --only trial --output trial.json   # of the trial alone
 
-Each launch is checked against NumPy once, then timed by events with L2 flushed before every
-sample, and with L2 as the launch before left it. The machine code is NVRTC's, so that
-`toolkit.simulate` compiles the very same without a GPU; a hash of it stands in the file. The
+Each launch is timed by events with L2 flushed before every sample, and with L2 as the launch before
+left it, after the small launch of its kernel left what is recorded. The machine code is NVRTC's, so
+that `toolkit.simulate` compiles the very same without a GPU; a hash of it stands in the file. The
 launches are those of `validation/timing/timed_launches.py`; where asked, those of
-`validation/timing/trial_launches.py` instead: half of their kernels are compiled by nvcc, and the
-small launch of each kernel is checked against the recorded one. What fails is recorded with its
-error, and the file is written anew after every launch. `profile` times rungs.
+`validation/timing/trial_launches.py` instead, of which half are nvcc's. What fails is recorded with
+its error, and the file is written anew after every launch. `profile` times rungs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -30,18 +29,19 @@ from typing import Any
 import numpy as np
 
 from analysis.comparison.statistics import median_interval
-from analysis.errors import ToolkitError, UnavailableError, first_line
+from analysis.errors import ToolkitError, first_line
 from analysis.geometry import Geometry
-from toolkit.gpu.context import Gpu, LoadedKernel
+from toolkit.gpu.context import Gpu
 from toolkit.gpu.environment import GpuMonitor, environment
 from toolkit.gpu.sampling import Sampling, Series, interleave
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.microbenchmarks.bench import Bench
 from toolkit.store.user_files import write_atomically
 from validation import recordings
 from validation.corpus.case import Case
-from validation.timing.timed_launches import LAUNCHES, OPTIONS, SEED, rng
+from validation.counters.counting import launch
+from validation.timing.declared import OPTIONS, SEED, Declared, rng
+from validation.timing.timed_launches import TIMED
 from validation.timing.trial_launches import TRIALS, Trial
 
 L2_STATES = {"flushed": True, "warm": False}
@@ -101,16 +101,6 @@ class Session:
             else str(reason)
         )
         self.cells.append({**about, "error": why})
-
-    def kernel(self, source: str, **how: Any) -> tuple[LoadedKernel, Cell]:
-        """A kernel by NVRTC, by nvcc where that is missing; with what is written about its code."""
-        try:
-            cubin = compile_cubin(source, arch=self.gpu.device.sm_arch, **how)
-            kernel = self.gpu.load_image(cubin.image, cubin.symbol)
-        except UnavailableError:
-            kernel = self.gpu.load(source, how.pop("kernel"), **how)
-            cubin = kernel.cubin
-        return kernel, _code(cubin)
 
     def _warm_up(self, launch: Timed) -> None:
         """Launch until the clocks are up."""
@@ -173,56 +163,39 @@ def _geometry(geometry: Geometry) -> Cell:
     }
 
 
-def others(session: Session) -> Iterator[str]:
-    """Time the launches of validation/timing, one after the other."""
-    for case in LAUNCHES:
-        yield _timed(session, case, _about(case), partial(_by_nvrtc, session, case))
+def time_all(session: Session, declared: Sequence[Declared]) -> Iterator[str]:
+    """Time the launches of some kernels, one after the other."""
+    for one in declared:
+        for case in one.cases:
+            started = time.monotonic()
+            about = _about(case) | (_about_trial(one) if isinstance(one, Trial) else {})
+            try:
+                if session.over:
+                    session.fail(about, "not timed: the time is over")
+                else:
+                    fewest = FEWEST_ON_TRIAL if isinstance(one, Trial) else FEWEST
+                    _time(session, one, case, about, fewest)
+            except Exception as error:  # the others go on
+                session.fail(about, error)
+            session.write()
+            yield f"{case.name}: {time.monotonic() - started:.1f} s"
 
 
-def on_trial(session: Session) -> Iterator[str]:
-    """Time the launches on trial, one after the other."""
-    for trial in TRIALS:
-        for case in trial.cases:
-            about = {**_about(case), "kind": "trial", "part": trial.part}
-            about["compiled_by"] = trial.compiler
-            code = partial(_checked_trial, session, trial)
-            yield _timed(session, case, about, code, fewest=FEWEST_ON_TRIAL)
+def _time(session: Session, one: Declared, case: Case, about: Cell, fewest: int) -> None:
+    """Check the small launch of a kernel, and time another one."""
+    gpu, code, small = session.gpu, one.code(session.gpu.device.sm_arch), one.small_case
+    arguments = small.make(rng())
+    small.check(launch(gpu, code, small.geometry, arguments), arguments)
+    kernel = gpu.load_image(code.image, code.symbol)
+    buffers = [gpu.upload(a) if isinstance(a, np.ndarray) else a for a in case.make(rng())]
+    with gpu.launch_errors(case.name):
+        session.time(
+            kernel.prepared(case.geometry, buffers), {**about, **_code(code)}, fewest=fewest
+        )
 
 
-def _by_nvrtc(session: Session, case: Case) -> tuple[LoadedKernel, Cell]:
-    return session.kernel(
-        case.source, name=Path(case.file).name, kernel=case.kernel, options=OPTIONS
-    )
-
-
-def _checked_trial(session: Session, trial: Trial) -> tuple[LoadedKernel, Cell]:
-    """The kernel, after its small launch was checked."""
-    cubin = trial.code(session.gpu.device.sm_arch)
-    kernel = session.gpu.load_image(cubin.image, cubin.symbol)
-    _checked(session.gpu, trial.small_case, kernel)
-    return kernel, _code(cubin)
-
-
-def _timed(
-    session: Session,
-    case: Case,
-    about: Cell,
-    code: Callable[[], tuple[LoadedKernel, Cell]],
-    *,
-    fewest: int = FEWEST,
-) -> str:
-    started = time.monotonic()
-    try:
-        if session.over:
-            session.fail(about, "not timed: the time is over")
-        else:
-            kernel, facts = code()
-            launch, _buffers = _checked(session.gpu, case, kernel)
-            session.time(launch, {**about, **facts}, fewest=fewest)
-    except Exception as error:  # the others go on
-        session.fail(about, error)
-    session.write()
-    return f"{case.name}: {time.monotonic() - started:.1f} s"
+def _about_trial(trial: Trial) -> Cell:
+    return {"kind": "trial", "part": trial.part, "compiled_by": trial.compiler}
 
 
 def _about(case: Case) -> Cell:
@@ -233,23 +206,6 @@ def _about(case: Case) -> Cell:
         "file": normpath(f"validation/corpus/{case.file}"),
         **_geometry(case.geometry),
     }
-
-
-def _checked(gpu: Gpu, case: Case, kernel: LoadedKernel) -> tuple[Timed, list[Any]]:
-    """The launch of a case, and what keeps its buffers; AssertionError where it goes wrong."""
-    arguments = case.make(rng())
-    buffers = [gpu.upload(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    launch = kernel.prepared(case.geometry, buffers)
-    with gpu.launch_errors(case.name):
-        launch()
-        gpu.synchronize()
-    outputs = []
-    for buffer, argument in zip(buffers, arguments, strict=True):
-        if isinstance(argument, np.ndarray):
-            outputs.append(np.empty_like(argument, order="C"))
-            gpu.download(buffer, into=outputs[-1])
-    case.check(outputs, arguments)
-    return launch, buffers
 
 
 def main() -> None:
@@ -264,7 +220,7 @@ def main() -> None:
         with Gpu() as gpu:
             session = Session(gpu, chosen.output, chosen.limit_s)
             session.note_clock("before")
-            for line in on_trial(session) if chosen.only == "trial" else others(session):
+            for line in time_all(session, TRIALS if chosen.only == "trial" else TIMED):
                 print(line, flush=True)
             session.note_clock("after")
             session.write()

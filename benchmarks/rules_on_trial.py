@@ -65,7 +65,7 @@ from toolkit.store.recorded_runs import recorded_run
 from toolkit.store.tuned import FOLDER, Tuned, selection_of
 from toolkit.store.tuned import read as read_tuned
 from validation import ROOT, recordings
-from validation.timing.timed_launches import OPTIONS, rng
+from validation.timing.declared import launch_of
 from validation.timing.trial_launches import DEVICES, PARTS, TRIALS
 from validation.timing.trial_launches import recorded as recorded_trial
 
@@ -256,11 +256,7 @@ def of_trial(name: str, gpu: str) -> Launch:
     with executing() as executed:
         found = toolkit.execution.simulate.simulate(
             trial.code(times["architecture"]),
-            grid=case.grid,
-            block=case.block,
-            dynamic_shared_bytes=case.dynamic_shared_bytes,
-            arguments=case.make(rng()),
-            options=OPTIONS,
+            **launch_of(case),
             device=device,
             workers=1,
             max_instructions=LIMIT_INSTRUCTIONS,

@@ -23,7 +23,7 @@ from toolkit.store.user_files import write_atomically
 from validation import recordings
 from validation.corpus.case import Case
 from validation.counters.counting import counted, launch, medians
-from validation.timing.timed_launches import rng
+from validation.timing.declared import rng
 from validation.timing.trial_launches import TRIALS, Trial
 
 TIMES = 3  # that traffic is counted

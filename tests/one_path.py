@@ -17,7 +17,8 @@ from toolkit.launch.progress import Progress
 from toolkit.tuning.ranking import ranked
 from validation import recordings
 from validation.corpus.case import Case
-from validation.timing.timed_launches import OPTIONS, SMALL, rng
+from validation.timing.declared import OPTIONS, rng
+from validation.timing.timed_launches import SMALL
 
 RECORDED = Path(__file__).with_suffix(".json")
 DEVICE = "h200"

@@ -1,28 +1,20 @@
-"""The launches that are timed: their kernels do, on the simulator, what their references say."""
+"""The launches that are timed: their kernels leave, on the simulator, what they left on a GPU."""
 
 import pytest
 
 from analysis.traffic.grid import MAX_GRID_Y
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.compile import compile_cubin
-from validation.corpus.case import CORPUS
-from validation.corpus.compiled import compiled
-from validation.timing.timed_launches import LAUNCHES, OPTIONS, SMALL, rng
+from validation.timing.declared import OPTIONS, rng
+from validation.timing.timed_launches import LAUNCHES, TIMED
 
 
-def code_of(case):
-    if (CORPUS / case.file).parent == CORPUS:
-        return compiled(case, "sm_90")
-    return compile_cubin(
-        case.source, name=case.file, kernel=case.kernel, arch="sm_90", options=OPTIONS
-    )
-
-
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
-def test_a_timed_kernel_does_what_its_reference_says(case):
+@pytest.mark.parametrize("timed", TIMED, ids=lambda timed: timed.key)
+def test_a_timed_kernel_leaves_what_it_left_on_a_gpu(timed):
+    case = timed.small_case
     arguments = case.make(rng())
     execution = simulate(
-        code_of(case),
+        timed.code("sm_90"),
         grid=case.grid,
         block=case.block,
         dynamic_shared_bytes=case.dynamic_shared_bytes,

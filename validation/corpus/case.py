@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,22 @@ class AnyOrder:
         return different
 
 
-Outcome = Array | Near | AnyOrder | None  # None: whatever
+@dataclass(frozen=True, kw_only=True)
+class Bits:
+    """The bits of an array, known by their SHA-256."""
+
+    value: str
+
+    def wrong(self, got: Array) -> Mask:
+        """A single element for the whole array."""
+        return np.array([sha256_of(got) != self.value])
+
+
+def sha256_of(array: Array) -> str:
+    return sha256(array.tobytes()).hexdigest()
+
+
+Outcome = Array | Near | AnyOrder | Bits | None  # None: whatever
 Outcomes = Sequence[Outcome]
 Draw = Callable[[Generator], Array]  # an argument that the generator of a launch gives
 Arguments = Sequence[Argument | int | Draw]
@@ -113,7 +129,7 @@ class Case:
         arrays = list(buffers_of(arguments).values())
         with np.errstate(all="ignore"):
             found = self.expected(arguments)
-        if found is None or isinstance(found, np.ndarray | Near | AnyOrder):
+        if found is None or isinstance(found, np.ndarray | Near | AnyOrder | Bits):
             found = [found]
         known = list(found)
         return known + arrays[len(known) :]
@@ -126,18 +142,18 @@ class Case:
             if outcome is not None:
                 self._check_array(index, np.asarray(got), outcome)
 
-    def _check_array(self, index: int, got: Array, outcome: Array | Near | AnyOrder) -> None:
+    def _check_array(self, index: int, got: Array, outcome: Array | Near | AnyOrder | Bits) -> None:
         if isinstance(outcome, np.ndarray):
             wrong, expected = _unequal(got, outcome), outcome
         else:
-            wrong, expected = outcome.wrong(got), outcome.value
+            wrong, expected = outcome.wrong(got), np.asarray(outcome.value)
         if not wrong.any():
             return
         where = int(np.flatnonzero(wrong)[0])
         raise AssertionError(
             f"{self.name}: array {index}: {np.count_nonzero(wrong)} of {wrong.size} elements are "
             f"wrong, first element {where}: {got.ravel()[where]!r} instead of "
-            f"{np.asarray(expected).ravel()[where]!r}"
+            f"{expected.ravel()[where]!r}"
         )
 
 

@@ -1,8 +1,9 @@
-"""Record what the small launches on trial leave in memory on a GPU.
+"""Record what the small launches of kernels that are timed or on trial leave in memory on a GPU.
 
     python -m validation.timing.record_results    # needs a GPU and nvcc
 
-Arrays that a launch does not change are left out.
+Arrays that a launch does not change are left out. Of those that must come out the same, the SHA-256
+of their bits is recorded.
 """
 
 from __future__ import annotations
@@ -14,23 +15,24 @@ import numpy as np
 
 from toolkit.gpu.context import Gpu
 from toolkit.launch.launch import buffers_of
-from validation.corpus.case import Array
+from validation.corpus.case import Array, sha256_of
 from validation.counters.counting import launch
-from validation.timing.timed_launches import rng
-from validation.timing.trial_launches import RESULTS, TRIALS
+from validation.timing.declared import RESULTS, rng
+from validation.timing.timed_launches import TIMED
+from validation.timing.trial_launches import TRIALS
 
 
 def results(gpu: Gpu) -> Iterator[tuple[str, Array]]:
     """Each array that a small launch changes, by kernel and number of the array."""
-    for trial in TRIALS:
-        case = trial.small_case
+    for one in (*TIMED, *TRIALS):
+        case = one.small_case
         arguments = case.make(rng())
-        after = launch(gpu, trial.code(gpu.device.sm_arch), case.geometry, arguments)
+        after = launch(gpu, one.code(gpu.device.sm_arch), case.geometry, arguments)
         for number, (old, new) in enumerate(
             zip(buffers_of(arguments).values(), after, strict=True)
         ):
             if old.tobytes() != new.tobytes():
-                yield f"{trial.kernel} {number}", new
+                yield f"{one.key} {number}", new if one.error else np.array(sha256_of(new))
 
 
 def main() -> None:

@@ -4,10 +4,6 @@ Each kernel is in a family of similar ones. A family is in one of three parts: r
 on `fit`, chosen on `select`, and their accuracy is what `final` says, which is predicted once. A
 hash of the family's name says which part it is, and one of the kernel's name which compiler makes
 its code: nobody picked them.
-
-Each kernel also has a small launch for the simulator, and what an H100 left of it is recorded
-(`python -m validation.timing.record_results`). The simulator must leave the same bits, or numbers
-within `error` of the largest one.
 """
 
 from __future__ import annotations
@@ -15,11 +11,10 @@ from __future__ import annotations
 import json
 import lzma
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,40 +22,29 @@ import numpy as np
 from numpy.random import Generator
 
 from benchmarks.resimulate import by_nvcc
-from toolkit.launch.launch import buffers_of
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from validation.corpus.case import (
     Arguments,
     Array,
-    Case,
     Draw,
-    Expected,
     Given,
     Make,
-    Near,
-    Outcome,
     Shape,
     blank,
     flat,
     fractions,
     grid_of,
-    launched,
     native_integers,
     real,
     tiles,
 )
-from validation.timing.timed_launches import OPTIONS
+from validation.timing.declared import LAST_BITS, OPTIONS, Build, Built, Declared, Size
 
 FOLDER = Path(__file__).parent / "trial"
-RESULTS = FOLDER.with_name("recorded") / "trial_results.npz"
 PARTS = ("fit", "select", "final")
 COMPILERS = ("NVRTC", "nvcc")
 DEVICES = ("h100", "h200")
-
-LAST_BITS = 1e-6  # where MUFU approximates, or atomics add floats in no fixed order
-Size = tuple[int, ...]
-Built = tuple[Shape, Make]
 
 
 def _chosen_by_hash(text: str, among: Sequence[str]) -> str:
@@ -75,20 +59,10 @@ def recorded(device: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
-    """One kernel: its family, what builds its launches, and their sizes.
+class Trial(Declared):
+    """A kernel with its family."""
 
-    `small` is a size for the simulator. `error` is the share of an array's largest number by which
-    the results of a GPU and of the simulator may differ.
-    """
-
-    kernel: str
-    file: str
     family: str
-    build: Callable[..., Built]
-    sizes: tuple[Size, ...]
-    small: Size
-    error: float
 
     @property
     def part(self) -> str:
@@ -103,42 +77,10 @@ class Trial:
         """True for products of matrices, which the ladder is made of too."""
         return self.family.startswith("product")
 
-    @property
-    def cases(self) -> list[Case]:
-        """The launches that are timed. What they leave in memory is not known."""
-        return [self._case(size, lambda given: [None] * len(_arrays(given))) for size in self.sizes]
-
-    @property
-    def small_case(self) -> Case:
-        """The small launch, which must leave what a GPU left."""
-        return self._case(self.small, lambda given: list(map(self._left, count(), _arrays(given))))
-
-    def _case(self, size: Size, expected: Expected) -> Case:
-        name = f"{self.kernel} {'x'.join(map(str, size))}"
-        file = f"../timing/trial/{self.file}.cu"
-        return launched(self.kernel, *self.build(*size), expected, name=name, file=file)
-
-    def _left(self, number: int, before: Array) -> Outcome:
-        """What a GPU left of an array of the small launch: recorded if the launch changes it."""
-        left = recorded_results().get(f"{self.kernel} {number}")
-        if left is None:
-            return before
-        return Near(value=left, error=self.error * float(abs(left).max())) if self.error else left
-
     def code(self, architecture: str) -> Kernel:
         """Machine code of the kernel by its compiler; raises UnavailableError without that."""
-        return Kernel.from_image(_image(self.file, self.compiler, architecture), self.kernel)
-
-
-def _arrays(given: Given) -> list[Array]:
-    return list(buffers_of(given).values())
-
-
-@cache
-def recorded_results() -> Mapping[str, Array]:
-    """The arrays that small launches changed on a GPU, by kernel and number of the array."""
-    with np.load(RESULTS) as arrays:
-        return dict(arrays)
+        image = _image(Path(self.file).stem, self.compiler, architecture)
+        return Kernel.from_image(image, self.kernel)
 
 
 @cache
@@ -160,7 +102,6 @@ def kernels_of(file: str) -> list[str]:
 
 FILES = {kernel: path.stem for path in FOLDER.glob("*.cu") for kernel in kernels_of(path.stem)}
 TRIALS: list[Trial] = []
-Build = Callable[..., Built]
 
 
 def trial(family: str, *sizes: Size, small: Size, error: float = 0.0) -> Callable[[Build], Build]:
@@ -170,7 +111,7 @@ def trial(family: str, *sizes: Size, small: Size, error: float = 0.0) -> Callabl
         TRIALS.append(
             Trial(
                 kernel=build.__name__,
-                file=FILES[build.__name__],
+                file=f"../timing/trial/{FILES[build.__name__]}.cu",
                 family=family,
                 build=build,
                 sizes=sizes,

@@ -17,7 +17,7 @@ from toolkit.gpu.nsight_compute import ncu
 from toolkit.machine_code.compile import compile_cubin, compiler_version
 from validation import recordings
 from validation.counters.counting import counted, launch, medians
-from validation.timing.timed_launches import OPTIONS, rng
+from validation.timing.declared import OPTIONS, rng
 from validation.traffic.launches import LAUNCHES
 
 REPEATS = 5
