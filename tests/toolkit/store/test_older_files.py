@@ -16,13 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from analysis.devices import find_device
 from analysis.problem import parse_shape
 from analysis.records.counters import MODELLED
-from toolkit.cli.app import app
-from toolkit.launch.progress import Progress
+from tests.heard import Heard
+from tests.toolkit.cli.commands import invoke
 from toolkit.profiling.profile import profile
 from toolkit.store import tuned
 from toolkit.store.profile_json import dumps, load, load_launch, save
@@ -62,8 +61,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
+def run(command, code=0):
+    result = invoke(command)
     assert result.exit_code == code, result.output
     return str(result.stdout)
 
@@ -125,7 +124,7 @@ def keys(of, place=""):
 
 def test_counts_of_the_same_run_today_are_equal(now):
     save(now, "now.json")
-    found = json.loads(run("compare", PROFILE, "now.json", "--json", "--fail-on", "counts"))
+    found = json.loads(run(f"compare {PROFILE} now.json --json --fail-on counts"))
     assert found["counts"] == "same"
     assert len(found["pairs"]) == len(SHAPES) * len(VARIANTS)
     assert all(pair["predicted"] for pair in found["pairs"] if pair["label"] != "cpu")
@@ -133,7 +132,7 @@ def test_counts_of_the_same_run_today_are_equal(now):
 
 @pytest.mark.parametrize("path", [PROFILE, INTERRUPTED])
 def test_a_profile_is_rendered(path):
-    said = run("report", path, "--html", "r.html")
+    said = run(f"report {path} --html r.html")
     assert "tiled" in said
     assert "64 × 64 × 64" in Path("r.html").read_text(encoding="utf-8")
 
@@ -142,14 +141,9 @@ def test_an_interrupted_run_goes_on(now):
     before = load(INTERRUPTED)
     assert before.status == "interrupted"
     assert [record.label for record in before.records] == ["tiled"]
-    steps = []
-
-    class Listening(Progress):
-        def step(self, text):
-            steps.append(text)
-
-    result = today(resume=as_here(before, now), progress=Listening())
-    assert steps == [*VARIANTS[1:], *VARIANTS]
+    told = Heard()
+    result = today(resume=as_here(before, now), progress=told)
+    assert told.steps == [*VARIANTS[1:], *VARIANTS]
     assert result.status == "complete"
     assert result.records[0] == before.records[0]
     simulated = [[record.simulated for record in run.records] for run in (result, now)]
@@ -164,11 +158,11 @@ def exact(counters):
 
 def test_a_launch_is_read_and_compared():
     assert load_launch(LAUNCH).counters == document(LAUNCH)["counters"]
-    launch = "transpose.cu -g 2,2 -b 32,32 -a f32[64,64] -a f32[64,64]=zeros -a i32=64".split()  # noqa: SIM905
-    shown = run("simulate", *launch, "--device", "h200", "--seed", "1", "--json")
+    launch = "transpose.cu -g 2,2 -b 32,32 -a f32[64,64] -a f32[64,64]=zeros -a i32=64"
+    shown = run(f"simulate {launch} --device h200 --seed 1 --json")
     Path("now.json").write_text(shown)
     assert missing(document(LAUNCH), json.loads(shown)) == []
-    found = json.loads(run("compare", LAUNCH, "now.json", "--json", "--fail-on", "counts"))
+    found = json.loads(run(f"compare {LAUNCH} now.json --json --fail-on counts"))
     (pair,) = found["pairs"]
     assert pair["compared"] > 30
     assert (pair["counts"], pair["lost"], pair["notes"]) == ([], [], [])
@@ -177,8 +171,8 @@ def test_a_launch_is_read_and_compared():
 
 
 def test_a_check_finds_the_same_today():
-    arguments = "bad.cu -g 1 -b 64 -a f32[64] -a f32[64]=unwritten --seed 1 --json".split()  # noqa: SIM905
-    old, new = document(CHECK), json.loads(run("check", *arguments, code=1))
+    command = "check bad.cu -g 1 -b 64 -a f32[64] -a f32[64]=unwritten --seed 1 --json"
+    old, new = document(CHECK), json.loads(run(command, code=1))
     assert missing(old, new) == []
     assert [x["message"] for x in new["findings"]] == [x["message"] for x in old["findings"]]
     assert new["summary"] == old["summary"]

@@ -56,9 +56,15 @@ def document(profile, path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+def loaded(content, path):
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return load(path)
+
+
 def message_of(content, path):
     """How loading refuses a file."""
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    text = json.dumps(content) if isinstance(content, dict) else content
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(RecordError) as caught:
         load(path)
     message = str(caught.value)
@@ -83,29 +89,24 @@ def test_absent_fields_come_back_absent(path):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_file_of_an_earlier_schema_has_no_prediction(version, path):
-    content = document(PROFILE, path)
-    content["schema_version"] = version
+    content = document(PROFILE, path) | {"schema_version": version}
     del content["records"][0]["predicted"]
-    path.write_text(json.dumps(content), encoding="utf-8")
     (record,) = PROFILE.records
-    assert load(path) == replace(
+    assert loaded(content, path) == replace(
         PROFILE, schema_version=version, records=(replace(record, predicted=None),)
     )
 
 
 def test_a_file_of_schema_4_has_no_conditions(path):
     assert PROFILE.conditions
-    content = document(PROFILE, path)
-    content["schema_version"] = 4
+    content = document(PROFILE, path) | {"schema_version": 4}
     del content["conditions"]
-    path.write_text(json.dumps(content), encoding="utf-8")
-    assert load(path) == replace(PROFILE, schema_version=4, conditions=())
+    assert loaded(content, path) == replace(PROFILE, schema_version=4, conditions=())
 
 
 def test_the_phases_of_an_earlier_file_are_ignored(path):
     phases = {"extent": 4, "tile": 2, "loads": [{"phase": 0, "thread": 0, "matrix": "A"}]}
-    path.write_text(json.dumps(document(PROFILE, path) | {"phases": phases}), encoding="utf-8")
-    assert load(path) == PROFILE
+    assert loaded(document(PROFILE, path) | {"phases": phases}, path) == PROFILE
 
 
 few = settings(
@@ -192,51 +193,46 @@ def test_a_file_that_is_no_profile_is_refused(content, message, path):
     assert message_of(content, path).startswith(message)
 
 
+def with_value(place, value, path):
+    """The document of the full profile with a value at a place, as messages name it."""
+    content = whole = document(PROFILE, path)
+    *keys, last = [int(k) if k.isdigit() else k for k in re.findall(r"\w+", place)]
+    for key in keys:
+        content = content[key]
+    content[last] = value
+    return whole
+
+
 @pytest.mark.parametrize(
-    ("keys", "value", "message"),
+    ("place", "value", "message"),
     [
-        (("records", 0, "measured", "median_s"), "fast", "should be a valid number, found 'fast'"),
-        (("records", 0, "measured", "samples_s", 0), True, "should be a valid number, found True"),
-        (("records", 0, "shape", "m"), True, "should be a valid integer, found True"),
-        (("records", 0, "shape", "m"), 1.0, "should be a valid integer, found 1.0"),
-        (("records", 0, "shape", "m"), "7", "should be a valid integer, found '7'"),
-        (("records", 0, "status"), "fine", "should be 'ok', 'skipped' or 'failed', found 'fine'"),
-        (("records", 0, "predicted", "l2"), "cold", "should be 'flushed' or 'warm', found 'cold'"),
-        (("records", 0, "predicted", "gap"), None, "should be a valid array, found None"),
+        ("records[0].measured.median_s", "fast", "should be a valid number, found 'fast'"),
+        ("records[0].measured.samples_s[0]", True, "should be a valid number, found True"),
+        ("records[0].shape.m", True, "should be a valid integer, found True"),
+        ("records[0].shape.m", 1.0, "should be a valid integer, found 1.0"),
+        ("records[0].shape.m", "7", "should be a valid integer, found '7'"),
+        ("records[0].status", "fine", "should be 'ok', 'skipped' or 'failed', found 'fine'"),
+        ("records[0].predicted.l2", "cold", "should be 'flushed' or 'warm', found 'cold'"),
+        ("records[0].predicted.gap", None, "should be a valid array, found None"),
         (
-            ("records", 0, "predicted", "bounds", 0, "name"),
+            "records[0].predicted.bounds[0].name",
             7,
             f"should be {', '.join(map(repr, map(str, Resource)))}, found 7".replace(
                 ", 'latency'", " or 'latency'"
             ),
         ),
         (
-            ("records", 0, "predicted", "is_fitted"),
+            "records[0].predicted.is_fitted",
             1,
             "should be a valid boolean, found 1",
         ),
-        (("records", 0), [1], "should be an object, found [1]"),
-        (("device", "name"), 3090, "should be a valid string, found 3090"),
+        ("records[0]", [1], "should be an object, found [1]"),
+        ("device.name", 3090, "should be a valid string, found 3090"),
     ],
 )
-def test_a_wrong_field_is_named_with_what_was_found(keys, value, message, path):
-    content = document(PROFILE, path)
-    holder = content
-    for key in keys[:-1]:
-        holder = holder[key]
-    holder[keys[-1]] = value
-    expected = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
-    assert (
-        message_of(json.dumps(content), path) == f"{expected.removeprefix('.')}: {message}{DAMAGED}"
-    )
-
-
-def set_at(content, place, value):
-    """Put a value into a document, at a place as messages name it."""
-    *keys, last = [int(k) if k.isdigit() else k for k in re.findall(r"\w+", place)]
-    for key in keys:
-        content = content[key]
-    content[last] = value
+def test_a_wrong_field_is_named_with_what_was_found(place, value, message, path):
+    said = message_of(with_value(place, value, path), path)
+    assert said == f"{place}: {message}{DAMAGED}"
 
 
 @pytest.mark.parametrize(
@@ -262,17 +258,15 @@ def set_at(content, place, value):
     ],
 )
 def test_a_number_that_no_run_leaves_is_refused(place, value, range_, path):
-    content = document(PROFILE, path)
-    set_at(content, place, value)
-    said = message_of(json.dumps(content), path)
+    said = message_of(with_value(place, value, path), path)
     assert said == f"{place}: it is {value}, outside {range_}{DAMAGED}"
 
 
 @pytest.mark.parametrize("value", [-1, 2**64 + 1])
 def test_a_counter_that_no_run_leaves_is_refused(value, path):
-    content = document(PROFILE, path)
-    content["records"][0]["counted"] = {"counters": {"a.sum": 1, "b.sum": value}}
-    assert message_of(json.dumps(content), path) == (
+    counted = {"counters": {"a.sum": 1, "b.sum": value}}
+    content = with_value("records[0].counted", counted, path)
+    assert message_of(content, path) == (
         f"records[0].counted.counters['b.sum']: it is {value}, outside 0 to 1.84467e+19{DAMAGED}"
     )
 
@@ -280,19 +274,16 @@ def test_a_counter_that_no_run_leaves_is_refused(value, path):
 def test_a_missing_field_is_named(path):
     content = document(PROFILE, path)
     del content["records"][0]["shape"]["k"]
-    assert message_of(json.dumps(content), path) == f"records[0].shape.k: it is missing{DAMAGED}"
+    assert message_of(content, path) == f"records[0].shape.k: it is missing{DAMAGED}"
 
 
 def test_a_value_that_a_record_refuses_itself_is_told(path):
-    content = document(PROFILE, path)
-    content["records"][0]["shape"]["k"] = 0
-    assert "K = 0 is out of range" in message_of(json.dumps(content), path)
+    content = with_value("records[0].shape.k", 0, path)
+    assert "K = 0 is out of range" in message_of(content, path)
 
 
 def test_a_long_wrong_value_is_shortened(path):
-    content = document(PROFILE, path)
-    content["seed"] = "x\n" * 10_000
-    assert len(message_of(json.dumps(content), path)) < 200
+    assert len(message_of(with_value("seed", "x\n" * 10_000, path), path)) < 200
 
 
 def test_a_byte_order_mark_and_an_unknown_field_do_no_harm(path):
@@ -396,5 +387,5 @@ def test_checking_a_place_changes_nothing(path):
 def test_a_path_in_a_message_is_readable(path):
     content = document(PROFILE, path)
     content["environment"]["software"] = {"a key": 1}
-    message = message_of(json.dumps(content), path)
+    message = message_of(content, path)
     assert re.match(r"environment\.software\['a key'\]: should be a valid string", message)
