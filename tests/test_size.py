@@ -16,7 +16,7 @@ from validation import ROOT
 LIMITS = {
     "analysis": 66_700,
     "kernels": 22_310,
-    "reports": 42_030,
+    "reports": 41_040,
     "toolkit/cli": 16_010,
     "toolkit/execution": 24_580,
     "toolkit/gpu": 14_420,

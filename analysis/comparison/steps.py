@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 from analysis.comparison.hierarchy import MOVEMENTS, moved_bytes
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
-from analysis.records.metrics import WARP_INSTRUCTIONS, ffma_share
+from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Record
 from analysis.roofline import LevelName
 from analysis.timing.predicted import Cause, Resource
@@ -31,8 +31,6 @@ Quantity = Literal[
     "L2 bytes",
     "DRAM bytes",
     "warp instructions",
-    "FFMA share",
-    "registers per thread",
     "occupancy",
     "busy SMs",
 ]
@@ -287,16 +285,11 @@ def _counts(record: Record, grade: _Counted) -> dict[Quantity, float]:
             found[quantity] = moved[level] / unit_bytes
     if WARP_INSTRUCTIONS in counters:
         found["warp instructions"] = counters[WARP_INSTRUCTIONS]
-    share = ffma_share(counters)
-    if share is not None:
-        found["FFMA share"] = share
     return found
 
 
 def _resources(record: Record) -> dict[Quantity, float]:
     found: dict[Quantity, float] = {}
-    if record.resources:
-        found["registers per thread"] = record.resources.registers_per_thread
     if record.occupancy:
         found["occupancy"] = record.occupancy.fraction
     if record.theory:

@@ -21,13 +21,13 @@ from analysis.records.profile import Grade, Profile
 from reports import ladder, style, text
 from reports.figures import accesses, gap, hierarchy, lanes, performance, rounds, sizes
 from reports.ladder import View
+from reports.sections import hierarchy as levels
+from reports.sections import rungs
 from reports.sections.advice import subject
 from reports.sections.breakdown import breakdown
 from reports.sections.headline import answer, standing
-from reports.sections.hierarchy import launches
-from reports.sections.hierarchy import table as hierarchy_table
 from reports.sections.ladder_table import ceilings_table, ladder_tables
-from reports.sections.prediction import prediction, rung_steps
+from reports.sections.prediction import prediction, told_steps
 from reports.sections.scorecard import scorecard
 from reports.sections.source import (
     Annotated,
@@ -167,7 +167,7 @@ def _chapter(view: View, number: int) -> SimpleNamespace:
     """Everything that the page says about one shape."""
     found = all_annotated(view)
     table, more = ladder_tables(view)
-    drawings = _drawings(view)
+    drawings, moved = _drawings(view), levels.launches(view)
     return SimpleNamespace(
         number=number,
         shape=text.shape(view.shape),
@@ -176,9 +176,10 @@ def _chapter(view: View, number: int) -> SimpleNamespace:
         more=more,
         prediction=prediction(view),
         breakdown=breakdown(view),
-        steps=rung_steps(view),
+        steps=[rungs.sentence(one, grade=view.grade_of_times) for one in told_steps(view)],
         ceilings=ceilings_table(view),
-        levels=hierarchy_table(launches(view)),
+        levels=levels.table(moved),
+        levels_grades=levels.grades(moved),
         scorecard=scorecard(view),
         variants=[_of_variant(view, one) for one in found],
         first_variant=subject(view),

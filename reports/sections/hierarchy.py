@@ -1,8 +1,8 @@
-"""What every variant moves at each memory level, predicted and counted, as rows of a table."""
+"""What every variant moves at each memory level, predicted and counted; intensities as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.comparison.hierarchy import (
@@ -16,7 +16,7 @@ from analysis.records.profile import Grade, Record
 from analysis.roofline import LevelName
 from reports import ladder, text
 from reports.ladder import View
-from reports.sections.table import Cell, Table, plain_table
+from reports.sections.table import Table, plain_table
 
 LEVELS: tuple[LevelName, ...] = tuple(MOVEMENTS)
 
@@ -72,70 +72,6 @@ def _launch(view: View, record: Record) -> Launch:
 
 
 def table(found: Sequence[Launch]) -> Table:
-    """One row per variant and level: bytes, FLOP per byte and roof, as predicted and as counted."""
-    sides = _sides(found)
-    rows = [
-        [
-            launch.label,
-            level,
-            *(cell for side, _ in sides for cell in _cells(launch, level, side)),
-            *_gap(launch, level, sides),
-        ]
-        for launch in found
-        for level in LEVELS
-        if any(launch.pair(level))
-    ]
-    columns = [("moved", True), ("intensity", True), ("level's roof", True)]
-    titles = [(title, grade, number) for _, grade in sides for title, number in columns]
-    if len(sides) > 1:
-        titles.append(("predicted over counted", "", True))
-    return plain_table(["variant", "level", *titles], rows)
-
-
-def _sides(found: Sequence[Launch]) -> tuple[tuple[int, str], ...]:
-    """(place in a pair, grade) of the grades that any launch has."""
-    predicted = dict.fromkeys(one.predicted.grade for one in found if one.predicted)
-    counted = dict.fromkeys(one.counted_grade for one in found if one.counted)
-    grades = (" or ".join(predicted), " or ".join(counted))
-    return tuple((side, grade) for side, grade in enumerate(grades) if grade)
-
-
-def _cells(launch: Launch, level: LevelName, side: int) -> Iterator[Cell | str]:
-    bound = launch.pair(level)[side]
-    if bound is None:
-        yield from [text.ABSENT] * 3
-        return
-    hierarchy = (launch.predicted, launch.counted)[side]
-    yield text.size(bound.moved_bytes)
-    yield text.flop_per_byte(bound.flop_per_byte)
-    yield Cell(
-        text.flop_per_s(bound.flop_per_s),
-        details=tuple(_about_roof(bound, hierarchy)),
-    )
-
-
-def _about_roof(bound: LevelBound, hierarchy: Hierarchy | None) -> Iterator[str]:
-    if bound.flop_per_byte is None:
-        yield "nothing moves"
-    elif bound.flop_per_s is None:
-        yield "bandwidth not known"
-    elif bound.nominal_flop_per_s is None:
-        yield "by a reached bandwidth"
-    elif bound.reached_flop_per_s is not None:
-        yield f"reached: {text.flop_per_s(bound.reached_flop_per_s)}"
-    if hierarchy and hierarchy.limiting_level == bound.level:
-        yield "lowest of the levels"
-
-
-def _gap(launch: Launch, level: LevelName, sides: tuple[object, ...]) -> Iterator[Cell | str]:
-    if len(sides) < 2:
-        return
-    predicted, counted = launch.pair(level)
-    both = predicted and counted and counted.moved_bytes
-    yield text.ratio(predicted.moved_bytes / both if predicted and both else None)
-
-
-def summary(found: Sequence[Launch]) -> Table:
     """One row per variant: FLOP per byte at every level by the best grade, and the lowest roof."""
     titles = [(level, "", True) for level in LEVELS]
     return plain_table(
@@ -152,7 +88,7 @@ def summary(found: Sequence[Launch]) -> Table:
 
 
 def grades(found: Sequence[Launch]) -> str:
-    """Where the numbers of `summary` come from: 'simulated'."""
+    """Where the numbers of `table` come from: 'simulated'."""
     return " or ".join(dict.fromkeys(filter(None, map(_grade, found))))
 
 

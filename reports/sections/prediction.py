@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
 
-from analysis.comparison.accuracy import Accuracy, Kernels, accuracies
+from analysis.comparison.accuracy import Accuracy, accuracies
 from analysis.comparison.gap import steps_to_measured
 from analysis.comparison.steps import Step
 from analysis.devices import DEVICES, Device
@@ -16,7 +16,6 @@ from analysis.records.profile import Grade
 from analysis.timing.predicted import GapStep, Predicted
 from reports import text
 from reports.ladder import Timing, View
-from reports.sections import rungs
 from reports.sections.table import Table, plain_table
 
 
@@ -34,14 +33,6 @@ class Prediction:
     basis: Table
 
 
-@dataclass(frozen=True, kw_only=True)
-class Steps:
-    """Why each rung is faster than the one before: a sentence per step, and a table."""
-
-    sentences: tuple[str, ...]
-    everything: Table
-
-
 def prediction(view: View) -> Prediction | None:
     """The chapter for one shape, None if nothing was predicted."""
     found = view.timings
@@ -52,18 +43,6 @@ def prediction(view: View) -> Prediction | None:
         accuracies=accuracy_table(view.profile.device),
         bases=tuple(_bases(found)),
         basis=_basis_table(found),
-    )
-
-
-def rung_steps(view: View) -> Steps | None:
-    """The steps from rung to rung, None if no step has both times and counts."""
-    steps = told_steps(view)
-    if not steps:
-        return None
-    grade = view.grade_of_times
-    return Steps(
-        sentences=tuple(rungs.sentence(one, grade=grade) for one in steps),
-        everything=rungs.table(steps, grade=grade),
     )
 
 
@@ -95,9 +74,9 @@ def verdict(found: Sequence[Timing]) -> str:
     )
 
 
-def trust(device: Device, kernels: Kernels = "ladder") -> str:
-    """Measured accuracy of predictions for a device, and the source of their constants."""
-    known = [one for one in accuracies(device) if one.kernels == kernels]
+def trust(device: Device) -> str:
+    """Measured accuracy of predictions of the ladder for a device, and where constants are from."""
+    known = [one for one in accuracies(device) if one.kernels == "ladder"]
     source = constants_for(device.sm_arch).taken_from
     constants = f"; most constants are those of {source}" if source else ""
     if not known:

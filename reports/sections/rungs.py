@@ -15,14 +15,12 @@ _UNITS: dict[Quantity, Callable[[float], str]] = {
     "time": text.seconds,
     "L2 bytes": lambda value: text.size(round(value)),
     "DRAM bytes": lambda value: text.size(round(value)),
-    "FFMA share": text.percent,
     "occupancy": text.percent,
 }
 _AS_RATIO: tuple[Quantity, ...] = (
     "time", "L1 sectors", "shared wavefronts", "L2 bytes", "DRAM bytes", "warp instructions",
 )  # fmt: skip
 _MORE_IS_LESS: tuple[Quantity, ...] = ("occupancy", "busy SMs")  # waiting, idling
-_TITLES: dict[Quantity, str] = {"occupancy": "occupancy (theoretical)"}
 
 
 def sentence(step: Step, *, grade: str = Grade.MEASURED) -> str:
@@ -140,53 +138,7 @@ def _unit(quantity: Quantity) -> Callable[[float], str]:
 
 
 def table(steps: Sequence[Step], *, grade: str = Grade.MEASURED) -> Table:
-    """One row per step: what every quantity of the rung is to that of the one before."""
-    shown = list(dict.fromkeys(change.quantity for one in steps for change in one.changes))
-    titles = [(_TITLES.get(quantity, quantity), "", True) for quantity in shown]
-    return plain_table(
-        ["variant", *titles, "largest reason"],
-        (
-            [
-                Cell(one.after, details=(f"over {one.before}",)),
-                *(_cell(one.change(quantity), grade) for quantity in shown),
-                reason(one),
-            ]
-            for one in steps
-        ),
-    )
-
-
-def _cell(change: Change | None, grade: str) -> Cell:
-    """Predicted first, then measured; a ratio, or both numbers where a ratio says little."""
-    if change is None:
-        return Cell(text.ABSENT)
-    told = [
-        (name, ends)
-        for name, ends in ((Grade.PREDICTED, change.predicted), (grade, change.measured))
-        if ends
-    ]
-    if change.quantity not in _AS_RATIO:
-        return Cell(_from_to(change.quantity, told[0][1], told[0][0]))
-    details = [f"{_from_to(change.quantity, ends, name)} ({name})" for name, ends in told]
-    ratios = " / ".join(_ratio(ends) for _, ends in told)
-    return Cell(ratios, details=tuple(details))
-
-
-def _ratio(ends: Ends) -> str:
-    if ends.ratio is None:
-        return "new" if ends.after else "none"
-    return text.ratio(ends.ratio)
-
-
-def _from_to(quantity: Quantity, ends: Ends, grade: str) -> str:
-    is_predicted_time = quantity == "time" and grade == Grade.PREDICTED
-    shown = text.predicted_seconds if is_predicted_time else _unit(quantity)
-    before, after = (shown(end) for end in (ends.before, ends.after))
-    return before if before == after else f"{before} → {after}"
-
-
-def compact_table(steps: Sequence[Step], *, grade: str = Grade.MEASURED) -> Table:
-    """The same for a terminal: the gain in time by each grade, and the largest reason."""
+    """One row per step: the gain in time by each grade, and the largest reason."""
     kinds = [
         (name, speedup)
         for name, speedup in (

@@ -12,11 +12,10 @@ from analysis.records.profile import Profile, Record
 from analysis.roofline import LevelName
 from reports import text
 from reports.ladder import View, shapes
-from reports.sections import rungs
+from reports.sections import hierarchy, rungs
 from reports.sections.breakdown import breakdown
 from reports.sections.compact_table import compact_table, replaces_times
 from reports.sections.headline import answer, standing
-from reports.sections.hierarchy import grades, launches, summary
 from reports.sections.prediction import told_steps
 from reports.sections.scorecard import scorecard
 from toolkit.cli.terminal import out, rich_table, say
@@ -62,7 +61,7 @@ def _print_steps(view: View) -> None:
     """Why each rung beats the one before, where a time was predicted."""
     steps = told_steps(view)
     if steps and view.timings:
-        rows = rungs.compact_table(steps, grade=view.grade_of_times)
+        rows = rungs.table(steps, grade=view.grade_of_times)
         out.print("why each rung beats the one before, or does not")  # the table may be narrower
         out.print(rich_table(rows))
 
@@ -82,13 +81,13 @@ def _print_levels(view: View) -> None:
     """The intensity of every variant at each memory level, where traffic below L1 is known."""
     found = [
         one
-        for one in launches(view)
+        for one in hierarchy.launches(view)
         if any(one.pair(LevelName.L2)) or any(one.pair(LevelName.DRAM))
     ]
     if found:
-        about = f"FLOP per byte at each level, {text.shape(view.shape)} ({grades(found)})"
+        about = f"FLOP per byte at each level, {text.shape(view.shape)} ({hierarchy.grades(found)})"
         say(about)  # a title would be as narrow as its table
-        out.print(rich_table(summary(found)))
+        out.print(rich_table(hierarchy.table(found)))
 
 
 def _print_scorecard(view: View) -> None:

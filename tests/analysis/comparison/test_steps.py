@@ -77,8 +77,7 @@ def test_every_quantity_of_both_rungs_is_there():
     )
     found = {one.quantity: one for one in step(before, after).changes}
     assert list(found) == [
-        "time", "L1 sectors", "shared wavefronts", "DRAM bytes", "warp instructions", "FFMA share",
-        "registers per thread", "occupancy",
+        "time", "L1 sectors", "shared wavefronts", "DRAM bytes", "warp instructions", "occupancy",
     ]  # fmt: skip
     assert found["time"].predicted == Ends(before=2.0, after=1.0)
     assert found["time"].measured == Ends(before=3.0, after=2.0)
@@ -87,8 +86,6 @@ def test_every_quantity_of_both_rungs_is_there():
     assert found["shared wavefronts"].predicted.ratio is None
     assert found["DRAM bytes"].predicted is None  # bytes read were not simulated
     assert found["DRAM bytes"].measured == Ends(before=120, after=60)
-    assert found["FFMA share"].predicted == Ends(before=0.1, after=0.4)
-    assert found["registers per thread"].predicted == Ends(before=32, after=64)
     assert found["occupancy"].predicted == Ends(before=1.0, after=0.5)
 
 

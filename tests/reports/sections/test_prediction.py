@@ -15,18 +15,18 @@ from reports.sections.ladder_table import ladder_table
 from reports.sections.prediction import (
     limits,
     prediction,
-    rung_steps,
     signed_seconds,
+    told_steps,
     trust,
     verdict,
 )
-from reports.sections.rungs import compact_table
+from reports.sections.rungs import sentence, table
 from tests.reports.profiles_by_hand import change, foreseen, passed, predicted, record_of, view
 
 
 def test_a_profile_without_predictions_has_no_chapter(in_simulation):
     assert prediction(view(in_simulation)) is None
-    assert rung_steps(view(in_simulation)) is None
+    assert told_steps(view(in_simulation)) == ()
 
 
 def test_unmeasured_predictions_are_said_to_be_unchecked(in_prediction):
@@ -60,13 +60,6 @@ def test_unmeasured_predictions_are_said_to_be_unchecked(in_prediction):
 )
 def test_predictions_say_how_well_they_were_checked(device, said):
     assert trust(find_device(device)) == f"Predictions for {said}"
-
-
-def test_other_kernels_have_an_accuracy_of_their_own():
-    assert trust(find_device("h200"), "other kernels") == (
-        "Predictions for this GPU: mean error 14.7 % on 48 held-out launches, "
-        "12.2 % on 58 fitted launches."
-    )
 
 
 def test_the_chapter_names_the_command_behind_each_accuracy(in_prediction):
@@ -182,12 +175,13 @@ def test_any_prediction_can_be_told_and_drawn(
     recorded = data.draw(st.sampled_from([None, on_gpu]))
     records = tuple(replace(r, predicted=of_rungs.get(r.label)) for r in base.records)
     made = replace(base, records=records)
-    for show in (answer, prediction, rung_steps, ladder_table):
+    for show in (answer, prediction, ladder_table):
         show(view(made, recorded))
     for draw in (gap, performance, hierarchy):
         drawn = draw.figure(view(made, recorded)).to_json()
         assert not re.search(r"NaN|Infinity", drawn)
-    compact_table(view(made, recorded).steps)
+    table(view(made, recorded).steps)
+    assert all(map(sentence, told_steps(view(made, recorded))))
 
 
 def test_limits_are_words(in_prediction):
@@ -199,4 +193,4 @@ def test_limits_are_words(in_prediction):
 
 
 def test_a_measured_run_without_predictions_has_no_steps(in_counters):
-    assert rung_steps(view(in_counters)) is None
+    assert told_steps(view(in_counters)) == ()

@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
-
 from analysis.comparison.steps import Change, Ends, Step, Weight
-from reports.sections.rungs import compact_table, reason, sentence, table
+from reports.sections.rungs import reason, sentence, table
 from tests.reports.profiles_by_hand import view
 
 
@@ -109,33 +107,10 @@ def test_a_reason_is_short_on_a_terminal():
     )
 
 
-@pytest.mark.parametrize(("before", "after", "shown"), [(0, 7, "new"), (0, 0, "none")])
-def test_a_quantity_that_was_not_there_has_no_ratio(before, after, shown):
-    (row,) = table([step(change("shared wavefronts", before, after))]).rows
-    assert row[1].text == shown
-
-
-def test_the_table_has_both_grades_and_every_quantity(in_prediction, on_gpu):
-    steps = view(in_prediction, on_gpu).steps
-    found = table(steps, grade="recorded")
-    titles = [column.title for column in found.columns]
-    assert titles[:3] == ["variant", "time", "L1 sectors"]
-    assert titles[-1] == "largest reason"
-    assert "occupancy (theoretical)" in titles
-    tiled = next(row for row in found.rows if row[0].text == "tiled")
-    assert tiled[0].details == ("over naive-coalesced",)
-    # 51.6459 ms after 68.5564 ms; predictions are 10% above both
-    assert tiled[1].text == "0.753× / 0.753×"
-    assert tiled[1].details == (
-        "75.4 ms → 56.8 ms (predicted)",
-        "68.56 ms → 51.65 ms (recorded)",
-    )
-
-
-def test_the_compact_table_has_the_gain_by_each_grade(in_prediction, on_gpu):
-    alone = compact_table(view(in_prediction).steps)
+def test_the_table_has_the_gain_by_each_grade(in_prediction, on_gpu):
+    alone = table(view(in_prediction).steps)
     assert [column.grade for column in alone.columns] == ["", "predicted", ""]
-    both = compact_table(view(in_prediction, on_gpu).steps, grade="recorded")
+    both = table(view(in_prediction, on_gpu).steps, grade="recorded")
     assert [column.grade for column in both.columns] == ["", "predicted", "recorded", ""]
     assert [row[0].text for row in both.rows] == [
         "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "vectorized",
