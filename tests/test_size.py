@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 4_710,
     "benchmarks": 29_470,
     "docs": 48_660,
-    "tests": 292_150,
+    "tests": 291_010,
     "validation": 112_340,
 }
 

@@ -8,9 +8,10 @@ from analysis.devices import find_device
 from analysis.problem import parse_shape
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import FFMA, FMUL
-from analysis.records.profile import MachineAccess, Simulated
+from analysis.records.profile import MachineAccess
 from analysis.theory import theory
 from tests.records_by_hand import record as record_of
+from tests.records_by_hand import simulated
 
 NAIVE = Tiling(block_m=32, block_n=32)
 TILED = Tiling(block_m=32, block_n=32, block_k=32, shared_load_a_width=4)
@@ -79,12 +80,11 @@ def compared(
     record = record_of(
         shape,
         theory=theory(counts, patterns(counts), find_device("t4")),
-        simulated=Simulated(
-            architecture="sm_75", compiler="NVRTC", basis="all", blocks_executed=1, lines=(),
-            counters={FFMA: ffma or counts.multiply_adds or 0, FMUL: fmul},
+        simulated=simulated(
+            {FFMA: ffma or counts.multiply_adds or 0, FMUL: fmul},
             accesses=accesses or agreeing(counts),
         ),
-    )  # fmt: skip
+    )
     found = comparisons(record)
     assert unexplained(record) == tuple(one for one in found if not one.is_explained)
     return {(one.subject, one.quantity): one for one in found}

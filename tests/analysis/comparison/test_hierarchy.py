@@ -14,8 +14,9 @@ from analysis.comparison.hierarchy import (
 from analysis.devices import MeasuredCeilings, find_device
 from analysis.problem import parse_shape
 from analysis.records.counters import ALL_COUNTERS
-from analysis.records.profile import Counted, Record, Simulated
 from analysis.theory import theory
+from tests import records_by_hand
+from tests.records_by_hand import counted
 
 SHAPE = parse_shape("1024")  # 2^31 FLOP
 
@@ -37,33 +38,14 @@ def record(*, is_small=False, **grades):
     counts = access_counts(Tiling(block_m=32, block_n=32), SHAPE)
     device = find_device("h200")
     values = {
-        "variant": "naive",
-        "label": "naive",
-        "title": "",
-        "idea": "",
-        "rung": 1,
-        "parameters": {},
-        "shape": SHAPE,
         "executed_shape": replace(SHAPE, n=2048),  # padded: no useful work
         "theory": theory(counts, (), device, blocks=33 if is_small else None),
     }
-    return Record(**(values | grades))
+    return records_by_hand.record(SHAPE, **(values | grades))
 
 
 def simulated(**counters):
-    return Simulated(
-        architecture="sm_90",
-        compiler="NVRTC",
-        counters=COUNTERS | counters,
-        accesses=(),
-        lines=(),
-        basis="",
-        blocks_executed=1,
-    )
-
-
-def counted(counters):
-    return Counted(counters=counters, kernels=(), caches="flushed", source="ncu")
+    return records_by_hand.simulated(COUNTERS | counters)
 
 
 def predicted(made, device=None):

@@ -7,22 +7,15 @@ import pytest
 from analysis.comparison.counts import Outcome
 from analysis.comparison.runs import Setting, compare_launches
 from analysis.errors import InputError
-from analysis.occupancy import Resources
 from analysis.records.counters import MODELLED
 from analysis.records.launch import LaunchRecord
 from analysis.records.profile import LineCounters
-from tests.records_by_hand import predicted
+from tests.records_by_hand import predicted, resources
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 BULK = "bulk__sectors_read.sum"
 DRAM = "dram__bytes_read.sum"
-RESOURCES = Resources(
-    architecture="sm_90",
-    compiler="NVRTC 13.0.88",
-    registers_per_thread=14,
-    static_shared_bytes=4096,
-    local_bytes=0,
-)
+RESOURCES = resources(architecture="sm_90", registers_per_thread=14)
 
 
 def line(text, wavefronts, number=3):

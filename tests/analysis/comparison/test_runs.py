@@ -15,48 +15,31 @@ from analysis.comparison.runs import (
 from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from analysis.occupancy import Occupancy, Resources
 from analysis.problem import parse_shape
 from analysis.records.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
 from analysis.records.profile import (
     SCHEMA_VERSION,
-    Counted,
     Environment,
     Interval,
     LineCounters,
     Profile,
-    Simulated,
 )
-from analysis.rounding import Check
 from analysis.theory import theory
 from tests import records_by_hand
-from tests.records_by_hand import predicted
+from tests.records_by_hand import check, counted, occupancy, predicted, resources
 
 SHAPE = parse_shape("64")
 WARPS, L2 = "smsp__inst_executed.sum", "lts__t_sectors_op_read.sum"
 DEVICE = find_device("rtx-3090")
-RESOURCES = Resources(
-    architecture="sm_86", compiler="NVRTC 13.0.88", registers_per_thread=32,
-    static_shared_bytes=8192, local_bytes=0,
-)  # fmt: skip
-PASSED = Check(
-    passed=True, worst_ratio=0.1, worst_row=0, worst_column=0, max_absolute_error=0.0, bound="b"
-)
+RESOURCES = resources()
 
 
-def simulated(counters, *, architecture="sm_86"):
-    return Simulated(
-        architecture=architecture, compiler="NVRTC 13.0.88", counters=counters, accesses=(),
-        lines=tuple(
-            LineCounters(file="k.cu", line=7, text="x += a;", counters={name: count})
-            for name, count in counters.items()
-        ),
-        basis="all", blocks_executed=1,
-    )  # fmt: skip
-
-
-def counted(counters, caches="flushed"):
-    return Counted(counters=counters, kernels=(), caches=caches, source="Nsight Compute 1")
+def simulated(counters, **more):
+    lines = tuple(
+        LineCounters(file="k.cu", line=7, text="x += a;", counters={name: count})
+        for name, count in counters.items()
+    )
+    return records_by_hand.simulated(counters, lines=lines, **more)
 
 
 def measured(median_s, *, samples=10, width=0.002, **more):
@@ -174,9 +157,7 @@ def test_launch_and_occupancy_are_compared():
     before, after = (
         record(
             geometry=Geometry(grid=(4, 4, 1), block=(n, 1, 1)),
-            occupancy=Occupancy(
-                blocks_per_sm=n // 64, warps_per_sm=48, max_warps_per_sm=48, limiters=("threads",)
-            ),
+            occupancy=occupancy(blocks_per_sm=n // 64),
         )
         for n in (256, 512)
     )
@@ -244,9 +225,7 @@ def test_another_device_leaves_theory_and_the_counts_of_one_architecture(key, is
             resources=replace(RESOURCES, architecture=arch, registers_per_thread=registers),
             simulated=simulated({WARPS: registers}, architecture=arch),
             counted=counted({WARPS: registers}),
-            occupancy=Occupancy(
-                blocks_per_sm=registers, warps_per_sm=1, max_warps_per_sm=48, limiters=("blocks",)
-            ),
+            occupancy=occupancy(blocks_per_sm=registers),
             measured=measured(1e-3),
         )
         for arch, registers in (("sm_86", 32), (device.sm_arch, 40))
@@ -289,7 +268,7 @@ def test_traffic_from_another_state_of_l2_is_not_compared():
 
 
 def test_a_kernel_that_fails_now_has_lost_its_counts():
-    before = record(simulated=simulated({WARPS: 1}), measured=measured(1e-3), check=PASSED)
+    before = record(simulated=simulated({WARPS: 1}), measured=measured(1e-3), check=check())
     after = replace(before, status="failed", reason="wrong result")
     found = compare(profile(before), profile(after))
     assert found.counts == "changed"

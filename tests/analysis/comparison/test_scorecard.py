@@ -19,13 +19,12 @@ from analysis.comparison.scorecard import (
 )
 from analysis.devices import find_device
 from analysis.geometry import Geometry
-from analysis.occupancy import Resources
 from analysis.problem import parse_shape
 from analysis.records.counters import ALL_COUNTERS, COUNTERS, MODELLED
 from analysis.records.metrics import BANK_CONFLICTS, FFMA, GLOBAL_LOAD_SECTORS, SHARED_WAVEFRONTS
-from analysis.records.profile import Counted, MachineAccess, Simulated
+from analysis.records.profile import MachineAccess
 from analysis.theory import theory
-from tests.records_by_hand import record as record_of
+from tests import records_by_hand
 
 SQUARE = parse_shape("64")
 RAGGED = parse_shape("33x40x64")
@@ -59,29 +58,17 @@ def record(
         )
         for a in counts.accesses
     )  # fmt: skip
-    made = record_of(
+    made = records_by_hand.record(
         shape,
         theory=theory(counts, patterns, find_device("t4")) if is_foreseen else None,
-        resources=Resources(
-            architecture="sm_75", compiler=compiler, registers_per_thread=32,
-            static_shared_bytes=0, local_bytes=0,
-        ),
-    )  # fmt: skip
+        resources=records_by_hand.resources(architecture="sm_75", compiler=compiler),
+    )
     if simulated is not None:
-        made = replace(
-            made,
-            simulated=Simulated(
-                architecture="sm_75", compiler=NVRTC, counters=simulated,
-                accesses=accesses, lines=(), basis="all", blocks_executed=1,
-            ),
-        )  # fmt: skip
+        code = {"architecture": "sm_75", "compiler": NVRTC, "accesses": accesses}
+        made = replace(made, simulated=records_by_hand.simulated(simulated, **code))
     if counted is not None:
-        made = replace(made, counted=hardware(counted))
+        made = replace(made, counted=records_by_hand.counted(counted))
     return made
-
-
-def hardware(counters):
-    return Counted(counters=counters, kernels=(), caches="flushed", source="Nsight Compute 1")
 
 
 def score(name, *arguments, **more):

@@ -6,13 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.comparison.steps import QUANTITY_OF, Ends, step
-from analysis.occupancy import Occupancy, Resources
 from analysis.problem import parse_shape
 from analysis.records.metrics import FFMA, SHARED_WAVEFRONTS, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
-from analysis.records.profile import Counted, Simulated
 from analysis.timing.predicted import Bound, GapStep
 from tests import records_by_hand
-from tests.records_by_hand import measured
+from tests.records_by_hand import counted, measured, occupancy, resources
 
 SHAPE = parse_shape("64")
 LOADS, STORES = (f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st"))
@@ -30,10 +28,7 @@ def simulated(**counts):
     }  # fmt: skip
     counters = {STORES: 0, SHARED_WAVEFRONTS[1]: 0, WRITTEN: 0}
     counters |= {names[name]: count for name, count in counts.items()}
-    return Simulated(
-        architecture="sm_86", compiler="NVRTC", counters=counters, accesses=(), lines=(),
-        basis="all", blocks_executed=1,
-    )  # fmt: skip
+    return records_by_hand.simulated(counters)
 
 
 def predicted(time_s, gap=None, **bounds):
@@ -50,30 +45,23 @@ def predicted(time_s, gap=None, **bounds):
 
 
 def test_every_quantity_of_both_rungs_is_there():
-    resources = Resources(
-        architecture="sm_86", compiler="NVRTC", registers_per_thread=32, static_shared_bytes=0,
-        local_bytes=0,
-    )  # fmt: skip
-    occupied = Occupancy(
-        blocks_per_sm=1, warps_per_sm=48, max_warps_per_sm=48, limiters=("threads",)
-    )
     before = record(
         "a",
         simulated=simulated(instructions=400, loads=64, wavefronts=0, threads=100, ffma=10),
-        resources=resources,
-        occupancy=occupied,
+        resources=resources(),
+        occupancy=occupancy(),
         predicted=predicted(2.0),
         measured=measured(3.0),
-        counted=Counted(counters={READ: 100, WRITTEN: 20}, kernels=(), caches="warm", source="n"),
+        counted=counted({READ: 100, WRITTEN: 20}),
     )
     after = record(
         "b",
         simulated=simulated(instructions=100, loads=16, wavefronts=7, threads=100, ffma=40),
-        resources=replace(resources, registers_per_thread=64),
-        occupancy=replace(occupied, warps_per_sm=24),
+        resources=resources(registers_per_thread=64),
+        occupancy=occupancy(warps_per_sm=24),
         predicted=predicted(1.0),
         measured=measured(2.0),
-        counted=Counted(counters={READ: 50, WRITTEN: 10}, kernels=(), caches="warm", source="n"),
+        counted=counted({READ: 50, WRITTEN: 10}),
     )
     found = {one.quantity: one for one in step(before, after).changes}
     assert list(found) == [

@@ -8,9 +8,9 @@ import pytest
 
 from analysis.comparison.scorecard import disagreements, scored, scores
 from analysis.records.metrics import WARP_INSTRUCTIONS
-from analysis.records.profile import Counted
 from benchmarks.traffic_tables import shipped_run
 from kernels.ladder import LADDER
+from tests.records_by_hand import counted as of_hardware
 from tests.sampling import chosen_of
 from tests.toolkit.cli.commands import invoke
 from toolkit import load, profile, save
@@ -49,11 +49,12 @@ def counting(made, **more):
     """The profile as hardware would count it, with `more` added to counters by a part of a name."""
 
     def of(counters):
-        found = {
-            name: count + sum(extra for part, extra in more.items() if part in name)
-            for name, count in counters.items()
-        }
-        return Counted(counters=found, kernels=(), caches="flushed", source="Nsight Compute 1")
+        return of_hardware(
+            {
+                name: count + sum(extra for part, extra in more.items() if part in name)
+                for name, count in counters.items()
+            }
+        )
 
     return replace(
         made,

@@ -13,11 +13,11 @@ from analysis.errors import LaunchError, ShapeError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
 from analysis.records.counters import InstructionCounts, totals
-from analysis.rounding import Check
 from analysis.timing.predicted import Predicted
 from analysis.traffic.grid import in_bands
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
+from tests.records_by_hand import check
 from tests.sampling import chosen_of
 from toolkit.execution import block_plan
 from toolkit.execution.block_plan import k_points, period, timed_k
@@ -610,21 +610,13 @@ def test_the_matrices_stay_as_they_were_and_are_not_copied():
     assert workload.a.flags.writeable
 
 
-def verdict(**more):
-    values = {
-        "passed": True, "worst_ratio": 0.1, "worst_row": 1, "worst_column": 2,
-        "max_absolute_error": 1e-6, "bound": "a bound",
-    }  # fmt: skip
-    return Check(**(values | more))
-
-
 def test_the_worst_of_several_verdicts_counts():
-    worse = verdict(worst_ratio=0.3, worst_row=8, max_absolute_error=1e-7)
-    found = merged([verdict(), worse, verdict()], "on two blocks")
+    worse = check(worst_ratio=0.3, worst_row=8, max_absolute_error=1e-7)
+    found = merged([check(), worse, check()], "on two blocks")
     assert found == replace(worse, max_absolute_error=1e-6, bound="a bound; on two blocks")
-    lost = verdict(passed=False, worst_ratio=None, worst_row=5, max_absolute_error=None)
+    lost = check(passed=False, worst_ratio=None, worst_row=5, max_absolute_error=None)
     assert merged([worse, lost], "x") == replace(lost, bound="a bound; x")
-    assert merged([lost, verdict(passed=False, worst_ratio=9.0)], "x").worst_row == 5
+    assert merged([lost, check(passed=False, worst_ratio=9.0)], "x").worst_row == 5
 
 
 def test_without_room_for_whole_rows_small_values_of_k_are_enough(monkeypatch, short_of_time):

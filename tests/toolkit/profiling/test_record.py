@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 
 from analysis.devices import find_device
-from analysis.occupancy import Resources
 from analysis.problem import Gemm, parse_shape
-from analysis.rounding import Check
-from analysis.timing.predicted import Bound, GapStep, Predicted
 from kernels import parse_selection
+from tests.records_by_hand import check, predicted, resources
 from toolkit.gpu.sampling import Series
 from toolkit.profiling.record import (
     failed,
@@ -27,45 +25,19 @@ def plan(text, m=64, n=64, k=64):
     return planned(parse_selection(text), Gemm(m=m, n=n, k=k), DEVICE)
 
 
-def check(**changes):
-    fields = {
-        "passed": True, "worst_ratio": 0.5, "worst_row": 3, "worst_column": 4,
-        "max_absolute_error": 1e-7, "bound": "a bound",
-    }  # fmt: skip
-    return Check(**fields | changes)
-
-
-def resources(**changes):
-    fields = {
-        "architecture": "sm_86", "compiler": "NVRTC 13.0", "registers_per_thread": 32,
-        "static_shared_bytes": 8192, "local_bytes": 0,
-    }  # fmt: skip
-    return Resources(**fields | changes)
-
-
-def predicted():
-    return Predicted(
-        time_s=2e-6, cycles=1500.0, clock_hz=1.7e9, launch_s=1e-6, flop_per_s=2.6e11, l2="flushed",
-        limiter="issue", limiter_share=0.6, next_limiter="FP32", next_share=0.4,
-        bounds=(Bound(name="issue", time_s=1.2e-6, basis="a basis"),),
-        gap=(GapStep(name="nominal peak", time_s=2e-6, detail="all of it"),),
-        constants="of an RTX 3090", basis="all blocks", is_fitted=False,
-    )  # fmt: skip
-
-
 def test_a_prediction_is_kept_and_the_lack_of_one_is_noted():
     record = plan("tiled")
-    assert with_prediction(record, predicted()).trusted_prediction == predicted()
+    assert with_prediction(record, predicted(2e-6)).trusted_prediction == predicted(2e-6)
     without = with_prediction(record, "it was not simulated")
     assert without.predicted is None
     assert without.notes == (*record.notes, "not predicted: it was not simulated")
 
 
 def test_the_predicted_time_of_a_wrong_result_is_not_trusted():
-    record = with_prediction(plan("tiled"), predicted())
+    record = with_prediction(plan("tiled"), predicted(2e-6))
     assert with_check(record, check(passed=False)).trusted_prediction is None
     assert failed(record, "no resources").trusted_prediction is None
-    assert with_check(record, check()).trusted_prediction == predicted()
+    assert with_check(record, check()).trusted_prediction == predicted(2e-6)
 
 
 def measured(record, series):
@@ -140,8 +112,8 @@ def test_a_right_result_is_kept():
 @pytest.mark.parametrize(
     ("ratio", "reason"),
     [
-        (1234.5, "wrong result: the error of C[3][4] is 1.23e+03 times its bound"),
-        (None, "wrong result: C[3][4] is not a number, or infinitely far off"),
+        (1234.5, "wrong result: the error of C[1][2] is 1.23e+03 times its bound"),
+        (None, "wrong result: C[1][2] is not a number, or infinitely far off"),
     ],
 )
 def test_a_wrong_result_fails_in_words(ratio, reason):

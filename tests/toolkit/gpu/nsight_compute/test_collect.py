@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.errors import UnavailableError
-from analysis.records.profile import Counted
 from tests.heard import Heard
+from tests.records_by_hand import counted
 from tests.sampling import chosen_of
 from tests.toolkit.counted import record_of
 from toolkit import profile
@@ -132,10 +132,7 @@ def test_a_run_of_ncu_counts_instructions_and_several_count_traffic(cublas, repl
 
 def test_traffic_is_the_median_of_what_several_launches_had():
     def counts(reads, missing=(), **others):
-        counters = {DRAM_WRITES: 5, "reads": reads} | others
-        return Counted(
-            counters=counters, kernels=(), caches="flushed", source="ncu", missing=missing
-        )
+        return counted({DRAM_WRITES: 5, "reads": reads} | others, missing=missing)
 
     three = [counts(7, once=1), counts(90, missing=("once",)), counts(8, missing=("once",))]
     found = middle(three)
@@ -152,10 +149,7 @@ def test_what_was_counted_once_stays_where_a_later_count_fails(
     told = Heard()
     counting = Counting(told)
     launches = [SimpleNamespace(label=label) for label in ("tiled", "naive-coalesced")]
-    ones = {
-        name: Counted(counters={name: 3}, kernels=(), caches="flushed", source="ncu")
-        for name in (*ncu.INSTRUCTIONS[:1], DRAM_WRITES)
-    }
+    ones = {name: counted({name: 3}) for name in (*ncu.INSTRUCTIONS[:1], DRAM_WRITES)}
     asked = []
 
     def count_them(some, *_):
