@@ -143,20 +143,18 @@ class AccessCounts:
     """All accesses of one launch. `threads`: number of launched threads, including idle ones.
 
     `multiply_adds` are those that the threads make for the products, on zeros outside the
-    matrices too. It and `tiling` are None in records of earlier versions.
+    matrices too.
     """
 
     problem: Gemm
     threads: int
     accesses: tuple[Access, ...]
-    tiling: Tiling | None = None
-    multiply_adds: int | None = None
+    tiling: Tiling
+    multiply_adds: int
 
     @property
-    def has_edges(self) -> bool | None:
+    def has_edges(self) -> bool:
         """True if some tiles exceed the matrices, so that guards exclude lanes."""
-        if self.tiling is None:
-            return None
         extents = (
             (self.problem.m, self.tiling.block_m),
             (self.problem.n, self.tiling.block_n),

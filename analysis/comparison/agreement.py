@@ -85,9 +85,7 @@ class Comparison:
 
 def closed_forms(theory: Theory) -> dict[str, int]:
     """Closed forms of a launch, by the names of the corresponding counters."""
-    found: dict[str, int] = {}
-    if theory.accesses.multiply_adds is not None:
-        found[FFMA] = theory.accesses.multiply_adds
+    found = {FFMA: theory.accesses.multiply_adds}
     for space, operation in _ACCESSES:
         patterns = _patterns(theory, space, operation)
         if patterns or not theory.accesses.elements(space, operation):
@@ -104,15 +102,15 @@ def known_reason(theory: Theory, counter: str, count: int) -> str | None:
     Weaker than `comparisons`, which looks at every kind of access that the machine code has.
     """
     counts = theory.accesses
-    if counter == FFMA and counts.multiply_adds is not None:
+    if counter == FFMA:
         extra, of_c = count - counts.multiply_adds, counts.problem.c_elements
         return f"beta · C is {_per_element(extra, of_c)}" if _is_scaling(extra, of_c) else None
     causes = []
-    if counts.tiling is not None and counts.tiling.leaves_sums:
+    if counts.tiling.leaves_sums:
         causes.append(LEFT_SUMS)
-    if counts.tiling is not None and counts.tiling.bulk and counter in _SHARED_LOADS:
+    if counts.tiling.bulk and counter in _SHARED_LOADS:
         causes.append(READ_AHEAD)
-    if counts.has_edges is not False:
+    if counts.has_edges:
         causes.append("tiles reach beyond the matrices, where guards leave warps partly idle")
     for space, operation in _ACCESSES:
         if counter == COUNTER_OF.get((_subject(space, operation), "sectors")):
@@ -202,25 +200,22 @@ def unexplained(record: Record) -> tuple[Comparison, ...]:
 def _arithmetic(counts: AccessCounts, simulated: Simulated) -> Iterator[Comparison]:
     of_c = counts.problem.c_elements
     fused = total(simulated.counters, FFMA)
-    extra = 0
-    if counts.multiply_adds is not None:
-        extra = fused - counts.multiply_adds
-        yield _compared(
-            "arithmetic",
-            "multiply-adds",
-            counts.multiply_adds,
-            fused,
-            f"beta · C is {_per_element(extra, of_c)}",
-            is_explained=_is_scaling(extra, of_c),
-        )
-    products = fused - extra  # those of the matrices, zeros outside of them included
-    padding = 2 * products - counts.problem.flop
+    extra = fused - counts.multiply_adds
+    yield _compared(
+        "arithmetic",
+        "multiply-adds",
+        counts.multiply_adds,
+        fused,
+        f"beta · C is {_per_element(extra, of_c)}",
+        is_explained=_is_scaling(extra, of_c),
+    )
+    padding = 2 * counts.multiply_adds - counts.problem.flop  # zeros outside of the matrices
     scaling = 2 * extra + total(simulated.counters, FADD, FMUL)
     causes = []
     if padding:
         share = 100 * padding / counts.problem.flop
         causes.append(f"multiply-adds on zeros outside the matrices, {share:.3g} % more")
-    adds_sums = counts.tiling is not None and counts.tiling.leaves_sums
+    adds_sums = counts.tiling.leaves_sums
     if scaling:
         added = ", and adding up" if adds_sums else ""
         causes.append(f"alpha and beta{added}, {_per_element(scaling, of_c)}")
@@ -231,7 +226,7 @@ def _arithmetic(counts: AccessCounts, simulated: Simulated) -> Iterator[Comparis
         fp32_flop(simulated.counters),
         " and ".join(causes),
         is_explained=adds_sums
-        or (_is_scaling(scaling, of_c) and (not padding or counts.has_edges is True)),
+        or (_is_scaling(scaling, of_c) and (not padding or counts.has_edges)),
     )
 
 
@@ -290,10 +285,10 @@ class _Side:
         if not elements and not moved:
             return
         tiling = self.counts.tiling
-        if tiling and tiling.bulk and (self.space, self.operation) == ("global", "load"):
+        if tiling.bulk and (self.space, self.operation) == ("global", "load"):
             yield self._bulk_copies(elements)
             return
-        if tiling and moved > elements and (more := self._more(tiling, moved - elements)):
+        if moved > elements and (more := self._more(tiling, moved - elements)):
             yield _compared(self.subject, "elements", elements, moved, more, is_explained=True)
             return
         yield _compared(self.subject, "elements", elements, moved, "", is_explained=False)
@@ -384,7 +379,7 @@ class _Side:
 
     def _may_be_idle(self, requests: int) -> bool:
         """True if idle lanes are explained: there are none, or tiles exceed a matrix."""
-        return self.lanes == WARP_SIZE * requests or self.counts.has_edges is not False
+        return self.lanes == WARP_SIZE * requests or self.counts.has_edges
 
     def _switched_off(self, instructions: int) -> str:
         """Instructions of warps without active lanes, as in the other branch of a guard."""

@@ -154,8 +154,7 @@ def _theory(of: Launched) -> dict[str, int]:
     accesses = theory.accesses
     found: dict[str, int] = defaultdict(int)
     found |= {"FLOP": theory.flop, "threads": accesses.threads}
-    if accesses.multiply_adds is not None:
-        found["multiply-adds"] = accesses.multiply_adds
+    found["multiply-adds"] = accesses.multiply_adds
     for one in accesses.accesses:
         subject = f"{one.space} {one.operation}s of {one.operand}"
         found[f"{subject}: elements"] += one.elements

@@ -257,12 +257,11 @@ class _Judge:
     def _has_flags(self) -> bool:
         """True if blocks may wait for others: partial sums are exchanged between blocks."""
         theory, geometry = self.record.theory, self.record.geometry
-        tiling = theory.accesses.tiling if theory else None
-        if theory is None or tiling is None or not tiling.leaves_sums:
+        if theory is None or not theory.accesses.tiling.leaves_sums:
             return False
         # closed forms count the threads of one block for each tile
         is_split = geometry is not None and geometry.threads >= 2 * theory.accesses.threads
-        return tiling.slices == 1 or is_split
+        return theory.accesses.tiling.slices == 1 or is_split
 
     def _reason(self, name: str, verdict: Verdict) -> tuple[str | None, bool]:
         """Reason why grades differ, and whether it explains the verdict."""

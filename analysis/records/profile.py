@@ -26,11 +26,11 @@ from analysis.theory import Theory
 from analysis.timing.predicted import Predicted
 from analysis.vocabulary import Vocabulary
 
-# 2: hardware counters, scores, modelled traffic, published times; 3: predicted times; 4: machine
-# code with the addresses of its first requests; 5: the GPU's state while samples were taken; 6: the
-# stages of a tiling in place of whether it prefetches, and no phases.
-# Earlier ones are read too: what they lack is absent, and what later ones lack is ignored.
+# 5: the GPU's state while samples were taken; 6: the stages of a tiling in place of whether it
+# prefetches, and no phases. Files from version 4 on are read too: what they lack is absent, and
+# what later ones lack is ignored.
 SCHEMA_VERSION = 6
+OLDEST_SCHEMA_VERSION = 4
 
 
 class Grade(Vocabulary):

@@ -84,8 +84,7 @@ class RungLaunch:
         """About how many thread instructions a block executes, by its closed forms."""
         counts = access_counts(self.variant.tiling(self.parameters), self.executed)
         accesses = sum(access.instructions for access in counts.accesses)
-        multiply_adds = counts.multiply_adds or counts.problem.flop // 2
-        return (multiply_adds + INSTRUCTIONS_PER_ACCESS * accesses) / self.geometry.blocks
+        return (counts.multiply_adds + INSTRUCTIONS_PER_ACCESS * accesses) / self.geometry.blocks
 
     @property
     def busy_blocks(self) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from analysis.errors import RecordError, ToolkitError, shortened
 from analysis.records import launch
 from analysis.records.launch import LaunchRecord
-from analysis.records.profile import SCHEMA_VERSION, Profile
+from analysis.records.profile import OLDEST_SCHEMA_VERSION, SCHEMA_VERSION, Profile
 from toolkit.store.user_files import MOST_BYTES, one_line, read_file, write_atomically
 
 if TYPE_CHECKING:
@@ -148,20 +148,22 @@ def _unpacked(data: bytes, where: str) -> bytes:
 
 
 def parse(text: str, where: str) -> Profile:
-    return _parsed(text, where, profiles, SCHEMA_VERSION)
+    return _parsed(text, where, profiles, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION)
 
 
 def parse_launch(text: str, where: str) -> LaunchRecord:
-    return _parsed(text, where, _launches, launch.SCHEMA_VERSION)
+    return _parsed(text, where, _launches, 1, launch.SCHEMA_VERSION)
 
 
-def _parsed(text: str, where: str, adapter: Callable[[], TypeAdapter[T]], newest: int) -> T:
-    """What a document of this toolkit holds; RecordError for any other, or one after `newest`."""
+def _parsed(
+    text: str, where: str, adapter: Callable[[], TypeAdapter[T]], oldest: int, newest: int
+) -> T:
+    """What a document of this toolkit holds; RecordError for any other, or for another version."""
     from pydantic import ValidationError
 
     try:
         document = json.loads(text, object_pairs_hook=_without_duplicates)
-        _check_schema(document, where, newest)
+        _check_schema(document, where, oldest, newest)
         check_numbers(document, where)
         return adapter().validate_json(text, strict=True)
     except json.JSONDecodeError as error:
@@ -188,12 +190,17 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return result
 
 
-def _check_schema(document: object, where: str, newest: int) -> None:
+def _check_schema(document: object, where: str, oldest: int, newest: int) -> None:
     if not isinstance(document, dict) or "schema_version" not in document:
         raise RecordError(f"{where}: it is no profile of this toolkit (it has no schema_version)")
     version = document["schema_version"]
     if type(version) is not int or version < 1:
         raise RecordError(f"{where}: schema_version: it is {_shown(version)}, not 1 or more")
+    if version < oldest:
+        raise RecordError(
+            f"{where}: it was written by an older version (schema {version}, this one reads "
+            f"{oldest} to {newest}): make it again"
+        )
     if version > newest:
         raise RecordError(
             f"{where}: it was written by a newer version (schema {_shown(version)}, "

@@ -1,7 +1,5 @@
 """Closed forms beside machine code: what is equal, what is explained, what is a riddle."""
 
-from dataclasses import replace
-
 from analysis.access import Pattern, Tiling, access_counts
 from analysis.comparison.agreement import comparisons, machine_accesses, unexplained
 from analysis.devices import find_device
@@ -71,12 +69,9 @@ def compared(
     *accesses,
     ffma=0,
     fmul=0,
-    without_tiling=False,
 ):
     """The comparisons of a launch that did what it should but for what is given."""
     counts = access_counts(tiling, shape)
-    if without_tiling:
-        counts = replace(counts, tiling=None, multiply_adds=None)
     record = record_of(
         shape,
         theory=theory(counts, patterns(counts), find_device("t4")),
@@ -206,12 +201,6 @@ def test_local_memory_is_spilled_registers_and_anything_else_a_riddle():
     assert found["local stores", "requests"].is_explained
     assert not found["global atomics", "requests"].is_explained
     assert found["global atomics", "requests"].closed_form == 0
-
-
-def test_records_of_earlier_versions_have_no_multiply_adds():
-    found = compared(TILED, SQUARE, ffma=64**3, without_tiling=True)
-    assert ("arithmetic", "multiply-adds") not in found
-    assert found["arithmetic", "FLOP"].is_equal
 
 
 def counted(opcode, **more):

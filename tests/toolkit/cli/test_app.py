@@ -295,7 +295,7 @@ def test_report_renders_a_saved_profile(saved):
         ("", "given.json: it is no JSON: line 1"),
         ('{"name": "package"}', "given.json: it is no profile of this toolkit"),
         ('{"schema_version": 99}', "given.json: it was written by a newer version (schema 99"),
-        ('{"schema_version": 1}', "given.json: created: it is missing"),
+        ('{"schema_version": 6}', "given.json: created: it is missing"),
         ("\0\x01", "given.json: it is no JSON"),
     ],
 )

@@ -87,16 +87,6 @@ def test_absent_fields_come_back_absent(path):
     assert load(path) == profile
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_file_of_an_earlier_schema_has_no_prediction(version, path):
-    content = document(PROFILE, path) | {"schema_version": version}
-    del content["records"][0]["predicted"]
-    (record,) = PROFILE.records
-    assert loaded(content, path) == replace(
-        PROFILE, schema_version=version, records=(replace(record, predicted=None),)
-    )
-
-
 def test_a_file_of_schema_4_has_no_conditions(path):
     assert PROFILE.conditions
     content = document(PROFILE, path) | {"schema_version": 4}
@@ -177,16 +167,17 @@ def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
         ('{"schema_version": true}', "schema_version: it is True"),
         ('{"schema_version": 1.0}', "schema_version: it is 1.0"),
         ('{"schema_version": "1"}', "schema_version: it is '1'"),
-        ('{"schema_version": 1}', "created: it is missing (and "),
-        ('{"schema_version": 1, "schema_version": 1}', "the key 'schema_version' is given twice"),
-        ('{"schema_version": 1, "seed": NaN}', "seed: it is nan, outside 0 to 3.40282e+38"),
-        ('{"schema_version": 1, "seed": 1e999}', "seed: it is inf, outside 0 to"),
-        ('{"schema_version": 1, "seed": ' + "9" * 60 + "}", "seed: it is 9999"),
-        ('{"schema_version": 1, "seed": ' + "9" * 9999 + "}", "Exceeds the limit"),
+        ('{"schema_version": 6}', "created: it is missing (and "),
+        ('{"schema_version": 3}', "it was written by an older version (schema 3, this one reads 4"),
+        ('{"schema_version": 6, "schema_version": 6}', "the key 'schema_version' is given twice"),
+        ('{"schema_version": 6, "seed": NaN}', "seed: it is nan, outside 0 to 3.40282e+38"),
+        ('{"schema_version": 6, "seed": 1e999}', "seed: it is inf, outside 0 to"),
+        ('{"schema_version": 6, "seed": ' + "9" * 60 + "}", "seed: it is 9999"),
+        ('{"schema_version": 6, "seed": ' + "9" * 9999 + "}", "Exceeds the limit"),
         ('{"schema_version": ' + "9" * 4000 + "}", "it was written by a newer version"),
         ("[" * 100_000, "it is no profile: it is nested too deeply"),
-        ('{"schema_version": 1, "a": ' + "[" * 900 + "]" * 900 + "}", ""),
-        ('{"schema_version": 1, "created": "\\ud800"}', ""),
+        ('{"schema_version": 6, "a": ' + "[" * 900 + "]" * 900 + "}", ""),
+        ('{"schema_version": 6, "created": "\\ud800"}', ""),
     ],
 )
 def test_a_file_that_is_no_profile_is_refused(content, message, path):
