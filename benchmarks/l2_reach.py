@@ -12,21 +12,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from analysis.coalescing import SECTOR_BYTES
-from analysis.errors import CountersError, ToolkitError, UnavailableError
+from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from toolkit.gpu.context import Gpu
-from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.nsight_compute.replay_process import profiled
+from validation.counters import counting
 
 MIB, QUAD_BYTES = 2**20, 16
 READS, WRITES = "dram__bytes_read.sum", "dram__bytes_write.sum"
@@ -36,7 +33,7 @@ ELSEWHERE = 37  # SMs further each time
 MOST_MIB = 80
 SHARED_MIB = 1
 WHOLE_SM_BYTES = 160 * 2**10  # of shared memory, so that an SM has room for one block
-PATIENCE_S = 60.0
+MODULE = "benchmarks.l2_reach"
 SOURCE = """
 __device__ float sum_of(const float4* from, size_t quads)
 {
@@ -142,32 +139,13 @@ def launch_all(choices: Sequence[Sequence[int]]) -> None:
             launch("read_together", first, few, is_chosen, arrived, all_of_them, out)
 
 
-def counted(choices: Sequence[Sequence[int]] = ()) -> list[Mapping[str, int]]:
+def counted(choices: Sequence[Sequence[int]] = ()) -> list[counting.Counters]:
     """What ncu counts of each of these launches, run by this program as its child."""
-    program = ncu.path()
-    if program is None:
-        raise UnavailableError(f"there is no ncu on this machine: {ncu.INSTALL}")
-    options = [*ncu.counting_options((READS, WRITES, ASKED)), *ncu.AS_RAW_CSV]
-    with TemporaryDirectory() as folder:
-        log = Path(folder) / "ncu.csv"
-        child = [
-            sys.executable,
-            "-m",
-            "benchmarks.l2_reach",
-            "--choices",
-            json.dumps([list(c) for c in choices]),
-        ]
-        outcome = ncu.run(
-            [program, *options, "--log-file", str(log), *child],
-            log=log,
-            on_line=lambda line: PATIENCE_S,
-            patience_s=PATIENCE_S,
-            environment=os.environ,
-        )
-    kernels = ncu.kernels_in(outcome.log)
-    if len(kernels) != (len(choices) or len(list(patterns()))):
-        raise CountersError(ncu.complaint_in(outcome.everything) or outcome.output)
-    return [kernel.values for kernel in kernels]
+    text = json.dumps([list(chosen) for chosen in choices])
+    launches = len(choices) or len(list(patterns()))
+    metrics = READS, WRITES, ASKED
+    found = counting.counted(metrics, MODULE, "--choices", text, launches=launches)
+    return [counters for _, counters in found]
 
 
 # What is printed.

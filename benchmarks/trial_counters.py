@@ -17,17 +17,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.store.user_files import write_atomically
 from validation import recordings
-from validation.corpus.case import Case
-from validation.counters.counting import counted, launch, medians
-from validation.timing.declared import rng
-from validation.timing.trial_launches import TRIALS, Trial
+from validation.counters.counting import counted, launch_cases, medians
+from validation.timing.trial_launches import TRIALS
 
 TIMES = 3  # that traffic is counted
 MODULE = "benchmarks.trial_counters"
+LAUNCHES = [(trial, case) for trial in TRIALS for case in trial.cases]
 BRIEF = (
     "smsp__inst_executed.sum",
     "lts__t_sectors_op_read.sum",
@@ -37,29 +35,14 @@ BRIEF = (
 )
 
 
-def launches() -> Iterator[tuple[Trial, Case]]:
-    for trial in TRIALS:
-        for case in trial.cases:
-            yield trial, case
-
-
-def launch_all(times: int) -> None:
-    """Launch each case so many times, seen by the profiler that this runs under."""
-    with Gpu() as gpu:
-        for trial, case in launches():
-            code = trial.code(gpu.device.sm_arch)
-            launch(gpu, code, case.geometry, case.make(rng()), times)
-
-
 def recorded() -> Iterator[dict[str, Any]]:
-    cases = [case for _, case in launches()]
     of = ncu.TRAFFIC, ncu.INSTRUCTIONS
     several, once = (
-        counted(metrics, MODULE, "--launch", str(times), launches=times * len(cases))
+        counted(metrics, MODULE, "--launch", str(times), launches=times * len(LAUNCHES))
         for metrics, times in zip(of, (TIMES, 1), strict=True)
     )
     traffic = medians(several, ncu.TRAFFIC, TIMES)
-    for case, (_, exact), found in zip(cases, once, traffic, strict=True):
+    for (_, case), (_, exact), found in zip(LAUNCHES, once, traffic, strict=True):
         yield {"label": case.name} | found | {"counters": exact | found["counters"]}
 
 
@@ -72,7 +55,7 @@ def main() -> None:
     parser.add_argument("--launch", type=int, metavar="TIMES", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.launch:
-        launch_all(chosen.launch)
+        launch_cases(LAUNCHES, chosen.launch)
         return
     document = json.loads(chosen.file.read_text(encoding="utf-8"))
     document["ncu"] = ncu.version(str(ncu.path()))

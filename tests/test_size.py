@@ -30,7 +30,7 @@ LIMITS = {
     "toolkit/sass": 100_470,
     "toolkit/store": 6_250,
     "toolkit/tuning": 4_710,
-    "benchmarks": 29_470,
+    "benchmarks": 29_230,
     "docs": 48_660,
     "tests": 291_010,
     "validation": 112_340,

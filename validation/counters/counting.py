@@ -10,7 +10,7 @@ import csv
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median_low
 from typing import Any
 
@@ -24,6 +24,8 @@ from toolkit.gpu.nsight_compute import ncu
 from toolkit.gpu.nsight_compute.replay_process import profiled
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.machine_code.kernel import Kernel
+from validation.corpus.case import Case
+from validation.timing.declared import Declared, rng
 
 LIMIT_S = 450.0  # of a run of ncu
 
@@ -44,6 +46,14 @@ def launch(
     for output, buffer in zip(outputs, buffers.values(), strict=True):
         gpu.download(buffer, into=output)
     return outputs
+
+
+def launch_cases(cases: Iterable[tuple[Declared, Case]], times: int) -> str:
+    """Launch each case so many times, seen by the profiler; the name of the GPU."""
+    with Gpu() as gpu:
+        for one, case in cases:
+            launch(gpu, one.code(gpu.device.sm_arch), case.geometry, case.make(rng()), times)
+        return gpu.device.name
 
 
 def counted(

@@ -21,7 +21,6 @@ from toolkit.launch.launch import buffers_of
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from validation.corpus.case import (
-    CORPUS,
     Array,
     Bits,
     Case,
@@ -79,7 +78,7 @@ class Declared:
     def code(self, architecture: str) -> Kernel:
         """Machine code of the kernel; raises UnavailableError without its compiler."""
         return compile_cubin(
-            (CORPUS / self.file).read_text(encoding="utf-8"),
+            self.small_case.source,
             name=self.file,
             kernel=self.kernel,
             arch=architecture,

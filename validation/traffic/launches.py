@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from validation.timing.timed_launches import LAUNCHES as TIMED
-from validation.timing.timed_launches import TRAFFIC
+from validation.timing.timed_launches import TIMED, TRAFFIC
 
 # 4 MiB, which L2 holds, and 64 MiB, which it does not.
 SIDES = ("1024", "4096")
-LAUNCHES = tuple(case for case in TIMED if case.file == TRAFFIC and case.name.endswith(SIDES))
+LAUNCHES = tuple(
+    (one, case)
+    for one in TIMED
+    for case in one.cases
+    if case.file == TRAFFIC and case.name.endswith(SIDES)
+)

@@ -12,12 +12,10 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
-from toolkit.machine_code.compile import compile_cubin, compiler_version
+from toolkit.machine_code.compile import compiler_version
 from validation import recordings
-from validation.counters.counting import counted, launch, medians
-from validation.timing.declared import OPTIONS, rng
+from validation.counters.counting import counted, launch_cases, medians
 from validation.traffic.launches import LAUNCHES
 
 REPEATS = 5
@@ -29,17 +27,6 @@ METRICS = (
     "dram__bytes_read.sum",
     "dram__bytes_write.sum",
 )
-
-
-def launch_all(into: Path) -> None:
-    """Launch each several times, seen by the profiler; write the name of the GPU."""
-    with Gpu() as gpu:
-        for case in LAUNCHES:
-            code = compile_cubin(
-                case.source, name=case.file, kernel=case.kernel, arch="sm_90", options=OPTIONS
-            )
-            launch(gpu, code, case.geometry, case.make(rng()), REPEATS)
-        into.write_text(gpu.device.name, encoding="utf-8")
 
 
 def record(into: Path) -> None:
@@ -55,7 +42,7 @@ def record(into: Path) -> None:
         "ncu": ncu.version(str(ncu.path())),
         "recorded": datetime.now(UTC).date().isoformat(),
         "repeats": REPEATS,
-        "launches": [{"label": case.name} | counters for case, counters in of_launch],
+        "launches": [{"label": case.name} | counters for (_, case), counters in of_launch],
     }
     recordings.write(into, recording)
 
@@ -68,7 +55,7 @@ def main() -> None:
     parser.add_argument("--launch", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.launch:
-        launch_all(chosen.file)
+        chosen.file.write_text(launch_cases(LAUNCHES, REPEATS), encoding="utf-8")
     else:
         record(chosen.file)
 
