@@ -32,7 +32,7 @@ from toolkit.launch.progress import Progress
 # tens of times, with caches flushed and memory restored, and instrumented code is slow.
 PATIENCE_S = 120.0
 PATIENCE_LAUNCHES = 300
-ALL = "hardware counters"
+EXAMINE = "run `python -m toolkit doctor`"
 HOPELESS = 2  # launches that fail before any was counted: then it is not the launch
 
 Results = dict[str, Counted | str]  # by label: counters, or why there are none
@@ -59,38 +59,38 @@ class _Heard:
 
 @dataclass(kw_only=True)
 class _Profiler:
-    """The ncu of this machine, and the metrics that it says it does not know."""
+    """The ncu of this machine, the launches of a shape, and the metrics that ncu does not know.
 
+    `expected_s` is the time of one launch, by label.
+    """
+
+    progress: Progress
+    folder: LaunchFolder = field(init=False)
     path: str = ""
     version: str = ""
     unknown: set[str] = field(default_factory=set)
+    expected_s: Mapping[str, float] = field(default_factory=dict)
 
     def known(self, counters: Sequence[str]) -> tuple[str, ...]:
         return tuple(name for name in counters if name not in self.unknown)
 
     def run(
-        self,
-        launches: Sequence[CountableLaunch],
-        asked: Sequence[str],
-        folder: LaunchFolder,
-        expected_s: Mapping[str, float],
-        heard: _Heard,
-        progress: Progress,
+        self, launches: Sequence[CountableLaunch], asked: Sequence[str], heard: _Heard
     ) -> ncu.Outcome:
         """Count these launches of the folder once; `heard` gets what they say meanwhile."""
         labels = {launch.marker: launch.label for launch in launches}
-        log = folder.path / "ncu.log"
+        log = self.folder.path / "ncu.log"
         log.unlink(missing_ok=True)
 
         def on_line(line: str) -> float:
             heard.line(line)
             label = labels.get(heard.begun[-1], "") if heard.begun else ""
-            progress.detail(f"counters of {label}: {len(heard.begun)} of {len(labels)}")
-            return PATIENCE_S + PATIENCE_LAUNCHES * expected_s.get(label, 0.0)
+            self.progress.detail(f"counters of {label}: {len(heard.begun)} of {len(labels)}")
+            return PATIENCE_S + PATIENCE_LAUNCHES * self.expected_s.get(label, 0.0)
 
         options = [*ncu.counting_options(self.known(asked)), *ncu.AS_RAW_CSV]
         return ncu.run(
-            [self.path, *options, "--log-file", str(log), *folder.command(list(labels))],
+            [self.path, *options, "--log-file", str(log), *self.folder.command(list(labels))],
             log=log,
             on_line=on_line,
             patience_s=PATIENCE_S,
@@ -104,155 +104,48 @@ class _Profiler:
         return unknown
 
 
-class Counting:
-    """Counts launches, shape by shape; a context manager that keeps them in a folder.
+@dataclass(kw_only=True)
+class Pass:
+    """Counts some metrics of launches, in as many runs of ncu as that takes.
 
-    Each of `runs` is what ncu counts in one of its own. `problem` says why nothing is counted, with
-    the remedy; empty where that is not so.
+    `what` are the metrics, in words. `problem` says why nothing more is counted, with the remedy;
+    empty where that is not so.
     """
 
-    def __init__(self, progress: Progress, runs: Sequence[tuple[str, ...]] = ncu.RUNS) -> None:
-        self.problem = ""
-        self._progress = progress
-        self._runs = runs
-        self._profiler = _Profiler()
-        self._lost: set[tuple[str, ...]] = set()  # what further runs were asked in vain
-        self._what = ALL
-        self._asked = runs[0]  # in the run at hand
-        self._counted_any = False
-        self._hopeless = 0
-
-    def __enter__(self) -> Counting:
-        self._folder = LaunchFolder(Path(mkdtemp(prefix="gemm-ladder-")))
-        self._profiler.path = ncu.path() or ""
-        if not self._profiler.path:
-            self.give_up(f"there is no ncu on this machine: {ncu.INSTALL}")
-            return self
-        try:
-            self._profiler.version = ncu.version(self._profiler.path)
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
-            self.give_up(
-                f"{self._profiler.path} does not work ({first_line(error)}): {ncu.INSTALL}"
-            )
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        shutil.rmtree(self._folder.path, ignore_errors=True)
-
-    def software(self) -> dict[str, str]:
-        """What a profile's environment tells: the version, and the problem where there is one."""
-        told = {"Nsight Compute": version} if (version := self._profiler.version) else {}
-        return told | ({"Hardware counters": f"none: {self.problem}"} if self.problem else {})
+    profiler: _Profiler
+    asked: tuple[str, ...]
+    what: str
+    problem: str = ""
+    counted_any: bool = False
+    hopeless: int = 0
 
     def give_up(self, problem: str) -> None:
         """Count nothing more, for a reason that concerns every launch."""
         self.problem = problem
-        self._progress.notice(f"no {self._what}: {problem}")
+        self.profiler.progress.notice(f"no {self.what}: {problem}")
 
-    def count(
-        self,
-        launches: Sequence[CountableLaunch],
-        *,
-        seed: int,
-        images: Mapping[str, bytes],
-        markers: bytes,
-        expected_s: Mapping[str, float],
-    ) -> Results:
-        """What was counted of each launch, or why not; nothing of any where there is a problem.
-
-        `images` is the machine code of the rungs and `expected_s` the time of one launch, by
-        label; `markers` holds the kernels that announce the launches.
-        """
-        if self.problem:
-            return {}
-        try:
-            self._folder.add(launches, seed=seed, images=images, markers=markers)
-            return self._count_in_runs(launches, expected_s)
-        except OSError as error:  # a full disk, a command that cannot be started
-            self.give_up(f"{error}: run `python -m toolkit doctor`")
-            return {}
-
-    def _count_in_runs(
-        self, launches: Sequence[CountableLaunch], expected_s: Mapping[str, float]
-    ) -> Results:
-        self._asked = self._runs[0]
-        results = self._count(launches, expected_s)
-        for asked in self._runs[1:]:
-            so_far = {label: r for label, r in results.items() if isinstance(r, Counted)}
-            again = [launch for launch in launches if launch.label in so_far]
-            found = self._count_several_times(again, expected_s, asked)
-            for label, first in so_far.items():
-                then = middle([one.get(label) for one in found])
-                if isinstance(then, str):
-                    self._progress.notice(f"no {_range(asked)} of {label}: {then}")
-                results[label] = _joined(first, then, asked)
-        return results
-
-    def _count_several_times(
-        self,
-        launches: Sequence[CountableLaunch],
-        expected_s: Mapping[str, float],
-        asked: tuple[str, ...],
-    ) -> list[Results]:
-        """What a further run counts each time, as long as it does: again only what it counted."""
-        found: list[Results] = []
-        while launches and len(found) < ncu.TRAFFIC_TIMES:
-            is_first = not found
-            found.append(self._count_also(launches, expected_s, asked, is_needed=is_first))
-            launches = [one for one in launches if isinstance(found[-1].get(one.label), Counted)]
-        return found
-
-    def _count_also(
-        self,
-        launches: Sequence[CountableLaunch],
-        expected_s: Mapping[str, float],
-        asked: tuple[str, ...],
-        *,
-        is_needed: bool,
-    ) -> Results:
-        """What a further run counts: whatever goes wrong there costs only what it is asked.
-
-        Where it is not needed, for it has counted this before, not even that.
-        """
-        if self.problem or asked in self._lost:
-            return {}
-        before = self._counted_any, self._hopeless
-        self._asked, self._counted_any, self._hopeless = asked, False, 0
-        self._what = _range(asked) if is_needed else f"further {_range(asked)}"
-        try:
-            return self._count(launches, expected_s)
-        except OSError as error:
-            self.give_up(f"{error}: run `python -m toolkit doctor`")
-            return {}
-        finally:
-            if self.problem and is_needed:
-                self._lost.add(asked)
-            self.problem, self._what = "", ALL
-            self._counted_any, self._hopeless = before
-
-    def _count(
-        self, launches: Sequence[CountableLaunch], expected_s: Mapping[str, float]
-    ) -> Results:
+    def count(self, launches: Sequence[CountableLaunch]) -> Results:
+        """What was counted of each launch, or why not; nothing of any where there is a problem."""
         if self.problem or not launches:
             return {}
         heard = _Heard()
-        outcome = self._profiler.run(
-            launches, self._asked, self._folder, expected_s, heard, self._progress
-        )
+        try:
+            outcome = self.profiler.run(launches, self.asked, heard)
+        except OSError as error:  # a full disk, a command that cannot be started
+            self.give_up(f"{error}: {EXAMINE}")
+            return {}
         if ncu.not_permitted(outcome.everything):
             self.give_up(f"only administrators may read them here: {ncu.ALLOW_COUNTERS}")
             return {}
         kernels = _kernels_of(outcome)
-        if not kernels and (
-            lacking := self._profiler.drop_unknown(outcome.everything, self._asked)
-        ):
-            self._progress.notice(f"hardware counters that this GPU lacks: {', '.join(lacking)}")
-            return self._count(launches, expected_s)
+        if not kernels and (lacking := self.profiler.drop_unknown(outcome.everything, self.asked)):
+            self.profiler.progress.notice(
+                f"hardware counters that this GPU lacks: {', '.join(lacking)}"
+            )
+            return self.count(launches)
         settled = self._settled(launches, kernels, heard)
         unsettled = [launch for launch in launches if launch.label not in settled]
-        if not unsettled:
-            return settled
-        return settled | self._rest(unsettled, expected_s, heard, _reason(outcome))
+        return settled | self._rest(unsettled, heard, outcome) if unsettled else settled
 
     def _settled(
         self,
@@ -273,46 +166,127 @@ class Counting:
     def _counted(
         self, launch: CountableLaunch, kernels: Sequence[ncu.ProfiledKernel]
     ) -> Counted | str:
-        source = f"Nsight Compute {'.'.join(self._profiler.version.split('.')[:3])}"
+        source = f"Nsight Compute {'.'.join(self.profiler.version.split('.')[:3])}"
         try:
-            result = counted(launch, kernels, asked=self._asked, source=source)
+            result = counted(launch, kernels, asked=self.asked, source=source)
         except CountersError as error:
             return str(error)
-        self._counted_any = True
+        self.counted_any = True
         return result
 
     def _rest(
-        self,
-        unsettled: Sequence[CountableLaunch],
-        expected_s: Mapping[str, float],
-        heard: _Heard,
-        reason: str,
+        self, unsettled: Sequence[CountableLaunch], heard: _Heard, outcome: ncu.Outcome
     ) -> Results:
         """Count what a run left out, but the launch that it broke off in."""
+        reason = _reason(outcome)
         if not heard.begun:
             self.give_up(reason)
             return {}
         culprits = [u for u in unsettled if u.marker == heard.begun[-1] and not heard.ended]
-        if len(unsettled) == 1:
-            culprits = list(unsettled)
-        if culprits:
-            return self._without(culprits[0], unsettled, expected_s, reason)
-        half = len(unsettled) // 2  # ncu lost what it counted: find out of which
-        return self._count(unsettled[:half], expected_s) | self._count(unsettled[half:], expected_s)
-
-    def _without(
-        self,
-        culprit: CountableLaunch,
-        unsettled: Sequence[CountableLaunch],
-        expected_s: Mapping[str, float],
-        reason: str,
-    ) -> Results:
-        self._hopeless += 1
-        if self._hopeless >= HOPELESS and not self._counted_any:
+        if not culprits and len(unsettled) > 1:  # ncu lost what it counted: find out of which
+            half = len(unsettled) // 2
+            return self.count(unsettled[:half]) | self.count(unsettled[half:])
+        culprit = culprits[0] if culprits else unsettled[0]
+        self.hopeless += 1
+        if self.hopeless >= HOPELESS and not self.counted_any:
             self.give_up(reason)
             return {}
         others = [launch for launch in unsettled if launch is not culprit]
-        return {culprit.label: reason} | self._count(others, expected_s)
+        return {culprit.label: reason} | self.count(others)
+
+
+class Counting:
+    """Counts launches, shape by shape; a context manager that keeps them in a folder.
+
+    `problem` says why nothing is counted, with the remedy; empty where that is not so.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._profiler = _Profiler(progress=progress)
+        self._instructions = self._pass(ncu.INSTRUCTIONS, "hardware counters")
+        self._has_traffic = True  # until it is counted in vain
+
+    def _pass(self, asked: tuple[str, ...], what: str) -> Pass:
+        return Pass(profiler=self._profiler, asked=asked, what=what)
+
+    def __enter__(self) -> Counting:
+        profiler = self._profiler
+        profiler.folder = LaunchFolder(Path(mkdtemp(prefix="gemm-ladder-")))
+        profiler.path = ncu.path() or ""
+        if not profiler.path:
+            self.give_up(f"there is no ncu on this machine: {ncu.INSTALL}")
+            return self
+        try:
+            profiler.version = ncu.version(profiler.path)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self.give_up(f"{profiler.path} does not work ({first_line(error)}): {ncu.INSTALL}")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        shutil.rmtree(self._profiler.folder.path, ignore_errors=True)
+
+    @property
+    def problem(self) -> str:
+        return self._instructions.problem
+
+    def give_up(self, problem: str) -> None:
+        """Count nothing more, for a reason that concerns every launch."""
+        self._instructions.give_up(problem)
+
+    def software(self) -> dict[str, str]:
+        """What a profile's environment tells: the version, and the problem where there is one."""
+        told = {"Nsight Compute": version} if (version := self._profiler.version) else {}
+        return told | ({"Hardware counters": f"none: {self.problem}"} if self.problem else {})
+
+    def count(
+        self,
+        launches: Sequence[CountableLaunch],
+        *,
+        seed: int,
+        images: Mapping[str, bytes],
+        markers: bytes,
+        expected_s: Mapping[str, float],
+    ) -> Results:
+        """What was counted of each launch, or why not; nothing of any where there is a problem.
+
+        `images` is the machine code of the rungs and `expected_s` the time of one launch, by
+        label; `markers` holds the kernels that announce the launches.
+        """
+        if self.problem:
+            return {}
+        try:
+            self._profiler.folder.add(launches, seed=seed, images=images, markers=markers)
+        except OSError as error:
+            self.give_up(f"{error}: {EXAMINE}")
+            return {}
+        self._profiler.expected_s = expected_s
+        results = self._instructions.count(launches)
+        return results | self._with_traffic(launches, results)
+
+    def _with_traffic(
+        self, launches: Sequence[CountableLaunch], results: Results
+    ) -> dict[str, Counted]:
+        """The launches that were counted, with their traffic: again only what it was counted of.
+
+        Whatever goes wrong here costs traffic alone, and after the first time not even that.
+        """
+        so_far = {label: r for label, r in results.items() if isinstance(r, Counted)}
+        again = [launch for launch in launches if launch.label in so_far]
+        traffic = f"counters from {ncu.TRAFFIC[0]} to {ncu.TRAFFIC[-1]}"
+        found: list[Results] = []
+        while again and self._has_traffic and len(found) < ncu.TRAFFIC_TIMES:
+            one = self._pass(ncu.TRAFFIC, f"further {traffic}" if found else traffic)
+            counts = one.count(again)
+            self._has_traffic = bool(found) or not one.problem
+            found.append(counts)
+            again = [x for x in again if isinstance(counts.get(x.label), Counted)]
+        joined = {}
+        for label, first in so_far.items():
+            then = middle([one.get(label) for one in found])
+            if isinstance(then, str):
+                self._profiler.progress.notice(f"no {traffic} of {label}: {then}")
+            joined[label] = _joined(first, then, ncu.TRAFFIC)
+        return joined
 
 
 def _kernels_of(outcome: ncu.Outcome) -> dict[str, list[ncu.ProfiledKernel]]:
@@ -320,10 +294,6 @@ def _kernels_of(outcome: ncu.Outcome) -> dict[str, list[ncu.ProfiledKernel]]:
     with suppress(CountersError):
         return by_marker(ncu.kernels_in(outcome.log))
     return {}
-
-
-def _range(asked: Sequence[str]) -> str:
-    return f"counters from {asked[0]} to {asked[-1]}"
 
 
 def middle(found: Sequence[Counted | str | None]) -> Counted | str | None:

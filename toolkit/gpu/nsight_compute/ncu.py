@@ -39,7 +39,6 @@ COUNTER_NAMES = tuple(
 # runs (docs/experiments.md).
 TRAFFIC = tuple(name for name in COUNTER_NAMES if name in MODELLED)
 INSTRUCTIONS = tuple(name for name in COUNTER_NAMES if name not in TRAFFIC)
-RUNS = (INSTRUCTIONS, TRAFFIC)
 TRAFFIC_TIMES = 3  # that it is counted, for it differs from launch to launch
 REGISTERS = "launch__registers_per_thread"
 STATIC_SHARED = "launch__shared_mem_per_block_static"

@@ -14,7 +14,8 @@ from tests.toolkit.counted import record_of
 from toolkit import profile
 from toolkit.gpu.nsight_compute import collect as counting
 from toolkit.gpu.nsight_compute import ncu
-from toolkit.gpu.nsight_compute.collect import Counting, middle
+from toolkit.gpu.nsight_compute.collect import Counting, Pass, middle
+from toolkit.gpu.nsight_compute.replay_process import LaunchFolder
 from toolkit.gpu.sampling import Sampling
 
 QUICK = Sampling(max_samples=6, time_limit_s=60)
@@ -143,31 +144,33 @@ def test_traffic_is_the_median_of_what_several_launches_had():
     assert middle([None, None]) is None
 
 
-def test_what_was_counted_once_stays_where_a_later_count_fails(
-    monkeypatch,
-):
+def test_what_was_counted_once_stays_where_a_later_count_fails(monkeypatch):
     told = Heard()
     counting = Counting(told)
     launches = [SimpleNamespace(label=label) for label in ("tiled", "naive-coalesced")]
     ones = {name: counted({name: 3}) for name in (*ncu.INSTRUCTIONS[:1], DRAM_WRITES)}
     asked = []
 
-    def count_them(some, *_):
-        is_traffic = counting._asked == ncu.TRAFFIC
+    def count_them(own, some):
+        is_traffic = own.asked == ncu.TRAFFIC
         asked.append(("traffic" if is_traffic else "all", [one.label for one in some]))
         if not is_traffic:
             return {one.label: ones[ncu.INSTRUCTIONS[0]] for one in some}
         if asked[-2][0] == "traffic":  # the second time
-            counting.give_up("it hangs")
+            own.give_up("it hangs")
             return {}
         return {"tiled": ones[DRAM_WRITES], "naive-coalesced": "it crashed"}
 
-    monkeypatch.setattr(counting, "_count", count_them)
-    for _ in range(2):  # shapes
-        found = counting._count_in_runs(launches, {})
-        tiled, other = found["tiled"], found["naive-coalesced"]
-        assert set(tiled.counters) == {ncu.INSTRUCTIONS[0], DRAM_WRITES}
-        assert (tiled.missing, other.missing) == ((), ncu.TRAFFIC)
+    monkeypatch.setattr(Pass, "count", count_them)
+    monkeypatch.setattr(LaunchFolder, "add", lambda *_, **__: None)
+    with counting:
+        counting.give_up("")  # there is no ncu here
+        told.notices.clear()
+        for _ in range(2):  # shapes
+            found = counting.count(launches, seed=1, images={}, markers=b"", expected_s={})
+            tiled, other = found["tiled"], found["naive-coalesced"]
+            assert set(tiled.counters) == {ncu.INSTRUCTIONS[0], DRAM_WRITES}
+            assert (tiled.missing, other.missing) == ((), ncu.TRAFFIC)
     both = ["tiled", "naive-coalesced"]
     assert asked == 2 * [("all", both), ("traffic", both), ("traffic", ["tiled"])]
     traffic = f"counters from {ncu.TRAFFIC[0]} to {DRAM_WRITES}"
