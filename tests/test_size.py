@@ -31,7 +31,7 @@ LIMITS = {
     "toolkit/store": 6_250,
     "toolkit/tuning": 4_710,
     "benchmarks": 29_230,
-    "docs": 48_660,
+    "docs": 48_560,
     "tests": 291_010,
     "validation": 112_340,
 }
