@@ -22,6 +22,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from analysis.errors import ToolkitError
+from tests.cubins import cubin_of
 from tests.probe import parse_operands
 from toolkit.cli.app import app
 from toolkit.cli.argument_syntax import parse_arguments
@@ -29,7 +30,6 @@ from toolkit.cli.errors import damage_of
 from toolkit.cli.launch_options import parse_call
 from toolkit.cli.options import LaunchOptions
 from toolkit.machine_code import disassemble as disassembly_of
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.decode import OperandError, decode, parse_guard
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.kernel import Kernel
@@ -94,7 +94,7 @@ def launch_document():
 @cache
 def image():
     """The machine code of a small kernel."""
-    return compile_cubin(SOURCE, name="scale.cu", kernel="scale", arch="sm_90").image
+    return cubin_of(SOURCE, "scale").image
 
 
 @cache
@@ -351,7 +351,7 @@ DISASSEMBLY_LIMIT_S = 10  # nvdisasm does not end on some
 @cache
 def cubin(kernel, arch):
     source = KERNELS[kernel]
-    return compile_cubin(source, name=f"{kernel}.cu", kernel=kernel, arch=arch).image
+    return cubin_of(source, kernel, arch).image
 
 
 def cubins(data):

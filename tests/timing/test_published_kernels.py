@@ -11,10 +11,10 @@ from analysis.problem import Gemm, parse_shape
 from benchmarks.prediction_errors import LEAST_PUBLISHED, of_rung
 from kernels.selection import parse_selection
 from kernels.variant import Variant
+from tests.cubins import cubin_of
 from tests.sampling import sampled
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulate import simulate
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.matrices import Workload
 from validation import ROOT
@@ -31,9 +31,7 @@ Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 def image_of(device):
     """All of the kernels for a device."""
     first, arch = next(iter(TIMED.values())), find_device(device).sm_arch
-    return compile_cubin(
-        FILE.read_text(encoding="utf-8"), name=FILE.name, kernel=first, arch=arch
-    ).image
+    return cubin_of(FILE.read_text(encoding="utf-8"), first, arch).image
 
 
 def product(entry, a, b):

@@ -3,8 +3,8 @@
 import pytest
 
 from analysis.traffic.grid import MAX_GRID_Y
+from tests.cubins import cubin_of
 from toolkit.execution.simulate import simulate
-from toolkit.machine_code.compile import compile_cubin
 from validation.timing.declared import OPTIONS, rng
 from validation.timing.timed_launches import LAUNCHES, TIMED
 
@@ -35,7 +35,5 @@ def test_a_launch_is_within_the_limits(case):
     assert max(case.grid[1:]) <= MAX_GRID_Y
     x, y, z = case.block
     assert x * y * z <= 1024
-    cubin = compile_cubin(
-        case.source, name="kernel.cu", kernel=case.kernel, arch="sm_90", options=OPTIONS
-    )
+    cubin = cubin_of(case.source, case.kernel, options=OPTIONS)
     assert cubin.resources.registers_per_thread * x * y * z <= 65_536

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cubins import cubin_of
 from tests.toolkit.cli.commands import invoke, refused
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from validation import ROOT
 
@@ -54,7 +54,7 @@ def test_a_mistake_is_one_line(arguments, message):
 
 def test_a_cubin_of_another_architecture_is_not_compiled_again():
     text = SOURCE.read_text(encoding="utf-8")
-    made = compile_cubin(text, name=SOURCE.name, kernel="product", arch="sm_90")
+    made = cubin_of(text, "product")
     Path("out.cubin").write_bytes(made.image)
     said = refused("reorder out.cubin --arch sm_86")
     assert "out.cubin is of sm_90, not of sm_86" in said

@@ -17,13 +17,13 @@ from analysis.devices import DEVICES
 from analysis.hardware.sm_constants import constants_for
 from analysis.problem import parse_shape
 from analysis.records.counters import COUNTERS, MODELLED
+from tests.cubins import cubin_of
 from tests.sampling import sampled
 from tests.toolkit.cli.commands import interrupted, invoke, refused, write
 from toolkit import profile
 from toolkit.cli import terminal as console
 from toolkit.cli.argument_syntax import make_arguments, parse_arguments
 from toolkit.execution.simulate import simulate
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.rungs.matrices import Workload
 
@@ -143,7 +143,7 @@ def test_without_a_device_the_time_is_that_of_the_default_device():
 def test_without_a_device_it_is_one_of_the_architecture(arch, device, is_cubin):
     launch = f"{LAUNCH} --arch {arch}"
     if is_cubin:
-        cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch=arch)
+        cubin = cubin_of(TRANSPOSE, "transpose", arch)
         Path("transpose.cubin").write_bytes(cubin.image)
         launch = f"transpose.cubin {GRID}"
     found = document(launch)
@@ -151,7 +151,7 @@ def test_without_a_device_it_is_one_of_the_architecture(arch, device, is_cubin):
 
 
 def test_of_an_architecture_without_a_known_device_there_is_no_time():
-    cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch="sm_87")
+    cubin = cubin_of(TRANSPOSE, "transpose", "sm_87")
     Path("transpose.cubin").write_bytes(cubin.image)
     for launch in (f"transpose.cubin {GRID}", f"{LAUNCH} --arch sm_87"):
         time, limiter, *_ = shown(launch).splitlines()
@@ -275,7 +275,7 @@ def test_only_the_busiest_lines_are_shown_unless_all_are_asked_for():
 
 
 def test_machine_code_without_lines_says_so():
-    cubin = compile_cubin(TRANSPOSE, name="t.cu", kernel="transpose", arch="sm_80", options=())
+    cubin = cubin_of(TRANSPOSE, "transpose", "sm_80", options=())
     Path("transpose.cubin").write_bytes(cubin.image)
     said = shown(f"transpose.cubin {GRID}")
     assert "\n\ntranspose of transpose.cubin for sm_80 (ptxas 13.0.88)\n" in said
@@ -287,7 +287,7 @@ def test_machine_code_without_lines_says_so():
 @pytest.mark.parametrize("section", [b".nv.info.add", b".text.add", b".symtab", b".strtab"])
 @pytest.mark.parametrize("command", ["simulate", "check", "reorder"])
 def test_a_cubin_without_one_of_its_sections_is_damaged(command, section):
-    image = compile_cubin(ADD, name="a.cu", kernel="add", arch="sm_80").image
+    image = cubin_of(ADD, "add", "sm_80").image
     symbol = b"_Z3addPf" if section.endswith(b"add") else b""
     name = section.removesuffix(b"add") + symbol
     assert name + b"\0" in image
@@ -296,7 +296,7 @@ def test_a_cubin_without_one_of_its_sections_is_damaged(command, section):
 
 @pytest.mark.parametrize("command", ["simulate", "check", "reorder"])
 def test_a_cubin_without_an_instruction_is_damaged(command):
-    image = bytearray(compile_cubin(ADD, name="a.cu", kernel="add", arch="sm_80").image)
+    image = bytearray(cubin_of(ADD, "add", "sm_80").image)
     elf = ELFFile(BytesIO(bytes(image)))
     index = elf.get_section_index(".text._Z3addPf")
     size_at = elf["e_shoff"] + index * elf["e_shentsize"] + 0x20  # sh_size

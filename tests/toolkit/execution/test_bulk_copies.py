@@ -8,9 +8,9 @@ import pytest
 
 from analysis.devices import DEVICES
 from analysis.errors import InputError, LaunchError
+from tests.cubins import cubin_of
 from tests.refusals import refusal
 from toolkit import TensorMap, simulate
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from validation import ROOT
 
@@ -56,7 +56,7 @@ def image():
     """All bodies, each a kernel, compiled once."""
     kernels = (KERNEL.replace("NAME", name).replace("BODY", body) for name, body in BODIES.items())
     source = HELPERS + "".join(kernels)
-    return compile_cubin(source, name="kernel.cu", kernel="loads", arch="sm_90").image
+    return cubin_of(source, "loads").image
 
 
 def array(*shape):
@@ -118,7 +118,7 @@ LACKS = "in its phase of parity"
             "lacks_bytes",
             [
                 "64 of the 64 threads of block (0, 0, 0) wait for the mbarrier at byte 4,096",
-                f"{LACKS} 0 0 arrivals and 16 bytes of copies lack: kernel.cu, line",
+                f"{LACKS} 0 0 arrivals and 16 bytes of copies lack: loads.cu, line",
             ],
         ),
         ("lacks_an_arrival", [f"{LACKS} 0 1 arrival and 0 bytes of copies lack"]),

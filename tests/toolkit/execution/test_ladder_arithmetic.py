@@ -10,10 +10,10 @@ from analysis.comparison.agreement import machine_accesses
 from analysis.problem import parse_shape
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, find
+from tests.cubins import cubin_of
 from tests.sampling import chosen_of
 from toolkit.execution.simulate import Simulator
 from toolkit.launch.launch import buffers_of
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.rungs.arguments import rung_arguments
 from validation.corpus.inventory import chosen_parameters, near_defaults
 
@@ -29,13 +29,7 @@ def launched(variant, parameters, shape, arch, source):
         rng.uniform(-1, 1, extent).astype(np.float32)
         for extent in ((shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n))
     )
-    cubin = compile_cubin(
-        source,
-        name=variant.file,
-        kernel=variant.entry,
-        arch=arch,
-        defines=variant.macros(parameters),
-    )
+    cubin = cubin_of(source, variant.entry, arch, defines=variant.macros(parameters))
     geometry = variant.geometry(parameters, shape)
     arguments = rung_arguments(
         variant, parameters, shape, (a, b, c), alpha=float(ALPHA), beta=float(BETA)
@@ -104,7 +98,7 @@ def test_matrices_may_begin_anywhere(name, operand):
         key: rng.uniform(-1, 1, rows * columns + (key == operand)).astype(np.float32)
         for key, (rows, columns) in before.items()
     }
-    cubin = compile_cubin(source, name=variant.file, kernel=variant.entry, arch="sm_86")
+    cubin = cubin_of(source, variant.entry, "sm_86")
     sizes = map(np.int32, (shape.m, shape.n, shape.k))
     execution = Simulator(arch="sm_86").run(
         cubin,

@@ -15,13 +15,13 @@ from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.sm import Streams
 from analysis.timing.predict import predict
+from tests.cubins import cubin_of
 from toolkit.execution.predict import (
     blocks_of_an_sm,
     model_digest,
     spread_blocks_of_an_sm,
 )
 from toolkit.execution.simulate import simulate
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.kernel import Kernel
 from validation import ROOT
@@ -90,7 +90,7 @@ BLOCKS, THREADS = 600, 128
 def image():
     """All of them for an H200: a compiler and a disassembler take as long for one."""
     source = f"{COPY}\n{AXPY}\n{OTHERS}"
-    return compile_cubin(source, name="kernels.cu", kernel="copy", arch="sm_90").image
+    return cubin_of(source, "copy").image
 
 
 def code(kernel):

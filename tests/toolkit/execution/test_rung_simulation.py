@@ -17,6 +17,7 @@ from analysis.timing.predicted import Predicted
 from analysis.traffic.grid import in_bands
 from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
+from tests.cubins import cubin_of
 from tests.records_by_hand import check
 from tests.sampling import chosen_of
 from toolkit.execution import block_plan
@@ -25,7 +26,6 @@ from toolkit.execution.rung_execution import affine, merged
 from toolkit.execution.rung_simulation import LadderSimulator, line_counters
 from toolkit.execution.simulate import Simulator
 from toolkit.execution.traffic import Residence
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs import inputs as ladder_inputs
 from toolkit.rungs.arguments import rung_arguments
@@ -456,7 +456,7 @@ SOURCE = "".join(HEAD % name + body for name, body in BODIES.items()) + IN_BANDS
 @cache
 def machine_code():
     """Of all of them: a compiler and a disassembler take as long for one."""
-    return compile_cubin(SOURCE, name="made.cu", kernel="right", arch="sm_90").image
+    return cubin_of(SOURCE, "right").image
 
 
 @dataclass(frozen=True, kw_only=True)

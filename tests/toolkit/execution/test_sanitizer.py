@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tests.cubins import cubin_of
 from toolkit.execution.sanitizer import check
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import check as watch
 
@@ -29,7 +29,7 @@ COPY = (
 
 def checked(statements):
     source = SOURCE.replace("STATEMENTS", statements)
-    return run(compile_cubin(source, name="k.cu", kernel="kernel", arch="sm_90"))
+    return run(cubin_of(source, "kernel"))
 
 
 def run(kernel):
@@ -67,7 +67,7 @@ def image(arch):
         SOURCE.replace("STATEMENTS", statements).replace("kernel", f"faults_{number}")
         for number, (statements, _) in enumerate(FAULTS)
     )
-    return compile_cubin(source, name="k.cu", kernel="faults_0", arch=arch).image
+    return cubin_of(source, "faults_0", arch).image
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])

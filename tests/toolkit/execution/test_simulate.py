@@ -13,6 +13,7 @@ from analysis.errors import (
     UnknownNameError,
     UnsupportedError,
 )
+from tests.cubins import cubin_of
 from tests.refusals import refusal
 from tests.sampling import chosen_of
 from tests.together import Part, compiled_together
@@ -213,7 +214,7 @@ def test_complex_numbers_are_pairs():
 
 
 def test_without_a_source_sizes_are_checked():
-    cubin = compile_cubin(TWICE, name="twice.cu", kernel="twice", arch="sm_86")
+    cubin = cubin_of(TWICE, "twice", "sm_86")
     array = np.zeros(4, np.float32)
     for arguments, message in (
         ([array], "twice takes 2 arguments, 1 was given"),
@@ -393,7 +394,7 @@ def test_more_blocks_than_there_are_is_all():
 
 
 def test_a_cubin_its_bytes_or_its_file_are_sources(tmp_path):
-    cubin = compile_cubin(TWICE, name="twice.cu", kernel="twice", arch="sm_80")
+    cubin = cubin_of(TWICE, "twice", "sm_80")
     path = tmp_path / "twice.cubin"
     path.write_bytes(cubin.image)
     x = np.arange(100, dtype=np.float32)
@@ -407,7 +408,7 @@ def test_a_cubin_its_bytes_or_its_file_are_sources(tmp_path):
 
 
 def test_machine_code_that_is_none_is_refused(tmp_path):
-    cubin = compile_cubin(TWICE, name="twice.cu", kernel="twice", arch="sm_80")
+    cubin = cubin_of(TWICE, "twice", "sm_80")
     for source, kernel, message in (
         (cubin, "other", "the cubin is of kernel twice, not of other"),
         (cubin.image, "other", "unknown kernel 'other': choose one of twice"),

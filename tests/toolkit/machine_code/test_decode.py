@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import ToolkitError, UnsupportedError
+from tests.cubins import cubin_of
 from tests.probe import parse_operands
 from tests.toolkit.machine_code.decode_snapshots import (
     ARCHITECTURES,
@@ -16,7 +17,6 @@ from tests.toolkit.machine_code.decode_snapshots import (
     disassembly,
     recorded,
 )
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.decode import (
     OperandError,
     decode,
@@ -306,7 +306,7 @@ def by_kernel(printed):
 @pytest.mark.parametrize("arch", FRESH)
 def test_nothing_is_lost_that_nvdisasm_prints_as_text(arch, tmp_path):
     source = SOURCE.read_text(encoding="utf-8")
-    cubin = compile_cubin(source, name=SOURCE.name, kernel="calls", arch=arch)
+    cubin = cubin_of(source, "calls", arch)
     path = tmp_path / "k.cubin"
     path.write_bytes(cubin.image)
     listing = subprocess.run(

@@ -6,9 +6,9 @@ from importlib import metadata
 import pytest
 
 from analysis.errors import ToolkitError, UnavailableError
+from tests.cubins import cubin_of
 from tests.refusals import refusal
 from toolkit.machine_code import disassemble as module
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.disassemble import Disassembler, disassemble, disassembler
 
 SOURCE = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] = 1.0f; }\n'
@@ -60,7 +60,7 @@ def runs(monkeypatch):
 
 
 def test_machine_code_becomes_json():
-    image = compile_cubin(SOURCE, name="k.cu", kernel="k", arch="sm_86").image
+    image = cubin_of(SOURCE, "k", "sm_86").image
     _, (function,) = json.loads(disassemble(image))
     assert function["function-name"] == "k"
     assert "STG.E" in [i["opcode"] for i in function["sass-instructions"]]

@@ -8,8 +8,8 @@ from analysis.devices import find_device
 from analysis.errors import InputError, UnavailableError
 from kernels.selection import whole_ladder
 from kernels.variant import Variant
+from tests.cubins import cubin_of
 from toolkit.machine_code import disassemble as module
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.disassemble import disassemble, disassemble_together, disassembler
 from toolkit.machine_code.merge import disassemblies, mergeable, merged
 from toolkit.rungs.launch import compile_for
@@ -35,7 +35,7 @@ extern "C" __global__ void k(int* x, int which) {
 
 
 def compiled(source, arch="sm_90"):
-    return compile_cubin(source, name="k.cu", kernel="k", arch=arch).image
+    return cubin_of(source, "k", arch).image
 
 
 def functions(printed):

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.errors import InputError, UnsupportedError
 from kernels import find
-from toolkit.machine_code.compile import compile_cubin
+from tests.cubins import cubin_of
 from toolkit.machine_code.patching import (
     ALWAYS,
     BARRIERS,
@@ -29,13 +29,7 @@ def nop(_):
 
 
 def compiled(variant):
-    return compile_cubin(
-        variant.source,
-        name=variant.file,
-        kernel=variant.entry,
-        arch="sm_90",
-        defines=variant.macros(variant.defaults),
-    )
+    return cubin_of(variant.source, variant.entry, defines=variant.macros(variant.defaults))
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +104,6 @@ def test_an_instruction_with_a_relocation_stays():
     __device__ float table[32];
     extern "C" __global__ void kernel(float* x) { x[0] = table[threadIdx.x]; }
     """
-    cubin = compile_cubin(source, name="kernel.cu", kernel="kernel", arch="sm_90", options=("-G",))
+    cubin = cubin_of(source, "kernel", options=("-G",))
     with pytest.raises(UnsupportedError, match="filled in when it is loaded"):
         rewritten(cubin.image, {cubin.symbol: lambda code: list(map(nop, code))})

@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
+from tests.cubins import cubin_of
 from tests.sampling import chosen_of
 from toolkit.execution.simulate import simulate
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.patching import rewritten
 from toolkit.microbenchmarks import (
@@ -65,9 +65,7 @@ def sass(module, arch):
     probes = chosen(module, arch)
     source = "\n".join(probe.source for probe in probes)
     first = probes[0].name
-    cubin = compile_cubin(
-        source, name="probes.cu", kernel=first, arch=arch.removeprefix("all of "), options=()
-    )
+    cubin = cubin_of(source, first, arch.removeprefix("all of "), options=())
     image = rewritten(cubin.image, {p.name: p.patch for p in probes if p.patch})
     return _functions(image)
 
@@ -174,7 +172,7 @@ def test_names_of_constants_are_unique_and_say_their_unit():
 def test_a_line_is_loaded_between_the_clocks(arch):
     """A compiler merges loads of one address: what is timed must be there."""
     source = global_memory.SOURCE
-    cubin = compile_cubin(source, name="memory.cu", kernel="line_latencies", arch=arch, options=())
+    cubin = cubin_of(source, "line_latencies", arch, options=())
     code = _functions(cubin.image)["line_latencies"]
     kinds = [
         text.split()[0][:4] for _, text in code if re.match(r"CS2R \w+,SR_CLOCK|LDG|STS", text)
@@ -192,10 +190,8 @@ def test_loads_of_a_stream_are_in_flight_together(arch):
 
 @pytest.mark.parametrize("kind", queues.KINDS)
 def test_requests_stand_in_a_row_between_two_clocks(kind):
-    image = compile_cubin(
-        queues.SOURCE, name="probes.cu", kernel="requests", arch="sm_90", options=(),
-        defines=queues.macros(kind, queues.MANY),
-    ).image  # fmt: skip
+    defines = queues.macros(kind, queues.MANY)
+    image = cubin_of(queues.SOURCE, "requests", options=(), defines=defines).image
     sass = [text.split()[0].split(".")[0] for _, text in _functions(image)["requests"]]
     opcode = {"global_loads": "LDG", "copies": "LDGSTS"}[kind]
     row = " ".join(word for word in sass if word in {opcode, "CS2R", "PMTRIG"})

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from analysis.errors import ToolkitError, UnsupportedError
+from tests.cubins import cubin_of
 from tests.sampling import chosen_of
 from toolkit.execution.simulate import simulate
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.patching import REUSE, REUSE_BITS, changed, rewritten, with_field, words
 from toolkit.reorder import kernel, reorder
@@ -27,7 +27,7 @@ def quick(*architectures):
 
 @cache
 def _compiled(arch):
-    return compile_cubin(SOURCE, name="product.cu", kernel="product", arch=arch)
+    return cubin_of(SOURCE, "product", arch)
 
 
 @cache
@@ -96,7 +96,7 @@ def test_code_that_does_something_else_is_not_handed_out():
 
 def _of(body):
     source = f'extern "C" __global__ void k(float *x, int n) {{ {body} }}'
-    return compile_cubin(source, name="k.cu", kernel="k", arch="sm_90")
+    return cubin_of(source, "k")
 
 
 def test_a_kernel_without_products_stays_as_it_is():

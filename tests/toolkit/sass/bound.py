@@ -1,7 +1,7 @@
 """Kernels bound to a launch in one dimension, below what `simulate` does for a user."""
 
 from analysis.geometry import Geometry
-from toolkit.machine_code.compile import compile_cubin
+from tests.cubins import cubin_of
 from toolkit.sass.translate import bind, translate
 
 
@@ -13,4 +13,4 @@ def bound_to(kernel, arguments, *, blocks=1, threads=32):
 
 
 def for_an_h200(source, kernel):
-    return compile_cubin(source, name="k.cu", kernel=kernel, arch="sm_90")
+    return cubin_of(source, kernel)

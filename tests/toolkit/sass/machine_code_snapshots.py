@@ -8,7 +8,7 @@ For test_timing_table.py; a row is an opcode and what `machine_code` makes of it
 from pathlib import Path
 
 from analysis.sm import NO_SCOREBOARD, Kind, Unit
-from toolkit.machine_code.compile import compile_cubin
+from tests.cubins import cubin_of
 from toolkit.sass.timing_table import machine_code
 from validation import recordings
 
@@ -31,7 +31,7 @@ extern "C" __global__ void small(float *out, const float4 *in, int n)
 
 
 def program(arch):
-    return compile_cubin(SOURCE, name="small.cu", kernel="small", arch=arch)
+    return cubin_of(SOURCE, "small", arch)
 
 
 def told(arch):

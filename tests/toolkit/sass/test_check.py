@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cubins import cubin_of
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit.execution.sanitizer import check
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.sass import check as watch
 from toolkit.sass.core import binding as core
 from toolkit.sass.machine import run_blocks
@@ -47,7 +47,7 @@ Step = tuple[int, int, int, int]  # step, thread, kind, cell
 
 @cache
 def play(arch):
-    return compile_cubin(SOURCE, name="play.cu", kernel="play", arch=arch)
+    return cubin_of(SOURCE, "play", arch)
 
 
 def found(accesses, after, arch):

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tests.cubins import cubin_of
 from toolkit.execution.sanitizer import check
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 
 # Barriers by their address in shared memory; `wait` by parity, as compiled code does.
@@ -200,7 +200,7 @@ def kernels():
 def image():
     """All of them in one source: to compile and disassemble each takes half a second."""
     source = HEAD.partition('extern "C"')[0] + "".join(kernels())
-    return compile_cubin(source, name="k.cu", kernel="ordered_0", arch="sm_90").image
+    return cubin_of(source, "ordered_0").image
 
 
 def findings(name):

@@ -7,9 +7,9 @@ from analysis.devices import find_device
 from analysis.problem import parse_shape
 from kernels import LADDER
 from kernels.selection import Selection
+from tests.cubins import cubin_of
 from tests.sampling import chosen_of
 from toolkit import simulate
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
@@ -80,7 +80,7 @@ extern "C" __global__ void alone(float *out, const float *in, int tiles) {
     [("in_turn", False, True), ("ahead", True, True), ("alone", False, False)],
 )
 def test_loads_that_travel_while_a_tile_is_read_are_told(kernel, *, fetches_ahead, has_barriers):
-    code = compile_cubin(ROW_SUMS, name="sums.cu", kernel=kernel, arch="sm_90")
+    code = cubin_of(ROW_SUMS, kernel)
     facts = schedule_facts(code)
     assert (facts.copies, facts.fetches_ahead) == ("loads", fetches_ahead)
     assert facts.has_barriers == has_barriers
@@ -124,10 +124,7 @@ extern "C" __global__ void backs_off(int *flag, float *x) {
     ("kernel", "waits"), [("relay", True), ("backs_off", False), ("flips", False)]
 )
 def test_a_loop_that_leaves_nothing_to_its_next_pass_only_waits(kernel, waits):
-    assert (
-        schedule_facts(compile_cubin(WAITS, name="waits.cu", kernel=kernel, arch="sm_90")).waits
-        == waits
-    )
+    assert schedule_facts(cubin_of(WAITS, kernel)).waits == waits
 
 
 def test_a_wait_counts_once_however_long_it_took():

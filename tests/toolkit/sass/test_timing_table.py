@@ -9,8 +9,8 @@ import pytest
 from analysis.devices import DEVICES
 from analysis.sm import NO_SCOREBOARD, Kind, Unit
 from kernels import LADDER, Variant, parse_selection
+from tests.cubins import cubin_of
 from tests.toolkit.sass.machine_code_snapshots import ARCHITECTURES, RECORDED, told
-from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.instruction import Register
 from toolkit.rungs.launch import compile_for
 from toolkit.sass.timing_table import machine_code
@@ -64,7 +64,7 @@ def rows(arch):
 
 def odd(arch):
     arch = arch.removeprefix(ALL)
-    program = compile_cubin(ODD, name="odd.cu", kernel="odd", arch=arch)
+    program = cubin_of(ODD, "odd", arch)
     return list(zip(program.instructions, machine_code(program), strict=True))
 
 

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from kernels import find
+from tests.cubins import cubin_of
 from tests.toolkit.counted import launch_of
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute.replay_process import LaunchFolder, launch_all, main, marker_source
-from toolkit.machine_code.compile import compile_cubin
 
 BOTH = ("tiled:tile=16", "cublas")
 
@@ -135,6 +135,4 @@ def test_the_command_runs_from_every_folder(tmp_path):
 def test_markers_are_kernels_that_compile(labels):
     launches = [launch_of(label, "4096") for label in labels]
     for launch in launches:
-        compile_cubin(
-            marker_source(launches), name="markers.cu", kernel=launch.marker, arch="sm_90"
-        )
+        cubin_of(marker_source(launches), launch.marker)
