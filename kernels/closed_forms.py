@@ -5,6 +5,8 @@ Every `problem` is an executed shape (`Variant.executed`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from analysis.access import Pattern, access_counts
@@ -15,24 +17,21 @@ from kernels import warps
 from kernels.variant import Parameters, Variant
 
 
-def tile_of_c(
-    variant: Variant, parameters: Parameters, problem: Gemm, block: int
-) -> tuple[range, range]:
-    """The rows and columns of C that a block computes, empty for a block beyond C.
+def tiles_of_c(
+    variant: Variant, parameters: Parameters, problem: Gemm, blocks: Sequence[int]
+) -> list[tuple[range, range]]:
+    """The rows and columns of C that each of some blocks stores, in order of index.
 
-    `block` is its linear index in the grid, x fastest.
+    `blocks` are linear indices in the grid, x fastest; some may store none.
     """
-    tiling, tiles = variant.tiling(parameters), variant.tile_grid(parameters, problem)
-    row, column = variant.order_of(parameters).tile_of(np.array([block]), tiles)
-    return (
-        _part(int(row[0]), tiling.block_m, problem.m),
-        _part(int(column[0]), tiling.block_n, problem.n),
-    )
-
-
-def _part(index: int, extent: int, end: int) -> range:
-    """Part number `index` of `extent` elements each, cut off at `end`."""
-    return range(min(index * extent, end), min((index + 1) * extent, end))
+    tiling, order = variant.tiling(parameters), variant.order_of(parameters)
+    owners, row, column = order.with_tiles(variant.tile_grid(parameters, problem))
+    tiles = np.column_stack([row, column])[np.isin(owners, blocks)]
+    m, n = tiling.block_m, tiling.block_n
+    return [
+        (range(i * m, min(i * m + m, problem.m)), range(j * n, min(j * n + n, problem.n)))
+        for i, j in tiles.tolist()
+    ]
 
 
 def pieces_of_c(variant: Variant, parameters: Parameters, problem: Gemm) -> Pieces:

@@ -73,18 +73,18 @@ class Order:
     """Assignment of the tiles of C to blocks.
 
     `grid`: launch grid for a number of tiles. `tile_of`: row and column of the tile of each linear
-    block index; a block without work gets a row beyond C, a block that does not store its tile a
-    row or a column beyond C. `leaves_over`: there can be blocks without work. `busy`: number of
-    blocks with work, if blocks without a tile also have work.
+    block index; a block without work gets a row beyond C. `leaves_over`: there can be blocks
+    without work. `busy`: number of blocks with work, if blocks without a tile also have work.
 
-    If blocks share tiles, `kinds` gives each block a row of numbers, of which the first says how it
-    shares; blocks with equal rows do the same on other tiles. `pieces`: the parts of tiles that
-    each block computes. `repeats_after`: if K grows by so many phases, each part grows by a whole
+    If blocks share tiles, or have other numbers than in another order, `pieces` says which parts of
+    tiles each block computes, in place of `tile_of`. `kinds` gives each block a row of numbers, of
+    which the first says how it shares; blocks with equal rows do the same on other tiles.
+    `repeats_after`: if K grows by so many phases, each part grows by a whole
     number of phases; None if times at a smaller K say nothing about this one.
     """
 
     grid: Callable[[TileGrid], Grid]
-    tile_of: Callable[[Indices, TileGrid], tuple[Indices, Indices]]
+    tile_of: Callable[[Indices, TileGrid], tuple[Indices, Indices]] | None = None
     leaves_over: bool = False
     busy: Callable[[TileGrid], int] | None = None
     kinds: Callable[[Indices, TileGrid], Indices] | None = None
@@ -106,7 +106,11 @@ class Order:
         return found
 
     def with_tiles(self, tiles: TileGrid) -> tuple[Indices, Indices, Indices]:
-        """Blocks that have a tile, in starting order, and the row and column of the tile."""
+        """Blocks that store a tile, in starting order, and the row and column of the tile."""
+        if self.tile_of is None:
+            found = self.pieces_of(tiles, 1)
+            stores = found.ends == 1
+            return found.block[stores], found.row[stores], found.column[stores]
         x, y, z = self.grid(tiles)
         block = np.arange(x * y * z)
         row, column = self.tile_of(block, tiles)
@@ -175,10 +179,6 @@ def behind(leading: int, order: Order) -> Order:
         x, y, z = order.grid(tiles)
         return leading + x * y * z, 1, 1
 
-    def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
-        row, column = order.tile_of(np.maximum(block - leading, 0), tiles)
-        return np.where(block < leading, tiles.down, row), column
-
     def kinds(block: Indices, tiles: TileGrid) -> Indices:
         assert order.kinds is not None
         found = order.kinds(np.maximum(block - leading, 0), tiles)
@@ -194,8 +194,6 @@ def behind(leading: int, order: Order) -> Order:
 
     return Order(
         grid=grid,
-        tile_of=tile_of,
-        leaves_over=True,
         busy=order.busy_blocks,
         kinds=kinds,
         pieces=pieces,
@@ -210,11 +208,6 @@ def split(splits: int) -> Order:
     """
     if splits == 1:
         return ROW_MAJOR
-
-    def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
-        row, x = np.divmod(block, tiles.across * splits)
-        column, part = np.divmod(x, splits)
-        return row, np.where(part == splits - 1, column, tiles.across)
 
     def kinds(block: Indices, tiles: TileGrid) -> Indices:
         row, x = np.divmod(block, tiles.across * splits)
@@ -231,7 +224,6 @@ def split(splits: int) -> Order:
 
     return Order(
         grid=lambda tiles: _long_y(tiles.across * splits, tiles.down),
-        tile_of=tile_of,
         kinds=kinds,
         pieces=pieces,
         repeats_after=lambda tiles: None,
@@ -252,13 +244,6 @@ def streamed(height: int, workers: int) -> Order:
     def grid(tiles: TileGrid) -> Grid:
         dealt = dealt_out(tiles)
         return (workers if dealt else 0) + tiles.tiles - dealt, 1, 1
-
-    def tile_of(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
-        dealt = dealt_out(tiles)
-        of_worker, ends = block * dealt // workers, (block + 1) * dealt // workers
-        tile = np.where(ends > of_worker, of_worker, tiles.tiles)  # the next worker reaches its end
-        tile = np.where(block < workers, tile, block - workers + dealt) if dealt else block
-        return row_and_column(tile, tiles)
 
     def row_and_column(tile: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
         band, in_band = np.divmod(tile, tiles.across * height)
@@ -299,6 +284,4 @@ def streamed(height: int, workers: int) -> Order:
     def repeats_after(tiles: TileGrid) -> int:
         return workers // gcd(dealt_out(tiles), workers)
 
-    return Order(
-        grid=grid, tile_of=tile_of, kinds=kinds, pieces=pieces, repeats_after=repeats_after
-    )
+    return Order(grid=grid, kinds=kinds, pieces=pieces, repeats_after=repeats_after)

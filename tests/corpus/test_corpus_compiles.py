@@ -9,7 +9,7 @@ import pytest
 from toolkit.launch.launch import buffers_of
 from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
 from toolkit.machine_code.disassemble import disassemble
-from toolkit.machine_code.kernel import kernel_symbols
+from toolkit.machine_code.elf import cubin_file
 from validation.corpus.case import CORPUS, Near
 from validation.corpus.cases import CASES, COUNTED, find
 from validation.corpus.compiled import alone, compiled, of_file, sample
@@ -50,7 +50,7 @@ def test_every_file_compiles_wherever_it_may(file):
 
 def check_all(chosen, image):
     """Those are the kernels of an image, and take the arguments of their cases."""
-    assert {cubin.symbol for _, cubin in chosen.values()} == set(kernel_symbols(image))
+    assert {cubin.symbol for _, cubin in chosen.values()} == set(cubin_file(image).kernels)
     for case, cubin in chosen.values():
         assert sizes(case) == parameter_sizes(cubin), f"{case.kernel} on {cubin.architecture}"
 

@@ -12,8 +12,9 @@ import struct
 import pytest
 
 from toolkit.machine_code.disassemble import disassemble
+from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.instruction import Immediate
-from toolkit.machine_code.kernel import Kernel, kernel_symbols
+from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.registry import REGISTRY, Lowering
 from toolkit.sass.isa.slots import PoolEntry
 from validation.corpus.compiled import sample
@@ -37,7 +38,7 @@ class Recording(Lowering):
 
 def numbers(program):
     """The instructions with numbers, and what lowering took them for."""
-    lowering = Recording(program.instructions, architecture=program.capability)
+    lowering = Recording(program.instructions)
     named = {relocation.address for relocation in program.code_relocations}
     for instruction in program.instructions:
         if instruction.opcode in ELSEWHERE or "64" in instruction.modifiers:
@@ -72,7 +73,7 @@ def everything(arch):
     for source in sources():
         if arch in source.architectures():
             image = source.image(arch)
-            yield from (Kernel.from_image(image, symbol) for symbol in kernel_symbols(image))
+            yield from (Kernel.from_image(image, symbol) for symbol in cubin_file(image).kernels)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from analysis.errors import InputError, ShapeError, UnavailableError, UnknownNam
 from analysis.problem import LARGEST_DIMENSION, Gemm, parse_shape
 from analysis.traffic.grid import MAX_GRID_Y
 from kernels import LADDER, REFERENCES, find, parse_selection
-from kernels.closed_forms import first_warp_patterns, tile_of_c
+from kernels.closed_forms import first_warp_patterns, tiles_of_c
 from kernels.ladder import CUBLAS
 from kernels.selection import whole_ladder
 from kernels.variant import EXTENTS, FACTORS
@@ -238,8 +238,8 @@ def test_the_tiles_of_all_blocks_are_c(variant, parameters):
         m, n, k = (min(extent, variant.max_extent or extent) for extent in shape)
         executed = variant.executed(Gemm(m=m, n=n, k=k))
         covered = np.zeros((executed.m, executed.n), dtype=int)
-        for block in range(variant.geometry(parameters, executed).blocks):
-            rows, columns = tile_of_c(variant, parameters, executed, block)
+        blocks = range(variant.geometry(parameters, executed).blocks)
+        for rows, columns in tiles_of_c(variant, parameters, executed, blocks):
             covered[rows.start : rows.stop, columns.start : columns.stop] += 1
         assert (covered == 1).all()
 
@@ -249,10 +249,11 @@ def test_blocks_beyond_c_have_no_tile():
     variant = find("naive-uncoalesced")
     grid = variant.geometry(variant.defaults, tall).grid
     assert grid == (1, 32_768, 2)
-    assert tile_of_c(variant, variant.defaults, tall, 65_535) == (range(1), range(2097120, 2097152))
+    (tile,) = tiles_of_c(variant, variant.defaults, tall, [65_535])
+    assert tile == (range(1), range(2097120, 2097152))
     odd = Gemm(m=1, n=32 * 65_537, k=1)
     assert variant.geometry(variant.defaults, odd).grid == (1, 32_769, 2)
-    assert not tile_of_c(variant, variant.defaults, odd, 65_537)[1]
+    assert tiles_of_c(variant, variant.defaults, odd, [65_537]) == []
 
 
 # What later rungs ask of a device, and of the grid.

@@ -56,13 +56,9 @@ def blocks_of_an_sm(
 
 def spread_blocks_of_an_sm(blocks: int, sms: int) -> list[int]:
     """Blocks evenly spread over those that one SM could run, for blocks that may differ."""
-    of_sm = _of_an_sm(blocks, sms)
+    of_sm = range(0 if blocks <= sms else sms // 2, blocks, sms)
     taken = min(BLOCKS, len(of_sm))
     return [of_sm[(2 * k + 1) * len(of_sm) // (2 * taken)] for k in range(taken)]
-
-
-def _of_an_sm(blocks: int, sms: int) -> range:
-    return range(0 if blocks <= sms else sms // 2, blocks, sms)
 
 
 def streams_of(

@@ -20,7 +20,7 @@ from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.records.profile import FirstRequest
 from analysis.rounding import Check
-from kernels.closed_forms import tile_of_c
+from kernels.closed_forms import tiles_of_c
 from kernels.variant import Copies, Words
 from kernels.workspace import row_floats
 from toolkit.execution.accesses import MOST_ACCESSES
@@ -334,13 +334,12 @@ class PlanExecutor:
             raise LaunchError(describe(error.fault, self.translated, bound, limit)) from None
 
 
-def _tiles(launch: RungLaunch, blocks: Iterable[int]) -> list[Tile]:
+def _tiles(launch: RungLaunch, blocks: Sequence[int]) -> list[Tile]:
     """Rows and columns of the product that each block owns, without blocks that own none."""
-    found = []
-    for block in blocks:
-        rows, columns = tile_of_c(launch.variant, launch.parameters, launch.executed, block)
-        found.append((rows, range(columns.start, min(columns.stop, launch.problem.n))))
-    return [tile for tile in found if all(tile)]
+    found = tiles_of_c(launch.variant, launch.parameters, launch.executed, blocks)
+    n = launch.problem.n
+    within = [(rows, range(columns.start, min(columns.stop, n))) for rows, columns in found]
+    return [tile for tile in within if all(tile)]
 
 
 def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:

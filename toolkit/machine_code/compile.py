@@ -29,9 +29,10 @@ from analysis.errors import (
 from toolkit.machine_code import compiler_process, host_macros, include_paths, kernel_names
 from toolkit.machine_code.compiler_process import Answer, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
+from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
 from toolkit.machine_code.include_paths import explained, include_options, includes
-from toolkit.machine_code.kernel import Kernel, kernel_symbols, read_kernel
+from toolkit.machine_code.kernel import Kernel, read_kernel
 from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
 from toolkit.store.cache import cached, digest_of_files, keep
 
@@ -186,7 +187,7 @@ def _compile(request: _Request) -> tuple[str, bytes]:
         raise InputError(_NO_CODE)
     if request.kernel is not None:
         return answer.symbol, answer.image
-    symbols = kernel_symbols(answer.image)
+    symbols = cubin_file(answer.image).kernels
     return symbol_of(None, symbols, request.name, request.source), answer.image
 
 
@@ -240,7 +241,7 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
 
 
 def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:
-    symbols = kernel_symbols(_answered(request, None).image)
+    symbols = cubin_file(_answered(request, None).image).kernels
     known = kernels_there(symbols, request.source)
     if known and reason.endswith("is undefined") and f'"{request.kernel}"' in reason:
         raise UnknownNameError("kernel", request.kernel or "", known)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -91,12 +91,10 @@ class Variable:
 
 @dataclass(frozen=True, kw_only=True)
 class ConstantVariable:
-    """A `__constant__` variable: where its bytes stand in a constant bank."""
+    """A `__constant__` variable: where its bytes begin in a constant bank."""
 
     name: str
-    bank: int
     offset: int
-    size: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,11 +223,6 @@ class Kernel:
             declared=self.declared,
             target=self.target,
         )
-
-
-def kernel_symbols(image: bytes) -> list[str]:
-    """The symbol names of the kernels in a cubin, in its order."""
-    return cubin_file(image).kernels
 
 
 def read_kernel(image: bytes, symbol: str, name: str | None = None) -> Kernel:
@@ -387,9 +380,9 @@ def _constant_banks(file: CubinFile, symbol: str) -> dict[str, int]:
     return {m[0]: int(m[1]) for m in matches if m[2] in (None, symbol)}
 
 
-def _constants(file: CubinFile, banks: Mapping[str, int]) -> tuple[ConstantVariable, ...]:
+def _constants(file: CubinFile, banks: Collection[str]) -> tuple[ConstantVariable, ...]:
     return tuple(
-        ConstantVariable(name=x.name, bank=banks[x.section], offset=x.value, size=x.size)
+        ConstantVariable(name=x.name, offset=x.value)
         for x in file.symbols
         if x.kind == OBJECT and x.section in banks
     )

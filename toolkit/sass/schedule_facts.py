@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from analysis.access import Copies
-from toolkit.machine_code.instruction import INSTRUCTION_BYTES, RZ, Immediate, Instruction, Register
+from toolkit.machine_code.instruction import RZ, Instruction, Register
 from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.timing_table import machine_code
-from toolkit.sass.waits import waits
+from toolkit.sass.waits import loops, waits
 
 BULK, ASYNCHRONOUS, BARRIERS = {"UTMALDG", "UBLKCP"}, {"LDGSTS"}, {"BAR", "SYNCS"}
 # Of a loop's loads from shared memory, those between a global load and the first instruction that
@@ -104,7 +104,7 @@ def _loads_ahead(kernel: Kernel) -> bool:
     """Whether half of the global loads of some loop are on their way while it reads a tile."""
     opcodes = [instruction.opcode for instruction in kernel.instructions]
     table = machine_code(kernel)
-    for loop in _loops(kernel):
+    for loop in loops(kernel.instructions):
         body = [opcodes[index] for index in loop]
         reads = body.count("LDS")
         if not reads or "STS" not in body:
@@ -123,11 +123,3 @@ def _loads_ahead(kernel: Kernel) -> bool:
         if shares and sorted(shares)[len(shares) // 2] >= SHARE_AHEAD:
             return True
     return False
-
-
-def _loops(kernel: Kernel) -> Iterator[range]:
-    """The indices of each loop: from the target of a branch backward to the branch."""
-    for end, instruction in enumerate(kernel.instructions):
-        target = instruction.operands[-1] if instruction.opcode == "BRA" else None
-        if isinstance(target, Immediate) and target.integer <= instruction.address:
-            yield range(target.integer // INSTRUCTION_BYTES, end + 1)

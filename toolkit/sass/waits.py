@@ -36,15 +36,20 @@ Named = tuple[str, int]
 CONSTANTS: set[Named] = {("R", RZ), ("UR", URZ), ("P", PT), ("UP", PT)}
 
 
+def loops(instructions: Sequence[Instruction]) -> Iterator[range]:
+    """The indices of each loop: from the target of a branch backward to the branch."""
+    for end, branch in enumerate(instructions):
+        target = branch.operands[-1] if branch.opcode == "BRA" else None
+        if isinstance(target, Immediate) and target.integer <= branch.address:
+            yield range(target.integer // INSTRUCTION_BYTES, end + 1)
+
+
 def waits(instructions: Sequence[Instruction]) -> Iterator[range]:
     """The places of each loop that only waits, the branch backward among them."""
-    for end, branch in enumerate(instructions):
-        target = branch.operands[-1] if branch.opcode == "BRA" and branch.operands else None
-        if not isinstance(target, Immediate) or branch.modifiers:
-            continue
-        start = target.integer // INSTRUCTION_BYTES
-        if 0 < end - start < LONGEST and _only_waits(instructions[start:end], branch):
-            yield range(start, end + 1)
+    for loop in loops(instructions):
+        *body, branch = (instructions[index] for index in loop)
+        if 0 < len(body) < LONGEST and not branch.modifiers and _only_waits(body, branch):
+            yield loop
 
 
 def _only_waits(body: Sequence[Instruction], branch: Instruction) -> bool:

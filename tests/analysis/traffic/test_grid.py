@@ -109,8 +109,8 @@ def test_without_a_rest_there_are_no_workers():
 def test_leading_blocks_have_no_tile_and_the_others_keep_theirs():
     order = behind(5, in_bands(2))
     assert order.grid(TILES) == (5 + 8, 1, 1)
-    assert tiles_of(order)[5:] == tiles_of(in_bands(2))
-    assert all(row == TILES.down for row, _ in tiles_of(order)[:5])
+    (blocks, *tiles), (alone, *expected) = order.with_tiles(TILES), in_bands(2).with_tiles(TILES)
+    assert (blocks.tolist(), pairs(*tiles)) == ((5 + alone).tolist(), pairs(*expected))
     assert order.busy_blocks(TILES) == 6
     assert behind(5, streamed(2, 4)).busy_blocks(TILES) == 4 + 4  # workers without a tile too
     np.testing.assert_array_equal(order.block_of_tile(TILES), 5 + in_bands(2).block_of_tile(TILES))

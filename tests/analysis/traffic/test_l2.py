@@ -26,7 +26,7 @@ from analysis.traffic.l2 import (
     traffic,
 )
 from kernels import LADDER
-from kernels.closed_forms import pieces_of_c, tile_of_c
+from kernels.closed_forms import pieces_of_c, tiles_of_c
 
 H200 = find_device("h200")
 RTX_3090 = find_device("rtx-3090")  # L2 in one part, SMs that merge nothing
@@ -437,7 +437,7 @@ def test_a_product_accesses_what_its_blocks_own(name):
         300 * 72 / 8 * columns_of_blocks + 72 * 264 / 8 * rows_of_blocks
     )
     for block in (0, blocks // 2, blocks - 1):
-        rows, columns = tile_of_c(variant, variant.defaults, problem, block)
+        ((rows, columns),) = tiles_of_c(variant, variant.defaults, problem, [block])
         mine = found.block == block
         written = found.size[mine & found.is_write].sum()
         assert written == 4 * len(rows) * len(columns)

@@ -17,8 +17,9 @@ from tests.refusals import refusal
 from toolkit.machine_code import compile as compilation
 from toolkit.machine_code import compiler_process
 from toolkit.machine_code.compile import compile_cubin, supported_architectures
+from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.include_paths import includes
-from toolkit.machine_code.kernel import Kernel, kernel_symbols
+from toolkit.machine_code.kernel import Kernel
 from validation import ROOT
 
 PLAIN = 'extern "C" __global__ void plain(float* x) { x[threadIdx.x] = 1.0f; }\n'
@@ -90,7 +91,7 @@ def compiled(
 def test_a_cubin_is_an_elf_file_with_the_kernel():
     cubin = compiled(PLAIN, "plain")
     assert cubin.image.startswith(b"\x7fELF")
-    assert kernel_symbols(cubin.image) == ["plain"]
+    assert cubin_file(cubin.image).kernels == ["plain"]
     assert (cubin.name, cubin.symbol, cubin.architecture) == ("plain", "plain", "sm_86")
     assert re.fullmatch(r"NVRTC \d+\.\d+(\.\d+)?", cubin.compiler)
     assert cubin.resources.compiler == cubin.compiler
@@ -409,7 +410,7 @@ def test_a_cubin_of_an_older_abi_keeps_its_architecture_in_the_first_byte():
 
 def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name():
     image = compiled(TEMPLATE, "gemm<4, 8>").image
-    (symbol,) = kernel_symbols(image)
+    (symbol,) = cubin_file(image).kernels
     for name in (symbol, "gemm<...>", None):
         assert Kernel.from_image(image, name).symbol == symbol
     with pytest.raises(UnknownNameError, match=r"did you mean 'gemm<\.\.\.>'"):

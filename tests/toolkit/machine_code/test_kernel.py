@@ -10,13 +10,12 @@ from analysis.errors import UnsupportedError
 from toolkit.machine_code import compile as compilation
 from toolkit.machine_code import kernel as cubin
 from toolkit.machine_code.compiler_process import compile_apart
-from toolkit.machine_code.elf import CubinFile
+from toolkit.machine_code.elf import CubinFile, cubin_file
 from toolkit.machine_code.kernel import (
     ConstantVariable,
     Parameter,
     Relocation,
     Variable,
-    kernel_symbols,
     read_kernel,
 )
 
@@ -71,7 +70,7 @@ def printed_sizes(log):
 
 
 def read_sizes(image):
-    found = {symbol: read_kernel(image, symbol).resources for symbol in kernel_symbols(image)}
+    found = {symbol: read_kernel(image, symbol).resources for symbol in cubin_file(image).kernels}
     return {
         symbol: (x.registers_per_thread, x.static_shared_bytes, x.local_bytes)
         for symbol, x in found.items()
@@ -101,7 +100,7 @@ def test_a_device_function_is_no_kernel():
         source, name="my.cu", kernel="plain", arch="sm_86", options=options
     )
     assert b".text._Z8functionPf" in cubin.image
-    assert sorted(kernel_symbols(cubin.image)) == KERNELS
+    assert sorted(cubin_file(cubin.image).kernels) == KERNELS
 
 
 # Data: what a kernel's memory holds before it runs.
@@ -203,7 +202,7 @@ def test_constants_have_their_first_values(capability):
     named = {constant.name: constant for constant in kernel.constants}
     assert named.keys() == {"weights", "digits", "fourth"}
     weights, digits = named["weights"], named["digits"]
-    assert weights == ConstantVariable(name="weights", bank=3, offset=weights.offset, size=32)
+    assert weights == ConstantVariable(name="weights", offset=weights.offset)
     bank = kernel.constant_banks[3]
     assert bank[weights.offset : weights.offset + 32] == bytes(32)
     assert bank[digits.offset : digits.offset + 12] == struct.pack("<3i", 7, 8, 9)

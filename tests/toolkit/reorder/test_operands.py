@@ -38,12 +38,12 @@ def test_what_the_simulator_touches_is_known(text):
     state = State(r=random.integers(0, 1 << 32, (256, 32), dtype=np.uint32))
     state.r[10:32] &= 0x4FFFFFFF  # no NaNs, whose bits get lost
     state.p[1:3] = 0x0F0F0F0F, 0x00FF00FF
-    plain = probe(text, state, architecture=90)
+    plain = probe(text, state)
     assert set(_changed(state, plain)) <= is_written
     for register in range(40):
         other = state.copy()
         other.r[register] ^= random.integers(1, 1 << 23, 32, dtype=np.uint32)
-        after = probe(text, other, architecture=90)
+        after = probe(text, other)
         is_changed = set(_changed(plain, after)) - {register} or (after.p != plain.p).any()
         assert register in is_read or not is_changed, f"R{register}"
 

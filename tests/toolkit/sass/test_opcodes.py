@@ -3,9 +3,8 @@
 import pytest
 
 from analysis.errors import UnsupportedError
-from docs.opcodes import ARCHITECTURES, opcode_list
+from docs.opcodes import opcode_list
 from tests.probe import instructions
-from toolkit.sass.isa import REGISTRY
 from toolkit.sass.isa.registry import lower
 from validation import ROOT
 
@@ -13,17 +12,6 @@ from validation import ROOT
 def test_the_written_list_is_the_registry():
     written = (ROOT / "docs" / "opcodes.md").read_text(encoding="utf-8")
     assert written == opcode_list(), "run: python -m docs.opcodes > docs/opcodes.md"
-
-
-@pytest.mark.parametrize("opcode", ["FFMA", "LDG", "STS", "IMAD", "BRA", "SHFL", "MUFU", "DFMA"])
-def test_what_every_kernel_needs_is_known_on_every_architecture(opcode):
-    meaning = REGISTRY[opcode]
-    assert meaning.since <= min(ARCHITECTURES)
-    assert meaning.until >= max(ARCHITECTURES)
-
-
-def test_copies_and_matrices_come_with_their_architecture():
-    assert REGISTRY["LDGSTS"].since == 80
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,6 @@ _REDUCTIONS = "ADD MIN MAX AND OR XOR INC DEC"
     "SYNCS",
     modifiers="EXCH 64 ARRIVE TRANS64 RED OPTOUT PHASECHK TRYWAIT CCTL IV "
     + " ".join(f"A{arrivals}T{count}" for arrivals in ARRIVALS for count in BYTES),
-    since=90,
 )
 def syncs(i: Lowering) -> None:
     """What is done to a barrier: .EXCH begins it, .CCTL ends it."""
@@ -65,7 +64,7 @@ def arrive(i: Lowering, d: Operand, address: Operand, count: Operand) -> None:
     access(i, "MBARRIER_ARRIVE", address, SHARED, [i.u32(count)], d=d, flags=flags, aux=aux)
 
 
-@opcode("ARRIVES", modifiers="LDGSTSBAR 64 ARVCNT TRANSCNT", since=80)
+@opcode("ARRIVES", modifiers="LDGSTSBAR 64 ARVCNT TRANSCNT")
 def arrives(i: Lowering) -> None:
     """address: the copies of each lane arrive, which are there already, or what stood for them."""
     (address,) = i.operands
@@ -73,32 +72,35 @@ def arrives(i: Lowering) -> None:
     access(i, "MBARRIER_ARRIVE", address, SHARED, [i.words(1)], flags=OF_COPIES, aux=aux)
 
 
-@opcode("UCGABAR_ARV", since=90)
-def ucgabar_arv(i: Lowering) -> None:
-    i.emit("CLUSTER_ARRIVE")
+# Opcodes without operands that matter, and their operations.
+_PLAIN = {
+    "UCGABAR_ARV": "CLUSTER_ARRIVE",
+    "UCGABAR_WAIT": "CLUSTER_WAIT",
+    "UTMACMDFLUSH": "BULK_GROUP",
+}
 
 
-@opcode("UCGABAR_WAIT", since=90)
-def ucgabar_wait(i: Lowering) -> None:
-    i.emit("CLUSTER_WAIT")
+@opcode(*_PLAIN)
+def plain(i: Lowering) -> None:
+    i.emit(_PLAIN[i.opcode])
 
 
-@opcode("UTMALDG", modifiers=f"{' '.join(_AXES)} MULTICAST", since=90)
+@opcode("UTMALDG", modifiers=f"{' '.join(_AXES)} MULTICAST")
 def utmaldg(i: Lowering) -> None:
     """[where to, barrier, coordinates], [map] [, blocks of the cluster] [, cache hint]"""
     blocks = " uniform" if "MULTICAST" in i.modifiers else ""
     bulk(i, "TENSOR_LOAD" if axes(i) else "", f"uniform uniform{blocks}", axes(i))
 
 
-@opcode("UTMASTG", modifiers=" ".join(_AXES), since=90)
-@opcode("UTMAREDG", modifiers=f"{' '.join(_AXES)} {_REDUCTIONS}", since=90)
+@opcode("UTMASTG", modifiers=" ".join(_AXES))
+@opcode("UTMAREDG", modifiers=f"{' '.join(_AXES)} {_REDUCTIONS}")
 def utmastg(i: Lowering) -> None:
     """[where from, coordinates], [map] [, cache hint]; the map knows the type of what is added."""
     bulk(i, "TENSOR_STORE" if axes(i) else "", "uniform uniform", axes(i))
 
 
-@opcode("UBLKCP", modifiers="S G MULTICAST", since=90)
-@opcode("UBLKRED", modifiers=f"S G RN {_REDUCTIONS} {' '.join(ATOMIC_TYPES)}", since=90)
+@opcode("UBLKCP", modifiers="S G MULTICAST")
+@opcode("UBLKRED", modifiers=f"S G RN {_REDUCTIONS} {' '.join(ATOMIC_TYPES)}")
 def ublkcp(i: Lowering) -> None:
     """[where to, barrier], [where from], 16 bytes [, cache hint]; .S and .G say where each is"""
     kind = i.first(ATOMIC_TYPES, U32) << TYPE_SHIFT
@@ -137,7 +139,7 @@ def uniform(i: Lowering, operand: Operand, position: int) -> Source:
     i.refuse_operand(operand, "a uniform register")
 
 
-@opcode("STAS", modifiers="64 128", since=90)
+@opcode("STAS", modifiers="64 128")
 def stas(i: Lowering) -> None:
     """[address and barrier], data"""
     match i.operands:
@@ -151,14 +153,9 @@ def stas(i: Lowering) -> None:
             )
 
 
-@opcode("UTMACMDFLUSH", since=90)
-def utmacmdflush(i: Lowering) -> None:
-    i.emit("BULK_GROUP")
-
-
-@opcode("UTMACCTL", modifiers="PF IV IVALL", since=90)
-@opcode("UTMAPF", modifiers=f"L2 {' '.join(_AXES)}", since=90)
-@opcode("UBLKPF", modifiers="L2", since=90)
+@opcode("UTMACCTL", modifiers="PF IV IVALL")
+@opcode("UTMAPF", modifiers=f"L2 {' '.join(_AXES)}")
+@opcode("UBLKPF", modifiers="L2")
 def prefetch(i: Lowering) -> None:
     """What is only fetched earlier, or again, is the same."""
     i.emit("NOP")

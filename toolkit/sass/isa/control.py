@@ -159,11 +159,8 @@ def bpt(i: Lowering) -> None:
 
 @opcode("NOP", modifiers="SYNC")
 @opcode("MEMBAR", modifiers="SC ALL CTA GPU SYS VC")
-@opcode("ERRBAR")
 @opcode("CCTL", modifiers="IVALL E U PF1 PF2 RS IV D C I")
-@opcode("CGAERRBAR")
-@opcode("LDGDEPBAR")
-@opcode("ACQBULK", "PREEXIT", "ENDCOLLECTIVE", "PMTRIG")
+@opcode("ERRBAR", "CGAERRBAR", "LDGDEPBAR", "ACQBULK", "PREEXIT", "ENDCOLLECTIVE", "PMTRIG")
 @opcode("FENCE", modifiers="VIEW ASYNC S G T")
 def nop(i: Lowering) -> None:
     """Order in memory, sleep and scoreboards: one warp runs at a time here, in order."""

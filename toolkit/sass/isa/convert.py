@@ -59,8 +59,7 @@ def f2f(i: Lowering) -> None:
             i.form(f"d {source_reader}", "TO_HALF", flags=flags)
 
 
-@opcode("F2FP", modifiers="F16 BF16 F32 PACK_AB MERGE_C RN RZ RELU SATFINITE", since=80)
-@opcode("UF2FP", modifiers="F16 BF16 F32 PACK_AB MERGE_C RN RZ RELU SATFINITE", since=100)
+@opcode("F2FP", modifiers="F16 BF16 F32 PACK_AB MERGE_C RN RZ RELU SATFINITE", uniform=True)
 def f2fp(i: Lowering) -> None:
     """PACK_AB: d, high half, low half. MERGE_C: d, low half, RZ; other forms are unsupported."""
     flags = i.choice(ROUNDINGS, 0) | i.flags(FLAGS | {"BF16": BF16})
@@ -74,14 +73,13 @@ def f2fp(i: Lowering) -> None:
     i.form("d f32 f32", "PACK_HALVES", operands=operands, flags=flags)
 
 
-@opcode("F2I", modifiers=f"FTZ NTZ {INTEGER_NAMES} {ROUNDING_NAMES} F16 BF16 F64", uniform=100)
+@opcode("F2I", modifiers=f"FTZ NTZ {INTEGER_NAMES} {ROUNDING_NAMES} F16 BF16 F64", uniform=True)
 def f2i(i: Lowering) -> None:
     """d, a; .NTZ: a NaN becomes 0."""
     to_integer(i, "F2I", i.operands, i.choice(INTEGERS, INTEGERS["S32"]))
 
 
-@opcode("F2IP", modifiers=f"U8 S8 F32 NTZ {ROUNDING_NAMES}", since=80)
-@opcode("UF2IP", modifiers=f"U8 S8 F32 NTZ {ROUNDING_NAMES}", since=100)
+@opcode("F2IP", modifiers=f"U8 S8 F32 NTZ {ROUNDING_NAMES}", uniform=True)
 def f2ip(i: Lowering) -> None:
     """Operands: d, RZ, a, RZ. Forms that pack several bytes are unsupported."""
     match i.operands:
@@ -91,7 +89,7 @@ def f2ip(i: Lowering) -> None:
 
 
 @opcode("FRND", modifiers=f"FTZ {ROUNDING_NAMES} F16 BF16 F64")
-@opcode("UFRND", modifiers=f"FTZ {ROUNDING_NAMES}", since=100)
+@opcode("UFRND", modifiers=f"FTZ {ROUNDING_NAMES}")
 def frnd(i: Lowering) -> None:
     to_integer(i, "FRND", i.operands, 0)
 
@@ -103,9 +101,8 @@ def to_integer(i: Lowering, operation: str, operands: Sequence[Operand], integer
         i.form(f"d {source_reader}", operation, operands=operands, flags=flags, aux=integer)
 
 
-@opcode("I2F", modifiers=f"RN RM RP RZ F16 BF16 F64 {INTEGER_NAMES}", uniform=100)
-@opcode("I2FP", modifiers=f"RN RZ F32 {INTEGER_NAMES}", since=80)
-@opcode("UI2FP", modifiers=f"RN RZ F32 {INTEGER_NAMES}", since=100)
+@opcode("I2F", modifiers=f"RN RM RP RZ F16 BF16 F64 {INTEGER_NAMES}", uniform=True)
+@opcode("I2FP", modifiers=f"RN RZ F32 {INTEGER_NAMES}", uniform=True)
 def i2f(i: Lowering) -> None:
     if len(formats(i)) < 2:
         operation = i.first({"F16": "I2H", "BF16": "I2H", "F64": "I2D"}, "I2F")

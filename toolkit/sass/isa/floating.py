@@ -50,14 +50,14 @@ def arithmetic(i: Lowering, word: str, operation: str, flags: int) -> None:
     i.form(f"d {word} {word} {word if 'FMA' in i.opcode else ''}", operation, flags=flags)
 
 
-@opcode("FADD", "FMUL", "FFMA", modifiers="FTZ SAT RN RM RP RZ", uniform=100)
+@opcode("FADD", "FMUL", "FFMA", modifiers="FTZ SAT RN RM RP RZ", uniform=True)
 def fadd(i: Lowering) -> None:
     flags = i.choice(ROUNDINGS, 0) | i.flags(LIMITS)
     form = {0: "", LIMITS["FTZ"]: "_FTZ"}.get(flags, "_MODIFIED")
     arithmetic(i, "f32", i.opcode.removeprefix("U") + form, flags)
 
 
-@opcode("FADD2", "FMUL2", "FFMA2", modifiers="FTZ RN RM RP RZ", since=100)
+@opcode("FADD2", "FMUL2", "FFMA2", modifiers="FTZ RN RM RP RZ")
 def fadd2(i: Lowering) -> None:
     arithmetic(i, "pair", i.opcode, i.choice(ROUNDINGS, 0) | i.flags(LIMITS))
 
@@ -79,26 +79,26 @@ def without_suffix(operand: Register | Constant) -> Register | Constant:
     return replace(operand, suffix=())
 
 
-@opcode("FSETP", modifiers=f"FTZ {COMPARING}", uniform=100)
+@opcode("FSETP", modifiers=f"FTZ {COMPARING}", uniform=True)
 def fsetp(i: Lowering) -> None:
     """predicate, of the opposite, a, b, predicate combined with"""
     if is_comparison(i):
         i.form("P P f32 f32 p", flags=i.flags(LIMITS), aux=comparison(i))
 
 
-@opcode("FSET", modifiers=f"BF FTZ {COMPARING}", uniform=100)
+@opcode("FSET", modifiers=f"BF FTZ {COMPARING}", uniform=True)
 def fset(i: Lowering) -> None:
     if is_comparison(i):
         yes = 0x3F800000 if "BF" in i.modifiers else 0xFFFFFFFF  # 1.0
         i.form("d f32 f32 p", flags=i.flags(LIMITS), aux=comparison(i), imm=yes)
 
 
-@opcode("FSEL", uniform=100)
+@opcode("FSEL", uniform=True)
 def fsel(i: Lowering) -> None:
     i.form("d f32 f32 p", "SEL")
 
 
-@opcode("FMNMX", modifiers="FTZ NAN XORSIGN", uniform=100)
+@opcode("FMNMX", modifiers="FTZ NAN XORSIGN", uniform=True)
 def fmnmx(i: Lowering) -> None:
     """d, a, b, whether the least of them"""
     word = "magnitude" if "XORSIGN" in i.modifiers else "f32"
@@ -114,7 +114,7 @@ def magnitude(i: Lowering, operand: Operand, position: int) -> Source:
     return Source(source.slot)
 
 
-@opcode("FMNMX3", modifiers="FTZ NAN", since=100)
+@opcode("FMNMX3", modifiers="FTZ NAN")
 def fmnmx3(i: Lowering) -> None:
     """d, a, b, c, whether the least of them"""
     i.form("d f32 f32 f32 p", flags=i.flags(EXTREMES))

@@ -139,14 +139,14 @@ def is_minus_zero(operand: Operand) -> bool:
     return False
 
 
-@opcode("FHADD", modifiers="BF16 RN RZ", since=100)
+@opcode("FHADD", modifiers="BF16 RN RZ")
 def fhadd(i: Lowering) -> None:
     """d = a + b, where a is a half and b and d are single precision."""
     d, a, b = i.operands
     mixed(i, "d half halves f32", (d, a, ones(i), b))
 
 
-@opcode("FHFMA", modifiers="BF16 RN RZ", since=100)
+@opcode("FHFMA", modifiers="BF16 RN RZ")
 def fhfma(i: Lowering) -> None:
     """d = a * b + c, where a and b are halves and c and d are single precision."""
     mixed(i, "d half half f32", i.operands)
@@ -176,7 +176,7 @@ def compared(i: Lowering, form: str, imm: int = 0) -> None:
         i.form(form, operands=operands_of(i), flags=flags, aux=how, imm=imm)
 
 
-@opcode("HMNMX2", modifiers="FTZ NAN XORSIGN BF16_V2", since=80)
+@opcode("HMNMX2", modifiers="FTZ NAN XORSIGN BF16_V2")
 def hmnmx2(i: Lowering) -> None:
     """d, a, b, whether the least of them"""
     word = "magnitudes" if "XORSIGN" in i.modifiers else "halves"

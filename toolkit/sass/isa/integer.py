@@ -140,12 +140,12 @@ def iadd3(i: Lowering) -> None:
         add(i, 3)
 
 
-@on_words("IADD", modifiers="X 64", since=120)
+@on_words("IADD", modifiers="X 64")
 def iadd(i: Lowering) -> None:
     add(i, 2)
 
 
-@on_words("VIADD", "UVIADD", modifiers="32 S32 16x2 S16x2 U8x4 S8x4 ISAT", since=90)
+@on_words("VIADD", "UVIADD", modifiers="32 S32 16x2 S16x2 U8x4 S8x4 ISAT")
 def viadd(i: Lowering) -> None:
     """d, a, b, of which one may be subtracted"""
     bits, signed = i.first(TYPES | {"16x2": (16, 0)}, TYPES["S32"])
@@ -356,7 +356,7 @@ MINMAX_TYPES = "U32 S32 U16x2 S16x2 U8x4 S8x4 RELU"
 
 
 @on_words("IMNMX", "UIMNMX", modifiers="U32 U64 S64")
-@on_words("VIMNMX", "UVIMNMX", modifiers=MINMAX_TYPES, since=90)
+@on_words("VIMNMX", "UVIMNMX", modifiers=MINMAX_TYPES)
 def minimum_maximum(i: Lowering) -> None:
     """d, [predicates out,] a, b, predicate: the smaller where it is true. The predicates out say
     which halves are a's; further ones, which sm_120 prints, must be without effect."""
@@ -375,13 +375,13 @@ def minimum_maximum(i: Lowering) -> None:
                 minmax(i, "d P* {0} {0} p", operands=(d, *between, a, b, p))
 
 
-@on_words("VIADDMNMX", "UVIADDMNMX", modifiers=MINMAX_TYPES, since=90)
+@on_words("VIADDMNMX", "UVIADDMNMX", modifiers=MINMAX_TYPES)
 def viaddmnmx(i: Lowering) -> None:
     """d, a, b, c, predicate: the smaller or larger of a + b and c"""
     minmax(i, "d {0} {0} {0} p", MINMAX_SUM)
 
 
-@on_words("VIMNMX3", "UVIMNMX3", modifiers=MINMAX_TYPES, since=90)
+@on_words("VIMNMX3", "UVIMNMX3", modifiers=MINMAX_TYPES)
 def vimnmx3(i: Lowering) -> None:
     minmax(i, "d {0} {0} {0} p", MINMAX_3)
 
@@ -400,13 +400,13 @@ def minmax(
         )
 
 
-@on_words("VABSDIFF", modifiers="U32", until=100)
+@on_words("VABSDIFF", modifiers="U32")
 def vabsdiff(i: Lowering) -> None:
     flags = signed_unless(i, "U32") | FLAGS["ACC"]
     i.form("d word word u32", "ABSDIFF", flags=flags, aux=32)
 
 
-@on_words("VABSDIFF4", modifiers="U8 ACC", until=100)
+@on_words("VABSDIFF4", modifiers="U8 ACC")
 def vabsdiff4(i: Lowering) -> None:
     """Bytes apart; with .ACC their sum and c"""
     if "ACC" not in i.modifiers and not is_zero(i.operands[-1]):

@@ -152,7 +152,7 @@ QUERIES = {"S": SHARED, "L": LOCAL, "G": GLOBAL, "D": CONSTANT}
 COPY_PARTIAL = 1 << 17  # of atomics.h
 
 
-@opcode("LDGSTS", modifiers=f"{CACHING} 64 128 BYPASS ACCESS ZFILL", since=80)
+@opcode("LDGSTS", modifiers=f"{CACHING} 64 128 BYPASS ACCESS ZFILL")
 def ldgsts(i: Lowering) -> None:
     """shared address, global address [, predicate: false copies zeros]
 

@@ -40,17 +40,13 @@ Value = TypeVar("Value")
 class Semantics:
     """What the simulator knows of an opcode.
 
-    `modifiers` are those it accepts; `since` and `until` the architectures (75 for sm_75) whose
-    code may hold it. `of_words`: an operand such as R4.H1 is refused.
+    `modifiers` are those it accepts. `of_words`: an operand such as R4.H1 is refused.
     """
 
     opcode: str
     modifiers: frozenset[str]
     lower: LowerFunction
     of_words: bool
-    since: int
-    until: int
-    family: str
 
 
 REGISTRY: dict[str, Semantics] = {}
@@ -69,30 +65,22 @@ def is_predicate(operand: Operand) -> bool:
 def opcode(
     *names: str,
     modifiers: str = "",
-    since: int = 75,
-    until: int = 999,
-    uniform: int = 0,
+    uniform: bool = False,
     of_words: bool = False,
 ) -> Callable[[LowerFunction], LowerFunction]:
     """Register the decorated function as the meaning of the opcodes `names`.
 
-    Also of their uniform forms (UFADD of FADD), from the architecture `uniform` on, if given.
+    With `uniform` also of their uniform forms (UFADD of FADD).
     """
 
     def register(function: LowerFunction) -> LowerFunction:
-        first = dict.fromkeys(names, since)
-        if uniform:
-            first |= {f"U{name}": uniform for name in names}
-        for name, architecture in first.items():
+        for name in (*names, *(f"U{name}" for name in names if uniform)):
             assert name not in REGISTRY, f"{name} has two meanings"
             REGISTRY[name] = Semantics(
                 opcode=name,
                 modifiers=frozenset(modifiers.split()),
                 lower=function,
                 of_words=of_words,
-                since=architecture,
-                until=until,
-                family=function.__module__.rpartition(".")[2],
             )
         return function
 

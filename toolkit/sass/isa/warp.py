@@ -45,7 +45,7 @@ def to_uniform(d: Operand) -> int:
     return TO_UNIFORM if isinstance(d, Register) and d.file == "UR" else 0
 
 
-@on_words("ELECT", since=90)
+@on_words("ELECT")
 def elect(i: Lowering) -> None:
     """predicate out, number of the lane, predicate in"""
     i.form("P d p", flags=to_uniform(i.operands[1]))
@@ -61,8 +61,8 @@ def match_lanes(i: Lowering) -> None:
             i.form(form, flags=flags)
 
 
-@on_words("REDUX", modifiers="OR XOR SUM MIN MAX S32", since=80)
-@on_words("CREDUX", modifiers="MIN MAX S32", since=100)
+@on_words("REDUX", modifiers="OR XOR SUM MIN MAX S32")
+@on_words("CREDUX", modifiers="MIN MAX S32")
 def redux(i: Lowering) -> None:
     flags = to_uniform(i.operands[0]) | i.flags({"S32": SIGNED})
     i.form("d u32", "REDUX", flags=flags, aux=i.choice(REDUCTIONS, REDUCTIONS["AND"]))
