@@ -26,6 +26,11 @@ def sampled(cases, key, per_key=1, seed=0):
     return _others_exhaustive(params, [number in chosen for number in range(len(params))])
 
 
+def exhaustive(*values):
+    """A case of the exhaustive run alone."""
+    return pytest.param(*values, marks=pytest.mark.exhaustive)
+
+
 def chosen_of(cases, is_chosen):
     """The same for a sample that `is_chosen` describes."""
     params = [case if is_param(case) else as_param(case) for case in cases]

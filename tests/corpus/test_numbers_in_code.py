@@ -11,6 +11,7 @@ import struct
 
 import pytest
 
+from tests.sampling import exhaustive
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.instruction import Immediate
@@ -76,9 +77,7 @@ def everything(arch):
             yield from (Kernel.from_image(image, symbol) for symbol in cubin_file(image).kernels)
 
 
-@pytest.mark.parametrize(
-    "kernels", [of_sample, pytest.param(everything, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize("kernels", [of_sample, exhaustive(everything)])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_number_is_the_word_that_the_code_holds(arch, kernels):
     count = 0

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.sampling import chosen_of
+from tests.sampling import chosen_of, exhaustive
 from toolkit.execution.simulate import simulate
 from toolkit.native import compile_library, compiler
 from validation.corpus.inventory import ARCHITECTURES
@@ -64,11 +64,7 @@ def test_a_random_program_computes_what_the_host_computes(arch, tmp_path):
     ("arch", "first"),
     [
         *((arch, 0) for arch in ARCHITECTURES),
-        *(
-            pytest.param(arch, first, marks=pytest.mark.exhaustive)
-            for arch in ARCHITECTURES
-            for first in range(1, 41, 8)
-        ),
+        *(exhaustive(arch, first) for arch in ARCHITECTURES for first in range(1, 41, 8)),
     ],
 )
 def test_lanes_that_work_together_do_what_the_host_does(arch, first, tmp_path):

@@ -13,6 +13,7 @@ from analysis.errors import RecordError
 from reports import render
 from tests.fuzz.cases import COUNTS, SAMPLES, case
 from tests.fuzz.targets import HOSTILE, MARKUP, TARGETS, document, report, seeds
+from tests.sampling import exhaustive
 from toolkit.cli.errors import damage_of
 from toolkit.store.profile_json import parse
 
@@ -46,7 +47,7 @@ def test_the_seeds_of_the_fuzzer_are_taken(name):
     ("name", "count"),
     [
         *SAMPLES.items(),
-        *(pytest.param(*of, marks=pytest.mark.exhaustive) for of in COUNTS.items()),
+        *(exhaustive(*of) for of in COUNTS.items()),
     ],
 )
 def test_cases_of_the_fuzzer_end_in_results_or_lines(name, count):

@@ -75,6 +75,10 @@ def score(name, *arguments, **more):
     return {one.counter: one for one in scores(record(*arguments, **more))}[name]
 
 
+def verdict_on(name, ours, theirs):
+    return score(name, {name: ours}, {name: theirs}).verdict
+
+
 def test_every_counter_that_some_grade_has_gets_a_score_in_one_order():
     found = scores(record(dict.fromkeys(ALL_COUNTERS, 1), {WARPS: 1}))
     assert [one.counter for one in found] == list(ALL_COUNTERS)
@@ -83,7 +87,7 @@ def test_every_counter_that_some_grade_has_gets_a_score_in_one_order():
 
 
 def test_exact_counters_agree_to_the_last_digit():
-    assert score(WARPS, {WARPS: 10**12}, {WARPS: 10**12}).verdict == "equal"
+    assert verdict_on(WARPS, 10**12, 10**12) == "equal"
     off = score(WARPS, {WARPS: 10**12}, {WARPS: 10**12 + 1})
     assert (off.verdict, off.is_explained, off.tolerance) == ("apart", False, 0.0)
     assert (off.theory, off.simulated, off.measured) == (None, 10**12, 10**12 + 1)
@@ -100,7 +104,7 @@ def test_a_counter_of_one_grade_is_alone():
 def test_nothing_counted_by_both_is_equal_and_has_no_ratio():
     nothing = score(WARPS, {WARPS: 0}, {WARPS: 0})
     assert (nothing.verdict, nothing.ratio) == ("equal", None)
-    assert score(WARPS, {WARPS: 1}, {WARPS: 0}).verdict == "apart"
+    assert verdict_on(WARPS, 1, 0) == "apart"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,7 @@ def test_conflicts_are_held_to_a_share_of_the_wavefronts():
     found = score(STORE_CONFLICTS, ours, {STORES: 1140, STORE_CONFLICTS: 140})
     assert (found.verdict, found.ratio) == ("within", 0.0)  # 140 <= 0.18 · 1140
     assert score(STORE_CONFLICTS, ours, {STORES: 1140, STORE_CONFLICTS: 206}).verdict == "apart"
-    assert score(STORE_CONFLICTS, {STORE_CONFLICTS: 5}, {STORE_CONFLICTS: 4}).verdict == "apart"
+    assert verdict_on(STORE_CONFLICTS, 5, 4) == "apart"
 
 
 def test_shared_loads_are_exact_less_what_the_hardware_calls_conflicts():
@@ -183,8 +187,8 @@ def test_shared_loads_are_exact_less_what_the_hardware_calls_conflicts():
 
 
 def test_shared_loads_without_conflicts_beside_them_have_the_noise_that_was_seen():
-    assert score(LOADS, {LOADS: 10_000}, {LOADS: 10_113}).verdict == "within"  # 1.13%
-    assert score(LOADS, {LOADS: 10_000}, {LOADS: 10_200}).verdict == "apart"  # 1.96% of 10,200
+    assert verdict_on(LOADS, 10_000, 10_113) == "within"  # 1.13%
+    assert verdict_on(LOADS, 10_000, 10_200) == "apart"  # 1.96% of 10,200
 
 
 @pytest.mark.parametrize(
@@ -196,17 +200,17 @@ def test_modelled_counters_are_graded_by_their_error(name, tolerance, sign):
     close, far = (counted + sign * round(counted * tolerance + more) for more in (0, 1))
     found = score(name, {name: close}, {name: counted})
     assert (found.grade, found.tolerance, found.verdict) == ("modelled", tolerance, "within")
-    assert score(name, {name: far}, {name: counted}).verdict == "apart"
+    assert verdict_on(name, far, counted) == "apart"
     assert disagreements(scores(record({name: far}, {name: counted}))) == ()  # an estimate
 
 
 def test_traffic_that_every_launch_has_is_no_error():
-    assert score(DRAM_READS, {DRAM_READS: 3}, {DRAM_READS: 0}).verdict == "within"
-    assert score(DRAM_READS, {DRAM_READS: 0}, {DRAM_READS: 2**20 - 1}).verdict == "within"
-    assert score(DRAM_READS, {DRAM_READS: 0}, {DRAM_READS: 2**20}).verdict == "apart"
+    assert verdict_on(DRAM_READS, 3, 0) == "within"
+    assert verdict_on(DRAM_READS, 0, 2**20 - 1) == "within"
+    assert verdict_on(DRAM_READS, 0, 2**20) == "apart"
     # 32 bytes each
-    assert score(L2_READS, {L2_READS: 0}, {L2_READS: 2**15 - 1}).verdict == "within"
-    assert score(L2_READS, {L2_READS: 0}, {L2_READS: 2**15}).verdict == "apart"
+    assert verdict_on(L2_READS, 0, 2**15 - 1) == "within"
+    assert verdict_on(L2_READS, 0, 2**15) == "apart"
 
 
 def test_every_counter_has_a_tolerance_and_exact_ones_none():

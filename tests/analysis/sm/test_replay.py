@@ -49,6 +49,7 @@ from tests.analysis.streams_by_hand import (
     ran,
     streams,
 )
+from tests.sampling import exhaustive
 from toolkit.microbenchmarks.code import DEAD, LOOP_INSTRUCTIONS, LOOPS
 from validation import ROOT, recordings
 
@@ -201,9 +202,7 @@ def test_code_that_finds_no_room_is_fetched_again_and_again(lines, expected):
     assert steady(table, 1, [*range(8 * lines)], fetch_clocks=20, code_lines=8) == expected
 
 
-@pytest.mark.parametrize(
-    "kib", [16, 30, 36, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (40, 64, 112))]
-)
+@pytest.mark.parametrize("kib", [16, 30, 36, *(exhaustive(n) for n in (40, 64, 112))])
 def test_loops_that_do_not_stay_take_what_was_measured(kib):
     count = 64 * kib
     table = code(*[FFMA | {"pipe_clocks": 1}] * count, EXIT)

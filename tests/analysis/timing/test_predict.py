@@ -16,6 +16,7 @@ from analysis.sm import Kind, Unit, run
 from analysis.timing import predict as timing
 from analysis.timing.predict import Work, most_blocks, predict
 from tests.analysis.streams_by_hand import FULL, code, streams
+from tests.sampling import exhaustive
 
 H200 = find_device("h200")
 DEPTH, WARPS, MULTIPLY_ADDS = 16, 8, 8
@@ -301,7 +302,7 @@ def test_no_unit_is_busy_for_longer_than_the_launch():
     [
         "dram_latency",
         "launch_s",
-        *(pytest.param(n, marks=pytest.mark.exhaustive) for n in ("l2_latency", "shared_latency")),
+        *(exhaustive(n) for n in ("l2_latency", "shared_latency")),
     ],
 )
 def test_longer_latencies_take_longer(name, usual_times, monkeypatch):

@@ -11,7 +11,7 @@ from analysis.problem import parse_shape
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, find
 from tests.cubins import cubin_of
-from tests.sampling import chosen_of
+from tests.sampling import chosen_of, exhaustive
 from toolkit.execution.simulate import Simulator
 from toolkit.launch.launch import buffers_of
 from toolkit.rungs.arguments import rung_arguments
@@ -80,9 +80,7 @@ def test_other_parameters_are_right_too(variant, parameters, shape):
     assert launched(variant, parameters, executed, "sm_86", variant.source)[1].passed
 
 
-@pytest.mark.parametrize(
-    "name", ["async-copy", pytest.param("wide-thread-tile", marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize("name", ["async-copy", exhaustive("wide-thread-tile")])
 @pytest.mark.parametrize("operand", ["B", "C"])  # A is copied float by float anyway
 def test_matrices_may_begin_anywhere(name, operand):
     """Rows of 4 floats, but the first of them 4 bytes off: no access may be wide."""

@@ -19,7 +19,7 @@ from kernels import LADDER, Selection, Variant, parse_selection
 from kernels.warps import one_thread_per_element
 from tests.cubins import cubin_of
 from tests.records_by_hand import check
-from tests.sampling import chosen_of
+from tests.sampling import chosen_of, exhaustive
 from toolkit.execution import block_plan
 from toolkit.execution.block_plan import k_points, period, timed_k
 from toolkit.execution.rung_execution import affine, merged
@@ -217,14 +217,14 @@ GUARDS = "count alike, but for guarded steps of divisions"
     [
         ("stream-k:workers=168", "1000x700x96"),  # fewer tiles than workers
         # 324 tiles for 264 workers: a turn of 264 behind them
-        pytest.param("stream-k", "2304x2304x100", marks=pytest.mark.exhaustive),
-        pytest.param("stream-k", "2300x2292x100", marks=pytest.mark.exhaustive),
+        exhaustive("stream-k", "2304x2304x100"),
+        exhaustive("stream-k", "2300x2292x100"),
         # 17 x 18 tiles, the last row beyond C
-        pytest.param("tall-thread-tile", "2700x2304x68", marks=pytest.mark.exhaustive),
+        exhaustive("tall-thread-tile", "2700x2304x68"),
         # rows that are copied first
-        pytest.param("realigned", "2561x2301x67", marks=pytest.mark.exhaustive),
+        exhaustive("realigned", "2561x2301x67"),
         # fewer tiles than workers, and too large to run together
-        pytest.param("realigned", "640x2301x1027", marks=pytest.mark.exhaustive),
+        exhaustive("realigned", "640x2301x1027"),
         ("realigned", "640x2304x68"),  # none to copy
     ],
 )
@@ -241,9 +241,7 @@ def test_blocks_that_share_tiles_count_by_themselves_as_they_do_together(label, 
     assert found.simulated.basis.endswith(("blocks executed together", GUARDS))
 
 
-@pytest.mark.parametrize(
-    "splits", [2, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (32, 132))]
-)
+@pytest.mark.parametrize("splits", [2, *(exhaustive(n) for n in (32, 132))])
 def test_blocks_that_wait_for_each_other_count_alike(splits):
     """Neighbours wait for each other: executed together, they ask in vain until all have left."""
     selection = parse_selection(f"split-k:splits={splits}")
@@ -264,12 +262,8 @@ def test_blocks_that_wait_for_each_other_count_alike(splits):
     ("label", "shape"),
     [
         ("split-k:splits=2", "100x132x700"),
-        pytest.param("split-k:splits=32", "70x36x1028", marks=pytest.mark.exhaustive),
-        pytest.param(
-            "split-k:bn=64,slices=8,splits=132,stages=5",
-            "65x68x500",
-            marks=pytest.mark.exhaustive,
-        ),
+        exhaustive("split-k:splits=32", "70x36x1028"),
+        exhaustive("split-k:bn=64,slices=8,splits=132,stages=5", "65x68x500"),
         ("stream-k:workers=168", "200x300x700"),
     ],
 )

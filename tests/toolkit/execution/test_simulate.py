@@ -15,7 +15,7 @@ from analysis.errors import (
 )
 from tests.cubins import cubin_of
 from tests.refusals import refusal
-from tests.sampling import chosen_of
+from tests.sampling import chosen_of, exhaustive
 from tests.together import Part, compiled_together
 from toolkit import simulate
 from toolkit.machine_code.compile import compile_cubin
@@ -497,7 +497,7 @@ def test_a_constant_beyond_its_bank_is_refused():
 ARCHITECTURES = (
     "sm_75",
     "sm_120",
-    *(pytest.param(arch, marks=pytest.mark.exhaustive) for arch in ("sm_86", "sm_90")),
+    *(exhaustive(arch) for arch in ("sm_86", "sm_90")),
 )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from analysis.errors import ToolkitError, UnknownNameError
 from kernels import LADDER
-from tests.sampling import chosen_of
+from tests.sampling import chosen_of, exhaustive
 from toolkit.machine_code import program as module
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.disassemble import disassemble, disassembler
@@ -234,7 +234,7 @@ def test_an_address_before_the_target_and_one_of_four_bytes_are_filled_in():
     assert linked.variables["v"] == b"abcd" + struct.pack("<2I", 5, 0x30)
 
 
-@pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.exhaustive), "sm_90"])
+@pytest.mark.parametrize("arch", [exhaustive("sm_80"), "sm_90"])
 def test_linking_fills_in_halves_of_addresses_in_debuggable_code(arch):
     source = """
 __device__ int before[2];

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cubins import cubin_of
-from tests.sampling import chosen_of
+from tests.sampling import chosen_of, exhaustive
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.patching import rewritten
@@ -28,10 +28,10 @@ from toolkit.microbenchmarks.registers import BANKS, PATTERNS
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90")
 LAST_AND_OLDER = (
     "sm_90",
-    *(pytest.param(arch, marks=pytest.mark.exhaustive) for arch in ("sm_75", "sm_80", "sm_86")),
+    *(exhaustive(arch) for arch in ("sm_75", "sm_80", "sm_86")),
 )
 ALL = "all of sm_90"
-LAST_ALL_AND_OLDER = (*LAST_AND_OLDER, pytest.param(ALL, marks=pytest.mark.exhaustive))
+LAST_ALL_AND_OLDER = (*LAST_AND_OLDER, exhaustive(ALL))
 WITH_PROBES = (issue, registers, code, shared, barriers, global_memory, atomics)
 
 ALIKE = (registers, code)
@@ -97,7 +97,7 @@ def count(pattern, loop):
             [(module, arch) for module in WITH_PROBES for arch in ARCHITECTURES],
             lambda case: case[0] is barriers or case[1] == "sm_90",
         ),
-        *(pytest.param(module, ALL, marks=pytest.mark.exhaustive) for module in ALIKE),
+        *(exhaustive(module, ALL) for module in ALIKE),
     ],
     ids=lambda value: getattr(value, "__name__", value).rpartition(".")[2],
 )
@@ -109,7 +109,7 @@ def test_what_is_measured_is_in_the_loop(module, arch):
     } == {}
 
 
-@pytest.mark.parametrize("arch", ["sm_90", pytest.param("sm_100", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("arch", ["sm_90", exhaustive("sm_100")])
 def test_bulk_copies_are_what_is_executed(arch):
     code = sass(bulk, arch)  # of loops around loops: what waits stands behind
     found = {p.name: count(p.opcode, [text for _, text in code[p.name]]) for p in bulk.PROBES}
@@ -199,7 +199,7 @@ def test_requests_stand_in_a_row_between_two_clocks(kind):
     assert row.count(one) == 3
 
 
-@pytest.mark.parametrize("arch", ["sm_90", pytest.param(ALL, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("arch", ["sm_90", exhaustive(ALL)])
 def test_jumps_go_over_code_that_is_never_executed(arch):
     functions = sass(code, arch)
     for (kib, jumps), probe in code.LOOPS.items():

@@ -12,6 +12,7 @@ from analysis.errors import UnsupportedError
 from analysis.records.profile import GpuState
 from kernels import LADDER
 from tests.heard import Heard
+from tests.sampling import exhaustive
 from tests.toolkit.counted import record_of
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu import worker_process as isolated
@@ -264,7 +265,7 @@ BUGS = {
         ("writes in front of C", LAUNCHES + 9),
         ("writes to B", LAUNCHES + 9),
         *(
-            pytest.param(bug, launches, marks=pytest.mark.exhaustive)
+            exhaustive(bug, launches)
             for bug, launches in (
                 ("faults", LAUNCHES),
                 ("faults", LAUNCHES + 1),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cubins import cubin_of
+from tests.sampling import exhaustive
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit.execution.sanitizer import check
 from toolkit.sass import check as watch
@@ -95,7 +96,7 @@ after_ = st.lists(
 )
 
 
-@pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.exhaustive), "sm_90"])
+@pytest.mark.parametrize("arch", [exhaustive("sm_80"), "sm_90"])
 def test_hazards_are_those_of_the_definition(arch):
     @settings(max_examples=150, deadline=None, database=None)
     @given(accesses_, after_)

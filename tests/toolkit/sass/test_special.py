@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.probe import State, holding, probe
+from tests.sampling import exhaustive
 from tests.toolkit.sass.exact_floats import probed, single
 from toolkit import simulate
 from validation.corpus.exact import BINARY16, BINARY32
@@ -150,7 +151,7 @@ def test_operands_have_signs_and_come_from_everywhere():
 # Halves.
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("step", [7, exhaustive(1)])
 @pytest.mark.parametrize(("function", "bound"), [("EX2", 2**-9.9), ("TANH", 2**-10.987)])
 def test_every_half(function, bound, step):
     every = np.arange(0, 1 << 16, step, dtype=np.uint16)

@@ -10,6 +10,7 @@ from analysis.devices import DEVICES
 from analysis.sm import NO_SCOREBOARD, Kind, Unit
 from kernels import LADDER, Variant, parse_selection
 from tests.cubins import cubin_of
+from tests.sampling import exhaustive
 from tests.toolkit.sass.machine_code_snapshots import ARCHITECTURES, RECORDED, told
 from toolkit.machine_code.instruction import Register
 from toolkit.rungs.launch import compile_for
@@ -40,7 +41,7 @@ extern "C" __global__ void odd(
 ALL = "every rung for "
 CODE = [
     *ARCHITECTURES,
-    *(pytest.param(ALL + arch, marks=pytest.mark.exhaustive) for arch in ARCHITECTURES),
+    *(exhaustive(ALL + arch) for arch in ARCHITECTURES),
 ]
 
 

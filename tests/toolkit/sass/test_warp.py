@@ -32,6 +32,24 @@ def run(text, state, active=FULL, **options):
     return probe(guarded, state, **options)
 
 
+def writes(text, state, active=FULL, **written):
+    """An instruction writes these values, alike or lane by lane, and nothing else: UR4, P0, B6.
+
+    Of files that have lanes, it writes those that are active.
+    """
+    state.p[6] = active
+    wanted, lanes = state.copy(), lanes_of(active)
+    for name, value in written.items():
+        rows, index = getattr(wanted, name[:-1].lower()), int(name[-1])
+        if name[0] == "U":
+            rows[index] = value
+        elif name[0] == "P":
+            rows[index] = int(rows[index]) & ~active | value & active
+        else:
+            rows[index, lanes] = np.broadcast_to(value, 32)[lanes]
+    same(run(text, state, active), wanted)
+
+
 # Shuffles, as PTX describes them.
 
 
@@ -58,24 +76,19 @@ def source_lane(mode, lane, b, c):
 def test_shuffles(mode, active):
     for b, c in product((0, 1, 5, 16, 31, 32, 0xFFFFFFFF), (0, 0x1F, 0x1800, 0x181F, 0x101F, 0x7)):
         state = random_state(b ^ c)
-        wanted = state.copy()
-        wanted.p[6] = active
-        for lane in lanes_of(active):
-            source, inside = source_lane(mode, lane, b, c)
-            wanted.r[4, lane] = state.r[2, source]
-            wanted.p[0] = int(wanted.p[0]) & ~(1 << lane) | inside << lane
-        same(run(f"SHFL.{mode} P0, R4, R2, {b:#x}, {c:#x}", state, active), wanted)
+        sources, inside = zip(*(source_lane(mode, n, b, c) for n in range(32)), strict=True)
+        text = f"SHFL.{mode} P0, R4, R2, {b:#x}, {c:#x}"
+        truths = sum(truth << lane for lane, truth in enumerate(inside))
+        writes(text, state, active, R4=state.r[2, list(sources)], P0=truths)
 
 
 @pytest.mark.parametrize("mode", ["IDX", "UP", "DOWN", "BFLY"])
 def test_each_lane_shuffles_with_its_own_distance_and_segment(mode):
     state = random_state(7)
-    wanted = state.copy()
-    wanted.p[6] = FULL
-    for lane in range(32):
-        source, _ = source_lane(mode, lane, int(state.r[3, lane]), int(state.r[5, lane]))
-        wanted.r[2, lane] = state.r[2, source]
-    same(run(f"SHFL.{mode} PT, R2, R2, R3, R5", state), wanted)  # in place
+    distances, segments = state.r[3].tolist(), state.r[5].tolist()
+    own = zip(range(32), distances, segments, strict=True)
+    sources = [source_lane(mode, *of_lane)[0] for of_lane in own]
+    writes(f"SHFL.{mode} PT, R2, R2, R3, R5", state, R2=state.r[2, sources])  # in place
 
 
 # Votes.
@@ -92,30 +105,18 @@ TRUTHS = {
 @pytest.mark.parametrize("votes", [0, FULL, 0xA5A5_3C01, 0x1])
 def test_votes(mode, active, votes):
     state = random_state(active ^ votes)
-    state.p[1], state.p[6] = votes, active
+    state.p[1] = votes
     ballot = votes & active
-    truth = TRUTHS[mode](ballot, active)
-    wanted = state.copy()
-    wanted.r[4, lanes_of(active)] = ballot
-    wanted.p[0] = int(wanted.p[0]) & ~active | (active if truth else 0)
-    same(run(f"VOTE.{mode} R4, P0, P1", state, active), wanted)
-    wanted = state.copy()
-    wanted.p[1] = int(wanted.p[1]) & ~active | (active if truth else 0)
-    same(run(f"VOTE.{mode} P1, P1", state, active), wanted)
-    wanted = state.copy()
-    wanted.ur[4], wanted.up[0] = ballot, FULL if truth else 0
-    same(run(f"VOTEU.{mode} UR4, UP0, P1", state, active), wanted)
+    truth = FULL if TRUTHS[mode](ballot, active) else 0
+    writes(f"VOTE.{mode} R4, P0, P1", state, active, R4=ballot, P0=truth)
+    writes(f"VOTE.{mode} P1, P1", state, active, P1=truth)
+    writes(f"VOTEU.{mode} UR4, UP0, P1", state, active, UR4=ballot, UP0=truth)
 
 
 @pytest.mark.parametrize("active", ACTIVE)
 def test_the_first_willing_lane_is_elected(active):
-    state = random_state(active)
-    state.p[1] = state.p[6] = active
-    wanted = state.copy()
     leader = lanes_of(active)[0]
-    wanted.p[0] = int(wanted.p[0]) & ~active | 1 << leader
-    wanted.ur[4] = leader
-    same(run("ELECT P0, UR4, PT", state, active), wanted)
+    writes("ELECT P0, UR4, PT", random_state(active), active, P0=1 << leader, UR4=leader)
 
 
 @pytest.mark.parametrize("active", ACTIVE)
@@ -124,21 +125,13 @@ def test_matches(active, wide):
     state = random_state(active)
     state.r[2] %= 3
     state.r[3] %= 2
-    state.p[6] = active
     suffix = ".U64" if wide else ""
     keys = [(int(state.r[2, k]), int(state.r[3, k]) if wide else 0) for k in range(32)]
-    wanted = state.copy()
-    for lane in lanes_of(active):
-        wanted.r[4, lane] = sum(1 << k for k in lanes_of(active) if keys[k] == keys[lane])
-    same(run(f"MATCH.ANY{suffix} R4, R2", state, active), wanted)
-    for alike in (False, True):
-        if alike:
-            state.r[2:4] = 5
-        agree = alike or len({keys[k] for k in lanes_of(active)}) == 1
-        wanted = state.copy()
-        wanted.r[4, lanes_of(active)] = active if agree else 0
-        wanted.p[0] = int(wanted.p[0]) & ~active | (active if agree else 0)
-        same(run(f"MATCH.ALL{suffix} P0, R4, R2", state, active), wanted)
+    alike = [sum(1 << k for k in lanes_of(active) if keys[k] == key) for key in keys]
+    writes(f"MATCH.ANY{suffix} R4, R2", state, active, R4=alike)
+    for agree in (len({keys[k] for k in lanes_of(active)}) == 1, True):
+        writes(f"MATCH.ALL{suffix} P0, R4, R2", state, active, R4=active * agree, P0=FULL * agree)
+        state.r[2:4] = 5  # all agree
 
 
 # Reductions.
@@ -169,10 +162,8 @@ REDUCTIONS = {
 def test_reductions(opcode, active):
     state = random_state(active)
     state.r[2] |= 0x0000_1100  # so that a conjunction is not zero
-    state.p[6] = active
-    wanted = state.copy()
-    wanted.ur[4] = REDUCTIONS[opcode]([int(state.r[2, lane]) for lane in lanes_of(active)])
-    same(run(f"{opcode} UR4, R2", state, active), wanted)
+    found = REDUCTIONS[opcode]([int(state.r[2, lane]) for lane in lanes_of(active)])
+    writes(f"{opcode} UR4, R2", state, active, UR4=found)
 
 
 # Special registers.
@@ -188,14 +179,8 @@ def test_registers_of_the_launch():
 
 
 def test_zero_is_a_register_pair():
-    state = random_state(1)
-    wanted = state.copy()
-    wanted.p[6] = 0xFF00
-    wanted.r[4:6, 8:16] = 0
-    same(run("CS2R R4, SRZ", state, 0xFF00), wanted)
-    wanted.r[4:6] = state.r[4:6]
-    wanted.r[4, 8:16] = 0
-    same(run("CS2R.32 R4, SRZ", state, 0xFF00), wanted)
+    writes("CS2R R4, SRZ", random_state(1), 0xFF00, R4=0, R5=0)
+    writes("CS2R.32 R4, SRZ", random_state(1), 0xFF00, R4=0)
 
 
 def test_the_clock_moves_on_with_each_instruction():
@@ -214,22 +199,12 @@ def test_the_clock_moves_on_with_each_instruction():
 @pytest.mark.parametrize("active", ACTIVE)
 def test_convergence_barriers_are_saved_and_restored(active):
     state = random_state(active)
-    state.p[6] = active
-    lanes = lanes_of(active)
-    wanted = state.copy()
-    wanted.r[4, lanes] = state.b[6, lanes]
-    same(run("BMOV.32 R4, B6", state, active), wanted)
-    wanted.b[6, lanes] = 0
-    same(run("BMOV.32.CLEAR R4, B6", state, active), wanted)
-    wanted.r[4] = state.r[4]
-    same(run("BMOV.32.CLEAR RZ, B6", state, active), wanted)
-    wanted.b[:] = state.b
-    wanted.b[7, lanes] = state.r[2, lanes]
-    same(run("BMOV.32 B7, R2", state, active), wanted)
-    wanted.b[7, lanes] = state.b[6, lanes]
-    same(run("BMOV.32 B7, B6", state, active), wanted)
-    wanted.b[6, lanes] = 0
-    same(run("BMOV.32.CLEAR B7, B6", state, active), wanted)
+    writes("BMOV.32 R4, B6", state, active, R4=state.b[6])
+    writes("BMOV.32.CLEAR R4, B6", state, active, R4=state.b[6], B6=0)
+    writes("BMOV.32.CLEAR RZ, B6", state, active, B6=0)
+    writes("BMOV.32 B7, R2", state, active, B7=state.r[2])
+    writes("BMOV.32 B7, B6", state, active, B7=state.b[6])
+    writes("BMOV.32.CLEAR B7, B6", state, active, B7=state.b[6], B6=0)
 
 
 @pytest.mark.parametrize("votes", [0, FULL, 0x0F0F_0001])

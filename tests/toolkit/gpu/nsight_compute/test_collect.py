@@ -84,9 +84,13 @@ def count(*variants, shapes=("32",), **settings):
     return profile(shapes, variants or ("tiled", "naive-coalesced", "cublas"), **settings)
 
 
-def test_every_launch_that_passed_is_counted(cublas, replay, kept):
+def heard(*variants, **settings):
     told = Heard()
-    result = count("tiled:tile=16", "cublas", "cpu", shapes=("32", "48"), progress=told)
+    return told, count(*variants, progress=told, **settings)
+
+
+def test_every_launch_that_passed_is_counted(cublas, replay, kept):
+    told, result = heard("tiled:tile=16", "cublas", "cpu", shapes=("32", "48"))
     for shape in ("32x32x32", "48x48x48"):
         tiled = record_of(result, "tiled:tile=16", shape).counted
         # the made-up ncu counts 1000 for each place behind the marker, and the letters of a name
@@ -182,8 +186,7 @@ def test_what_was_counted_once_stays_where_a_later_count_fails(monkeypatch):
 
 def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas, replay):
     replay(crashes=["tiled"], crashes_with=DRAM_WRITES)
-    told = Heard()
-    result = count(progress=told)
+    told, result = heard()
     traffic = f"counters from {ncu.TRAFFIC[0]} to {DRAM_WRITES}"
     assert told.notices == [f"no {traffic} of tiled: UnknownError"]
     assert f"not counted: {', '.join(ncu.TRAFFIC)}" in record_of(result, "tiled").notes
@@ -203,8 +206,7 @@ def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas, replay):
 def test_a_run_for_traffic_that_fails_costs_no_other_counters(faults, cublas, replay):
     crashing = ["tiled", "naive-coalesced", "cublas"] if "crashes_with" in faults else []
     replay(**faults, crashes=crashing)
-    told = Heard()
-    result = count(shapes=("32", "48"), progress=told)
+    told, result = heard(shapes=("32", "48"))
     assert told.notices
     for record in result.records:
         assert tuple(record.counted.counters) == ncu.INSTRUCTIONS
@@ -230,8 +232,7 @@ def test_what_failed_its_check_is_not_counted(cuda, cublas, replay):
 
 def test_a_missing_ncu_is_said_once_with_the_remedy(cublas, replay, monkeypatch):
     monkeypatch.setattr("toolkit.machine_code.cuda_tools.command_path", lambda *_: None)
-    told = Heard()
-    result = count(shapes=("32", "48"), progress=told)
+    told, result = heard(shapes=("32", "48"))
     problem = f"there is no ncu on this machine: {ncu.INSTALL}"
     assert told.notices == [f"no hardware counters: {problem}"]
     assert result.environment.software["Hardware counters"] == f"none: {problem}"
@@ -241,8 +242,7 @@ def test_a_missing_ncu_is_said_once_with_the_remedy(cublas, replay, monkeypatch)
 
 def test_a_broken_ncu_is_said_with_the_remedy(cublas, replay, monkeypatch):
     monkeypatch.setattr("toolkit.gpu.nsight_compute.ncu.path", lambda: "/bin/false")
-    told = Heard()
-    count(progress=told)
+    told, _ = heard()
     (notice,) = told.notices
     assert notice.startswith("no hardware counters: /bin/false does not work (")
     assert notice.endswith(ncu.INSTALL)
@@ -250,8 +250,7 @@ def test_a_broken_ncu_is_said_with_the_remedy(cublas, replay, monkeypatch):
 
 def test_without_permission_the_remedy_is_told(cublas, replay, kept):
     lines = replay(permission=False)
-    told = Heard()
-    result = count(shapes=("32", "48"), progress=told)
+    told, result = heard(shapes=("32", "48"))
     assert result.status == "complete"
     assert len(lines.read()) == 1  # it is not tried again
     problem = f"only administrators may read them here: {ncu.ALLOW_COUNTERS}"
@@ -263,8 +262,7 @@ def test_without_permission_the_remedy_is_told(cublas, replay, kept):
 def test_metrics_that_this_gpu_lacks_are_left_out(cublas, replay):
     first, second = ncu.COUNTER_NAMES[2], ncu.COUNTER_NAMES[5]
     lines = replay(unknown=[first, second])
-    told = Heard()
-    result = count(shapes=("32", "48"), progress=told)
+    told, result = heard(shapes=("32", "48"))
     assert (
         len(lines.read()) == 2 * A_SHAPE + 2
     )  # two that fail for one metric each; then they are known
@@ -339,8 +337,7 @@ def test_a_launch_that_fails_by_itself_says_why(cublas, replay):
 
 def test_what_concerns_every_launch_is_said_once(cublas, replay):
     lines = replay(unavailable=True)
-    told = Heard()
-    result = count(shapes=("32", "48"), progress=told)
+    told, result = heard(shapes=("32", "48"))
     assert len(lines.read()) == counting.HOPELESS
     cause = "Profiling failed because a driver resource was unavailable. Ensure that no other "
     assert len(told.notices) == 1
@@ -351,8 +348,7 @@ def test_what_concerns_every_launch_is_said_once(cublas, replay):
 
 def test_a_process_that_dies_at_once_is_said_once(cublas, replay):
     lines = replay(dies="the CUDA driver gives no GPU (busy): run `python -m toolkit doctor`")
-    told = Heard()
-    count(progress=told)
+    told, _ = heard()
     assert len(lines.read()) == 1
     assert told.notices == [
         "no hardware counters: the CUDA driver gives no GPU (busy): run `python -m toolkit doctor`"
