@@ -210,12 +210,11 @@ class AccessCounts:
         return Fraction(self.instructions(space, operation), self.problem.c_elements)
 
 
-def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> AccessCounts:
+def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
     """The accesses of one launch of a kernel that is tiled by `tiling`.
 
-    `reads_c` says that beta is not 0, so that C is loaded. Derivation: the table at the head of
-    this file. Raises InputError where a vector width does not divide what it moves: a vector never
-    leaves its row.
+    Of one with beta = 0. Derivation: the table at the head of this file. Raises InputError where a
+    vector width does not divide what it moves: a vector never leaves its row.
     """
     width_a, width_b = tiling.global_widths(problem)
     blocks_m = ceil_div(problem.m, tiling.block_m)
@@ -268,7 +267,6 @@ def access_counts(tiling: Tiling, problem: Gemm, *, reads_c: bool = False) -> Ac
         _global_load("A", loads_a, copies, width_a),
         _global_load("B", loads_b, copies, width_b),
         access("global", "store", "C", problem.c_elements, width_b),
-        *([access("global", "load", "C", problem.c_elements, width_b)] if reads_c else ()),
         *staged,
     ]
     return AccessCounts(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from analysis.access import AccessCounts
 from analysis.errors import InputError
-from analysis.problem import FLOAT_BYTES
 
 
 def intensity_of_loads(counts: AccessCounts) -> float:
@@ -30,10 +29,8 @@ def intensity_of_compulsory_bytes(counts: AccessCounts) -> float:
 
 
 def compulsory_bytes(counts: AccessCounts) -> int:
-    """Bytes of A and B read once and C written once, and read once where the kernel loads C."""
-    problem = counts.problem
-    c_is_loaded = bool(counts.select("global", "load", "C"))
-    return problem.matrix_bytes + FLOAT_BYTES * problem.c_elements * c_is_loaded
+    """Bytes of A and B read once and C written once."""
+    return counts.problem.matrix_bytes
 
 
 def _per_byte(counts: AccessCounts, moved_bytes: int, what: str) -> float:

@@ -19,7 +19,7 @@ LIMITS = {
     "reports": 41_040,
     "toolkit/cli": 16_010,
     "toolkit/execution": 24_560,
-    "toolkit/gpu": 14_420,
+    "toolkit/gpu": 14_160,
     "toolkit/launch": 3_780,
     "toolkit/machine_code": 16_590,
     "toolkit/microbenchmarks": 13_200,

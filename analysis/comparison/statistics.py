@@ -41,17 +41,18 @@ class TimeVerdict(Vocabulary):
 NEGLIGIBLE_CHANGE = 0.03
 
 
-def median_interval(samples: Sequence[float], confidence: float = 0.95) -> Interval | None:
+TAIL = 0.025  # the chance that a 95% interval is beyond the true median, at either end
+
+
+def median_interval(samples: Sequence[float]) -> Interval | None:
     """The narrowest symmetric order-statistics interval that covers the true median.
 
-    It does so with at least `confidence` for independent samples. None when there are too few
-    for that confidence: fewer than 6 at 95%, since 1 - 2·2^-5 < 0.95 ≤ 1 - 2·2^-6. Raises
-    InputError for a sample that is negative, infinite or NaN.
+    It does so with a chance of at least 95% for independent samples. None for fewer than 6 samples,
+    since 1 - 2·2^-5 < 0.95 ≤ 1 - 2·2^-6. Raises InputError for a sample that is negative, infinite
+    or NaN.
     """
     _check_samples(samples)
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence {confidence}: give a number between 0 and 1, such as 0.95")
-    rank = _rank(len(samples), confidence)
+    rank = _rank(len(samples))
     if rank == 0:
         return None
     ordered = sorted(samples)
@@ -128,7 +129,7 @@ def time_verdict(change: Interval | None, negligible: float = NEGLIGIBLE_CHANGE)
 
 
 @cache
-def _rank(count: int, confidence: float) -> int:
+def _rank(count: int) -> int:
     """The largest r for which samples r and count + 1 - r enclose the median; 0 if none does.
 
     Both ends fail with the chance that a binomial (count, 1/2) is below r.
@@ -136,8 +137,7 @@ def _rank(count: int, confidence: float) -> int:
     import numpy as np
     from scipy.special import bdtr
 
-    tail = (1 - confidence) / 2
-    return int(np.count_nonzero(bdtr(np.arange(count // 2), count, 0.5) <= tail))
+    return int(np.count_nonzero(bdtr(np.arange(count // 2), count, 0.5) <= TAIL))
 
 
 def _check_samples(samples: Sequence[float]) -> None:

@@ -117,11 +117,6 @@ def test_float4_quarters_the_instructions_and_no_element():
     assert counts.instructions_per_c_element("shared", "store") == Fraction(5 * K, 512)
 
 
-def test_c_is_loaded_once_where_beta_is_not_0():
-    counts = access_counts(TILED, SQUARE, reads_c=True)
-    assert counts.elements("global", "load", "C") == SQUARE.c_elements
-
-
 def test_accesses_per_thread_count_idle_threads_too():
     counts = access_counts(NAIVE, parse_shape("16x32x8"))  # half of the block's 1,024 are idle
     assert counts.threads == 1024

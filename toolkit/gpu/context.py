@@ -34,27 +34,20 @@ POISON = 0x7FC0BAD0  # a NaN: what a kernel leaves unwritten cannot pass for a n
 
 
 class Gpu:
-    """One CUDA context on one GPU; a context manager.
+    """One CUDA context on the first GPU that the driver shows; a context manager.
 
     Raises UnavailableError with the remedy where there is no driver, no GPU, no PyCUDA.
     """
 
-    def __init__(self, ordinal: int = 0) -> None:
+    def __init__(self) -> None:
         self.driver = _pycuda_driver()
-        self._ordinal = ordinal
         self._held = ExitStack()
 
     def __enter__(self) -> Gpu:
         cuda = self.driver
         try:
             cuda.init()
-            found = cuda.Device.count()
-            if self._ordinal >= found:
-                raise UnavailableError(
-                    f"GPU {self._ordinal} is not there: the driver sees {found}: "
-                    "run `python -m toolkit doctor`"
-                )
-            self._handle = cuda.Device(self._ordinal)
+            self._handle = cuda.Device(0)
             self._context = self._handle.retain_primary_context()
         except cuda.Error as error:
             raise _no_gpu(error) from None

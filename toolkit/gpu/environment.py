@@ -94,26 +94,21 @@ def commit(root: Path = Path(__file__).parents[2]) -> str | None:
 class GpuMonitor:
     """Clocks, power and temperature of one GPU through NVIDIA's management library (NVML).
 
-    `gpu` is the PCI bus id ("0000:65:00.0"), which CUDA tells, or NVML's own index, which
-    CUDA_VISIBLE_DEVICES does not change. Where NVML is absent or does not know, the answer is
+    `gpu` is the PCI bus id, which CUDA tells. Where NVML is absent or does not know, the answer is
     None.
 
-    >>> with GpuMonitor(0) as monitor:
+    >>> with GpuMonitor("0000:65:00.0") as monitor:
     ...     state = monitor.state()
     """
 
-    def __init__(self, gpu: int | str = 0) -> None:
+    def __init__(self, gpu: str) -> None:
         self._nvml: Any = None
         self._handle: Any = None
         with suppress(Exception):  # absent, of another driver, without permission ...
             nvml = import_module("pynvml")
             nvml.nvmlInit()
             self._nvml = nvml
-            by_index = isinstance(gpu, int)
-            find = (
-                nvml.nvmlDeviceGetHandleByIndex if by_index else nvml.nvmlDeviceGetHandleByPciBusId
-            )
-            self._handle = find(gpu)
+            self._handle = nvml.nvmlDeviceGetHandleByPciBusId(gpu)
 
     def __enter__(self) -> GpuMonitor:
         return self

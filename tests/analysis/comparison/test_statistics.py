@@ -2,7 +2,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.comparison.statistics import (
@@ -39,14 +39,13 @@ def test_fewer_than_six_samples_have_no_interval(count):
     assert not is_precise([1.0] * count)
 
 
-@example(2, 0.5)  # the widest rank there is: 1 of 2
-@given(st.integers(1, 200), st.sampled_from((0.5, 0.9, 0.95, 0.99)))
-def test_ranks_are_the_narrowest_that_exact_binomials_allow(count, confidence):
+@given(st.integers(1, 200))
+def test_ranks_are_the_narrowest_that_exact_binomials_allow(count):
     def missed(rank):  # the chance that fewer than `rank` samples are below
         return sum(comb(count, below) for below in range(rank)) / 2**count
 
-    ranks = [rank for rank in range(1, count // 2 + 1) if 2 * missed(rank) <= 1 - confidence]
-    found = median_interval(list(map(float, range(1, count + 1))), confidence)
+    ranks = [rank for rank in range(1, count // 2 + 1) if 2 * missed(rank) <= 0.05]
+    found = median_interval(list(map(float, range(1, count + 1))))
     expected = Interval(low=ranks[-1], high=count + 1 - ranks[-1]) if ranks else None
     assert found == expected
 
@@ -90,12 +89,6 @@ def test_unpaired_or_zero_samples_have_no_ratio():
         ratio_interval([], [])
     with pytest.raises(InputError, match="sample 1 is 0 s"):
         ratio_interval([1.0, 1.0], [1.0, 0.0])
-
-
-@pytest.mark.parametrize("confidence", [0.0, 1.0, float("nan")])
-def test_confidence_lies_between_0_and_1(confidence):
-    with pytest.raises(InputError, match="between 0 and 1"):
-        median_interval([1.0] * 6, confidence)
 
 
 def test_a_quotient_is_widest_at_opposite_ends():

@@ -18,6 +18,9 @@ class NvmlError(Exception):
     pass
 
 
+BUS = "0000:65:00.0"
+
+
 class FakeNvml(ModuleType):
     """A GPU of 1,755 MHz, 7,001 MHz memory, 215.5 W and 61 °C at bus 65, as pynvml tells it."""
 
@@ -34,11 +37,8 @@ class FakeNvml(ModuleType):
     def nvmlSystemGetDriverVersion(self):  # noqa: N802
         return "580.65.06"
 
-    def nvmlDeviceGetHandleByIndex(self, index):  # noqa: N802
-        return self._only(index == 0)
-
     def nvmlDeviceGetHandleByPciBusId(self, bus):  # noqa: N802
-        return self._only(bus == "0000:65:00.0")
+        return self._only(bus == BUS)
 
     def nvmlDeviceGetName(self, handle):  # noqa: N802
         return f"Fake {handle}"
@@ -69,9 +69,8 @@ def nvml(monkeypatch):
     return fake
 
 
-@pytest.mark.parametrize("gpu", [0, "0000:65:00.0"])
-def test_the_state_is_in_si_units(gpu, nvml):
-    assert GpuMonitor(gpu).state() == GpuState(
+def test_the_state_is_in_si_units(nvml):
+    assert GpuMonitor(BUS).state() == GpuState(
         sm_clock_hz=1.755e9,
         memory_clock_hz=7.001e9,
         power_w=215.5,
@@ -93,7 +92,7 @@ def test_the_state_is_in_si_units(gpu, nvml):
 )
 def test_throttle_reasons_have_names(bits, names, nvml):
     nvml.reasons = bits
-    assert GpuMonitor(0).state().throttle_reasons == names
+    assert GpuMonitor(BUS).state().throttle_reasons == names
 
 
 def test_what_the_gpu_does_not_know_is_absent(nvml):
@@ -101,14 +100,13 @@ def test_what_the_gpu_does_not_know_is_absent(nvml):
         raise NvmlError("Not Supported")
 
     nvml.nvmlDeviceGetPowerUsage = unsupported  # type: ignore[method-assign, assignment]
-    state = GpuMonitor(0).state()
+    state = GpuMonitor(BUS).state()
     assert state.power_w is None
     assert state.temperature_c == 61
 
 
-@pytest.mark.parametrize("gpu", [1, "0000:01:00.0"])
-def test_a_gpu_that_is_not_there_has_an_empty_state(gpu, nvml):
-    monitor = GpuMonitor(gpu)
+def test_a_gpu_that_is_not_there_has_an_empty_state(nvml):
+    monitor = GpuMonitor("0000:01:00.0")
     assert monitor.state() == GpuState()
     assert monitor.name is None
     assert monitor.driver_version == "580.65.06"
@@ -116,7 +114,7 @@ def test_a_gpu_that_is_not_there_has_an_empty_state(gpu, nvml):
 
 def test_without_the_library_everything_is_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with GpuMonitor(0) as monitor:
+    with GpuMonitor(BUS) as monitor:
         assert monitor.state() == GpuState()
         assert (monitor.name, monitor.driver_version) == (None, None)
 
@@ -126,13 +124,13 @@ def test_without_a_driver_everything_is_absent(nvml):
         raise NvmlError("Driver Not Loaded")
 
     nvml.nvmlInit = no_driver
-    with GpuMonitor(0) as monitor:
+    with GpuMonitor(BUS) as monitor:
         assert monitor.state() == GpuState()
     assert nvml.shut_down == 0
 
 
 def test_a_closed_monitor_knows_nothing(nvml):
-    with GpuMonitor(0) as monitor:
+    with GpuMonitor(BUS) as monitor:
         pass
     monitor.close()
     assert monitor.state() == GpuState()
@@ -140,11 +138,11 @@ def test_a_closed_monitor_knows_nothing(nvml):
 
 
 def test_the_environment_names_the_gpu_and_its_driver(nvml):
-    found = environment(GpuMonitor(0))
+    found = environment(GpuMonitor(BUS))
     assert found.hardware["GPU"] == "Fake GPU 65"
     assert found.software["NVIDIA driver"] == "580.65.06"
     assert "GPU" not in environment().hardware
-    assert "GPU" not in environment(GpuMonitor(1)).hardware
+    assert "GPU" not in environment(GpuMonitor("0000:01:00.0")).hardware
 
 
 def test_versions_are_those_of_the_packages(monkeypatch):

@@ -1,7 +1,6 @@
 """The workflow from arguments to a profile, without a GPU and on a made-up one."""
 
 import doctest
-import json
 import shlex
 from datetime import datetime
 
@@ -10,7 +9,6 @@ from typer.testing import CliRunner
 
 import toolkit
 from analysis.errors import InputError, UnavailableError, UnknownNameError
-from reports import render
 from tests.heard import Heard
 from toolkit import load, profile, run, save
 from toolkit.cli.app import app
@@ -32,21 +30,6 @@ def test_the_package_offers_its_functions():
 def test_the_example_of_the_package_runs():
     results = doctest.testmod(toolkit)
     assert (results.attempted, results.failed) == (3, 0)
-
-
-def test_a_profile_of_before_there_were_simulations_is_read(tmp_path):
-    result = profile(shapes=[64], variants=["tiled"], executor="theory")
-    path = tmp_path / "profile.json"
-    save(result, path)
-    document = json.loads(path.read_text(encoding="utf-8"))
-    (record,) = document["records"]
-    del record["simulated"]
-    del record["theory"]["accesses"]["tiling"], record["theory"]["accesses"]["multiply_adds"]
-    path.write_text(json.dumps(document), encoding="utf-8")
-    (old,) = load(path).records
-    assert old.simulated is None
-    assert old.theory.accesses.tiling is old.theory.accesses.multiply_adds is None
-    assert render(load(path))
 
 
 def test_theory_is_for_the_default_device_unless_another_is_named():
