@@ -11,7 +11,7 @@ from analysis.access import Tiling
 from analysis.devices import find_device
 from analysis.errors import LaunchError, ShapeError
 from analysis.geometry import Geometry
-from analysis.problem import Gemm, parse_shape
+from analysis.problem import parse_shape
 from analysis.records.counters import InstructionCounts, totals
 from analysis.timing.predicted import Predicted
 from analysis.traffic.grid import in_bands
@@ -37,10 +37,15 @@ DEVICE = find_device("h200")
 RAGGED = "300x333x65"
 
 
-def simulated(label, shape):
+def ladder_at(shape):
+    return LadderSimulator(Workload(parse_shape(shape), 3))
+
+
+def simulated(label, shape, blocks_per_sm=None):
+    """Predicted too, where it is said how many blocks an SM holds."""
     selection = parse_selection(label)
-    cubin = compile_for(DEVICE, selection)
-    return LadderSimulator(Workload(parse_shape(shape), 3)).simulate(cubin, selection)
+    residence = Residence(device=DEVICE, blocks_per_sm=blocks_per_sm) if blocks_per_sm else None
+    return ladder_at(shape).simulate(compile_for(DEVICE, selection), selection, residence)
 
 
 def whole_counters(label, shape):
@@ -68,6 +73,7 @@ def whole_execution(cubin, selection, shape):
 RUNGS = [variant.name for variant in LADDER if not variant.max_extent]
 SHARING = ("stream-k", "tall-thread-tile", "realigned")  # blocks of these share tiles
 PREDICATED = "smsp__thread_inst_executed_pred_on.sum"
+FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
 
 
 @pytest.mark.parametrize(
@@ -109,8 +115,7 @@ def test_lines_carry_their_source_and_sum_to_the_launch():
     found = simulated("vectorized", "256x256x64").simulated
     assert {line.file for line in found.lines} == {"07_vectorized.cu"}
     by_text = {line.text: line.counters for line in found.lines}
-    ffma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
-    assert by_text["sum[i][j] += a[i] * b[j];"][ffma] == 256 * 256 * 64
+    assert by_text["sum[i][j] += a[i] * b[j];"][FFMA] == 256 * 256 * 64
     for name, count in found.counters.items():
         assert count >= sum(line.counters.get(name, 0) for line in found.lines)
     assert all(all(line.counters.values()) for line in found.lines)
@@ -159,7 +164,7 @@ def test_counts_extrapolated_along_k_are_those_of_full_execution(
 )
 def test_a_very_deep_product_takes_no_time(label, per_element, anchors):
     found = simulated(label, "512x512x65536")
-    ffma = found.simulated.counters["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"]
+    ffma = found.simulated.counters[FFMA]
     assert ffma == 512 * 512 * per_element
     assert (
         "blocks executed at K = 64, 96, 128 and 192 instead of 65,536: every instruction's counts "
@@ -183,14 +188,9 @@ def test_values_of_k_leave_the_same_remainder():
 
 def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(tmp_path, monkeypatch):
     monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
-    selection = parse_selection("tiled")
-    cubin = compile_for(DEVICE, selection)
-    ladder = LadderSimulator(Workload(parse_shape("32x32x2048"), 3))
-    residence = Residence(device=DEVICE, blocks_per_sm=1)
-    first = ladder.simulate(cubin, selection, residence=residence).predicted
+    first = simulated("tiled", "32x32x2048", 1).predicted
     monkeypatch.setattr(block_plan, "TIMED_STEPS", block_plan.TIMED_STEPS + 1)
-    second = ladder.simulate(cubin, selection, residence=residence).predicted
-    assert first.basis != second.basis
+    assert simulated("tiled", "32x32x2048", 1).predicted.basis != first.basis
 
 
 @pytest.mark.parametrize(
@@ -298,9 +298,7 @@ def accesses(lines):
     }
 
 
-def test_a_bug_that_shows_only_once_the_ring_is_full_is_seen(
-    edit_rung,
-):
+def test_a_bug_that_shows_only_once_the_ring_is_full_is_seen(edit_rung):
     """640 x 2304 are 90 tiles for 264 workers: no block shows at K itself what it computes."""
     edit_rung("stream-k", "piece[2] + phase * BK", "piece[2] + phase % 6 * BK")
     found = simulated("stream-k", "640x2304x2048")
@@ -309,18 +307,14 @@ def test_a_bug_that_shows_only_once_the_ring_is_full_is_seen(
 
 
 @pytest.mark.exhaustive  # compiling takes seconds
-def test_blocks_that_share_tiles_alike_and_differ_are_all_executed(
-    edit_rung,
-):
+def test_blocks_that_share_tiles_alike_and_differ_are_all_executed(edit_rung):
     begin = "const int split = blockIdx.x % SPLITS;"
     edit_rung("split-k", begin, begin + "for (int i = blockIdx.x / 8; i > 0; --i) __syncthreads();")
-    selection, shape = parse_selection("split-k:splits=2"), "200x1100x96"
-    found = LadderSimulator(Workload(parse_shape(shape), 3)).simulate(
-        compile_for(DEVICE, selection), selection, Residence(device=DEVICE, blocks_per_sm=1)
-    )
+    of = "split-k:splits=2", "200x1100x96"
+    found = simulated(*of, 1)
     assert found.simulated.basis == "all 72 blocks executed: blocks that share tiles alike differ"
     assert found.check.passed
-    exact = whole_counters(selection.label, shape)
+    exact = whole_counters(*of)
     assert {name: found.simulated.counters[name] for name in exact} == exact
     assert found.predicted == "which of its blocks stand for those that share tiles is not known"
 
@@ -347,13 +341,10 @@ def test_large_products_are_right_where_single_blocks_compute_them(label, shape)
 
 
 def test_blocks_that_share_tiles_are_predicted_too():
-    selection = parse_selection("stream-k")
-    cubin = compile_for(DEVICE, selection)
     times = []
     for k in (512, 1024):
-        ladder = LadderSimulator(Workload(Gemm(m=2304, n=2304, k=k), 3))
-        found = ladder.simulate(cubin, selection, Residence(device=DEVICE, blocks_per_sm=2))
-        times.append(found.predicted.time_s - found.predicted.launch_s)
+        predicted = simulated("stream-k", f"2304x2304x{k}", 2).predicted
+        times.append(predicted.time_s - predicted.launch_s)
     assert 1.6 < times[1] / times[0] < 2.1  # sums are added once
     # 324 tiles, dealt out evenly: below the two turns that whole tiles would take
     flops = 2 * 2304 * 2304 * 1024
@@ -474,7 +465,7 @@ def kernel(name):
 
 
 def made(name, shape):
-    return LadderSimulator(Workload(parse_shape(shape), 3)).simulate(*kernel(name))
+    return ladder_at(shape).simulate(*kernel(name))
 
 
 def test_blocks_that_take_tiles_in_an_order_of_their_own_stand_for_those_at_their_place():
@@ -485,9 +476,8 @@ def test_blocks_that_take_tiles_in_an_order_of_their_own_stand_for_those_at_thei
         dynamic_shared_bytes=lambda tiling: 4 * 2016,
     )
     selection = Selection(variant=variant)
-    found = LadderSimulator(Workload(parse_shape("200x171x65"), 3)).simulate(
-        cubin, selection, Residence(device=DEVICE, blocks_per_sm=6)
-    )
+    residence = Residence(device=DEVICE, blocks_per_sm=6)
+    found = ladder_at("200x171x65").simulate(cubin, selection, residence)
     assert found.simulated.blocks_executed < 100  # of 13 · 11, and 3 · 11 below C
     assert "the other blocks count like those of their place" in found.simulated.basis
     assert found.check.passed
@@ -518,9 +508,7 @@ def test_blocks_of_one_place_that_differ_are_all_executed(k, short_of_time):
     assert whole.keys() == totals([]).keys()  # every counter
 
 
-def test_blocks_that_differ_in_a_grid_that_is_too_large_are_refused(
-    monkeypatch,
-):
+def test_blocks_that_differ_in_a_grid_that_is_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(block_plan, "ALL_BLOCKS_BUDGET", 1000)
     with pytest.raises(ShapeError, match="blocks that should count alike differ, and all 64 would"):
         made("of_its_block", "128x128x32")
@@ -556,10 +544,7 @@ def test_a_load_beyond_a_matrix_is_a_fault():
 
 
 def test_a_shortage_of_memory_is_not_remembered(monkeypatch):
-    ladder, selection = (
-        LadderSimulator(Workload(parse_shape("64"), 3)),
-        parse_selection("tiled"),
-    )
+    ladder, selection = ladder_at("64"), parse_selection("tiled")
     with monkeypatch.context() as short:
         short.setattr(ladder_inputs, "available_bytes", lambda: 1000)
         with pytest.raises(ShapeError, match=r"A and B take 0\.0 GB at 64x64x64, which are not f"):
@@ -569,10 +554,10 @@ def test_a_shortage_of_memory_is_not_remembered(monkeypatch):
 
 
 def test_what_is_being_made_leaves_no_room_for_others(monkeypatch):
-    sizes = [parse_shape("64"), parse_shape("64x64x72")]
     both = 4 * (2 * 64 * 64 + 2 * 64 * 72)
     monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: both - 1)
-    ladder, begun, goes_on = LadderSimulator(Workload(sizes[0], 3)), Event(), Event()
+    ladder, begun, goes_on = ladder_at("64"), Event(), Event()
+    workload, deeper = ladder.workload, ladder.at(72)
     padded = Workload.padded
 
     def slowly(workload, executed):
@@ -581,20 +566,19 @@ def test_what_is_being_made_leaves_no_room_for_others(monkeypatch):
         return padded(workload, executed)
 
     monkeypatch.setattr(Workload, "padded", slowly)
-    ladder.prepare(ladder.workload, sizes[0])
+    ladder.prepare(workload, workload.problem)
     assert begun.wait(10)
     with pytest.raises(ShapeError, match="not free"):
-        ladder.matrices(ladder.at(72), sizes[1])
+        ladder.matrices(deeper, deeper.problem)
     goes_on.set()
-    assert ladder.matrices(ladder.workload, sizes[0])[0].shape == (64, 64)
-    assert ladder.matrices(ladder.at(72), sizes[1])[0].shape == (64, 72)
+    for one in (workload, deeper):
+        assert ladder.matrices(one, one.problem)[0].shape == (64, one.problem.k)
 
 
 def test_the_matrices_stay_as_they_were_and_are_not_copied():
-    workload = Workload(parse_shape("64"), 3)
+    ladder, selection = ladder_at("64"), parse_selection("tiled")
+    workload = ladder.workload
     before = workload.a.copy()
-    ladder = LadderSimulator(workload)
-    selection = parse_selection("tiled")
     ladder.simulate(compile_for(DEVICE, selection), selection)
     assert np.array_equal(workload.a, before)
     a, b = ladder.matrices(workload, workload.problem)
@@ -620,7 +604,7 @@ def test_without_room_for_whole_rows_small_values_of_k_are_enough(monkeypatch, s
     assert found.check.bound.endswith("; on 20 of 64 blocks at K = 64, 96, 128 and 192")
 
 
-def test_a_line_that_k_itself_leaves_is_none(monkeypatch, short_of_time):
+def test_a_line_that_k_itself_leaves_is_none(short_of_time):
     found = made("beyond_200", "64x64x256")
     assert found.simulated.basis.endswith("so that nothing was extrapolated")
     assert found.simulated.counters == all_executed(*kernel("beyond_200"), "64x64x256")

@@ -15,6 +15,13 @@ from toolkit.gpu.nvcc import nvcc_version
 SOURCE = 'extern "C" __global__ void twice(float* x, int n) { }'
 
 
+DOUBLED = [[0, 2, 4], [6, 4, 5]]  # the first four
+
+
+def numbers():
+    return np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
 def twice(launch):
     launch.floats(0)[: launch.arguments[1]] *= 2
 
@@ -23,7 +30,7 @@ def run_twice(**changes):
     settings = {
         "grid": (1,),
         "block": (32, 2),
-        "arguments": [np.arange(6, dtype=np.float32).reshape(2, 3), np.int32(4)],
+        "arguments": [numbers(), np.int32(4)],
     }
     return run(SOURCE, "twice", **settings | changes)
 
@@ -35,16 +42,16 @@ def machine(cuda):
 
 
 def test_outputs_are_the_arrays_after_one_launch(machine):
-    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = numbers()
     execution = run_twice(arguments=[x, np.int32(4)], samples=3)
     (output,) = execution.outputs
-    assert output.tolist() == [[0, 2, 4], [6, 4, 5]]
+    assert output.tolist() == DOUBLED
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert execution.samples_s == pytest.approx([1e-3] * 3)
 
 
 def test_arrays_in_columns_come_back_in_rows(machine):
-    x = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    x = np.asfortranarray(numbers())
     (output,) = run_twice(arguments=[x, np.int32(2)]).outputs
     assert output.tolist() == [[0, 2, 2], [3, 4, 5]]
 
@@ -96,13 +103,11 @@ def events(machine):
 
 def test_l2_is_flushed_or_holds_what_the_same_launch_left(machine):
     run_twice(samples=2)
-    done = events(machine)
-    assert done == ["twice", *["fill 0x0", "hold", "twice"] * 2]
+    assert events(machine) == ["twice", *["fill 0x0", "hold", "twice"] * 2]
     assert machine.filled_bytes >= 2 * 2**10  # twice the L2 of conftest.py
     machine.log.clear()
     run_twice(samples=2, flush_l2=False)
-    done = events(machine)
-    assert done == ["twice", *["twice", "hold", "twice"] * 2]
+    assert events(machine) == ["twice", *["twice", "hold", "twice"] * 2]
 
 
 def test_the_hold_is_not_timed(machine):
@@ -115,13 +120,20 @@ def test_the_hold_is_not_timed(machine):
 
 def test_a_kernel_runs_in_a_process_of_its_own(children):
     children("""
+DOUBLED = [[0, 2, 4], [6, 4, 5]]  # the first four
+
+
+def numbers():
+    return np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
 def twice(launch):
     launch.floats(0)[: launch.arguments[1]] *= 2
 
 cuda.kernels["twice"] = twice
 """)
     execution = run_twice(samples=2)
-    assert execution.outputs[0].tolist() == [[0, 2, 4], [6, 4, 5]]
+    assert execution.outputs[0].tolist() == DOUBLED
     assert execution.samples_s == pytest.approx([1e-3] * 2)
     with pytest.raises(LaunchError, match=r"^did not end within 0 s and was stopped: an endless"):
         run_twice(limit_s=0.01)
@@ -170,7 +182,6 @@ def test_a_launch_that_faults_is_one_line(machine):
 
 
 def test_a_timed_launch_that_faults_is_a_launch_error(machine):
-    machine.kernels["twice"] = twice
     with Gpu() as gpu:
         kernel = gpu.load(SOURCE, "twice", name="x.cu")
         buffer = gpu.upload(np.zeros(4, np.float32))

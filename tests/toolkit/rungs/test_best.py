@@ -81,27 +81,26 @@ CHOICES = (best_for, by_rule)
 @pytest.mark.parametrize(
     ("shape", "label"),
     [
-        ((4096, 4096, 4096), "tall-thread-tile"),  # 832 tiles for 132 SMs
-        ((4096, 4096, 64), "stream-k"),  # split-k would start 16 blocks on each SM
-        ((1536, 1536, 1536), "stream-k"),
-        ((128, 8192, 4096), "stream-k"),  # 160 rows would be one tile of 128
-        ((1024, 1024, 1024), "split-k:bm=128,bn=64,stages=4"),  # 128 tiles
-        ((512, 512, 512), "split-k:bn=32,tn=8,slices=8,stages=5"),  # 128 smaller ones
-        ((512, 512, 4096), "split-k:bm=128,bn=64,splits=4,stages=4"),  # 32 tiles
-        ((64, 64, 65536), "split-k:bn=64,slices=8,splits=132,stages=4"),  # one
-        ((64, 64, 7744), "split-k:bn=32,tn=8,slices=8,splits=64,stages=5"),  # two, 121 phases
-        ((384, 384, 2048), "split-k:bn=64,slices=8,splits=3,stages=4"),  # not 29 workers per tile
-        ((256, 256, 32768), "split-k:bm=128,bn=64,splits=16,stages=4"),
-        ((1000, 64, 4000), "split-k:bm=128,bn=64,splits=16,stages=4"),  # as narrow as C
-        ((64, 1000, 4000), "split-k:splits=16,stages=4"),
-        ((4096, 4096, 4095), "realigned"),  # rows of A begin anywhere
-        ((4096, 4095, 4096), "realigned"),
-        ((1024, 1024, 4095), "wide-thread-tile:fence=1"),  # copies would take a fifth of the time
+        ("4096", "tall-thread-tile"),  # 832 tiles for 132 SMs
+        ("4096x4096x64", "stream-k"),  # split-k would start 16 blocks on each SM
+        ("1536", "stream-k"),
+        ("128x8192x4096", "stream-k"),  # 160 rows would be one tile of 128
+        ("1024", "split-k:bm=128,bn=64,stages=4"),  # 128 tiles
+        ("512", "split-k:bn=32,tn=8,slices=8,stages=5"),  # 128 smaller ones
+        ("512x512x4096", "split-k:bm=128,bn=64,splits=4,stages=4"),  # 32 tiles
+        ("64x64x65536", "split-k:bn=64,slices=8,splits=132,stages=4"),  # one
+        ("64x64x7744", "split-k:bn=32,tn=8,slices=8,splits=64,stages=5"),  # two, 121 phases
+        ("384x384x2048", "split-k:bn=64,slices=8,splits=3,stages=4"),  # not 29 workers per tile
+        ("256x256x32768", "split-k:bm=128,bn=64,splits=16,stages=4"),
+        ("1000x64x4000", "split-k:bm=128,bn=64,splits=16,stages=4"),  # as narrow as C
+        ("64x1000x4000", "split-k:splits=16,stages=4"),
+        ("4096x4096x4095", "realigned"),  # rows of A begin anywhere
+        ("4096x4095x4096", "realigned"),
+        ("1024x1024x4095", "wide-thread-tile:fence=1"),  # copies would take a fifth of the time
     ],
 )
 def test_the_rule_fills_the_device(shape, label):
-    m, n, k = shape
-    assert by_rule(H200, Gemm(m=m, n=n, k=k)).label == label
+    assert by_rule(H200, parse_shape(shape)).label == label
 
 
 def test_a_neighbours_tile_is_split_for_the_shape_at_hand():

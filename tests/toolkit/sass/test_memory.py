@@ -11,7 +11,7 @@ from toolkit.sass.core.binding import COUNT
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW
 
 LANES = np.arange(32)
-ARCHITECTURES = (75, 80, 90, 120)
+MODIFIERS = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}
 
 
 def noise(count=4096):
@@ -22,10 +22,10 @@ def filled(count=4096):
     return buffer_of(noise(count))
 
 
-def pointing(data, offsets=0):
+def pointing(data, offsets=0, **more):
     """A buffer of the data, and in R2 of each lane an address so many bytes behind its start."""
     buffer = buffer_of(data)
-    return buffer, holding(R2_64=buffer.address + offsets)
+    return buffer, holding(R2_64=buffer.address + offsets, **more)
 
 
 def count_of(text, state, **options):
@@ -36,19 +36,14 @@ def count_of(text, state, **options):
 
 def random_addresses(rng, width, reach):
     """Of all kinds: strided, repeated, permuted, random."""
-    kind = rng.integers(5)
-    if kind == 0:
-        offsets = LANES * rng.integers(0, 9)
-    elif kind == 1:
-        offsets = LANES // (1 << rng.integers(0, 5)) * rng.integers(1, 9)
-    elif kind == 2:
-        offsets = rng.permutation(32)
-    elif kind == 3:
-        offsets = (LANES ^ rng.integers(0, 32)) * rng.integers(0, 5)
-    else:
-        offsets = rng.integers(0, reach // width, 32)
-    start = rng.integers(0, 8)
-    return (offsets + start) * width % reach
+    kinds = (
+        LANES * rng.integers(0, 9),
+        LANES // (1 << rng.integers(0, 5)) * rng.integers(1, 9),
+        rng.permutation(32),
+        (LANES ^ rng.integers(0, 32)) * rng.integers(0, 5),
+        rng.integers(0, reach // width, 32),
+    )
+    return (kinds[rng.integers(5)] + rng.integers(0, 8)) * width % reach
 
 
 def active_lanes(rng):
@@ -96,10 +91,9 @@ def test_generic_addresses_reach_all_three_memories_in_one_request():
 # What is counted.
 
 
-@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
-def test_sectors_are_those_of_the_analysis(width):
+@pytest.mark.parametrize(("width", "modifier"), MODIFIERS.items())
+def test_sectors_are_those_of_the_analysis(width, modifier):
     rng = np.random.default_rng()
-    modifier = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}[width]
     buffer = buffer_of(np.zeros(1 << 16, np.uint8))
     for _ in range(150):
         at = random_addresses(rng, width, 1 << 14)
@@ -113,11 +107,10 @@ def test_sectors_are_those_of_the_analysis(width):
             assert count["ideal"] == coalescing.ideal_sectors(at, **options)
 
 
-@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize(("width", "modifier"), MODIFIERS.items())
 @pytest.mark.parametrize("operation", ["load", "store"])
-def test_wavefronts_are_those_of_the_analysis(width, operation):
+def test_wavefronts_are_those_of_the_analysis(width, modifier, operation):
     rng = np.random.default_rng()
-    modifier = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}[width]
     for _ in range(200):
         at = random_addresses(rng, width, 1 << 13)
         lanes = active_lanes(rng)
@@ -125,10 +118,7 @@ def test_wavefronts_are_those_of_the_analysis(width, operation):
         text = f"LDS{modifier} R4, [R2]" if operation == "load" else f"STS{modifier} [R2], R4"
         count = count_of(text, state, lanes=lanes, shared_bytes=1 << 13)
         wanted = coalescing.shared_wavefronts(
-            at,
-            width_bytes=width,
-            operation=operation,
-            active=as_mask(lanes),
+            at, width_bytes=width, operation=operation, active=as_mask(lanes)
         )
         assert count["wavefronts"] == wanted.wavefronts
         assert count["conflict_free"] == wanted.groups
@@ -208,8 +198,7 @@ def test_atomics_of_a_warp_happen_one_after_another(operation, wanted):
     for _ in range(20):
         data = rng.integers(0, FULL, 8, dtype=np.uint32)
         which = rng.integers(0, 8, 32)
-        buffer, state = pointing(data, which * 4)
-        state.r[4] = rng.integers(0, FULL, 32)
+        buffer, state = pointing(data, which * 4, R4=rng.integers(0, FULL, 32))
         expected, old = [int(x) for x in data], []
         for lane in range(32):
             old.append(expected[which[lane]])
@@ -223,8 +212,7 @@ def test_atomics_of_a_warp_happen_one_after_another(operation, wanted):
 
 def test_compare_and_swap_stores_for_the_first_lane_only():
     data = np.array([5], dtype=np.uint32)
-    buffer, state = pointing(data)
-    state.r[4], state.r[5] = 5, LANES + 100
+    buffer, state = pointing(data, R4=5, R5=LANES + 100)
     after = probe("ATOMG.E.CAS.STRONG.GPU PT, R6, [R2], R4, R5", state, buffers=[buffer])
     assert data[0] == 100
     assert after.r[6].tolist() == [5] + [100] * 31
@@ -241,7 +229,6 @@ def test_the_spinning_form_says_whether_it_stored():
 def test_float_addition_on_global_memory_flushes_subnormal_numbers():
     data = np.array([1e-40, 1.5], dtype=np.float32)
     buffer, state = pointing(data)
-    state.r[4] = np.float32(0).view(np.uint32)
     probe("RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R2.64], R4", state, buffers=[buffer])
     assert data.tolist() == [0, 1.5]
 
@@ -250,8 +237,7 @@ def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so():
     data = np.zeros(1, dtype=np.float32)
     buffer = buffer_of(data)
     addresses = np.where(LANES % 2, SHARED_WINDOW, buffer.address)
-    state = holding(R2_64=addresses)
-    state.r[4] = np.float32(1).view(np.uint32)
+    state = holding(R2_64=addresses, R4=np.float32(1).view(np.uint32))
     text = "ATOM.E.ADD.F32.FTZ.RN.STRONG.GPU P0, RZ, [R2.64], R4\nQSPC.E.S P1, RZ, [R2]"
     after = probe(text, state, buffers=[buffer], shared_bytes=64)
     assert data[0] == 16
@@ -262,8 +248,7 @@ def test_a_generic_atomic_leaves_shared_memory_alone_and_says_so():
 def test_a_generic_atomic_that_no_code_stands_behind_works_on_shared_memory_too(text):
     data = np.zeros(1, dtype=np.uint32)
     buffer = buffer_of(data)
-    state = holding(R2_64=np.where(LANES % 2, SHARED_WINDOW, buffer.address))
-    state.r[4] = 3
+    state = holding(R2_64=np.where(LANES % 2, SHARED_WINDOW, buffer.address), R4=3)
     program = f"STS [RZ], RZ\n{text.format('[R2.64]')}, R4\nLDS R8, [RZ]"
     after = probe(program, state, buffers=[buffer], shared_bytes=64)
     assert data[0] == 16 * 3
@@ -322,9 +307,7 @@ def test_vectors_of_floats_give_their_old_values():
 
 
 def test_an_asynchronous_copy_fills_with_zeros_where_its_predicate_is_false():
-    buffer, state = pointing(noise(), LANES * 16)
-    state.r[4] = LANES * 16
-    state.p[0] = 0x0000FFFF
+    buffer, state = pointing(noise(), LANES * 16, R4=LANES * 16, P0=0x0000FFFF)
     text = "LDGSTS.E.BYPASS.128 [R4], [R2.64], P0\nLDS.128 R8, [R4]"
     counts = np.zeros(3, dtype=COUNT)
     after = probe(text, state, buffers=[buffer], shared_bytes=512, counts=counts)
@@ -337,8 +320,7 @@ def test_an_asynchronous_copy_fills_with_zeros_where_its_predicate_is_false():
 @pytest.mark.parametrize(("modifier", "width"), [("", 4), (".64", 8), (".128", 16)])
 def test_a_partial_copy_takes_from_the_address_how_much_it_leaves_out(modifier, width):
     # compilers add (width - bytes to copy) to the address
-    buffer, state = pointing(noise(), LANES * width + LANES % width)
-    state.r[4] = LANES * width
+    buffer, state = pointing(noise(), LANES * width + LANES % width, R4=LANES * width)
     text = f"LDGSTS.E{modifier}.ZFILL [R4], [R2.64], PT\nLDS{modifier} R8, [R4]"
     after = probe(text, state, buffers=[buffer], shared_bytes=512)
     for lane in range(32):
