@@ -1,4 +1,7 @@
-"""The theory grade of a launch: closed forms and ceilings, without executing anything."""
+"""Ceilings on the FLOP/s of a launch, from its access counts and the device's nominal rates.
+
+The roofline model of Williams, Waterman and Patterson (CACM 52(4), 2009). Nothing is executed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from dataclasses import dataclass
 
 from analysis.access import WAVEFRONT_BYTES, AccessCounts, Pattern
 from analysis.devices import Device
+from analysis.errors import InputError
 from analysis.intensity import (
     compulsory_bytes,
     intensity_of_accesses,
@@ -13,7 +17,9 @@ from analysis.intensity import (
     intensity_of_loads,
 )
 
-UNIFIED_L1 = (7, 0)  # Volta Tuning Guide, "Unified Shared Memory/L1/Texture Cache"
+# From this compute capability on, L1 and shared memory have one data path: Volta Tuning Guide,
+# "Unified Shared Memory/L1/Texture Cache".
+UNIFIED_L1 = (7, 0)
 
 
 def theory(
@@ -23,13 +29,16 @@ def theory(
     *,
     blocks: int | None = None,
 ) -> Theory:
-    """Closed forms of one launch on `device`, and its lowest roof.
+    """Intensities (FLOP per byte) and ceilings (FLOP/s) of one launch on `device`.
 
-    `counts` are of the whole launch; `patterns` describe its warp-level requests, and may be
-    empty: then the load/store unit is no ceiling. `blocks` is the size of the grid: fewer blocks
-    than SMs leave SMs idle, which lowers the roofs of resources that each SM has (None: all SMs
-    work). Rates are nominal.
+    `counts` are of the whole launch. `patterns` are its warp-level requests; if there are none,
+    the load/store unit sets no ceiling. `blocks` is the number of blocks in the grid: if it is
+    below the SM count, the ceilings of FP32 and of the load/store unit are those of the busy SMs
+    (None: all SMs are busy). Rates are nominal, at the boost clock. Raises InputError if `blocks`
+    < 1, or if the kernel loads nothing from global memory.
     """
+    if blocks is not None and blocks < 1:
+        raise InputError(f"blocks = {blocks}: give 1 or more")
     busy_sms = min(blocks or device.sm_count, device.sm_count)
     ceilings = _ceilings(counts, patterns, device, busy_sms)
     lowest = max(ceilings, key=lambda ceiling: ceiling.time_s)
@@ -91,14 +100,18 @@ def _ceilings(
 
 
 def _load_store_clocks(patterns: tuple[Pattern, ...], device: Device) -> float:
-    """Lower bound on the clocks that all requests occupy the load/store units of all SMs."""
-    # Turing's data path is 64 bytes wide, and a wavefront takes it for two clocks.
+    """Estimated clocks that all requests occupy the load/store units, summed over SMs.
+
+    Each request takes what that of the first warp does, and stores take what loads do
+    (`coalescing.global_cycles`, `coalescing.shared_wavefronts`).
+    """
+    # A wavefront of 128 bytes occupies Turing's data path of 64 bytes for two clocks.
     clocks_per_wavefront = WAVEFRONT_BYTES / device.shared_bytes_per_clock_per_sm
     clocks_of_global = sum(p.requests * p.cycles for p in patterns if p.space == "global")
     clocks_of_shared = clocks_per_wavefront * sum(
         p.requests * p.cycles for p in patterns if p.space == "shared"
     )
-    if device.compute_capability < UNIFIED_L1:  # two data paths that work side by side
+    if device.compute_capability < UNIFIED_L1:  # two data paths work in parallel
         return max(clocks_of_global, clocks_of_shared)
     return clocks_of_global + clocks_of_shared
 
@@ -109,7 +122,10 @@ def _ceiling(name: str, counts: AccessCounts, time_s: float, basis: str) -> Ceil
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """One roof of a launch: at most `flop_per_s`, because of `name`."""
+    """The ceiling that the resource `name` sets: `flop_per_s`, reached in `time_s`.
+
+    `basis` states the assumptions.
+    """
 
     name: str
     flop_per_s: float
@@ -119,14 +135,14 @@ class Ceiling:
 
 @dataclass(frozen=True, kw_only=True)
 class Theory:
-    """Closed forms of one launch on one device.
+    """Intensities and ceilings of one launch on one device.
 
-    `intensity_*` are FLOP per byte: `_loads` counts the global loads as written (the source
-    texts' figure), `_accesses` adds the stores, `_compulsory` moves every matrix once.
-    `ceilings` are roofs that bound the launch; `attainable_flop_per_s` is the least of them and
-    `limiter` its name; `busy_sms` of the device's SMs get a block at all. `uncached` is the roof
-    if every global load went to DRAM: the source texts' bandwidth bound, which caches lift, and
-    therefore not among `ceilings`.
+    `flop` are 2mnk; `accesses` and `patterns` the arguments of `theory`. Intensities are FLOP per
+    byte: `intensity_loads` of the global loads without cache hits, `intensity_accesses` with the
+    stores too, `intensity_compulsory` of `intensity.compulsory_bytes`. `attainable_flop_per_s` is
+    the lowest of the `ceilings`, and `limiter` its name; `busy_sms` SMs execute at least one block.
+    `uncached` is the rate if every global load reads DRAM. A kernel with cache hits can exceed it,
+    so it is not among the `ceilings`.
     """
 
     flop: int

@@ -36,6 +36,7 @@ _T4 = "Jia et al. 2019, Dissecting the NVidia Turing T4 GPU via Microbenchmarkin
 class SmConstants(Numbers):
     """The constants of one architecture.
 
+    The fields of `Numbers` are read by analysis/sm/sm.c, the others by analysis/timing/predict.py.
     `units` maps a unit to the clocks for which one warp instruction occupies it; `latencies` to
     the clocks until a result of XU, FP64, uniform and control instructions releases its scoreboard.
     Loads have their own: `shared_latency` from the issue of an LDS.32 without bank conflicts to the
@@ -43,11 +44,11 @@ class SmConstants(Numbers):
     `dram_latency`; each further register of a result adds `register_latency`. `fma_halves` is 2
     where multiply-adds have two half-width pipes of which only one takes integer products, and with
     `integers_share` also what the ALU does elsewhere.
-    `queue` are the requests of a scheduler that may wait for shared memory, `global_queue` those of
-    an SM that may wait for global memory, where a copy to shared memory counts twice. Code that
-    does not stay comes 128 bytes every `fetch_clocks`, or `fetch_clocks_of_several` where
-    schedulers have more warps than one. `request_clocks` are the least of the load/store unit for
-    an access of one warp, `miss_clocks` those from a load that goes to L2 to the next one.
+    `global_queue` are the requests of an SM that may wait for global memory, where a copy to shared
+    memory counts twice. Code outside the instruction cache is fetched 128 bytes every
+    `fetch_clocks`, or `fetch_clocks_of_several` where schedulers have more warps than one.
+    `request_clocks` are the fewest of the load/store unit for an access of one warp, `miss_clocks`
+    those from a load that goes to L2 to the next one.
     Bandwidths are bytes per clock: `l2_bytes_per_clock` of one SM when all are busy,
     `most_l2_bytes_per_clock` of one SM alone. `l1_bytes` hold shared memory too. `launch_s` is
     what CUDA events show around an empty launch. `dram_scatter` is how much longer than
@@ -109,7 +110,7 @@ _HOPPER: Mapping[str, Fact] = {
     "global_queue": (24, f"{_H200}: 24 loads, or 13.4 copies"),
     "operand_clocks": (2, f"{_H200}: STS.32, 64, 128 of one scheduler take 4, 6, 10"),
     "register_latency": (3, f"{_H200}: LDS.32, 64, 128 take 23, 26, 32"),
-    "shared_latency": (23, _H200),
+    "shared_latency": (23, f"{_H200}: LDS.32"),
     "l1_latency": (34, _H200),
     "l2_latency": (283, f"{_H200}: in all and unloaded"),
     "dram_latency": (270, f"{_FITTED}: 270 measured, fastest lines of DRAM and of L2"),

@@ -80,7 +80,10 @@ _RESULT = dtype_of(
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """Numbers of an SM that its architecture fixes, in its clocks (docs/timing.md)."""
+    """Numbers of an SM that its architecture fixes, in its clocks (docs/timing.md).
+
+    analysis/hardware/sm_constants.py has their values; sm.c uses them by the same names.
+    """
 
     bank_count: int
     global_queue: int

@@ -629,7 +629,7 @@ static void served(Sm *s, const Request *q, double now) {
         if (w->age == q->age) count_request(s, q, i, now);
         at += m->shared_latency;
         break;
-    default: /* shared memory, shuffles and similar */
+    default: /* KIND_SHARED_LOAD and KIND_SHARED_STORE (with SHFL), KIND_MBARRIER_WAIT */
         at += m->shared_latency;
     }
     if (has_missed && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass its data path */

@@ -37,10 +37,9 @@ from analysis.sm import (
 from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
 
 FEWEST_L1_LINES = 64
-# If several SMs read a line at about the same time, the first read waits for DRAM, and so do the
-# others that arrive before it is served. A block that waits lets others catch up: the fraction of
-# the other reads that wait is this factor times the relative slowdown if all of them wait. Fitted
-# on the ladder on an H200.
+# If SMs read a line at about the same time, the first read waits for DRAM, and so do others that
+# arrive before it is served. A block that waits lets others catch up: the fraction of these that
+# wait is this factor times the relative slowdown if all do. Fitted on the ladder on an H200.
 MEET_BY_WAITS = 2.0
 # Fraction of L2 that is dirty when a launch begins, because the flush before it writes other lines:
 # fitted on kernels that read. And the fraction among the lines that are evicted first: fitted on
@@ -282,6 +281,7 @@ class _Prediction:
         out = self._written_back_per_byte
         crowd = self.device.sm_count / self.busy_sms * work.relative_l2_reads
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
+        # all constants that sm.c reads by the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
             "fetch_clocks": (c.fetch_clocks, c.fetch_clocks_of_several)[self._warps > SCHEDULERS],
             "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
@@ -648,7 +648,7 @@ class _Prediction:
 
 
 def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
-    """Copy of the machine code with the pipe clocks and latencies of an architecture."""
+    """Copy of the machine code with pipe clocks and latencies; those of loads are in `Numbers`."""
     timed = code.copy()
     for unit, clocks in constants.units.items():
         timed["pipe_clocks"][code["unit"] == unit] = clocks

@@ -7,6 +7,7 @@ import pytest
 from analysis.access import access_counts
 from analysis.coalescing import pattern
 from analysis.devices import DEVICES
+from analysis.errors import InputError
 from analysis.intensity import (
     compulsory_bytes,
     intensity_of_accesses,
@@ -143,6 +144,13 @@ def test_idle_sms_lower_the_roofs_of_what_each_sm_has_its_own_of():
         "DRAM",
         "load/store unit of 41 SMs",
     ]
+
+
+@pytest.mark.parametrize("blocks", [0, -1])
+def test_a_grid_has_a_block(blocks):
+    counts = access_counts(TILED, SQUARE)
+    with pytest.raises(InputError, match=f"blocks = {blocks}: give 1 or more"):
+        theory(counts, (), RTX_3090, blocks=blocks)
 
 
 def test_volta_adds_what_pascal_does_side_by_side():

@@ -50,6 +50,16 @@ NAMED = sorted(
         if not PLACEHOLDER.search(path)
     }
 )
+# `path`: `name`, `name`
+INSIDE = re.compile(r"`((?:toolkit|analysis|reports)/[\w/]+\.(?:py|c))`: ((?:`\w+`(?:, )?)+)")
+DEFINED = sorted(
+    {
+        (path, name)
+        for page in PAGES
+        for path, names in INSIDE.findall(page.read_text(encoding="utf-8"))
+        for name in re.findall(r"\w+", names)
+    }
+)
 LINKED = sorted(
     {
         (name_of(page), str(token.attrs["href" if token.type == "link_open" else "src"]))
@@ -81,3 +91,11 @@ def test_links_lead_to_files(page, target):
     path = target.partition("#")[0]
     if path and not re.match(r"\w+:", path):
         assert ((ROOT / page).parent / path).exists(), f"{page} links {target}"
+
+
+@pytest.mark.parametrize(("path", "name"), DEFINED)
+def test_functions_and_classes_that_pages_name_are_defined(path, name):
+    source = (ROOT / path).read_text(encoding="utf-8")
+    assert re.search(
+        rf"^\s*(?:(?:def|class) {name}\b|(?:static )?\w+ {name}\()", source, re.MULTILINE
+    )

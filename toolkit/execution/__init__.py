@@ -1,5 +1,5 @@
 """Execution of launches: plan, execution, counts, traffic, time; and the sanitizer.
 
 Input: a kernel and a launch. Output: results of the kernel, counters and a prediction. Start with
-`simulate`; docs/one_launch.md follows one launch through the files.
+`simulate`, or for a rung `rung_simulation`; docs/one_launch.md follows a launch through the files.
 """

@@ -1,7 +1,7 @@
-"""Plan of a launch: the blocks to execute, and the proof that they represent all others.
+"""Plan of a rung: the blocks to execute, and the proof that they represent all others.
 
-A kernel that is no rung executes all of its blocks, or some blocks of each region of the grid (a
-corner, an edge, the interior). Two symmetries shorten large products of rungs. Both are checked:
+Plans of other kernels are made in `observation`. Two symmetries shorten large products of rungs.
+Both are checked:
 
 - Blocks of one region do the same work. Several blocks of each region are executed. If their counts
   differ in a single instruction, all blocks are executed instead.

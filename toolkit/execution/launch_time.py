@@ -1,4 +1,6 @@
-"""Predicted time of a simulated launch, or the reason why there is none.
+"""Predicted time of a launch that is no rung, or the reason why there is none.
+
+For rungs, see `rung_prediction`.
 
 A few blocks that one SM would run are executed again, on fresh copies of the arguments, and their
 streams are replayed. They represent all blocks of the launch, which may differ by their position

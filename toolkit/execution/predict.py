@@ -1,4 +1,4 @@
-"""Predicted time of a launch from the streams of simulated blocks."""
+"""Make the `Work` of a launch for `analysis.timing.predict`, and cache its prediction."""
 
 from __future__ import annotations
 

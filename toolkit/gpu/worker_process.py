@@ -1,8 +1,8 @@
-"""An object in a process of its own: what breaks that process breaks nobody else's.
+"""An object in a child process, so that a fault there does not end this process.
 
-On a GPU a fault takes the whole context with it, and an endless loop holds the process inside of
-the driver, where no exception comes: only the end of a process frees the GPU. So whatever launches
-kernels that nobody has proven lives in a child, and is asked from here, within a limit of time
+A fault on a GPU destroys the whole context, and an endless kernel blocks its process inside the
+driver, where no exception is raised: only the end of the process frees the GPU. So the objects that
+launch untested kernels are in a child process, and are called from here with a time limit
 (docs/decisions/0021-rungs-in-children.md).
 """
 

@@ -1,4 +1,7 @@
-"""Records without a GPU: closed forms and NVRTC's resources; of the CPU where it is asked for."""
+"""Records without a GPU: closed forms, NVRTC's resources and, where asked, the CPU reference.
+
+`SimulatorBench` (on_simulator.py) inherits `profile_shape`, `compile` and `rung`, and executes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The CPU reference: SciPy's BLAS sgemm, timed with the host's clock.
 
-Nothing else runs beside it. Without a GPU it is a yardstick that stays the same from run to run:
-its measurement on this machine is kept in the cache, and its record says of which day it is.
+Nothing else runs at the same time. Without a GPU, its measurement on this machine is kept in the
+cache, and its record gives the date.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A rung by its name: what it is launched with at a shape, as any other kernel.
+"""A rung by its name: its machine code, and its launch at a shape, as of any other kernel.
 
 A name is "stream-k" or "stream-k:band=4". A text with a folder or a suffix is a path, and so is the
 name of a file that no rung has: "./tiled" is a file, "tiled" is the rung.

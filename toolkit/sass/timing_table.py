@@ -3,7 +3,8 @@
 The 128 bits of an instruction hold, from bit 105 on: the stall count (4 bits), the yield bit, the
 scoreboard that is released when the result is written and the one when the sources were read
 (3 bits each, 7: none), those that it waits for (6 bits), and the operands whose values are kept
-for the next instruction (4 bits). They are laid out alike on sm_75 to sm_120.
+for the next instruction (4 bits). They are laid out alike on sm_75 to sm_120. Clocks come
+later: `with_clocks` and `Machine` in analysis/timing/predict.py.
 """
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+/* Operations on FP32: FADD, FMUL, FFMA (one value or packed pairs), FSETP, FSET, FMNMX, FMNMX3, FCHK.
+ * Semantics: PTX ISA, "Floating Point Instructions". The macros read w, i, m and the lane l (lanes.h). */
+
 #include "floating.h"
 
 #include <math.h>
@@ -5,15 +8,13 @@
 #include "compare.h"
 #include "operations.h"
 
-/* To [0, 1]; NaN and -0 become +0. */
+/* x clamped to [0, 1] (.SAT); NaN, -0 and negative numbers become +0. */
 static inline u32 clamped_to_unit(u32 x) {
     return as_float(x) > 0 ? as_float(x) < 1 ? x : ONE32 : 0;
 }
 
-/* Each arithmetic operation in three forms: with no modifier; with .FTZ alone; with any, which
- * computes in a function of its own so that the rounding mode can be changed around it. */
-
-/* r = f(x[0], x[1], x[2]) with the modifiers in `flags`, but for what they do to sources. */
+/* r = f(x[0], x[1], x[2]), then FTZ, SAT and the canonical NaN as `flags` say. With FTZ, the caller
+ * has flushed the sources. */
 void modified_lanes(Lanes *f, u32 flags, u32 (*x)[LANES], u32 *r) {
     const u32 mode = rounding(flags);
     ROUNDED(mode, f(x[0], x[1], x[2], r));
@@ -23,6 +24,7 @@ void modified_lanes(Lanes *f, u32 flags, u32 (*x)[LANES], u32 *r) {
     IVDEP FOR_LANES r[l] = canonical(as_float(r[l]));
 }
 
+/* One value per lane, with any modifiers. */
 static void modified_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
     u32 x[3][LANES], r[LANES];
     for (int k = 0; k < 3; k++) copy_source(w, i, k, x[k]);
@@ -30,6 +32,8 @@ static void modified_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
     RESULT(r[l]);
 }
 
+/* The low or high value of the packed source k, with its modifiers. Four bits of Ins.aux for each
+ * source select registers and signs (floating.h). */
 static inline void source_pair(const Warp *w, const Ins *i, int k, int high, u32 *x) {
     const u32 how = i->aux >> 4 * k;
     const int from_high = how & SPREAD ? 0 : how & SWAP_PAIR ? !high : high;
@@ -41,6 +45,8 @@ static inline void source_pair(const Warp *w, const Ins *i, int k, int high, u32
     if (i->flags & FTZ) flush_lanes(x);
 }
 
+/* Both values of a register pair. They are written after both are computed, because the destination
+ * may overlap a source. */
 static void packed_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
     u32 x[3][LANES], r[2][LANES];
     for (int high = 0; high < 2; high++) {
@@ -51,39 +57,43 @@ static void packed_operation(Lanes *f, Warp *w, const Ins *i, u32 m) {
     RESULT_WORD(1, r[1][l]);
 }
 
-/* Expressions are of the bits a[l], b[l], c[l]. */
-#define BITS(x) as_float(x)
-#define FLUSH(x) as_float(flushed32(x))
+/* Each arithmetic operation has four forms: NAME without modifiers, NAME_FTZ with .FTZ alone,
+ * NAME_MODIFIED with any modifiers, NAME2 on packed pairs. The last two compute in NAME_lanes, which
+ * is not inlined, because the rounding mode is changed around the call. FORMULA(READ) is an
+ * expression of READ(a[l]), READ(b[l]), READ(c[l]); READ converts 32 bits to a float. */
+#define TO_FLOAT(x) as_float(x)
+#define TO_FLUSHED(x) as_float(flushed32(x))
 #define ARITHMETIC(NAME, FORMULA)                                                         \
     NOINLINE void NAME##_lanes(const u32 *a, const u32 *b, const u32 *c, u32 *r) {        \
         (void)c;                                                                          \
-        IVDEP FOR_LANES r[l] = as_bits(FORMULA(BITS));                                    \
+        IVDEP FOR_LANES r[l] = as_bits(FORMULA(TO_FLOAT));                                \
     }                                                                                     \
     OPERATION(NAME) {                                                                     \
-        READ_ABC(SOURCE);                                                                   \
+        READ_ABC(SOURCE);                                                                 \
         (void)c;                                                                          \
-        RESULT(canonical(FORMULA(BITS)));                                                 \
+        RESULT(canonical(FORMULA(TO_FLOAT)));                                             \
     }                                                                                     \
     OPERATION(NAME##_FTZ) {                                                               \
-        READ_ABC(SOURCE);                                                                   \
+        READ_ABC(SOURCE);                                                                 \
         (void)c;                                                                          \
-        RESULT(canonical(FLUSH(as_bits(FORMULA(FLUSH)))));                                \
+        RESULT(canonical(TO_FLUSHED(as_bits(FORMULA(TO_FLUSHED)))));                      \
     }                                                                                     \
     OPERATION(NAME##_MODIFIED) { modified_operation(NAME##_lanes, w, i, m); }             \
     OPERATION(NAME##2) { packed_operation(NAME##_lanes, w, i, m); }
 
-#define FADD_OF(OF) (OF(a[l]) + OF(b[l]))
-#define FMUL_OF(OF) (OF(a[l]) * OF(b[l]))
-#define FFMA_OF(OF) fmaf(OF(a[l]), OF(b[l]), OF(c[l]))
-ARITHMETIC(FADD, FADD_OF)
-ARITHMETIC(FMUL, FMUL_OF)
-ARITHMETIC(FFMA, FFMA_OF)
-#undef FADD_OF
-#undef FMUL_OF
-#undef FFMA_OF
-#undef FLUSH
-#undef BITS
+#define SUM(READ) (READ(a[l]) + READ(b[l]))
+#define PRODUCT(READ) (READ(a[l]) * READ(b[l]))
+#define MULTIPLY_ADD(READ) fmaf(READ(a[l]), READ(b[l]), READ(c[l]))
+ARITHMETIC(FADD, SUM)
+ARITHMETIC(FMUL, PRODUCT)
+ARITHMETIC(FFMA, MULTIPLY_ADD)
+#undef SUM
+#undef PRODUCT
+#undef MULTIPLY_ADD
+#undef TO_FLUSHED
+#undef TO_FLOAT
 
+/* A bit per lane: 1 where a relation in Ins.aux holds between the two sources. */
 static u32 compare_f32(const Warp *w, const Ins *i) {
     u32 a[LANES], b[LANES];
     RELATIONS(i->aux);
@@ -92,19 +102,21 @@ static u32 compare_f32(const Warp *w, const Ins *i) {
     return LANE_BITS(RELATED(as_float(a[l]), as_float(b[l])));
 }
 
+/* pd[0] = the comparison combined with ps[0], pd[1] = its negation combined with ps[0]. */
 OPERATION(FSETP) {
     set_compared(w, i, compare_f32(w, i), m);
 }
 
-/* imm where the comparison holds, else 0. */
+/* imm (1.0f with .BF, else all bits) where the comparison combined with ps[0] is true, else 0. */
 OPERATION(FSET) {
     const u32 truth = with_predicate(i->aux, compare_f32(w, i), READ_PREDICATE(0));
-    const u32 yes = (u32)i->imm;
-    RESULT(truth >> l & 1 ? yes : 0);
+    const u32 if_true = (u32)i->imm;
+    RESULT(truth >> l & 1 ? if_true : 0);
 }
 
-/* r = the least of a and b in the lanes `low`, the greatest in the others; a and b are changed. */
-void extreme_lanes(u32 *a, u32 *b, u32 low, u32 flags, u32 *r) {
+/* r = the minimum of a and b in the lanes `min_lanes`, the maximum in the others. XOR_SIGN clears the
+ * signs of a and b, and the product of both signs is the sign of r. */
+void extreme_lanes(u32 *a, u32 *b, u32 min_lanes, u32 flags, u32 *r) {
     u32 sign[LANES];
     if (flags & XOR_SIGN)
         IVDEP FOR_LANES {
@@ -112,14 +124,15 @@ void extreme_lanes(u32 *a, u32 *b, u32 low, u32 flags, u32 *r) {
             a[l] &= ~SIGN32;
             b[l] &= ~SIGN32;
         }
-    IVDEP FOR_LANES r[l] = low >> l & 1 ? extreme(a[l], b[l], 1) : extreme(a[l], b[l], 0);
+    IVDEP FOR_LANES r[l] = min_lanes >> l & 1 ? extreme(a[l], b[l], 1) : extreme(a[l], b[l], 0);
     if (flags & NAN_WINS)
         IVDEP FOR_LANES r[l] = is_nan32(a[l]) | is_nan32(b[l]) ? NAN32 : r[l];
     if (flags & XOR_SIGN)
         IVDEP FOR_LANES r[l] |= is_nan32(r[l]) ? 0 : sign[l];
 }
 
-/* The least of n sources where ps[0] holds, else the greatest; a NaN loses to a number. */
+/* The minimum of n sources where ps[0] is true, the maximum elsewhere. The result is a NaN only if all
+ * sources are, or with NAN_WINS. */
 static inline void extreme_of(Warp *w, const Ins *i, u32 m, int n) {
     u32 x[2][LANES], r[LANES];
     copy_source(w, i, 0, r);
@@ -134,17 +147,18 @@ static inline void extreme_of(Warp *w, const Ins *i, u32 m, int n) {
 OPERATION(FMNMX) { extreme_of(w, i, m, 2); }
 OPERATION(FMNMX3) { extreme_of(w, i, m, 3); }
 
-/* Whether a / b must take the slow path of the division that compilers emit:
+/* True if a / b needs the slow path of the division that compilers emit. The fast path is
  *     r = rcp(b); r += r (1 - b r); q = a r; q += r (a - b q)
- * It is right only while no step over- or underflows: b and r are normal, the remainder a - b q,
- * whose last bit is 2^-46 of a, is exact, and the quotient is normal. */
-static inline u32 division_is_hard(u32 a, u32 b) {
+ * It is right if b, r and the quotient are normal, and the remainder a - b q does not underflow: its
+ * last bit is at least 2^-47 of the power of two of a. NVIDIA does not document the condition of
+ * FCHK; this one is sufficient and differs for 230 pairs of exponents (validation/README.md). */
+static inline u32 needs_slow_path(u32 a, u32 b) {
     const int ea = (int)(a >> 23 & 0xff), eb = (int)(b >> 23 & 0xff), eq = ea - eb;
     return (ea < 25) | (ea == 0xff) | (eb == 0) | (eb > 252) | (eq < -124) | (eq > 126);
 }
 
 OPERATION(FCHK) {
     READ_AB(SOURCE);
-    const u32 hard = LANE_BITS(division_is_hard(a[l], b[l]));
-    WRITE_PREDICATE(0, hard);
+    const u32 slow = LANE_BITS(needs_slow_path(a[l], b[l]));
+    WRITE_PREDICATE(0, slow);
 }
