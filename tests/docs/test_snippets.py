@@ -28,6 +28,13 @@ def followed(page, *parts):
     return outcomes(written(page, *parts))
 
 
+def refused(page, *parts):
+    """What is wrong with them."""
+    with pytest.raises(PageError) as caught:
+        followed(page, *parts)
+    return str(caught.value)
+
+
 def printed(page, *parts):
     return [outcome.printed for outcome in followed(page, *parts)]
 
@@ -45,19 +52,17 @@ class TestConsole:
         assert printed(page, fence("console", "$ echo one \\", "  two")) == [("one two",)]
 
     def test_a_failing_command_is_refused(self, page):
-        with pytest.raises(PageError, match=r"page.md:2: exit status 3 of \(exit 3\)"):
-            followed(page, fence("console", "$ (exit 3)", "$ true"))
+        said = refused(page, fence("console", "$ (exit 3)", "$ true"))
+        assert "page.md:2: exit status 3 of (exit 3)" in said
 
     def test_a_page_may_show_an_exit_status(self, page):
         assert printed(page, fence("console", "$ (exit 3)", "$ echo $?", "3")) == [(), ("3",)]
 
     def test_a_shell_that_ends_is_refused(self, page):
-        with pytest.raises(PageError, match="the shell ended after 'exit 0'"):
-            followed(page, fence("console", "$ exit 0"))
+        assert "the shell ended after 'exit 0'" in refused(page, fence("console", "$ exit 0"))
 
     def test_lines_above_the_prompt_are_refused(self, page):
-        with pytest.raises(PageError, match=r"begins with '\$ '"):
-            followed(page, fence("console", "nobody asked", "$ true"))
+        assert "begins with '$ '" in refused(page, fence("console", "nobody asked", "$ true"))
 
     def test_terminal_is_plain_and_100_wide(self, page, monkeypatch):
         monkeypatch.setenv("FORCE_COLOR", "1")
@@ -72,10 +77,9 @@ class TestConsole:
 class TestPython:
     def test_prompt_shows_what_a_prompt_shows(self, page):
         lines = (">>> for i in range(2):", "...     print(i)", "0", "1", ">>> 'text'", "'text'")
-        assert [outcome.is_as_shown for outcome in followed(page, fence("pycon", *lines))] == [
-            True,
-            True,
-        ]
+        first, second = followed(page, fence("pycon", *lines))
+        assert first.is_as_shown
+        assert second.is_as_shown
 
     def test_prompt_shows_an_error(self, page):
         (answer,) = printed(page, fence("pycon", ">>> 1 / 0"))
@@ -88,19 +92,17 @@ class TestPython:
 
     def test_pages_share_nothing(self, page):
         followed(page, fence("python", "value = 41"))
-        with pytest.raises(PageError, match="name 'value' is not defined"):
-            followed(page, fence("python", "value"))
+        assert "name 'value' is not defined" in refused(page, fence("python", "value"))
 
     def test_an_interpreter_that_ends_is_refused(self, page):
-        with pytest.raises(PageError, match=r"page\.md:2: Python ended"):
-            followed(page, fence("python", "import os", "os._exit(0)"))
+        assert "page.md:2: Python ended" in refused(
+            page, fence("python", "import os", "os._exit(0)")
+        )
 
     def test_a_block_that_hangs_is_stopped(self, page, monkeypatch):
         monkeypatch.setattr("docs.snippets.session.MOST_SECONDS", 0.5)
-        with pytest.raises(PageError, match=r"stopped after 0\.5 s"):
-            followed(page, fence("python", "while True: pass"))
-        with pytest.raises(PageError, match=r"not done after 0\.5 s"):
-            followed(page, fence("console", "$ sleep 60"))
+        assert "stopped after 0.5 s" in refused(page, fence("python", "while True: pass"))
+        assert "not done after 0.5 s" in refused(page, fence("console", "$ sleep 60"))
 
     def test_comment_behind_a_print_says_what_it_prints(self, page):
         (outcome,) = followed(page, fence("python", "print(2 + 2)  # 5: a mistake"))
@@ -121,8 +123,7 @@ class TestScript:
 
     @pytest.mark.parametrize("line", ["false", "false | true", "echo $not_set"])
     def test_each_command_must_succeed(self, page, line):
-        with pytest.raises(PageError, match=r"page\.md:2: exit status 1"):
-            followed(page, fence("bash", line, "true"))
+        assert "page.md:2: exit status 1" in refused(page, fence("bash", line, "true"))
 
 
 class TestRemarks:
@@ -153,8 +154,7 @@ class TestRemarks:
 
     def test_remark_of_another_block_does_not_count(self, page):
         parts = ("<!-- not executed: it fails -->", "A sentence.", fence("bash", "false"))
-        with pytest.raises(PageError, match="exit status 1"):
-            followed(page, *parts)
+        assert "exit status 1" in refused(page, *parts)
 
 
 @pytest.mark.parametrize(

@@ -206,11 +206,13 @@ def test_complex_numbers_are_pairs():
     x, y = np.array([1, 2 + 3j], np.complex64), np.zeros(2, np.complex128)
     outputs = launch(source, x, y).outputs
     assert outputs[1].tolist() == [0, 3j]
-    with pytest.raises(InputError, match=r"float2 \*x\) is an array of complex128: give float32"):
-        launch(source, y, y)
+    assert "float2 *x) is an array of complex128: give float32" in refusal(
+        InputError, launch, source, y, y
+    )
     triples = source.replace("float2", "float3")
-    with pytest.raises(InputError, match=r"float3 \*x\) is an array of complex64: give float32"):
-        launch(triples, x, y)
+    assert "float3 *x) is an array of complex64: give float32" in refusal(
+        InputError, launch, triples, x, y
+    )
 
 
 def test_without_a_source_sizes_are_checked():
@@ -295,16 +297,19 @@ def test_a_block_that_was_not_compiled_for_or_has_no_room_is_refused():
 def test_a_block_that_the_kernel_rules_out_is_refused():
     source = "__global__ void __block_size__((64, 2, 1)) k(int *x) { x[0] = blockDim.x; }"
     x = np.zeros(1, np.int32)
-    with pytest.raises(InputError, match=r"^k: a block of 128×1×1: its __block_size__ is 64×2×1"):
-        launch(source, x, block=128)
+    assert refusal(InputError, launch, source, x, block=128).startswith(
+        "k: a block of 128×1×1: its __block_size__ is 64×2×1"
+    )
     assert launch(source, x, block=(64, 2)).outputs[0] == [64]
 
 
 def test_a_kernel_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(UnknownNameError, match=r"^unknown kernel 'twise': did you mean 'twice'\?"):
-        launch(TWICE, kernel="twise")
-    with pytest.raises(InputError, match=r"^kernel\.cu holds 2 kernels: say which one: "):
-        launch(TWICE + "__global__ void b() {}")
+    assert refusal(UnknownNameError, launch, TWICE, kernel="twise").startswith(
+        "unknown kernel 'twise': did you mean 'twice'?"
+    )
+    assert refusal(InputError, launch, TWICE + "__global__ void b() {}").startswith(
+        "kernel.cu holds 2 kernels: say which one: "
+    )
 
 
 def test_a_source_that_does_not_compile_names_the_line():
@@ -483,12 +488,12 @@ def test_a_constant_beyond_its_bank_is_refused():
     source = """__constant__ int weights[4] = {1, 2, 3, 4};
     __global__ void k(int *x, int i) { x[0] = weights[%s]; }"""
     x = np.zeros(1, np.int32)
-    with pytest.raises(
-        UnsupportedError, match=r"line 2\): it reads beyond the 16 bytes of its con"
-    ):
-        launch(source % "5", x, np.int32(0))
-    with pytest.raises(LaunchError, match="constant read of 4 bytes out of bounds at 0x14: "):
-        launch(source % "i", x, np.int32(5))
+    assert "line 2): it reads beyond the 16 bytes of its con" in refusal(
+        UnsupportedError, launch, source % "5", x, np.int32(0)
+    )
+    assert "constant read of 4 bytes out of bounds at 0x14: " in refusal(
+        LaunchError, launch, source % "i", x, np.int32(5)
+    )
 
 
 # --- what a kernel does wrong -------------------------------------------------------------------
@@ -721,8 +726,9 @@ def test_dynamic_shared_memory_counts():
     source = """extern __shared__ float tile[];
     __global__ void k(float *x) { tile[threadIdx.x] = 1; x[0] = tile[0]; }"""
     launch(source, floats(1), block=64, dynamic_shared_bytes=256)
-    with pytest.raises(LaunchError, match="byte 248: the block has 248 bytes"):
-        launch(source, floats(1), block=64, dynamic_shared_bytes=248)
+    assert "byte 248: the block has 248 bytes" in refusal(
+        LaunchError, launch, source, floats(1), block=64, dynamic_shared_bytes=248
+    )
 
 
 @pytest.mark.parametrize("index", [-1, -2, 8, 9])

@@ -202,8 +202,7 @@ def test_the_answer_to_what_was_interrupted_is_nobody_elses():
             signal.setitimer(signal.ITIMER_REAL, 0.1)
             with pytest.raises(KeyboardInterrupt):
                 child.ask("sleeps", 0.5, limit_s=LIMIT_S)
-            with pytest.raises(LaunchError, match="interrupted"):
-                child.ask("echo", "mine", limit_s=LIMIT_S)
+            assert "interrupted" in refusal(LaunchError, child.ask, "echo", "mine", limit_s=LIMIT_S)
     finally:
         signal.signal(signal.SIGALRM, before)
 

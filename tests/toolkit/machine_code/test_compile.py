@@ -168,15 +168,22 @@ def test_a_name_that_is_no_kernel_says_why_and_what_is_there(kernel):
 
 
 def test_a_source_without_a_kernel_says_so():
-    with pytest.raises(InputError, match="no kernel is defined there"):
-        compiled("", "k")
+    assert "no kernel is defined there" in refusal(InputError, compiled, "", "k")
 
 
 def test_a_wrong_option_or_define_is_refused_by_name():
-    with pytest.raises(InputError, match="unrecognized option -bogus"):
-        compiled(PLAIN, "plain", options=("-bogus",))
-    with pytest.raises(InputError, match="define 'A B' = '1'"):
-        compile_cubin(PLAIN, name="my.cu", kernel="plain", arch="sm_86", defines={"A B": 1})
+    assert "unrecognized option -bogus" in refusal(
+        InputError, compiled, PLAIN, "plain", options=("-bogus",)
+    )
+    assert "define 'A B' = '1'" in refusal(
+        InputError,
+        compile_cubin,
+        PLAIN,
+        name="my.cu",
+        kernel="plain",
+        arch="sm_86",
+        defines={"A B": 1},
+    )
 
 
 def test_without_nvrtc_the_remedy_is_named(monkeypatch):
@@ -335,8 +342,9 @@ def test_a_compiler_that_crashes_is_told_in_a_line(tmp_path, monkeypatch):
     crashing.write_text("import os, sys\nsys.stdin.buffer.read(1)\nos.abort()\n", encoding="utf-8")
     monkeypatch.setattr(compiler_process, "__file__", str(crashing))
     monkeypatch.setattr(compiler_process, "_idle", {})
-    with pytest.raises(CompileError, match=r"^my\.cu: the compiler crashed \(status -6\): compile"):
-        compiled(PLAIN, "plain")
+    assert refusal(CompileError, compiled, PLAIN, "plain").startswith(
+        "my.cu: the compiler crashed (status -6): compile"
+    )
 
 
 # --- one kernel, and machine code from elsewhere ----------------------------------------------
@@ -358,8 +366,9 @@ def test_without_a_name_several_kernels_are_listed():
 
 
 def test_without_a_name_a_template_is_no_kernel():
-    with pytest.raises(InputError, match=r"^my\.cu holds no kernel, only gemm<\.\.\.> \(a templ"):
-        compiled(TEMPLATE)
+    assert refusal(InputError, compiled, TEMPLATE).startswith(
+        "my.cu holds no kernel, only gemm<...> (a templ"
+    )
     with pytest.raises(InputError, match=r"^my\.cu holds no kernel$"):
         compiled("__device__ int x;")
 
@@ -380,8 +389,9 @@ def test_kernels_in_namespaces_are_listed_as_they_are_written():
 
 @pytest.mark.parametrize("option", ["-arch=sm_80", "--gpu-architecture=compute_80"])
 def test_an_option_for_another_architecture_is_refused(option):
-    with pytest.raises(InputError, match="the options compile for sm_80, not for sm_90: leave out"):
-        compiled(PLAIN, "plain", "sm_90", options=(option,))
+    assert "the options compile for sm_80, not for sm_90: leave out" in refusal(
+        InputError, compiled, PLAIN, "plain", "sm_90", options=(option,)
+    )
 
 
 @pytest.mark.parametrize("kernel", ["plain", None])
@@ -413,8 +423,7 @@ def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name():
     (symbol,) = cubin_file(image).kernels
     for name in (symbol, "gemm<...>", None):
         assert Kernel.from_image(image, name).symbol == symbol
-    with pytest.raises(UnknownNameError, match=r"did you mean 'gemm<\.\.\.>'"):
-        Kernel.from_image(image, "gemm")
+    assert "did you mean 'gemm<...>'" in refusal(UnknownNameError, Kernel.from_image, image, "gemm")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import toolkit
 from analysis.errors import InputError, UnavailableError, UnknownNameError
 from tests.heard import Heard
+from tests.refusals import refusal
 from toolkit import load, profile, run, save
 from toolkit.cli.app import app
 from toolkit.gpu.sampling import Sampling
@@ -77,8 +78,9 @@ def test_no_gpu_is_a_notice_or_an_error(no_gpu):
     assert profile([32], ["tiled"], progress=progress).executor == "simulate"
     (notice,) = progress.notices
     assert notice.startswith("simulated, no GPU is used: this machine has no NVIDIA driver")
-    with pytest.raises(UnavailableError, match="this machine has no NVIDIA driver"):
-        profile([32], ["tiled"], executor="gpu")
+    assert "this machine has no NVIDIA driver" in refusal(
+        UnavailableError, profile, [32], ["tiled"], executor="gpu"
+    )
 
 
 def test_without_the_core_auto_is_theory_alone_and_the_simulator_an_error(no_gpu, monkeypatch):
@@ -110,11 +112,9 @@ def test_another_device_is_simulated_or_an_error(cuda):
         "simulated, no GPU is used: the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA T4: leave "
         "the device out to measure"
     ]
-    with pytest.raises(
-        InputError,
-        match="the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA T4: leave the device out",
-    ):
-        profile([32], ["tiled"], device="t4", executor="gpu")
+    assert "the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA T4: leave the device out" in refusal(
+        InputError, profile, [32], ["tiled"], device="t4", executor="gpu"
+    )
 
 
 def test_a_gpu_of_which_too_little_is_known_is_not_used(cuda, monkeypatch):
@@ -123,8 +123,9 @@ def test_a_gpu_of_which_too_little_is_known_is_not_used(cuda, monkeypatch):
 
     monkeypatch.setattr("toolkit.gpu.context.device_from_driver", unknown)
     assert profile([32], ["tiled"], device="t4").executor == "simulate"
-    with pytest.raises(InputError, match="DRAM bandwidth is unknown"):
-        profile([32], ["tiled"], executor="gpu")
+    assert "DRAM bandwidth is unknown" in refusal(
+        InputError, profile, [32], ["tiled"], executor="gpu"
+    )
 
 
 @pytest.mark.parametrize(

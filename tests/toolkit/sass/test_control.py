@@ -12,26 +12,32 @@ LANES = np.arange(32)
 ODD = 0xAAAAAAAA
 
 
-def ran(text, state, **options):
-    """The state after, and (executed, threads) of each instruction."""
+def ran(text, lanes=FULL, **registers):
+    """The state after, from one that holds registers, and what each instruction counts."""
     length = len([line for line in text.replace("\n", ";").split(";") if line.strip()])
     counts = np.zeros(length + 1, dtype=COUNT)
-    after = probe(text, state, counts=counts, **options)
-    return after, counts
+    return probe(text, holding(**registers), counts=counts, lanes=lanes), counts
+
+
+def issued(counts, at):
+    """How often an instruction was issued, and to how many threads."""
+    return counts["executed"][at], counts["threads"][at]
+
+
+def reissued(counts, at):
+    return counts["reissued"][at], counts["reissued_threads"][at]
 
 
 @pytest.mark.parametrize("jump", ["BRA P1, 0x20", "RET.REL.NODEC P1, R4, 0x0"])
 def test_a_jump_with_two_predicates_refuses_lanes_that_its_guard_lets_through(jump):
-    state = holding(P0=ODD, P1=0xFFFF, R4=0x20)
-    after, counts = ran(f"@P0 {jump}; MOV R1, 0x1; MOV R2, 0x2", state)
+    after, counts = ran(f"@P0 {jump}; MOV R1, 0x1; MOV R2, 0x2", P0=ODD, P1=0xFFFF, R4=0x20)
     assert (after.r[1] == 0).tolist() == [bool(ODD & 0xFFFF & 1 << lane) for lane in range(32)]
     assert [int(counts[name][0]) for name in ("predicated", "refused", "taken")] == [16, 8, 8]
 
 
 @pytest.mark.parametrize("leaving", [0, ODD, 0xFFFFFFFF])
 def test_lanes_leave_where_the_predicate_of_an_exit_holds(leaving):
-    state = holding(P0=leaving)
-    after, counts = ran("EXIT P0; MOV R1, 0x1", state)
+    after, counts = ran("EXIT P0; MOV R1, 0x1", P0=leaving)
     assert after.r[1].tolist() == [0 if leaving >> lane & 1 else 1 for lane in range(32)]
     stay = 32 - leaving.bit_count()
     assert counts["threads"].tolist() == [32, stay, stay]
@@ -45,7 +51,7 @@ def test_both_sides_of_a_branch_run_and_meet_again():
         MOV R1, 0x2
         BSYNC B0
         MOV R2, 0x3"""
-    after, counts = ran(text, holding(P0=ODD))
+    after, counts = ran(text, P0=ODD)
     assert after.r[1].tolist() == [1, 2] * 16
     assert (after.r[2] == 3).all()
     # after BSYNC, which each side reaches alone, the warp is whole again
@@ -59,7 +65,7 @@ def test_without_reconvergence_the_sides_stay_apart():
         MOV R1, 0x1
         BRA 0x30
         MOV R2, 0x3"""
-    after, counts = ran(text, holding(P0=ODD))
+    after, counts = ran(text, P0=ODD)
     assert (after.r[2] == 3).all()
     assert counts["executed"].tolist()[3:] == [2, 2]  # met at an address, not joined
 
@@ -72,14 +78,13 @@ def test_lanes_that_break_out_are_not_waited_for():
         BRA 0x60
         BSYNC B0
         MOV R2, 0x3"""
-    after, counts = ran(text, holding(P0=ODD))
+    after, counts = ran(text, P0=ODD)
     assert after.r[1].tolist() == [0, 7] * 16
     assert (after.r[2] == 3).all()
     assert counts["threads"].tolist()[5] == 16  # only those who did not break
 
 
 def test_a_break_in_a_function_leaves_the_barrier_of_its_caller_alone():
-    state = holding(P0=ODD, P1=0xF)
     text = """BSSY B0, 0x90
         @P0 BRA 0x90
         BMOV.32.CLEAR R5, B0
@@ -91,9 +96,9 @@ def test_a_break_in_a_function_leaves_the_barrier_of_its_caller_alone():
         MOV R1, 0x1
         BSYNC B0
         MOV R2, 0x3"""
-    after, counts = ran(text, state)
+    after, counts = ran(text, P0=ODD, P1=0xF)
     assert after.r[1].tolist() == [1, 0] * 16
-    assert (counts["executed"][10], counts["threads"][10]) == (1, 32)
+    assert issued(counts, 10) == (1, 32)
 
 
 def test_warpsync_waits_for_the_lanes_of_its_mask():
@@ -101,7 +106,7 @@ def test_warpsync_waits_for_the_lanes_of_its_mask():
         MOV R1, 0x1
         WARPSYNC 0xffffffff
         MOV R2, 0x2"""
-    after, counts = ran(text, holding(P0=ODD))
+    after, counts = ran(text, P0=ODD)
     assert (after.r[2] == 2).all()
     assert counts["executed"].tolist()[2:4] == [2, 1]
 
@@ -116,39 +121,37 @@ def test_warpsync_waits_for_the_lanes_of_its_mask():
 )
 def test_convergence_tests_ask_for_the_lanes_that_live(branch, jumps_if_whole):
     for lanes, divergent in ((FULL, False), (0xFF, False), (FULL, True)):
-        state = holding(P0=ODD if divergent else 0)
         text = f"""@P0 BRA 0x10
             {branch}
             MOV R1, 0x1
             WARPSYNC 0xffffffff
             MOV R2, 0x2"""
-        after, _ = ran(text, state, lanes=lanes)
+        after, _ = ran(text, lanes=lanes, P0=ODD if divergent else 0)
         jumped = jumps_if_whole != divergent
         alive = [lane for lane in LANES if lanes >> lane & 1]
         assert (after.r[1, alive] == (0 if jumped else 1)).all()
 
 
 def test_a_jump_through_a_register_goes_to_each_lanes_target():
-    state = holding(R4=np.where(LANES < 8, 0x20, np.where(LANES < 20, 0x40, 0x60)))
-    text = """RET.REL.NODEC R4 0x0
+    targets = np.where(LANES < 8, 0x20, np.where(LANES < 20, 0x40, 0x60))
+    text = """RET.REL.NODEC R4, 0x0
         NOP
         MOV R1, 0x1
         EXIT
         MOV R1, 0x2
         EXIT
         MOV R1, 0x3"""
-    after, counts = ran(text.replace("R4 0x0", "R4, 0x0"), state)
+    after, counts = ran(text, R4=targets)
     assert after.r[1].tolist() == [1] * 8 + [2] * 12 + [3] * 12
     # one target after the other: those who wait are issued the jump again
-    assert (counts["executed"][0], counts["threads"][0]) == (1, 32)
-    assert (counts["reissued"][0], counts["reissued_threads"][0]) == (2, 24 + 12)
+    assert issued(counts, 0) == (1, 32)
+    assert reissued(counts, 0) == (2, 24 + 12)
 
 
 def test_the_smaller_part_of_a_split_goes_first():
     for odd, first in ((0x7, "taken"), (0xFFFFFF00, "stayed"), (0x0000FFFF, "stayed")):
         # each part notes how many atomics on one word came before its own
-        data = np.zeros(1, dtype=np.uint32)
-        buffer = buffer_of(data)
+        buffer = buffer_of(np.zeros(1, dtype=np.uint32))
         state = holding(P0=odd, R2_64=buffer.address, R4=1)
         text = """@P0 BRA 0x30
             ATOMG.E.ADD.STRONG.GPU PT, R5, [R2.64], R4
@@ -161,8 +164,7 @@ def test_the_smaller_part_of_a_split_goes_first():
 
 
 def test_a_jump_table_counts_from_its_base():
-    state = holding(R4=0x50)
-    after, _ = ran("NOP; BRX R4, -0x20; MOV R1, 0x1; MOV R2, 0x2", state)
+    after, _ = ran("NOP; BRX R4, -0x20; MOV R1, 0x1; MOV R2, 0x2", R4=0x50)
     assert (after.r[1, 0], after.r[2, 0]) == (0, 2)
 
 
@@ -185,14 +187,13 @@ def test_lanes_that_wait_for_each_other_at_two_places_are_a_deadlock():
 
 @pytest.mark.parametrize("text", ["BREAK !P1, B0", "BREAK B0, !P1"])
 def test_a_break_takes_its_lanes_on_either_side_of_the_barrier(text):
-    state = holding(P0=ODD, P1=~np.uint32(ODD))
     program = f"""BSSY B0, 0x40
         {text}
         @P0 BRA 0x50
         BRA 0x40
         BSYNC B0
         MOV R2, 0x3"""
-    after, counts = ran(program, state)
+    after, counts = ran(program, P0=ODD, P1=~np.uint32(ODD))
     assert (after.r[2] == 3).all()
     assert counts["threads"][4] == 16
 
@@ -200,38 +201,34 @@ def test_a_break_takes_its_lanes_on_either_side_of_the_barrier(text):
 @pytest.mark.parametrize("modifier", ["", ".EXCLUSIVE", ".COLLECTIVE"])
 def test_lanes_wait_for_those_of_their_own_mask(modifier):
     """Odd lanes come late; tiles of 8 must be whole behind the WARPSYNC."""
-    state = holding(P0=ODD, R4=0xFF << (LANES & 24))
+    mask = 0xFF << (LANES & 24)
     target = ", 0x30" if modifier == ".COLLECTIVE" else ""
     text = f"""@P0 BRA 0x20
         MOV R1, 0x1
         WARPSYNC{modifier} R4{target}
         VOTE.ANY R2, PT, PT
         MOV R3, 0x3"""
-    after, _ = ran(text, state)
-    mask = state.r[4]
+    after, _ = ran(text, P0=ODD, R4=mask)
     assert ((after.r[2] & mask) == mask).all()
     if modifier:
         assert (after.r[2] == mask).all()
 
 
 def test_lanes_of_different_masks_that_are_all_here_stay_together():
-    state = holding(R4=0xFF << (LANES & 24))
-    _, counts = ran("WARPSYNC R4; NOP", state)
+    _, counts = ran("WARPSYNC R4; NOP", R4=0xFF << (LANES & 24))
     assert counts["executed"].tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(("guard", "whole"), [("P1", False), ("!P1", False), ("PT", True)])
 def test_a_convergence_test_counts_the_lanes_whose_guard_is_true(guard, whole):
-    state = holding(P1=0x0F0F0F0F)
-    after, counts = ran(f"@{guard} BRA.DIV ~URZ, 0x20; MOV R1, 0x1; MOV R2, 0x1", state)
+    after, counts = ran(f"@{guard} BRA.DIV ~URZ, 0x20; MOV R1, 0x1; MOV R2, 0x1", P1=0x0F0F0F0F)
     assert (after.r[1] == whole).all()  # all lanes jump, or none
     assert (after.r[2] == 1).all()
     assert not counts["divergent"].any()
 
 
 def test_the_uniform_value_says_which_lanes_differ_from_it():
-    state = holding(R4=np.where(LANES < 5, 7, LANES))
-    after, _ = ran("R2UR P1, UR2, R4", state)
+    after, _ = ran("R2UR P1, UR2, R4", R4=np.where(LANES < 5, 7, LANES))
     assert (after.ur[2, 0], after.p[1]) == (7, FULL & ~0b10011111)
 
 
@@ -265,8 +262,7 @@ def test_two_registers_of_a_barrier_are_its_number_and_its_threads_in_one(thread
 
 
 def test_a_reduction_at_a_barrier_whose_number_is_in_a_register():
-    state = holding(P0=ODD, R4=5)
-    after, _ = ran("BAR.RED.POPC R4, P0; B2R.RESULT R6", state)
+    after, _ = ran("BAR.RED.POPC R4, P0; B2R.RESULT R6", P0=ODD, R4=5)
     assert (after.r[6] == 16).all()
 
 
@@ -285,18 +281,17 @@ def escape(end):
 )
 def test_nobody_waits_at_a_bsync_for_lanes_that_wait_elsewhere(end, again):
     """An H100 ran such code to its end; for sm_100, compilers leave BREAK out and rely on it."""
-    after, counts = ran(escape(end), holding(P0=ODD))
+    after, counts = ran(escape(end), P0=ODD)
     assert after.r[1].tolist() == [1, 0] * 16
     assert (after.r[2] == 2).all()
     assert counts["threads"][5] == 32
     # as counted there: who waited in the WARPSYNC had been woken, and all issue it again
-    assert (counts["reissued"][2], counts["reissued_threads"][2]) == (0, 0)
-    assert (counts["reissued"][4], counts["reissued_threads"][4]) == (again, 32 * again)
+    assert reissued(counts, 2) == (0, 0)
+    assert reissued(counts, 4) == (again, 32 * again)
 
 
 def test_a_bsync_that_let_lanes_go_keeps_no_others():
     """The odd lanes come to it later, in two parts, and an H100 does not join them."""
-    state = holding(P0=ODD, P1=0x2222_2222)  # half of them
     text = """BSSY B0, 0x50
         @!P0 BRA 0x50
         WARPSYNC.ALL
@@ -304,9 +299,9 @@ def test_a_bsync_that_let_lanes_go_keeps_no_others():
         MOV R1, 0x1
         BSYNC B0
         MOV R2, 0x2"""
-    after, counts = ran(text, state)
+    after, counts = ran(text, P0=ODD, P1=0x2222_2222)  # half of them
     assert (after.r[2] == 2).all()
-    assert (counts["executed"][6], counts["threads"][6]) == (3, 32)
+    assert issued(counts, 6) == (3, 32)
 
 
 def test_lanes_that_left_a_region_without_a_break_are_not_waited_for_in_it():
@@ -318,10 +313,10 @@ def test_lanes_that_left_a_region_without_a_break_are_not_waited_for_in_it():
         MOV R1, 0x1
         BSYNC.RECONVERGENT B1
         MOV R2, 0x2"""
-    after, counts = ran(text, holding(P0=ODD))
+    after, counts = ran(text, P0=ODD)
     assert after.r[1].tolist() == [1, 0] * 16
     assert (after.r[2] == 2).all()
-    assert (counts["executed"][6], counts["threads"][6]) == (1, 32)  # all together again
+    assert issued(counts, 6) == (1, 32)  # all together again
 
 
 @pytest.mark.parametrize(("restores", "again"), [("BMOV.32 B0, R2", 1), ("NOP", 0)])
@@ -333,15 +328,14 @@ def test_a_bsync_is_issued_again_whose_barrier_came_from_a_register(restores, ag
         {restores}
         BSYNC B0
         MOV R1, 0x1"""
-    _, counts = ran(text, holding(P0=ODD))
-    assert (counts["executed"][4], counts["threads"][4]) == (2, 32)
-    assert (counts["reissued"][4], counts["reissued_threads"][4]) == (again, 32 * again)
+    _, counts = ran(text, P0=ODD)
+    assert issued(counts, 4) == (2, 32)
+    assert reissued(counts, 4) == (again, 32 * again)
     assert counts["executed"][5] == 1
 
 
 def test_a_barrier_that_a_function_restored_is_still_the_outer_one():
     # those of P1 call; of the others, some leave B0's region without a BREAK
-    state = holding(P0=ODD, P1=0xFFFFF000)
     text = """BSSY.RECONVERGENT B2, 0xe0
         @P1 BRA 0xa0
         BSSY.RECONVERGENT B1, 0x80
@@ -358,9 +352,9 @@ def test_a_barrier_that_a_function_restored_is_still_the_outer_one():
         BMOV.32 B2, R5
         BSYNC.RECONVERGENT B2
         MOV R2, 0x3"""
-    after, counts = ran(text, state)
+    after, counts = ran(text, P0=ODD, P1=0xFFFFF000)
     assert after.r[1].tolist() == [2, 0] * 6 + [0] * 20
-    assert (counts["executed"][15], counts["threads"][15]) == (1, 32)
+    assert issued(counts, 15) == (1, 32)
 
 
 TRYWAIT = r"""
