@@ -14,7 +14,7 @@ import pytest
 from validation import ROOT
 
 LIMITS = {
-    "analysis": 65_380,
+    "analysis": 65_010,
     "kernels": 22_310,
     "reports": 41_040,
     "toolkit/cli": 16_010,
@@ -23,11 +23,11 @@ LIMITS = {
     "toolkit/launch": 3_780,
     "toolkit/machine_code": 16_590,
     "toolkit/microbenchmarks": 13_200,
-    "toolkit/native": 1_080,
+    "toolkit/native": 1_010,
     "toolkit/profiling": 12_170,
     "toolkit/reorder": 11_650,
     "toolkit/rungs": 4_900,
-    "toolkit/sass": 100_180,
+    "toolkit/sass": 99_920,
     "toolkit/store": 6_250,
     "toolkit/tuning": 4_710,
     "benchmarks": 29_230,

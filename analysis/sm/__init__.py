@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import REBUILD, InputError, UnavailableError
+from analysis.errors import InputError
 from analysis.layout import dtype_of
+from analysis.library import loaded
 
 SCHEDULERS = 4
 NO_SCOREBOARD = 7
@@ -347,22 +348,10 @@ _AS_THE_MODEL_HAS_THEM = {f.name for f in fields(Ran)} & set(_RESULT.names or ()
 
 @cache
 def _library() -> ctypes.CDLL:
-    path = Path(__file__).parents[1] / "_cycles.so"
-    if not path.exists():
-        raise UnavailableError(f"the timing model's native code was not built: {REBUILD}")
-    loaded = ctypes.CDLL(str(path))
-    loaded.sm_run.restype = ctypes.c_uint32
+    folder = Path(__file__).parent
+    library = loaded(folder.with_name("_cycles.so"), folder, "the timing model's native code")
     pointer, number = ctypes.c_void_p, ctypes.c_uint32
-    loaded.sm_run.argtypes = [pointer] * 2 + [number] + [pointer] * 4 + [number] * 2 + [pointer] * 3
-    return _checked(loaded)
-
-
-def _checked(loaded: ctypes.CDLL) -> ctypes.CDLL:
-    sizes = (ctypes.c_uint32 * 6)()
-    loaded.sm_sizes(sizes)
-    here = [x.itemsize for x in (INSTRUCTION, STEP, _STREAM, _JOB)]
-    if list(sizes) != [*here, ctypes.sizeof(_Machine), _RESULT.itemsize]:
-        raise UnavailableError(
-            f"the timing model's native code was built from other sources: {REBUILD}"
-        )
-    return loaded
+    library.sm_run.argtypes = [
+        *[pointer] * 2, number, *[pointer] * 4, *[number] * 2, *[pointer] * 3,
+    ]  # fmt: skip
+    return library

@@ -1333,8 +1333,4 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
     return s.failed;
 }
 
-EXPORT void sm_sizes(u32 *sizes) {
-    const u32 all[] = {sizeof(Instruction), sizeof(Step),    sizeof(Stream),
-                       sizeof(Job),         sizeof(Machine), sizeof(Result)};
-    memcpy(sizes, all, sizeof all);
-}
+EXPORT const char built_from[] = BUILT_FROM;

@@ -4,7 +4,6 @@
  * line of each group are returned, with the number of lines that it stands for. */
 #include "traffic.h"
 #include <stdlib.h>
-#include <string.h>
 
 enum { AXES = 3, TOO_MANY = -2 };
 /* Entries of a run: to find a list costs as much as to look at a few, and it takes 32 bytes. */
@@ -200,10 +199,4 @@ EXPORT i64 group_accesses(const Launch *l, Visit *out, u64 most) {
     free(s.chosen.starts.slots);
     free(s.chosen.lists);
     return result;
-}
-
-/* Sizes of the structures that Python declares too. */
-EXPORT void group_sizes(u32 *sizes) {
-    const u32 all[] = {sizeof(Entry), sizeof(Class), sizeof(Launch), sizeof(Visit)};
-    memcpy(sizes, all, sizeof all);
 }

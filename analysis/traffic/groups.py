@@ -9,14 +9,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.layout import dtype_of
-from analysis.traffic.native import call, check_sizes, pointer_to
+from analysis.traffic.native import call, pointer_to
 
 ENTRY = dtype_of("u8 sector; u4 moment; u2 shift; u1 mask kind")
 VISIT = dtype_of("u8 line; u4 block moment lines; u1 mask kind; u2 reserved")
@@ -54,12 +53,6 @@ class _Launch(ctypes.Structure):
     )
 
 
-@cache
-def _check() -> None:
-    sizes = [ENTRY.itemsize, _CLASS.itemsize, ctypes.sizeof(_Launch), VISIT.itemsize]
-    check_sizes("group_sizes", sizes)
-
-
 def grouped(
     classes: Sequence[BlockClass],
     class_of: NDArray[np.uint32],
@@ -73,7 +66,6 @@ def grouped(
     there are more, or too many to look at, only some of the lines are considered, evenly spread.
     None if even 1 of 256 lines has more. Raises MemoryError.
     """
-    _check()
     per_class = np.array([len(one.entries) for one in classes])
     entries = int(per_class[class_of].sum())
     spread = max(0, (entries // MOST_ENTRIES).bit_length())

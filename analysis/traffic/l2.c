@@ -320,8 +320,4 @@ end:
     return result;
 }
 
-/* Sizes of the structures that Python declares too. */
-EXPORT void traffic_sizes(u32 *sizes) {
-    const u32 all[] = {sizeof(Accesses), sizeof(Caches), sizeof(Below)};
-    memcpy(sizes, all, sizeof all);
-}
+EXPORT const char built_from[] = BUILT_FROM;

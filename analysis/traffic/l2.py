@@ -29,7 +29,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ from analysis.access import Copies
 from analysis.device_table import MIB
 from analysis.devices import Device
 from analysis.traffic.block_schedule import BUSY_AHEAD_THREADS, Floats, Integers
-from analysis.traffic.native import call, check_sizes, pointer_to
+from analysis.traffic.native import call, pointer_to
 
 TOGETHER = 384  # per lifetime of a block: fetches in one of these intervals can be merged
 FAR = 0.5  # fraction of sectors with their home in the far partition of L2
@@ -316,16 +315,10 @@ class _Below(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_double) for name in _BELOW)
 
 
-@cache
-def _check() -> None:
-    check_sizes("traffic_sizes", [ctypes.sizeof(one) for one in (_Accesses, _Constants, _Below)])
-
-
 def _mergeable(accesses: Accesses, sms: int, blocks_per_sm: int, most: int) -> float:
     """Sectors saved if one fetch serves up to `most` SMs of a GPC that read them in one moment."""
     if most == 1:
         return 0.0
-    _check()
     native, saved = _Accesses.of(accesses), ctypes.c_double()
     at_once = min(sms * blocks_per_sm, native.blocks)
     gpcs = _gpc(np.arange(native.blocks), at_once, sms).astype(np.uint32)
@@ -344,7 +337,6 @@ FAR_FROM_WRITER = 0.34
 
 def _below(accesses: Accesses, caches: Caches) -> _Below:
     """Transfers between partitions of L2, and traffic of DRAM. Raises MemoryError."""
-    _check()
     constants = {
         "moments": MOMENTS,
         "rounds": ROUNDS,

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from analysis.errors import REBUILD, UnavailableError
+from analysis.library import loaded
 
 FAILED = -1
 
@@ -18,23 +18,8 @@ FAILED = -1
 @cache
 def library() -> ctypes.CDLL:
     """The library. Raises UnavailableError if it was not built."""
-    path = Path(__file__).with_name("_traffic.so")
-    if not path.exists():
-        raise UnavailableError(f"the native code of the traffic model was not built: {REBUILD}")
-    return ctypes.CDLL(str(path))
-
-
-def check_sizes(function: str, sizes: list[int]) -> None:
-    """Compare `sizes` of structures with those that `function` of the library fills in.
-
-    Raises UnavailableError if they differ.
-    """
-    built = (ctypes.c_uint32 * len(sizes))()
-    getattr(library(), function)(built)
-    if list(built) != sizes:
-        raise UnavailableError(
-            f"the native code of the traffic model was built from other sources: {REBUILD}"
-        )
+    folder = Path(__file__).parent
+    return loaded(folder / "_traffic.so", folder, "the native code of the traffic model")
 
 
 def call(function: str, argument: ctypes.Structure, *others: Any) -> int:

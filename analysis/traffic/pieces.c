@@ -1,7 +1,6 @@
 /* Accesses to lines, divided into accesses to pieces of lines (analysis/traffic/pieces.py). */
 #include "traffic.h"
 #include <stdlib.h>
-#include <string.h>
 
 enum { READ, WRITE, ATOMIC }; /* kinds of accesses, as toolkit/sass/core/trace.h numbers them */
 enum { ALL_SECTORS = 15, WHOLE = 0 };
@@ -84,10 +83,4 @@ EXPORT i64 divide_lines(const Lines *l) {
     free(keys);
     free(order);
     return result;
-}
-
-/* Size of the structure that Python declares too. */
-EXPORT void pieces_sizes(u32 *sizes) {
-    const u32 all[] = {sizeof(Lines)};
-    memcpy(sizes, all, sizeof all);
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.block_schedule import Integers
-from analysis.traffic.native import call, check_sizes
+from analysis.traffic.native import call
 
 READ, WRITE, ATOMIC = range(3)  # kinds of accesses, as the core and pieces.c number them
 
@@ -48,18 +47,12 @@ class _Lines(ctypes.Structure):
     )
 
 
-@cache
-def _check() -> None:
-    check_sizes("pieces_sizes", [ctypes.sizeof(_Lines)])
-
-
 def piece_accesses(accesses: NDArray[Any]) -> PieceAccesses:
     """Accesses to pieces by accesses with the fields `line`, `mask` (of sectors) and `kind`.
 
     Lines that are one piece come first, then the first sectors of other lines, the second ones, and
     so on, in the order of `accesses`; at the end the writes of atomic accesses. Raises MemoryError.
     """
-    _check()
     line, mask, kind = (
         np.ascontiguousarray(accesses[name], dtype=dtype)
         for name, dtype in (("line", np.uint64), ("mask", np.uint8), ("kind", np.uint8))

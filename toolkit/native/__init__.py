@@ -17,15 +17,15 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
+from analysis.library import sources_of
+
 ROOT = Path(__file__).parents[2]
 ZIG = "ziglang==0.17.1"  # newer ones may spell the flags below in another way
 CORE = ROOT / "toolkit/sass/core"
-TRAFFIC = ("groups", "l2", "order", "pieces")
 
 # Sums and products round as written: nothing is contracted, nothing reassociated.
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fvisibility=hidden")
@@ -63,27 +63,25 @@ class BuildError(Exception):
 
 def libraries() -> dict[str, tuple[Sequence[str], Sequence[str]]]:
     """Name of each library, as Python names modules -> its sources and flags."""
-    sources = sorted(path.relative_to(ROOT).as_posix() for path in CORE.glob("*.c"))
-    core = (sources, (*CORE_FLAGS, f'-DCORE_SOURCES="{core_sources()}"'))
-    found: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-        "toolkit.sass._core": core,
-        "analysis._cycles": (["analysis/sm/sm.c"], CYCLES_FLAGS),
-        "analysis.traffic._traffic": ([f"analysis/traffic/{name}.c" for name in TRAFFIC], FLAGS),
+    folders = {
+        "toolkit.sass._core": ("toolkit/sass/core", CORE_FLAGS),
+        "analysis._cycles": ("analysis/sm", CYCLES_FLAGS),
+        "analysis.traffic._traffic": ("analysis/traffic", FLAGS),
     }
     if MACHINE == "x86_64":
-        found["toolkit.sass._core_v3"] = (core[0], (*core[1], *V3))
-    return found
+        folders["toolkit.sass._core_v3"] = ("toolkit/sass/core", (*CORE_FLAGS, *V3))
+    return {
+        name: (
+            sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / folder).glob("*.c")),
+            (*flags, f'-DBUILT_FROM="{sources_of(ROOT / folder)}"'),
+        )
+        for name, (folder, flags) in folders.items()
+    }
 
 
 def file_of(name: str) -> str:
     """Path of a library in the root of the packages; ctypes needs no other suffix anywhere."""
     return f"{name.replace('.', '/')}.so"
-
-
-def core_sources() -> str | None:
-    """Digest of the core's sources; None without them. toolkit/sass/core/binding.py compares it."""
-    files = sorted(CORE.glob("*.[ch]"))
-    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest() if files else None
 
 
 @cache

@@ -12,6 +12,7 @@ import pytest
 
 from analysis import sm as cycles
 from analysis.problem import parse_shape
+from analysis.traffic import groups, l2, pieces
 from kernels import LADDER
 from toolkit import native, simulate
 from toolkit.sass.core import binding as core
@@ -85,6 +86,43 @@ def test_the_libraries_compile_for_other_machines(target, tmp_path, monkeypatch)
         names = set(re.findall(rb"(?:core|sm|group|traffic)_[a-z_0-9]+", library.read_bytes()))
         expected = {"cycles": b"sm_run", "traffic": b"traffic_of_l2"}
         assert expected.get(name.rpartition("_")[2], b"core_run") in names
+
+
+# Of each source the structures that Python declares too.
+LAYOUTS = {
+    "toolkit/sass/core/entry.c": {
+        "Ins": core.INSTRUCTION, "Count": core.COUNT, "Launch": core.Launch, "Fault": core.Fault,
+        "Allocation": core.ALLOCATION, "TracedAccess": core.ACCESS, "Step": core.STEP,
+        "Segment": core.SEGMENT, "Request": core.REQUEST, "Finding": core.FINDING,
+    },
+    "analysis/sm/sm.c": {
+        "Instruction": cycles.INSTRUCTION, "Step": cycles.STEP, "Stream": cycles._STREAM,
+        "Job": cycles._JOB, "Machine": cycles._Machine, "Result": cycles._RESULT,
+    },
+    "analysis/traffic/groups.c": {
+        "Entry": groups.ENTRY, "Class": groups._CLASS, "Launch": groups._Launch,
+        "Visit": groups.VISIT,
+    },
+    "analysis/traffic/l2.c": {
+        "Accesses": l2._Accesses, "Caches": l2._Constants, "Below": l2._Below,
+    },
+    "analysis/traffic/pieces.c": {"Lines": pieces._Lines},
+}  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("source", LAYOUTS)
+def test_structures_are_as_long_in_python_as_in_c(source, tmp_path):
+    lengths = {
+        name: getattr(layout, "itemsize", None) or ctypes.sizeof(layout)
+        for name, layout in LAYOUTS[source].items()
+    }
+    checks = [f'_Static_assert(sizeof({name}) == {n}, "{name}");' for name, n in lengths.items()]
+    file = tmp_path / "lengths.c"
+    file.write_text("\n".join([f'#include "{ROOT / source}"', *checks]), encoding="utf-8")
+    command = [*native.compiler(), "-std=c11", "-fsyntax-only", '-DBUILT_FROM=""', file]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
 
 
 # Whatever built the core, and for whichever processor: the same bits.
@@ -169,7 +207,8 @@ def test_every_compiler_and_flavour_gives_the_same_bits(flavours, monkeypatch, t
 
 @needs_compiler
 def test_the_command_builds_beside_the_sources(tmp_path):
-    for name in ("toolkit", "analysis/sm/sm.c", "analysis/errors.py", "analysis/__init__.py"):
+    modules = [f"analysis/{name}.py" for name in ("__init__", "errors", "library")]
+    for name in ("toolkit", "analysis/sm/sm.c", *modules):
         source = ROOT / name
         target = tmp_path / name
         target.parent.mkdir(parents=True, exist_ok=True)

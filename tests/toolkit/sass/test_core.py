@@ -8,6 +8,7 @@ from threading import Event, Timer
 import numpy as np
 import pytest
 
+from analysis import library
 from analysis.errors import UnavailableError
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from tests.toolkit.sass.one_by_one import one_by_one
@@ -32,13 +33,13 @@ def backwards():
 
 
 def test_a_core_of_other_sources_is_refused(monkeypatch):
-    monkeypatch.setattr(core, "core_sources", lambda: "0" * 64)
+    monkeypatch.setattr(library, "sources_of", lambda folder: "0" * 64)
     with pytest.raises(UnavailableError, match=r"built from other sources: run `pip install"):
         core.library.__wrapped__()
 
 
 def test_a_core_without_its_sources_is_trusted(monkeypatch):
-    monkeypatch.setattr(core, "core_sources", lambda: None)
+    monkeypatch.setattr(library, "sources_of", lambda folder: None)
     assert core.library.__wrapped__()
 
 

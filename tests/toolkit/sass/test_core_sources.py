@@ -26,8 +26,9 @@ def without_comments(text):
 def compiled(arguments, folder):
     """What the compiler says of C that it shall only check."""
     ran = subprocess.run(
-        [*native.compiler(), "-std=c11", "-fsyntax-only", *arguments], cwd=folder, check=False,
-        capture_output=True, text=True, errors="replace", env={**os.environ, "LC_ALL": "C"},
+        [*native.compiler(), "-std=c11", "-fsyntax-only", '-DBUILT_FROM=""', *arguments],
+        cwd=folder, check=False, capture_output=True, text=True, errors="replace",
+        env={**os.environ, "LC_ALL": "C"},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     return ran.stderr

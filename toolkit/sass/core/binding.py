@@ -26,9 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import REBUILD, UnavailableError
 from analysis.layout import dtype_of, fields_of
-from toolkit.native import core_sources
+from analysis.library import loaded
 
 LANES = 32
 POOL = 0x80000000  # set in a slot that names a constant of the launch
@@ -114,14 +113,11 @@ class Kept(Structure):
 @cache
 def library() -> ctypes.CDLL:
     """The core that suits this processor. Raises UnavailableError where none was built."""
-    for flavour in ("_core_v3", "_core"):
-        path = Path(__file__).parents[1] / f"{flavour}.so"
-        if not path.exists():
-            continue
-        loaded = ctypes.CDLL(str(path))
-        if loaded.core_runs_here():
-            return _declared(_checked(loaded))
-    raise UnavailableError(f"the simulator's native core was not built: {REBUILD}")
+    folder = Path(__file__).parent
+    path = folder.with_name("_core_v3.so")
+    if not path.exists() or not ctypes.CDLL(str(path)).core_runs_here():
+        path = folder.with_name("_core.so")
+    return _declared(loaded(path, folder, "the simulator's native core"))
 
 
 def array(of: int, function: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -141,28 +137,6 @@ def operations() -> dict[str, int]:
     count = c_uint32()
     names = library().core_operation_names(ctypes.byref(count))
     return {names[k].decode(): k for k in range(count.value) if names[k]}
-
-
-def _checked(core: ctypes.CDLL) -> ctypes.CDLL:
-    """The core, if it was built from the sources that these layouts are of."""
-    sizes = (c_uint32 * 10)()
-    core.core_sizes(sizes)
-    here = [INSTRUCTION.itemsize, COUNT.itemsize, ctypes.sizeof(Launch), ctypes.sizeof(Fault)]
-    noted = (ALLOCATION, ACCESS, STEP, SEGMENT, REQUEST, FINDING)
-    layouts = [*here, *(dtype.itemsize for dtype in noted)]
-    if list(sizes) != layouts or core_sources() not in (None, _built_from(core)):
-        raise UnavailableError(
-            f"the simulator's native core was built from other sources: {REBUILD}"
-        )
-    return core
-
-
-def _built_from(core: ctypes.CDLL) -> str:
-    if not hasattr(core, "core_sources"):
-        return ""
-    core.core_sources.restype = c_char_p
-    digest: bytes = core.core_sources()
-    return digest.decode()
 
 
 # Of each function of the core what it takes and what it gives.

@@ -18,11 +18,7 @@
 #include "trace.h"
 #include "waits.h"
 
-EXPORT void core_sizes(u32 *sizes) {
-    const u32 all[] = {sizeof(Ins), sizeof(Count), sizeof(Launch), sizeof(Fault), sizeof(Allocation),
-                       sizeof(TracedAccess), sizeof(Step), sizeof(Segment), sizeof(Request), sizeof(Finding)};
-    memcpy(sizes, all, sizeof all);
-}
+EXPORT const char built_from[] = BUILT_FROM;
 
 EXPORT void core_free_worker(Worker *c) {
     for (u32 k = 0; c->blocks && k < c->slots; k++) {
@@ -37,13 +33,6 @@ EXPORT void core_free_worker(Worker *c) {
     free_checks(c->checks, c->launch->allocation_count);
     free(c);
 }
-
-#ifndef CORE_SOURCES
-#define CORE_SOURCES ""
-#endif
-
-/* The SHA-256 of the sources that this was built from, by name. */
-EXPORT const char *core_sources(void) { return CORE_SOURCES; }
 
 /* A worker for `launch`, NULL where there is not enough memory. One that does not run only keeps what
  * others count for it. */
