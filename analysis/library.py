@@ -1,0 +1,31 @@
+"""The native libraries: finding and loading them, and which sources they were built from."""
+
+from __future__ import annotations
+
+import ctypes
+from hashlib import sha256
+from pathlib import Path
+
+from analysis.errors import REBUILD, UnavailableError
+
+
+def sources_of(folder: Path) -> str | None:
+    """Digest of the C sources in a folder; None without any."""
+    files = sorted(folder.glob("*.[ch]"))
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest() if files else None
+
+
+def loaded(path: Path, folder: Path, what: str) -> ctypes.CDLL:
+    """The library `path`, built from the sources in `folder` where it has them.
+
+    Raises UnavailableError with `what` it is, if it was not built or was built from others.
+    """
+    if not path.exists():
+        raise UnavailableError(f"{what} was not built: {REBUILD}")
+    library = ctypes.CDLL(str(path))
+    sources = sources_of(folder)
+    has_digest = hasattr(library, "built_from")
+    built = (ctypes.c_char * 64).in_dll(library, "built_from").value if has_digest else b""
+    if sources not in (None, built.decode()):
+        raise UnavailableError(f"{what} was built from other sources: {REBUILD}")
+    return library
