@@ -116,13 +116,12 @@ def _complete(step):
     return pc, clocks, flags, lines
 
 
-def ran(
-    table,
-    blocks,
-    jobs=None,
-    **machine,
-):
-    """Run blocks, each once unless `jobs` says otherwise, on a quiet machine with changes."""
+def ran(table, *warps, blocks=None, jobs=None, **machine):
+    """Run the warps of one block, or some blocks, on a quiet machine with changes.
+
+    Each block runs once unless `jobs` says otherwise.
+    """
+    blocks = [warps] if blocks is None else blocks
     chosen = range(len(blocks)) if jobs is None else jobs
     return run(table, streams(blocks), list(chosen), Machine(**(QUIET | machine)))
 
