@@ -1,5 +1,7 @@
 """Differences between theory, simulation and hardware, with a verdict for each counter.
 
+`reports/sections/scorecard.py` draws them.
+
 The class of a counter defines agreement (`analysis.records.counters`): exact ones are equal to the
 last digit, noisy ones differ at most by the observed arbitration of the hardware, modelled ones by
 an error stated here. Simulation is compared with hardware if both exist. A closed form counts full
@@ -44,14 +46,15 @@ BARRIER_WAITS, FLAG_WAITS, FLAG_WAITS_OF_ALL = 0.0001, 0.05, 0.005
 # on the operands: up to 0.033% of the lanes in products with K = 20 and 5.
 GUARDS = 0.001
 _PREDICATED = "smsp__thread_inst_executed_pred_on.sum"
-_ASKED_AT_BARRIERS = (
+# Counters that each poll of a flag or a barrier increases.
+_INCREASED_BY_POLLS = (
     "smsp__inst_executed.sum",
     "smsp__thread_inst_executed.sum",
     _PREDICATED,
-    "smsp__sass_inst_executed_op_shared_ld.sum",
 )
+_ASKED_AT_BARRIERS = (*_INCREASED_BY_POLLS, "smsp__sass_inst_executed_op_shared_ld.sum")
 _ASKED_FOR_FLAGS = (
-    *_ASKED_AT_BARRIERS[:3],
+    *_INCREASED_BY_POLLS,
     "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
 )

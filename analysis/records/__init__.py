@@ -1,1 +1,4 @@
-"""What profile.json holds: records, counters, metrics and tuning runs. Start with `profile`."""
+"""What profile.json holds: records, counters, metrics and tuning runs.
+
+Start with `profile`; `counters` declares every counter, which ncu and the report then include.
+"""

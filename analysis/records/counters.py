@@ -1,4 +1,4 @@
-"""Raw counts of an execution under Nsight Compute's names, whoever counted: simulator or silicon.
+"""Raw counts of an execution under Nsight Compute's names, by the simulator or by hardware.
 
 Each name has a class, which says what agreement means:
 
@@ -7,7 +7,8 @@ Each name has a class, which says what agreement means:
 - modelled  a model's estimate: graded by its error
 
 `InstructionCounts` are the same facts for one machine instruction; `totals` sums them up to the
-counters, and `by_line` to those of each source line.
+counters, and `by_line` to those of each source line. Of warp instructions, `smsp__sass_*` is the
+sum of `executed`, and `smsp__inst_*` adds `reissued`.
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ def _memory(
     return count
 
 
-def _operation(*opcodes: str) -> Callable[[InstructionCounts], int]:
+def _true_lanes(*opcodes: str) -> Callable[[InstructionCounts], int]:
+    """The executed lanes of some opcodes whose guard is true."""
+
     def count(i: InstructionCounts) -> int:
         return i.predicated if i.opcode in opcodes else 0
 
@@ -143,7 +146,7 @@ def _counters() -> Iterable[Counter]:
         yield exact(
             f"smsp__sass_thread_inst_executed_op_{operation}_pred_on",
             f"{operation.upper()} of threads whose predicate is true",
-            _operation(*opcodes),
+            _true_lanes(*opcodes),
         )
     sides: tuple[tuple[str, MemoryAction], ...] = (("ld", "load"), ("st", "store"))
     for short, action in sides:
