@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.comparison.counts import CountChange, Outcome
@@ -43,6 +43,7 @@ LINE_TITLES: tuple[Title, ...] = (
     "count",
     *_sides(""),
 )
+LINES, WITHIN, TIMES = "source lines", "within the tolerance", "times"  # titles of tables
 SMALLEST_SHARE = 5e-4  # below it a difference says more than its share: '+7' than '+0.0012 %'
 
 
@@ -51,7 +52,9 @@ def page(comparison: RunComparison) -> str:
     return template("comparison.html.j2").render(
         title=title(comparison),
         sentences=sentences(comparison),
-        sections=shape_sections(comparison),
+        sections=list(shape_sections(comparison)),
+        details=(LINES, WITHIN),
+        timed=TIMES,
         negligible=text.percent(NEGLIGIBLE_CHANGE),
         remarks=remarks(comparison),
         runs=runs_table(comparison),
@@ -92,12 +95,8 @@ def brief(comparison: RunComparison, most: int) -> Brief:
                 (rows.only(lambda c: c.title != "variant") if is_of_launches else rows).brief,
             )
             for section in shape_sections(comparison, most=most)
-            for title, rows in (
-                ("counts", section.changed),
-                ("source lines", section.lines),
-                ("times", section.times),
-                ("predicted times", section.predictions),
-            )
+            for title, rows in section.tables.items()
+            if title != WITHIN
         ],
         notes=(*doubts(comparison), *remarks(comparison)),
     )
@@ -225,31 +224,26 @@ def _only(keys: tuple[Key, ...], which: str) -> Iterator[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What differs at one shape; tables without rows say that nothing does."""
+    """What differs at one shape: tables that have rows, by title."""
 
     shape: str
-    changed: Table
-    within: Table
-    lines: Table
-    times: Table
-    predictions: Table
+    tables: Mapping[str, Table]
 
 
-def shape_sections(comparison: RunComparison, *, most: int | None = None) -> tuple[Section, ...]:
-    """The tables of every shape, with at most `most` rows per record."""
-    return tuple(
-        Section(
-            shape=text.shape(shape) if shape else "",
-            changed=_changes_table(pairs, Outcome.CHANGED, most if shape else None),
-            within=_changes_table(pairs, Outcome.WITHIN, most),
-            lines=_lines_table(pairs, most),
-            times=_times_table(pairs),
+def shape_sections(comparison: RunComparison, *, most: int | None = None) -> Iterator[Section]:
+    """The tables of every shape at which something differs, with at most `most` rows per record."""
+    for shape in dict.fromkeys(pair.shape for pair in comparison.pairs):
+        pairs = [pair for pair in comparison.pairs if pair.shape == shape]
+        tables = {
+            "counts": _changes_table(pairs, Outcome.CHANGED, most if shape else None),
+            LINES: _lines_table(pairs, most),
+            WITHIN: _changes_table(pairs, Outcome.WITHIN, most),
+            TIMES: _times_table(pairs),
             # of a single launch, the sentence says it all
-            predictions=_predictions_table(pairs if len(comparison.pairs) > 1 else ()),
-        )
-        for shape in dict.fromkeys(pair.shape for pair in comparison.pairs)
-        if (pairs := [pair for pair in comparison.pairs if pair.shape == shape])
-    )
+            "predicted times": _predictions_table(pairs if len(comparison.pairs) > 1 else ()),
+        }
+        if known := {title: rows for title, rows in tables.items() if rows.rows}:
+            yield Section(shape=text.shape(shape) if shape else "", tables=known)
 
 
 def _changes_table(pairs: Sequence[Pair], verdict: Outcome, most: int | None) -> Table:

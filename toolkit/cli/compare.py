@@ -99,7 +99,6 @@ def print_comparison(comparison: RunComparison) -> None:
     for sentence in found.sentences:
         say(sentence, "bold")
     for title, rows in found.tables:
-        if rows.rows:
-            out.print(rich_table(rows, title=title))
+        out.print(rich_table(rows, title=title))
     for remark in found.notes:
         note(remark)

@@ -123,8 +123,7 @@ def _show_changes(answer: Answer, before: Answer, shown: Answer | None) -> None:
     if not pair.changed and not shown:
         say("Counts: no change.")
     for title, rows in told.tables:
-        if rows.rows:
-            out.print(rich_table(rows, title=title))
+        out.print(rich_table(rows, title=title))
     if answer.is_whole:
         remarks, earlier = (one.remarks(is_timed=not pair.predicted) for one in (answer, before))
         for remark in remarks:

@@ -74,27 +74,27 @@ def test_a_changed_count_stands_with_both_numbers_and_its_line(
     compared,
 ):
     (section,) = shape_sections(compared)
-    assert rows(section.changed) == [
+    assert rows(section.tables["counts"]) == [
         ["tiled", "warp instructions", "4,294,967,296", "4,294,967,299", "+3", "simulated"]
     ]
-    assert section.changed.rows[0][1].details == (WARP_INSTRUCTIONS,)
-    assert rows(section.lines) == [
+    assert section.tables["counts"].rows[0][1].details == (WARP_INSTRUCTIONS,)
+    assert rows(section.tables["source lines"]) == [
         ["tiled", "tiled.cu:42 → 44", "sum += a[k] * b[k] && k < K;", "warp instructions", "3", "6"]
     ]
-    assert section.within.rows == ()
+    assert list(section.tables) == ["counts", "source lines", "times"]
 
 
 def test_times_stand_with_intervals_and_a_sign_before_each_verdict(
     compared,
 ):
     (section,) = shape_sections(compared)
-    verdicts = {row[0].text: row[-1] for row in section.times.rows}
+    verdicts = {row[0].text: row[-1] for row in section.tables["times"].rows}
     assert verdicts["tiled"] == Cell("▲ slower", is_bad=True)
     assert verdicts["vectorized"] == Cell("▼ faster")
     assert verdicts["cublas"] == Cell("= same")
     assert verdicts["coarsened-1d"].text == "? ambiguous"
     assert verdicts["coarsened-1d"].details[0].startswith("too few samples")
-    change = next(row[3] for row in section.times.rows if row[0].text == "tiled")
+    change = next(row[3] for row in section.tables["times"].rows if row[0].text == "tiled")
     # medians to ± 0.2 %: 1.08 · 0.998 / 1.002 = 1.0757
     assert change == Cell("+8.0 % (+7.6 % to +8.4 %)")
     assert doubts(compared)[0].startswith("coarsened-1d: ambiguous: too few samples")
@@ -111,10 +111,12 @@ def test_a_terminal_gets_so_many_rows_of_a_record_and_how_many_more(
 
     after = replace(in_simulation, records=tuple(map(doubled, in_simulation.records)))
     (section,) = shape_sections(compare(in_simulation, after), most=2)
-    assert rows(section.changed)[0][1:] == [
+    assert rows(section.tables["counts"])[0][1:] == [
         "warp instructions", "4,294,967,296", "8,589,934,592", "+100.0 %", "simulated",
     ]  # fmt: skip
-    assert rows(section.changed)[2][1] == "… and 11 more"  # 13 of tiled's counters are not 0
+    assert (
+        rows(section.tables["counts"])[2][1] == "… and 11 more"
+    )  # 13 of tiled's counters are not 0
 
 
 def test_remarks_of_one_wording_stand_together(compared):
@@ -148,7 +150,7 @@ def test_predicted_times_that_changed_have_a_table(in_prediction):
     found = compare(in_prediction, change(in_prediction, "tiled", predicted=slower))
     assert sentences(found)[-1] == "Predicted times: 6 compared; 1 changed, in tiled."
     (section,) = shape_sections(found)
-    assert rows(section.predictions) == [
+    assert rows(section.tables["predicted times"]) == [
         ["tiled", "56.8 ms", "114 ms", "+100.0 %", "shared memory → L1"]
     ]
     shown = page(found)
