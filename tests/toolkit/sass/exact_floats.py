@@ -70,34 +70,27 @@ def triples(form, seed, count=256, *, with_edges=False):
 Columns = dict[int, list[int]]
 
 
-def probed(text, columns, wanted, *, pairs=False, **options):
-    """The registers `wanted` after an instruction, for each row of the columns of registers.
+def probed(text, columns, written=4, *, pairs=False):
+    """The register that an instruction writes, for each row of the columns of registers.
 
     With `pairs`, columns and results are those of register pairs. Where the guard @P6, false in
-    every seventh row, holds, the registers; elsewhere it is checked that they keep what they were.
+    every seventh row, holds, the register; elsewhere it is checked that it keeps what it was.
     """
     length = len(next(iter(columns.values())))
-    found = [[] for _ in wanted]
+    found = []
     for start in range(0, length, 32):
         state = State()
-        rows = range(start, min(start + 32, length))
+        fill(state, written, [0xDEADBEEFDEADBEEF >> (0 if pairs else 32)] * 32, pairs)
         for register, values in columns.items():
-            fill(state, register, [values[row] for row in rows], pairs)
-        for register in wanted:
-            if register not in columns:
-                fill(state, register, [0xDEADBEEFDEADBEEF >> (0 if pairs else 32)] * 32, pairs)
-        before = {register: read(state, register, pairs) for register in wanted}
-        after = probe(text, state, **options)
+            fill(state, register, values[start : start + 32], pairs)
+        before = read(state, written, pairs)
+        values = read(probe(text, state), written, pairs)
         state.p[6] = sum(1 << lane for lane in range(32) if lane % 7)
-        guarded = probe(f"@P6 {text}", state, **options)
-        for register, result in zip(wanted, found, strict=True):
-            values, some = read(after, register, pairs), read(guarded, register, pairs)
-            kept = [
-                value if lane % 7 else before[register][lane] for lane, value in enumerate(values)
-            ]
-            assert some == kept, f"{text}: the guard lets other lanes through"
-            result.extend(values[: len(rows)])
-    return found
+        kept = [value if lane % 7 else before[lane] for lane, value in enumerate(values)]
+        guarded = read(probe(f"@P6 {text}", state), written, pairs)
+        assert guarded == kept, f"{text}: the guard lets other lanes through"
+        found += values
+    return found[:length]
 
 
 def fill(state, register, values, pairs):
@@ -113,17 +106,10 @@ def read(state, register, pairs):
     return [x | int(y) << 32 for x, y in zip(low, state.r[register + 1], strict=True)]
 
 
-def check(
-    text,
-    columns,
-    reference,
-    *,
-    pairs=False,
-):
+def check(text, columns, reference, *, pairs=False):
     """R4 (a pair with `pairs`) is what the reference says of each row."""
-    (found,) = probed(text, columns, [4], pairs=pairs)
     rows = zip(*columns.values(), strict=True)
-    for row, got in zip(rows, found, strict=True):
+    for row, got in zip(rows, probed(text, columns, pairs=pairs), strict=True):
         want = reference(*row)
         operands = ", ".join(f"{x:#x}" for x in row)
         assert got == want, f"{text} of {operands}: {got:#x}, not {want:#x}"

@@ -155,9 +155,6 @@ def test_immediates_of_bfloat16():
     check("HFMA2.BF16_V2 R4, R2, 1.5, -2, R5", columns, reference)
 
 
-# Constants: how compilers load them on sm_80 and sm_90, and what they must be.
-
-
 # Single precision in and out.
 
 
@@ -247,9 +244,8 @@ def test_halves_are_factors_of_single_precision_sums(name, direction):
 def test_comparisons(comparison, combination, name):
     form = FORMATS[name]
     columns = pairs_of(form, seed=9, count=32)
-    state = holding(R2=columns[2], R3=columns[3])
-    state.r[3, :8] = state.r[2, :8]
-    state.p[3] = 0x5A5A5A5A
+    columns[3][:8] = columns[2][:8]
+    state = holding(R2=columns[2], R3=columns[3], P3=0x5A5A5A5A)
     words = f"{comparison}.{combination}"
     after = probe(
         f"HSETP2{name}.{words} P1, P2, R2, |R3|, P3; HSET2{name}.BF.{words} R4, R2, |R3|, P3; "
@@ -258,7 +254,7 @@ def test_comparisons(comparison, combination, name):
     )
     for lane in range(32):
         a, b = int(state.r[2, lane]), int(state.r[3, lane]) & 0x7FFF7FFF
-        other = bool(0x5A5A5A5A >> lane & 1)
+        other = 0x5A5A5A5A >> lane & 1
         low, high = (
             COMBINATIONS[combination](
                 form.relation(a >> s & 0xFFFF, b >> s & 0xFFFF) in COMPARISONS[comparison], other
