@@ -57,7 +57,10 @@ def known(page, prose):
     ]
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in GUIDE])
+every_page = pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in GUIDE])
+
+
+@every_page
 def test_times_and_rates_of_sentences_stand_in_an_output(page):
     prose = FENCED.sub("", page.read_text("utf-8"))
     values = known(page, prose)
@@ -73,7 +76,7 @@ def test_times_and_rates_of_sentences_stand_in_an_output(page):
     assert unfounded == set()
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in GUIDE])
+@every_page
 def test_shares_of_the_time_stand_in_an_output(page):
     prose = " ".join(FENCED.sub("", page.read_text("utf-8")).split())
     shown = [float(share) for share in re.findall(rf"({NUMBER}) %", outputs(page))]

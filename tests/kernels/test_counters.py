@@ -56,7 +56,10 @@ def test_there_are_recordings():
     assert len(FULL_LAUNCHES) >= 30
 
 
-@pytest.mark.parametrize("operation", ["load", "store"])
+loads_and_stores = pytest.mark.parametrize("operation", ["load", "store"])
+
+
+@loads_and_stores
 @pytest.mark.parametrize(
     ("space", "counter"),
     [
@@ -85,14 +88,14 @@ def of_first_warp(launch, space, operation, quantity):
     )
 
 
-@pytest.mark.parametrize("operation", ["load", "store"])
+@loads_and_stores
 @pytest.mark.parametrize("launch", FULL_LAUNCHES)
 def test_sectors_follow_from_the_first_warp_where_warps_are_full(launch, operation):
     name = f"l1tex__t_sectors_pipe_lsu_mem_global_op_{SHORT[operation]}.sum"
     assert of_first_warp(launch, "global", operation, "sectors") == launch["counters"][name]
 
 
-@pytest.mark.parametrize("operation", ["load", "store"])
+@loads_and_stores
 @pytest.mark.parametrize("launch", LAUNCHES)
 def test_shared_wavefronts_follow_from_the_first_warp(launch, operation):
     predicted = of_first_warp(launch, "shared", operation, "wavefronts")

@@ -198,7 +198,10 @@ def floats_per_k(variant, operand):
     return 2 * 4 * len(set(access.addresses.tolist()))
 
 
-@pytest.mark.parametrize("rung", WITHOUT_CONFLICTS, ids=lambda v: v.name)
+without_conflicts = pytest.mark.parametrize("rung", WITHOUT_CONFLICTS, ids=lambda v: v.name)
+
+
+@without_conflicts
 def test_wavefronts_in_the_head_are_those_of_the_first_warp(rung):
     assert "shared: no bank conflict" in section(rung, "Warp")
     prefix = {"load": "", "store": "stores of "}
@@ -210,7 +213,7 @@ def test_wavefronts_in_the_head_are_those_of_the_first_warp(rung):
     assert stated_wavefronts(rung) == of_warp
 
 
-@pytest.mark.parametrize("rung", WITHOUT_CONFLICTS, ids=lambda v: v.name)
+@without_conflicts
 def test_no_parameter_brings_a_bank_conflict_back(rung):
     for parameters in rung.parameter_sets():
         for (operation, _), access in shared_accesses(rung, parameters).items():

@@ -93,7 +93,10 @@ def test_the_whole_ladder_holds_each_rung_and_reference_once():
     assert labels == [one.name for one in (*LADDER, *REFERENCES)]  # defaults have bare names
 
 
-@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+every_kernel = pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+
+
+@every_kernel
 def test_geometry_covers_c_once(variant, parameters):
     problem = parse_shape("30x20x5") if variant.max_extent else parse_shape("1000x332x64")
     tiling = variant.tiling(parameters)
@@ -109,7 +112,7 @@ def test_geometry_covers_c_once(variant, parameters):
     assert elements == tiling.block_m * tiling.block_n * tiling.slices
 
 
-@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+@every_kernel
 def test_block_is_one_that_every_device_takes(variant, parameters):
     geometry = variant.geometry(parameters, parse_shape("8"))
     assert geometry.threads_per_block <= 1024
@@ -191,7 +194,7 @@ def test_wrong_selection_says_what_would_be_right(text, error, message):
         parse_selection(text)
 
 
-@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+@every_kernel
 def test_patterns_account_for_every_request_of_the_launch(variant, parameters):
     problem = parse_shape("32x32x64") if variant.max_extent else parse_shape("256x256x64")
     counts = access_counts(variant.tiling(parameters), problem)
@@ -232,7 +235,7 @@ def test_reports_know_cublas_by_the_registrys_name():
     assert CUBLAS.name == ladder.CUBLAS  # reports may not import kernels
 
 
-@pytest.mark.parametrize(("variant", "parameters"), EVERY_KERNEL)
+@every_kernel
 def test_the_tiles_of_all_blocks_are_c(variant, parameters):
     for shape in ((32, 32, 8), (7, 29, 5), (300, 131, 9)):
         m, n, k = (min(extent, variant.max_extent or extent) for extent in shape)

@@ -16,36 +16,38 @@ from tests.reports.profiles_by_hand import (
     with_ceilings,
 )  # fmt: skip
 
+made_once = pytest.fixture(scope="session")
 
-@pytest.fixture(scope="session")
+
+@made_once
 def in_theory():
     return profile()
 
 
-@pytest.fixture(scope="session")
+@made_once
 def on_gpu():
     return profile(is_measured=True)
 
 
-@pytest.fixture(scope="session")
+@made_once
 def in_simulation():
     made = profile()
     return replace(made, executor="simulate", records=tuple(map(simulated, made.records)))
 
 
-@pytest.fixture(scope="session")
+@made_once
 def in_trace(in_simulation):
     """A simulation with machine code and first requests."""
     return traced(in_simulation)
 
 
-@pytest.fixture(scope="session")
+@made_once
 def in_prediction(in_simulation):
     """A simulation with predicted times, each 10% above what was published."""
     return foreseen(in_simulation)
 
 
-@pytest.fixture(scope="session")
+@made_once
 def in_counters():
     """A run on a GPU with hardware counters; tiled has one warp instruction too many."""
     made = profile(is_measured=True)
@@ -55,23 +57,23 @@ def in_counters():
     return replace(made, records=tuple(records))
 
 
-@pytest.fixture(scope="session")
+@made_once
 def of_two_shapes():
     """The page of a run on a GPU at two shapes."""
     return render(with_ceilings(profile(SHAPE, SMALL, is_measured=True)))
 
 
-@pytest.fixture(scope="session")
+@made_once
 def of_prediction(in_prediction):
     return render(in_prediction)
 
 
-@pytest.fixture(scope="session")
+@made_once
 def beside_a_record(in_prediction, on_gpu):
     """The page of predicted times beside those of a recorded run."""
     return render(in_prediction, recorded=on_gpu)
 
 
-@pytest.fixture(scope="session")
+@made_once
 def of_counters(in_counters):
     return render(in_counters)

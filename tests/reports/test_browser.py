@@ -285,7 +285,10 @@ def test_buttons_hide_a_level_and_a_variant(window, of_counters):
     assert visit.complaints == []
 
 
-@pytest.mark.parametrize("widths", AT_ONE_WIDTH)
+at_one_width = pytest.mark.parametrize("widths", AT_ONE_WIDTH)
+
+
+@at_one_width
 def test_a_scorecard_fits_its_window_with_everything_open(window, of_counters, widths):
     visit = window.show(of_counters, width=widths[0], is_resized=False)
     section = "section[aria-labelledby=counters-0]"
@@ -297,7 +300,7 @@ def test_a_scorecard_fits_its_window_with_everything_open(window, of_counters, w
     visit.assert_it_fits(widths)
 
 
-@pytest.mark.parametrize("widths", AT_ONE_WIDTH)
+@at_one_width
 def test_memory_levels_fit_their_window_beside_a_recorded_run(
     window,
     in_simulation,
@@ -316,7 +319,7 @@ def test_memory_levels_fit_their_window_beside_a_recorded_run(
     visit.assert_it_fits(widths)
 
 
-@pytest.mark.parametrize("widths", AT_ONE_WIDTH)
+@at_one_width
 def test_a_comparison_fits_its_window(window, in_counters, in_simulation, widths):
     html = page(compare(in_simulation, in_counters))
     visit = window.show(html, width=widths[0], scheme="dark", is_resized=False)

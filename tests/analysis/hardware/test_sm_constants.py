@@ -116,7 +116,12 @@ UNIT_LATENCIES = {
 }
 
 
-@pytest.mark.parametrize("constants", CONSTANTS.values(), ids=lambda c: c.architecture)
+every_architecture = pytest.mark.parametrize(
+    "constants", CONSTANTS.values(), ids=lambda c: c.architecture
+)
+
+
+@every_architecture
 def test_every_constant_has_a_source(constants):
     wanted = {field.name for field in fields(SmConstants)} - ABOUT_THE_RECORD
     assert set(constants.sources) == wanted
@@ -124,7 +129,7 @@ def test_every_constant_has_a_source(constants):
     assert set(constants.units) == set(Unit)
 
 
-@pytest.mark.parametrize("constants", CONSTANTS.values(), ids=lambda c: c.architecture)
+@every_architecture
 def test_what_is_taken_over_says_so_and_is_equal(constants):
     """Where a source says "as on sm_90", the value is sm_90's; what differs has a source."""
     for name, source in constants.sources.items():
@@ -154,7 +159,7 @@ def test_all_that_says_measured_on_an_h200_is_compared():
     assert says == set(FROM_RECORDED) | {"units", "latencies"}
 
 
-@pytest.mark.parametrize("constants", CONSTANTS.values(), ids=lambda c: c.architecture)
+@every_architecture
 def test_constants_are_possible(constants):
     assert constants.l2_bytes_per_clock <= constants.most_l2_bytes_per_clock
     assert constants.write_bytes_per_clock <= constants.most_write_bytes_per_clock

@@ -21,6 +21,7 @@ from toolkit.cli.profile_tables import print_profile
 from toolkit.cli.progress import TerminalProgress
 from toolkit.cli.terminal import err, out
 from toolkit.profiling.doctor import Finding
+from toolkit.store.recorded_runs import recorded_run
 
 
 class Screen:
@@ -39,6 +40,14 @@ class Screen:
     @property
     def text(self):
         return self._file.getvalue()
+
+    def show(self, profile, recorded=None):
+        print_profile(profile, recorded)
+        return self.text
+
+    def row(self, label):
+        """The line of the ladder's table."""
+        return re.search(rf"^ [ \d]\d {label} .*$", self.text, re.MULTILINE)[0]
 
 
 @pytest.fixture
@@ -64,19 +73,9 @@ def measured_at(seconds, ratio=None):
 
 
 def with_times(given):
-    return replace(
-        given,
-        executor="gpu",
-        records=tuple(
-            replace(record, measured=measured_at(1e-3 * (n + 1), 0.25))
-            for n, record in enumerate(given.records)
-        ),
-    )
-
-
-def row(shown, label):
-    """The line of the ladder's table."""
-    return re.search(rf"^ [ \d]\d {label} .*$", shown, re.MULTILINE)[0]
+    records = enumerate(given.records, 1)
+    timed = tuple(replace(one, measured=measured_at(1e-3 * n, 0.25)) for n, one in records)
+    return replace(given, executor="gpu", records=timed)
 
 
 def ladder_lines(shown):
@@ -87,15 +86,15 @@ def ladder_lines(shown):
 
 
 def test_without_a_gpu_nothing_measured_is_shown(screen, theory):
-    print_profile(theory, None)
-    assert "not run" in row(screen.text, "tiled")
+    screen.show(theory)
+    assert "not run" in screen.row("tiled")
     assert "of cuBLAS" not in screen.text
     assert "MFLOP/s" not in screen.text
 
 
 def test_a_measured_profile_shows_time_rate_and_ratio(screen, theory):
-    print_profile(with_times(theory), None)
-    shown = row(screen.text, "naive-uncoalesced")
+    screen.show(with_times(theory))
+    shown = screen.row("naive-uncoalesced")
     assert "2.000 ms" in shown
     assert "32.8 MFLOP/s" in shown  # 2 · 32³ / 2 ms
     assert "25" in shown
@@ -104,15 +103,15 @@ def test_a_measured_profile_shows_time_rate_and_ratio(screen, theory):
 
 
 def test_a_recorded_run_fills_in_what_was_not_measured(screen, theory):
-    print_profile(theory, with_times(theory))
-    assert "32.8 MFLOP/s" in row(screen.text, "naive-uncoalesced")
+    screen.show(theory, with_times(theory))
+    assert "32.8 MFLOP/s" in screen.row("naive-uncoalesced")
 
 
 def test_recorded_times_stand_apart_from_what_this_machine_did(screen):
     screen.open(300)
     own = profile([32], ["tiled", "cpu"], executor="theory", seed=1)
     own = replace(own, records=(own.records[0], replace(own.records[1], measured=measured_at(1))))
-    print_profile(own, with_times(own))
+    screen.show(own, with_times(own))
     assert "recorded" in screen.text
     assert not re.search(r"occupancy +result", screen.text)
     assert "not run" not in screen.text
@@ -122,8 +121,8 @@ def test_recorded_times_stand_apart_from_what_this_machine_did(screen):
 
 def test_a_measured_profile_keeps_its_verdicts_beside_a_recorded_run(screen, theory):
     screen.open(300)
-    print_profile(with_times(theory), with_times(theory))
-    assert "not run" in row(screen.text, "tiled")
+    screen.show(with_times(theory), with_times(theory))
+    assert "not run" in screen.row("tiled")
     assert "on this machine" not in screen.text
 
 
@@ -134,11 +133,11 @@ def simulated():
 
 def test_a_simulation_shows_verdicts_and_what_the_lanes_do(screen, simulated):
     screen.open(200)
-    print_profile(simulated, None)
-    assert "right" in row(screen.text, "tiled")
+    screen.show(simulated)
+    assert "right" in screen.row("tiled")
     titles, grades = re.findall(r"^.*(?:FFMA|simulated  ).*$", screen.text, re.MULTILINE)[-2:]
     assert grades.index("simulated") >= titles.index("FFMA") - len("simulated")
-    assert "%" in row(screen.text, "vectorized")
+    assert "%" in screen.row("vectorized")
 
 
 def with_predictions(given):
@@ -154,19 +153,16 @@ def with_predictions(given):
             bounds=(Bound(name="issue", time_s=time_s / 2, basis=""),),
         )
 
+    records = enumerate(given.records, 1)
     return replace(
-        given,
-        records=tuple(
-            replace(record, predicted=foreseen(1.5e-3 * (n + 1)))
-            for n, record in enumerate(given.records)
-        ),
+        given, records=tuple(replace(one, predicted=foreseen(1.5e-3 * n)) for n, one in records)
     )
 
 
 def test_predicted_times_stand_beside_the_result(screen, theory):
     screen.open(100)
-    print_profile(with_predictions(theory), None)
-    shown = row(screen.text, "naive-uncoalesced")
+    screen.show(with_predictions(theory))
+    shown = screen.row("naive-uncoalesced")
     # 2 · 32³ / 3 ms
     assert re.search(r"3\.00 ms +21\.8 MFLOP/s +shared memory 91\.7 % +not run", shown)
     assert "/ measured" not in screen.text
@@ -178,8 +174,8 @@ def test_predicted_times_stand_beside_the_result(screen, theory):
 @pytest.mark.parametrize("width", [80, 100, 120, 160, 200])
 def test_predicted_times_fit_beside_recorded_ones(screen, theory, width):
     screen.open(width)
-    print_profile(with_predictions(theory), with_times(theory))
-    shown = row(screen.text, "naive-uncoalesced")
+    screen.show(with_predictions(theory), with_times(theory))
+    shown = screen.row("naive-uncoalesced")
     # 3 ms over 2 ms, the predicted one over the recorded
     assert re.search(r"2\.000 ms +32\.8 MFLOP/s +25\.0 % +3\.00 ms .*1\.50×", shown)
     assert ("shared memory" in shown) == (width >= 112)
@@ -193,19 +189,18 @@ def test_predicted_times_fit_beside_recorded_ones(screen, theory, width):
 def test_few_variants_are_taken_apart_where_there_is_room(screen, theory, width, is_shown):
     screen.open(width)
     two = with_predictions(replace(theory, records=theory.records[:2]))
-    print_profile(two, None)
+    screen.show(two)
     assert ("from nominal peak to the time" in screen.text) == is_shown
 
 
 def test_the_whole_ladder_is_left_to_the_report(screen, theory):
     screen.open(100)
-    print_profile(with_predictions(theory), None)
-    assert "where the time goes" not in screen.text
+    assert "where the time goes" not in screen.show(with_predictions(theory))
 
 
 def test_why_each_rung_beats_the_one_before_is_on_the_terminal(screen, simulated):
     screen.open(100)
-    print_profile(with_predictions(simulated), None)
+    screen.show(with_predictions(simulated))
     after = screen.text.partition("why each rung beats the one before")[2]
     (shown,) = re.findall(r"^ vectorized .*$", after.partition("FLOP per byte")[0], re.MULTILINE)
     # 1.5 ms before, 3 ms after; issue takes half of both
@@ -214,14 +209,13 @@ def test_why_each_rung_beats_the_one_before_is_on_the_terminal(screen, simulated
 
 def test_without_predictions_the_terminal_says_nothing_of_them(screen, simulated):
     without = tuple(replace(record, predicted=None) for record in simulated.records)
-    print_profile(replace(simulated, records=without), None)
+    screen.show(replace(simulated, records=without))
     assert "predicted" not in screen.text
     assert "why each rung" not in screen.text
 
 
 def test_what_closed_forms_explain_is_not_on_the_terminal(screen, simulated):
-    print_profile(simulated, None)
-    assert "by the closed form" not in screen.text
+    assert "by the closed form" not in screen.show(simulated)
 
 
 def test_what_no_reason_is_known_for_is_on_the_terminal(screen, simulated):
@@ -230,7 +224,7 @@ def test_what_no_reason_is_known_for_is_on_the_terminal(screen, simulated):
     first, *others = record.simulated.accesses
     changed = replace(record.simulated, accesses=(replace(first, lanes=first.lanes + 1), *others))
     records = (replace(record, simulated=changed), *simulated.records[1:])
-    print_profile(replace(simulated, records=records), None)
+    screen.show(replace(simulated, records=records))
     riddles = [line for line in screen.text.splitlines() if "by the closed form" in line]
     assert riddles[0] == (
         "tiled: elements of global loads: 2,048 by the closed form, 2,049 simulated: not explained"
@@ -239,7 +233,7 @@ def test_what_no_reason_is_known_for_is_on_the_terminal(screen, simulated):
 
 def test_every_level_has_an_intensity_on_one_line_per_variant(screen, simulated):
     screen.open(80)
-    print_profile(simulated, None)
+    screen.show(simulated)
     after = screen.text.partition("FLOP per byte at each level, 32 × 32 × 32 (simulated)")[2]
     lines = [line.split() for line in after.splitlines() if line.startswith((" tiled", " vector"))]
     assert [line[0] for line in lines] == ["tiled", "vectorized"]
@@ -248,13 +242,12 @@ def test_every_level_has_an_intensity_on_one_line_per_variant(screen, simulated)
 
 
 def test_levels_stand_only_where_traffic_below_l1_is_known(screen, theory):
-    print_profile(theory, None)
-    assert "FLOP per byte at each level" not in screen.text
+    assert "FLOP per byte at each level" not in screen.show(theory)
 
 
 def test_the_compilers_numbers_are_graded_so(screen, theory):
     screen.open(300)
-    print_profile(theory, None)
+    screen.show(theory)
     titles, grades = re.findall(r"^.*(?:occupancy|compiled).*$", screen.text, re.MULTILINE)[:2]
     assert grades.split().count("compiled") == 2
     assert grades.index("compiled") >= titles.index("regs") - len("compiled")
@@ -263,8 +256,8 @@ def test_the_compilers_numbers_are_graded_so(screen, theory):
 def test_a_wrong_result_shows_no_time(screen, theory):
     timed = with_times(theory)
     wrong = replace(timed.records[1], status="failed", reason="wrong result: [/] at C[0][0]")
-    print_profile(replace(timed, records=(timed.records[0], wrong)), None)
-    assert "failed" in row(screen.text, "naive-uncoalesced")
+    screen.show(replace(timed, records=(timed.records[0], wrong)))
+    assert "failed" in screen.row("naive-uncoalesced")
     assert "32.8 MFLOP/s" not in screen.text
     assert "wrong result: [/] at C[0][0]" in screen.text
 
@@ -272,7 +265,7 @@ def test_a_wrong_result_shows_no_time(screen, theory):
 @pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 96, 116, 300])
 def test_tables_fit_any_width(screen, theory, width):
     screen.open(width)
-    print_profile(with_times(theory), None)
+    screen.show(with_times(theory))
     print_variants(LADDER, REFERENCES)
     print_devices(list(DEVICES.values()))
     rows = [line for line in screen.text.splitlines() if re.match(r" [ \d]\d |[│┃]", line)]
@@ -282,7 +275,7 @@ def test_tables_fit_any_width(screen, theory, width):
 def test_the_verdict_is_whole_beside_a_long_limiter(screen, theory):
     for width in (80, 96, 116, 120):
         screen.open(width)
-        print_profile(with_times(theory), None)
+        screen.show(with_times(theory))
         assert "not r…" not in screen.text
         assert "naive-uncoalesced " in screen.text
 
@@ -339,23 +332,16 @@ def test_progress_counts_the_steps_that_are_done(screen):
         assert done == [0, 1]
 
 
-def test_a_recorded_run_of_other_shapes_changes_nothing(capsys, monkeypatch):
-    from toolkit import profile
-    from toolkit.cli.profile_tables import print_profile
-    from toolkit.store.recorded_runs import recorded_run
-
-    monkeypatch.setenv("COLUMNS", "120")
+def test_a_recorded_run_of_other_shapes_changes_nothing(screen):
     result = profile(["96"], ["tiled"], device="h200", executor="theory")
-    print_profile(result, None)
-    alone = capsys.readouterr().out
-    print_profile(result, recorded_run("h200"))
-    assert capsys.readouterr().out == alone
+    alone = screen.show(result)
+    assert screen.show(result, recorded_run("h200")) == 2 * alone
     assert "not run" in alone
 
 
 def test_sentences_are_broken_between_words_under_their_first_one(screen, theory):
     screen.open(80)
-    print_profile(theory, None)
+    screen.show(theory)
     lines = screen.text.splitlines()
     first = next(n for n, line in enumerate(lines) if line.startswith("  - Limited by "))
     assert lines[first + 1].startswith("    ")
@@ -373,5 +359,5 @@ def test_a_rung_that_did_not_run_says_so_beside_recorded_times(screen, theory):
     )
     earlier = with_times(theory)
     earlier = replace(earlier, records=tuple(r for r in earlier.records if r.label != "tiled"))
-    print_profile(replace(simulated, records=records), earlier)
-    assert "skipped" in row(screen.text, "tiled")
+    screen.show(replace(simulated, records=records), earlier)
+    assert "skipped" in screen.row("tiled")

@@ -659,7 +659,10 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+every_architecture = pytest.mark.parametrize("arch", ARCHITECTURES)
+
+
+@every_architecture
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_told_with_its_place(name, arch):
     source, arguments, launch, first, *others = FAULTS[name]
@@ -744,7 +747,7 @@ def test_a_local_array_without_neighbours_has_bounds_on_both_sides(index):
     assert ": the thread has 32 bytes; block (0, 0, 0), thread (0, 0, 0), kernel.cu, line 4" in said
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@every_architecture
 def test_an_assert_that_fails_names_the_thread(arch):
     source = """#include <cassert>
     __global__ void k(float *x, int n) {
@@ -760,7 +763,7 @@ def test_an_assert_that_fails_names_the_thread(arch):
     assert set(execution.outputs[0].tolist()) == {2.0}
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@every_architecture
 def test_what_is_printed_is_lost_and_that_is_said(arch):
     source = """#include <cstdio>
     __device__ __noinline__ void say(int n) { printf("also %d\\n", n); }
@@ -776,7 +779,7 @@ def test_what_is_printed_is_lost_and_that_is_said(arch):
     assert launch(source, floats(40), np.int32(0), block=40, arch=arch).notes == ()
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@every_architecture
 def test_reads_of_shared_memory_that_nobody_wrote_are_a_note(arch):
     source = """__global__ void k(float *x, int n) {
         __shared__ float tile[64];

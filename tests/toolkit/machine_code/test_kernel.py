@@ -77,7 +77,10 @@ def read_sizes(image):
     }
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
+every_capability = pytest.mark.parametrize("capability", CAPABILITIES)
+
+
+@every_capability
 def test_sizes_are_those_that_ptxas_prints_inside_nvrtc(capability):
     answer = compile_apart(
         SOURCE,
@@ -184,7 +187,7 @@ def test_a_kernel_without_parameters_has_none():
     assert kernel.parameters == ()
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
+@every_capability
 def test_variables_have_their_first_values(capability):
     kernel = read("reads", capability)
     named = {variable.name: variable for variable in kernel.variables}
@@ -196,7 +199,7 @@ def test_variables_have_their_first_values(capability):
     assert named.keys() - {string.name} == {"counter", "table", "place", "middle", "operations"}
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
+@every_capability
 def test_constants_have_their_first_values(capability):
     kernel = read("reads", capability)
     named = {constant.name: constant for constant in kernel.constants}
@@ -208,7 +211,7 @@ def test_constants_have_their_first_values(capability):
     assert bank[digits.offset : digits.offset + 12] == struct.pack("<3i", 7, 8, 9)
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
+@every_capability
 def test_addresses_are_told_wherever_they_stand(capability):
     kernel = read("reads", capability)
     found = {(r.place, r.target, r.addend) for r in kernel.relocations}
@@ -250,7 +253,7 @@ def test_a_second_name_of_a_variable_is_no_second_variable(monkeypatch):
     assert cubin._target(section, inside, variables) == ("table", 4)
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
+@every_capability
 def test_launch_bounds_are_read(capability):
     assert read("reads", capability).max_threads == 64
     image = compiled(SOURCE, "shared", f"sm_{capability}")

@@ -153,7 +153,10 @@ def _wanted(operand):
     return operand[0] + ("!" if operand.endswith("!") else "")
 
 
-@pytest.mark.parametrize("arch", LAST_AND_OLDER)
+last_and_older = pytest.mark.parametrize("arch", LAST_AND_OLDER)
+
+
+@last_and_older
 def test_what_is_scarce_is_spread(arch):
     """A load after every 8 FFMAs, though the compiler puts loads first."""
     loop = loop_of(sass(shared, arch)["lds_128_beside_8_ffma"])
@@ -168,7 +171,7 @@ def test_names_of_constants_are_unique_and_say_their_unit():
     assert [n for n in names if not n.endswith(units)] == []
 
 
-@pytest.mark.parametrize("arch", LAST_AND_OLDER)
+@last_and_older
 def test_a_line_is_loaded_between_the_clocks(arch):
     """A compiler merges loads of one address: what is timed must be there."""
     source = global_memory.SOURCE
@@ -180,7 +183,7 @@ def test_a_line_is_loaded_between_the_clocks(arch):
     assert kinds[:4] == ["CS2R", "LDG.", "STS", "CS2R"]
 
 
-@pytest.mark.parametrize("arch", LAST_AND_OLDER)
+@last_and_older
 def test_loads_of_a_stream_are_in_flight_together(arch):
     code = sass(global_memory, arch)
     for probe in global_memory.STREAMS.values():

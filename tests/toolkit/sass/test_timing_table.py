@@ -74,7 +74,10 @@ def test_a_small_kernel_reads_as_recorded(arch):
     assert told(arch) == recordings.read(RECORDED)[arch]
 
 
-@pytest.mark.parametrize("arch", CODE)
+every_architecture = pytest.mark.parametrize("arch", CODE)
+
+
+@every_architecture
 def test_reuse_flags_are_the_suffixes_that_nvdisasm_prints(arch):
     """Of every instruction of every rung: which registers are kept, and so which slots they are."""
     seen = 0
@@ -86,7 +89,7 @@ def test_reuse_flags_are_the_suffixes_that_nvdisasm_prints(arch):
     assert seen > 100
 
 
-@pytest.mark.parametrize("arch", CODE)
+@every_architecture
 def test_results_of_variable_latency_are_waited_for(arch):
     """Whoever names a register that a scoreboard guards waits for it first, or one before did."""
     guarded_in_all = 0
@@ -130,7 +133,7 @@ def results(instruction, row):
     return range(first.index, first.index + max(1, int(row["registers"])))
 
 
-@pytest.mark.parametrize("arch", CODE)
+@every_architecture
 def test_stall_counts_cover_dependent_multiply_adds(arch):
     """An FFMA whose sum the next one reads is followed after 4 clocks or more."""
     for program, table in ladder(arch):
@@ -213,7 +216,7 @@ def test_requests_hand_over_their_operands(pattern, registers, operands):
         assert (row["registers"], row["operands"]) == (registers, operands)
 
 
-@pytest.mark.parametrize("arch", CODE)
+@every_architecture
 def test_the_banks_of_what_is_handed_over_are_those_of_the_text(arch):
     """Of stores, in order: both halves of an address, then every register of what is stored."""
     seen = 0

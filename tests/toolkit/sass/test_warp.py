@@ -72,8 +72,11 @@ def source_lane(mode, lane, b, c):
     return (chosen if inside else lane), inside
 
 
+whoever_is_active = pytest.mark.parametrize("active", ACTIVE)
+
+
 @pytest.mark.parametrize("mode", ["IDX", "UP", "DOWN", "BFLY"])
-@pytest.mark.parametrize("active", ACTIVE)
+@whoever_is_active
 def test_shuffles(mode, active):
     for b, c in product((0, 1, 5, 16, 31, 32, 0xFFFFFFFF), (0, 0x1F, 0x1800, 0x181F, 0x101F, 0x7)):
         state = random_state(b ^ c)
@@ -102,7 +105,7 @@ TRUTHS = {
 
 
 @pytest.mark.parametrize("mode", TRUTHS)
-@pytest.mark.parametrize("active", ACTIVE)
+@whoever_is_active
 @pytest.mark.parametrize("votes", [0, FULL, 0xA5A5_3C01, 0x1])
 def test_votes(mode, active, votes):
     state = random_state(active ^ votes)
@@ -114,13 +117,13 @@ def test_votes(mode, active, votes):
     writes(f"VOTEU.{mode} UR4, UP0, P1", state, active, UR4=ballot, UP0=truth)
 
 
-@pytest.mark.parametrize("active", ACTIVE)
+@whoever_is_active
 def test_the_first_willing_lane_is_elected(active):
     leader = lanes_of(active)[0]
     writes("ELECT P0, UR4, PT", random_state(active), active, P0=1 << leader, UR4=leader)
 
 
-@pytest.mark.parametrize("active", ACTIVE)
+@whoever_is_active
 @pytest.mark.parametrize("wide", [False, True])
 def test_matches(active, wide):
     state = random_state(active)
@@ -159,7 +162,7 @@ REDUCTIONS = {
 
 
 @pytest.mark.parametrize("opcode", REDUCTIONS)
-@pytest.mark.parametrize("active", ACTIVE)
+@whoever_is_active
 def test_reductions(opcode, active):
     state = random_state(active)
     state.r[2] |= 0x0000_1100  # so that a conjunction is not zero
@@ -197,7 +200,7 @@ def test_the_clock_moves_on_with_each_instruction():
 # Barriers as values.
 
 
-@pytest.mark.parametrize("active", ACTIVE)
+@whoever_is_active
 def test_convergence_barriers_are_saved_and_restored(active):
     state = random_state(active)
     writes("BMOV.32 R4, B6", state, active, R4=state.b[6])
