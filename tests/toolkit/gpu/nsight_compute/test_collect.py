@@ -346,6 +346,22 @@ def test_what_concerns_every_launch_is_said_once(cublas, replay):
     assert all(record.measured is not None for record in result.records)
 
 
+@pytest.mark.parametrize("failing", [(LaunchFolder, "add"), (ncu, "run")])
+def test_a_full_disk_and_a_command_that_cannot_be_started_are_said_once(
+    failing, cublas, replay, monkeypatch
+):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(*failing, full)
+    told = Heard()
+    result = count("tiled", shapes=("32", "48"), progress=told)
+    problem = "[Errno 28] No space left on device: run `python -m toolkit doctor`"
+    assert told.notices == [f"no hardware counters: {problem}"]
+    assert result.environment.software["Hardware counters"] == f"none: {problem}"
+    assert all(record.measured and not record.counted for record in result.records)
+
+
 def test_a_process_that_dies_at_once_is_said_once(cublas, replay):
     lines = replay(dies="the CUDA driver gives no GPU (busy): run `python -m toolkit doctor`")
     told, _ = heard()
