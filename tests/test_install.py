@@ -3,7 +3,6 @@
 An editable install hides missing files, so these tests use wheels.
 """
 
-import subprocess
 import sys
 import tarfile
 import venv
@@ -11,6 +10,7 @@ import zipfile
 
 import pytest
 
+from tests.processes import ran, said
 from toolkit import native
 from toolkit.machine_code.cuda_tools import nvidia_remedy
 from validation import ROOT
@@ -33,20 +33,13 @@ COMMANDS = (
 
 def sources():
     """Every file of the packages that git knows or would add."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", *PACKAGES],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+    listed = said(["git", "ls-files", "-co", "--exclude-standard", *PACKAGES], cwd=ROOT)
+    return [name for name in listed.splitlines() if (ROOT / name).exists()]
 
 
 def call(command, folder, **environment):
     """Standard output of a command that has to succeed."""
-    ran = subprocess.run(
-        command, cwd=folder, env=environment or None, capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, f"{command}\n{ran.stdout}\n{ran.stderr}"
-    return ran.stdout
+    return said(command, cwd=folder, env=environment or None)
 
 
 @pytest.fixture
@@ -122,22 +115,19 @@ def test_without_nvidias_packages_and_posix_all_but_the_simulator_works(tmp_path
         " ".join(("simulate", *LAUNCH)),
     )
     environment = {"PATH": "", "HOME": str(tmp_path), "GEMM_LADDER_CACHE": str(tmp_path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", BARE, *commands], cwd=tmp_path, env=environment,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    said = ran.stderr.splitlines()
-    assert said[1].startswith("note: theory only, nothing is simulated: NVRTC is not installed: ")
-    ends = [line for line in said if " ended with " in line]
+    done = ran([sys.executable, "-c", BARE, *commands], cwd=tmp_path, env=environment)
+    heard = done.stderr.splitlines()
+    assert heard[1].startswith("note: theory only, nothing is simulated: NVRTC is not installed: ")
+    ends = [line for line in heard if " ended with " in line]
     codes = (0, 0, 0, 0, 0, 1, 0, 1)
     assert ends == [
         f"{command.split()[0]} ended with {code}"
         for command, code in zip(commands, codes, strict=True)
-    ], ran.stderr
+    ], done.stderr
     for command in ("profile", "simulate"):
-        at = said.index(f"{command} ended with 1")
-        assert said[at - 1].startswith("error: NVRTC is not installed: ")
-        assert " ended with " in said[at - 2]
+        at = heard.index(f"{command} ended with 1")
+        assert heard[at - 1].startswith("error: NVRTC is not installed: ")
+        assert " ended with " in heard[at - 2]
 
 
 def test_on_macos_no_remedy_asks_for_what_does_not_exist():
@@ -149,14 +139,11 @@ def test_on_macos_no_remedy_asks_for_what_does_not_exist():
 def test_a_users_file_that_hides_a_package_is_named(hides, tmp_path):
     path = tmp_path / hides
     path.mkdir() if hides.endswith("/") else path.touch()
-    ran = subprocess.run(
-        [sys.executable, "-m", "toolkit", "list"], cwd=tmp_path,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (ran.returncode, ran.stdout) == (1, "")
+    done = ran([sys.executable, "-m", "toolkit", "list"], cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
     name = hides.rstrip("/").removesuffix(".py")
-    assert ran.stderr.startswith(f"error: {path} hides gemm-ladder's own package {name!r}: rename")
-    assert ran.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"error: {path} hides gemm-ladder's own package {name!r}: rename")
+    assert done.stderr.count("\n") == 1
 
 
 # Real builds, in fresh environments.
@@ -221,18 +208,12 @@ def test_an_install_with_no_compiler_at_all_says_so_and_can_be_repaired(
         empty = tmp_path / "empty"
         empty.mkdir()
         run = [python, "-m", "toolkit"]
-        auto = subprocess.run(
-            [*run, "profile", "-s", "64", "-v", "tiled"], cwd=empty, check=False,
-            capture_output=True, text=True,
-        )  # fmt: skip
+        auto = ran([*run, "profile", "-s", "64", "-v", "tiled"], cwd=empty)
         assert auto.returncode == 0
         assert auto.stderr.startswith(
             "note: theory only, nothing is simulated: the simulator's native core was not built: "
         )
-        forced = subprocess.run(
-            [*run, "profile", "--executor", "simulate"], cwd=empty, check=False,
-            capture_output=True, text=True,
-        )  # fmt: skip
+        forced = ran([*run, "profile", "--executor", "simulate"], cwd=empty)
         assert forced.returncode == 1
         assert forced.stderr.startswith("error: the simulator's native core was not built: run ")
         assert "python -m toolkit.native" in call([*run, "doctor"], empty)

@@ -1,19 +1,15 @@
 """Recordings of the tree have one record per line: the form of validation/recordings.py."""
 
 import json
-import subprocess
 
 import pytest
 
+from tests.processes import said
 from validation import ROOT, recordings
 
-PATHS = subprocess.run(
-    ["git", "ls-files", "-co", "--exclude-standard", "*/recorded/*.json", "tests/*.json"],
-    cwd=ROOT,
-    capture_output=True,
-    text=True,
-    check=True,
-).stdout.splitlines()
+PATHS = said(
+    ["git", "ls-files", "-co", "--exclude-standard", "*/recorded/*.json", "tests/*.json"], cwd=ROOT
+).splitlines()
 
 
 @pytest.mark.parametrize("path", PATHS)

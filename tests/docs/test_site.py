@@ -1,13 +1,13 @@
 """The site: made without a warning, whole, and readable without a network."""
 
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 
 import pytest
 
 from docs.snippets.pages import ROOT
+from tests.processes import said
 
 pytest.importorskip("sphinx", reason="the site needs the extra 'docs'")
 # To make the site takes longer than all other tests of pages.
@@ -21,14 +21,7 @@ REFERENCE = "\n".join(p.read_text("utf-8") for p in (ROOT / "docs/reference").gl
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     command = ("-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "doctrees")
-    made = subprocess.run(
-        [sys.executable, *command, ROOT / "docs", folder / "html"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stderr
+    said([sys.executable, *command, ROOT / "docs", folder / "html"], cwd=ROOT)
     return folder / "html"
 
 

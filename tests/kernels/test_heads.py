@@ -12,6 +12,7 @@ from analysis.intensity import intensity_of_loads
 from analysis.problem import Gemm
 from kernels import LADDER, find
 from kernels.closed_forms import first_warp_patterns
+from tests.rungs import every_rung
 
 K = 4096
 SECTIONS = ("Idea", "Mapping", "Traffic", "Warp", "Limit", "Source")
@@ -54,7 +55,7 @@ def patterns(variant):
     return {(p.space, p.operation, p.operand): p for p in found}
 
 
-@pytest.mark.parametrize("variant", LADDER, ids=lambda v: v.name)
+@every_rung
 class TestHead:
     def test_names_its_rung_and_the_equation(self, variant):
         assert f" Rung {variant.rung}, " in head(variant)

@@ -19,6 +19,7 @@ from kernels.ladder import CUBLAS
 from kernels.selection import whole_ladder
 from kernels.variant import EXTENTS, FACTORS
 from reports import ladder
+from tests.rungs import every_rung
 from tests.sampling import sampled
 
 SQUARE = parse_shape("4096")
@@ -58,7 +59,7 @@ def test_rungs_are_numbered_from_one_in_order():
     assert [variant.file[:2] for variant in LADDER] == [f"{rung:02}" for rung in numbers]
 
 
-@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+@every_rung
 def test_a_rung_declares_what_its_arguments_need(variant):
     assert {"C", *EXTENTS, *FACTORS} <= set(variant.arguments)
     assert len(set(variant.arguments)) == len(variant.arguments)

@@ -9,6 +9,7 @@ import pytest
 from analysis.problem import parse_shape
 from kernels.ladder import LADDER
 from tests.planted.rungs import check_rung
+from tests.rungs import every_rung
 from tests.sampling import chosen_of, sampled, values_of
 from tests.together import compiled_together
 from toolkit.execution.rung_check import check_rung as checked_rung
@@ -118,7 +119,7 @@ def test_a_rung_is_not_blamed(variant, arch):
     assert checked.executed_blocks == checked.blocks
 
 
-@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+@every_rung
 def test_the_line_of_a_profile_blames_no_rung(variant):
     code = code_of(variant, "sm_90")
     said = sentence(checked_rung(code, variant, variant.defaults, seed=1), variant)

@@ -5,8 +5,8 @@ import pytest
 
 from benchmarks import block_times as benchmark
 from benchmarks.block_times import BlockTimes
-from kernels import LADDER
 from kernels.selection import parse_selection
+from tests.rungs import every_rung
 from toolkit.sass.translate import translate
 
 LIFE_NS = 1000
@@ -20,7 +20,7 @@ def _times(ends_of_sms):
     return BlockTimes(begins=(ends - LIFE_NS)[order], ends=ends[order], sms=sms[order])
 
 
-@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+@every_rung
 def test_a_kernel_begins_and_ends_with_its_stores(variant):
     source = benchmark.instrumented(variant)  # type: ignore[arg-type]
     kernel = source[source.index(benchmark.KERNEL) :]

@@ -11,6 +11,7 @@ from analysis.problem import parse_shape
 from analysis.rounding import compare, gemm_error_bound
 from kernels import LADDER, find
 from tests.cubins import cubin_of
+from tests.rungs import every_rung
 from tests.sampling import chosen_of, exhaustive
 from toolkit.execution.simulate import Simulator
 from toolkit.launch.launch import buffers_of
@@ -41,7 +42,7 @@ def launched(variant, parameters, shape, arch, source):
     return execution, compare(of_c, ALPHA * (a64 @ b64) + BETA * c64, bound)
 
 
-@pytest.mark.parametrize("variant", LADDER, ids=lambda v: v.name)
+@every_rung
 def test_alpha_and_beta_scale_right_at_ragged_shapes(variant):
     for text in RAGGED:
         shape = variant.executed(parse_shape(text))

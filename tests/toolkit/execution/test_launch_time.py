@@ -1,7 +1,6 @@
 """Predicted times of any kernel: there where they can be, else one line that says why not."""
 
 import shutil
-import subprocess
 import sys
 from functools import cache
 from importlib import import_module
@@ -16,6 +15,7 @@ from analysis.errors import InputError
 from analysis.sm import Streams
 from analysis.timing.predict import predict
 from tests.cubins import cubin_of
+from tests.processes import said
 from toolkit.execution.predict import (
     blocks_of_an_sm,
     model_digest,
@@ -408,9 +408,7 @@ def test_an_edit_changes_the_answer_of_the_next_process(file, program, tmp_path)
     edited, line = tmp_path / "tree/toolkit/execution" / file, "dram_read_bytes="
 
     def answer():
-        command = [sys.executable, "-c", program]
-        done = subprocess.run(command, cwd=tmp_path / "tree", capture_output=True, check=True)
-        return float(done.stdout)
+        return float(said([sys.executable, "-c", program], cwd=tmp_path / "tree"))
 
     before = answer()
     text = edited.read_text(encoding="utf-8")

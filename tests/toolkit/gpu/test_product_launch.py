@@ -9,9 +9,9 @@ import pytest
 from analysis.errors import InputError, LaunchError
 from analysis.geometry import Geometry
 from analysis.problem import parse_shape
-from kernels.ladder import LADDER
 from kernels.selection import Selection
 from tests.refusals import refusal
+from tests.rungs import every_rung
 from toolkit.gpu.launch import OnGpu, task_of
 from toolkit.gpu.product_launch import LAUNCHES, task_of_product
 from toolkit.launch.launch import Launch, buffers_of
@@ -124,7 +124,7 @@ def test_a_workspace_is_zeros_between_guard_bands(cuda):
     assert held[0] == [0] * 12
 
 
-@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+@every_rung
 def test_what_a_rung_takes_can_be_handed_to_a_child(variant):
     problem = parse_shape("255x255x63") if variant.multiple_of > 1 else parse_shape("32x32x64")
     executed = variant.executed(problem)

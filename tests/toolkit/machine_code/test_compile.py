@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,9 @@ import pytest
 
 from analysis.errors import CompileError, InputError, UnavailableError, UnknownNameError
 from kernels import LADDER
+from tests.processes import said
 from tests.refusals import refusal
+from tests.rungs import every_rung
 from toolkit.machine_code import compile as compilation
 from toolkit.machine_code import compiler_process
 from toolkit.machine_code.compile import compile_cubin, supported_architectures
@@ -286,9 +287,9 @@ def test_the_file_of_a_rung_finds_what_its_source_has_inserted():
     assert found.code == inserted.code
 
 
-@pytest.mark.parametrize("rung", LADDER, ids=lambda rung: rung.name)
-def test_the_compiler_reads_no_file_beside_the_source_of_a_rung(rung):
-    assert not includes(rung.source)  # as its machine code is kept
+@every_rung
+def test_the_compiler_reads_no_file_beside_the_source_of_a_rung(variant):
+    assert not includes(variant.source)  # as its machine code is kept
 
 
 def test_two_processes_may_compile_the_same_kernel_at_once(cache):
@@ -300,13 +301,10 @@ def test_two_processes_may_compile_the_same_kernel_at_once(cache):
     )
 
     def run(_):
-        command = [sys.executable, "-c", program]
-        return subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        return said([sys.executable, "-c", program], cwd=ROOT)
 
     with ThreadPoolExecutor() as pool:
-        assert set(pool.map(run, range(4))) == {"32"}
+        assert set(pool.map(run, range(4))) == {"32\n"}
     assert [path.suffix for path in cache.iterdir()] == [".cubin"]  # no temporary file is left
 
 
@@ -315,9 +313,7 @@ def test_importing_the_module_loads_no_heavy_package():
         "import sys, toolkit.machine_code.compile, toolkit.store.profile_json\n"
         "print([m for m in ('numpy', 'pydantic', 'cuda.bindings', 'elftools') if m in sys.modules])"
     )
-    command = [sys.executable, "-c", program]
-    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert output.strip() == "[]"
+    assert said([sys.executable, "-c", program], cwd=ROOT) == "[]\n"
 
 
 # --- a compiler that does not end, or crashes ----------------------------------------------------

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 
 import pytest
 from hypothesis import given
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from analysis.errors import ToolkitError, UnsupportedError
 from tests.cubins import cubin_of
 from tests.probe import parse_operands
+from tests.processes import said
 from tests.toolkit.machine_code.decode_snapshots import (
     ARCHITECTURES,
     SOURCE,
@@ -309,9 +309,7 @@ def test_nothing_is_lost_that_nvdisasm_prints_as_text(arch, tmp_path):
     cubin = cubin_of(source, "calls", arch)
     path = tmp_path / "k.cubin"
     path.write_bytes(cubin.image)
-    listing = subprocess.run(
-        [disassembler().path, "-c", "-raw", path], capture_output=True, text=True, check=True
-    ).stdout
+    listing = said([disassembler().path, "-c", "-raw", path])
     texts = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*(?:\(\*.*?\*\))?;", listing)
     known = [i.text for f in decode(disassembly(arch)) for i in f.instructions]
     assert sorted(map(comparable, texts)) == sorted(map(comparable, known))

@@ -3,7 +3,6 @@
 import json
 import re
 import struct
-import subprocess
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise, product
@@ -13,6 +12,7 @@ import pytest
 
 from analysis.errors import ToolkitError, UnknownNameError
 from kernels import LADDER
+from tests.processes import said
 from tests.sampling import chosen_of, exhaustive
 from toolkit.machine_code import program as module
 from toolkit.machine_code.compile import compile_cubin
@@ -118,8 +118,7 @@ def listed_sources(cubin, folder):
     """The file and line above each instruction of the kernel in what `nvdisasm -g` prints."""
     path = folder / "k.cubin"
     path.write_bytes(cubin.image)
-    command = [disassembler().path, "-c", "-g", path]
-    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listing = said([disassembler().path, "-c", "-g", path])
     found = {}
     section, current = "", None
     for line in listing.splitlines():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kernels import LADDER
 from kernels.variant import EXTENTS
+from tests.rungs import every_rung
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 
 
@@ -115,7 +115,7 @@ def test_half_a_declaration_is_none(text):
     assert kernel_names(text) == []
 
 
-@pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+@every_rung
 def test_the_ladders_kernels_are_read(variant):
     parameters = signature(variant.source, variant.entry)
     for role, declared in zip(variant.arguments, parameters, strict=True):

@@ -3,7 +3,6 @@
 import ctypes
 import re
 import shutil
-import subprocess
 import sys
 from importlib.util import find_spec
 
@@ -14,6 +13,7 @@ from analysis import sm as cycles
 from analysis.problem import parse_shape
 from analysis.traffic import groups, l2, pieces
 from kernels import LADDER
+from tests.processes import ran, said
 from toolkit import native, simulate
 from toolkit.sass.core import binding as core
 from validation import ROOT
@@ -120,9 +120,7 @@ def test_structures_are_as_long_in_python_as_in_c(source, tmp_path):
     checks = [f'_Static_assert(sizeof({name}) == {n}, "{name}");' for name, n in lengths.items()]
     file = tmp_path / "lengths.c"
     file.write_text("\n".join([f'#include "{ROOT / source}"', *checks]), encoding="utf-8")
-    command = [*native.compiler(), "-std=c11", "-fsyntax-only", '-DBUILT_FROM=""', file]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
+    said([*native.compiler(), "-std=c11", "-fsyntax-only", '-DBUILT_FROM=""', file])
 
 
 # Whatever built the core, and for whichever processor: the same bits.
@@ -219,11 +217,8 @@ def test_the_command_builds_beside_the_sources(tmp_path):
     (tmp_path / "analysis/sm/sm.c").write_text("wrong\n", encoding="utf-8")
     for source in (tmp_path / "toolkit/sass/core").glob("*.c"):
         source.write_text("typedef int x;\n", encoding="utf-8")
-    ran = subprocess.run(
-        [sys.executable, "-m", "toolkit.native"], cwd=tmp_path, check=False,
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert ran.returncode == 1
-    assert ran.stdout == f"built {tmp_path / 'toolkit/sass/_core.so'}\n"
-    assert ran.stderr.startswith(f"error: {tmp_path / 'analysis/_cycles.so'}: ")
-    assert "Traceback" not in ran.stderr
+    done = ran([sys.executable, "-m", "toolkit.native"], cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == f"built {tmp_path / 'toolkit/sass/_core.so'}\n"
+    assert done.stderr.startswith(f"error: {tmp_path / 'analysis/_cycles.so'}: ")
+    assert "Traceback" not in done.stderr

@@ -2,10 +2,10 @@
 
 import os
 import re
-import subprocess
 
 import pytest
 
+from tests.processes import ran
 from toolkit import native
 
 SOURCES = sorted(native.CORE.glob("*.c"))
@@ -25,13 +25,12 @@ def without_comments(text):
 
 def compiled(arguments, folder):
     """What the compiler says of C that it shall only check."""
-    ran = subprocess.run(
+    done = ran(
         [*native.compiler(), "-std=c11", "-fsyntax-only", '-DBUILT_FROM=""', *arguments],
-        cwd=folder, check=False, capture_output=True, text=True, errors="replace",
-        env={**os.environ, "LC_ALL": "C"},
+        cwd=folder, errors="replace", env={**os.environ, "LC_ALL": "C"},
     )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    return ran.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
 def test_each_file_includes_only_files_before_it_in_the_order_of_core_h():

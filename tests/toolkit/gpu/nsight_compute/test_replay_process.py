@@ -1,13 +1,13 @@
 """The process that launches what a profiler counts, on the made-up GPU of conftest.py."""
 
 import re
-import subprocess
 import sys
 
 import pytest
 
 from kernels import find
 from tests.cubins import cubin_of
+from tests.processes import ran
 from tests.toolkit.counted import launch_of
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute.replay_process import LaunchFolder, launch_all, main, marker_source
@@ -118,14 +118,7 @@ def test_the_command_runs_from_every_folder(tmp_path):
     from toolkit.gpu.nsight_compute.replay_process import process_environment
 
     (tmp_path / "launches.json").write_text("[]")
-    done = subprocess.run(
-        LaunchFolder(tmp_path).command(),
-        cwd=tmp_path,
-        env=process_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(LaunchFolder(tmp_path).command(), cwd=tmp_path, env=process_environment())
     assert (done.returncode, done.stdout) in [(0, "ends\n"), (1, "")]
     assert re.fullmatch(r"(error: .+\n)?", done.stderr)
     assert LaunchFolder(tmp_path).command()[0] == sys.executable

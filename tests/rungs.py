@@ -1,0 +1,7 @@
+"""What tests that take each rung of the ladder are marked with."""
+
+import pytest
+
+from kernels import LADDER
+
+every_rung = pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
