@@ -4,10 +4,9 @@ import re
 import shlex
 
 import pytest
-from typer.testing import CliRunner
 
 from docs.snippets.pages import ROOT, blocks, name_of, pages, parsed
-from toolkit.cli.app import app
+from tests.toolkit.cli.commands import invoke
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PAGES = [*pages(), CONTRIBUTING, ROOT / "validation" / "README.md"]
@@ -77,7 +76,7 @@ def test_commands_are_found():
 @pytest.mark.parametrize("words", CALLS)
 def test_commands_parse(words):
     # --help after the rest: everything before it is parsed, nothing is run
-    result = CliRunner().invoke(app, [*shlex.split(words, comments=True), "--help"])
+    result = invoke("", *shlex.split(words, comments=True), "--help")
     assert result.exit_code == 0, result.output
 
 

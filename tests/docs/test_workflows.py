@@ -82,16 +82,14 @@ def commands(name):
 
 
 def test_gpu_workflow_calls_what_is_there():
-    from typer.testing import CliRunner
-
-    from toolkit.cli.app import app
+    from tests.toolkit.cli.commands import invoke
 
     called = list(commands(GPU))
     assert ["pytest", "-m", "gpu"] in called
     ours = [words[1:] for words in called if words[0] == "toolkit"]
     assert [words[0] for words in ours] == ["doctor", "profile", "compare"]
     for words in ours:
-        asked = CliRunner().invoke(app, [*words, "--help"])
+        asked = invoke("", *words, "--help")
         assert asked.exit_code == 0, asked.output
 
 

@@ -19,11 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from analysis.errors import ToolkitError
 from tests.cubins import cubin_of
 from tests.probe import parse_operands
+from tests.toolkit.cli.commands import invoke
 from toolkit.cli.app import app
 from toolkit.cli.argument_syntax import parse_arguments
 from toolkit.cli.errors import damage_of
@@ -83,11 +83,10 @@ def document():
 @cache
 def launch_document():
     """A launch as `simulate --json` prints it, a prediction included."""
-    asked = ("-g", "1", "-b", "32", "-a", "f32[32]", "-a", "i32=32", "-d", "t4", "--json")
     with TemporaryDirectory() as folder:
         source = Path(folder) / "scale.cu"
         source.write_text(SOURCE, encoding="utf-8")
-        made = CliRunner().invoke(app, ["simulate", str(source), *asked])
+        made = invoke(f"simulate '{source}' -g 1 -b 32 -a f32[32] -a i32=32 -d t4 --json")
     return json.loads(made.stdout)
 
 
@@ -162,20 +161,9 @@ def launches(data):
 @contextmanager
 def _folder():
     """An empty working folder, which is the data folder too, on a machine with no GPU."""
-    with TemporaryDirectory() as name, chdir(name), no_gpu():
+    with TemporaryDirectory() as name, chdir(name), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "pycuda", None)
         yield Path(name)
-
-
-@contextmanager
-def no_gpu():
-    kept = sys.modules.get("pycuda")
-    sys.modules["pycuda"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules["pycuda"]
-        if kept is not None:
-            sys.modules["pycuda"] = kept
 
 
 def _write(path, content):
@@ -228,12 +216,11 @@ def _damaged(whole, choices):
 
 
 def _read(text):
-    try:
+    found = None
+    with _one_line():
         found = parse(text, "profile.json")
-    except ToolkitError as error:
-        _check_line(error)
-        return
-    dumps(found)
+    if found:
+        dumps(found)
 
 
 def _damage(value, choices):
@@ -254,12 +241,16 @@ def _damage(value, choices):
         holder[key] = choices.text()
 
 
-def _places(value):
+def _texts(value):
+    """The places of all texts in it: what holds them, and by which key."""
     keys = value if isinstance(value, dict) else range(len(value))
+    found = []
     for key in list(keys):
-        yield value, key
         if isinstance(value[key], dict | list):
-            yield from _places(value[key])
+            found += _texts(value[key])
+        elif isinstance(value[key], str):
+            found.append((value, key))
+    return found
 
 
 def report(data):
@@ -268,28 +259,25 @@ def report(data):
 
     choices = Choices(data)
     damaged = json.loads(json.dumps(document()))
-    texts = [(h, k) for h, k in _places(damaged) if isinstance(h[k], str)]
+    texts = _texts(damaged)
     for _ in range(1 + choices.number(8)):
         holder, key = texts[choices.number(len(texts))]
         strings = [x for x in HOSTILE if isinstance(x, str)]
         which = choices.number(len(strings) + 1)
         holder[key] = strings[which] if which < len(strings) else choices.text()
-    try:
+    with _one_line():
         found = parse(json.dumps(damaged), "profile.json")
         with damage_of(Path("profile.json")):
             page = render(found)
-    except ToolkitError as error:
-        _check_line(error)
-        return
-    assert MARKUP not in page
-    assert "onerror=alert(1)>" not in re.sub(r"\\u003[ce]|&[lg]t;", "", page)
+        assert MARKUP not in page
+        assert "onerror=alert(1)>" not in re.sub(r"\\u003[ce]|&[lg]t;", "", page)
 
 
 def disassembly(data):
     """The decoder on what nvdisasm never prints: in one of its texts, or anywhere."""
     choices = Choices(data)
     damaged = json.loads(listing())
-    places = [(h, k) for h, k in _places(damaged) if isinstance(h[k], str)]
+    places = _texts(damaged)
     for _ in range(1 + choices.number(3)):
         holder, key = places[choices.number(len(places))]
         at, length = choices.number(len(holder[key]) + 1), choices.number(8)
@@ -298,10 +286,8 @@ def disassembly(data):
     if choices.number(8) == 0:
         at = choices.number(len(text))
         text = text[:at] + choices.text() + text[at + 1 :]
-    try:
+    with _one_line():
         decode(text)
-    except ToolkitError as error:
-        _check_line(error)
 
 
 def operands(data):
@@ -321,10 +307,8 @@ def machine_code(data):
     for _ in range(1 + choices.number(6)):
         damaged[choices.number(len(damaged))] = choices.number(256)
     length = len(damaged) if choices.number(4) else choices.number(len(damaged))
-    try:
+    with _one_line():
         Kernel.from_image(bytes(damaged[:length]), "scale")
-    except ToolkitError as error:
-        _check_line(error)
 
 
 KERNELS = {
@@ -410,7 +394,7 @@ def launch(data):
     """The options of `simulate` and `check` on any text."""
     parts = data.decode(errors="replace").split("\n")
     parts += [""] * (8 - len(parts))
-    try:
+    with _one_line():
         parse_arguments(parts[6:])
         parse_call(
             LaunchOptions(
@@ -425,8 +409,6 @@ def launch(data):
                 seed=1,
             )
         )
-    except ToolkitError as error:
-        _check_line(error)
 
 
 # What the options and arguments of the commands are given, besides any text and any number.
@@ -536,10 +518,16 @@ def command_line(data):
     _any_arguments.hypothesis.fuzz_one_input(data)  # type: ignore[attr-defined]
 
 
-def _check_line(error):
-    """What a user gets to see is one line, of a length that can be read."""
-    assert "\n" not in str(error), str(error)
-    assert len(str(error)) < 10_000, str(error)[:200]
+@contextmanager
+def _one_line():
+    """What a user gets to see of an error is one line, of a length that can be read."""
+    try:
+        yield
+        return
+    except ToolkitError as error:
+        said = str(error)
+    assert "\n" not in said, said
+    assert len(said) < 10_000, said[:200]
 
 
 TARGETS = {

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from analysis.access import Tiling
 from analysis.problem import parse_shape
 from kernels import LADDER, Parameter, Variant
 from kernels.selection import BY_NAME
+from tests.toolkit.cli.commands import invoke
 from toolkit import simulate
-from toolkit.cli.app import app
 from toolkit.profiling.profile import profile
 from toolkit.rungs.arguments import rung_arguments
 
@@ -106,10 +105,9 @@ def test_simulate_computes_the_product_with_all_that_it_takes(parameters):
 
 
 def test_tune_ranks_it_and_list_names_it():
-    invoke = partial(CliRunner().invoke, app)
-    tuned = invoke(["tune", "two-rows", "--shape", str(SHAPE), "--device", DEVICE, "--seed", "1"])
+    tuned = invoke(f"tune two-rows --shape {SHAPE} --device {DEVICE} --seed 1")
     assert tuned.exit_code == 0, tuned.output
     (shape,) = json.loads(Path("tuning.json").read_text())["shapes"]
     ranked = {tuple(one["parameters"].values()) for one in shape["candidates"] if one["predicted"]}
     assert ranked == {(16, 8), (16, 16), (32, 8), (32, 16)}
-    assert "two-rows" in invoke(["list", "variants"]).output
+    assert "two-rows" in invoke("list variants").output

@@ -416,6 +416,14 @@ def made_up_ncu(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    """A folder for what is kept from run to run."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("GEMM_LADDER_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
 def no_gpu(monkeypatch):
     """A machine without one."""
     monkeypatch.setitem(sys.modules, "pycuda", None)

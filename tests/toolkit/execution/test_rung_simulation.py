@@ -187,8 +187,7 @@ def test_values_of_k_leave_the_same_remainder():
     assert k_points(224, 32) == [64, 96, 128, 192]
 
 
-def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(tmp_path, monkeypatch):
-    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
+def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(empty_cache, monkeypatch):
     first = simulated("tiled", "32x32x2048", 1).predicted
     monkeypatch.setattr(block_plan, "TIMED_STEPS", block_plan.TIMED_STEPS + 1)
     assert simulated("tiled", "32x32x2048", 1).predicted.basis != first.basis

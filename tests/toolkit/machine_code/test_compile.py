@@ -57,11 +57,7 @@ template <int BM, int BN> __global__ void gemm(float* x) {
 """
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    directory = tmp_path / "cache"
-    monkeypatch.setenv("GEMM_LADDER_CACHE", str(directory))
-    return directory
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 @pytest.fixture
@@ -292,7 +288,7 @@ def test_the_compiler_reads_no_file_beside_the_source_of_a_rung(variant):
     assert not includes(variant.source)  # as its machine code is kept
 
 
-def test_two_processes_may_compile_the_same_kernel_at_once(cache):
+def test_two_processes_may_compile_the_same_kernel_at_once(empty_cache):
     program = (
         "from toolkit.machine_code.compile import compile_cubin\n"
         f"source = {SPILLING!r}\n"
@@ -305,7 +301,9 @@ def test_two_processes_may_compile_the_same_kernel_at_once(cache):
 
     with ThreadPoolExecutor() as pool:
         assert set(pool.map(run, range(4))) == {"32\n"}
-    assert [path.suffix for path in cache.iterdir()] == [".cubin"]  # no temporary file is left
+    assert [path.suffix for path in empty_cache.iterdir()] == [
+        ".cubin"
+    ]  # no temporary file is left
 
 
 def test_importing_the_module_loads_no_heavy_package():

@@ -21,10 +21,7 @@ extern "C" __global__ void sums(float *out, const float *in, int n) {
 """
 
 
-@pytest.fixture(autouse=True)
-def directory(tmp_path, monkeypatch):
-    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 @pytest.fixture(params=["sm_75", "sm_90", "sm_120"])
@@ -56,9 +53,9 @@ def test_what_is_kept_equals_what_was_made(kernel, monkeypatch):
     assert first[3].has_barriers
 
 
-def test_damaged_entries_are_made_anew(kernel, directory):
+def test_damaged_entries_are_made_anew(kernel, empty_cache):
     first = made(kernel)
-    entries = list(directory.glob("decoded-*"))
+    entries = list(empty_cache.glob("decoded-*"))
     assert len(entries) == 3
     for entry in entries:
         entry.write_bytes(entry.read_bytes()[:-3] + b"abc")

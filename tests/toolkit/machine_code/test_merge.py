@@ -80,11 +80,10 @@ def test_the_corpus_is_printed_as_alone(arch):
 
 
 @pytest.fixture
-def runs(monkeypatch, tmp_path):
-    """The images that nvdisasm is run on; the cache is empty."""
+def runs(monkeypatch, empty_cache):
+    """The images that nvdisasm is run on."""
     images = []
     real = module._run
-    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
     monkeypatch.setattr(
         module, "_run", lambda program, image: (images.append(image), real(program, image))[1]
     )

@@ -44,8 +44,7 @@ def known(seed, variants=None, precision=0.01):
     return known_cpu(record, Workload(SHAPE, seed), plan)[0]
 
 
-def test_a_later_run_shows_what_was_measured_on_this_machine_and_when(tmp_path, monkeypatch):
-    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
+def test_a_later_run_shows_what_was_measured_on_this_machine_and_when(empty_cache, monkeypatch):
     first, second = known(1), known(2)
     assert (first.notes, first.check) == ((), second.check)
     assert second.measured == first.measured
@@ -55,8 +54,7 @@ def test_a_later_run_shows_what_was_measured_on_this_machine_and_when(tmp_path, 
     assert known(1).notes == ()
 
 
-def test_who_asks_for_the_cpu_gets_it_measured_and_renews_what_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
+def test_who_asks_for_the_cpu_gets_it_measured_and_renews_what_is_kept(empty_cache):
     first = known(1)
     asked = known(1, variants=["cpu"])
     assert asked.notes == ()
@@ -64,11 +62,10 @@ def test_who_asks_for_the_cpu_gets_it_measured_and_renews_what_is_kept(tmp_path,
     assert known(1, precision=0.1).notes == ()  # of other samples
 
 
-def test_a_wrong_product_is_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path))
+def test_a_wrong_product_is_not_kept(empty_cache, monkeypatch):
     monkeypatch.setattr(host, "_sgemm", lambda a, b: a @ b + np.float32(1e-3))
     assert known(1).status == "failed"
-    assert not list(tmp_path.iterdir())
+    assert not list(empty_cache.glob("*"))
 
 
 def test_rows_are_columns_to_blas():

@@ -5,14 +5,13 @@ import shlex
 from datetime import datetime
 
 import pytest
-from typer.testing import CliRunner
 
 import toolkit
 from analysis.errors import InputError, UnavailableError, UnknownNameError
 from tests.heard import Heard
 from tests.refusals import refusal
+from tests.toolkit.cli.commands import invoke
 from toolkit import load, profile, run, save
-from toolkit.cli.app import app
 from toolkit.gpu.sampling import Sampling
 from toolkit.profiling import profile as experiment
 from toolkit.sass.core import binding as core
@@ -68,7 +67,7 @@ def test_the_command_repeats_the_run(settings, executor, monkeypatch, tmp_path):
     words = shlex.split(result.command)
     assert words[:4] == ["python", "-m", "toolkit", "profile"]
     monkeypatch.chdir(tmp_path)
-    CliRunner().invoke(app, words[3:], catch_exceptions=False)
+    assert invoke("", *words[3:]).exit_code == 0
     shapes = len(plans) // 2
     assert plans[:shapes] == plans[shapes:]
 

@@ -10,13 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from analysis.errors import InputError, RecordError
 from kernels.variant import Variant
 from tests.heard import Heard
 from tests.refusals import refusal
-from toolkit.cli.app import app
+from tests.toolkit.cli.commands import invoke
 from toolkit.profiling.profile import profile
 from toolkit.store.profile_json import load
 from validation import ROOT
@@ -139,9 +138,9 @@ def test_a_full_disk_keeps_the_records_before(tmp_path, journal):
 def test_the_command_goes_on_from_a_journal_and_removes_it(tmp_path, journal, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("profile.json.journal").write_bytes(journal[:-1])
-    words = load("profile.json.journal").command.split()[3:]
+    command = load("profile.json.journal").command.removeprefix("python -m toolkit ")
     monkeypatch.setattr("reports.render", lambda *_, **__: "")
-    done = CliRunner().invoke(app, [*words, "--resume"])
+    done = invoke(command, "--resume")
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["profile.html", "profile.json"]
     assert load("profile.json").status == "complete"

@@ -9,11 +9,7 @@ import pytest
 from toolkit.store import cache
 from toolkit.store.cache import cache_directory, cached, digest_of_files, keep
 
-
-@pytest.fixture(autouse=True)
-def directory(tmp_path, monkeypatch):
-    monkeypatch.setenv("GEMM_LADDER_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 def flipped(content):
@@ -21,55 +17,55 @@ def flipped(content):
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-def test_what_is_kept_is_found(directory):
+def test_what_is_kept_is_found(empty_cache):
     assert cached("a.json") is None
     keep("a.json", b"first")
     keep("a.json", b"second")
     keep("b.json", b"")
     assert cached("a.json") == b"second"
     assert cached("b.json") == b""
-    assert sorted(path.name for path in directory.iterdir()) == ["a.json", "b.json"]
+    assert sorted(path.name for path in empty_cache.iterdir()) == ["a.json", "b.json"]
 
 
 @pytest.mark.parametrize("damage", [flipped, lambda entry: entry[:-1], lambda entry: b""])
-def test_a_damaged_entry_counts_as_absent(damage, directory):
+def test_a_damaged_entry_counts_as_absent(damage, empty_cache):
     keep("a.json", b"content")
-    entry = directory / "a.json"
+    entry = empty_cache / "a.json"
     entry.write_bytes(damage(entry.read_bytes()))
     assert cached("a.json") is None
     keep("a.json", b"content")
     assert cached("a.json") == b"content"
 
 
-def test_an_entry_under_another_name_counts_as_absent(directory):
+def test_an_entry_under_another_name_counts_as_absent(empty_cache):
     keep("a.json", b"of a")
     keep("b.json", b"of b")
-    (directory / "a.json").rename(directory / "c.json")
-    (directory / "b.json").rename(directory / "a.json")
+    (empty_cache / "a.json").rename(empty_cache / "c.json")
+    (empty_cache / "b.json").rename(empty_cache / "a.json")
     assert [cached(name) for name in ("a.json", "b.json", "c.json")] == [None] * 3
 
 
-def test_entries_that_were_not_used_for_longest_make_room(directory, monkeypatch):
+def test_entries_that_were_not_used_for_longest_make_room(empty_cache, monkeypatch):
     monkeypatch.setattr(cache, "MOST_BYTES", 4000)
     for n in range(3):
         keep(f"{n}", bytes(1000))
-        os.utime(directory / f"{n}", (n, n))
-    (directory / "tuning").mkdir()
-    (directory / "tuning" / "measured").write_bytes(bytes(9000))
+        os.utime(empty_cache / f"{n}", (n, n))
+    (empty_cache / "tuning").mkdir()
+    (empty_cache / "tuning" / "measured").write_bytes(bytes(9000))
     assert cached("0") is not None  # used: now the newest
     keep("3", bytes(1000))
     keep("4", bytes(1000))
     assert [name for name in "01234" if cached(name)] == ["0", "3", "4"]
-    assert (directory / "tuning" / "measured").exists()
+    assert (empty_cache / "tuning" / "measured").exists()
 
 
-def test_many_writers_and_readers_of_one_entry_see_it_whole(directory):
+def test_many_writers_and_readers_of_one_entry_see_it_whole(empty_cache):
     contents = [bytes([n]) * 200_000 for n in range(8)]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(5):
             list(pool.map(lambda content: keep("a", content), contents))
             assert set(pool.map(lambda _: cached("a"), contents)) <= set(contents)
-    assert [path.name for path in directory.iterdir()] == ["a"]
+    assert [path.name for path in empty_cache.iterdir()] == ["a"]
 
 
 def test_the_digest_of_files_is_of_their_content(tmp_path):
@@ -82,8 +78,8 @@ def test_the_digest_of_files_is_of_their_content(tmp_path):
     assert digest_of_files(str(one), str(other)) != before
 
 
-def test_where_nothing_can_be_written_nothing_is_kept(directory):
-    directory.write_text("a file where the folder should be")
+def test_where_nothing_can_be_written_nothing_is_kept(empty_cache):
+    empty_cache.write_text("a file where the folder should be")
     keep("a.json", b"content")
     assert cached("a.json") is None
 
