@@ -244,17 +244,6 @@ def test_predicted_times_fit_their_window_with_everything_open(
     visit.assert_it_fits(widths, assert_labels_are_whole)
 
 
-@pytest.mark.exhaustive  # as one with predicted times does
-@pytest.mark.parametrize("widths", WIDTHS)
-def test_a_simulation_fits_its_window_with_everything_open(window, in_simulation, widths):
-    visit = window.show(render(in_simulation), width=widths[0], is_resized=False)
-    section = "section[aria-labelledby=counters-0]"
-    closed = visit.count(f"{section} table")
-    visit.open_details()
-    assert visit.count(f"{section} table") > closed
-    visit.assert_it_fits(widths)
-
-
 def test_buttons_hide_a_level_and_a_variant(window, of_counters):
     visit = window.show(of_counters, width=400, is_kept=True)
     plot = "document.querySelector('section[aria-labelledby=roofline-0] .plot')"

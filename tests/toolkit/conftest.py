@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analysis.occupancy import Resources
+from tests.records_by_hand import resources
 from tests.toolkit import fake_ncu
 from toolkit.gpu.launch import InAChild, OnGpu
 from toolkit.machine_code import kernel as cubin
@@ -270,18 +270,12 @@ class FakeCuda:
 
 def made_up_kernel(image, symbol):
     """What is read of an image that the made-up compiler returned."""
-    resources = Resources(
-        architecture="sm_90",
-        compiler="made up",
-        registers_per_thread=0,
-        static_shared_bytes=0,
-        local_bytes=0,
-    )
+    made_of = resources(architecture="sm_90", compiler="made up")
     return cubin.Kernel(
         image=image,
         name=symbol,
         symbol=symbol,
-        resources=resources,
+        resources=made_of,
         code=b"",
         functions={},
         lines={},

@@ -170,11 +170,6 @@ def test_from_python_there_is_no_time_without_a_device():
     assert line.startswith("Most expensive: line 1, ")
 
 
-def test_without_a_prediction_the_first_line_says_why():
-    time = shown(f"{LAUNCH} --device h200 --blocks 1").splitlines()[0]
-    assert time.startswith("transpose: not predicted: its traffic below L1 is not modelled: ")
-
-
 def test_a_kernel_that_dram_limits_has_its_bandwidth_and_no_flop_rate():
     write("scale.cu", SCALE)
     call = "scale.cu -g 4096 -b 256 -a f32[1048576] -a f32[1048576] -a f32=2 --device rtx-3090"
@@ -224,9 +219,7 @@ def test_counters_are_shown_in_groups_with_what_follows_from_them():
     assert "reductions" not in said  # zeros are left out
 
 
-def test_names_of_nsight_compute_are_shown_where_there_is_room(
-    monkeypatch,
-):
+def test_names_of_nsight_compute_are_shown_where_there_is_room(monkeypatch):
     name = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
     assert name not in shown(LAUNCH)
     monkeypatch.setattr(console.out, "width", 140)
@@ -450,9 +443,7 @@ def test_a_device_stands_for_its_architecture(device, arch, note):
     assert note is None or f"the device's own {note}: " in said
 
 
-def test_a_device_adds_the_predicted_time_and_what_limits_it(
-    monkeypatch,
-):
+def test_a_device_adds_the_predicted_time_and_what_limits_it(monkeypatch):
     monkeypatch.setattr(console.out, "width", 100)
     said = shown(f"{LAUNCH} --device h200 --no-lines")
     assert re.search(r"^\d\.\d+ µs predicted on NVIDIA H200 SXM 141 GB$", said, re.MULTILINE)

@@ -236,16 +236,6 @@ def test_machine_code_that_does_not_run_on_the_device_is_refused():
         launched(code("copy"), device="t4")
 
 
-@pytest.mark.parametrize(
-    ("device", "arch", "nearest"), [("gtx-1080-ti", "sm_61", "sm_70"), ("v100", "sm_70", "sm_90")]
-)
-def test_an_old_device_has_the_time_of_the_nearest_constants(device, arch, nearest):
-    found = launched(AXPY, device=device, arch=arch)
-    assert time_of(found).constants == f"{arch}, mostly taken over from {nearest}"
-    assert not time_of(found).is_fitted
-    assert f"; the machine code is of sm_75, the device is an {arch}" in found.prediction_basis
-
-
 def test_the_busiest_other_pipe_is_a_bound():
     assert time_of(launched(code("sines"), grid=2000)).limiter == "special functions"
 
@@ -257,12 +247,6 @@ def test_without_a_device_there_is_neither_a_time_nor_a_reason():
     found = launched(code("copy"), device=None)
     assert found.predicted is None
     assert found.prediction_basis is None
-
-
-def test_a_part_of_the_blocks_is_not_enough():
-    assert reason(launched(code("copy"), blocks=1)) == (
-        "its traffic below L1 is not modelled: that takes the accesses of all blocks"
-    )
 
 
 def test_a_device_that_has_no_room_for_a_block_is_told():

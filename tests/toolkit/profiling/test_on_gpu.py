@@ -56,6 +56,15 @@ def measure(*variants, shape="32", **settings):
     return profile([shape], variants or None, **settings)
 
 
+def measured(*variants, **settings):
+    """The last record."""
+    return measure(*variants, **settings).records[-1]
+
+
+def assert_all_ok(result):
+    assert {record.status for record in result.records} == {"ok"}
+
+
 def events(cuda):
     """What was done, without what prepares buffers."""
     return [event for event in cuda.log if event not in ("allocate", GUARD)]
@@ -101,7 +110,7 @@ def test_every_rung_is_checked_and_timed_beside_cublas(cuda, cublas):
 
 def test_a_ragged_shape_is_right_and_padded_where_it_must_be(cuda, cublas):
     result = measure("naive-coalesced", "vectorized", "cublas", shape="10x7x13")
-    assert [record.status for record in result.records] == ["ok"] * 3
+    assert_all_ok(result)
     plain, padded, _ = result.records
     assert plain.notes == ()
     assert str(padded.executed_shape) == "10x8x16"
@@ -125,28 +134,26 @@ def test_all_are_checked_before_any_is_timed(cuda, cublas):
 
 
 def test_l2_is_flushed_before_every_sample(cuda):
-    result = measure("tiled")
+    assert measured("tiled").measured.l2 == "flushed"
     timed = events(cuda)[1 + len(checked("sgemm_tiled")) :]
     assert timed == [FLUSH, "hold", "sgemm_tiled"] * (len(timed) // 3)
-    assert result.records[0].measured.l2 == "flushed"
 
 
 def test_a_slow_kernel_is_sampled_until_its_median_has_an_interval(cuda, monkeypatch):
     monkeypatch.setattr("toolkit.gpu.sampling.PATIENCE", 1e12)
-    record = measure("tiled", sampling=Sampling(time_limit_s=1e-9, max_samples=25)).records[0]
+    record = measured("tiled", sampling=Sampling(time_limit_s=1e-9, max_samples=25))
     assert len(record.measured.samples_s) == 6
     assert record.measured.interval_s is not None
 
 
 def test_l2_stays_warm_where_that_is_asked_for(cuda):
-    result = measure("tiled", warm_l2=True)
+    assert measured("tiled", warm_l2=True).measured.l2 == "warm"
     assert cuda.log.count(FLUSH) == 1  # which shows that there is room for it
-    assert result.records[0].measured.l2 == "warm"
 
 
 def test_a_kernel_that_writes_nothing_cannot_pass(cuda):
     cuda.kernels["sgemm_tiled"] = lambda launch: None
-    record = measure("naive-coalesced", "tiled").records[1]  # after one that left a right C
+    record = measured("naive-coalesced", "tiled")  # after one that left a right C
     assert record.status == "failed"
     assert record.reason == "wrong result: C[0][0] is not a number, or infinitely far off"
 
@@ -158,7 +165,7 @@ def test_a_kernel_that_leaves_one_element_cannot_pass(cuda):
         launch.floats(2)[32 * 32 - 1] = before
 
     cuda.kernels["sgemm_tiled"] = all_but_one
-    record = measure("naive-coalesced", "tiled").records[1]
+    record = measured("naive-coalesced", "tiled")
     assert record.reason == "wrong result: C[31][31] is not a number, or infinitely far off"
 
 
@@ -184,21 +191,18 @@ def test_a_wrong_element_fails_and_is_never_timed(cuda, cublas, value):
 
 def test_a_wrong_cublas_is_no_peer(cuda, cublas):
     cublas.factor = np.float32(1.001)
-    result = measure("tiled", "cublas")
-    assert record_of(result, "cublas").status == "failed"
-    tiled = record_of(result, "tiled").measured
-    assert tiled.relative_to_cublas is None
+    tiled, peer = measure("tiled", "cublas").records
+    assert peer.status == "failed"
+    assert tiled.measured.relative_to_cublas is None
 
 
 def test_a_kernel_that_does_not_compile_fails_alone(cuda):
     cuda.compile_errors["sgemm_tiled("] = 'kernel.cu(36): error: identifier "x" is undefined\n'
     result = measure("tiled", "naive-coalesced")
-    assert record_of(result, "tiled").status == "failed"
-    assert (
-        record_of(result, "tiled").reason
-        == '04_tiled.cu, line 36: does not compile: identifier "x" is undefined'
-    )
-    assert record_of(result, "tiled").theory is not None
+    record = record_of(result, "tiled")
+    assert record.status == "failed"
+    assert record.reason == '04_tiled.cu, line 36: does not compile: identifier "x" is undefined'
+    assert record.theory is not None
     assert record_of(result, "naive-coalesced").measured is not None
 
 
@@ -294,10 +298,9 @@ def test_whatever_one_breaks_another_runs_on_untouched(children, monkeypatch, bu
 
 def test_cublas_has_its_turns_in_a_process_of_its_own(children, cublas):
     children("sys.modules |= conftest.FakeCublas(cuda).modules()")
-    result = measure("tiled", "cublas")
-    tiled = result.records[0].measured
-    assert tiled.relative_to_cublas.median == pytest.approx(0.5)
-    assert result.records[1].notes == ("cuBLAS 13.1.2",)
+    tiled, peer = measure("tiled", "cublas").records
+    assert tiled.measured.relative_to_cublas.median == pytest.approx(0.5)
+    assert peer.notes == ("cuBLAS 13.1.2",)
 
 
 def test_a_cublas_that_hangs_fails_alone(children, cublas, monkeypatch):
@@ -342,18 +345,18 @@ def test_a_launch_that_fails_while_it_is_timed_fails_alone(cuda, cublas, launche
 
 def test_without_cublas_the_rungs_are_measured_all_the_same(cuda):
     result = measure("tiled", "cublas")
-    assert record_of(result, "cublas").status == "skipped"
-    assert record_of(result, "cublas").reason.startswith("cuBLAS cannot be used (")
+    tiled, peer = result.records
+    assert peer.status == "skipped"
+    assert peer.reason.startswith("cuBLAS cannot be used (")
     assert "cuBLAS" not in result.environment.software
-    tiled = record_of(result, "tiled").measured
-    assert tiled.relative_to_cublas is None
+    assert tiled.measured.relative_to_cublas is None
 
 
 def test_a_cublas_that_fails_is_a_failed_record(cuda, cublas):
     cublas.error = RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED (13): x\nmore")
-    result = measure("tiled", "cublas")
-    assert record_of(result, "cublas").reason == "cuBLAS: CUBLAS_STATUS_EXECUTION_FAILED (13): x"
-    assert record_of(result, "tiled").measured is not None
+    tiled, peer = measure("tiled", "cublas").records
+    assert peer.reason == "cuBLAS: CUBLAS_STATUS_EXECUTION_FAILED (13): x"
+    assert tiled.measured is not None
 
 
 def room_for(competitors):
@@ -364,7 +367,7 @@ def room_for(competitors):
 
 def test_no_room_on_the_gpu_fails_what_needs_it(cuda):
     cuda.free_bytes = room_for(1) - 1
-    record = measure("tiled").records[0]
+    record = measured("tiled")
     assert record.status == "failed"
     assert "do not fit on the GPU" in record.reason
     assert record.reason.endswith("take a smaller shape or close other programs")
@@ -377,7 +380,7 @@ def test_where_not_all_have_room_they_are_timed_one_group_after_the_other(
     """Each group in turns with cuBLAS."""
     cuda.free_bytes = room_for(competitors)
     result = measure("naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "cublas")
-    assert [record.status for record in result.records] == ["ok"] * 5
+    assert_all_ok(result)
     for record in result.records[:-1]:
         assert record.measured.relative_to_cublas.median == pytest.approx(0.5)
     assert cuda.free_bytes == room_for(competitors)
@@ -388,7 +391,7 @@ def test_where_not_all_have_room_they_are_timed_one_group_after_the_other(
 def test_where_one_has_room_each_is_timed_by_itself(cuda, cublas):
     cuda.free_bytes = room_for(1.3)
     result = measure("naive-coalesced", "tiled", "cublas")
-    assert [record.status for record in result.records] == ["ok"] * 3
+    assert_all_ok(result)
     for record in result.records:
         assert record.measured.relative_to_cublas is None or record.variant == "cublas"
 
@@ -464,7 +467,7 @@ def test_what_lacks_room_beside_others_is_tried_again_alone(cuda, cublas, monkey
     monkeypatch.setattr("toolkit.profiling.on_gpu.InAChild", Hungry)
     cuda.free_bytes = room_for(4.5)
     result = measure("naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d", "cublas")
-    assert [record.status for record in result.records] == ["ok"] * 5
+    assert_all_ok(result)
     for record in result.records:
         assert record.measured is not None
     alone, beside = (record_of(result, name).measured for name in ("tiled", "coarsened-2d"))
@@ -474,7 +477,7 @@ def test_what_lacks_room_beside_others_is_tried_again_alone(cuda, cublas, monkey
 
 def test_a_machine_that_starts_no_process_fails_the_rungs(children, monkeypatch):
     monkeypatch.setattr("toolkit.gpu.worker_process.COMMAND", ("/no/such/program",))
-    (record,) = measure("tiled").records
+    record = measured("tiled")
     assert record.status == "failed"
     assert record.reason.startswith("no process can be started (")
 
@@ -553,7 +556,7 @@ def test_counters_of_the_code_that_was_launched_stand_beside_its_times(
         return behind(simulator, cubin, selection, residence)
 
     monkeypatch.setattr(LadderSimulator, "simulate", remembered)
-    (record,) = measure("tiled").records
+    record = measured("tiled")
     assert [(cubin.symbol, cubin.architecture) for cubin in given] == [("sgemm_tiled", "sm_90")]
     assert record.measured is not None
     assert record.simulated is not None
@@ -563,7 +566,7 @@ def test_counters_of_the_code_that_was_launched_stand_beside_its_times(
 def test_a_wrong_result_is_not_simulated(cuda, simulated, monkeypatch):
     cuda.kernels["sgemm_tiled"] = wrong_at(1, 2)
     monkeypatch.setattr(LadderSimulator, "simulate", None)
-    (record,) = measure("tiled").records
+    record = measured("tiled")
     assert record.status == "failed"
     assert record.simulated is None
 
@@ -573,7 +576,7 @@ def test_what_the_simulator_does_not_know_is_a_note(cuda, simulated, monkeypatch
         raise UnsupportedError("NEW R1 at 0x0010: unknown")
 
     monkeypatch.setattr(LadderSimulator, "simulate", refuse)
-    (record,) = measure("tiled").records
+    record = measured("tiled")
     assert (record.status, record.simulated) == ("ok", None)
     assert record.measured is not None
     assert record.notes == ("not simulated: NEW R1 at 0x0010: unknown",)
@@ -589,7 +592,7 @@ def test_a_simulator_that_computes_otherwise_than_the_gpu_is_not_believed(
         return replace(found, check=replace(found.check, passed=False))
 
     monkeypatch.setattr(LadderSimulator, "simulate", wrong)
-    (record,) = measure("tiled").records
+    record = measured("tiled")
     assert record.simulated is None
     assert record.notes == (
         "not simulated: the simulator computes another result than the GPU, a wrong one",

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from analysis.devices import DEVICES, find_device
 from analysis.problem import Gemm, parse_shape
-from analysis.records.profile import Interval
 from kernels.ladder import BEST
+from tests.toolkit.tuned_entries import entry
 from toolkit.gpu.sampling import Sampling
 from toolkit.profiling.plan import make_plan
 from toolkit.profiling.record import planned
@@ -22,23 +22,6 @@ def nothing_of_the_users(tmp_path, monkeypatch):
     monkeypatch.setenv("GEMM_LADDER_DATA", str(tmp_path))
 
 
-def entry(shape, variant, ratio, **parameters):
-    return tuned.Tuned(
-        device=H200.name,
-        architecture="sm_90",
-        shape=shape,
-        variant=variant,
-        parameters=parameters,
-        time_s=1e-3,
-        ratio_to_cublas=ratio,
-        interval=Interval(low=ratio, high=ratio),
-        tied_with=(),
-        date="2026-11-21",
-        toolkit_version="0",
-        commit=None,
-    )
-
-
 def test_what_ships_is_what_is_dispatched():
     for one in tuned.read(tuned.FOLDER / "h200.json"):
         found = best_for(H200, one.problem)
@@ -47,7 +30,7 @@ def test_what_ships_is_what_is_dispatched():
 
 
 def test_the_users_own_go_first():
-    tuned.keep([entry("4096x4096x4096", "tiled", 9.0, tile=16)])
+    tuned.keep([entry(variant="tiled", parameters={"tile": 16}, ratio_to_cublas=9.0)])
     found = best_for(H200, parse_shape("4096"))
     assert found.parameters == {"tile": 16}
 
@@ -104,7 +87,9 @@ def test_the_rule_fills_the_device(shape, label):
 
 
 def test_a_neighbours_tile_is_split_for_the_shape_at_hand():
-    tuned.keep([entry("64x128x16384", "split-k", 1.5, splits=2)])
+    tuned.keep(
+        [entry("64x128x16384", variant="split-k", parameters={"splits": 2}, ratio_to_cublas=1.5)]
+    )
     assert best_for(H200, parse_shape("64x128x16384")).parameters["splits"] == 2  # as it was tuned
     assert best_for(H200, parse_shape("64x128x16388")).parameters["splits"] == 132
     assert best_for(H200, parse_shape("128x128x16388")).parameters["splits"] == 64

@@ -8,10 +8,10 @@ import pytest
 from analysis.devices import find_device
 from analysis.errors import InputError, RecordError
 from analysis.problem import parse_shape
-from analysis.records.profile import Interval
 from tests.refusals import refusal
+from tests.toolkit.tuned_entries import entry
 from toolkit.store import tuned
-from toolkit.store.tuned import Tuned, keep, octaves, read, selection_of, ship, tuned_for, user_file
+from toolkit.store.tuned import keep, octaves, read, selection_of, ship, tuned_for, user_file
 
 H200, H100, T4 = map(find_device, ("h200", "h100-sxm", "t4"))
 
@@ -22,24 +22,6 @@ def folders(tmp_path, monkeypatch):
     monkeypatch.setenv("GEMM_LADDER_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(tuned, "FOLDER", tmp_path / "shipped")
     return tmp_path
-
-
-def entry(shape="4096x4096x4096", **more):
-    usual = {
-        "device": H200.name,
-        "architecture": "sm_90",
-        "shape": shape,
-        "variant": "coarsened-1d",
-        "parameters": {"bk": 8, "tm": 8},
-        "time_s": 0.01,
-        "ratio_to_cublas": 0.5,
-        "interval": Interval(low=0.49, high=0.51),
-        "tied_with": ({"bk": 16, "tm": 8},),
-        "date": "2025-01-02",
-        "toolkit_version": "0.1.0",
-        "commit": "abcdef0",
-    }
-    return Tuned(**usual | more)
 
 
 def label_at(shape, device=H200):
