@@ -74,7 +74,7 @@ RUN = 4
 _STREAM = dtype_of("u8 first_step steps first_line")
 _JOB = dtype_of("u4 first_stream warps; u8 space")
 _RESULT = dtype_of(
-    f"u8 clocks issued unit_busy[{len(Unit)}] l2_read_bytes l2_write_bytes l1_hits l1_misses "
+    f"u8 clocks issued unit_busy[{len(Unit)}] l2_read_bytes l2_write_bytes l1_misses "
     f"lost[{len(LOST)}]; f8 lsu_busy shared_busy write_clocks; u8 unfinished marked"
 )
 
@@ -238,7 +238,6 @@ class Ran:
     shared_busy: float
     l2_read_bytes: int
     l2_write_bytes: int
-    l1_hits: int
     l1_misses: int
     write_clocks: float
     lost: dict[str, int] = field(default_factory=dict)

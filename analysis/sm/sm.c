@@ -15,7 +15,6 @@
 #endif
 
 typedef uint8_t u8;
-typedef int8_t i8;
 typedef int16_t i16;
 typedef uint16_t u16;
 typedef int32_t i32;
@@ -120,7 +119,7 @@ enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LO
        LOST_ARITHMETIC, LOST_BARRIER, LOST_FETCH, LOST_EMPTY, LOST };
 
 typedef struct {
-    u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_hits, l1_misses,
+    u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_misses,
         lost[LOST];
     double lsu_busy, shared_busy, write_clocks;
     u64 unfinished, marked;
@@ -154,7 +153,7 @@ typedef struct {
     u32 alive, waiting;
     u64 opens_after, start;
     u32 job, first, warps;
-    u8 used, has_barriers, decided, waits;
+    u8 has_barriers, decided, waits;
     u32 phases; /* phases between barriers in which the block missed L1 */
     double flags_at; /* when the flags that it waits for are set; 0: not polled yet */
     u64 age;
@@ -184,7 +183,7 @@ typedef struct {
     double write_due;     /* issue slots that written registers still have to take */
     u64 write_since;      /* when `write_due` was updated last */
     u64 port;             /* when the next request can be handed over */
-    u64 unit_free[UNITS], lite_free;
+    u64 unit_free[UNITS]; /* UNIT_FMA: the half that makes no integer products */
     Kept kept[SLOTS][BANKS + 1]; /* reuse cache, for operand slots of the warp that issued last */
     u32 kept_warp, number; /* number of instructions; it skips numbers where the reuse cache is invalidated */
     i64 last;             /* warp that issued last */
@@ -221,9 +220,9 @@ typedef struct {
     u32 arrival_count, arrival_room;
     Line *cache;
     u32 *bucket;
-    u32 buckets, cached, newest, oldest;
+    u32 buckets, cached;
     double l2_free, write_free, dram_free, dram_due;
-    double dram_work, write_work; /* clocks of DRAM and of stores to L2 requested so far */
+    double dram_work; /* clocks of DRAM requested so far */
     double lsu_free, data_free, barrier_free;
     u64 now, block_free;
     u32 turn;
@@ -276,7 +275,8 @@ static Event pop(Sm *s) {
     return first;
 }
 
-/* L1, with least-recently-used eviction. */
+/* L1, with least-recently-used eviction: its lines are a ring, from the end behind them to the newest one,
+ * and from the oldest one to the end. */
 
 #define NO_LINE 0xffffffffu
 
@@ -285,40 +285,35 @@ static u32 bucket_of(const Sm *s, u64 key) {
 }
 
 static void unlink_line(Sm *s, u32 k) {
-    Line *x = &s->cache[k];
-    if (x->newer != NO_LINE) s->cache[x->newer].older = x->older; else s->newest = x->older;
-    if (x->older != NO_LINE) s->cache[x->older].newer = x->newer; else s->oldest = x->newer;
+    const Line *x = &s->cache[k];
+    s->cache[x->newer].older = x->older;
+    s->cache[x->older].newer = x->newer;
 }
 
 static void make_newest(Sm *s, u32 k) {
-    s->cache[k].newer = NO_LINE;
-    s->cache[k].older = s->newest;
-    if (s->newest != NO_LINE) s->cache[s->newest].newer = k; else s->oldest = k;
-    s->newest = k;
-}
-
-static u32 find_line(Sm *s, u64 key) {
-    for (u32 k = s->bucket[bucket_of(s, key)]; k != NO_LINE; k = s->cache[k].next)
-        if (s->cache[k].key == key) return k;
-    return NO_LINE;
+    const u32 end = s->m->l1_lines, newest = s->cache[end].older;
+    s->cache[k].newer = end;
+    s->cache[k].older = newest;
+    s->cache[newest].newer = s->cache[end].older = k;
 }
 
 static Line *line_of(Sm *s, u64 key) {
-    u32 k = find_line(s, key);
+    u32 *head = &s->bucket[bucket_of(s, key)], k = *head;
+    while (k != NO_LINE && s->cache[k].key != key) k = s->cache[k].next;
     if (k != NO_LINE) {
-        if (k != s->newest) { unlink_line(s, k); make_newest(s, k); }
+        unlink_line(s, k);
+        make_newest(s, k);
         return &s->cache[k];
     }
     if (s->cached < s->m->l1_lines) {
         k = s->cached++;
     } else {
-        k = s->oldest;
+        k = s->cache[s->m->l1_lines].newer;
         unlink_line(s, k);
         u32 *at = &s->bucket[bucket_of(s, s->cache[k].key)];
         while (*at != k) at = &s->cache[*at].next;
         *at = s->cache[k].next;
     }
-    u32 *head = &s->bucket[bucket_of(s, key)];
     s->cache[k] = (Line){.key = key, .next = *head};
     *head = k;
     make_newest(s, k);
@@ -332,15 +327,22 @@ static void ask_dram(Sm *s, double now, double clocks) {
     s->dram_work += clocks;
 }
 
-/* When a sector requested from L2 now arrives. */
-static double fetch(Sm *s, double now) {
+/* When the last of the sectors of a mask, which are requested from L2 now, arrives. */
+static double fetch(Sm *s, u64 sectors, double now) {
     const Machine *m = s->m;
     RAISE(s->l2_free, now);
-    s->l2_free += SECTOR / m->l2_bytes_per_clock;
-    s->r->l2_read_bytes += SECTOR;
-    double at = s->l2_free + m->l2_latency;
-    if (m->dram_share > 0) ask_dram(s, now, SECTOR * m->dram_share / m->dram_bytes_per_clock);
-    return at;
+    for (u32 n = (u32)__builtin_popcountll(sectors); n; n--) {
+        s->l2_free += SECTOR / m->l2_bytes_per_clock;
+        s->r->l2_read_bytes += SECTOR;
+        if (m->dram_share > 0) ask_dram(s, now, SECTOR * m->dram_share / m->dram_bytes_per_clock);
+    }
+    return s->l2_free + m->l2_latency;
+}
+
+/* When what arrives at a time without DRAM arrives behind what DRAM was asked for, and after a wait. */
+static double behind_dram(const Sm *s, double now, double at, double wait) {
+    const double later = GREATER(s->dram_free, now) + s->m->l2_latency;
+    return GREATER(at, later) + wait;
 }
 
 /* Pseudorandom bits. */
@@ -387,7 +389,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
         const u64 line = q->line[k];
         const u32 wanted = line & 15;
         if (line & FLAG) {
-            const double at = fetch(s, now) - m->l2_latency + m->atomic_latency;
+            const double at = fetch(s, 1, now) - m->l2_latency + m->atomic_latency;
             if (!b->flags_at) b->flags_at = now + m->flag_clocks;
             RAISE(here, at);
             RAISE(here, b->flags_at);
@@ -397,9 +399,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
         Line *entry = line_of(s, line & COMMON ? number : number | q->space);
         const u32 missing = wanted & ~entry->mask;
         if (missing) {
-            double at = now;
-            for (u32 n = 0; n < 4; n++)
-                if (missing >> n & 1) at = fetch(s, now);
+            double at = fetch(s, missing, now);
             s->r->l1_misses += (u32)__builtin_popcount(missing);
             /* all misses of a block between two barriers wait for DRAM, or none does */
             if (!b->decided && !(line & IN_L2)) {
@@ -408,8 +408,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
                 b->waits = waits_for_dram(s);
             }
             if (b->waits && !(line & IN_L2) && missing & ~with_neighbour(entry->mask)) {
-                const double later = GREATER(s->dram_free, now);
-                at = GREATER(at, later + m->l2_latency) + dram_wait(m, b, number);
+                at = behind_dram(s, now, at, dram_wait(m, b, number));
                 /* the random part of a wait grows with the load of DRAM: a warp waits for the last
                  * of its lines, and the next block for the last warp of this one */
                 const double busy = s->dram_work / (now + 1), full = busy < 1 ? busy : 1;
@@ -419,7 +418,6 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
                 if (missing >> n & 1) entry->ready[n] = at;
             entry->mask |= (u8)missing;
         }
-        s->r->l1_hits += (u32)__builtin_popcount(wanted & ~missing);
         for (u32 n = 0; n < 4; n++) {
             if (!(wanted >> n & 1)) continue;
             const double at = entry->ready[n] + (missing >> n & 1 ? 0 : m->l1_latency);
@@ -427,7 +425,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
         }
     }
     *has_missed = s->r->l1_misses > missed;
-    if (*has_missed && s->l2_free < least) s->l2_free = least;
+    if (*has_missed) RAISE(s->l2_free, least);
     return here;
 }
 
@@ -450,7 +448,7 @@ static void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double no
     s->r->l2_write_bytes += SECTOR * sectors;
     RAISE(s->write_free, now);
     s->write_free += bytes / s->m->write_bytes_per_clock;
-    s->write_work += bytes / s->m->write_bytes_per_clock;
+    s->r->write_clocks += bytes / s->m->write_bytes_per_clock;
     if (s->m->dram_write_share > 0) /* as much is evicted from L2 as enters; loads wait behind it */
         ask_dram(s, now, SECTOR * sectors * s->m->dram_write_share / s->m->dram_bytes_per_clock);
 }
@@ -524,7 +522,7 @@ static void count_request(Sm *s, const Request *q, const Instruction *i, double 
             continue;
         }
         expect_arrival(s, (Arrival){.at = at, .age = b->age, .id = id, .block = q->block,
-                                    .arrivals = (u32)(number >> 32), .bytes = (int32_t)(u32)number});
+                                    .arrivals = (u32)(number >> 32), .bytes = (i32)number});
     }
 }
 
@@ -546,9 +544,10 @@ static int help_one(Sm *s) {
     return 0;
 }
 
+static int is_bulk_copy(const Instruction *i) { return i->kind == KIND_BULK_LOAD || i->kind == KIND_BULK_STORE; }
+
 static u32 words_of(const Instruction *i, const Step *step) {
-    const int is_bulk = i->kind == KIND_BULK_LOAD || i->kind == KIND_BULK_STORE;
-    return step->lines + (is_bulk ? 256u * step->clocks : 0);
+    return step->lines + (is_bulk_copy(i) ? 256u * step->clocks : 0);
 }
 
 /* A bulk copy uses this SM's share of L2, but neither the load/store unit nor L1. Its first words are
@@ -565,17 +564,14 @@ static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, co
     }
     Block *b = &s->blocks[w->block];
     double at = now + m->shared_latency;
-    for (u32 k = 2; k < words; k++)
-        for (u32 n = 0; n < 4; n++)
-            if (line[k] >> n & 1) at = fetch(s, now);
+    for (u32 k = 2; k < words; k++) at = fetch(s, line[k] & 15, now);
     if (words > 2 && waits_for_dram(s)) {
-        const double later = GREATER(s->dram_free, now);
         double wait = 0;
         for (u32 k = 2; k < words; k++) {
             const double of_line = dram_wait(m, b, word(line, k) >> 4);
             RAISE(wait, of_line);
         }
-        at = GREATER(at, later + m->l2_latency) + wait;
+        at = behind_dram(s, now, at, wait);
         b->phases++;
     }
     const u64 number = word(line, 1);
@@ -612,10 +608,10 @@ static void served(Sm *s, const Request *q, double now) {
         break;
     case KIND_COPY:
         at = load_lines(s, q, at, now, &has_missed);
-        if (w->age == q->age && at > w->async_done) w->async_done = at;
+        if (w->age == q->age) RAISE(w->async_done, at);
         break;
     case KIND_COPY_GROUP: /* requests are served in order, so the earlier copies have been served */
-        if (w->age == q->age && w->async_done > at) at = w->async_done;
+        if (w->age == q->age) RAISE(at, w->async_done);
         break;
     case KIND_STORE:
         store_lines(s, q->step->lines, q->line, LANES * i->argument, now);
@@ -636,7 +632,7 @@ static void served(Sm *s, const Request *q, double now) {
         push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
                         .scoreboard = i->write_barrier, .registers = (u8)registers});
     else release(s, q->warp, q->age, i, at, registers);
-    if (!has_missed && q->left > 0 && s->data_free < now) s->data_free = now;
+    if (!has_missed && q->left > 0) RAISE(s->data_free, now);
     release_read(s, q->warp, q->age, i, now);
 }
 
@@ -717,7 +713,7 @@ static int serve(Sm *s) {
         wake_all(s);
     }
     LOWER(best->sleep, s->now + 1);
-    if (needs_data(s, &q) && s->lsu_free < s->data_free) s->lsu_free = s->data_free;
+    if (needs_data(s, &q)) RAISE(s->lsu_free, s->data_free);
     s->lsu_free = GREATER(s->lsu_free, now) + q.left;
     s->r->lsu_busy += q.left;
     if (!q.step->lines) s->r->shared_busy += q.left;
@@ -751,7 +747,7 @@ static void start_block(Sm *s, u32 slot, u64 at) {
     const Job *j = &s->jobs[job];
     Block *b = &s->blocks[slot];
     *b = (Block){.alive = j->warps, .job = job, .first = slot * s->warps_per_block, .warps = j->warps,
-                 .start = at, .used = 1, .age = ++s->block_ages};
+                 .start = at, .age = ++s->block_ages};
     s->starts[job] = at;
     for (u32 k = 0; k < j->warps; k++) {
         Warp *w = &s->warps[b->first + k];
@@ -898,15 +894,15 @@ static int is_request(const Instruction *i) {
 /* Reason (LOST_*) of a warp that waits for the result of an instruction. */
 static u8 waits_for(const Instruction *i, const Step *step) {
     if (!is_request(i)) return LOST_ARITHMETIC;
-    const int global = i->kind == KIND_LOAD || i->kind == KIND_COPY || i->kind == KIND_COPY_GROUP;
-    return global || (i->kind == KIND_ATOMIC && step->lines) ? LOST_GLOBAL : LOST_SHARED;
+    return queue_of(i, step) == QUEUE_GLOBAL ? LOST_GLOBAL : LOST_SHARED;
 }
 
-/* The pipe of an instruction, as the unit of the same name. One half of the multiply-add unit executes
- * wide products and, on some architectures, all integer instructions. */
-static u8 pipe_of(const Machine *m, const Instruction *i) {
-    if (i->unit == UNIT_FMA_WIDE || (i->unit == UNIT_ALU && m->integers_share)) return UNIT_FMA_HEAVY;
-    return i->unit;
+/* When the pipe of an instruction is free. One half of the multiply-add unit executes wide products and,
+ * on some architectures, all integer instructions; plain multiply-adds take the half that is free. */
+static u64 *pipe_of(const Sm *s, Scheduler *x, const Instruction *i) {
+    u64 *own = &x->unit_free[i->unit], *heavy = &x->unit_free[UNIT_FMA_HEAVY];
+    if (i->unit == UNIT_FMA) return s->m->fma_halves == 2 && (*own <= s->now || *own < *heavy) ? own : heavy;
+    return i->unit == UNIT_FMA_WIDE || (i->unit == UNIT_ALU && s->m->integers_share) ? heavy : own;
 }
 
 static int reads_registers(const Instruction *i) {
@@ -936,21 +932,8 @@ static int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
     const int may_slip = i->unit == UNIT_FMA || i->unit == UNIT_CONTROL;
     if (x->slip_free > s->now && !may_slip && x->last >= 0 && w == &s->warps[x->last])
         return not_before(x->slip_free, LOST_BANK, again, why);
-    u64 free = x->unit_free[pipe_of(s->m, i)];
-    if (i->unit == UNIT_FMA) {
-        free = x->unit_free[UNIT_FMA_HEAVY];
-        if (s->m->fma_halves == 2) LOWER(free, x->lite_free);
-    }
+    const u64 free = *pipe_of(s, x, i);
     return free <= s->now || not_before(free, LOST_PIPE, again, why);
-}
-
-static void occupy(Sm *s, Scheduler *x, const Instruction *i) {
-    u64 *free = &x->unit_free[pipe_of(s->m, i)];
-    if (i->unit == UNIT_FMA) /* the half that is free */
-        free = s->m->fma_halves == 2 && x->lite_free <= s->now ? &x->lite_free
-                                                               : &x->unit_free[UNIT_FMA_HEAVY];
-    *free = s->now + i->pipe_clocks;
-    s->r->unit_busy[i->unit] += i->pipe_clocks;
 }
 
 /* Write waiting registers back in the clocks without issue. */
@@ -1029,7 +1012,8 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     x->reads_free = x->free + late;
     x->slip_free = x->reads_free + slip;
     s->r->issued++;
-    occupy(s, x, i);
+    *pipe_of(s, x, i) = s->now + i->pipe_clocks;
+    s->r->unit_busy[i->unit] += i->pipe_clocks;
     w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : 1);
     w->blocked_on = LOST_STALL;
     const u64 fetched = code_is_here(s, pc);
@@ -1042,22 +1026,22 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     const u64 *line = w->line;
     w->line += words_of(i, step);
     go_on(w);
-    if (i->kind == KIND_BULK_LOAD || i->kind == KIND_BULK_STORE) copy_bulk(s, w, i, step, line);
+    if (is_bulk_copy(i)) copy_bulk(s, w, i, step, line);
     if (is_request(i)) {
         double clocks = step->clocks, least = i->free_clocks;
         if (!step->lines) {
             clocks *= m->wavefront_clocks;
             least *= m->wavefront_clocks;
         }
-        if (least && least < m->request_clocks) least = m->request_clocks;
-        if (step->clocks && clocks < m->request_clocks) clocks = m->request_clocks;
-        if (clocks < 1 && i->unit == UNIT_LSU && !(step->flags & STEP_OFF)) clocks = 1;
+        if (least) RAISE(least, m->request_clocks);
+        if (step->clocks) RAISE(clocks, m->request_clocks);
+        if (i->unit == UNIT_LSU && !(step->flags & STEP_OFF)) RAISE(clocks, 1);
         if (i->kind == KIND_LOAD && step->lines && clocks) { /* more for more sectors, up to a line */
             const u32 sectors = sectors_of(line, step->lines);
             const double more = (m->load_clocks - m->sector_clocks) * (sectors < 4 ? sectors - 1 : 3) / 3;
             RAISE(clocks, m->sector_clocks + more);
         }
-        if (m->free_conflicts && least && clocks > least) clocks = least;
+        if (m->free_conflicts && least) LOWER(clocks, least);
         if (m->free_memory) clocks = 0;
         hand_over(s, x, i);
         enqueue(s, x, (Request){.step = step, .line = line, .from = x->port, .age = w->age,
@@ -1172,7 +1156,7 @@ static u64 next_time(const Sm *s) {
 static int all_done(const Sm *s) {
     if (s->waiting || s->next_job < s->job_count) return 0;
     for (u32 k = 0; k < s->m->slots; k++)
-        if (s->blocks[k].used && s->blocks[k].alive) return 0;
+        if (s->blocks[k].alive) return 0;
     return 1;
 }
 
@@ -1242,7 +1226,6 @@ static void run(Sm *s) {
         start_others(s);
         can = advance(s);
     }
-    s->r->write_clocks = s->write_work;
     if (s->r->unfinished || (s->r->marked && s->m->stops_at_mark)) s->r->clocks = s->now;
     else finish(s);
     if (!s->r->marked) s->r->marked = s->r->clocks;
@@ -1251,7 +1234,7 @@ static void run(Sm *s) {
 /* The arrays that a run changes, without its results, and how long each is. */
 #define ARRAYS(OF, s)                                                                                       \
     OF(warps, (s)->m->slots * (s)->warps_per_block) OF(blocks, (s)->m->slots) OF(ended, (s)->m->slots)      \
-    OF(cache, (s)->m->l1_lines) OF(bucket, (s)->buckets) OF(fetched, (s)->code_length)                      \
+    OF(cache, (s)->m->l1_lines + 1) OF(bucket, (s)->buckets) OF(fetched, (s)->code_length)                      \
     OF(used, (s)->code_length) OF(heap, (s)->event_room) OF(arrivals, (s)->arrival_room)
 
 static void *copied(Sm *s, const void *of, size_t bytes) {
@@ -1303,7 +1286,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
     const u32 all = machine->slots * most;
     Sm s = {.m = machine, .code = code, .steps = steps, .lines = lines, .streams = streams,
             .jobs = jobs, .job_count = job_count, .fewer = fewer, .warps_per_block = most, .r = result,
-            .starts = starts, .ends = ends, .newest = NO_LINE, .oldest = NO_LINE};
+            .starts = starts, .ends = ends};
     memset(result, 0, sizeof *result);
     s.buckets = power_of_two(2 * machine->l1_lines);
     s.code_length = length / CODE_LINE + 1;
@@ -1317,6 +1300,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
     if (!s.failed) {
         for (u32 k = 0; k < length; k++) s.operands[k] = operands_of(&code[k]);
         memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);
+        s.cache[machine->l1_lines].newer = s.cache[machine->l1_lines].older = machine->l1_lines;
         for (u32 k = 0; k < SCHEDULERS; k++) {
             Scheduler *x = &s.scheduler[k];
             x->warps = of_scheduler + k * (all / SCHEDULERS + 1);

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.sm import Streams
+from analysis.sm import STEP, Streams
 from toolkit.sass.core import binding as core
 
 THREADS = 2  # that copy
@@ -28,7 +28,7 @@ class Recorded:
 
     def arrays(self) -> Arrays | None:
         """Views, as long as this lives; None where some of it was lost."""
-        steps = core.array(self._stream, "core_steps", core.STEP)
+        steps = core.array(self._stream, "core_steps", STEP)
         segments = core.array(self._stream, "core_segments", core.SEGMENT)
         if steps is None or segments is None:
             return None

@@ -92,7 +92,7 @@ def test_the_libraries_compile_for_other_machines(target, tmp_path, monkeypatch)
 LAYOUTS = {
     "toolkit/sass/core/entry.c": {
         "Ins": core.INSTRUCTION, "Count": core.COUNT, "Launch": core.Launch, "Fault": core.Fault,
-        "Allocation": core.ALLOCATION, "TracedAccess": core.ACCESS, "Step": core.STEP,
+        "Allocation": core.ALLOCATION, "TracedAccess": core.ACCESS, "Step": cycles.STEP,
         "Segment": core.SEGMENT, "Request": core.REQUEST, "Finding": core.FINDING,
     },
     "analysis/sm/sm.c": {

@@ -63,8 +63,7 @@ ALLOCATION = dtype_of("u8 base bytes host; u4 writable unwritten")
 # Sectors of a 128-byte line that a block reads or writes for the first time.
 ACCESS = dtype_of("u8 line block; u4 step; u2 warp; u1 mask kind")
 
-# One executed instruction of a warp, and where a run of them begins that one warp executed.
-STEP = dtype_of("u4 pc; u2 clocks; u1 lines flags")
+# Where a run of executed instructions (STEP) begins that one warp executed.
 SEGMENT = dtype_of("u8 block first first_line; u4 warp reserved")
 
 # A memory request of a warp, with the address of each lane of its mask.
