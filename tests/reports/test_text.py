@@ -8,13 +8,12 @@ from analysis.problem import parse_shape
 from analysis.records.profile import Interval
 from reports import text
 
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
+WRITTEN = {
+    text.seconds: [
         (0.001234, "1.234 ms"),
         (7.5122e-3, "7.512 ms"),
         (1.2288e-05, "12.29 µs"),
+        (28.449e-6, "28.45 µs"),
         (3.2e-9, "3.200 ns"),
         (5e-10, "0.5000 ns"),
         (12.3456, "12.35 s"),
@@ -24,14 +23,14 @@ from reports import text
         (float("nan"), "NaN s"),
         (float("inf"), "∞ s"),
     ],
-)
-def test_seconds(value, expected):
-    assert text.seconds(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
+    text.predicted_seconds: [  # three digits at most
+        (28.449e-6, "28.4 µs"),
+        (1.2e-3, "1.20 ms"),
+        (0.99951, "1.00 s"),
+        (0, "0 s"),
+        (None, "–"),
+    ],
+    text.flop_per_s: [
         (8.4321e12, "8.43 TFLOP/s"),
         (234.05e9, "234 GFLOP/s"),
         (999.96e9, "1.00 TFLOP/s"),
@@ -39,26 +38,11 @@ def test_seconds(value, expected):
         (1.2e15, "1,200 TFLOP/s"),
         (None, "–"),
     ],
-)
-def test_flop_per_s(value, expected):
-    assert text.flop_per_s(value) == expected
-
-
-def test_bandwidth_and_clock_keep_four_digits():
-    assert text.bytes_per_s(936.2e9) == "936.2 GB/s"
-    assert text.bytes_per_s(3.352e12) == "3.352 TB/s"
-    assert text.hertz(1.695e9) == "1.695 GHz"
-
-
-def test_the_gpu_state():
-    assert text.watts(349.4) == "349 W"
-    assert text.celsius(62.7) == "63 °C"
-    assert text.celsius(None) == "–"
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
+    text.bytes_per_s: [(936.2e9, "936.2 GB/s"), (3.352e12, "3.352 TB/s")],  # four digits
+    text.hertz: [(1.695e9, "1.695 GHz")],
+    text.watts: [(349.4, "349 W")],
+    text.celsius: [(62.7, "63 °C"), (None, "–")],
+    text.percent: [
         (0.006578, "0.66 %"),  # 234.05 / 35,580
         (0.2105, "21.1 %"),
         (1.0432, "104.3 %"),
@@ -66,21 +50,10 @@ def test_the_gpu_state():
         (1e-5, "0.0010 %"),
         (None, "–"),
     ],
-)
-def test_percent(value, expected):
-    assert text.percent(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"), [(16.0, "16 FLOP/B"), (0.25, "0.25 FLOP/B"), (31.90149, "31.9 FLOP/B")]
-)
-def test_flop_per_byte_drops_trailing_zeros(value, expected):
-    assert text.flop_per_byte(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
+    text.change: [(0.083, "+8.3 %"), (-0.0066, "−0.66 %"), (0.0, "0.0 %"), (None, "–")],
+    text.ratio: [(1.2704, "1.27×"), (61.15, "61.1×"), (None, "–")],
+    text.flop_per_byte: [(16.0, "16 FLOP/B"), (0.25, "0.25 FLOP/B"), (31.90149, "31.9 FLOP/B")],
+    text.count: [
         (49152, "49,152"),
         (999_999_999, "999,999,999"),
         (2 * 4096**3, "1.374 × 10¹¹"),  # 137,438,953,472
@@ -91,29 +64,37 @@ def test_flop_per_byte_drops_trailing_zeros(value, expected):
         (None, "–"),
         (float("nan"), "NaN"),
     ],
-)
-def test_count(value, expected):
-    assert text.count(value) == expected
+    text.size: [
+        (512, "512 B"),
+        (49152, "48 KiB"),
+        (6 * 2**20, "6 MiB"),
+        (24 * 2**30, "24 GiB"),
+        (0, "0 B"),
+    ],
+    text.shape: [(parse_shape("1000x333x64"), "1000 × 333 × 64")],
+    text.listing: [(["a"], "a"), (["a", "b", "c"], "a, b and c"), ([], "–")],
+    text.words: [("max_threads_per_sm", "max threads per SM"), ("boost_clock_hz", "boost clock")],
+    text.moment: [  # in UTC
+        ("2026-11-21T08:00:59+00:00", "2026-11-21 08:00 UTC"),
+        ("2026-11-21T00:30:00+02:00", "2026-11-20 22:30 UTC"),
+        ("2026-11-21T08:00:59", "2026-11-21 08:00 UTC"),
+        ("long ago", "long ago"),
+    ],
+    text.date: [("2026-11-21T00:30:00+02:00", "2026-11-20")],
+    text.differ: [(1, "differs"), (2, "differ")],
+}
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
-    [(512, "512 B"), (49152, "48 KiB"), (6 * 2**20, "6 MiB"), (24 * 2**30, "24 GiB"), (0, "0 B")],
+    ("function", "value", "expected"),
+    [
+        pytest.param(function, *case, id=f"{function.__name__}-{case[1]}")
+        for function, cases in WRITTEN.items()
+        for case in cases
+    ],
 )
-def test_size(value, expected):
-    assert text.size(value) == expected
-
-
-def test_a_predicted_time_has_three_digits_at_most():
-    shown = [text.predicted_seconds(x) for x in (28.449e-6, 1.2e-3, 0.99951, 0, None)]
-    assert shown == ["28.4 µs", "1.20 ms", "1.00 s", "0 s", "–"]
-    assert text.seconds(28.449e-6) == "28.45 µs"  # measured
-
-
-def test_ratio_keeps_three_digits():
-    assert text.ratio(1.2704) == "1.27×"
-    assert text.ratio(61.15) == "61.1×"
-    assert text.ratio(None) == "–"
+def test_values_are_written_with_few_digits_and_their_unit(function, value, expected):
+    assert function(value) == expected
 
 
 def test_an_interval_says_a_shared_unit_once():
@@ -126,13 +107,6 @@ def test_an_interval_says_a_shared_unit_once():
 def test_absence_carries_its_reason():
     assert text.absent() == "–"
     assert text.absent("not measured") == "– (not measured)"
-
-
-def test_shape_and_listing():
-    assert text.shape(parse_shape("1000x333x64")) == "1000 × 333 × 64"
-    assert text.listing(["a"]) == "a"
-    assert text.listing(["a", "b", "c"]) == "a, b and c"
-    assert text.listing([]) == "–"
 
 
 @pytest.mark.parametrize(
@@ -154,35 +128,10 @@ def test_a_field_is_written_by_the_unit_in_its_name(name, value, expected):
     assert text.named(name, value) == expected
 
 
-def test_a_field_name_as_words():
-    assert text.words("max_threads_per_sm") == "max threads per SM"
-    assert text.words("boost_clock_hz") == "boost clock"
-
-
 def test_values_of_one_unit_name_it_once():
     assert text.each([45.3e12, 44.5e12], text.flop_per_s) == "45.3 and 44.5 TFLOP/s"
     assert text.each([1e12, 500e9], text.flop_per_s) == "1.00 TFLOP/s and 500 GFLOP/s"
     assert text.each([1e12, 1e12], text.flop_per_s) == "1.00 TFLOP/s"
-
-
-def test_a_moment_is_told_in_utc():
-    assert text.moment("2026-11-21T08:00:59+00:00") == "2026-11-21 08:00 UTC"
-    assert text.moment("2026-11-21T00:30:00+02:00") == "2026-11-20 22:30 UTC"
-    assert text.moment("2026-11-21T08:00:59") == "2026-11-21 08:00 UTC"
-    assert text.moment("long ago") == "long ago"
-
-
-def test_a_date_is_the_day_in_utc():
-    assert text.date("2026-11-21T00:30:00+02:00") == "2026-11-20"
-
-
-def test_a_change_has_a_sign():
-    assert [text.change(share) for share in (0.083, -0.0066, 0.0, None)] == [
-        "+8.3 %",
-        "−0.66 %",
-        "0.0 %",
-        "–",
-    ]
 
 
 def test_a_ratio_that_would_round_to_1_is_a_difference():
@@ -191,10 +140,6 @@ def test_a_ratio_that_would_round_to_1_is_a_difference():
     assert text.ratio_or_difference(1000001 / 1000000, of=1000001, to=1000000) == "+1"
     assert text.ratio_or_difference(999999 / 1000000, of=999999, to=1000000) == "−1"
     assert text.ratio_or_difference(None, of=5, to=0) == "5"
-
-
-def test_one_differs_and_more_differ():
-    assert (text.differ(1), text.differ(2)) == ("differs", "differ")
 
 
 def test_latency_is_not_busy():

@@ -88,9 +88,10 @@ def test_speeds_are_of_each_grade_and_measured_before_predicted():
 
 
 def test_the_reason_stood_in_the_way_and_not_only_fell():
-    before = record("a", predicted=predicted(1.0, shared_memory=0.9, DRAM=0.2, L1=0.1))
-    after = record("b", predicted=predicted(0.8, shared_memory=0.75, DRAM=0.01, L1=0.3))
-    found = step(before, after)
+    found = step(
+        record("a", predicted=predicted(1.0, shared_memory=0.9, DRAM=0.2, L1=0.1)),
+        record("b", predicted=predicted(0.8, shared_memory=0.75, DRAM=0.01, L1=0.3)),
+    )
     # 0.15 s · 0.9 of shared memory against 0.19 s · 0.2 of DRAM
     assert (found.reason.resource, found.reason.quantity) == ("shared memory", "shared wavefronts")
     assert found.price.resource == "L1"
@@ -98,24 +99,29 @@ def test_the_reason_stood_in_the_way_and_not_only_fell():
 
 
 def test_a_slower_rung_has_the_bound_that_rose_for_a_reason():
-    before = record("a", measured=measured(1.0), predicted=predicted(2.0, issue=0.4, L1=0.9))
-    after = record("b", measured=measured(1.5), predicted=predicted(1.0, issue=0.9, L1=0.1))
-    found = step(before, after)  # measured decides
+    found = step(
+        record("a", measured=measured(1.0), predicted=predicted(2.0, issue=0.4, L1=0.9)),
+        # measured decides
+        record("b", measured=measured(1.5), predicted=predicted(1.0, issue=0.9, L1=0.1)),
+    )
     assert found.reason.resource == "issue"
     assert found.price.resource == "L1"
 
 
 def test_bounds_that_barely_move_are_no_reason():
-    before = record("a", predicted=predicted(1.0, issue=0.5, L1=0.1))
-    after = record("b", predicted=predicted(0.9, issue=0.49, L1=0.1))  # 2% less
-    found = step(before, after)
+    found = step(
+        record("a", predicted=predicted(1.0, issue=0.5, L1=0.1)),
+        record("b", predicted=predicted(0.9, issue=0.49, L1=0.1)),  # 2% less
+    )
     assert (found.reason, found.price) == (None, None)
 
 
 def test_a_bound_that_was_not_the_highest_is_no_reason():
-    before = record("a", predicted=predicted(1.0, issue=0.9, shared_memory=0.5))
-    after = record("b", predicted=predicted(0.8, issue=0.9, shared_memory=0.1))
-    assert step(before, after).reason is None
+    found = step(
+        record("a", predicted=predicted(1.0, issue=0.9, shared_memory=0.5)),
+        record("b", predicted=predicted(0.8, issue=0.9, shared_memory=0.1)),
+    )
+    assert found.reason is None
 
 
 def test_the_gaps_steps_explain_what_no_highest_bound_does():

@@ -42,6 +42,15 @@ def one_by_one(classes, class_of):
     return found
 
 
+def visits(found):
+    """The same of groups, and how many lines each group's line stands for."""
+    by_line = defaultdict(list)
+    for visit in found:
+        how = (visit["block"], visit["moment"], visit["mask"], visit["kind"])
+        by_line[int(visit["line"])].append(tuple(map(int, how)))  # type: ignore[arg-type]
+    return by_line, {int(line): int(count) for line, count in found[["line", "lines"]]}
+
+
 @pytest.mark.parametrize("in_lines", [True, False])
 def test_groups_stand_for_all_accesses(in_lines):
     rng = np.random.default_rng()
@@ -51,11 +60,7 @@ def test_groups_stand_for_all_accesses(in_lines):
     for accesses in one_by_one(classes, class_of).values():
         lines[tuple(sorted(accesses))] += 1
     found = grouped(classes, class_of, GRID, most=10**5)
-    by_line = defaultdict(list)
-    for visit in found:
-        how = (visit["block"], visit["moment"], visit["mask"], visit["kind"])
-        by_line[int(visit["line"])].append(tuple(map(int, how)))  # type: ignore[arg-type]
-    counts = {int(line): int(count) for line, count in found[["line", "lines"]]}
+    by_line, counts = visits(found)
     assert {tuple(sorted(by_line[line])): counts[line] for line in by_line} == lines
 
 
@@ -92,10 +97,6 @@ def test_long_runs_of_a_sample_have_all_accesses_to_its_lines(monkeypatch):
         for line, accesses in one_by_one(classes, class_of).items()
         if sum(line.to_bytes(8)) % 4 == 0
     }
-    by_line = defaultdict(list)
-    for visit in found:
-        how = (visit["block"], visit["moment"], visit["mask"], visit["kind"])
-        by_line[int(visit["line"])].append(tuple(map(int, how)))  # type: ignore[arg-type]
+    by_line, counts = visits(found)
     assert all(sorted(of_line) == chosen[line] for line, of_line in by_line.items())
-    counts = {int(line): int(count) for line, count in found[["line", "lines"]]}
     assert sum(counts.values()) == 4 * len(chosen)

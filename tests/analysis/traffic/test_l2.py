@@ -47,6 +47,11 @@ def accesses(*rows, size=4096.0):
     )
 
 
+def together(*parts):
+    names = ("time", "piece", "block", "sectors", "size", "is_write")
+    return Accesses(**{n: np.concatenate([getattr(part, n) for part in parts]) for n in names})
+
+
 def passes(megabytes, times, *, is_write=False):
     """All pieces of a buffer in turn, several times over, by as many blocks as there are pieces."""
     pieces = megabytes * MIB // 4096
@@ -56,6 +61,10 @@ def passes(megabytes, times, *, is_write=False):
         for n in range(pieces)
     ]
     return accesses(*rows)
+
+
+def on_h200(found, in_step=0.0, **more):
+    return traffic(found, H200, in_step=in_step, **more)
 
 
 # The native code beside a slow version of what the module says.
@@ -178,7 +187,7 @@ def test_no_accesses_have_no_traffic():
     nothing = Accesses(
         **{name: value[:0] for name, value in vars(accesses((0.0, 0, 0, True))).items()}
     )
-    assert set(vars(traffic(nothing, H200, in_step=1.0)).values()) == {0.0}
+    assert set(vars(on_h200(nothing, 1.0)).values()) == {0.0}
 
 
 # DRAM.
@@ -197,7 +206,7 @@ def test_what_fits_into_l2_comes_from_dram_once(device):
     # on an H200 (docs/experiments.md), of which 1 is the first pass
 )
 def test_the_reach_of_l2_is_that_of_an_h200(megabytes, passes_from_dram):
-    found = traffic(passes(megabytes, 2), H200, in_step=0.0)
+    found = on_h200(passes(megabytes, 2))
     assert found.dram_read_bytes / (megabytes * MIB) == pytest.approx(passes_from_dram, abs=0.13)
 
 
@@ -210,18 +219,14 @@ def test_pieces_that_are_also_read_are_written_back(apart):
         time=writes.time + apart / 4096,
         is_write=~writes.is_write,
     )
-    both = {
-        name: np.concatenate([getattr(reads, name), getattr(writes, name)])
-        for name in ("time", "piece", "block", "sectors", "size", "is_write")
-    }
-    alone, beside = (traffic(one, H200, in_step=1.0) for one in (writes, Accesses(**both)))
+    alone, beside = (on_h200(one, 1.0) for one in (writes, together(reads, writes)))
     assert beside.dram_write_bytes == pytest.approx(alone.dram_write_bytes, rel=0.1)
 
 
 def test_written_pieces_stay_in_l2_as_far_as_they_fit():
     # on an H200 27.4 to 27.9 MiB stay, whatever is written in all
-    assert traffic(passes(16, 1, is_write=True), H200, in_step=0.0).dram_write_bytes < 0.2 * MIB
-    found = traffic(passes(80, 1, is_write=True), H200, in_step=0.0)
+    assert on_h200(passes(16, 1, is_write=True)).dram_write_bytes < 0.2 * MIB
+    found = on_h200(passes(80, 1, is_write=True))
     assert found.dram_write_bytes == pytest.approx((80 - 27.4) * MIB, rel=0.02)
     assert found.dram_read_bytes == 0  # whole sectors are written: nothing is fetched for them
 
@@ -231,9 +236,7 @@ def test_written_pieces_stay_in_l2_as_far_as_they_fit():
 
 @pytest.mark.parametrize(("readers", "crossing"), [(1, 0.5), (2, 0.75), (3, 0.875)])
 def test_a_sector_crosses_over_once_if_any_reader_is_on_the_far_side(readers, crossing):
-    found = traffic(
-        accesses(*((0.1 * n, 0, n, False) for n in range(readers)), size=32.0), H200, in_step=0.0
-    )
+    found = on_h200(accesses(*((0.1 * n, 0, n, False) for n in range(readers)), size=32.0))
     assert found.l2_read_sectors == pytest.approx(readers + crossing)
 
 
@@ -245,7 +248,7 @@ def test_nothing_crosses_over_where_l2_is_in_one_part():
 
 
 def test_half_of_all_writes_cross_over():
-    found = traffic(passes(1, 1, is_write=True), H200, in_step=0.0)
+    found = on_h200(passes(1, 1, is_write=True))
     assert found.l2_write_sectors == 1.5 * MIB / SECTOR_BYTES
 
 
@@ -257,24 +260,24 @@ def readers(*blocks, of):
 
 def test_sms_of_a_gpc_fetch_a_sector_once_as_far_as_they_are_in_step():
     together = readers(*range(8), of=132)  # the first eight blocks run in one GPC
-    assert traffic(together, H200, in_step=0.0).merged_sectors == 9
-    assert traffic(together, H200, in_step=1.0).merged_sectors == 3
-    assert traffic(together, H200, in_step=0.5).merged_sectors == 6
+    assert on_h200(together).merged_sectors == 9
+    assert on_h200(together, 1.0).merged_sectors == 3
+    assert on_h200(together, 0.5).merged_sectors == 6
     assert traffic(together, RTX_3090, in_step=1.0).merged_sectors == 9
     apart = replace(together, time=np.arange(9) / 9)
-    assert traffic(apart, H200, in_step=1.0).merged_sectors == 9
+    assert on_h200(apart, 1.0).merged_sectors == 9
 
 
 @pytest.mark.parametrize(("sms", "fetches"), [(1, 1), (4, 1), (5, 2), (8, 2), (9, 3), (14, 4)])
 def test_one_fetch_serves_up_to_four_sms_of_a_gpc(sms, fetches):
     # on an H100: 1.00, 1.01, 2.00, 2.07, 3.0, 4.01 (docs/experiments.md)
-    found = traffic(readers(*range(24, 24 + sms), of=132), H200, in_step=1.0)
+    found = on_h200(readers(*range(24, 24 + sms), of=132), 1.0)
     assert found.merged_sectors == pytest.approx(fetches + 1)
 
 
 def test_few_blocks_are_dealt_to_all_gpcs():
     def fetched(blocks, per_sm=1):
-        found = traffic(readers(*range(8, 16), of=blocks), H200, in_step=1.0, blocks_per_sm=per_sm)
+        found = on_h200(readers(*range(8, 16), of=blocks), 1.0, blocks_per_sm=per_sm)
         return found.merged_sectors - 1
 
     assert fetched(132) == fetched(264, 2) == 2  # a run of neighbours
@@ -311,12 +314,12 @@ def test_sms_that_copy_ahead_drift_apart():
         for sm in range(0, sms, 4)
     ]
     read = accesses(*rows, size=MIB)
-    together = traffic(read, H200, in_step=0.0).dram_read_bytes
+    together = on_h200(read).dram_read_bytes
     assert together == pytest.approx(lifetimes * pieces * MIB, rel=0.01)
 
     def at(spread):
         slow = np.linspace(1, 1 + spread, sms)
-        return traffic(read, H200, in_step=0.0, relative_times=slow).dram_read_bytes
+        return on_h200(read, relative_times=slow).dram_read_bytes
 
     assert at(0.001) < 1.01 * together
     assert at(0.02) > 1.3 * together
@@ -348,16 +351,11 @@ def test_stores_are_merged_only_where_a_warp_writes_a_sector_again():
 # What is written.
 
 
-def together(*parts):
-    names = ("time", "piece", "block", "sectors", "size", "is_write")
-    return Accesses(**{n: np.concatenate([getattr(part, n) for part in parts]) for n in names})
-
-
 def test_pieces_that_come_back_from_dram_were_written_there():
     """A buffer is written, read, and read again: what is missing by then has left L2 before."""
     once = passes(64, 1, is_write=True)
     again = [replace(once, time=once.time + n, is_write=~once.is_write) for n in (1, 2)]
-    found = traffic(together(once, *again), H200, in_step=0.0)
+    found = on_h200(together(once, *again))
     assert found.dram_read_bytes == pytest.approx(2 * 64 * MIB, rel=0.02)
     assert found.dram_write_bytes == pytest.approx(64 * MIB, rel=0.01)  # once: then it is clean
 
@@ -383,9 +381,9 @@ def test_dirty_data_leave_when_enough_others_follow(device, megabytes, gone, nea
 def test_what_is_written_last_stays():
     """Reads before a burst of writes do not push it out."""
     reads, writes = passes(128, 1), passes(8, 1, is_write=True)
-    alone = traffic(writes, H200, in_step=0.0).dram_write_bytes
+    alone = on_h200(writes).dram_write_bytes
     beside = replace(writes, time=writes.time + 1, piece=writes.piece + reads.piece.max() + 1)
-    found = traffic(together(reads, beside), H200, in_step=0.0).dram_write_bytes
+    found = on_h200(together(reads, beside)).dram_write_bytes
     assert found - alone == pytest.approx(0, abs=0.01 * MIB)
 
 

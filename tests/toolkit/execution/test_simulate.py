@@ -34,6 +34,10 @@ TWICE = """extern "C" __global__ void twice(float *x, int n) {
 """
 
 
+def floats(*shape):
+    return np.zeros(shape, np.float32)
+
+
 def launch(source, *arguments, grid=1, block=1, kernel=None, **how):
     return simulate(source, kernel, grid=grid, block=block, arguments=list(arguments), **how)
 
@@ -125,7 +129,7 @@ def test_a_read_only_array_is_a_buffer_like_others():
 def test_arrays_without_axes_and_without_elements_are_buffers():
     (output,) = twice(np.array(3, np.float32)).outputs
     assert (output.shape, float(output)) == ((), 6.0)
-    (output,) = twice(np.zeros((0, 5), np.float32)).outputs
+    (output,) = twice(floats(0, 5)).outputs
     assert output.shape == (0, 5)
 
 
@@ -140,8 +144,8 @@ def test_the_same_array_twice_is_two_buffers():
     ("arguments", "message"),
     [
         ([], "twice takes 2 arguments (float *x, int n), 0 were given"),
-        ([np.zeros(1, np.float32)], "twice takes 2 arguments (float *x, int n), 1 was given"),
-        ([np.zeros(4, np.float32), 4], "argument 1 of twice is 4: give a NumPy array or, for a "),
+        ([floats(1)], "twice takes 2 arguments (float *x, int n), 1 was given"),
+        ([floats(4), 4], "argument 1 of twice is 4: give a NumPy array or, for a "),
         ([[1.0], np.int32(1)], "argument 0 of twice is [1.0]: give a NumPy array or, for a value"),
         (
             [np.zeros(4), np.int32(4)],
@@ -157,19 +161,19 @@ def test_the_same_array_twice_is_two_buffers():
             "argument 0 of twice (float *x) is int64 4: give an array: it becomes a device buffer",
         ),
         (
-            [np.zeros(4, np.float32), np.zeros(4, np.int32)],
+            [floats(4), np.zeros(4, np.int32)],
             "argument 1 of twice (int n) is an array: give a value, int32",
         ),
         (
-            [np.zeros(4, np.float32), np.array(4, np.int32)],
+            [floats(4), np.array(4, np.int32)],
             "argument 1 of twice (int n) is an array: give a value, x[()] of type int32",
         ),
         (
-            [np.zeros(4, np.float32), np.float32(4)],
+            [floats(4), np.float32(4)],
             "argument 1 of twice (int n) is float32 4.0: give int32",
         ),
         (
-            [np.zeros(4, np.float32), np.int64(4)],
+            [floats(4), np.int64(4)],
             "argument 1 of twice (int n) is int64 4: give int32",
         ),
         (
@@ -217,7 +221,7 @@ def test_complex_numbers_are_pairs():
 
 def test_without_a_source_sizes_are_checked():
     cubin = cubin_of(TWICE, "twice", "sm_86")
-    array = np.zeros(4, np.float32)
+    array = floats(4)
     for arguments, message in (
         ([array], "twice takes 2 arguments, 1 was given"),
         ([array, np.int64(4)], "argument 1 of twice is int64 4 of 8 bytes: the kernel's parameter"),
@@ -232,7 +236,7 @@ def test_too_little_memory_is_said_before_anything_is_copied(
 ):
     monkeypatch.setattr("toolkit.launch.checks.available_bytes", lambda: 10**6)
     monkeypatch.setattr("toolkit.execution.simulate.bind", None)
-    assert refused(x=np.zeros(10**6, np.float32)) == (
+    assert refused(x=floats(10**6)) == (
         "twice: copies of its buffers take 0.0 GB, 0.0 GB are free: pass smaller arrays"
     )
 
@@ -283,7 +287,7 @@ def test_a_block_that_was_not_compiled_for_or_has_no_room_is_refused():
         __syncthreads();
         for (int i = 0; i < 100; i++) x[i * blockDim.x + threadIdx.x] = v[99 - i];
     }"""
-    x = np.zeros(100 * 1024, np.float32)
+    x = floats(100 * 1024)
     assert refusal(InputError, launch, source % "__launch_bounds__(256)", x, block=257) == (
         "k: a block of 257×1×1 = 257 threads: its __launch_bounds__ promises at most 256"
     )
@@ -366,7 +370,7 @@ DIFFERS = """__global__ void differs(float *x) {
 
 
 def test_where_blocks_differ_all_are_executed_from_the_start():
-    x = np.zeros(1000 * 32, np.float32)
+    x = floats(1000 * 32)
     everything = launch(DIFFERS, x, grid=1000, block=32)
     some = launch(DIFFERS, x, grid=1000, block=32, blocks="representative")
     assert some.counters == everything.counters
@@ -377,7 +381,7 @@ def test_where_blocks_differ_all_are_executed_from_the_start():
 
 
 def test_a_number_of_blocks_is_executed_and_the_rest_estimated():
-    x = np.zeros(100 * 32, np.float32)
+    x = floats(100 * 32)
     execution = launch(DIFFERS, x, grid=100, block=32, blocks=4)
     assert execution.basis == (
         "4 of 100 blocks executed; the rest estimated from their mean, place by place in the grid"
@@ -518,10 +522,6 @@ def fault(source, *arguments, grid=1, block=64, arch="sm_90"):
         arch=arch,
         max_instructions=10**6,
     )
-
-
-def floats(*shape):
-    return np.zeros(shape, np.float32)
 
 
 SHARED = """__global__ void k(float *x, int n) {
