@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 4_710,
     "benchmarks": 29_230,
     "docs": 48_560,
-    "tests": 286_920,
+    "tests": 286_620,
     "validation": 112_340,
 }
 

@@ -19,6 +19,7 @@ from tests import records_by_hand
 from tests.records_by_hand import counted
 
 SHAPE = parse_shape("1024")  # 2^31 FLOP
+H200 = find_device("h200")
 
 COUNTERS = {
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 3 * 2**20,
@@ -36,10 +37,9 @@ COUNTERS = {
 def record(*, is_small=False, **grades):
     """One thread per element, with counters of one grade or another."""
     counts = access_counts(Tiling(block_m=32, block_n=32), SHAPE)
-    device = find_device("h200")
     values = {
         "executed_shape": replace(SHAPE, n=2048),  # padded: no useful work
-        "theory": theory(counts, (), device, blocks=33 if is_small else None),
+        "theory": theory(counts, (), H200, blocks=33 if is_small else None),
     }
     return records_by_hand.record(SHAPE, **(values | grades))
 
@@ -48,8 +48,9 @@ def simulated(**counters):
     return records_by_hand.simulated(COUNTERS | counters)
 
 
-def predicted(made, device=None):
-    return predicted_hierarchy(made, device or find_device("h200"))
+def predicted(made=None, device=H200, **counters):
+    """Of a record, or of one with simulated counters."""
+    return predicted_hierarchy(made or record(simulated=simulated(**counters)), device)
 
 
 def test_the_counters_are_known_ones():
@@ -78,7 +79,7 @@ def test_a_level_that_was_not_counted_is_absent():
 
 
 def test_the_roof_of_a_level_is_its_bandwidth_times_the_intensity():
-    found = predicted(record(simulated=simulated()))
+    found = predicted()
     shared, l1 = found.level("shared"), found.level("L1")
     assert shared.nominal_flop_per_s == pytest.approx(4 * 128 * 132 * 1.98e9)
     assert shared.reached_flop_per_s == pytest.approx(4 * 33.2e12)
@@ -87,31 +88,31 @@ def test_the_roof_of_a_level_is_its_bandwidth_times_the_intensity():
 
 
 def test_a_bandwidth_that_is_not_known_gives_no_roof():
-    l2 = predicted(record(simulated=simulated())).level("L2")
+    l2 = predicted().level("L2")
     assert l2.nominal_flop_per_s is None
     assert l2.flop_per_s == l2.reached_flop_per_s == pytest.approx(64 * 7.70e12)
-    unknown = replace(find_device("h200"), measured=None)
-    l2 = predicted(record(simulated=simulated()), unknown).level("L2")
+    unknown = replace(H200, measured=None)
+    l2 = predicted(device=unknown).level("L2")
     assert l2.moved_bytes == 2**25
     assert l2.flop_per_s is None
 
 
 def test_where_nothing_moves_there_is_no_intensity_and_no_roof():
     idle = dict.fromkeys(MOVEMENTS["shared"].counters, 0)
-    shared = predicted(record(simulated=simulated(**idle))).level("shared")
+    shared = predicted(**idle).level("shared")
     assert shared.moved_bytes == 0
     assert shared.flop_per_byte is None
     assert shared.flop_per_s is None
 
 
 def test_the_lowest_roof_limits():
-    found = predicted(record(simulated=simulated()))
+    found = predicted()
     # FP32 66.9 TFLOP/s is below shared 134, L1 535, L2 493 and DRAM 2,458
     assert found.limiter == "FP32"
-    assert found.attainable_flop_per_s == find_device("h200").fp32_flop_per_s
+    assert found.attainable_flop_per_s == H200.fp32_flop_per_s
     assert found.limiting_level == "shared"
     heavy = {"dram__bytes_read.sum": 2**30 - 2**20}
-    found = predicted(record(simulated=simulated(**heavy)))
+    found = predicted(**heavy)
     assert found.limiter == "DRAM"  # 2 FLOP/B
     assert found.limiting_level == "DRAM"
     assert found.attainable_flop_per_s == pytest.approx(2 * 4.8e12)
@@ -153,22 +154,22 @@ def test_closed_forms_stand_in_for_what_was_not_simulated():
     assert [one.level for one in found.levels] == ["shared", "L1"]
     assert found.level("L1").moved_bytes == 32 * (8 + 8 + 4) * 2**20
     assert found.level("shared").moved_bytes == 0
-    assert predicted_hierarchy(replace(made, theory=None), find_device("h200")) is None
+    assert predicted_hierarchy(replace(made, theory=None), H200) is None
 
 
 def test_what_hardware_counted_is_a_hierarchy_of_its_own():
     made = record(counted=counted(COUNTERS | {"dram__bytes_read.sum": 7 * 2**20}))
-    found = measured_hierarchy(made, find_device("h200"))
+    found = measured_hierarchy(made, H200)
     assert found.grade == "measured"
     assert found.level("DRAM").flop_per_byte == 256  # 2^31 FLOP over 2^23 B
-    assert measured_hierarchy(record(), find_device("h200")) is None
+    assert measured_hierarchy(record(), H200) is None
     nothing = record(counted=counted({"smsp__inst_executed.sum": 1}))
-    assert measured_hierarchy(nothing, find_device("h200")) is None
+    assert measured_hierarchy(nothing, H200) is None
 
 
 def test_a_kernel_of_a_library_has_no_theory_and_still_levels():
     made = replace(record(counted=counted(COUNTERS)), theory=None)
-    found = measured_hierarchy(made, find_device("h200"))
+    found = measured_hierarchy(made, H200)
     assert found.limiter == "FP32"
     assert [one.flop_per_byte for one in found.levels] == [4, 16, 64, 512]
 
@@ -186,4 +187,4 @@ def test_reached_ceilings_alone_are_ceilings():
     made = replace(
         find_device("t4"), measured=MeasuredCeilings(source="a benchmark", l2_bytes_per_s=1e12)
     )
-    assert predicted(record(simulated=simulated()), made).level("L2").flop_per_s == 64e12
+    assert predicted(device=made).level("L2").flop_per_s == 64e12

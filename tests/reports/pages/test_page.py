@@ -32,7 +32,7 @@ FIGURES = {
     "Accesses per element of C",
     "Samples round by round",
 }
-MEASURED = {"Samples round by round"}
+UNMEASURED = FIGURES - {"Samples round by round"}
 EVIL = "</script><img src=x onerror=alert(1)><script>alert(1)</script>{{ 7 * 7 }}"
 LIMIT_BYTES = 2_200_000  # plotly.js alone has 4.8 million, and 1.8 as it is packed
 PAGES_OWN = 3  # scripts: Plotly, the page's own, the listings
@@ -78,6 +78,10 @@ class Page(HTMLParser):
         return [value for _, attribute, value in self.attributes if attribute == name]
 
 
+def page_of(profile, **how):
+    return Page(render(profile, **how))
+
+
 @pytest.fixture
 def evil(on_gpu):
     """A profile with markup in every text."""
@@ -107,7 +111,7 @@ def evil(on_gpu):
 
 
 def test_sections_come_in_order(on_gpu):
-    headings = Page(render(on_gpu)).texts_of("h2")
+    headings = page_of(on_gpu).texts_of("h2")
     assert headings == [
         "4096 × 4096 × 4096", "The ladder", "Hierarchical roofline",
         "Theory, simulation, hardware", "Annotated source",
@@ -124,14 +128,14 @@ def test_headings_descend_one_level_at_a_time(in_theory, on_gpu):
 
 
 def test_ids_are_unique_and_every_reference_has_its_target():
-    page = Page(render(profile(SHAPE, SMALL, is_measured=True)))
+    page = page_of(profile(SHAPE, SMALL, is_measured=True))
     ids = page.values("id")
     assert len(ids) == len(set(ids))
     assert set(page.values("aria-labelledby")) | set(page.values("for")) <= set(ids)
 
 
 def test_figures_carry_a_description(on_gpu):
-    page = Page(render(on_gpu))
+    page = page_of(on_gpu)
     labels = [
         value for tag, name, value in page.attributes if (tag, name) == ("figure", "aria-label")
     ]
@@ -139,7 +143,7 @@ def test_figures_carry_a_description(on_gpu):
 
 
 def test_the_page_is_self_contained(on_gpu):
-    page = Page(render(on_gpu))
+    page = page_of(on_gpu)
     assert not [value for value in page.values("src") if value]
     links = {str(link) for link in page.values("href")}
     assert all(link == "data:," or link.startswith("#") for link in links)
@@ -153,28 +157,28 @@ def test_it_is_not_much_larger_than_plotly(on_gpu):
 
 
 def test_theory_has_no_samples_and_says_why(in_theory):
-    page = Page(render(in_theory))
-    assert len(page.json) == len(FIGURES) - len(MEASURED)
+    page = page_of(in_theory)
+    assert len(page.json) == len(UNMEASURED)
     left_out = "Samples round by round: Nothing was measured on a GPU here."
     assert left_out in page.texts_of("li")
     assert not {"Samples round by round", "The gap, explained"} & set(page.texts_of("h2"))
 
 
 def test_memory_levels_have_a_table_too(in_counters):
-    page = Page(render(in_counters))
+    page = page_of(in_counters)
     assert "FLOP per byte of every variant at every level (measured)" in page.texts_of("summary")
     assert "Memory levels" in page.values("aria-label")
     assert "68.72" in page.texts_of("td")
 
 
 def test_figures_have_no_second_title(on_gpu):
-    figures = Page(render(on_gpu)).json
+    figures = page_of(on_gpu).json
     assert not any(figure["layout"].get("title", {}).get("text") for figure in figures)
 
 
 def test_a_selector_stands_where_there_are_several_shapes():
-    one = Page(render(profile(SHAPE)))
-    two = Page(render(profile(SHAPE, SMALL)))
+    one = page_of(profile(SHAPE))
+    two = page_of(profile(SHAPE, SMALL))
     assert one.tags["select"] == 0
     assert two.texts_of("option") == ["4096 × 4096 × 4096", "2048 × 2048 × 2048"]
     assert two.values("data-shape") == ["0", "1"]
@@ -199,36 +203,36 @@ def test_every_device_field_stands_with_its_source(in_theory):
 
 
 def test_reached_ceilings_are_told_apart(in_theory):
-    cells = Page(render(with_ceilings(in_theory))).texts_of("th")
+    cells = page_of(with_ceilings(in_theory)).texts_of("th")
     assert "DRAM bytes per s, reached" in cells
 
 
 def test_a_simulation_has_every_counter_of_each_rung(in_simulation):
-    page = Page(render(in_simulation))
+    page = page_of(in_simulation)
     assert "Every counter of tiled by theory, simulation and hardware" in page.texts_of("summary")
     subtitle = "Simulated on a CPU, 2026-02-03"
     assert any(t.startswith(subtitle) for t in page.texts_of("p"))
-    assert len(page.json) == len(FIGURES) - len(MEASURED)
+    assert len(page.json) == len(UNMEASURED)
 
 
 def test_markup_in_simulated_texts_stays_inert(in_simulation):
     record = record_of(in_simulation, "tiled")
     lines = tuple(replace(one, file=EVIL, text=EVIL) for one in record.simulated.lines)
     simulated = replace(record.simulated, lines=lines, basis=EVIL, architecture=EVIL, compiler=EVIL)
-    page = Page(render(change(in_simulation, "tiled", simulated=simulated, label=EVIL)))
+    page = page_of(change(in_simulation, "tiled", simulated=simulated, label=EVIL))
     assert page.tags["img"] == 0
-    assert len(page.json) == len(FIGURES) - len(MEASURED)
+    assert len(page.json) == len(UNMEASURED)
     assert EVIL in page.texts_of("td")
 
 
 def test_how_to_reproduce(in_theory):
-    page = Page(render(in_theory))
+    page = page_of(in_theory)
     assert in_theory.command in page.texts_of("code")
     assert any("20260203" in text for text in page.texts_of("p"))
 
 
 def test_a_recorded_run_is_labelled_with_date_and_device(in_theory, on_gpu):
-    page = Page(render(in_theory, recorded=on_gpu))
+    page = page_of(in_theory, recorded=on_gpu)
     label = "recorded 2026-02-03 on NVIDIA GeForce RTX 3090"
     assert label in page.texts_of("span")
     assert f"Of the run {label}" in page.texts_of("h3")
@@ -242,7 +246,7 @@ def test_a_recorded_run_of_another_gpu_is_refused(in_theory, on_gpu):
 
 
 def test_markup_in_any_text_stays_inert(evil):
-    page = Page(render(evil, recorded=evil))
+    page = page_of(evil, recorded=evil)
     assert page.tags["img"] == 0
     assert page.tags["script"] == PAGES_OWN + len(page.json)
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
@@ -250,20 +254,20 @@ def test_markup_in_any_text_stays_inert(evil):
 
 
 def test_labels_in_figures_are_literal_to_plotly(evil):
-    for figure in Page(render(evil)).json:
+    for figure in page_of(evil).json:
         shown = json.dumps(figure)
         assert "<img" not in shown
         assert "&lt;img" in shown or "img" not in shown
 
 
 def test_a_profile_without_records(in_theory):
-    page = Page(render(replace(in_theory, records=())))
+    page = page_of(replace(in_theory, records=()))
     assert "This profile holds no record: no rung was profiled." in page.texts_of("p")
     assert "Device record" in page.texts_of("h2")
 
 
 def test_an_interrupted_profile_says_so(on_gpu):
-    page = Page(render(replace(on_gpu, status="interrupted")))
+    page = page_of(replace(on_gpu, status="interrupted"))
     assert "The run was interrupted: what is missing was not reached." in page.texts_of("p")
 
 
@@ -271,7 +275,7 @@ def test_all_skipped_is_a_page_too(in_theory):
     skipped = tuple(
         replace(r, status="skipped", reason="too small", theory=None) for r in in_theory.records
     )
-    page = Page(render(replace(in_theory, records=skipped)))
+    page = page_of(replace(in_theory, records=skipped))
     assert not page.json
     assert page.texts_of("td").count("skipped") == 7
 
@@ -281,28 +285,26 @@ def test_rendering_is_pure(on_gpu):
 
 
 def test_the_subtitle_tells_the_moment_in_utc(in_theory):
-    assert any(
-        "nothing was launched, 2026-02-03 04:05 UTC." in t
-        for t in Page(render(in_theory)).texts_of("p")
-    )
+    said = page_of(in_theory).texts_of("p")
+    assert any("nothing was launched, 2026-02-03 04:05 UTC." in one for one in said)
 
 
 def test_grades_say_what_an_interval_and_an_occupancy_are(on_gpu):
-    grades = " ".join(Page(render(on_gpu)).texts_of("dd"))
+    grades = " ".join(page_of(on_gpu).texts_of("dd"))
     assert "95% interval of the median; sampling stops when it is narrow enough" in grades
     assert "slightly optimistic" in grades
     assert "registers" in grades
 
 
 def test_predicted_times_have_a_chapter_and_a_grade(in_prediction, in_theory):
-    page = Page(render(in_prediction))
+    page = page_of(in_prediction)
     assert "Predicted time" in page.texts_of("h3")
     assert "Why each rung beats the one before, or does not" in page.texts_of("h3")
     assert "The gap, explained" in page.texts_of("h2")
     assert "predicted" in page.texts_of("span")
     assert any("A prediction is no measurement." in one for one in page.texts_of("dd"))
-    assert len(page.json) == len(FIGURES) - len(MEASURED) + 1  # the gap
-    without = Page(render(in_theory))
+    assert len(page.json) == len(UNMEASURED) + 1  # the gap
+    without = page_of(in_theory)
     assert "Predicted time" not in without.texts_of("h3")
 
 
@@ -314,7 +316,7 @@ def test_markup_in_a_prediction_stays_inert(evil):
         gap=(GapStep(name=EVIL, time_s=1e-3, detail=EVIL),),
         bounds=(Bound(name=EVIL, time_s=1e-4, basis=EVIL),),
     ).predicted  # fmt: skip
-    page = Page(render(change(evil, name, predicted=foreseen, status="ok", check=None)))
+    page = page_of(change(evil, name, predicted=foreseen, status="ok", check=None))
     assert "Predicted time" in page.texts_of("h3")
     assert page.tags["img"] == 0
     assert EVIL in page.texts_of("td")

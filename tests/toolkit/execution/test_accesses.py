@@ -43,6 +43,10 @@ extern "C" __global__ void copy(float *out, const float *in)
 """
 
 
+def zeros(count):
+    return np.zeros(count, np.float32)
+
+
 def noted(kernel, arguments, blocks, threads, most=1 << 20):
     """What blocks accesses, and the addresses of the buffers."""
     made = for_an_h200(SOURCE, kernel)
@@ -65,7 +69,7 @@ def test_a_block_notes_each_sector_that_it_reads_once():
     rng = np.random.default_rng()
     n, blocks = 1000, 8
     where = rng.integers(0, 500, n).astype(np.int32)
-    arguments = [np.zeros(n, np.float32), np.zeros(500, np.float32), where, np.int32(n)]
+    arguments = [zeros(n), zeros(500), where, np.int32(n)]
     accesses, (out, into, index) = noted("gather", arguments, blocks, 128)
     read, written = sectors(accesses, READ), sectors(accesses, WRITE)
     for block in range(blocks):
@@ -86,7 +90,7 @@ def test_a_block_notes_each_sector_that_it_reads_once():
     ],
 )
 def test_a_sector_counts_once_for_each_warp_that_writes_to_it(kernel, floats, threads, by_warps):
-    accesses, _ = noted(kernel, [np.zeros(floats, np.float32)], 1, threads)
+    accesses, _ = noted(kernel, [zeros(floats)], 1, threads)
     assert accesses.below == Below(read=0, written_by_warps=by_warps)
 
 
@@ -100,7 +104,7 @@ def test_atomics_are_a_kind_of_their_own():
 
 
 def test_of_more_accesses_than_there_is_room_for_some_lines_are_recorded():
-    arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
+    arguments = [zeros(4096), zeros(4096)]
     # 128-byte lines: 128 that are read and 128 that are written
     every, _ = noted("copy", arguments, 4, 1024, most=256)
     some, _ = noted("copy", arguments, 4, 1024, most=64)
@@ -113,7 +117,7 @@ def test_of_more_accesses_than_there_is_room_for_some_lines_are_recorded():
 
 
 def test_accesses_have_their_time_in_the_lifetime_of_a_block():
-    arguments = [np.zeros(4096, np.float32), np.zeros(4096, np.float32)]
+    arguments = [zeros(4096), zeros(4096)]
     accesses, _ = noted("copy", arguments, 4, 1024)
     in_time = accesses_in_time(accesses.rows, np.ones(4), None, np.array([0.0, 0.0, 1.0, 1.0]))
     begins = np.array([0.0, 0.0, 1.0, 1.0])[in_time.block]
@@ -176,7 +180,7 @@ def test_blocks_that_end_at_once_have_no_life():
 
 
 def copied(n, **how):
-    arguments = [np.zeros(n, np.float32), np.zeros(n, np.float32)]
+    arguments = [zeros(n), zeros(n)]
     return simulate(SOURCE, "copy", grid=n // 256, block=256, arguments=arguments, **how)
 
 
@@ -197,7 +201,7 @@ def test_traffic_takes_the_accesses_of_all_blocks():
 
 
 def test_without_a_device_nothing_is_modelled():
-    arguments = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
+    arguments = [zeros(64), zeros(64)]
     execution = simulate(SOURCE, "copy", grid=1, block=64, arguments=arguments)
     assert execution.traffic_basis is None
     assert not set(MODELLED) & set(execution.counters)

@@ -16,8 +16,6 @@ from tests.refusals import refusal
 from toolkit.gpu import worker_process as isolated
 from toolkit.gpu.worker_process import HUNG, Isolated
 
-LIMIT_S = 60.0
-
 
 class Worker:
     """What the child holds; a child imports this module to find it."""
@@ -88,6 +86,16 @@ class Worker:
         return "awake"
 
 
+class Child(Isolated):
+    """A worker, asked with time enough."""
+
+    def __init__(self, argument=None, **how):
+        super().__init__(Worker, argument, **how)
+
+    def ask(self, *words, limit_s=60.0):
+        return super().ask(*words, limit_s=limit_s)
+
+
 def alive(process):
     """Whether a process runs; one that has ended and that nobody waited for does not."""
     try:
@@ -101,7 +109,7 @@ def parent(code):
     """Another process that has children of its own."""
     head = """
 import sys
-from tests.toolkit.gpu.test_worker_process import Isolated, Worker
+from tests.toolkit.gpu.test_worker_process import Child
 """
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     with subprocess.Popen(
@@ -115,12 +123,12 @@ from tests.toolkit.gpu.test_worker_process import Isolated, Worker
 
 
 def test_the_same_object_answers_all_that_is_asked():
-    with Isolated(Worker, ("any", 1)) as child:
-        assert child.ask("echo", limit_s=LIMIT_S) == [("any", 1), 1]
-        assert child.ask("echo", "x", 2.5, limit_s=LIMIT_S) == [("any", 1), 2, "x", 2.5]
-        assert child.ask("number", limit_s=LIMIT_S) != os.getpid()
-        assert child.ask("large", 1 << 24, limit_s=LIMIT_S) == bytes(range(256)) * (1 << 16)
-        assert child.ask("prints", limit_s=LIMIT_S) == "answer"
+    with Child(("any", 1)) as child:
+        assert child.ask("echo") == [("any", 1), 1]
+        assert child.ask("echo", "x", 2.5) == [("any", 1), 2, "x", 2.5]
+        assert child.ask("number") != os.getpid()
+        assert child.ask("large", 1 << 24) == bytes(range(256)) * (1 << 16)
+        assert child.ask("prints") == "answer"
 
 
 @pytest.mark.parametrize(
@@ -135,10 +143,10 @@ def test_the_same_object_answers_all_that_is_asked():
     ],
 )
 def test_what_goes_wrong_is_one_line_then_and_later(method, reason):
-    with Isolated(Worker, None) as child:
-        child.ask("echo", limit_s=LIMIT_S)
+    with Child() as child:
+        child.ask("echo")
         for later in (method, "echo"):
-            assert refusal(LaunchError, child.ask, later, limit_s=LIMIT_S) == reason
+            assert refusal(LaunchError, child.ask, later) == reason
 
 
 @pytest.mark.parametrize(
@@ -149,40 +157,40 @@ def test_what_goes_wrong_is_one_line_then_and_later(method, reason):
     ],
 )
 def test_an_error_of_ours_stays_what_it_is(method, kind, reason):
-    with Isolated(Worker, None) as child, pytest.raises(kind, match=reason) as raised:
-        child.ask(method, limit_s=LIMIT_S)
+    with Child() as child, pytest.raises(kind, match=reason) as raised:
+        child.ask(method)
     assert getattr(raised.value, "log", "everything") == "everything"
 
 
 def test_what_it_prints_is_seen_where_that_is_wanted(capfd):
     for shows_output in (True, False):
-        with Isolated(Worker, None, shows_output=shows_output) as child:
-            child.ask("prints_to_a_buffer", limit_s=LIMIT_S)
+        with Child(shows_output=shows_output) as child:
+            child.ask("prints_to_a_buffer")
             assert capfd.readouterr().out == "what a kernel prints\n" * shows_output
 
 
 def test_an_answer_that_cannot_be_sent_is_one_line():
-    with Isolated(Worker, None) as child, pytest.raises(LaunchError) as raised:
-        child.ask("answers_what_cannot_be_sent", limit_s=LIMIT_S)
+    with Child() as child, pytest.raises(LaunchError) as raised:
+        child.ask("answers_what_cannot_be_sent")
     assert "\n" not in str(raised.value)
 
 
 def test_an_object_that_cannot_be_made_is_the_first_answer():
-    with Isolated(Worker, "refuse") as child, pytest.raises(LaunchError, match="no kernel image"):
-        child.ask("echo", limit_s=LIMIT_S)
+    with Child("refuse") as child, pytest.raises(LaunchError, match="no kernel image"):
+        child.ask("echo")
 
 
 def test_a_machine_that_starts_no_process_says_so(monkeypatch):
     monkeypatch.setattr(isolated, "COMMAND", ("/no/such/program",))
     with pytest.raises(LaunchError, match=r"^no process can be started \(.*No such file"):
-        Isolated(Worker, None)
+        Child()
 
 
 @pytest.mark.parametrize("method", ["never_ends", "never_ends_and_ignores_sigterm"])
 def test_what_never_ends_is_ended(method, monkeypatch):
     monkeypatch.setattr(isolated, "GRACE_S", 0.2)
-    with Isolated(Worker, None) as child:
-        process = child.ask("number", limit_s=LIMIT_S)
+    with Child() as child:
+        process = child.ask("number")
         started = time.monotonic()
         for _ in range(2):
             with pytest.raises(LaunchError, match=f"^{HUNG} 1 s and was stopped: an endless loop"):
@@ -197,12 +205,12 @@ def test_the_answer_to_what_was_interrupted_is_nobody_elses():
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with Isolated(Worker, None) as child:
-            child.ask("echo", limit_s=LIMIT_S)
+        with Child() as child:
+            child.ask("echo")
             signal.setitimer(signal.ITIMER_REAL, 0.1)
             with pytest.raises(KeyboardInterrupt):
-                child.ask("sleeps", 0.5, limit_s=LIMIT_S)
-            assert "interrupted" in refusal(LaunchError, child.ask, "echo", "mine", limit_s=LIMIT_S)
+                child.ask("sleeps", 0.5)
+            assert "interrupted" in refusal(LaunchError, child.ask, "echo", "mine")
     finally:
         signal.signal(signal.SIGALRM, before)
 
@@ -212,13 +220,13 @@ def test_modules_of_the_working_directory_are_not_taken_for_ours(tmp_path, monke
     paths = [path or str(Path.cwd()) for path in sys.path]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", paths)
-    with Isolated(Worker, None) as child:
-        assert child.ask("echo", limit_s=LIMIT_S) == [None, 1]
+    with Child() as child:
+        assert child.ask("echo") == [None, 1]
 
 
 def test_a_child_ends_when_nobody_asks_any_more():
-    with Isolated(Worker, None) as child:
-        process = child.ask("number", limit_s=LIMIT_S)
+    with Child() as child:
+        process = child.ask("number")
         assert alive(process)
     assert not alive(process)
 
@@ -227,8 +235,8 @@ def test_a_child_ends_when_nobody_asks_any_more():
 def test_a_child_ends_with_a_parent_that_is_killed(method):
     """Also where it hangs and reads nothing: it would hold the GPU for ever."""
     code = f"""
-child = Isolated(Worker, None)
-print(child.ask("number", limit_s=60), flush=True)
+child = Child()
+print(child.ask("number"), flush=True)
 child.ask({method!r}, limit_s=600)
 print("answered", flush=True)
 input()
@@ -250,8 +258,8 @@ input()
 def test_a_process_that_was_stopped_finds_its_answer():
     """Ctrl-Z holds the parent, not its child: what came meanwhile is not late."""
     code = """
-with Isolated(Worker, None) as child:
-    child.ask("echo", limit_s=60)
+with Child() as child:
+    child.ask("echo")
     print("begun", flush=True)
     print(child.ask("sleeps", 0.3, limit_s=1.0), flush=True)
 """

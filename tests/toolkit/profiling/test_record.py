@@ -40,8 +40,9 @@ def test_the_predicted_time_of_a_wrong_result_is_not_trusted():
     assert with_check(record, check()).trusted_prediction == predicted(2e-6)
 
 
-def measured(record, series):
-    return with_measurement(record, series, clock="CUDA events", l2="flushed")
+def measured(record=None, **series):
+    record = record or plan("tiled")
+    return with_measurement(record, Series(**series), clock="CUDA events", l2="flushed")
 
 
 def test_a_plan_holds_geometry_and_theory():
@@ -127,8 +128,8 @@ def test_a_failed_record_stays_failed_when_its_result_is_right():
 
 
 def test_a_measurement_is_the_median_of_its_samples():
-    series = Series(samples_s=[1.0, 4.0, 2.0], peer_s=[2.0, 4.0, 2.0], stopped_by="time limit")
-    record = measured(plan("vectorized", m=5, n=7, k=9), series)
+    series = {"samples_s": [1.0, 4.0, 2.0], "peer_s": [2.0, 4.0, 2.0], "stopped_by": "time limit"}
+    record = measured(plan("vectorized", m=5, n=7, k=9), **series)
     assert record.measured.median_s == 2.0
     assert record.measured.samples_s == (1.0, 4.0, 2.0)
     assert record.measured.interval_s is None  # six samples are the fewest
@@ -138,22 +139,22 @@ def test_a_measurement_is_the_median_of_its_samples():
 
 
 def test_the_ratio_is_of_the_samples_that_have_a_pair():
-    record = measured(plan("tiled"), Series(samples_s=[1.0, 2.0, 9.0], peer_s=[3.0, 6.0]))
+    record = measured(samples_s=[1.0, 2.0, 9.0], peer_s=[3.0, 6.0])
     assert record.measured.relative_to_cublas.median == 3.0
     assert record.measured.samples_s == (1.0, 2.0, 9.0)
 
 
 def test_without_a_peer_there_is_no_ratio():
-    record = measured(plan("tiled"), Series(samples_s=[1.0]))
+    record = measured(samples_s=[1.0])
     assert record.measured.relative_to_cublas is None
 
 
 def test_a_series_that_failed_fails_the_record_whatever_it_sampled():
-    record = measured(plan("tiled"), Series(samples_s=[1.0], error="launch: gone"))
+    record = measured(samples_s=[1.0], error="launch: gone")
     assert (record.status, record.reason, record.measured) == ("failed", "launch: gone", None)
 
 
 def test_a_series_of_nothing_is_skipped():
-    record = measured(plan("tiled"), Series(stopped_by="interrupt"))
+    record = measured(stopped_by="interrupt")
     assert (record.status, record.measured) == ("skipped", None)
     assert record.reason == "interrupted before it was timed"

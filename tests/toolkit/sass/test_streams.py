@@ -100,13 +100,17 @@ def of_opcode(program, *opcodes):
     return [n for n, i in enumerate(program.instructions) if i.opcode in opcodes]
 
 
+def zeros(count):
+    return np.zeros(count, np.float32)
+
+
 LAUNCHES = {
-    "phases": [np.zeros(512, np.float32), FLOATS, np.int32(5)],
-    "column": [np.zeros(128, np.float32), FLOATS],
-    "indexed": [np.zeros(512, np.float32), np.arange(16, dtype=np.int32) * 7 % 16],
-    "guarded": [np.zeros(512, np.float32), FLOATS, np.int32(70)],
-    "some_leave": [np.zeros(512, np.float32), np.int32(3)],
-    "copies": [np.zeros(128, np.float32), FLOATS],
+    "phases": [zeros(512), FLOATS, np.int32(5)],
+    "column": [zeros(128), FLOATS],
+    "indexed": [zeros(512), np.arange(16, dtype=np.int32) * 7 % 16],
+    "guarded": [zeros(512), FLOATS, np.int32(70)],
+    "some_leave": [zeros(512), np.int32(3)],
+    "copies": [zeros(128), FLOATS],
 }
 
 
