@@ -14,14 +14,14 @@ import pytest
 from validation import ROOT
 
 LIMITS = {
-    "analysis": 64_730,
+    "analysis": 64_690,
     "kernels": 22_310,
     "reports": 41_040,
     "toolkit/cli": 16_010,
     "toolkit/execution": 24_560,
     "toolkit/gpu": 14_160,
     "toolkit/launch": 3_780,
-    "toolkit/machine_code": 16_590,
+    "toolkit/machine_code": 16_540,
     "toolkit/microbenchmarks": 13_200,
     "toolkit/native": 1_010,
     "toolkit/profiling": 12_170,

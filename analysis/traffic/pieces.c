@@ -22,10 +22,6 @@ typedef struct {
 /* Of each access: the first piece of its line, and the sectors that are pieces, or WHOLE. */
 typedef struct { i64 piece; u8 divided; } Division;
 
-static u32 ones(u32 mask) { /* of four bits */
-    return (mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3 & 1);
-}
-
 static int divide(const Lines *l, Division *of, u64 *keys, u32 *order) {
     for (u64 k = 0; k < l->count; k++) keys[k] = l->line[k];
     if (sort_keys(keys, l->count, order) || l->is_cancelled) return FAILED;
@@ -38,7 +34,7 @@ static int divide(const Lines *l, Division *of, u64 *keys, u32 *order) {
         }
         const u8 divided = any == all ? WHOLE : (u8)any;
         for (u64 k = begin; k < end; k++) of[order[k]] = (Division){piece, divided};
-        piece += divided ? ones(any) : 1;
+        piece += divided ? __builtin_popcount(any) : 1;
     }
     return 0;
 }
@@ -47,9 +43,9 @@ static int divide(const Lines *l, Division *of, u64 *keys, u32 *order) {
 static u64 add(const Lines *l, const Division *of, u64 used, u32 sector, int is_divided) {
     for (u64 k = 0; k < l->count; k++) {
         if ((of[k].divided != WHOLE) != is_divided || !(l->mask[k] >> sector & 1 || !is_divided)) continue;
-        const u8 size = is_divided ? 1 : (u8)ones(l->mask[k]);
+        const u8 size = is_divided ? 1 : (u8)__builtin_popcount(l->mask[k]);
         l->row[used] = (u32)k;
-        l->piece[used] = of[k].piece + (is_divided ? ones(of[k].divided & ((1u << sector) - 1)) : 0);
+        l->piece[used] = of[k].piece + (is_divided ? __builtin_popcount(of[k].divided & ((1u << sector) - 1)) : 0);
         l->size[used] = size;
         l->sectors[used] = l->kind[k] == ATOMIC ? 0 : size;
         l->is_write[used++] = l->kind[k] == WRITE;

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 from analysis.errors import InputError, ToolkitError
 
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
-
+HEADER, SECTION, SYMBOL = map(
+    struct.Struct, ("<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ")
+)  # Elf64_Ehdr, Elf64_Shdr, Elf64_Sym
+_RELOCATABLE, _CUDA = 1, 190  # ET_REL, EM_CUDA
+ZEROS = 8  # SHT_NOBITS
 OBJECT, FUNCTION = 1, 2  # STT_OBJECT, STT_FUNC: kinds of symbols
 _SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
 
@@ -39,6 +40,25 @@ def cubin_file(image: bytes) -> CubinFile:
     return CubinFile(image)
 
 
+class Section(NamedTuple):
+    """The header of a section, as the file has it."""
+
+    name: int = 0
+    kind: int = 0
+    flags: int = 0
+    address: int = 0
+    offset: int = 0
+    size: int = 0
+    link: int = 0
+    info: int = 0
+    alignment: int = 1
+    entry_bytes: int = 0
+
+    def content(self, image: bytes) -> bytes:
+        """Its bytes; none of one that is just zero."""
+        return b"" if self.kind == ZEROS else image[self.offset : self.offset + self.size]
+
+
 class CubinFile:
     """The sections and symbols of a cubin; threads may share it.
 
@@ -47,26 +67,28 @@ class CubinFile:
 
     def __init__(self, image: bytes) -> None:
         """Raises ValueError for a damaged image."""
-        from elftools.common.exceptions import ELFError
-
         if image[:4] != b"\x7fELF":
             raise ValueError("it is no ELF file")
         try:
-            elf = _elf(image)
-            header = elf.header
-            if header.e_machine != "EM_CUDA":
-                raise ValueError("it is an ELF file, but holds no code for a GPU")
-            # the ABI of CUDA 13 made room for the architecture in the second byte
-            shift = 8 if header.e_ident["EI_ABIVERSION"] >= 8 else 0
-            self.capability = header.e_flags >> shift & 0xFF
-            self.is_relocatable = header.e_type == "ET_REL"
-            self._sections: list[Any] = list(elf.iter_sections())
-        except ELFError as error:
+            (ident, kind, machine, _, _, _, table, flags, *_, count, strings) = HEADER.unpack_from(
+                image
+            )
+            self.sections = [
+                Section(*SECTION.unpack_from(image, table + n * SECTION.size))
+                for n in range(count if machine == _CUDA else 0)
+            ]
+            names = self.sections[strings].content(image) if self.sections else b""
+            self.names = [_string(names, section.name) for section in self.sections]  # in order
+        except (struct.error, IndexError, ValueError) as error:
             raise ValueError("it is damaged") from error
+        if machine != _CUDA:
+            raise ValueError("it is an ELF file, but holds no code for a GPU")
+        # the ABI of CUDA 13 made room for the architecture in the second byte
+        self.capability = flags >> (8 if ident[8] >= 8 else 0) & 0xFF
+        self.is_relocatable = kind == _RELOCATABLE
         version = _TOOL_VERSION.search(image)
         self.compiler = f"ptxas {version[1].decode()}" if version else "ptxas"
         self.image = image
-        self.names = [section.name for section in self._sections]  # in order
         self._indices = {name: index for index, name in enumerate(self.names)}
 
     @property
@@ -80,14 +102,12 @@ class CubinFile:
 
     def content(self, name: str) -> bytes:
         """The bytes of a section; none of one that is just zero. Raises KeyError without it."""
-        start, size = self.place(name)
-        is_zero = self._sections[self._indices[name]]["sh_type"] == "SHT_NOBITS"
-        return b"" if is_zero else self.image[start : start + size]
+        return self.sections[self._indices[name]].content(self.image)
 
     def place(self, name: str) -> tuple[int, int]:
         """Where a section begins in the image, and its bytes. Raises KeyError without it."""
-        section = self._sections[self._indices[name]]
-        return int(section["sh_offset"]), int(section["sh_size"])
+        section = self.sections[self._indices[name]]
+        return section.offset, section.size
 
     @cached_property
     def symbols(self) -> list[Symbol]:
@@ -96,13 +116,11 @@ class CubinFile:
             Symbol(
                 name=_string(names, name),
                 kind=info & 0xF,
-                section=self.names[section] if section < len(self._sections) else "",
+                section=self.names[section] if section < len(self.names) else "",
                 value=value,
                 size=size,
             )
-            for name, info, _, section, value, size in struct.iter_unpack(
-                "<IBBHQQ", self.content(".symtab")
-            )
+            for name, info, _, section, value, size in SYMBOL.iter_unpack(self.content(".symtab"))
         ]
 
     def attributes(self, name: str) -> list[tuple[int, bytes]]:
@@ -144,9 +162,3 @@ def _attributes_in(data: bytes) -> Iterator[tuple[int, bytes]]:
             offset += value
         else:  # the value itself stands where the length would
             yield code, struct.pack("<H", value)
-
-
-def _elf(image: bytes) -> ELFFile:
-    from elftools.elf.elffile import ELFFile
-
-    return ELFFile(BytesIO(image))

@@ -1,8 +1,8 @@
 """The line table that `-lineinfo` leaves in a cubin: a line program of DWARF 2, section 6.2.
 
-Read here rather than through pyelftools, whose reader wants `.debug_info` beside it, which
-`-lineinfo` does not write. The line is that of the innermost function, as `nvdisasm -g` has it.
-NVIDIA's extended opcode 0x90 says where that was inlined: by the number of an earlier row, or 0.
+Readers of DWARF want `.debug_info` beside it, which `-lineinfo` does not write. The line is that of
+the innermost function, as `nvdisasm -g` has it. NVIDIA's extended opcode 0x90 says where that was
+inlined: by the number of an earlier row, or 0.
 """
 
 from __future__ import annotations

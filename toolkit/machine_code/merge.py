@@ -13,16 +13,21 @@ import re
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from analysis.errors import InputError
-from toolkit.machine_code.elf import OBJECT, cubin_file, reading
+from toolkit.machine_code.elf import (
+    HEADER,
+    OBJECT,
+    SECTION,
+    SYMBOL,
+    ZEROS,
+    Section,
+    cubin_file,
+    reading,
+)
 
-_HEADER, _SECTION, _SYMBOL = map(
-    struct.Struct, ("<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ")
-)  # Elf64_Ehdr, Elf64_Shdr, Elf64_Sym
 _EXECUTABLE = 2  # ET_EXEC: neither relocatable device code nor a library
-_TABLE, _STRINGS, _ZEROS = 2, 3, 8  # SHT_SYMTAB, SHT_STRTAB, SHT_NOBITS
+_TABLE, _STRINGS = 2, 3  # SHT_SYMTAB, SHT_STRTAB
 _FEATURES = 0xFF000000  # of a header's flags: what a kernel needs of its architecture
 
 # Code, tables of jumps, what is known of their targets, and relocations.
@@ -33,30 +38,12 @@ _ALIGNMENT = 128  # of code
 _NAMES, _SYMBOLS, _GLOBAL = 1, 2, 3  # the sections that are there before those of kernels
 
 
-class _Section(NamedTuple):
-    """The header of a section, as the file has it."""
-
-    name: int = 0
-    kind: int = 0
-    flags: int = 0
-    address: int = 0
-    offset: int = 0
-    size: int = 0
-    link: int = 0
-    info: int = 0
-    alignment: int = 1
-    entry_bytes: int = 0
-
-    def content(self, image: bytes) -> bytes:
-        return image[self.offset : self.offset + self.size]
-
-
 def mergeable(images: Iterable[bytes]) -> list[list[bytes]]:
     """The images that can be merged, those of one architecture together."""
     groups: dict[object, list[bytes]] = defaultdict(list)
     for image in images:
-        if image[:4] == b"\x7fELF" and len(image) >= _HEADER.size:
-            ident, kind, machine, *_, flags, _, _, _, _, _, _ = _HEADER.unpack_from(image)
+        if image[:4] == b"\x7fELF" and len(image) >= HEADER.size:
+            ident, kind, machine, *_, flags, _, _, _, _, _, _ = HEADER.unpack_from(image)
             if kind == _EXECUTABLE:
                 groups[ident, machine, flags & ~_FEATURES].append(image)
     return list(groups.values())
@@ -97,24 +84,20 @@ class _Merged:
     """Sections and symbols that grow by those of one image after another."""
 
     def __init__(self) -> None:
-        self._symbols, self._symbol_names = bytearray(_SYMBOL.size), bytearray(1)
-        self._sections: list[tuple[str, _Section, bytes | bytearray]] = [
-            (".strtab", _Section(kind=_STRINGS), self._symbol_names),
-            (".symtab", _Section(kind=_TABLE, link=_NAMES, entry_bytes=24), self._symbols),
-            (".nv.global", _Section(kind=_ZEROS, flags=3, size=1 << 20), b""),
+        self._symbols, self._symbol_names = bytearray(SYMBOL.size), bytearray(1)
+        self._sections: list[tuple[str, Section, bytes | bytearray]] = [
+            (".strtab", Section(kind=_STRINGS), self._symbol_names),
+            (".symtab", Section(kind=_TABLE, link=_NAMES, entry_bytes=24), self._symbols),
+            (".nv.global", Section(kind=ZEROS, flags=3, size=1 << 20), b""),
         ]
 
     def add(self, image: bytes, mark: str) -> None:
-        names, table = cubin_file(image).names, _HEADER.unpack_from(image)[6]
-        sections = [
-            _Section(*_SECTION.unpack_from(image, table + n * _SECTION.size))
-            for n in range(len(names))
-        ]
-        kept = {n: match for n, name in enumerate(names) if (match := _KEPT.fullmatch(name))}
+        file = cubin_file(image)
+        kept = {n: match for n, name in enumerate(file.names) if (match := _KEPT.fullmatch(name))}
         places = {old: len(self._sections) + new for new, old in enumerate(kept, 1)}
-        earlier = len(self._symbols) // _SYMBOL.size
+        earlier = len(self._symbols) // SYMBOL.size
         for n, match in kept.items():
-            section, content = sections[n], sections[n].content(image)
+            section, content = file.sections[n], file.sections[n].content(image)
             if match[1].startswith(".rel"):
                 content = b"".join(_moved(content, ".rela" in match[1], earlier))
             # of code: its symbol, with a number of registers above that; else the section meant
@@ -122,14 +105,14 @@ class _Merged:
             info = section.info + earlier if is_code else places.get(section.info, 0)
             section = section._replace(link=link, info=info)
             self._sections.append((match[1] + mark + match[2], section, content))
-        symbols, strings = (sections[names.index(x)].content(image) for x in (".symtab", ".strtab"))
+        symbols, strings = map(file.content, (".symtab", ".strtab"))
         self._add_symbols(symbols, strings, places, mark.encode())
 
     def _add_symbols(
         self, symbols: bytes, strings: bytes, places: Mapping[int, int], mark: bytes
     ) -> None:
         seen = {b""}
-        for at, info, other, section, value, size in _SYMBOL.iter_unpack(symbols):
+        for at, info, other, section, value, size in SYMBOL.iter_unpack(symbols):
             name = strings[at : strings.index(0, at)]
             if name.startswith(b"."):  # of a section
                 name = b""
@@ -137,26 +120,26 @@ class _Merged:
                 raise InputError(f"the machine code has two symbols {name!r}")
             seen.add(name)
             variable = _GLOBAL if section and info & 0xF == OBJECT else 0
-            self._symbols += _SYMBOL.pack(
+            self._symbols += SYMBOL.pack(
                 len(self._symbol_names), info, other, places.get(section, variable), value, size
             )
             self._symbol_names += (name and mark + name) + b"\0"
 
     def file(self, like: bytes) -> bytes:
         """The ELF file; its header is that of `like`, but for where things are."""
-        names, body, headers = bytearray(1), bytearray(_HEADER.size), bytearray(_SECTION.size)
-        for name, section, content in (*self._sections, (".shstrtab", _Section(kind=3), names)):
+        names, body, headers = bytearray(1), bytearray(HEADER.size), bytearray(SECTION.size)
+        for name, section, content in (*self._sections, (".shstrtab", Section(kind=3), names)):
             at = len(names)
             names += name.encode() + b"\0"
             body += bytes(-len(body) % _ALIGNMENT)
             size = len(content) or section.size
-            headers += _SECTION.pack(*section._replace(name=at, offset=len(body), size=size))
+            headers += SECTION.pack(*section._replace(name=at, offset=len(body), size=size))
             body += content
-        header = list(_HEADER.unpack_from(like))
+        header = list(HEADER.unpack_from(like))
         header[4:7] = 0, 0, len(body)  # no entry, no program headers, the table of sections
         header[9:11] = 0, 0
         header[12:] = len(self._sections) + 2, len(self._sections) + 1
-        body[: _HEADER.size] = _HEADER.pack(*header)
+        body[: HEADER.size] = HEADER.pack(*header)
         return bytes(body + headers)
 
 

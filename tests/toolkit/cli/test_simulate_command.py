@@ -5,12 +5,10 @@ import os
 import re
 import time
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from elftools.elf.elffile import ELFFile
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import DEVICES
@@ -24,6 +22,7 @@ from toolkit import profile
 from toolkit.cli import terminal as console
 from toolkit.cli.argument_syntax import make_arguments, parse_arguments
 from toolkit.execution.simulate import simulate
+from toolkit.machine_code.elf import HEADER, SECTION, cubin_file
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.rungs.matrices import Workload
 
@@ -290,9 +289,8 @@ def test_a_cubin_without_one_of_its_sections_is_damaged(command, section):
 @pytest.mark.parametrize("command", ["simulate", "check", "reorder"])
 def test_a_cubin_without_an_instruction_is_damaged(command):
     image = bytearray(cubin_of(ADD, "add", "sm_80").image)
-    elf = ELFFile(BytesIO(bytes(image)))
-    index = elf.get_section_index(".text._Z3addPf")
-    size_at = elf["e_shoff"] + index * elf["e_shentsize"] + 0x20  # sh_size
+    index = cubin_file(bytes(image)).names.index(".text._Z3addPf")
+    size_at = HEADER.unpack_from(image)[6] + index * SECTION.size + 0x20  # of a section's header
     image[size_at : size_at + 8] = bytes(8)
     refused_as_damaged(command, bytes(image))
 
