@@ -13,6 +13,7 @@ from analysis.errors import LaunchError, ShapeError
 from analysis.geometry import Geometry
 from analysis.problem import parse_shape
 from analysis.records.counters import InstructionCounts, totals
+from analysis.timing.predict import predict
 from analysis.timing.predicted import Predicted
 from analysis.traffic.grid import in_bands
 from kernels import LADDER, Selection, Variant, parse_selection
@@ -21,7 +22,7 @@ from tests.cubins import cubin_of
 from tests.records_by_hand import check
 from tests.refusals import refusal
 from tests.sampling import chosen_of, exhaustive
-from toolkit.execution import block_plan
+from toolkit.execution import block_plan, rung_prediction
 from toolkit.execution.block_plan import k_points, period, timed_k
 from toolkit.execution.rung_execution import affine, merged
 from toolkit.execution.rung_simulation import LadderSimulator, line_counters
@@ -627,3 +628,20 @@ def test_lines_are_of_the_rung_or_of_a_header(path, file, text):
     (line,) = line_counters([counted, idle], variant)
     assert (line.file, line.line, line.text) == (file, 2, text)
     assert line.counters["smsp__inst_executed.sum"] == 1
+
+
+@pytest.mark.parametrize(("k", "along_k"), [(32, False), (4096, True)])
+def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, along_k):
+    asked = []
+    given = rung_prediction.blocks_to_run
+
+    def blocks_to_run(*counts, **how):
+        asked.append(how["along_k"])
+        return given(*counts, **how)
+
+    monkeypatch.setattr(rung_prediction, "blocks_to_run", blocks_to_run)
+    monkeypatch.setattr(
+        rung_prediction, "cached_prediction", lambda key, device, work: predict(work(), device)
+    )
+    simulated("tiled", f"64x64x{k}", blocks_per_sm=2)
+    assert set(asked) == {along_k}
