@@ -184,7 +184,7 @@ class Wording:
             buffer=None,
             address=fault.address if in_memory else None,
             width_bytes=fault.width_bytes,
-            accesses=(self._access(what, fault.instruction, fault.block, thread),),
+            accesses=(self._access(fault.instruction, fault.block, thread, what),),
             times=1,
         )
 
@@ -206,13 +206,8 @@ class Wording:
 
     def _hazard(self, row: Any, short: str, long: str) -> Finding:
         kind = int(row["kind"])
-        first = self._access(
-            self._what_at(row["pc_before"]),
-            row["pc_before"],
-            row["block_before"],
-            row["thread_before"],
-        )
-        second = self._access(self._what_at(row["pc"]), row["pc"], row["block"], row["thread"])
+        first = self._access(row["pc_before"], row["block_before"], row["thread_before"])
+        second = self._access(row["pc"], row["block"], row["thread"])
         is_async = row["is_async"] in (watch.IS_ASYNC, watch.IS_BULK)
         # in a[i] += 1, neither the read nor the write of the other thread comes first
         if row["is_async"] == watch.READ_IS_FIRST and first.location != second.location:
@@ -241,7 +236,7 @@ class Wording:
         return self._made(row, "racecheck", short, message, (first, second))
 
     def _unwritten(self, row: Any) -> Finding:
-        access = self._access(self._what_at(row["pc"]), row["pc"], row["block"], row["thread"])
+        access = self._access(row["pc"], row["block"], row["thread"])
         message = (
             f"uninitialized read of {_at(*self._memory(row))}, which nobody has written: "
             f"thread {access.thread} of block {access.block}, {access.location}"
@@ -249,7 +244,7 @@ class Wording:
         return self._made(row, "initcheck", "uninitialized read", message, (access,))
 
     def _barrier(self, row: Any, kind: str, meaning: str) -> Finding:
-        access = self._access("wait", row["pc"], row["block"], row["thread"])
+        access = self._access(row["pc"], row["block"], row["thread"], "wait")
         missing = ""
         if row["thread_before"] != watch.NOBODY:
             absent = self._thread(int(row["thread_before"]))
@@ -288,19 +283,16 @@ class Wording:
             return memory, where.name, address - where.address
         return None, None, None
 
-    def _what_at(self, pc: int) -> str:
-        return _what(self._translated.kernel.instructions[int(pc)])
-
-    def _access(self, what: str, pc: int, block: int, thread: int) -> Access:
+    def _access(self, pc: int, block: int, thread: int, what: str | None = None) -> Access:
         instruction = self._translated.kernel.instructions[int(pc)]
         source = instruction.source
         return Access(
-            what=what,
+            what=what or _what(instruction),
             block=self._block(int(block)),
             thread=self._thread(int(thread)),
             file=source.file if source else None,
             line=source.line if source else None,
-            instruction=f"{instruction.text.strip()} at {instruction.address:#06x}",
+            instruction=instruction.located,
             callers=tuple(_callers(source)),
         )
 

@@ -15,7 +15,7 @@ from analysis.errors import InputError, ToolkitError
 HEADER, SECTION, SYMBOL = map(
     struct.Struct, ("<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ")
 )  # Elf64_Ehdr, Elf64_Shdr, Elf64_Sym
-_RELOCATABLE, _CUDA = 1, 190  # ET_REL, EM_CUDA
+_RELOCATABLE, _CUDA = 1, b"\xbe\0"  # ET_REL, EM_CUDA
 ZEROS = 8  # SHT_NOBITS
 OBJECT, FUNCTION = 1, 2  # STT_OBJECT, STT_FUNC: kinds of symbols
 _SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
@@ -69,27 +69,24 @@ class CubinFile:
         """Raises ValueError for a damaged image."""
         if image[:4] != b"\x7fELF":
             raise ValueError("it is no ELF file")
+        if image[18:20] not in (b"", _CUDA):  # e_machine
+            raise ValueError("it is an ELF file, but holds no code for a GPU")
         try:
-            (ident, kind, machine, _, _, _, table, flags, *_, count, strings) = HEADER.unpack_from(
-                image
-            )
+            ident, kind, *_, table, flags, _, _, _, _, count, strings = HEADER.unpack_from(image)
             self.sections = [
-                Section(*SECTION.unpack_from(image, table + n * SECTION.size))
-                for n in range(count if machine == _CUDA else 0)
+                Section(*SECTION.unpack_from(image, table + n * SECTION.size)) for n in range(count)
             ]
-            names = self.sections[strings].content(image) if self.sections else b""
+            names = self.sections[strings].content(image)
             self.names = [_string(names, section.name) for section in self.sections]  # in order
         except (struct.error, IndexError, ValueError) as error:
             raise ValueError("it is damaged") from error
-        if machine != _CUDA:
-            raise ValueError("it is an ELF file, but holds no code for a GPU")
         # the ABI of CUDA 13 made room for the architecture in the second byte
         self.capability = flags >> (8 if ident[8] >= 8 else 0) & 0xFF
         self.is_relocatable = kind == _RELOCATABLE
         version = _TOOL_VERSION.search(image)
         self.compiler = f"ptxas {version[1].decode()}" if version else "ptxas"
         self.image = image
-        self._indices = {name: index for index, name in enumerate(self.names)}
+        self._by_name = dict(zip(self.names, self.sections, strict=True))
 
     @property
     def kernels(self) -> list[str]:
@@ -98,15 +95,15 @@ class CubinFile:
         return [name.removeprefix(prefix) for name in self.names if name.startswith(prefix)]
 
     def has(self, name: str) -> bool:
-        return name in self._indices
+        return name in self._by_name
 
     def content(self, name: str) -> bytes:
         """The bytes of a section; none of one that is just zero. Raises KeyError without it."""
-        return self.sections[self._indices[name]].content(self.image)
+        return self._by_name[name].content(self.image)
 
     def place(self, name: str) -> tuple[int, int]:
         """Where a section begins in the image, and its bytes. Raises KeyError without it."""
-        section = self.sections[self._indices[name]]
+        section = self._by_name[name]
         return section.offset, section.size
 
     @cached_property

@@ -141,6 +141,10 @@ class Instruction:
     text: str
     source: SourceLine | None = None
 
+    @property
+    def located(self) -> str:
+        return f"{self.text.strip()} at {self.address:#06x}"
+
 
 def tensor_core_refusal(opcode: str) -> str | None:
     """Why an opcode of tensor cores is refused; None for any other opcode."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NoReturn
 
 from analysis.errors import UnsupportedError
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES, Immediate, Instruction
@@ -14,6 +15,10 @@ JUMPS = frozenset({"BRA", "JMP"})
 # another way.
 _ENDS = JUMPS | {"EXIT", "CALL", "RET", "BSYNC", "WARPSYNC", "YIELD", "KILL", "BPT", "BREAK"}
 _COMPUTED = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
+
+
+def refuse(instruction: Instruction, what: str) -> NoReturn:
+    raise UnsupportedError(f"{instruction.located}: {what}: this kernel cannot be reordered")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +75,7 @@ def _starts(code: Sequence[Instruction]) -> set[int]:
     starts = {0}
     for position, instruction in enumerate(code):
         if instruction.opcode in _COMPUTED:
-            raise UnsupportedError(
-                f"{instruction.text.strip()} at {instruction.address:#06x} jumps to a computed "
-                "position: this kernel cannot be reordered"
-            )
+            refuse(instruction, "it jumps to a computed position")
         if instruction.opcode in _ENDS and position + 1 < len(code):
             starts.add(position + 1)
         if instruction.opcode in {*JUMPS, "BSSY", "CALL"}:
@@ -98,7 +100,4 @@ def _target(instruction: Instruction) -> int:
     for operand in instruction.operands:
         if isinstance(operand, Immediate):
             return operand.integer // INSTRUCTION_BYTES
-    raise UnsupportedError(
-        f"{instruction.text.strip()} at {instruction.address:#06x}: where it leads is not known: "
-        "this kernel cannot be reordered"
-    )
+    refuse(instruction, "where it leads is not known")

@@ -111,7 +111,7 @@ def _walk(code: Code, block: Block, pending: _Pending) -> Iterator[str]:
 
 
 def _said(instruction: Instruction, what: str) -> str:
-    return f"{instruction.text.strip()} at {instruction.address:#06x}: {what}"
+    return f"{instruction.located}: {what}"
 
 
 def _note(code: Code, position: int, pending: _Pending) -> None:

@@ -7,11 +7,10 @@ and R3. What is not listed here is refused: a register that was overlooked would
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 
-from analysis.errors import UnsupportedError
 from toolkit.machine_code.instruction import RZ, Address, Constant, Instruction, Operand, Register
+from toolkit.reorder.blocks import refuse
 
 
 def _names(text: str) -> frozenset[str]:
@@ -44,21 +43,11 @@ _PAIRS = _names("DFMA DADD DMUL DSETP MOV SEL IADD3 IADD ISETP IMNMX VIMNMX")
 _SINGLE = _names("SHF SYNCS LDGSTS MUFU CCTL LDCU")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Access:
-    """Registers from `first` on that one operand names; none where it names RZ."""
-
-    first: int
-    count: int
-    is_written: bool
-
-    @property
-    def registers(self) -> range:
-        return range(0) if self.first == RZ else range(self.first, self.first + self.count)
+Access = tuple[range, bool]  # the registers that one operand names, and whether they are written
 
 
 @cache
-def accesses(instruction: Instruction) -> tuple[Access, ...]:
+def _all(instruction: Instruction) -> tuple[Access, ...]:
     """The accesses of an instruction in the order of its text, those to RZ included.
 
     Raises UnsupportedError for an opcode, or a width, that is not known.
@@ -66,33 +55,28 @@ def accesses(instruction: Instruction) -> tuple[Access, ...]:
     _check(instruction)
     found = list(_accesses(instruction))
     if instruction.opcode.startswith(_UNIFORM) and found:
-        _refuse(instruction, "a general register in a uniform instruction")
+        refuse(instruction, "it is not known a general register in a uniform instruction")
     return tuple(found)
 
 
 def read(instruction: Instruction) -> Iterator[int]:
-    return (r for one in accesses(instruction) if not one.is_written for r in one.registers)
+    return (r for registers, is_written in _all(instruction) if not is_written for r in registers)
 
 
 def written(instruction: Instruction) -> Iterator[int]:
-    return (r for one in accesses(instruction) if one.is_written for r in one.registers)
+    return (r for registers, is_written in _all(instruction) if is_written for r in registers)
 
 
 def _check(instruction: Instruction) -> None:
     opcode = instruction.opcode
     if opcode not in RESULT | NO_RESULT and not opcode.startswith(_UNIFORM):
-        _refuse(instruction, f"which registers {opcode} reads and writes")
+        refuse(instruction, f"it is not known which registers {opcode} reads and writes")
     known = _MEMORY | _PAIRS | _SINGLE | {"CS2R", "I2F", "F2I", "F2F", "FRND"}
     wide = _WIDE.intersection(instruction.modifiers)
     if wide and opcode not in known and not opcode.startswith(_UNIFORM):
-        _refuse(instruction, f"how many registers {opcode}.{min(wide)} reads and writes")
-
-
-def _refuse(instruction: Instruction, what: str) -> None:
-    raise UnsupportedError(
-        f"{instruction.text.strip()} at {instruction.address:#06x}: it is not known {what}: "
-        "this kernel cannot be reordered"
-    )
+        refuse(
+            instruction, f"it is not known how many registers {opcode}.{min(wide)} reads and writes"
+        )
 
 
 def _accesses(instruction: Instruction) -> Iterator[Access]:
@@ -113,7 +97,8 @@ def _accesses(instruction: Instruction) -> Iterator[Access]:
 
 
 def _access(register: Register, count: int, *, is_written: bool = False) -> Access:
-    return Access(first=register.index, count=count, is_written=is_written)
+    first = register.index
+    return range(0) if first == RZ else range(first, first + count), is_written
 
 
 def _sources_counted(operands: Sequence[Operand]) -> Iterator[tuple[int, Operand]]:

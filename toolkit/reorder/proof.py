@@ -16,7 +16,7 @@ from analysis.errors import ToolkitError
 from toolkit.machine_code.instruction import RZ, Instruction, Register
 from toolkit.machine_code.patching import REUSE, REUSE_BITS, Word, with_field
 from toolkit.reorder.blocks import Block
-from toolkit.reorder.operands import accesses, written
+from toolkit.reorder.operands import read, written
 
 Symbol = Hashable
 
@@ -57,7 +57,7 @@ def _check_block(
 
 def _fail(instruction: Instruction, what: str) -> None:
     raise ToolkitError(
-        f"{instruction.text.strip()} at {instruction.address:#06x} of the reordered code: {what}: "
+        f"{instruction.located} of the reordered code: {what}: "
         "nothing is changed; please report the kernel"
     )
 
@@ -89,16 +89,11 @@ class _State:
         if _is_sum(instruction):
             self._sum(instruction)
             return None
-        read = tuple(
-            self.value(r)
-            for one in accesses(instruction)
-            if not one.is_written
-            for r in one.registers
-        )
+        values = tuple(map(self.value, read(instruction)))
         for register in written(instruction):
             kept = None if instruction.guard is None else self.value(register)
             self.values[register] = self._number((instruction.address, register, kept))
-        return read
+        return values
 
     def _sum(self, instruction: Instruction) -> None:
         result, *sources = (x for x in instruction.operands if isinstance(x, Register))

@@ -189,7 +189,7 @@ def _unknown(fault: Fault, translated: Translated) -> str:
 
 def _where(fault: Fault, translated: Translated) -> str:
     instruction = translated.kernel.instructions[fault.instruction]
-    code = f"{instruction.text.strip()} at {instruction.address:#06x}"
+    code = instruction.located
     if instruction.source is None:
         return f"{code} (compile with -lineinfo for the source line)"
     return f"{instruction.source.file}, line {instruction.source.line}: {code}"

@@ -234,7 +234,7 @@ def _checked(
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
-        requests=_requests(keepers[0]) if bound.notes_requests else None,
+        requests=_requests(keepers[0], bound) if bound.notes_requests else None,
     )
 
 
@@ -259,8 +259,9 @@ def worker_handles(
             core.library().core_free_worker(handle)
 
 
-def _requests(handle: int) -> NDArray[Any] | None:
-    found = core.array(handle, "core_requests", core.REQUEST)
+def _requests(handle: int, bound: Bound) -> NDArray[Any] | None:
+    address = core.library().core_requests(handle)
+    found = core.array(address, len(bound.lowered.program), core.REQUEST)
     return None if found is None else found[found["mask"] > 0]
 
 

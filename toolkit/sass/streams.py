@@ -28,11 +28,12 @@ class Recorded:
 
     def arrays(self) -> Arrays | None:
         """Views, as long as this lives; None where some of it was lost."""
-        steps = core.array(self._stream, "core_steps", STEP)
-        segments = core.array(self._stream, "core_segments", core.SEGMENT)
-        if steps is None or segments is None:
+        stream = core.Stream.from_address(self._stream)
+        steps = core.array(stream.steps, stream.count, STEP)
+        segments = core.array(stream.segments, stream.segment_count, core.SEGMENT)
+        if stream.lost or steps is None or segments is None:
             return None
-        lines = core.array(self._stream, "core_lines", np.dtype("u8"))
+        lines = core.array(stream.lines, stream.line_count, np.dtype("u8"))
         return steps, segments, np.zeros(0, dtype="u8") if lines is None else lines
 
 

@@ -93,7 +93,8 @@ LAYOUTS = {
     "toolkit/sass/core/entry.c": {
         "Ins": core.INSTRUCTION, "Count": core.COUNT, "Launch": core.Launch, "Fault": core.Fault,
         "Allocation": core.ALLOCATION, "TracedAccess": core.ACCESS, "Step": cycles.STEP,
-        "Segment": core.SEGMENT, "Request": core.REQUEST, "Finding": core.FINDING,
+        "Segment": core.SEGMENT, "Stream": core.Stream, "Request": core.REQUEST,
+        "Finding": core.FINDING,
     },
     "analysis/sm/sm.c": {
         "Instruction": cycles.INSTRUCTION, "Step": cycles.STEP, "Stream": cycles._STREAM,

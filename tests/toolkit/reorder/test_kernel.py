@@ -106,5 +106,5 @@ def test_a_kernel_without_products_stays_as_it_is():
 
 def test_a_jump_to_a_computed_place_is_refused():
     cases = "".join(f"case {n}: x[{n}] = x[n + {7 * n}] * {n}; break; " for n in range(9))
-    with pytest.raises(UnsupportedError, match=r"BRX .* jumps to a computed position"):
+    with pytest.raises(UnsupportedError, match=r"BRX .*: it jumps to a computed position"):
         reorder(_of(f"switch (n) {{ {cases} }}"))

@@ -10,7 +10,6 @@ import ctypes
 from ctypes import (
     POINTER,
     Structure,
-    byref,
     c_char,
     c_char_p,
     c_int32,
@@ -105,6 +104,15 @@ class Fault(Structure):
     )
 
 
+class Stream(Structure):
+    """What warps executed, as stream.h has it."""
+
+    _fields_ = _of_c(
+        "p steps; u8 count room executed most; p lines; u8 line_count line_room; p segments; "
+        "u8 segment_count segment_room; u4 lost"
+    )
+
+
 class Kept(Structure):
     _fields_ = _of_c("u8 block; p keeper")
 
@@ -119,13 +127,11 @@ def library() -> ctypes.CDLL:
     return _declared(loaded(path, folder, "the simulator's native core"))
 
 
-def array(of: int, function: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """What `function` of the core gives, in the core's own memory; None where it gives nothing."""
-    count = c_uint64()
-    address = getattr(library(), function)(of, byref(count))
+def array(address: int | None, count: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """What stands in the core's own memory; None where nothing does."""
     if address is None:
         return None
-    content: Any = (c_char * (count.value * dtype.itemsize)).from_address(address)
+    content: Any = (c_char * (count * dtype.itemsize)).from_address(address)
     found: NDArray[Any] = np.frombuffer(content, dtype=dtype)
     return found
 
@@ -148,10 +154,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_accesses": ([c_void_p, POINTER(c_uint64 * 4)], c_void_p),
     "core_take_stream": ([c_void_p], c_void_p),
     "core_free_stream": ([c_void_p], None),
-    **dict.fromkeys(
-        ("core_steps", "core_segments", "core_lines", "core_requests"),
-        ([c_void_p, POINTER(c_uint64)], c_void_p),
-    ),
+    "core_requests": ([c_void_p], c_void_p),
     "core_findings": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32)], c_void_p),
     "core_probe": ([c_void_p, c_uint64, c_uint32, *[c_void_p] * 3], c_uint32),
 }

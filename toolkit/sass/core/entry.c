@@ -119,26 +119,8 @@ EXPORT Stream *core_take_stream(Worker *c) {
 EXPORT void core_free_stream(Stream *s) { free_stream(s); }
 
 /* Its steps, NULL where some were lost; their segments, and their lines. */
-EXPORT const Step *core_steps(const Stream *s, u64 *count) {
-    *count = s->count;
-    return s->lost ? NULL : s->steps;
-}
-
-EXPORT const Segment *core_segments(const Stream *s, u64 *count) {
-    *count = s->segment_count;
-    return s->segments;
-}
-
-EXPORT const u64 *core_lines(const Stream *s, u64 *count) {
-    *count = s->line_count;
-    return s->lines;
-}
-
 /* The first request of each instruction by the blocks so far. */
-EXPORT const Request *core_requests(const Worker *c, u64 *count) {
-    *count = c->launch->length;
-    return c->own_requests;
-}
+EXPORT const Request *core_requests(const Worker *c) { return c->own_requests; }
 
 EXPORT const Finding *core_findings(const Worker *c, u32 *count, u32 *lost) {
     *count = c->checks ? c->checks->found_count : 0;

@@ -11,6 +11,7 @@ enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4, STEP_UNDONE = 8 };
 #define LINE_UNDONE (~0ull) /* a line of such a step */
 #define FLAG_LINE (1ull << 61) /* a line that a warp asks whether it may go on (analysis/sm) */
 
+/* Python reads it as it is here. */
 struct Stream {
     Step *steps;
     u64 count, room;

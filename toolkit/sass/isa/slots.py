@@ -56,9 +56,7 @@ def refuse(instruction: Instruction, reason: str) -> NoReturn:
         if instruction.source
         else ""
     )
-    raise UnsupportedError(
-        f"{instruction.text.strip()} at {instruction.address:#06x}{where}: {reason}"
-    )
+    raise UnsupportedError(f"{instruction.located}{where}: {reason}")
 
 
 def words_of(number: float, code: str) -> tuple[int, ...]:
