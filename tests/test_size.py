@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 4_710,
     "benchmarks": 29_230,
     "docs": 48_560,
-    "tests": 286_620,
+    "tests": 286_750,
     "validation": 112_340,
 }
 

@@ -16,6 +16,8 @@ from reports.sections.table import Cell
 from tests.reports.cells import cell
 from tests.reports.profiles_by_hand import change, passed, view
 
+WRONG = replace(passed(), passed=False, worst_ratio=2.0)
+
 
 def test_a_measured_row(on_gpu):
     table = ladder_table(view(on_gpu))
@@ -74,8 +76,7 @@ def test_the_outcome_tells_reason_padding_and_notes(in_theory):
 
 
 def test_a_wrong_result_has_no_time(on_gpu):
-    wrong = replace(passed(), passed=False, worst_ratio=2.0)
-    table = ladder_table(view(change(on_gpu, "tiled", check=wrong)))
+    table = ladder_table(view(change(on_gpu, "tiled", check=WRONG)))
     assert cell(table, "tiled", "time") == Cell("–", details=("failed the check",))
     assert cell(table, "tiled", "rate").text == "–"
     assert cell(table, "tiled", "check").text == "failed"
@@ -169,8 +170,7 @@ def test_a_skipped_rung_has_no_row_beside_predicted_times(in_prediction):
 
 
 def test_a_wrong_result_says_how_wrong_in_the_first_table_too(on_gpu):
-    wrong = replace(passed(), passed=False, worst_ratio=2.0)
-    first, _ = ladder_tables(view(change(on_gpu, "tiled", check=wrong)))
+    first, _ = ladder_tables(view(change(on_gpu, "tiled", check=WRONG)))
     assert cell(first, "tiled", "check") == Cell(
         text="failed", details=("an error of 2.00× the bound at row 17, column 4",), is_bad=True
     )
