@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from analysis.errors import ShapeError
 
+MIB = 2**20
+ARENA_MAX, MMAP_THRESHOLD, TRIM_THRESHOLD = -8, -3, -1  # options of mallopt
+
 
 def available_bytes() -> int | None:
     """Memory that the host or its container can still give; None where neither says."""
@@ -44,14 +47,16 @@ def _free_in_container() -> int | None:
 
 
 def share_freed_memory() -> None:
-    """Let all threads take memory from one pool, so that what one frees serves the others.
+    """Let freed memory serve all threads, and return large freed blocks to the system.
 
-    glibc gives each thread a pool of its own, and returns little of it: with one, a report took a
-    fifth less memory and no more time. To be called before there are threads. Other C libraries
-    have no such call.
+    glibc gives each thread a pool of its own, and once a large block was freed, it keeps later ones
+    of that size. One pool took a fifth off the memory of a report. That blocks from 1 MiB on are
+    returned takes off another 7 to 24%, for 3% more time. To be called before there are threads.
+    Other C libraries have no such call.
     """
     with suppress(AttributeError, TypeError):  # TypeError: on Windows
-        ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
+        for option, value in ((ARENA_MAX, 1), (MMAP_THRESHOLD, MIB), (TRIM_THRESHOLD, MIB)):
+            ctypes.CDLL(None).mallopt(option, value)
 
 
 def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
