@@ -213,8 +213,8 @@ class AccessCounts:
 def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
     """The accesses of one launch of a kernel that is tiled by `tiling`.
 
-    Of one with beta = 0. Derivation: the table at the head of this file. Raises InputError where a
-    vector width does not divide what it moves: a vector never leaves its row.
+    C is not loaded (beta = 0). Derivation: the table at the head of this file. Raises InputError
+    where a vector width does not divide what it moves: a vector never leaves its row.
     """
     width_a, width_b = tiling.global_widths(problem)
     blocks_m = ceil_div(problem.m, tiling.block_m)

@@ -18,10 +18,10 @@ LIMITS = {
     "kernels": 22_310,
     "reports": 41_020,
     "toolkit/cli": 16_000,
-    "toolkit/execution": 24_510,
-    "toolkit/gpu": 14_160,
+    "toolkit/execution": 24_540,
+    "toolkit/gpu": 14_170,
     "toolkit/launch": 3_830,
-    "toolkit/machine_code": 16_540,
+    "toolkit/machine_code": 16_570,
     "toolkit/microbenchmarks": 13_200,
     "toolkit/native": 1_010,
     "toolkit/profiling": 12_170,
@@ -31,9 +31,9 @@ LIMITS = {
     "toolkit/store": 6_250,
     "toolkit/tuning": 4_710,
     "benchmarks": 29_310,
-    "docs": 48_650,
-    "tests": 286_830,
-    "validation": 112_340,
+    "docs": 48_670,
+    "tests": 286_930,
+    "validation": 112_360,
 }
 
 WITHOUT_MEANING = {

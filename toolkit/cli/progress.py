@@ -82,8 +82,8 @@ class TerminalProgress(OneBar, Progress):
 class SimulationProgress(OneBar):
     """The bar of a simulation, and a line each if it takes much memory or more than a minute.
 
-    The time is announced before all blocks are executed. What a few blocks do not show, because
-    they wait for others, is estimated from the first ones that finish.
+    The time is announced before all blocks are executed, or when the first ones show that they take
+    longer than it seemed.
     """
 
     def __init__(self, what: str, needed_bytes: int = 0) -> None:

@@ -11,9 +11,10 @@ from toolkit.sass.machine import Bound, FaultError
 
 # Enough blocks that the time to start a run does not count, and a small part of all of them.
 MOST_TRIED, TRIED_PART = 64, 32
-# Where blocks wait: what a trial may take, in seconds and in warp instructions, and where half of
-# the blocks take more than this fraction of the time, they took the work of others.
-ENOUGH_S, MOST_INSTRUCTIONS, PROPORTIONAL = 0.1, 2 * 10**7, 0.75
+# Where blocks wait, trials end with one that takes this long, and each with so many instructions.
+ENOUGH_S, MOST_INSTRUCTIONS = 0.1, 2 * 10**7
+# If half of the blocks take more than this fraction of the time, they took the work of others.
+PROPORTIONAL = 0.75
 
 
 def seconds_of_all(
@@ -33,7 +34,7 @@ def seconds_of_all(
     first ones run until all of them wait, so that the time is what they do before that.
     """
     most = min(MOST_TRIED, len(blocks) // TRIED_PART)
-    if most < (2 if waits else 1):
+    if most < (2 * bound.cluster_blocks if waits else 1):
         return None
 
     def seconds_of(chosen: Sequence[int]) -> float:
@@ -47,7 +48,7 @@ def seconds_of_all(
     if waits:
         few, half_s, elapsed_s = 0, 0.0, 0.0
         while few < most and elapsed_s < ENOUGH_S:
-            few = min(8 * few, most) or 2
+            few = min(8 * few, most) or 2 * bound.cluster_blocks
             half_s, elapsed_s = seconds_of(blocks[: few // 2]), seconds_of(blocks[:few])
         if half_s > PROPORTIONAL * elapsed_s:
             return None

@@ -129,7 +129,7 @@ def check(
                 lambda few, most: run_watched(
                     watched(translated, bound, names),
                     few,
-                    max_instructions=most or max_instructions,
+                    max_instructions=min(most or max_instructions, max_instructions),
                 ),
                 bound,
                 chosen,

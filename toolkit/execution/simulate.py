@@ -347,7 +347,7 @@ class Simulator:
             lambda few, most: run_blocks(
                 bound,
                 [range(few[0], few[-1] + 1)],
-                max_instructions=most or self.max_instructions,
+                max_instructions=min(most or self.max_instructions, self.max_instructions),
                 workers=self.workers,
             ),
             bound,

@@ -16,6 +16,7 @@ HEADER, SECTION, SYMBOL = map(
     struct.Struct, ("<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ")
 )  # Elf64_Ehdr, Elf64_Shdr, Elf64_Sym
 _RELOCATABLE, _CUDA = 1, b"\xbe\0"  # ET_REL, EM_CUDA
+_64_BIT = b"\2\1"  # ELFCLASS64, ELFDATA2LSB
 ZEROS = 8  # SHT_NOBITS
 OBJECT, FUNCTION = 1, 2  # STT_OBJECT, STT_FUNC: kinds of symbols
 _SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
@@ -71,6 +72,8 @@ class CubinFile:
             raise ValueError("it is no ELF file")
         if image[18:20] not in (b"", _CUDA):  # e_machine
             raise ValueError("it is an ELF file, but holds no code for a GPU")
+        if image[4:6] not in (b"", _64_BIT):
+            raise ValueError("it is no 64-bit cubin")
         try:
             ident, kind, *_, table, flags, _, _, _, _, count, strings = HEADER.unpack_from(image)
             self.sections = [
@@ -78,7 +81,7 @@ class CubinFile:
             ]
             names = self.sections[strings].content(image)
             self.names = [_string(names, section.name) for section in self.sections]  # in order
-        except (struct.error, IndexError, ValueError) as error:
+        except (struct.error, IndexError, ValueError, OverflowError) as error:
             raise ValueError("it is damaged") from error
         # the ABI of CUDA 13 made room for the architecture in the second byte
         self.capability = flags >> (8 if ident[8] >= 8 else 0) & 0xFF

@@ -55,7 +55,9 @@ def _all(instruction: Instruction) -> tuple[Access, ...]:
     _check(instruction)
     found = list(_accesses(instruction))
     if instruction.opcode.startswith(_UNIFORM) and found:
-        refuse(instruction, "it is not known a general register in a uniform instruction")
+        refuse(
+            instruction, "it names a general register, which is not known of uniform instructions"
+        )
     return tuple(found)
 
 

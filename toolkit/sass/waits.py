@@ -39,7 +39,7 @@ CONSTANTS: set[Named] = {("R", RZ), ("UR", URZ), ("P", PT), ("UP", PT)}
 def loops(instructions: Sequence[Instruction]) -> Iterator[range]:
     """The indices of each loop: from the target of a branch backward to the branch."""
     for end, branch in enumerate(instructions):
-        target = branch.operands[-1] if branch.opcode == "BRA" else None
+        target = branch.operands[-1] if branch.opcode == "BRA" and branch.operands else None
         if isinstance(target, Immediate) and target.integer <= branch.address:
             yield range(target.integer // INSTRUCTION_BYTES, end + 1)
 

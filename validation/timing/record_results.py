@@ -21,6 +21,8 @@ from validation.timing.declared import RESULTS, rng
 from validation.timing.timed_launches import TIMED
 from validation.timing.trial_launches import TRIALS
 
+RECORDED_ON = "h100-sxm"
+
 
 def results(gpu: Gpu) -> Iterator[tuple[str, Array]]:
     """Each array that a small launch changes, by kernel and number of the array."""
@@ -37,6 +39,8 @@ def results(gpu: Gpu) -> Iterator[tuple[str, Array]]:
 
 def main() -> None:
     with Gpu() as gpu:
+        if gpu.device.key != RECORDED_ON:
+            raise SystemExit(f"this is an {gpu.device.name}: the results are those of an H100")
         arrays: dict[str, Any] = dict(results(gpu))
         np.savez_compressed(RESULTS, **arrays)
         print(f"wrote {RESULTS} on {gpu.device.name}")

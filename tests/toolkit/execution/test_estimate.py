@@ -123,8 +123,10 @@ class Trials:
         self.tried.append("restored")
         self.now_s += 100
 
-    def seconds(self, *, waits):
-        bound = SimpleNamespace(in_order=False, cluster_blocks=1, cluster_of=lambda block: block)
+    def seconds(self, *, waits, cluster=1):
+        bound = SimpleNamespace(
+            in_order=False, cluster_blocks=cluster, cluster_of=lambda block: block // cluster
+        )
         return estimate.seconds_of_all(
             self.execute, bound, range(3200), 4, self.restore, waits=waits
         )
@@ -145,6 +147,12 @@ def test_waiting_blocks_are_tried_from_the_first_until_they_take_a_while(
     limit = estimate.MOST_INSTRUCTIONS
     assert trials.tried[-4::2] == [(range(most // 2), limit), (range(most), limit)]
     assert trials.tried[1::2] == ["restored"] * (len(trials.tried) // 2)
+
+
+def test_waiting_blocks_are_tried_in_whole_clusters(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 0.02 * blocks)
+    assert trials.seconds(waits=True, cluster=8) == pytest.approx(0.02 * 3200)
+    assert [blocks for blocks, _ in trials.tried[::2]] == [range(8), range(16)]
 
 
 def test_blocks_that_take_the_work_of_others_say_nothing(monkeypatch):

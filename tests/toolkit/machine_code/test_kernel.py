@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.errors import UnsupportedError
+from tests.cubins import cubin_of
 from toolkit.machine_code import compile as compilation
 from toolkit.machine_code import kernel as cubin
 from toolkit.machine_code.compiler_process import compile_apart
@@ -278,3 +279,17 @@ def test_relocatable_code_is_refused():
 def test_a_kernel_that_is_not_there_is_an_error():
     with pytest.raises(KeyError):
         read_kernel(compiled(SOURCE, "plain", "sm_86"), "absent")
+
+
+@pytest.mark.parametrize(
+    ("at", "put", "why"),
+    [
+        (4, b"\1", "it is no 64-bit cubin"),
+        (40, b"\xff" * 8, "it is damaged"),  # where the table of sections begins
+    ],
+)
+def test_headers_of_no_cubin_of_ours_are_refused(at, put, why):
+    image = bytearray(cubin_of(SOURCE, "plain").image)
+    image[at : at + len(put)] = put
+    with pytest.raises(ValueError, match=why):
+        CubinFile(bytes(image))

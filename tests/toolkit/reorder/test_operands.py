@@ -90,7 +90,7 @@ def test_registers_of_addresses_and_of_what_is_moved(text, wanted_read, wanted_w
     [
         ("HMMA.16816.F32 R4, R8, R12, R4", "which registers HMMA reads and writes"),
         ("POPC.U64 R4, R8", "how many registers POPC.U64 reads and writes"),
-        ("UMOV UR4, R5", "a general register in a uniform instruction"),
+        ("UMOV UR4, R5", "it names a general register"),
     ],
 )
 def test_what_is_not_known_is_refused(text, what):

@@ -274,7 +274,7 @@ class Counting:
         again = [launch for launch in launches if launch.label in so_far]
         traffic = f"counters from {ncu.TRAFFIC[0]} to {ncu.TRAFFIC[-1]}"
         found: list[Results] = []
-        while again and self._has_traffic and len(found) < ncu.TRAFFIC_TIMES:
+        while again and not self.problem and self._has_traffic and len(found) < ncu.TRAFFIC_TIMES:
             one = self._pass(ncu.TRAFFIC, f"further {traffic}" if found else traffic)
             counts = one.count(again)
             self._has_traffic = bool(found) or not one.problem

@@ -118,7 +118,6 @@ EXPORT Stream *core_take_stream(Worker *c) {
 
 EXPORT void core_free_stream(Stream *s) { free_stream(s); }
 
-/* Its steps, NULL where some were lost; their segments, and their lines. */
 /* The first request of each instruction by the blocks so far. */
 EXPORT const Request *core_requests(const Worker *c) { return c->own_requests; }
 
