@@ -17,6 +17,7 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 
 from toolkit.cli.terminal import err, note, say
+from toolkit.execution.estimate import Estimate
 from toolkit.launch.host_resources import available_bytes
 from toolkit.launch.progress import Progress
 
@@ -106,11 +107,21 @@ class SimulationProgress(OneBar):
                 console=err,
             )
 
-    def announce(self, blocks: int, seconds: float) -> None:
-        """Say how long the blocks will take if that is more than a minute."""
-        self._is_judged = seconds > LONG_S
+    def announce(self, estimate: Estimate) -> None:
+        """Say how long the blocks will take if that is more than a minute, or not known."""
+        self._is_judged = estimate.seconds > LONG_S
+        what = f"{estimate.blocks:,} blocks take"
         if self._is_judged:
-            _say_long(f"{blocks:,} blocks take", seconds)
+            _say_long(
+                f"{what} at least" if estimate.is_least else f"{what} about", estimate.seconds
+            )
+        elif estimate.is_least:
+            say(
+                "how long this takes is not known before some blocks have ended: each takes long, "
+                "or they wait for each other. Ctrl-C stops them; a smaller grid and smaller inputs "
+                "take less",
+                console=err,
+            )
 
     def advance(self, done: int, of: int) -> None:
         self._bar.update(self._task, completed=done, total=of)
@@ -119,12 +130,12 @@ class SimulationProgress(OneBar):
         if done > before and not self._is_judged and now_s - began_s > JUDGED_AFTER_S:
             self._is_judged = True
             if (left_s := (now_s - began_s) * (of - done) / (done - before)) > LONG_S:
-                _say_long(f"{of - done:,} of {of:,} blocks are left,", left_s)
+                _say_long(f"{of - done:,} of {of:,} blocks are left, about", left_s)
 
 
 def _say_long(what: str, seconds: float) -> None:
     say(
-        f"{what} about {seconds / 60:.0f} min: stop with Ctrl-C and give a smaller grid, or "
+        f"{what} {seconds / 60:.0f} min: stop with Ctrl-C and give a smaller grid, or "
         "--blocks 100, which executes some of each place in it",
         console=err,
     )

@@ -100,6 +100,7 @@ def counted_blocks(
     bound: Bound,
     blocks: Blocks,
     execute: Execute,
+    execute_few: Execute,
     restore: Callable[[], None],
     announce: Callable[[], None],
     *,
@@ -108,19 +109,19 @@ def counted_blocks(
 ) -> Counted:
     """Counts of a launch from the blocks that `blocks` selects.
 
-    `execute` runs ranges of blocks. `restore` undoes their stores. `announce` is called before all
-    blocks are executed. `waits`: some loop waits for what other blocks write. `seed` determines
-    which blocks are chosen at random.
+    `execute` runs ranges of blocks, and `execute_few` single ones. `restore` undoes their stores.
+    `announce` is called before all blocks are executed. `waits`: some loop waits for what other
+    blocks write. `seed` determines which blocks are chosen at random.
     """
     everything, why = bound.geometry.blocks, ""
     if blocks == "representative":
         try:
-            return _observed(bound, execute, waits=waits, seed=seed)
+            return _observed(bound, execute_few, waits=waits, seed=seed)
         except NoPlanError as reason:
             why = str(reason)
             restore()
     elif isinstance(blocks, int) and blocks < everything:
-        return _limited(bound, execute, blocks)
+        return _limited(bound, execute_few, blocks)
     announce()
     runs = execute([range(everything)])
     basis = f"{of_blocks(everything, everything)} executed{why}"

@@ -26,7 +26,7 @@ from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
-from toolkit.execution.estimate import seconds_of_all
+from toolkit.execution.estimate import MOST_INSTRUCTIONS, estimated
 from toolkit.execution.findings import DROPPED, TOOLS, Finding, Tool, Wording, folded
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulate import (
@@ -46,7 +46,7 @@ from toolkit.rungs.matrices import chosen_seed
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
-from toolkit.sass.machine import Bound
+from toolkit.sass.machine import Bound, FaultError
 from toolkit.sass.translate import Translated
 
 
@@ -123,22 +123,23 @@ def check(
         translated, bound, outputs = prepared(cubin, geometry, arguments)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)
-        if announce is not None:
+        if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
             _check_memory(watched(translated, bound, names), cubin.name)
-            seconds = seconds_of_all(
-                lambda few, most: run_watched(
-                    watched(translated, bound, names),
-                    few,
-                    max_instructions=min(most or max_instructions, max_instructions),
-                ),
+
+            def execute(few: Sequence[int], most: int) -> None:
+                launch = watched(translated, bound, names)
+                if fault := run_watched(launch, few, max_instructions=most).fault:
+                    raise FaultError(fault)
+
+            estimate = estimated(
+                execute,
                 bound,
                 chosen,
                 1,
                 partial(restore_memory, translated, bound, outputs, arguments),
                 waits=bound.blocks_meet,
             )
-            if seconds is not None:
-                announce(len(chosen), seconds)
+            announce(estimate)
         return _check(translated, bound, chosen, names, max_instructions, advance)
 
 

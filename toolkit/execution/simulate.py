@@ -32,9 +32,9 @@ from analysis.problem import Gemm
 from analysis.records.counters import totals
 from analysis.timing.predicted import Predicted
 from toolkit.execution.accesses import MOST_ACCESSES
-from toolkit.execution.block_counts import Counted, counted_blocks, requests_of
+from toolkit.execution.block_counts import Counted, Execute, counted_blocks, requests_of
 from toolkit.execution.block_plan import Blocks
-from toolkit.execution.estimate import seconds_of_all
+from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
 from toolkit.execution.launch_time import SimulatedLaunch, launch_time
 from toolkit.execution.residency import most_resident, residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -75,7 +75,7 @@ NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither
 MAX_INSTRUCTIONS = 10**12
 
 Advance = Callable[[int, int], None]
-Announce = Callable[[int, float], None]
+Announce = Callable[[Estimate], None]
 WhenCounted = Callable[[Execution], None]
 
 
@@ -137,9 +137,9 @@ def simulate(
 
     `max_instructions`: limit of warp instructions on each of the `workers` (default: all cores),
     which stops an endless loop. `advance(done, of)` is called as blocks finish, `when_counted` with
-    the counters (of a rung, with `blocks` only), before traffic and time. `announce(blocks,
-    seconds)` is called before all blocks are executed, with the estimated time; to get it, a few
-    blocks are executed first. It is not called if blocks wait for each other or are fewer than 32.
+    the counters (of a rung, with `blocks` only), before traffic and time. `announce(estimate)` is
+    called before all blocks are executed, with an `Estimate` of the time; to get it, a few blocks
+    are executed first. It is not called where `max_instructions` is below 2 * 10^8.
     Raises InputError, CompileError, UnsupportedError, UnavailableError, and LaunchError for
     mistakes of the kernel.
     """
@@ -252,12 +252,18 @@ class Simulator:
             bound = replace(bound, most_accesses=MOST_ACCESSES)
         restore = partial(restore_memory, translated, bound, outputs, arguments)
         waits = schedule_facts(cubin).waits
+        execute: Execute = partial(self._run, bound)
+        execute_few = execute
+        workers = self.workers or available_cores()
+        if self.announce is not None and self.max_instructions >= MOST_INSTRUCTIONS:
+            execute_few = announcing(partial(self._run, bound), restore, self.announce, workers)
         started = time.perf_counter()
         try:
             counted = counted_blocks(
                 bound,
                 self.blocks,
-                partial(self._run, bound),
+                execute,
+                execute_few,
                 restore,
                 partial(self._announce, bound, restore, waits),
                 waits=waits,
@@ -340,26 +346,26 @@ class Simulator:
 
     def _announce(self, bound: Bound, restore: Callable[[], None], waits: bool) -> None:
         """Tell who asked how long all blocks will take."""
-        if self.announce is None:
+        if self.announce is None or self.max_instructions < MOST_INSTRUCTIONS:
             return
-        everything = range(bound.geometry.blocks)
-        seconds = seconds_of_all(
+        estimate = estimated(
             lambda few, most: run_blocks(
                 bound,
                 [range(few[0], few[-1] + 1)],
-                max_instructions=min(most or self.max_instructions, self.max_instructions),
+                max_instructions=most,
                 workers=self.workers,
             ),
             bound,
-            everything,
+            range(bound.geometry.blocks),
             self.workers or available_cores(),
             restore,
             waits=waits or bound.blocks_meet,
         )
-        if seconds is not None:
-            self.announce(len(everything), seconds)
+        self.announce(estimate)
 
-    def _run(self, bound: Bound, blocks: Sequence[range]) -> list[Run]:
+    def _run(
+        self, bound: Bound, blocks: Sequence[range], most_instructions: int | None = None
+    ) -> list[Run]:
         of, done = sum(map(len, blocks)), 0
 
         def advance(finished: int) -> None:
@@ -371,7 +377,7 @@ class Simulator:
         return run_blocks(
             bound,
             blocks,
-            max_instructions=self.max_instructions,
+            max_instructions=most_instructions or self.max_instructions,
             workers=self.workers,
             advance=advance,
         )

@@ -7,9 +7,7 @@ plain ones, so that a plain simulation pays nothing.
 from __future__ import annotations
 
 import ctypes
-from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +24,7 @@ from toolkit.sass.machine import (
     OK,
     UNLIMITED,
     Bound,
+    drive,
     faults_of,
     launched,
     worker_handles,
@@ -102,27 +101,15 @@ def run_watched(
     from the first to the last are executed together.
     """
     budget = UNLIMITED if max_instructions is None else max_instructions
-    of_cluster = Counter(map(bound.cluster_of, blocks))
-    pieces = [(range(cluster, cluster + 1), of_cluster[cluster]) for cluster in sorted(of_cluster)]
+    clusters = sorted(set(map(bound.cluster_of, blocks)))
+    pieces = [range(cluster, cluster + 1) for cluster in clusters]
     if bound.blocks_meet:
-        pieces = [(range(min(of_cluster), max(of_cluster) + 1), len(blocks))]
-    with launched(bound) as launch, worker_handles(launch, 1, budget) as ((handle,), _):
-        with ThreadPoolExecutor(1) as pool:  # so that Ctrl-C is heard
-            try:
-                pool.submit(_execute, handle, pieces, advance).result()
-            except BaseException:
-                launch.cancel = 1
-                raise
-        return _raw(handle)
-
-
-def _execute(
-    handle: int, pieces: Sequence[tuple[range, int]], advance: Callable[[int], None]
-) -> None:
-    for clusters, blocks in pieces:
-        if core.library().core_run(handle, clusters.start, clusters.stop, 1, None, 0):
-            return
-        advance(blocks)
+        pieces = [range(clusters[0], clusters[-1] + 1)]
+    with launched(bound) as launch, worker_handles(launch, 1, budget) as (handles, _):
+        kept = [(block, handles[0]) for block in blocks]
+        is_whole = len(blocks) == bound.geometry.blocks
+        drive(launch, handles, iter(pieces), advance, None if is_whole else kept)
+        return _raw(handles[0])
 
 
 def _raw(handle: int) -> Raw:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -43,6 +42,7 @@ _PIECES_PER_WORKER = 16
 # After a fault the pieces before it are still finished, so that the same block is blamed each
 # time, unless they take too long.
 _PATIENCE_S = 1.0
+_POLL_S = 0.2  # how often finished blocks are told
 
 # kinds of fault, as core.h numbers them
 OK, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP = range(8)
@@ -178,13 +178,7 @@ def _run_range(
     # blocks that wait for others must be able to run beside them
     pieces = iter([chosen]) if bound.blocks_meet else _pieces(chosen, workers)
     with worker_handles(launch, workers, budget) as (handles, counts):
-        _drive(
-            launch,
-            handles,
-            pieces,
-            lambda piece: advance(len(piece) * bound.cluster_blocks),
-            stop=stop,
-        )
+        drive(launch, handles, pieces, advance, stop=stop)
         return _checked(handles, handles, counts, bound)
 
 
@@ -203,17 +197,12 @@ def _run_among(
     pieces = [range(c, c + 1) for c in clusters]
     if bound.blocks_meet and len(clusters) == bound.clusters:
         pieces = [range(bound.clusters)]
-    of_cluster = Counter(bound.cluster_of(b) for chosen in blocks for b in chosen)
-
-    def finished(piece: range) -> None:
-        advance(sum(of_cluster[cluster] for cluster in piece))
-
     with (
         worker_handles(launch, min(workers, len(pieces)), budget) as (handles, _),
         worker_handles(launch, len(blocks), budget, runs=False) as (keepers, counts),
     ):
         kept = [(b, k) for k, chosen in zip(keepers, blocks, strict=True) for b in chosen]
-        _drive(launch, handles, iter(pieces), finished, kept, stop=stop)
+        drive(launch, handles, iter(pieces), advance, kept, stop=stop)
         return [
             _checked(handles, [keeper], counts[k : k + 1], bound)
             for k, keeper in enumerate(keepers)
@@ -274,20 +263,22 @@ def _total(counts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return total
 
 
-def _drive(
+def drive(
     launch: core.Launch,
     handles: Sequence[int],
     pieces: Iterator[range],
-    finished: Callable[[range], None],
+    advance: Callable[[int], None],
     kept: Sequence[tuple[int, int]] | None = None,
     *,
-    stop: Event | None,
+    stop: Event | None = None,
 ) -> None:
-    """Let the workers take pieces until none is left, or one has failed.
+    """Let the workers take ranges of clusters until none is left, or one has failed.
 
     `kept` are blocks and who counts what they do; where it is given, nobody does of the others.
+    `advance` is told how many blocks that are counted have finished since it was called last.
     """
     table = None if kept is None else (core.Kept * len(kept))(*starmap(core.Kept, kept))
+    told = 0
 
     def run_piece(handle: int, piece: range) -> int:
         length = 0 if kept is None else len(kept)
@@ -295,36 +286,43 @@ def _drive(
             core.library().core_run(handle, piece.start, piece.stop, piece.step, table, length)
         )
 
+    def tell() -> None:
+        nonlocal told
+        finished = sum(map(core.library().core_finished, handles))
+        if finished > told:
+            advance(finished - told)
+            told = finished
+
     # another thread would not hear of Ctrl-C
     if len(handles) == 1 and current_thread() is not main_thread() and not stop:
         for piece in pieces:
-            if run_piece(handles[0], piece):
+            failed = run_piece(handles[0], piece)
+            tell()
+            if failed:
                 return
-            finished(piece)
         return
     with ThreadPoolExecutor(len(handles)) as pool:
-        running: dict[Future[int], tuple[int, range]] = {}
+        running: dict[Future[int], int] = {}
         idle = list(handles)
         patience_ends = inf
         try:
             while True:
                 while idle and (given := next(pieces, None)) is not None:
                     handle = idle.pop()
-                    running[pool.submit(run_piece, handle, given)] = handle, given
+                    running[pool.submit(run_piece, handle, given)] = handle
                 if not running:
                     return
-                done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                done, _ = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
                 if stop and stop.is_set():
                     raise CancelledError
                 if monotonic() > patience_ends:
                     launch.cancel = 1
                 for future in done:
-                    handle, piece = running.pop(future)
+                    idle.append(running.pop(future))
                     if future.result():
                         pieces = iter(())
                         patience_ends = min(patience_ends, monotonic() + _PATIENCE_S)
-                    idle.append(handle)
-                    finished(piece)
+                tell()
         except BaseException:
             launch.cancel = 1
             raise

@@ -3,6 +3,7 @@
 import pytest
 
 from toolkit.cli import progress as view
+from toolkit.execution.estimate import Estimate
 
 
 def said_at(
@@ -29,23 +30,26 @@ def test_a_long_simulation_is_announced_once(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "is_least", "told"),
     [
-        (59.0, "10,049 of 10,100 blocks are left, about 670 min: "),  # longer than they seemed
-        (150.0, "10,100 blocks take about 2 min: "),
-        (7200.0, "10,100 blocks take about 120 min: "),
+        (59.0, False, ["10,049 of 10,100 blocks are left, about 670 min: "]),  # more than it seemed
+        (150.0, False, ["10,100 blocks take about 2 min: "]),
+        (7200.0, True, ["10,100 blocks take at least 120 min: "]),
+        (0.2, True, ["how long this takes is not known ", "10,049 of 10,100 blocks are left, "]),
     ],
 )
-def test_more_than_a_minute_is_announced_before_all_blocks(monkeypatch, capsys, seconds, told):
+def test_more_than_a_minute_is_announced_before_all_blocks(
+    monkeypatch, capsys, seconds, is_least, told
+):
     with view.SimulationProgress("k.cu") as progress:
-        progress.announce(10_100, seconds)
-        for now_s, done in [(100.0, 50), (104.0, 51)]:  # nothing is said twice
+        progress.announce(Estimate(10_100, seconds, is_least=is_least))
+        for now_s, done in [(100.0, 50), (104.0, 51)]:  # what is said already is not said again
             monkeypatch.setattr(view.time, "monotonic", lambda now_s=now_s: now_s)
             progress.advance(done, 10_100)
         monkeypatch.undo()
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert said.startswith(told)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == len(told)
+    assert all(one.startswith(begin) for one, begin in zip(said, told, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ import pytest
 from analysis.errors import LaunchError
 from toolkit import check, simulate
 from toolkit.execution import estimate
+from toolkit.sass import machine
+from toolkit.sass.machine import DEADLOCK, LIMIT, FaultError
 
 SOURCE = """
 __device__ float seen[64];
@@ -15,6 +17,9 @@ extern "C" __global__ void add(float *x, const int *turns) {
     int i = blockIdx.x * 64 + threadIdx.x;
     seen[threadIdx.x] += 1;
     for (int k = 0; k < turns[i]; ++k) x[i] += seen[threadIdx.x];
+}
+extern "C" __global__ void same(float *x, const int *turns) {
+    for (int k = 0; k < 9; ++k) x[blockIdx.x * 64 + threadIdx.x] += k;
 }
 extern "C" __global__ void out_of_bounds(float *x, const int *turns) {
     x[blockIdx.x * 64 + threadIdx.x + 118 * 64] = 1;
@@ -35,12 +40,12 @@ extern "C" __global__ void __cluster_dims__(2) clusters(float *x, const int *tur
     x[blockIdx.x * 64 + threadIdx.x] = 1;
 }
 """
-X = np.zeros(128 * 64, dtype=np.float32)
-TURNS = np.random.default_rng(2).integers(0, 9, X.size).astype(np.int32)
+TURNS = np.random.default_rng(2).integers(0, 9, 8192).astype(np.int32)
 
 
 def launched(kernel, run=simulate, *, grid=128, **options):
-    x = np.zeros(X.size, dtype=np.int32) if kernel in ("chained", "backwards") else X
+    size = max(TURNS.size, 64 * grid)
+    x = np.zeros(size, dtype=np.int32 if kernel in ("chained", "backwards") else np.float32)
     common = {"grid": (grid,), "block": (64,), "arguments": [x, TURNS], "arch": "sm_90"}
     return run(SOURCE, kernel, **common, **options)
 
@@ -48,37 +53,33 @@ def launched(kernel, run=simulate, *, grid=128, **options):
 @pytest.mark.parametrize("run", [simulate, check])
 def test_the_time_of_all_blocks_is_told_before_they_are_executed(run):
     told = []
-    launched(
-        "add",
-        run,
-        advance=lambda done, of: told.append(of),
-        announce=lambda blocks, seconds: told.append((blocks, seconds)),
-    )
-    (at,) = (k for k, one in enumerate(told) if isinstance(one, tuple))
-    assert told[at][0] == 128
-    assert 0 < told[at][1] < 60
+    launched("add", run, advance=lambda done, of: told.append(of), announce=told.append)
+    (at,) = (k for k, one in enumerate(told) if isinstance(one, estimate.Estimate))
+    assert told[at].blocks == 128
+    assert 0 < told[at].seconds < 60
     assert 128 not in told[:at]
     assert set(told[at + 1 :]) == {128}
 
 
 def test_blocks_that_were_tried_leave_no_trace():
     plain = launched("add", workers=1)
-    estimated = launched("add", workers=1, announce=lambda blocks, seconds: None)
-    assert (estimated.outputs[0] == plain.outputs[0]).all()
-    assert estimated.counters == plain.counters
-    found = launched("add", check, announce=lambda blocks, seconds: None)
+    told = launched("add", workers=1, announce=lambda told: None)
+    assert (told.outputs[0] == plain.outputs[0]).all()
+    assert told.counters == plain.counters
+    found = launched("add", check, announce=lambda told: None)
     assert found == launched("add", check)
 
 
 @pytest.mark.parametrize("run", [simulate, check])
 @pytest.mark.parametrize("kernel", ["chained", "backwards", "clusters"])
 def test_blocks_that_depend_on_others_are_tried_too(monkeypatch, kernel, run):
-    monkeypatch.setattr(estimate, "PROPORTIONAL", np.inf)  # whatever the times are
+    monkeypatch.setattr(estimate, "TRIALS", ((1, 10), (1, 10**6)))  # not all within the first
     told = []
-    found = launched(kernel, run, announce=lambda *found: told.append(found))
-    ((blocks, seconds),) = told
-    assert blocks == 128
-    assert 0 < seconds < 60
+    found = launched(kernel, run, announce=told.append)
+    (one,) = told
+    assert one.blocks == 128
+    assert 0 < one.seconds < 60
+    assert one.is_least == (kernel == "backwards")
     plain = launched(kernel, run)
     if run is check:
         assert found == plain
@@ -86,15 +87,48 @@ def test_blocks_that_depend_on_others_are_tried_too(monkeypatch, kernel, run):
         assert (found.outputs[0] == plain.outputs[0]).all()
 
 
-def test_a_few_blocks_are_not_tried():
+@pytest.mark.parametrize("run", [simulate, check])
+@pytest.mark.parametrize("kernel", ["add", "chained"])
+def test_blocks_that_exceed_the_limit_of_a_trial_are_announced(monkeypatch, kernel, run):
+    monkeypatch.setattr(estimate, "TRIALS", ((4, 10), (1, 20)))
     told = []
-    launched("add", grid=31, announce=lambda *found: told.append(found))
+    launched(kernel, run, announce=told.append)
+    assert [(one.blocks, one.is_least) for one in told] == [(128, True)]
+
+
+@pytest.mark.parametrize("run", [simulate, check])
+def test_a_launch_with_a_low_limit_is_not_tried(run):
+    told = []
+    launched("add", run, announce=told.append, max_instructions=10**8)
     assert not told
+
+
+@pytest.mark.parametrize("blocks", [100, "representative"])
+@pytest.mark.parametrize("limit", [10**6, 10])
+def test_a_few_blocks_are_announced_by_the_first_of_them(monkeypatch, blocks, limit):
+    monkeypatch.setattr(estimate, "TRIALS", ((1, limit),))
+    told, common = [], {"workers": 2, "blocks": blocks, "grid": 1024}
+    found = launched("same", announce=told.append, **common)
+    plain = launched("same", **common)
+    assert found.executed_blocks == plain.executed_blocks < 1024
+    assert found.counters == plain.counters
+    assert (found.outputs[0] == plain.outputs[0]).all()
+    (one,) = told
+    assert one.is_least == (limit == 10)
+    assert 2 < one.blocks <= found.executed_blocks
+
+
+def test_blocks_that_wait_for_others_are_told_as_they_finish(monkeypatch):
+    monkeypatch.setattr(machine, "_POLL_S", 0.001)
+    told = []
+    launched("chained", grid=2048, advance=lambda done, of: told.append((done, of)))
+    assert told == sorted(told)
+    assert told[0] < told[-1] == (2048, 2048)
 
 
 def test_the_fault_of_the_first_block_is_the_one_that_is_told():
     messages = []
-    for announce in (None, lambda blocks, seconds: None):
+    for announce in (None, lambda told: None):
         with pytest.raises(LaunchError, match=r"block \(10, 0, 0\)") as error:
             launched("out_of_bounds", workers=1, announce=announce)
         messages.append(str(error.value))
@@ -109,54 +143,83 @@ def test_variables_are_restored_where_a_plan_fails():
 
 
 class Trials:
-    """What is tried: a clock says that every block takes the same, or takes all there is to do."""
+    """What is tried: a clock says how long, and a worker may need more than its limit."""
 
-    def __init__(self, monkeypatch, seconds_of):
-        self.tried, self.now_s, self.seconds_of = [], 0.0, seconds_of
+    def __init__(self, monkeypatch, seconds_of, instructions_of=lambda blocks: 0, fault=None):
+        self.tried, self.now_s = [], 0.0
+        self.seconds_of, self.instructions_of, self.fault = seconds_of, instructions_of, fault
         monkeypatch.setattr(estimate.time, "perf_counter", lambda: self.now_s)
 
     def execute(self, blocks, most):
-        self.tried.append((blocks, most))
+        self.tried.append(blocks)
         self.now_s += self.seconds_of(len(blocks))
+        kind = LIMIT if self.instructions_of(len(blocks)) > most else self.fault
+        if kind is not None:
+            raise FaultError(SimpleNamespace(kind=kind, instruction=0))
 
     def restore(self):
         self.tried.append("restored")
         self.now_s += 100
 
-    def seconds(self, *, waits, cluster=1):
-        bound = SimpleNamespace(
-            in_order=False, cluster_blocks=cluster, cluster_of=lambda block: block // cluster
-        )
-        return estimate.seconds_of_all(
-            self.execute, bound, range(3200), 4, self.restore, waits=waits
-        )
+    def estimate(self, *, waits=False, cluster=1):
+        bound = SimpleNamespace(in_order=False, cluster_blocks=cluster)
+        found = estimate.estimated(self.execute, bound, range(3200), 4, self.restore, waits=waits)
+        assert self.tried[1::2] == ["restored"] * (len(self.tried) // 2)
+        return found
 
 
-def test_seconds_count_the_turns_of_the_workers(monkeypatch):
-    trials = Trials(monkeypatch, lambda blocks: 0.5)
-    assert trials.seconds(waits=False) == pytest.approx(0.5 * 800 / 16)
-    assert trials.tried == [(range(1568, 1632), None), "restored"]
+def test_blocks_are_tried_from_the_middle_in_turns_of_all_workers(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 0.001 * blocks)
+    assert trials.estimate() == estimate.Estimate(3200, pytest.approx(3.2))
+    assert trials.tried == [range(1592, 1608), "restored"]
 
 
-@pytest.mark.parametrize(("of_block_s", "most"), [(0.06, 2), (0.01, 16), (0.001, 64)])
-def test_waiting_blocks_are_tried_from_the_first_until_they_take_a_while(
-    monkeypatch, of_block_s, most
-):
-    trials = Trials(monkeypatch, lambda blocks: of_block_s * blocks)
-    assert trials.seconds(waits=True) == pytest.approx(of_block_s * 3200)
-    limit = estimate.MOST_INSTRUCTIONS
-    assert trials.tried[-4::2] == [(range(most // 2), limit), (range(most), limit)]
-    assert trials.tried[1::2] == ["restored"] * (len(trials.tried) // 2)
+def test_a_long_launch_is_compared_with_twice_the_blocks(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 1 + 0.5 * blocks)
+    assert trials.estimate() == estimate.Estimate(3200, pytest.approx(1601))
+    assert trials.tried[::2] == [range(1592, 1608), range(1584, 1616)]
 
 
-def test_waiting_blocks_are_tried_in_whole_clusters(monkeypatch):
-    trials = Trials(monkeypatch, lambda blocks: 0.02 * blocks)
-    assert trials.seconds(waits=True, cluster=8) == pytest.approx(0.02 * 3200)
-    assert [blocks for blocks, _ in trials.tried[::2]] == [range(8), range(16)]
+def test_blocks_that_do_the_work_of_others_take_no_longer_together(monkeypatch):
+    assert Trials(monkeypatch, lambda blocks: 9.0).estimate() == estimate.Estimate(3200, 9.0)
 
 
-def test_blocks_that_take_the_work_of_others_say_nothing(monkeypatch):
-    assert Trials(monkeypatch, lambda blocks: 0.5).seconds(waits=True) is None
+def test_blocks_beyond_a_limit_are_tried_in_fewer_turns(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 0.001 * blocks, lambda blocks: 2 * 10**6 * blocks)
+    assert trials.estimate() == estimate.Estimate(3200, pytest.approx(3.2))
+    assert trials.tried[::2] == [range(1592, 1608), range(1598, 1602)]
+
+
+def test_blocks_beyond_every_limit_take_longer_than_the_last_trial(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 0.5 * blocks, lambda blocks: 10**9)
+    assert trials.estimate() == estimate.Estimate(3200, 2.0, is_least=True)
+
+
+def test_whole_clusters_are_tried(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 0.001 * blocks)
+    assert trials.estimate(cluster=16) == estimate.Estimate(3200, pytest.approx(3.2))
+    assert trials.tried[0] == range(1568, 1632)
+
+
+def test_all_blocks_that_wait_are_tried_first(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 0.001 * blocks)
+    assert trials.estimate(waits=True) == estimate.Estimate(3200, pytest.approx(3.2))
+    assert trials.tried == [range(3200), "restored"]
+
+
+@pytest.mark.parametrize("fault", [None, DEADLOCK])
+def test_then_the_first_ones_until_they_wait_for_later_ones(monkeypatch, fault):
+    trials = Trials(monkeypatch, lambda blocks: blocks, lambda blocks: 10**5 * blocks, fault)
+    found = trials.estimate(waits=True)
+    assert found == estimate.Estimate(3200, pytest.approx(3200), is_least=fault == DEADLOCK)
+    assert trials.tried[::2] == [range(3200), range(32), range(64)]
+
+
+def test_a_few_blocks_are_all_tried(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: 0.1 * blocks)
+    bound = SimpleNamespace(in_order=False, cluster_blocks=1)
+    found = estimate.estimated(trials.execute, bound, range(31), 4, trials.restore, waits=False)
+    assert found == estimate.Estimate(31, pytest.approx(3.1))
 
 
 def test_too_little_memory_for_a_check_is_said_before_blocks_are_tried(monkeypatch):
@@ -165,4 +228,4 @@ def test_too_little_memory_for_a_check_is_said_before_blocks_are_tried(monkeypat
         "toolkit.execution.sanitizer.run_watched", lambda *_, **__: pytest.fail("executed")
     )
     with pytest.raises(LaunchError, match=r"to check it takes up to .* take a smaller launch"):
-        launched("add", check, announce=lambda *found: None)
+        launched("add", check, announce=lambda told: None)

@@ -151,6 +151,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_free_worker": ([c_void_p], None),
     "core_run": ([c_void_p, *[c_uint64] * 3, POINTER(Kept), c_uint64], c_uint32),
     "core_faults": ([c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)], None),
+    "core_finished": ([c_void_p], c_uint64),
     "core_accesses": ([c_void_p, POINTER(c_uint64 * 4)], c_void_p),
     "core_take_stream": ([c_void_p], c_void_p),
     "core_free_stream": ([c_void_p], None),

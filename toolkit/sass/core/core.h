@@ -284,6 +284,7 @@ struct Worker {
     u32 pc;                /* index of the instruction in hand */
     i64 budget;            /* warp instructions left */
     u64 started;           /* blocks, since none ran */
+    u64 finished;          /* blocks that somebody keeps; the host reads it meanwhile */
     u64 changes;           /* of memory, of barriers, of who lives: what one who asks again may see */
     u32 phases;            /* of mbarriers that ended: who waits for one shall look again */
     u32 asked_again;       /* somebody asked once more in this round, and heard nothing new */

@@ -99,6 +99,8 @@ EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *un
     *unwritten_reads = c->unwritten_reads;
 }
 
+EXPORT u64 core_finished(const Worker *c) { return c->finished; }
+
 /* What was noted of the blocks so far; NULL where some of it was lost. `numbers`: how much, of one
  * of 2^spread lines; sectors read; sectors that warps wrote, each for the first time. */
 EXPORT const TracedAccess *core_accesses(const Worker *c, u64 numbers[4]) {

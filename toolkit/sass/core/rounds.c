@@ -41,7 +41,9 @@ int run_round(Worker *c) {
             make_all_of(c, first);
             EACH_BLOCK(b, first) {
                 b->lives = 0;
-                if (b->keeper) count_straight(b->keeper, c->launch->length);
+                if (!b->keeper) continue;
+                count_straight(b->keeper, c->launch->length);
+                c->finished++;
             }
             c->running--;
         }
