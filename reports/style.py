@@ -306,7 +306,7 @@ def title_of(figure: str, view: View) -> str:
 
 def figure(title: str, data: Iterable[Part], *, height: int, **more: object) -> go.Figure:
     """Traces under a title, in the layout that all figures share."""
-    return go.Figure(data=list(data), layout=layout(title, height=height, **more))
+    return go.Figure(list(data), layout(title, height=height, **more), _validate=False)
 
 
 def empty(title: str, reason: str) -> go.Figure:

@@ -81,8 +81,8 @@ class TheoryBench:
             progress.step(selection.label)
             yield selection, self.rung(record, selection, workload, progress)
 
-    def compile(self, selections: Iterable[Selection]) -> list[Kernel]:
-        """Compile rungs side by side, for `rung`; the new kernels."""
+    def compile(self, selections: Iterable[Selection]) -> None:
+        """Compile rungs side by side, for `rung`."""
         new = {
             x.label: x
             for x in selections
@@ -101,7 +101,6 @@ class TheoryBench:
                 stop_compilers()
                 raise
         self._compiled |= begun
-        return [kernel.result() for kernel in begun.values() if kernel.exception() is None]
 
     def rung(
         self, record: Record, selection: Selection, workload: Workload, progress: Progress

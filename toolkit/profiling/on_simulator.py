@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Literal
 
@@ -40,11 +40,10 @@ class SimulatorBench(TheoryBench):
         self._sanitizes = sanitizes
         self._checked: dict[bytes, Checked] = {}  # by machine code
 
-    def compile(self, selections: Iterable[Selection]) -> list[Kernel]:
-        """Compile rungs side by side, and disassemble them together; the new kernels."""
-        kernels = super().compile(selections)
-        disassemble_together(kernel.image for kernel in kernels)
-        return kernels
+    def disassemble(self) -> None:
+        """Disassemble the compiled rungs together: that is faster than one by one."""
+        compiled = [one for one in self._compiled.values() if one.exception() is None]
+        disassemble_together(one.result().image for one in compiled)
 
     def rungs(
         self, made: Sequence[tuple[Selection, Record]], workload: Workload, progress: Progress
@@ -56,7 +55,7 @@ class SimulatorBench(TheoryBench):
             return self.rung(record, selection, workload, progress)
 
         make = partial(SimulatorBench, self.device, sanitizes=self._sanitizes)
-        for done in side_by_side(make, made, workload, here):
+        for done in side_by_side(make, made, workload, here, begin=self.disassemble):
             if done.listings is not None:
                 self.listings |= done.listings
                 progress.step(done.selection.label)

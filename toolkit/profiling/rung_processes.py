@@ -81,8 +81,12 @@ def side_by_side(
     made: Sequence[Planned],
     workload: Workload,
     here: Callable[[Selection, Record], Record],
+    begin: Callable[[], None] = lambda: None,
 ) -> Iterator[Done]:
-    """Rungs as they are done, by `here` and by processes whose benches `make` returns."""
+    """Rungs as they are done, by `here` and by processes whose benches `make` returns.
+
+    `begin` is called while these start, before anything is done.
+    """
     waiting = deque(made)
     done: SimpleQueue[Done | None] = SimpleQueue()  # None: a process that failed
     fresh = Workload(workload.problem, workload.seed)  # without the matrices that were made
@@ -90,11 +94,14 @@ def side_by_side(
         processes = _processes(len(made), workload.problem)
         if processes:
             held.enter_context(blas_on_one_thread())
+        started = []
         for _ in range(processes):
             with suppress(LaunchError):
-                process = Isolated(Server, make)
-                held.callback(process.close, 0.0)
-                pool.submit(_ask, process, waiting, done, fresh)
+                started.append(Isolated(Server, make))
+                held.callback(started[-1].close, 0.0)
+        begin()
+        for process in started:
+            pool.submit(_ask, process, waiting, done, fresh)
         for _ in made:
             found = None
             while found is None:

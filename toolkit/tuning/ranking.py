@@ -48,6 +48,7 @@ def ranked(
     bench, workload = SimulatorBench(device, sanitizes=False), Workload(problem, seed)
     progress.stage(str(problem), min(most, len(fit)))
     bench.compile(selection for _, selection, _ in fit[:most])
+    bench.disassemble()
     for rank, (candidate, selection, record) in enumerate(fit):
         if rank >= most:
             why = f"not predicted: by closed forms it is number {rank + 1} of {len(fit)}"
