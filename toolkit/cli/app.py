@@ -6,7 +6,6 @@ the remedy; 2 wrong usage; 3 a comparison found what it was to look for.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable
@@ -79,7 +78,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # JSON is UTF-8 whatever the locale says
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    gc.set_threshold(50_000)
     try:
         _run_app()
     except KeyboardInterrupt:

@@ -9,7 +9,6 @@ launch untested kernels are in a child process, and are called from here with a 
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import signal
 import subprocess
@@ -148,7 +147,6 @@ def _how(code: int | None) -> str:
 
 def main() -> None:
     """Be the child: make the object, answer until nobody asks any more."""
-    gc.set_threshold(50_000)
     with suppress(EOFError, OSError):
         pipe = Connection(int(sys.argv[1]))
         parent, make, argument = pipe.recv()

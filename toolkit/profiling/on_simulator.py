@@ -14,7 +14,7 @@ from kernels.variant import Variant
 from toolkit.execution.rung_check import check_rung, sentence
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.execution.sanitizer import Checked
-from toolkit.launch.host_resources import share_freed_memory
+from toolkit.launch.host_resources import collect_less_often, share_freed_memory
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
@@ -37,6 +37,7 @@ class SimulatorBench(TheoryBench):
     def __init__(self, device: Device, *, sanitizes: bool = True) -> None:
         super().__init__(device)
         share_freed_memory()
+        collect_less_often()
         self._sanitizes = sanitizes
         self._checked: dict[bytes, Checked] = {}  # by machine code
 

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from zlib import decompress
 
+import plotly.graph_objects as go
 import pytest
 
 from analysis.errors import InputError
@@ -174,6 +175,16 @@ def test_memory_levels_have_a_table_too(in_counters):
 def test_figures_have_no_second_title(on_gpu):
     figures = page_of(on_gpu).json
     assert not any(figure["layout"].get("title", {}).get("text") for figure in figures)
+
+
+@pytest.mark.parametrize(
+    "what", ["on_gpu", "in_prediction", "in_counters", "in_trace", "in_theory"]
+)
+def test_plotly_accepts_every_figure(what, request):
+    figures = page_of(request.getfixturevalue(what)).json
+    assert figures
+    for figure in figures:
+        go.Figure(figure)  # which raises ValueError for a name or a value that it does not know
 
 
 def test_a_selector_stands_where_there_are_several_shapes():

@@ -39,8 +39,15 @@ def done(processes, monkeypatch):
 
     selections = [*map(parse_selection, NAMES), best_for(DEVICE, SHAPE)]
     made = [(x, planned(x, SHAPE, DEVICE)) for x in selections if x.label != "one-block"]
-    found = {x.selection.label: x for x in side_by_side(MAKE, made, workload, simulated)}
+
+    def begin():
+        assert not here
+        begun.append(True)
+
+    begun = []
+    found = {x.selection.label: x for x in side_by_side(MAKE, made, workload, simulated, begin)}
     assert len(found) == len(made)
+    assert begun == [True]
     return found, here
 
 
