@@ -17,7 +17,7 @@ LIMITS = {
     "analysis": 64_690,
     "kernels": 22_310,
     "reports": 41_020,
-    "toolkit/cli": 16_030,
+    "toolkit/cli": 16_100,
     "toolkit/execution": 24_890,
     "toolkit/gpu": 14_170,
     "toolkit/launch": 3_850,

@@ -11,10 +11,13 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 from rich.progress import Progress as Bar
+from rich.text import Text
 
 from toolkit.cli.terminal import err, note, say
 from toolkit.execution.estimate import Estimate
@@ -24,6 +27,14 @@ from toolkit.launch.progress import Progress
 JUDGED_AFTER_S = 3.0  # of a simulation: the blocks that are done then say how long all take
 LONG_S = 60.0
 MUCH_MEMORY = 0.5  # of what is free
+
+
+class _TimeLeft(TimeRemainingColumn):
+    """How long the rest takes at the rate so far, once there is one."""
+
+    def render(self, task: Task) -> Text:
+        left = super().render(task)
+        return Text("") if task.time_remaining is None else left.append(" left")
 
 
 class OneBar:
@@ -58,6 +69,7 @@ class TerminalProgress(OneBar, Progress):
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            _TimeLeft(compact=True),
             TextColumn("{task.description}"),
             stage="",
         )
@@ -94,6 +106,7 @@ class SimulationProgress(OneBar):
             MofNCompleteColumn(),
             TextColumn("blocks"),
             TimeElapsedColumn(),
+            _TimeLeft(compact=True),
             description=f"simulating {escape(what)}",
         )
         self._first: tuple[float, int] | None = None  # when, and how many blocks were done then

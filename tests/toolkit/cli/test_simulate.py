@@ -1,6 +1,10 @@
 """What `simulate` and `check` say while they execute blocks."""
 
+import re
+from io import StringIO
+
 import pytest
+from rich.console import Console
 
 from toolkit.cli import progress as view
 from toolkit.execution.estimate import Estimate
@@ -79,3 +83,23 @@ def test_more_than_half_of_the_memory_is_announced_before_the_launch(
     with view.SimulationProgress("k.cu", needed):
         said = capsys.readouterr().err
     assert ("take about 6.1 GB of the 12.0 GB that are free: " in said) == is_said
+
+
+def test_the_bar_says_how_much_time_is_left(monkeypatch):
+    clock = iter(range(100, 1000))
+    monkeypatch.setattr(view, "err", Console(file=StringIO(), force_terminal=True, _environ={}))
+    with view.SimulationProgress("k.cu") as progress:
+        bar = progress._bar
+        bar.stop()  # so that only this test asks for the time
+        bar.get_time = bar.tasks[0]._get_time = lambda: float(next(clock))
+        progress.advance(0, 100)
+        assert "left" not in shown(bar)
+        for done in (10, 20, 30):
+            progress.advance(done, 100)
+        assert re.search(r"30/100 blocks 0:\d\d:\d\d 00:\d\d left", shown(bar))
+
+
+def shown(bar):
+    console = Console(width=100, _environ={}, file=StringIO())
+    console.print(bar.get_renderable())
+    return console.file.getvalue()
