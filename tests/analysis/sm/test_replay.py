@@ -205,6 +205,22 @@ def test_code_that_finds_no_room_is_fetched_again_and_again(lines, expected):
     assert steady(table, 1, [*range(8 * lines)], fetch_clocks=20, code_lines=8) == expected
 
 
+def test_a_jump_in_the_last_line_fetches_nothing_beyond_the_code():
+    last = {"pipe_clocks": 1}, {"pipe_clocks": 1, "kind": Kind.BRANCH}
+    walk = [*range(69), (69, 0, TAKEN)] * 3 + [70]  # nine lines, of which eight have room
+    plain, jumping = (
+        clocks(
+            code(*[FFMA | {"pipe_clocks": 1}] * 69, FFMA | row, EXIT),
+            walk,
+            fetch_clocks=20,
+            code_lines=8,
+            branch_clocks=0,
+        )
+        for row in last
+    )
+    assert jumping == plain
+
+
 @pytest.mark.parametrize("kib", [16, 30, 36, *(exhaustive(n) for n in (40, 64, 112))])
 def test_loops_that_do_not_stay_take_what_was_measured(kib):
     count = 64 * kib

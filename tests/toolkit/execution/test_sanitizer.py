@@ -1,4 +1,4 @@
-"""A launch goes on after an access that faults: each instruction is told once, and how often."""
+"""A launch goes on after an access that faults; and races between blocks that wait for each other."""
 
 from functools import cache
 
@@ -106,3 +106,34 @@ def test_there_is_an_end_to_what_is_told():
     found = checked(wrong)
     assert len(faults(found)) == watch.MOST_FAULTS == 100
     assert "there are more kinds of findings" in found.notes[-1]
+
+
+LATE = """
+extern "C" __global__ void reads_late(float* x, int* ready, float* out, int first) {
+    if (blockIdx.x == first) {
+        x[threadIdx.x] = 1;
+        __syncthreads();
+        out[threadIdx.x + 64] = x[threadIdx.x];
+        FENCE
+        __syncthreads();
+        if (threadIdx.x == 0) atomicExch(ready, 1);
+    } else {
+        if (threadIdx.x == 0) while (atomicAdd(ready, 0) == 0) {}
+        FENCE
+        __syncthreads();
+        out[threadIdx.x] = x[threadIdx.x];
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fence", "found"), [("", [("racecheck", "RAW")]), ("__threadfence();", [])]
+)
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_another_block_wrote_and_read_is_read_after_a_fence(first, fence, found):
+    arrays = [np.ones(64, np.float32), np.zeros(1, np.int32), np.zeros(128, np.float32)]
+    arguments = [*arrays, np.int32(first)]
+    source = LATE.replace("FENCE", fence)
+    checked = check(source, grid=2, block=64, arguments=arguments, arch="sm_90")
+    assert [(one.tool, one.kind) for one in checked.findings] == found

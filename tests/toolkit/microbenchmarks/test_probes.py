@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.cubins import cubin_of
 from tests.sampling import chosen_of, exhaustive
 from toolkit.execution.simulate import simulate
+from toolkit.gpu.context import Gpu
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.patching import rewritten
 from toolkit.microbenchmarks import (
@@ -212,3 +214,19 @@ def test_jumps_go_over_code_that_is_never_executed(arch):
         over = [text for text in loop[:-1] if "BRA" in text]
         assert len(over) == jumps
         assert len(loop) * 16 == pytest.approx(1024 * kib + jumps * (code.DEAD + 1) * 16, abs=400)
+
+
+def test_the_first_bytes_of_the_buffer_become_zero_and_l2_is_flushed_behind_its_first_half(cuda):
+    cuda.free_bytes = 2**14
+    with Gpu() as gpu:
+        memory = global_memory.Memory(SimpleNamespace(gpu=gpu, device=gpu.device))
+        content = cuda.memory(int(memory.buffer))
+        content[:] = 7
+        assert memory.zero(64) is memory.buffer
+        assert not content[:64].any()
+        assert (content[64:] == 7).all()
+        memory.flush_l2()
+        half = len(content) // 2
+        assert (content[64:half] == 7).all()
+        assert not content[half:].any()
+        del memory, content
