@@ -1,4 +1,4 @@
-"""A launch goes on after an access that faults; and races between blocks that wait for each other."""
+"""A launch goes on after an access that faults; and races between blocks that wait for others."""
 
 from functools import cache
 
