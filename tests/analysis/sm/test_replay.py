@@ -207,13 +207,14 @@ def test_code_that_finds_no_room_is_fetched_again_and_again(lines, expected):
 
 def test_a_jump_in_the_last_line_fetches_nothing_beyond_the_code():
     last = {"pipe_clocks": 1}, {"pipe_clocks": 1, "kind": Kind.BRANCH}
-    walk = [*range(69), (69, 0, TAKEN)] * 3 + [70]  # nine lines, of which eight have room
+    # 14 lines in three sets of four: only the third, that of a fifteenth line, has room for its own
+    walk = [*range(109), (109, 0, TAKEN)] * 3 + [110]
     plain, jumping = (
         clocks(
-            code(*[FFMA | {"pipe_clocks": 1}] * 69, FFMA | row, EXIT),
+            code(*[FFMA | {"pipe_clocks": 1}] * 109, FFMA | row, EXIT),
             walk,
             fetch_clocks=20,
-            code_lines=8,
+            code_lines=12,
             branch_clocks=0,
         )
         for row in last
