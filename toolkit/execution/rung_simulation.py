@@ -66,6 +66,7 @@ class LadderSimulator(LadderInputs):
         launch = RungLaunch(
             variant=variant, parameters=selection.parameters, problem=self.workload.problem
         )
+        self.begin_rung()
         if input_bytes(launch.executed) <= ANCHOR_BYTES:  # inputs for K itself
             self.prepare(self.workload, launch.executed)
         translated = translate(kernel)

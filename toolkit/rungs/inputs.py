@@ -25,13 +25,24 @@ class LadderInputs:
         self.workload, self.max_instructions = workload, max_instructions
         self.advance = lambda done, of: None
         self._workloads = {workload.problem.k: workload}
-        self._matrices: dict[Gemm, Future[tuple[Matrix, Matrix]]] = {}
+        self._matrices: dict[tuple[int, Gemm], Future[tuple[Matrix, Matrix]]] = {}  # K, executed
         self._bytes_to_come = 0  # of those that are being made
         self._pool, self._lock = ThreadPoolExecutor(2), Lock()
         self._references: dict[int, dict[Tile, TileReference]] = {}  # by K
+        self._used: set[int] = set()  # every K since the last rung began
+
+    def begin_rung(self) -> None:
+        """Drop what the last rung did not use."""
+        with self._lock:
+            kept = self._used | {self.workload.problem.k}
+            self._workloads = {k: one for k, one in self._workloads.items() if k in kept}
+            self._references = {k: one for k, one in self._references.items() if k in kept}
+            self._matrices = {at: one for at, one in self._matrices.items() if at[0] in kept}
+            self._used = set()
 
     def at(self, k: int) -> Workload:
         """The workload with another K, the same but for it; kept for the next rung."""
+        self._used.add(k)
         if k not in self._workloads:
             problem = replace(self.workload.problem, k=k)
             self._workloads[k] = Workload(problem, self.workload.seed)
@@ -39,11 +50,12 @@ class LadderInputs:
 
     def prepare(self, workload: Workload, executed: Gemm) -> Future[tuple[Matrix, Matrix]]:
         """Begin to make A and B, beside what else there is to do; again where there was no room."""
+        at = workload.problem.k, executed
         with self._lock:
-            begun = self._matrices.get(executed)
+            begun = self._matrices.get(at)
             if begun is None or (begun.done() and begun.exception()):
                 begun = self._pool.submit(self._read_only, workload, executed)
-                self._matrices[executed] = begun
+                self._matrices[at] = begun
             return begun
 
     def matrices(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
@@ -66,8 +78,8 @@ class LadderInputs:
         return a, b
 
     def has_room(self, executed: Gemm) -> bool:
-        """Whether A and B are there, or fit into memory."""
-        begun = self._matrices.get(executed)
+        """Whether A and B at K itself are there, or fit into memory."""
+        begun = self._matrices.get((self.workload.problem.k, executed))
         return _has_room(executed) if begun is None or begun.exception() else True
 
     def references(self, workload: Workload, tiles: Iterable[Tile]) -> dict[Tile, TileReference]:

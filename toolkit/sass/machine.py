@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -13,7 +14,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
 from math import inf, prod
 from threading import Event, current_thread, main_thread
@@ -42,6 +43,8 @@ _PIECES_PER_WORKER = 16
 # After a fault the pieces before it are still finished, so that the same block is blamed each
 # time, unless they take too long.
 _PATIENCE_S = 1.0
+MOST_APART = 128  # blocks whose counts are kept apart at a time: of a large kernel, 1 MB each
+MOST_COMPARED = 3  # counts of blocks
 _POLL_S = 0.2  # how often finished blocks are told
 
 # kinds of fault, as core.h numbers them
@@ -164,6 +167,17 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _with_shared_counts(runs: Sequence[Run], known: deque[NDArray[Any]]) -> Iterator[Run]:
+    """The runs, of which those with equal counts hold the same array: most blocks are alike."""
+    for run in runs:
+        words = run.counts.view(np.uint64)
+        same = next((one for one in known if np.array_equal(one.view(np.uint64), words)), None)
+        if same is None:
+            run.counts.flags.writeable = False
+            known.append(run.counts)
+        yield run if same is None else replace(run, counts=same)
+
+
 def _run_range(
     launch: core.Launch,
     bound: Bound,
@@ -193,20 +207,30 @@ def _run_among(
     workers: int,
 ) -> list[Run]:
     """Execute the clusters of some blocks, each range of which is counted apart."""
-    clusters = sorted({bound.cluster_of(b) for chosen in (*blocks, others) for b in chosen})
-    pieces = [range(c, c + 1) for c in clusters]
-    if bound.blocks_meet and len(clusters) == bound.clusters:
-        pieces = [range(bound.clusters)]
-    with (
-        worker_handles(launch, min(workers, len(pieces)), budget) as (handles, _),
-        worker_handles(launch, len(blocks), budget, runs=False) as (keepers, counts),
-    ):
-        kept = [(b, k) for k, chosen in zip(keepers, blocks, strict=True) for b in chosen]
-        drive(launch, handles, iter(pieces), advance, kept, stop=stop)
-        return [
-            _checked(handles, [keeper], counts[k : k + 1], bound)
-            for k, keeper in enumerate(keepers)
-        ]
+    belong_together = bound.blocks_meet or bound.cluster_blocks > 1 or others
+    most = len(blocks) if belong_together else MOST_APART
+    found: list[Run] = []
+    known: deque[NDArray[Any]] = deque(maxlen=MOST_COMPARED)
+
+    def clusters_of(some: Sequence[range]) -> list[int]:
+        return sorted({bound.cluster_of(b) for chosen in (*some, others) for b in chosen})
+
+    with worker_handles(launch, min(workers, len(clusters_of(blocks))), budget) as (handles, _):
+        for first in range(0, len(blocks), most):
+            some = blocks[first : first + most]
+            clusters = clusters_of(some)
+            pieces = [range(c, c + 1) for c in clusters]
+            if bound.blocks_meet and len(clusters) == bound.clusters:
+                pieces = [range(bound.clusters)]
+            with worker_handles(launch, len(some), budget, runs=False) as (keepers, counts):
+                kept = [(b, k) for k, chosen in zip(keepers, some, strict=True) for b in chosen]
+                drive(launch, handles, iter(pieces), advance, kept, stop=stop)
+                ran = [
+                    _checked(handles, [keeper], counts[k : k + 1], bound)
+                    for k, keeper in enumerate(keepers)
+                ]
+            found += _with_shared_counts(ran, known)
+    return found
 
 
 def _checked(
@@ -278,7 +302,7 @@ def drive(
     `advance` is told how many blocks that are counted have finished since it was called last.
     """
     table = None if kept is None else (core.Kept * len(kept))(*starmap(core.Kept, kept))
-    told = 0
+    told = sum(map(core.library().core_finished, handles))
 
     def run_piece(handle: int, piece: range) -> int:
         length = 0 if kept is None else len(kept)

@@ -21,6 +21,7 @@ from toolkit import simulate
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel_source import known_architecture
 from toolkit.machine_code.signature import kernel_names
+from toolkit.sass import machine
 
 WARPS = "smsp__inst_executed.sum"
 THREADS = "smsp__thread_inst_executed.sum"
@@ -97,6 +98,18 @@ def test_finished_blocks_are_told():
     assert told[-1] == (100, 100)
     assert told == sorted(told)
     assert len(told) > 3
+
+
+@pytest.mark.parametrize("blocks", [40, "representative"])
+def test_blocks_are_counted_apart_a_few_at_a_time(monkeypatch, blocks):
+    x, told = np.arange(32 * 300 - 5, dtype=np.float32), []
+    together = twice(x, grid=300, blocks=blocks)
+    monkeypatch.setattr(machine, "MOST_APART", 3)
+    apart = twice(x, grid=300, blocks=blocks, advance=lambda done, of: told.append((done, of)))
+    assert apart.counters == together.counters
+    assert apart.executed_blocks == together.executed_blocks < 300
+    assert (apart.outputs[0] == together.outputs[0]).all()
+    assert told[-1][0] == told[-1][1]
 
 
 def test_an_exception_of_the_listener_ends_the_launch():

@@ -9,6 +9,7 @@ import pytest
 from analysis.comparison.agreement import comparisons, unexplained
 from analysis.devices import DEVICES, find_device
 from analysis.errors import LaunchError, UnavailableError, UnsupportedError
+from analysis.problem import parse_shape
 from kernels import LADDER
 from tests.heard import Heard
 from tests.toolkit.profiling.one_shape import profiled
@@ -23,6 +24,7 @@ from toolkit.profiling.on_simulator import SimulatorBench
 from toolkit.profiling.plan import make_plan
 from toolkit.profiling.profile import profile
 from toolkit.rungs import inputs as ladder_inputs
+from toolkit.rungs.matrices import Workload
 from validation.corpus.sample import ALSO, USUAL
 
 FULL, RAGGED = "256x256x64", "127x129x31"
@@ -238,7 +240,28 @@ def test_rungs_of_a_shape_share_their_matrices():
         made.profile_shape(problem, plan, {}, Progress())
         simulators.append(made._ladder)
     assert simulators[0] is not simulators[1]
-    assert list(simulators[1]._matrices) == [plan.shapes[1]]
+    assert list(simulators[1]._matrices) == [(48, plan.shapes[1])]
+
+
+def test_inputs_that_the_last_rung_did_not_use_are_dropped():
+    ladder = ladder_inputs.LadderInputs(Workload(parse_shape("64x48x512"), 3))
+    shape = ladder.workload.problem
+
+    def use(*ks):
+        ladder.begin_rung()
+        for k in ks:
+            executed = replace(shape, k=k)
+            a, b = ladder.matrices(ladder.at(k), executed)
+            assert (a.shape, b.shape) == ((64, k), (k, 48))
+            ladder.references(ladder.at(k), [(range(16), range(16))])
+
+    use(512, 32, 64)
+    use(64)
+    first = ladder.at(64).a
+    use(64, 96)
+    assert ladder.at(64).a is first
+    assert set(ladder._workloads) == set(ladder._references) | {512} == {512, 64, 96}
+    assert {k for k, _ in ladder._matrices} == {512, 64, 96}
 
 
 def test_the_source_of_best_is_kept_at_every_shape():
