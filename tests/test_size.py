@@ -16,9 +16,9 @@ from validation import ROOT
 LIMITS = {
     "analysis": 64_690,
     "kernels": 22_310,
-    "reports": 41_020,
-    "toolkit/cli": 16_100,
-    "toolkit/execution": 24_890,
+    "reports": 41_040,
+    "toolkit/cli": 16_120,
+    "toolkit/execution": 25_020,
     "toolkit/gpu": 14_170,
     "toolkit/launch": 3_850,
     "toolkit/machine_code": 16_570,

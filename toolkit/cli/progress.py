@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from types import TracebackType
 from typing import Any, Self
@@ -41,7 +42,13 @@ class OneBar:
     """A bar on standard error while something is done; nothing where that is no terminal."""
 
     def __init__(self, *columns: ProgressColumn, description: str = "", **fields: Any) -> None:
-        self._bar = Bar(*columns, console=err, transient=True, disable=not err.is_terminal)
+        self._bar = Bar(
+            *columns,
+            console=err,
+            transient=True,
+            disable=not err.is_terminal,
+            speed_estimate_period=math.inf,  # one block may take long
+        )
         self._task = self._bar.add_task(description, total=None, **fields)
 
     def __enter__(self) -> Self:
@@ -95,8 +102,8 @@ class TerminalProgress(OneBar, Progress):
 class SimulationProgress(OneBar):
     """The bar of a simulation, and a line each if it takes much memory or more than a minute.
 
-    The time is announced before all blocks are executed, or when the first ones show that they take
-    longer than it seemed.
+    The time is announced before all blocks are executed, also that it is not known, or when the
+    first ones show that they take longer than it seemed.
     """
 
     def __init__(self, what: str, needed_bytes: int = 0) -> None:
@@ -109,7 +116,8 @@ class SimulationProgress(OneBar):
             _TimeLeft(compact=True),
             description=f"simulating {escape(what)}",
         )
-        self._first: tuple[float, int] | None = None  # when, and how many blocks were done then
+        self._first = 0.0, 0  # when, and how many blocks were done then
+        self._of = 0
         self._is_judged = False
         available = available_bytes()
         if available is not None and MUCH_MEMORY * available < needed_bytes <= available:
@@ -139,7 +147,9 @@ class SimulationProgress(OneBar):
     def advance(self, done: int, of: int) -> None:
         self._bar.update(self._task, completed=done, total=of)
         now_s = time.monotonic()
-        began_s, before = self._first = self._first or (now_s, done)
+        if self._of != of:  # other blocks than before
+            self._first, self._of = (now_s, done), of
+        began_s, before = self._first
         if done > before and not self._is_judged and now_s - began_s > JUDGED_AFTER_S:
             self._is_judged = True
             if (left_s := (now_s - began_s) * (of - done) / (done - before)) > LONG_S:

@@ -137,9 +137,10 @@ def simulate(
 
     `max_instructions`: limit of warp instructions on each of the `workers` (default: all cores),
     which stops an endless loop. `advance(done, of)` is called as blocks finish, `when_counted` with
-    the counters (of a rung, with `blocks` only), before traffic and time. `announce(estimate)` is
-    called before all blocks are executed, with an `Estimate` of the time; to get it, a few blocks
-    are executed first. It is not called where `max_instructions` is below 2 * 10^8.
+    the counters (of a rung, with `blocks` only), before traffic and time. `announce` is called with
+    the estimated time (`toolkit.execution.estimate.Estimate`) before blocks are executed; to get
+    it, a few are executed first. Of representative blocks it is called only if they take long. It
+    is not called where `max_instructions` is below 2 * 10^8, or for a rung without `blocks`.
     Raises InputError, CompileError, UnsupportedError, UnavailableError, and LaunchError for
     mistakes of the kernel.
     """
@@ -255,8 +256,15 @@ class Simulator:
         execute: Execute = partial(self._run, bound)
         execute_few = execute
         workers = self.workers or available_cores()
-        if self.announce is not None and self.max_instructions >= MOST_INSTRUCTIONS:
-            execute_few = announcing(partial(self._run, bound), restore, self.announce, workers)
+        is_alone = not bound.blocks_meet and bound.cluster_blocks == 1
+        if self.announce and is_alone and self.max_instructions >= MOST_INSTRUCTIONS:
+            execute_few = announcing(
+                partial(self._run, bound),
+                restore,
+                self.announce,
+                workers,
+                at_once=self.blocks != "representative",
+            )
         started = time.perf_counter()
         try:
             counted = counted_blocks(

@@ -44,7 +44,7 @@ _PIECES_PER_WORKER = 16
 # time, unless they take too long.
 _PATIENCE_S = 1.0
 MOST_APART = 128  # blocks whose counts are kept apart at a time: of a large kernel, 1 MB each
-MOST_COMPARED = 3  # counts of blocks
+MOST_COMPARED = 3  # the last counts that differed, with which new ones are compared
 _POLL_S = 0.2  # how often finished blocks are told
 
 # kinds of fault, as core.h numbers them

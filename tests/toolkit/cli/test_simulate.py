@@ -85,6 +85,15 @@ def test_more_than_half_of_the_memory_is_announced_before_the_launch(
     assert ("take about 6.1 GB of the 12.0 GB that are free: " in said) == is_said
 
 
+def test_blocks_of_another_call_begin_anew(monkeypatch, capsys):
+    with view.SimulationProgress("k.cu") as progress:
+        for now_s, done, of in [(101.0, 2, 4), (103.0, 4, 4), (105.0, 2, 32), (107.0, 4, 32)]:
+            monkeypatch.setattr(view.time, "monotonic", lambda now_s=now_s: now_s)
+            progress.advance(done, of)
+        monkeypatch.undo()
+    assert capsys.readouterr().err == ""
+
+
 def test_the_bar_says_how_much_time_is_left(monkeypatch):
     clock = iter(range(100, 1000))
     monkeypatch.setattr(view, "err", Console(file=StringIO(), force_terminal=True, _environ={}))

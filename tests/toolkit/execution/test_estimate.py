@@ -37,7 +37,11 @@ extern "C" __global__ void backwards(volatile int *x, const int *turns) {
     x[blockIdx.x] = sum | 1;
 }
 extern "C" __global__ void __cluster_dims__(2) clusters(float *x, const int *turns) {
-    x[blockIdx.x * 64 + threadIdx.x] = 1;
+    x[blockIdx.x * 64 + threadIdx.x] += 1;
+}
+extern "C" __global__ void next(volatile int *x, const int *turns) {
+    while (threadIdx.x == 0 && blockIdx.x + 1 < gridDim.x && x[blockIdx.x + 1] == 0) {}
+    x[blockIdx.x] = 1;
 }
 """
 TURNS = np.random.default_rng(2).integers(0, 9, 8192).astype(np.int32)
@@ -45,7 +49,7 @@ TURNS = np.random.default_rng(2).integers(0, 9, 8192).astype(np.int32)
 
 def launched(kernel, run=simulate, *, grid=128, **options):
     size = max(TURNS.size, 64 * grid)
-    x = np.zeros(size, dtype=np.int32 if kernel in ("chained", "backwards") else np.float32)
+    x = np.zeros(size, dtype=np.int32 if kernel in ("chained", "backwards", "next") else np.float32)
     common = {"grid": (grid,), "block": (64,), "arguments": [x, TURNS], "arch": "sm_90"}
     return run(SOURCE, kernel, **common, **options)
 
@@ -75,7 +79,8 @@ def test_blocks_that_were_tried_leave_no_trace():
 def test_blocks_that_depend_on_others_are_tried_too(monkeypatch, kernel, run):
     monkeypatch.setattr(estimate, "TRIALS", ((1, 10), (1, 10**6)))  # not all within the first
     told = []
-    found = launched(kernel, run, announce=told.append)
+    two = {} if run is check else {"workers": 2}
+    found = launched(kernel, run, announce=told.append, **two)
     (one,) = told
     assert one.blocks == 128
     assert 0 < one.seconds < 60
@@ -105,17 +110,29 @@ def test_a_launch_with_a_low_limit_is_not_tried(run):
 
 @pytest.mark.parametrize("blocks", [100, "representative"])
 @pytest.mark.parametrize("limit", [10**6, 10])
-def test_a_few_blocks_are_announced_by_the_first_of_them(monkeypatch, blocks, limit):
+@pytest.mark.parametrize("workers", [2, 4, 64])
+def test_a_few_blocks_are_announced_by_the_first_of_them(monkeypatch, blocks, limit, workers):
     monkeypatch.setattr(estimate, "TRIALS", ((1, limit),))
-    told, common = [], {"workers": 2, "blocks": blocks, "grid": 1024}
+    told, common = [], {"workers": workers, "blocks": blocks, "grid": 1024}
     found = launched("same", announce=told.append, **common)
     plain = launched("same", **common)
     assert found.executed_blocks == plain.executed_blocks < 1024
     assert found.counters == plain.counters
     assert (found.outputs[0] == plain.outputs[0]).all()
-    (one,) = told
-    assert one.is_least == (limit == 10)
-    assert 2 < one.blocks <= found.executed_blocks
+    if blocks == "representative" and limit > 10:
+        assert not told
+    else:
+        assert [one.is_least for one in told] == [limit == 10]
+        assert 2 < told[0].blocks <= found.executed_blocks
+
+
+@pytest.mark.parametrize(("kernel", "grid", "blocks"), [("clusters", 1024, 100), ("next", 3, 2)])
+def test_blocks_that_need_others_are_not_divided(kernel, grid, blocks):
+    common = {"workers": 1 if kernel == "clusters" else 2, "blocks": blocks, "grid": grid}
+    found = launched(kernel, announce=lambda told: None, **common)
+    plain = launched(kernel, **common)
+    assert found.executed_blocks == plain.executed_blocks
+    assert (found.outputs[0] == plain.outputs[0]).all()
 
 
 def test_blocks_that_wait_for_others_are_told_as_they_finish(monkeypatch):
@@ -146,13 +163,13 @@ class Trials:
     """What is tried: a clock says how long, and a worker may need more than its limit."""
 
     def __init__(self, monkeypatch, seconds_of, instructions_of=lambda blocks: 0, fault=None):
-        self.tried, self.now_s = [], 0.0
+        self.tried, self.now_s, self.size_of = [], 0.0, len
         self.seconds_of, self.instructions_of, self.fault = seconds_of, instructions_of, fault
         monkeypatch.setattr(estimate.time, "perf_counter", lambda: self.now_s)
 
     def execute(self, blocks, most):
         self.tried.append(blocks)
-        self.now_s += self.seconds_of(len(blocks))
+        self.now_s += self.seconds_of(self.size_of(blocks))
         kind = LIMIT if self.instructions_of(len(blocks)) > most else self.fault
         if kind is not None:
             raise FaultError(SimpleNamespace(kind=kind, instruction=0))
@@ -161,9 +178,13 @@ class Trials:
         self.tried.append("restored")
         self.now_s += 100
 
-    def estimate(self, *, waits=False, cluster=1):
-        bound = SimpleNamespace(in_order=False, cluster_blocks=cluster)
-        found = estimate.estimated(self.execute, bound, range(3200), 4, self.restore, waits=waits)
+    def estimate(self, blocks=3200, *, waits=False, cluster=1, cluster_of=None):
+        bound = SimpleNamespace(
+            in_order=False,
+            cluster_blocks=cluster,
+            cluster_of=cluster_of or (lambda block: block // cluster),
+        )
+        found = estimate.estimated(self.execute, bound, range(blocks), 4, self.restore, waits=waits)
         assert self.tried[1::2] == ["restored"] * (len(self.tried) // 2)
         return found
 
@@ -180,8 +201,26 @@ def test_a_long_launch_is_compared_with_twice_the_blocks(monkeypatch):
     assert trials.tried[::2] == [range(1592, 1608), range(1584, 1616)]
 
 
-def test_blocks_that_do_the_work_of_others_take_no_longer_together(monkeypatch):
-    assert Trials(monkeypatch, lambda blocks: 9.0).estimate() == estimate.Estimate(3200, 9.0)
+@pytest.mark.parametrize("more_s", [-0.5, 0.0, 0.5])
+def test_blocks_that_do_the_work_of_others_take_no_longer_together(monkeypatch, more_s):
+    trials = Trials(monkeypatch, lambda blocks: 9 + more_s * (blocks > 16))
+    assert trials.estimate() == estimate.Estimate(3200, 9.0)
+
+
+def test_a_limit_in_the_second_trial_says_that_it_takes_longer(monkeypatch):
+    trials = Trials(monkeypatch, lambda blocks: blocks, lambda blocks: 10**9 * (blocks > 16))
+    assert trials.estimate() == estimate.Estimate(3200, pytest.approx(3200), is_least=True)
+
+
+def test_clusters_of_several_rows_count_as_often_as_they_are_executed(monkeypatch):
+    # 256 x 256 blocks, eight of a column together
+    def cluster_of(block):
+        return block // 256 // 8 * 256 + block % 256
+
+    trials = Trials(monkeypatch, lambda clusters: 0.1 * clusters)
+    trials.size_of = lambda blocks: len(set(map(cluster_of, blocks)))
+    found = trials.estimate(256 * 256, cluster=8, cluster_of=cluster_of)
+    assert found == estimate.Estimate(256 * 256, pytest.approx(0.1 * 8192))
 
 
 def test_blocks_beyond_a_limit_are_tried_in_fewer_turns(monkeypatch):
@@ -217,9 +256,8 @@ def test_then_the_first_ones_until_they_wait_for_later_ones(monkeypatch, fault):
 
 def test_a_few_blocks_are_all_tried(monkeypatch):
     trials = Trials(monkeypatch, lambda blocks: 0.1 * blocks)
-    bound = SimpleNamespace(in_order=False, cluster_blocks=1)
-    found = estimate.estimated(trials.execute, bound, range(31), 4, trials.restore, waits=False)
-    assert found == estimate.Estimate(31, pytest.approx(3.1))
+    assert trials.estimate(31) == estimate.Estimate(31, pytest.approx(3.1))
+    assert trials.tried[0] == range(31)
 
 
 def test_too_little_memory_for_a_check_is_said_before_blocks_are_tried(monkeypatch):
