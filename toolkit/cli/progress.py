@@ -34,8 +34,9 @@ class _TimeLeft(TimeRemainingColumn):
     """How long the rest takes at the rate so far, once there is one."""
 
     def render(self, task: Task) -> Text:
-        left = super().render(task)
-        return Text("") if task.time_remaining is None else left.append(" left")
+        if task.time_remaining is None:
+            return Text()
+        return super().render(task).append(" left")
 
 
 class OneBar:
@@ -131,11 +132,9 @@ class SimulationProgress(OneBar):
     def announce(self, estimate: Estimate) -> None:
         """Say how long the blocks will take if that is more than a minute, or not known."""
         self._is_judged = estimate.seconds > LONG_S
-        what = f"{estimate.blocks:,} blocks take"
         if self._is_judged:
-            _say_long(
-                f"{what} at least" if estimate.is_least else f"{what} about", estimate.seconds
-            )
+            how = "at least" if estimate.is_least else "about"
+            _say_long(f"{estimate.blocks:,} blocks take {how}", estimate.seconds)
         elif estimate.is_least:
             say(
                 "how long this takes is not known before some blocks have ended: each takes long, "
@@ -147,7 +146,7 @@ class SimulationProgress(OneBar):
     def advance(self, done: int, of: int) -> None:
         self._bar.update(self._task, completed=done, total=of)
         now_s = time.monotonic()
-        if self._of != of:  # other blocks than before
+        if self._of != of or done < self._first[1]:  # other blocks than before
             self._first, self._of = (now_s, done), of
         began_s, before = self._first
         if done > before and not self._is_judged and now_s - began_s > JUDGED_AFTER_S:

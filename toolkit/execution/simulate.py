@@ -253,16 +253,15 @@ class Simulator:
             bound = replace(bound, most_accesses=MOST_ACCESSES)
         restore = partial(restore_memory, translated, bound, outputs, arguments)
         waits = schedule_facts(cubin).waits
-        execute: Execute = partial(self._run, bound)
-        execute_few = execute
-        workers = self.workers or available_cores()
-        is_alone = not bound.blocks_meet and bound.cluster_blocks == 1
-        if self.announce and is_alone and self.max_instructions >= MOST_INSTRUCTIONS:
+        execute = partial(self._run, bound)
+        execute_few: Execute = execute
+        are_independent = not bound.blocks_meet and bound.cluster_blocks == 1
+        if self.announce and are_independent and self.max_instructions >= MOST_INSTRUCTIONS:
             execute_few = announcing(
-                partial(self._run, bound),
+                execute,
                 restore,
                 self.announce,
-                workers,
+                self.workers or available_cores(),
                 at_once=self.blocks != "representative",
             )
         started = time.perf_counter()

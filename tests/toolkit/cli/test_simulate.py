@@ -85,9 +85,16 @@ def test_more_than_half_of_the_memory_is_announced_before_the_launch(
     assert ("take about 6.1 GB of the 12.0 GB that are free: " in said) == is_said
 
 
-def test_blocks_of_another_call_begin_anew(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [(101.0, 2, 4), (103.0, 4, 4), (105.0, 2, 32), (107.0, 4, 32)],
+        [(101.0, 2, 4), (103.0, 4, 4), (200.0, 1, 4), (204.0, 3, 4)],
+    ],
+)
+def test_blocks_of_another_call_begin_anew(monkeypatch, capsys, calls):
     with view.SimulationProgress("k.cu") as progress:
-        for now_s, done, of in [(101.0, 2, 4), (103.0, 4, 4), (105.0, 2, 32), (107.0, 4, 32)]:
+        for now_s, done, of in calls:
             monkeypatch.setattr(view.time, "monotonic", lambda now_s=now_s: now_s)
             progress.advance(done, of)
         monkeypatch.undo()
