@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
+from toolkit.rungs.names import is_name
 
 
 def complete_device(incomplete: str) -> list[str]:
@@ -141,8 +142,6 @@ class LaunchOptions:
 
     def check(self) -> None:
         """Wrong usage where a source lacks what only a rung brings."""
-        from toolkit.rungs.launch import is_name
-
         missing = {"'--grid' / '-g'": self.grid, "'--block' / '-b'": self.block}
         for option, value in missing.items():
             if value is None and not is_name(self.source):

@@ -54,8 +54,8 @@ def reorder(
     loads the result as it loads any cubin: PyCUDA by module_from_file.
     """
     with one_line_errors("interrupted: nothing was written"):
-        from toolkit.cli.launch_options import parse_define
-        from toolkit.launch.checks import DEFAULT_ARCHITECTURE
+        from toolkit.cli.launch_source import parse_define
+        from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
         from toolkit.machine_code.kernel_source import compile_kernel, naming
         from toolkit.reorder import reorder as reorder_kernel
         from toolkit.store.user_files import check_writable, same_file

@@ -20,8 +20,8 @@ from toolkit.cli.options import LaunchOptions
 from toolkit.cli.progress import SimulationProgress
 from toolkit.cli.terminal import err, note, out, rich_table, say
 from toolkit.cli.watched_runs import Answer, Worker
-from toolkit.rungs.launch import is_name
 from toolkit.rungs.matrices import chosen_seed
+from toolkit.rungs.names import is_name
 from toolkit.store.watched_files import WatchedFiles
 
 POLL_S = 0.1

@@ -36,13 +36,14 @@ from toolkit.execution.simulate import (
     prepared,
     restore_memory,
 )
-from toolkit.launch.checks import DEFAULT_ARCHITECTURE
 from toolkit.launch.host_resources import available_bytes
 from toolkit.launch.launch import Argument, buffers_of, launch_geometry
+from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
 from toolkit.rungs.arguments import position_of_c
-from toolkit.rungs.launch import compile_for, is_name, rung_launch
+from toolkit.rungs.launch import compile_for, rung_launch
 from toolkit.rungs.matrices import chosen_seed
+from toolkit.rungs.names import is_name
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.comparison.accuracy import DEFAULT_DEVICE, device_of
-from analysis.devices import Device
+from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources, occupancy
@@ -24,9 +22,6 @@ from toolkit.machine_code.signature import Declared
 MAX_THREADS_PER_BLOCK = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
-
-DEFAULT_ARCHITECTURE = DEFAULT_DEVICE.sm_arch  # where neither an architecture nor a device is given
-_ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)", re.ASCII)
 
 POINTER_BYTES = 8
 
@@ -112,36 +107,6 @@ def check_fits(
         )
     except InputError as error:
         raise InputError(f"{kernel}: {error}") from error
-
-
-def architecture_of(arch: str | None, device: Device | None) -> str:
-    """The architecture to compile for: `arch`, else that of `device`, else the default.
-
-    Raises InputError where code for `arch` does not run on `device`.
-    """
-    if arch is None:
-        return device.sm_arch if device else DEFAULT_ARCHITECTURE
-    check_runs_on(arch, device)
-    return arch
-
-
-def check_runs_on(arch: str, device: Device | None) -> None:
-    """Raise InputError where machine code for `arch` does not run on `device`.
-
-    It runs on devices of the same major compute capability whose minor one is not lower; that of an
-    architecture such as sm_90a runs on this one alone (CUDA C++ Programming Guide, "Binary
-    Compatibility" and "Feature Set Compiler Targets"). Names of no architecture pass: the compiler
-    refuses them.
-    """
-    match = _ARCHITECTURE.fullmatch(arch)
-    if device is None or match is None:
-        return
-    (major, minor), of_code = device.compute_capability, int(match[2])
-    if int(match[1]) != major or not (minor == of_code if match[3] == "a" else minor >= of_code):
-        raise InputError(
-            f"code for {arch} does not run on the {device.name} ({device.sm_arch}): compile it for "
-            "the device, or name another one"
-        )
 
 
 def check_memory(kernel: str, arguments: Sequence[Argument]) -> None:

@@ -1,16 +1,10 @@
-"""A rung by its name: its machine code, and its launch at a shape, as of any other kernel.
-
-A name is "stream-k" or "stream-k:band=4". A text with a folder or a suffix is a path, and so is the
-name of a file that no rung has: "./tiled" is a file, "tiled" is the rung.
-"""
+"""A rung by its name: its machine code, and its launch at a shape, as of any other kernel."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +15,7 @@ from analysis.geometry import Geometry
 from analysis.problem import Gemm, parse_shape
 from analysis.traffic.grid import Order, TileGrid
 from kernels.ladder import BEST
-from kernels.selection import BY_NAME, Selection, parse_selection
+from kernels.selection import Selection, parse_selection
 from kernels.variant import Copies, Parameters, Variant, Words
 from reports import text
 from toolkit.launch.host_resources import sparse_zeros
@@ -34,7 +28,6 @@ from toolkit.rungs.matrices import Matrix, Workload
 
 INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its guard
 BROUGHT = ("kernel", "grid", "block", "arguments", "shared memory", "defines")
-_NAME = re.compile(r"[\w-]+(:.*)?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,14 +128,6 @@ def compile_for(
         defines=variant.macros(selection.parameters),
         options=options,
     )
-
-
-def is_name(source: object) -> bool:
-    """Whether a source is the name of a rung: one that is known, or one that is no file either."""
-    if not isinstance(source, str) or _NAME.fullmatch(source) is None:
-        return False
-    name, _, _ = source.lower().replace("_", "-").partition(":")
-    return name in BY_NAME or not Path(source).exists()
 
 
 def rung_launch(

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import InputError
-from toolkit.launch.checks import DEFAULT_ARCHITECTURE, architecture_of
+from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE, architecture_of
 
 
 def test_the_architecture_is_the_one_given_else_the_devices_else_the_default():

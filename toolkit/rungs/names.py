@@ -1,0 +1,22 @@
+"""Which sources are names of rungs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_NAME = re.compile(r"[\w-]+(:.*)?", re.ASCII)
+
+
+def is_name(source: object) -> bool:
+    """Whether a source is the name of a rung: one that is known, or one that is no file either.
+
+    A name is "stream-k" or "stream-k:band=4". A text with a folder or a suffix is a path: "./tiled"
+    is a file, "tiled" is the rung.
+    """
+    if not isinstance(source, str) or _NAME.fullmatch(source) is None:
+        return False
+    from kernels.selection import BY_NAME  # after NumPy: who compiles a file need not wait for it
+
+    name, _, _ = source.lower().replace("_", "-").partition(":")
+    return name in BY_NAME or not Path(source).exists()
