@@ -74,10 +74,14 @@ def test_distributions_hold_every_file_of_the_packages(tree, tmp_path):
 
 
 BARE = '''
-import os, runpy, signal, sys
+import os, runpy, signal, subprocess, sys
 from importlib import metadata
 
 POSIX = ("fcntl", "resource", "pwd")
+
+os.mkdir("cuda")  # the compiler's process gets the path, too
+open("cuda/__init__.py", "w").write("raise ImportError")
+sys.path.insert(0, os.getcwd())
 
 class Blocked:
     """No package of NVIDIA's, and none of the modules that only some systems have."""
@@ -89,6 +93,7 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 for name in POSIX: sys.modules.pop(name, None)
 del os.sched_getaffinity, os.fork, os.killpg, signal.SIGKILL
+subprocess.Popen.kill = subprocess.Popen.terminate  # as on Windows
 real = metadata.distribution
 def distribution(name):
     if name.startswith("nvidia"): raise metadata.PackageNotFoundError(name)

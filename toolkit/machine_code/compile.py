@@ -13,12 +13,11 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
-from importlib import import_module, metadata
-from typing import TYPE_CHECKING, Any, NoReturn
+from importlib import metadata
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from analysis.errors import (
     CompileError,
@@ -27,7 +26,7 @@ from analysis.errors import (
     UnknownNameError,
 )
 from toolkit.machine_code import compiler_process, host_macros, include_paths, kernel_names
-from toolkit.machine_code.compiler_process import Answer, compile_apart
+from toolkit.machine_code.compiler_process import Answer, about_compiler, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
@@ -38,7 +37,6 @@ from toolkit.store.cache import cached, digest_of_files, keep
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import ModuleType
 
 REMEDY = nvidia_remedy("pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.88'")
 
@@ -103,17 +101,50 @@ def compile_cubin(
 
 def supported_architectures() -> list[int]:
     """The compute capabilities that the compiler knows, such as 86 for sm_86."""
-    return list(_call(_nvrtc().nvrtcGetSupportedArchs))
+    return list(_compiler().architectures)
 
 
 def compiler_version() -> str:
     """The compiler's name and version, with the wheel's patch number where it is from there."""
-    major, minor = _call(_nvrtc().nvrtcVersion)
-    with suppress(metadata.PackageNotFoundError):
-        wheel = metadata.version("nvidia-cuda-nvrtc")
-        if wheel.startswith(f"{major}.{minor}."):
-            return f"NVRTC {wheel}"
-    return f"NVRTC {major}.{minor}"
+    return _compiler().version
+
+
+class _Compiler(NamedTuple):
+    version: str
+    architectures: Sequence[int]
+
+
+@cache
+def _compiler() -> _Compiler:
+    """What NVRTC says of itself; kept for the wheel of a version, which takes time to load."""
+    try:
+        wheels = [metadata.version(name) for name in ("nvidia-cuda-nvrtc", "cuda-bindings")]
+    except metadata.PackageNotFoundError:
+        return _asked_of_it(None)
+    entry = f"nvrtc-{'-'.join(wheels)}.json"
+    content = cached(entry)
+    if content is not None:
+        return _Compiler(*json.loads(content))
+    found = _asked_of_it(wheels[0])
+    keep(entry, json.dumps(found).encode())
+    return found
+
+
+def _asked_of_it(wheel: str | None) -> _Compiler:
+    try:
+        (major, minor), architectures = about_compiler()
+    except (ImportError, OSError) as error:
+        raise _unreachable(error) from error
+    version = f"{major}.{minor}"
+    if wheel is not None and wheel.startswith(f"{version}."):
+        version = wheel
+    return _Compiler(f"NVRTC {version}", architectures)
+
+
+def _unreachable(error: Exception) -> UnavailableError:
+    if isinstance(error, ImportError):
+        return UnavailableError(f"NVRTC is not installed: {REMEDY}")
+    return UnavailableError(f"the compiler cannot be started: {error}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,8 +241,8 @@ def _answered(request: _Request, expression: str | None) -> Answer:
         raise CompileError(
             f"{request.name}: the compiler crashed ({error}): compile parts of it to see which"
         ) from error
-    except OSError as error:
-        raise UnavailableError(f"the compiler cannot be started: {error}") from error
+    except (ImportError, OSError) as error:
+        raise _unreachable(error) from error
     if answer.status == "NVRTC_SUCCESS":
         return answer
     if answer.status == "NVRTC_ERROR_INVALID_OPTION":
@@ -249,22 +280,3 @@ def _raise_no_kernel(reason: str, request: _Request) -> NoReturn:
     raise InputError(
         f"kernel {request.kernel!r} is not in {request.name}: {reason}; {there} ({TEMPLATES})"
     )
-
-
-def _call(function: Any, *arguments: Any) -> Any:
-    """What an NVRTC function returns beside its status: nothing, a value or a tuple."""
-    try:
-        status, *values = function(*arguments)
-    except RuntimeError as error:  # the library is loaded by the first call
-        raise UnavailableError(f"NVRTC is not installed: {REMEDY}") from error
-    if status:
-        raise UnavailableError(f"NVRTC stopped with {status.name}: reinstall it: {REMEDY}")
-    return values[0] if len(values) == 1 else tuple(values)
-
-
-@cache
-def _nvrtc() -> ModuleType:
-    try:
-        return import_module("cuda.bindings.nvrtc")
-    except ImportError as error:
-        raise UnavailableError(f"NVRTC is not installed: {REMEDY}") from error

@@ -43,16 +43,26 @@ def compile_apart(
 ) -> Answer:
     """Compile a source; `expression` is the C++ name of the kernel whose symbol is wanted.
 
-    Raises TimeoutError after `LIMIT_S`, ChildProcessError where the compiler crashes, and OSError
-    where its process does not start.
+    Raises TimeoutError after `LIMIT_S`, ImportError without NVRTC, ChildProcessError where it
+    crashes, and OSError where its process does not start.
     """
+    request = (_folder(), source, name, dict(headers), tuple(options), expression)
+    return Answer(*_asked(name, request))
+
+
+def about_compiler() -> tuple[tuple[int, int], list[int]]:
+    """NVRTC's version, and the compute capabilities that it knows. Raises as `compile_apart`."""
+    version, capabilities = _asked("NVRTC", None)
+    return version, capabilities
+
+
+def _asked(name: str, request: tuple[Any, ...] | None) -> tuple[Any, ...]:
     idle = _idle.setdefault(os.getpid(), [])
     try:
         child = idle.pop()
     except IndexError:
         child = _Child()
     with ThreadPoolExecutor(1) as pool:
-        request = (_folder(), source, name, dict(headers), tuple(options), expression)
         asked = pool.submit(child.ask, request)
         try:
             answer = _awaited(asked, name)
@@ -62,10 +72,18 @@ def compile_apart(
             child.stop()
             raise
     idle.append(child)
+    if answer is None:
+        raise ImportError("NVRTC is not installed")
     return answer
 
 
-def _awaited(asked: Future[Answer], name: str) -> Answer:
+def start_compiler() -> None:
+    """Start a process for who compiles soon: it is ready after a tenth of a second."""
+    with suppress(OSError):  # who compiles finds the error again
+        _idle.setdefault(os.getpid(), []).append(_Child())
+
+
+def _awaited(asked: Future[tuple[Any, ...] | None], name: str) -> tuple[Any, ...] | None:
     with suppress(TimeoutError):
         return asked.result(timeout=NOTICE_S)
     _log.warning("note: %s takes long to compile: it is stopped after %g s", name, LIMIT_S)
@@ -89,10 +107,11 @@ class _Child:
         _all.setdefault(os.getpid(), []).append(self)
         self._send(sys.path)
 
-    def ask(self, request: tuple[Any, ...]) -> Answer:
+    def ask(self, request: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         self._send(request)
         assert self._process.stdout is not None
-        return Answer(*pickle.load(self._process.stdout))
+        found: tuple[Any, ...] | None = pickle.load(self._process.stdout)
+        return found
 
     def _send(self, what: object) -> None:
         assert self._process.stdin is not None
@@ -135,15 +154,27 @@ def _serve() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the compiler prints is no answer
     sys.path[:] = pickle.load(requests)
-    from cuda.bindings import nvrtc
+    try:
+        from cuda.bindings import nvrtc
 
+        _compiled(nvrtc, "", "", {}, (), None)  # the first one takes longer
+    except (ImportError, RuntimeError):  # RuntimeError: without the library
+        nvrtc = None
     with suppress(EOFError):
         while True:
-            folder, *request = pickle.load(requests)
-            if folder is not None:
-                os.chdir(folder)
-            pickle.dump(tuple(_compiled(nvrtc, *request)), answers)
+            request = pickle.load(requests)
+            pickle.dump(_answer(nvrtc, request) if nvrtc else None, answers)
             answers.flush()
+
+
+def _answer(nvrtc: Any, request: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    if request is None:
+        version, capabilities = nvrtc.nvrtcVersion, nvrtc.nvrtcGetSupportedArchs
+        return tuple(_call(version)), list(_call(capabilities))
+    folder, *program = request
+    if folder is not None:
+        os.chdir(folder)
+    return tuple(_compiled(nvrtc, *program))
 
 
 def _compiled(
@@ -188,7 +219,7 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     status, *values = function(*arguments)
     if status:
         raise _CallError(status.name)
-    return values[0] if values else None
+    return values[0] if len(values) == 1 else values
 
 
 def _filled(size: Callable[..., Any], fill: Callable[..., Any], program: Any) -> bytes:

@@ -183,10 +183,47 @@ def test_a_wrong_option_or_define_is_refused_by_name():
     )
 
 
-def test_without_nvrtc_the_remedy_is_named(monkeypatch):
-    compilation._nvrtc.cache_clear()
-    monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
-    with pytest.raises(UnavailableError, match=r"pip install .*nvidia-cuda-nvrtc"):
+@pytest.fixture
+def another_nvrtc(tmp_path, monkeypatch):
+    """Function from the source of a module to a compiler that has it in place of NVRTC."""
+
+    def put(source):
+        folder = tmp_path / "cuda" / "bindings"
+        folder.mkdir(parents=True)
+        for file, text in ((folder.parent / "__init__.py", ""), (folder / "__init__.py", "")):
+            file.write_text(text, encoding="utf-8")
+        (folder / "nvrtc.py").write_text(source, encoding="utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(compiler_process, "_idle", {})
+        compilation._compiler.cache_clear()
+
+    yield put
+    compilation._compiler.cache_clear()
+
+
+NO_LIBRARY = """
+def nvrtcCreateProgram(*arguments):
+    raise RuntimeError("Failure finding libnvrtc.so")
+"""
+
+
+@pytest.mark.parametrize("module", ["raise ImportError", NO_LIBRARY])
+def test_without_nvrtc_the_remedy_is_named(module, another_nvrtc):
+    another_nvrtc(module)
+    with pytest.raises(UnavailableError, match=r"not installed: pip install .*nvidia-cuda-nvrtc"):
+        supported_architectures()
+
+
+def test_an_nvrtc_that_was_removed_is_told_where_it_is_needed(another_nvrtc):
+    assert supported_architectures()
+    another_nvrtc("raise ImportError")
+    with pytest.raises(UnavailableError, match=r"not installed: pip install .*nvidia-cuda-nvrtc"):
+        compiled(PLAIN, "plain")
+
+
+def test_an_nvrtc_that_crashes_at_once_is_told(another_nvrtc):
+    another_nvrtc("import os\nos.abort()")
+    with pytest.raises(UnavailableError, match="compiler cannot be started: status -6"):
         supported_architectures()
 
 
@@ -195,17 +232,6 @@ def test_the_remedy_installs_what_the_project_pins():
     installed = shlex.split(compilation.REMEDY)[2:]
     assert len(installed) == 2
     assert set(installed) <= {one.partition(";")[0] for one in project["dependencies"]}
-
-
-def test_without_the_library_of_nvrtc_the_remedy_is_named(
-    monkeypatch,
-):
-    def fails():
-        raise RuntimeError("Failure finding libnvrtc.so")
-
-    monkeypatch.setattr(compilation._nvrtc(), "nvrtcGetSupportedArchs", fails)
-    with pytest.raises(UnavailableError, match=r"pip install .*nvidia-cuda-nvrtc"):
-        supported_architectures()
 
 
 def test_a_second_compilation_is_answered_from_the_cache(compilations):
@@ -301,9 +327,8 @@ def test_two_processes_may_compile_the_same_kernel_at_once(empty_cache):
 
     with ThreadPoolExecutor() as pool:
         assert set(pool.map(run, range(4))) == {"32\n"}
-    assert [path.suffix for path in empty_cache.iterdir()] == [
-        ".cubin"
-    ]  # no temporary file is left
+    kept = sorted(path.suffix for path in empty_cache.iterdir())
+    assert kept == [".cubin", ".json"]  # no temporary file is left
 
 
 def test_importing_the_module_loads_no_heavy_package():
