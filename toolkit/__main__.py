@@ -10,6 +10,10 @@ def main() -> None:
     try:
         if hidden := toolkit.hidden_package():
             sys.exit(f"error: {hidden}")
+        if sys.argv[1:2] in (["simulate"], ["check"]) and "--watch" not in sys.argv:
+            from toolkit.machine_code.compiler_process import start_compiler
+
+            start_compiler()  # it is ready when the options are read
         from toolkit.cli.app import main
 
         main()

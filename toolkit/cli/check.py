@@ -40,12 +40,15 @@ def check(
     Exit code 1 says that there are errors.
     """
     with one_line_errors("interrupted: the check is not complete"):
-        from toolkit.cli.launch_options import parse_call
-        from toolkit.cli.progress import SimulationProgress
+        from toolkit.cli.launch_source import compiled_beside
 
-        call = parse_call(launch)
-        with SimulationProgress(call.source.name, call.needed_bytes) as progress:
-            checked = call.check(progress.advance, progress.announce)
+        with compiled_beside(launch) as compiled:
+            from toolkit.cli.launch_options import parse_call
+            from toolkit.cli.progress import SimulationProgress
+
+            call = parse_call(launch)
+            with SimulationProgress(call.source.name, call.needed_bytes) as progress:
+                checked = call.check(compiled, progress.advance, progress.announce)
         if as_json:
             print_json(document(call, checked))
         else:

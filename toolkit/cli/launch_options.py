@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -14,9 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.comparison.accuracy import device_of
-from analysis.devices import Device, find_device
-from analysis.errors import InputError, ToolkitError, shortened
+from analysis.devices import Device
+from analysis.errors import InputError, shortened
 from toolkit.cli.argument_syntax import (
     UNWRITTEN,
     Buffer,
@@ -24,6 +22,7 @@ from toolkit.cli.argument_syntax import (
     needed_bytes,
     parse_arguments,
 )
+from toolkit.cli.launch_source import defines_of, options_of, target_of
 from toolkit.cli.options import LaunchOptions
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
@@ -34,13 +33,12 @@ from toolkit.execution.simulate import (
     WhenCounted,
     simulate,
 )
-from toolkit.launch.checks import architecture_of
 from toolkit.launch.launch import Execution
-from toolkit.machine_code.compiler_process import stop_compilers
-from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
+from toolkit.machine_code.kernel_source import CUBIN, Source, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
-from toolkit.rungs.launch import RungLaunch, is_name, rung_launch
+from toolkit.rungs.launch import RungLaunch, rung_launch
 from toolkit.rungs.matrices import chosen_seed
+from toolkit.rungs.names import is_name
 from toolkit.store.user_files import check_writable, same_file
 
 Extent = tuple[int, int, int]
@@ -82,16 +80,17 @@ class Call:
 
     def run(
         self,
+        compiled: Future[Source],
         advance: Advance,
         announce: Announce | None = None,
         when_counted: WhenCounted | None = None,
     ) -> Simulated:
-        """Execute it. Raises as `simulate` does."""
+        """Execute it; `compiled` is its source (`compiled_beside`). Raises as `simulate` does."""
         blocks = self.blocks
         if blocks is None and self.rung is None:
             blocks = "all" if self.saves else "representative"
         execution = simulate(
-            **self._launch(),
+            **self._launch(compiled),
             blocks=blocks,
             advance=advance,
             announce=announce,
@@ -104,7 +103,12 @@ class Call:
             )
         return Simulated(call=self, execution=execution)
 
-    def check(self, advance: Advance, announce: Announce | None = None) -> Checked:
+    def check(
+        self,
+        compiled: Future[Source],
+        advance: Advance,
+        announce: Announce | None = None,
+    ) -> Checked:
         """What is wrong with it. Raises as `check` does."""
         unwritten = [
             position
@@ -112,14 +116,14 @@ class Call:
             if isinstance(item, Buffer) and item.fill == UNWRITTEN
         ]
         return check(
-            **self._launch(),
+            **self._launch(compiled),
             blocks=self.blocks or "all",
             unwritten=unwritten,
             advance=advance,
             announce=announce,
         )
 
-    def _launch(self) -> dict[str, Any]:
+    def _launch(self, compiled: Future[Source]) -> dict[str, Any]:
         """What `simulate` and `check` take alike."""
         common: dict[str, Any] = {
             "arch": self.arch,
@@ -128,35 +132,14 @@ class Call:
         }
         if (rung := self.rung) is not None:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
-        with ThreadPoolExecutor(1) as pool:
-            compiled = pool.submit(self._compiled)
-            try:
-                return common | {
-                    "arguments": make_arguments(self.arguments, seed=self.seed),  # meanwhile
-                    "source": compiled.result(),
-                    "kernel": self.kernel,
-                    "grid": self.grid,
-                    "block": self.block,
-                    "dynamic_shared_bytes": self.dynamic_shared_bytes,
-                }
-            except BaseException:
-                stop_compilers()  # also on Ctrl-C: it would be waited for
-                raise
-
-    def _compiled(self) -> Source:
-        """The kernel of CUDA C++, disassembled; the path of machine code."""
-        if self.text is None:
-            return self.source
-        kernel = compile_kernel(
-            self.source,
-            self.kernel,
-            target=self.arch,
-            defines=self.defines,
-            options=self.options,
-        )
-        with suppress(ToolkitError):  # who needs them finds the error again
-            _ = kernel.instructions
-        return kernel
+        return common | {
+            "arguments": make_arguments(self.arguments, seed=self.seed),
+            "source": compiled.result(),
+            "kernel": self.kernel,
+            "grid": self.grid,
+            "block": self.block,
+            "dynamic_shared_bytes": self.dynamic_shared_bytes,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,18 +176,25 @@ class Simulated:
 
 def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
     """The launch that these texts mean. Raises InputError for the first that means none."""
-    arch, device = _target(launch)
-    arguments, defines = launch.arguments or (), launch.defines or ()
+    arch, device = target_of(launch)
+    arguments = launch.arguments or ()
     common: dict[str, Any] = {
         "arch": arch,
         "device": device,
-        "options": ("-lineinfo", *(launch.options or ())),
+        "options": options_of(launch),
         "blocks": None if launch.blocks is None else _blocks(launch.blocks),
         "max_instructions": launch.max_instructions or MAX_INSTRUCTIONS,
         "seed": chosen_seed(launch.seed),
     }
     if is_name(launch.source):
-        brought = (launch.kernel, launch.grid, launch.block, arguments, launch.shared, defines)
+        brought = (
+            launch.kernel,
+            launch.grid,
+            launch.block,
+            arguments,
+            launch.shared,
+            launch.defines or (),
+        )
         return _of_rung(rung_launch(launch.source, launch.shape, device, brought), saves, common)
     if launch.shape is not None:
         raise InputError(f"--shape is for a rung by its name: {shortened(launch.source)!r} is none")
@@ -223,7 +213,7 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
         dynamic_shared_bytes=launch.shared,
         written=tuple(arguments),
         arguments=parsed,
-        defines=dict(map(parse_define, defines)),
+        defines=defines_of(launch),
         saves=_saves(saves, buffers, source),
         **common,
     )
@@ -273,23 +263,6 @@ def _extent(option: str, text: str) -> Extent:
         )
     x, y, z = (*map(int, parts), 1, 1)[:3]
     return x, y, z
-
-
-def _target(launch: LaunchOptions) -> tuple[str, Device | None]:
-    """The architecture, which a cubin has, and the device: one that was named, else one of it."""
-    device = find_device(launch.device) if launch.device is not None else None
-    if launch.source.endswith(CUBIN):
-        with naming(launch.source):
-            arch = compile_kernel(launch.source, launch.kernel, target="").architecture
-    else:
-        arch = architecture_of(launch.arch, device)
-    return arch, device or device_of(arch)
-
-
-def parse_define(text: str) -> tuple[str, str]:
-    """NAME=VALUE, or NAME alone, which defines 1 as compilers do."""
-    name, given, value = text.partition("=")
-    return name, value if given else "1"
 
 
 def _blocks(text: str) -> Literal["all", "representative"] | int:

@@ -48,19 +48,22 @@ def simulate(
     if watch and (save or as_json):
         raise typer.BadParameter("goes with neither --save nor --json", param_hint="'--watch'")
     with one_line_errors("interrupted: nothing was written"):
-        from toolkit.cli import launch_tables
-        from toolkit.cli.launch_options import parse_call
-        from toolkit.cli.progress import SimulationProgress
-
         if watch:
             from toolkit.cli.watch import watch as run_after_saves
 
             with suppress(KeyboardInterrupt):
                 run_after_saves(launch, top=top if lines else None)
             return
-        call = parse_call(launch, save or [])
-        with SimulationProgress(call.source.name, call.needed_bytes) as progress:
-            simulated = call.run(progress.advance, progress.announce)
+        from toolkit.cli.launch_source import compiled_beside
+
+        with compiled_beside(launch) as compiled:
+            from toolkit.cli import launch_tables
+            from toolkit.cli.launch_options import parse_call
+            from toolkit.cli.progress import SimulationProgress
+
+            call = parse_call(launch, save or [])
+            with SimulationProgress(call.source.name, call.needed_bytes) as progress:
+                simulated = call.run(compiled, progress.advance, progress.announce)
         write(simulated.files())
         if as_json:
             print_json(launch_tables.document(simulated))

@@ -15,6 +15,7 @@ from multiprocessing.context import SpawnProcess
 from analysis.comparison.runs import RunComparison, compare_launches
 from analysis.errors import ToolkitError
 from toolkit.cli.launch_options import Simulated, parse_call
+from toolkit.cli.launch_source import compiled_beside
 from toolkit.cli.launch_tables import record
 from toolkit.cli.options import LaunchOptions
 from toolkit.launch.launch import Execution
@@ -110,10 +111,13 @@ def run(launch: LaunchOptions, tell: Callable[[object], None]) -> Answer | str:
         return Answer(simulated=simulated, is_whole=is_whole)
 
     try:
-        call = parse_call(launch)
-        simulated = call.run(
-            lambda *done: tell(done), when_counted=lambda counted: tell(answer(counted))
-        )
+        with compiled_beside(launch) as compiled:
+            call = parse_call(launch)
+            simulated = call.run(
+                compiled,
+                lambda *done: tell(done),
+                when_counted=lambda counted: tell(answer(counted)),
+            )
         return answer(simulated.execution, is_whole=True)
     except ToolkitError as error:
         return str(error)

@@ -396,7 +396,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
         return compile_kernel(source, kernel, **settings)
 
     monkeypatch.setattr("toolkit.cli.launch_options.simulate", remembered)
-    monkeypatch.setattr("toolkit.cli.launch_options.compile_kernel", compiled_so)
+    monkeypatch.setattr("toolkit.cli.launch_source.compile_kernel", compiled_so)
     options = (
         "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
         "--blocks representative --max-instructions 1000000 --seed 1"

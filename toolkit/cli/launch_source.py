@@ -1,0 +1,74 @@
+"""The kernel of a launch, compiled beside what else its command does at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from analysis.comparison.accuracy import device_of
+from analysis.devices import Device, find_device
+from analysis.errors import ToolkitError
+from toolkit.cli.options import LaunchOptions
+from toolkit.machine_code.architectures import architecture_of
+from toolkit.machine_code.compiler_process import stop_compilers
+from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming
+from toolkit.rungs.names import is_name
+
+
+@contextmanager
+def compiled_beside(launch: LaunchOptions) -> Iterator[Future[Source]]:
+    """What `simulate` takes as the source of a launch; errors come with the result.
+
+    On an error in the `with` block, and on Ctrl-C, the compilation ends.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            yield pool.submit(_compiled, launch)
+        except BaseException:
+            stop_compilers()
+            raise
+
+
+def _compiled(launch: LaunchOptions) -> Source:
+    """The kernel of CUDA C++, disassembled; machine code and rungs as they were named."""
+    if is_name(launch.source) or launch.source.endswith(CUBIN):
+        return launch.source
+    kernel = compile_kernel(
+        Path(launch.source),
+        launch.kernel,
+        target=target_of(launch)[0],
+        defines=defines_of(launch),
+        options=options_of(launch),
+    )
+    with suppress(ToolkitError):  # who needs them finds the error again
+        _ = kernel.instructions
+    return kernel
+
+
+def target_of(launch: LaunchOptions) -> tuple[str, Device | None]:
+    """The architecture, which a cubin has, and the device: one that was named, else one of it."""
+    device = find_device(launch.device) if launch.device is not None else None
+    if launch.source.endswith(CUBIN):
+        with naming(launch.source):
+            arch = compile_kernel(launch.source, launch.kernel, target="").architecture
+    else:
+        arch = architecture_of(launch.arch, device)
+    return arch, device or device_of(arch)
+
+
+def defines_of(launch: LaunchOptions) -> dict[str, str]:
+    """Macros and what they mean."""
+    return dict(map(parse_define, launch.defines or ()))
+
+
+def parse_define(text: str) -> tuple[str, str]:
+    """NAME=VALUE, or NAME alone, which defines 1 as compilers do."""
+    name, given, value = text.partition("=")
+    return name, value if given else "1"
+
+
+def options_of(launch: LaunchOptions) -> tuple[str, ...]:
+    """What the compiler gets."""
+    return ("-lineinfo", *(launch.options or ()))
