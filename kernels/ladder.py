@@ -198,7 +198,7 @@ _TILED = _next(
         )
     },
     tile=partial(Tiling, shared_load_a_width=4),
-    warp=warps.tiled,
+    warp=warps.coarsened,
 )
 _COARSENED_1D = _next(
     _TILED,

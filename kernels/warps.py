@@ -19,6 +19,7 @@ from analysis.geometry import WARP_SIZE, ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
 
 Lanes = NDArray[np.int64]
+Place = tuple[Lanes, Lanes]  # row and column
 
 THREAD = np.arange(WARP_SIZE)
 VECTOR = 4  # floats of a float4
@@ -65,6 +66,17 @@ def _matrix(row: Lanes, column: Lanes, rows: int, columns: int, width: int = 1) 
     )
 
 
+def _of_matrices(
+    problem: Gemm, a: Place, b: Place, c: Place, width_a: int = 1, width_b: int = 1
+) -> WarpAccesses:
+    """Loads of A and B and the store of C, which is as wide as the load of B."""
+    return {
+        ("global", "load", "A"): _matrix(*a, problem.m, problem.k, width_a),
+        ("global", "load", "B"): _matrix(*b, problem.k, problem.n, width_b),
+        ("global", "store", "C"): _matrix(*c, problem.m, problem.n, width_b),
+    }
+
+
 def _shared(index: Lanes, width: int = 1) -> WarpAccess:
     """`width` floats at `index` of a tile in shared memory."""
     return WarpAccess(
@@ -82,11 +94,7 @@ def one_thread_per_element(
     row, column = (x, y) if rows_along_x else (y, x)
     first = np.zeros_like(THREAD)
     inside = (row < problem.m) & (column < problem.n)  # the others leave at once
-    accesses: WarpAccesses = {
-        ("global", "load", "A"): _matrix(row, first, problem.m, problem.k),
-        ("global", "load", "B"): _matrix(first, column, problem.k, problem.n),
-        ("global", "store", "C"): _matrix(row, column, problem.m, problem.n),
-    }
+    accesses = _of_matrices(problem, (row, first), (first, column), (row, column))
     return {
         key: WarpAccess(
             addresses=access.addresses,
@@ -102,33 +110,16 @@ def uncoalesced(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     return one_thread_per_element(tiling, problem, rows_along_x=True)
 
 
-def tiled(tiling: Tiling, problem: Gemm) -> WarpAccesses:
-    """Rung 4; the compiler merges four reads along a row of the tile of A."""
-    y, x = np.divmod(THREAD, tiling.block_n)
-    return {
-        ("global", "load", "A"): _matrix(y, x, problem.m, problem.k),
-        ("global", "load", "B"): _matrix(y, x, problem.k, problem.n),
-        ("global", "store", "C"): _matrix(y, x, problem.m, problem.n),
-        ("shared", "store", "A"): _shared(THREAD),
-        ("shared", "store", "B"): _shared(THREAD),
-        ("shared", "load", "A"): _shared(y * tiling.depth, tiling.shared_load_a_width),
-        ("shared", "load", "B"): _shared(x),
-    }
-
-
 def coarsened(tiling: Tiling, problem: Gemm) -> WarpAccesses:
-    """Rungs 5 and 6: scalar copies, and the thread's own tile of C.
+    """Rungs 4 to 6: scalar copies, and the thread's own tile of C, of one element in rung 4.
 
     The compiler merges four reads along a row of the tile of A, and of B where a thread reads
     several columns.
     """
-    a_row, a_column = np.divmod(THREAD, tiling.depth)
-    b_row, b_column = np.divmod(THREAD, tiling.block_n)
+    a, b = np.divmod(THREAD, tiling.depth), np.divmod(THREAD, tiling.block_n)
     c_row, c_column = _own_tile(tiling)
     return {
-        ("global", "load", "A"): _matrix(a_row, a_column, problem.m, problem.k),
-        ("global", "load", "B"): _matrix(b_row, b_column, problem.k, problem.n),
-        ("global", "store", "C"): _matrix(c_row, c_column, problem.m, problem.n),
+        **_of_matrices(problem, a, b, (c_row, c_column)),
         ("shared", "store", "A"): _shared(THREAD),
         ("shared", "store", "B"): _shared(THREAD),
         ("shared", "load", "A"): _shared(c_row * tiling.depth, tiling.shared_load_a_width),
@@ -162,13 +153,11 @@ LANE_N = THREAD & 1 | THREAD >> 1 & 2
 def asynchronous(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     """Rungs 11 and 12: copies past registers, those of A float by float; else as rung 9."""
     width_a, width_b = tiling.global_widths(problem)
-    a_row, a_column = np.divmod(width_a * THREAD, tiling.depth)
-    b_row, b_column = np.divmod(width_b * THREAD, tiling.block_n)
+    a = np.divmod(width_a * THREAD, tiling.depth)
+    b = np.divmod(width_b * THREAD, tiling.block_n)
     c_row, c_column = VECTOR * LANE_M, VECTOR * LANE_N
     return {
-        ("global", "load", "A"): _matrix(a_row, a_column, problem.m, problem.k, width_a),
-        ("global", "load", "B"): _matrix(b_row, b_column, problem.k, problem.n, width_b),
-        ("global", "store", "C"): _matrix(c_row, c_column, problem.m, problem.n, width_b),
+        **_of_matrices(problem, a, b, (c_row, c_column), width_a, width_b),
         ("shared", "load", "A"): _shared(c_row, VECTOR),
         ("shared", "load", "B"): _shared(c_column, VECTOR),
     }
@@ -179,14 +168,9 @@ def bulk(tiling: Tiling, problem: Gemm) -> WarpAccesses:
 
     Bulk copies are no accesses of a warp.
     """
-    row_bytes = FLOAT_BYTES * 32
     return {
         ("global", "store", "C"): _matrix(LANE_M, VECTOR * LANE_N, problem.m, problem.n, VECTOR),
-        ("shared", "load", "A"): WarpAccess(
-            addresses=LANE_M * row_bytes + LANE_M * FLOAT_BYTES * VECTOR,
-            active=np.ones(WARP_SIZE, dtype=bool),
-            instruction_bytes=FLOAT_BYTES * VECTOR,
-        ),
+        ("shared", "load", "A"): _shared(LANE_M * (32 + VECTOR), VECTOR),
         ("shared", "load", "B"): _shared(VECTOR * LANE_N, VECTOR),
     }
 
@@ -198,7 +182,7 @@ def realigned(tiling: Tiling, problem: Gemm) -> WarpAccesses:
     return {**bulk(tiling, problem), ("global", "store", "C"): store}
 
 
-def _quad_of_a(tiling: Tiling) -> tuple[Lanes, Lanes]:
+def _quad_of_a(tiling: Tiling) -> Place:
     """Row and first column of the float4 of A's tile that each thread copies."""
     row, vector = np.divmod(THREAD, tiling.depth // VECTOR)
     return row, VECTOR * vector
@@ -211,17 +195,14 @@ def _swizzled(tiling: Tiling) -> Lanes:
     return row ^ column // VECTOR * rows_per_warp
 
 
-def _transposed(
-    tiling: Tiling, problem: Gemm, stored_row: Lanes, tile_of_c: tuple[Lanes, Lanes]
-) -> WarpAccesses:
+def _transposed(tiling: Tiling, problem: Gemm, stored_row: Lanes, tile_of_c: Place) -> WarpAccesses:
     """Copies in float4, those of A stored transposed; `tile_of_c` is where each thread's begins."""
     a_row, a_column = _quad_of_a(tiling)
     b_row, b_vector = np.divmod(THREAD, tiling.block_n // VECTOR)
     c_row, c_column = tile_of_c
+    a, b = (a_row, a_column), (b_row, VECTOR * b_vector)
     return {
-        ("global", "load", "A"): _matrix(a_row, a_column, problem.m, problem.k, VECTOR),
-        ("global", "load", "B"): _matrix(b_row, VECTOR * b_vector, problem.k, problem.n, VECTOR),
-        ("global", "store", "C"): _matrix(c_row, c_column, problem.m, problem.n, VECTOR),
+        **_of_matrices(problem, a, b, tile_of_c, VECTOR, VECTOR),
         ("shared", "store", "A"): _shared(a_column * tiling.block_m + stored_row),
         ("shared", "store", "B"): _shared(VECTOR * THREAD, VECTOR),
         ("shared", "load", "A"): _shared(c_row, VECTOR),
@@ -229,7 +210,7 @@ def _transposed(
     }
 
 
-def _own_tile(tiling: Tiling) -> tuple[Lanes, Lanes]:
+def _own_tile(tiling: Tiling) -> Place:
     """First row and column of each thread's tile of C; threads run along the rows of tiles."""
     row, column = np.divmod(THREAD, tiling.block_n // tiling.thread_n)
     return row * tiling.thread_m, column * tiling.thread_n
