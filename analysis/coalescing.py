@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -137,30 +138,6 @@ def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None
     )
 
 
-# Bits of a line's number whose parity is one bit of its tag bank. Found on an H200 by timing loads
-# of random lines (tests/analysis/recorded/tag_banks_sm_90.json): with lines that lie within 32
-# MiB, all recorded patterns take what this says, and with another mask some do not. The three
-# highest bits were seen in one buffer only: further apart, hardware may go by physical addresses.
-TAG_BANK_MASKS = (0x1AD5DA, 0x1F7AB5)
-
-
-def tag_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
-    """The clocks that L1's tags take for one global load; arguments as `sectors`.
-
-    Four banks look up one line of 128 bytes per clock each; a load whose lines lie in one bank is
-    four times as long as one whose lines are spread. On other chips than Hopper's the banks may be
-    others. Addresses are as the hardware sees them: the distance of two lanes is not enough.
-    """
-    _, active_addresses = _active(addresses, width_bytes, active)
-    if not active_addresses.size:
-        return 0
-    first = active_addresses // LINE_BYTES
-    last = (active_addresses + width_bytes - 1) // LINE_BYTES
-    touched = np.unique(np.concatenate([first, last]))
-    high, low = (np.bitwise_count(touched & mask) & 1 for mask in TAG_BANK_MASKS)
-    return int(np.bincount(2 * high.astype(np.int64) + low, minlength=4).max())
-
-
 def pattern(
     *,
     space: Space,
@@ -179,26 +156,24 @@ def pattern(
     width = instruction_bytes
     if _distinct_bytes(addresses, width, active) == 0:
         raise InputError("a pattern needs at least one active lane")
-    if space == "shared":
-        wavefronts = shared_wavefronts(
-            addresses, width_bytes=width, operation=operation, active=active
-        ).wavefronts
-        return Pattern(
-            space=space,
-            operation=operation,
-            operand=operand,
-            instruction_bytes=width,
-            requests=requests,
-            cycles=wavefronts,
-            wavefronts=wavefronts,
-            ideal_wavefronts=ideal_wavefronts(addresses, width_bytes=width, active=active),
-        )
-    return Pattern(
+    described = partial(
+        Pattern,
         space=space,
         operation=operation,
         operand=operand,
         instruction_bytes=width,
         requests=requests,
+    )
+    if space == "shared":
+        wavefronts = shared_wavefronts(
+            addresses, width_bytes=width, operation=operation, active=active
+        ).wavefronts
+        return described(
+            cycles=wavefronts,
+            wavefronts=wavefronts,
+            ideal_wavefronts=ideal_wavefronts(addresses, width_bytes=width, active=active),
+        )
+    return described(
         cycles=global_cycles(addresses, width_bytes=width, active=active),
         sectors=sectors(addresses, width_bytes=width, active=active),
         ideal_sectors=ideal_sectors(addresses, width_bytes=width, active=active),

@@ -7,7 +7,7 @@ One block of 32 warps chases pointers that never move, so every load hits L1 and
 never idle; clocks over loads is the cost of one. Needs a GPU. The rule in
 `analysis.coalescing.global_cycles` is held to the recording by a test. With `tags`, lanes read
 random lines of 256 MiB, each lane a data bank of its own: what is left is the time of L1's tags,
-by addresses as the hardware sees them (`analysis.coalescing.tag_cycles`).
+by addresses as the hardware sees them (`tests/analysis/tag_banks.py`).
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from analysis.coalescing import (
     pattern,
     sectors,
     shared_wavefronts,
-    tag_cycles,
 )
 from analysis.errors import InputError
+from tests.analysis.tag_banks import tag_cycles
 from tests.refusals import refusal
 from validation import recordings
 
@@ -203,7 +203,7 @@ def test_tags_take_what_was_recorded_within_32_mib():
     for row in near:
         addresses = np.array(row["addresses"])
         # 4 / 3: any load of a line; 0.4: full banks save a little, as columns of 30 clocks do
-        expected = max(tag_cycles(addresses, width_bytes=4), 4 / 3)
+        expected = max(tag_cycles(addresses), 4 / 3)
         assert row["cycles"] == pytest.approx(expected, abs=0.4), row["pattern"]
 
 
@@ -211,20 +211,17 @@ def test_tags_and_data_banks_explain_all_recorded_loads_of_a_word():
     words = [load for load in recorded_loads() if load[2] == 4]
     assert len(words) > 100
     for name, addresses, width, measured in words:
-        expected = max(
-            global_cycles(addresses, width_bytes=width), tag_cycles(addresses, width_bytes=width)
-        )
+        expected = max(global_cycles(addresses, width_bytes=width), tag_cycles(addresses, width))
         if expected > 1 and expected != 32:  # columns of some pitches take 30
             assert measured == pytest.approx(expected, abs=0.1), name
 
 
 def test_each_bank_of_tags_takes_one_line_per_clock():
-    assert tag_cycles(128 * np.arange(4), width_bytes=4) == 1  # in banks 0, 1, 2 and 1 ^ 2
-    assert tag_cycles(128 * np.arange(5), width_bytes=4) == 2
+    assert tag_cycles(128 * np.arange(4)) == 1  # in banks 0, 1, 2 and 1 ^ 2
+    assert tag_cycles(128 * np.arange(5)) == 2
     # by hand: 5 and 10 in binary are 0101 and 1010, whose bits are of one mask each
-    assert tag_cycles(128 * np.array([0b0101, 0b1010, 0]), width_bytes=4) == 3
-    assert tag_cycles(np.zeros(32, dtype=int), width_bytes=4) == 1
-    assert tag_cycles(4 * LANE, width_bytes=4, active=[False] * 32) == 0
+    assert tag_cycles(128 * np.array([0b0101, 0b1010, 0])) == 3
+    assert tag_cycles(np.zeros(32, dtype=int)) == 1
 
 
 def test_a_global_pattern_occupies_the_load_store_unit_for_its_bank_conflicts():

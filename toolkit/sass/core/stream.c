@@ -62,7 +62,7 @@ void stream_word(Stream *s, u64 word) {
 }
 
 /* Lines in the fullest of L1's four tag banks, which look up one line per clock each: the rule of
- * analysis.coalescing.tag_cycles, which a test holds against this one. */
+ * tests/analysis/tag_banks.py. */
 static u32 fullest_tag_bank(const u64 *line, u32 n) {
     u32 lines[4] = {0, 0, 0, 0}, most = 0;
     for (u32 k = 0; k < n; k++) {
