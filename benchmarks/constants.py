@@ -100,6 +100,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "analysis/traffic/l2.py": {
         "MOMENTS TOGETHER ROUNDS": technical("a resolution"),
+        "NO_TRAFFIC": technical("zeros"),
         "FAR _TWO_PARTITIONS": documented("NVIDIA A100 and H100 whitepapers: two equal partitions"),
         "_READ_REACH _WRITE_REACH _READ_PART _WRITE_PART _READ_WIDTH _WRITE_WIDTH": measured(
             _REACH
@@ -112,8 +113,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "GPCS DEALT_FIRST": measured("recorded SMs of the blocks of launches of 8 to 800, H100"),
         "FAR_FROM_WRITER": fitted("rungs that share tiles at 512 and 1024"),
     },
+    "analysis/timing/gap.py": {
+        "WORK_LEFT_OUT AMPLE": technical("keeps a run of the model going"),
+    },
     "analysis/timing/predict.py": {
-        "FEWEST_L1_LINES WORK_LEFT_OUT AMPLE": technical("keeps a run of the model going"),
+        "FEWEST_L1_LINES": technical("keeps a run of the model going"),
         "MEET_BY_WAITS": fitted("the ladder, H200"),
         "DIRTY_SHARE": fitted("kernels that read, H200"),
         "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
@@ -131,7 +135,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/coalescing.py": {
         "SECTOR_BYTES LINE_BYTES": documented(_GUIDE),
         "_GROUPS_PER_REQUEST": documented(f"{_GUIDE}: 32 banks of 4 bytes"),
-        "LINES_PER_CLOCK CLOCKS_PER_WIDE_LOAD TAG_BANK_MASKS": measured(_LOAD_CYCLES),
+        "LINES_PER_CLOCK CLOCKS_PER_WIDE_LOAD": measured(_LOAD_CYCLES),
     },
     "analysis/traffic/gemm_accesses.py": {"MOST_ACCESSES MOST_PARTS TAKEN_LATER": _ENOUGH},
     "analysis/sm/__init__.py": {

@@ -142,19 +142,10 @@ def _other_library(values: tuple[tuple[str, int], ...]) -> Any:
         return cycles._library.__wrapped__()
 
 
-class _Time(TIMING._Prediction):
-    """A prediction without the runs that explain the time, but do not decide it."""
-
-    def _variations(self) -> dict[str, Any]:
-        return {"wavefronts": self.machine}
-
-    def _varied(self, name: str, machine: Any, k: int) -> tuple[Any, ...]:
-        return (None,)
-
-
 def seconds(work: Any, device: Device) -> float:
     """The time of a launch: that of `analysis.timing.predict`."""
-    made = _Time(work, device, PATCHED.constants_for(device.sm_arch))
+    # without the runs that explain the time, but do not decide it
+    made = TIMING._Prediction(work, device, PATCHED.constants_for(device.sm_arch), dict)
     return float(made.total.clocks / made.clock_hz + made.constants.launch_s)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import cache, partial, reduce
@@ -266,7 +266,7 @@ def run_parts(
 
     The smaller n is at least `machine.slots`. It takes little additional time, because both runs
     are the same until a block ends. It requires blocks with equal numbers of warps. `begun` gets
-    what `two_at_a_time` ends the run by.
+    what `end_runs` ends the run by.
     """
     *fewer, count = numbers
     assert count == len(jobs)
@@ -321,11 +321,15 @@ def two_at_a_time(jobs: Iterable[Callable[[], Any]], begun: Sequence[Any]) -> li
             return [future.result() for future in futures]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            pending = [future for future in futures if not future.cancelled()]
-            while wait(pending, timeout=0.01).not_done:  # one may just begin
-                for native in begun:
-                    native.most_clocks = 0
+            end_runs([future for future in futures if not future.cancelled()], begun)
             raise
+
+
+def end_runs(pending: Sequence[Future[Any]], begun: Sequence[Any]) -> None:
+    """End the runs in `begun`, which `pending` wait for; those raise ValueError."""
+    while wait(pending, timeout=0.01).not_done:  # one may just begin
+        for native in begun:
+            native.most_clocks = 0
 
 
 def _read(row: Any, starts: NDArray[np.uint64], ends: NDArray[np.uint64], jobs: int) -> Ran:

@@ -8,7 +8,7 @@ describes the model, docs/validation.md its errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from math import ceil, comb
@@ -34,6 +34,7 @@ from analysis.sm import (
     run_parts,
     two_at_a_time,
 )
+from analysis.timing.gap import GAP, has_conflicts, variations
 from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
 
 FEWEST_L1_LINES = 64
@@ -46,25 +47,8 @@ MEET_BY_WAITS = 2.0
 # the additional time of stream-k on an H100 over an H200, which writes faster.
 DIRTY_SHARE, DIRTY_AT_FIRST = 0.6, 0.8
 MOST_IN_STEP = 1 << 20  # warp instructions after which the slowdown of waiting in step is known
-WORK_LEFT_OUT = 2  # clocks of an omitted latency; not 0, so that each event still occurs
-AMPLE = 1e9  # bytes per clock: no limit
 OF_SM = "of the SM with the most blocks"
 
-# Steps of the gap: each is a run of the model that includes more effects than the previous one.
-GAP = (
-    (
-        Cause.INSTRUCTIONS,
-        "issue",
-        "issue slots that are not multiply-adds, and dependences of fixed latency",
-    ),
-    (Cause.PORTS, "ports", "conflicts of register banks, and slots that loads take to write"),
-    (
-        Cause.WAVEFRONTS,
-        "no conflicts",
-        "shared memory and L1 as fast as they take wavefronts, without bank conflicts",
-    ),
-    (Cause.CONFLICTS, "wavefronts", "further wavefronts of shared memory"),
-)
 # Pipes other than FP32, by the name of their total. The busiest of them is a bound if it is busier
 # than the FP32 pipes.
 PIPES = {
@@ -177,12 +161,29 @@ class _Totals:
         return _Totals(**{name: mine[name] + steps * (others[name] - mine[name]) for name in mine})
 
 
-def predict(work: Work, device: Device) -> Predicted:
+GapClocks = Mapping[str, float]  # of each run in GAP, at the K of the launch
+Jobs = dict[tuple[str, ...], Callable[[], tuple[Ran, ...]]]  # by the names of their results
+
+
+def predict(
+    work: Work, device: Device, gap_clocks: Callable[[], GapClocks] | None = None
+) -> Predicted:
     """Predicted time of a launch on a device, its limiter, its bounds and the gap to nominal peak.
 
-    L2 is flushed at the start. Raises UnavailableError without the model's native code.
+    `gap_clocks`: what `gap_clocks_of` returns, if it was called before. L2 is flushed at the start.
+    Raises UnavailableError without the model's native code.
     """
-    return _Prediction(work, device, constants_for(device.sm_arch)).predicted()
+    return _Prediction(work, device, constants_for(device.sm_arch), gap_clocks).predicted()
+
+
+def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
+    """Clocks of the runs for steps of the gap, which do not depend on the bytes below L1 in `work`.
+
+    `begun` gets what `analysis.sm.end_runs` ends them by. Raises as `predict` does.
+    """
+    made = _Prediction(work, device, constants_for(device.sm_arch))
+    made.begun = begun
+    return made.gap_clocks()
 
 
 def dram_bytes_per_s(predicted: Predicted, device: Device) -> float:
@@ -232,7 +233,13 @@ def blocks_to_run(
 class _Prediction:
     """One launch on one device: runs of the model, and the results derived from them."""
 
-    def __init__(self, work: Work, device: Device, constants: SmConstants) -> None:
+    def __init__(
+        self,
+        work: Work,
+        device: Device,
+        constants: SmConstants,
+        gap_clocks: Callable[[], GapClocks] | None = None,
+    ) -> None:
         self.work, self.device, self.constants = work, device, constants
         self.clock_hz = device.held_clock_hz
         self.busy_sms = min(work.blocks, device.sm_count)
@@ -240,7 +247,8 @@ class _Prediction:
         self.resident = min(work.blocks_per_sm, self.blocks_of_sm)
         self.code = with_clocks(work.code, constants)
         self.machine = self._machine()
-        self._begun: list[Any] = []  # runs
+        self.begun: list[Any] = []  # runs
+        self._known_clocks = gap_clocks or self.gap_clocks
 
     def predicted(self) -> Predicted:
         seconds = self.total.clocks / self.clock_hz
@@ -361,86 +369,43 @@ class _Prediction:
         """Runs of the first n blocks for each n in `numbers`, the largest last."""
         streams = self.work.samples[k]
         jobs = [number % streams.blocks for number in range(numbers[-1])]
-        return run_parts(self.code, streams, jobs, machine, numbers, self._begun)
+        return run_parts(self.code, streams, jobs, machine, numbers, self.begun)
 
     @cached_property
     def _runs(self) -> dict[str, Ran]:
-        """All runs, executed two at a time: the model at each point, and its variations.
-
-        The variations run few blocks. The longest runs start first, so that none is left over.
-        """
+        """Runs of the model at each point. The longest start first, so that none is left over."""
         numbers = self._numbers_of_blocks
         usual = replace(self.machine, mark=MOST_IN_STEP)
         in_step = replace(usual, waiting_share=1.0, stops_at_mark=1)
         ks = sorted(self.work.samples, reverse=True)
-        jobs = {self._points(k): partial(self._ran, usual, k, numbers) for k in ks}
-        for k in ks:
-            for name, machine in self._variations().items():
-                jobs[(f"{name} at {k}",)] = partial(self._varied, name, machine, k)
-            jobs[(f"alone at {k}",)] = partial(self._alone, k)
+        jobs: Jobs = {self._points(k): partial(self._ran, usual, k, numbers) for k in ks}
+        jobs |= {(f"alone at {k}",): partial(self._alone, k) for k in ks}
         jobs[("in step",)] = partial(self._ran, in_step, ks[0], numbers[:1])
-        done = two_at_a_time(jobs.values(), self._begun)
-        found = {
+        return self._done(jobs)
+
+    def gap_clocks(self) -> GapClocks:
+        """Clocks of the variations of the model, which run few blocks."""
+        ks, few = sorted(self.work.samples), self._numbers_of_blocks[:1]
+        jobs: Jobs = {
+            (f"{name} at {k}",): partial(self._ran, machine, k, few)
+            for name, machine in variations(self.machine).items()
+            for k in ks
+            if name != "no conflicts" or has_conflicts(self.code, self.work.samples[k].steps)
+        }
+        runs = self._done(jobs)
+        found = {f"no conflicts at {k}": runs[f"wavefronts at {k}"] for k in ks} | runs
+        return {
+            name: self._along_k([_Totals.of(found[f"{name} at {k}"]) for k in ks]).clocks
+            for _, name, _ in GAP
+        }
+
+    def _done(self, jobs: Jobs) -> dict[str, Ran]:
+        """The results of jobs, which run two at a time, by their names."""
+        done = two_at_a_time(jobs.values(), self.begun)
+        return {
             name: ran
             for names, runs in zip(jobs, done, strict=True)
-            for name, ran in zip(names, runs, strict=False)
-        }
-        return {
-            f"no conflicts at {k}": found[f"wavefronts at {k}"] for k in self.work.samples
-        } | found
-
-    def _varied(self, name: str, machine: Machine, k: int) -> tuple[Ran, ...]:
-        """Run of few blocks on a variation of the model; empty if the variation changes nothing."""
-        if name == "no conflicts" and not self._has_conflicts(k):
-            return ()
-        return self._ran(machine, k, self._numbers_of_blocks[:1])
-
-    def _has_conflicts(self, k: int) -> bool:
-        """True if an access to shared memory takes longer than without bank conflicts."""
-        steps = self.work.samples[k].steps
-        free = self.code["free_clocks"][steps["pc"]]
-        return bool(((free > 0) & (steps["clocks"] > free)).any())
-
-    def _variations(self) -> dict[str, Machine]:
-        issue = replace(
-            self.machine,
-            bank_count=0,
-            write_slots=0.0,
-            operand_clocks=0,
-            block_interval=0,
-            register_latency=0,
-            barrier_unit_clocks=0.0,
-            free_memory=1,
-            **dict.fromkeys(
-                ("shared_latency", "l1_latency", "l2_latency", "dram_latency", "block_start"),
-                WORK_LEFT_OUT,
-            ),
-            dram_scatter=0.0,
-            flag_clocks=0,
-            **dict.fromkeys(
-                ("atomic_latency", "shared_atomic_latency", "barrier_latency"), WORK_LEFT_OUT
-            ),
-            barrier_per_warp=0,
-            fetch_latency=0,
-            fetch_clocks=0,
-            code_lines=0,
-            miss_clocks=0.0,
-            l2_bytes_per_clock=AMPLE,
-            write_bytes_per_clock=AMPLE,
-            dram_bytes_per_clock=AMPLE,
-            dram_share=0.0,
-            dram_write_share=0.0,
-            waiting_share=0.0,
-        )
-        ports = replace(
-            issue, bank_count=self.machine.bank_count, write_slots=self.machine.write_slots
-        )
-        wavefronts = replace(ports, free_memory=0, operand_clocks=self.machine.operand_clocks)
-        return {
-            "wavefronts": wavefronts,
-            "no conflicts": replace(wavefronts, free_conflicts=1),
-            "ports": ports,
-            "issue": issue,
+            for name, ran in zip(names, runs, strict=True)
         }
 
     def _alone(self, k: int) -> tuple[Ran, ...]:
@@ -522,10 +487,6 @@ class _Prediction:
             return found[0]
         low, high = sorted(self.work.samples)
         return found[0].line_to(found[1], (self.work.k - low) / (high - low))
-
-    def _clocks(self, runs: Sequence[str]) -> float:
-        """Clocks at the K of the launch, extrapolated from one run at each sampled K."""
-        return self._along_k([_Totals.of(self._runs[name]) for name in runs]).clocks
 
     def _bounds(self) -> tuple[Bound, ...]:
         total, c, work = self.total, self.constants, self.work
@@ -613,11 +574,13 @@ class _Prediction:
             )
         )
         run_s = time_s - self.constants.launch_s
-        usual = self._clocks([self._points(k)[0] for k in sorted(self.work.samples)])
+        fewest = [self._points(k)[0] for k in sorted(self.work.samples)]
+        usual = self._along_k([_Totals.of(self._runs[name]) for name in fewest]).clocks
         scale = self._replayed.clocks / usual / self.clock_hz
         before = peak_s * spread
+        clocks = self._known_clocks()
         for name, key, detail in GAP:
-            after = self._clocks([f"{key} at {k}" for k in sorted(self.work.samples)]) * scale
+            after = clocks[key] * scale
             steps.append(GapStep(name=name, time_s=after - before, detail=detail))
             before = after
         steps.append(GapStep(name=Cause.LATENCY, time_s=run_s - before, detail=EXPOSED))

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -160,6 +160,8 @@ class Traffic:
             "dram__bytes_write.sum": round(self.dram_write_bytes),
         }
 
+
+NO_TRAFFIC = Traffic(**{field.name: 0.0 for field in fields(Traffic)})
 
 # Co-resident blocks that copy single floats asynchronously share lines in L1 as long as they run
 # side by side. Fitted on `wide-thread-tile` and `async-copy`; no other kernel confirms it.

@@ -9,7 +9,8 @@ and their data; the exact counters give the instructions of an average block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +24,11 @@ from analysis.sm import FLAG, IN_L2, Streams
 from analysis.timing.predict import Work
 from analysis.timing.predicted import Predicted
 from analysis.traffic.block_schedule import blocks_finish_at_different_times
-from analysis.traffic.l2 import Traffic
+from analysis.traffic.l2 import NO_TRAFFIC, Traffic
 from toolkit.execution.block_counts import Counted
 from toolkit.execution.predict import (
     cached_prediction,
+    gap_clocks_beside,
     key_of,
     spread_blocks_of_an_sm,
     streams_of,
@@ -41,29 +43,42 @@ from toolkit.sass.translate import Translated
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedLaunch:
-    """A launch whose blocks are counted, and its traffic on the device of its residence."""
+    """A launch whose blocks are counted, on the device of its residence."""
 
     translated: Translated
     geometry: Geometry
     residence: Residence
     counted: Counted
     instructions: Sequence[InstructionCounts]
-    traffic: Traffic
 
 
+Time = tuple[Predicted, str] | tuple[None, str]
+
+
+@contextmanager
 def launch_time(
     launch: SimulatedLaunch, fresh: Callable[[], Bound]
-) -> tuple[Predicted, str] | tuple[None, str]:
-    """The prediction and its basis, or why there is none. `fresh` binds the launch anew."""
+) -> Iterator[Callable[[Traffic], Time]]:
+    """Function from the traffic of a launch to its prediction and basis, or why there is none.
+
+    `fresh` binds the launch anew. Runs of the model that need no traffic begin meanwhile.
+    """
     blocks, waiting = _replayed(launch)
-    streams = _streams(launch.translated, fresh, blocks)
+    streams, device = _streams(launch.translated, fresh, blocks), launch.residence.device
     if isinstance(streams, str):
-        return None, f"not predicted: {streams}"
-    work = _work(launch, streams, waiting)
-    found = cached_prediction(key_of(work), launch.residence.device, lambda: work)
-    if isinstance(found, str):
-        return None, f"not predicted: {found}"
-    return found, f"{found.basis}{_stand_for(blocks, launch.geometry.blocks)}{_other(launch)}"
+        yield lambda traffic: (None, f"not predicted: {streams}")
+        return
+    with gap_clocks_beside(_work(launch, streams, waiting, NO_TRAFFIC), device) as gap_clocks:
+
+        def time_of(traffic: Traffic) -> Time:
+            work = _work(launch, streams, waiting, traffic)
+            found = cached_prediction(key_of(work), device, lambda: work, gap_clocks)
+            if isinstance(found, str):
+                return None, f"not predicted: {found}"
+            which = _stand_for(blocks, launch.geometry.blocks)
+            return found, f"{found.basis}{which}{_other(launch)}"
+
+        yield time_of
 
 
 def _streams(
@@ -118,7 +133,9 @@ def _replayed(launch: SimulatedLaunch) -> tuple[list[int], dict[str, Any]]:
     }
 
 
-def _work(launch: SimulatedLaunch, streams: Streams, waiting: Mapping[str, Any]) -> Work:
+def _work(
+    launch: SimulatedLaunch, streams: Streams, waiting: Mapping[str, Any], traffic: Traffic
+) -> Work:
     kernel, geometry, counted = launch.translated.kernel, launch.geometry, launch.counted
     executed = sum(one.executed for one in launch.instructions)
     known: dict[str, Any] = {
@@ -135,7 +152,7 @@ def _work(launch: SimulatedLaunch, streams: Streams, waiting: Mapping[str, Any])
         geometry,
         counted.counts,
         launch.instructions,
-        launch.traffic,
+        traffic,
         samples={0: streams},
         k=0,
         blocks_per_sm=launch.residence.blocks_per_sm,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from pathlib import Path
@@ -17,8 +19,8 @@ from analysis.devices import Device
 from analysis.errors import ToolkitError, UnavailableError
 from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
-from analysis.sm import Streams
-from analysis.timing.predict import Work, predict
+from analysis.sm import Streams, end_runs
+from analysis.timing.predict import GapClocks, Work, gap_clocks_of, predict
 from analysis.timing.predicted import Predicted, from_json
 from analysis.traffic.l2 import Traffic
 from toolkit.execution.traffic import STORES
@@ -110,7 +112,7 @@ def work_of(
         l2_write_bytes=SECTOR_BYTES * sent,
         dram_read_bytes=traffic.dram_read_bytes,
         dram_write_bytes=traffic.dram_write_bytes,
-        sent_share=sent / stored if stored else 1.0,
+        sent_share=sent / stored if sent else 1.0,
         **known,
     )
 
@@ -145,31 +147,58 @@ def key_of(work: Work) -> dict[str, object]:
     }
 
 
+@contextmanager
+def gap_clocks_beside(work: Work, device: Device) -> Iterator[Callable[[], GapClocks]]:
+    """Run in a thread what `predict` takes as `gap_clocks`; kept in the cache.
+
+    At the end of the `with` block the runs end, if nobody has waited for them.
+    """
+    name, begun = _name("gap", key_of(work), device), list[Any]()
+
+    def made() -> GapClocks:
+        if (entry := cached(name)) is not None:
+            kept: GapClocks = json.loads(entry)
+            return kept
+        found = gap_clocks_of(work, device, begun)
+        keep(name, json.dumps(found).encode())
+        return found
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(made)
+        try:
+            yield future.result
+        finally:
+            end_runs([future], begun)
+
+
 def cached_prediction(
-    launch: Mapping[str, object], device: Device, work: Callable[[], Work]
+    launch: Mapping[str, object],
+    device: Device,
+    work: Callable[[], Work],
+    gap_clocks: Callable[[], GapClocks] | None = None,
 ) -> Predicted | str:
     """Prediction of a launch on a device, or the reason why there is none; kept in the cache.
 
     `launch` identifies the launch, by values with distinct text. `work` is called only if the
     prediction is not in the cache.
     """
-    name = _name(launch, device)
+    name = _name("prediction", launch, device)
     entry = cached(name)
     if entry is not None:
         return from_json(entry)
     try:
-        made = predict(work(), device)
+        made = predict(work(), device, gap_clocks)
     except (ToolkitError, ValueError, MemoryError) as error:
         return str(error) or "not enough memory"
     keep(name, json.dumps(asdict(made)).encode())
     return made
 
 
-def _name(launch: Mapping[str, object], device: Device) -> str:
+def _name(kind: str, launch: Mapping[str, object], device: Device) -> str:
     digest = sha256()
     for part in (MODEL, repr(sorted(launch.items())), repr(device)):
         digest.update(part.encode())
-    return f"prediction-{digest.hexdigest()}.json"
+    return f"{kind}-{digest.hexdigest()}.json"
 
 
 def model_digest(root: Path) -> str:

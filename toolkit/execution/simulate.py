@@ -40,12 +40,10 @@ from toolkit.execution.residency import most_resident, residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.traffic import traffic_of
 from toolkit.launch.checks import (
-    architecture_of,
     check_arguments,
     check_fits,
     check_geometry,
     check_memory,
-    check_runs_on,
     check_shared,
 )
 from toolkit.launch.launch import (
@@ -55,13 +53,15 @@ from toolkit.launch.launch import (
     buffers_of,
     launch_geometry,
 )
+from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.compile import supported_architectures
 from toolkit.machine_code.disassemble import disassembler
 from toolkit.machine_code.elf import reading
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
-from toolkit.rungs.launch import RungLaunch, compile_for, is_name, padding, rung_launch
+from toolkit.rungs.launch import RungLaunch, compile_for, padding, rung_launch
 from toolkit.rungs.matrices import Workload, chosen_seed, wrong_result
+from toolkit.rungs.names import is_name
 from toolkit.sass.core import binding as core
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, available_cores, run_blocks
@@ -310,18 +310,13 @@ class Simulator:
         """The execution with traffic below L1 and time on the device, or why it has none."""
         if self.device is None:
             return execution
-        kernel, geometry, asked = translated.kernel, bound.geometry, requests_of(counted)
+        kernel, geometry = translated.kernel, bound.geometry
         try:
             residence = residence_of(self.device, kernel, geometry)
         except InputError as error:
-            asked = str(error)
-        if isinstance(asked, str):
-            why = f"not modelled: {asked}"
-            return replace(
-                execution,
-                traffic_basis=why,
-                prediction_basis=f"not predicted: its traffic below L1 is {why}",
-            )
+            return _not_modelled(execution, str(error))
+        if counted.lifetimes is None:
+            return _not_modelled(execution, str(requests_of(counted)))
 
         def fresh() -> Bound:
             check_memory(kernel.name, arguments)
@@ -329,16 +324,19 @@ class Simulator:
             return replace(again, most_resident=bound.most_resident)
 
         instructions = execution.instructions
-        traffic = traffic_of(asked, geometry, schedule_facts(kernel), instructions, residence)
         launch = SimulatedLaunch(
             translated=translated,
             geometry=geometry,
             residence=residence,
             counted=counted,
             instructions=instructions,
-            traffic=traffic,
         )
-        predicted, basis = launch_time(launch, fresh)
+        with launch_time(launch, fresh) as time_of:
+            asked = requests_of(counted)
+            if isinstance(asked, str):
+                return _not_modelled(execution, asked)
+            traffic = traffic_of(asked, geometry, schedule_facts(kernel), instructions, residence)
+            predicted, basis = time_of(traffic)
         return replace(
             execution,
             counters={**execution.counters, **traffic.counters},
@@ -388,6 +386,16 @@ class Simulator:
             workers=self.workers,
             advance=advance,
         )
+
+
+def _not_modelled(execution: Execution, reason: str) -> Execution:
+    """The execution, and why it has neither traffic below L1 nor a time."""
+    why = f"not modelled: {reason}"
+    return replace(
+        execution,
+        traffic_basis=why,
+        prediction_basis=f"not predicted: its traffic below L1 is {why}",
+    )
 
 
 def prepared(

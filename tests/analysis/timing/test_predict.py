@@ -14,7 +14,7 @@ from analysis.errors import InputError
 from analysis.hardware.sm_constants import constants_for
 from analysis.sm import Kind, Unit, run
 from analysis.timing import predict as timing
-from analysis.timing.predict import Work, most_blocks, predict
+from analysis.timing.predict import Work, gap_clocks_of, most_blocks, predict
 from tests.analysis.streams_by_hand import FULL, code, streams
 from tests.sampling import exhaustive
 
@@ -392,6 +392,16 @@ def test_an_interrupt_ends_the_replay_at_once():
     with pytest.raises(KeyboardInterrupt):
         predict(long, H200)
     assert time.monotonic() - stopped_at[0] < 1
+
+
+def test_steps_of_the_gap_need_no_bytes_below_l1(usual):
+    none = dict.fromkeys(
+        ("l2_read_bytes", "l2_write_bytes", "dram_read_bytes", "dram_write_bytes"), 0.0
+    )
+    clocks = gap_clocks_of(work(**none), H200, [])
+    assert predict(work(), H200, lambda: clocks) == usual
+    wrong = {name: 2 * value for name, value in clocks.items()}
+    assert predict(work(), H200, lambda: wrong) != usual
 
 
 @pytest.mark.parametrize("wrong", [{"blocks_per_sm": 0}, {"blocks": 0}, {"samples": {}}])

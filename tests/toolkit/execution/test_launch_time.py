@@ -2,14 +2,17 @@
 
 import shutil
 import sys
+import time
 from functools import cache
 from importlib import import_module
 from math import fsum
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import toolkit.execution.predict
+import toolkit.execution.simulate
 from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.sm import Streams
@@ -327,6 +330,33 @@ def test_swapped_entries_of_the_cache_answer_nobody(empty_cache, monkeypatch):
     assert answers() == before
 
 
+def test_runs_that_need_no_traffic_end_when_nobody_waits_for_them(monkeypatch):
+    ended = []
+
+    def endless(work, device, begun):
+        """A run that only `end_runs` ends."""
+        run = SimpleNamespace(most_clocks=None)
+        begun.append(run)
+        while run.most_clocks is None:
+            time.sleep(0.01)
+        ended.append(run.most_clocks)
+        raise ValueError
+
+    monkeypatch.setattr(toolkit.execution.predict, "gap_clocks_of", endless)
+    monkeypatch.setattr(toolkit.execution.simulate, "requests_of", lambda counted: "too many lines")
+    execution = launched(COPY)
+    assert reason(execution) == "its traffic below L1 is not modelled: too many lines"
+    assert ended == [0]
+
+
+def test_what_needs_no_traffic_is_not_run_again(empty_cache, monkeypatch):
+    before = time_of(launched(COPY))
+    (prediction,) = empty_cache.glob("prediction-*")
+    prediction.unlink()
+    monkeypatch.setattr(toolkit.execution.predict, "gap_clocks_of", None)
+    assert time_of(launched(COPY)) == before
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
     """A copy of the packages, without their native code."""
@@ -341,9 +371,9 @@ def tree(tmp_path_factory):
 def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkeypatch):
     made = []
 
-    def counted(work, device):
+    def counted(work, *how):
         made.append(work)
-        return predict(work, device)
+        return predict(work, *how)
 
     monkeypatch.setattr(toolkit.execution.predict, "predict", counted)
     files = (
