@@ -4,13 +4,15 @@ import sys
 
 import toolkit
 
+COMPILING = {"check", "profile", "simulate"}
+
 
 def main() -> None:
     """Run the command line."""
     try:
         if hidden := toolkit.hidden_package():
             sys.exit(f"error: {hidden}")
-        if sys.argv[1:2] in (["simulate"], ["check"]) and "--watch" not in sys.argv:
+        if COMPILING.intersection(sys.argv[1:2]) and "--watch" not in sys.argv:
             from toolkit.machine_code.compiler_process import start_compiler
 
             start_compiler()  # it is ready when the options are read
