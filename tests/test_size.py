@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 4_720,
     "benchmarks": 29_310,
     "docs": 48_670,
-    "tests": 289_800,
+    "tests": 290_300,
     "validation": 112_360,
 }
 

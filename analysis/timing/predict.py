@@ -170,8 +170,8 @@ def predict(
 ) -> Predicted:
     """Predicted time of a launch on a device, its limiter, its bounds and the gap to nominal peak.
 
-    `gap_clocks`: what `gap_clocks_of` returns, if it was called before. L2 is flushed at the start.
-    Raises UnavailableError without the model's native code.
+    `gap_clocks` returns what `gap_clocks_of` does, if that has begun before. L2 is flushed at the
+    start. Raises UnavailableError without the model's native code.
     """
     return _Prediction(work, device, constants_for(device.sm_arch), gap_clocks).predicted()
 

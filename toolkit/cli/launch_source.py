@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,10 +24,12 @@ def compiled_beside(launch: LaunchOptions) -> Iterator[Future[Source]]:
     On an error in the `with` block, and on Ctrl-C, the compilation ends.
     """
     with ThreadPoolExecutor(1) as pool:
+        compiled = pool.submit(_compiled, launch)
         try:
-            yield pool.submit(_compiled, launch)
+            yield compiled
         except BaseException:
-            stop_compilers()
+            while wait([compiled], timeout=0.01).not_done:  # it may just begin
+                stop_compilers()
             raise
 
 

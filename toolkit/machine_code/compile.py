@@ -13,11 +13,12 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from analysis.errors import (
     CompileError,
@@ -101,50 +102,31 @@ def compile_cubin(
 
 def supported_architectures() -> list[int]:
     """The compute capabilities that the compiler knows, such as 86 for sm_86."""
-    return list(_compiler().architectures)
+    return list(_about()[1])
 
 
 def compiler_version() -> str:
     """The compiler's name and version, with the wheel's patch number where it is from there."""
-    return _compiler().version
-
-
-class _Compiler(NamedTuple):
-    version: str
-    architectures: Sequence[int]
+    (major, minor), _ = _about()
+    with suppress(metadata.PackageNotFoundError):
+        wheel = metadata.version("nvidia-cuda-nvrtc")
+        if wheel.startswith(f"{major}.{minor}."):
+            return f"NVRTC {wheel}"
+    return f"NVRTC {major}.{minor}"
 
 
 @cache
-def _compiler() -> _Compiler:
-    """What NVRTC says of itself; kept for the wheel of a version, which takes time to load."""
+def _about() -> tuple[tuple[int, int], list[int]]:
     try:
-        wheels = [metadata.version(name) for name in ("nvidia-cuda-nvrtc", "cuda-bindings")]
-    except metadata.PackageNotFoundError:
-        return _asked_of_it(None)
-    entry = f"nvrtc-{'-'.join(wheels)}.json"
-    content = cached(entry)
-    if content is not None:
-        return _Compiler(*json.loads(content))
-    found = _asked_of_it(wheels[0])
-    keep(entry, json.dumps(found).encode())
-    return found
-
-
-def _asked_of_it(wheel: str | None) -> _Compiler:
-    try:
-        (major, minor), architectures = about_compiler()
+        return about_compiler()
     except (ImportError, OSError) as error:
         raise _unreachable(error) from error
-    version = f"{major}.{minor}"
-    if wheel is not None and wheel.startswith(f"{version}."):
-        version = wheel
-    return _Compiler(f"NVRTC {version}", architectures)
 
 
 def _unreachable(error: Exception) -> UnavailableError:
     if isinstance(error, ImportError):
         return UnavailableError(f"NVRTC is not installed: {REMEDY}")
-    return UnavailableError(f"the compiler cannot be started: {error}")
+    return UnavailableError(f"the compiler cannot be started: {error}: reinstall it: {REMEDY}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,7 @@
 """NVRTC in processes of its own: a compilation that does not end can only be stopped with them.
 
+NVRTC is loaded nowhere else: it takes time, and these processes load it beside what others do.
+
 A process serves one compilation after another, in parallel with others. This file is also what it
 executes: from there nothing else of the project is imported.
 """
@@ -20,6 +22,8 @@ from typing import Any, NamedTuple
 
 # A large kernel of templates takes seconds; macros that double each other never end.
 NOTICE_S, LIMIT_S = 10, 300
+GRACE_S = 1  # of a process that has closed its output, to end with a status of its own
+ABOUT = ("about",)  # a request for the compiler's version and architectures
 
 _log = logging.getLogger(__name__)
 
@@ -52,11 +56,14 @@ def compile_apart(
 
 def about_compiler() -> tuple[tuple[int, int], list[int]]:
     """NVRTC's version, and the compute capabilities that it knows. Raises as `compile_apart`."""
-    version, capabilities = _asked("NVRTC", None)
+    status, *found = _asked("NVRTC", ABOUT)
+    if status:
+        raise OSError(f"NVRTC stopped with {status}")
+    version, capabilities = found
     return version, capabilities
 
 
-def _asked(name: str, request: tuple[Any, ...] | None) -> tuple[Any, ...]:
+def _asked(name: str, request: tuple[Any, ...]) -> tuple[Any, ...]:
     idle = _idle.setdefault(os.getpid(), [])
     try:
         child = idle.pop()
@@ -67,7 +74,7 @@ def _asked(name: str, request: tuple[Any, ...] | None) -> tuple[Any, ...]:
         try:
             answer = _awaited(asked, name)
         except (EOFError, BrokenPipeError):
-            raise ChildProcessError(f"status {child.stop()}") from None
+            raise ChildProcessError(f"status {child.stop(GRACE_S)}") from None
         except BaseException:
             child.stop()
             raise
@@ -107,7 +114,7 @@ class _Child:
         _all.setdefault(os.getpid(), []).append(self)
         self._send(sys.path)
 
-    def ask(self, request: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    def ask(self, request: tuple[Any, ...]) -> tuple[Any, ...] | None:
         self._send(request)
         assert self._process.stdout is not None
         found: tuple[Any, ...] | None = pickle.load(self._process.stdout)
@@ -118,7 +125,10 @@ class _Child:
         pickle.dump(what, self._process.stdin)
         self._process.stdin.flush()
 
-    def stop(self) -> int:
+    def stop(self, grace_s: float = 0) -> int:
+        """Its exit status, after it has ended by itself in that time or was ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(grace_s)
         self._process.kill()
         status = self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -167,10 +177,13 @@ def _serve() -> None:
             answers.flush()
 
 
-def _answer(nvrtc: Any, request: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    if request is None:
-        version, capabilities = nvrtc.nvrtcVersion, nvrtc.nvrtcGetSupportedArchs
-        return tuple(_call(version)), list(_call(capabilities))
+def _answer(nvrtc: Any, request: tuple[Any, ...]) -> tuple[Any, ...]:
+    if request == ABOUT:
+        try:
+            version, known = _call(nvrtc.nvrtcVersion), _call(nvrtc.nvrtcGetSupportedArchs)
+        except _CallError as error:
+            return (str(error),)
+        return "", tuple(version), list(known)
     folder, *program = request
     if folder is not None:
         os.chdir(folder)

@@ -400,6 +400,8 @@ def test_steps_of_the_gap_need_no_bytes_below_l1(usual):
     )
     clocks = gap_clocks_of(work(**none), H200, [])
     assert predict(work(), H200, lambda: clocks) == usual
+    merged = work(sent_share=0.5)
+    assert predict(merged, H200, lambda: clocks) == predict(merged, H200)
     wrong = {name: 2 * value for name, value in clocks.items()}
     assert predict(work(), H200, lambda: wrong) != usual
 

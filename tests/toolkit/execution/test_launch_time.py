@@ -330,6 +330,22 @@ def test_swapped_entries_of_the_cache_answer_nobody(empty_cache, monkeypatch):
     assert answers() == before
 
 
+# Stores through pointers that no thread has: generic stores of no known sectors.
+GENERIC = """extern "C" __global__ void generic(float *a, float *b, int n) {
+    __shared__ float s[64];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float *p = n & 1 ? &s[threadIdx.x & 63] : a + i;
+    if (a[i] > 2e30f) p = s;
+    *p = i;
+    if (b[i] > 1e30f) b[i] = *p;
+}"""
+
+
+def test_generic_stores_that_are_not_modelled_do_not_keep_a_launch_from_having_a_time():
+    arrays = [np.zeros(BLOCKS * THREADS, dtype=np.float32) for _ in range(2)]
+    assert time_of(launched(GENERIC, arguments=[*arrays, np.int32(2)])).time_s > 0
+
+
 def test_runs_that_need_no_traffic_end_when_nobody_waits_for_them(monkeypatch):
     ended = []
 

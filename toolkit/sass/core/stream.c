@@ -61,8 +61,8 @@ void stream_word(Stream *s, u64 word) {
     if (++step->lines == 0) step->clocks++; /* of these steps, more than 255 are counted on there */
 }
 
-/* Lines in the fullest of L1's four tag banks, which look up one line per clock each: the rule of
- * tests/analysis/tag_banks.py. */
+/* Lines in the fullest of L1's four tag banks, which look up one line per clock each: the rule
+ * that tests/analysis/tag_banks.py holds against recorded loads. */
 static u32 fullest_tag_bank(const u64 *line, u32 n) {
     u32 lines[4] = {0, 0, 0, 0}, most = 0;
     for (u32 k = 0; k < n; k++) {

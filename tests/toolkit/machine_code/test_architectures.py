@@ -1,4 +1,4 @@
-"""Which architectures run on which devices; the other checks are tested through `simulate`."""
+"""Which architectures run on which devices."""
 
 import pytest
 
