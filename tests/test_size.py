@@ -17,7 +17,7 @@ LIMITS = {
     "analysis": 64_800,
     "kernels": 22_020,
     "reports": 41_040,
-    "toolkit/cli": 16_360,
+    "toolkit/cli": 16_390,
     "toolkit/execution": 25_330,
     "toolkit/gpu": 14_170,
     "toolkit/launch": 3_690,
