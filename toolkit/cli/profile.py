@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,6 +105,8 @@ def profile(
         check_output(record)
         check_output(journal)
         before = unfinished(record) if resume else None
+        # of the report, while compilers are waited for
+        Thread(target=import_module, args=["plotly.graph_objects"], daemon=True).start()
         with one_line_errors("interrupted: nothing was written"), TerminalProgress() as progress:
             result = run_profile(
                 shape or ["4096"],
