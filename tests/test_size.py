@@ -17,7 +17,7 @@ LIMITS = {
     "analysis": 64_800,
     "kernels": 22_020,
     "reports": 41_040,
-    "toolkit/cli": 16_390,
+    "toolkit/cli": 16_410,
     "toolkit/execution": 25_330,
     "toolkit/gpu": 14_170,
     "toolkit/launch": 3_690,
@@ -31,7 +31,7 @@ LIMITS = {
     "toolkit/store": 6_250,
     "toolkit/tuning": 4_720,
     "benchmarks": 29_310,
-    "docs": 48_670,
+    "docs": 48_730,
     "tests": 290_300,
     "validation": 112_360,
 }
