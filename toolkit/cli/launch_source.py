@@ -19,9 +19,10 @@ from toolkit.rungs.names import is_name
 
 @contextmanager
 def compiled_beside(launch: LaunchOptions) -> Iterator[Future[Source]]:
-    """What `simulate` takes as the source of a launch; errors come with the result.
+    """The source of a launch as `simulate` takes it, compiled in a thread.
 
-    On an error in the `with` block, and on Ctrl-C, the compilation ends.
+    The result of the future raises errors of the compilation. On an error in the `with` block, and
+    on Ctrl-C, the compilation ends.
     """
     with ThreadPoolExecutor(1) as pool:
         compiled = pool.submit(_compiled, launch)
@@ -61,7 +62,7 @@ def target_of(launch: LaunchOptions) -> tuple[str, Device | None]:
 
 
 def defines_of(launch: LaunchOptions) -> dict[str, str]:
-    """Macros and what they mean."""
+    """Values of the macros of --define, by name."""
     return dict(map(parse_define, launch.defines or ()))
 
 
@@ -72,5 +73,5 @@ def parse_define(text: str) -> tuple[str, str]:
 
 
 def options_of(launch: LaunchOptions) -> tuple[str, ...]:
-    """What the compiler gets."""
+    """Options of the compiler: line information, then those of the user."""
     return ("-lineinfo", *(launch.options or ()))

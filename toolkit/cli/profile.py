@@ -105,7 +105,7 @@ def profile(
         check_output(record)
         check_output(journal)
         before = unfinished(record) if resume else None
-        # of the report, while compilers are waited for
+        # The report needs it; the import takes 0.2 s, which pass while kernels compile.
         Thread(target=import_module, args=["plotly.graph_objects"], daemon=True).start()
         with one_line_errors("interrupted: nothing was written"), TerminalProgress() as progress:
             result = run_profile(
