@@ -81,7 +81,7 @@ class Bound:
     most_accesses: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
-    notes_requests: bool = False  # the first of each instruction, in the first worker
+    notes_requests: bool = False  # the first of each instruction, in the first run
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
 
     @property
@@ -115,7 +115,7 @@ class Run:
     """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
 
     `accesses` are the accesses of each block to global memory, `requests` the first one of each
-    instruction in the first worker (`core.REQUEST`); each is None if not requested, `accesses` also
+    instruction, in the first run (`core.REQUEST`); each is None if not requested, `accesses` also
     if there were more than the bound launch allows. `recorded` is what the warps of each worker
     executed.
     """
@@ -242,13 +242,15 @@ def _checked(
         raise FaultError(min(failed, key=lambda fault: fault.block))
     of_keepers = [(first, reads) for _, first, reads in map(faults_of, keepers)]
     unwritten = [first for first, reads in of_keepers if reads]
+    noted = core.library().core_requests(keepers[0])
+    requests = core.array(noted, len(bound.lowered.program), core.REQUEST)
     return Run(
         counts=_total(counts),
         unwritten_reads=sum(reads for _, reads in of_keepers),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
-        requests=_requests(keepers[0], bound) if bound.notes_requests else None,
+        requests=None if requests is None else requests[requests["mask"] > 0],
     )
 
 
@@ -267,16 +269,11 @@ def worker_handles(
             if not handle:
                 raise LaunchError("the simulation does not fit into this machine's memory")
             handles.append(int(handle))
+            launch.notes_requests &= runs  # of those that only keep, the first one notes them
         yield handles, counts
     finally:
         for handle in handles:
             core.library().core_free_worker(handle)
-
-
-def _requests(handle: int, bound: Bound) -> NDArray[Any] | None:
-    address = core.library().core_requests(handle)
-    found = core.array(address, len(bound.lowered.program), core.REQUEST)
-    return None if found is None else found[found["mask"] > 0]
 
 
 def _total(counts: Sequence[NDArray[Any]]) -> NDArray[Any]:

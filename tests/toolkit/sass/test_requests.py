@@ -47,6 +47,15 @@ def test_nothing_is_noted_unless_asked():
     assert run(notes_requests=False)[0] == {}
 
 
+def test_only_the_first_of_many_runs_notes():
+    arguments = [np.zeros(64, np.float32), np.zeros(1024, np.float32), np.int32(8), np.int32(20)]
+    bound, _, _ = bound_to(for_an_h200(SOURCE, "scatter"), arguments, blocks=3)
+    runs = run_blocks(replace(bound, notes_requests=True), [range(k, k + 1) for k in range(3)])
+    assert [run.requests is None for run in runs] == [False, True, True]
+    assert len(runs[0].requests) == 4
+    assert not runs[0].requests["block"].any()
+
+
 def test_instructions_carry_their_first_request_and_their_counts():
     _, instructions = run()
     load = instructions[0]
