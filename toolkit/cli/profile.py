@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -105,8 +103,6 @@ def profile(
         check_output(record)
         check_output(journal)
         before = unfinished(record) if resume else None
-        # The report needs it; the import takes 0.2 s, which pass while kernels compile.
-        Thread(target=import_module, args=["plotly.graph_objects"], daemon=True).start()
         with one_line_errors("interrupted: nothing was written"), TerminalProgress() as progress:
             result = run_profile(
                 shape or ["4096"],
