@@ -19,7 +19,7 @@ from toolkit.execution.rung_execution import PlanExecutor, Proven
 from toolkit.execution.rung_prediction import RungModel
 from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
-from toolkit.rungs.inputs import ANCHOR_BYTES, LadderInputs, input_bytes
+from toolkit.rungs.inputs import LadderInputs
 from toolkit.rungs.launch import RungLaunch
 from toolkit.sass.requests import line_accesses
 from toolkit.sass.statistics import instruction_counts
@@ -67,8 +67,7 @@ class LadderSimulator(LadderInputs):
             variant=variant, parameters=selection.parameters, problem=self.workload.problem
         )
         self.begin_rung()
-        if input_bytes(launch.executed) <= ANCHOR_BYTES:  # inputs for K itself
-            self.prepare(self.workload, launch.executed)
+        self.prepare_inputs(launch.executed)
         translated = translate(kernel)
         executor = PlanExecutor(self, translated, launch, notes=residence is not None)
         proven = executor.proven()

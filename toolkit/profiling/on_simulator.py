@@ -55,12 +55,22 @@ class SimulatorBench(TheoryBench):
             progress.step(selection.label)
             return self.rung(record, selection, workload, progress)
 
+        def begin() -> None:
+            self.ladder(workload).prepare_inputs()
+            self.disassemble()
+
         make = partial(SimulatorBench, self.device, sanitizes=self._sanitizes)
-        for done in side_by_side(make, made, workload, here, begin=self.disassemble):
+        for done in side_by_side(make, made, workload, here, begin=begin):
             if done.listings is not None:
                 self.listings |= done.listings
                 progress.step(done.selection.label)
             yield done.selection, done.record
+
+    def ladder(self, workload: Workload) -> LadderSimulator:
+        """The simulator of this workload."""
+        if self._ladder is None or self._ladder.workload is not workload:
+            self._ladder = LadderSimulator(workload)
+        return self._ladder
 
     def _executed(
         self,
@@ -70,13 +80,12 @@ class SimulatorBench(TheoryBench):
         workload: Workload,
         progress: Progress,
     ) -> Record:
-        if self._ladder is None or self._ladder.workload is not workload:
-            self._ladder = LadderSimulator(workload)
-        self._ladder.advance = lambda done, of: progress.detail(
+        ladder = self.ladder(workload)
+        ladder.advance = lambda done, of: progress.detail(
             f"{selection.label}: {done} of {of} blocks"
         )
         try:
-            found = self._ladder.simulate(kernel, selection, residence(record, self.device))
+            found = ladder.simulate(kernel, selection, residence(record, self.device))
         except (ShapeError, UnavailableError, UnsupportedError) as error:
             return record.noted(f"not simulated: {error}")
         except ToolkitError as error:

@@ -47,30 +47,27 @@ class Done(NamedTuple):
 
 
 class Server:
-    """What a process is asked: it makes records with the bench that `make` returns."""
+    """What a process is asked: records of one workload, from the bench that `make` returns."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, given: tuple[Callable[[], Any], Workload]) -> None:
+        make, self._workload = given
         self._bench, self._blas = make(), blas_on_one_thread()
-        self._workload: Workload | None = None
 
     def __enter__(self) -> Server:
         self._blas.__enter__()  # idle threads of BLAS keep cores busy
+        self._bench.ladder(self._workload).prepare_inputs()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._blas.__exit__(None, None, None)
 
-    def rung(
-        self, name: str, is_best: bool, sources: str, workload: Workload
-    ) -> tuple[Record, dict[str, Listing]]:
+    def rung(self, name: str, is_best: bool, sources: str) -> tuple[Record, dict[str, Listing]]:
         """The record of a rung and its listing; LaunchError where its source here is another."""
         selection = parse_selection(name)
         if digest([selection]) != sources:
             raise LaunchError(f"{name} has another source here")
-        if self._workload != workload:
-            self._workload = workload
         selection = replace(selection, stands_for=BEST) if is_best else selection
-        record = planned(selection, workload.problem, self._bench.device)
+        record = planned(selection, self._workload.problem, self._bench.device)
         made = self._bench.rung(record, selection, self._workload, Progress())
         listings, self._bench.listings = self._bench.listings, {}
         return made, listings
@@ -97,11 +94,11 @@ def side_by_side(
         started = []
         for _ in range(processes):
             with suppress(LaunchError):
-                started.append(Isolated(Server, make))
+                started.append(Isolated(Server, (make, fresh)))
                 held.callback(started[-1].close, 0.0)
         begin()
         for process in started:
-            pool.submit(_ask, process, waiting, done, fresh)
+            pool.submit(_ask, process, waiting, done)
         for _ in made:
             found = None
             while found is None:
@@ -116,13 +113,12 @@ def _ask(
     process: Isolated,
     waiting: deque[Planned],
     done: SimpleQueue[Done | None],
-    workload: Workload,
 ) -> None:
     while (one := _taken(waiting.pop)) is not None:
         selection, _ = one
         assert isinstance(selection.variant, Variant)
         name = selection.variant.label(selection.parameters)
-        asked = name, selection.stands_for is not None, digest([selection]), workload
+        asked = name, selection.stands_for is not None, digest([selection])
         try:
             done.put(Done(selection, *process.ask("rung", *asked, limit_s=LIMIT_S)))
         except Exception:  # whatever it is, this process makes the record, and reports it
