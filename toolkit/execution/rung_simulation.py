@@ -67,7 +67,7 @@ class LadderSimulator(LadderInputs):
             variant=variant, parameters=selection.parameters, problem=self.workload.problem
         )
         self.begin_rung()
-        self.prepare_inputs(launch.executed)
+        self.anchor(launch.executed)
         translated = translate(kernel)
         executor = PlanExecutor(self, translated, launch, notes=residence is not None)
         proven = executor.proven()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -58,14 +57,6 @@ def share_freed_memory() -> None:
     with suppress(AttributeError, TypeError):  # TypeError: on Windows
         for option, value in ((ARENA_MAX, 1), (MMAP_THRESHOLD, MIB), (TRIM_THRESHOLD, MIB)):
             ctypes.CDLL(None).mallopt(option, value)
-
-
-def collect_less_often() -> None:
-    """Let Python look for unreachable cycles of objects once in 50,000 new ones, not in 700.
-
-    Records and decoded instructions live long: to look through them took 4% of a report's time.
-    """
-    gc.set_threshold(50_000)
 
 
 def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:

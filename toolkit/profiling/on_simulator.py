@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
+from concurrent.futures import wait
 from functools import partial
 from typing import Literal
 
@@ -14,7 +16,7 @@ from kernels.variant import Variant
 from toolkit.execution.rung_check import check_rung, sentence
 from toolkit.execution.rung_simulation import LadderSimulator, residence
 from toolkit.execution.sanitizer import Checked
-from toolkit.launch.host_resources import collect_less_often, share_freed_memory
+from toolkit.launch.host_resources import share_freed_memory
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
@@ -37,7 +39,9 @@ class SimulatorBench(TheoryBench):
     def __init__(self, device: Device, *, sanitizes: bool = True) -> None:
         super().__init__(device)
         share_freed_memory()
-        collect_less_often()
+        # Python looks for unreachable cycles once in so many new objects, not in 700. Records and
+        # decoded instructions live long: to look through them took 4% of a report's time.
+        gc.set_threshold(50_000)
         self._sanitizes = sanitizes
         self._checked: dict[bytes, Checked] = {}  # by machine code
 
@@ -56,11 +60,12 @@ class SimulatorBench(TheoryBench):
             return self.rung(record, selection, workload, progress)
 
         def begin() -> None:
-            self.ladder(workload).prepare_inputs()
+            begun = self.ladder(workload).anchor(workload.problem) if made else []
             self.disassemble()
+            wait(begun)  # who finds no memory says so later
 
         make = partial(SimulatorBench, self.device, sanitizes=self._sanitizes)
-        for done in side_by_side(make, made, workload, here, begin=begin):
+        for done in side_by_side(make, made, workload, here, begin):
             if done.listings is not None:
                 self.listings |= done.listings
                 progress.step(done.selection.label)

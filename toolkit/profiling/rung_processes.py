@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from queue import SimpleQueue
@@ -49,13 +49,13 @@ class Done(NamedTuple):
 class Server:
     """What a process is asked: records of one workload, from the bench that `make` returns."""
 
-    def __init__(self, given: tuple[Callable[[], Any], Workload]) -> None:
+    def __init__(self, given: tuple[Any, Workload]) -> None:
         make, self._workload = given
         self._bench, self._blas = make(), blas_on_one_thread()
 
     def __enter__(self) -> Server:
         self._blas.__enter__()  # idle threads of BLAS keep cores busy
-        self._bench.ladder(self._workload).prepare_inputs()
+        wait(self._bench.ladder(self._workload).anchor(self._workload.problem))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -78,7 +78,7 @@ def side_by_side(
     made: Sequence[Planned],
     workload: Workload,
     here: Callable[[Selection, Record], Record],
-    begin: Callable[[], None] = lambda: None,
+    begin: Callable[[], None],
 ) -> Iterator[Done]:
     """Rungs as they are done, by `here` and by processes whose benches `make` returns.
 

@@ -58,11 +58,10 @@ class LadderInputs:
                 self._matrices[at] = begun
             return begun
 
-    def prepare_inputs(self, executed: Gemm | None = None) -> None:
-        """Begin to make A and B at K itself, where they are not too large to be made for all."""
-        executed = executed or self.workload.problem
-        if input_bytes(executed) <= ANCHOR_BYTES:
-            self.prepare(self.workload, executed)
+    def anchor(self, executed: Gemm) -> list[Future[tuple[Matrix, Matrix]]]:
+        """A and B at K itself, begun now, unless they take more than ANCHOR_BYTES."""
+        is_small = input_bytes(executed) <= ANCHOR_BYTES
+        return [self.prepare(self.workload, executed)] if is_small else []
 
     def matrices(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B, read-only, padded up to the executed shape; kept for the next rung.

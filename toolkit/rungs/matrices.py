@@ -152,10 +152,9 @@ class Workload:
 
     def padded(self, executed: Gemm) -> tuple[Matrix, Matrix]:
         """A and B with zeros appended up to the executed shape, made side by side."""
-        with ThreadPoolExecutor(2) as pool:
-            a = pool.submit(lambda: _padded(self.a, executed.m, executed.k))
+        with ThreadPoolExecutor(1) as pool:
             b = pool.submit(lambda: _padded(self.b, executed.k, executed.n))
-            return a.result(), b.result()
+            return _padded(self.a, executed.m, executed.k), b.result()
 
     def _matrix(self, stream: int, shape: tuple[int, int]) -> Matrix:
         """Made once. Before Python 3.12, cached properties of all workloads wait for each other."""

@@ -81,7 +81,7 @@ class Bound:
     most_accesses: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
-    notes_requests: bool = False  # the first of each instruction, in the first run
+    notes_requests: bool = False  # the first of each instruction, in the first worker
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
 
     @property
@@ -115,9 +115,9 @@ class Run:
     """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
 
     `accesses` are the accesses of each block to global memory, `requests` the first one of each
-    instruction, in the first run (`core.REQUEST`); each is None if not requested, `accesses` also
-    if there were more than the bound launch allows. `recorded` is what the warps of each worker
-    executed.
+    instruction by the first worker of the first run (`core.REQUEST`); each is None if not
+    requested, `accesses` also if there were more than the bound launch allows. `recorded` is what
+    the warps of each worker executed.
     """
 
     counts: NDArray[Any]
