@@ -67,7 +67,7 @@ class LadderSimulator(LadderInputs):
             variant=variant, parameters=selection.parameters, problem=self.workload.problem
         )
         self.begin_rung()
-        self.anchor(launch.executed)
+        self.prepare_at_k(launch.executed)
         translated = translate(kernel)
         executor = PlanExecutor(self, translated, launch, notes=residence is not None)
         proven = executor.proven()

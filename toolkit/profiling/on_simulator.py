@@ -60,9 +60,9 @@ class SimulatorBench(TheoryBench):
             return self.rung(record, selection, workload, progress)
 
         def begin() -> None:
-            begun = self.ladder(workload).anchor(workload.problem) if made else []
+            begun = self.ladder(workload).prepare_at_k(workload.problem) if made else []
             self.disassemble()
-            wait(begun)  # who finds no memory says so later
+            wait(begun)  # the rung that needs them raises their errors
 
         make = partial(SimulatorBench, self.device, sanitizes=self._sanitizes)
         for done in side_by_side(make, made, workload, here, begin):

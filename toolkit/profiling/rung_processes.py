@@ -55,7 +55,7 @@ class Server:
 
     def __enter__(self) -> Server:
         self._blas.__enter__()  # idle threads of BLAS keep cores busy
-        wait(self._bench.ladder(self._workload).anchor(self._workload.problem))
+        wait(self._bench.ladder(self._workload).prepare_at_k(self._workload.problem))
         return self
 
     def __exit__(self, *exception: object) -> None:

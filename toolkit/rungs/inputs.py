@@ -58,8 +58,8 @@ class LadderInputs:
                 self._matrices[at] = begun
             return begun
 
-    def anchor(self, executed: Gemm) -> list[Future[tuple[Matrix, Matrix]]]:
-        """A and B at K itself, begun now, unless they take more than ANCHOR_BYTES."""
+    def prepare_at_k(self, executed: Gemm) -> list[Future[tuple[Matrix, Matrix]]]:
+        """Begin to make A and B at K itself, unless they take more than ANCHOR_BYTES."""
         is_small = input_bytes(executed) <= ANCHOR_BYTES
         return [self.prepare(self.workload, executed)] if is_small else []
 

@@ -269,7 +269,7 @@ def worker_handles(
             if not handle:
                 raise LaunchError("the simulation does not fit into this machine's memory")
             handles.append(int(handle))
-            launch.notes_requests &= runs  # of those that only keep, the first one notes them
+            launch.notes_requests &= runs  # among keepers, only the first notes requests
         yield handles, counts
     finally:
         for handle in handles:
