@@ -20,7 +20,7 @@ LIMITS = {
     "toolkit/cli": 16_410,
     "toolkit/execution": 25_330,
     "toolkit/gpu": 14_170,
-    "toolkit/launch": 3_690,
+    "toolkit/launch": 3_670,
     "toolkit/machine_code": 17_050,
     "toolkit/microbenchmarks": 13_200,
     "toolkit/native": 1_010,
