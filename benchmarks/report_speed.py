@@ -10,8 +10,8 @@ Python of its own `.venv`, else the one that runs this. A case is
     cold:DEVICE       `profile`, with an empty cache; cold:DEVICE:8192 of this shape, not of 4096
     warm:DEVICE       `profile` again: code, predictions, and the time of the CPU where it is kept,
                       are in the cache; counts and checks are made again, with other matrices
-    simulate:KERNEL   `simulate` of a kernel of report_speed.cu on an H200 (`LAUNCHES`), warm; also
-                      of a rung, at 4096 or at another shape: simulate:stream-k:1024
+    simulate:KERNEL   `simulate` of a kernel of kernels/ on an H200 (`LAUNCHES`), warm; also of a
+                      rung, at 4096 or at another shape: simulate:stream-k:1024
     compile:KERNEL    the same with an empty cache
     replay:KERNEL     the same without the kept prediction: streams are replayed again
     all:KERNEL        the same with all blocks executed
@@ -45,7 +45,7 @@ from threading import Event, Thread
 from typing import NamedTuple
 
 HERE = Path(__file__).parents[1]
-KERNELS = Path(__file__).with_suffix(".cu")
+KERNELS = Path(__file__).parent / "kernels"
 POLL_S = 0.02
 
 # Kernel, grid, block, and the arguments of each launch, results first.
@@ -146,7 +146,7 @@ def launched(name: str) -> list[str]:
         rung, _, shape = name.partition(":")
         return [rung, "--shape", shape or "4096"]
     kernel, grid, block, *arguments = LAUNCHES[name].split()
-    launch = [str(KERNELS), "--kernel", kernel, "--grid", grid, "--block", block]
+    launch = [str(KERNELS / f"{kernel}.cu"), "--grid", grid, "--block", block]
     return launch + [word for argument in arguments for word in ("--arg", argument)]
 
 
