@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.recfunctions import repack_fields
+from numpy.linalg import matrix_rank, pinv
 from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
@@ -226,7 +227,7 @@ def _first_boxes(observer: _Observer) -> Iterator[Box]:
         [range(1), *(range(1 + k, n - 1, step) for k in range(step)), range(max(1, n - 1), n)]
         for n, step in zip(observer.grid, observer.periods, strict=True)
     ]
-    yield from ((x, y, z) for x, y, z in product(*cuts) if len(x) and len(y) and len(z))
+    yield from ((x, y, z) for x, y, z in product(*cuts) if x and y and z)
 
 
 def _single(part: range) -> list[range]:
@@ -247,8 +248,7 @@ def _halves(box: Box) -> list[Box]:
 def _sample(run: Run) -> Sample:
     assert run.accesses is not None
     rows = run.accesses.rows
-    bits = rows["mask"][:, None] >> np.arange(4) & 1
-    row, sector = np.nonzero(bits)
+    row, sector = np.nonzero(rows["mask"][:, None] >> np.arange(4) & 1)
     sectors = rows["line"][row].astype(np.int64) * 4 + sector
     how = repack_fields(rows[["step", "warp", "kind"]])[row]
     exact = run.counts.copy()
@@ -306,20 +306,22 @@ def _estimated(counts: Sequence[NDArray[Any]], population: int) -> Floats:
 
 def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass:
     """The accesses of a class, with the shifts that hold for all of its executed members."""
-    samples = [observer.samples[block] for block in members]
+    first, *others = (observer.samples[block] for block in members)
     at = np.array([observer.index(block) for block in members], dtype=np.int64)
-    shifts = np.zeros((3, len(samples[0].sectors)), dtype=np.int64)
-    if len(samples) > 1 and len(samples[0].sectors):
-        moved = np.stack([one.sectors - samples[0].sectors for one in samples[1:]])
-        steps = (at[1:] - at[0]).astype(np.float64)
-        shifts = np.rint(np.linalg.pinv(steps) @ (SECTOR_BYTES * moved)).astype(np.int64)
-        if ((at[1:] - at[0]) @ shifts != SECTOR_BYTES * moved).any():
+    shifts = np.zeros((3, len(first.sectors)), dtype=np.int64)
+    if others:
+        steps = at[1:] - at[0]
+        # enough of them to span the steps of all
+        few = next(n for n in range(1, len(at)) if matrix_rank(steps[:n]) == matrix_rank(steps))
+        moved = [SECTOR_BYTES * (one.sectors - first.sectors) for one in others]
+        shifts = np.rint(pinv(steps[:few]) @ np.array(moved[:few])).astype(np.int64)
+        if any((step @ shifts != by).any() for step, by in zip(steps, moved, strict=True)):
             raise NoPlanError(": addresses do not shift evenly with the index of the block")
     kinds, which = np.unique(shifts, axis=1, return_inverse=True)
-    rows = samples[0].rows
-    entries = np.zeros(len(rows), dtype=ENTRY)
-    entries["sector"], entries["shift"] = samples[0].sectors, which.ravel()
-    entries["mask"], entries["kind"], entries["moment"] = 1, rows["kind"], rows["step"]
+    entries = np.zeros(len(first.rows), dtype=ENTRY)
+    entries["sector"], entries["shift"] = first.sectors, which.ravel()
+    entries["mask"] = 1
+    entries["kind"], entries["moment"] = first.rows["kind"], first.rows["step"]
     x, y, z = at[0].tolist()
     by_period = kinds * np.array(observer.periods)[:, None]
     whole = (by_period % LINE_BYTES == 0).all(axis=0)  # lines shift to lines
