@@ -84,7 +84,8 @@ static int is_chosen(u64 line, u32 spread) {
  * far after the start of the run each is. `starts` finds a list by run and shift. */
 typedef struct { Table starts; u32 *lists; u64 used, size; } Remembered;
 
-typedef struct { Table signatures, groups; Remembered chosen; Visit *out; u64 most, count; int failed; } State;
+/* `firsts`: the first line of each group, and its number of lines. */
+typedef struct { Table signatures, groups, firsts; Remembered chosen; Visit *out; u64 most, count; int failed; } State;
 
 static void sign(State *s, u64 line, u64 what) {
     Slot *slot = found(&s->signatures, line);
@@ -100,13 +101,12 @@ static void look_at(State *s, const Entry *e, u64 sector, u64 block, int is_last
         sign(s, line, mixed(block << 20 ^ e->moment) + (mask << 4 | e->kind));
         return;
     }
-    const Slot *own = slot_of(s->signatures.slots, s->signatures.size, line);
-    const Slot *group = slot_of(s->groups.slots, s->groups.size, own->value);
-    if (group->value >> 32 != (u64)(own - s->signatures.slots)) return;
+    const Slot *first = slot_of(s->firsts.slots, s->firsts.size, line);
+    if (!first->value) return;
     if (s->count == s->most) { s->failed = 1; return; }
     s->out[s->count++] = (Visit){
         .line = line, .block = (u32)block, .moment = e->moment,
-        .lines = (u32)group->value, .mask = (u8)mask, .kind = e->kind,
+        .lines = (u32)first->value, .mask = (u8)mask, .kind = e->kind,
     };
 }
 
@@ -138,7 +138,7 @@ static void each_of_run(const Launch *l, State *s, u64 start, u64 by, u64 block,
     const u64 length = l->run_ends[start] - start;
     if (!l->spread || length < LEAST_REMEMBERED) {
         for (const Entry *e = run; e < run + length; e++) {
-            if (s->signatures.size && e + AHEAD < run + length)
+            if (s->signatures.size && !is_last && e + AHEAD < run + length)
                 prefetch(s->signatures.slots, s->signatures.size, (e[AHEAD].sector + by) / SECTORS);
             if (is_chosen((e->sector + by) / SECTORS, l->spread)) look_at(s, e, e->sector + by, block, is_last);
         }
@@ -179,14 +179,19 @@ EXPORT i64 group_accesses(const Launch *l, Visit *out, u64 most) {
     i64 *by = calloc(l->most_shifts + 1, sizeof *by), result = FAILED;
     if (by) {
         each_access(l, &s, by, 0);
-        /* the lines of each group in the low half, and the slot of the one that stands for them */
+        /* of each group: its number of lines, in the low half, and the slot of its first one */
         for (u64 k = 0; k < s.signatures.size && !s.failed; k++) {
-            if (s.groups.size && k + AHEAD < s.signatures.size)
-                prefetch(s.groups.slots, s.groups.size, s.signatures.slots[k + AHEAD].value);
             if (!s.signatures.slots[k].value) continue;
             Slot *group = found(&s.groups, s.signatures.slots[k].value);
             if (!group) s.failed = 1;
             else group->value = group->value ? group->value + 1 : k << 32 | 1;
+        }
+        for (u64 k = 0; k < s.groups.size && !s.failed; k++) {
+            const u64 value = s.groups.slots[k].value;
+            if (!value) continue;
+            Slot *first = found(&s.firsts, s.signatures.slots[value >> 32].key);
+            if (!first) s.failed = 1;
+            else first->value = (u32)value;
         }
         if (!s.failed) {
             each_access(l, &s, by, 1);
@@ -196,6 +201,7 @@ EXPORT i64 group_accesses(const Launch *l, Visit *out, u64 most) {
     free(by);
     free(s.signatures.slots);
     free(s.groups.slots);
+    free(s.firsts.slots);
     free(s.chosen.starts.slots);
     free(s.chosen.lists);
     return result;

@@ -85,13 +85,13 @@ def _grouped(
     spread: int,
     most: int,
 ) -> NDArray[Any] | None:
-    entries = np.ascontiguousarray(np.concatenate([one.entries for one in classes]))
-    shifts = np.ascontiguousarray(np.concatenate([one.shifts for one in classes]).astype(np.int64))
+    entries = np.concatenate([one.entries for one in classes])
+    shifts = np.ascontiguousarray(np.concatenate([one.shifts for one in classes]))
     table = np.zeros(len(classes), dtype=_CLASS)
     table["end"] = np.cumsum([len(one.entries) for one in classes])
     table["first"] = np.append(0, table["end"][:-1])
     table["shifts"] = [len(one.shifts) for one in classes]
-    table["first_shift"] = np.append(0, np.cumsum(table["shifts"])[:-1])
+    table["first_shift"] = np.cumsum(table["shifts"]) - table["shifts"]
     table["at"] = [one.at for one in classes]
     class_of = np.ascontiguousarray(class_of, dtype=np.uint32)
     run_ends = _run_ends(entries["shift"], table["end"])
@@ -114,6 +114,5 @@ def _run_ends(shift: NDArray[np.uint16], ends: NDArray[np.uint64]) -> NDArray[np
     """
     changes = np.flatnonzero(np.diff(shift)) + 1
     borders = np.union1d(changes, ends).astype(np.uint64)
-    following = np.searchsorted(borders, np.arange(len(shift)), side="right")
-    found: NDArray[np.uint64] = borders[following]
+    found: NDArray[np.uint64] = borders[np.searchsorted(borders, np.arange(len(shift)), "right")]
     return found

@@ -319,8 +319,7 @@ def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass:
             raise NoPlanError(": addresses do not shift evenly with the index of the block")
     kinds, which = np.unique(shifts, axis=1, return_inverse=True)
     entries = np.zeros(len(first.rows), dtype=ENTRY)
-    entries["sector"], entries["shift"] = first.sectors, which.ravel()
-    entries["mask"] = 1
+    entries["sector"], entries["shift"], entries["mask"] = first.sectors, which.ravel(), 1
     entries["kind"], entries["moment"] = first.rows["kind"], first.rows["step"]
     x, y, z = at[0].tolist()
     by_period = kinds * np.array(observer.periods)[:, None]
