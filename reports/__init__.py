@@ -10,7 +10,10 @@ each of them usable in a notebook.
 
 from __future__ import annotations
 
-from analysis.records.profile import Profile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analysis.records.profile import Profile
 
 __all__ = ["render"]
 

@@ -10,10 +10,13 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from analysis.problem import Gemm
-from analysis.records.profile import Interval
 from analysis.timing.predicted import Resource
+
+if TYPE_CHECKING:
+    from analysis.records.profile import Interval
 
 ABSENT = "–"
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import groupby
+from itertools import compress, groupby
+from typing import TYPE_CHECKING
 
-from analysis.records.profile import Record
 from reports import text
+
+if TYPE_CHECKING:
+    from analysis.records.profile import Record
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,10 @@ class Table:
 
     def only(self, wanted: Callable[[Column], bool]) -> Table:
         """The same with some of its columns."""
-        places = [place for place, column in enumerate(self.columns) if wanted(column)]
+        kept = [*map(wanted, self.columns)]
         return Table(
-            columns=tuple(self.columns[place] for place in places),
-            rows=tuple(tuple(row[place] for place in places) for row in self.rows),
+            columns=tuple(compress(self.columns, kept)),
+            rows=tuple(tuple(compress(row, kept)) for row in self.rows),
         )
 
     @property
@@ -96,7 +99,7 @@ class Table:
             )
             for row in self.rows
         )
-        return Table(columns=self.columns, rows=rows)
+        return replace(self, rows=rows)
 
     @property
     def grades(self) -> tuple[tuple[str, int], ...]:

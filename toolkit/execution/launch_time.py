@@ -92,9 +92,7 @@ def _streams(
             if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
                 raise
             bound = fresh()
-            everything = range(bound.geometry.blocks)
-            found = streams_of(bound, blocks, others=everything)
-            return found.with_common()
+            return streams_of(bound, blocks, others=range(bound.geometry.blocks)).with_common()
     except FaultError as error:
         where = describe(error.fault, translated, bound)
         return f"a block that is executed without those before it stops: {where}"

@@ -321,10 +321,11 @@ def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass:
     entries = np.zeros(len(first.rows), dtype=ENTRY)
     entries["sector"], entries["shift"], entries["mask"] = first.sectors, which.ravel(), 1
     entries["kind"], entries["moment"] = first.rows["kind"], first.rows["step"]
-    x, y, z = at[0].tolist()
     by_period = kinds * np.array(observer.periods)[:, None]
     whole = (by_period % LINE_BYTES == 0).all(axis=0)  # lines shift to lines
-    return BlockClass(entries=_by_line(entries, whole), shifts=kinds.T, at=(x, y, z))
+    return BlockClass(
+        entries=_by_line(entries, whole), shifts=kinds.T, at=observer.index(members[0])
+    )
 
 
 def _by_line(entries: NDArray[Any], whole: NDArray[np.bool_]) -> NDArray[Any]:
