@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 from typing import Literal
 
 from analysis.errors import InputError
@@ -320,10 +321,7 @@ def _widest_power_of_two(area: int) -> int:
     """The largest power of two whose square is at most `area`."""
     if area < 1:
         raise InputError(f"no tile fits into an area of {area} elements: give at least 1")
-    width = 1
-    while 4 * width * width <= area:
-        width *= 2
-    return width
+    return 1 << isqrt(area).bit_length() - 1
 
 
 @dataclass(frozen=True, kw_only=True)

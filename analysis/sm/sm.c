@@ -26,6 +26,7 @@ enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, NO_BANK 
        MOST_QUEUED = 32, ON_THEIR_WAY = 3, SECTOR = 32, LANES = 32, CODE_LINE = 8, CODE_WAYS = 4,
        CODE_AHEAD = 5, PHASES = 1 << 16, COPY_PLACES = 2 };
 #define LN2 0.6931471805599453
+#define INLINED static inline __attribute__((always_inline)) /* a run takes up to a tenth longer where it is not */
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNIT_TENSOR, UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
@@ -105,14 +106,15 @@ typedef struct {
     u64 mark;             /* number of instructions; a run records when they were issued */
 } Machine;
 
-/* Operand slot of an instruction. `is_again`: an earlier slot names the same register, which is read
- * once. `clocks`: clocks in which it may be read; `behind_known`: the same if the value of slot 1 is
- * available without a read. An unused slot has no bank, no clocks and no register to keep. */
-typedef struct { i16 reg, kept; u8 bank, is_again, clocks, behind_known; } Operand;
-typedef struct { Operand at[SLOTS]; } Operands;
+/* NOT_KEPT: no register. STATES: sets of clocks in which banks may be taken, CLOCKS each. */
+enum { NOT_KEPT = 0xffff, REG_SHIFT = 48, CLOCKS = 3, STATES = 64, ROWS = 4096, NO_ROOM = 0xff };
 
-/* A register whose value the reuse cache keeps (-1: none), and the number of the instruction. */
-typedef struct { i16 reg; u32 by; } Kept;
+/* Operand slot of an instruction: its register, and the same if the reuse cache keeps it. */
+typedef struct { u16 reg, kept; u8 bank; } Operand;
+
+/* Operands of an instruction. `row`: its row of `Sm.reads` for each set of slots whose operand the reuse
+ * cache has, one bit each. `is_plain`: neither a request nor one that a scoreboard waits for. */
+typedef struct { Operand at[SLOTS]; u16 row[1 << SLOTS]; u8 is_plain; } Operands;
 
 /* Why a scheduler issued nothing in a clock. */
 enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LOST_GLOBAL,
@@ -178,14 +180,17 @@ typedef struct {
     u64 free, sleep;      /* when the dispatch is free; nothing can change before `sleep` */
     u64 reads_free;       /* the same for instructions that read registers */
     u64 slip_free;        /* the same for the warp that issued last, except for multiply-adds */
-    u64 reads[BANKS + 1], reads_from; /* per bank: one bit for each clock, from `reads_from` on, in which the
+    u64 reads[BANKS], reads_from; /* per bank: one bit for each clock, from `reads_from` on, in which the
                                        * bank is read */
     double write_due;     /* issue slots that written registers still have to take */
     u64 write_since;      /* when `write_due` was updated last */
     u64 port;             /* when the next request can be handed over */
     u64 unit_free[UNITS]; /* UNIT_FMA: the half that makes no integer products */
-    Kept kept[SLOTS][BANKS + 1]; /* reuse cache, for operand slots of the warp that issued last */
-    u32 kept_warp, number; /* number of instructions; it skips numbers where the reuse cache is invalidated */
+    /* Reuse cache, for operand slots of the warp that issued last: a register, above REG_SHIFT, and the
+     * number of the instruction that kept it. */
+    u64 kept[SLOTS][BANKS + 1];
+    u64 number;           /* of instructions; it skips numbers where the reuse cache is invalidated */
+    u32 kept_warp;
     i64 last;             /* warp that issued last */
     u32 count, *warps;
     Queue queue[QUEUES];
@@ -199,6 +204,7 @@ typedef struct {
     const Machine *m;
     const Instruction *code;
     Operands *operands;   /* operands of each instruction */
+    u8 (*reads)[STATES];  /* what instructions read in which clocks: see plan_reads() */
     const Step *steps;
     const u64 *lines;
     const Stream *streams;
@@ -302,20 +308,19 @@ static Line *line_of(Sm *s, u64 key) {
     while (k != NO_LINE && s->cache[k].key != key) k = s->cache[k].next;
     if (k != NO_LINE) {
         unlink_line(s, k);
-        make_newest(s, k);
-        return &s->cache[k];
-    }
-    if (s->cached < s->m->l1_lines) {
-        k = s->cached++;
     } else {
-        k = s->cache[s->m->l1_lines].newer;
-        unlink_line(s, k);
-        u32 *at = &s->bucket[bucket_of(s, s->cache[k].key)];
-        while (*at != k) at = &s->cache[*at].next;
-        *at = s->cache[k].next;
+        if (s->cached < s->m->l1_lines) {
+            k = s->cached++;
+        } else {
+            k = s->cache[s->m->l1_lines].newer;
+            unlink_line(s, k);
+            u32 *at = &s->bucket[bucket_of(s, s->cache[k].key)];
+            while (*at != k) at = &s->cache[*at].next;
+            *at = s->cache[k].next;
+        }
+        s->cache[k] = (Line){.key = key, .next = *head};
+        *head = k;
     }
-    s->cache[k] = (Line){.key = key, .next = *head};
-    *head = k;
     make_newest(s, k);
     return &s->cache[k];
 }
@@ -331,7 +336,7 @@ static void ask_dram(Sm *s, double now, double clocks) {
 static double fetch(Sm *s, u64 sectors, double now) {
     const Machine *m = s->m;
     RAISE(s->l2_free, now);
-    for (u32 n = (u32)__builtin_popcountll(sectors); n; n--) {
+    for (u32 n = __builtin_popcountll(sectors); n; n--) {
         s->l2_free += SECTOR / m->l2_bytes_per_clock;
         s->r->l2_read_bytes += SECTOR;
         if (m->dram_share > 0) ask_dram(s, now, SECTOR * m->dram_share / m->dram_bytes_per_clock);
@@ -354,7 +359,7 @@ static u64 hash_of(u64 x) {
 }
 
 /* Pseudorandom number from 0 to 1. */
-static double spread(u64 x) { return (double)(hash_of(x) >> 11) / 9007199254740992.0; }
+static double spread(u64 x) { return (hash_of(x) >> 11) / 9007199254740992.0; }
 
 /* Sectors of a line that are in L2 if those of `mask` are: DRAM transfers pairs of sectors. */
 static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10) >> 1; }
@@ -363,8 +368,8 @@ static u32 with_neighbour(u32 mask) { return mask | (mask & 5) << 1 | (mask & 10
  * last of several lines decides, so a block waits longer for two lines than for one. */
 static double dram_wait(const Machine *m, const Block *b, u64 number) {
     const u64 x = hash_of(number * PHASES + b->phases % PHASES) | 1;
-    const u32 zeros = (u32)__builtin_clzll(x);
-    const double rest = (double)(x << zeros << 1) / 18446744073709551616.0; /* below the leading one bit */
+    const u32 zeros = __builtin_clzll(x);
+    const double rest = (x << zeros << 1) / 18446744073709551616.0; /* below the leading one bit */
     return m->dram_latency + m->dram_scatter * LN2 * (zeros + 1 - rest);
 }
 
@@ -400,7 +405,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
         const u32 missing = wanted & ~entry->mask;
         if (missing) {
             double at = fetch(s, missing, now);
-            s->r->l1_misses += (u32)__builtin_popcount(missing);
+            s->r->l1_misses += __builtin_popcount(missing);
             /* all misses of a block between two barriers wait for DRAM, or none does */
             if (!b->decided && !(line & IN_L2)) {
                 b->decided = 1;
@@ -416,7 +421,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
             }
             for (u32 n = 0; n < 4; n++)
                 if (missing >> n & 1) entry->ready[n] = at;
-            entry->mask |= (u8)missing;
+            entry->mask |= missing;
         }
         for (u32 n = 0; n < 4; n++) {
             if (!(wanted >> n & 1)) continue;
@@ -431,7 +436,7 @@ static double load_lines(Sm *s, const Request *q, double from, double now, int *
 
 static u32 sectors_of(const u64 *line, u32 lines) {
     u32 sectors = 0;
-    for (u32 k = 0; k < lines; k++) sectors += (u32)__builtin_popcount(line[k] & 15);
+    for (u32 k = 0; k < lines; k++) sectors += __builtin_popcount(line[k] & 15);
     return sectors;
 }
 
@@ -495,18 +500,11 @@ static void expect_arrival(Sm *s, Arrival a) {
 
 static void let_arrive(Sm *s) {
     for (u32 k = 0; k < s->arrival_count;) {
-        if (s->arrivals[k].at > (double)s->now) { k++; continue; }
+        if (s->arrivals[k].at > s->now) { k++; continue; }
         const Arrival a = s->arrivals[k];
         s->arrivals[k] = s->arrivals[--s->arrival_count];
         count_down(s, &a);
     }
-}
-
-static double next_arrival(const Sm *s) {
-    double next = 1e300;
-    for (u32 k = 0; k < s->arrival_count; k++)
-        LOWER(next, s->arrivals[k].at);
-    return next;
 }
 
 /* Effect of a served request on barriers. Copies have theirs when they are complete. */
@@ -518,11 +516,11 @@ static void count_request(Sm *s, const Request *q, const Instruction *i, double 
         const u64 id = word(q->line, k), number = word(q->line, k + 1);
         if (i->kind == KIND_MBARRIER_BEGIN) {
             Mbarrier *x = mbarrier_of(b, id);
-            *x = (Mbarrier){.id = x->id, .expected = (u32)number, .pending = (u32)number};
+            *x = (Mbarrier){.id = x->id, .expected = number, .pending = number};
             continue;
         }
         expect_arrival(s, (Arrival){.at = at, .age = b->age, .id = id, .block = q->block,
-                                    .arrivals = (u32)(number >> 32), .bytes = (i32)number});
+                                    .arrivals = number >> 32, .bytes = (i32)number});
     }
 }
 
@@ -555,7 +553,7 @@ static u32 words_of(const Instruction *i, const Step *step) {
 static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, const u64 *line) {
     const Machine *m = s->m;
     const u32 words = words_of(i, step);
-    const double now = (double)s->now;
+    const double now = s->now;
     if (words < 2) return;
     if (i->kind == KIND_BULK_STORE) {
         store_lines(s, words - 2, line + 2, WHOLE, now);
@@ -580,17 +578,11 @@ static void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, co
                                 .bytes = -(i64)((number >> 32) * (u32)number)});
 }
 
-/* Release scoreboards at a time, when `registers` are written back. */
-static void release(Sm *s, u32 warp, u64 age, const Instruction *i, double at, u32 registers) {
+/* Release a scoreboard at a time, when `registers` are written back. */
+INLINED void release(Sm *s, u32 warp, u64 age, u8 scoreboard, double at, u32 registers) {
     if (registers > 1) at += (registers - 1) * s->m->register_latency;
-    if (i->write_barrier != NONE || registers)
-        push(s, (Event){.at = at, .age = age, .warp = warp, .scoreboard = i->write_barrier,
-                        .registers = (u8)registers});
-}
-
-static void release_read(Sm *s, u32 warp, u64 age, const Instruction *i, double at) {
-    if (i->read_barrier != NONE)
-        push(s, (Event){.at = at, .age = age, .warp = warp, .scoreboard = i->read_barrier});
+    if (scoreboard != NONE || registers)
+        push(s, (Event){.at = at, .age = age, .warp = warp, .scoreboard = scoreboard, .registers = registers});
 }
 
 /* Complete a request after its last wavefront. */
@@ -630,10 +622,10 @@ static void served(Sm *s, const Request *q, double now) {
     }
     if (has_missed && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass its data path */
         push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
-                        .scoreboard = i->write_barrier, .registers = (u8)registers});
-    else release(s, q->warp, q->age, i, at, registers);
+                        .scoreboard = i->write_barrier, .registers = registers});
+    else release(s, q->warp, q->age, i->write_barrier, at, registers);
     if (!has_missed && q->left > 0) RAISE(s->data_free, now);
-    release_read(s, q->warp, q->age, i, now);
+    release(s, q->warp, q->age, i->read_barrier, now, 0);
 }
 
 /* The queue of a request, and the number of entries that it takes in the queue of global memory. */
@@ -646,11 +638,6 @@ static u32 queue_of(const Instruction *i, const Step *step) {
 }
 
 static u32 places_of(const Instruction *i) { return i->kind == KIND_COPY ? COPY_PLACES : 1; }
-
-/* Wake all schedulers: an entry that any of them may take has become free. */
-static void wake_all(Sm *s) {
-    for (u32 k = 0; k < SCHEDULERS; k++) wake(s, k, s->now + 1);
-}
 
 /* True if the queue of a request has a free entry. */
 static int has_room(const Sm *s, const Scheduler *x, const Instruction *i, const Step *step) {
@@ -687,7 +674,7 @@ static int needs_data(const Sm *s, const Request *q) {
 
 /* If the load/store unit is free, serve all wavefronts of its next request. False if there is none. */
 static int serve(Sm *s) {
-    const double now = (double)s->now;
+    const double now = s->now;
     if (!s->waiting || s->lsu_free >= now + 1) return 0;
     Scheduler *best = NULL;
     Queue *next = NULL;
@@ -710,7 +697,7 @@ static int serve(Sm *s) {
         const u32 places = places_of(&s->code[q.step->pc]);
         s->global_places -= places;
         best->global_places -= places;
-        wake_all(s);
+        for (u32 k = 0; k < SCHEDULERS; k++) wake(s, k, s->now + 1); /* any of them may take the free entry */
     }
     LOWER(best->sleep, s->now + 1);
     if (needs_data(s, &q)) RAISE(s->lsu_free, s->data_free);
@@ -797,7 +784,6 @@ static void look_ahead(Scheduler *x, u64 now) {
 /* Clocks in which a slot may read its register, one bit each, counted from the clock in which its
  * instruction leaves the dispatch. It is read in the first of them in which the bank is free. */
 enum { AT_ONCE = 1, BY_SECOND = 3, NOT_NEXT = 5, LATER = 6, ANY = 7 };
-enum { NO_REGISTER = -2 }; /* never in the reuse cache */
 
 /* Clocks of a slot. They depend on earlier slots with registers in the same bank. Two operands are read
  * by the second clock, three by the third. */
@@ -810,62 +796,27 @@ static u8 clocks_of(const Instruction *i, u32 slot, int is_second_known) {
     return is_second_known ? LATER : NOT_NEXT;
 }
 
-static Operands operands_of(const Instruction *i) {
-    Operands found;
-    for (u32 k = 0; k < SLOTS; k++) {
-        const i16 r = i->source[k];
-        Operand *o = &found.at[k];
-        *o = (Operand){.reg = NO_REGISTER, .kept = -1, .bank = NO_BANK};
-        if (r < 0) continue;
-        *o = (Operand){.reg = r, .kept = i->reuse >> k & 1 ? r : -1, .bank = (u8)(r % BANKS),
-                       .clocks = clocks_of(i, k, 0), .behind_known = clocks_of(i, k, 1)};
-        for (u32 n = 0; n < k; n++) o->is_again |= i->source[n] == r;
-    }
-    return found;
-}
-
-/* True if the operand of a slot is available without a read: another slot names it too, or a recent
- * instruction of this warp kept it for this slot. Here and below there are no branches that a processor
- * could not predict. */
-static u32 is_known(const Scheduler *x, const Operand *o, u32 slot) {
-    const Kept *kept = &x->kept[slot][o->bank];
-    return o->is_again | ((kept->reg == o->reg) & (x->number - kept->by <= KEPT_FOR));
-}
-
-/* Reserve the reads of an instruction that leaves the dispatch `late` clocks from now. A bank reads one
- * register per clock, for each slot in one of its `clocks` (none: no read). False if not all reads fit;
- * `slip` is the delay of the first slot's read. */
-static int reserve(Scheduler *x, const Operand *o, const u32 *clocks, u32 late, u32 *slip) {
-    u64 reads[BANKS + 1] = {x->reads[0], x->reads[1]};
-    u32 found[SLOTS], lacks = 0;
-    for (u32 k = 0; k < SLOTS; k++) {
-        const u32 open = clocks[k] & ~(u32)(reads[o[k].bank] >> late);
-        found[k] = open & -open;
-        lacks |= (clocks[k] != 0) & !open;
-        reads[o[k].bank] |= (u64)found[k] << late;
-    }
-    if (lacks) return 0;
-    for (u32 bank = 0; bank < BANKS; bank++) x->reads[bank] = reads[bank];
-    *slip = found[0] >> 1; /* the first, second or third bit */
-    return 1;
-}
-
 /* Clocks that an instruction waits for its registers; all instructions that read registers wait with
  * it. For `slip` clocks, only later instructions of its warp wait, except for multiply-adds. */
 static u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, u32 pc, u32 *slip) {
     const Operand *o = s->operands[pc].at;
-    u32 clocks[SLOTS], late = 0, is_second_known;
+    u32 late = 0, known = 0;
     *slip = 0;
     if (!s->m->bank_count) return 0;
     x->number += x->kept_warp == warp ? 1 : KEPT_FOR + 1;
     x->kept_warp = warp;
     look_ahead(x, s->now);
-    is_second_known = is_known(x, &o[1], 1);
-    clocks[0] = is_known(x, &o[0], 0) ? 0 : o[0].clocks;
-    clocks[1] = is_second_known ? 0 : o[1].clocks;
-    clocks[2] = is_known(x, &o[2], 2) ? 0 : is_second_known ? o[2].behind_known : o[2].clocks;
-    for (u32 k = 0; k < SLOTS; k++) x->kept[k][o[k].bank] = (Kept){o[k].kept, x->number};
-    while (!reserve(x, o, clocks, late, slip)) late++;
+    for (u32 k = 0; k < SLOTS; k++) {
+        u64 *kept = &x->kept[k][o[k].bank];
+        known |= (((u64)o[k].reg << REG_SHIFT) + x->number - *kept <= KEPT_FOR) << k;
+        *kept = ((u64)o[k].kept << REG_SHIFT) + x->number;
+    }
+    const u8 *row = s->reads[s->operands[pc].row[known]];
+    u64 found;
+    while ((found = row[(x->reads[0] >> late & ANY) | (x->reads[1] >> late & ANY) << CLOCKS]) == NO_ROOM) late++;
+    x->reads[0] |= (found & ANY) << late;
+    x->reads[1] |= (found >> CLOCKS & ANY) << late;
+    *slip = found >> CLOCKS * BANKS;
     if (s->code[pc].yield) x->number += KEPT_FOR;
     return late;
 }
@@ -889,6 +840,45 @@ static void hand_over(Sm *s, Scheduler *x, const Instruction *i) {
 /* True for instructions that the load/store unit processes in order: requests and ends of copy groups. */
 static int is_request(const Instruction *i) {
     return i->unit == UNIT_LSU || i->kind == KIND_COPY_GROUP;
+}
+
+/* Fill a row of `reads`: for each state of the banks, CLOCKS bits per bank that is read in these clocks,
+ * what an instruction reads, in the same bits, and above them the delay of the first slot's read; NO_ROOM
+ * if not all reads fit. `number` has the clocks of each slot (none: no read), then their banks. A bank
+ * reads one register per clock. */
+static void plan_reads(u8 *row, u32 number) {
+    for (u32 state = 0; state < STATES; state++) {
+        u32 taken = state, lacks = 0, slip = 0;
+        for (u32 k = 0; k < SLOTS; k++) {
+            const u32 clocks = number >> CLOCKS * k & ANY, bank = number >> (CLOCKS * SLOTS + k) & 1;
+            const u32 open = clocks & ~(taken >> CLOCKS * bank), first = open & -open;
+            lacks |= clocks && !open;
+            taken |= first << CLOCKS * bank;
+            if (!k) slip = first >> 1; /* the first, second or third bit */
+        }
+        row[state] = lacks ? NO_ROOM : slip << CLOCKS * BANKS | (taken ^ state);
+    }
+}
+
+static void plan_operands(Sm *s, u32 pc) {
+    const Instruction *i = &s->code[pc];
+    Operands *found = &s->operands[pc];
+    u32 again = 0, banks = 0; /* slots with a register of an earlier one, which is read once */
+    found->is_plain = i->kind == KIND_PLAIN && !is_request(i) && (i->write_barrier & i->read_barrier) == NONE;
+    for (u32 k = 0; k < SLOTS; k++) {
+        const u16 r = i->source[k];
+        found->at[k] = (Operand){r, i->reuse >> k & 1 ? r : NOT_KEPT, r == NOT_KEPT ? NO_BANK : r % BANKS};
+        for (u32 n = 0; n < k; n++) again |= (i->source[n] == i->source[k]) << k;
+        banks |= r % BANKS << (CLOCKS * SLOTS + k);
+    }
+    for (u32 known = 0; known < 1 << SLOTS; known++) {
+        u32 number = banks;
+        for (u32 k = 0; k < SLOTS; k++)
+            if (i->source[k] >= 0 && !((known | again) >> k & 1))
+                number |= clocks_of(i, k, (known | again) >> 1 & 1) << CLOCKS * k;
+        found->row[known] = number;
+        if (!s->reads[number][STATES - 1]) plan_reads(s->reads[number], number);
+    }
 }
 
 /* Reason (LOST_*) of a warp that waits for the result of an instruction. */
@@ -916,19 +906,20 @@ static int not_before(u64 time, u8 reason, u64 *again, u8 *why) {
     return 0;
 }
 
-/* True if a warp can issue now; if not, `why`, and `again`: when that may change. A run takes a tenth
- * longer where it is not inlined. */
-static inline __attribute__((always_inline)) int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
+/* True if a warp can issue now; if not, `why`, and `again`: when that may change. */
+INLINED int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
     const u64 unknown = ~0ull; /* an event will say so */
     if (!w->alive || w->at_barrier)
         return not_before(unknown, w->alive ? LOST_BARRIER : LOST_EMPTY, again, why);
     if (w->ready > s->now) return not_before(w->ready, w->blocked_on, again, why);
     const Instruction *i = &s->code[w->pc];
     if (i->wait & w->waits) return not_before(unknown, w->from[__builtin_ctz(i->wait & w->waits)], again, why);
-    if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u))
-        return not_before(unknown, LOST_GLOBAL, again, why);
-    if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) return not_before(unknown, LOST_BARRIER, again, why);
-    if (is_request(i) && !has_room(s, x, i, w->step)) return not_before(unknown, LOST_QUEUE, again, why);
+    if (!s->operands[w->pc].is_plain) {
+        if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u))
+            return not_before(unknown, LOST_GLOBAL, again, why);
+        if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) return not_before(unknown, LOST_BARRIER, again, why);
+        if (is_request(i) && !has_room(s, x, i, w->step)) return not_before(unknown, LOST_QUEUE, again, why);
+    }
     if (x->reads_free > s->now && reads_registers(i)) return not_before(x->reads_free, LOST_BANK, again, why);
     const int may_slip = i->unit == UNIT_FMA || i->unit == UNIT_CONTROL;
     if (x->slip_free > s->now && !may_slip && x->last >= 0 && w == &s->warps[x->last])
@@ -941,7 +932,7 @@ static inline __attribute__((always_inline)) int can_issue(Sm *s, Scheduler *x, 
 static void write_back(Scheduler *x, u64 now) {
     const u64 from = GREATER(x->free, x->write_since);
     if (now <= from) return;
-    const double unused = (double)(now - from);
+    const double unused = now - from;
     x->write_due -= x->write_due < unused ? x->write_due : unused;
     x->write_since = now;
 }
@@ -995,7 +986,7 @@ static void fetch_ahead(Sm *s, u32 pc) {
 static void expect(Warp *w, u8 scoreboard, u8 reason) {
     if (scoreboard == NONE) return;
     w->pending[scoreboard]++;
-    w->waits |= (u8)(1u << scoreboard);
+    w->waits |= 1u << scoreboard;
     w->from[scoreboard] = reason;
 }
 
@@ -1021,6 +1012,11 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     if (w->ready < fetched) {
         w->ready = fetched;
         w->blocked_on = LOST_FETCH;
+    }
+    if (s->operands[pc].is_plain) {
+        go_on(w);
+        if (w->step == w->end) leave(s, w);
+        return;
     }
     expect(w, i->write_barrier, waits_for(i, step));
     expect(w, i->read_barrier, is_request(i) ? LOST_QUEUE : LOST_ARITHMETIC);
@@ -1048,12 +1044,12 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         enqueue(s, x, (Request){.step = step, .line = line, .from = x->port, .age = w->age,
                                 .space = w->space, .left = clocks, .warp = warp, .block = w->block});
     } else if (i->kind == KIND_BULK_GROUP) {
-        const double made = GREATER(w->bulk_done, (double)s->now);
-        release(s, warp, w->age, i, made, 0);
-        release_read(s, warp, w->age, i, made);
+        const double made = GREATER(w->bulk_done, s->now);
+        release(s, warp, w->age, i->write_barrier, made, 0);
+        release(s, warp, w->age, i->read_barrier, made, 0);
     } else {
-        release(s, warp, w->age, i, (double)(s->now + i->latency), 0);
-        release_read(s, warp, w->age, i, (double)s->now);
+        release(s, warp, w->age, i->write_barrier, s->now + i->latency, 0);
+        release(s, warp, w->age, i->read_barrier, s->now, 0);
     }
     if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN) {
         fetch_ahead(s, pc);
@@ -1065,10 +1061,10 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         Block *b = &s->blocks[w->block];
         w->at_barrier = 1;
         b->waiting++;
-        s->barrier_free = GREATER(s->barrier_free, (double)s->now) +
+        s->barrier_free = GREATER(s->barrier_free, s->now) +
                           m->barrier_unit_clocks;
         b->opens_after = GREATER(b->opens_after, s->now) + m->barrier_per_warp;
-        if ((double)b->opens_after < s->barrier_free) b->opens_after = (u64)s->barrier_free;
+        if (b->opens_after < s->barrier_free) b->opens_after = s->barrier_free;
         open_barrier(s, b);
     }
 }
@@ -1079,7 +1075,6 @@ static void schedule(Sm *s, Scheduler *x) {
     if (x->free > s->now) return; /* counted at its cause */
     u64 again = ~0ull;
     u8 why = LOST_EMPTY, first_why = LOST_EMPTY;
-    int any = 0;
     i64 chosen = -1;
     if (x->last >= 0 && can_issue(s, x, &s->warps[x->last], &again, &why)) {
         chosen = x->last;
@@ -1091,14 +1086,13 @@ static void schedule(Sm *s, Scheduler *x) {
             if (can_issue(s, x, w, &again, &why)) {
                 oldest = w->age;
                 chosen = x->warps[k];
-            } else if (why != LOST_EMPTY && !any) {
+            } else if (first_why == LOST_EMPTY) {
                 first_why = why;
-                any = 1;
             }
         }
     }
     if (chosen >= 0) {
-        issue(s, x, (u32)chosen);
+        issue(s, x, chosen);
         return;
     }
     x->why = first_why;
@@ -1117,11 +1111,11 @@ static void happen(Sm *s, Event e) {
     Warp *w = &s->warps[e.warp];
     Scheduler *x = &s->scheduler[e.warp % SCHEDULERS];
     if (e.scoreboard != NONE && w->age == e.age && !--w->pending[e.scoreboard])
-        w->waits &= (u8)~(1u << e.scoreboard);
+        w->waits &= ~(1u << e.scoreboard);
     write_back(x, s->now);
     x->write_due += e.registers * s->m->write_slots;
     if (x->write_due >= 1) {
-        const u32 lost = (u32)x->write_due;
+        const u32 lost = x->write_due;
         x->write_due -= lost;
         x->free = GREATER(x->free, s->now) + lost;
         s->r->lost[LOST_WRITE] += lost;
@@ -1147,10 +1141,7 @@ static u64 next_time(const Sm *s) {
             LOWER(next, from);
         }
     }
-    if (s->arrival_count) {
-        const u64 at = rounded_up(next_arrival(s));
-        LOWER(next, at);
-    }
+    for (u32 k = 0; k < s->arrival_count; k++) LOWER(next, rounded_up(s->arrivals[k].at));
     if (s->events) LOWER(next, rounded_up(s->heap[0].at));
     return next > s->now ? next : s->now + 1;
 }
@@ -1179,7 +1170,7 @@ static void finish(Sm *s) {
 
 /* Simulate one clock. */
 static void clock_of_all(Sm *s) {
-    while (s->events && s->heap[0].at <= (double)s->now) happen(s, pop(s));
+    while (s->events && s->heap[0].at <= s->now) happen(s, pop(s));
     while (serve(s)) {} /* several, if they take no clocks */
     if (s->arrival_count) let_arrive(s);
     for (u32 k = 0; k < SCHEDULERS; k++) schedule(s, &s->scheduler[k]);
@@ -1272,12 +1263,6 @@ static void run_fewer(Sm *s) {
     set_free(&x);
 }
 
-static u32 power_of_two(u32 least) {
-    u32 found = 1;
-    while (found < least) found *= 2;
-    return found;
-}
-
 /* Run `job_count` blocks, and also only the first `fewer` of them (at least as many as slots, but not
  * all; 0: none). `result`, and `starts` and `ends` of each block in clocks, are those of all blocks,
  * then of the first ones. Nonzero: out of memory. */
@@ -1291,17 +1276,18 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
             .jobs = jobs, .job_count = job_count, .fewer = fewer, .warps_per_block = most, .r = result,
             .starts = starts, .ends = ends};
     memset(result, 0, sizeof *result);
-    s.buckets = power_of_two(2 * machine->l1_lines);
+    for (s.buckets = 1; s.buckets < 2 * machine->l1_lines;) s.buckets *= 2;
     s.code_length = length / CODE_LINE + 1;
     s.event_room = s.arrival_room = 64;
     s.operands = calloc(length, sizeof *s.operands);
+    s.reads = calloc(ROWS, sizeof *s.reads);
     u32 *of_scheduler = calloc(SCHEDULERS * (all / SCHEDULERS + 1), sizeof *of_scheduler);
-    s.failed = !s.operands || !of_scheduler;
+    s.failed = !s.operands || !s.reads || !of_scheduler;
 #define ZEROS(array, count) s.failed |= !(s.array = calloc(count, sizeof *s.array));
     ARRAYS(ZEROS, &s)
 #undef ZEROS
     if (!s.failed) {
-        for (u32 k = 0; k < length; k++) s.operands[k] = operands_of(&code[k]);
+        for (u32 k = 0; k < length; k++) plan_operands(&s, k);
         memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);
         s.cache[machine->l1_lines].newer = s.cache[machine->l1_lines].older = machine->l1_lines;
         for (u32 k = 0; k < SCHEDULERS; k++) {
@@ -1316,7 +1302,7 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
         run(&s);
     }
     set_free(&s);
-    free(of_scheduler); free(s.operands);
+    free(of_scheduler); free(s.operands); free(s.reads);
     return s.failed;
 }
 
