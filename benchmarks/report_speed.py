@@ -48,7 +48,7 @@ HERE = Path(__file__).parents[1]
 KERNELS = Path(__file__).parent / "kernels"
 POLL_S = 0.02
 
-# Kernel, grid, block, and the arguments of each launch, results first.
+# Kernels as users write them, none of them a rung: name, grid, block, and arguments, results first.
 LAUNCHES = {
     "sgemm-2048": "sgemm 16,16 256 f32[2048,2048] f32[2048,2048] f32[2048,2048] i32=2048",
     "sgemm-4096": "sgemm 32,32 256 f32[4096,4096] f32[4096,4096] f32[4096,4096] i32=4096",
@@ -146,7 +146,8 @@ def launched(name: str) -> list[str]:
         rung, _, shape = name.partition(":")
         return [rung, "--shape", shape or "4096"]
     kernel, grid, block, *arguments = LAUNCHES[name].split()
-    launch = [str(KERNELS / f"{kernel}.cu"), "--grid", grid, "--block", block]
+    source = next(file for file in KERNELS.iterdir() if f" {kernel}(" in file.read_text())
+    launch = [str(source), "--kernel", kernel, "--grid", grid, "--block", block]
     return launch + [word for argument in arguments for word in ("--arg", argument)]
 
 

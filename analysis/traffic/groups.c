@@ -8,7 +8,8 @@
 enum { AXES = 3, TOO_MANY = -2 };
 /* Entries of a run: to find a list costs as much as to look at a few, and it takes 32 bytes. */
 enum { LEAST_REMEMBERED = 1024 };
-/* Slots are anywhere in tables larger than the caches: each is asked for so many steps before. */
+/* Slots are anywhere in tables larger than the caches: in the first pass, and where a table grows, each is
+ * asked for so many steps before. */
 enum { AHEAD = 16 };
 
 /* One access of a representative: sectors `mask` from `sector` on. `shift`: which shift applies. */
@@ -186,6 +187,7 @@ EXPORT i64 group_accesses(const Launch *l, Visit *out, u64 most) {
             if (!group) s.failed = 1;
             else group->value = group->value ? group->value + 1 : k << 32 | 1;
         }
+        if (s.groups.used > most) { result = TOO_MANY; s.failed = 1; } /* each group has an access */
         for (u64 k = 0; k < s.groups.size && !s.failed; k++) {
             const u64 value = s.groups.slots[k].value;
             if (!value) continue;

@@ -311,8 +311,8 @@ def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass:
     shifts = np.zeros((3, len(first.sectors)), dtype=np.int64)
     if others:
         steps = at[1:] - at[0]
-        # enough of them to span the steps of all
-        few = next(n for n in range(1, len(at)) if matrix_rank(steps[:n]) == matrix_rank(steps))
+        rank = matrix_rank(steps)
+        few = next(n for n in range(1, len(at)) if matrix_rank(steps[:n]) == rank)
         moved = [SECTOR_BYTES * (one.sectors - first.sectors) for one in others]
         shifts = np.rint(pinv(steps[:few]) @ np.array(moved[:few])).astype(np.int64)
         if any((step @ shifts != by).any() for step, by in zip(steps, moved, strict=True)):
