@@ -151,8 +151,8 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "CODE_WAYS CODE_AHEAD": measured(_PROBES),
         "COPY_PLACES": measured(f"{_PROBES}: 24 loads, or 13.4 copies"),
         "SCOREBOARDS NONE SLOTS CLOCKS_AHEAD MOST_QUEUED PHASES MOST_MBARRIERS": _LAYOUT,
-        "STEP_TAKEN STEP_OFF STEP_RUN RANK_SHIFT NO_REGISTER WHOLE COMMON IN_L2": _LAYOUT,
-        "FLAG NO_LINE LN2": _LAYOUT,
+        "STEP_TAKEN STEP_OFF STEP_RUN RANK_SHIFT WHOLE COMMON IN_L2 FLAG": _LAYOUT,
+        "NO_LINE LN2 NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM": _LAYOUT,
     },
     "toolkit/execution/traffic.py": {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
