@@ -113,7 +113,7 @@ enum { NOT_KEPT = 0xffff, REG_SHIFT = 48, CLOCKS = 3, STATES = 64, ROWS = 4096, 
 typedef struct { u16 reg, kept; u8 bank; } Operand;
 
 /* Operands of an instruction. `row`: its row of `Sm.reads` for each set of slots whose operand the reuse
- * cache has, one bit each. `is_plain`: neither a request nor one that a scoreboard waits for. */
+ * cache has, one bit each. `is_plain`: it is no request and sets no scoreboard. */
 typedef struct { Operand at[SLOTS]; u16 row[1 << SLOTS]; u8 is_plain; } Operands;
 
 /* Why a scheduler issued nothing in a clock. */
@@ -860,10 +860,11 @@ static void plan_reads(u8 *row, u32 number) {
     }
 }
 
+/* Fill what is known of an instruction's operands before the run. */
 static void plan_operands(Sm *s, u32 pc) {
     const Instruction *i = &s->code[pc];
     Operands *found = &s->operands[pc];
-    u32 again = 0, banks = 0; /* slots with a register of an earlier one, which is read once */
+    u32 again = 0, banks = 0; /* again: slots with the register of an earlier slot, which is read once */
     found->is_plain = i->kind == KIND_PLAIN && !is_request(i) && (i->write_barrier & i->read_barrier) == NONE;
     for (u32 k = 0; k < SLOTS; k++) {
         const u16 r = i->source[k];
