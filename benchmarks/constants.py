@@ -123,6 +123,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
         "MOST_IN_STEP": _ENOUGH,
     },
+    "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_GAP STEADY": _ENOUGH},
     "analysis/comparison/scorecard.py": {
         "STORE_ARBITRATION LOAD_ARBITRATION LOAD_REMAINDER": measured(
             "counters of 110 recorded launches (docs/validation.md)"

@@ -9,10 +9,11 @@ describes the model, docs/validation.md its errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from math import ceil, comb
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,13 @@ from analysis.sm import (
 )
 from analysis.timing.gap import GAP, has_conflicts, variations
 from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
+from analysis.timing.repetitions import (
+    SHORTENED,
+    SHORTENED_FOR_GAP,
+    UnsteadyError,
+    check_steady,
+    shortened,
+)
 
 FEWEST_L1_LINES = 64
 # If SMs read a line at about the same time, the first read waits for DRAM, and so do others that
@@ -71,7 +79,9 @@ class Work:
     `code` is the machine code (`analysis.sm.INSTRUCTION`); its `free_clocks` are the clocks that a
     shared access would take without bank conflicts. `samples` maps a value of K to the streams of
     some blocks at that K, and `k` is the K of the launch; both are 0 if nothing is extrapolated
-    along K. Bytes are totals of the launch; at L2 they are what SMs request.
+    along K. Three samples have numbers of repetitions of a loop in place of K; the first of them
+    shows whether each repetition takes equally long. Bytes are totals of the launch; at L2 they are
+    what SMs request.
 
     `weight`: instructions of an average block of the launch, relative to an average sampled block.
     `sent_share`: fraction of stored sectors that L1 sends to L2 after merging adjacent stores.
@@ -173,7 +183,9 @@ def predict(
     `gap_clocks` returns what `gap_clocks_of` does, if that has begun before. L2 is flushed at the
     start. Raises UnavailableError without the model's native code.
     """
-    return _Prediction(work, device, constants_for(device.sm_arch), gap_clocks).predicted()
+    gap_clocks = gap_clocks or partial(gap_clocks_of, work, device, [])
+    made = _Prediction(work, device, constants_for(device.sm_arch), gap_clocks)
+    return _shortly(made, _Prediction.predicted, -1, SHORTENED)
 
 
 def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
@@ -181,9 +193,26 @@ def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
 
     `begun` gets what `analysis.sm.end_runs` ends them by. Raises as `predict` does.
     """
-    made = _Prediction(work, device, constants_for(device.sm_arch))
-    made.begun = begun
-    return made.gap_clocks()
+    made = _Prediction(work, device, constants_for(device.sm_arch), begun=begun)
+    return _shortly(made, _Prediction.gap_clocks, 0, SHORTENED_FOR_GAP)
+
+
+T = TypeVar("T")
+
+
+def _shortly(
+    made: _Prediction, result: Callable[[_Prediction], T], which: int, limits: tuple[int, int, int]
+) -> T:
+    """A result, from shortened replays if those of this number of blocks are long."""
+    found = shortened(made.code, made.work.samples, made._numbers_of_blocks[which], *limits)
+    if found:
+        samples, k = found
+        work = replace(made.work, samples=samples, k=k)
+        with suppress(UnsteadyError):
+            return result(
+                _Prediction(work, made.device, made.constants, made._known_clocks, made.begun)
+            )
+    return result(made)
 
 
 def dram_bytes_per_s(predicted: Predicted, device: Device) -> float:
@@ -238,7 +267,8 @@ class _Prediction:
         work: Work,
         device: Device,
         constants: SmConstants,
-        gap_clocks: Callable[[], GapClocks] | None = None,
+        gap_clocks: Callable[[], GapClocks] = dict,
+        begun: list[Any] | None = None,
     ) -> None:
         self.work, self.device, self.constants = work, device, constants
         self.clock_hz = device.held_clock_hz
@@ -247,8 +277,8 @@ class _Prediction:
         self.resident = min(work.blocks_per_sm, self.blocks_of_sm)
         self.code = with_clocks(work.code, constants)
         self.machine = self._machine()
-        self.begun: list[Any] = []  # runs
-        self._known_clocks = gap_clocks or self.gap_clocks
+        self.begun = [] if begun is None else begun  # runs
+        self._known_clocks = gap_clocks
 
     def predicted(self) -> Predicted:
         seconds = self.total.clocks / self.clock_hz
@@ -358,7 +388,7 @@ class _Prediction:
             self.blocks_of_sm,
             self.resident,
             unlike=self.work.unlike,
-            along_k=len(self.work.samples) > 1,
+            along_k=len(self.work.samples) == 2,
         )
 
     def _points(self, k: int) -> tuple[str, ...]:
@@ -485,8 +515,10 @@ class _Prediction:
     def _along_k(self, found: Sequence[_Totals]) -> _Totals:
         if len(found) == 1:
             return found[0]
-        low, high = sorted(self.work.samples)
-        return found[0].line_to(found[1], (self.work.k - low) / (high - low))
+        ks = sorted(self.work.samples)
+        low, high = ks[-2:]
+        check_steady(ks, [totals.clocks for totals in found])
+        return found[-2].line_to(found[-1], (self.work.k - low) / (high - low))
 
     def _bounds(self) -> tuple[Bound, ...]:
         total, c, work = self.total, self.constants, self.work
@@ -594,9 +626,13 @@ class _Prediction:
         return f"{c.architecture}, mostly taken over from {c.taken_from}"
 
     def _basis(self) -> str:
-        ks, numbers = sorted(self.work.samples), self._numbers_of_blocks
-        blocks = " and ".join(f"{n:,}" for n in numbers)
-        along = f" at K = {' and '.join(f'{k:,}' for k in ks)}" if len(ks) > 1 else ""
+        ks = sorted(self.work.samples)
+        blocks, lengths = (
+            " and ".join(f"{n:,}" for n in numbers)
+            for numbers in (self._numbers_of_blocks, ks[-2:])
+        )
+        of_loop = f" with {lengths} of {self.work.k:,} repetitions of a loop"
+        along = ("", f" at K = {lengths}", of_loop)[len(ks) - 1]
         return (
             f"{blocks} of the {self.blocks_of_sm:,} blocks of an SM replayed{along}, "
             f"{self.resident} at a time, on a model of the SM"

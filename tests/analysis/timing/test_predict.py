@@ -12,9 +12,10 @@ import pytest
 from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.hardware.sm_constants import constants_for
-from analysis.sm import Kind, Unit, run
+from analysis.sm import UNLIMITED, Kind, Unit, run
 from analysis.timing import predict as timing
 from analysis.timing.predict import Work, gap_clocks_of, most_blocks, predict
+from analysis.timing.repetitions import shortened
 from tests.analysis.streams_by_hand import FULL, code, streams
 from tests.sampling import exhaustive
 
@@ -39,11 +40,11 @@ CODE = code(
 )
 
 
-def warp(block, number, k):
+def warp(block, number, k, line_of=int):
     """Phases of a tiled product: a load, a barrier, two-way conflicts and multiply-adds."""
     steps = []
     for phase in range(k // DEPTH):
-        line = ((block * WARPS + number) << 16) + phase
+        line = ((block * WARPS + number) << 16) + line_of(phase)
         steps += [(LOAD, 1, 0, [(line, FULL)]), BARRIER]
         steps += [(SHARED, 2), *[FMA] * MULTIPLY_ADDS] * DEPTH
         steps.append(BARRIER)
@@ -404,6 +405,40 @@ def test_steps_of_the_gap_need_no_bytes_below_l1(usual):
     assert predict(merged, H200, lambda: clocks) == predict(merged, H200)
     wrong = {name: 2 * value for name, value in clocks.items()}
     assert predict(work(), H200, lambda: wrong) != usual
+
+
+def long(line_of=int):
+    """A product whose 256 phases are all replayed, if replays are not shortened."""
+    blocks = [[warp(b, w, 256 * DEPTH, line_of) for w in range(WARPS)] for b in range(2)]
+    return replace(work(), k=0, samples={0: streams(blocks)})
+
+
+def complete(monkeypatch, asked):
+    """The prediction from all repetitions."""
+    with monkeypatch.context() as patch:
+        patch.setattr(timing, "SHORTENED", (UNLIMITED, 1, 1))
+        patch.setattr(timing, "SHORTENED_FOR_GAP", (UNLIMITED, 1, 1))
+        return predict(asked, H200)
+
+
+def test_a_shorter_replay_of_a_long_loop_predicts_the_same(monkeypatch):
+    asked = long()
+    short, whole = predict(asked, H200), complete(monkeypatch, asked)
+    assert "with 56 and 112 of 255 repetitions of a loop, 4 at a time" in short.basis
+    assert "repetitions" not in whole.basis
+    assert short.time_s == pytest.approx(whole.time_s, rel=0.01)
+    assert short.time_s != whole.time_s
+    for one, other in zip(short.bounds, whole.bounds, strict=True):
+        assert one.time_s == pytest.approx(other.time_s, rel=0.01)
+    for step, other in zip(short.gap, whole.gap, strict=True):
+        assert step.time_s == pytest.approx(other.time_s, abs=0.01 * whole.time_s)
+    assert sum(step.time_s for step in short.gap) == pytest.approx(short.time_s)
+
+
+def test_a_loop_that_becomes_faster_is_replayed_completely(monkeypatch):
+    asked = long(lambda phase: phase % 45)  # after 45 phases, all lines are in L1
+    assert shortened(CODE, asked.samples, 16, *timing.SHORTENED)
+    assert predict(asked, H200) == complete(monkeypatch, asked)
 
 
 @pytest.mark.parametrize("wrong", [{"blocks_per_sm": 0}, {"blocks": 0}, {"samples": {}}])

@@ -1,0 +1,99 @@
+"""Which replays are shortened, and what is left of their streams."""
+
+import numpy as np
+import pytest
+
+from analysis.sm import RUN, Kind
+from analysis.timing.repetitions import UnsteadyError, check_steady, shortened
+from tests.analysis.streams_by_hand import BAR, EXIT, FFMA, FULL, LDG, STG, code, streams
+
+LOAD, FMA, BARRIER, STORE, END = range(5)
+CODE = code(LDG, FFMA, BAR, STG, EXIT)
+TIMES = 100
+
+
+def load(number, clocks=1, lines=1):
+    return (LOAD, clocks, 0, [(number + at, FULL) for at in range(lines)])
+
+
+def once(warp, at):
+    """A repetition, with an inner loop."""
+    return [load(1000 * warp + 4 * at), *[FMA, (FMA, 3, RUN, [])] * 4, BARRIER]
+
+
+def warp(number, times, of_loop=once):
+    begin, end = 10**6 + number, 10**7 + number
+    loop = [step for at in range(times) for step in of_loop(number, at)]
+    return [load(begin, lines=3), FMA, *loop, (STORE, 1, 0, [(end, FULL)]), END]
+
+
+def two_blocks(times=TIMES, of_loop=once):
+    return streams([[warp(2 * block + n, times, of_loop) for n in range(2)] for block in range(2)])
+
+
+def asked(samples, *, table=CODE, blocks=10, most=1000, wanted=1, least=32):
+    return shortened(table, samples, blocks, most, wanted, least)
+
+
+def same(one, other):
+    return all(np.array_equal(getattr(one, name), value) for name, value in vars(other).items())
+
+
+@pytest.mark.parametrize(
+    "of_loop",
+    [
+        once,
+        lambda warp, at: [load(7 * at), FMA],
+        lambda warp, at: [load(7 * at, clocks=1 + at * at % 5), FMA],  # hashed banks of L1
+        lambda warp, at: [load(at // 8), FMA],  # 16 bytes further each time
+        lambda warp, at: [load(at % 10), FMA],  # the same few lines again and again
+        lambda warp, at: [FMA, BARRIER],  # no lines
+    ],
+)
+def test_streams_are_as_if_the_loop_had_fewer_repetitions(of_loop):
+    found = asked({0: two_blocks(of_loop=of_loop)})
+    assert found is not None
+    samples, k = found
+    assert sorted(samples) == [8, 16, 32]
+    first = k - TIMES  # where the loop is found to begin: at the first step, or at a later one
+    assert first in (-1, 0)
+    for number, sample in samples.items():
+        assert same(sample, two_blocks(number - first, of_loop))
+
+
+def test_as_many_repetitions_are_left_as_are_wanted():
+    sample = two_blocks()
+    ten = sample.executed / sample.blocks * 10
+    samples, k = asked({0: sample}, wanted=ten * 0.4, least=8)
+    assert sorted(samples) == [10, 20, 40]
+    assert k == TIMES - 1
+    shares = samples[40].executed / sample.executed
+    assert shares == pytest.approx(0.4, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("change", "samples"),
+    [
+        ({"most": 10**6}, {0: two_blocks()}),  # it is not long
+        ({}, {16: two_blocks(16), 32: two_blocks(32)}),  # along K
+        ({"least": 50}, {0: two_blocks()}),  # not twice as many repetitions
+        ({}, {0: streams([[warp(0, TIMES), warp(1, TIMES - 1)]])}),
+        ({}, {0: streams([[warp(0, TIMES), [FMA, END]]])}),
+        ({}, {0: two_blocks(of_loop=lambda warp, at: [load(at), *[FMA] * (at % 3)])}),
+        ({}, {0: two_blocks(of_loop=lambda warp, at: [load(at, lines=1 + at % 2), FMA])}),
+        # the first repetitions find their lines in L1, later ones do not
+        ({}, {0: two_blocks(of_loop=lambda warp, at: [load(max(0, at - 40)), FMA])}),
+        # barriers in shared memory count phases
+        ({"table": code(LDG, FFMA, {"kind": Kind.MBARRIER_WAIT}, STG, EXIT)}, {0: two_blocks()}),
+    ],
+)
+def test_what_cannot_be_shortened_is_left_alone(change, samples):
+    assert asked(samples, **change) is None
+
+
+def test_repetitions_are_steady_if_each_takes_about_as_long():
+    check_steady([64], [1.0])
+    check_steady([64, 128], [1.0, 20.0])
+    check_steady([16, 32, 64], [1000.0, 1160.0, 1490.0])
+    with pytest.raises(UnsteadyError):
+        check_steady([16, 32, 64], [1000.0, 1160.0, 1520.0])
