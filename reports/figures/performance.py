@@ -32,7 +32,6 @@ def figure(view: View) -> go.Figure:
         title,
         [
             *_bars(view, records),
-            *_predictions(records),
             *_marks(records, view.profile.device.fp32_flop_per_s),
             *_lines(view, len(records)),
         ],
@@ -130,68 +129,76 @@ def _about(profile: Profile, record: Record, measured: Measured, grade: str) -> 
     )
 
 
+_Point = tuple[int, float, str]  # row, FLOP/s, text of the hover box
+
+
 def _marks(records: tuple[Record, ...], fp32_flop_per_s: float) -> Iterator[style.Part]:
-    rows = [(row, r, r.theory) for row, r in enumerate(records) if r.theory]
-    if not rows:
-        return
-    yield _mark(
-        "attainable (theory)",
-        {"symbol": "line-ns-open", "size": 26, "line": style.ink(3)},
-        [(row, theory.attainable_flop_per_s) for row, _, theory in rows],
+    rows = list(enumerate(records))
+    yield from _mark(
+        Grade.PREDICTED,
+        {"symbol": "circle-open", "size": 11, "line": style.ink(2)},
         [
-            style.hover(
-                f"{record.label}: attainable (theory)",
-                text.flop_per_s(theory.attainable_flop_per_s),
-                f"limited by {theory.limiter}",
-                *(f"{c.name}: {text.flop_per_s(c.flop_per_s)}" for c in theory.ceilings),
-            )
-            for _, record, theory in rows
-        ],
-    )
-    yield _mark(
-        "bound without caches (theory)",
-        {"symbol": "diamond-open", "size": 10, "line": style.ink()},
-        [(row, min(theory.uncached.flop_per_s, fp32_flop_per_s)) for row, _, theory in rows],
-        [
-            style.hover(
-                f"{record.label}: bound without caches (theory)",
-                text.flop_per_s(theory.uncached.flop_per_s),
-                theory.uncached.basis,
-            )
-            for _, record, theory in rows
-        ],
-    )
-
-
-def _predictions(records: tuple[Record, ...]) -> Iterator[style.Part]:
-    found = [(row, r, p) for row, r in enumerate(records) if (p := r.trusted_prediction)]
-    if found:
-        yield _mark(
-            Grade.PREDICTED,
-            {"symbol": "circle-open", "size": 11, "line": style.ink(2)},
-            [(row, predicted.flop_per_s) for row, _, predicted in found],
-            [
+            (
+                row,
+                predicted.flop_per_s,
                 style.hover(
                     f"{record.label}: {text.flop_per_s(predicted.flop_per_s)} (predicted)",
                     text.predicted_seconds(predicted.time_s),
                     f"limited by {predicted.limiter}",
-                )
-                for _, record, predicted in found
-            ],
-        )
-
-
-def _mark(
-    name: str, marker: style.Part, points: list[tuple[int, float]], about: list[str]
-) -> style.Part:
-    return style.scatter(
-        "markers",
-        [rate for _, rate in points],
-        [row for row, _ in points],
-        about,
-        name=name,
-        marker=marker | {"color": style.INK},
+                ),
+            )
+            for row, record in rows
+            if (predicted := record.trusted_prediction)
+        ],
     )
+    yield from _mark(
+        "attainable (theory)",
+        {"symbol": "line-ns-open", "size": 26, "line": style.ink(3)},
+        [
+            (
+                row,
+                theory.attainable_flop_per_s,
+                style.hover(
+                    f"{record.label}: attainable (theory)",
+                    text.flop_per_s(theory.attainable_flop_per_s),
+                    f"limited by {theory.limiter}",
+                    *(f"{c.name}: {text.flop_per_s(c.flop_per_s)}" for c in theory.ceilings),
+                ),
+            )
+            for row, record in rows
+            if (theory := record.theory)
+        ],
+    )
+    yield from _mark(
+        "bound without caches (theory)",
+        {"symbol": "diamond-open", "size": 10, "line": style.ink()},
+        [
+            (
+                row,
+                min(theory.uncached.flop_per_s, fp32_flop_per_s),
+                style.hover(
+                    f"{record.label}: bound without caches (theory)",
+                    text.flop_per_s(theory.uncached.flop_per_s),
+                    theory.uncached.basis,
+                ),
+            )
+            for row, record in rows
+            if (theory := record.theory)
+        ],
+    )
+
+
+def _mark(name: str, marker: style.Part, points: list[_Point]) -> Iterator[style.Part]:
+    """A symbol in each row that has a point; nothing without any."""
+    if points:
+        yield style.scatter(
+            "markers",
+            [rate for _, rate, _ in points],
+            [row for row, _, _ in points],
+            [about for _, _, about in points],
+            name=name,
+            marker=marker | {"color": style.INK},
+        )
 
 
 def _lines(view: View, rows: int) -> Iterator[style.Part]:
