@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.comparison.counts import CountChange, Outcome
@@ -37,12 +37,6 @@ SIGNS = {
     TimeVerdict.SAME: "=",
     TimeVerdict.AMBIGUOUS: "?",
 }
-LINE_TITLES: tuple[Title, ...] = (
-    "line",
-    "code",
-    "count",
-    *_sides(""),
-)
 LINES, WITHIN, TIMES = "source lines", "within the tolerance", "times"  # titles of tables
 SMALLEST_SHARE = 5e-4  # below it a difference says more than its share: '+7' than '+0.0012 %'
 
@@ -164,13 +158,12 @@ def _of_times(comparison: RunComparison) -> str:
     timed = [pair for pair in comparison.pairs if pair.time]
     if not timed:
         return "Times: none could be compared."
-    verdicts = Counter(pair.time.verdict for pair in timed if pair.time)
     parts = []
     for verdict in TimeVerdict:
         own = [pair for pair in timed if pair.time and pair.time.verdict == verdict]
         if own:
             who = f" ({_names(own, comparison)})" if verdict in _NAMED else ""
-            parts.append(f"{verdicts[verdict]} {verdict}{who}")
+            parts.append(f"{len(own)} {verdict}{who}")
     return f"Times: {len(timed)} compared: {', '.join(parts)}."
 
 
@@ -247,29 +240,30 @@ def shape_sections(comparison: RunComparison, *, most: int | None = None) -> Ite
 
 
 def _changes_table(pairs: Sequence[Pair], verdict: Outcome, most: int | None) -> Table:
-    """One row per count that differs; of each record at most so many, then how many more."""
-    titles: list[Title] = ["variant", "count", *_sides(""), ("change", "", True), "grade"]
-    rows: Iterable[tuple[Cell | str, ...]] = (
-        row
-        for pair in pairs
-        for row in _limited(
-            pair.label,
-            [tuple(_change(one)) for one in pair.counts if one.verdict is verdict],
+    """One row per count that differs."""
+    return plain_table(
+        ("variant", "count", *_sides(""), ("change", "", True), "grade"),
+        _limited(
+            pairs,
+            lambda pair: [tuple(_change(one)) for one in pair.counts if one.verdict is verdict],
             most,
-        )
+        ),
     )
-    return plain_table(titles, rows)
+
+
+_Row = tuple[Cell | str, ...]
 
 
 def _limited(
-    label: str, rows: Sequence[tuple[Cell | str, ...]], most: int | None
-) -> Iterator[tuple[Cell | str, ...]]:
-    shown = rows if most is None else rows[:most]
-    for row in shown:
-        yield label, *row
-    if len(rows) > len(shown):
-        rest = f"… and {len(rows) - len(shown)} more"
-        yield label, rest, *("" for _ in rows[0][1:])
+    pairs: Iterable[Pair], rows_of: Callable[[Pair], Sequence[_Row]], most: int | None
+) -> Iterator[_Row]:
+    """The rows of each record, under its label: at most so many, then how many more."""
+    for pair in pairs:
+        rows = rows_of(pair)
+        for row in rows[:most]:
+            yield pair.label, *row
+        if most is not None and len(rows) > most:
+            yield pair.label, f"… and {len(rows) - most} more", *("" for _ in rows[0][1:])
 
 
 def _change(one: CountChange) -> Iterator[Cell | str]:
@@ -299,20 +293,16 @@ def _by(one: CountChange) -> str:
 def _lines_table(pairs: Sequence[Pair], most: int | None) -> Table:
     """One row per source line and counter of it that changed."""
     return plain_table(
-        ("variant", *LINE_TITLES),
-        (
-            row
-            for pair in pairs
-            for row in _limited(
-                pair.label,
-                [_line(one.name, line) for one in pair.changed for line in one.lines],
-                most,
-            )
+        ("variant", "line", "code", "count", *_sides("")),
+        _limited(
+            pairs,
+            lambda pair: [_line(one.name, line) for one in pair.changed for line in one.lines],
+            most,
         ),
     )
 
 
-def _line(counter: str, one: LineChange) -> tuple[Cell | str, ...]:
+def _line(counter: str, one: LineChange) -> _Row:
     places = dict.fromkeys(str(at) for at in (one.line_before, one.line_after) if at is not None)
     return (
         f"{one.file}:{' → '.join(places)}",
@@ -325,12 +315,7 @@ def _line(counter: str, one: LineChange) -> tuple[Cell | str, ...]:
 def _times_table(pairs: Sequence[Pair]) -> Table:
     """One row per record of which both times may be compared."""
     return plain_table(
-        (
-            "variant",
-            *_sides(Grade.MEASURED),
-            ("change", "", True),
-            "verdict",
-        ),
+        ("variant", *_sides(Grade.MEASURED), ("change", "", True), "verdict"),
         ((pair.label, *_times(pair.time)) for pair in pairs if pair.time),
     )
 
@@ -338,12 +323,7 @@ def _times_table(pairs: Sequence[Pair]) -> Table:
 def _predictions_table(pairs: Sequence[Pair]) -> Table:
     """One row per record whose predicted time or limiter changed."""
     return plain_table(
-        (
-            "variant",
-            *_sides(Grade.PREDICTED),
-            ("change", "", True),
-            "limiter",
-        ),
+        ("variant", *_sides(Grade.PREDICTED), ("change", "", True), "limiter"),
         (
             (pair.label, before, after, Cell(change, is_bad=one.after_s > one.before_s), limiters)
             for pair in pairs
