@@ -86,24 +86,18 @@ def _distance(step: int, request: FirstRequest) -> str:
     return f"{text.count(step).replace('-', MINUS)} B{of_k}"
 
 
-def is_uncoalesced(one: LineAccess) -> bool:
-    """Whether a global request touches more sectors than its data needs."""
-    return one.space == "global" and one.sectors > WASTE * one.ideal
-
-
-def is_conflicting(one: LineAccess) -> bool:
-    """Whether a shared request takes more wavefronts than without bank conflicts."""
-    return one.space == "shared" and one.wavefronts > WASTE * one.conflict_free
-
-
 def reason(one: LineAccess, request: FirstRequest | None) -> str:
-    """Why an access costs more than its data needs; empty where it does not."""
+    """Why an access costs more than its data needs; empty where it does not.
+
+    More are the sectors of global memory than hold the data, or the wavefronts of shared memory
+    than there are without bank conflicts.
+    """
     pattern = f" {_pattern(request)}" if request and _pattern(request) else ""
-    if not (is_uncoalesced(one) or is_conflicting(one)):
-        return ""
-    (summed,) = accesses([one])
-    said = cost(summed)
-    return f"{said[0].upper()}{said[1:]}.{pattern}"
+    for summed in accesses([one]):  # none if it made no request
+        if summed.space in ("global", "shared") and summed.units > WASTE * summed.ideal:
+            said = cost(summed)
+            return f"{said[0].upper()}{said[1:]}.{pattern}"
+    return ""
 
 
 def cost(one: Access) -> str:
