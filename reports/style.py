@@ -261,17 +261,21 @@ def graded(look: Look, fills: Sequence[Grade]) -> Part:
 
 
 def bars(
-    name: str, x: Sequence[object], about: Sequence[str], colour: object, **more: object
+    name: str,
+    x: Sequence[object],
+    about: Sequence[str],
+    colour: object,
+    pattern: Part,
+    **more: object,
 ) -> Part:
     """Horizontal bars, one per row; `pattern` hatches them."""
-    pattern = {"pattern": more.pop("pattern")} if "pattern" in more else {}
     return {
         "type": "bar",
         "orientation": "h",
         "x": x,
         "y": list(range(len(x))),
         "name": plain(name),
-        "marker": {"color": colour, "line": ink(0.5), **pattern},
+        "marker": {"color": colour, "line": ink(0.5), "pattern": pattern},
         "hoverinfo": "text",
         "hovertext": about,
         **more,

@@ -76,7 +76,7 @@ def _bars(
         values,
         [_about(record, space, operation) for record in records],
         colour,
-        pattern=style.hatch(hatch, "#ffffff"),
+        style.hatch(hatch, "#ffffff"),
     )
 
 

@@ -86,7 +86,7 @@ def _bar(
         ],
         colours,
         # Plotly complains of "overlay" where bars have colours of their own
-        pattern=style.hatch(hatch, "#1b1f24", fillmode="replace", bgcolor=colours, size=5),
+        style.hatch(hatch, "#1b1f24", fillmode="replace", bgcolor=colours, size=5),
         error_x={
             "type": "data",
             "symmetric": False,
