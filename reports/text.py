@@ -73,7 +73,9 @@ def percent(share: float | None) -> str:
     if share is None:
         return ABSENT
     value = 100 * share
-    return f"{_significant(value, 2) if 0 < abs(value) < 1 else _decimals(value, 1)} %"
+    if not math.isfinite(value):
+        return f"{_not_finite(value)} %"
+    return f"{_significant(value, 2) if 0 < abs(value) < 1 else f'{value:,.1f}'} %"
 
 
 def busy(limiter: str, share: float) -> str:
@@ -109,7 +111,7 @@ def change(share: float | None) -> str:
 
 def flop_per_byte(intensity: float | None) -> str:
     """An arithmetic intensity to four digits, no trailing zeros: '16 FLOP/B'."""
-    return ABSENT if intensity is None else f"{_plain(intensity, 4)} FLOP/B"
+    return ABSENT if intensity is None else f"{_plain(intensity)} FLOP/B"
 
 
 def count(value: float | Fraction | None) -> str:
@@ -126,7 +128,7 @@ def count(value: float | Fraction | None) -> str:
         return f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
     if value == int(value):
         return f"{int(value):,}"
-    return _plain(float(value), 4)
+    return _plain(float(value))
 
 
 def size(size_bytes: int | None) -> str:
@@ -135,7 +137,7 @@ def size(size_bytes: int | None) -> str:
         return ABSENT
     for scale, unit in _BINARY:
         if size_bytes >= scale:
-            return f"{_plain(size_bytes / scale, 4)} {unit}"
+            return f"{_plain(size_bytes / scale)} {unit}"
     return f"{size_bytes:,} B"
 
 
@@ -270,13 +272,10 @@ def _significant(value: float, digits: int) -> str:
     return f"{rounded:,.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
 
 
-def _plain(value: float, digits: int) -> str:
-    text = _significant(value, digits)
+def _plain(value: float) -> str:
+    """Four digits, without trailing zeros behind the point."""
+    text = _significant(value, 4)
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _decimals(value: float, decimals: int) -> str:
-    return f"{value:,.{decimals}f}" if math.isfinite(value) else _not_finite(value)
 
 
 def _not_finite(value: float) -> str:
