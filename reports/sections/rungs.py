@@ -32,16 +32,10 @@ def sentence(step: Step, *, grade: str = Grade.MEASURED) -> str:
 
 
 def _speed(step: Step, grade: str) -> str:
-    told = [
-        f"{text.ratio(speedup)} ({name})"
-        for name, speedup in (
-            (Grade.PREDICTED, step.predicted_speedup),
-            (grade, step.measured_speedup),
-        )
-        if speedup
-    ]
-    gains = [one for one in (step.predicted_speedup, step.measured_speedup) if one]
-    at_odds = min(gains) < 1 < max(gains)
+    speedups = {Grade.PREDICTED: step.predicted_speedup, grade: step.measured_speedup}
+    gains = {name: speedup for name, speedup in speedups.items() if speedup}
+    told = [f"{text.ratio(gain)} ({name})" for name, gain in gains.items()]
+    at_odds = min(gains.values()) < 1 < max(gains.values())
     doubt = ": the two do not agree on which is faster" if at_odds else ""
     return f"{step.after} is {text.listing(told)} as fast as {step.before}{doubt}."
 
@@ -94,7 +88,7 @@ def _moved(step: Step, weight: Weight) -> str:
 def _went(quantity: Quantity, ends: Ends) -> str:
     verb = "fall" if ends.after < ends.before else "rise"
     verb += "s" if quantity == "occupancy" else ""
-    before, after = (_unit(quantity)(end) for end in (ends.before, ends.after))
+    before, after = map(_UNITS.get(quantity, text.count), (ends.before, ends.after))
     times = f", {_factor(ends)}" if ends.before and ends.after and quantity in _AS_RATIO else ""
     return f"{quantity} {verb} from {before} to {after}{times}"
 
@@ -131,10 +125,6 @@ def _times(ends: Ends) -> tuple[str, str]:
         text.predicted_seconds(end).replace("-", "−") for end in (ends.before, ends.after)
     )
     return before, after
-
-
-def _unit(quantity: Quantity) -> Callable[[float], str]:
-    return _UNITS.get(quantity, text.count)
 
 
 def table(steps: Sequence[Step], *, grade: str = Grade.MEASURED) -> Table:
