@@ -47,11 +47,10 @@ def named(labels: Sequence[str], among: Sequence[Record]) -> str:
             runs[-1].append(label)
         else:
             runs.append([label])
-    return text.listing([one for run in runs for one in _shortened(run)])
-
-
-def _shortened(run: list[str]) -> list[str]:
-    return run if len(run) < MANY else [f"{run[0]} to {run[-1]} ({len(run)} rungs)"]
+    shown: list[str] = []
+    for run in runs:
+        shown += run if len(run) < MANY else [f"{run[0]} to {run[-1]} ({len(run)} rungs)"]
+    return text.listing(shown)
 
 
 def measurement(record: Record | None) -> Measured | None:

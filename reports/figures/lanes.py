@@ -189,16 +189,12 @@ def _targets(one: Drawn, found: Sequence[Piece], places: Places) -> style.Part:
         textfont={"color": "#ffffff", "size": 10},
         marker={
             "symbol": ["square" if one else "circle" for one in crowded] if is_shared else "square",
-            "size": 16 if is_shared else _sector_px(len(found)),
+            "size": 16 if is_shared else 18 if len(found) > LANES / 2 else 24,
             "color": [CROWDED if one else USED for one in crowded],
             "opacity": 1 if is_shared else [_fullness(piece) for piece in found],
             "line": style.ink(1),
         },
     )
-
-
-def _sector_px(count: int) -> int:
-    return 18 if count > LANES / 2 else 24
 
 
 def _fullness(piece: Piece) -> float:

@@ -29,13 +29,7 @@ from reports.sections.headline import answer, standing
 from reports.sections.ladder_table import ceilings_table, ladder_tables
 from reports.sections.prediction import prediction, told_steps
 from reports.sections.scorecard import scorecard
-from reports.sections.source import (
-    Annotated,
-    all_annotated,
-    counts_document,
-    listing_document,
-    summary,
-)
+from reports.sections.source import all_annotated, counts_document, listing_document, summary
 from reports.templating import template
 
 GRADES = {
@@ -181,7 +175,14 @@ def _chapter(view: View, number: int) -> SimpleNamespace:
         levels=levels.table(moved),
         levels_grades=levels.grades(moved),
         scorecard=scorecard(view),
-        variants=[_of_variant(view, one) for one in found],
+        variants=[
+            SimpleNamespace(
+                label=one.label,
+                summary=summary(one),
+                requests=_drawing(lanes, lanes.figure(view, one.label)),
+            )
+            for one in found
+        ],
         first_variant=subject(view),
         source=packed(json.dumps(counts_document(found))),
         drawings=drawings,
@@ -192,15 +193,6 @@ def _chapter(view: View, number: int) -> SimpleNamespace:
 def _left_out(drawings: Iterable[Drawing]) -> Iterator[str]:
     """What says that a figure is not shown, and why."""
     return (f"{one.title}: {one.why_empty}" for one in drawings if one.why_empty)
-
-
-def _of_variant(view: View, found: Annotated) -> SimpleNamespace:
-    label = found.label
-    return SimpleNamespace(
-        label=label,
-        summary=summary(found),
-        requests=_drawing(lanes, lanes.figure(view, label)),
-    )
 
 
 def _drawings(view: View) -> dict[str, Drawing]:
@@ -224,12 +216,12 @@ def _device_rows(device: Device) -> Iterator[tuple[str, str, str, str]]:
         grade = Grade.NOMINAL if isinstance(value, int | float) else ""
         source = device.sources.get(field.name, text.ABSENT)
         yield text.words(field.name), text.named(field.name, value), grade, source
-    measured = device.measured
-    for field in fields(measured) if measured else ():
+    if (measured := device.measured) is None:
+        return
+    for field in fields(measured):
         if field.name != "source":
             value = text.named(field.name, getattr(measured, field.name))
-            source = measured.source if measured else ""
-            yield f"{text.words(field.name)}, reached", value, Grade.MEASURED, source
+            yield f"{text.words(field.name)}, reached", value, Grade.MEASURED, measured.source
 
 
 def _environment_rows(profile: Profile) -> Iterator[tuple[str, str]]:

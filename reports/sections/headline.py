@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from analysis.records.profile import Grade, Interval, Measured, Profile, Record
+from analysis.records.profile import Grade, Measured, Profile, Record
 from analysis.roofline import share_of_peak
 from reports import ladder, text
 from reports.ladder import View
@@ -57,10 +57,9 @@ def answer(view: View) -> Answer:
         *_steps(view),
         *_troubles(view),
     )
-    is_predicted = bool(view.timings)
     return Answer(
         lead=lead,
-        trust=trust(view.profile.device) if is_predicted else "",
+        trust=trust(view.profile.device) if view.timings else "",
         points=points,
     )
 
@@ -114,12 +113,9 @@ def _against_cublas(measured: Measured, cublas: Measured | None) -> str:
     share, bounds = ladder.of_cublas(measured, cublas)
     if share is None:
         return ""
-    unclear = ", not told apart by these samples" if bounds and _holds(bounds, 1.0) else ""
+    is_unclear = bounds is not None and bounds.low <= 1.0 <= bounds.high
+    unclear = ", not told apart by these samples" if is_unclear else ""
     return f" and {text.percent(share)} of cuBLAS{unclear}"
-
-
-def _holds(bounds: Interval, value: float) -> bool:
-    return bounds.low <= value <= bounds.high
 
 
 def _foreseen(view: View) -> Iterator[str]:

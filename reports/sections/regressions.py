@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.comparison.counts import CountChange, Outcome
+from analysis.comparison.counts import Outcome
 from analysis.comparison.runs import RunComparison
 from analysis.comparison.statistics import TimeVerdict
 from reports import text
@@ -24,7 +24,7 @@ def regressions(comparison: RunComparison, kind: str) -> Iterator[str]:
             yield f"{where}{lost}"
         if kind == "counts":
             for one in pair.changed:
-                yield f"{where}{_phrase(one)}"
+                yield f"{where}{one.name} ({one.grade}) {one.before:,} → {one.after:,}"
         elif pair.time and pair.time.verdict == TimeVerdict.SLOWER:
             times = (pair.time.before_s, pair.time.after_s)
             yield f"{where}slower, {' → '.join(map(text.seconds, times))}"
@@ -39,7 +39,3 @@ def not_compared(comparison: RunComparison, kind: str) -> str:
     is_foreseen = comparison.predictions != Outcome.NOT_COMPARED
     but = " (predicted ones are compared, and hold nothing)" if is_foreseen else ""
     return f"no time of a GPU could be compared{but}"
-
-
-def _phrase(one: CountChange) -> str:
-    return f"{one.name} ({one.grade}) {one.before:,} → {one.after:,}"

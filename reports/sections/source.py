@@ -54,8 +54,7 @@ def annotated(view: View, label: str) -> Annotated | None:
 
 def all_annotated(view: View) -> tuple[Annotated, ...]:
     """The annotated sources of all rungs of a shape, in the order of the ladder."""
-    labels = (record.label for record in view.rungs)
-    found = (annotated(view, label) for label in labels)
+    found = (annotated(view, record.label) for record in view.rungs)
     return tuple(one for one in found if one)
 
 
