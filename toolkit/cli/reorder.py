@@ -19,14 +19,15 @@ from toolkit.cli.terminal import out, rich_table, say
 
 if TYPE_CHECKING:
     from toolkit.reorder import LoopChange, Reordered
+    from toolkit.reorder.modelled import LoopClocks
 
 SCHEMA_VERSION = 1
 PER = 128  # multiply-adds that clocks are told for: an outer product of 8 and 16 values
 
-_ROWS: tuple[tuple[str, Callable[[LoopChange], tuple[float, float]]], ...] = (
-    ("clocks", lambda loop: (loop.before.clocks, loop.after.clocks)),
-    ("lost to register banks", lambda loop: (loop.before.bank_clocks, loop.after.bank_clocks)),
-    ("other lost clocks", lambda loop: (loop.before.other_clocks, loop.after.other_clocks)),
+_ROWS: tuple[tuple[str, Callable[[LoopClocks], float]], ...] = (
+    ("clocks", lambda one: one.clocks),
+    ("lost to register banks", lambda one: one.bank_clocks),
+    ("other lost clocks", lambda one: one.other_clocks),
 )
 
 
@@ -110,8 +111,9 @@ def _rows(loop: LoopChange, warps: int) -> Iterator[list[Cell | str]]:
         3,
     )
     share = PER / loop.multiply_adds
-    for name, values in _ROWS:
-        yield [f"  {name}", *(f"{share / warps * one:,.1f}" for one in values(loop))]
+    for name, value in _ROWS:
+        values = (value(one) for one in (loop.before, loop.after))
+        yield [f"  {name}", *(f"{share / warps * one:,.1f}" for one in values)]
     kept = (loop.reused_before, loop.reused_after)
     yield ["  operands kept for the next", *(f"{share * one:,.1f}" for one in kept)]
 
