@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -21,7 +22,7 @@ from toolkit.launch.progress import Progress
 from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.in_theory import TheoryBench
-from toolkit.profiling.record import failed, with_prediction, with_simulation
+from toolkit.profiling.record import failed, with_check, with_prediction
 from toolkit.profiling.rung_processes import side_by_side
 from toolkit.rungs.matrices import Workload
 
@@ -96,7 +97,7 @@ class SimulatorBench(TheoryBench):
         except ToolkitError as error:
             return failed(record, str(error))
         self.listings[found.listing.label] = found.listing
-        record = with_simulation(record, found.simulated, found.check)
+        record = with_check(replace(record, simulated=found.simulated), found.check)
         record = with_prediction(record, found.predicted)
         return self._sanitized(record, selection, kernel, workload) if self._sanitizes else record
 

@@ -13,7 +13,7 @@ from analysis.devices import Device
 from analysis.errors import InputError, ShapeError, UnavailableError
 from analysis.occupancy import Resources, occupancy, waves
 from analysis.problem import Gemm
-from analysis.records.profile import Counted, GpuState, Measured, Ratio, Record, Simulated
+from analysis.records.profile import Counted, GpuState, Measured, Ratio, Record
 from analysis.rounding import Check
 from analysis.theory import theory
 from analysis.timing.predicted import Predicted
@@ -116,16 +116,10 @@ def with_counted(record: Record, counted: Counted | str) -> Record:
         return record.noted(f"not counted: {counted}")
     record = replace(record, counted=counted)
     if counted.missing:
-        note = f"not counted: {', '.join(counted.missing)}"
-        record = record.noted(note)
+        record = record.noted(f"not counted: {', '.join(counted.missing)}")
     if record.variant != CUBLAS.name:
         return record
     return record.noted(sentence_on(counted.kernels))
-
-
-def with_simulation(record: Record, simulated: Simulated, check: Check) -> Record:
-    """The record with the counters of its machine code, and the verdict on what it computed."""
-    return with_check(replace(record, simulated=simulated), check)
 
 
 def with_prediction(record: Record, predicted: Predicted | str) -> Record:
