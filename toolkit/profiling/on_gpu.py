@@ -17,7 +17,6 @@ from functools import partial
 from time import perf_counter
 from typing import Literal
 
-from analysis.devices import Device
 from analysis.errors import OutOfMemoryError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
@@ -160,11 +159,12 @@ class GpuBench:
                 f"shape {problem}: its float64 check takes about {needed / 1e9:.1f} GB on the "
                 f"host, {available / 1e9:.1f} GB are free: take a smaller shape"
             )
-            for key in [(problem, selection.label) for selection in plan.selections]:
-                if records[key].status == "ok":
-                    records[key] = failed(records[key], why)
+            for selection in plan.selections:
+                record = records[problem, selection.label]
+                if record.status == "ok":
+                    records[problem, selection.label] = failed(record, why)
             return None
-        self._stage = _Stage(workload, self.device)
+        self._stage = _Stage(workload)
         return self._stage
 
     def _planned(self, selection: Selection, problem: Gemm) -> Record:
@@ -250,14 +250,10 @@ class GpuBench:
         kernels: Mapping[str, Kernel],
     ) -> None:
         """Add hardware counters to the records that passed, or a note on why there are none."""
-        keys = [(problem, selection.label) for selection in plan.selections]
-        passed = {
-            key: records[key]
-            for key in keys
-            if records[key].status == "ok" and records[key].variant != CPU.name
-        }
+        of_shape = (records[problem, selection.label] for selection in plan.selections)
+        passed = [one for one in of_shape if one.status == "ok" and one.variant != CPU.name]
         entries = {label: kernel.symbol for label, kernel in kernels.items()}
-        launches = [CountableLaunch(one, entries.get(one.label)) for one in passed.values()]
+        launches = [CountableLaunch(one, entries.get(one.label)) for one in passed]
         if not launches:
             return
         try:
@@ -273,7 +269,7 @@ class GpuBench:
             markers=markers,
             expected_s={
                 record.label: record.measured.median_s
-                for record in passed.values()
+                for record in passed
                 if record.measured is not None
             },
         )
@@ -308,7 +304,7 @@ class GpuBench:
         if not self._simulates:
             return record
         try:
-            found = stage.simulator.simulate(kernel, selection, residence(record, stage.device))
+            found = stage.simulator.simulate(kernel, selection, residence(record, self.device))
         except ToolkitError as error:
             return record.noted(f"not simulated: {error}")
         if not found.check.passed:
@@ -370,9 +366,8 @@ class GpuBench:
 class _Stage:
     """The inputs of one shape, and what their product must be."""
 
-    def __init__(self, workload: Workload, device: Device) -> None:
+    def __init__(self, workload: Workload) -> None:
         self.workload = workload
-        self.device = device
         self.reference: Reference = workload.reference()
         self.simulator = LadderSimulator(workload)
 
