@@ -190,12 +190,11 @@ def _run(
         waiting.extend(records.values())
     try:
         for problem in plan.shapes:
-            left = [x for x in plan.selections if (problem, x.label) not in records]
-            progress.stage(str(problem), bench.steps(replace(plan, selections=tuple(left))))
-            if left:
-                bench.profile_shape(
-                    problem, replace(plan, selections=tuple(left)), records, progress
-                )
+            selections = (x for x in plan.selections if (problem, x.label) not in records)
+            left = replace(plan, selections=tuple(selections))
+            progress.stage(str(problem), bench.steps(left))
+            if left.selections:
+                bench.profile_shape(problem, left, records, progress)
     except KeyboardInterrupt:
         if not records:
             raise
