@@ -31,14 +31,11 @@ def parse_space(text: str) -> Space:
     Raises UnknownNameError or InputError, also where no configuration is legal.
     """
     variant, fixed = parse_settings(text)
-    if isinstance(variant, Reference):
+    if isinstance(variant, Reference) or not variant.parameters:
+        of_its_own = " of its own" if isinstance(variant, Reference) else ""
+        tunable = ", ".join(rung.name for rung in LADDER if rung.parameters)
         raise InputError(
-            f"{variant.name} has no parameters of its own to tune: choose one of "
-            f"{', '.join(_tunable())}"
-        )
-    if not variant.parameters:
-        raise InputError(
-            f"{variant.name} has no parameters to tune: choose one of {', '.join(_tunable())}"
+            f"{variant.name} has no parameters{of_its_own} to tune: choose one of {tunable}"
         )
     return space(variant, fixed)
 
@@ -68,7 +65,3 @@ def space(variant: Variant, fixed: Mapping[str, int]) -> Space:
         exclusions=tuple(exclusions),
         selections=tuple(Selection(variant=variant, parameters=one) for one in left),
     )
-
-
-def _tunable() -> list[str]:
-    return [variant.name for variant in LADDER if variant.parameters]
