@@ -41,7 +41,7 @@ def race(
     beside = _beside(bench, selections, shapes, seed, progress)
     right = tuple(one for one in selections if one.label not in beside)
     records: Records = {}
-    plan = plan_of((problem,), (*right, Selection(variant=CUBLAS)), sampling, seed)
+    plan = plan_of(problem, (*right, Selection(variant=CUBLAS)), sampling, seed)
     bench.profile_shape(problem, plan, records, progress)
     found = {record.label: record for record in records.values()} | beside
     cublas = found.pop(CUBLAS.name)
@@ -76,7 +76,7 @@ def _beside(
     """The records that are not right at one of the shapes, by their labels."""
     records: Records = {}
     for shape in shapes:
-        bench.check_shape(shape, plan_of((shape,), selections, Sampling(), seed), records, progress)
+        bench.check_shape(shape, plan_of(shape, selections, Sampling(), seed), records, progress)
     return {
         record.label: replace(record, reason=f"at {record.shape}: {record.reason}")
         for record in records.values()
@@ -84,12 +84,10 @@ def _beside(
     }
 
 
-def plan_of(
-    shapes: tuple[Gemm, ...], selections: tuple[Selection, ...], sampling: Sampling, seed: int
-) -> Plan:
+def plan_of(shape: Gemm, selections: tuple[Selection, ...], sampling: Sampling, seed: int) -> Plan:
     """The plan of rungs that are named, with L2 flushed as in every sweep."""
     return Plan(
-        shapes=shapes,
+        shapes=(shape,),
         selections=selections,
         explicit=True,
         sampling=sampling,

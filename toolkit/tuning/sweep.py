@@ -37,5 +37,5 @@ def measure(
     left = tuple(one for one in selections if (problem, one.label) not in cache.records)
     for start in range(0, len(left), BATCH):
         batch, sampling = left[start : start + BATCH], Sampling(max_samples=ITERATIONS)
-        plan = plan_of((problem,), batch, sampling, seed)
+        plan = plan_of(problem, batch, sampling, seed)
         bench.profile_shape(problem, plan, cache.records, progress)
