@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from analysis.devices import Device
@@ -46,21 +47,21 @@ class Effort:
     sampling: Sampling = field(default_factory=Sampling)
 
 
+@dataclass(frozen=True)
 class Tuner:
     """Ranks the configurations of one space for one device, and measures them on its GPU."""
 
-    def __init__(
-        self,
-        space: Space,
-        device: Device,
-        environment: Environment,
-        effort: Effort,
-        seed: int,
-        progress: Progress,
-    ) -> None:
-        self.space, self.device, self.environment = space, device, environment
-        self.effort, self.seed, self.progress = effort, seed, progress
-        self.selections = {selection.label: selection for selection in space.selections}
+    space: Space
+    device: Device
+    environment: Environment
+    effort: Effort
+    seed: int
+    progress: Progress
+
+    @cached_property
+    def selections(self) -> dict[str, Selection]:
+        """The configurations by label."""
+        return {selection.label: selection for selection in self.space.selections}
 
     def predicted(self, problem: Gemm) -> TunedShape:
         """What is known of a shape without a GPU."""
