@@ -72,7 +72,11 @@ class LadderInputs:
 
     def _read_only(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
         with self._lock:
-            _check_room(executed, self._bytes_to_come)
+            if not _has_room(executed, self._bytes_to_come):
+                raise ShapeError(
+                    f"A and B take {input_bytes(executed) / 1e9:.1f} GB at {executed}, which are "
+                    "not free: take a smaller shape"
+                )
             self._bytes_to_come += input_bytes(executed)
         try:
             a, b = (matrix.view() for matrix in workload.padded(executed))
@@ -104,11 +108,3 @@ def _has_room(shape: Gemm, others_bytes: int = 0) -> bool:
 
 def input_bytes(shape: Gemm) -> int:
     return FLOAT_BYTES * (shape.a_elements + shape.b_elements)
-
-
-def _check_room(shape: Gemm, others_bytes: int) -> None:
-    if not _has_room(shape, others_bytes):
-        raise ShapeError(
-            f"A and B take {input_bytes(shape) / 1e9:.1f} GB at {shape}, which are not free: "
-            "take a smaller shape"
-        )

@@ -75,7 +75,7 @@ class RungLaunch:
     @cached_property
     def cost(self) -> float:
         """About how many thread instructions a block executes, by its closed forms."""
-        counts = access_counts(self.variant.tiling(self.parameters), self.executed)
+        counts = access_counts(self.tiling, self.executed)
         accesses = sum(access.instructions for access in counts.accesses)
         return (counts.multiply_adds + INSTRUCTIONS_PER_ACCESS * accesses) / self.geometry.blocks
 
