@@ -79,7 +79,7 @@ def _measure_all(gpu: Gpu, output: Path, only: str) -> Constants:
 
     def write() -> None:
         text = json.dumps({**about, "constants": constants}, indent=1, allow_nan=False)
-        write_atomically(output, text.encode())
+        write_atomically(output, text)
 
     for module in MODULES:
         chosen = [benchmark for benchmark in module.BENCHMARKS if only in benchmark.name]

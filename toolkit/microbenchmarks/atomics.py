@@ -45,7 +45,7 @@ PROBES = (GLOBAL, SHARED)
 def _latency(bench: Bench, probe: Probe, ways: int = 1) -> Measured:
     """Of one warp, of whose lanes `ways` add at one address."""
     bench.place([4 * (lane // ways) for lane in range(32)])
-    return bench.by_warps(probe, [1], memory=bench.shared(Memory).zero(MIB), repeats=5)[1]
+    return bench.per_instruction(probe, 1, memory=bench.shared(Memory).zero(MIB), repeats=5)
 
 
 BENCHMARKS = (

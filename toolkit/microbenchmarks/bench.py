@@ -23,6 +23,7 @@ OFFSETS = 2048  # ints that a probe may read; those that are not given are zero
 MOST_WARPS = 1 << 16
 REPEATS = 7  # odd: the median is one of them
 FEW, MANY = 8, 40  # rounds: the difference between the two has no start and no end
+HOLD_NS = 20_000_000
 HOLD_SOURCE = """
 extern "C" __global__ void spin(long long* out, long long nanoseconds)
 {
@@ -165,32 +166,30 @@ class Bench:
             samples.append(float(spans[1] - spans[0]) / (many - few))
         return Measured.of(samples[1:])  # the first warms the instruction caches
 
-    def by_warps(
-        self, probe: Probe, numbers: Sequence[int], *, schedulers: int = 1, **how: Any
-    ) -> dict[int, Measured]:
-        """Cycles per instruction of the probe, by the number of warps of each scheduler, or of the
-        SM where `schedulers` is 1."""
-        return {
-            number: self.cycles(probe, warps=schedulers * number, **how).scaled(
-                1 / (number * probe.count)
-            )
-            for number in numbers
-        }
+    def per_instruction(
+        self, probe: Probe, number: int, *, schedulers: int = 1, **how: Any
+    ) -> Measured:
+        """Cycles per instruction of the probe, with so many warps on each scheduler, or on the SM
+        where `schedulers` is 1."""
+        cycles = self.cycles(probe, warps=schedulers * number, **how)
+        return cycles.scaled(1 / (number * probe.count))
+
+    def by_warps(self, probe: Probe, numbers: Sequence[int], **how: Any) -> dict[int, Measured]:
+        """The same by the number of warps."""
+        return {number: self.per_instruction(probe, number, **how) for number in numbers}
 
     def blocks(self, on: str) -> int:
         """Blocks for "one_sm", or a block each for "all_sms"."""
         return self.device.sm_count if on == ALL_SMS else 1
 
-    def seconds(
-        self, launch: Callable[[], None], *, repeats: int = REPEATS, flush_l2: bool = False
-    ) -> Measured:
+    def seconds(self, launch: Callable[[], None], *, repeats: int = REPEATS) -> Measured:
         """The time of a launch between two events."""
-        return Measured.of([self.gpu.timer.time(launch, flush_l2=flush_l2) for _ in range(repeats)])
+        return Measured.of([self.gpu.timer.time(launch, flush_l2=False) for _ in range(repeats)])
 
-    def clock_hz(self, milliseconds: float = 20.0) -> float:
+    def clock_hz(self) -> float:
         """The SM clock that is held while one SM is busy."""
         spin = self.kernel(HOLD_SOURCE, "spin")
         out = self.gpu.allocate(16)
-        launch = spin.prepared(Geometry.of(1, 1), [out, np.int64(1e6 * milliseconds)])
+        launch = spin.prepared(Geometry.of(1, 1), [out, np.int64(HOLD_NS)])
         noted = self.noted("clock", launch, out, (2,))
         return float(noted[0] / (noted[1] * 1e-9))

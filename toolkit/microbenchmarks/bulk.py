@@ -9,8 +9,7 @@ from toolkit.microbenchmarks.record import Measured, each
 COUNT = 8  # of copies, or of phases, per round
 SIZES = (128, 1024, 4096, 16_384)  # bytes of a copy
 FLIGHTS = (1, 4)  # copies under way together
-KIB, MIB = 1 << 10, 1 << 20
-REGION_BYTES = 8 * MIB  # every L2 holds it
+REGION_BYTES = 8 << 20  # every L2 holds it
 
 _BARRIER = """
     __shared__ unsigned long long barrier;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from toolkit.microbenchmarks.bench import SCHEDULERS, WHERE, Bench
-from toolkit.microbenchmarks.probe import Op, Probe, interleaved
+from toolkit.microbenchmarks.probe import MULTIPLY_ADD, Probe, interleaved
 from toolkit.microbenchmarks.record import Measured, each, values
 
 KIB = 1024
@@ -23,9 +23,8 @@ DEAD = 88  # 11 lines
 
 
 def _probe(kib: int) -> Probe:
-    op = Op(ptx="fma.rn.f32 {x}, {x}, {x}, {x};", opcode="FFMA", letter="f")
     count = kib * KIB // INSTRUCTION_BYTES - LOOP_INSTRUCTIONS
-    return interleaved(f"code_{kib}_kib", [op], chains=CHAINS, count=count)
+    return interleaved(f"code_{kib}_kib", [MULTIPLY_ADD], chains=CHAINS, count=count)
 
 
 def _with_jumps(plain: Probe, jumps: int) -> Probe:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,8 +29,8 @@ _WIDTHS = {4: "u32", 8: "v2.u32", 16: "v4.u32"}
 _SIZES = {4: "", 8: r"\.64", 16: r"\.128"}
 
 
-def _targets(width: int, index: int, first: str) -> str:
-    names = [f"{first}{index}_{k}" for k in range(width // 4)]
+def _targets(width: int, index: int) -> str:
+    names = [f"v{index}_{k}" for k in range(width // 4)]
     return ", ".join(f'"=r"({name})' for name in names)
 
 
@@ -65,7 +66,7 @@ def _hits(width: int) -> Probe:
         c = i % chains
         return (
             f'asm volatile("ld.global.{_WIDTHS[width]} {vector(width)}, [%{width // 4}];" '
-            f': {_targets(width, c, "v")} : "l"(p{c})); p{c} += int({_sum(width, [c])});'
+            f': {_targets(width, c)} : "l"(p{c})); p{c} += int({_sum(width, [c])});'
         )
 
     return Probe(
@@ -83,7 +84,7 @@ def _stream(cache: str, width: int) -> Probe:
     """Groups of loads in flight together; the next group waits for all of them."""
     loads = " ".join(
         f'asm volatile("ld.global{_CACHES[cache]}.{_WIDTHS[width]} {vector(width)}, [%{width // 4}'
-        f' + {32 * width * f}];" : {_targets(width, f, "v")} : "l"(memory + at));'
+        f' + {32 * width * f}];" : {_targets(width, f)} : "l"(memory + at));'
         for f in range(FLIGHT)
     )
     group = f"{loads} at = (at + step + {_sum(width, range(FLIGHT))}) & mask;"
@@ -182,7 +183,7 @@ def _place(bench: Bench, pattern: Sequence[int] = (), region: int = 0, mask: int
 
 def _l1_latency(bench: Bench) -> Measured:
     _place(bench)
-    return bench.by_warps(CHASES["ca"], [1], memory=_memory(bench).link(1, 0))[1]
+    return bench.per_instruction(CHASES["ca"], 1, memory=_memory(bench).link(1, 0))
 
 
 def _l2_latency(bench: Bench) -> Measured:
@@ -199,7 +200,7 @@ def _l2_latency(bench: Bench) -> Measured:
         )
         per_sm.append((long - short) / (64 * STEPS))
     middle = np.median(per_sm, axis=0)
-    alone = bench.by_warps(CHASES["cg"], [1], memory=memory)[1]
+    alone = bench.per_instruction(CHASES["cg"], 1, memory=memory)
     return Measured.of(
         middle.tolist(), one_block_alone=alone.value, per_block=np.round(middle, 1).tolist()
     )
@@ -228,8 +229,8 @@ def _dram_latency(bench: Bench, mib: int) -> Measured:
     _place(bench, mask=size - LINE_BYTES)
     ring = memory.link(size // LINE_BYTES)
     turns = {"few": 4, "many": 36, "repeats": 5}
-    found = bench.by_warps(CHASES["cg"], [1], memory=ring, first=memory.flush_l2, **turns)
-    return found[1].with_detail(region_bytes=size)
+    found = bench.per_instruction(CHASES["cg"], 1, memory=ring, first=memory.flush_l2, **turns)
+    return found.with_detail(region_bytes=size)
 
 
 def _l1_rate(bench: Bench, lanes: tuple[int, int]) -> Measured:
@@ -238,7 +239,7 @@ def _l1_rate(bench: Bench, lanes: tuple[int, int]) -> Measured:
     row, column = np.divmod(np.arange(32), 32 // rows)
     pitch = LINE_BYTES if rows == 32 else 4 * KIB + LINE_BYTES
     _place(bench, (row * pitch + column * width).tolist())
-    return bench.by_warps(HITS[width], [32], memory=_memory(bench).zero(MIB))[32]
+    return bench.per_instruction(HITS[width], 32, memory=_memory(bench).zero(MIB))
 
 
 def _streams(
@@ -252,12 +253,11 @@ def _streams(
 
 def _inverse(measured: Measured, request_bytes: int) -> Measured:
     """Cycles per request as bytes per cycle."""
-    return Measured(
+    return replace(
+        measured,
         value=request_bytes / measured.value,
         low=request_bytes / measured.high,
         high=request_bytes / measured.low,
-        repeats=measured.repeats,
-        detail=measured.detail,
     )
 
 
@@ -277,15 +277,12 @@ def _store_rate(bench: Bench, name: str, on: str) -> Measured:
     _place(bench)
     blocks = bench.blocks(on)
     most = 8 if on == ALL_SMS and name == "stg_32_lines" else 32  # L2 holds what is written
-    cycles = partial(bench.by_warps, STORED[name], memory=_memory(bench).buffer)
-    turns = {"few": 16, "many": 112}
-    result = cycles([most], blocks=blocks, **turns)[most].with_detail(warps=most)
+    cycles = partial(
+        bench.per_instruction, STORED[name], most, memory=_memory(bench).buffer, few=16, many=112
+    )
+    result = cycles(blocks=blocks).with_detail(warps=most)
     if on == ALL_SMS:
-        by_sms = {
-            sms: cycles([most], blocks=sms, repeats=3, **turns)[most]
-            for sms in SOME_SMS
-            if sms < blocks
-        }
+        by_sms = {sms: cycles(blocks=sms, repeats=3) for sms in SOME_SMS if sms < blocks}
         return result.with_detail(cycles_by_sms=values(by_sms))
     return result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
-from toolkit.microbenchmarks.probe import Op, Probe, interleaved
+from toolkit.microbenchmarks.probe import MULTIPLY_ADD, Op, Probe, interleaved
 from toolkit.microbenchmarks.record import Benchmark, Measured, each, values
 
 COUNT = 256  # per round: the loop's own three instructions are about 1%
@@ -14,7 +14,7 @@ WARPS_PER_SCHEDULER = (1, 2, 4, 8)
 
 # One register read where the rate may be one a cycle, so that no register bank decides.
 OPS = {
-    "ffma": Op(ptx="fma.rn.f32 {x}, {x}, {x}, {x};", opcode="FFMA", letter="f"),
+    "ffma": MULTIPLY_ADD,
     "fadd": Op(ptx="add.rn.f32 {x}, {x}, 0f3F8CCCCD;", opcode="FADD", letter="f"),
     "fmul": Op(ptx="mul.rn.f32 {x}, {x}, 0f3F8CCCCD;", opcode="FMUL", letter="f"),
     "imad": Op(ptx="mad.lo.s32 {x}, {x}, {x}, {x};", opcode=r"IMAD\b"),
@@ -124,7 +124,7 @@ def _rate(bench: Bench, probe: Probe) -> Measured:
 def _chain(bench: Bench, probe: Probe) -> Measured:
     bench.place()
     more = bench.by_warps(probe, (2, 4), schedulers=SCHEDULERS, repeats=3)
-    found = bench.by_warps(probe, [1])[1]
+    found = bench.per_instruction(probe, 1)
     return found.with_detail(cycles_per_instruction_by_warps_per_scheduler=values(more))
 
 

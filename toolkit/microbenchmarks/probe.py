@@ -52,6 +52,9 @@ class Op:
     letter: str = "r"
 
 
+MULTIPLY_ADD = Op(ptx="fma.rn.f32 {x}, {x}, {x}, {x};", opcode="FFMA", letter="f")
+
+
 def text(name: str) -> str:
     """A file beside this one."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")

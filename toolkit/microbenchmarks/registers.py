@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from analysis.errors import ToolkitError
 from toolkit.microbenchmarks.bench import SCHEDULERS, Bench
-from toolkit.microbenchmarks.probe import Op, Probe, interleaved
+from toolkit.microbenchmarks.probe import MULTIPLY_ADD, Probe, interleaved
 from toolkit.microbenchmarks.record import Measured, each, values
 from toolkit.microbenchmarks.words import FFMA, RZ, banks, ffma, replaced, written
 
@@ -141,8 +141,7 @@ def patched(words: list[int], pattern: Sequence[str]) -> list[int]:
 
 
 def _probe(name: str, pattern: Sequence[str]) -> Probe:
-    op = Op(ptx="fma.rn.f32 {x}, {x}, {x}, {x};", opcode="FFMA", letter="f")
-    base = interleaved(f"banks_{name}", [op], chains=CHAINS, count=COUNT)
+    base = interleaved(f"banks_{name}", [MULTIPLY_ADD], chains=CHAINS, count=COUNT)
     return replace(base, patch=lambda words: patched(words, pattern))
 
 

@@ -97,7 +97,7 @@ def _offsets(width: int, ways: int = 1) -> list[int]:
 
 def _latency(bench: Bench, bits: int) -> Measured:
     bench.place(_offsets(bits // 8))
-    return bench.by_warps(LATENCY[bits // 8], [1])[1]
+    return bench.per_instruction(LATENCY[bits // 8], 1)
 
 
 def _rate(
@@ -106,8 +106,8 @@ def _rate(
     """Cycles of the SM per warp access."""
     bench.place(_offsets(bits // 8, ways))
     idle = 0 if schedulers == SCHEDULERS else ONE_SCHEDULER
-    found = bench.by_warps(RATES[kind][bits // 8], [32], idle=idle)
-    return found[32].scaled(SCHEDULERS / schedulers)
+    found = bench.per_instruction(RATES[kind][bits // 8], 32, idle=idle)
+    return found.scaled(SCHEDULERS / schedulers)
 
 
 def _beside(bench: Bench, bits: int, ffmas: int) -> Measured:
@@ -116,10 +116,10 @@ def _beside(bench: Bench, bits: int, ffmas: int) -> Measured:
     probe, numbers = BESIDE[bits // 8, ffmas], (1, 2, 4, 8)
     by_warps = bench.by_warps(probe, numbers, schedulers=SCHEDULERS)
     found = {number: cycles.less(ffmas) for number, cycles in by_warps.items()}
-    alone = bench.by_warps(probe, [8], schedulers=SCHEDULERS, idle=ONE_SCHEDULER)
+    alone = bench.per_instruction(probe, 8, schedulers=SCHEDULERS, idle=ONE_SCHEDULER)
     return found[8].with_detail(
         extra_cycles_by_warps_per_scheduler=values(found),
-        extra_cycles_with_one_scheduler=alone[8].value - ffmas,
+        extra_cycles_with_one_scheduler=alone.value - ffmas,
     )
 
 
