@@ -57,13 +57,14 @@ def scorecard(view: View) -> Scorecard | None:
     if not compared:
         return None
     everyone = [one for own in compared.values() for one in own]
-    grade = _measured_grade(view, everyone)
+    is_measured = any(one.measured is not None for one in everyone)
+    grade = _measured_grade(view) if is_measured else MEASURED
     counted_later = _counted_later(view.of_recorded, compared) if grade != MEASURED else ()
     return Scorecard(
         verdict=" ".join((_verdict(everyone, grade), *counted_later)),
         overview=overview(compared),
         everything=tuple((label, _everything(own, grade)) for label, own in found.items()),
-        is_measured=any(one.measured is not None for one in everyone),
+        is_measured=is_measured,
         bad=tuple(label for label, own in compared.items() if disagreements(own)),
     )
 
@@ -72,12 +73,10 @@ def _is_compared(score: Score) -> bool:
     return predicted_and_reference(score) is not None
 
 
-def _measured_grade(view: View, found: Iterable[Score]) -> str:
+def _measured_grade(view: View) -> str:
     """What the hardware's counts are called: the profile's own, or an earlier run's."""
     is_own = any(record.counted for record in view.profile.records)
-    if view.recorded is None or is_own or not any(one.measured is not None for one in found):
-        return MEASURED
-    return view.recorded_label
+    return MEASURED if view.recorded is None or is_own else view.recorded_label
 
 
 def _counted_later(recorded: View | None, labels: Collection[str]) -> Iterator[str]:
