@@ -31,6 +31,7 @@ def _sides(grade: str) -> list[Title]:
     return [("before", grade, True), ("after", grade, True)]
 
 
+CHANGE: Title = ("change", "", True)
 SIGNS = {
     TimeVerdict.SLOWER: "▲",
     TimeVerdict.FASTER: "▼",
@@ -242,7 +243,7 @@ def shape_sections(comparison: RunComparison, *, most: int | None = None) -> Ite
 def _changes_table(pairs: Sequence[Pair], verdict: Outcome, most: int | None) -> Table:
     """One row per count that differs."""
     return plain_table(
-        ("variant", "count", *_sides(""), ("change", "", True), "grade"),
+        ("variant", "count", *_sides(""), CHANGE, "grade"),
         _limited(
             pairs,
             lambda pair: [tuple(_change(one)) for one in pair.counts if one.verdict is verdict],
@@ -315,7 +316,7 @@ def _line(counter: str, one: LineChange) -> _Row:
 def _times_table(pairs: Sequence[Pair]) -> Table:
     """One row per record of which both times may be compared."""
     return plain_table(
-        ("variant", *_sides(Grade.MEASURED), ("change", "", True), "verdict"),
+        ("variant", *_sides(Grade.MEASURED), CHANGE, "verdict"),
         ((pair.label, *_times(pair.time)) for pair in pairs if pair.time),
     )
 
@@ -323,7 +324,7 @@ def _times_table(pairs: Sequence[Pair]) -> Table:
 def _predictions_table(pairs: Sequence[Pair]) -> Table:
     """One row per record whose predicted time or limiter changed."""
     return plain_table(
-        ("variant", *_sides(Grade.PREDICTED), ("change", "", True), "limiter"),
+        ("variant", *_sides(Grade.PREDICTED), CHANGE, "limiter"),
         (
             (pair.label, before, after, Cell(change, is_bad=one.after_s > one.before_s), limiters)
             for pair in pairs
