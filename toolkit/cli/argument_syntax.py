@@ -265,9 +265,7 @@ def _filled(buffer: Buffer, rng: np.random.Generator) -> NDArray[np.generic]:
     if fill == "random":
         return _random(shape, dtype, rng)
     if fill == UNWRITTEN:
-        return (
-            np.full(prod(shape) * dtype.itemsize, POISON, dtype=np.uint8).view(dtype).reshape(shape)
-        )
+        return np.full(buffer.bytes, POISON, dtype=np.uint8).view(dtype).reshape(shape)
     if fill == "arange":
         return np.arange(prod(shape)).astype(dtype).reshape(shape)
     return np.full(shape, 1 if fill == "ones" else 0, dtype=dtype)

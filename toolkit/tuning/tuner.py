@@ -191,8 +191,11 @@ class Tuner:
                 return shape
 
     def _leaders(self, shape: TunedShape) -> tuple[str, ...]:
-        swept = [one for one in shape.candidates if one.swept and one.status == "ok"]
-        times = {one.label: one.swept.median_s for one in swept if one.swept}
+        times = {
+            one.label: one.swept.median_s
+            for one in shape.candidates
+            if one.swept and one.status == "ok"
+        }
         return leaders(times, self.effort.finalists)
 
 
