@@ -23,7 +23,7 @@ OFFSETS = 2048  # ints that a probe may read; those that are not given are zero
 MOST_WARPS = 1 << 16
 REPEATS = 7  # odd: the median is one of them
 FEW, MANY = 8, 40  # rounds: the difference between the two has no start and no end
-HOLD_NS = 20_000_000
+HOLD_NS = 20_000_000  # for so long one SM is busy while its clock is read
 HOLD_SOURCE = """
 extern "C" __global__ void spin(long long* out, long long nanoseconds)
 {
