@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from analysis.access import AccessCounts, Operation, Pattern, Space, Tiling
+from analysis.access import AccessCounts, Operation, Pattern, Space
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES
 from analysis.records.counters import InstructionCounts
@@ -126,6 +126,11 @@ def _patterns(theory: Theory, space: Space, operation: Operation) -> tuple[Patte
 _OPERATION = {"copy": "load", "bulk load": "load"}
 LEFT_SUMS = "sums that slices or blocks leave for each other"
 READ_AHEAD = "each thread reads on once after the last phase"
+
+
+def _kind(access: MachineAccess) -> tuple[str, str]:
+    """Space and operation of an access, as closed forms name them."""
+    return access.space, _OPERATION.get(access.action, access.action)
 
 
 def _subject(space: Space, operation: Operation) -> str:
@@ -261,11 +266,7 @@ class _Side:
 
     @property
     def machine(self) -> tuple[MachineAccess, ...]:
-        return tuple(
-            a
-            for a in self.simulated.accesses
-            if (a.space, _OPERATION.get(a.action, a.action)) == (self.space, self.operation)
-        )
+        return tuple(a for a in self.simulated.accesses if _kind(a) == (self.space, self.operation))
 
     @property
     def lanes(self) -> int:
@@ -284,14 +285,13 @@ class _Side:
         moved = self.moved_bytes // FLOAT_BYTES
         if not elements and not moved:
             return
-        tiling = self.counts.tiling
-        if tiling.bulk and (self.space, self.operation) == ("global", "load"):
+        if self.counts.tiling.bulk and (self.space, self.operation) == ("global", "load"):
             yield self._bulk_copies(elements)
             return
-        if moved > elements and (more := self._more(tiling, moved - elements)):
-            yield _compared(self.subject, "elements", elements, moved, more, is_explained=True)
+        more = self._more(moved - elements)
+        yield _compared(self.subject, "elements", elements, moved, more)
+        if more:
             return
-        yield _compared(self.subject, "elements", elements, moved, "", is_explained=False)
         of_widths = elements == moved
         instructions = self.counts.instructions(self.space, self.operation)
         lanes = self.lanes
@@ -304,8 +304,9 @@ class _Side:
         is_global = self.space == "global"
         requests = sum(a.requests for a in self.machine)
         issued = requests if is_global else sum(a.executed for a in self.machine)
-        causes = [widths, self._idle(requests), self._switched_off(issued - requests)]
-        is_known = of_widths and self._may_be_idle(requests)
+        idle = self._idle(requests)
+        causes = [widths, idle, self._switched_off(issued - requests)]
+        is_known = of_widths and (not idle or self.counts.has_edges)
         named, costing = _QUANTITIES[self.space]
         yield self._caused(named, _requests(self.patterns), issued, causes, is_known=is_known)
         if is_global:
@@ -313,13 +314,14 @@ class _Side:
         cost = sum(a.sectors if is_global else a.wavefronts for a in self.machine)
         yield self._caused(costing, _cost(self.patterns), cost, causes, is_known=is_known)
 
-    def _more(self, tiling: Tiling, elements: int) -> str:
-        """Reason why more elements are moved than in the closed forms, if it is known.
+    def _more(self, elements: int) -> str:
+        """Reason why so many more elements are moved than in the closed forms, if it is known.
 
         A thread holds four k of its rows of A and one of its columns of B, and reads the next
         before it computes: after the last phase too.
         """
-        if tiling.leaves_sums:
+        tiling = self.counts.tiling
+        if tiling.leaves_sums and elements > 0:
             return LEFT_SUMS
         ahead = self.counts.threads * (4 * tiling.thread_m + tiling.thread_n)
         reads = (self.space, self.operation) == ("shared", "load")
@@ -347,12 +349,7 @@ class _Side:
     ) -> Comparison:
         reason = "; ".join(filter(None, causes))
         return _compared(
-            self.subject,
-            quantity,
-            closed_form,
-            simulated,
-            reason,
-            is_explained=is_known and bool(reason),
+            self.subject, quantity, closed_form, simulated, reason, is_explained=is_known
         )
 
     def _widths(self) -> str:
@@ -377,10 +374,6 @@ class _Side:
             return ""
         return f"guards leave {self.lanes / requests:.4g} of 32 lanes on average"
 
-    def _may_be_idle(self, requests: int) -> bool:
-        """True if idle lanes are explained: there are none, or tiles exceed a matrix."""
-        return self.lanes == WARP_SIZE * requests or self.counts.has_edges
-
     def _switched_off(self, instructions: int) -> str:
         """Instructions of warps without active lanes, as in the other branch of a guard."""
         if not instructions:
@@ -401,19 +394,11 @@ def _misaligned(counts: AccessCounts, patterns: Iterable[Pattern]) -> str:
 
 def _unforeseen(record: Record, simulated: Simulated) -> Iterator[Comparison]:
     """Accesses without a closed form: spilled registers, generic or atomic accesses."""
-    known = {(space, operation) for space, operation in _ACCESSES}
     for access in simulated.accesses:
-        action = _OPERATION.get(access.action, access.action)
-        if (access.space, action) not in known and access.requests:
+        if _kind(access) not in _ACCESSES and access.requests:
+            subject = f"{access.space} {access.action}s"
             reason = _reason_of_unforeseen(record, access)
-            yield _compared(
-                f"{access.space} {access.action}s",
-                "requests",
-                0,
-                access.requests,
-                reason,
-                is_explained=bool(reason),
-            )
+            yield _compared(subject, "requests", 0, access.requests, reason)
 
 
 def _reason_of_unforeseen(record: Record, access: MachineAccess) -> str:
@@ -432,8 +417,9 @@ def _compared(
     simulated: int,
     reason: str,
     *,
-    is_explained: bool,
+    is_explained: bool = True,
 ) -> Comparison:
+    """The comparison of two counts. An unequal one is explained only by a reason."""
     if closed_form == simulated:
         reason, is_explained = "", True
     elif not reason or not is_explained:
