@@ -182,13 +182,13 @@ def step(before: Record, after: Record) -> Step:
 def _explained(found: Step, steps: tuple[Weight, ...]) -> Step:
     """The step with its reason: by its bounds, or else by the steps of the gap."""
     high, low = _ends_of(found)
-    reason = _largest(found.weights, high, low)
+    reason = _largest(found.weights, high)
     if reason and _at(reason, high) == max(_at(one, high) for one in found.weights):
-        return replace(found, reason=reason, price=_largest(found.weights, low, high))
+        return replace(found, reason=reason, price=_largest(found.weights, low))
     if not steps:
         return found
-    reason = _largest_step(steps, high, low)
-    price = _largest_step(steps, low, high) if reason else None
+    reason = _largest_step(steps, high)
+    price = _largest_step(steps, low) if reason else None
     return replace(found, weights=steps, basis="predicted steps", reason=reason, price=price)
 
 
@@ -201,30 +201,23 @@ def _at(one: Weight, end: End) -> float:
     return one.time_s.before if end == "before" else one.time_s.after
 
 
-def _difference(one: Weight, high: End, low: End) -> float:
-    return _at(one, high) - _at(one, low)
+def _excess(one: Weight, high: End) -> float:
+    """Time at one end beyond the time at the other one."""
+    increase = one.time_s.after - one.time_s.before
+    return increase if high == "after" else -increase
 
 
-def _largest(weights: tuple[Weight, ...], high: End, low: End) -> Weight | None:
+def _largest(weights: tuple[Weight, ...], high: End) -> Weight | None:
     """The most important of the bounds that are higher at one end than at the other."""
-
-    def mattering(one: Weight) -> float:
-        return _difference(one, high, low) * _at(one, high)
-
-    changed = [
-        one
-        for one in weights
-        if _difference(one, high, low)
-        > NEGLIGIBLE_CHANGE * max(one.time_s.before, one.time_s.after)
-    ]
-    return max(changed, key=mattering, default=None)
+    changed = [one for one in weights if _excess(one, high) > NEGLIGIBLE_CHANGE * _at(one, high)]
+    return max(changed, key=lambda one: _excess(one, high) * _at(one, high), default=None)
 
 
-def _largest_step(steps: tuple[Weight, ...], high: End, low: End) -> Weight | None:
+def _largest_step(steps: tuple[Weight, ...], high: End) -> Weight | None:
     """The step that changed the most, if the change is a relevant part of the time."""
-    most = max(steps, key=lambda one: _difference(one, high, low))
+    most = max(steps, key=lambda one: _excess(one, high))
     time_s = sum(one.time_s.before for one in steps)
-    return most if _difference(most, high, low) > NEGLIGIBLE_CHANGE * time_s else None
+    return most if _excess(most, high) > NEGLIGIBLE_CHANGE * time_s else None
 
 
 # What changed.
