@@ -8,12 +8,12 @@ with the tolerances of `analysis.comparison.scorecard`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from analysis.comparison.lines import LineChange, line_changes
 from analysis.comparison.scorecard import TOLERANCES, within
-from analysis.records.counters import ALL_COUNTERS, OF_BULK_COPIES, CounterClass
+from analysis.records.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES
 from analysis.records.profile import Counted, Grade, Launched, LineCounters, Simulated
 from analysis.vocabulary import Vocabulary
 
@@ -86,7 +86,7 @@ class Kind:
         """
         ours = _with_copies(self.before, self.after)
         theirs = _with_copies(self.after, self.before)
-        has_lines = self.grade == Grade.SIMULATED and before.simulated and after.simulated
+        is_simulated = self.grade == Grade.SIMULATED
         for name in ours:
             if name in theirs and ours[name] != theirs[name]:
                 tolerance = _tolerance(self.grade, name)
@@ -98,7 +98,7 @@ class Kind:
                     after=theirs[name],
                     tolerance=tolerance,
                     verdict=Outcome.WITHIN if is_noise else Outcome.CHANGED,
-                    lines=line_changes(name, _lines(before), _lines(after)) if has_lines else (),
+                    lines=line_changes(name, _lines(before), _lines(after)) if is_simulated else (),
                 )
 
 
@@ -114,11 +114,16 @@ def kinds(before: Launched, after: Launched, *, same_device: bool) -> Iterator[K
         sides = [getattr(one, name) for one in (before, after)]
         return same_device or None in sides or sides[0].architecture == sides[1].architecture
 
-    found = [_geometry]
-    found += [_resources] if same_machine("resources") else []
-    found += [_occupancy] if same_device else []
-    for counts in found:
-        yield Kind(grade=Grade.COMPILED, before=counts(before), after=counts(after))
+    compiled: dict[str, tuple[str, ...]] = {
+        "geometry": ("blocks", "threads_per_block", "dynamic_shared_bytes")
+    }
+    if same_machine("resources"):
+        compiled["resources"] = ("registers_per_thread", "static_shared_bytes", "local_bytes")
+    if same_device:
+        compiled["occupancy"] = ("blocks_per_sm", "warps_per_sm")
+    for name, fields in compiled.items():
+        ours, theirs = (_named(getattr(one, name), fields) for one in (before, after))
+        yield Kind(grade=Grade.COMPILED, before=ours, after=theirs)
     if same_machine("simulated"):
         ours, theirs = _counters(before.simulated), _counters(after.simulated)
         yield Kind(grade=Grade.SIMULATED, before=ours, after=theirs)
@@ -176,29 +181,14 @@ def _filled(own: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return own | absent
 
 
-def _named(of: object, *fields: str) -> dict[str, int]:
+def _named(of: object, fields: Iterable[str]) -> Counts:
     """Fields as counts by their names in words; empty without an object."""
     return {one.replace("_", " ").replace("sm", "SM"): getattr(of, one) for one in fields if of}
 
 
-def _geometry(of: Launched) -> dict[str, int]:
-    return _named(of.geometry, "blocks", "threads_per_block", "dynamic_shared_bytes")
-
-
-def _resources(of: Launched) -> dict[str, int]:
-    return _named(of.resources, "registers_per_thread", "static_shared_bytes", "local_bytes")
-
-
-def _occupancy(of: Launched) -> dict[str, int]:
-    return _named(of.occupancy, "blocks_per_sm", "warps_per_sm")
-
-
-def _is_modelled(name: str) -> bool:
-    return name in ALL_COUNTERS and ALL_COUNTERS[name].counter_class == CounterClass.MODELLED
-
-
 def _unmodelled(counters: Counts) -> dict[str, int]:
-    return {n: count for n, count in counters.items() if n in ALL_COUNTERS and not _is_modelled(n)}
+    unmodelled = ALL_COUNTERS.keys() - MODELLED.keys()
+    return {name: count for name, count in counters.items() if name in unmodelled}
 
 
 def _with_copies(own: Counts, other: Counts) -> Counts:
@@ -208,7 +198,7 @@ def _with_copies(own: Counts, other: Counts) -> Counts:
 
 def _tolerance(grade: Grade, name: str) -> float:
     """Tolerance of a counter: the simulator has no noise, but its model of caches has errors."""
-    if grade == Grade.MEASURED or (grade == Grade.SIMULATED and _is_modelled(name)):
+    if grade == Grade.MEASURED or (grade == Grade.SIMULATED and name in MODELLED):
         return TOLERANCES.get(name, 0.0)
     return 0.0
 

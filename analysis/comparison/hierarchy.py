@@ -29,7 +29,7 @@ from analysis.access import WAVEFRONT_BYTES
 from analysis.coalescing import SECTOR_BYTES
 from analysis.comparison.agreement import closed_forms
 from analysis.devices import Device
-from analysis.records.metrics import SHARED_WAVEFRONTS
+from analysis.records.metrics import SHARED_WAVEFRONTS, total
 from analysis.records.profile import Grade, Record
 from analysis.roofline import Level, LevelName, roofline
 from analysis.timing.predicted import Resource
@@ -131,10 +131,8 @@ def moved_bytes(counters: Mapping[str, int]) -> dict[LevelName, int]:
     """
     found: dict[LevelName, int] = {}
     for level, movement in MOVEMENTS.items():
-        counts = [counters.get(n, 0 if "_local_" in n else None) for n in movement.counters]
-        known = [count for count in counts if count is not None]
-        if len(known) == len(counts):
-            found[level] = movement.bytes_per_count * sum(known)
+        if all(name in counters or "_local_" in name for name in movement.counters):
+            found[level] = movement.bytes_per_count * total(counters, *movement.counters)
     return found
 
 

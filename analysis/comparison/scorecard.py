@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from analysis.coalescing import SECTOR_BYTES
 from analysis.comparison.agreement import Comparison, closed_forms, comparisons, known_reason
-from analysis.records.counters import ALL_COUNTERS, Counter, CounterClass
+from analysis.records.counters import ALL_COUNTERS, MODELLED, Counter, CounterClass
 from analysis.records.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
 from analysis.records.profile import Record, Score, Verdict
 
@@ -66,9 +66,9 @@ _SHARED_LOADS = SHARED_WAVEFRONTS[0]
 
 
 def _tolerance(counter: Counter) -> float:
-    if counter.counter_class == CounterClass.MODELLED:
+    if counter.name in MODELLED:
         return DRAM_ERROR if counter.name.startswith("dram__") else L2_ERROR
-    if counter.name in (SHARED_WAVEFRONTS[0], BANK_CONFLICTS[0]):
+    if counter.name in (_SHARED_LOADS, BANK_CONFLICTS[0]):
         return LOAD_ARBITRATION
     return STORE_ARBITRATION if counter.counter_class == CounterClass.NOISY else 0.0
 
@@ -136,14 +136,14 @@ class Tally:
 
 def tally(found: Iterable[Score], grade: CounterClass) -> Tally:
     """Tally of the scores of one class."""
-    of_class = (one for one in found if one.grade == grade and not _idle(one))
+    of_class = (one for one in found if one.grade == grade and any(one.by_grade.values()))
     own = [one for one in of_class if one.verdict != Verdict.ALONE]
-    mismatches = [one for one in own if one.verdict == Verdict.APART]
+    mismatches = sum(one.is_apart for one in own)
     return Tally(
         equal=sum(one.verdict == Verdict.EQUAL for one in own),
         within=sum(one.verdict == Verdict.WITHIN for one in own),
-        explained=sum(one.is_explained for one in mismatches),
-        mismatches=sum(not one.is_explained for one in mismatches),
+        explained=sum(one.verdict == Verdict.APART for one in own) - mismatches,
+        mismatches=mismatches,
         worst=max(
             (one for one in own if one.ratio is not None and not _is_negligible(one)),
             key=error,
@@ -170,16 +170,8 @@ def predicted_and_reference(score: Score) -> tuple[int, int] | None:
 def _pair(
     theory: int | None, simulated: int | None, measured: int | None
 ) -> tuple[int, int] | None:
-    by_trust = [count for count in (measured, theory, simulated) if count is not None]
-    if len(by_trust) < 2:
-        return None
-    if measured is not None:
-        return (simulated if simulated is not None else by_trust[1]), measured
-    return by_trust[1], by_trust[0]
-
-
-def _idle(score: Score) -> bool:
-    return not any((score.theory, score.simulated, score.measured))
+    by_trust = [count for count in (simulated, theory, measured) if count is not None]
+    return (by_trust[0], by_trust[-1]) if len(by_trust) > 1 else None
 
 
 def _other_code(record: Record, source: Record) -> str | None:
@@ -212,7 +204,7 @@ class _Judge:
             counts.get(name) for counts in (self.theory, self.simulated, self.measured)
         )
         pair = _pair(theory, simulated, measured)
-        tolerance = 0.0 if pair and measured is None else self._tolerance(name)
+        has_noise = measured is not None or not pair
         verdict = self._verdict(name, pair) if pair else Verdict.ALONE
         reason, is_explained = self._reason(name, verdict)
         return Score(
@@ -222,7 +214,7 @@ class _Judge:
             simulated=simulated,
             measured=measured,
             ratio=pair[0] / pair[1] if pair and pair[1] else None,
-            tolerance=tolerance,
+            tolerance=max(TOLERANCES[name], self._waits(name)) if has_noise else 0.0,
             verdict=verdict,
             reason=reason,
             is_explained=is_explained,
@@ -244,13 +236,10 @@ class _Judge:
         is_close = within(name, predicted, reference, predictions=beside, counts=self.measured)
         return Verdict.WITHIN if is_close else Verdict.APART
 
-    def _tolerance(self, name: str) -> float:
-        return max(TOLERANCES[name], self._waits(name))
-
     def _waits(self, name: str) -> float:
         """Fraction that waits may add to a counter, 0 if the rung has no such waits."""
-        tiling = self.record.theory.accesses.tiling if self.record.theory else None
-        if tiling is None or not tiling.bulk:
+        theory = self.record.theory
+        if theory is None or not theory.accesses.tiling.bulk:
             return 0.0
         if self._has_flags and name in _ASKED_FOR_FLAGS:
             return FLAG_WAITS_OF_ALL if name in _ASKED_AT_BARRIERS else FLAG_WAITS
@@ -268,29 +257,26 @@ class _Judge:
 
     def _reason(self, name: str, verdict: Verdict) -> tuple[str | None, bool]:
         """Reason why grades differ, and whether it explains the verdict."""
-        is_simulated, is_measured = name in self.simulated, name in self.measured
-        of_theory = self._of_theory(name)
-        if is_simulated and is_measured and verdict in (Verdict.WITHIN, Verdict.APART):
-            # an estimate's error is its own, whichever compiler's code it is of
-            own = (
-                None
-                if ALL_COUNTERS[name].counter_class == CounterClass.MODELLED
-                else self.other_code
-            )
-            if own is None and name == _SHARED_LOADS and verdict == Verdict.WITHIN:
-                own = "arbitration on the hardware adds conflicts"
-            if own is None and self._waits(name) and verdict == Verdict.WITHIN:
-                is_more = self.measured[name] > self.simulated[name]
-                own = (
-                    "what is waited for is asked for again, as often as time has it"
-                    if is_more
-                    else "guarded steps of divisions depend on the numbers that are divided"
-                )
-            parts = [own, f"theory: {of_theory}" if of_theory else None]
-            return "; ".join(
-                filter(None, parts)
-            ) or None, verdict == Verdict.WITHIN or own is not None
-        return of_theory, verdict != Verdict.APART or of_theory is not None
+        of_theory, is_apart = self._of_theory(name), verdict == Verdict.APART
+        is_compared = name in self.simulated and name in self.measured
+        if not is_compared or verdict == Verdict.EQUAL:
+            return of_theory, not is_apart or of_theory is not None
+        # an estimate's error is its own, whichever compiler's code it is of
+        own = None if name in MODELLED else self.other_code
+        if own is None and not is_apart:
+            own = self._noise(name)
+        parts = [own, f"theory: {of_theory}" if of_theory else None]
+        return "; ".join(filter(None, parts)) or None, not is_apart or own is not None
+
+    def _noise(self, name: str) -> str | None:
+        """What hardware adds to a counter that is within its tolerance, if that is known."""
+        if name == _SHARED_LOADS:
+            return "arbitration on the hardware adds conflicts"
+        if not self._waits(name):
+            return None
+        if self.measured[name] > self.simulated[name]:
+            return "what is waited for is asked for again, as often as time has it"
+        return "guarded steps of divisions depend on the numbers that are divided"
 
     def _of_theory(self, name: str) -> str | None:
         """Reason why the closed form differs from the simulation, or else from the hardware."""
@@ -319,7 +305,7 @@ def within(
     """
     tolerance = TOLERANCES[name]
     excess = counted - predicted
-    if ALL_COUNTERS[name].counter_class == CounterClass.MODELLED:
+    if name in MODELLED:
         unit_bytes = 1 if name.startswith("dram__bytes") else SECTOR_BYTES
         is_negligible = unit_bytes * max(predicted, counted) < NEGLIGIBLE_BYTES
         return is_negligible or abs(excess) <= tolerance * counted
