@@ -229,14 +229,20 @@ def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
     )
 
     def access(
-        space: Space, operation: Operation, operand: Operand, elements: int, width: int = 1
+        space: Space,
+        operation: Operation,
+        operand: Operand,
+        elements: int,
+        width: int,
+        bulk_copies: int | None = None,
     ) -> Access:
+        """Access in instructions of `width` floats, or in a number of bulk copies."""
         return Access(
             space=space,
             operation=operation,
             operand=operand,
             elements=elements,
-            instructions=exact_div(elements, width),
+            instructions=exact_div(elements, width) if bulk_copies is None else bulk_copies,
         )
 
     loads_a, loads_b = problem.a_elements * reuse_n, problem.b_elements * reuse_m
@@ -265,8 +271,8 @@ def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
         ]
     copies = blocks * ceil_div(problem.k, tiling.block_k or 1) if tiling.bulk else None
     accesses = [
-        _global_load("A", loads_a, copies, width_a),
-        _global_load("B", loads_b, copies, width_b),
+        access("global", "load", "A", loads_a, width_a, copies),
+        access("global", "load", "B", loads_b, width_b, copies),
         access("global", "store", "C", problem.c_elements, width_b),
         *staged,
     ]
@@ -276,18 +282,6 @@ def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
         accesses=tuple(accesses),
         tiling=tiling,
         multiply_adds=multiply_adds,
-    )
-
-
-def _global_load(operand: Operand, elements: int, bulk_copies: int | None, width: int) -> Access:
-    """Global load, in instructions of `width` floats, or in a number of bulk copies."""
-    instructions = exact_div(elements, width) if bulk_copies is None else bulk_copies
-    return Access(
-        space="global",
-        operation="load",
-        operand=operand,
-        elements=elements,
-        instructions=instructions,
     )
 
 
