@@ -113,24 +113,25 @@ def _true_lanes(*opcodes: str) -> Callable[[InstructionCounts], int]:
 _CACHED_SPACES: tuple[MemorySpace, ...] = ("global", "local")
 
 
+def _counter(
+    name: str,
+    meaning: str,
+    of: Callable[[InstructionCounts], int] | None = None,
+    counter_class: CounterClass = CounterClass.EXACT,
+) -> Counter:
+    """A counter by its name at Nsight Compute without ".sum", exact unless stated otherwise."""
+    return Counter(name=f"{name}.sum", counter_class=counter_class, meaning=meaning, of=of)
+
+
 def _counters() -> Iterable[Counter]:
-    def exact(
-        name: str,
-        meaning: str,
-        of: Callable[[InstructionCounts], int],
-        counter_class: CounterClass = CounterClass.EXACT,
-    ) -> Counter:
-        return Counter(name=f"{name}.sum", counter_class=counter_class, meaning=meaning, of=of)
-
-    noisy = partial(exact, counter_class=CounterClass.NOISY)
-
-    yield exact("smsp__inst_executed", "warp instructions", lambda i: i.executed + i.reissued)
-    yield exact(
+    noisy = partial(_counter, counter_class=CounterClass.NOISY)
+    yield _counter("smsp__inst_executed", "warp instructions", lambda i: i.executed + i.reissued)
+    yield _counter(
         "smsp__thread_inst_executed",
         "thread instructions",
         lambda i: i.threads + i.reissued_threads,
     )
-    yield exact(
+    yield _counter(
         "smsp__thread_inst_executed_pred_on",
         "thread instructions whose predicate is true",
         lambda i: i.predicated + i.reissued_threads - i.refused,
@@ -143,7 +144,7 @@ def _counters() -> Iterable[Counter]:
         ("dadd", ("DADD",)),
         ("dmul", ("DMUL",)),
     ):
-        yield exact(
+        yield _counter(
             f"smsp__sass_thread_inst_executed_op_{operation}_pred_on",
             f"{operation.upper()} of threads whose predicate is true",
             _true_lanes(*opcodes),
@@ -153,29 +154,23 @@ def _counters() -> Iterable[Counter]:
         # an asynchronous copy into shared memory is a global load as well
         reaching: tuple[MemoryAction, ...] = ("load", "copy") if short == "ld" else (action,)
         for space in _CACHED_SPACES:
-            what = f"{space} {action}s"
-            yield exact(
-                f"l1tex__t_requests_pipe_lsu_mem_{space}_op_{short}",
-                f"requests of {what}",
-                _memory(space, reaching, "requests"),
-            )
-            yield exact(
-                f"l1tex__t_sectors_pipe_lsu_mem_{space}_op_{short}",
-                f"32-byte sectors of {what}",
-                _memory(space, reaching, "sectors"),
-            )
+            for quantity, unit in (("requests", "requests"), ("sectors", "32-byte sectors")):
+                yield _counter(
+                    f"l1tex__t_{quantity}_pipe_lsu_mem_{space}_op_{short}",
+                    f"{unit} of {space} {action}s",
+                    _memory(space, reaching, quantity),
+                )
     for short, action in sides:
-        yield exact(
+        yield _counter(
             f"smsp__sass_inst_executed_op_shared_{short}",
             f"warp instructions that are shared {action}s",
             _memory("shared", (action,), "requests"),
         )
-        of_wavefronts = _memory("shared", (action,), "wavefronts")
-        maker = exact if short == "ld" else noisy
+        maker = _counter if short == "ld" else noisy
         yield maker(
             f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}",
             f"wavefronts of shared {action}s",
-            of_wavefronts,
+            _memory("shared", (action,), "wavefronts"),
         )
         yield noisy(
             f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}",
@@ -199,7 +194,7 @@ def _modelled() -> Iterable[Counter]:
         ("dram__bytes_read", "bytes read from DRAM"),
         ("dram__bytes_write", "bytes written to DRAM"),
     ):
-        yield Counter(name=f"{name}.sum", counter_class=CounterClass.MODELLED, meaning=meaning)
+        yield _counter(name, meaning, counter_class=CounterClass.MODELLED)
 
 
 def _of_bulk_copies() -> Iterable[Counter]:
@@ -209,11 +204,10 @@ def _of_bulk_copies() -> Iterable[Counter]:
         ("written", ("bulk store", "bulk reduction")),
     )
     for side, actions in sides:
-        yield Counter(
-            name=f"bulk__sectors_{side}.sum",
-            counter_class=CounterClass.EXACT,
-            meaning=f"32-byte sectors that bulk copies have {side} at L2",
-            of=_memory("global", actions, "sectors"),
+        yield _counter(
+            f"bulk__sectors_{side}",
+            f"32-byte sectors that bulk copies have {side} at L2",
+            _memory("global", actions, "sectors"),
         )
 
 
@@ -238,8 +232,15 @@ def by_line(
     instructions: Iterable[InstructionCounts],
 ) -> dict[tuple[str, int], dict[str, int]]:
     """The counters of each (file, line); instructions without a line are left out."""
+    return {place: totals(listed) for place, listed in of_lines(instructions).items()}
+
+
+def of_lines(
+    instructions: Iterable[InstructionCounts],
+) -> dict[tuple[str, int], list[InstructionCounts]]:
+    """The instructions of each (file, line), in order of the lines."""
     lines: dict[tuple[str, int], list[InstructionCounts]] = {}
-    for instruction in instructions:
-        if instruction.file is not None and instruction.line is not None:
-            lines.setdefault((instruction.file, instruction.line), []).append(instruction)
-    return {place: totals(listed) for place, listed in sorted(lines.items())}
+    for one in instructions:
+        if one.file is not None and one.line is not None:
+            lines.setdefault((one.file, one.line), []).append(one)
+    return dict(sorted(lines.items()))

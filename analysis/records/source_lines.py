@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from analysis.records.counters import InstructionCounts
+from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.profile import LineAccess
 
 # Sectors over the fewest that could hold the bytes: from here on a line is called out. A warp
@@ -100,18 +100,15 @@ class Line:
 
 def summed_by_line(instructions: Iterable[InstructionCounts]) -> list[Line]:
     """The lines whose instructions were executed, in order."""
-    of_lines: dict[tuple[str, int], list[InstructionCounts]] = {}
-    for one in instructions:
-        if one.file is not None and one.line is not None and one.executed:
-            of_lines.setdefault((one.file, one.line), []).append(one)
-    return [_line(place, of_lines[place]) for place in sorted(of_lines)]
+    lines = of_lines(one for one in instructions if one.executed)
+    return [_line(file, number, of) for (file, number), of in lines.items()]
 
 
-def _line(place: tuple[str, int], of: Sequence[InstructionCounts]) -> Line:
+def _line(file: str, number: int, of: Sequence[InstructionCounts]) -> Line:
     splitting = [one for one in of if one.divergent]
     return Line(
-        file=place[0],
-        number=place[1],
+        file=file,
+        number=number,
         executed=sum(one.executed for one in of),
         threads=sum(one.threads for one in of),
         accesses=accesses(of),
