@@ -44,8 +44,9 @@ def gemm_accesses(
     given. The block that stores a tile reads the partial sums of all other blocks that share it.
     """
     down, across = ceil_div(problem.m, tiling.block_m), ceil_div(problem.n, tiling.block_n)
-    spans = _spans(pieces, _parts(len(pieces.block), problem.k))
-    of, parts, of_block = spans.piece, spans.parts, pieces.block
+    parts = _parts(len(pieces.block), problem.k)
+    spans = _spans(pieces, parts)
+    of, of_block = spans.piece, pieces.block
     progress = BlockProgress.even(np.ones(len(starts))) if progress is None else progress
     before = _work_before(pieces)
     done = starts[of_block] + progress.time(of_block, before + pieces.ends - pieces.begins)
@@ -106,7 +107,6 @@ def gemm_accesses(
 class _Spans:
     """Parts of K that pieces read: fraction of each part, and work on the piece done before it."""
 
-    parts: int
     piece: Indices
     part: Indices
     share: Floats
@@ -121,7 +121,6 @@ def _spans(pieces: Pieces, parts: int) -> _Spans:
     begins = np.maximum(pieces.begins[piece] * parts, part)
     ends = np.minimum(pieces.ends[piece] * parts, part + 1)
     return _Spans(
-        parts=parts,
         piece=piece,
         part=part,
         share=ends - begins,

@@ -138,8 +138,7 @@ def _long_y(x: int, y: int) -> Grid:
 
 
 def _along_rows(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
-    row, column = np.divmod(block, tiles.across)
-    return row, column
+    return np.divmod(block, tiles.across)
 
 
 def _along_columns(block: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:

@@ -68,13 +68,11 @@ def grouped(
     """
     per_class = np.array([len(one.entries) for one in classes])
     entries = int(per_class[class_of].sum())
-    spread = max(0, (entries // MOST_ENTRIES).bit_length())
-    while spread <= MOST_SPREAD:
+    for spread in range((entries // MOST_ENTRIES).bit_length(), MOST_SPREAD + 1):
         found = _grouped(classes, class_of, grid, spread, most)
         if found is not None:
             found["lines"] <<= spread
             return found
-        spread += 1
     return None
 
 

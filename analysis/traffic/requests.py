@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -75,10 +75,4 @@ def _bank(lane: int, byte: int, bytes_per_lane: int) -> tuple[int, int]:
 
 def strides(lanes: Lanes) -> set[int]:
     """Distances between neighbouring active lanes, in bytes."""
-    return set(_distances(lanes))
-
-
-def _distances(lanes: Lanes) -> Iterator[int]:
-    for one, other in pairwise(lanes):
-        if one is not None and other is not None:
-            yield other - one
+    return {other - one for one, other in pairwise(lanes) if one is not None and other is not None}
