@@ -20,7 +20,7 @@ from typing import Literal, get_args
 from analysis.comparison.hierarchy import MOVEMENTS, moved_bytes
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.records.metrics import WARP_INSTRUCTIONS
-from analysis.records.profile import Record
+from analysis.records.profile import Counted, Record, Simulated
 from analysis.roofline import LevelName
 from analysis.timing.predicted import Cause, Resource
 
@@ -63,7 +63,6 @@ _SHARED_BY_ALL = (Resource.L2, Resource.DRAM)  # each SM has the other resources
 
 Basis = Literal["predicted bounds", "predicted steps"]
 End = Literal["before", "after"]
-_Counted = Literal["simulated", "counted"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,8 +223,8 @@ def _largest_step(steps: tuple[Weight, ...], high: End) -> Weight | None:
 
 
 def _changes(before: Record, after: Record) -> Iterator[Change]:
-    simulated = _counts(before, "simulated"), _counts(after, "simulated")
-    counted = _counts(before, "counted"), _counts(after, "counted")
+    simulated = _counts(before, before.simulated), _counts(after, after.simulated)
+    counted = _counts(before, before.counted), _counts(after, after.counted)
     resources = _resources(before), _resources(after)
     for quantity in _QUANTITIES:
         if quantity == "time":
@@ -263,13 +262,8 @@ def _measured_times(before: Record, after: Record) -> Ends | None:
     return Ends(before=ours.median_s, after=theirs.median_s)
 
 
-def _counters(record: Record, grade: _Counted) -> Mapping[str, int]:
-    source = record.simulated if grade == "simulated" else record.counted
-    return source.counters if source and record.status != "failed" else {}
-
-
-def _counts(record: Record, grade: _Counted) -> dict[Quantity, float]:
-    counters = _counters(record, grade)
+def _counts(record: Record, source: Simulated | Counted | None) -> dict[Quantity, float]:
+    counters = source.counters if source and record.status != "failed" else {}
     moved = moved_bytes(counters)
     found: dict[Quantity, float] = {}
     for level, quantity in _OF_LEVEL.items():
