@@ -22,6 +22,14 @@ Fact = tuple[Any, str]
 Facts = dict[str, Fact]
 
 
+def values_and_sources(facts: Mapping[str, Fact]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values of facts, and where each comes from, both by the name of the field."""
+    return (
+        {field: value for field, (value, _) in facts.items()},
+        {field: source for field, (_, source) in facts.items()},
+    )
+
+
 # --- limits of a compute capability -------------------------------------------------------
 
 

@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from analysis.device_table import LIMITS, MEASURED, MODELS, ComputeCapability, Fact, Facts
+from analysis.device_table import (
+    LIMITS,
+    MEASURED,
+    MODELS,
+    ComputeCapability,
+    Fact,
+    Facts,
+    values_and_sources,
+)
 from analysis.errors import InputError, UnknownNameError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOP_PER_FMA
@@ -216,8 +224,7 @@ def _plain(name: str) -> str:
 
 def _device(key: str, facts: Facts, measured: MeasuredCeilings | None = None) -> Device:
     facts.setdefault("sustained_clock_hz", (None, "not known to differ from the boost clock"))
-    values = {field: value for field, (value, _) in facts.items()}
-    sources = {field: source for field, (_, source) in facts.items()}
+    values, sources = values_and_sources(facts)
     return Device(key=key, measured=measured, sources=sources, **values)
 
 
@@ -272,11 +279,8 @@ def _as_reported(device: Device, facts: DriverFacts) -> Device:
             device.l2_bytes_per_s * facts.clock_hz / device.boost_clock_hz,
             f"{device.sources['l2_bytes_per_s']}; at the peak clock of the CUDA driver",
         )
-    return replace(
-        device,
-        sources=device.sources | {field: source for field, (_, source) in changes.items()},
-        **{field: value for field, (value, _) in changes.items()},
-    )
+    values, sources = values_and_sources(changes)
+    return replace(device, sources=device.sources | sources, **values)
 
 
 def _as_described(facts: DriverFacts) -> Device:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from analysis.device_table import KIB, values_and_sources
 from analysis.sm import Numbers, Unit
 
-KIB = 1024
 Fact = tuple[float | dict[Unit, int], str]  # a value and its source
 
 _GUIDE = "CUDA C++ Programming Guide, arithmetic throughput per compute capability"
@@ -75,10 +75,8 @@ class SmConstants(Numbers):
 
 def _constants(facts: Mapping[str, Fact], **about: Any) -> SmConstants:
     """A record from values with their sources."""
-    values: dict[str, Any] = {name: value for name, (value, _) in facts.items()}
-    return SmConstants(
-        **values, **about, sources={name: source for name, (_, source) in facts.items()}
-    )
+    values, sources = values_and_sources(facts)
+    return SmConstants(**values, **about, sources=sources)
 
 
 def _units(
