@@ -79,28 +79,27 @@ def _constants(facts: Mapping[str, Fact], **about: Any) -> SmConstants:
     return SmConstants(**values, **about, sources=sources)
 
 
-def _units(
-    *, fma: int, heavy: int, alu: int, fp64: int, half: int = 1, tensor: int = 16
-) -> dict[Unit, int]:
+def _units(*, alu: int, fp64: int) -> dict[Unit, int]:
+    """Clocks for which an instruction occupies each unit; architectures differ in two of them."""
     return {
         Unit.CONTROL: 1,
-        Unit.FMA: fma,
-        Unit.FMA_HEAVY: heavy,
-        Unit.FMA_WIDE: 2 * heavy,
-        Unit.HALF: half,
+        Unit.FMA: 2,
+        Unit.FMA_HEAVY: 2,
+        Unit.FMA_WIDE: 4,
+        Unit.HALF: 1,
         Unit.ALU: alu,
         Unit.FP64: fp64,
         Unit.XU: 8,
         Unit.UNIFORM: 2,
         Unit.LSU: 1,
-        Unit.TENSOR: tensor,
+        Unit.TENSOR: 16,
     }
 
 
 _LATENCIES = {Unit.XU: 17, Unit.FP64: 8, Unit.UNIFORM: 24, Unit.CONTROL: 4}
 
 _HOPPER: Mapping[str, Fact] = {
-    "units": (_units(fma=2, heavy=2, alu=2, fp64=2), _H200),
+    "units": (_units(alu=2, fp64=2), _H200),
     "latencies": (_LATENCIES, _H200),
     "fma_halves": (2, _H200),
     "integers_share": (0, "NVIDIA H100 whitepaper: INT32 lanes of their own"),
@@ -156,7 +155,7 @@ def _like_hopper(architecture: str, **changes: Fact) -> SmConstants:
 _CONSTANTS = (
     _like_hopper(
         "sm_70",
-        units=(_units(fma=2, heavy=2, alu=2, fp64=4), _GUIDE),
+        units=(_units(alu=2, fp64=4), _GUIDE),
         fma_halves=(1, _GUIDE),
         l1_latency=(30, f"{_BENCHES} on a V100"),
         l2_latency=(184, f"{_BENCHES} on a V100: 214 in all"),
@@ -165,7 +164,7 @@ _CONSTANTS = (
     ),
     _like_hopper(
         "sm_75",
-        units=(_units(fma=2, heavy=2, alu=2, fp64=64), _GUIDE),
+        units=(_units(alu=2, fp64=64), _GUIDE),
         fma_halves=(1, _GUIDE),
         shared_latency=(23, _TURING),
         l1_latency=(32, _TURING),
@@ -178,13 +177,13 @@ _CONSTANTS = (
     ),
     _like_hopper(
         "sm_80",
-        units=(_units(fma=2, heavy=2, alu=2, fp64=2), _GUIDE),
+        units=(_units(alu=2, fp64=2), _GUIDE),
         fma_halves=(1, _GUIDE),
         l1_bytes=(192 * KIB, "NVIDIA A100 whitepaper"),
     ),
     _like_hopper(
         "sm_86",
-        units=(_units(fma=2, heavy=2, alu=2, fp64=64), _GUIDE),
+        units=(_units(alu=2, fp64=64), _GUIDE),
         integers_share=(1, "NVIDIA GA102 whitepaper: 16 lanes for FP32, 16 for FP32 or INT32"),
         l1_bytes=(128 * KIB, "NVIDIA GA102 whitepaper"),
         request_clocks=(2.0, f"{_UNITS}; {_STRIDES} on an A40"),
@@ -194,7 +193,7 @@ _CONSTANTS = (
     ),
     _like_hopper(
         "sm_89",
-        units=(_units(fma=2, heavy=2, alu=2, fp64=64), _GUIDE),
+        units=(_units(alu=2, fp64=64), _GUIDE),
         integers_share=(1, "NVIDIA Ada whitepaper: 16 lanes for FP32, 16 for FP32 or INT32"),
         l1_bytes=(128 * KIB, "NVIDIA Ada whitepaper"),
         request_clocks=(2.0, f"{_CACHE} on an L40"),
@@ -206,7 +205,7 @@ _CONSTANTS = (
     _like_hopper("sm_100", l1_bytes=(256 * KIB, "CUDA C++ Programming Guide")),
     _like_hopper(
         "sm_120",
-        units=(_units(fma=2, heavy=2, alu=1, fp64=64), _GUIDE),
+        units=(_units(alu=1, fp64=64), _GUIDE),
         l1_bytes=(128 * KIB, "NVIDIA RTX Blackwell whitepaper"),
     ),
 )
