@@ -24,7 +24,7 @@ from types import MappingProxyType
 from analysis.access import AccessCounts, Operation, Pattern, Space
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES
-from analysis.records.counters import InstructionCounts
+from analysis.records.counters import InstructionCounts, MemoryAction, MemorySpace
 from analysis.records.metrics import FADD, FFMA, FMUL, fp32_flop, total
 from analysis.records.profile import MachineAccess, Record, Simulated
 from analysis.theory import Theory
@@ -153,28 +153,24 @@ def _cost(patterns: Iterable[Pattern]) -> int:
     )
 
 
-def machine_accesses(instructions: Iterable[InstructionCounts]) -> tuple[MachineAccess, ...]:
-    """The instructions that access memory, summed by space, action and width."""
-    kinds: dict[tuple[str, str, int], list[InstructionCounts]] = {}
-    for one in instructions:
-        if one.space is not None and one.action is not None and one.executed:
-            kinds.setdefault((one.space, one.action, one.bytes_per_lane), []).append(one)
-    return tuple(_summed(kinds[kind]) for kind in sorted(kinds))
-
-
 _SUMMED = ("executed", "requests", "sectors", "wavefronts", "conflict_free", "ideal")
 
 
-def _summed(same: list[InstructionCounts]) -> MachineAccess:
-    first = same[0]
-    assert first.space is not None
-    assert first.action is not None
-    return MachineAccess(
-        space=first.space,
-        action=first.action,
-        instruction_bytes=first.bytes_per_lane,
-        lanes=sum(one.predicated for one in same),
-        **{name: sum(getattr(one, name) for one in same) for name in _SUMMED},
+def machine_accesses(instructions: Iterable[InstructionCounts]) -> tuple[MachineAccess, ...]:
+    """The instructions that access memory, summed by space, action and width."""
+    kinds: dict[tuple[MemorySpace, MemoryAction, int], list[InstructionCounts]] = {}
+    for one in instructions:
+        if one.space is not None and one.action is not None and one.executed:
+            kinds.setdefault((one.space, one.action, one.bytes_per_lane), []).append(one)
+    return tuple(
+        MachineAccess(
+            space=space,
+            action=action,
+            instruction_bytes=bytes_per_lane,
+            lanes=sum(one.predicated for one in same),
+            **{name: sum(getattr(one, name) for one in same) for name in _SUMMED},
+        )
+        for (space, action, bytes_per_lane), same in sorted(kinds.items())
     )
 
 
