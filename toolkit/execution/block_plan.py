@@ -13,6 +13,7 @@ Both are checked:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -124,19 +125,12 @@ def all_blocks(blocks: int) -> BlockPlan:
 
 def limited(chosen: Sequence[Region], most: int) -> list[Region]:
     """Regions with about `most` members in all, at least one each, taken in turns."""
-    taken = [1] * len(chosen)
-    left = most - len(chosen)
-    while left > 0:
-        before = left
-        for k, region in enumerate(chosen):
-            if left > 0 and taken[k] < len(region.members):
-                taken[k] += 1
-                left -= 1
-        if left == before:
-            break
+    further = sorted(
+        (turn, k) for k, region in enumerate(chosen) for turn in range(1, len(region.members))
+    )
+    taken = Counter(k for _, k in further[: max(0, most - len(chosen))])
     return [
-        replace(region, members=region.members[:count])
-        for region, count in zip(chosen, taken, strict=True)
+        replace(region, members=region.members[: 1 + taken[k]]) for k, region in enumerate(chosen)
     ]
 
 

@@ -46,15 +46,12 @@ def _parts(extent: int) -> list[range]:
 
 
 def _region(parts: Sequence[range], grid: Grid, period: int) -> Region:
-    """Region with blocks along both diagonals: the first, the last and some in between."""
+    """Region with blocks along one diagonal, and with the first block of another one."""
     chosen = [_spread(part, period) for part in parts]
     most = max(map(len, chosen))
     diagonal = [tuple(picks[k % len(picks)] for picks in chosen) for k in range(most)]
-    against = [
-        tuple(picks[(-1 - k if axis else k) % len(picks)] for axis, picks in enumerate(chosen))
-        for k in range(most)
-    ]
-    members = sorted({x + grid[0] * (y + grid[1] * z) for x, y, z in (*diagonal, *against[:1])})
+    against = chosen[0][0], chosen[1][-1], chosen[2][-1]
+    members = sorted({x + grid[0] * (y + grid[1] * z) for x, y, z in (*diagonal, against)})
     return Region(population=prod(map(len, parts)), members=tuple(members))
 
 
