@@ -288,7 +288,7 @@ class Wording:
         source = instruction.source
         return Access(
             what=what or _what(instruction),
-            block=self._block(int(block)),
+            block=coordinates(int(block), self._bound.geometry.grid),
             thread=self._thread(int(thread)),
             file=source.file if source else None,
             line=source.line if source else None,
@@ -298,9 +298,6 @@ class Wording:
 
     def _thread(self, linear: int) -> tuple[int, int, int]:
         return coordinates(linear, self._bound.geometry.block)
-
-    def _block(self, linear: int) -> tuple[int, int, int]:
-        return coordinates(linear, self._bound.geometry.grid)
 
 
 def _at(memory: str | None, buffer: str | None, address: int | None) -> str:

@@ -367,4 +367,4 @@ def _at_moments(one: BlockClass, moments: int, last: float) -> BlockClass:
     entries = one.entries.copy()
     work = np.minimum(1.0, entries["moment"] / last)
     entries["moment"] = np.rint(moments * work).astype(np.uint32)
-    return BlockClass(entries=np.unique(entries), shifts=one.shifts, at=one.at)
+    return replace(one, entries=np.unique(entries))

@@ -108,7 +108,7 @@ def traffic_of(
             _sent(stores, asked.below.written_by_warps),
             asked.below.written_by_warps,
             bytes_written(accesses),
-            bytes_per_lane=max(map(_bytes_per_lane, stores), default=4),
+            bytes_per_lane=max((one.bytes_per_lane or WIDEST_BYTES for one in stores), default=4),
             is_alone=is_alone,
         ),
     )
@@ -123,10 +123,6 @@ def _accesses(
     instructions: Sequence[InstructionCounts], actions: tuple[str, ...]
 ) -> list[InstructionCounts]:
     return [i for i in instructions if i.space == "global" and i.action in actions]
-
-
-def _bytes_per_lane(one: InstructionCounts) -> int:
-    return one.bytes_per_lane or WIDEST_BYTES
 
 
 def _requests(one: InstructionCounts) -> float:
