@@ -101,12 +101,10 @@ def _walk(code: Code, block: Block, pending: _Pending) -> Iterator[str]:
         is_load = code.units[position] == Unit.LSU
         for register in code.read[position] & pending.writes.keys():
             yield _said(instruction, f"R{register} is read before it was loaded")
-        for register in code.written[position] & pending.writes.keys():
-            if not is_load:
-                yield _said(instruction, f"R{register} is written before it was loaded")
-        for register in code.written[position] & pending.reads.keys():
-            if not is_load:
-                yield _said(instruction, f"R{register} is written before it was stored")
+        for done, registers in (("loaded", pending.writes), ("stored", pending.reads)):
+            for register in code.written[position] & registers.keys():
+                if not is_load:
+                    yield _said(instruction, f"R{register} is written before it was {done}")
         _note(code, position, pending)
 
 

@@ -8,6 +8,7 @@ never begun.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,20 +100,20 @@ class Problem:
     @cached_property
     def users(self) -> Mapping[int, int]:
         """By register: those that multiply it."""
-        users: dict[int, int] = {}
+        users: dict[int, int] = defaultdict(int)
         for n, (a, b, _, _) in enumerate(self.operands):
             for register in (a, b):
-                users[register] = users.get(register, 0) | 1 << n
+                users[register] |= 1 << n
         return users
 
     @cached_property
     def clean(self) -> Mapping[int, int]:
         """By register: those that read one register of each bank when it is kept."""
-        clean: dict[int, int] = {}
+        clean: dict[int, int] = defaultdict(int)
         for n, (a, b, c, _) in enumerate(self.operands):
             for kept, other in ((a, b), (b, a)):
                 if (other ^ c) & 1:
-                    clean[kept] = clean.get(kept, 0) | 1 << n
+                    clean[kept] |= 1 << n
         return clean
 
     @cached_property
