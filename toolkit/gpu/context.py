@@ -129,10 +129,8 @@ class Gpu:
 
     def upload(self, array: NDArray[np.generic]) -> Any:
         """A buffer on the GPU with the content of `array`."""
-        contiguous = np.ascontiguousarray(array)
-        buffer = self.allocate(contiguous.nbytes)
-        with self.launch_errors("copy to the GPU"):
-            self.driver.memcpy_htod(buffer, contiguous)
+        buffer = self.allocate(array.nbytes)
+        self.write(buffer, array)
         return buffer
 
     def allocate(self, size_bytes: int) -> Any:

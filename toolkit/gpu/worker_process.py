@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from multiprocessing.connection import Connection, Pipe
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -156,14 +157,10 @@ def main() -> None:
             method, arguments = pipe.recv()
             answer = None
             if failure is None:
-                failure, answer = _attempt(partial(_asked, made, method, arguments))
+                failure, answer = _attempt(partial(methodcaller(method, *arguments), made))
             ctypes.CDLL(None).fflush(None)  # what a kernel printed
             pipe.send((failure, answer))
     os._exit(0)  # nothing is cleaned up: a kernel may still run, and PyCUDA aborts after a fault
-
-
-def _asked(made: Any, method: str, arguments: tuple[Any, ...]) -> Any:
-    return getattr(made, method)(*arguments)
 
 
 def _attempt(call: Callable[[], Any]) -> tuple[ToolkitError | None, Any]:

@@ -235,17 +235,14 @@ def _kernel(row: Mapping[str, str | None]) -> ProfiledKernel:
     cells = {name: cell for name, cell in row.items() if cell is not None}
     if len(cells) < len(row):
         raise ValueError(f"{len(cells)} of {len(row)} columns")
-    counts = {name: integer_in(cell) for name, cell in cells.items() if _is_known(name)}
+    known = ALL_COUNTERS.keys() | OF_LAUNCH
+    counts = {name: integer_in(cell) for name, cell in cells.items() if name in known}
     return ProfiledKernel(
         name=cells["Kernel Name"],
         grid=_size(cells["Grid Size"]),
         block=_size(cells["Block Size"]),
         values={name: count for name, count in counts.items() if count is not None},
     )
-
-
-def _is_known(metric: str) -> bool:
-    return metric in ALL_COUNTERS or metric in OF_LAUNCH
 
 
 def integer_in(text: str) -> int | None:
