@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import gcd
+from math import gcd, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,8 +95,7 @@ class Order:
         """Number of blocks that have work. The others exit at once."""
         if self.busy is not None:
             return self.busy(tiles)
-        x, y, z = self.grid(tiles)
-        return len(self.with_tiles(tiles)[0]) if self.leaves_over else x * y * z
+        return len(self.with_tiles(tiles)[0]) if self.leaves_over else prod(self.grid(tiles))
 
     def block_of_tile(self, tiles: TileGrid) -> Indices:
         """Index of the block that computes each tile, tiles in row-major order."""
@@ -111,8 +110,7 @@ class Order:
             found = self.pieces_of(tiles, 1)
             stores = found.ends == 1
             return found.block[stores], found.row[stores], found.column[stores]
-        x, y, z = self.grid(tiles)
-        block = np.arange(x * y * z)
+        block = np.arange(prod(self.grid(tiles)))
         row, column = self.tile_of(block, tiles)
         inside = (row < tiles.down) & (column < tiles.across)
         return block[inside], row[inside], column[inside]
@@ -175,14 +173,12 @@ def behind(leading: int, order: Order) -> Order:
     """`order` after `leading` blocks that have no tile."""
 
     def grid(tiles: TileGrid) -> Grid:
-        x, y, z = order.grid(tiles)
-        return leading + x * y * z, 1, 1
+        return leading + prod(order.grid(tiles)), 1, 1
 
     def kinds(block: Indices, tiles: TileGrid) -> Indices:
         assert order.kinds is not None
         found = order.kinds(np.maximum(block - leading, 0), tiles)
-        x, y, z = grid(tiles)
-        is_last = block == x * y * z - 1
+        is_last = block == prod(grid(tiles)) - 1
         how = np.where(is_last, CLOSING, LEADING)
         itself = np.stack([how, block, found[:, 0]], axis=1)
         return np.where(((block < leading) | is_last)[:, None], itself, found)
@@ -237,12 +233,14 @@ def streamed(height: int, workers: int) -> Order:
     0 there are no workers.
     """
 
-    def dealt_out(tiles: TileGrid) -> int:
-        return tiles.tiles % workers
+    def dealt_out(tiles: TileGrid) -> tuple[int, int]:
+        """Number of tiles that are shared, and of blocks that share them."""
+        dealt = tiles.tiles % workers
+        return dealt, workers if dealt else 0
 
     def grid(tiles: TileGrid) -> Grid:
-        dealt = dealt_out(tiles)
-        return (workers if dealt else 0) + tiles.tiles - dealt, 1, 1
+        dealt, sharing = dealt_out(tiles)
+        return sharing + tiles.tiles - dealt, 1, 1
 
     def row_and_column(tile: Indices, tiles: TileGrid) -> tuple[Indices, Indices]:
         band, in_band = np.divmod(tile, tiles.across * height)
@@ -251,10 +249,10 @@ def streamed(height: int, workers: int) -> Order:
 
     def kinds(block: Indices, tiles: TileGrid) -> Indices:
         """Start of each worker within a tile, which determines its pieces, and edges of C."""
-        dealt = dealt_out(tiles)
-        is_worker = (block < workers) & (dealt > 0)
+        dealt, sharing = dealt_out(tiles)
+        is_worker = block < sharing
         tile, begins = np.divmod(block * dealt, workers)
-        tile = np.where(is_worker, tile, block - (workers if dealt else 0) + dealt)
+        tile = np.where(is_worker, tile, block - sharing + dealt)
         following = np.minimum(tile + 1, max(dealt - 1, 0))
         edges = _edges(*row_and_column(tile, tiles), tiles)
         of_following = np.where(is_worker, _edges(*row_and_column(following, tiles), tiles), 0)
@@ -262,9 +260,8 @@ def streamed(height: int, workers: int) -> Order:
 
     def pieces(tiles: TileGrid, phases: int) -> Pieces:
         """Parts of tiles. A worker begins with its last tile, for which another block waits."""
-        dealt = dealt_out(tiles)
-        count = workers if dealt else 0
-        first = np.arange(count + 1) * dealt * phases // workers  # phase of each worker
+        dealt, sharing = dealt_out(tiles)
+        first = np.arange(sharing + 1) * dealt * phases // workers  # phase of each worker
         most = ceil_div(dealt, workers) + 1  # tiles of which a worker has a part
         tile = (first[1:, None] - 1) // phases - np.arange(most)
         begins = np.maximum(first[:-1, None] - tile * phases, 0)
@@ -273,7 +270,7 @@ def streamed(height: int, workers: int) -> Order:
         whole = np.arange(tiles.tiles - dealt)
         row, column = row_and_column(np.append(tile[some], dealt + whole), tiles)
         return Pieces(
-            block=np.append(np.nonzero(some)[0], count + whole),
+            block=np.append(np.nonzero(some)[0], sharing + whole),
             row=row,
             column=column,
             begins=np.append(begins[some] / phases, np.zeros(len(whole))),
@@ -281,6 +278,6 @@ def streamed(height: int, workers: int) -> Order:
         )
 
     def repeats_after(tiles: TileGrid) -> int:
-        return workers // gcd(dealt_out(tiles), workers)
+        return workers // gcd(tiles.tiles, workers)
 
     return Order(grid=grid, kinds=kinds, pieces=pieces, repeats_after=repeats_after)
