@@ -105,7 +105,8 @@ def _joined(journal: str, where: str) -> str:
 
 def load_launch(path: str | Path) -> LaunchRecord:
     """The launch that `simulate --json` printed into a file; raises as `load`."""
-    return parse_launch(read_text(Path(path)), str(path))
+    text = read_text(Path(path))
+    return _parsed(text, str(path), _launches, 1, launch.SCHEMA_VERSION)
 
 
 def holds_launch(path: str | Path) -> bool:
@@ -149,10 +150,6 @@ def _unpacked(data: bytes, where: str) -> bytes:
 
 def parse(text: str, where: str) -> Profile:
     return _parsed(text, where, profiles, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION)
-
-
-def parse_launch(text: str, where: str) -> LaunchRecord:
-    return _parsed(text, where, _launches, 1, launch.SCHEMA_VERSION)
 
 
 def _parsed(
