@@ -52,11 +52,11 @@ def freedom(code: Code, block: Block, others: int = OTHER_CLOCKS) -> Freedom:
     `others` are the clocks that results of other blocks may still take, and that those of this one
     may be wanted before its end.
     """
-    found = _Search(code, block, others).bounds()
+    search = _Search(code, block, others)
+    found = search.bounds()
     positions = sorted(found)
     number = {position: n for n, position in enumerate(positions)}
-    at = clocks_at(code, block)
-    clocks = [at[position - block.start] for position in positions]
+    clocks = [search.at[position - block.start] for position in positions]
     bounds = [found[position] for position in positions]
     earliest = [
         next(
