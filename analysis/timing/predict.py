@@ -173,6 +173,7 @@ class _Totals:
 
 GapClocks = Mapping[str, float]  # of each run in GAP, at the K of the launch
 Jobs = dict[tuple[str, ...], Callable[[], tuple[Ran, ...]]]  # by the names of their results
+T = TypeVar("T")
 
 
 def predict(
@@ -197,17 +198,13 @@ def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
     return _shortly(made, _Prediction.gap_clocks, 0, SHORTENED_FOR_GAP)
 
 
-T = TypeVar("T")
-
-
 def _shortly(
     made: _Prediction, result: Callable[[_Prediction], T], which: int, limits: tuple[int, int, int]
 ) -> T:
     """A result, from shortened replays if those of this number of blocks are long."""
-    found = shortened(made.code, made.work.samples, made._numbers_of_blocks[which], *limits)
-    if found:
-        samples, k = found
-        work = replace(made.work, samples=samples, k=k)
+    blocks = made._numbers_of_blocks[which]
+    if changes := shortened(made.code, made.work.samples, blocks, *limits):
+        work = replace(made.work, **changes)
         with suppress(UnsteadyError):
             return result(
                 _Prediction(work, made.device, made.constants, made._known_clocks, made.begun)
@@ -405,9 +402,14 @@ class _Prediction:
     def _runs(self) -> dict[str, Ran]:
         """Runs of the model at each point. The longest start first, so that none is left over."""
         numbers = self._numbers_of_blocks
-        usual = replace(self.machine, mark=MOST_IN_STEP)
-        in_step = replace(usual, waiting_share=1.0, stops_at_mark=1)
         ks = sorted(self.work.samples, reverse=True)
+        mark = MOST_IN_STEP
+        if len(ks) > 2:  # before or behind the end of a shortened run, as of a long one
+            streams = self.work.samples[ks[0]]
+            executed = streams.executed * numbers[0] // streams.blocks
+            mark = max(mark * ks[0] // self.work.k, min(mark, executed // 2))
+        usual = replace(self.machine, mark=mark)
+        in_step = replace(usual, waiting_share=1.0, stops_at_mark=1)
         jobs: Jobs = {self._points(k): partial(self._ran, usual, k, numbers) for k in ks}
         jobs |= {(f"alone at {k}",): partial(self._alone, k) for k in ks}
         jobs[("in step",)] = partial(self._ran, in_step, ks[0], numbers[:1])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.sm import Kind, Streams
+from analysis.sm import COMMON, Kind, Streams
 
 # A replay of more warp instructions than the first number is shortened: its loop has fewer
 # repetitions, so that about the second number is left, and at least the third one of repetitions.
@@ -38,79 +38,100 @@ def shortened(
     most: int,
     wanted: int,
     least: int,
-) -> tuple[dict[int, Streams], int] | None:
-    """Samples with three numbers of repetitions of the loop, and the number that it has.
+) -> dict[str, Any]:
+    """What a shorter replay changes of `Work`: three numbers of repetitions, and that of the loop.
 
-    None if a run of `blocks` blocks is not long, is extrapolated along K already, or if the warps
-    have no common loop. Barriers in shared memory count their phases, so that none may be left out.
+    Nothing if a run of `blocks` blocks is not long or is extrapolated along K already, or if the
+    warps have no common loop. Barriers in shared memory count their phases, so that none may be
+    left out.
     """
-    (streams, *more) = samples.values()
+    streams, *more = samples.values()
     executed = streams.executed / streams.blocks * blocks
     if more or executed <= most or (code["kind"] > Kind.EXIT).any():
-        return None
+        return {}
     loops = _loops(streams, 2 * least)
     if not loops:
-        return None
+        return {}
     k = loops[0].times
     high = max(least, 4 * round(k * wanted / executed / 4))
-    if not _moves_evenly(streams, loops, high):
-        return None
+    if not _go_on_alike(streams, loops, high):
+        return {}
     ks = high // 4, high // 2, high
-    return {number: _with_repetitions(streams, loops, number) for number in ks}, k
+    return {"samples": {n: _with_repetitions(streams, loops, n) for n in ks}, "k": k}
 
 
 def check_steady(numbers: Sequence[int], clocks: Sequence[float]) -> None:
     """Raise UnsteadyError if three numbers of repetitions show that these take different times."""
     if len(numbers) > 2:
         first, second = np.diff(clocks) / np.diff(numbers)
-        if abs(first / second - 1) > STEADY:
+        if not abs(first - second) <= STEADY * second:
             raise UnsteadyError
 
 
 def _loops(streams: Streams, least: int) -> list[_Loop]:
-    """The loop of each warp that repeats the same steps at least `least` times, for all as often.
+    """The loop of each warp: the same one for all, repeated as often, at least `least` times.
 
-    Clocks of requests may differ. Of nested loops, it is the outermost one. Empty if a warp has no
-    such loop.
+    Empty if there is none.
     """
-    first = streams.first_step.astype(np.int64)
-    lines = streams.steps["lines"]
-    warps = zip(first, streams.first_line, np.split(streams.steps, first[1:]), strict=True)
+    starts = streams.first_step.tolist()
     found: list[_Loop] = []
-    for begin, line, steps in warps:
+    same = set()
+    for start, line, steps in zip(
+        starts, streams.first_line.tolist(), np.split(streams.steps, starts[1:]), strict=True
+    ):
         loop = _loop(steps, least)
-        if loop is None or (found and loop[2] != found[0].times):
+        if loop is None:
             return []
-        at, length, times = begin + loop[0], *loop[1:]
-        of_one = lines[at : at + length].sum()
-        found.append(_Loop(at, length, line + lines[begin:at].sum(), of_one, times))
-    return found
+        first, length, times = loop
+        before, of_one = (
+            int(part.sum()) for part in np.split(steps["lines"][: first + length], [first])
+        )
+        found.append(_Loop(start + first, length, line + before, of_one, times))
+        same.add((steps["pc"][first], times))
+    return found if len(same) == 1 else []
 
 
 def _loop(steps: NDArray[np.void], least: int) -> tuple[int, int, int] | None:
-    """The loop of one warp: its first step, the steps of a repetition, and the repetitions."""
+    """The loop that has most steps of a warp: its first step, steps of a repetition, repetitions.
+
+    All repetitions have the same steps, except that requests may take other clocks.
+    """
     alike = steps.copy()
     alike["clocks"] = 0
     values = alike.view(np.uint64)
     counts = np.bincount(steps["pc"])
-    for pc in sorted(np.flatnonzero(counts > least), key=counts.__getitem__):
+    for count in np.unique(counts[counts > least]):
+        pc = np.flatnonzero(counts == count)[-1]  # one that is executed that often
         at = np.flatnonzero(steps["pc"] == pc)
         first, length, end = at[0], at[1] - at[0], at[-1]
-        is_regular = (np.diff(at) == length).all()
+        is_regular = (np.diff(at) == length).all() and 2 * (end - first) > len(steps)
         if is_regular and (values[first + length : end] == values[first : end - length]).all():
-            return first, length, len(at) - 1
+            return int(first), int(length), len(at) - 1
     return None
 
 
-def _moves_evenly(streams: Streams, loops: Sequence[_Loop], number: int) -> bool:
-    """True if lines move as far in the first repetitions as in others, to within a line each."""
-    numbers, moved = streams.numbers.astype(np.int64), np.zeros(loops[0].times - 1)
+def _go_on_alike(streams: Streams, loops: Sequence[_Loop], number: int) -> bool:
+    """True if repetitions from half of `number` to `number` are like all later ones.
+
+    Compared are the clocks of requests, and how many sectors are new to the warp, to within one
+    per access. Lines that all blocks access must not differ: whether a later block finds them in L1
+    depends on how many there are.
+    """
+    of_each = np.zeros((2, loops[0].times))
     for one in loops:
-        lines = numbers[one.line : one.line + one.times * one.lines].reshape(one.times, -1)
-        moved += abs(np.diff(lines, axis=0)).sum(axis=1)
-    expected = number * moved.mean()
-    uneven = abs(moved[:number].sum() - expected) - sum(one.lines for one in loops)
-    return bool(uneven <= STEADY * expected)
+        lines = streams.lines[one.line : one.line + one.times * one.lines].reshape(one.times, -1)
+        if ((lines & COMMON > 0) & (lines != lines[0])).any():
+            return False
+        _, new = np.unique(lines, return_index=True)
+        clocks = streams.steps["clocks"][one.step : one.step + one.times * one.length]
+        of_each += (
+            clocks.reshape(one.times, -1).sum(axis=1),
+            np.bincount(new // max(1, one.lines), minlength=one.times),
+        )
+    half = number // 2
+    kept, all_later = (of_each[:, half:end].mean(axis=1) for end in (number, None))
+    slack = sum(one.lines for one in loops) / half
+    return np.allclose(kept, all_later, rtol=STEADY, atol=slack)
 
 
 def _with_repetitions(streams: Streams, loops: Sequence[_Loop], number: int) -> Streams:
