@@ -1,6 +1,6 @@
 """What do shorter replays of long loops change? Predictions on an H200, with both.
 
-    python -m benchmarks.shortened_replays [--json FILE] [NAME ...]
+    python -m benchmarks.shortened_replays [NAME ...]
 
 NAME is a launch of benchmarks/report_speed.py, such as sgemm-4096, or a rung at a shape, such as
 tiled:4096, which is simulated as an ordinary kernel. Without names: those of `NAMES`, 6 minutes.
@@ -11,7 +11,6 @@ the CPU time that replays take. Exits with 1 if times differ by more than `plan_
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -19,7 +18,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -86,15 +84,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME")
-    parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(argv)
     print(f"{'launch':34}{'time':>8}{'step':>8}{'s':>7}{'all, s':>8}  replayed")
     rows = []
     for name in chosen.names:
         rows.append(compared(name))
         print(line_of(rows[-1]), flush=True)
-    if chosen.json:
-        chosen.json.write_text(json.dumps(rows), encoding="utf-8")
     times = [abs(row["change"]) for row in rows if "change" in row]
     average, worst = sum(times) / max(1, len(times)), max(times, default=0)
     print(
