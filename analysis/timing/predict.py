@@ -407,7 +407,7 @@ class _Prediction:
         if len(ks) > 2:  # before or behind the end of a shortened run, as of a long one
             streams = self.work.samples[ks[0]]
             executed = streams.executed * numbers[0] // streams.blocks
-            mark = max(mark * ks[0] // self.work.k, min(mark, executed // 2))
+            mark = max(mark * ks[0] // self.work.k, min(mark, executed * 7 // 8))
         usual = replace(self.machine, mark=mark)
         in_step = replace(usual, waiting_share=1.0, stops_at_mark=1)
         jobs: Jobs = {self._points(k): partial(self._ran, usual, k, numbers) for k in ks}
