@@ -68,7 +68,8 @@ def compared(name: str) -> Row:
         patch.object(execution, "predict", both),
         redirect_stdout(StringIO()),
     ):
-        app(arguments, standalone_mode=False)
+        if app(arguments, standalone_mode=False):
+            sys.exit(1)  # it has said why
     return row
 
 
