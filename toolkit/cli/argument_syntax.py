@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError, UnknownNameError, first_line, shortened
-from toolkit.launch.host_resources import available_bytes
+from toolkit.launch.host_resources import lacking
 from toolkit.launch.launch import Argument
 from toolkit.machine_code.signature import Declared
 from toolkit.store.user_files import check_regular
@@ -53,9 +53,6 @@ UNWRITTEN = "unwritten"
 FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
 POISON = 0xFF  # bytes of what nobody wrote: NaN in every floating type
 RANDOM_INTEGERS = 100  # 0 to 99: also valid in a byte, and as an index of many a buffer
-
-# A simulation works on a copy of every buffer.
-COPIES = 2
 
 # Types of no NumPy array: their bits fit in one of integers.
 _AS_BITS = {"bf16": "u16", "bfloat16": "u16", "fp8": "u8", "f8": "u8", "e4m3": "u8", "e5m2": "u8"}
@@ -228,20 +225,15 @@ def _struct(text: str) -> np.generic:
     return cast(np.void, struct[()])
 
 
-def needed_bytes(parsed: Sequence[Buffer | np.generic]) -> int:
-    """Bytes of the buffers with the copies that a simulation works on."""
-    return COPIES * sum(item.bytes for item in parsed if isinstance(item, Buffer))
+def buffer_bytes(parsed: Sequence[Buffer | np.generic]) -> int:
+    """Bytes of all buffers."""
+    return sum(item.bytes for item in parsed if isinstance(item, Buffer))
 
 
 def _check_memory(parsed: Sequence[Buffer | np.generic]) -> None:
-    needed = needed_bytes(parsed)
-    available = available_bytes()
-    if available is not None and needed > available:
+    if lack := lacking(buffer_bytes(parsed)):
         largest = max((x for x in parsed if isinstance(x, Buffer)), key=lambda buffer: buffer.bytes)
-        raise InputError(
-            f"the buffers take {needed / 1e9:,.1f} GB with the copies that the simulation works "
-            f"on, {available / 1e9:.1f} GB are free: make {largest.text!r} smaller"
-        )
+        raise InputError(f"the buffers take {lack}: make {largest.text!r} smaller")
 
 
 def _made(buffer: Buffer, position: int, rng: np.random.Generator) -> NDArray[np.generic]:

@@ -18,8 +18,8 @@ from analysis.errors import InputError, shortened
 from toolkit.cli.argument_syntax import (
     UNWRITTEN,
     Buffer,
+    buffer_bytes,
     make_arguments,
-    needed_bytes,
     parse_arguments,
 )
 from toolkit.cli.launch_source import defines_of, options_of, target_of
@@ -75,8 +75,9 @@ class Call:
 
     @property
     def needed_bytes(self) -> int:
-        """Host memory that its buffers take; 0 for a rung by its name, which checks that itself."""
-        return needed_bytes(self.arguments)
+        """Host memory of its buffers, and of copies if all blocks may write; 0 for a named rung."""
+        copies = bool(self.saves) or self.blocks == "all"
+        return (1 + copies) * buffer_bytes(self.arguments)
 
     def run(
         self,

@@ -115,11 +115,10 @@ class SimulationProgress(OneBar):
         self._of = 0
         self._is_judged = False
         available = available_bytes()
-        if available is not None and MUCH_MEMORY * available < needed_bytes <= available:
+        if MUCH_MEMORY * available < needed_bytes <= available:
             say(
-                f"the buffers and their copies take about {needed_bytes / 1e9:.1f} GB of the "
-                f"{available / 1e9:.1f} GB that are free: smaller buffers and a smaller grid take "
-                "less",
+                f"the buffers take about {needed_bytes / 1e9:.1f} GB of the "
+                f"{available / 1e9:.1f} GB that are free: smaller ones take less",
                 console=err,
             )
 

@@ -101,7 +101,6 @@ def counted_blocks(
     blocks: Blocks,
     execute: Execute,
     execute_few: Execute,
-    restore: Callable[[], None],
     announce: Callable[[], None],
     *,
     waits: bool,
@@ -109,9 +108,9 @@ def counted_blocks(
 ) -> Counted:
     """Counts of a launch from the blocks that `blocks` selects.
 
-    `execute` runs ranges of blocks, and `execute_few` single ones. `restore` undoes their stores.
-    `announce` is called before all blocks are executed. `waits`: some loop waits for what other
-    blocks write. `seed` determines which blocks are chosen at random.
+    `execute` runs ranges of blocks, and `execute_few` single ones. `announce` is called before all
+    blocks are executed. `waits`: some loop waits for what other blocks write. `seed` determines
+    which blocks are chosen at random.
     """
     everything, why = bound.geometry.blocks, ""
     if blocks == "representative":
@@ -119,7 +118,7 @@ def counted_blocks(
             return _observed(bound, execute_few, waits=waits, seed=seed)
         except NoPlanError as reason:
             why = str(reason)
-            restore()
+            bound.restore()
     elif isinstance(blocks, int) and blocks < everything:
         return _limited(bound, execute_few, blocks)
     announce()

@@ -35,14 +35,13 @@ def estimated(
     bound: Bound,
     blocks: Sequence[int],
     workers: int,
-    restore: Callable[[], None],
     *,
     waits: bool,
 ) -> Estimate:
     """How long `workers` will take for some blocks of a launch.
 
-    A few from the middle of `blocks` are executed, and `restore` undoes their stores. `execute`
-    takes them and the most instructions of each worker. Where blocks wait for others (`waits`) or
+    A few from the middle of `blocks` are executed, and their stores undone. `execute` takes them
+    and the most instructions of each worker. Where blocks wait for others (`waits`) or
     are not many, all are executed up to a limit; blocks that wait are then tried from the first on.
     A fault is left to the run of all blocks, which finds the first one.
     """
@@ -64,7 +63,7 @@ def estimated(
         except FaultError as error:
             fault = error.fault.kind
         elapsed_s = time.perf_counter() - started
-        restore()
+        bound.restore()
         return elapsed_s, clusters_of(some)
 
     trials = [(turns * turn, most) for turns, most in TRIALS if turns * turn <= TRIED_PART * count]
@@ -90,7 +89,7 @@ def estimated(
 
 def announcing(
     execute: Callable[[Sequence[range], int | None], list[Run]],
-    restore: Callable[[], None],
+    bound: Bound,
     announce: Callable[[Estimate], None],
     workers: int,
     *,
@@ -98,8 +97,8 @@ def announcing(
 ) -> Callable[[Sequence[range]], list[Run]]:
     """Runs ranges of blocks as `execute` does, and announces at the first call that it takes long.
 
-    The first turn of the workers shows it. Where that exceeds a limit of instructions, `restore`
-    undoes its stores, and it runs again. `at_once`: there is only one call, whose time is announced
+    The first turn of the workers shows it. Where that exceeds a limit of instructions, its stores
+    are undone, and it runs again. `at_once`: there is only one call, whose time is announced
     in any case. No block may need another one that runs beside it.
     """
     is_first = True
@@ -114,7 +113,7 @@ def announcing(
         except FaultError as error:
             if error.fault.kind != LIMIT:
                 raise
-            restore()
+            bound.restore()
             announce(Estimate(len(blocks), time.perf_counter() - started, is_least=True))
             return execute(blocks, None)
         if at_once:

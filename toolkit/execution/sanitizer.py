@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -34,9 +33,8 @@ from toolkit.execution.simulate import (
     NO_RUNG,
     Announce,
     prepared,
-    restore_memory,
 )
-from toolkit.launch.host_resources import available_bytes
+from toolkit.launch.host_resources import lacking
 from toolkit.launch.launch import Argument, buffers_of, launch_geometry
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
@@ -121,7 +119,7 @@ def check(
         geometry = launch_geometry(grid, block, dynamic_shared_bytes)
     with naming(source):
         cubin = compile_kernel(source, kernel, target=arch, defines=defines, options=options)
-        translated, bound, outputs = prepared(cubin, geometry, arguments)
+        translated, bound, _ = prepared(cubin, geometry, arguments)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
@@ -137,7 +135,6 @@ def check(
                 bound,
                 chosen,
                 1,
-                partial(restore_memory, translated, bound, outputs, arguments),
                 waits=bound.blocks_meet,
             )
             announce(estimate)
@@ -194,13 +191,10 @@ def _outlives_its_faults(raw: Raw) -> bool:
 
 
 def _check_memory(launch: Bound, kernel: str) -> None:
-    """Raise LaunchError if the shadow memory of the buffers may not fit into memory."""
-    needed, available = watch.shadow_bytes(launch), available_bytes()
-    if available is not None and needed > available:
-        raise LaunchError(
-            f"{kernel}: to check it takes up to {needed / 1e9:.1f} GB beside its buffers, "
-            f"{available / 1e9:.1f} GB are free: take a smaller launch"
-        )
+    """Raise LaunchError if copies of the buffers and shadow memory may not fit into memory."""
+    copies = sum(buffer.bytes for buffer in launch.buffers)
+    if lack := lacking(watch.shadow_bytes(launch) + copies):
+        raise LaunchError(f"{kernel}: to check it takes up to {lack}: take a smaller launch")
 
 
 def _notes(raw: Raw, follows: bool) -> Iterator[str]:

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,6 @@ from toolkit.launch.launch import (
     Argument,
     Execution,
     buffer_labels,
-    buffers_of,
     launch_geometry,
 )
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
@@ -251,7 +251,6 @@ class Simulator:
         translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
             bound = replace(bound, most_accesses=MOST_ACCESSES)
-        restore = partial(restore_memory, translated, bound, outputs, arguments)
         waits = schedule_facts(cubin).waits
         execute = partial(self._run, bound)
         execute_few: Execute = execute
@@ -259,7 +258,7 @@ class Simulator:
         if self.announce and are_independent and self.max_instructions >= MOST_INSTRUCTIONS:
             execute_few = announcing(
                 execute,
-                restore,
+                bound,
                 self.announce,
                 self.workers or available_cores(),
                 at_once=self.blocks != "representative",
@@ -271,8 +270,7 @@ class Simulator:
                 self.blocks,
                 execute,
                 execute_few,
-                restore,
-                partial(self._announce, bound, restore, waits),
+                partial(self._before_all, cubin.name, arguments, bound, waits),
                 waits=waits,
                 seed=str(geometry.grid).encode(),
             )
@@ -281,7 +279,7 @@ class Simulator:
         simulation_s = time.perf_counter() - started
         instructions = instruction_counts(translated, counted.counts)
         execution = Execution(
-            outputs=outputs,
+            outputs=outputs[:] if self.blocks == "all" else outputs,
             resources=cubin.resources,
             counters=totals(instructions),
             device=self.device,
@@ -319,7 +317,6 @@ class Simulator:
             return _not_modelled(execution, str(requests_of(counted)))
 
         def fresh() -> Bound:
-            check_memory(kernel.name, arguments)
             again = bind(translated, geometry, arguments)[0]
             return replace(again, most_resident=bound.most_resident)
 
@@ -349,8 +346,11 @@ class Simulator:
             prediction_basis=basis,
         )
 
-    def _announce(self, bound: Bound, restore: Callable[[], None], waits: bool) -> None:
-        """Tell who asked how long all blocks will take."""
+    def _before_all(
+        self, kernel: str, arguments: Sequence[Argument], bound: Bound, waits: bool
+    ) -> None:
+        """Check that copies of all buffers fit, and announce how long all blocks will take."""
+        check_memory(kernel, arguments)
         if self.announce is None or self.max_instructions < MOST_INSTRUCTIONS:
             return
         estimate = estimated(
@@ -363,7 +363,6 @@ class Simulator:
             bound,
             range(bound.geometry.blocks),
             self.workers or available_cores(),
-            restore,
             waits=waits or bound.blocks_meet,
         )
         self.announce(estimate)
@@ -388,6 +387,21 @@ class Simulator:
         )
 
 
+class Outputs(Sequence[NDArray[np.generic]]):
+    """Arrays after a launch. What no block has written is copied when one of them is read."""
+
+    def __init__(self, arrays: Sequence[NDArray[np.generic]], bound: Bound) -> None:
+        self._arrays, self._bound = tuple(arrays), bound
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __getitem__(self, k: Any) -> Any:
+        for buffer in self._bound.buffers:
+            buffer.complete()
+        return self._arrays[k]
+
+
 def _not_modelled(execution: Execution, reason: str) -> Execution:
     """The execution, and why it has neither traffic below L1 nor a time."""
     why = f"not modelled: {reason}"
@@ -404,8 +418,8 @@ def prepared(
     arguments: Sequence[Argument],
     *,
     device: Device | None = None,
-) -> tuple[Translated, Bound, tuple[NDArray[np.generic], ...]]:
-    """Checked launch, ready to run, and the copies of the arrays that it will write.
+) -> tuple[Translated, Bound, Outputs]:
+    """Checked launch, ready to run, and its outputs.
 
     Raises as `simulate` does, except for mistakes of the kernel.
     """
@@ -419,7 +433,6 @@ def prepared(
     )
     what = f"the machine code of {cubin.name}"
     check_arguments(cubin.name, arguments, cubin.parameters, cubin.declared)
-    check_memory(cubin.name, arguments)
     with reading(what):
         translated = translate(cubin)
     check_fits(
@@ -432,7 +445,8 @@ def prepared(
         arch=arch,
     )
     with reading(what):
-        bound, outputs = bind(translated, geometry, arguments)
+        bound, arrays = bind(translated, geometry, arguments)
+    outputs = Outputs(arrays, bound)
     bound = _with_names(bound, translated, arguments)
     bound = replace(bound, most_resident=most_resident(device, cubin, bound))
     return translated, bound, outputs
@@ -455,17 +469,3 @@ def _with_names(
 def _variables(translated: Translated) -> dict[str, str]:
     """Names of device variables for messages, by their names in the machine code."""
     return {name: f"variable `{name}`" for name in translated.linked.variables}
-
-
-def restore_memory(
-    translated: Translated,
-    bound: Bound,
-    outputs: Sequence[NDArray[np.generic]],
-    arguments: Sequence[Argument],
-) -> None:
-    """Restore the arrays and the device variables to their contents before the launch."""
-    for output, array in zip(outputs, buffers_of(arguments).values(), strict=True):
-        np.copyto(output, array)
-    buffers = {buffer.name: buffer.data for buffer in bound.buffers}
-    for name, label in _variables(translated).items():
-        buffers[label][:] = np.frombuffer(translated.linked.variables[name], dtype=np.uint8)

@@ -12,7 +12,7 @@ from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources, occupancy
-from toolkit.launch.host_resources import available_bytes
+from toolkit.launch.host_resources import lacking
 from toolkit.launch.launch import Argument, buffers_of, check_numpy
 from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
 from toolkit.machine_code.kernel import Parameter
@@ -111,13 +111,8 @@ def check_fits(
 
 def check_memory(kernel: str, arguments: Sequence[Argument]) -> None:
     """Raise InputError where copies of the buffers would not fit into memory."""
-    needed = sum(array.nbytes for array in buffers_of(arguments).values())
-    available = available_bytes()
-    if available is not None and needed > available:
-        raise InputError(
-            f"{kernel}: copies of its buffers take {needed / 1e9:.1f} GB, {available / 1e9:.1f} GB "
-            "are free: pass smaller arrays"
-        )
+    if lack := lacking(sum(array.nbytes for array in buffers_of(arguments).values())):
+        raise InputError(f"{kernel}: copies of its buffers take {lack}: pass smaller arrays")
 
 
 def check_arguments(

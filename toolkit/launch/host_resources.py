@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from analysis.errors import ShapeError
 
@@ -22,27 +22,33 @@ MIB = 2**20
 ARENA_MAX, MMAP_THRESHOLD, TRIM_THRESHOLD = -8, -3, -1  # options of mallopt
 
 
-def available_bytes() -> int | None:
-    """Memory that the host or its container can still give; None where neither says."""
-    known = [found for found in (_free_on_host(), _free_in_container()) if found is not None]
-    return min(known, default=None)
+def available_bytes() -> float:
+    """Memory that the host or its container can still give; infinite where neither says."""
+    return min(_free_on_host(), _free_in_container())
 
 
-def _free_on_host() -> int | None:
+def lacking(needed_bytes: float) -> str:
+    """'1.2 GB on the host, 0.8 GB are free' if that is more than `available_bytes`, else ''."""
+    available = available_bytes()
+    text = f"{needed_bytes / 1e9:,.1f} GB on the host, {available / 1e9:.1f} GB are free"
+    return text if needed_bytes > available else ""
+
+
+def _free_on_host() -> float:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvail"))
     except (OSError, ValueError, StopIteration):
-        return None
+        return inf
 
 
-def _free_in_container() -> int | None:
+def _free_in_container() -> float:
     """What is left of the limit of a control group, version 2, as containers set it."""
     group = Path("/sys/fs/cgroup")
     try:
         limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
     except (OSError, ValueError):  # no group, or the limit "max"
-        return None
+        return inf
     return max(limit - used, 0)
 
 
@@ -59,7 +65,7 @@ def share_freed_memory() -> None:
             ctypes.CDLL(None).mallopt(option, value)
 
 
-def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+def sparse_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Zeros of which little will be touched: memory is taken for that alone.
 
     NumPy asks for pages of 2 MiB, each of which a system has to clear as a whole. Raises ShapeError
@@ -67,7 +73,7 @@ def sparse_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any
     """
     size = prod(shape) * np.dtype(dtype).itemsize
     try:
-        memory = mmap.mmap(-1, max(1, size))
+        memory = mmap.mmap(-1, max(1, size), access=mmap.ACCESS_COPY)
     except (OSError, OverflowError) as error:
         extents = " x ".join(map(str, shape))
         raise ShapeError(

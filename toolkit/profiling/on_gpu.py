@@ -34,7 +34,7 @@ from toolkit.gpu.nsight_compute.replay_process import marker_source
 from toolkit.gpu.nvcc import nvcc_version
 from toolkit.gpu.product_launch import LAUNCHES, task_of_product
 from toolkit.gpu.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
-from toolkit.launch.host_resources import available_bytes
+from toolkit.launch.host_resources import lacking
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.on_cpu import measure_cpu
@@ -153,12 +153,8 @@ class GpuBench:
         if self._stage is not None and self._stage.workload == workload:
             return self._stage
         self._stage = None  # room for the new one
-        if not _has_room(problem, CHECKING_COPIES):
-            needed, available = CHECKING_COPIES * problem.matrix_bytes, available_bytes() or 0
-            why = (
-                f"shape {problem}: its float64 check takes about {needed / 1e9:.1f} GB on the "
-                f"host, {available / 1e9:.1f} GB are free: take a smaller shape"
-            )
+        if lack := lacking(CHECKING_COPIES * problem.matrix_bytes):
+            why = f"shape {problem}: its float64 check takes about {lack}: take a smaller shape"
             for selection in plan.selections:
                 record = records[problem, selection.label]
                 if record.status == "ok":
@@ -197,7 +193,8 @@ class GpuBench:
             for label, selection in selections.items()
         }
         waiting = deque(tasks)
-        ahead = AHEAD if _has_room(problem, CHECKING_COPIES + AHEAD * COPIES_AHEAD) else 1
+        copies = CHECKING_COPIES + AHEAD * COPIES_AHEAD
+        ahead = 1 if lacking(copies * problem.matrix_bytes) else AHEAD
         crowded: set[str] = set()  # who had no room beside others
         kernels: dict[str, Kernel] = {}
         observer = Observer(self.monitor.state)
@@ -452,12 +449,6 @@ def _measure_cpu(
         records[key], interrupted = measure_cpu(records[key], stage.workload, plan, stage.reference)
         if interrupted:
             raise KeyboardInterrupt
-
-
-def _has_room(problem: Gemm, copies: float) -> bool:
-    """Whether the host can hold so many copies of the matrices, as far as it says."""
-    available = available_bytes()
-    return available is None or copies * problem.matrix_bytes <= available
 
 
 def _warm_up(timer: Timer) -> None:

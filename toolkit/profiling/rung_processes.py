@@ -138,7 +138,5 @@ def _processes(rungs: int, problem: Gemm) -> int:
     """How many processes are worth it beside this one, and fit into memory."""
     if os.name != "posix":  # the pipe of `Isolated`
         return 0
-    most = min(MOST, available_cores(), rungs // FEWEST_RUNGS)
-    if (free := available_bytes()) is not None:
-        most = min(most, free // (COPIES * problem.matrix_bytes))
-    return max(0, most - 1)
+    room = available_bytes() / (COPIES * problem.matrix_bytes)
+    return max(0, int(min(MOST, available_cores(), rungs // FEWEST_RUNGS, room)) - 1)

@@ -9,7 +9,7 @@ from threading import Lock
 
 from analysis.errors import ShapeError
 from analysis.problem import FLOAT_BYTES, Gemm
-from toolkit.launch.host_resources import available_bytes
+from toolkit.launch.host_resources import lacking
 from toolkit.rungs.matrices import Matrix, Tile, TileReference, Workload
 
 ANCHOR_BYTES = 2**29  # of A and B at K itself: up to 8192³ they are made for the CPU reference too
@@ -102,8 +102,7 @@ class LadderInputs:
 
 def _has_room(shape: Gemm, others_bytes: int = 0) -> bool:
     """Whether memory is free for A and B, and for what others are about to take."""
-    available = available_bytes()
-    return available is None or input_bytes(shape) + others_bytes <= available
+    return not lacking(input_bytes(shape) + others_bytes)
 
 
 def input_bytes(shape: Gemm) -> int:

@@ -92,6 +92,11 @@ class Bound:
     def clusters(self) -> int:
         return self.geometry.blocks // self.cluster_blocks
 
+    def restore(self) -> None:
+        """Undo all stores to buffers."""
+        for buffer in self.buffers:
+            buffer.restore()
+
     def cluster_of(self, block: int) -> int:
         """The number of the cluster, counted like blocks, that a block is in."""
         found, stride = 0, 1

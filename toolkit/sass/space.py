@@ -7,13 +7,14 @@ lie so far apart that a step outside one is never a step into another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
+from toolkit.launch.host_resources import sparse_zeros
 from toolkit.machine_code.kernel import Parameter
 from toolkit.sass.core.binding import ALLOCATION
 
@@ -28,6 +29,8 @@ GAP = 1 << 16
 # which caches make their sets, are those of buffers that lie close together.
 FAR = 1 << 36
 
+PAGE_BYTES = 1 << 16  # what is copied at a time, as in space.h
+
 # Generic addresses of a thread's shared and local memory; 16 MiB each, shared memory for each block
 # of a cluster.
 SHARED_WINDOW = 0x7E0000000000
@@ -38,6 +41,7 @@ LOCAL_WINDOW = 0x7E8000000000
 class Buffer:
     """Device memory with an address; `name` is for messages.
 
+    A page of `source` is copied to `data` when a block writes it; those of `pages` are not 0.
     Of what is `unwritten` the sanitizer says who reads it before a block has written it.
     """
 
@@ -46,10 +50,32 @@ class Buffer:
     data: NDArray[np.uint8]
     writable: bool = True
     unwritten: bool = False
+    source: NDArray[np.uint8] | None = None
+    pages: NDArray[np.uint32] | None = None
 
     @property
     def bytes(self) -> int:
         return self.data.nbytes
+
+    def copy_of(self, content: NDArray[np.uint8]) -> Buffer:
+        """This buffer with contents that stay as they are."""
+        data = sparse_zeros(content.shape, np.uint8)
+        pages = np.zeros(content.size // PAGE_BYTES + 1, dtype=np.uint32)
+        return replace(self, data=data, source=content, pages=pages, writable=True)
+
+    def restore(self) -> None:
+        """Undo all stores."""
+        if self.pages is not None:
+            self.pages[:] = 0
+
+    def complete(self) -> None:
+        """Copy the pages that no block has written."""
+        if self.pages is None or self.source is None:
+            return
+        for page in np.flatnonzero(self.pages == 0).tolist():
+            part = slice(page * PAGE_BYTES, (page + 1) * PAGE_BYTES)
+            self.data[part] = self.source[part]
+        self.pages[:] = 1
 
 
 # Where constant bank 0 holds what the driver puts there, by byte: `clusters` along each axis of the
@@ -138,6 +164,8 @@ def allocation_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
         row["base"], row["bytes"] = buffer.address, buffer.bytes
         row["host"], row["writable"] = buffer.data.ctypes.data, buffer.writable
         row["unwritten"] = buffer.unwritten
+        if buffer.source is not None and buffer.pages is not None:
+            row["source"], row["pages"] = buffer.source.ctypes.data, buffer.pages.ctypes.data
     return table
 
 

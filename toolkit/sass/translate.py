@@ -91,21 +91,20 @@ def bind(
     """
     kernel = translated.kernel
     arrays = buffers_of(arguments)
-    copies = arrays
-    if not in_place:
-        copies = {k: np.array(a, order="C", copy=True) for k, a in arrays.items()}
     buffers = allocate(
         [
-            (f"argument {k}", copy.reshape(-1).view(np.uint8), copy.flags.writeable)
-            for k, copy in copies.items()
+            (f"argument {k}", np.ascontiguousarray(a).reshape(-1).view(np.uint8), a.flags.writeable)
+            for k, a in arrays.items()
         ]
     )
+    if not in_place:
+        buffers = [buffer.copy_of(buffer.data) for buffer in buffers]
     banks = {
         number: np.frombuffer(content, dtype=np.uint8)
         for number, content in translated.linked.constant_banks.items()
         if number
     }
-    addresses = {k: buffer.address for k, buffer in zip(copies, buffers, strict=True)}
+    addresses = {k: buffer.address for k, buffer in zip(arrays, buffers, strict=True)}
     values = described(arguments, arrays, addresses)
     packed = pack_parameters(kernel.parameters, values, addresses)
     static = kernel.resources.static_shared_bytes
@@ -134,7 +133,8 @@ def bind(
         cluster=kernel.cluster,
         blocks_meet=meet,
     )
-    return bound, tuple(copies.values())
+    written = zip(buffers, arrays.values(), strict=True)
+    return bound, tuple(x.data.view(a.dtype).reshape(a.shape) for x, a in written)
 
 
 def _reads_what_others_write(instruction: Instruction) -> bool:
@@ -213,10 +213,9 @@ def _memory_of_module(
     if CONSTANT_BANK in banks:
         content = banks[CONSTANT_BANK]
         buffers += allocate([("constant memory", content, False)], CONSTANT_WINDOW)
-    for buffer in _place_variables(translated.kernel):
-        buffer.data[:] = np.frombuffer(translated.linked.variables[buffer.name], dtype=np.uint8)
-        buffers.append(buffer)
-    return buffers
+    initial = translated.linked.variables
+    variables = _place_variables(translated.kernel)
+    return buffers + [x.copy_of(np.frombuffer(initial[x.name], np.uint8)) for x in variables]
 
 
 def _uses_stack(kernel: Kernel) -> bool:

@@ -70,11 +70,11 @@ def test_an_endless_loop_is_one_line():
 
 
 def test_a_check_that_does_not_fit_into_memory_is_one_line(monkeypatch):
-    monkeypatch.setattr("toolkit.execution.sanitizer.available_bytes", lambda: 1000)
+    monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 1000)
     result = check("__syncthreads();")
     assert result.exit_code == 1
     assert result.stderr == (
-        "error: reverse: to check it takes up to 0.0 GB beside its buffers, 0.0 GB are free: "
+        "error: reverse: to check it takes up to 0.0 GB on the host, 0.0 GB are free: "
         "take a smaller launch\n"
     )
 

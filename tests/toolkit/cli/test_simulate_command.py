@@ -607,7 +607,7 @@ def test_a_file_is_told_from_a_rung():
             "add.cu -g 1 -b 1 -a f32[1] -a f32[1] --save 0=x --save 1=./x",
             "--save '1=./x': x is used already: give another",
         ),
-        ("add.cu -g 1 -b 1 -a f32[999999,9999999]", "the buffers take 79,999.9 GB with the copies"),
+        ("add.cu -g 1 -b 1 -a f32[999999,9999999]", "the buffers take 40,000.0 GB on the host, "),
         ("add.cu -g 1 -b 32 -a f32[8]", "add: global read of 4 bytes out of bounds at 0x"),
         ("broken.cu -g 1 -b 1", 'broken.cu, line 2: expected a ";"'),
         ("several.cu -g 1 -b 1", "several.cu holds 2 kernels: say which one: "),

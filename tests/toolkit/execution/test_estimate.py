@@ -183,8 +183,9 @@ class Trials:
             in_order=False,
             cluster_blocks=cluster,
             cluster_of=cluster_of or (lambda block: block // cluster),
+            restore=self.restore,
         )
-        found = estimate.estimated(self.execute, bound, range(blocks), 4, self.restore, waits=waits)
+        found = estimate.estimated(self.execute, bound, range(blocks), 4, waits=waits)
         assert self.tried[1::2] == ["restored"] * (len(self.tried) // 2)
         return found
 
@@ -261,7 +262,7 @@ def test_a_few_blocks_are_all_tried(monkeypatch):
 
 
 def test_too_little_memory_for_a_check_is_said_before_blocks_are_tried(monkeypatch):
-    monkeypatch.setattr("toolkit.execution.sanitizer.available_bytes", lambda: 1)
+    monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 1)
     monkeypatch.setattr(
         "toolkit.execution.sanitizer.run_watched", lambda *_, **__: pytest.fail("executed")
     )

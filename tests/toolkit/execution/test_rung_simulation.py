@@ -29,7 +29,6 @@ from toolkit.execution.rung_simulation import LadderSimulator, line_counters
 from toolkit.execution.simulate import Simulator
 from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
-from toolkit.rungs import inputs as ladder_inputs
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import Workload
@@ -546,7 +545,7 @@ def test_a_load_beyond_a_matrix_is_a_fault():
 def test_a_shortage_of_memory_is_not_remembered(monkeypatch):
     ladder, selection = ladder_at("64"), parse_selection("tiled")
     with monkeypatch.context() as short:
-        short.setattr(ladder_inputs, "available_bytes", lambda: 1000)
+        short.setattr("toolkit.launch.host_resources.available_bytes", lambda: 1000)
         assert "A and B take 0.0 GB at 64x64x64, which are not f" in refusal(
             ShapeError, ladder.simulate, compile_for(DEVICE, selection), selection
         )
@@ -556,7 +555,7 @@ def test_a_shortage_of_memory_is_not_remembered(monkeypatch):
 
 def test_what_is_being_made_leaves_no_room_for_others(monkeypatch):
     both = 4 * (2 * 64 * 64 + 2 * 64 * 72)
-    monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: both - 1)
+    monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: both - 1)
     ladder, begun, goes_on = ladder_at("64"), Event(), Event()
     workload, deeper = ladder.workload, ladder.at(72)
     padded = Workload.padded
@@ -598,7 +597,7 @@ def test_the_worst_of_several_verdicts_counts():
 
 
 def test_without_room_for_whole_rows_small_values_of_k_are_enough(monkeypatch, short_of_time):
-    monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: 4 * 256 * 1000)
+    monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 4 * 256 * 1000)
     found = simulated("tiled", "256x256x2048")
     assert found.simulated.basis.count("verified by the others;") == 1  # no block at K itself
     assert found.check.bound.endswith("; on 20 of 64 blocks at K = 64, 96, 128 and 192")

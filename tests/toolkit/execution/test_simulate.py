@@ -244,13 +244,11 @@ def test_without_a_source_sizes_are_checked():
         assert refusal(InputError, launch, cubin, *arguments).startswith(message)
 
 
-def test_too_little_memory_is_said_before_anything_is_copied(
-    monkeypatch,
-):
-    monkeypatch.setattr("toolkit.launch.checks.available_bytes", lambda: 10**6)
-    monkeypatch.setattr("toolkit.execution.simulate.bind", None)
+def test_too_little_memory_is_said_before_all_blocks_are_executed(monkeypatch):
+    monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 10**6)
+    monkeypatch.setattr("toolkit.execution.simulate.run_blocks", None)
     assert refused(x=floats(10**6)) == (
-        "twice: copies of its buffers take 0.0 GB, 0.0 GB are free: pass smaller arrays"
+        "twice: copies of its buffers take 0.0 GB on the host, 0.0 GB are free: pass smaller arrays"
     )
 
 

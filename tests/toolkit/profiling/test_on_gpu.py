@@ -483,7 +483,7 @@ def test_a_machine_that_starts_no_process_fails_the_rungs(children, monkeypatch)
 
 
 def test_no_room_on_the_host_fails_the_shape(cuda, cublas, monkeypatch):
-    monkeypatch.setattr(gpu_bench, "available_bytes", lambda: 100_000)
+    monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 100_000)
     result = measure("tiled", "one-block", "cublas", shape="32")
     assert {record.status for record in result.records} == {"failed"}
     assert result.records[0].reason == (

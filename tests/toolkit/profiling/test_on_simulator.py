@@ -180,7 +180,7 @@ def test_what_cannot_be_simulated_keeps_its_theory(error, monkeypatch):
 
 
 def test_too_large_a_shape_keeps_its_theory(monkeypatch):
-    monkeypatch.setattr(ladder_inputs, "available_bytes", lambda: 0)
+    monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 0)
     record = bench("32", ["tiled"])["tiled"]
     assert record.status == "ok"
     assert record.notes[0].startswith("not simulated: A and B take 0.0 GB at 32x32x32, which are")

@@ -151,7 +151,7 @@ static int resolve_partial(Worker *c, const Warp *w, const u64 *from, const u32 
             memory_fault(c, w, OUT_OF_BOUNDS, SPACE_GLOBAL, l, from[l], bytes[l], 0);
             return 0;
         }
-        origin[l] = one->host + (from[l] - one->base);
+        origin[l] = host_of(one, from[l], from[l] + bytes[l], 0);
     }
     return 1;
 }

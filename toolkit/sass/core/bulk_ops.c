@@ -27,8 +27,8 @@ static u64 pair_of(const Warp *w, const Ins *i, int k) {
 
 /* Host memory of global bytes; NULL where no buffer holds them. */
 static u8 *global_at(Worker *c, u64 address, u64 bytes, int is_store) {
-    const Allocation *all = allocation_of(c, address, address + bytes);
-    return all && (all->writable || !is_store) ? all->host + (address - all->base) : NULL;
+    const Allocation *all = buffer_of(c, address, address + bytes, is_store);
+    return all ? host_of(all, address, address + bytes, is_store) : NULL;
 }
 
 static void reduce_bytes(u32 aux, u8 *to, const u8 *from, u32 bytes) {
@@ -210,7 +210,7 @@ static int check_barrier(Worker *c, const Warp *w, u64 address) {
 }
 
 static int check_global(Worker *c, const Warp *w, u64 address, u64 bytes, int is_store) {
-    const int is_there = global_at(c, address, bytes, is_store) != NULL;
+    const int is_there = buffer_of(c, address, address + bytes, is_store) != NULL;
     return check_memory(c, w, is_there, SPACE_GLOBAL, address, bytes, UNIT, is_store);
 }
 

@@ -61,25 +61,17 @@ static u64 within_space(const Worker *c, const Ins *i, u64 address, u32 space) {
     return (address - c->launch->shared_window) & ((1ull << SHARED_WINDOW_BITS) - 1);
 }
 
-/* What is wrong with an access; 0: nothing. */
-static u32 fault_of(Worker *c, const Ins *i, u64 address, u32 space, int is_store) {
-    const Launch *launch = c->launch;
-    if (address & (i->width - 1)) return FOUND_MISALIGNED;
-    if (space == SPACE_SHARED && c->cluster_size > 1) return 0; /* whose block it is shows later */
-    if (space == SPACE_SHARED) return is_in_shared(launch, address, i->width) ? 0 : FOUND_OUT_OF_BOUNDS;
-    if (space == SPACE_LOCAL)
-        return address + i->width <= launch->local_bytes ? 0 : FOUND_OUT_OF_BOUNDS;
-    const Allocation *all = allocation_of(c, address, address + i->width);
-    return !all ? FOUND_OUT_OF_BOUNDS : is_store && !all->writable ? FOUND_WRITE_TO_CONSTANT : 0;
-}
-
 /* Whether no lane faults, seen at once. */
 static int is_sound(Worker *c, const Ins *i, const Extent *e, int is_store) {
     const u32 space = space_of(i);
     if (e->bits & (i->width - 1) || space == SPACE_GENERIC) return 0;
     if (space == SPACE_SHARED) return all_in_shared(c, e, i->width);
-    const Allocation *all = allocation_of(c, e->low, e->high + i->width);
-    return all && (all->writable || !is_store);
+    return buffer_of(c, e->low, e->high + i->width, is_store) != NULL;
+}
+
+static u32 found_kind(u32 fault) {
+    if (fault == MISALIGNED) return FOUND_MISALIGNED;
+    return fault == OUT_OF_BOUNDS ? FOUND_OUT_OF_BOUNDS : FOUND_WRITE_TO_CONSTANT;
 }
 
 /* A lane's access is left out. */
@@ -106,9 +98,10 @@ static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Ex
         const u32 space = space_at(c, i, a[l]);
         const u64 address = within_space(c, i, a[l], space);
         const u32 kind = fault_of(c, i, address, space, is_store);
-        if (!kind) continue;
+        if (!kind || (kind == OUT_OF_BOUNDS && space == SPACE_SHARED && c->cluster_size > 1))
+            continue; /* whose block of the cluster it is shows later */
         sound &= ~(1u << l);
-        drop(c, w, i, kind, space, l, address, is_store);
+        drop(c, w, i, found_kind(kind), space, l, address, is_store);
     }
     if (sound && sound != m) *e = narrowed_extent(a, sound);
     return sound;

@@ -244,9 +244,9 @@ ALWAYS_INLINE int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 spac
         if (from < launch->shared_base || to > launch->shared_bytes) return 0;
         host = c->block->shared + first;
     } else {
-        const Allocation *all = allocation_of(c, from, to);
-        if (!all || (is_store && !all->writable)) return 0;
-        host = all->host + (first - all->base);
+        const Allocation *all = buffer_of(c, from, to, is_store);
+        if (!all || !(host = host_of(all, from, to, is_store))) return 0;
+        host -= (i64)memo->low;
     }
     u8 *at[LANES];
     IVDEP FOR_LANES at[l] = host + (i64)(i32)memo->delta[l];

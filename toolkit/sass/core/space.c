@@ -13,49 +13,64 @@ void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 a
     c->fault.is_store = (u32)is_store;
 }
 
+/* Where bytes of a buffer are on the host; NULL if they span too many pages. Pages that are written, and
+ * those beside them, are copied first: by the worker that counts a page first, while others wait. */
+u8 *host_of(const Allocation *x, u64 low, u64 high, int is_store) {
+    const u64 start = low - x->base, first = start >> PAGE_BITS, last = (high - 1 - x->base) >> PAGE_BITS;
+    u32 is_private = (u32)is_store;
+    if (!x->pages) return x->host + start;
+    if (last - first >= MOST_PAGES) return NULL;
+    for (u64 k = first; k <= last; k++) is_private |= x->pages[k];
+    if (!is_private) return x->source + start;
+    for (u64 k = first; k <= last; k++) {
+        const u64 at = k << PAGE_BITS, rest = x->bytes - at;
+        if (!x->pages[k] && !x->pages[k]++) {
+            memcpy(x->host + at, x->source + at, rest < PAGE ? rest : PAGE);
+            x->pages[k] = PAGE;
+        }
+        while (x->pages[k] < PAGE) {}
+    }
+    return x->host + start;
+}
+
+/* What is wrong with an access of a space; 0: nothing. */
+u32 fault_of(Worker *c, const Ins *i, u64 address, u32 space, int is_store) {
+    const Launch *launch = c->launch;
+    const u64 end = address + i->width;
+    if (address & (i->width - 1)) return MISALIGNED;
+    if (space == SPACE_SHARED)
+        return address < launch->shared_base || end > launch->shared_bytes ? OUT_OF_BOUNDS : OK;
+    if (space == SPACE_LOCAL) return end > launch->local_bytes ? OUT_OF_BOUNDS : OK;
+    const Allocation *all = allocation_of(c, address, end);
+    return !all ? OUT_OF_BOUNDS : is_store && !all->writable ? WRITE_TO_CONSTANT : OK;
+}
+
 /* Where each lane's bytes are on the host. False, with the fault noted, where one may not go. */
 int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_store,
             u8 **at) {
-    const Launch *launch = c->launch;
     const Extent e = extent_of(a);
-    if (e.bits & (i->width - 1)) {
-        FOR_LANES
-            if (m >> l & 1 && a[l] & (i->width - 1)) {
-                memory_fault(c, w, MISALIGNED, space, l, a[l], i->width, is_store);
-                return 0;
-            }
-    }
-    if (space == SPACE_SHARED || space == SPACE_LOCAL) {
-        const u64 from = space == SPACE_SHARED ? launch->shared_base : 0;
-        const u64 to = space == SPACE_SHARED ? launch->shared_bytes : launch->local_bytes;
-        if (e.low < from || e.high + i->width > to) {
-            FOR_LANES
-                if (m >> l & 1 && (a[l] < from || a[l] + i->width > to)) {
-                    memory_fault(c, w, OUT_OF_BOUNDS, space, l, a[l], i->width, is_store);
-                    return 0;
-                }
+    const int in_block = space == SPACE_SHARED || space == SPACE_LOCAL;
+    const Allocation *all = in_block ? NULL : buffer_of(c, e.low, e.high + i->width, is_store);
+    if (e.bits & (i->width - 1) ||
+        (in_block ? fault_of(c, i, e.low, space, is_store) || fault_of(c, i, e.high, space, is_store) : !all)) {
+        FOR_LANES_OF(m) {
+            const u32 kind = fault_of(c, i, a[l], space, is_store);
+            if (!kind) continue;
+            memory_fault(c, w, kind, space, l, a[l], i->width, is_store);
+            return 0;
         }
+    }
+    if (in_block) {
         u8 *base = space == SPACE_SHARED ? c->block->shared : w->local;
-        const u64 pitch = space == SPACE_SHARED ? 0 : launch->local_bytes;
+        const u64 pitch = space == SPACE_SHARED ? 0 : c->launch->local_bytes;
         FOR_LANES at[l] = base + (u64)l * pitch + a[l];
         return 1;
     }
-    const Allocation *all = allocation_of(c, e.low, e.high + i->width);
-    if (all && (all->writable || !is_store)) {
-        FOR_LANES at[l] = all->host + (a[l] - all->base);
-        return 1;
+    u8 *host = all ? host_of(all, e.low, e.high + i->width, is_store) : NULL;
+    FOR_LANES {
+        const u64 end = a[l] + i->width;
+        at[l] = host ? host + (a[l] - e.low) : host_of(allocation_of(c, a[l], end), a[l], end, is_store);
     }
-    FOR_LANES_OF(m) {
-        const Allocation *one = allocation_of(c, a[l], a[l] + i->width);
-        if (!one || (is_store && !one->writable)) {
-            memory_fault(c, w, one ? WRITE_TO_CONSTANT : OUT_OF_BOUNDS, space, l, a[l], i->width,
-                         is_store);
-            return 0;
-        }
-        at[l] = one->host + (a[l] - one->base);
-    }
-    FOR_LANES
-        if (!(m >> l & 1)) at[l] = at[__builtin_ctz(m)];
     return 1;
 }
 

@@ -3,7 +3,7 @@
 
 #include "lanes.h"
 
-enum { SHARED_WINDOW_BITS = 24 };
+enum { SHARED_WINDOW_BITS = 24, PAGE_BITS = 16, PAGE = 1 << PAGE_BITS, MOST_PAGES = 16 };
 
 enum { BYTES_OF_FLAGS = 16 }; /* of shared memory, that a u16 of Block.shared_written has a bit for each of */
 
@@ -22,6 +22,12 @@ static inline const Allocation *allocation_of(Worker *c, u64 low, u64 high) {
             return &launch->allocations[k];
         }
     return NULL;
+}
+
+/* The allocation of the bytes from `low` to `high`, if this access of them is allowed. */
+static inline const Allocation *buffer_of(Worker *c, u64 low, u64 high, int is_store) {
+    const Allocation *all = allocation_of(c, low, high);
+    return all && (all->writable || !is_store) ? all : NULL;
 }
 
 /* A generic address says by its window which space it means, and in shared memory which block. */
@@ -64,6 +70,8 @@ static inline Spaces spaces_of(const Worker *c, const u64 *a, u32 m) {
 
 void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 address, u64 bytes,
                   int is_store);
+u8 *host_of(const Allocation *x, u64 low, u64 high, int is_store);
+u32 fault_of(Worker *c, const Ins *i, u64 address, u32 space, int is_store);
 int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_store, u8 **at);
 void check_bytes(Worker *c, const Warp *w, const Ins *i, int lane, const Block *b, u32 offset, u32 bytes);
 void mark_bytes(Block *b, u32 offset, u32 bytes, u8 written);
