@@ -85,6 +85,8 @@ class Call:
         advance: Advance,
         announce: Announce | None = None,
         when_counted: WhenCounted | None = None,
+        *,
+        outputs: bool = False,
     ) -> Simulated:
         """Execute it; `compiled` is its source (`compiled_beside`). Raises as `simulate` does."""
         blocks = self.blocks
@@ -97,6 +99,7 @@ class Call:
             announce=announce,
             when_counted=when_counted,
             device=self.device,
+            outputs=outputs or bool(self.saves),
         )
         if self.device is None:
             execution = replace(
@@ -166,9 +169,9 @@ class Simulated:
         """The buffers after the launch, by their position among the arguments."""
         call, outputs = self.call, self.execution.outputs
         buffers = [k for k, item in enumerate(call.arguments) if isinstance(item, Buffer)]
-        if call.rung is not None and outputs:
+        if call.rung is not None:
             buffers = call.rung.buffers
-        return dict(zip(buffers, outputs, strict=True))
+        return dict(zip(buffers, outputs, strict=False))
 
     def files(self) -> dict[Path, bytes]:
         """What was asked to be kept."""

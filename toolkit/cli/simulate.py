@@ -63,7 +63,7 @@ def simulate(
 
             call = parse_call(launch, save or [])
             with SimulationProgress(call.source.name, call.needed_bytes) as progress:
-                simulated = call.run(compiled, progress.advance, progress.announce)
+                simulated = call.run(compiled, progress.advance, progress.announce, outputs=as_json)
         write(simulated.files())
         if as_json:
             print_json(launch_tables.document(simulated))

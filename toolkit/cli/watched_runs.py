@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, Pipe
 from multiprocessing.context import SpawnProcess
@@ -107,8 +107,7 @@ def run(launch: LaunchOptions, tell: Callable[[object], None]) -> Answer | str:
     """A run's answer, after `tell` had its progress and its counters; or what went wrong."""
 
     def answer(execution: Execution, *, is_whole: bool = False) -> Answer:
-        simulated = Simulated(call=call, execution=replace(execution, outputs=()))
-        return Answer(simulated=simulated, is_whole=is_whole)
+        return Answer(simulated=Simulated(call=call, execution=execution), is_whole=is_whole)
 
     try:
         with compiled_beside(launch) as compiled:

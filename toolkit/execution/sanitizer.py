@@ -191,9 +191,8 @@ def _outlives_its_faults(raw: Raw) -> bool:
 
 
 def _check_memory(launch: Bound, kernel: str) -> None:
-    """Raise LaunchError if copies of the buffers and shadow memory may not fit into memory."""
-    copies = sum(buffer.bytes for buffer in launch.buffers)
-    if lack := lacking(watch.shadow_bytes(launch) + copies):
+    """Raise LaunchError if the shadow memory of the buffers may not fit into memory."""
+    if lack := lacking(watch.shadow_bytes(launch)):
         raise LaunchError(f"{kernel}: to check it takes up to {lack}: take a smaller launch")
 
 

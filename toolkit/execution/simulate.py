@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +105,7 @@ def simulate(
     announce: Announce | None = None,
     when_counted: WhenCounted | None = None,
     device: Device | str | None = None,
+    outputs: bool = True,
 ) -> Execution:
     """Execute one launch of any kernel on the CPU: outputs, resources and exact counters.
 
@@ -127,7 +127,7 @@ def simulate(
     index, or all if there are no such classes (`toolkit.execution.observation`); or a number of
     blocks, at least one of each corner, edge and the interior of the grid. `basis` of the result
     says what that means for the counters; with fewer than all blocks, `outputs` hold the results of
-    the executed ones.
+    the executed ones. Without `outputs`, only pages that blocks write are copied.
 
     `device`, a record or its key, adds the modelled traffic of L2 and DRAM on that device (the
     counters of `counters.MODELLED`) and the time: `predicted`. `traffic_basis` and
@@ -153,6 +153,7 @@ def simulate(
         announce=announce,
         when_counted=when_counted,
         device=find_device(device) if isinstance(device, str) else device,
+        outputs=outputs,
     )
     if isinstance(source, str) and is_name(source):
         brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
@@ -228,6 +229,7 @@ class Simulator:
     announce: Announce | None = None
     when_counted: WhenCounted | None = None
     device: Device | None = None
+    outputs: bool = True
 
     def __post_init__(self) -> None:
         count = 0 if isinstance(self.blocks, str) else self.blocks
@@ -277,9 +279,11 @@ class Simulator:
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
         simulation_s = time.perf_counter() - started
+        if self.outputs:
+            bound.complete()
         instructions = instruction_counts(translated, counted.counts)
         execution = Execution(
-            outputs=outputs[:] if self.blocks == "all" else outputs,
+            outputs=outputs if self.outputs else (),
             resources=cubin.resources,
             counters=totals(instructions),
             device=self.device,
@@ -387,21 +391,6 @@ class Simulator:
         )
 
 
-class Outputs(Sequence[NDArray[np.generic]]):
-    """Arrays after a launch. What no block has written is copied when one of them is read."""
-
-    def __init__(self, arrays: Sequence[NDArray[np.generic]], bound: Bound) -> None:
-        self._arrays, self._bound = tuple(arrays), bound
-
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    def __getitem__(self, k: Any) -> Any:
-        for buffer in self._bound.buffers:
-            buffer.complete()
-        return self._arrays[k]
-
-
 def _not_modelled(execution: Execution, reason: str) -> Execution:
     """The execution, and why it has neither traffic below L1 nor a time."""
     why = f"not modelled: {reason}"
@@ -418,8 +407,8 @@ def prepared(
     arguments: Sequence[Argument],
     *,
     device: Device | None = None,
-) -> tuple[Translated, Bound, Outputs]:
-    """Checked launch, ready to run, and its outputs.
+) -> tuple[Translated, Bound, tuple[NDArray[np.generic], ...]]:
+    """Checked launch, ready to run, and its outputs: what blocks do not write is not yet in them.
 
     Raises as `simulate` does, except for mistakes of the kernel.
     """
@@ -445,8 +434,7 @@ def prepared(
         arch=arch,
     )
     with reading(what):
-        bound, arrays = bind(translated, geometry, arguments)
-    outputs = Outputs(arrays, bound)
+        bound, outputs = bind(translated, geometry, arguments)
     bound = _with_names(bound, translated, arguments)
     bound = replace(bound, most_resident=most_resident(device, cubin, bound))
     return translated, bound, outputs

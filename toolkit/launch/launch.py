@@ -64,7 +64,7 @@ class Execution:
     otherwise than asked, what looks wrong.
     """
 
-    outputs: Sequence[NDArray[np.generic]]
+    outputs: tuple[NDArray[np.generic], ...]
     resources: Resources
     counters: Mapping[str, int] = field(default_factory=dict)
     instructions: tuple[InstructionCounts, ...] = ()

@@ -97,6 +97,11 @@ class Bound:
         for buffer in self.buffers:
             buffer.restore()
 
+    def complete(self) -> None:
+        """Copy what no block has written."""
+        for buffer in self.buffers:
+            buffer.complete()
+
     def cluster_of(self, block: int) -> int:
         """The number of the cluster, counted like blocks, that a block is in."""
         found, stride = 0, 1

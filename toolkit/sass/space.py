@@ -41,7 +41,8 @@ LOCAL_WINDOW = 0x7E8000000000
 class Buffer:
     """Device memory with an address; `name` is for messages.
 
-    A page of `source` is copied to `data` when a block writes it; those of `pages` are not 0.
+    `shared` are contents of which a page is copied to `data` when a block writes it, and for each
+    page whether it is: not 0.
     Of what is `unwritten` the sanitizer says who reads it before a block has written it.
     """
 
@@ -50,8 +51,7 @@ class Buffer:
     data: NDArray[np.uint8]
     writable: bool = True
     unwritten: bool = False
-    source: NDArray[np.uint8] | None = None
-    pages: NDArray[np.uint32] | None = None
+    shared: tuple[NDArray[np.uint8], NDArray[np.uint32]] | None = None
 
     @property
     def bytes(self) -> int:
@@ -61,21 +61,21 @@ class Buffer:
         """This buffer with contents that stay as they are."""
         data = sparse_zeros(content.shape, np.uint8)
         pages = np.zeros(content.size // PAGE_BYTES + 1, dtype=np.uint32)
-        return replace(self, data=data, source=content, pages=pages, writable=True)
+        return replace(self, data=data, shared=(content, pages), writable=True)
 
     def restore(self) -> None:
         """Undo all stores."""
-        if self.pages is not None:
-            self.pages[:] = 0
+        if self.shared:
+            self.shared[1][:] = 0
 
     def complete(self) -> None:
         """Copy the pages that no block has written."""
-        if self.pages is None or self.source is None:
-            return
-        for page in np.flatnonzero(self.pages == 0).tolist():
-            part = slice(page * PAGE_BYTES, (page + 1) * PAGE_BYTES)
-            self.data[part] = self.source[part]
-        self.pages[:] = 1
+        if self.shared:
+            content, pages = self.shared
+            for page in np.flatnonzero(pages == 0).tolist():
+                part = slice(page * PAGE_BYTES, (page + 1) * PAGE_BYTES)
+                self.data[part] = content[part]
+            pages[:] = 1
 
 
 # Where constant bank 0 holds what the driver puts there, by byte: `clusters` along each axis of the
@@ -164,8 +164,8 @@ def allocation_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
         row["base"], row["bytes"] = buffer.address, buffer.bytes
         row["host"], row["writable"] = buffer.data.ctypes.data, buffer.writable
         row["unwritten"] = buffer.unwritten
-        if buffer.source is not None and buffer.pages is not None:
-            row["source"], row["pages"] = buffer.source.ctypes.data, buffer.pages.ctypes.data
+        if buffer.shared:
+            row["source"], row["pages"] = (array.ctypes.data for array in buffer.shared)
     return table
 
 

@@ -422,6 +422,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
         "blocks": "representative",
         "max_instructions": 10**6,
         "device": DEVICES["a100-40gb"],  # of the architecture
+        "outputs": False,
     }
 
 
