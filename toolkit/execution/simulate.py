@@ -280,7 +280,8 @@ class Simulator:
             raise LaunchError(describe(error.fault, translated, bound)) from None
         simulation_s = time.perf_counter() - started
         if self.outputs:
-            bound.complete()
+            for buffer in bound.buffers:
+                buffer.complete()
         instructions = instruction_counts(translated, counted.counts)
         execution = Execution(
             outputs=outputs if self.outputs else (),
@@ -435,25 +436,12 @@ def prepared(
     )
     with reading(what):
         bound, outputs = bind(translated, geometry, arguments)
-    bound = _with_names(bound, translated, arguments)
-    bound = replace(bound, most_resident=most_resident(device, cubin, bound))
-    return translated, bound, outputs
-
-
-def _with_names(
-    bound: Bound,
-    translated: Translated,
-    arguments: Sequence[Argument],
-) -> Bound:
-    """The launch with buffers named as in the user's source, for messages."""
-    found = buffer_labels(arguments, translated.kernel.declared)
-    labels = {f"argument {position}": label for position, label in found.items()}
-    named = labels | _variables(translated)
-    return replace(
-        bound, buffers=[replace(b, name=named.get(b.name, b.name)) for b in bound.buffers]
+    labels = buffer_labels(arguments, cubin.declared).items()
+    named = {name: f"variable `{name}`" for name in translated.linked.variables}
+    named |= {f"argument {position}": label for position, label in labels}
+    bound = replace(
+        bound,
+        buffers=[replace(b, name=named.get(b.name, b.name)) for b in bound.buffers],
+        most_resident=most_resident(device, cubin, bound),
     )
-
-
-def _variables(translated: Translated) -> dict[str, str]:
-    """Names of device variables for messages, by their names in the machine code."""
-    return {name: f"variable `{name}`" for name in translated.linked.variables}
+    return translated, bound, outputs

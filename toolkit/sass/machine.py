@@ -95,12 +95,8 @@ class Bound:
     def restore(self) -> None:
         """Undo all stores to buffers."""
         for buffer in self.buffers:
-            buffer.restore()
-
-    def complete(self) -> None:
-        """Copy what no block has written."""
-        for buffer in self.buffers:
-            buffer.complete()
+            if buffer.shared:
+                buffer.shared[1][:] = 0
 
     def cluster_of(self, block: int) -> int:
         """The number of the cluster, counted like blocks, that a block is in."""

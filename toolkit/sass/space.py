@@ -63,11 +63,6 @@ class Buffer:
         pages = np.zeros(content.size // PAGE_BYTES + 1, dtype=np.uint32)
         return replace(self, data=data, shared=(content, pages), writable=True)
 
-    def restore(self) -> None:
-        """Undo all stores."""
-        if self.shared:
-            self.shared[1][:] = 0
-
     def complete(self) -> None:
         """Copy the pages that no block has written."""
         if self.shared:

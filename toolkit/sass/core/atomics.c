@@ -161,7 +161,8 @@ static int resolve_partial(Worker *c, const Warp *w, const u64 *from, const u32 
 OPERATION(COPY_ASYNC) {
     u64 to[LANES], from[LANES];
     u8 *target[LANES], *origin[LANES];
-    u32 bytes[LANES];
+    u32 bytes[LANES], conflict_free;
+    Count *count = &core->count[core->pc];
     const u32 reading = m & READ_PREDICATE(0);
     const Ins shared = shared_side(i), global = global_side(i);
     addresses(w, &shared, m, to);
@@ -181,7 +182,9 @@ OPERATION(COPY_ASYNC) {
                 ? !resolve(core, w, &global, from, reading, SPACE_GLOBAL, 0, origin)
                 : !resolve_partial(core, w, from, bytes, reading, origin))
             return;
-        count_copy(core, &global, from, reading);
+        count->sectors += sectors_of(from, reading);
+        count->ideal += ceil_div((u32)distinct(from, reading) * i->width, SECTOR);
+        count->requests++; /* one request with two sides */
         note_access(core, w, i, from, reading, SPACE_GLOBAL, TRACE_READ);
         if (core->requests) note_request(core, w, from, reading, SPACE_GLOBAL);
     }
@@ -190,7 +193,8 @@ OPERATION(COPY_ASYNC) {
         if (n) memcpy(target[l], origin[l], n);
         memset(target[l] + n, 0, i->width - n);
     }
-    count_copy_to_shared(core, &shared, to, m);
+    count->wavefronts += wavefronts_of(to, i->width, 1, m, &conflict_free);
+    count->conflict_free += conflict_free;
     if (core->requests) note_request(core, w, to, m, SPACE_SHARED);
     mark_written(core, &shared, target, m);
 }

@@ -69,11 +69,6 @@ static int is_sound(Worker *c, const Ins *i, const Extent *e, int is_store) {
     return buffer_of(c, e->low, e->high + i->width, is_store) != NULL;
 }
 
-static u32 found_kind(u32 fault) {
-    if (fault == MISALIGNED) return FOUND_MISALIGNED;
-    return fault == OUT_OF_BOUNDS ? FOUND_OUT_OF_BOUNDS : FOUND_WRITE_TO_CONSTANT;
-}
-
 /* A lane's access is left out. */
 static void drop(Worker *c, const Warp *w, const Ins *i, u32 kind, u32 space, int lane, u64 address,
                  int is_store) {
@@ -101,7 +96,8 @@ static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Ex
         if (!kind || (kind == OUT_OF_BOUNDS && space == SPACE_SHARED && c->cluster_size > 1))
             continue; /* whose block of the cluster it is shows later */
         sound &= ~(1u << l);
-        drop(c, w, i, found_kind(kind), space, l, address, is_store);
+        drop(c, w, i, kind == MISALIGNED ? FOUND_MISALIGNED :
+             kind == OUT_OF_BOUNDS ? FOUND_OUT_OF_BOUNDS : FOUND_WRITE_TO_CONSTANT, space, l, address, is_store);
     }
     if (sound && sound != m) *e = narrowed_extent(a, sound);
     return sound;

@@ -232,12 +232,8 @@ void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane, u64 ad
     }
 }
 
-int is_in_shared(const Launch *launch, u64 address, u32 width) {
-    return address >= launch->shared_base && address + width <= launch->shared_bytes;
-}
-
 int all_in_shared(const Worker *c, const Extent *e, u32 width) {
-    return is_in_shared(c->launch, e->low, width) && is_in_shared(c->launch, e->high, width);
+    return e->low >= c->launch->shared_base && e->high + width <= c->launch->shared_bytes;
 }
 
 static int is_run(const u32 *cells, u32 m) {

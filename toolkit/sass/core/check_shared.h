@@ -13,7 +13,6 @@ void check_against_reads(Worker *c, const Warp *w, int lane, u32 cell, u32 width
 void check_against_copies(Worker *c, const Warp *w, int lane, u32 cell, u32 width);
 void check_shared_write(Worker *c, const Warp *w, const Ins *i, int lane, u64 address,
                         u32 kind, const u32 *x);
-int is_in_shared(const Launch *launch, u64 address, u32 width);
 int all_in_shared(const Worker *c, const Extent *e, u32 width);
 void check_own_shared(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a, const Extent *e,
                       int is_store, u32 kind, const u32 *x);

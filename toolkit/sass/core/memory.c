@@ -70,20 +70,6 @@ u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int i
     return memo->kind;
 }
 
-/* An asynchronous copy is one request with two sides. */
-void count_copy(Worker *c, const Ins *i, const u64 *from, u32 m) {
-    Count *count = &c->count[c->pc];
-    count->requests++;
-    count->sectors += sectors_of(from, m);
-    count->ideal += ceil_div((u32)distinct(from, m) * i->width, SECTOR);
-}
-
-void count_copy_to_shared(Worker *c, const Ins *i, const u64 *to, u32 m) {
-    u32 conflict_free;
-    c->count[c->pc].wavefronts += wavefronts_of(to, i->width, 1, m, &conflict_free);
-    c->count[c->pc].conflict_free += conflict_free;
-}
-
 /* The addresses of a request; inactive lanes get that of the first active one. */
 void addresses(const Warp *w, const Ins *i, u32 m, u64 *a) {
     const u32 *low = RAW(0), *uniform = RAW(1);

@@ -45,8 +45,6 @@ typedef struct {
 } Access;
 
 u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int is_store);
-void count_copy(Worker *c, const Ins *i, const u64 *from, u32 m);
-void count_copy_to_shared(Worker *c, const Ins *i, const u64 *to, u32 m);
 void note_access(Worker *c, const Warp *w, const Ins *i, const u64 *a, u32 m, u32 space, u32 kind);
 void addresses(const Warp *w, const Ins *i, u32 m, u64 *a);
 void access_part(Worker *c, const Access *x, const u64 *a, u32 part, u32 space, u64 start);
