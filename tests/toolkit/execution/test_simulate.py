@@ -146,6 +146,34 @@ def test_arrays_without_axes_and_without_elements_are_buffers():
     assert output.shape == (0, 5)
 
 
+SPACED = """__global__ void spaced(const int *from, int *to, long step) {
+    long i = threadIdx.x * step + blockIdx.x;
+    to[i] += from[i];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("step", "pages"),  # of a warp: one, some, and more than are found at once
+    [(1 << 9, 1), (1 << 11, 4), (1 << 15, 32)],
+)
+def test_pages_are_copied_when_they_are_written(monkeypatch, step, pages):
+    x = np.arange(32 * step, dtype=np.int32)
+    before, after, bound = x.copy(), x.copy(), []
+    after.reshape(32, step)[:, :64] *= 2
+
+    def watched(*launch, **how):
+        bound.append(launch[0])
+        return machine.run_blocks(*launch, **how)
+
+    monkeypatch.setattr("toolkit.execution.simulate.run_blocks", watched)
+    settings = {"grid": 64, "block": 32, "workers": 8}
+    assert launch(SPACED, x, x, np.int64(step), **settings, outputs=False).outputs == ()
+    assert [np.count_nonzero(buffer.shared[1]) for buffer in bound[0].buffers] == [0, pages]
+    found = launch(SPACED, x, x, np.int64(step), **settings)
+    for array, expected in zip((x, *found.outputs), (before, before, after), strict=True):
+        assert np.array_equal(array, expected)
+
+
 def test_the_same_array_twice_is_two_buffers():
     source = "__global__ void copy(const int *x, int *y) { y[threadIdx.x] = x[threadIdx.x] + 1; }"
     x = np.zeros(32, np.int32)
