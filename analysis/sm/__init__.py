@@ -170,7 +170,7 @@ class _Machine(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Streams:
     """Instructions that the warps of some blocks executed, warp after warp.
 

@@ -93,7 +93,9 @@ def make_arguments(parsed: Sequence[Buffer | np.generic], *, seed: int) -> list[
 
     Raises InputError where they do not fit into memory, or a file does not hold what was asked.
     """
-    _check_memory(parsed)
+    if lack := lacking(buffer_bytes(parsed)):
+        largest = max((x for x in parsed if isinstance(x, Buffer)), key=lambda buffer: buffer.bytes)
+        raise InputError(f"the buffers take {lack}: make {largest.text!r} smaller")
     return [
         _made(item, position, np.random.default_rng((seed, position)))
         if isinstance(item, Buffer)
@@ -228,12 +230,6 @@ def _struct(text: str) -> np.generic:
 def buffer_bytes(parsed: Sequence[Buffer | np.generic]) -> int:
     """Bytes of all buffers."""
     return sum(item.bytes for item in parsed if isinstance(item, Buffer))
-
-
-def _check_memory(parsed: Sequence[Buffer | np.generic]) -> None:
-    if lack := lacking(buffer_bytes(parsed)):
-        largest = max((x for x in parsed if isinstance(x, Buffer)), key=lambda buffer: buffer.bytes)
-        raise InputError(f"the buffers take {lack}: make {largest.text!r} smaller")
 
 
 def _made(buffer: Buffer, position: int, rng: np.random.Generator) -> NDArray[np.generic]:
