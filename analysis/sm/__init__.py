@@ -313,9 +313,11 @@ def run_parts(
     return (of_fewer, of_all) if fewer else (of_all,)
 
 
-def two_at_a_time(jobs: Iterable[Callable[[], Any]], begun: Sequence[Any]) -> list[Any]:
+def side_by_side(
+    jobs: Iterable[Callable[[], Any]], threads: int, begun: Sequence[Any]
+) -> list[Any]:
     """What the jobs return. If one fails, or on Ctrl-C, the runs in `begun` end at once."""
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(job) for job in jobs]
         try:
             return [future.result() for future in futures]

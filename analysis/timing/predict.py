@@ -33,7 +33,7 @@ from analysis.sm import (
     Unit,
     run,
     run_parts,
-    two_at_a_time,
+    side_by_side,
 )
 from analysis.timing.gap import GAP, has_conflicts, variations
 from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
@@ -424,16 +424,16 @@ class _Prediction:
             for k in ks
             if name != "no conflicts" or has_conflicts(self.code, self.work.samples[k].steps)
         }
-        runs = self._done(jobs)
+        runs = self._done(jobs, 1)  # beside the traffic model
         found = {f"no conflicts at {k}": runs[f"wavefronts at {k}"] for k in ks} | runs
         return {
             name: self._along_k([_Totals.of(found[f"{name} at {k}"]) for k in ks]).clocks
             for _, name, _ in GAP
         }
 
-    def _done(self, jobs: Jobs) -> dict[str, Ran]:
-        """The results of jobs, which run two at a time, by their names."""
-        done = two_at_a_time(jobs.values(), self.begun)
+    def _done(self, jobs: Jobs, threads: int = 2) -> dict[str, Ran]:
+        """The results of jobs, by their names."""
+        done = side_by_side(jobs.values(), threads, self.begun)
         return {
             name: ran
             for names, runs in zip(jobs, done, strict=True)

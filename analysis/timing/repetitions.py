@@ -15,7 +15,6 @@ from analysis.sm import COMMON, Kind, Streams
 # A replay of more warp instructions than the first number is shortened: its loop has fewer
 # repetitions, so that about the second number is left, and at least the third one of repetitions.
 SHORTENED, SHORTENED_FOR_GAP = (1 << 22, 1 << 21, 64), (1 << 20, 1 << 18, 32)
-FEWEST = 2 * SHORTENED_FOR_GAP[2]  # repetitions of a loop that is shortened
 STEADY = 0.05  # relative difference of the clocks of a repetition, up to which a loop is steady
 
 
@@ -100,7 +99,7 @@ def _loop(steps: NDArray[np.void]) -> tuple[int, int, int] | None:
     alike["clocks"] = 0
     values = alike.view(np.uint64)
     counts = np.bincount(steps["pc"])
-    for count in np.unique(counts[counts > FEWEST]):
+    for count in np.unique(counts[counts > 2 * SHORTENED_FOR_GAP[2]]):
         pc = np.flatnonzero(counts == count)[-1]  # one that is executed that often
         at = np.flatnonzero(steps["pc"] == pc)
         first, length, end = at[0], at[1] - at[0], at[-1]
