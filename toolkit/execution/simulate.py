@@ -43,9 +43,9 @@ from toolkit.launch.checks import (
     check_arguments,
     check_fits,
     check_geometry,
-    check_memory,
     check_shared,
 )
+from toolkit.launch.host_resources import lacking
 from toolkit.launch.launch import (
     Argument,
     Execution,
@@ -272,7 +272,7 @@ class Simulator:
                 self.blocks,
                 execute,
                 execute_few,
-                partial(self._before_all, cubin.name, arguments, bound, waits),
+                partial(self._before_all, cubin.name, bound, waits),
                 waits=waits,
                 seed=str(geometry.grid).encode(),
             )
@@ -351,11 +351,10 @@ class Simulator:
             prediction_basis=basis,
         )
 
-    def _before_all(
-        self, kernel: str, arguments: Sequence[Argument], bound: Bound, waits: bool
-    ) -> None:
+    def _before_all(self, kernel: str, bound: Bound, waits: bool) -> None:
         """Check that copies of all buffers fit, and announce how long all blocks will take."""
-        check_memory(kernel, arguments)
+        if lack := lacking(sum(buffer.bytes for buffer in bound.buffers)):
+            raise InputError(f"{kernel}: copies of its buffers take {lack}: pass smaller arrays")
         if self.announce is None or self.max_instructions < MOST_INSTRUCTIONS:
             return
         estimate = estimated(

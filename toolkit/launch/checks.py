@@ -12,8 +12,7 @@ from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources, occupancy
-from toolkit.launch.host_resources import lacking
-from toolkit.launch.launch import Argument, buffers_of, check_numpy
+from toolkit.launch.launch import Argument, check_numpy
 from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
 from toolkit.machine_code.kernel import Parameter
 from toolkit.machine_code.signature import Declared
@@ -107,12 +106,6 @@ def check_fits(
         )
     except InputError as error:
         raise InputError(f"{kernel}: {error}") from error
-
-
-def check_memory(kernel: str, arguments: Sequence[Argument]) -> None:
-    """Raise InputError where copies of the buffers would not fit into memory."""
-    if lack := lacking(sum(array.nbytes for array in buffers_of(arguments).values())):
-        raise InputError(f"{kernel}: copies of its buffers take {lack}: pass smaller arrays")
 
 
 def check_arguments(
