@@ -170,7 +170,7 @@ class _Machine(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Streams:
     """Instructions that the warps of some blocks executed, warp after warp.
 

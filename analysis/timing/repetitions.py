@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,8 +49,8 @@ def shortened(
     executed = streams.executed / streams.blocks * blocks
     if more or executed <= most or (code["kind"] > Kind.EXIT).any():
         return {}
-    loops = _loops(streams)
-    if not loops or loops[0].times < 2 * least:
+    loops = _loops(streams, 2 * least)
+    if not loops:
         return {}
     k = loops[0].times
     high = max(least, 4 * round(k * wanted / executed / 4))
@@ -69,16 +68,18 @@ def check_steady(numbers: Sequence[int], clocks: Sequence[float]) -> None:
             raise UnsteadyError
 
 
-@lru_cache(maxsize=1)
-def _loops(streams: Streams) -> list[_Loop]:
-    """The loop of each warp: the same one for all, repeated as often. Empty if there is none."""
+def _loops(streams: Streams, least: int) -> list[_Loop]:
+    """The loop of each warp: the same one for all, repeated as often, at least `least` times.
+
+    Empty if there is none.
+    """
     starts = streams.first_step.tolist()
     found: list[_Loop] = []
     same = set()
     for start, line, steps in zip(
         starts, streams.first_line.tolist(), np.split(streams.steps, starts[1:]), strict=True
     ):
-        loop = _loop(steps)
+        loop = _loop(steps, least)
         if loop is None:
             return []
         first, length, times = loop
@@ -90,7 +91,7 @@ def _loops(streams: Streams) -> list[_Loop]:
     return found if len(same) == 1 else []
 
 
-def _loop(steps: NDArray[np.void]) -> tuple[int, int, int] | None:
+def _loop(steps: NDArray[np.void], least: int) -> tuple[int, int, int] | None:
     """The loop that has most steps of a warp: its first step, steps of a repetition, repetitions.
 
     All repetitions have the same steps, except that requests may take other clocks.
@@ -99,7 +100,7 @@ def _loop(steps: NDArray[np.void]) -> tuple[int, int, int] | None:
     alike["clocks"] = 0
     values = alike.view(np.uint64)
     counts = np.bincount(steps["pc"])
-    for count in np.unique(counts[counts > 2 * SHORTENED_FOR_GAP[2]]):
+    for count in np.unique(counts[counts > least]):
         pc = np.flatnonzero(counts == count)[-1]  # one that is executed that often
         at = np.flatnonzero(steps["pc"] == pc)
         first, length, end = at[0], at[1] - at[0], at[-1]

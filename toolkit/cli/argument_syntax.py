@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError, UnknownNameError, first_line, shortened
-from toolkit.launch.host_resources import lacking
+from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument
 from toolkit.machine_code.signature import Declared
 from toolkit.store.user_files import check_regular
@@ -93,7 +93,7 @@ def make_arguments(parsed: Sequence[Buffer | np.generic], *, seed: int) -> list[
 
     Raises InputError where they do not fit into memory, or a file does not hold what was asked.
     """
-    if lack := lacking(buffer_bytes(parsed)):
+    if lack := shortage(buffer_bytes(parsed)):
         largest = max((x for x in parsed if isinstance(x, Buffer)), key=lambda buffer: buffer.bytes)
         raise InputError(f"the buffers take {lack}: make {largest.text!r} smaller")
     return [

@@ -47,7 +47,7 @@ def check(
             from toolkit.cli.progress import SimulationProgress
 
             call = parse_call(launch)
-            with SimulationProgress(call.source.name, call.needed_bytes) as progress:
+            with SimulationProgress(call.source.name, call.needed_bytes(copies=True)) as progress:
                 checked = call.check(compiled, progress.advance, progress.announce)
         if as_json:
             print_json(document(call, checked))

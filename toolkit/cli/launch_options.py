@@ -73,10 +73,8 @@ class Call:
     saves: Mapping[int, Path]
     rung: RungLaunch | None = None
 
-    @property
-    def needed_bytes(self) -> int:
-        """Host memory of its buffers, and of copies if all blocks may write; 0 for a named rung."""
-        copies = bool(self.saves) or self.blocks == "all"
+    def needed_bytes(self, *, copies: bool) -> int:
+        """Host memory of its buffers, and of their `copies`; 0 for a rung by its name."""
         return (1 + copies) * buffer_bytes(self.arguments)
 
     def run(
@@ -99,7 +97,7 @@ class Call:
             announce=announce,
             when_counted=when_counted,
             device=self.device,
-            outputs=outputs or bool(self.saves),
+            outputs=outputs,
         )
         if self.device is None:
             execution = replace(
@@ -171,7 +169,7 @@ class Simulated:
         buffers = [k for k, item in enumerate(call.arguments) if isinstance(item, Buffer)]
         if call.rung is not None:
             buffers = call.rung.buffers
-        return dict(zip(buffers, outputs, strict=False))
+        return dict(zip(buffers, outputs, strict=True)) if outputs else {}
 
     def files(self) -> dict[Path, bytes]:
         """What was asked to be kept."""

@@ -62,8 +62,10 @@ def simulate(
             from toolkit.cli.progress import SimulationProgress
 
             call = parse_call(launch, save or [])
-            with SimulationProgress(call.source.name, call.needed_bytes) as progress:
-                simulated = call.run(compiled, progress.advance, progress.announce, outputs=as_json)
+            keeps = as_json or bool(save)
+            needed = call.needed_bytes(copies=keeps or call.blocks == "all")
+            with SimulationProgress(call.source.name, needed) as progress:
+                simulated = call.run(compiled, progress.advance, progress.announce, outputs=keeps)
         write(simulated.files())
         if as_json:
             print_json(launch_tables.document(simulated))

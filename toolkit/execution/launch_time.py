@@ -2,7 +2,7 @@
 
 For rungs, see `rung_prediction`.
 
-A few blocks that one SM would run are executed again, on fresh copies of the arguments, and their
+A few blocks that one SM would run are executed again, on the arguments as they were, and their
 streams are replayed. They represent all blocks of the launch, which may differ by their position
 and their data; the exact counters give the instructions of an average block.
 """

@@ -34,7 +34,7 @@ from toolkit.execution.simulate import (
     Announce,
     prepared,
 )
-from toolkit.launch.host_resources import lacking
+from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of, launch_geometry
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
@@ -191,8 +191,8 @@ def _outlives_its_faults(raw: Raw) -> bool:
 
 
 def _check_memory(launch: Bound, kernel: str) -> None:
-    """Raise LaunchError if the shadow memory of the buffers may not fit into memory."""
-    if lack := lacking(watch.shadow_bytes(launch)):
+    """Raise LaunchError if shadow memory and copies of the buffers may not fit into memory."""
+    if lack := shortage(watch.shadow_bytes(launch) + launch.buffer_bytes):
         raise LaunchError(f"{kernel}: to check it takes up to {lack}: take a smaller launch")
 
 

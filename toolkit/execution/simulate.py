@@ -45,7 +45,7 @@ from toolkit.launch.checks import (
     check_geometry,
     check_shared,
 )
-from toolkit.launch.host_resources import lacking
+from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import (
     Argument,
     Execution,
@@ -127,7 +127,8 @@ def simulate(
     index, or all if there are no such classes (`toolkit.execution.observation`); or a number of
     blocks, at least one of each corner, edge and the interior of the grid. `basis` of the result
     says what that means for the counters; with fewer than all blocks, `outputs` hold the results of
-    the executed ones. Without `outputs`, only pages that blocks write are copied.
+    the executed ones. If `outputs` is false, there are none, and only pages that blocks write are
+    copied: less memory is needed. Arrays must not change while blocks are executed.
 
     `device`, a record or its key, adds the modelled traffic of L2 and DRAM on that device (the
     counters of `counters.MODELLED`) and the time: `predicted`. `traffic_basis` and
@@ -251,6 +252,8 @@ class Simulator:
         """Execution of a compiled kernel, as by `simulate`."""
         check_runs_on(cubin.limits_of, self.device)
         translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
+        if self.outputs:
+            _check_memory(cubin.name, bound)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
             bound = replace(bound, most_accesses=MOST_ACCESSES)
         waits = schedule_facts(cubin).waits
@@ -353,8 +356,7 @@ class Simulator:
 
     def _before_all(self, kernel: str, bound: Bound, waits: bool) -> None:
         """Check that copies of all buffers fit, and announce how long all blocks will take."""
-        if lack := lacking(sum(buffer.bytes for buffer in bound.buffers)):
-            raise InputError(f"{kernel}: copies of its buffers take {lack}: pass smaller arrays")
+        _check_memory(kernel, bound)
         if self.announce is None or self.max_instructions < MOST_INSTRUCTIONS:
             return
         estimate = estimated(
@@ -389,6 +391,11 @@ class Simulator:
             workers=self.workers,
             advance=advance,
         )
+
+
+def _check_memory(kernel: str, bound: Bound) -> None:
+    if lack := shortage(bound.buffer_bytes):
+        raise InputError(f"{kernel}: copies of its buffers take {lack}: pass smaller arrays")
 
 
 def _not_modelled(execution: Execution, reason: str) -> Execution:

@@ -27,11 +27,12 @@ def available_bytes() -> float:
     return min(_free_on_host(), _free_in_container())
 
 
-def lacking(needed_bytes: float) -> str:
+def shortage(needed_bytes: float) -> str:
     """'1.2 GB on the host, 0.8 GB are free' if that is more than `available_bytes`, else ''."""
     available = available_bytes()
-    text = f"{needed_bytes / 1e9:,.1f} GB on the host, {available / 1e9:.1f} GB are free"
-    return text if needed_bytes > available else ""
+    if needed_bytes <= available:
+        return ""
+    return f"{needed_bytes / 1e9:,.1f} GB on the host, {available / 1e9:.1f} GB are free"
 
 
 def _free_on_host() -> float:
@@ -68,7 +69,7 @@ def share_freed_memory() -> None:
 def sparse_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Zeros of which little will be touched: memory is taken for that alone.
 
-    NumPy asks for pages of 2 MiB, each of which a system has to clear as a whole. Raises ShapeError
+    Pages of 2 MiB, for which NumPy asks, would be cleared as a whole. Raises ShapeError
     where the system does not promise so much.
     """
     size = prod(shape) * np.dtype(dtype).itemsize
@@ -80,6 +81,8 @@ def sparse_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
             f"a buffer of {extents} elements takes {size / 1e9:.1f} GB, more than this machine "
             "gives: take a smaller shape"
         ) from error
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(memory, dtype, prod(shape)).reshape(shape)
 
 

@@ -53,7 +53,8 @@ class Launch:
 class Execution:
     """What came of a launch.
 
-    `outputs` are the arrays of `buffers_of` the arguments, in their order, as the launch left them.
+    `outputs` are the arrays of `buffers_of` the arguments, in their order, as the launch left them;
+    none if they were not asked for.
     `counters` are raw integers under Nsight Compute's names and `instructions` the same facts for
     each machine instruction, in order of address; `basis` says how they were obtained: a simulation
     that took `simulation_s` executed `executed_blocks` of the grid; `traffic_basis` does the same

@@ -22,7 +22,7 @@ from analysis.rounding import Check
 from toolkit.gpu import sampling as sampling_module
 from toolkit.gpu.environment import cpu
 from toolkit.gpu.sampling import Series, interleave
-from toolkit.launch.host_resources import lacking
+from toolkit.launch.host_resources import shortage
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.record import skipped, with_check, with_measurement
 from toolkit.rungs import matrices
@@ -80,7 +80,7 @@ def measure_cpu(
     product where it is known; otherwise some rows are checked.
     """
     problem = workload.problem
-    if lack := lacking(WORKING_COPIES * problem.matrix_bytes):
+    if lack := shortage(WORKING_COPIES * problem.matrix_bytes):
         return skipped(record, f"needs about {lack}: take a smaller shape"), False
     expected_s = 0.0 if plan.explicit else _expected_seconds(problem, plan.seed)
     if expected_s > PATIENCE * plan.sampling.time_limit_s:

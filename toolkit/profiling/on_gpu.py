@@ -34,7 +34,7 @@ from toolkit.gpu.nsight_compute.replay_process import marker_source
 from toolkit.gpu.nvcc import nvcc_version
 from toolkit.gpu.product_launch import LAUNCHES, task_of_product
 from toolkit.gpu.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
-from toolkit.launch.host_resources import lacking
+from toolkit.launch.host_resources import shortage
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.on_cpu import measure_cpu
@@ -153,7 +153,7 @@ class GpuBench:
         if self._stage is not None and self._stage.workload == workload:
             return self._stage
         self._stage = None  # room for the new one
-        if lack := lacking(CHECKING_COPIES * problem.matrix_bytes):
+        if lack := shortage(CHECKING_COPIES * problem.matrix_bytes):
             why = f"shape {problem}: its float64 check takes about {lack}: take a smaller shape"
             for selection in plan.selections:
                 record = records[problem, selection.label]
@@ -194,7 +194,7 @@ class GpuBench:
         }
         waiting = deque(tasks)
         copies = CHECKING_COPIES + AHEAD * COPIES_AHEAD
-        ahead = 1 if lacking(copies * problem.matrix_bytes) else AHEAD
+        ahead = 1 if shortage(copies * problem.matrix_bytes) else AHEAD
         crowded: set[str] = set()  # who had no room beside others
         kernels: dict[str, Kernel] = {}
         observer = Observer(self.monitor.state)

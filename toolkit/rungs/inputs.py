@@ -9,7 +9,7 @@ from threading import Lock
 
 from analysis.errors import ShapeError
 from analysis.problem import FLOAT_BYTES, Gemm
-from toolkit.launch.host_resources import lacking
+from toolkit.launch.host_resources import shortage
 from toolkit.rungs.matrices import Matrix, Tile, TileReference, Workload
 
 ANCHOR_BYTES = 2**29  # of A and B at K itself: up to 8192³ they are made for the CPU reference too
@@ -72,7 +72,7 @@ class LadderInputs:
 
     def _read_only(self, workload: Workload, executed: Gemm) -> tuple[Matrix, Matrix]:
         with self._lock:
-            if not _has_room(executed, self._bytes_to_come):
+            if shortage(input_bytes(executed) + self._bytes_to_come):
                 raise ShapeError(
                     f"A and B take {input_bytes(executed) / 1e9:.1f} GB at {executed}, which are "
                     "not free: take a smaller shape"
@@ -89,7 +89,7 @@ class LadderInputs:
     def has_room(self, executed: Gemm) -> bool:
         """Whether A and B at K itself are there, or fit into memory."""
         begun = self._matrices.get((self.workload.problem.k, executed))
-        return _has_room(executed) if begun is None or begun.exception() else True
+        return not shortage(input_bytes(executed)) if begun is None or begun.exception() else True
 
     def references(self, workload: Workload, tiles: Iterable[Tile]) -> dict[Tile, TileReference]:
         """The float64 products on some tiles of C; kept for the next rung."""
@@ -98,11 +98,6 @@ class LadderInputs:
         if missing:
             known |= workload.tile_references(missing)
         return known
-
-
-def _has_room(shape: Gemm, others_bytes: int = 0) -> bool:
-    """Whether memory is free for A and B, and for what others are about to take."""
-    return not lacking(input_bytes(shape) + others_bytes)
 
 
 def input_bytes(shape: Gemm) -> int:

@@ -29,7 +29,7 @@ GAP = 1 << 16
 # which caches make their sets, are those of buffers that lie close together.
 FAR = 1 << 36
 
-PAGE_BYTES = 1 << 16  # what is copied at a time, as in space.h
+PAGE_BYTES = COPIED = 1 << 16  # what is copied at a time, and the state of such a page (space.h)
 
 # Generic addresses of a thread's shared and local memory; 16 MiB each, shared memory for each block
 # of a cluster.
@@ -41,8 +41,8 @@ LOCAL_WINDOW = 0x7E8000000000
 class Buffer:
     """Device memory with an address; `name` is for messages.
 
-    `shared` are contents of which a page is copied to `data` when a block writes it, and for each
-    page whether it is: not 0.
+    `shared`: the caller's contents, and the state of each page. A page is copied to `data` when a
+    block first writes to it; its state is then `COPIED` or more, before 0.
     Of what is `unwritten` the sanitizer says who reads it before a block has written it.
     """
 
@@ -57,20 +57,20 @@ class Buffer:
     def bytes(self) -> int:
         return self.data.nbytes
 
-    def copy_of(self, content: NDArray[np.uint8]) -> Buffer:
-        """This buffer with contents that stay as they are."""
+    def sharing(self, content: NDArray[np.uint8]) -> Buffer:
+        """This buffer, writable, with `content` that stays as it is."""
         data = sparse_zeros(content.shape, np.uint8)
         pages = np.zeros(content.size // PAGE_BYTES + 1, dtype=np.uint32)
         return replace(self, data=data, shared=(content, pages), writable=True)
 
     def complete(self) -> None:
-        """Copy the pages that no block has written."""
+        """Copy the pages that no block has written, so that `data` is whole."""
         if self.shared:
             content, pages = self.shared
-            for page in np.flatnonzero(pages == 0).tolist():
+            for page in np.flatnonzero(pages == 0):
                 part = slice(page * PAGE_BYTES, (page + 1) * PAGE_BYTES)
                 self.data[part] = content[part]
-            pages[:] = 1
+            pages[:] = COPIED
 
 
 # Where constant bank 0 holds what the driver puts there, by byte: `clusters` along each axis of the

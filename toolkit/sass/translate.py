@@ -84,7 +84,7 @@ def bind(
     *,
     in_place: bool = False,
 ) -> tuple[Bound, tuple[NDArray[np.generic], ...]]:
-    """A launch, and the copies of the array arguments that it will write.
+    """A launch, and its array arguments as they will be, once each `Buffer` is complete.
 
     `in_place`, it writes the arrays themselves, which are contiguous; a store to one that is
     read-only is a fault. The arguments fit the kernel's parameters (`check_arguments`).
@@ -98,7 +98,7 @@ def bind(
         ]
     )
     if not in_place:
-        buffers = [buffer.copy_of(buffer.data) for buffer in buffers]
+        buffers = [buffer.sharing(buffer.data) for buffer in buffers]
     banks = {
         number: np.frombuffer(content, dtype=np.uint8)
         for number, content in translated.linked.constant_banks.items()
@@ -213,9 +213,8 @@ def _memory_of_module(
     if CONSTANT_BANK in banks:
         content = banks[CONSTANT_BANK]
         buffers += allocate([("constant memory", content, False)], CONSTANT_WINDOW)
-    initial = translated.linked.variables
-    variables = _place_variables(translated.kernel)
-    return buffers + [x.copy_of(np.frombuffer(initial[x.name], np.uint8)) for x in variables]
+    initial, variables = translated.linked.variables, _place_variables(translated.kernel)
+    return buffers + [x.sharing(np.frombuffer(initial[x.name], np.uint8)) for x in variables]
 
 
 def _uses_stack(kernel: Kernel) -> bool:

@@ -25,7 +25,7 @@ static u64 pair_of(const Warp *w, const Ins *i, int k) {
     return (u64)word_of(w, i, k, 1) << 32 | word_of(w, i, k, 0);
 }
 
-/* Host memory of global bytes; NULL where no buffer holds them. */
+/* Host memory of global bytes, at most a row or what fits in shared memory; NULL where no buffer holds them. */
 static u8 *global_at(Worker *c, u64 address, u64 bytes, int is_store) {
     const Allocation *all = buffer_of(c, address, address + bytes, is_store);
     return all ? host_of(all, address, address + bytes, is_store) : NULL;

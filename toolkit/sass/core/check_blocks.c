@@ -200,7 +200,7 @@ static void check_global_lane(Worker *c, const Warp *w, const Ins *i, int l, con
             note_write(&touch);
         } else if (is_store) {
             const int alike = x && stored(k, x, l, (u32)((cell << k->shift) - offset)) ==
-                                       held(k, host_of(all, touch.address, touch.address + i->width, 0));
+                                       held(k, host_of(all, touch.address, touch.address + (1u << k->shift), 0));
             check_global_write(&touch, alike);
         } else {
             check_global_read(&touch, (int)all->unwritten);

@@ -96,8 +96,8 @@ static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Ex
         if (!kind || (kind == OUT_OF_BOUNDS && space == SPACE_SHARED && c->cluster_size > 1))
             continue; /* whose block of the cluster it is shows later */
         sound &= ~(1u << l);
-        drop(c, w, i, kind == MISALIGNED ? FOUND_MISALIGNED :
-             kind == OUT_OF_BOUNDS ? FOUND_OUT_OF_BOUNDS : FOUND_WRITE_TO_CONSTANT, space, l, address, is_store);
+        const u32 beyond = kind == OUT_OF_BOUNDS ? FOUND_OUT_OF_BOUNDS : FOUND_WRITE_TO_CONSTANT;
+        drop(c, w, i, kind == MISALIGNED ? FOUND_MISALIGNED : beyond, space, l, address, is_store);
     }
     if (sound && sound != m) *e = narrowed_extent(a, sound);
     return sound;

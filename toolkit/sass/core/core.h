@@ -115,7 +115,7 @@ typedef struct {
     u64 base, bytes;
     u8 *host;
     u8 *source;         /* a page is copied from there to `host` when it is written */
-    _Atomic u32 *pages; /* from PAGE on: it was copied (space.c); NULL: all of `host` is valid */
+    _Atomic u32 *pages; /* from COPIED on: it was copied (space.c); NULL: all of `host` is valid */
     u32 writable, unwritten; /* unwritten: nobody may read it before a block has written it */
 } Allocation;
 

@@ -13,8 +13,8 @@ void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 a
     c->fault.is_store = (u32)is_store;
 }
 
-/* Where bytes of a buffer are on the host; NULL if they span too many pages. Pages that are written, and
- * those beside them, are copied first: by the worker that counts a page first, while others wait. */
+/* Where bytes of a buffer are on the host; NULL if they span too many pages. If they are written, or part of
+ * them was, their pages are copied first: each by the worker that finds its state 0; the others wait. */
 u8 *host_of(const Allocation *x, u64 low, u64 high, int is_store) {
     const u64 start = low - x->base, first = start >> PAGE_BITS, last = (high - 1 - x->base) >> PAGE_BITS;
     u32 is_private = (u32)is_store;
@@ -26,9 +26,9 @@ u8 *host_of(const Allocation *x, u64 low, u64 high, int is_store) {
         const u64 at = k << PAGE_BITS, rest = x->bytes - at;
         if (!x->pages[k] && !x->pages[k]++) {
             memcpy(x->host + at, x->source + at, rest < PAGE ? rest : PAGE);
-            x->pages[k] = PAGE;
+            x->pages[k] = COPIED;
         }
-        while (x->pages[k] < PAGE) {}
+        while (x->pages[k] < COPIED) {}
     }
     return x->host + start;
 }

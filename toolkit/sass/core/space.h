@@ -3,7 +3,7 @@
 
 #include "lanes.h"
 
-enum { SHARED_WINDOW_BITS = 24, PAGE_BITS = 16, PAGE = 1 << PAGE_BITS, MOST_PAGES = 16 };
+enum { SHARED_WINDOW_BITS = 24, PAGE_BITS = 16, PAGE = 1 << PAGE_BITS, COPIED = PAGE, MOST_PAGES = 16 };
 
 enum { BYTES_OF_FLAGS = 16 }; /* of shared memory, that a u16 of Block.shared_written has a bit for each of */
 
