@@ -103,13 +103,6 @@ static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Ex
     return sound;
 }
 
-/* Registers that an access would have written, had it been made. */
-static void give_zeros(Warp *w, const Ins *i, u32 m) {
-    u32 *d = DESTINATION;
-    for (u32 k = 0; k < words_of(i); k++)
-        FOR_LANES_OF(m) d[k * LANES + l] = 0;
-}
-
 /* The lanes of m whose access can be made; those are checked. */
 static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic) {
     const u32 space = space_of(i);
@@ -129,11 +122,14 @@ static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, i
     return m;
 }
 
-/* Make an access for the lanes whose access can be made. */
+/* Make an access for the lanes whose access can be made. The others get zeros. */
 static void checked(Worker *c, Warp *w, const Ins *i, u32 m, Handler *plain, int is_store, int is_atomic) {
     const u32 sound = check_access(c, w, i, m, is_store, is_atomic);
     if (sound) plain(c, w, i, sound);
-    if (m != sound && (is_atomic || !is_store)) give_zeros(w, i, m & ~sound);
+    if (is_store && !is_atomic) return;
+    u32 *d = DESTINATION;
+    for (u32 k = 0; k < words_of(i); k++)
+        FOR_LANES_OF(m & ~sound) d[k * LANES + l] = 0;
 }
 
 OPERATION(CHECK_LOAD) { checked(core, w, i, m, op_LOAD, 0, 0); }
