@@ -381,12 +381,14 @@ class _Prediction:
 
     @cached_property
     def _numbers_of_blocks(self) -> tuple[int, ...]:
-        return blocks_to_run(
+        fewest, *more = blocks_to_run(
             self.blocks_of_sm,
             self.resident,
             unlike=self.work.unlike,
             along_k=len(self.work.samples) == 2,
         )
+        waves = 2 if len(self.work.samples) > 2 else 4  # repetitions are extrapolated, as K is
+        return fewest, *(min(most, fewest + waves * self.resident) for most in more)
 
     def _points(self, k: int) -> tuple[str, ...]:
         """Names of the runs at K = k."""
@@ -445,9 +447,9 @@ class _Prediction:
         streams = self.work.samples[k]
         first = streams.first_warp[0]
         ends = np.append(streams.first_step, np.uint64(len(streams.steps)))
-        one = Streams(
+        one = replace(
+            streams,
             steps=streams.steps[: int(ends[first + 1])],
-            lines=streams.lines,
             first_step=streams.first_step[:1],
             first_line=streams.first_line[:1],
             first_warp=np.array([0, 1]),

@@ -14,7 +14,7 @@ from analysis.sm import COMMON, Kind, Streams
 # A replay of more warp instructions than the first number is shortened: its loop has fewer
 # repetitions, so that about the second number is left, and at least the third one of repetitions.
 SHORTENED, SHORTENED_FOR_GAP = (1 << 22, 1 << 21, 64), (1 << 20, 1 << 18, 32)
-STEADY = 0.05  # relative difference of the clocks of a repetition, up to which a loop is steady
+STEADY = 0.04  # relative difference of the clocks of a repetition, up to which a loop is steady
 
 
 class _Loop(NamedTuple):

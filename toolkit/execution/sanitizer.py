@@ -122,8 +122,11 @@ def check(
         translated, bound, _ = prepared(cubin, geometry, arguments)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)
+        if lack := shortage(watch.memory_bytes(watched(translated, bound, names))):
+            raise LaunchError(
+                f"{cubin.name}: to check it takes up to {lack}: take a smaller launch"
+            )
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
-            _check_memory(watched(translated, bound, names), cubin.name)
 
             def execute(few: Sequence[int], most: int) -> None:
                 launch = watched(translated, bound, names)
@@ -162,7 +165,6 @@ def _check(
 
     follows = watch.follows_shared_memory(translated)
     launch = watched(translated, bound, unwritten)
-    _check_memory(launch, translated.kernel.name)
     raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=count)
     words = Wording(translated, bound)
     findings = folded(words.finding(row) for row in raw.findings if words.is_mistake(row))
@@ -188,12 +190,6 @@ def _dropped_some(raw: Raw) -> bool:
 def _outlives_its_faults(raw: Raw) -> bool:
     """True if a launch did not end because accesses were dropped: no mistake of the kernel."""
     return raw.fault is not None and raw.fault.kind == machine.LIMIT and _dropped_some(raw)
-
-
-def _check_memory(launch: Bound, kernel: str) -> None:
-    """Raise LaunchError if shadow memory and copies of the buffers may not fit into memory."""
-    if lack := shortage(watch.shadow_bytes(launch) + launch.buffer_bytes):
-        raise LaunchError(f"{kernel}: to check it takes up to {lack}: take a smaller launch")
 
 
 def _notes(raw: Raw, follows: bool) -> Iterator[str]:

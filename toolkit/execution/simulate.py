@@ -394,7 +394,7 @@ class Simulator:
 
 
 def _check_memory(kernel: str, bound: Bound) -> None:
-    if lack := shortage(bound.buffer_bytes):
+    if lack := shortage(sum(buffer.bytes for buffer in bound.buffers)):
         raise InputError(f"{kernel}: copies of its buffers take {lack}: pass smaller arrays")
 
 

@@ -81,7 +81,7 @@ def sparse_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
             f"a buffer of {extents} elements takes {size / 1e9:.1f} GB, more than this machine "
             "gives: take a smaller shape"
         ) from error
-    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+    with suppress(AttributeError, OSError):  # a system without such pages
         memory.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(memory, dtype, prod(shape)).reshape(shape)
 

@@ -124,9 +124,10 @@ def _raw(handle: int) -> Raw:
     )
 
 
-def shadow_bytes(bound: Bound) -> int:
-    """What the core keeps about global memory, at most: it is taken as it is touched."""
-    return sum(SHADOW_BYTES * (buffer.bytes // bound.checked_bytes + 1) for buffer in bound.buffers)
+def memory_bytes(bound: Bound) -> int:
+    """What the core keeps of global memory and about it, at most: it is taken as it is touched."""
+    sizes = (buffer.bytes for buffer in bound.buffers)
+    return sum(n + SHADOW_BYTES * (n // bound.checked_bytes + 1) for n in sizes)
 
 
 def follows_shared_memory(translated: Translated) -> bool:

@@ -92,10 +92,6 @@ class Bound:
     def clusters(self) -> int:
         return self.geometry.blocks // self.cluster_blocks
 
-    @property
-    def buffer_bytes(self) -> int:
-        return sum(buffer.bytes for buffer in self.buffers)
-
     def restore(self) -> None:
         """Undo all stores to buffers, unless they are bound in place."""
         for buffer in self.buffers:
