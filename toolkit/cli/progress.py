@@ -118,7 +118,8 @@ class SimulationProgress(OneBar):
         if MUCH_MEMORY * available < needed_bytes <= available:
             say(
                 f"the buffers take about {needed_bytes / 1e9:.1f} GB of the "
-                f"{available / 1e9:.1f} GB that are free: smaller ones take less",
+                f"{available / 1e9:.1f} GB that are free: smaller "
+                "ones take less; --save, --json and --blocks all take copies, too",
                 console=err,
             )
 
