@@ -187,7 +187,8 @@ _CONSTANTS = (
         integers_share=(1, "NVIDIA GA102 whitepaper: 16 lanes for FP32, 16 for FP32 or INT32"),
         l1_bytes=(128 * KIB, "NVIDIA GA102 whitepaper"),
         request_clocks=(2.0, f"{_UNITS}; {_STRIDES} on an A40"),
-        **dict.fromkeys(("load_clocks", "sector_clocks"), (2.0, f"{_STRIDES} on an A40")),
+        load_clocks=(2.0, f"{_STRIDES} on an A40"),
+        sector_clocks=(2.0, f"{_STRIDES} on an A40"),
         l2_bytes_per_clock=(16.7, f"{_BENCHES} on an A40: 2,430 GB/s"),
     ),
     _like_hopper(
@@ -195,9 +196,9 @@ _CONSTANTS = (
         units=(_units(alu=2, fp64=64), _GUIDE),
         integers_share=(1, "NVIDIA Ada whitepaper: 16 lanes for FP32, 16 for FP32 or INT32"),
         l1_bytes=(128 * KIB, "NVIDIA Ada whitepaper"),
-        **dict.fromkeys(
-            ("request_clocks", "load_clocks", "sector_clocks"), (2.0, f"{_CACHE} on an L40")
-        ),
+        request_clocks=(2.0, f"{_CACHE} on an L40"),
+        load_clocks=(2.0, f"{_CACHE} on an L40"),
+        sector_clocks=(2.0, f"{_CACHE} on an L40"),
         l2_bytes_per_clock=(16.1, f"{_BENCHES} on an L40: 5,710 GB/s"),
     ),
     _constants(_HOPPER, architecture="sm_90", is_fitted=True),
