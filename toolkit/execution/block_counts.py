@@ -5,9 +5,10 @@ All blocks are executed, or a few that represent them (`observation`), or a give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -20,18 +21,32 @@ from toolkit.execution.accesses import (
     lifetimes_of,
     visits_in_time,
 )
-from toolkit.execution.block_plan import PERIOD, WAIT, Blocks, limited, of_blocks
-from toolkit.execution.observation import NoPlanError, Observed, observed
-from toolkit.execution.representatives import agree, extrapolated, regions
+from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
+from toolkit.execution.observation import NoPlanError, Observable, Observed, observed
+from toolkit.execution.representatives import regions
+from toolkit.execution.sampling import (
+    Estimates,
+    Metrics,
+    drawn_blocks,
+    estimated_counts,
+    estimates,
+)
 from toolkit.execution.traffic import Asked
+from toolkit.sass.core.binding import COUNT
 from toolkit.sass.machine import Bound, Run
+from toolkit.sass.regions import Flow, Regions
 
-Execute = Callable[[Sequence[range]], list[Run]]
+# Runs ranges of blocks, and follows the values of blocks if there are regions.
+Execute = Callable[[Sequence[range], Regions | None], list[Run]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """Counts per instruction, the number of blocks that they come from, and their basis."""
+    """Counts per instruction, the number of blocks that they come from, and their basis.
+
+    `estimates`: counters that are neither proved nor counted in all blocks. `why_no_time`: why there
+    is no traffic and no time, although blocks were executed.
+    """
 
     counts: NDArray[Any]
     runs: Sequence[Run]
@@ -40,6 +55,8 @@ class Counted:
     lifetimes: NDArray[np.float64] | None = None
     exchange: Exchange | None = None
     observed: Observed | None = None
+    estimates: Estimates | None = None
+    why_no_time: str = ""
 
     @property
     def accesses_basis(self) -> str:
@@ -53,18 +70,19 @@ class Counted:
 
 def requests_of(counted: Counted) -> Asked | str:
     """Requests of all blocks to L2, or why they are not known."""
-    if counted.observed is not None:
+    if counted.why_no_time:
+        return counted.why_no_time
+    if counted.observed is not None and counted.observed.accesses is not None:
+        assert counted.lifetimes is not None
         visits = counted.observed.visits()
         if visits is None:
             return "too many lines are accessed, by too many groups of blocks"
         return Asked(
-            below=counted.observed.below,
-            lifetimes=counted.observed.lifetimes,
-            in_time=partial(visits_in_time, visits, counted.observed.moments),
+            below=counted.observed.accesses.below,
+            lifetimes=counted.lifetimes,
+            in_time=partial(visits_in_time, visits, counted.observed.accesses.moments),
         )
     if counted.lifetimes is None:
-        if len(counted.runs) > 1:
-            return "that takes the accesses of all blocks"
         return "too many lines are accessed; take a smaller launch"
     accesses = counted.runs[0].accesses
     assert accesses is not None
@@ -96,47 +114,66 @@ def _with_lifetimes(counted: Counted, bound: Bound, *, waits: bool) -> Counted:
     return replace(counted, lifetimes=lifetimes, exchange=shared)
 
 
-def counted_blocks(
-    bound: Bound,
-    blocks: Blocks,
-    execute: Execute,
-    execute_few: Execute,
-    announce: Callable[[], None],
-    *,
-    waits: bool,
-    seed: bytes,
-) -> Counted:
-    """Counts of a launch from the blocks that `blocks` selects.
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which blocks of a launch to execute, and what is known of it for that.
 
-    `execute` runs ranges of blocks, and `execute_few` single ones. `announce` is called before all
-    blocks are executed. `waits`: some loop waits for what other blocks write. `seed` determines
-    which blocks are chosen at random.
+    `waits`: some loop waits for what other blocks write. `seed` determines which blocks are drawn at
+    random. All blocks are executed instead of estimating counters if that takes at most `limit_s`.
+    `functions`: numbers of the first instructions of functions, by name.
+    """
+
+    blocks: Blocks
+    waits: bool
+    seed: bytes
+    limit_s: float
+    flow: Flow
+    metrics: Metrics
+    functions: Mapping[str, int]
+
+
+def counted_blocks(
+    bound: Bound, selection: Selection, execute: Execute, announce: Callable[[], None]
+) -> Counted:
+    """Counts of a launch from the blocks that are selected.
+
+    `execute` runs ranges of blocks. `announce` is called before all blocks are executed.
     """
     everything, why = bound.geometry.blocks, ""
-    if blocks == "representative":
+    if selection.blocks == "representative":
         try:
-            return _observed(bound, execute_few, waits=waits, seed=seed)
+            return _observed(bound, selection, execute)
         except NoPlanError as reason:
             why = str(reason)
             bound.restore()
-    elif isinstance(blocks, int) and blocks < everything:
-        return _limited(bound, execute_few, blocks)
+    elif isinstance(selection.blocks, int) and selection.blocks < everything:
+        return _limited(bound, selection, execute, selection.blocks)
     announce()
-    runs = execute([range(everything)])
+    runs = execute([range(everything)], None)
     basis = f"{of_blocks(everything, everything)} executed{why}"
     counted = Counted(counts=runs[0].counts, runs=runs, blocks=everything, basis=basis)
-    return _with_lifetimes(counted, bound, waits=waits)
+    return _with_lifetimes(counted, bound, waits=selection.waits)
 
 
-def _observed(bound: Bound, execute: Execute, *, waits: bool, seed: bytes) -> Counted:
+def _observed(bound: Bound, selection: Selection, execute: Execute) -> Counted:
     """Counts from a plan by observation. Raises NoPlanError if all blocks are to be executed."""
-    if waits or bound.blocks_meet:
+    if selection.waits or bound.blocks_meet:
         raise NoPlanError(WAIT)
     if bound.cluster_blocks > 1:
         raise NoPlanError(": they form clusters")
     found = observed(
-        bound.geometry.grid, lambda chosen: execute([range(b, b + 1) for b in chosen]), seed
+        Observable(
+            grid=bound.geometry.grid,
+            flow=selection.flow,
+            run=lambda chosen, followed: execute([range(b, b + 1) for b in chosen], followed),
+            metrics=selection.metrics,
+            functions=selection.functions,
+            seed=selection.seed,
+            limit_s=selection.limit_s,
+        )
     )
+    if not found.is_sufficient and found.seconds <= selection.limit_s:
+        raise NoPlanError(found.lost or ": they may differ with their data")
     return Counted(
         counts=found.counts,
         runs=found.runs,
@@ -144,17 +181,37 @@ def _observed(bound: Bound, execute: Execute, *, waits: bool, seed: bytes) -> Co
         basis=found.basis,
         lifetimes=found.lifetimes,
         observed=found,
+        estimates=found.estimates,
+        why_no_time=_takes_all(found.seconds) if found.accesses is None else "",
     )
 
 
-def _limited(bound: Bound, execute: Execute, most: int) -> Counted:
-    """Counts from about `most` blocks; the rest has the mean of its region."""
-    chosen = limited(regions(bound.geometry.grid, PERIOD), most)
-    runs = execute([range(block, block + 1) for region in chosen for block in region.members])
-    counts = iter(run.counts for run in runs)
-    of_regions = [(region, [next(counts) for _ in region.members]) for region in chosen]
-    how = "estimated from their mean, place by place in the grid"
-    if all(agree(of_region) for _, of_region in of_regions):
-        how = "counted like those of its place in the grid"
-    basis = f"{of_blocks(len(runs), bound.geometry.blocks)} executed; the rest {how}"
-    return Counted(counts=extrapolated(of_regions), runs=runs, blocks=len(runs), basis=basis)
+def _takes_all(seconds: float) -> str:
+    return (
+        f"that takes the accesses of all blocks, about {seconds:,.0f} s: --limit "
+        f"{ceil(1.2 * seconds)} or --blocks all executes them"
+    )
+
+
+def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) -> Counted:
+    """Counts from `most` blocks: corners, edges and the centre, and as many random ones as are left."""
+    everything = bound.geometry.blocks
+    known = sorted({b for one in regions(bound.geometry.grid) for b in one.members})[: most // 2]
+    drawn = drawn_blocks(known, everything, most - len(known), selection.seed)
+    chosen = sorted([*known, *drawn])
+    runs = execute([range(block, block + 1) for block in chosen], None)
+    counts = dict(zip(chosen, (run.counts for run in runs), strict=True))
+    of_known, of_drawn = ([counts[b] for b in blocks] for blocks in (known, drawn))
+    may_differ = np.ones(len(of_drawn[0]), dtype=COUNT)
+    rest = everything - len(known)
+    total = estimated_counts(of_drawn[0] * 0, may_differ, of_known, of_drawn, everything)
+    found = estimates(selection.metrics(total), may_differ, of_drawn, rest, selection.metrics)
+    return Counted(
+        counts=total,
+        runs=runs,
+        blocks=len(runs),
+        basis=f"{of_blocks(len(runs), everything)} executed, {len(drawn)} of them drawn at random; "
+        "the others are estimated from these",
+        estimates=found,
+        why_no_time="that takes the accesses of all blocks: --blocks all executes them",
+    )

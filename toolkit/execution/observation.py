@@ -1,58 +1,67 @@
 """Plan by observation: a few blocks of a kernel are executed and represent all blocks.
 
-Blocks form classes. Those of a class execute the same instructions equally often and make the same
-accesses, in the same order, and each address shifts evenly with the index of the block. Where rows
-begin anywhere in a line, only every second, fourth, … block of an axis is in the same class: its
-period. Where the classes are in the grid is found by subdivision: a box of such blocks whose
-corners and centre are of one class is taken to be of that class, another one is divided. In the end
-blocks chosen at random, with a seed that depends on the launch alone, must be what the plan says
-they are, to the sector.
+Blocks form classes. Those of a class take the same path and make the same accesses, in the same
+order, and each address shifts evenly with the index of the block. Which blocks are of a class is
+proved (`toolkit.execution.proof`), as far as counts depend on neither data nor the index in another
+way. What may differ between blocks of a class is estimated from blocks drawn at random
+(`toolkit.execution.sampling`). Where that leaves too much open, all blocks are executed, unless that
+takes too long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from hashlib import sha256
-from itertools import product
-from math import prod, sqrt
+from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.recfunctions import repack_fields
 from numpy.linalg import matrix_rank, pinv
 from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.groups import ENTRY, BlockClass, grouped
 from analysis.traffic.pieces import READ
+from reports import text
 from toolkit.execution.accesses import AT_ONCE, steps_of_all_work
-from toolkit.execution.representatives import Grid, Region, RegionCounts, extrapolated
+from toolkit.execution.proof import (
+    Proof,
+    Prover,
+    RunBlocks,
+    TooManyClassesError,
+    index_of,
+    members_of,
+)
+from toolkit.execution.representatives import Grid, extrapolated, regions
+from toolkit.execution.sampling import (
+    NARROW,
+    Estimates,
+    Metrics,
+    drawn_blocks,
+    estimated_counts,
+    estimates,
+)
 from toolkit.sass.accesses import Below
+from toolkit.sass.core.binding import COUNT
 from toolkit.sass.machine import Run
+from toolkit.sass.regions import Flow
 
 LEAST_BLOCKS = 256  # of a launch; a smaller one is executed completely
 MOST_PART = 0.25  # of all blocks, for the plan; beyond it all blocks are executed
 MOST_EXECUTED, MOST_SECTORS = 1024, 1 << 25  # blocks, and sectors that they access: 0.5 GB
-RANDOM_BLOCKS = 32
-SMALL_BOX = 4  # blocks: a box is executed completely rather than divided
-PERIODS = (1, 2, 4, 8, 16, 32)  # blocks: the last one is that of odd rows of floats in lines
-REPEATS = 3  # of a period, before it is taken for one
+# Blocks drawn at random: so many that at most 2% of all blocks differ unseen if none of these does;
+# and, for slow paths of functions alone, so many that at most 9% take one unseen.
+DRAWN, DRAWN_FOR_SLOW_PATHS = 149, 32
+MOST_SAMPLING_S = 10.0
 # Moments per lifetime of a block: accesses in one moment are one visit. The finest is taken with
 # which all blocks make at most so many visits to groups of lines.
 MOMENTS, FEW_VISITS, MOST_VISITS = (1152, 384, 192, 96, 48, 24), 600_000, 1 << 22
-# Counts that may depend on the data although all else agrees: of instructions without accesses,
-# how many threads had a true guard.
-OF_DATA = ("predicated", "refused", "reissued_threads")
-STANDARD_ERRORS = 2.0  # of a 95% interval
 
-DIFFER = ": blocks differ too much for a few to represent them"
-LOST = ": its blocks make too many accesses"
-
-Box = tuple[range, range, range]
-Kind = tuple[str, tuple[int, int, int]]
 Floats = NDArray[np.float64]
+
+LOST = ": its blocks make too many accesses"
+MISTAKEN = ": a block counts otherwise than was proved"
 
 
 class NoPlanError(Exception):
@@ -67,247 +76,312 @@ class Sample:
     sectors: NDArray[np.int64]
     rows: NDArray[Any]  # step, warp and kind of each
     below: Below
-    key: str
+
+    @property
+    def counts(self) -> NDArray[Any]:
+        return self.run.counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accesses:
+    """Accesses of all blocks to global memory, by class.
+
+    `steps`: instructions of the longest warp of a block of each class up to its last access.
+    """
+
+    classes: Sequence[BlockClass]
+    moments: int
+    steps: NDArray[np.float64]
+    below: Below
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """Counts of all blocks, and their accesses by class.
+    """What the executed blocks say of all blocks.
 
-    `class_of`: class of each block, by its linear index. `steps`: instructions of the longest warp
-    of a block of each class. `interval`: relative half width of the 95% interval of the counts in
-    OF_DATA that differ between blocks of a class, 0 if none does.
+    `class_of`: class of each block, by its linear index. `estimates`: counters that are not proved.
+    `slow_paths`: the only instructions that blocks may execute otherwise are those of slow paths of
+    these functions. `accesses`: those of all blocks; without them `lost` says why. `seconds`: about
+    how long all blocks take.
     """
 
     counts: NDArray[Any]
-    classes: Sequence[BlockClass]
-    moments: int
     class_of: NDArray[np.uint32]
-    steps: NDArray[np.float64]
-    below: Below
     runs: Sequence[Run]
-    interval: float
     grid: Grid
+    accesses: Accesses | None
+    lost: str
+    estimates: Estimates | None
+    slow_paths: Sequence[str]
+    seconds: float
+
+    @property
+    def is_sufficient(self) -> bool:
+        """True if no counter is more uncertain than `sampling.NARROW`, and the time is known."""
+        if self.accesses is None:
+            return False
+        found = self.estimates
+        is_slow = bool(self.slow_paths) and found is not None and found.widest <= NARROW
+        return found is None or found.is_narrow or is_slow
 
     @property
     def basis(self) -> str:
-        kinds = f"{len(self.classes)} classes" if len(self.classes) > 1 else "one class"
-        found = (
-            f"{len(self.runs):,} of {prod(self.grid):,} blocks executed, in {kinds} of equal counts"
-            f" and evenly shifted addresses; {RANDOM_BLOCKS} of them, chosen at random, are as the "
-            "others predict"
-        )
-        if self.interval:
-            found += f"; threads with a true guard are estimated, ±{100 * self.interval:.1g}% (95%)"
-        return found
+        executed, everything = len(self.runs), prod(self.grid)
+        some = f"{executed:,} of {everything:,} blocks executed"
+        found = self.estimates
+        if found is None:
+            kinds = int(self.class_of.max()) + 1
+            classes = f"each of the {kinds} classes of blocks" if kinds > 1 else "all blocks"
+            return f"{some}; proved: one of them does what {classes} do"
+        if found.agreeing == found.drawn:
+            seen = (
+                f"{found.drawn} of {found.drawn} random blocks agree: up to "
+                f"{100 * found.unseen_share:.2g}% of {everything:,} may differ (95%)"
+            )
+        else:
+            seen = f"{found.agreeing} of {found.drawn} random blocks agree"
+        where = f" in slow paths of {text.listing(self.slow_paths)}" if self.slow_paths else ""
+        return f"{some}; {seen}{where}; the others were not executed"
 
     @property
-    def lifetimes(self) -> NDArray[np.float64]:
-        """1 for each block with work, 0 for blocks that exit at once."""
-        found: NDArray[np.float64] = np.where(self.steps > AT_ONCE * self.steps.max(), 1.0, 0.0)
+    def lifetimes(self) -> NDArray[np.float64] | None:
+        """1 for each block with work, 0 for blocks that exit at once; None without accesses."""
+        if self.accesses is None:
+            return None
+        steps = self.accesses.steps
+        found: NDArray[np.float64] = np.where(steps > AT_ONCE * steps.max(), 1.0, 0.0)
         return found[self.class_of]
 
     def visits(self) -> NDArray[Any] | None:
         """Accesses of all blocks by groups of lines, None if there are too many."""
-        return grouped(self.classes, self.class_of, self.grid, most=MOST_VISITS)
+        assert self.accesses is not None
+        return grouped(self.accesses.classes, self.class_of, self.grid, most=MOST_VISITS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observable:
+    """A launch as it is observed.
+
+    `run` executes blocks; `metrics` makes counters of counts; `functions`: numbers of the first
+    instructions of functions, by name. `seed` chooses the random blocks. `limit_s`: all blocks are
+    executed if that is shorter.
+    """
+
+    grid: Grid
+    flow: Flow
+    run: RunBlocks
+    metrics: Metrics
+    functions: Mapping[str, int]
+    seed: bytes
+    limit_s: float
+
+
+def observed(launch: Observable) -> Observed:
+    """What a few blocks say of a launch. Raises NoPlanError if all blocks are to be executed."""
+    if prod(launch.grid) < LEAST_BLOCKS:
+        raise NoPlanError("")
+    return _Observer(launch).observed()
 
 
 @dataclass
 class _Observer:
-    """Blocks executed so far. `execute`: function from blocks to their runs."""
+    """Blocks executed so far, and how long one of them takes in seconds of wall time."""
 
-    grid: Grid
-    execute: Callable[[Sequence[int]], Sequence[Run]]
+    launch: Observable
     samples: dict[int, Sample] = field(default_factory=dict)
+    block_s: float = 0.0
 
-    def sample(self, blocks: Sequence[int]) -> None:
-        """Execute the blocks that were not yet. Raises NoPlanError if they are too many."""
+    @property
+    def blocks(self) -> int:
+        return prod(self.launch.grid)
+
+    @property
+    def room(self) -> int:
+        """Blocks that may be executed yet."""
+        return min(MOST_EXECUTED, int(MOST_PART * self.blocks)) - len(self.samples)
+
+    @property
+    def all_s(self) -> float:
+        return self.block_s * self.blocks
+
+    def observed(self) -> Observed:
+        try:
+            proof = self._prover().proof()
+        except TooManyClassesError:
+            return self._without_proof()
+        for block, run in proof.runs.items():
+            self._keep(block, run)
+        classes = range(len(proof.leaders))
+        self.execute([b for k in classes for b in members_of(proof.class_of, k, self.launch.grid)])
+        known = sorted(self.samples)
+        populations = np.bincount(proof.class_of, minlength=len(classes))
+        executed = np.bincount(proof.class_of[known], minlength=len(classes))
+        is_open = np.flatnonzero(populations > executed).tolist()
+        may_differ = proof.may_differ(is_open)
+        slow_paths = self._slow_paths(proof, may_differ) if _any(may_differ) else []
+        drawn = self._drawn(slow_paths) if _any(may_differ) else []
+        self._check(proof, may_differ)
+        of_leaders = [[self.samples[block].counts] for block in proof.leaders]
+        totals = extrapolated(list(zip(populations.tolist(), of_leaders, strict=True)))
+        return self._found(proof.class_of, totals, may_differ, known, drawn, slow_paths, proof)
+
+    def _prover(self) -> Prover:
+        launch = self.launch
+        return Prover(grid=launch.grid, flow=launch.flow, run=self._timed, most=self.room)
+
+    def _timed(self, blocks: Sequence[int], *more: Any) -> Sequence[Run]:
+        started = time.perf_counter()
+        runs = self.launch.run(blocks, *more)
+        self.block_s = (time.perf_counter() - started) / max(1, len(blocks))
+        return runs
+
+    def execute(self, blocks: Sequence[int]) -> None:
+        """Execute the blocks that were not yet."""
         new = sorted(set(blocks) - self.samples.keys())
-        if len(self.samples) + len(new) > min(MOST_EXECUTED, int(MOST_PART * prod(self.grid))):
-            raise NoPlanError(DIFFER)
-        for block, run in zip(new, self.execute(new) if new else (), strict=True):
-            if run.accesses is None or run.accesses.spread:
-                raise NoPlanError(LOST)
-            self.samples[block] = _sample(run)
-            if sum(len(one.sectors) for one in self.samples.values()) > MOST_SECTORS:
-                raise NoPlanError(LOST)
+        for block, run in zip(new, self._timed(new, None) if new else (), strict=True):
+            self._keep(block, run)
 
-    @cached_property
-    def periods(self) -> tuple[int, int, int]:
-        """Of each axis: every how many blocks counts repeat, and addresses shift evenly."""
-        x, y, z = (self._period(axis) for axis in range(3))
-        return x, y, z
+    def _keep(self, block: int, run: Run) -> None:
+        if run.accesses is None or run.accesses.spread:
+            raise NoPlanError(LOST)
+        self.samples[block] = _sample(run)
+        if sum(len(one.sectors) for one in self.samples.values()) > MOST_SECTORS:
+            raise NoPlanError(LOST)
 
-    def _period(self, axis: int) -> int:
-        """1 as well if there is none."""
-        index = [n // 2 for n in self.grid]
-        centre, after = self.number(index), self.grid[axis] - index[axis] - 1
-        stride = prod(self.grid[:axis])
-        for period in PERIODS:
-            if REPEATS * period >= after:
-                break
-            blocks = [centre + stride * period * n for n in range(REPEATS + 1)]
-            self.sample(blocks)
-            samples = [self.samples[block] for block in blocks]
-            if len({one.key for one in samples}) == 1:
-                moved = np.diff([one.sectors for one in samples], axis=0)
-                if (moved == moved[0]).all():
-                    return period
-        return 1
+    def _drawn(self, slow_paths: Sequence[str]) -> list[int]:
+        """Random blocks, which are executed. Raises NoPlanError if all blocks take less time."""
+        wanted = DRAWN_FOR_SLOW_PATHS if slow_paths else DRAWN
+        if wanted > self.room and self.all_s <= self.launch.limit_s:
+            raise NoPlanError(": they may differ with their data")
+        most = max(DRAWN_FOR_SLOW_PATHS, int(MOST_SAMPLING_S / max(self.block_s, 1e-9)))
+        drawn = drawn_blocks(
+            sorted(self.samples), self.blocks, min(wanted, most, max(2, self.room)), self.launch.seed
+        )
+        self.execute(drawn)
+        return drawn
 
-    def kind(self, block: int) -> Kind:
-        """Blocks of one kind may be of one class."""
-        x, y, z = (at % period for at, period in zip(self.index(block), self.periods, strict=True))
-        return self.samples[block].key, (x, y, z)
+    def _check(self, proof: Proof, may_differ: NDArray[Any]) -> None:
+        """Raise NoPlanError if a block counts otherwise than the leader of its class."""
+        certain = {name: may_differ[name] == 0 for name in COUNT.names or ()}
+        for block, sample in self.samples.items():
+            leader = self.samples[proof.leaders[proof.class_of[block]]]
+            for name, where in certain.items():
+                if (sample.counts[name][where] != leader.counts[name][where]).any():
+                    raise NoPlanError(MISTAKEN)
 
-    def number(self, index: Sequence[int]) -> int:
-        return index[0] + self.grid[0] * (index[1] + self.grid[1] * index[2])
+    def _slow_paths(self, proof: Proof, may_differ: NDArray[Any]) -> list[str]:
+        """Functions whose slow paths alone may differ between blocks, none if more may."""
+        names = {number: name for name, number in self.launch.functions.items()}
+        found, left = set[str](), np.zeros(len(may_differ), dtype=np.bool_)
+        for name in COUNT.names or ():
+            left |= may_differ[name] > 0
+        for branch in proof.branches:
+            decided, apart = self.launch.flow.region(branch)
+            called = [names.get(pc, "") for pc in self.launch.flow.calls(decided)]
+            if called and all(map(is_internal, called)):
+                found |= {_plain(name) for name in called}
+                left[[branch, *decided, *apart]] = False
+        return [] if left.any() else sorted(found)
 
-    def index(self, block: int) -> tuple[int, int, int]:
-        x, y, _ = self.grid
-        return block % x, block // x % y, block // x // y
+    def _without_proof(self) -> Observed:
+        """Estimates from random blocks alone."""
+        if self.all_s <= self.launch.limit_s:
+            raise NoPlanError(": they are of too many classes")
+        known = sorted({b for one in regions(self.launch.grid) for b in one.members})
+        self.execute(known)
+        drawn = self._drawn(())
+        counts = self.samples[known[0]].counts
+        class_of = np.zeros(self.blocks, dtype=np.uint32)
+        everything = np.ones(len(counts), dtype=COUNT)
+        return self._found(class_of, counts * 0, everything, known, drawn, [], None)
 
-    def corners(self, box: Box) -> list[int]:
-        """Corners and centre of a box."""
-        ends = [sorted({part[0], part[-1]}) for part in box]
-        centre = [part[len(part) // 2] for part in box]
-        return [self.number(index) for index in (*product(*ends), centre)]
+    def _found(
+        self,
+        class_of: NDArray[np.uint32],
+        totals: NDArray[Any],
+        may_differ: NDArray[Any],
+        known: Sequence[int],
+        drawn: Sequence[int],
+        slow_paths: Sequence[str],
+        proof: Proof | None,
+    ) -> Observed:
+        of_known, of_drawn = ([self.samples[b].counts for b in x] for x in (known, drawn))
+        counts, estimated = totals, None
+        if _any(may_differ):
+            counts = estimated_counts(totals, may_differ, of_known, of_drawn, self.blocks)
+            estimated = estimates(
+                self.launch.metrics(counts),
+                may_differ,
+                of_drawn,
+                self.blocks - len(known),
+                self.launch.metrics,
+            )
+        accesses, lost = None, ": they are of too many classes"
+        if proof is not None:
+            try:
+                accesses, lost = self._accesses(proof), ""
+            except NoPlanError as reason:
+                lost = str(reason)
+        return Observed(
+            counts=counts,
+            class_of=class_of,
+            runs=[one.run for _, one in sorted(self.samples.items())],
+            grid=self.launch.grid,
+            accesses=accesses,
+            lost=lost,
+            estimates=estimated,
+            slow_paths=slow_paths,
+            seconds=self.all_s,
+        )
 
-
-def observed(
-    grid: Grid, execute: Callable[[Sequence[int]], Sequence[Run]], seed: bytes
-) -> Observed:
-    """The plan of a launch. Raises NoPlanError if all blocks are to be executed.
-
-    `execute` runs blocks and records their accesses; `seed` chooses the random blocks.
-    """
-    if prod(grid) < LEAST_BLOCKS:
-        raise NoPlanError("")
-    observer = _Observer(grid=grid, execute=execute)
-    kinds: dict[Kind, int] = {}
-    class_of = np.zeros(grid[::-1], dtype=np.uint32)
-    for x, y, z in _leaves(observer):
-        kind = observer.kind(observer.number((x[0], y[0], z[0])))
-        class_of[np.ix_(z, y, x)] = kinds.setdefault(kind, len(kinds))
-    flat = class_of.ravel()
-    random = np.random.default_rng(int.from_bytes(sha256(seed).digest()[:8]))
-    chosen = random.choice(prod(grid), size=RANDOM_BLOCKS, replace=False).tolist()
-    observer.sample(chosen)
-    if any(kinds.get(observer.kind(block)) != flat[block] for block in observer.samples):
-        raise NoPlanError(": blocks chosen at random differ from their neighbours")
-    return _of_classes(observer, list(kinds), flat)
-
-
-def _leaves(observer: _Observer) -> list[Box]:
-    """Boxes of blocks of one class each."""
-    pending, leaves = list(_first_boxes(observer)), list[Box]()
-    while pending:
-        observer.sample([block for box in pending for block in _looked_at(observer, box)])
-        divided: list[Box] = []
-        for box in pending:
-            if len({observer.samples[b].key for b in _looked_at(observer, box)}) == 1:
-                leaves.append(box)
-            elif prod(map(len, box)) <= SMALL_BOX:
-                leaves += [(x, y, z) for x, y, z in product(*map(_single, box))]
-            else:
-                divided += _halves(box)
-        pending = divided
-    return leaves
-
-
-def _looked_at(observer: _Observer, box: Box) -> list[int]:
-    if prod(map(len, box)) <= SMALL_BOX:
-        return [observer.number(index) for index in product(*box)]
-    return observer.corners(box)
-
-
-def _first_boxes(observer: _Observer) -> Iterator[Box]:
-    """The corners, edges and the interior of a grid, by the place in a period."""
-    cuts = [
-        [range(1), *(range(1 + k, n - 1, step) for k in range(step)), range(max(1, n - 1), n)]
-        for n, step in zip(observer.grid, observer.periods, strict=True)
-    ]
-    yield from ((x, y, z) for x, y, z in product(*cuts) if x and y and z)
-
-
-def _single(part: range) -> list[range]:
-    return [range(n, n + 1) for n in part]
+    def _accesses(self, proof: Proof) -> Accesses:
+        """Accesses of all blocks. Raises NoPlanError if those of a class do not shift evenly."""
+        asked, classes = Below(read=0, written_by_warps=0), []
+        populations = np.bincount(proof.class_of, minlength=len(proof.leaders)).tolist()
+        for number, population in enumerate(populations):
+            members = [b for b in sorted(self.samples) if proof.class_of[b] == number]
+            classes.append(_shifted(self, members, proof.periods))
+            asked = asked + self.samples[members[0]].below.times(population)
+        steps, moments, classes = _with_moments(classes, proof.class_of)
+        return Accesses(classes=classes, moments=moments, steps=steps, below=asked)
 
 
-def _halves(box: Box) -> list[Box]:
-    axis = max(range(3), key=lambda n: len(box[n]))
-    part = box[axis]
-    middle = len(part) // 2
-    found = []
-    for half in (part[:middle], part[middle:]):
-        x, y, z = (half if n == axis else whole for n, whole in enumerate(box))
-        found.append((x, y, z))
-    return found
+def is_internal(function: str) -> bool:
+    """True for a function that the compiler adds, such as the slow path of a division."""
+    return "__internal_" in function
+
+
+def _plain(function: str) -> str:
+    """"$__internal_0_$__cuda_sm20_div_rn_f64_full" as "div_rn_f64_full"."""
+    return function.rpartition("$")[2].removeprefix("__cuda_").partition("_")[2] or function
+
+
+def _any(may_differ: NDArray[Any]) -> bool:
+    return bool(may_differ.view(np.uint64).any())
 
 
 def _sample(run: Run) -> Sample:
     assert run.accesses is not None
     rows = run.accesses.rows
+    rows = rows[np.lexsort((rows["step"], rows["warp"]))]
     row, sector = np.nonzero(rows["mask"][:, None] >> np.arange(4) & 1)
-    sectors = rows["line"][row].astype(np.int64) * 4 + sector
-    how = repack_fields(rows[["step", "warp", "kind"]])[row]
-    exact = run.counts.copy()
-    for name in OF_DATA:
-        exact[name][run.counts["requests"] == 0] = 0
-    digest = sha256(exact.tobytes())
-    digest.update(how.tobytes())
     return Sample(
         run=replace(run, accesses=None),
-        sectors=sectors,
-        rows=how,
+        sectors=rows["line"][row].astype(np.int64) * 4 + sector,
+        rows=rows[["step", "warp", "kind"]][row],
         below=run.accesses.below,
-        key=digest.hexdigest(),
     )
 
 
-def _of_classes(
-    observer: _Observer, kinds: Sequence[Kind], class_of: NDArray[np.uint32]
-) -> Observed:
-    populations = np.bincount(class_of, minlength=len(kinds)).tolist()
-    classes, of_regions, estimated = list[BlockClass](), list[RegionCounts](), np.zeros(2)
-    asked = Below(read=0, written_by_warps=0)
-    for kind, population in zip(kinds, populations, strict=True):
-        members = sorted(block for block in observer.samples if observer.kind(block) == kind)
-        classes.append(_shifted(observer, members))
-        asked = asked + observer.samples[members[0]].below.times(population)
-        counts = [observer.samples[block].run.counts for block in members]
-        of_regions.append((Region(population=population, members=tuple(members)), counts))
-        estimated += _estimated(counts, population)
-    steps, moments, classes = _with_moments(classes, class_of)
-    return Observed(
-        counts=extrapolated(of_regions),
-        classes=classes,
-        moments=moments,
-        class_of=class_of,
-        steps=steps,
-        below=asked,
-        runs=[one.run for _, one in sorted(observer.samples.items())],
-        interval=STANDARD_ERRORS * sqrt(estimated[1]) / estimated[0] if estimated[0] else 0.0,
-        grid=observer.grid,
-    )
-
-
-def _estimated(counts: Sequence[NDArray[Any]], population: int) -> Floats:
-    """Sum of the counts in OF_DATA that differ between blocks of a class, and its variance."""
-    found = np.zeros(2)
-    for name in OF_DATA:
-        values = np.array([one[name] for one in counts], dtype=np.float64)
-        differ = (values != values[0]).any(axis=0)
-        if differ.any() and population > len(counts):
-            sums = values[:, differ].sum(axis=1)
-            found += sums.mean() * population, sums.var(ddof=1) / len(sums) * population**2
-    return found
-
-
-def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass:
+def _shifted(
+    observer: _Observer, members: Sequence[int], periods: tuple[int, int, int]
+) -> BlockClass:
     """The accesses of a class, with the shifts that hold for all of its executed members."""
+    grid = observer.launch.grid
     first, *others = (observer.samples[block] for block in members)
-    at = np.array([observer.index(block) for block in members], dtype=np.int64)
+    at = np.array([index_of(block, grid) for block in members], dtype=np.int64)
+    if any(len(one.sectors) != len(first.sectors) for one in others):
+        raise NoPlanError(": they make different accesses")
     shifts = np.zeros((3, len(first.sectors)), dtype=np.int64)
     if others:
         steps = at[1:] - at[0]
@@ -321,10 +395,10 @@ def _shifted(observer: _Observer, members: Sequence[int]) -> BlockClass:
     entries = np.zeros(len(first.rows), dtype=ENTRY)
     entries["sector"], entries["shift"], entries["mask"] = first.sectors, which.ravel(), 1
     entries["kind"], entries["moment"] = first.rows["kind"], first.rows["step"]
-    by_period = kinds * np.array(observer.periods)[:, None]
+    by_period = kinds * np.array(periods)[:, None]
     whole = (by_period % LINE_BYTES == 0).all(axis=0)  # lines shift to lines
     return BlockClass(
-        entries=_by_line(entries, whole), shifts=kinds.T, at=observer.index(members[0])
+        entries=_by_line(entries, whole), shifts=kinds.T, at=index_of(members[0], grid)
     )
 
 
@@ -365,6 +439,6 @@ def _last_step(entries: NDArray[Any]) -> float:
 
 def _at_moments(one: BlockClass, moments: int, last: float) -> BlockClass:
     entries = one.entries.copy()
-    work = np.minimum(1.0, entries["moment"] / last)
+    work = np.minimum(1.0, entries["moment"] / max(last, 1.0))
     entries["moment"] = np.rint(moments * work).astype(np.uint32)
     return replace(one, entries=np.unique(entries))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Grid = tuple[int, int, int]
-RegionCounts = tuple["Region", Sequence[NDArray[Any]]]  # a region, and the counts of its members
+RegionCounts = tuple[int, Sequence[NDArray[Any]]]  # population of a region, counts of members
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +70,15 @@ def agree(counts: Sequence[NDArray[Any]]) -> bool:
     return all(np.array_equal(counts[0], other) for other in counts[1:])
 
 
-def extrapolated(
-    of_regions: Sequence[RegionCounts],
-) -> NDArray[Any]:
-    """Counts of the whole grid, from the counts of the members of each region.
+def extrapolated(of_regions: Sequence[RegionCounts]) -> NDArray[Any]:
+    """Counts of the whole grid, from the population of each region and counts of its members.
 
     Exact if the members agree. Otherwise the rest has the mean of the members, rounded.
     """
     first = of_regions[0][1][0]
     total = np.zeros_like(first)
-    for region, counts in of_regions:
-        rest = region.population - len(counts)
+    for population, counts in of_regions:
+        rest = population - len(counts)
         for name in first.dtype.names or ():
             summed = sum(count[name] for count in counts)
             total[name] += summed + np.rint(summed * (rest / len(counts))).astype(np.uint64)

@@ -18,9 +18,10 @@ Most expensive: line 1, 100.0 % of all instructions, sectors and wavefronts.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +32,11 @@ from analysis.geometry import WARP_SIZE, Geometry
 from analysis.problem import Gemm
 from analysis.records.counters import totals
 from analysis.timing.predicted import Predicted
+from reports import text
 from toolkit.execution.accesses import MOST_ACCESSES
-from toolkit.execution.block_counts import Counted, Execute, counted_blocks, requests_of
+from toolkit.execution.block_counts import Counted, Selection, counted_blocks, requests_of
 from toolkit.execution.block_plan import Blocks
-from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
+from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, estimated
 from toolkit.execution.launch_time import SimulatedLaunch, launch_time
 from toolkit.execution.residency import most_resident, residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -56,6 +58,7 @@ from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.compile import supported_architectures
 from toolkit.machine_code.disassemble import disassembler
 from toolkit.machine_code.elf import reading
+from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
 from toolkit.rungs.launch import RungLaunch, compile_for, padding, rung_launch
@@ -64,6 +67,7 @@ from toolkit.rungs.names import is_name
 from toolkit.sass.core import binding as core
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, available_cores, run_blocks
+from toolkit.sass.regions import Flow
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
@@ -72,6 +76,8 @@ NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither
 
 # An hour of two cores: a launch that runs longer is taken to hang.
 MAX_INSTRUCTIONS = 10**12
+
+LIMIT_S = 10.0  # all blocks are executed, rather than counters estimated, if it takes no longer
 
 Advance = Callable[[int, int], None]
 Announce = Callable[[Estimate], None]
@@ -106,6 +112,7 @@ def simulate(
     when_counted: WhenCounted | None = None,
     device: Device | str | None = None,
     outputs: bool = True,
+    limit_s: float = LIMIT_S,
 ) -> Execution:
     """Execute one launch of any kernel on the CPU: outputs, resources and exact counters.
 
@@ -155,12 +162,14 @@ def simulate(
         when_counted=when_counted,
         device=find_device(device) if isinstance(device, str) else device,
         outputs=outputs,
+        seed=seed,
+        limit_s=limit_s,
     )
     if isinstance(source, str) and is_name(source):
         brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
         launch = rung_launch(source, shape, simulator.device, brought)
         return _of_rung(launch, chosen_seed(seed), simulator, options, by_plan=blocks is None)
-    if grid is None or block is None or arguments is None or (shape, seed) != (None, None):
+    if grid is None or block is None or arguments is None or shape is not None:
         raise InputError(NO_RUNG)
     geometry = launch_geometry(grid, block, dynamic_shared_bytes)
     with naming(source):
@@ -231,6 +240,8 @@ class Simulator:
     when_counted: WhenCounted | None = None
     device: Device | None = None
     outputs: bool = True
+    seed: int | None = None
+    limit_s: float = LIMIT_S
 
     def __post_init__(self) -> None:
         count = 0 if isinstance(self.blocks, str) else self.blocks
@@ -257,27 +268,22 @@ class Simulator:
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
             bound = replace(bound, most_accesses=MOST_ACCESSES)
         waits = schedule_facts(cubin).waits
-        execute = partial(self._run, bound)
-        execute_few: Execute = execute
-        are_independent = not bound.blocks_meet and bound.cluster_blocks == 1
-        if self.announce and are_independent and self.max_instructions >= MOST_INSTRUCTIONS:
-            execute_few = announcing(
-                execute,
-                bound,
-                self.announce,
-                self.workers or available_cores(),
-                at_once=self.blocks != "representative",
-            )
+        selection = Selection(
+            blocks=self.blocks,
+            waits=waits,
+            seed=_seed_of(cubin, geometry, arguments, self.seed),
+            limit_s=self.limit_s,
+            flow=Flow(translated.linked.instructions, translated.lowered),
+            metrics=lambda counts: totals(instruction_counts(translated, counts)),
+            functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
+        )
         started = time.perf_counter()
         try:
             counted = counted_blocks(
                 bound,
-                self.blocks,
-                execute,
-                execute_few,
+                selection,
+                lambda blocks, regions: self._run(replace(bound, regions=regions), blocks),
                 partial(self._before_all, cubin.name, bound, waits),
-                waits=waits,
-                seed=str(geometry.grid).encode(),
             )
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
@@ -294,12 +300,15 @@ class Simulator:
             instructions=instructions,
             basis=counted.basis,
             notes=(
+                *_unchecked(counted, geometry),
                 *describe_unwritten(counted.runs, translated, bound),
                 *describe_printing(translated, counted.counts),
             ),
             cubin=cubin,
             executed_blocks=counted.blocks,
             simulation_s=simulation_s,
+            estimates=counted.estimates.intervals if counted.estimates else {},
+            unseen_share=counted.estimates.unseen_share if counted.estimates else None,
         )
         if self.when_counted is not None:
             self.when_counted(execution)
@@ -391,6 +400,21 @@ class Simulator:
             workers=self.workers,
             advance=advance,
         )
+
+
+def _seed_of(
+    cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument], seed: int | None
+) -> bytes:
+    """What determines the random blocks of a launch."""
+    values = [a.tobytes() for a in arguments if isinstance(a, np.generic)]
+    return repr((sha256(cubin.code).hexdigest(), geometry, values, seed)).encode()
+
+
+def _unchecked(counted: Counted, geometry: Geometry) -> Iterator[str]:
+    """What was not checked where a part of the blocks was executed."""
+    if counted.blocks < geometry.blocks:
+        left = geometry.blocks - counted.blocks
+        yield f"{text.many(left, 'block')} not executed: faults in them are not found (--blocks all)"
 
 
 def _check_memory(kernel: str, bound: Bound) -> None:

@@ -58,7 +58,9 @@ class Execution:
     `counters` are raw integers under Nsight Compute's names and `instructions` the same facts for
     each machine instruction, in order of address; `basis` says how they were obtained: a simulation
     that took `simulation_s` executed `executed_blocks` of the grid; `traffic_basis` does the same
-    for the modelled counters of L2 and DRAM. `predicted` is the time on the device that a
+    for the modelled counters of L2 and DRAM. `estimates` has the ends of the 95% interval of each
+    counter that is an estimate; all others are equal to those of an execution of all blocks.
+    `unseen_share` of the blocks may differ unseen (95%), None without estimates. `predicted` is the time on the device that a
     simulation was asked about, and `prediction_basis` says what it rests on, or why there is none.
     `device` is that device. `samples_s` are times of repeated launches. Each is empty where it was
     not collected. `cubin` is the machine code that ran; `notes` are for the reader: what was done
@@ -79,6 +81,8 @@ class Execution:
     cubin: Kernel | None = field(default=None, repr=False)
     executed_blocks: int | None = None
     simulation_s: float | None = None
+    estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    unseen_share: float | None = None
 
     @property
     def lines(self) -> dict[tuple[str, int], dict[str, int]]:

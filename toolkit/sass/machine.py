@@ -32,6 +32,8 @@ from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import Fault
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.isa.slots import ConstantWord
+from toolkit.sass.origins import Origins, origins_of
+from toolkit.sass.regions import Regions
 from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
 from toolkit.sass.streams import Recorded, joined
 
@@ -82,6 +84,7 @@ class Bound:
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
     notes_requests: bool = False  # the first of each instruction, in the first worker
+    regions: Regions | None = None  # where values come from is followed, with these regions
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
 
     @property
@@ -123,7 +126,7 @@ class Run:
     `accesses` are the accesses of each block to global memory, `requests` the first one of each
     instruction by the first worker of the first run (`core.REQUEST`); each is None if not
     requested, `accesses` also if there were more than the bound launch allows. `recorded` is what
-    the warps of each worker executed.
+    the warps of each worker executed. `origins` are those of the last block, if they were followed.
     """
 
     counts: NDArray[Any]
@@ -132,6 +135,7 @@ class Run:
     accesses: RecordedAccesses | None = None
     recorded: Sequence[Recorded] = ()
     requests: NDArray[Any] | None = None
+    origins: Origins | None = None
 
     @property
     def streams(self) -> Streams | None:
@@ -257,6 +261,7 @@ def _checked(
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
         requests=None if requests is None else requests[requests["mask"] > 0],
+        origins=origins_of(keepers[0], len(bound.lowered.program)) if bound.regions else None,
     )
 
 
@@ -400,6 +405,11 @@ def launched(bound: Bound) -> Iterator[core.Launch]:
     if bound.spread is not None:
         launch.spread_base, launch.spread_bytes = bound.spread.address, bound.spread.size_bytes
         launch.spread_from, launch.spread_to = bound.spread.pitch, bound.spread.kept_pitch
+    if bound.regions is not None:
+        launch.follows = 1
+        launch.under = bound.regions.under.ctypes.data
+        launch.region_ends = bound.regions.ends.ctypes.data
+        launch.region_writes = bound.regions.writes.ctypes.data
     for number, data in bound.banks.items():
         launch.banks[number] = core.Bank(data.ctypes.data, data.nbytes)
     yield launch

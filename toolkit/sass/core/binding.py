@@ -74,6 +74,11 @@ FINDING = dtype_of(
     "u4 width is_async is_store reserved; u8 times"
 )
 
+# An affine function of the block's index with its borders, and what an instruction depends on
+# (origins.h).
+AFFINE = dtype_of("i8 c[3] low high")
+DEPENDENCE = dtype_of("u1 branch guard address reserved")
+
 
 class Bank(Structure):
     _fields_ = (("data", c_void_p), ("bytes", c_uint64))
@@ -85,7 +90,7 @@ class Launch(Structure):
         f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
         "local_bytes; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
-        "u4 notes_requests"
+        "u4 notes_requests follows; p under region_ends region_writes"
     )
 
 
@@ -156,6 +161,9 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_take_stream": ([c_void_p], c_void_p),
     "core_free_stream": ([c_void_p], None),
     "core_requests": ([c_void_p], c_void_p),
+    "core_affine": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32 * 3)], c_void_p),
+    "core_dependences": ([c_void_p], c_void_p),
+    "core_words_written": ([c_void_p], c_uint32),
     "core_findings": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32)], c_void_p),
     "core_probe": ([c_void_p, c_uint64, c_uint32, *[c_void_p] * 3], c_uint32),
 }

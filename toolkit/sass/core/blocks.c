@@ -6,6 +6,7 @@
 #include "check_threads.h"
 #include "costs.h"
 #include "grow.h"
+#include "origins.h"
 #include "space.h"
 #include "trace.h"
 
@@ -37,6 +38,7 @@ void take_up(Worker *c, Block *b) {
     c->trace = keeper ? keeper->own_trace : NULL;
     c->stream = keeper ? keeper->own_stream : NULL;
     c->requests = keeper ? keeper->own_requests : NULL;
+    c->origins = keeper ? keeper->own_origins : NULL;
     c->checker = b->checker;
 }
 
@@ -60,6 +62,7 @@ static void start_block(Worker *c, Block *b, u64 index) {
     }
     if (c->trace && b->tag >= MOST_TAGS) c->trace->lost = 1;
     if (c->checker) check_block(c);
+    if (c->origins) begin_origins(c->origins);
     for (u32 k = 0; k < c->warp_count; k++) start_warp(c, k);
 }
 

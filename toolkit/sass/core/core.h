@@ -13,7 +13,7 @@
  *     integer floating double half atomics convert special warp
  *     check check_order check_threads check_shared check_blocks
  *     groups control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
- *     straight waits run blocks rounds entry probe
+ *     origins straight waits run blocks rounds entry probe
  */
 #pragma once
 
@@ -146,6 +146,10 @@ typedef struct {
     u32 cluster[3];        /* blocks of a cluster along each axis */
     u32 most_resident;     /* clusters that run at a time where those before them wait for more */
     u32 notes_requests;    /* the first of each instruction (requests.h) */
+    u32 follows;           /* where values come from (origins.h) */
+    const u8 *under;       /* [length]: what decides whether a block executes it, SAME, BLOCK_INDEX or DATA */
+    const u32 *region_ends; /* [length + 1]: where the list of each branch ends in `region_writes` */
+    const u32 *region_writes; /* what code may write that this branch decides about (origins.h) */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -169,6 +173,7 @@ typedef struct Stream Stream;
 typedef struct Straight Straight;
 typedef struct Checker Checker;
 typedef struct Checks Checks;
+typedef struct Origins Origins;
 
 /* A memory request of a warp: the lanes in `mask` and where each of them accesses `space`. */
 typedef struct { u64 block; u32 pc, warp, mask, space; u64 address[LANES]; } Request;
@@ -302,6 +307,7 @@ struct Worker {
     Stream *own_stream;
     Request *requests, *own_requests; /* [length]: likewise; NULL: none are noted; `mask` 0: none was */
     Checker *checker;      /* of the block in hand; NULL: nothing is checked */
+    Origins *origins, *own_origins; /* likewise; NULL: values are not followed */
     Checks *checks;        /* what the blocks' checkers have in common */
     Watch watch;           /* whether anything still changes */
     u64 expired_at;        /* changes when those who waited were told last that their time is over */

@@ -12,6 +12,7 @@
 #include "grow.h"
 #include "memory.h"
 #include "operations.h"
+#include "origins.h"
 #include "rounds.h"
 #include "straight.h"
 #include "stream.h"
@@ -30,6 +31,7 @@ EXPORT void core_free_worker(Worker *c) {
     free(c->own_turns); free(c->straight); free(c->own_requests);
     free_trace(c->own_trace);
     free_stream(c->own_stream);
+    free_origins(c->own_origins);
     free_checks(c->checks, c->launch->allocation_count);
     free(c);
 }
@@ -49,7 +51,8 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
         ZEROS(c->own_turns, (size_t)launch->length + 1) &&
         (!launch->most_accesses || (c->own_trace = new_trace(launch->most_accesses))) &&
         (!launch->most_steps || (c->own_stream = new_stream(launch->most_steps))) &&
-        (!launch->notes_requests || ZEROS(c->own_requests, launch->length));
+        (!launch->notes_requests || ZEROS(c->own_requests, launch->length)) &&
+        (!launch->follows || (c->own_origins = new_origins(launch, warps)));
     if (runs && is_whole) {
         c->slots = launch->most_resident * c->cluster_size;
         is_whole = (c->straight = new_straight(launch, OP_FFMA)) && ZEROS(c->last_allocation, launch->length) &&
@@ -122,6 +125,18 @@ EXPORT void core_free_stream(Stream *s) { free_stream(s); }
 
 /* The first request of each instruction by the blocks so far. */
 EXPORT const Request *core_requests(const Worker *c) { return c->own_requests; }
+
+/* The affine functions that values of the last block were, with their borders; the periods of its index
+ * along each axis; and for each instruction what it depends on. NULL where values were not followed. */
+EXPORT const Affine *core_affine(const Worker *c, u32 *count, u32 periods[3]) {
+    return c->own_origins ? affine_origins(c->own_origins, count, periods) : NULL;
+}
+
+EXPORT const Dependence *core_dependences(const Worker *c) {
+    return c->own_origins ? dependences(c->own_origins) : NULL;
+}
+
+EXPORT u32 core_words_written(const Ins *i) { return words_written(i); }
 
 EXPORT const Finding *core_findings(const Worker *c, u32 *count, u32 *lost) {
     *count = c->checks ? c->checks->found_count : 0;

@@ -6,6 +6,7 @@
 #include "groups.h"
 #include "lanes.h"
 #include "operations.h"
+#include "origins.h"
 #include "straight.h"
 #include "stream.h"
 #include "waits.h"
@@ -17,7 +18,7 @@ enum { SLICE = 1 << 14, SHORT_SLICE = 1 << 8 };
  * warp's: code that writes one and reads it some instructions later must not be interrupted by
  * another group. So a warp with several groups goes on for another slice, in which most of them meet,
  * and then up to a branch backward, as every loop has one in which lanes wait for others. */
-ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_checked) {
+ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched) {
     const Launch *launch = c->launch;
     const i64 slice = c->running > 1 ? SHORT_SLICE : SLICE;
     i64 left = slice;
@@ -45,7 +46,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_checked) {
             stop(c, BAD_TARGET);
             return;
         }
-        if (!is_checked && g->mask == FULL && c->straight[pc].run > 1 && !g->retries && !g->again) {
+        if (!is_watched && g->mask == FULL && c->straight[pc].run > 1 && !g->retries && !g->again) {
             const u32 run = c->straight[pc].run, n = run <= left + 1 ? run : (u32)left + 1;
             run_straight(c, w, pc, n);
             left -= n - 1;
@@ -73,6 +74,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_checked) {
             count->predicated += popcount(m);
         }
         if (c->stream) stream_step(c->stream, pc, m);
+        if (is_watched && c->origins) follow(c, w, i, lanes, m);
         if (i->op >= FIRST_CONTROL) {
             const u64 jumps = count->taken;
             control(c, w, i, m);
@@ -90,7 +92,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_checked) {
         g->pc = pc + 1;
         g->fresh = is_at_loop = 0;
         const u64 wavefronts = count->wavefronts;
-        if (is_checked && m && c->checker->suspects[w->index]) check_use(c, w, i, m);
+        if (is_watched && m && c->checker && c->checker->suspects[w->index]) check_use(c, w, i, m);
         if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
         if (count->wavefronts != wavefronts) add_clocks(c->stream, count->wavefronts - wavefronts);
         if (waits) note_passed(c, w, pc, lanes, &before);
@@ -100,6 +102,6 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_checked) {
 }
 
 void run_warp(Worker *c, Warp *w) {
-    if (c->checker) run_warp_as(c, w, 1);
+    if (c->checker || c->origins) run_warp_as(c, w, 1);
     else run_warp_as(c, w, 0);
 }

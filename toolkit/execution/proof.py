@@ -1,0 +1,174 @@
+"""Which blocks of a launch provably do the same as an executed one.
+
+A few blocks are executed and their values followed (`toolkit.sass.origins`). Each of them stands for
+the blocks within its borders, whole periods away: they take the same path, and their addresses are
+shifted evenly. Where no executed block stands for a block, that one is executed next, until there is
+none left. What depends on data, or on the index of the block in a way that is not followed, is marked:
+there, other blocks may count otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.execution.representatives import Grid
+from toolkit.sass.core.binding import COUNT
+from toolkit.sass.machine import Run
+from toolkit.sass.origins import Origins, inside
+from toolkit.sass.regions import Flow, Regions
+
+NOBODY = np.uint32(0xFFFFFFFF)
+MOST_CLASSES = 96  # of blocks: with more, executing all of them is not much slower
+
+# Counts that a guard decides about, and those that addresses decide about.
+_OF_ADDRESS = ("sectors", "wavefronts", "conflict_free", "ideal")
+_OF_GUARD = (*_OF_ADDRESS, "predicated", "requests", "taken", "divergent", "refused")
+
+# Runs blocks, each by itself, and follows their values if there are regions.
+RunBlocks = Callable[[Sequence[int], Regions | None], Sequence[Run]]
+
+
+class TooManyClassesError(Exception):
+    """Blocks are of so many classes that a few cannot represent them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """Classes of blocks, each of which an executed block stands for.
+
+    `class_of`: class of each block, by its linear index; `leaders`: the block of each class whose
+    values were followed. `origins` are theirs. `periods`: blocks of a class are whole periods apart.
+    `runs`: all blocks that were followed. `branches`: instructions at which blocks may part for
+    another reason than the borders, with what they depend on, and their `regions`.
+    """
+
+    class_of: NDArray[np.uint32]
+    leaders: Sequence[int]
+    origins: Sequence[Origins]
+    periods: tuple[int, int, int]
+    runs: Mapping[int, Run]
+    branches: Mapping[int, int]
+    regions: Regions
+
+    def may_differ(self, of_classes: Sequence[int]) -> NDArray[Any]:
+        """Counts (core.COUNT) that may differ between blocks of some of the classes: 1, others 0."""
+        found = np.zeros(len(self.regions.counts), dtype=COUNT)
+        depends = [self.origins[k].depends for k in of_classes]
+        for names, marks in (
+            (COUNT.names or (), ()),
+            (_OF_GUARD, ("branch", "guard")),
+            (_OF_ADDRESS, ("address",)),
+        ):
+            marked = self.regions.counts > 0 if not marks else np.zeros(len(found), dtype=np.bool_)
+            for one in depends:
+                for mark in marks:
+                    marked |= one[mark] > 0
+            for name in names:
+                found[name] |= marked
+        return found
+
+
+@dataclass
+class Prover:
+    """Follows blocks of a launch. `most`: number of blocks to follow."""
+
+    grid: Grid
+    flow: Flow
+    run: RunBlocks
+    most: int
+    branches: dict[int, int] = field(default_factory=dict)
+    runs: dict[int, Run] = field(default_factory=dict)
+
+    def proof(self) -> Proof:
+        """Classes of all blocks. Raises TooManyClassesError."""
+        pending = [self._number([n // 2 for n in self.grid])]
+        while pending:
+            if len(self.runs) + len(pending) > min(self.most, MOST_CLASSES):
+                raise TooManyClassesError
+            self._follow(pending)
+            class_of, leaders = self._classes()
+            pending = _left_out(class_of)
+        return Proof(
+            class_of=class_of,
+            leaders=leaders,
+            origins=[_origins(self.runs[block]) for block in leaders],
+            periods=self._periods(),
+            runs=self.runs,
+            branches=self.branches,
+            regions=self.flow.regions(self.branches),
+        )
+
+    def _follow(self, blocks: Sequence[int]) -> None:
+        """Follow more blocks, and all of them again if they show another branch that may part them."""
+        while True:
+            found = self.run(blocks, self.flow.regions(self.branches))
+            self.runs |= zip(blocks, found, strict=True)
+            known = dict(self.branches)
+            for run in found:
+                kinds = _origins(run).depends["branch"]
+                for pc in np.flatnonzero(kinds).tolist():
+                    known[pc] = max(known.get(pc, 0), int(kinds[pc]))
+            if known == self.branches:
+                return
+            self.branches, blocks = known, list(self.runs)
+
+    def _periods(self) -> tuple[int, int, int]:
+        x, y, z = np.max([_origins(run).periods for run in self.runs.values()], axis=0).tolist()
+        return x, y, z
+
+    def _classes(self) -> tuple[NDArray[np.uint32], list[int]]:
+        """Class of each block, in the order of the blocks that were followed, and its leader."""
+        class_of = np.full(self.grid[::-1], NOBODY)
+        leaders, periods = list[int](), self._periods()
+        for block, run in self.runs.items():
+            x, y, z = at = self._index(block)
+            if class_of[z, y, x] != NOBODY:
+                continue
+            same_place = tuple(
+                slice(k % period, None, period) for k, period in zip(at, periods, strict=True)
+            )[::-1]
+            part = class_of[same_place]
+            part[inside(_origins(run), at, self.grid)[same_place] & (part == NOBODY)] = len(leaders)
+            leaders.append(block)
+        return class_of.ravel(), leaders
+
+    def _number(self, index: Sequence[int]) -> int:
+        return index[0] + self.grid[0] * (index[1] + self.grid[1] * index[2])
+
+    def _index(self, block: int) -> tuple[int, int, int]:
+        return index_of(block, self.grid)
+
+
+def index_of(block: int, grid: Grid) -> tuple[int, int, int]:
+    x, y, _ = grid
+    return block % x, block // x % y, block // x // y
+
+
+def members_of(class_of: NDArray[np.uint32], number: int, grid: Grid) -> list[int]:
+    """Blocks of a class that are far apart: the first, the last, and the ends along each axis."""
+    blocks = np.flatnonzero(class_of == number)
+    ends = {int(blocks[0]), int(blocks[-1])}
+    for axis in range(3):
+        if grid[axis] > 1:
+            along = blocks // prod(grid[:axis]) % grid[axis]
+            ends |= {int(blocks[along.argmin()]), int(blocks[along.argmax()])}
+    return sorted(ends)
+
+
+def _left_out(class_of: NDArray[np.uint32]) -> list[int]:
+    """The first, the middle and the last block of those that are of no class."""
+    left = np.flatnonzero(class_of == NOBODY)
+    if not len(left):
+        return []
+    return sorted({int(left[0]), int(left[len(left) // 2]), int(left[-1])})
+
+
+def _origins(run: Run) -> Origins:
+    assert run.origins is not None
+    return run.origins

@@ -1,0 +1,230 @@
+"""What a branch decides about: the instructions between it and where its sides meet again.
+
+If a branch depends on data, so does what its sides write, on whichever of them a block is. Its
+region ends at the nearest instruction that all paths from it pass, its immediate postdominator.
+Lanes of a warp may go on apart until they are joined, at BSYNC or WARPSYNC: instructions up to there
+are executed by all lanes, but perhaps by some after the others, which changes how often.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.machine_code.instruction import Immediate, Instruction, Register
+from toolkit.sass.core import binding as core
+from toolkit.sass.core.binding import PREDICATE_DISCARD, PREDICATE_NOT, PT, UPT
+from toolkit.sass.isa.memory import GENERIC, LOCAL, SHARED, SPACE_SHIFT
+from toolkit.sass.isa.registry import Lowered
+
+OF_PREDICATE, ALL_SHARED, ALL_LOCAL = 0x40000000, 0x50000000, 0x50000001  # of origins.h
+JOINS = {"BSYNC", "WARPSYNC"}
+_ALL_PREDICATES = [*range(PT), *range(PT + 1, UPT)]
+_STORES = {"STORE", "ATOMIC", "COPY_ASYNC", "TENSOR_LOAD", "BULK_LOAD", "BULK_SHARED", "STORE_ASYNC"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regions:
+    """What the branches that depend on something decide about, as the core reads it.
+
+    `under`: what decides whether a block executes each instruction. `counts`: what decides how
+    often, which includes instructions at which lanes may still be apart. `ends` and `writes`: what
+    the region of each branch writes (origins.h).
+    """
+
+    under: NDArray[np.uint8]
+    counts: NDArray[np.uint8]
+    ends: NDArray[np.uint32]
+    writes: NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Where control goes in a kernel. `instructions` are those that `lowered` was made of."""
+
+    instructions: Sequence[Instruction]
+    lowered: Lowered
+
+    def regions(self, branches: Mapping[int, int]) -> Regions:
+        """Regions of some branches: numbers of instructions, and on what each depends."""
+        length = len(self.instructions)
+        under, counts = np.zeros((2, length), dtype=np.uint8)
+        ends, writes = np.zeros(length + 1, dtype=np.uint32), list[int]()
+        for pc in range(length):
+            if pc in branches:
+                decided, apart = self.region(pc)
+                kind = branches[pc]
+                under[decided] = np.maximum(under[decided], kind)
+                counts[decided + apart] = np.maximum(counts[decided + apart], kind)
+                writes += sorted({what for k in decided for what in self._written(k)})
+            ends[pc + 1] = len(writes)
+        return Regions(
+            under=under, counts=counts, ends=ends, writes=np.array([*writes, 0], dtype=np.uint32)
+        )
+
+    def region(self, branch: int) -> tuple[list[int], list[int]]:
+        """Instructions that a branch decides about, and those up to where lanes are joined."""
+        after = self._postdominators
+        join = after[branch]
+        decided = self._between(self._successors[branch], join)
+        apart = set[int]()
+        while join != self._end and not self._is_uniform(branch):
+            apart.add(join)
+            if self.instructions[join].opcode in JOINS:
+                break
+            apart |= self._between(self._successors[join], after[join])
+            join = after[join]
+        return sorted(decided), sorted(apart - decided)
+
+    def calls(self, pcs: Sequence[int]) -> set[int]:
+        """Where the functions begin that some instructions call directly."""
+        return {self._callees[pc] for pc in pcs if pc in self._callees}
+
+    @property
+    def _end(self) -> int:
+        return len(self.instructions)
+
+    def _is_uniform(self, pc: int) -> bool:
+        guard, one = self.instructions[pc].guard, self.instructions[pc]
+        uniform = [x for x in (guard, *one.operands) if isinstance(x, Register) and x.file == "UP"]
+        return one.opcode == "BRA" and bool(uniform or "U" in one.modifiers)
+
+    def _between(self, starts: Sequence[int], stop: int) -> set[int]:
+        """Instructions on paths from `starts` before `stop`, those of called functions included."""
+        found, pending = set[int](), [pc for pc in starts if pc != stop]
+        while pending:
+            pc = pending.pop()
+            if pc in found or pc == self._end:
+                continue
+            found.add(pc)
+            pending += [after for after in self._successors[pc] if after != stop]
+            if pc in self._callees and self._callees[pc] not in found:
+                pending.append(self._callees[pc])
+        return found
+
+    @cached_property
+    def _callees(self) -> dict[int, int]:
+        """First instruction of the function that each direct call calls."""
+        return {
+            pc: target
+            for pc, one in enumerate(self.instructions)
+            if one.opcode == "CALL" and (target := _target(one)) is not None
+        }
+
+    @cached_property
+    def _successors(self) -> list[list[int]]:
+        """Instructions that may follow each; after a call, what follows it when it returns."""
+        return [self._after(pc, one) for pc, one in enumerate(self.instructions)]
+
+    def _after(self, pc: int, one: Instruction) -> list[int]:
+        is_conditional = one.guard is not None or any(
+            isinstance(x, Register) and x.file in ("P", "UP") for x in one.operands
+        )
+        following = [pc + 1] if is_conditional else []
+        match one.opcode:
+            case "BRA" | "JMP":
+                if {"DIV", "CONV"} & set(one.modifiers):
+                    following = [pc + 1]
+                target = _target(one)
+                return [*following, target] if target is not None else list(range(self._end + 1))
+            case "EXIT" | "RET" | "KILL" | "BPT":
+                return [*following, self._end]
+            case "BRX" | "BRXU" | "JMX" | "JMXU":
+                return [*following, *self._places]
+        return [pc + 1]
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """Where an indirect jump may go: anywhere behind an instruction that leaves."""
+        leaves = ("BRA", "JMP", "BRX", "BRXU", "EXIT", "RET")
+        return [
+            k + 1 for k, one in enumerate(self.instructions) if one.opcode in leaves
+        ]
+
+    @cached_property
+    def _postdominators(self) -> list[int]:
+        """The nearest instruction that all paths from each one pass; the end of the code if none.
+
+        Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", on the reversed graph.
+        """
+        end = self._end
+        before: list[list[int]] = [[] for _ in range(end + 1)]
+        for pc, following in enumerate(self._successors):
+            for after in following:
+                before[min(after, end)].append(pc)
+        order = _postorder(end, before)
+        rank = {pc: k for k, pc in enumerate(order)}
+        found = {end: end}
+        changed = True
+        while changed:
+            changed = False
+            for pc in reversed(order[:-1]):
+                known = [min(x, end) for x in self._successors[pc] if min(x, end) in found]
+                join = known[0]
+                for other in known[1:]:
+                    join = _common(join, other, found, rank)
+                if found.get(pc) != join:
+                    found[pc], changed = join, True
+        return [found.get(pc, end) for pc in range(end)]  # of endless loops: the end
+
+    def _written(self, pc: int) -> Iterator[int]:
+        """What an instruction writes, as the core names it."""
+        row = self.lowered.program[pc : pc + 1]
+        name = _names()[int(row["op"][0])]
+        words = core.library().core_words_written(row.ctypes.data)
+        first = int(row["d"][0][0])
+        yield from range(first, first + words)
+        for predicate in row["pd"][0].tolist():
+            if predicate & ~PREDICATE_NOT != PREDICATE_DISCARD:
+                yield OF_PREDICATE | predicate & ~PREDICATE_NOT
+        if name == "R2P":
+            yield from (OF_PREDICATE | k for k in _ALL_PREDICATES)
+        if name in _STORES:
+            space = int(row["flags"][0]) >> SPACE_SHIFT & 7
+            if name not in ("STORE", "ATOMIC") or space in (SHARED, GENERIC):
+                yield ALL_SHARED
+            if space in (LOCAL, GENERIC):
+                yield ALL_LOCAL
+
+
+def _names() -> dict[int, str]:
+    return {number: name for name, number in core.operations().items()}
+
+
+def _target(one: Instruction) -> int | None:
+    """Number of the instruction that a direct jump names."""
+    last = one.operands[-1]
+    try:
+        return last.integer // 16 if isinstance(last, Immediate) else None
+    except ValueError:
+        return None
+
+
+def _postorder(root: int, edges: Sequence[Sequence[int]]) -> list[int]:
+    """Nodes that can be reached from the root, each after those that it leads to."""
+    found, seen = list[int](), {root}
+    pending = [(root, iter(edges[root]))]
+    while pending:
+        node, rest = pending[-1]
+        following = next((x for x in rest if x not in seen), None)
+        if following is None:
+            pending.pop()
+            found.append(node)
+        else:
+            seen.add(following)
+            pending.append((following, iter(edges[following])))
+    return found
+
+
+def _common(a: int, b: int, found: Mapping[int, int], rank: Mapping[int, int]) -> int:
+    while a != b:
+        while rank[a] < rank[b]:
+            a = found[a]
+        while rank[b] < rank[a]:
+            b = found[b]
+    return a
