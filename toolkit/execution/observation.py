@@ -31,7 +31,7 @@ from toolkit.execution.proof import (
     RunBlocks,
     TooManyClassesError,
     index_of,
-    members_of,
+    far_apart,
 )
 from toolkit.execution.representatives import Grid, extrapolated, regions
 from toolkit.execution.sampling import (
@@ -53,6 +53,7 @@ MOST_EXECUTED, MOST_SECTORS = 1024, 1 << 25  # blocks, and sectors that they acc
 # Blocks drawn at random: so many that at most 2% of all blocks differ unseen if none of these does;
 # and, for slow paths of functions alone, so many that at most 9% take one unseen.
 DRAWN, DRAWN_FOR_SLOW_PATHS = 149, 32
+DRAWN_FOR_ACCESSES = 8  # blocks, whose lines must be those that others predict
 MOST_SAMPLING_S = 10.0
 # Moments per lifetime of a block: accesses in one moment are one visit. The finest is taken with
 # which all blocks make at most so many visits to groups of lines.
@@ -66,6 +67,10 @@ MISTAKEN = ": a block counts otherwise than was proved"
 
 class NoPlanError(Exception):
     """Why all blocks are to be executed; completes the sentence "all blocks executed"."""
+
+
+class UnevenError(Exception):
+    """Why the accesses of some blocks are not shifted evenly; completes the same sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +89,12 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Accesses:
-    """Accesses of all blocks to global memory, by class.
+    """Accesses of all blocks to global memory, by class; those of a class shift evenly.
 
-    `steps`: instructions of the longest warp of a block of each class up to its last access.
+    `class_of`: class of each block, by its linear index. `steps`: instructions of the longest warp of a block of each class up to its last access.
     """
 
+    class_of: NDArray[np.uint32]
     classes: Sequence[BlockClass]
     moments: int
     steps: NDArray[np.float64]
@@ -150,12 +156,14 @@ class Observed:
             return None
         steps = self.accesses.steps
         found: NDArray[np.float64] = np.where(steps > AT_ONCE * steps.max(), 1.0, 0.0)
-        return found[self.class_of]
+        return found[self.accesses.class_of]
 
     def visits(self) -> NDArray[Any] | None:
         """Accesses of all blocks by groups of lines, None if there are too many."""
         assert self.accesses is not None
-        return grouped(self.accesses.classes, self.class_of, self.grid, most=MOST_VISITS)
+        return grouped(
+            self.accesses.classes, self.accesses.class_of, self.grid, most=MOST_VISITS
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +220,6 @@ class _Observer:
         for block, run in proof.runs.items():
             self._keep(block, run)
         classes = range(len(proof.leaders))
-        self.execute([b for k in classes for b in members_of(proof.class_of, k, self.launch.grid)])
         known = sorted(self.samples)
         populations = np.bincount(proof.class_of, minlength=len(classes))
         executed = np.bincount(proof.class_of[known], minlength=len(classes))
@@ -336,14 +343,38 @@ class _Observer:
 
     def _accesses(self, proof: Proof) -> Accesses:
         """Accesses of all blocks. Raises NoPlanError if those of a class do not shift evenly."""
-        asked, classes = Below(read=0, written_by_warps=0), []
-        populations = np.bincount(proof.class_of, minlength=len(proof.leaders)).tolist()
-        for number, population in enumerate(populations):
-            members = [b for b in sorted(self.samples) if proof.class_of[b] == number]
-            classes.append(_shifted(self, members, proof.periods))
-            asked = asked + self.samples[members[0]].below.times(population)
-        steps, moments, classes = _with_moments(classes, proof.class_of)
-        return Accesses(classes=classes, moments=moments, steps=steps, below=asked)
+        asked, classes = Below(read=0, written_by_warps=0), list[BlockClass]()
+        class_of = np.zeros(self.blocks, dtype=np.uint32)
+        self.execute(drawn_blocks((), self.blocks, DRAWN_FOR_ACCESSES, self.launch.seed))
+        for number in range(len(proof.leaders)):
+            pending = [np.flatnonzero(proof.class_of == number)]
+            while pending:
+                blocks = pending.pop()
+                try:
+                    made = self._shifted(blocks, proof.periods)
+                except UnevenError as reason:
+                    if len(blocks) == 1 or self.room <= 0:
+                        raise NoPlanError(str(reason)) from None
+                    pending += np.array_split(blocks, 2)
+                    continue
+                class_of[blocks] = len(classes)
+                classes.append(made)
+                asked = asked + self._any_of(blocks).below.times(len(blocks))
+        steps, moments, classes = _with_moments(classes, class_of)
+        return Accesses(
+            class_of=class_of, classes=classes, moments=moments, steps=steps, below=asked
+        )
+
+    def _any_of(self, blocks: NDArray[np.int64]) -> Sample:
+        return self.samples[far_apart(blocks, self.launch.grid)[0]]
+
+    def _shifted(self, blocks: NDArray[np.int64], periods: tuple[int, int, int]) -> BlockClass:
+        """The accesses of blocks, with the shifts that hold for all of them that are executed."""
+        grid = self.launch.grid
+        self.execute(far_apart(blocks, grid))
+        members = np.intersect1d(blocks, list(self.samples)).tolist()
+        at = np.array([index_of(block, grid) for block in members], dtype=np.int64)
+        return _shifted([self.samples[block] for block in members], at, periods)
 
 
 def is_internal(function: str) -> bool:
@@ -374,14 +405,15 @@ def _sample(run: Run) -> Sample:
 
 
 def _shifted(
-    observer: _Observer, members: Sequence[int], periods: tuple[int, int, int]
+    samples: Sequence[Sample], at: NDArray[np.int64], periods: tuple[int, int, int]
 ) -> BlockClass:
-    """The accesses of a class, with the shifts that hold for all of its executed members."""
-    grid = observer.launch.grid
-    first, *others = (observer.samples[block] for block in members)
-    at = np.array([index_of(block, grid) for block in members], dtype=np.int64)
-    if any(len(one.sectors) != len(first.sectors) for one in others):
-        raise NoPlanError(": they make different accesses")
+    """The accesses of blocks, with the shifts that hold for all samples. `at`: their indices.
+
+    Raises UnevenError if there are none.
+    """
+    first, *others = samples
+    if any(not np.array_equal(one.rows["kind"], first.rows["kind"]) for one in others):
+        raise UnevenError(": they make different accesses")
     shifts = np.zeros((3, len(first.sectors)), dtype=np.int64)
     if others:
         steps = at[1:] - at[0]
@@ -390,16 +422,15 @@ def _shifted(
         moved = [SECTOR_BYTES * (one.sectors - first.sectors) for one in others]
         shifts = np.rint(pinv(steps[:few]) @ np.array(moved[:few])).astype(np.int64)
         if any((step @ shifts != by).any() for step, by in zip(steps, moved, strict=True)):
-            raise NoPlanError(": addresses do not shift evenly with the index of the block")
+            raise UnevenError(": addresses do not shift evenly with the index of the block")
     kinds, which = np.unique(shifts, axis=1, return_inverse=True)
     entries = np.zeros(len(first.rows), dtype=ENTRY)
     entries["sector"], entries["shift"], entries["mask"] = first.sectors, which.ravel(), 1
     entries["kind"], entries["moment"] = first.rows["kind"], first.rows["step"]
     by_period = kinds * np.array(periods)[:, None]
     whole = (by_period % LINE_BYTES == 0).all(axis=0)  # lines shift to lines
-    return BlockClass(
-        entries=_by_line(entries, whole), shifts=kinds.T, at=index_of(members[0], grid)
-    )
+    x, y, z = at[0].tolist()
+    return BlockClass(entries=_by_line(entries, whole), shifts=kinds.T, at=(x, y, z))
 
 
 def _by_line(entries: NDArray[Any], whole: NDArray[np.bool_]) -> NDArray[Any]:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +47,7 @@ class Proof:
     another reason than the borders, with what they depend on, and their `regions`.
     """
 
+    grid: Grid
     class_of: NDArray[np.uint32]
     leaders: Sequence[int]
     origins: Sequence[Origins]
@@ -58,20 +58,28 @@ class Proof:
 
     def may_differ(self, of_classes: Sequence[int]) -> NDArray[Any]:
         """Counts (core.COUNT) that may differ between blocks of some of the classes: 1, others 0."""
-        found = np.zeros(len(self.regions.counts), dtype=COUNT)
-        depends = [self.origins[k].depends for k in of_classes]
-        for names, marks in (
-            (COUNT.names or (), ()),
-            (_OF_GUARD, ("branch", "guard")),
-            (_OF_ADDRESS, ("address",)),
-        ):
-            marked = self.regions.counts > 0 if not marks else np.zeros(len(found), dtype=np.bool_)
-            for one in depends:
-                for mark in marks:
-                    marked |= one[mark] > 0
-            for name in names:
-                found[name] |= marked
+        length = len(self.regions.counts)
+        guarded, addressed = np.zeros((2, length), dtype=np.bool_)
+        for k in of_classes:
+            origins = self.origins[k]
+            guarded |= (origins.depends["branch"] > 0) | (origins.depends["guard"] > 0)
+            addressed |= origins.depends["address"] > 0
+            if origins.parts(self._varying(k)):
+                addressed |= origins.depends["parted"] > 0
+        found = np.zeros(length, dtype=COUNT)
+        for name in COUNT.names or ():
+            found[name] = (
+                (self.regions.counts > 0)
+                | (guarded & (name in _OF_GUARD))
+                | (addressed & (name in _OF_ADDRESS))
+            )
         return found
+
+    def _varying(self, number: int) -> tuple[bool, bool, bool]:
+        """Axes along which the index of the blocks of a class varies."""
+        blocks = np.flatnonzero(self.class_of == number)
+        x, y, z = (bool(np.ptp(along)) for along in index_of(blocks, self.grid))
+        return x, y, z
 
 
 @dataclass
@@ -95,6 +103,7 @@ class Prover:
             class_of, leaders = self._classes()
             pending = _left_out(class_of)
         return Proof(
+            grid=self.grid,
             class_of=class_of,
             leaders=leaders,
             origins=[_origins(self.runs[block]) for block in leaders],
@@ -127,7 +136,7 @@ class Prover:
         class_of = np.full(self.grid[::-1], NOBODY)
         leaders, periods = list[int](), self._periods()
         for block, run in self.runs.items():
-            x, y, z = at = self._index(block)
+            x, y, z = at = index_of(block, self.grid)
             if class_of[z, y, x] != NOBODY:
                 continue
             same_place = tuple(
@@ -141,23 +150,21 @@ class Prover:
     def _number(self, index: Sequence[int]) -> int:
         return index[0] + self.grid[0] * (index[1] + self.grid[1] * index[2])
 
-    def _index(self, block: int) -> tuple[int, int, int]:
-        return index_of(block, self.grid)
+
+Index = TypeVar("Index", int, NDArray[np.int64])
 
 
-def index_of(block: int, grid: Grid) -> tuple[int, int, int]:
+def index_of(block: Index, grid: Grid) -> tuple[Index, Index, Index]:
+    """Index along each axis of blocks, given by their linear indices."""
     x, y, _ = grid
     return block % x, block // x % y, block // x // y
 
 
-def members_of(class_of: NDArray[np.uint32], number: int, grid: Grid) -> list[int]:
-    """Blocks of a class that are far apart: the first, the last, and the ends along each axis."""
-    blocks = np.flatnonzero(class_of == number)
+def far_apart(blocks: NDArray[np.int64], grid: Grid) -> list[int]:
+    """Some of the blocks: the first, the last, and the ends along each axis."""
     ends = {int(blocks[0]), int(blocks[-1])}
-    for axis in range(3):
-        if grid[axis] > 1:
-            along = blocks // prod(grid[:axis]) % grid[axis]
-            ends |= {int(blocks[along.argmin()]), int(blocks[along.argmax()])}
+    for along in index_of(blocks, grid):
+        ends |= {int(blocks[along.argmin()]), int(blocks[along.argmax()])}
     return sorted(ends)
 
 

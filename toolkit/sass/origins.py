@@ -24,13 +24,19 @@ class Origins:
     """What was found about one block.
 
     `borders` (core.AFFINE): c · d must be between low and high, where d is the distance to the
-    block along each axis. `depends` (core.DEPENDENCE): for each instruction, whether its branch,
-    guard or address depends on BLOCK_INDEX or DATA.
+    block along each axis; where `parts`, the addresses of lanes move apart by c · d. `depends`
+    (core.DEPENDENCE): for each instruction, whether its branch, guard or address depends on
+    BLOCK_INDEX or DATA.
     """
 
     borders: NDArray[Any]
     periods: tuple[int, int, int]
     depends: NDArray[Any]
+
+    def parts(self, varying: tuple[bool, bool, bool]) -> bool:
+        """True if lanes move apart between blocks whose index varies along these axes."""
+        c = self.borders["c"][self.borders["parts"] > 0]
+        return bool(c[:, list(varying)].any())
 
 
 def origins_of(keeper: int, length: int) -> Origins | None:

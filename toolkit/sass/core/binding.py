@@ -76,8 +76,8 @@ FINDING = dtype_of(
 
 # An affine function of the block's index with its borders, and what an instruction depends on
 # (origins.h).
-AFFINE = dtype_of("i8 c[3] low high")
-DEPENDENCE = dtype_of("u1 branch guard address reserved")
+AFFINE = dtype_of("i8 c[3] low high parts")
+DEPENDENCE = dtype_of("u1 branch guard address parted")
 
 
 class Bank(Structure):

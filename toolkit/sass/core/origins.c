@@ -824,20 +824,27 @@ static u16 address_origin(Follow *f, const Ins *i, int k, int l) {
     return combination(f->o, found, 1, of_base, 1);
 }
 
-/* What the addresses of a request depend on, beyond a shift of all by whole sectors or turns of the
- * banks, 2^bits bytes. `common`: their origin, which is a kind where they have several. */
-static u16 addresses_depend_on(Follow *f, const Ins *i, int k, u32 bits, u16 *common) {
-    Lanes of;
-    FOR_LANES_OF(f->m) of.x[l] = address_origin(f, i, k, l);
-    const u16 kind = kind_of_lanes(of.x, f->m);
-    *common = of.x[__builtin_ctz(f->m)];
-    if (!are_alike(of.x, f->m)) *common = kind;
-    return !is_known(*common) ? *common : is_whole(f->o, *common, bits) ? SAME : BLOCK_INDEX;
+/* Note what the addresses of a request depend on, beyond a shift of all by whole sectors or turns of the
+ * banks, 2^bits bytes. Returns their origin, or what they depend on where lanes have several. */
+static u16 follow_addresses(Follow *f, const Ins *i, int k, u32 bits) {
+    Dependence *const of = &f->o->of[f->c->pc];
+    Lanes lanes;
+    FOR_LANES_OF(f->m) lanes.x[l] = address_origin(f, i, k, l);
+    const u16 kind = kind_of_lanes(lanes.x, f->m), first = lanes.x[__builtin_ctz(f->m)];
+    FOR_LANES_OF(f->m) {
+        const u16 apart = combination(f->o, lanes.x[l], 1, first, -1);
+        if (!is_known(apart)) note(&of->address, apart);
+        else if (!is_whole(f->o, lanes.x[l], bits)) note(&of->address, BLOCK_INDEX);
+        if (is_affine(apart) && !f->o->under) {
+            affine_of(f->o, apart)->parts = 1;
+            note(&of->parted, BLOCK_INDEX);
+        }
+    }
+    return are_alike(lanes.x, f->m) ? first : kind;
 }
 
 static void follow_global(Follow *f, const Ins *i, int k) {
-    u16 common;
-    note(&f->o->of[f->c->pc].address, addresses_depend_on(f, i, k, SECTOR_BITS, &common));
+    follow_addresses(f, i, k, SECTOR_BITS);
 }
 
 static u16 *floor_of(Origins *o, u32 space) { return space == SPACE_SHARED ? &o->of_shared : &o->of_local; }
@@ -848,8 +855,7 @@ static void follow_near(Follow *f, const Ins *i, u32 space, int is_store, const 
     Origins *const o = f->o;
     const u32 words = i->width < WORD_BYTES ? 1 : i->width / WORD_BYTES;
     u64 a[LANES];
-    u16 common;
-    note(&o->of[f->c->pc].address, addresses_depend_on(f, i, 0, BANK_BITS, &common));
+    const u16 common = follow_addresses(f, i, 0, BANK_BITS);
     if (common) {
         if (is_store) worsen(floor_of(o, space), kind_of(common));
         for (u32 k = 0; is_store && k < words; k++)

@@ -18,14 +18,16 @@
 enum { SAME = 0, BLOCK_INDEX, DATA, FIRST_AFFINE };
 
 /* An affine function of the block's index, in units of 2^-FRACTION_BITS: `c` per block along each axis.
- * Between `low` and `high` from its value in the block that was followed, all comparisons agree. */
-typedef struct { i64 c[3], low, high; } Affine;
+ * Between `low` and `high` from its value in the block that was followed, all comparisons agree. `parts`: lanes
+ * of some request are apart by a value that grows like this. */
+typedef struct { i64 c[3], low, high, parts; } Affine;
 
 enum { FRACTION_BITS = 16, MOST_PERIOD_BITS = 6, MOST_AFFINE = 2048 };
 
 /* Whether other blocks may do something else at an instruction: BLOCK_INDEX or DATA where the branch, the
- * guard or an address depends on it; SAME where they do not. */
-typedef struct { u8 branch, guard, address, reserved; } Dependence;
+ * guard or an address depends on it; SAME where they do not. `parted`: likewise where the addresses of lanes
+ * are shifted by different distances, unless those are zero for all blocks in question. */
+typedef struct { u8 branch, guard, address, parted; } Dependence;
 
 /* What code may write between a branch and the place where its sides meet again: slots of registers,
  * predicates with OF_PREDICATE, and memory. */
