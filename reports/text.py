@@ -179,6 +179,20 @@ def average(value: float | None) -> str:
     return "" if value is None else count(round(value, 3))
 
 
+def count_interval(low: float, high: float) -> str:
+    """The ends of an interval of counts, rounded outwards to three digits: '512 to 14,000'.
+
+    One number where both ends are equal.
+    """
+    if low == high:
+        return count(low)
+    ends = []
+    for value, outwards in ((low, math.floor), (high, math.ceil)):
+        unit = 10 ** max(0, len(str(int(abs(value)))) - 3)
+        ends.append(f"{outwards(value / unit) * unit:,}")
+    return " to ".join(ends)
+
+
 def many(things: int, what: str) -> str:
     """'1 block', '1,024 blocks'"""
     return f"{things:,} {what}{'' if things == 1 else 's'}"

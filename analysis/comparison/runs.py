@@ -37,7 +37,7 @@ from analysis.records.profile import Grade, Interval, Launched, Measured, Profil
 from analysis.timing.predicted import Predicted
 
 # 2: predicted times; 3: whether a missing record had counts; 4: launches as profiles have them
-COMPARISON_SCHEMA_VERSION = 4
+COMPARISON_SCHEMA_VERSION = 5
 
 ROUNDING = 1e-9  # of a predicted time: far above what an order of sums does, below any cycle
 RANDOM = "]"  # at the end of an argument without content: 'f32[64]'
@@ -139,7 +139,11 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class RunComparison:
-    """Changes from one profile or launch to another: the document of `compare --json`."""
+    """Changes from one profile or launch to another: the document of `compare --json`.
+
+    `estimated`: a sentence for each side that has counters which are estimates, with the command
+    that makes them exact.
+    """
 
     schema_version: int
     before: Source
@@ -152,6 +156,7 @@ class RunComparison:
     only_after: tuple[Key, ...]
     environment: tuple[Setting, ...]
     notes: tuple[str, ...]
+    estimated: tuple[str, ...] = ()
 
 
 _Key = tuple[str, Gemm | None]
@@ -199,8 +204,26 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison
         after = replace(after, counters=kept)
     if not before.counters.keys() & after.counters.keys():
         raise InputError("the launches have no counter in common: simulate both again")
-    return _compared(
+    found = _compared(
         _of_launch(before, before), _of_launch(after, before), _notes_on_launches(before, after)
+    )
+    sides = (("first", before), ("second", after))
+    return replace(found, estimated=tuple(filter(None, (_estimated(*side) for side in sides))))
+
+
+MOST_NAMES = 3  # of estimates in one sentence
+
+
+def _estimated(side: str, one: LaunchRecord) -> str:
+    """Which counters of a side are estimates, and what makes them exact; empty if none are."""
+    names = one.estimated
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    listed = f"{', '.join(names[:MOST_NAMES])}{more}"
+    return (
+        f"counters of the {side} launch are estimates ({listed}); this command makes them exact: "
+        f"{one.exact_command}"
     )
 
 

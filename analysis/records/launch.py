@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
+from analysis.records.counters import MODELLED
 from analysis.records.profile import Launched, LineCounters, Simulated
 from analysis.timing.predicted import Predicted
 
-# 2: the device, and the text of each line; 3: the rung. Earlier ones are read too.
-SCHEMA_VERSION = 3
+# 2: the device, and the text of each line; 3: the rung; 4: estimates. Earlier ones are read too.
+SCHEMA_VERSION = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +20,9 @@ class LaunchRecord:
     """One launch of `simulate`.
 
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
-    the time are modelled for, None without.
+    the time are modelled for, None without. `rung` is the label of a rung by its name. `estimates`
+    has the ends of the 95% interval of each counter that is an estimate; None in records of earlier
+    versions. `unseen_share` is the share of blocks that may differ unseen (95%).
     """
 
     source: str
@@ -36,6 +40,40 @@ class LaunchRecord:
     lines: tuple[LineCounters, ...]
     predicted: Predicted | None
     device: str | None = None
+    rung: str | None = None
+    executed_blocks: int | None = None
+    estimates: dict[str, tuple[float, float]] | None = None
+    unseen_share: float | None = None
+
+    @property
+    def estimated(self) -> tuple[str, ...]:
+        """Names of the counters below which no execution of all blocks stands, nor a proof.
+
+        An earlier version counted all blocks exactly, and those of a rung; else all are estimates.
+        """
+        if self.estimates is not None:
+            return tuple(self.estimates)
+        basis = self.basis or ""
+        if self.rung is not None or basis.startswith(("all ", "the one block")):
+            return ()
+        return tuple(name for name in self.counters if name not in MODELLED)
+
+    @property
+    def exact_command(self) -> str:
+        """The command that executes all blocks of the launch, for a shell."""
+        words = [
+            *("python", "-m", "toolkit", "simulate", self.source, "-k", self.kernel),
+            *("-g", ",".join(map(str, self.grid)), "-b", ",".join(map(str, self.block))),
+            *(word for argument in self.arguments for word in ("-a", argument)),
+            *(word for name, value in self.defines.items() for word in ("-D", f"{name}={value}")),
+        ]
+        if self.dynamic_shared_bytes:
+            words += ["--shared", str(self.dynamic_shared_bytes)]
+        if self.seed is not None:
+            words += ["--seed", str(self.seed)]
+        if self.device is not None:
+            words += ["--device", self.device]
+        return shlex.join([*words, "--blocks", "all", "--json"])
 
     @property
     def launched(self) -> Launched:

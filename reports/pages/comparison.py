@@ -185,6 +185,7 @@ def remarks(comparison: RunComparison) -> tuple[str, ...]:
     """What was lost, what was not compared and why, and what only one profile has."""
     return (
         *comparison.notes,
+        *comparison.estimated,
         *_grouped(((p, f"lost: {lost}") for p in comparison.pairs for lost in p.lost), comparison),
         *_grouped(((p, note) for p in comparison.pairs for note in p.notes), comparison),
         *_only(comparison.only_before, "first"),

@@ -24,9 +24,16 @@ BELOW_L1 = "L2 and DRAM"
 _Row = tuple[str, str, str, str]  # group, meaning, value, name at Nsight Compute
 
 
-def counters_table(instructions: Sequence[InstructionCounts], counters: Mapping[str, int]) -> Table:
+Estimates = Mapping[str, tuple[float, float]]  # ends of the 95% interval of each counter
+
+
+def counters_table(
+    instructions: Sequence[InstructionCounts],
+    counters: Mapping[str, int],
+    estimates: Estimates | None = None,
+) -> Table:
     """The counters of a launch that are not zero, by group, each before what follows from it."""
-    found = [*_counted(instructions, counters), *_not_named(instructions)]
+    found = [*_counted(instructions, counters, estimates or {}), *_not_named(instructions)]
     groups = ("instructions", *(f"{space} memory" for space in SPACES), BELOW_L1)
     titles = ("counters", ("count", Grade.SIMULATED, True), "at Nsight Compute")
     return plain_table(
@@ -41,7 +48,7 @@ def counters_table(instructions: Sequence[InstructionCounts], counters: Mapping[
 
 
 def _counted(
-    instructions: Sequence[InstructionCounts], counters: Mapping[str, int]
+    instructions: Sequence[InstructionCounts], counters: Mapping[str, int], estimates: Estimates
 ) -> Iterator[_Row]:
     """The counters that are not zero, each with the metric that follows from it."""
     metrics = _metrics(instructions, counters)
@@ -53,7 +60,11 @@ def _counted(
         if name in MODELLED or name in OF_BULK_COPIES:
             group = BELOW_L1
         grade = "" if counter.counter_class == CounterClass.EXACT else f" ({counter.counter_class})"
-        yield group, f"  {counter.meaning}{grade}", f"{value:,}", name
+        shown = f"{value:,}"
+        if name in estimates:
+            grade += " (estimate)"
+            shown = text.count_interval(*estimates[name])
+        yield group, f"  {counter.meaning}{grade}", shown, name
         if name in metrics:
             meaning, derived = metrics[name]
             yield group, f"    {meaning}", derived, ""

@@ -34,22 +34,25 @@ def verdict(
     device: Device | None,
     basis: str | None,
     file: str | None,
+    uncertainty: str = "",
 ) -> Iterator[str]:
     """The time, the limiter, and the most expensive source line with the reason.
 
     `predicted` is the time on `device`, None where `basis` says why there is none, or where no
-    device was named. Lines are of `file`, unless they say of which.
+    device was named. Lines are of `file`, unless they say of which. `uncertainty` says that
+    counters are estimates.
     """
+    estimated = f" {uncertainty}." if uncertainty else ""
     if predicted is None or device is None:
         why = basis or f"no predicted time without a device, such as device='{DEFAULT_DEVICE.key}'"
-        yield f"{kernel}: {why}."
+        yield f"{kernel}: {why}.{estimated}"
         yield "Limiter: unknown without a predicted time."
     else:
         rate = text.flop_per_s(predicted.flop_per_s)
         also = f", {rate}" if is_arithmetic(instructions, counters) else ""
         yield (
             f"{kernel}: {text.predicted_seconds(predicted.time_s)} predicted on "
-            f"{device.name}{also}."
+            f"{device.name}{also}.{estimated}"
         )
         yield f"L{limits(predicted)[1:]}{_of_dram(predicted, device)}."
     yield _most_expensive(summed_by_line(instructions), predicted, file)

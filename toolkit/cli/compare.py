@@ -60,6 +60,8 @@ def compare(
         write(pages)
         print(shown, end="", flush=True)  # before what is said on stderr
         for kind in kinds:
+            if kind == "counts" and found.estimated:
+                fail(f"--fail-on counts: {found.estimated[0]}")
             fail_on_first(f"--fail-on {kind}", list(regressions(found, kind)))
             if why := not_compared(found, kind):
                 fail(f"--fail-on {kind}: {why}: profile both sides alike")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from io import BytesIO
+from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,6 +69,7 @@ class Call:
     defines: Mapping[str, str]
     options: Sequence[str]
     blocks: Blocks | None
+    limit_s: float
     max_instructions: int
     seed: int
     saves: Mapping[int, Path]
@@ -90,15 +92,19 @@ class Call:
         blocks = self.blocks
         if blocks is None and self.rung is None:
             blocks = "all" if self.saves else "representative"
+        launch = self._launch(compiled)
         execution = simulate(
-            **self._launch(compiled),
+            **launch | {"seed": self.seed},
             blocks=blocks,
+            limit_s=self.limit_s,
             advance=advance,
             announce=announce,
             when_counted=when_counted,
             device=self.device,
             outputs=outputs,
         )
+        if self.saves and (left := prod(self.grid) - (execution.executed_blocks or 0)):
+            execution = replace(execution, notes=(*execution.notes, _of_saved(left)))
         if self.device is None:
             execution = replace(
                 execution, prediction_basis=f"not predicted: no device of {self.arch} is known"
@@ -185,6 +191,7 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
         "device": device,
         "options": options_of(launch),
         "blocks": None if launch.blocks is None else _blocks(launch.blocks),
+        "limit_s": launch.limit,
         "max_instructions": launch.max_instructions or MAX_INSTRUCTIONS,
         "seed": chosen_seed(launch.seed),
     }
@@ -300,6 +307,13 @@ def _saves(texts: Sequence[str], buffers: Mapping[int, object], source: Path) ->
             raise InputError(f"--save {shortened(text)!r}: {path} is used already: give another")
         saves[int(position)] = path
     return saves
+
+
+def _of_saved(left: int) -> str:
+    return (
+        f"saved files lack what the {left:,} blocks that were not executed write: what they hold "
+        "there is what the arguments held"
+    )
 
 
 def _npy(array: NDArray[np.generic]) -> bytes:

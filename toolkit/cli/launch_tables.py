@@ -44,7 +44,7 @@ def print_simulated(simulated: Simulated, *, top: int | None) -> None:
     for one in filter(None, [execution.resources.note, *execution.notes]):
         note(one)
     out.print()
-    counters = counters_table(execution.instructions, execution.counters)
+    counters = counters_table(execution.instructions, execution.counters, execution.estimates)
     is_narrow = out.width < FROM_WIDTH_OF_NAMES
     out.print(rich_table(counters.without_last_column if is_narrow else counters))
     if execution.predicted is not None:
@@ -249,6 +249,10 @@ def record(simulated: Simulated) -> LaunchRecord:
         basis=execution.basis,
         predicted=execution.predicted,
         counters=dict(execution.counters),
+        rung=call.rung.label if call.rung else None,
+        executed_blocks=execution.executed_blocks,
+        estimates=dict(execution.estimates),
+        unseen_share=execution.unseen_share,
         lines=tuple(
             LineCounters(file=file, line=line, text=_text(file, line, call), counters=counters)
             for (file, line), counters in execution.lines.items()
@@ -259,14 +263,13 @@ def record(simulated: Simulated) -> LaunchRecord:
 def document(simulated: Simulated) -> dict[str, Any]:
     """What --json prints: everything that is known, counters of zero included."""
     call, execution = simulated.call, simulated.execution
+    is_whole = execution.executed_blocks == prod(call.grid)
     return {
         "schema_version": SCHEMA_VERSION,
         "toolkit_version": toolkit.__version__,
-        "rung": call.rung and call.rung.label,
         **asdict(record(simulated)),
         "traffic_basis": execution.traffic_basis,
         "prediction_basis": execution.prediction_basis,
-        "executed_blocks": execution.executed_blocks,
         "simulation_s": execution.simulation_s,
         "notes": execution.notes,
         "instructions": [asdict(instruction) for instruction in execution.instructions],
@@ -275,7 +278,8 @@ def document(simulated: Simulated) -> dict[str, Any]:
                 "argument": position,
                 "type": array.dtype.name,
                 "shape": array.shape,
-                "sha256": sha256(array.tobytes()).hexdigest(),
+                # of a part of the blocks, they are not what the launch leaves
+                "sha256": sha256(array.tobytes()).hexdigest() if is_whole else None,
             }
             for position, array in simulated.outputs.items()
         ],

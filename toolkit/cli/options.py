@@ -122,11 +122,20 @@ class LaunchOptions:
         str | None,
         typer.Option(
             metavar="WHICH",
-            help="Blocks to execute: all; representative, a few of each class of blocks that count "
-            "alike, or all if there are no such classes; or how many.",
+            help="Blocks to execute: all; representative, a few that provably count like the "
+            "others, or random ones; or how many.",
             show_default="representative; all with --save and of check",
         ),
     ] = None
+    limit: Annotated[
+        float,
+        typer.Option(
+            "--limit",
+            min=0,
+            metavar="SECONDS",
+            help="Execute all blocks, rather than estimate counters, if that takes no longer.",
+        ),
+    ] = 10.0
     max_instructions: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Stop a kernel whose warps execute more."),

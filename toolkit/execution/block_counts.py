@@ -44,8 +44,9 @@ Execute = Callable[[Sequence[range], Regions | None], list[Run]]
 class Counted:
     """Counts per instruction, the number of blocks that they come from, and their basis.
 
-    `estimates`: counters that are neither proved nor counted in all blocks. `why_no_time`: why there
-    is no traffic and no time, although blocks were executed.
+    `estimates`: counters that are neither proved nor counted in all blocks; `uncertainty` says so
+    where they are not narrow. `why_no_time`: why there is no traffic and no time, although blocks
+    were executed.
     """
 
     counts: NDArray[Any]
@@ -57,6 +58,7 @@ class Counted:
     observed: Observed | None = None
     estimates: Estimates | None = None
     why_no_time: str = ""
+    uncertainty: str = ""
 
     @property
     def accesses_basis(self) -> str:
@@ -118,9 +120,9 @@ def _with_lifetimes(counted: Counted, bound: Bound, *, waits: bool) -> Counted:
 class Selection:
     """Which blocks of a launch to execute, and what is known of it for that.
 
-    `waits`: some loop waits for what other blocks write. `seed` determines which blocks are drawn at
-    random. All blocks are executed instead of estimating counters if that takes at most `limit_s`.
-    `functions`: numbers of the first instructions of functions, by name.
+    `waits`: some loop waits for what other blocks write. `seed` determines which blocks are drawn
+    at random. All blocks are executed instead of estimating counters if that takes at most
+    `limit_s`. `functions`: numbers of the first instructions of functions, by name.
     """
 
     blocks: Blocks
@@ -182,8 +184,13 @@ def _observed(bound: Bound, selection: Selection, execute: Execute) -> Counted:
         lifetimes=found.lifetimes,
         observed=found,
         estimates=found.estimates,
+        uncertainty="" if found.is_sufficient else _uncertainty(len(found.runs), bound),
         why_no_time=_takes_all(found.seconds) if found.accesses is None else "",
     )
+
+
+def _uncertainty(executed: int, bound: Bound) -> str:
+    return f"Counters are estimates from {of_blocks(executed, bound.geometry.blocks)}"
 
 
 def _takes_all(seconds: float) -> str:
@@ -194,7 +201,8 @@ def _takes_all(seconds: float) -> str:
 
 
 def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) -> Counted:
-    """Counts from `most` blocks: corners, edges and the centre, and as many random ones as are left."""
+    """Counts from `most` blocks: corners, edges and the centre, and as many random ones as are
+    left."""
     everything = bound.geometry.blocks
     known = sorted({b for one in regions(bound.geometry.grid) for b in one.members})[: most // 2]
     drawn = drawn_blocks(known, everything, most - len(known), selection.seed)
@@ -213,5 +221,6 @@ def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) ->
         basis=f"{of_blocks(len(runs), everything)} executed, {len(drawn)} of them drawn at random; "
         "the others are estimated from these",
         estimates=found,
+        uncertainty=_uncertainty(len(runs), bound),
         why_no_time="that takes the accesses of all blocks: --blocks all executes them",
     )

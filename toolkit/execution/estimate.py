@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolkit.sass.machine import DEADLOCK, LIMIT, Bound, FaultError, Run
+from toolkit.sass.regions import Regions
 
 # Trials: how many turns of the workers, and how many instructions each worker may execute. The next
 # trial has fewer turns.
@@ -87,38 +88,33 @@ def estimated(
     return Estimate(count, elapsed_s + each_s * rest, is_least=fault in (DEADLOCK, LIMIT))
 
 
+Runs = Callable[[Sequence[range], Regions | None], list[Run]]
+
+
 def announcing(
-    execute: Callable[[Sequence[range], int | None], list[Run]],
+    execute: Callable[[Sequence[range], Regions | None, int | None], list[Run]],
     bound: Bound,
     announce: Callable[[Estimate], None],
-    workers: int,
-    *,
-    at_once: bool,
-) -> Callable[[Sequence[range]], list[Run]]:
-    """Runs ranges of blocks as `execute` does, and announces at the first call that it takes long.
+) -> Runs:
+    """Runs blocks as `execute` does, and announces at the first call if a block takes long.
 
-    The first turn of the workers shows it. Where that exceeds a limit of instructions, its stores
-    are undone, and it runs again. `at_once`: there is only one call, whose time is announced
-    in any case. No block may need another one that runs beside it.
+    Where the blocks of the first call exceed a limit of instructions, their stores are undone, and
+    they run again. No block may need another one that runs beside it.
     """
     is_first = True
 
-    def run(blocks: Sequence[range]) -> list[Run]:
+    def run(blocks: Sequence[range], regions: Regions | None) -> list[Run]:
         nonlocal is_first
         if not is_first:
-            return execute(blocks, None)
+            return execute(blocks, regions, None)
         is_first, started = False, time.perf_counter()
         try:
-            ran = execute(blocks[:workers], TRIALS[0][1])
+            return execute(blocks, regions, TRIALS[0][1])
         except FaultError as error:
             if error.fault.kind != LIMIT:
                 raise
-            bound.restore()
-            announce(Estimate(len(blocks), time.perf_counter() - started, is_least=True))
-            return execute(blocks, None)
-        if at_once:
-            turns = len(blocks) / len(ran)
-            announce(Estimate(len(blocks), turns * (time.perf_counter() - started)))
-        return ran + execute(blocks[workers:], None) if blocks[workers:] else ran
+        bound.restore()
+        announce(Estimate(len(blocks), time.perf_counter() - started, is_least=True))
+        return execute(blocks, regions, None)
 
     return run

@@ -4,14 +4,14 @@ Blocks form classes. Those of a class take the same path and make the same acces
 order, and each address shifts evenly with the index of the block. Which blocks are of a class is
 proved (`toolkit.execution.proof`), as far as counts depend on neither data nor the index in another
 way. What may differ between blocks of a class is estimated from blocks drawn at random
-(`toolkit.execution.sampling`). Where that leaves too much open, all blocks are executed, unless that
-takes too long.
+(`toolkit.execution.sampling`). Where that leaves too much open, all blocks are executed, unless
+that takes too long.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -30,8 +30,8 @@ from toolkit.execution.proof import (
     Prover,
     RunBlocks,
     TooManyClassesError,
-    index_of,
     far_apart,
+    index_of,
 )
 from toolkit.execution.representatives import Grid, extrapolated, regions
 from toolkit.execution.sampling import (
@@ -54,7 +54,7 @@ MOST_EXECUTED, MOST_SECTORS = 1024, 1 << 25  # blocks, and sectors that they acc
 # and, for slow paths of functions alone, so many that at most 9% take one unseen.
 DRAWN, DRAWN_FOR_SLOW_PATHS = 149, 32
 DRAWN_FOR_ACCESSES = 8  # blocks, whose lines must be those that others predict
-MOST_SAMPLING_S = 10.0
+MOST_SAMPLED = 1 << 28  # warp instructions of random blocks: ten seconds of two cores
 # Moments per lifetime of a block: accesses in one moment are one visit. The finest is taken with
 # which all blocks make at most so many visits to groups of lines.
 MOMENTS, FEW_VISITS, MOST_VISITS = (1152, 384, 192, 96, 48, 24), 600_000, 1 << 22
@@ -91,7 +91,8 @@ class Sample:
 class Accesses:
     """Accesses of all blocks to global memory, by class; those of a class shift evenly.
 
-    `class_of`: class of each block, by its linear index. `steps`: instructions of the longest warp of a block of each class up to its last access.
+    `class_of`: class of each block, by its linear index. `steps`: instructions of the longest warp
+    of a block of each class up to its last access.
     """
 
     class_of: NDArray[np.uint32]
@@ -137,17 +138,15 @@ class Observed:
         found = self.estimates
         if found is None:
             kinds = int(self.class_of.max()) + 1
-            classes = f"each of the {kinds} classes of blocks" if kinds > 1 else "all blocks"
-            return f"{some}; proved: one of them does what {classes} do"
-        if found.agreeing == found.drawn:
-            seen = (
-                f"{found.drawn} of {found.drawn} random blocks agree: up to "
-                f"{100 * found.unseen_share:.2g}% of {everything:,} may differ (95%)"
-            )
-        else:
-            seen = f"{found.agreeing} of {found.drawn} random blocks agree"
+            classes = f"those of its class, of {kinds}" if kinds > 1 else "all others"
+            return f"{some}; proved: each of them counts like {classes}"
         where = f" in slow paths of {text.listing(self.slow_paths)}" if self.slow_paths else ""
-        return f"{some}; {seen}{where}; the others were not executed"
+        if found.agreeing < found.drawn:
+            return f"{some}; {found.drawn} of them, drawn at random, differ{where}"
+        return (
+            f"{some}; {found.drawn} of {found.drawn} random blocks agree{where}: up to "
+            f"{100 * found.unseen_share:.2g}% of {everything:,} may differ (95%)"
+        )
 
     @property
     def lifetimes(self) -> NDArray[np.float64] | None:
@@ -161,9 +160,7 @@ class Observed:
     def visits(self) -> NDArray[Any] | None:
         """Accesses of all blocks by groups of lines, None if there are too many."""
         assert self.accesses is not None
-        return grouped(
-            self.accesses.classes, self.accesses.class_of, self.grid, most=MOST_VISITS
-        )
+        return grouped(self.accesses.classes, self.accesses.class_of, self.grid, most=MOST_VISITS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,9 +257,13 @@ class _Observer:
         wanted = DRAWN_FOR_SLOW_PATHS if slow_paths else DRAWN
         if wanted > self.room and self.all_s <= self.launch.limit_s:
             raise NoPlanError(": they may differ with their data")
-        most = max(DRAWN_FOR_SLOW_PATHS, int(MOST_SAMPLING_S / max(self.block_s, 1e-9)))
+        of_a_block = max(int(one.counts["executed"].sum()) for one in self.samples.values())
+        most = max(DRAWN_FOR_SLOW_PATHS, MOST_SAMPLED // max(1, of_a_block))
         drawn = drawn_blocks(
-            sorted(self.samples), self.blocks, min(wanted, most, max(2, self.room)), self.launch.seed
+            sorted(self.samples),
+            self.blocks,
+            min(wanted, most, max(2, self.room)),
+            self.launch.seed,
         )
         self.execute(drawn)
         return drawn
@@ -383,7 +384,7 @@ def is_internal(function: str) -> bool:
 
 
 def _plain(function: str) -> str:
-    """"$__internal_0_$__cuda_sm20_div_rn_f64_full" as "div_rn_f64_full"."""
+    """ "$__internal_0_$__cuda_sm20_div_rn_f64_full" as "div_rn_f64_full"."""
     return function.rpartition("$")[2].removeprefix("__cuda_").partition("_")[2] or function
 
 

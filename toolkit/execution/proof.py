@@ -1,10 +1,10 @@
 """Which blocks of a launch provably do the same as an executed one.
 
-A few blocks are executed and their values followed (`toolkit.sass.origins`). Each of them stands for
-the blocks within its borders, whole periods away: they take the same path, and their addresses are
-shifted evenly. Where no executed block stands for a block, that one is executed next, until there is
-none left. What depends on data, or on the index of the block in a way that is not followed, is marked:
-there, other blocks may count otherwise.
+A few blocks are executed and their values followed (`toolkit.sass.origins`). Each of them stands
+for the blocks within its borders, whole periods away: they take the same path, and their addresses
+are shifted evenly. Where no executed block stands for a block, that one is executed next, until
+there is none left. What depends on data, or on the index of the block in a way that is not
+followed, is marked: there, other blocks may count otherwise.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Proof:
     """Classes of blocks, each of which an executed block stands for.
 
     `class_of`: class of each block, by its linear index; `leaders`: the block of each class whose
-    values were followed. `origins` are theirs. `periods`: blocks of a class are whole periods apart.
-    `runs`: all blocks that were followed. `branches`: instructions at which blocks may part for
-    another reason than the borders, with what they depend on, and their `regions`.
+    values were followed. `origins` are theirs. `periods`: blocks of a class are whole periods
+    apart. `runs`: all blocks that were followed. `branches`: instructions at which blocks may part
+    for another reason than the borders, with what they depend on, and their `regions`.
     """
 
     grid: Grid
@@ -57,7 +57,8 @@ class Proof:
     regions: Regions
 
     def may_differ(self, of_classes: Sequence[int]) -> NDArray[Any]:
-        """Counts (core.COUNT) that may differ between blocks of some of the classes: 1, others 0."""
+        """Counts (core.COUNT) that may differ between blocks of some of the classes: 1, others
+        0."""
         length = len(self.regions.counts)
         guarded, addressed = np.zeros((2, length), dtype=np.bool_)
         for k in of_classes:
@@ -114,7 +115,8 @@ class Prover:
         )
 
     def _follow(self, blocks: Sequence[int]) -> None:
-        """Follow more blocks, and all of them again if they show another branch that may part them."""
+        """Follow more blocks, and all of them again if they show another branch that may part
+        them."""
         while True:
             found = self.run(blocks, self.flow.regions(self.branches))
             self.runs |= zip(blocks, found, strict=True)

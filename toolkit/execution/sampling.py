@@ -1,7 +1,7 @@
 """Counters of a launch estimated from blocks drawn at random, with intervals.
 
-Blocks that were not drawn at random (corners, edges, the centre, and those that were followed) count
-as what they are; the mean of the random ones stands for the rest.
+Blocks that were not drawn at random (corners, edges, the centre, and those that were followed)
+count as what they are; the mean of the random ones stands for the rest.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ Metrics = Callable[[NDArray[Any]], Mapping[str, int]]
 class Estimates:
     """Counters that are estimates, with the ends of their 95% intervals.
 
-    `agreeing`, `drawn`: how many of the random blocks have the counts of most. `unseen_share`: share
-    of the blocks that may count otherwise although none of the random ones does, at 95% confidence.
+    `agreeing`, `drawn`: how many of the random blocks have the counts of most. `unseen_share`:
+    share of the blocks that may count otherwise although none of the random ones does, at 95%
+    confidence.
     """
 
     intervals: Mapping[str, tuple[float, float]]
@@ -68,7 +69,8 @@ def drawn_blocks(known: Sequence[int], blocks: int, count: int, seed: bytes) -> 
     """`count` blocks other than those that are `known`, drawn uniformly without replacement."""
     generator = np.random.default_rng(int.from_bytes(sha256(seed).digest()[:8]))
     rest = np.setdiff1d(np.arange(blocks), known)
-    return np.sort(generator.choice(rest, size=min(count, len(rest)), replace=False)).tolist()
+    chosen = generator.choice(rest, size=min(count, len(rest)), replace=False)
+    return [int(block) for block in np.sort(chosen)]
 
 
 def estimated_counts(
@@ -113,7 +115,7 @@ def estimates(
         low = max(least, middle - STANDARD_ERRORS * error) if error else middle
         intervals[name] = (low, middle + STANDARD_ERRORS * error)
     _, which = np.unique(values, axis=0, return_inverse=True)
-    alike = int(np.bincount(which.ravel()).max(initial=0)) if len(names) else len(drawn)
+    alike = int(np.bincount(which.ravel()).max(initial=0)) if names else len(drawn)
     return Estimates(
         intervals=intervals,
         drawn=len(drawn),

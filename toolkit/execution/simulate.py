@@ -34,9 +34,9 @@ from analysis.records.counters import totals
 from analysis.timing.predicted import Predicted
 from reports import text
 from toolkit.execution.accesses import MOST_ACCESSES
-from toolkit.execution.block_counts import Counted, Selection, counted_blocks, requests_of
+from toolkit.execution.block_counts import Counted, Execute, Selection, counted_blocks, requests_of
 from toolkit.execution.block_plan import Blocks
-from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, estimated
+from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
 from toolkit.execution.launch_time import SimulatedLaunch, launch_time
 from toolkit.execution.residency import most_resident, residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
@@ -67,12 +67,12 @@ from toolkit.rungs.names import is_name
 from toolkit.sass.core import binding as core
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, available_cores, run_blocks
-from toolkit.sass.regions import Flow
+from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
 
-NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither shape nor seed"
+NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and no shape"
 
 # An hour of two cores: a launch that runs longer is taken to hang.
 MAX_INSTRUCTIONS = 10**12
@@ -130,12 +130,14 @@ def simulate(
     kernel.
 
     `blocks` selects the blocks to execute: "all", the default of other kernels; "representative":
-    a few of each class of blocks that count alike and whose addresses shift evenly with their
-    index, or all if there are no such classes (`toolkit.execution.observation`); or a number of
-    blocks, at least one of each corner, edge and the interior of the grid. `basis` of the result
-    says what that means for the counters; with fewer than all blocks, `outputs` hold the results of
-    the executed ones. If `outputs` is false, there are none, and only pages that blocks write are
-    copied: less memory is needed. Arrays must not change while blocks are executed.
+    a few, whose values are followed, stand for those that provably count alike; what depends on
+    data is estimated from blocks drawn at random (`seed` draws others), or all blocks are executed,
+    if that takes at most `limit_s` seconds and the estimates are not narrow
+    (`toolkit.execution.observation`); or a number of blocks, most of them drawn at random. `basis`
+    of the result says what that means for the counters, `estimates` has intervals. With fewer than
+    all blocks, `outputs` hold the results of the executed ones. If `outputs` is false, there are
+    none, and only pages that blocks write are copied: less memory is needed. Arrays must not change
+    while blocks are executed.
 
     `device`, a record or its key, adds the modelled traffic of L2 and DRAM on that device (the
     counters of `counters.MODELLED`) and the time: `predicted`. `traffic_basis` and
@@ -277,12 +279,15 @@ class Simulator:
             metrics=lambda counts: totals(instruction_counts(translated, counts)),
             functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
         )
+        execute: Execute = partial(self._followed, bound)
+        if self.announce and self.max_instructions >= MOST_INSTRUCTIONS:
+            execute = announcing(execute, bound, self.announce)
         started = time.perf_counter()
         try:
             counted = counted_blocks(
                 bound,
                 selection,
-                lambda blocks, regions: self._run(replace(bound, regions=regions), blocks),
+                execute,
                 partial(self._before_all, cubin.name, bound, waits),
             )
         except FaultError as error:
@@ -309,6 +314,7 @@ class Simulator:
             simulation_s=simulation_s,
             estimates=counted.estimates.intervals if counted.estimates else {},
             unseen_share=counted.estimates.unseen_share if counted.estimates else None,
+            uncertainty=counted.uncertainty,
         )
         if self.when_counted is not None:
             self.when_counted(execution)
@@ -382,6 +388,15 @@ class Simulator:
         )
         self.announce(estimate)
 
+    def _followed(
+        self,
+        bound: Bound,
+        blocks: Sequence[range],
+        regions: Regions | None,
+        most_instructions: int | None = None,
+    ) -> list[Run]:
+        return self._run(replace(bound, regions=regions), blocks, most_instructions)
+
     def _run(
         self, bound: Bound, blocks: Sequence[range], most_instructions: int | None = None
     ) -> list[Run]:
@@ -414,7 +429,8 @@ def _unchecked(counted: Counted, geometry: Geometry) -> Iterator[str]:
     """What was not checked where a part of the blocks was executed."""
     if counted.blocks < geometry.blocks:
         left = geometry.blocks - counted.blocks
-        yield f"{text.many(left, 'block')} not executed: faults in them are not found (--blocks all)"
+        blocks = text.many(left, "block")
+        yield f"{blocks} not executed, and so not checked for faults (--blocks all)"
 
 
 def _check_memory(kernel: str, bound: Bound) -> None:

@@ -54,17 +54,17 @@ class Execution:
     """What came of a launch.
 
     `outputs` are the arrays of `buffers_of` the arguments, in their order, as the launch left them;
-    none if they were not asked for.
-    `counters` are raw integers under Nsight Compute's names and `instructions` the same facts for
-    each machine instruction, in order of address; `basis` says how they were obtained: a simulation
-    that took `simulation_s` executed `executed_blocks` of the grid; `traffic_basis` does the same
-    for the modelled counters of L2 and DRAM. `estimates` has the ends of the 95% interval of each
-    counter that is an estimate; all others are equal to those of an execution of all blocks.
-    `unseen_share` of the blocks may differ unseen (95%), None without estimates. `predicted` is the time on the device that a
-    simulation was asked about, and `prediction_basis` says what it rests on, or why there is none.
-    `device` is that device. `samples_s` are times of repeated launches. Each is empty where it was
-    not collected. `cubin` is the machine code that ran; `notes` are for the reader: what was done
-    otherwise than asked, what looks wrong.
+    none if they were not asked for. `counters` are raw integers under Nsight Compute's names and
+    `instructions` the same facts for each machine instruction, in order of address; `basis` says
+    how they were obtained: a simulation that took `simulation_s` executed `executed_blocks` of the
+    grid; `traffic_basis` does the same for the modelled counters of L2 and DRAM. `estimates` has
+    the ends of the 95% interval of each counter that is an estimate; all others are equal to those
+    of an execution of all blocks. `unseen_share` of the blocks may differ unseen (95%), None
+    without estimates. `uncertainty` says that counters are estimates, where they are not narrow.
+    `predicted` is the time on the device that a simulation was asked about, and `prediction_basis`
+    says what it rests on, or why there is none. `device` is that device. `samples_s` are times of
+    repeated launches. Each is empty where it was not collected. `cubin` is the machine code that
+    ran; `notes` are for the reader: what was done otherwise than asked, what looks wrong.
     """
 
     outputs: tuple[NDArray[np.generic], ...]
@@ -83,6 +83,7 @@ class Execution:
     simulation_s: float | None = None
     estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     unseen_share: float | None = None
+    uncertainty: str = ""
 
     @property
     def lines(self) -> dict[tuple[str, int], dict[str, int]]:
@@ -108,6 +109,7 @@ class Execution:
                 device=self.device,
                 basis=self.prediction_basis,
                 file=self.cubin.file,
+                uncertainty=self.uncertainty,
             )
         )
 

@@ -2,13 +2,12 @@
 
 If a branch depends on data, so does what its sides write, on whichever of them a block is. Its
 region ends at the nearest instruction that all paths from it pass, its immediate postdominator.
-Lanes of a warp may go on apart until they are joined, at BSYNC or WARPSYNC: instructions up to there
-are executed by all lanes, but perhaps by some after the others, which changes how often.
+Lanes of a warp may go on apart until they are joined, at BSYNC or WARPSYNC: instructions up to
+there are executed by all lanes, but perhaps by some after the others, which changes how often.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +24,15 @@ from toolkit.sass.isa.registry import Lowered
 OF_PREDICATE, ALL_SHARED, ALL_LOCAL = 0x40000000, 0x50000000, 0x50000001  # of origins.h
 JOINS = {"BSYNC", "WARPSYNC"}
 _ALL_PREDICATES = [*range(PT), *range(PT + 1, UPT)]
-_STORES = {"STORE", "ATOMIC", "COPY_ASYNC", "TENSOR_LOAD", "BULK_LOAD", "BULK_SHARED", "STORE_ASYNC"}
+_STORES = {
+    "STORE",
+    "ATOMIC",
+    "COPY_ASYNC",
+    "TENSOR_LOAD",
+    "BULK_LOAD",
+    "BULK_SHARED",
+    "STORE_ASYNC",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +149,7 @@ class Flow:
     def _places(self) -> list[int]:
         """Where an indirect jump may go: anywhere behind an instruction that leaves."""
         leaves = ("BRA", "JMP", "BRX", "BRXU", "EXIT", "RET")
-        return [
-            k + 1 for k, one in enumerate(self.instructions) if one.opcode in leaves
-        ]
+        return [k + 1 for k, one in enumerate(self.instructions) if one.opcode in leaves]
 
     @cached_property
     def _postdominators(self) -> list[int]:

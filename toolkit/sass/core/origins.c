@@ -86,7 +86,7 @@ static inline void worsen(u16 *x, u16 y) { *x = worse(*x, y); }
 static inline void note(u8 *x, u16 kind) { *x = (u8)worse(*x, kind); }
 
 /* What a value depends on that any other function is taken of. */
-static inline u16 kind_of(u16 origin) { return origin < FIRST_AFFINE ? origin : BLOCK_INDEX; }
+static inline u16 kind_of(u16 origin) { return origin <= DATA ? origin : BLOCK_INDEX; }
 static inline u16 kind_of_two(u16 x, u16 y) { return worse(kind_of(x), kind_of(y)); }
 static inline int is_affine(u16 origin) { return origin >= FIRST_AFFINE; }
 static inline int is_known(u16 origin) { return origin == SAME || is_affine(origin); }
@@ -242,7 +242,7 @@ static const u16 *read_origins(Origins *o, const Warp *w, const Ins *i, int k) {
 
 /* Of source k in lane l once its modifiers are applied. */
 static u16 after_modifiers(Origins *o, const Ins *i, int k, u16 origin) {
-    if (!i->mod[k] || !is_affine(origin)) return origin;
+    if (!i->mod[k] || !is_affine(origin)) return i->mod[k] ? kind_of(origin) : origin;
     if (i->mod[k] & ~(MOD_NOT | MOD_INT_NEG)) return BLOCK_INDEX;
     return i->mod[k] == (MOD_NOT | MOD_INT_NEG) ? origin : scaled_by(o, origin, -1);
 }
@@ -310,7 +310,7 @@ static void set_result(Follow *f, u16 origin) {
     for (u32 k = 0; k < MOST_WORDS; k++) fill(&f->d[k], origin);
 }
 
-/* Any function of what is read, lane by lane. Whether some of it is affine. */
+/* Any function of what is read, lane by lane. Whether more is known of some of it. */
 static int follow_any(Follow *f) {
     Lanes all = {{0}}, worst = {{0}};
     for (int k = 0; k < SOURCES; k++) {
@@ -331,7 +331,7 @@ static int follow_any(Follow *f) {
     f->p[0] = f->p[1] = all;
     u16 most = SAME;
     FOR_LANES most = worse(most, worst.x[l]);
-    return is_affine(most);
+    return most > DATA;
 }
 
 /* As above, where each lane's result depends on what all lanes of m hold. */
@@ -562,6 +562,25 @@ static u16 logic(Origins *o, u32 table, const u32 value[3], const u16 of[3], int
     return passes >> 31 ? of[which] : inverts >> 31 ? scaled_by(o, of[which], -1) : SAME;
 }
 
+/* Whether all values of this origin are far from wrapping. */
+static int is_small(Origins *o, u16 origin) {
+    i64 reach = 0;
+    for (int axis = 0; axis < 3; axis++)
+        reach += llabs(affine_of(o, origin)->c[axis]) / UNIT * o->launch->grid[axis];
+    return reach <= INT32_MAX;
+}
+
+/* Of any bitwise function of values that grow: its sign depends on theirs alone. */
+static u16 sign_of_logic(Origins *o, const u32 value[3], const u16 of[3]) {
+    for (int k = 0; k < 3; k++)
+        if (of[k] == BLOCK_INDEX || (is_affine(of[k]) && !is_small(o, of[k]))) return BLOCK_INDEX;
+    for (int k = 0; k < 3; k++) {
+        const i64 x = as_signed(value[k]);
+        keep_within(o, of[k], x, x < 0 ? INT32_MIN : 0, x < 0 ? -1 : INT32_MAX);
+    }
+    return SIGN_ALIKE;
+}
+
 static void follow_logic(Follow *f) {
     const Warp *w = f->w;
     const Ins *i = f->i;
@@ -572,14 +591,14 @@ static void follow_logic(Follow *f) {
         int which = 0;
         for (int k = 0; k < 3; k++) {
             of[k] = after_modifiers(f->o, i, k, read_origins(f->o, w, i, k)[l]);
-            if (!is_known(of[k])) worsen(&found, of[k]);
+            worsen(&found, kind_of(of[k]));
             if (is_affine(of[k])) which = k;
         }
-        if (found) for (int k = 0; k < 3; k++) worsen(&found, kind_of(of[k]));
-        else if (is_affine(of[which])) found = logic(f->o, i->aux & 0xff, value, of, which);
+        if (found == BLOCK_INDEX && is_affine(of[which])) found = logic(f->o, i->aux & 0xff, value, of, which);
+        if (found == BLOCK_INDEX) found = sign_of_logic(f->o, value, of);
         f->d[0].x[l] = found;
         const u16 in = predicates_of(f->o, w, i->ps[0])[l];
-        f->p[0].x[l] = worse(is_affine(found) ? SAME : found, in);
+        f->p[0].x[l] = worse(is_known(found) ? SAME : kind_of(found), in);
         if (i->pd[0] != PREDICATE_DISCARD) keep_within(f->o, found, x, x ? 1 : 0, x ? UINT32_MAX : 0);
     }
 }
@@ -615,7 +634,9 @@ static void follow_comparison(Follow *f) {
         const u16 of_b = after_modifiers(f->o, i, 1, read_origins(f->o, w, i, 1)[l]);
         const u16 difference = combination(f->o, of_a, 1, of_b, -1);
         if (!is_known(difference)) {
-            decided(f, l, difference);
+            const int asks_for_sign = is_signed && !(i->flags & EXTENDED) && of_a == SIGN_ALIKE && of_b == SAME &&
+                                      !b[l] && (truth_of(i) == 1 || truth_of(i) == 6);
+            decided(f, l, asks_for_sign ? SAME : difference);
             continue;
         }
         const i64 x = is_signed ? as_signed(a[l]) : (i64)a[l], y = is_signed ? as_signed(b[l]) : (i64)b[l];

@@ -15,7 +15,7 @@
 
 #include "core.h"
 
-enum { SAME = 0, BLOCK_INDEX, DATA, FIRST_AFFINE };
+enum { SAME = 0, BLOCK_INDEX, DATA, SIGN_ALIKE, FIRST_AFFINE };
 
 /* An affine function of the block's index, in units of 2^-FRACTION_BITS: `c` per block along each axis.
  * Between `low` and `high` from its value in the block that was followed, all comparisons agree. `parts`: lanes
