@@ -31,9 +31,9 @@ LIMITS = {
     "toolkit/store": 6_230,
     "toolkit/tuning": 4_670,
     "benchmarks": 30_010,
-    "docs": 48_800,
-    "tests": 292_010,
-    "validation": 112_350,
+    "docs": 48_930,
+    "tests": 292_970,
+    "validation": 125_000,
 }
 
 WITHOUT_MEANING = {
