@@ -140,9 +140,9 @@ class Observed:
             kinds = int(self.class_of.max()) + 1
             classes = f"those of its class, of {kinds}" if kinds > 1 else "all others"
             return f"{some}; proved: each of them counts like {classes}"
-        where = f" in slow paths of {text.listing(self.slow_paths)}" if self.slow_paths else ""
+        where = f" in slow paths of {text.listing(list(self.slow_paths))}" if self.slow_paths else ""
         if found.agreeing < found.drawn:
-            return f"{some}; {found.drawn} of them, drawn at random, differ{where}"
+            return f"{some}; {found.drawn} of them were drawn at random and differ{where}"
         return (
             f"{some}; {found.drawn} of {found.drawn} random blocks agree{where}: up to "
             f"{100 * found.unseen_share:.2g}% of {everything:,} may differ (95%)"
@@ -395,12 +395,13 @@ def _any(may_differ: NDArray[Any]) -> bool:
 def _sample(run: Run) -> Sample:
     assert run.accesses is not None
     rows = run.accesses.rows
-    rows = rows[np.lexsort((rows["step"], rows["warp"]))]
     row, sector = np.nonzero(rows["mask"][:, None] >> np.arange(4) & 1)
+    sectors, rows = rows["line"][row].astype(np.int64) * 4 + sector, rows[row]
+    order = np.lexsort((sectors, rows["kind"], rows["step"], rows["warp"]))
     return Sample(
         run=replace(run, accesses=None),
-        sectors=rows["line"][row].astype(np.int64) * 4 + sector,
-        rows=rows[["step", "warp", "kind"]][row],
+        sectors=sectors[order],
+        rows=rows[["step", "warp", "kind"]][order],
         below=run.accesses.below,
     )
 

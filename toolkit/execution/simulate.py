@@ -279,9 +279,10 @@ class Simulator:
             metrics=lambda counts: totals(instruction_counts(translated, counts)),
             functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
         )
-        execute: Execute = partial(self._followed, bound)
+        followed = partial(self._followed, bound)
+        execute: Execute = followed
         if self.announce and self.max_instructions >= MOST_INSTRUCTIONS:
-            execute = announcing(execute, bound, self.announce)
+            execute = announcing(followed, bound, self.announce)
         started = time.perf_counter()
         try:
             counted = counted_blocks(

@@ -22,7 +22,7 @@ from toolkit.sass.isa.memory import GENERIC, LOCAL, SHARED, SPACE_SHIFT
 from toolkit.sass.isa.registry import Lowered
 
 OF_PREDICATE, ALL_SHARED, ALL_LOCAL = 0x40000000, 0x50000000, 0x50000001  # of origins.h
-JOINS = {"BSYNC", "WARPSYNC"}
+ALL_LANES = 0xFFFFFFFF
 _ALL_PREDICATES = [*range(PT), *range(PT + 1, UPT)]
 _STORES = {
     "STORE",
@@ -82,11 +82,49 @@ class Flow:
         apart = set[int]()
         while join != self._end and not self._is_uniform(branch):
             apart.add(join)
-            if self.instructions[join].opcode in JOINS:
-                break
+            if self._joins(join):
+                return sorted(decided), sorted(apart - decided)
             apart |= self._between(self._successors[join], after[join])
             join = after[join]
+        if not self._is_uniform(branch):
+            apart |= self._after_returns(branch)
         return sorted(decided), sorted(apart - decided)
+
+    def _joins(self, pc: int) -> bool:
+        """True if all lanes of a region, or of the warp, go on together after an instruction."""
+        one = self.instructions[pc]
+        masks = [x.integer for x in one.operands if isinstance(x, Immediate)]
+        return one.opcode == "BSYNC" or (
+            one.opcode == "WARPSYNC" and ("ALL" in one.modifiers or masks == [ALL_LANES])
+        )
+
+    def _after_returns(self, branch: int) -> set[int]:
+        """Instructions behind calls of the function that a branch is in, up to where lanes join."""
+        found = set[int]()
+        pending = [branch]
+        seen = set[int]()
+        while pending:
+            inside = pending.pop()
+            for call, entry in self._callees.items():
+                if call in seen or inside not in self._functions[entry]:
+                    continue
+                seen.add(call)
+                behind = [call + 1]
+                while behind:
+                    pc = behind.pop()
+                    if pc in found or pc == self._end:
+                        continue
+                    found.add(pc)
+                    if not self._joins(pc):
+                        behind += self._successors[pc]
+                    if self.instructions[pc].opcode == "RET":
+                        pending.append(pc)
+        return found
+
+    @cached_property
+    def _functions(self) -> dict[int, set[int]]:
+        """Instructions of each function that is called directly, by its first one."""
+        return {entry: self._between([entry], self._end) for entry in self._callees.values()}
 
     def calls(self, pcs: Sequence[int]) -> set[int]:
         """Where the functions begin that some instructions call directly."""
