@@ -212,7 +212,7 @@ def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) ->
     of_known, of_drawn = ([counts[b] for b in blocks] for blocks in (known, drawn))
     may_differ = np.ones(len(of_drawn[0]), dtype=COUNT)
     rest = everything - len(known)
-    total = estimated_counts(of_drawn[0] * 0, may_differ, of_known, of_drawn, everything)
+    total = estimated_counts(np.zeros_like(of_drawn[0]), may_differ, of_known, of_drawn, everything)
     found = estimates(selection.metrics(total), may_differ, of_drawn, rest, selection.metrics)
     return Counted(
         counts=total,

@@ -140,7 +140,9 @@ class Observed:
             kinds = int(self.class_of.max()) + 1
             classes = f"those of its class, of {kinds}" if kinds > 1 else "all others"
             return f"{some}; proved: each of them counts like {classes}"
-        where = f" in slow paths of {text.listing(list(self.slow_paths))}" if self.slow_paths else ""
+        where = (
+            f" in slow paths of {text.listing(list(self.slow_paths))}" if self.slow_paths else ""
+        )
         if found.agreeing < found.drawn:
             return f"{some}; {found.drawn} of them were drawn at random and differ{where}"
         return (
@@ -301,7 +303,7 @@ class _Observer:
         counts = self.samples[known[0]].counts
         class_of = np.zeros(self.blocks, dtype=np.uint32)
         everything = np.ones(len(counts), dtype=COUNT)
-        return self._found(class_of, counts * 0, everything, known, drawn, [], None)
+        return self._found(class_of, np.zeros_like(counts), everything, known, drawn, [], None)
 
     def _found(
         self,

@@ -1,4 +1,4 @@
-#include "follow.h"
+#include "origins.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "core.h"
+#include "lanes.h"
 
 enum { SAME = 0, BLOCK_INDEX, DATA, SIGN_ALIKE, FIRST_AFFINE };
 
@@ -36,7 +36,59 @@ enum { OF_PREDICATE = 0x40000000, ALL_SHARED = 0x50000000, ALL_LOCAL = 0x5000000
 Origins *new_origins(const Launch *launch, u32 warps);
 void free_origins(Origins *o);
 void begin_origins(Origins *o);
-u32 words_written(const Ins *i);
-void follow(Worker *c, Warp *w, const Ins *i, u32 lanes, u32 m);
 const Affine *affine_origins(const Origins *o, u32 *count, u32 periods[3]);
 const Dependence *dependences(const Origins *o);
+
+/* Inside. */
+
+enum { BUCKETS = 2 * MOST_AFFINE, WORD_BYTES = 4, MOST_WORDS = 4 };
+
+static const i64 UNIT = 1ll << FRACTION_BITS, FAR_AWAY = 1ll << 44, WRAP_32 = 1ll << 32;
+
+struct Origins {
+    const Launch *launch;
+    u32 warps, count;
+    Affine affine[MOST_AFFINE];
+    u16 bucket[BUCKETS];   /* an affine origin, 0: none */
+    u32 period_bits[3];
+    u16 of_shared, of_local, reduced; /* what all of a memory, and what barriers reduced, may depend on */
+    u16 under;             /* what decides whether the instruction in hand is executed */
+    u16 *registers;        /* [warps][slots][LANES] */
+    u16 *predicates;       /* [warps][PREDICATES][LANES] */
+    u16 *shared;           /* [words] */
+    u16 *local;            /* [warps][LANES][words] */
+    Dependence *of;        /* [length] */
+};
+
+static const u16 same_in_all[MOST_WORDS * LANES];
+
+static inline size_t local_words(const Launch *launch) { return launch->local_bytes / WORD_BYTES; }
+static inline size_t shared_words(const Launch *launch) { return launch->shared_bytes / WORD_BYTES + 1; }
+
+/* Origins of single values. */
+
+static inline u16 worse(u16 x, u16 y) { return x > y ? x : y; }
+static inline void worsen(u16 *x, u16 y) { *x = worse(*x, y); }
+static inline void note(u8 *x, u16 kind) { *x = (u8)worse(*x, kind); }
+
+/* What a value depends on that any other function is taken of. */
+static inline u16 kind_of(u16 origin) { return origin <= DATA ? origin : BLOCK_INDEX; }
+static inline u16 kind_of_two(u16 x, u16 y) { return worse(kind_of(x), kind_of(y)); }
+static inline int is_affine(u16 origin) { return origin >= FIRST_AFFINE; }
+static inline int is_known(u16 origin) { return origin == SAME || is_affine(origin); }
+static inline Affine *affine_of(Origins *o, u16 origin) { return &o->affine[origin - FIRST_AFFINE]; }
+
+u16 growing(Origins *o, const __int128 c[3]);
+u16 combination(Origins *o, u16 x, i64 by, u16 y, i64 times);
+u16 scaled_by(Origins *o, u16 x, i64 by);
+u16 word_scaled_by(Origins *o, u16 x, i64 by);
+void limit(Origins *o, u16 origin, i64 low, i64 high);
+void keep_within(Origins *o, u16 origin, i64 value, i64 least, i64 most);
+void keep_unsigned(Origins *o, u16 origin, u32 value);
+void keep_signed(Origins *o, u16 origin, u32 value);
+void keep_sign(Origins *o, u16 origin, u32 value, u32 is_signed);
+int is_whole(Origins *o, u16 origin, u32 bits);
+int is_wide(Origins *o, u16 origin, u32 bits);
+u16 shifted_right(Origins *o, u16 origin, u32 value, u32 n, u32 is_signed);
+u16 shifted_out(Origins *o, u16 origin, u32 value, u32 n);
+void keep_order(Origins *o, u16 origin, i64 difference, u32 truth);
