@@ -145,17 +145,20 @@ class Wording:
         self._translated, self._bound = translated, bound
 
     def is_mistake(self, row: Any) -> bool:
-        """False for a lane that exited before it could reach a warp operation.
+        """False for a lane that exited before it could reach a barrier or a warp operation.
 
-        A warp barrier waits only for lanes that have not exited. A lane whose EXIT can be reached
-        from the operation went past it.
+        Both wait only for lanes that have not exited. A lane whose EXIT can be reached from the
+        operation went past it.
         """
-        if int(row["kind"]) != watch.ABSENT_LANE:
+        kind, pc, left = int(row["kind"]), int(row["pc"]), int(row["pc_before"])
+        if kind not in (watch.ABSENT_LANE, watch.DIVERGENT_WARP):
             return True
-        code, pc = self._translated.kernel.instructions, int(row["pc"])
-        is_collective = pc + 1 < len(code) and code[pc + 1].opcode in watch.COLLECTIVES
-        left = int(row["pc_before"])
-        return is_collective and (left == watch.NOBODY or watch.reaches(code, pc, left))
+        code = self._translated.kernel.instructions
+        if kind == watch.ABSENT_LANE and not (
+            pc + 1 < len(code) and code[pc + 1].opcode in watch.COLLECTIVES
+        ):
+            return False
+        return left == watch.NOBODY or watch.goes_past(code, pc, left)
 
     def finding(self, row: Any) -> Finding:
         kind = int(row["kind"])

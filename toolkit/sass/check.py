@@ -141,23 +141,71 @@ def follows_shared_memory(translated: Translated) -> bool:
     )
 
 
-def reaches(code: Sequence[Instruction], start: int, end: int) -> bool:
-    """True if instruction `end` may be executed after `start`, or if a jump has no fixed target."""
+def goes_past(code: Sequence[Instruction], operation: int, end: int) -> bool:
+    """True if whoever comes to `end` without `operation` went past it.
+
+    That is, every way to `end` around the operation passes an instruction to which the operation
+    leads in any case. Where there is another way, as through the `return` of a loop, whoever took
+    it left before the operation.
+    """
+    following = _following(code)
+    barred = {operation, *_passed(following, operation, len(code))}
+    if end in barred or not _way(following, 0, operation):
+        return True
+    return not _way(following, 0, end, barred)
+
+
+def _following(code: Sequence[Instruction]) -> list[list[int]]:
+    """The instructions that may be executed next after each; len(code): the end of the kernel.
+
+    A jump without a fixed target leads there too.
+    """
     index_of = {instruction.address: index for index, instruction in enumerate(code)}
-    left, seen = [start], {start}
-    while left:
+    found = []
+    for index, one in enumerate(code):
+        is_jump, ends = one.opcode in ("BRA", "JMP"), one.opcode in ("EXIT", "RET", "BRX", "JMX")
+        goes_on = not (is_jump or ends) or one.guard or len(one.operands) > (0 if ends else 1)
+        jumps = [getattr(x, "integer", -1) for x in one.operands] if is_jump else []
+        to = [index + 1] if goes_on else []
+        to += [index_of[address] for address in jumps if address in index_of]
+        found.append(to + [len(code)] * ends)
+    return [*found, []]
+
+
+def _passed(following: Sequence[Sequence[int]], start: int, target: int) -> set[int]:
+    """Instructions that every way from `start` to `target` passes, without these two."""
+    way = _way(following, start, target)
+    position = {index: k for k, index in enumerate(way)}
+    seen, passed, farthest = set(way), set(), 0
+    for k, index in enumerate(way[:-1]):
+        if farthest == k > 0:  # no way leads around it
+            passed.add(index)
+        left = [index]
+        while left:
+            for to in following[left.pop()]:
+                farthest = max(farthest, position.get(to, 0))
+                if to not in seen:
+                    seen.add(to)
+                    left.append(to)
+    return passed
+
+
+def _way(
+    following: Sequence[Sequence[int]], start: int, target: int, barred: Set[int] = frozenset()
+) -> list[int]:
+    """One way from `start` to `target` around what is barred; empty if there is none."""
+    before, left = {start: start}, [] if start in barred else [start]
+    while left and target not in before:
         index = left.pop()
-        one = code[index]
-        if index == end or one.opcode in ("RET", "BRX", "JMX"):
-            return True
-        goes_on = one.opcode not in ("BRA", "JMP", "EXIT") or one.guard or len(one.operands) > 1
-        jumps = [index_of.get(getattr(operand, "integer", -1)) for operand in one.operands]
-        following = [index + 1] if goes_on else []
-        following += [to for to in jumps if to is not None] if one.opcode in ("BRA", "JMP") else []
-        new = {to for to in following if to < len(code)} - seen
-        seen |= new
+        new = [to for to in following[index] if to not in before and to not in barred]
+        before.update(dict.fromkeys(new, index))
         left += new
-    return False
+    if target not in before:
+        return []
+    way = [target]
+    while way[-1] != start:
+        way.append(before[way[-1]])
+    return way[::-1]
 
 
 def _cell_bytes(lowered: Lowered) -> int:

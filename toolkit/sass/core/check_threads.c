@@ -132,20 +132,26 @@ void check_arrival(Worker *c, const Warp *w, u32 m, u32 number, u32 count) {
     k->phase[w->index]++;
 }
 
-static u32 lanes_at_barrier(const Warp *w, u32 number) {
+u32 lanes_at_barrier(const Warp *w, u32 number) {
     u32 lanes = 0;
     EACH_GROUP(g, w)
         if (g->state == AT_BARRIER && g->barrier == number) lanes |= g->mask;
     return lanes;
 }
 
-/* At a barrier of all threads: some of a warp are, and others of it left the kernel or are at another
- * such instruction. */
+/* At a barrier of all threads: some of a warp are, and others of it are at another such instruction, or
+ * left the kernel. Each EXIT by which they did is one finding: `pc_before`. Those that left before they
+ * could come are no mistake, as a barrier waits only for threads that live (toolkit/execution/findings.py
+ * tells them apart). */
 static void report_absent(Worker *c, const Warp *w, const Group *first, u32 absent) {
-    Finding f = finding_of(c, FOUND_DIVERGENT_WARP, SPACE_GENERIC, thread_of(w, __builtin_ctz(first->mask)));
-    f.pc = first->pc - 1;
-    f.thread_before = thread_of(w, __builtin_ctz(absent));
-    report(c, &f);
+    for (u32 l; absent; absent &= absent - 1) {
+        l = (u32)__builtin_ctz(absent);
+        Finding f = finding_of(c, FOUND_DIVERGENT_WARP, SPACE_GENERIC, thread_of(w, __builtin_ctz(first->mask)));
+        f.pc = first->pc - 1;
+        f.pc_before = w->alive >> l & 1 ? NOBODY : w->left[l];
+        f.thread_before = thread_of(w, (int)l);
+        report(c, &f);
+    }
 }
 
 static void check_absent_lanes(Worker *c, const Warp *w, u32 number) {
