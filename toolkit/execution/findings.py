@@ -41,6 +41,10 @@ _BARRIERS = {
         "threads of a warp synchronise with each other, and name different masks",
     ),
 }
+UNDEFINED_SHUFFLES = {
+    watch.UNNAMED_SOURCE: "which its mask {mask:#010x} does not name",
+    watch.ABSENT_SOURCE: "which does not execute it",
+}
 _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.OUT_OF_BOUNDS: ("memcheck", "out of bounds"),
     machine.MISALIGNED: ("memcheck", "misaligned"),
@@ -168,6 +172,8 @@ class Wording:
             return self._unwritten(row)
         if kind in DROPPED:
             return self._dropped(row)
+        if kind in UNDEFINED_SHUFFLES:
+            return self._shuffle(row)
         return self._barrier(row, *_BARRIERS[kind])
 
     def of_fault(self, fault: Fault) -> Finding:
@@ -259,6 +265,16 @@ class Wording:
             f"is at {access.location}{missing}"
         )
         return self._made(row, "synccheck", kind, message, (access,))
+
+    def _shuffle(self, row: Any) -> Finding:
+        access = self._access(row["pc"], row["block"], row["thread"], "shuffle")
+        lane, source = int(row["thread"]) % LANES, int(row["thread_before"]) % LANES
+        why = UNDEFINED_SHUFFLES[int(row["kind"])].format(mask=int(row["address"]))
+        message = (
+            f"shuffle error: undefined value: lane {lane} (thread {access.thread} of block "
+            f"{access.block}) reads lane {source}, {why}, at {access.location}"
+        )
+        return self._made(row, "synccheck", "undefined value", message, (access,))
 
     def _made(
         self, row: Any, tool: Tool, kind: str, message: str, accesses: tuple[Access, ...]

@@ -26,7 +26,15 @@ from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, estimated
-from toolkit.execution.findings import DROPPED, TOOLS, Finding, Tool, Wording, folded
+from toolkit.execution.findings import (
+    DROPPED,
+    TOOLS,
+    UNDEFINED_SHUFFLES,
+    Finding,
+    Tool,
+    Wording,
+    folded,
+)
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulate import (
     MAX_INSTRUCTIONS,
@@ -167,7 +175,15 @@ def _check(
     launch = watched(translated, bound, unwritten)
     raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=count)
     words = Wording(translated, bound)
-    findings = folded(words.finding(row) for row in raw.findings if words.is_mistake(row))
+    rows = [row for row in raw.findings if words.is_mistake(row)]
+    shuffles = [row for row in rows if row["kind"] in UNDEFINED_SHUFFLES]
+    if (
+        shuffles
+        and raw.fault is None
+        and not watch.undefined_values_matter(launch, blocks, max_instructions=max_instructions)
+    ):
+        rows = [row for row in rows if row["kind"] not in UNDEFINED_SHUFFLES]
+    findings = folded(map(words.finding, rows))
     if not follows:
         unseen = ("racecheck", "initcheck")
         findings = [x for x in findings if x.tool not in unseen or x.memory != "shared"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from toolkit.sass.machine import (
     launched,
     worker_handles,
 )
+from toolkit.sass.space import PAGE_BYTES
 from toolkit.sass.translate import Translated
 
 # FOUND_* of check.h
@@ -44,9 +46,11 @@ from toolkit.sass.translate import Translated
     OUT_OF_BOUNDS,
     MISALIGNED,
     WRITE_TO_CONSTANT,
-) = range(1, 12)
+    UNNAMED_SOURCE,
+    ABSENT_SOURCE,
+) = range(1, 14)
 NOBODY = 0xFFFFFFFF
-RELAXED, HAS_MASK, INSTEAD_SHIFT = 1, 2, 8  # CHECK_* of check.h
+RELAXED, HAS_MASK, MET, GIVES, INSTEAD_SHIFT = 1, 2, 4, 8, 8  # CHECK_* of check.h
 MASK_SOURCE = 5
 IS_ASYNC, IS_BULK, READ_IS_FIRST = 1, 2, 3  # of a finding
 # Of check_ops.h: distinct instructions that fault, and what is executed after the first.
@@ -61,6 +65,9 @@ UNFOLLOWED = {"STAS"}
 DATA_WIDTH = "128"
 # How far behind the load of an atomic loop its compare-and-store stands, in instructions.
 LOOP_LENGTH = 32
+
+# What an undefined shuffle may give, as floats of either sign and as integers, odd and even.
+GIVEN_VALUES = (0x7F7FFFFE, 0xFF7FFFFF)
 
 COLLECTIVES = {"SHFL", "VOTE", "MATCH", "REDUX"}
 Access = {"LOAD": "CHECK_LOAD", "STORE": "CHECK_STORE", "ATOMIC": "CHECK_ATOMIC"}
@@ -110,6 +117,47 @@ def run_watched(
         is_whole = len(blocks) == bound.geometry.blocks
         drive(launch, handles, iter(pieces), advance, None if is_whole else kept)
         return _raw(handles[0])
+
+
+def undefined_values_matter(
+    launch: Bound, blocks: Sequence[int], *, max_instructions: int | None = None
+) -> bool:
+    """True if memory after a watched launch depends on what undefined shuffles give.
+
+    The launch was executed without a fault. It is executed again, with other such values.
+    """
+    if any(buffer.writable and not buffer.shared for buffer in launch.buffers):
+        return True  # it cannot be executed again
+    before = _written_pages(launch)
+    for value in GIVEN_VALUES:
+        launch.restore()
+        raw = run_watched(_giving(launch, value), blocks, max_instructions=max_instructions)
+        if raw.fault or _written_pages(launch) != before:
+            return True
+    return False
+
+
+def _written_pages(launch: Bound) -> list[bytes]:
+    """A digest of what each buffer holds where blocks wrote to it."""
+    found = []
+    for buffer in launch.buffers:
+        digest = sha256()
+        pages = np.flatnonzero(buffer.shared[1]) if buffer.shared else ()
+        for page in pages:
+            digest.update(int(page).to_bytes(8))
+            digest.update(buffer.data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES].tobytes())
+        found.append(digest.digest())
+    return found
+
+
+def _giving(launch: Bound, value: int) -> Bound:
+    """The watched launch with a value that undefined shuffles give."""
+    program = launch.lowered.program.copy()
+    shuffles = program["op"] == core.operations()["CHECK_COLLECTIVE"]
+    shuffles &= program["reserved"] >> INSTEAD_SHIFT == core.operations()["SHFL"]
+    program["reserved"][shuffles] |= GIVES
+    program["imm"][shuffles] = value
+    return replace(launch, lowered=replace(launch.lowered, program=program))
 
 
 def _raw(handle: int) -> Raw:
@@ -227,7 +275,8 @@ def _watched_program(translated: Translated) -> Lowered:
         if instruction.address in together:
             mask = together[instruction.address]
             is_known = mask is not None and mask < lowered.first_uniform
-            _watch_warp(row, instruction, mask if is_known else None)
+            before = instructions[index - 1] if index else None
+            _watch_warp(row, instruction, before, mask if is_known else None)
     return replace(lowered, program=program)
 
 
@@ -271,7 +320,9 @@ def _watch_synchronisation(row: Any, instruction: Instruction) -> None:
             row["op"] = operations["CHECK_FENCE"]
 
 
-def _watch_warp(row: Any, instruction: Instruction, mask: int | None) -> None:
+def _watch_warp(
+    row: Any, instruction: Instruction, before: Instruction | None, mask: int | None
+) -> None:
     if instruction.opcode not in {"NOP", *COLLECTIVES}:
         return
     row["reserved"] = int(row["op"]) << INSTEAD_SHIFT
@@ -279,3 +330,5 @@ def _watch_warp(row: Any, instruction: Instruction, mask: int | None) -> None:
     if mask is not None:
         row["reserved"] |= HAS_MASK
         row["s"][MASK_SOURCE] = mask
+    elif before is not None and before.opcode == "WARPSYNC":
+        row["reserved"] |= MET

@@ -28,11 +28,15 @@
 enum {
     FOUND_READ_AFTER_WRITE = 1, FOUND_WRITE_AFTER_READ, FOUND_WRITE_AFTER_WRITE, FOUND_UNWRITTEN,
     FOUND_DIVERGENT_WARP, FOUND_ABSENT_LANE, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK,
-    FOUND_OUT_OF_BOUNDS, FOUND_MISALIGNED, FOUND_WRITE_TO_CONSTANT
+    FOUND_OUT_OF_BOUNDS, FOUND_MISALIGNED, FOUND_WRITE_TO_CONSTANT, FOUND_UNNAMED_SOURCE,
+    FOUND_ABSENT_SOURCE
 };
 /* Ins.reserved of checked operations: an access that is atomic or volatile, which races with no other
- * such; above it, for CHECK_COLLECTIVE, the operation that it stands for. */
-enum { CHECK_RELAXED = 1, CHECK_HAS_MASK = 2, CHECK_INSTEAD_SHIFT = 8 };
+ * such; for CHECK_COLLECTIVE, whether source MASK_SOURCE is its mask, or the WARPSYNC before it has it, and
+ * whether lanes of a shuffle whose value is undefined get `imm`; above, the operation that it stands for. */
+enum {
+    CHECK_RELAXED = 1, CHECK_HAS_MASK = 2, CHECK_MET = 4, CHECK_GIVES = 8, CHECK_INSTEAD_SHIFT = 8
+};
 
 enum { NOBODY = 0xffffffffu, UNSETTLED = 0xffffffffu, BY_COPY = 0xfffffffeu, MOST_FINDINGS = 1 << 12 };
 enum { WRITE_PLAIN = 0, WRITE_ATOMIC, WRITE_ASYNC, WRITE_BULK };

@@ -15,6 +15,7 @@
 #include "memory.h"
 #include "operations.h"
 #include "space.h"
+#include "warp.h"
 
 /* The checked operations: what is checked comes first, since a load may change its own address. */
 
@@ -214,12 +215,43 @@ static void synchronise_lanes(Worker *c, const Warp *w, const Ins *i, u32 m) {
     }
 }
 
+/* The mask that each lane names, as far as it is known. */
+static const u32 *masks_of(const Worker *c, const Warp *w, const Ins *i) {
+    if (i->reserved & CHECK_HAS_MASK) return RAW(5);
+    return i->reserved & CHECK_MET ? c->checker->mask + w->index * LANES : NULL;
+}
+
+/* Lanes of m shuffle: those that take the value of a lane which their mask does not name, or which does
+ * not execute this. It is undefined (PTX ISA, shfl.sync). */
+static u32 check_sources(Worker *c, const Warp *w, const Ins *i, u32 m) {
+    const u32 *masks = masks_of(c, w, i);
+    u32 from[LANES], inside[LANES], undefined = 0;
+    shuffle_sources(w, i, from, inside);
+    FOR_LANES_OF(m) {
+        const u32 j = from[l] & 31, mask = masks ? masks[l] : FULL;
+        if (j == (u32)l || (m & mask) >> j & 1 || !(mask >> l & 1)) continue;
+        undefined |= 1u << l;
+        Finding f = finding_of(c, mask >> j & 1 ? FOUND_ABSENT_SOURCE : FOUND_UNNAMED_SOURCE, SPACE_GENERIC,
+                               thread_of(w, l));
+        f.thread_before = thread_of(w, (int)j);
+        f.address = mask;
+        report(c, &f);
+    }
+    return undefined;
+}
+
 /* A shuffle or vote: lanes wait for those of their mask. Memory is ordered too as far as a warp's
  * accesses are made in the order of its instructions. Or a __syncwarp() where the compiler knows that the
  * lanes are together: a NOP is left of it. */
 OPERATION(CHECK_COLLECTIVE) {
+    Handler *const plain = handler_of(i->reserved >> CHECK_INSTEAD_SHIFT);
+    const u32 undefined = plain == op_SHFL ? check_sources(core, w, i, m) : 0;
     synchronise_lanes(core, w, i, m);
-    handler_of(i->reserved >> CHECK_INSTEAD_SHIFT)(core, w, i, m);
+    plain(core, w, i, m);
+    if (undefined && i->reserved & CHECK_GIVES) {
+        u32 *d = DESTINATION;
+        FOR_LANES_OF(undefined) d[l] = (u32)i->imm;
+    }
 }
 
 /* Registers that hold what nobody wrote. */
