@@ -45,6 +45,16 @@ UNDEFINED_SHUFFLES = {
     watch.UNNAMED_SOURCE: "which its mask {mask:#010x} does not name",
     watch.ABSENT_SOURCE: "which does not execute it",
 }
+_OF_CLUSTERS = {
+    watch.EARLY_ACCESS: (
+        "access before cluster barrier",
+        "may not have started: no barrier of the cluster lies before",
+    ),
+    watch.LEFT_BLOCK: (
+        "access after block exit",
+        "may have left the kernel",
+    ),
+}
 _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.OUT_OF_BOUNDS: ("memcheck", "out of bounds"),
     machine.MISALIGNED: ("memcheck", "misaligned"),
@@ -174,6 +184,8 @@ class Wording:
             return self._dropped(row)
         if kind in UNDEFINED_SHUFFLES:
             return self._shuffle(row)
+        if kind in _OF_CLUSTERS:
+            return self._unfinished(row, *_OF_CLUSTERS[kind])
         return self._barrier(row, *_BARRIERS[kind])
 
     def of_fault(self, fault: Fault) -> Finding:
@@ -224,6 +236,7 @@ class Wording:
             short, long = _HAZARDS[watch.WRITE_AFTER_READ]
         memory, buffer, address = self._memory(row)
         in_global = memory == "global"
+        in_cluster = bool(row["owner"])
         remedy = (
             _BULK_REMEDIES[kind]
             if row["is_async"] == watch.IS_BULK
@@ -231,14 +244,17 @@ class Wording:
             if is_async
             else "no fence and atomic operation orders the blocks"
             if in_global
+            else "no barrier of the cluster lies between"
+            if in_cluster
             else _WITHIN_WARP
             if int(row["thread"]) // LANES == int(row["thread_before"]) // LANES
             else "no __syncthreads() lies between"
         )
-        first_block = f" of block {first.block}" if in_global else ""
+        first_block = f" of block {first.block}" if in_global or in_cluster else ""
+        owner = f" of block {self._owner(row)}" if in_cluster else ""
         second_block = f" of block {second.block}"
         message = (
-            f"{long} hazard on {_at(memory, buffer, address)}: {first.what} by thread "
+            f"{long} hazard on {_at(memory, buffer, address)}{owner}: {first.what} by thread "
             f"{first.thread}{first_block}, {first.location}; {second.what} by thread "
             f"{second.thread}{second_block}, {second.location}: {remedy}"
         )
@@ -275,6 +291,26 @@ class Wording:
             f"{access.block}) reads lane {source}, {why}, at {access.location}"
         )
         return self._made(row, "synccheck", "undefined value", message, (access,))
+
+    def _unfinished(self, row: Any, kind: str, why: str) -> Finding:
+        """Finding for an access of shared memory of a block that may not be there."""
+        first = self._access(row["pc"], row["block"], row["thread"])
+        accesses = [first]
+        if row["thread_before"] != watch.NOBODY:
+            end = self._access(row["pc_before"], row["block_before"], row["thread_before"], "exit")
+            accesses.append(end)
+            why += f" at {end.location}: no barrier of the cluster lies between"
+        memory, _, address = self._memory(row)
+        message = (
+            f"cluster error: {kind}: {first.what} of {_at(memory, None, address)} of block "
+            f"{self._owner(row)} by thread {first.thread} of block {first.block}, "
+            f"{first.location}: that block {why}"
+        )
+        return self._made(row, "synccheck", kind, message, tuple(accesses))
+
+    def _owner(self, row: Any) -> tuple[int, int, int]:
+        """The block whose shared memory was accessed."""
+        return coordinates(int(row["owner"]) - 1, self._bound.geometry.grid)
 
     def _made(
         self, row: Any, tool: Tool, kind: str, message: str, accesses: tuple[Access, ...]

@@ -48,9 +48,11 @@ from toolkit.sass.translate import Translated
     WRITE_TO_CONSTANT,
     UNNAMED_SOURCE,
     ABSENT_SOURCE,
-) = range(1, 14)
+    EARLY_ACCESS,
+    LEFT_BLOCK,
+) = range(1, 16)
 NOBODY = 0xFFFFFFFF
-RELAXED, HAS_MASK, MET, GIVES, INSTEAD_SHIFT = 1, 2, 4, 8, 8  # CHECK_* of check.h
+RELAXED, HAS_MASK, MET, GIVES, CLUSTER, INSTEAD_SHIFT = 1, 2, 4, 8, 16, 8  # CHECK_* of check.h
 MASK_SOURCE = 5
 IS_ASYNC, IS_BULK, READ_IS_FIRST = 1, 2, 3  # of a finding
 # Of check_ops.h: distinct instructions that fault, and what is executed after the first.
@@ -189,6 +191,18 @@ def follows_shared_memory(translated: Translated) -> bool:
     )
 
 
+def follows_clusters(translated: Translated) -> bool:
+    """True if nothing but barriers of the cluster orders accesses of each other's shared memory.
+
+    mbarriers and bulk copies order them too, which is not followed across blocks.
+    """
+    kernel = translated.kernel
+    return kernel.cluster != (1, 1, 1) and not any(
+        i.opcode == "SYNCS" or i.opcode.startswith(("UBLK", "UTMA")) or i.opcode in UNFOLLOWED
+        for i in kernel.instructions
+    )
+
+
 def goes_past(code: Sequence[Instruction], operation: int, end: int) -> bool:
     """True if whoever comes to `end` without `operation` went past it.
 
@@ -267,10 +281,11 @@ def _watched_program(translated: Translated) -> Lowered:
     lowered, instructions = translated.lowered, translated.kernel.instructions
     program = lowered.program.copy()
     together = translated.kernel.warp_operations
-    unwatched = {LOCAL} if follows_shared_memory(translated) else {LOCAL, SHARED}
+    in_cluster = follows_clusters(translated)
+    unwatched = {LOCAL} if in_cluster or follows_shared_memory(translated) else {LOCAL, SHARED}
     for index, instruction in enumerate(instructions):
         row = program[index]
-        _watch_access(row, index, instructions, unwatched)
+        _watch_access(row, index, instructions, unwatched, CLUSTER if in_cluster else 0)
         _watch_synchronisation(row, instruction)
         if instruction.address in together:
             mask = together[instruction.address]
@@ -281,13 +296,13 @@ def _watched_program(translated: Translated) -> Lowered:
 
 
 def _watch_access(
-    row: Any, index: int, instructions: Sequence[Instruction], unwatched: Set[int]
+    row: Any, index: int, instructions: Sequence[Instruction], unwatched: Set[int], flags: int
 ) -> None:
     operations, instruction = core.operations(), instructions[index]
     name = next((x for x in Access if operations[x] == row["op"]), None)
     if name is not None and int(row["flags"] >> SPACE_SHIFT & 7) not in unwatched:
         row["op"] = operations[Access[name]]
-        row["reserved"] = RELAXED if _is_relaxed(index, instructions) else 0
+        row["reserved"] = flags | (RELAXED if _is_relaxed(index, instructions) else 0)
     elif instruction.opcode == "LDGSTS":
         row["op"] = operations["CHECK_COPY_ASYNC"]
 

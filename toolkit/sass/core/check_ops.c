@@ -5,6 +5,7 @@
 #include "atomics.h"
 #include "check.h"
 #include "check_blocks.h"
+#include "check_cluster.h"
 #include "check_copies.h"
 #include "check_order.h"
 #include "check_shared.h"
@@ -25,17 +26,25 @@ static Extent narrowed_extent(u64 *a, u32 m) {
     return extent_of(a);
 }
 
+/* Shared memory of a block: its own, or in a cluster of any of its blocks. */
+static void check_shared(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, const Extent *e, Block *owner,
+                         int is_store, u32 kind, const u32 *x) {
+    if (c->cluster_size == 1) check_own_shared(c, w, i, m, a, e, is_store, kind, x);
+    else check_cluster_access(c, w, i, m, a, owner, is_store, kind, x);
+}
+
 /* A generic address says by its window which space it means. */
 static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
                           int relaxed, u32 kind, const u32 *x) {
-    const u64 from = c->launch->shared_window + ((u64)c->block->rank << SHARED_WINDOW_BITS);
     u64 b[LANES];
-    const u32 in_own = m & LANE_BITS((a[l] - from) >> SHARED_WINDOW_BITS == 0);
     const u32 in_global = spaces_of(c, a, m).global;
-    if (in_own) {
+    EACH_BLOCK(owner, c->block->cluster) {
+        const u64 from = c->launch->shared_window + ((u64)owner->rank << SHARED_WINDOW_BITS);
+        const u32 here = m & LANE_BITS((a[l] - from) >> SHARED_WINDOW_BITS == 0);
+        if (!here) continue;
         FOR_LANES b[l] = a[l] - from;
-        const Extent e = narrowed_extent(b, in_own);
-        check_own_shared(c, w, i, in_own, b, &e, is_store, kind, x);
+        const Extent e = narrowed_extent(b, here);
+        check_shared(c, w, i, here, b, &e, owner, is_store, kind, x);
     }
     if (in_global) {
         memcpy(b, a, sizeof b);
@@ -117,7 +126,7 @@ static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, i
     if (space == SPACE_SHARED) own_shared(c, a);
     m = sound_lanes(c, w, i, m, a, &e, is_store);
     if (!m) return 0;
-    if (space == SPACE_SHARED) check_own_shared(c, w, i, m, a, &e, is_store, kind, x);
+    if (space == SPACE_SHARED) check_shared(c, w, i, m, a, &e, c->block, is_store, kind, x);
     else if (space == SPACE_GLOBAL) check_buffers(c, w, i, m, a, &e, is_store, relaxed, x);
     else check_generic(c, w, i, m, a, is_store, relaxed, kind, x);
     return m;

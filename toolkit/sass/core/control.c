@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "check_cluster.h"
 #include "check_threads.h"
 #include "groups.h"
 #include "lanes.h"
@@ -142,6 +143,7 @@ static void open_cluster(Worker *c, Block *first) {
 static void arrive_at_cluster(Worker *c, Warp *w, u32 m) {
     Block *first = c->block->cluster;
     w->cluster_phase = first->cluster_phase;
+    check_cluster_arrival(c, w, w->cluster_phase + 1);
     first->cluster_arrived += popcount(m);
     current(w)->pc++;
     open_cluster(c, first);
@@ -150,6 +152,7 @@ static void arrive_at_cluster(Worker *c, Warp *w, u32 m) {
 static void wait_for_cluster(Worker *c, Warp *w) {
     Group *g = current(w);
     g->pc++;
+    check_cluster_wait(c, w, w->cluster_phase + 1);
     if (c->block->cluster->cluster_phase == w->cluster_phase) g->state = AT_CLUSTER;
 }
 
@@ -157,6 +160,7 @@ static void leave(Worker *c, Warp *w, u32 m) {
     Group *g = current(w);
     FOR_LANES_OF(m) w->left[l] = g->pc;
     w->alive &= ~m;
+    check_leaving(c, w, m);
     g->mask &= ~m;
     if (g->mask) g->pc++;
     else {
