@@ -161,8 +161,9 @@ class Wording:
     def is_mistake(self, row: Any) -> bool:
         """False for a lane that exited before it could reach a barrier or a warp operation.
 
-        Both wait only for lanes that have not exited. A lane whose EXIT can be reached from the
-        operation went past it.
+        Both wait only for lanes that have not exited. A lane that went past the operation is a
+        mistake. One that waits at another barrier instruction is none if `barrier.sync` is not
+        `.aligned`, as in cooperative groups: the compiler lists those as warp operations.
         """
         kind, pc, left = int(row["kind"]), int(row["pc"]), int(row["pc_before"])
         if kind not in (watch.ABSENT_LANE, watch.DIVERGENT_WARP):
@@ -172,6 +173,8 @@ class Wording:
             pc + 1 < len(code) and code[pc + 1].opcode in watch.COLLECTIVES
         ):
             return False
+        if left == watch.NOBODY and kind == watch.DIVERGENT_WARP:
+            return code[pc].address not in self._translated.kernel.warp_operations
         return left == watch.NOBODY or watch.goes_past(code, pc, left)
 
     def finding(self, row: Any) -> Finding:

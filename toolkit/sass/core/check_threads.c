@@ -142,7 +142,7 @@ u32 lanes_at_barrier(const Warp *w, u32 number) {
     return lanes;
 }
 
-/* At a barrier of all threads: some of a warp are, and others of it are at another such instruction, or
+/* At a barrier of the block: some of a warp are, and others of it are at another such instruction, or
  * left the kernel. Each EXIT by which they did is one finding: `pc_before`. Those that left before they
  * could come are no mistake, as a barrier waits only for threads that live (toolkit/execution/findings.py
  * tells them apart). */
@@ -172,8 +172,8 @@ static void check_absent_lanes(Worker *c, const Warp *w, u32 number) {
 void check_opening(Worker *c, u32 number, u32 expected) {
     Checker *k = c->checker;
     share_waits(k);
+    EACH_WARP(w, c->block) check_absent_lanes(c, w, number);
     if (!expected) {
-        EACH_WARP(w, c->block) check_absent_lanes(c, w, number);
         check_epoch(c);
         return;
     }
