@@ -40,7 +40,8 @@ def check_bug(bug, arch):
 
 BUGS = [(bug, "sm_90") for bug in bugs()]
 # What synchronises is laid out in other instructions there.
-BUGS += [(bug, "sm_80") for bug in bugs() if "async" in bug.name or "syncwarp" in bug.name]
+ELSEWHERE = ("async", "syncwarp", "partial", "part_of_a_warp", "shuffle_from", "shuffle_down")
+BUGS += [(bug, "sm_80") for bug in bugs() if any(part in bug.name for part in ELSEWHERE)]
 
 
 @pytest.mark.parametrize(("bug", "arch"), BUGS, ids=[f"{bug.name}-{arch}" for bug, arch in BUGS])
@@ -68,6 +69,42 @@ def test_a_race_in_an_inlined_function_names_the_calling_line():
 def test_a_hazard_is_named_by_the_order_of_the_program():
     found = check_bug(planted("read_before_overwritten"), "sm_90").findings
     assert [(x.kind, [a.what for a in x.accesses]) for x in found] == [("WAR", ["read", "write"])]
+
+
+def test_a_shuffle_names_both_lanes():
+    (found,) = check_bug(planted("shuffle_from_outside_its_mask"), "sm_90").findings
+    assert (
+        "lane 0 (thread (0, 0, 0) of block (0, 0, 0)) reads lane 20, which its mask "
+        in found.message
+    )
+    assert found.times == 16
+    (found,) = check_bug(planted("shuffle_up_from_lanes_that_left"), "sm_90").findings
+    assert (
+        "lane 8 (thread (8, 0, 0) of block (0, 0, 0)) reads lane 4, which does not "
+        in found.message
+    )
+    assert found.times == 8  # lanes 8 to 11 of two warps
+
+
+def test_an_access_of_a_block_that_left_names_both_blocks():
+    (found,) = check_bug(planted("cluster_exit_of_one_block"), "sm_90").findings
+    access, end = found.accesses
+    assert (access.what, end.what, end.block) == ("atomic", "exit", (0, 0, 0))
+    assert access.block[0] > 0
+    assert "of shared memory at byte 0 of block (0, 0, 0)" in found.message
+
+
+def test_a_race_in_a_cluster_names_the_blocks_and_whose_memory_it_is():
+    found = check_bug(planted("cluster_store_not_ordered"), "sm_90")
+    race = next(x for x in found.findings if x.kind == "RAW")
+    write, read = race.accesses
+    assert {write.block, read.block} == {(0, 0, 0), (1, 0, 0)}
+    assert f"of block {write.block}: write by thread" in race.message
+    assert race.message.endswith("no barrier of the cluster lies between")
+    assert found.notes == (
+        "of shared memory, racecheck compared accesses of different blocks of a cluster alone, and "
+        "initcheck none",
+    )
 
 
 def test_a_simulation_notes_the_unwritten_reads_that_are_found():

@@ -41,6 +41,20 @@ _BARRIERS = {
         "threads of a warp synchronise with each other, and name different masks",
     ),
 }
+UNDEFINED_SHUFFLES = {
+    watch.UNNAMED_SOURCE: "which its mask {mask:#010x} does not name",
+    watch.ABSENT_SOURCE: "which does not execute it",
+}
+_OF_CLUSTERS = {
+    watch.EARLY_ACCESS: (
+        "access before cluster barrier",
+        "may not have started: no barrier of the cluster lies before",
+    ),
+    watch.LEFT_BLOCK: (
+        "access after block exit",
+        "may have left the kernel",
+    ),
+}
 _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.OUT_OF_BOUNDS: ("memcheck", "out of bounds"),
     machine.MISALIGNED: ("memcheck", "misaligned"),
@@ -145,17 +159,23 @@ class Wording:
         self._translated, self._bound = translated, bound
 
     def is_mistake(self, row: Any) -> bool:
-        """False for a lane that exited before it could reach a warp operation.
+        """False for a lane that exited before it could reach a barrier or a warp operation.
 
-        A warp barrier waits only for lanes that have not exited. A lane whose EXIT can be reached
-        from the operation went past it.
+        Both wait only for lanes that have not exited. A lane that went past the operation is a
+        mistake. One that waits at another barrier instruction is none if `barrier.sync` is not
+        `.aligned`, as in cooperative groups: the compiler lists those as warp operations.
         """
-        if int(row["kind"]) != watch.ABSENT_LANE:
+        kind, pc, left = int(row["kind"]), int(row["pc"]), int(row["pc_before"])
+        if kind not in (watch.ABSENT_LANE, watch.DIVERGENT_WARP):
             return True
-        code, pc = self._translated.kernel.instructions, int(row["pc"])
-        is_collective = pc + 1 < len(code) and code[pc + 1].opcode in watch.COLLECTIVES
-        left = int(row["pc_before"])
-        return is_collective and (left == watch.NOBODY or watch.reaches(code, pc, left))
+        code = self._translated.kernel.instructions
+        if kind == watch.ABSENT_LANE and not (
+            pc + 1 < len(code) and code[pc + 1].opcode in watch.COLLECTIVES
+        ):
+            return False
+        if left == watch.NOBODY and kind == watch.DIVERGENT_WARP:
+            return code[pc].address not in self._translated.kernel.warp_operations
+        return left == watch.NOBODY or watch.goes_past(code, pc, left)
 
     def finding(self, row: Any) -> Finding:
         kind = int(row["kind"])
@@ -165,6 +185,10 @@ class Wording:
             return self._unwritten(row)
         if kind in DROPPED:
             return self._dropped(row)
+        if kind in UNDEFINED_SHUFFLES:
+            return self._shuffle(row)
+        if kind in _OF_CLUSTERS:
+            return self._unfinished(row, *_OF_CLUSTERS[kind])
         return self._barrier(row, *_BARRIERS[kind])
 
     def of_fault(self, fault: Fault) -> Finding:
@@ -215,6 +239,7 @@ class Wording:
             short, long = _HAZARDS[watch.WRITE_AFTER_READ]
         memory, buffer, address = self._memory(row)
         in_global = memory == "global"
+        in_cluster = bool(row["owner"])
         remedy = (
             _BULK_REMEDIES[kind]
             if row["is_async"] == watch.IS_BULK
@@ -222,14 +247,17 @@ class Wording:
             if is_async
             else "no fence and atomic operation orders the blocks"
             if in_global
+            else "no barrier of the cluster lies between"
+            if in_cluster
             else _WITHIN_WARP
             if int(row["thread"]) // LANES == int(row["thread_before"]) // LANES
             else "no __syncthreads() lies between"
         )
-        first_block = f" of block {first.block}" if in_global else ""
+        first_block = f" of block {first.block}" if in_global or in_cluster else ""
+        owner = f" of block {self._owner(row)}" if in_cluster else ""
         second_block = f" of block {second.block}"
         message = (
-            f"{long} hazard on {_at(memory, buffer, address)}: {first.what} by thread "
+            f"{long} hazard on {_at(memory, buffer, address)}{owner}: {first.what} by thread "
             f"{first.thread}{first_block}, {first.location}; {second.what} by thread "
             f"{second.thread}{second_block}, {second.location}: {remedy}"
         )
@@ -256,6 +284,36 @@ class Wording:
             f"is at {access.location}{missing}"
         )
         return self._made(row, "synccheck", kind, message, (access,))
+
+    def _shuffle(self, row: Any) -> Finding:
+        access = self._access(row["pc"], row["block"], row["thread"], "shuffle")
+        lane, source = int(row["thread"]) % LANES, int(row["thread_before"]) % LANES
+        why = UNDEFINED_SHUFFLES[int(row["kind"])].format(mask=int(row["address"]))
+        message = (
+            f"shuffle error: undefined value: lane {lane} (thread {access.thread} of block "
+            f"{access.block}) reads lane {source}, {why}, at {access.location}"
+        )
+        return self._made(row, "synccheck", "undefined value", message, (access,))
+
+    def _unfinished(self, row: Any, kind: str, why: str) -> Finding:
+        """Finding for an access of shared memory of a block that may not be there."""
+        first = self._access(row["pc"], row["block"], row["thread"])
+        accesses = [first]
+        if row["thread_before"] != watch.NOBODY:
+            end = self._access(row["pc_before"], row["block_before"], row["thread_before"], "exit")
+            accesses.append(end)
+            why += f" at {end.location}: no barrier of the cluster lies between"
+        memory, _, address = self._memory(row)
+        message = (
+            f"cluster error: {kind}: {first.what} of {_at(memory, None, address)} of block "
+            f"{self._owner(row)} by thread {first.thread} of block {first.block}, "
+            f"{first.location}: that block {why}"
+        )
+        return self._made(row, "synccheck", kind, message, tuple(accesses))
+
+    def _owner(self, row: Any) -> tuple[int, int, int]:
+        """The block whose shared memory was accessed."""
+        return coordinates(int(row["owner"]) - 1, self._bound.geometry.grid)
 
     def _made(
         self, row: Any, tool: Tool, kind: str, message: str, accesses: tuple[Access, ...]

@@ -26,7 +26,15 @@ from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, estimated
-from toolkit.execution.findings import DROPPED, TOOLS, Finding, Tool, Wording, folded
+from toolkit.execution.findings import (
+    DROPPED,
+    TOOLS,
+    UNDEFINED_SHUFFLES,
+    Finding,
+    Tool,
+    Wording,
+    folded,
+)
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulate import (
     MAX_INSTRUCTIONS,
@@ -164,13 +172,28 @@ def _check(
         advance(done, len(blocks))
 
     follows = watch.follows_shared_memory(translated)
+    in_cluster = watch.follows_clusters(translated)
     launch = watched(translated, bound, unwritten)
     raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=count)
     words = Wording(translated, bound)
-    findings = folded(words.finding(row) for row in raw.findings if words.is_mistake(row))
+    rows = [row for row in raw.findings if words.is_mistake(row)]
+    shuffles = [row for row in rows if row["kind"] in UNDEFINED_SHUFFLES]
+    if (
+        shuffles
+        and raw.fault is None
+        and not watch.undefined_values_matter(launch, blocks, max_instructions=max_instructions)
+    ):
+        rows = [row for row in rows if row["kind"] not in UNDEFINED_SHUFFLES]
+    findings = folded(map(words.finding, rows))
     if not follows:
         unseen = ("racecheck", "initcheck")
-        findings = [x for x in findings if x.tool not in unseen or x.memory != "shared"]
+        findings = [
+            x
+            for x in findings
+            if x.tool not in unseen
+            or x.memory != "shared"
+            or len({a.block for a in x.accesses}) > 1
+        ]
     if raw.fault is not None and not _outlives_its_faults(raw):
         findings.append(words.of_fault(raw.fault))
     return Checked(
@@ -178,8 +201,8 @@ def _check(
         findings=tuple(sorted(findings, key=lambda finding: TOOLS.index(finding.tool))),
         executed_blocks=done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
-        tools=tuple(tool for tool in TOOLS if follows or tool != "racecheck"),
-        notes=tuple(_notes(raw, follows)),
+        tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
+        notes=tuple(_notes(raw, follows, in_cluster)),
     )
 
 
@@ -192,7 +215,7 @@ def _outlives_its_faults(raw: Raw) -> bool:
     return raw.fault is not None and raw.fault.kind == machine.LIMIT and _dropped_some(raw)
 
 
-def _notes(raw: Raw, follows: bool) -> Iterator[str]:
+def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
     unchecked = "what it does afterwards, and in later blocks, was not checked"
     if _dropped_some(raw):
         yield (
@@ -209,7 +232,12 @@ def _notes(raw: Raw, follows: bool) -> Iterator[str]:
             f"there are more kinds of findings than are listed (memcheck stops after "
             f"{watch.MOST_FAULTS}): mend these first"
         )
-    if not follows:
+    if in_cluster:
+        yield (
+            "of shared memory, racecheck compared accesses of different blocks of a cluster alone, "
+            "and initcheck none"
+        )
+    elif not follows:
         yield (
             "racecheck and initcheck did not look at shared memory: blocks of a cluster access "
             "each other's, which is not followed"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from toolkit.sass.machine import (
     launched,
     worker_handles,
 )
+from toolkit.sass.space import PAGE_BYTES
 from toolkit.sass.translate import Translated
 
 # FOUND_* of check.h
@@ -44,9 +46,13 @@ from toolkit.sass.translate import Translated
     OUT_OF_BOUNDS,
     MISALIGNED,
     WRITE_TO_CONSTANT,
-) = range(1, 12)
+    UNNAMED_SOURCE,
+    ABSENT_SOURCE,
+    EARLY_ACCESS,
+    LEFT_BLOCK,
+) = range(1, 16)
 NOBODY = 0xFFFFFFFF
-RELAXED, HAS_MASK, INSTEAD_SHIFT = 1, 2, 8  # CHECK_* of check.h
+RELAXED, HAS_MASK, MET, GIVES, CLUSTER, INSTEAD_SHIFT = 1, 2, 4, 8, 16, 8  # CHECK_* of check.h
 MASK_SOURCE = 5
 IS_ASYNC, IS_BULK, READ_IS_FIRST = 1, 2, 3  # of a finding
 # Of check_ops.h: distinct instructions that fault, and what is executed after the first.
@@ -61,6 +67,9 @@ UNFOLLOWED = {"STAS"}
 DATA_WIDTH = "128"
 # How far behind the load of an atomic loop its compare-and-store stands, in instructions.
 LOOP_LENGTH = 32
+
+# What an undefined shuffle may give, as floats of either sign and as integers, odd and even.
+GIVEN_VALUES = (0x7F7FFFFE, 0xFF7FFFFF)
 
 COLLECTIVES = {"SHFL", "VOTE", "MATCH", "REDUX"}
 Access = {"LOAD": "CHECK_LOAD", "STORE": "CHECK_STORE", "ATOMIC": "CHECK_ATOMIC"}
@@ -112,6 +121,47 @@ def run_watched(
         return _raw(handles[0])
 
 
+def undefined_values_matter(
+    launch: Bound, blocks: Sequence[int], *, max_instructions: int | None = None
+) -> bool:
+    """True if memory after a watched launch depends on what undefined shuffles give.
+
+    The launch was executed without a fault. It is executed again, with other such values.
+    """
+    if any(buffer.writable and not buffer.shared for buffer in launch.buffers):
+        return True  # it cannot be executed again
+    before = _written_pages(launch)
+    for value in GIVEN_VALUES:
+        launch.restore()
+        raw = run_watched(_giving(launch, value), blocks, max_instructions=max_instructions)
+        if raw.fault or _written_pages(launch) != before:
+            return True
+    return False
+
+
+def _written_pages(launch: Bound) -> list[bytes]:
+    """A digest of what each buffer holds where blocks wrote to it."""
+    found = []
+    for buffer in launch.buffers:
+        digest = sha256()
+        pages = np.flatnonzero(buffer.shared[1]) if buffer.shared else ()
+        for page in pages:
+            digest.update(int(page).to_bytes(8))
+            digest.update(buffer.data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES].tobytes())
+        found.append(digest.digest())
+    return found
+
+
+def _giving(launch: Bound, value: int) -> Bound:
+    """The watched launch with a value that undefined shuffles give."""
+    program = launch.lowered.program.copy()
+    shuffles = program["op"] == core.operations()["CHECK_COLLECTIVE"]
+    shuffles &= program["reserved"] >> INSTEAD_SHIFT == core.operations()["SHFL"]
+    program["reserved"][shuffles] |= GIVES
+    program["imm"][shuffles] = value
+    return replace(launch, lowered=replace(launch.lowered, program=program))
+
+
 def _raw(handle: int) -> Raw:
     count, lost = ctypes.c_uint32(), ctypes.c_uint32()
     address = core.library().core_findings(handle, ctypes.byref(count), ctypes.byref(lost))
@@ -141,23 +191,83 @@ def follows_shared_memory(translated: Translated) -> bool:
     )
 
 
-def reaches(code: Sequence[Instruction], start: int, end: int) -> bool:
-    """True if instruction `end` may be executed after `start`, or if a jump has no fixed target."""
+def follows_clusters(translated: Translated) -> bool:
+    """True if nothing but barriers of the cluster orders accesses of each other's shared memory.
+
+    mbarriers and bulk copies order them too, which is not followed across blocks.
+    """
+    kernel = translated.kernel
+    return kernel.cluster != (1, 1, 1) and not any(
+        i.opcode == "SYNCS" or i.opcode.startswith(("UBLK", "UTMA")) or i.opcode in UNFOLLOWED
+        for i in kernel.instructions
+    )
+
+
+def goes_past(code: Sequence[Instruction], operation: int, end: int) -> bool:
+    """True if whoever comes to `end` without `operation` went past it.
+
+    That is, every way to `end` around the operation passes an instruction to which the operation
+    leads in any case. Where there is another way, as through the `return` of a loop, whoever took
+    it left before the operation.
+    """
+    following = _following(code)
+    barred = {operation, *_passed(following, operation, len(code))}
+    if end in barred or not _way(following, 0, operation):
+        return True
+    return not _way(following, 0, end, barred)
+
+
+def _following(code: Sequence[Instruction]) -> list[list[int]]:
+    """The instructions that may be executed next after each; len(code): the end of the kernel.
+
+    A jump without a fixed target leads there too.
+    """
     index_of = {instruction.address: index for index, instruction in enumerate(code)}
-    left, seen = [start], {start}
-    while left:
+    found = []
+    for index, one in enumerate(code):
+        is_jump, ends = one.opcode in ("BRA", "JMP"), one.opcode in ("EXIT", "RET", "BRX", "JMX")
+        goes_on = not (is_jump or ends) or one.guard or len(one.operands) > (0 if ends else 1)
+        jumps = [getattr(x, "integer", -1) for x in one.operands] if is_jump else []
+        to = [index + 1] if goes_on else []
+        to += [index_of[address] for address in jumps if address in index_of]
+        found.append(to + [len(code)] * ends)
+    return [*found, []]
+
+
+def _passed(following: Sequence[Sequence[int]], start: int, target: int) -> set[int]:
+    """Instructions that every way from `start` to `target` passes, without these two."""
+    way = _way(following, start, target)
+    position = {index: k for k, index in enumerate(way)}
+    seen, passed, farthest = set(way), set(), 0
+    for k, index in enumerate(way[:-1]):
+        if farthest == k > 0:  # no way leads around it
+            passed.add(index)
+        left = [index]
+        while left:
+            for to in following[left.pop()]:
+                farthest = max(farthest, position.get(to, 0))
+                if to not in seen:
+                    seen.add(to)
+                    left.append(to)
+    return passed
+
+
+def _way(
+    following: Sequence[Sequence[int]], start: int, target: int, barred: Set[int] = frozenset()
+) -> list[int]:
+    """One way from `start` to `target` around what is barred; empty if there is none."""
+    before, left = {start: start}, [] if start in barred else [start]
+    while left and target not in before:
         index = left.pop()
-        one = code[index]
-        if index == end or one.opcode in ("RET", "BRX", "JMX"):
-            return True
-        goes_on = one.opcode not in ("BRA", "JMP", "EXIT") or one.guard or len(one.operands) > 1
-        jumps = [index_of.get(getattr(operand, "integer", -1)) for operand in one.operands]
-        following = [index + 1] if goes_on else []
-        following += [to for to in jumps if to is not None] if one.opcode in ("BRA", "JMP") else []
-        new = {to for to in following if to < len(code)} - seen
-        seen |= new
+        new = [to for to in following[index] if to not in before and to not in barred]
+        before.update(dict.fromkeys(new, index))
         left += new
-    return False
+    if target not in before:
+        return []
+    way = [target]
+    while way[-1] != start:
+        way.append(before[way[-1]])
+    return way[::-1]
 
 
 def _cell_bytes(lowered: Lowered) -> int:
@@ -171,26 +281,28 @@ def _watched_program(translated: Translated) -> Lowered:
     lowered, instructions = translated.lowered, translated.kernel.instructions
     program = lowered.program.copy()
     together = translated.kernel.warp_operations
-    unwatched = {LOCAL} if follows_shared_memory(translated) else {LOCAL, SHARED}
+    in_cluster = follows_clusters(translated)
+    unwatched = {LOCAL} if in_cluster or follows_shared_memory(translated) else {LOCAL, SHARED}
     for index, instruction in enumerate(instructions):
         row = program[index]
-        _watch_access(row, index, instructions, unwatched)
+        _watch_access(row, index, instructions, unwatched, CLUSTER if in_cluster else 0)
         _watch_synchronisation(row, instruction)
         if instruction.address in together:
             mask = together[instruction.address]
             is_known = mask is not None and mask < lowered.first_uniform
-            _watch_warp(row, instruction, mask if is_known else None)
+            before = instructions[index - 1] if index else None
+            _watch_warp(row, instruction, before, mask if is_known else None)
     return replace(lowered, program=program)
 
 
 def _watch_access(
-    row: Any, index: int, instructions: Sequence[Instruction], unwatched: Set[int]
+    row: Any, index: int, instructions: Sequence[Instruction], unwatched: Set[int], flags: int
 ) -> None:
     operations, instruction = core.operations(), instructions[index]
     name = next((x for x in Access if operations[x] == row["op"]), None)
     if name is not None and int(row["flags"] >> SPACE_SHIFT & 7) not in unwatched:
         row["op"] = operations[Access[name]]
-        row["reserved"] = RELAXED if _is_relaxed(index, instructions) else 0
+        row["reserved"] = flags | (RELAXED if _is_relaxed(index, instructions) else 0)
     elif instruction.opcode == "LDGSTS":
         row["op"] = operations["CHECK_COPY_ASYNC"]
 
@@ -223,7 +335,9 @@ def _watch_synchronisation(row: Any, instruction: Instruction) -> None:
             row["op"] = operations["CHECK_FENCE"]
 
 
-def _watch_warp(row: Any, instruction: Instruction, mask: int | None) -> None:
+def _watch_warp(
+    row: Any, instruction: Instruction, before: Instruction | None, mask: int | None
+) -> None:
     if instruction.opcode not in {"NOP", *COLLECTIVES}:
         return
     row["reserved"] = int(row["op"]) << INSTEAD_SHIFT
@@ -231,3 +345,5 @@ def _watch_warp(row: Any, instruction: Instruction, mask: int | None) -> None:
     if mask is not None:
         row["reserved"] |= HAS_MASK
         row["s"][MASK_SOURCE] = mask
+    elif before is not None and before.opcode == "WARPSYNC":
+        row["reserved"] |= MET

@@ -1,7 +1,8 @@
 """Small kernels, each with one mistake, and what must be said of it.
 
 The head of each file says how it is launched (as `check` takes it), what is expected, and what
-compute-sanitizer can see of it. Lines that end in `// <-` are those that a finding names.
+compute-sanitizer can see of it. Lines that end in `// <-` are those that a finding names. `Needs`
+is the first architecture that has what the kernel uses.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ _OPTIONS = {"-g": "grid", "-b": "block", "--shared": "shared"}
 
 @cache
 def compiled(arch: str) -> dict[str, Kernel]:
-    """All of them by name, compiled as one source."""
-    parts = [Part(name=x.path.name, text=x.text, kernel="planted") for x in bugs()]
-    return dict(zip([x.name for x in bugs()], compiled_together(parts, arch), strict=True))
+    """Those that run there by name, compiled as one source."""
+    chosen = [x for x in bugs() if x.runs_on(arch)]
+    parts = [Part(name=x.path.name, text=x.text, kernel="planted") for x in chosen]
+    return dict(zip([x.name for x in chosen], compiled_together(parts, arch), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,7 @@ class Bug:
     tool: str | None
     kind: str | None
     nvidia: str  # the tool of compute-sanitizer that sees it, "none" or "not recorded"
+    needs: str  # the first architecture
 
     @property
     def name(self) -> str:
@@ -53,6 +56,9 @@ class Bug:
     @property
     def text(self) -> str:
         return self.path.read_text(encoding="utf-8")
+
+    def runs_on(self, arch: str) -> bool:
+        return int(arch.removeprefix("sm_")) >= int(self.needs.removeprefix("sm_"))
 
     @property
     def is_recorded(self) -> bool:
@@ -105,6 +111,7 @@ def _read(path: Path) -> Bug:
         tool=None if expected == NOTHING else tool,
         kind=None if expected == NOTHING else kind,
         nvidia=head["NVIDIA"],
+        needs=head.get("Needs", "sm_75"),
     )
 
 

@@ -71,7 +71,7 @@ REQUEST = dtype_of(f"u8 block; u4 pc warp mask space; u8 address[{LANES}]")
 # Two accesses that nothing orders, or what else the sanitizer found (check.h).
 FINDING = dtype_of(
     "u4 kind space pc pc_before; u8 block block_before; u4 thread thread_before; u8 address; "
-    "u4 width is_async is_store reserved; u8 times"
+    "u4 width is_async is_store owner; u8 times"
 )
 
 # An affine function of the block's index with its borders, and what an instruction depends on

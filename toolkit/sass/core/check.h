@@ -28,11 +28,16 @@
 enum {
     FOUND_READ_AFTER_WRITE = 1, FOUND_WRITE_AFTER_READ, FOUND_WRITE_AFTER_WRITE, FOUND_UNWRITTEN,
     FOUND_DIVERGENT_WARP, FOUND_ABSENT_LANE, FOUND_INVALID_MASK, FOUND_MISMATCHED_MASK,
-    FOUND_OUT_OF_BOUNDS, FOUND_MISALIGNED, FOUND_WRITE_TO_CONSTANT
+    FOUND_OUT_OF_BOUNDS, FOUND_MISALIGNED, FOUND_WRITE_TO_CONSTANT, FOUND_UNNAMED_SOURCE,
+    FOUND_ABSENT_SOURCE, FOUND_EARLY_ACCESS, FOUND_LEFT_BLOCK
 };
 /* Ins.reserved of checked operations: an access that is atomic or volatile, which races with no other
- * such; above it, for CHECK_COLLECTIVE, the operation that it stands for. */
-enum { CHECK_RELAXED = 1, CHECK_HAS_MASK = 2, CHECK_INSTEAD_SHIFT = 8 };
+ * such; for CHECK_COLLECTIVE, whether source MASK_SOURCE is its mask, or the WARPSYNC before it has it, and
+ * whether lanes of a shuffle whose value is undefined get `imm`; of an access, whether
+ * what orders blocks of a cluster is followed (check_cluster.h); above, the operation that it stands for. */
+enum {
+    CHECK_RELAXED = 1, CHECK_HAS_MASK = 2, CHECK_MET = 4, CHECK_GIVES = 8, CHECK_CLUSTER = 16, CHECK_INSTEAD_SHIFT = 8
+};
 
 enum { NOBODY = 0xffffffffu, UNSETTLED = 0xffffffffu, BY_COPY = 0xfffffffeu, MOST_FINDINGS = 1 << 12 };
 enum { WRITE_PLAIN = 0, WRITE_ATOMIC, WRITE_ASYNC, WRITE_BULK };
@@ -49,7 +54,7 @@ typedef struct {
     u32 thread, thread_before;
     u64 address;
     u32 width, is_async; /* one is a copy that nobody had waited for */
-    u32 is_store, reserved;
+    u32 is_store, owner; /* of shared memory in a cluster: the block, plus one */
     u64 times;
 } Finding;
 
@@ -86,6 +91,7 @@ typedef struct { u32 pc, cell, width; } Unwritten;
 typedef struct { u32 lanes; Unwritten of[LANES]; } Suspect;
 
 typedef struct Order Order; /* what the block knows of others: check_order.h */
+typedef struct Meeting Meeting; /* and of those in its cluster: check_cluster.h */
 typedef struct Shadow Shadow;
 typedef struct Releases Releases;
 
@@ -125,6 +131,8 @@ struct Checker {
     Suspect *suspect;    /* [warps][slots] */
     u32 *suspects;       /* [warps]: how many there are */
     Order *order;
+    Meeting *cluster;
+    u32 learnt_otherwise; /* of blocks of its cluster, than by a barrier of it */
 };
 
 static inline Suspect *suspect_of(const Worker *c, const Warp *w, u32 slot) {

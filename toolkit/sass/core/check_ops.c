@@ -5,6 +5,7 @@
 #include "atomics.h"
 #include "check.h"
 #include "check_blocks.h"
+#include "check_cluster.h"
 #include "check_copies.h"
 #include "check_order.h"
 #include "check_shared.h"
@@ -15,6 +16,7 @@
 #include "memory.h"
 #include "operations.h"
 #include "space.h"
+#include "warp.h"
 
 /* The checked operations: what is checked comes first, since a load may change its own address. */
 
@@ -24,17 +26,25 @@ static Extent narrowed_extent(u64 *a, u32 m) {
     return extent_of(a);
 }
 
+/* Shared memory of a block: its own, or in a cluster of any of its blocks. */
+static void check_shared(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, const Extent *e, Block *owner,
+                         int is_store, u32 kind, const u32 *x) {
+    if (c->cluster_size == 1) check_own_shared(c, w, i, m, a, e, is_store, kind, x);
+    else check_cluster_access(c, w, i, m, a, owner, is_store, kind, x);
+}
+
 /* A generic address says by its window which space it means. */
 static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a, int is_store,
                           int relaxed, u32 kind, const u32 *x) {
-    const u64 from = c->launch->shared_window + ((u64)c->block->rank << SHARED_WINDOW_BITS);
     u64 b[LANES];
-    const u32 in_own = m & LANE_BITS((a[l] - from) >> SHARED_WINDOW_BITS == 0);
     const u32 in_global = spaces_of(c, a, m).global;
-    if (in_own) {
+    EACH_BLOCK(owner, c->block->cluster) {
+        const u64 from = c->launch->shared_window + ((u64)owner->rank << SHARED_WINDOW_BITS);
+        const u32 here = m & LANE_BITS((a[l] - from) >> SHARED_WINDOW_BITS == 0);
+        if (!here) continue;
         FOR_LANES b[l] = a[l] - from;
-        const Extent e = narrowed_extent(b, in_own);
-        check_own_shared(c, w, i, in_own, b, &e, is_store, kind, x);
+        const Extent e = narrowed_extent(b, here);
+        check_shared(c, w, i, here, b, &e, owner, is_store, kind, x);
     }
     if (in_global) {
         memcpy(b, a, sizeof b);
@@ -116,7 +126,7 @@ static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, i
     if (space == SPACE_SHARED) own_shared(c, a);
     m = sound_lanes(c, w, i, m, a, &e, is_store);
     if (!m) return 0;
-    if (space == SPACE_SHARED) check_own_shared(c, w, i, m, a, &e, is_store, kind, x);
+    if (space == SPACE_SHARED) check_shared(c, w, i, m, a, &e, c->block, is_store, kind, x);
     else if (space == SPACE_GLOBAL) check_buffers(c, w, i, m, a, &e, is_store, relaxed, x);
     else check_generic(c, w, i, m, a, is_store, relaxed, kind, x);
     return m;
@@ -214,12 +224,43 @@ static void synchronise_lanes(Worker *c, const Warp *w, const Ins *i, u32 m) {
     }
 }
 
+/* The mask that each lane names, as far as it is known. */
+static const u32 *masks_of(const Worker *c, const Warp *w, const Ins *i) {
+    if (i->reserved & CHECK_HAS_MASK) return RAW(5);
+    return i->reserved & CHECK_MET ? c->checker->mask + w->index * LANES : NULL;
+}
+
+/* Lanes of m shuffle: those that take the value of a lane which their mask does not name, or which does
+ * not execute this. It is undefined (PTX ISA, shfl.sync). */
+static u32 check_sources(Worker *c, const Warp *w, const Ins *i, u32 m) {
+    const u32 *masks = masks_of(c, w, i);
+    u32 from[LANES], inside[LANES], undefined = 0;
+    shuffle_sources(w, i, from, inside);
+    FOR_LANES_OF(m) {
+        const u32 j = from[l] & 31, mask = masks ? masks[l] : FULL;
+        if (j == (u32)l || (m & mask) >> j & 1 || !(mask >> l & 1)) continue;
+        undefined |= 1u << l;
+        Finding f = finding_of(c, mask >> j & 1 ? FOUND_ABSENT_SOURCE : FOUND_UNNAMED_SOURCE, SPACE_GENERIC,
+                               thread_of(w, l));
+        f.thread_before = thread_of(w, (int)j);
+        f.address = mask;
+        report(c, &f);
+    }
+    return undefined;
+}
+
 /* A shuffle or vote: lanes wait for those of their mask. Memory is ordered too as far as a warp's
  * accesses are made in the order of its instructions. Or a __syncwarp() where the compiler knows that the
  * lanes are together: a NOP is left of it. */
 OPERATION(CHECK_COLLECTIVE) {
+    Handler *const plain = handler_of(i->reserved >> CHECK_INSTEAD_SHIFT);
+    const u32 undefined = plain == op_SHFL ? check_sources(core, w, i, m) : 0;
     synchronise_lanes(core, w, i, m);
-    handler_of(i->reserved >> CHECK_INSTEAD_SHIFT)(core, w, i, m);
+    plain(core, w, i, m);
+    if (undefined && i->reserved & CHECK_GIVES) {
+        u32 *d = DESTINATION;
+        FOR_LANES_OF(undefined) d[l] = (u32)i->imm;
+    }
 }
 
 /* Registers that hold what nobody wrote. */

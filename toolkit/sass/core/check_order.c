@@ -64,6 +64,8 @@ static void acquire(Worker *c, const Warp *w, int lane, u64 release) {
     mine->stamp = c->checker->phase[w->index];
     mine->thread = thread_of(w, lane);
     order->news = 1;
+    EACH_BLOCK(b, c->block->cluster)
+        if (b->index == r->block) c->checker->learnt_otherwise = 1;
 }
 
 /* All threads know what any has acquired. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "check_cluster.h"
 #include "check_order.h"
 #include "grow.h"
 #include "lanes.h"
@@ -13,7 +14,7 @@ void free_checker(Checker *k) {
     for (u32 n = 0; n < MOST_MBARRIERS; n++) free(k->gate[n].arriving);
     free(k->written); free(k->read); free(k->phase); free(k->know); free(k->joined); free(k->meeting);
     free(k->acquired); free(k->committed); free(k->mask); free(k->pending); free(k->reading);
-    free(k->suspect); free(k->suspects); free_order(k->order); free(k);
+    free(k->suspect); free(k->suspects); free_order(k->order); free_meeting(k->cluster); free(k);
 }
 
 /* NULL where there is not enough memory. */
@@ -26,7 +27,8 @@ Checker *new_checker(const Launch *launch, u32 warps) {
     k->threads = warps * LANES;
     k->clocks = k->threads + 2 * MOST_MBARRIERS;
     k->order = new_order(launch, warps);
-    const int is_whole = k->order && ZEROS(k->written, k->cells) && ZEROS(k->read, (size_t)warps * k->cells) &&
+    k->cluster = new_meeting(launch, k->cells, warps);
+    const int is_whole = k->order && k->cluster && ZEROS(k->written, k->cells) && ZEROS(k->read, (size_t)warps * k->cells) &&
                          ZEROS(k->phase, 2 * (size_t)warps) &&
                          ZEROS(k->acquired, (size_t)warps * MOST_MBARRIERS) &&
                          ZEROS(k->committed, k->threads) && ZEROS(k->mask, k->threads) &&
@@ -92,6 +94,7 @@ void check_block(Worker *c) {
             k->written[k->pending[n].first + cell].epoch = 0;
     k->pending_count = k->reading_count = 0;
     begin_order(k->order);
+    begin_meeting(k);
     forget_suspects(c);
     memset(k->committed, 0, k->threads * sizeof *k->committed);
     if (k->meeting) memset(k->meeting, 0, (size_t)CTA_BARRIERS * k->clocks * sizeof(u32));
@@ -132,20 +135,26 @@ void check_arrival(Worker *c, const Warp *w, u32 m, u32 number, u32 count) {
     k->phase[w->index]++;
 }
 
-static u32 lanes_at_barrier(const Warp *w, u32 number) {
+u32 lanes_at_barrier(const Warp *w, u32 number) {
     u32 lanes = 0;
     EACH_GROUP(g, w)
         if (g->state == AT_BARRIER && g->barrier == number) lanes |= g->mask;
     return lanes;
 }
 
-/* At a barrier of all threads: some of a warp are, and others of it left the kernel or are at another
- * such instruction. */
+/* At a barrier of the block: some of a warp are, and others of it are at another such instruction, or
+ * left the kernel. Each EXIT by which they did is one finding: `pc_before`. Those that left before they
+ * could come are no mistake, as a barrier waits only for threads that live (toolkit/execution/findings.py
+ * tells them apart). */
 static void report_absent(Worker *c, const Warp *w, const Group *first, u32 absent) {
-    Finding f = finding_of(c, FOUND_DIVERGENT_WARP, SPACE_GENERIC, thread_of(w, __builtin_ctz(first->mask)));
-    f.pc = first->pc - 1;
-    f.thread_before = thread_of(w, __builtin_ctz(absent));
-    report(c, &f);
+    for (u32 l; absent; absent &= absent - 1) {
+        l = (u32)__builtin_ctz(absent);
+        Finding f = finding_of(c, FOUND_DIVERGENT_WARP, SPACE_GENERIC, thread_of(w, __builtin_ctz(first->mask)));
+        f.pc = first->pc - 1;
+        f.pc_before = w->alive >> l & 1 ? NOBODY : w->left[l];
+        f.thread_before = thread_of(w, (int)l);
+        report(c, &f);
+    }
 }
 
 static void check_absent_lanes(Worker *c, const Warp *w, u32 number) {
@@ -162,8 +171,9 @@ static void check_absent_lanes(Worker *c, const Warp *w, u32 number) {
 /* A barrier opens; those who wait there still do. */
 void check_opening(Worker *c, u32 number, u32 expected) {
     Checker *k = c->checker;
+    share_waits(k);
+    EACH_WARP(w, c->block) check_absent_lanes(c, w, number);
     if (!expected) {
-        EACH_WARP(w, c->block) check_absent_lanes(c, w, number);
         check_epoch(c);
         return;
     }

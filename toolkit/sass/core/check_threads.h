@@ -8,6 +8,7 @@ Checker *new_checker(const Launch *launch, u32 warps);
 void check_block(Worker *c);
 void check_warp_sync(Worker *c, const Warp *w, u32 lanes);
 void check_arrival(Worker *c, const Warp *w, u32 m, u32 number, u32 count);
+u32 lanes_at_barrier(const Warp *w, u32 number);
 void check_opening(Worker *c, u32 number, u32 expected);
 void check_masks(Worker *c, const Warp *w, const u32 *masks, u32 m);
 void check_meeting(Worker *c, const Warp *w, const u32 *masks, u32 m);

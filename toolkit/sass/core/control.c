@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "check_cluster.h"
 #include "check_threads.h"
 #include "groups.h"
 #include "lanes.h"
@@ -86,13 +87,15 @@ static void call_system(Worker *c, Warp *w, const Ins *i, u32 m) {
     else go_indirect(c, w, i, 1, m);
 }
 
+/* Lanes that fill up a warp which has come whole to a barrier of so many threads: those that were never
+ * born, and those that left the kernel. */
+static u32 lanes_missing(const Warp *w, u32 come) { return come && come == w->alive ? LANES - popcount(come) : 0; }
+
 static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     Group *g = current(w);
     const u32 number = lane_value(w, i, 0, m) % CTA_BARRIERS;
     Barrier *barrier = &c->block->barrier[number];
     const u32 votes = READ_PREDICATE(0) & m;
-    /* lanes that were never born fill up the block's last warp */
-    const u32 unborn = m == w->alive ? LANES - popcount(w->born) : 0;
     const u32 count = i->flags & BARRIER_PACKED ? lane_value(w, i, 0, m) >> 16 & 0xfff
                                                 : lane_value(w, i, 1, m);
     if (!barrier->arrived) {
@@ -101,7 +104,8 @@ static void arrive(Worker *c, Warp *w, const Ins *i, u32 m) {
     }
     barrier->expected = count;
     if (c->checker) check_arrival(c, w, m, number, count);
-    barrier->arrived += popcount(m) + (count ? unborn : 0);
+    barrier->arrived += popcount(m);
+    if (count && i->flags & BARRIER_ARRIVE) barrier->arrived += lanes_missing(w, m);
     if (i->flags & BARRIER_REDUCE) {
         w->reduced = number;
         barrier->red_and &= votes == m;
@@ -139,6 +143,7 @@ static void open_cluster(Worker *c, Block *first) {
 static void arrive_at_cluster(Worker *c, Warp *w, u32 m) {
     Block *first = c->block->cluster;
     w->cluster_phase = first->cluster_phase;
+    check_cluster_arrival(c, w, w->cluster_phase + 1);
     first->cluster_arrived += popcount(m);
     current(w)->pc++;
     open_cluster(c, first);
@@ -147,6 +152,7 @@ static void arrive_at_cluster(Worker *c, Warp *w, u32 m) {
 static void wait_for_cluster(Worker *c, Warp *w) {
     Group *g = current(w);
     g->pc++;
+    check_cluster_wait(c, w, w->cluster_phase + 1);
     if (c->block->cluster->cluster_phase == w->cluster_phase) g->state = AT_CLUSTER;
 }
 
@@ -154,6 +160,7 @@ static void leave(Worker *c, Warp *w, u32 m) {
     Group *g = current(w);
     FOR_LANES_OF(m) w->left[l] = g->pc;
     w->alive &= ~m;
+    check_leaving(c, w, m);
     g->mask &= ~m;
     if (g->mask) g->pc++;
     else {
@@ -264,6 +271,14 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
     g->pc++;
 }
 
+static u32 arrived_at(const Worker *c, const Block *block, u32 number) {
+    const Barrier *barrier = &block->barrier[number];
+    u32 arrived = barrier->arrived;
+    EACH_WARP(w, block)
+        if (barrier->expected) arrived += lanes_missing(w, lanes_at_barrier(w, number));
+    return arrived;
+}
+
 /* Open each barrier of the block in hand that all its threads have reached. */
 void open_barriers(Worker *c) {
     Block *block = c->block;
@@ -272,7 +287,7 @@ void open_barriers(Worker *c) {
         Barrier *barrier = &block->barrier[n];
         if (!barrier->arrived) continue;
         if (!alive) alive = threads_alive(c, block);
-        if (barrier->arrived < (barrier->expected ? barrier->expected : alive)) continue;
+        if (arrived_at(c, block, n) < (barrier->expected ? barrier->expected : alive)) continue;
         if (c->checker) check_opening(c, n, barrier->expected);
         EACH_WARP(w, block) {
             EACH_GROUP(g, w)

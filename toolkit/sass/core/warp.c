@@ -12,10 +12,12 @@ static inline void write_alike(Warp *w, const Ins *i, u32 m, u32 value) {
     RESULT(value);
 }
 
-OPERATION(SHFL) {
-    READ_ABC(SOURCE);
-    u32 x[LANES], from[LANES], inside[LANES], most[LANES];
-    memcpy(x, a, sizeof x);
+/* The lane that each lane takes its value from, and whether that one is inside its segment; if not, the
+ * lane keeps its own value. */
+void shuffle_sources(const Warp *w, const Ins *i, u32 *restrict from, u32 *restrict inside) {
+    SOURCE(b, 1);
+    SOURCE(c, 2);
+    u32 most[LANES];
     IVDEP FOR_LANES {
         const u32 segment = c[l] >> 8 & 31;
         most[l] = (l & segment) | (c[l] & 31 & ~segment);
@@ -42,6 +44,13 @@ OPERATION(SHFL) {
         inside[l] = (up ? j >= limit : j <= limit) ? FULL : 0;
         from[l] = inside[l] ? from[l] : l;
     }
+}
+
+OPERATION(SHFL) {
+    SOURCE(a, 0);
+    u32 x[LANES], from[LANES], inside[LANES];
+    memcpy(x, a, sizeof x);
+    shuffle_sources(w, i, from, inside);
     RESULT(x[from[l] & 31]);
     WRITE_PREDICATE(0, bits_of(inside));
 }

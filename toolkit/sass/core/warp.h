@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include "core.h"
+
 /* Ins.flags, of all of these: d[0] is a uniform register. */
 enum { TO_UNIFORM = 1 << 16 };
 
@@ -34,3 +36,5 @@ enum { BARRIER_CLEAR = 1 };
 
 /* B2R.RESULT of the reduction at the block's barrier aux. */
 enum { RESULT_POPC = 0, RESULT_OR, RESULT_AND };
+
+void shuffle_sources(const Warp *w, const Ins *i, u32 *restrict from, u32 *restrict inside);

@@ -1,0 +1,14 @@
+// Bug       none: a named barrier takes a warp as whole of which threads have left the kernel
+// Launch    -g 1 -b 64 -a f32[64] -a f32[64]=zeros
+// Expected  nothing
+// NVIDIA    not recorded
+
+extern "C" __global__ void planted(const float* in, float* out)
+{
+    __shared__ float copy[64];
+    const int t = threadIdx.x;
+    if (t >= 50) return;
+    copy[t] = in[t];
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    out[t] = copy[49 - t];
+}

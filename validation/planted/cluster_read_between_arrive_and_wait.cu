@@ -1,0 +1,20 @@
+// Bug       a block arrives at the barrier of its cluster, and reads another block before it waits
+// Launch    -g 2 -b 64 -a f32[128] -a f32[128]=zeros
+// Expected  synccheck access before cluster barrier
+// NVIDIA    not recorded
+// Needs     sm_90
+
+extern "C" __global__ void __cluster_dims__(2) planted(const float* in, float* out)
+{
+    __shared__ float own[64];
+    const int t = threadIdx.x, at = blockIdx.x * 64 + t;
+    const unsigned rank = __clusterRelativeBlockRank();
+    own[t] = in[at];
+    float* peer = (float*)__cluster_map_shared_rank(own, rank ^ 1);
+    __cluster_barrier_arrive();
+    const float value = peer[63 - t];  // <-
+    __cluster_barrier_wait();
+    out[at] = value;
+    __cluster_barrier_arrive();
+    __cluster_barrier_wait();
+}
