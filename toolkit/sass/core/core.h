@@ -123,6 +123,9 @@ typedef struct { u8 *data; u64 bytes; } Bank;
 
 enum { BANKS_OF_CONSTANTS = 8 };
 
+/* Warp instructions that a block executed: of all its warps, and of the one that executed most. */
+typedef struct { u64 executed, longest; } BlockWork;
+
 /* A bound launch: what all workers share. Read-only while they run, but for `cancel`. */
 typedef struct {
     const Ins *program;
@@ -146,6 +149,7 @@ typedef struct {
     u32 cluster[3];        /* blocks of a cluster along each axis */
     u32 most_resident;     /* clusters that run at a time where those before them wait for more */
     u32 notes_requests;    /* the first of each instruction (requests.h) */
+    BlockWork *work;       /* [blocks], of those that somebody keeps; NULL: it is not noted */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
