@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.execution.accesses import (
+    AT_ONCE,
     Exchange,
     accesses_in_time,
     exchange,
-    lifetimes_of,
     visits_in_time,
 )
 from toolkit.execution.block_plan import PERIOD, WAIT, Blocks, limited, of_blocks
 from toolkit.execution.observation import NoPlanError, Observed, observed
+from toolkit.execution.replay import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.representatives import agree, extrapolated, regions
 from toolkit.execution.traffic import Asked
 from toolkit.sass.machine import Bound, Run
@@ -31,7 +32,10 @@ Execute = Callable[[Sequence[range]], list[Run]]
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """Counts per instruction, the number of blocks that they come from, and their basis."""
+    """Counts per instruction, the number of blocks that they come from, and their basis.
+
+    `work`: what each block of the launch executed (`core.WORK`), None if it is not known.
+    """
 
     counts: NDArray[Any]
     runs: Sequence[Run]
@@ -40,6 +44,13 @@ class Counted:
     lifetimes: NDArray[np.float64] | None = None
     exchange: Exchange | None = None
     observed: Observed | None = None
+    work: NDArray[Any] | None = None
+
+    def schedule(self, sms: int, per_sm: int) -> Schedule | None:
+        """Schedule of the blocks if they differ and do not wait for each other."""
+        if self.work is None or self.exchange is not None:
+            return None
+        return unequal_schedule(self.work, sms, per_sm)
 
     @property
     def accesses_basis(self) -> str:
@@ -51,16 +62,18 @@ class Counted:
         return f"were recorded (one of {1 << spread})" if spread else "were recorded"
 
 
-def requests_of(counted: Counted) -> Asked | str:
-    """Requests of all blocks to L2, or why they are not known."""
+def requests_of(counted: Counted, schedule: Schedule | None = None) -> Asked | str:
+    """Requests of all blocks to L2, or why they are not known. `schedule` of blocks that differ."""
     if counted.observed is not None:
         visits = counted.observed.visits()
         if visits is None:
             return "too many lines are accessed, by too many groups of blocks"
+        lifetimes = schedule.lifetimes if schedule else None
         return Asked(
             below=counted.observed.below,
-            lifetimes=counted.observed.lifetimes,
-            in_time=partial(visits_in_time, visits, counted.observed.moments),
+            lifetimes=counted.observed.lifetimes if lifetimes is None else lifetimes,
+            in_time=partial(visits_in_time, visits, counted.observed.moments, lifetimes=lifetimes),
+            starts=schedule.start if schedule else None,
         )
     if counted.lifetimes is None:
         if len(counted.runs) > 1:
@@ -68,32 +81,36 @@ def requests_of(counted: Counted) -> Asked | str:
         return "too many lines are accessed; take a smaller launch"
     accesses = counted.runs[0].accesses
     assert accesses is not None
+    lifetimes = schedule.lifetimes if schedule else counted.lifetimes
     return Asked(
         below=accesses.below,
-        lifetimes=counted.lifetimes,
+        lifetimes=lifetimes,
         in_time=partial(
             accesses_in_time,
             accesses.rows,
-            counted.lifetimes,
+            lifetimes,
             counted.exchange,
             lines=1 << accesses.spread,
+            typical_steps=schedule.typical_steps if schedule else None,
         ),
+        starts=schedule.start if schedule else None,
     )
 
 
 def _with_lifetimes(counted: Counted, bound: Bound, *, waits: bool) -> Counted:
-    """Copy of `counted` with lifetimes of blocks and their exchange of data, from all accesses."""
+    """Copy of `counted` with lifetimes of blocks, and their exchange of data, from all accesses."""
     blocks, accesses = bound.geometry.blocks, counted.runs[0].accesses
     if accesses is None or counted.blocks < blocks or (waits and accesses.spread):
         return counted
     shared = exchange(accesses.rows, blocks) if waits else None
     if shared is None and bound.blocks_meet:  # the first block may have taken the work of all
         return replace(counted, lifetimes=np.ones(blocks))
-    executed = float(counted.counts["executed"].sum()) / bound.geometry.warps_per_block
-    lifetimes = lifetimes_of(accesses.rows, blocks, executed)
-    if shared is None:  # blocks differ only by their data, evenly over the launch
-        lifetimes = np.where(lifetimes > 0, 1.0, 0.0)
-    return replace(counted, lifetimes=lifetimes, exchange=shared)
+    work = counted.runs[0].work
+    assert work is not None
+    lifetimes = lifetimes_of(work)
+    of_busy = 1.0 if shared is None else lifetimes
+    lifetimes = np.where(lifetimes > AT_ONCE, of_busy, 0.0)
+    return replace(counted, lifetimes=lifetimes, exchange=shared, work=work)
 
 
 def counted_blocks(
