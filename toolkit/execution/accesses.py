@@ -60,14 +60,14 @@ def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
         blocks=np.unique(block[np.concatenate([read, before])]),
         bytes=float(SECTOR_BYTES * sectors[read].sum()),
         writers=len(np.unique(block[before])),
-        read_by_block=read_by_block(accesses, blocks),
+        read_by_block=read_by_block(accesses, block, blocks),
     )
 
 
-def read_by_block(accesses: NDArray[Any], blocks: int) -> Floats:
-    """Sectors that each block reads."""
+def read_by_block(accesses: NDArray[Any], block: NDArray[Any], blocks: int) -> Floats:
+    """Sectors that each of some blocks reads. `block`: that of each access."""
     sectors = np.where(accesses["kind"] == READ, _SECTORS[accesses["mask"]], 0)
-    return np.bincount(accesses["block"].astype(np.int64), sectors, blocks).astype(np.float64)
+    return np.bincount(block.astype(np.int64), sectors, blocks).astype(np.float64)
 
 
 def _last_writes(accesses: NDArray[Any]) -> Integers:

@@ -18,6 +18,7 @@ from toolkit.execution.accesses import (
     Exchange,
     accesses_in_time,
     exchange,
+    read_by_block,
     visits_in_time,
 )
 from toolkit.execution.block_plan import PERIOD, WAIT, Blocks, limited, of_blocks
@@ -25,6 +26,7 @@ from toolkit.execution.observation import NoPlanError, Observed, observed
 from toolkit.execution.replay import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.representatives import agree, extrapolated, regions
 from toolkit.execution.traffic import Asked
+from toolkit.sass.core.binding import WORK
 from toolkit.sass.machine import Bound, Run
 
 Execute = Callable[[Sequence[range]], list[Run]]
@@ -52,6 +54,18 @@ class Counted:
             return None
         return unequal_schedule(self.work, sms, per_sm)
 
+    def read_by_block(self, blocks: int) -> NDArray[np.float64]:
+        """Sectors that each of the `blocks` of the launch reads."""
+        if self.observed is not None:
+            of_classes = [
+                read_by_block(one.entries, np.zeros(len(one.entries)), 1)
+                for one in self.observed.classes
+            ]
+            return np.concatenate(of_classes)[self.observed.class_of]
+        accesses = self.runs[0].accesses
+        assert accesses is not None
+        return read_by_block(accesses.rows, accesses.rows["block"], blocks)
+
     @property
     def accesses_basis(self) -> str:
         """End of the sentence "the lines that each block accesses …"."""
@@ -64,24 +78,26 @@ class Counted:
 
 def requests_of(counted: Counted, schedule: Schedule | None = None) -> Asked | str:
     """Requests of all blocks to L2, or why they are not known. `schedule` of blocks that differ."""
+    lifetimes, differing = counted.lifetimes, schedule.lifetimes if schedule else None
+    if differing is not None:
+        lifetimes = differing
     if counted.observed is not None:
         visits = counted.observed.visits()
         if visits is None:
             return "too many lines are accessed, by too many groups of blocks"
-        lifetimes = schedule.lifetimes if schedule else None
+        assert lifetimes is not None
         return Asked(
             below=counted.observed.below,
-            lifetimes=counted.observed.lifetimes if lifetimes is None else lifetimes,
-            in_time=partial(visits_in_time, visits, counted.observed.moments, lifetimes=lifetimes),
+            lifetimes=lifetimes,
+            in_time=partial(visits_in_time, visits, counted.observed.moments, lifetimes=differing),
             starts=schedule.start if schedule else None,
         )
-    if counted.lifetimes is None:
+    if lifetimes is None:
         if len(counted.runs) > 1:
             return "that takes the accesses of all blocks"
         return "too many lines are accessed; take a smaller launch"
     accesses = counted.runs[0].accesses
     assert accesses is not None
-    lifetimes = schedule.lifetimes if schedule else counted.lifetimes
     return Asked(
         below=accesses.below,
         lifetimes=lifetimes,
@@ -151,16 +167,26 @@ def _observed(bound: Bound, execute: Execute, *, waits: bool, seed: bytes) -> Co
         raise NoPlanError(WAIT)
     if bound.cluster_blocks > 1:
         raise NoPlanError(": they form clusters")
-    found = observed(
-        bound.geometry.grid, lambda chosen: execute([range(b, b + 1) for b in chosen]), seed
-    )
+    work: dict[int, NDArray[Any] | None] = {}
+
+    def executed(chosen: Sequence[int]) -> list[Run]:
+        runs = execute([range(block, block + 1) for block in chosen])
+        work.update((block, run.work) for block, run in zip(chosen, runs, strict=True))
+        return runs
+
+    found = observed(bound.geometry.grid, executed, seed)
+    of_classes = np.zeros(len(found.classes), dtype=WORK)
+    for block, of_block in work.items():
+        of_classes[found.class_of[block]] = of_block
+    of_blocks = of_classes[found.class_of]
     return Counted(
         counts=found.counts,
         runs=found.runs,
         blocks=len(found.runs),
         basis=found.basis,
-        lifetimes=found.lifetimes,
+        lifetimes=np.where(lifetimes_of(of_blocks) > AT_ONCE, 1.0, 0.0),
         observed=found,
+        work=of_blocks,
     )
 
 

@@ -25,7 +25,6 @@ from analysis.timing.predict import Work
 from analysis.timing.predicted import Predicted
 from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from analysis.traffic.l2 import NO_TRAFFIC, Traffic
-from toolkit.execution.accesses import read_by_block
 from toolkit.execution.block_counts import Counted
 from toolkit.execution.predict import (
     cached_prediction,
@@ -142,13 +141,12 @@ def _of_the_last_sm(
 ) -> tuple[list[int], dict[str, Any]]:
     counted, residence = launch.counted, launch.residence
     assert counted.work is not None
-    accesses = counted.runs[0].accesses if counted.observed is None else None
     found = replay_of(
         schedule,
         counted.work,
         residence.device.sm_count,
         residence.blocks_per_sm,
-        read_by_block(accesses.rows, launch.geometry.blocks) if accesses else None,
+        counted.read_by_block(launch.geometry.blocks),
     )
     return list(found.blocks), {
         "blocks": launch.geometry.blocks,

@@ -134,12 +134,9 @@ def replay_of(
     work: NDArray[Any],
     sms: int,
     per_sm: int,
-    read_by_block: Floats | None = None,
+    read_by_block: Floats,
 ) -> Replay:
-    """What is replayed of a launch whose blocks differ.
-
-    `read_by_block`: sectors that each block reads, if they are known.
-    """
+    """What is replayed of a launch whose blocks differ; `read_by_block`: sectors of each block."""
     executed = work["executed"].astype(np.float64)
     sm = sm_of(schedule.slot, sms)
     of_sm = np.flatnonzero(sm == _last_sm(schedule.end, executed, sm))
@@ -156,7 +153,7 @@ def replay_of(
             further=further,
             rounds=end / float(schedule.lifetimes[samples[0]]),
             relative_work=_relative(executed, of_sm, sms),
-            relative_reads=1.0 if read_by_block is None else _relative(read_by_block, of_sm, sms),
+            relative_reads=_relative(read_by_block, of_sm, sms),
         ),
         weight=float(executed[most].sum() / executed[samples[stands_for]].sum()),
     )

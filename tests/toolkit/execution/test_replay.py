@@ -25,10 +25,11 @@ def work(longest):
     return found
 
 
-def replayed(longest, sms, per_sm, **how):
+def replayed(longest, sms, per_sm, read_by_block=None):
     of_blocks = work(longest)
+    reads = np.ones(len(longest)) if read_by_block is None else read_by_block
     schedule = unequal_schedule(of_blocks, sms, per_sm)
-    return None if schedule is None else replay_of(schedule, of_blocks, sms, per_sm, **how)
+    return None if schedule is None else replay_of(schedule, of_blocks, sms, per_sm, reads)
 
 
 def sequence(found):
@@ -143,7 +144,7 @@ def test_a_block_that_starts_last_is_the_last_one():
     """Of heavy blocks that end together, one waits for the older blocks of its SM."""
     longest = np.full(32, 100)
     longest[[0, 13]] = 1000, 1000  # the first block of SM 0, the last one of SM 1
-    found = replayed(longest, 4, 4, read_by_block=np.full(32, 8.0))
+    found = replayed(longest, 4, 4)
     assert 13 in sequence(found)
     assert 0 not in sequence(found)
 
