@@ -140,7 +140,7 @@ def replay_of(
     executed = work["executed"].astype(np.float64)
     sm = sm_of(schedule.slot, sms)
     of_sm = np.flatnonzero(sm == _last_sm(schedule.end, executed, sm))
-    orders, further = _orders(schedule.slot[of_sm], executed[of_sm], min(per_sm, len(of_sm)))
+    orders, further = _orders(schedule.slot[of_sm], executed[of_sm], per_sm)
     most = of_sm[orders[-1]]
     samples, stands_for = _samples(most, executed)
     places = dict(zip(orders[-1].tolist(), stands_for.tolist(), strict=True))
@@ -172,7 +172,7 @@ def _last_sm(end: Floats, executed: Floats, sm: Integers) -> int:
     return int(sm[np.argmax(np.where(end >= LATE * end.max(), until, -1.0))])
 
 
-def _orders(slot: Integers, executed: Floats, resident: int) -> tuple[list[Integers], float]:
+def _orders(slot: Integers, executed: Floats, per_sm: int) -> tuple[list[Integers], float]:
     """Places in the order of an SM's blocks that are replayed, and `OneSm.further`.
 
     All of them, or the last block of each slot with some of the blocks before: every n-th, and half
@@ -184,7 +184,7 @@ def _orders(slot: Integers, executed: Floats, resident: int) -> tuple[list[Integ
     before = np.setdiff1d(everything, last)
     room = MOST_REPLAYED - executed[last].sum()
     share = room / executed[before].sum() if len(before) else 1.0
-    number = max(2 * resident, int(share * len(before)))
+    number = max(2 * per_sm, int(share * len(before)))
     if number >= len(before):
         return [everything], 0.0
     many = before[(2 * np.arange(number) + 1) * len(before) // (2 * number)]

@@ -96,6 +96,7 @@ def test_blocks_at_equal_distances_meet_on_an_sm_as_they_do_on_an_h200(every, mo
         [100] * 40,
         [100, 104, 96, 100] * 10,  # within 5% of the mean
         [100] * 40 + [1] * 40,  # those that exit at once leave the others alike
+        [100] * 5 + [1] * 3,  # two rounds, as if there were none but the five
         [100, 90, 110, 100] * 100,  # 100 rounds: all slots end at about the same time
         [7],
     ],
@@ -149,10 +150,19 @@ def test_a_block_that_starts_last_is_the_last_one():
     assert 0 not in sequence(found)
 
 
-def test_an_sm_with_two_heavy_blocks_decides():
+@pytest.mark.parametrize(("heavy", "expected"), [([1, 2, 6], [2, 6, 10]), ([1, 5, 2], [1, 5, 9])])
+def test_an_sm_with_two_heavy_blocks_decides(heavy, expected):
     longest = np.full(12, 100)
-    longest[[1, 2, 6]] = 1000  # blocks 2 and 6 are on SM 2
-    assert sequence(replayed(longest, 4, 3)) == [2, 6, 10]
+    longest[heavy] = 1000
+    assert sequence(replayed(longest, 4, 3)) == expected
+
+
+@pytest.mark.parametrize(("longest_of_busy", "last"), [(500, [1]), (950, [0])])
+def test_of_sms_that_end_late_the_one_with_most_work_decides(longest_of_busy, last):
+    of_blocks = work([longest_of_busy, 1000, 100, 100])
+    of_blocks["executed"][0] = 32 * longest_of_busy  # its other warps execute more
+    found = replay_of(unequal_schedule(of_blocks, 4, 1), of_blocks, 4, 1, np.ones(4))
+    assert found.blocks == last
 
 
 def test_fewer_blocks_than_sms():
@@ -167,6 +177,8 @@ def test_reads_are_relative_to_the_average_sm():
     longest, reads = [100] * 7 + [900], np.array([1.0] * 7 + [9.0])
     assert replayed(longest, 4, 2, read_by_block=reads).of_sm.relative_reads == 10 / (16 / 4)
     assert replayed(longest, 4, 2, read_by_block=np.zeros(8)).of_sm.relative_reads == 1
+    fewer = np.array([1.0] * 7 + [0.0])  # others have the bandwidth that it does not need
+    assert replayed(longest, 4, 2, read_by_block=fewer).of_sm.relative_reads == 1
     assert replayed(longest, 4, 2).of_sm.relative_reads == 1
 
 
@@ -213,6 +225,26 @@ def test_of_many_blocks_two_numbers_are_replayed(monkeypatch):
     assert whole == pytest.approx(longest.sum(), rel=0.01)
     assert 12_000 < executed[1] <= 24_000
     assert found.of_sm.orders[0][-1] == found.of_sm.orders[1][-1] == 0  # the heavy block is kept
+
+
+def test_two_waves_and_the_last_blocks_are_the_least_that_is_replayed(monkeypatch):
+    longest = np.full(400, 100)
+    longest[[396, 397, 398, 399]] = 4000, 700, 1200, 2000  # the last one of each slot
+    monkeypatch.setattr(toolkit.execution.replay, "MOST_REPLAYED", 1)
+    found = replayed(longest, 1, 4)
+    assert [len(order) for order in found.of_sm.orders] == [4 + 4, 4 + 8]
+    for order in found.of_sm.orders:
+        assert [found.blocks[place] for place in order[-4:]] == [396, 397, 398, 399]
+    assert found.of_sm.further == (396 - 4) / 4
+
+
+def test_a_block_that_holds_its_slot_until_the_end_is_replayed(monkeypatch):
+    longest = np.full(400, 100)
+    longest[5] = 90_000  # three other slots take 394 blocks
+    monkeypatch.setattr(toolkit.execution.replay, "MOST_REPLAYED", 1)
+    found = replayed(longest, 1, 4)
+    for order in found.of_sm.orders:
+        assert 5 in [found.blocks[place] for place in order[:3]]
 
 
 def test_the_end_of_a_block_follows_from_its_start():
