@@ -18,7 +18,7 @@ LIMITS = {
     "kernels": 22_020,
     "reports": 40_670,
     "toolkit/cli": 16_340,
-    "toolkit/execution": 27_020,
+    "toolkit/execution": 27_210,
     "toolkit/gpu": 14_110,
     "toolkit/launch": 3_620,
     "toolkit/machine_code": 17_020,
