@@ -29,6 +29,7 @@ UNLIMITED = 1 << 40
 LINE_BYTES = 128
 BANKS = 2
 CODE_WAYS = 4  # of the instruction cache
+SPACE_BIT, SPACES = 57, 128  # of a line's number: which repetition of a block it belongs to
 MOST_QUEUED = 32  # limit of sm.c
 
 
@@ -199,12 +200,15 @@ class Streams:
         return len(self.steps) - len(runs) + int(runs.sum(dtype=np.int64))
 
     def with_common(self) -> Streams:
-        """Copy with a mark on each line that all blocks access (part of a table, not of a tile)."""
-        if self.blocks < 2:
-            return self
+        """Copy with a mark on each line that all blocks access (part of a table, not of a tile).
+
+        Blocks that access nothing do not count.
+        """
         numbers = self.numbers
         first = self.first_line[self.first_warp[1:-1]].astype(np.int64)
-        per_block = [np.unique(part) for part in np.split(numbers, first)]
+        per_block = [np.unique(part) for part in np.split(numbers, first) if len(part)]
+        if len(per_block) < 2:
+            return self
         common = reduce(partial(np.intersect1d, assume_unique=True), per_block)
         marks = np.where(np.isin(numbers, common), COMMON, np.uint64(0))
         return replace(self, lines=self.lines | marks)
@@ -243,14 +247,21 @@ class Ran:
     lost: dict[str, int] = field(default_factory=dict)
 
 
-def run(code: NDArray[Any], streams: Streams, jobs: Sequence[int], machine: Machine) -> Ran:
+def run(
+    code: NDArray[Any],
+    streams: Streams,
+    jobs: Sequence[int],
+    machine: Machine,
+    begun: list[Any] | None = None,
+) -> Ran:
     """Run blocks one after another, with `machine.slots` resident blocks.
 
     `jobs`: indices of blocks of `streams`; a repeated block gets lines of its own. If blocks differ
     in warps, the largest block decides which warps share a scheduler. Raises UnavailableError
     without the native code, MemoryError, and ValueError if warps wait for each other forever.
+    `begun` gets what `end_runs` ends the run by.
     """
-    (ran,) = run_parts(code, streams, jobs, machine, [len(jobs)])
+    (ran,) = run_parts(code, streams, jobs, machine, [len(jobs)], begun)
     return ran
 
 
@@ -283,7 +294,7 @@ def run_parts(
     for row, block in zip(table, jobs, strict=True):
         row["first_stream"] = streams.first_warp[block]
         row["warps"] = streams.first_warp[block + 1] - streams.first_warp[block]
-        row["space"] = seen.get(block, 0) << 57
+        row["space"] = seen.get(block, 0) % SPACES << SPACE_BIT
         seen[block] = seen.get(block, 0) + 1
     assert not fewer or len(set(table["warps"].tolist())) == 1
     results = np.zeros(2, dtype=_RESULT)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from math import ceil, comb
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,6 +34,7 @@ from analysis.sm import (
     run_parts,
     side_by_side,
 )
+from analysis.timing.blocks_of_sm import OneSm, blocks_to_run, most_blocks
 from analysis.timing.gap import GAP, has_conflicts, variations
 from analysis.timing.predicted import Bound, Cause, GapStep, Predicted, Resource
 from analysis.timing.repetitions import (
@@ -90,7 +90,8 @@ class Work:
     SM (1 or more); the other SMs are idle meanwhile. `read_back_bytes`: the part of the bytes read
     that are partial sums written by other blocks. `left_bytes`: partial sums that each of these
     blocks writes. `finish_at_different_times`: blocks resident on one SM do
-    (`analysis.traffic.block_schedule.blocks_finish_at_different_times`).
+    (`analysis.traffic.block_schedule.blocks_finish_at_different_times`). `of_sm`: the blocks of the
+    modelled SM, if those of other SMs differ from them.
     """
 
     code: NDArray[Any]
@@ -111,19 +112,33 @@ class Work:
     read_back_bytes: float = 0.0
     left_bytes: float = 0.0
     finish_at_different_times: bool = False
+    of_sm: OneSm | None = None
 
     def __post_init__(self) -> None:
         if self.blocks_per_sm < 1 or self.blocks < 1 or not self.samples:
             raise InputError("a prediction needs a launch that fits on the device, and its streams")
 
     def most_blocks(self, device: Device) -> int:
-        """Number of blocks of the SM that runs the most blocks."""
+        """Number of blocks of the modelled SM: the SM with most blocks, unless blocks differ."""
+        if self.of_sm:
+            return self.of_sm.blocks
         return most_blocks(
             self.blocks,
             device.sm_count,
             self.blocks_per_sm,
             finish_at_different_times=self.finish_at_different_times,
         )
+
+    def relative_work(self, device: Device) -> float:
+        """Work of the modelled SM, relative to the average of all SMs of the device."""
+        if self.of_sm:
+            return self.of_sm.relative_work * device.sm_count / min(self.blocks, device.sm_count)
+        return self.most_blocks(device) * device.sm_count / self.blocks
+
+    @property
+    def relative_reads(self) -> float:
+        """Bytes that the modelled SM reads, relative to the average SM, which is idle meanwhile."""
+        return self.of_sm.relative_reads if self.of_sm else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,43 +234,6 @@ def dram_bytes_per_s(predicted: Predicted, device: Device) -> float:
     return reachable * bound.time_s / predicted.time_s
 
 
-def most_blocks(
-    blocks: int, sms: int, per_sm: int, *, finish_at_different_times: bool = False
-) -> int:
-    """Number of blocks of the SM that runs the most blocks, `per_sm` of them resident.
-
-    Blocks of full waves are distributed evenly. The remaining blocks go to the slots that become
-    free first. If resident blocks `finish_at_different_times`, that is one slot of each SM, then a
-    second one. If they finish together, all slots are equally likely, and the result is the largest
-    number of remaining blocks that at least one SM is expected to get.
-    """
-    rounds, left = divmod(blocks, sms * per_sm)
-    if finish_at_different_times or not rounds:
-        return ceil(blocks / sms)
-    share = left / (sms * per_sm)
-    of_slots = [comb(per_sm, k) * share**k * (1 - share) ** (per_sm - k) for k in range(per_sm + 1)]
-    expected = [sms * sum(of_slots[k:]) for k in range(1, per_sm + 1)]
-    return rounds * per_sm + max(
-        (k + 1 for k, n in enumerate(expected) if n >= 1), default=bool(left)
-    )
-
-
-def blocks_to_run(
-    of_sm: int, per_sm: int, *, unlike: int = 0, along_k: bool = True
-) -> tuple[int, ...]:
-    """Numbers of blocks of an SM to replay: all of them, or two numbers that differ by some waves.
-
-    Resident blocks delay each other, so that waves differ. The two numbers differ by two waves if
-    the result is also extrapolated along K, by four if not, and by one after `unlike` blocks.
-    """
-    rounds = 1 if unlike else 2 if along_k else 4
-    resident = min(per_sm, of_sm)
-    first = max(resident, unlike)
-    fewest = first + (of_sm - first) % resident
-    more = resident * rounds
-    return (of_sm,) if of_sm <= fewest + more else (fewest, fewest + more)
-
-
 class _Prediction:
     """One launch on one device: runs of the model, and the results derived from them."""
 
@@ -314,7 +292,9 @@ class _Prediction:
         shared = work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
         share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
         out = self._written_back_per_byte
-        crowd = self.device.sm_count / self.busy_sms * work.relative_l2_reads
+        crowd = self.device.sm_count / self.busy_sms
+        crowd *= work.relative_l2_reads * work.relative_reads
+        dram_rate = self._dram_rate * work.relative_reads
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
         # all constants that sm.c reads by the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
@@ -331,7 +311,7 @@ class _Prediction:
             # unknown: how more than two warps per scheduler share code that exceeds the cache
             code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
             flag_clocks=self._flag_clocks,
-            dram_bytes_per_clock=self._dram_rate / self.clock_hz / self.busy_sms,
+            dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
             dram_share=share * (1 + out),
             dram_write_share=out * work.sent_share,
             waiting_share=min(1.0, work.dram_read_bytes / own) if (own := self._own_bytes) else 0.0,
@@ -381,6 +361,8 @@ class _Prediction:
 
     @cached_property
     def _numbers_of_blocks(self) -> tuple[int, ...]:
+        if self.work.of_sm:
+            return tuple(map(len, self.work.of_sm.orders))
         fewest, *more = blocks_to_run(
             self.blocks_of_sm,
             self.resident,
@@ -397,6 +379,11 @@ class _Prediction:
     def _ran(self, machine: Machine, k: int, numbers: Sequence[int]) -> tuple[Ran, ...]:
         """Runs of the first n blocks for each n in `numbers`, the largest last."""
         streams = self.work.samples[k]
+        if self.work.of_sm:
+            return tuple(
+                run(self.code, streams, order, machine, self.begun)
+                for order in self.work.of_sm.orders[: len(numbers)]
+            )
         jobs = [number % streams.blocks for number in range(numbers[-1])]
         return run_parts(self.code, streams, jobs, machine, numbers, self.begun)
 
@@ -463,7 +450,8 @@ class _Prediction:
         """Totals of the SM that runs the most blocks."""
         found = self._replayed
         # other SMs wait with this SM only for what they read too: as much as the average SM reads
-        clocks = found.clocks * (1 + self._coupling * self._waits / self.work.relative_l2_reads)
+        relative_reads = self.work.relative_l2_reads * self.work.relative_reads
+        clocks = found.clocks * (1 + self._coupling * self._waits / relative_reads)
         # an extrapolation from a few blocks and small K may fall below the busy time of a unit
         busy = found.load_store, found.issued / SCHEDULERS
         least = (*busy, *(time_s * self.clock_hz for time_s in self._below_l1_s))
@@ -513,6 +501,8 @@ class _Prediction:
     def _over_blocks(self, found: Sequence[_Totals]) -> _Totals:
         if len(found) == 1:
             return found[0]
+        if self.work.of_sm:
+            return found[0].line_to(found[1], self.work.of_sm.further)
         fewer, more = self._numbers_of_blocks
         return found[0].line_to(found[1], (self.blocks_of_sm - fewer) / (more - fewer))
 
@@ -532,7 +522,7 @@ class _Prediction:
         l2_rate = self.machine.l2_bytes_per_clock * self.busy_sms
         dram_bytes = work.dram_read_bytes + self._dram_write_bytes
         l2_s, dram_s = self._below_l1_s
-        rounds = self.blocks_of_sm / self.resident
+        rounds = work.of_sm.rounds if work.of_sm else self.blocks_of_sm / self.resident
         alone = [_Totals.of(self._runs[f"alone at {k}"]) for k in sorted(work.samples)]
         waiting = self._along_k(alone).clocks * work.weight
         return (
@@ -593,7 +583,7 @@ class _Prediction:
     def _gap(self, time_s: float) -> tuple[GapStep, ...]:
         """Steps from nominal peak to `time_s`; each includes one more effect of the model."""
         peak_s = self.work.flop / self.device.fp32_flop_per_s
-        spread = self.blocks_of_sm * self.device.sm_count / self.work.blocks
+        spread = self.work.relative_work(self.device)
         steps = [
             GapStep(name=Cause.PEAK, time_s=peak_s, detail="the FLOP of the problem alone"),
         ]

@@ -40,7 +40,7 @@ class Exchange:
 
 TAKEN_LATER = 1.01  # data is read after it is written, whatever the speeds of the SMs
 ROUNDS = 8  # longest chain of blocks that wait for each other
-AT_ONCE = 0.02  # fraction of the longest lifetime, up to which a block counts as idle
+AT_ONCE = 0.02  # of a typical lifetime, up to which a block counts as idle
 
 
 def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
@@ -52,7 +52,7 @@ def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
     if not len(read):
         return None
     before = before[read]
-    sectors = np.where(is_read, _SECTORS[accesses["mask"]], 0)
+    sectors = _SECTORS[accesses["mask"]]
     return Exchange(
         read=read,
         before=before,
@@ -60,8 +60,14 @@ def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
         blocks=np.unique(block[np.concatenate([read, before])]),
         bytes=float(SECTOR_BYTES * sectors[read].sum()),
         writers=len(np.unique(block[before])),
-        read_by_block=np.bincount(block, sectors, blocks).astype(np.float64),
+        read_by_block=read_by_block(accesses, block, blocks),
     )
+
+
+def read_by_block(accesses: NDArray[Any], block: NDArray[Any], blocks: int) -> Floats:
+    """Sectors that each of some blocks reads. `block`: that of each access."""
+    sectors = np.where(accesses["kind"] == READ, _SECTORS[accesses["mask"]], 0)
+    return np.bincount(block.astype(np.int64), sectors, blocks).astype(np.float64)
 
 
 def _last_writes(accesses: NDArray[Any]) -> Integers:
@@ -78,20 +84,6 @@ def _last_writes(accesses: NDArray[Any]) -> Integers:
         own = np.where(last >= begins, rows[np.maximum(last, 0)], -1)
         found[rows] = np.maximum(found[rows], own)
     return found
-
-
-def lifetimes_of(accesses: NDArray[Any], blocks: int, executed: float) -> Floats:
-    """Instructions of the longest warp of each block, relative to the median block.
-
-    0 for blocks that exit at once. `executed`: instructions of a warp, summed over all blocks. If
-    the accesses account for less than half of them, no block is assumed to exit at once.
-    """
-    found = np.zeros(blocks)
-    np.maximum.at(found, accesses["block"].astype(np.int64), accesses["step"])
-    busy = found > AT_ONCE * found.max(initial=0)
-    if found.sum() < executed / 2 or not busy.any():
-        return np.ones(blocks)
-    return np.where(busy, found / float(np.median(found[busy])), 0.0)
 
 
 def _in_turn(accesses: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
@@ -117,27 +109,42 @@ def accesses_in_time(
     progress: BlockProgress | None = None,
     *,
     lines: int = 1,
+    typical_steps: float | None = None,
 ) -> Accesses:
     """Accesses of all blocks of a launch, line by line, each of which stands for `lines` lines.
 
     Block b begins at `starts[b]` and takes `lifetimes[b]`, with even `progress` if not given. An
-    atomic is a read and a write.
+    atomic is a read and a write. `typical_steps`: instructions of a warp that take a lifetime of 1,
+    if blocks differ.
     """
     assert accesses.dtype == ACCESS
     block = accesses["block"].astype(np.int64)
     progress = BlockProgress.even(np.ones(len(starts))) if progress is None else progress
-    time = starts[block] + progress.time(block, _work(accesses, lifetimes, exchange))
+    done = (
+        _work(accesses, lifetimes, exchange)
+        if typical_steps is None
+        else accesses["step"] / typical_steps
+    )
+    time = starts[block] + progress.time(block, done)
     if exchange is not None:
         time = _in_turn(accesses, time, exchange)
     return _by_piece(accesses, time, np.full(len(accesses), float(lines)))
 
 
 def visits_in_time(
-    visits: NDArray[Any], moments: int, starts: Floats, progress: BlockProgress
+    visits: NDArray[Any],
+    moments: int,
+    starts: Floats,
+    progress: BlockProgress,
+    lifetimes: Floats | None = None,
 ) -> Accesses:
-    """Accesses of all blocks from `analysis.traffic.groups`, `moments` of them per lifetime."""
+    """Accesses of all blocks from `analysis.traffic.groups`, `moments` of them per lifetime.
+
+    `lifetimes` of the blocks, if they differ.
+    """
     block = visits["block"].astype(np.int64)
-    time = starts[block] + progress.time(block, visits["moment"] / moments)
+    done = visits["moment"] / moments * (1.0 if lifetimes is None else lifetimes[block])
+    time = starts[block] + progress.time(block, done)
     return _by_piece(visits, time, visits["lines"].astype(np.float64))
 
 

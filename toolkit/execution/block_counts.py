@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.execution.accesses import (
+    AT_ONCE,
     Exchange,
     accesses_in_time,
     exchange,
-    lifetimes_of,
+    read_by_block,
     visits_in_time,
 )
 from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
 from toolkit.execution.observation import NoPlanError, Observable, Observed, observed
+from toolkit.execution.replay import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.representatives import regions
 from toolkit.execution.sampling import (
     Estimates,
@@ -46,7 +48,8 @@ class Counted:
 
     `estimates`: counters that are neither proved nor counted in all blocks; `uncertainty` says so
     where they are not narrow. `why_no_time`: why there is no traffic and no time, although blocks
-    were executed.
+    were executed. `work`: what each block of the launch executed
+    (`core.WORK`), None if it is not known.
     """
 
     counts: NDArray[Any]
@@ -59,6 +62,25 @@ class Counted:
     estimates: Estimates | None = None
     why_no_time: str = ""
     uncertainty: str = ""
+    work: NDArray[Any] | None = None
+
+    def schedule(self, sms: int, per_sm: int) -> Schedule | None:
+        """Schedule of the blocks if they differ and do not wait for each other."""
+        if self.work is None or self.exchange is not None:
+            return None
+        return unequal_schedule(self.work, sms, per_sm)
+
+    def read_by_block(self, blocks: int) -> NDArray[np.float64]:
+        """Sectors that each of the `blocks` of the launch reads."""
+        if self.observed is not None and self.observed.accesses is not None:
+            of_classes = [
+                read_by_block(one.entries, np.zeros(len(one.entries)), 1)
+                for one in self.observed.accesses.classes
+            ]
+            return np.concatenate(of_classes)[self.observed.accesses.class_of]
+        accesses = self.runs[0].accesses
+        assert accesses is not None
+        return read_by_block(accesses.rows, accesses.rows["block"], blocks)
 
     @property
     def accesses_basis(self) -> str:
@@ -70,50 +92,59 @@ class Counted:
         return f"were recorded (one of {1 << spread})" if spread else "were recorded"
 
 
-def requests_of(counted: Counted) -> Asked | str:
-    """Requests of all blocks to L2, or why they are not known."""
+def requests_of(counted: Counted, schedule: Schedule | None = None) -> Asked | str:
+    """Requests of all blocks to L2, or why they are not known. `schedule` of blocks that differ."""
     if counted.why_no_time:
         return counted.why_no_time
+    lifetimes, differing = counted.lifetimes, schedule.lifetimes if schedule else None
+    if differing is not None:
+        lifetimes = differing
     if counted.observed is not None and counted.observed.accesses is not None:
-        assert counted.lifetimes is not None
         visits = counted.observed.visits()
         if visits is None:
             return "too many lines are accessed, by too many groups of blocks"
+        assert lifetimes is not None
         return Asked(
             below=counted.observed.accesses.below,
-            lifetimes=counted.lifetimes,
-            in_time=partial(visits_in_time, visits, counted.observed.accesses.moments),
+            lifetimes=lifetimes,
+            in_time=partial(
+                visits_in_time, visits, counted.observed.accesses.moments, lifetimes=differing
+            ),
+            starts=schedule.start if schedule else None,
         )
-    if counted.lifetimes is None:
+    if lifetimes is None:
         return "too many lines are accessed; take a smaller launch"
     accesses = counted.runs[0].accesses
     assert accesses is not None
     return Asked(
         below=accesses.below,
-        lifetimes=counted.lifetimes,
+        lifetimes=lifetimes,
         in_time=partial(
             accesses_in_time,
             accesses.rows,
-            counted.lifetimes,
+            lifetimes,
             counted.exchange,
             lines=1 << accesses.spread,
+            typical_steps=schedule.typical_steps if schedule else None,
         ),
+        starts=schedule.start if schedule else None,
     )
 
 
 def _with_lifetimes(counted: Counted, bound: Bound, *, waits: bool) -> Counted:
-    """Copy of `counted` with lifetimes of blocks and their exchange of data, from all accesses."""
+    """Copy of `counted` with lifetimes of blocks, and their exchange of data, from all accesses."""
     blocks, accesses = bound.geometry.blocks, counted.runs[0].accesses
     if accesses is None or counted.blocks < blocks or (waits and accesses.spread):
         return counted
     shared = exchange(accesses.rows, blocks) if waits else None
     if shared is None and bound.blocks_meet:  # the first block may have taken the work of all
         return replace(counted, lifetimes=np.ones(blocks))
-    executed = float(counted.counts["executed"].sum()) / bound.geometry.warps_per_block
-    lifetimes = lifetimes_of(accesses.rows, blocks, executed)
-    if shared is None:  # blocks differ only by their data, evenly over the launch
-        lifetimes = np.where(lifetimes > 0, 1.0, 0.0)
-    return replace(counted, lifetimes=lifetimes, exchange=shared)
+    work = counted.runs[0].work
+    assert work is not None
+    lifetimes = lifetimes_of(work)
+    of_busy = 1.0 if shared is None else lifetimes
+    lifetimes = np.where(lifetimes > AT_ONCE, of_busy, 0.0)
+    return replace(counted, lifetimes=lifetimes, exchange=shared, work=work)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,11 +212,16 @@ def _observed(bound: Bound, selection: Selection, execute: Execute) -> Counted:
         runs=found.runs,
         blocks=len(found.runs),
         basis=found.basis,
-        lifetimes=found.lifetimes,
+        lifetimes=(
+            None
+            if found.accesses is None
+            else np.where(lifetimes_of(found.work) > AT_ONCE, 1.0, 0.0)
+        ),
         observed=found,
         estimates=found.estimates,
         uncertainty="" if found.is_sufficient else _uncertainty(len(found.runs), bound),
         why_no_time=_takes_all(found.seconds) if found.accesses is None else "",
+        work=found.work,
     )
 
 

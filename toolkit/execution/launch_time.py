@@ -34,6 +34,7 @@ from toolkit.execution.predict import (
     streams_of,
     work_of,
 )
+from toolkit.execution.replay import Schedule, replay_of
 from toolkit.execution.traffic import Residence
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError
@@ -50,6 +51,7 @@ class SimulatedLaunch:
     residence: Residence
     counted: Counted
     instructions: Sequence[InstructionCounts]
+    schedule: Schedule | None = None  # of blocks that differ
 
 
 Time = tuple[Predicted, str] | tuple[None, str]
@@ -75,7 +77,7 @@ def launch_time(
             found = cached_prediction(key_of(work), device, lambda: work, gap_clocks)
             if isinstance(found, str):
                 return None, f"not predicted: {found}"
-            which = _stand_for(blocks, launch.geometry.blocks)
+            which = _stand_for(blocks, launch)
             return found, f"{found.basis}{which}{_other(launch)}"
 
         yield time_of
@@ -101,14 +103,17 @@ def _streams(
 
 
 def _replayed(launch: SimulatedLaunch) -> tuple[list[int], dict[str, Any]]:
-    """Representative blocks, and fields of `Work` for launches in which blocks wait for each other.
+    """Blocks to execute again, and fields of `Work` that depend on how blocks differ.
 
-    If blocks wait, these are the blocks of the busiest SM in their order: blocks that exchange data
-    come first and are unlike the others.
+    If blocks differ, they are those of the SM that ends last (`replay`), else some of any SM. If
+    blocks wait for each other, they are those of the busiest SM in their order: blocks that
+    exchange data come first and are unlike the others.
     """
     found, lifetimes = launch.counted.exchange, launch.counted.lifetimes
     sms, per_sm = launch.residence.device.sm_count, launch.residence.blocks_per_sm
     assert lifetimes is not None
+    if launch.schedule is not None:
+        return _of_the_last_sm(launch, launch.schedule)
     busy = np.flatnonzero(lifetimes)
     if found is None:
         blocks = busy[spread_blocks_of_an_sm(len(busy), sms)].tolist()
@@ -127,6 +132,26 @@ def _replayed(launch: SimulatedLaunch) -> tuple[list[int], dict[str, Any]]:
         "relative_l2_reads": float(max(1.0, found.read_by_block[of_sm].sum() / average)),
         "read_back_bytes": found.bytes,
         "left_bytes": found.bytes / found.writers,
+        "finish_at_different_times": False,
+    }
+
+
+def _of_the_last_sm(
+    launch: SimulatedLaunch, schedule: Schedule
+) -> tuple[list[int], dict[str, Any]]:
+    counted, residence = launch.counted, launch.residence
+    assert counted.work is not None
+    found = replay_of(
+        schedule,
+        counted.work,
+        residence.device.sm_count,
+        residence.blocks_per_sm,
+        counted.read_by_block(launch.geometry.blocks),
+    )
+    return list(found.blocks), {
+        "blocks": launch.geometry.blocks,
+        "of_sm": found.of_sm,
+        "weight": found.weight,
         "finish_at_different_times": False,
     }
 
@@ -159,8 +184,11 @@ def _work(
     )
 
 
-def _stand_for(blocks: Sequence[int], everything: int) -> str:
+def _stand_for(blocks: Sequence[int], launch: SimulatedLaunch) -> str:
     """Text that names the blocks that represent all blocks."""
+    everything = launch.geometry.blocks
+    if launch.schedule is not None:
+        return "; blocks differ, and this SM ends last"
     if len(blocks) == everything:
         return ""
     if len(blocks) == 1:

@@ -24,7 +24,7 @@ from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.groups import ENTRY, BlockClass, grouped
 from analysis.traffic.pieces import READ
 from reports import text
-from toolkit.execution.accesses import AT_ONCE, steps_of_all_work
+from toolkit.execution.accesses import steps_of_all_work
 from toolkit.execution.proof import (
     Proof,
     Prover,
@@ -91,14 +91,12 @@ class Sample:
 class Accesses:
     """Accesses of all blocks to global memory, by class; those of a class shift evenly.
 
-    `class_of`: class of each block, by its linear index. `steps`: instructions of the longest warp
-    of a block of each class up to its last access.
+    `class_of`: class of each block, by its linear index.
     """
 
     class_of: NDArray[np.uint32]
     classes: Sequence[BlockClass]
     moments: int
-    steps: NDArray[np.float64]
     below: Below
 
 
@@ -106,7 +104,8 @@ class Accesses:
 class Observed:
     """What the executed blocks say of all blocks.
 
-    `class_of`: class of each block, by its linear index. `estimates`: counters that are not proved.
+    `class_of`: class of each block, by its linear index. `work`: what each block executes
+    (core.WORK). `estimates`: counters that are not proved.
     `slow_paths`: the only instructions that blocks may execute otherwise are those of slow paths of
     these functions. `accesses`: those of all blocks; without them `lost` says why. `seconds`: about
     how long all blocks take.
@@ -114,6 +113,7 @@ class Observed:
 
     counts: NDArray[Any]
     class_of: NDArray[np.uint32]
+    work: NDArray[Any]
     runs: Sequence[Run]
     grid: Grid
     accesses: Accesses | None
@@ -149,15 +149,6 @@ class Observed:
             f"{some}; {found.drawn} of {found.drawn} random blocks agree{where}: up to "
             f"{100 * found.unseen_share:.2g}% of {everything:,} may differ (95%)"
         )
-
-    @property
-    def lifetimes(self) -> NDArray[np.float64] | None:
-        """1 for each block with work, 0 for blocks that exit at once; None without accesses."""
-        if self.accesses is None:
-            return None
-        steps = self.accesses.steps
-        found: NDArray[np.float64] = np.where(steps > AT_ONCE * steps.max(), 1.0, 0.0)
-        return found[self.accesses.class_of]
 
     def visits(self) -> NDArray[Any] | None:
         """Accesses of all blocks by groups of lines, None if there are too many."""
@@ -335,6 +326,7 @@ class _Observer:
         return Observed(
             counts=counts,
             class_of=class_of,
+            work=self._work(class_of, drawn if _any(may_differ) and not slow_paths else ()),
             runs=[one.run for _, one in sorted(self.samples.items())],
             grid=self.launch.grid,
             accesses=accesses,
@@ -343,6 +335,22 @@ class _Observer:
             slow_paths=slow_paths,
             seconds=self.all_s,
         )
+
+    def _work(self, class_of: NDArray[np.uint32], drawn: Sequence[int]) -> NDArray[Any]:
+        """What each block executes: as the executed blocks of its class, or as one of the `drawn`.
+
+        If blocks were drawn, others execute as much as one of these, at random.
+        """
+        known = np.concatenate([one.run.work for one in self.samples.values()])
+        blocks = np.array(list(self.samples))
+        of_classes = np.zeros(int(class_of.max()) + 1, dtype=known.dtype)
+        of_classes[class_of[blocks]] = known
+        found = of_classes[class_of]
+        if drawn:
+            generator = np.random.default_rng(len(drawn))
+            found = known[np.isin(blocks, drawn)][generator.integers(len(drawn), size=self.blocks)]
+        found[blocks] = known
+        return found
 
     def _accesses(self, proof: Proof) -> Accesses:
         """Accesses of all blocks. Raises NoPlanError if those of a class do not shift evenly."""
@@ -363,10 +371,8 @@ class _Observer:
                 class_of[blocks] = len(classes)
                 classes.append(made)
                 asked = asked + self._any_of(blocks).below.times(len(blocks))
-        steps, moments, classes = _with_moments(classes, class_of)
-        return Accesses(
-            class_of=class_of, classes=classes, moments=moments, steps=steps, below=asked
-        )
+        moments, classes = _with_moments(classes, class_of)
+        return Accesses(class_of=class_of, classes=classes, moments=moments, below=asked)
 
     def _any_of(self, blocks: NDArray[np.int64]) -> Sample:
         return self.samples[far_apart(blocks, self.launch.grid)[0]]
@@ -453,8 +459,8 @@ def _by_line(entries: NDArray[Any], whole: NDArray[np.bool_]) -> NDArray[Any]:
 
 def _with_moments(
     classes: Sequence[BlockClass], class_of: NDArray[np.uint32]
-) -> tuple[Floats, int, list[BlockClass]]:
-    """Steps of each class, moments per lifetime, and classes with moments in place of steps."""
+) -> tuple[int, list[BlockClass]]:
+    """Moments per lifetime, and classes with moments in place of steps."""
     steps = np.array([_last_step(one.entries) for one in classes])
     last_reads = np.array([_last_step(one.entries[one.entries["kind"] == READ]) for one in classes])
     _, first = np.unique(class_of, return_index=True)
@@ -465,7 +471,7 @@ def _with_moments(
         groups = [len(np.unique(one.entries[["shift", "moment", "kind"]])) for one in found]
         if np.dot(groups, populations) <= FEW_VISITS:
             break
-    return steps, moments, found
+    return moments, found
 
 
 def _last_step(entries: NDArray[Any]) -> float:

@@ -15,7 +15,8 @@ from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
 from analysis.records.counters import InstructionCounts
 from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
-from analysis.timing.predict import Work, blocks_to_run, most_blocks
+from analysis.timing.blocks_of_sm import blocks_to_run, most_blocks
+from analysis.timing.predict import Work
 from analysis.timing.predicted import Predicted, Resource
 from analysis.traffic.block_schedule import blocks_finish_at_different_times, drift
 from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes

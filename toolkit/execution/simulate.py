@@ -268,7 +268,7 @@ class Simulator:
         if self.outputs:
             _check_memory(cubin.name, bound)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
-            bound = replace(bound, most_accesses=MOST_ACCESSES)
+            bound = replace(bound, most_accesses=MOST_ACCESSES, notes_work=True)
         waits = schedule_facts(cubin).waits
         selection = Selection(
             blocks=self.blocks,
@@ -345,15 +345,17 @@ class Simulator:
             return replace(again, most_resident=bound.most_resident)
 
         instructions = execution.instructions
+        schedule = counted.schedule(self.device.sm_count, residence.blocks_per_sm)
         launch = SimulatedLaunch(
             translated=translated,
             geometry=geometry,
             residence=residence,
             counted=counted,
             instructions=instructions,
+            schedule=schedule,
         )
         with launch_time(launch, fresh) as time_of:
-            asked = requests_of(counted)
+            asked = requests_of(counted, schedule)
             if isinstance(asked, str):
                 return _not_modelled(execution, asked)
             traffic = traffic_of(asked, geometry, schedule_facts(kernel), instructions, residence)

@@ -51,12 +51,14 @@ class Asked:
     """Requests of all blocks of a launch to L2.
 
     `lifetimes`: time that each block takes, 1 for a typical one. `in_time`: function from start
-    times and progress of blocks to their accesses.
+    times and progress of blocks to their accesses. `starts`: start time of each block, if blocks
+    differ.
     """
 
     below: Below
     lifetimes: Floats
     in_time: Callable[[Floats, BlockProgress], Accesses]
+    starts: Floats | None = None
 
 
 def traffic_of(
@@ -80,8 +82,12 @@ def traffic_of(
     executed = [one.executed for one in instructions]
     steps: float = facts.steps(executed) or sum(_requests(load) for load in loads)
     steps *= _share_of_a_block(asked.lifetimes) / geometry.warps_per_block
-    begins = starts(asked.lifetimes, device, per_sm, threads, fetches_ahead=ahead)
-    progress = block_progress(asked.lifetimes, device, per_sm, threads, copies, fetches_ahead=ahead)
+    begins, progress = asked.starts, BlockProgress.even(np.ones(blocks))
+    if begins is None:
+        begins = starts(asked.lifetimes, device, per_sm, threads, fetches_ahead=ahead)
+        progress = block_progress(
+            asked.lifetimes, device, per_sm, threads, copies, fetches_ahead=ahead
+        )
     if drift_per_wave:
         begins, progress = drifted(begins, progress, asked.lifetimes, device, drift_per_wave)
     accesses = asked.in_time(begins, progress)

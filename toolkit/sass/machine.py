@@ -85,6 +85,7 @@ class Bound:
     spread: Spread | None = None
     notes_requests: bool = False  # the first of each instruction, in the first worker
     regions: Regions | None = None  # where values come from is followed, with these regions
+    notes_work: bool = False  # of each block
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
 
     @property
@@ -127,6 +128,8 @@ class Run:
     instruction by the first worker of the first run (`core.REQUEST`); each is None if not
     requested, `accesses` also if there were more than the bound launch allows. `recorded` is what
     the warps of each worker executed. `origins` are those of the last block, if they were followed.
+    `work` the instructions of each block in order
+    (`core.WORK`), None if not requested.
     """
 
     counts: NDArray[Any]
@@ -136,6 +139,7 @@ class Run:
     recorded: Sequence[Recorded] = ()
     requests: NDArray[Any] | None = None
     origins: Origins | None = None
+    work: NDArray[Any] | None = None
 
     @property
     def streams(self) -> Streams | None:
@@ -163,18 +167,41 @@ def run_blocks(
     cores = 1 if bound.in_order else workers or available_cores()
     budget = UNLIMITED if max_instructions is None else max_instructions
     everything = range(bound.geometry.blocks)
-    with launched(bound) as launch:
+    with launched(bound) as launch, _work_noted(launch, bound) as work:
         if blocks == [everything]:
             chosen = range(bound.clusters)
         elif len(blocks) == 1 and not others and bound.cluster_blocks == 1:
             (chosen,) = blocks
         else:
-            return _run_among(launch, bound, budget, advance, stop, blocks, others, cores)
-        return [_run_range(launch, bound, budget, advance, stop, chosen, cores)]
+            runs = _run_among(launch, bound, budget, advance, stop, blocks, others, cores)
+            return _with_work(runs, blocks, work)
+        runs = [_run_range(launch, bound, budget, advance, stop, chosen, cores)]
+        return _with_work(runs, blocks, work)
 
 
 def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _work_noted(launch: core.Launch, bound: Bound) -> Iterator[NDArray[Any] | None]:
+    """Where the core writes what each block of the grid executed, None if that is not requested."""
+    work = np.zeros(bound.geometry.blocks, dtype=core.WORK) if bound.notes_work else None
+    if work is not None:
+        launch.work = work.ctypes.data
+    yield work
+
+
+def _with_work(
+    runs: Sequence[Run], blocks: Sequence[range], work: NDArray[Any] | None
+) -> list[Run]:
+    """The runs of these ranges of blocks, with what each of their blocks executed."""
+    if work is None:
+        return list(runs)
+    return [
+        replace(run, work=work[chosen.start : chosen.stop : chosen.step].copy())
+        for run, chosen in zip(runs, blocks, strict=True)
+    ]
 
 
 def _with_shared_counts(runs: Sequence[Run], known: deque[NDArray[Any]]) -> Iterator[Run]:

@@ -14,7 +14,8 @@ from analysis.errors import InputError
 from analysis.hardware.sm_constants import constants_for
 from analysis.sm import UNLIMITED, Kind, Unit, run
 from analysis.timing import predict as timing
-from analysis.timing.predict import Work, gap_clocks_of, most_blocks, predict
+from analysis.timing.blocks_of_sm import OneSm, blocks_to_run, most_blocks
+from analysis.timing.predict import Work, gap_clocks_of, predict
 from analysis.timing.repetitions import shortened
 from tests.analysis.streams_by_hand import FULL, code, streams
 from tests.sampling import exhaustive
@@ -252,7 +253,7 @@ def test_the_line_along_k_meets_what_is_replayed_at_k_itself():
     ],
 )
 def test_two_numbers_of_blocks_are_rounds_apart(of_sm, per_sm, facts, expected):
-    assert timing.blocks_to_run(of_sm, per_sm, **facts) == expected
+    assert blocks_to_run(of_sm, per_sm, **facts) == expected
 
 
 def test_the_line_over_blocks_meets_a_run_of_all_of_them():
@@ -265,6 +266,61 @@ def test_the_line_over_blocks_meets_a_run_of_all_of_them():
     # blocks of 4 phases: the first round is in step, later ones are less so
     assert prediction.total.clocks == pytest.approx(whole.clocks, rel=0.05)
     assert prediction.total.issued == pytest.approx(whole.issued)
+
+
+def one_sm(*orders, **changes):
+    facts = {
+        "blocks": len(orders[-1]),
+        "orders": orders,
+        "further": 0.0,
+        "rounds": len(orders[-1]) / 4,
+        "relative_work": 1.0,
+        "relative_reads": 1.0,
+    }
+    return work(k=64, samples=(64,), blocks=8 * 132, of_sm=OneSm(**(facts | changes)))
+
+
+def test_an_sm_of_which_all_blocks_are_named_is_replayed_as_usual():
+    usual = predict(work(k=64, samples=(64,), blocks=8 * 132), H200)
+    assert predict(one_sm((0, 1) * 4), H200) == usual
+    assert "8 of the 8 blocks of an SM replayed, 4 at a time" in usual.basis
+
+
+def test_the_order_of_unlike_blocks_matters():
+    """A long block that starts last runs alone at the end."""
+    samples = streams([[warp(b, w, at) for w in range(WARPS)] for b, at in enumerate((16, 512))])
+    first, last = (
+        predict(replace(one_sm(order), samples={0: samples}, k=0), H200).time_s
+        for order in ((1, *[0] * 31), (*[0] * 31, 1))
+    )
+    assert last > 1.1 * first
+
+
+def test_two_orders_of_an_sm_are_extended_to_all_blocks():
+    few, many, everything = ((0, 1) * n for n in (4, 8, 20))
+    extended = one_sm(few, many, blocks=40, further=4.0, rounds=10.0)  # 8 + 4 * 8 = 40
+    found, whole = predict(extended, H200), predict(one_sm(everything), H200)
+    assert found.cycles == pytest.approx(whole.cycles, rel=0.05)
+    bounds = [{b.name: b.time_s for b in one.bounds} for one in (found, whole)]
+    assert bounds[0]["issue"] == pytest.approx(bounds[1]["issue"])
+    assert bounds[0]["latency"] == pytest.approx(bounds[1]["latency"])
+    assert found.basis.startswith("8 and 16 of the 40 blocks of an SM replayed")
+
+
+def test_an_sm_that_reads_more_than_others_has_more_bandwidth():
+    usual, more = (
+        timing._Prediction(one_sm((0, 1), relative_reads=reads), H200, constants_for("sm_90"))
+        for reads in (1.0, 2.0)
+    )
+    assert more.machine.l2_bytes_per_clock == 2 * usual.machine.l2_bytes_per_clock
+    assert more.machine.dram_bytes_per_clock == 2 * usual.machine.dram_bytes_per_clock
+
+
+def test_work_that_other_sms_do_not_have_is_a_step_of_the_gap():
+    steps = {
+        step.name: step.time_s for step in predict(one_sm((0, 1), relative_work=1.5), H200).gap
+    }
+    assert steps["idle SMs and partial wave"] == pytest.approx(0.5 * steps["nominal peak"])
 
 
 def at_all_occupancies(**changes):

@@ -8,10 +8,12 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.records.counters import MODELLED
+from analysis.traffic.block_schedule import BlockProgress
+from analysis.traffic.groups import VISIT
 from analysis.traffic.pieces import ATOMIC, READ, WRITE
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit import simulate
-from toolkit.execution.accesses import accesses_in_time, exchange, lifetimes_of
+from toolkit.execution.accesses import accesses_in_time, exchange, visits_in_time
 from toolkit.sass.accesses import Below
 from toolkit.sass.core.binding import ACCESS
 from toolkit.sass.machine import run_blocks
@@ -172,11 +174,22 @@ def test_nothing_is_exchanged_where_blocks_read_other_sectors_of_a_line():
     assert exchange(np.array([written, read], dtype=ACCESS), 2) is None
 
 
-def test_blocks_that_end_at_once_have_no_life():
-    accesses = np.array([access(b, b, 1000 if b < 3 else 4, READ) for b in range(4)], dtype=ACCESS)
-    assert lifetimes_of(accesses, 5, 3004.0).tolist() == [1, 1, 1, 0, 0]
-    # most is executed where nothing is touched: who does is not known
-    assert lifetimes_of(accesses, 5, 9000.0).tolist() == [1] * 5
+def test_blocks_that_differ_access_memory_after_as_many_instructions():
+    accesses = np.array(
+        [access(1, 0, 10, READ), access(2, 0, 20, WRITE), access(3, 1, 10, READ)], dtype=ACCESS
+    )
+    lifetimes, starts = np.array([1.0, 50.0]), np.array([0.0, 4.0])
+    found = accesses_in_time(accesses, lifetimes, None, starts, typical_steps=20.0)
+    assert found.time.tolist() == [0.5, 1.0, 4.5]  # 10 of 20 instructions are half a lifetime
+
+
+def test_visits_of_blocks_that_differ_take_their_lifetimes():
+    visits = np.zeros(2, dtype=VISIT)
+    visits["block"], visits["moment"], visits["lines"], visits["mask"] = [0, 1], 24, 1, 15
+    even = BlockProgress.even(np.ones(2))
+    starts, lifetimes = np.array([0.0, 1.0]), np.array([1.0, 10.0])
+    assert visits_in_time(visits, 48, starts, even).time.tolist() == [0.5, 1.5]
+    assert visits_in_time(visits, 48, starts, even, lifetimes).time.tolist() == [0.5, 6.0]
 
 
 def copied(n, **how):

@@ -62,6 +62,9 @@ ALLOCATION = dtype_of("u8 base bytes host source pages; u4 writable unwritten")
 # Sectors of a 128-byte line that a block reads or writes for the first time.
 ACCESS = dtype_of("u8 line block; u4 step; u2 warp; u1 mask kind")
 
+# Warp instructions that a block executed: of all its warps, and of the one that executed most.
+WORK = dtype_of("u8 executed longest")
+
 # Where a run of executed instructions (STEP) begins that one warp executed.
 SEGMENT = dtype_of("u8 block first first_line; u4 warp reserved")
 
@@ -90,7 +93,7 @@ class Launch(Structure):
         f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
         "local_bytes; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
-        "u4 notes_requests follows; p under region_ends region_writes"
+        "u4 notes_requests follows; p under region_ends region_writes work"
     )
 
 

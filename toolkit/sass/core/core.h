@@ -124,6 +124,9 @@ typedef struct { u8 *data; u64 bytes; } Bank;
 
 enum { BANKS_OF_CONSTANTS = 8 };
 
+/* Warp instructions that a block executed: of all its warps, and of the one that executed most. */
+typedef struct { u64 executed, longest; } BlockWork;
+
 /* A bound launch: what all workers share. Read-only while they run, but for `cancel`. */
 typedef struct {
     const Ins *program;
@@ -151,6 +154,7 @@ typedef struct {
     const u8 *under;       /* [length]: what decides whether a block executes it, SAME, BLOCK_INDEX or DATA */
     const u32 *region_ends; /* [length + 1]: where the list of each branch ends in `region_writes` */
     const u32 *region_writes; /* what code may write that this branch decides about (origins.h) */
+    BlockWork *work;       /* [blocks], of those that somebody keeps; NULL: it is not noted */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */

@@ -20,6 +20,15 @@ static int warp_is_ready(const Warp *w) {
     return 0;
 }
 
+static void note_work(const Worker *c, const Block *b) {
+    BlockWork *work = &c->launch->work[b->index];
+    *work = (BlockWork){0};
+    EACH_WARP(w, b) {
+        work->executed += w->steps;
+        if (w->steps > work->longest) work->longest = w->steps;
+    }
+}
+
 /* Let each warp run for a while that can. Whether one could. */
 int run_round(Worker *c) {
     int ran = 0;
@@ -43,6 +52,7 @@ int run_round(Worker *c) {
                 b->lives = 0;
                 if (!b->keeper) continue;
                 count_straight(b->keeper, c->launch->length);
+                if (c->launch->work) note_work(c, b);
                 c->finished++;
             }
             c->running--;

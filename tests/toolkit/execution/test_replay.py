@@ -1,0 +1,253 @@
+"""Which blocks of which SM are replayed, from what blocks executed; values by hand."""
+
+import numpy as np
+import pytest
+
+import toolkit.execution.replay
+from toolkit.execution.replay import (
+    Schedule,
+    lifetimes_of,
+    replay_of,
+    scheduled,
+    sm_of,
+    typical_steps,
+    unequal_schedule,
+)
+from toolkit.sass.core.binding import WORK
+
+WARPS = 4
+
+
+def work(longest):
+    """Blocks of four warps that execute as much as the longest one."""
+    found = np.zeros(len(longest), dtype=WORK)
+    found["longest"], found["executed"] = longest, WARPS * np.asarray(longest)
+    return found
+
+
+def replayed(longest, sms, per_sm, read_by_block=None):
+    of_blocks = work(longest)
+    reads = np.ones(len(longest)) if read_by_block is None else read_by_block
+    schedule = unequal_schedule(of_blocks, sms, per_sm)
+    return None if schedule is None else replay_of(schedule, of_blocks, sms, per_sm, reads)
+
+
+def sequence(found):
+    """Blocks that the SM runs, in order."""
+    return [found.blocks[place] for place in found.of_sm.orders[-1]]
+
+
+# --- lifetimes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("longest", "expected"),
+    [
+        ([20] * 100 + [1000], 20),  # 2,000 of 3,000 instructions are in blocks of 20
+        ([20] * 10 + [1000], 1000),  # 1,000 of 1,200 are in the block of 1,000
+        ([100, 2, 100, 2], 100),  # blocks that exit at once execute 4 of 204
+        ([1, 2, 3, 4], 3),  # 1 + 2 < 5 <= 1 + 2 + 3
+        ([0], 1),
+    ],
+)
+def test_a_typical_block_is_where_half_of_all_work_is_done(longest, expected):
+    assert typical_steps(work(longest)) == expected
+
+
+def test_lifetimes_are_relative_to_a_typical_block():
+    assert lifetimes_of(work([20, 10, 20, 20, 1, 30])).tolist() == [1, 0.5, 1, 1, 0.05, 1.5]
+
+
+# --- list schedule ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lifetimes", "slots", "slot", "start"),
+    [
+        ([3, 1, 1, 2, 1], 2, [0, 1, 1, 1, 0], [0, 0, 1, 2, 3]),
+        ([1, 1, 1, 1, 1], 2, [0, 1, 0, 1, 0], [0, 0, 1, 1, 2]),  # the first of several free slots
+        ([2, 1, 1], 4, [0, 1, 2], [0, 0, 0]),
+        ([4, 0, 0, 0], 2, [0, 1, 1, 1], [0, 0, 0, 0]),  # who exits at once leaves the slot
+    ],
+)
+def test_blocks_take_the_slot_that_becomes_free_first(lifetimes, slots, slot, start):
+    found = scheduled(np.array(lifetimes, dtype=float), slots)
+    assert [part.tolist() for part in found] == [slot, start]
+
+
+def test_each_round_over_the_sms_begins_eight_later():
+    assert sm_of(np.array([0, 1, 131, 132, 264, 395]), 132).tolist() == [0, 1, 131, 8, 16, 15]
+
+
+@pytest.mark.parametrize(
+    ("every", "most"), [(2, 32), (4, 32), (8, 17), (3, 11), (16, 10), (12, 11), (132, 1)]
+)
+def test_blocks_at_equal_distances_meet_on_an_sm_as_they_do_on_an_h200(every, most):
+    # recorded: 32, 32, 16, 12, 9, 12 and 4 of the 32 blocks of an SM
+    assert np.bincount(sm_of(np.arange(every // 2, 4224, every), 132)).max() == most
+
+
+# --- do blocks differ ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "longest",
+    [
+        [100] * 40,
+        [100, 104, 96, 100] * 10,  # within 5% of the mean
+        [100] * 40 + [1] * 40,  # those that exit at once leave the others alike
+        [100] * 5 + [1] * 3,  # two rounds, as if there were none but the five
+        [100, 90, 110, 100] * 100,  # 100 rounds: all slots end at about the same time
+        [7],
+    ],
+)
+def test_blocks_that_are_alike(longest):
+    assert unequal_schedule(work(longest), 4, 1) is None
+
+
+@pytest.mark.parametrize(
+    "longest",
+    [
+        [100] * 39 + [200],  # ten rounds: the last one takes longer
+        [100, 1] * 4,  # in one round, SMs 0 and 2 get twice as much
+        [20] * 3999 + [1000] * 100,  # those that seem to exit at once do most of the work
+    ],
+)
+def test_blocks_that_differ(longest):
+    found = unequal_schedule(work(longest), 4, 2)
+    assert found is not None
+    assert found.typical_steps == typical_steps(work(longest))
+    assert found.lifetimes.tolist() == lifetimes_of(work(longest)).tolist()
+
+
+def test_many_short_blocks_count_by_their_work():
+    # 4,000 blocks of 1% execute 40 of 140 lifetimes, in as much time as the schedule without them
+    assert replayed([1000] * 100 + [10] * 4000, 4, 1) is not None
+
+
+# --- the SM that ends last ----------------------------------------------------------------------
+
+
+def test_a_heavy_block_among_light_ones_is_replayed_with_its_neighbours():
+    longest = np.full(16, 100)
+    longest[9] = 1000  # of 8 slots: in the second round of SM 1
+    found = replayed(longest, 4, 2)
+    assert sequence(found) == [1, 5, 9, 13]
+    assert found.blocks[0] == 9  # the longest block comes first
+    assert found.of_sm.blocks == len(sequence(found))
+    assert found.of_sm.rounds == pytest.approx(1.1)  # 100 + 1000 of 1000
+    executed = longest[sequence(found)].sum()
+    assert found.of_sm.relative_work == pytest.approx(executed / (2500 / 4))
+    assert found.weight == 1
+
+
+def test_a_block_that_starts_last_is_the_last_one():
+    """Of heavy blocks that end together, one waits for the older blocks of its SM."""
+    longest = np.full(32, 100)
+    longest[[0, 13]] = 1000, 1000  # the first block of SM 0, the last one of SM 1
+    found = replayed(longest, 4, 4)
+    assert 13 in sequence(found)
+    assert 0 not in sequence(found)
+
+
+@pytest.mark.parametrize(("heavy", "expected"), [([1, 2, 6], [2, 6, 10]), ([1, 5, 2], [1, 5, 9])])
+def test_an_sm_with_two_heavy_blocks_decides(heavy, expected):
+    longest = np.full(12, 100)
+    longest[heavy] = 1000
+    assert sequence(replayed(longest, 4, 3)) == expected
+
+
+@pytest.mark.parametrize(("longest_of_busy", "last"), [(500, [1]), (950, [0])])
+def test_of_sms_that_end_late_the_one_with_most_work_decides(longest_of_busy, last):
+    of_blocks = work([longest_of_busy, 1000, 100, 100])
+    of_blocks["executed"][0] = 32 * longest_of_busy  # its other warps execute more
+    found = replay_of(unequal_schedule(of_blocks, 4, 1), of_blocks, 4, 1, np.ones(4))
+    assert found.blocks == last
+
+
+def test_fewer_blocks_than_sms():
+    found = replayed([50] * 7 + [5000] + [50] * 52, 132, 8)
+    assert (found.blocks, found.of_sm.orders, found.of_sm.further) == ([7], ((0,),), 0)
+    assert found.of_sm.rounds == 1
+    # 5,000 of 7,950 instructions, on one of 60 SMs
+    assert found.of_sm.relative_work == pytest.approx(5000 / (7950 / 60))
+
+
+def test_reads_are_relative_to_the_average_sm():
+    longest, reads = [100] * 7 + [900], np.array([1.0] * 7 + [9.0])
+    assert replayed(longest, 4, 2, read_by_block=reads).of_sm.relative_reads == 10 / (16 / 4)
+    assert replayed(longest, 4, 2, read_by_block=np.zeros(8)).of_sm.relative_reads == 1
+    fewer = np.array([1.0] * 7 + [0.0])  # others have the bandwidth that it does not need
+    assert replayed(longest, 4, 2, read_by_block=fewer).of_sm.relative_reads == 1
+    assert replayed(longest, 4, 2).of_sm.relative_reads == 1
+
+
+def test_blocks_of_one_kind_stand_for_each_other():
+    longest = [100] * 31 + [5000]
+    found = replayed(longest, 1, 32)
+    assert found.blocks == [31, 3, 11, 19, 27]  # four of 31 blocks, evenly spread
+    assert found.of_sm.orders[0][:6] == (1, 2, 3, 4, 1, 2)
+    assert found.of_sm.orders[0][-1] == 0
+    assert found.weight == 1
+
+
+def test_a_kind_counts_by_what_its_blocks_execute_on_average():
+    longest = [256, 260, 256, 260, 256, 260, 256, 5000]  # one kind: an eighth of an octave is 9%
+    found = replayed(longest, 1, 8)
+    of_sampled = sum(longest[block] for block in sequence(found))
+    assert found.weight == pytest.approx(sum(longest) / of_sampled)
+
+
+def test_where_samples_execute_much_they_are_fewer(monkeypatch):
+    longest = [100, 110, 121, 133] * 8 + [5000]
+    assert len(replayed(longest, 1, 64).blocks) > 8
+    monkeypatch.setattr(toolkit.execution.replay, "MOST_SAMPLED", 1)
+    few = replayed(longest, 1, 64)
+    assert len(few.blocks) == 3  # octaves: 64 to 127, 128 to 255, and 4,096 to 8,191
+    assert few.weight == pytest.approx(sum(longest) / sum(longest[b] for b in sequence(few)))
+
+
+def test_of_many_blocks_two_numbers_are_replayed(monkeypatch):
+    """The last block of each slot is, and of those before every n-th."""
+    longest = np.where(np.arange(400) % 2, 100, 300)
+    longest[-1] = 4000
+    everything = replayed(longest, 1, 4)
+    assert [len(order) for order in everything.of_sm.orders] == [400]
+    monkeypatch.setattr(toolkit.execution.replay, "MOST_REPLAYED", WARPS * 24_000)
+    found = replayed(longest, 1, 4)
+    few, many = map(len, found.of_sm.orders)
+    assert found.of_sm.blocks == 400
+    assert 4 + (many - 4) // 2 <= few < many < 400
+    executed = [
+        sum(longest[found.blocks[place]] for place in order) for order in found.of_sm.orders
+    ]
+    whole = executed[0] + found.of_sm.further * (executed[1] - executed[0])
+    assert whole == pytest.approx(longest.sum(), rel=0.01)
+    assert 12_000 < executed[1] <= 24_000
+    assert found.of_sm.orders[0][-1] == found.of_sm.orders[1][-1] == 0  # the heavy block is kept
+
+
+def test_two_waves_and_the_last_blocks_are_the_least_that_is_replayed(monkeypatch):
+    longest = np.full(400, 100)
+    longest[[396, 397, 398, 399]] = 4000, 700, 1200, 2000  # the last one of each slot
+    monkeypatch.setattr(toolkit.execution.replay, "MOST_REPLAYED", 1)
+    found = replayed(longest, 1, 4)
+    assert [len(order) for order in found.of_sm.orders] == [4 + 4, 4 + 8]
+    for order in found.of_sm.orders:
+        assert [found.blocks[place] for place in order[-4:]] == [396, 397, 398, 399]
+    assert found.of_sm.further == (396 - 4) / 4
+
+
+def test_a_block_that_holds_its_slot_until_the_end_is_replayed(monkeypatch):
+    longest = np.full(400, 100)
+    longest[5] = 90_000  # three other slots take 394 blocks
+    monkeypatch.setattr(toolkit.execution.replay, "MOST_REPLAYED", 1)
+    found = replayed(longest, 1, 4)
+    for order in found.of_sm.orders:
+        assert 5 in [found.blocks[place] for place in order[:3]]
+
+
+def test_the_end_of_a_block_follows_from_its_start():
+    slot, start = scheduled(np.array([2.0, 1.0, 1.0]), 2)
+    found = Schedule(lifetimes=np.array([2.0, 1.0, 1.0]), slot=slot, start=start, typical_steps=9.0)
+    assert found.end.tolist() == [2, 1, 2]
