@@ -93,10 +93,10 @@ class Flow:
     def _joins(self, pc: int) -> bool:
         """True if all lanes of a region, or of the warp, go on together after an instruction."""
         one = self.instructions[pc]
+        if one.opcode != "WARPSYNC":
+            return one.opcode == "BSYNC"
         masks = [x.integer for x in one.operands if isinstance(x, Immediate)]
-        return one.opcode == "BSYNC" or (
-            one.opcode == "WARPSYNC" and ("ALL" in one.modifiers or masks == [ALL_LANES])
-        )
+        return "ALL" in one.modifiers or masks == [ALL_LANES]
 
     def _after_returns(self, branch: int) -> set[int]:
         """Instructions behind calls of the function that a branch is in, up to where lanes join."""
