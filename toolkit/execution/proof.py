@@ -23,7 +23,8 @@ from toolkit.sass.origins import Origins, inside
 from toolkit.sass.regions import Flow, Regions
 
 NOBODY = np.uint32(0xFFFFFFFF)
-MOST_CLASSES = 96  # of blocks: with more, executing all of them is not much slower
+MOST_CLASSES = 256  # of blocks: with more, executing all of them is not much slower
+FIRST_LOOKED_AT = 3  # blocks that no other stands for, at a time; then twice as many, and so on
 
 # Counts that a guard decides about, and those that addresses decide about.
 _OF_ADDRESS = ("sectors", "wavefronts", "conflict_free", "ideal")
@@ -96,13 +97,13 @@ class Prover:
 
     def proof(self) -> Proof:
         """Classes of all blocks. Raises TooManyClassesError."""
-        pending = [self._number([n // 2 for n in self.grid])]
+        pending, count = [self._number([n // 2 for n in self.grid])], FIRST_LOOKED_AT
         while pending:
             if len(self.runs) + len(pending) > min(self.most, MOST_CLASSES):
                 raise TooManyClassesError
             self._follow(pending)
             class_of, leaders = self._classes()
-            pending = _left_out(class_of)
+            pending, count = _left_out(class_of, count), 2 * count
         return Proof(
             grid=self.grid,
             class_of=class_of,
@@ -170,12 +171,14 @@ def far_apart(blocks: NDArray[np.int64], grid: Grid) -> list[int]:
     return sorted(ends)
 
 
-def _left_out(class_of: NDArray[np.uint32]) -> list[int]:
-    """The first, the middle and the last block of those that are of no class."""
+def _left_out(class_of: NDArray[np.uint32], count: int) -> list[int]:
+    """At most `count` blocks of those that are of no class: the first, the last, and some
+    between."""
     left = np.flatnonzero(class_of == NOBODY)
     if not len(left):
         return []
-    return sorted({int(left[0]), int(left[len(left) // 2]), int(left[-1])})
+    chosen = np.unique(np.linspace(0, len(left) - 1, count).astype(np.int64))
+    return [int(block) for block in left[chosen]]
 
 
 def _origins(run: Run) -> Origins:
