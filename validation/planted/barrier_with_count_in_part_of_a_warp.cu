@@ -1,7 +1,7 @@
 // Bug       a barrier that counts, in a loop, which part of a warp skips
 // Launch    -g 1 -b 64 -a f32[64] -a f32[64]=zeros
 // Expected  synccheck divergent thread(s) in warp
-// NVIDIA    not recorded
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

@@ -1,7 +1,7 @@
 // Bug       two barriers, each in a branch that part of a warp takes
 // Launch    -g 1 -b 64 -a f32[64] -a f32[64]=zeros
 // Expected  synccheck divergent thread(s) in warp
-// NVIDIA    not recorded
+// NVIDIA    synccheck
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

@@ -1,7 +1,7 @@
 // Bug       none: a barrier waits only for threads of a warp that have not left the kernel
 // Launch    -g 1 -b 64 -a f32[64] -a f32[64]=zeros
 // Expected  nothing
-// NVIDIA    not recorded
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

@@ -1,7 +1,7 @@
 // Bug       none: atomic operations on the bins of all blocks, between two barriers of the cluster
 // Launch    -g 2 -b 64 -a f32[128] -a f32[128]=zeros
 // Expected  nothing
-// NVIDIA    not recorded
+// NVIDIA    none
 // Needs     sm_90
 
 extern "C" __global__ void __cluster_dims__(2) planted(const float* in, float* out)

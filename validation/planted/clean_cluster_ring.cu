@@ -1,7 +1,7 @@
 // Bug       none: values go round four blocks, with a barrier of the cluster on both sides of each step
 // Launch    -g 8 -b 64 -a f32[512] -a f32[512]=zeros
 // Expected  nothing
-// NVIDIA    not recorded
+// NVIDIA    none
 // Needs     sm_90
 
 extern "C" __global__ void __cluster_dims__(4) planted(const float* in, float* out)

@@ -1,7 +1,7 @@
 // Bug       none: of a reduction by 16 lanes only lane 0 uses the result, which reads none but them
 // Launch    -g 1 -b 64 -a f32[64] -a f32[64]=zeros
 // Expected  nothing
-// NVIDIA    not recorded
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

@@ -1,7 +1,7 @@
 // Bug       none: a reduction of a warp of 20 threads, whose clamp is the last of them
 // Launch    -g 1 -b 52 -a f32[52] -a f32[52]=zeros
 // Expected  nothing
-// NVIDIA    not recorded
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

@@ -1,7 +1,7 @@
 // Bug       none: segments of 8 lanes, each with the mask of its own lanes
 // Launch    -g 1 -b 56 -a f32[56] -a f32[56]=zeros
 // Expected  nothing
-// NVIDIA    not recorded
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

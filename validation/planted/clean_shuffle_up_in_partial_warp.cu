@@ -1,7 +1,7 @@
 // Bug       none: a prefix sum, in a block whose last warp has 20 threads
 // Launch    -g 1 -b 52 -a f32[52] -a f32[52]=zeros
 // Expected  nothing
-// NVIDIA    not recorded
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

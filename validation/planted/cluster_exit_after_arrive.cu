@@ -1,7 +1,7 @@
 // Bug       a read after the arrival at the last barrier of the cluster, which does not wait for it
 // Launch    -g 2 -b 64 -a f32[128] -a f32[128]=zeros
 // Expected  synccheck access after block exit
-// NVIDIA    not recorded
+// NVIDIA    racecheck
 // Needs     sm_90
 
 extern "C" __global__ void __cluster_dims__(2) planted(const float* in, float* out)

@@ -1,7 +1,7 @@
 // Bug       blocks read each other's shared memory, and leave the kernel without another barrier
 // Launch    -g 2 -b 64 -a f32[128] -a f32[128]=zeros
 // Expected  synccheck access after block exit
-// NVIDIA    not recorded
+// NVIDIA    racecheck
 // Needs     sm_90
 
 extern "C" __global__ void __cluster_dims__(2) planted(const float* in, float* out)

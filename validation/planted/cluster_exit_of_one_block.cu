@@ -1,7 +1,7 @@
 // Bug       three blocks add to the memory of the first one, which does not wait for them
 // Launch    -g 4 -b 64 -a f32[256] -a f32[256]=zeros
 // Expected  synccheck access after block exit
-// NVIDIA    not recorded
+// NVIDIA    memcheck
 // Needs     sm_90
 
 extern "C" __global__ void __cluster_dims__(4) planted(const float* in, float* out)

@@ -1,7 +1,7 @@
 // Bug       a block reads the shared memory of another one after a barrier of the block alone
 // Launch    -g 2 -b 64 -a f32[128] -a f32[128]=zeros
 // Expected  synccheck access before cluster barrier
-// NVIDIA    not recorded
+// NVIDIA    racecheck
 // Needs     sm_90
 
 extern "C" __global__ void __cluster_dims__(2) planted(const float* in, float* out)

@@ -1,7 +1,7 @@
 // Bug       blocks have started, but what the other one writes then is read without a barrier of the cluster
 // Launch    -g 2 -b 64 -a f32[128] -a f32[128]=zeros
 // Expected  racecheck RAW
-// NVIDIA    not recorded
+// NVIDIA    none
 // Needs     sm_90
 
 extern "C" __global__ void __cluster_dims__(2) planted(const float* in, float* out)

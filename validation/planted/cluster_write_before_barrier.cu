@@ -1,7 +1,7 @@
 // Bug       a block writes to the shared memory of another one, which may not have started
 // Launch    -g 4 -b 64 -a f32[256] -a f32[256]=zeros
 // Expected  synccheck access before cluster barrier
-// NVIDIA    not recorded
+// NVIDIA    racecheck
 // Needs     sm_90
 
 extern "C" __global__ void __cluster_dims__(4) planted(const float* in, float* out)

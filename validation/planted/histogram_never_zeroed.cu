@@ -1,7 +1,7 @@
 // Bug       counts in shared memory that nobody has set to zero
 // Launch    -g 1 -b 256 -a u8[4096] -a i32[256]=zeros
 // Expected  initcheck uninitialized read
-// NVIDIA    not recorded
+// NVIDIA    none
 
 extern "C" __global__ void planted(const unsigned char* in, int* out)
 {

@@ -1,7 +1,7 @@
 // Bug       a race in a function that is called twice, once without a barrier after it
 // Launch    -g 1 -b 64 -a f32[64] -a f32[64]=unwritten
 // Expected  racecheck RAW
-// NVIDIA    not recorded
+// NVIDIA    racecheck
 
 __device__ __forceinline__ float other(const float* copy)
 {

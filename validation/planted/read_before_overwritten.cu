@@ -1,7 +1,7 @@
 // Bug       reads a neighbour's value that the neighbour's warp may already have overwritten
 // Launch    -g 1 -b 64 -a f32[64] -a f32[64]=unwritten
 // Expected  racecheck WAR
-// NVIDIA    not recorded
+// NVIDIA    racecheck
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

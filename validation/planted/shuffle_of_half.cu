@@ -1,7 +1,7 @@
 // Bug       half of a warp shuffles by a mask that names all of it
 // Launch    -g 1 -b 64 -a f32[64] -a f32[64]=unwritten
 // Expected  synccheck divergent thread(s) in warp
-// NVIDIA    not recorded
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

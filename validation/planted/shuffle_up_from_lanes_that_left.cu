@@ -1,7 +1,7 @@
 // Bug       a shuffle reads lanes that have left the kernel
 // Launch    -g 1 -b 64 -a f32[64] -a f32[64]=zeros
 // Expected  synccheck undefined value
-// NVIDIA    not recorded
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
 {

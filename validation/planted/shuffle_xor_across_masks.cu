@@ -1,7 +1,7 @@
 // Bug       each half of a warp shuffles by its own mask, and reads the other half
 // Launch    -g 1 -b 32 -a f32[32] -a f32[32]=zeros
 // Expected  synccheck undefined value
-// NVIDIA    not recorded
+// NVIDIA    none
 
 extern "C" __global__ void planted(const float* in, float* out)
 {
