@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from analysis.errors import LaunchError
 from analysis.records.counters import MODELLED
 from toolkit import simulate
 from toolkit.execution import observation
@@ -132,26 +133,120 @@ def test_results_do_not_depend_on_the_number_of_workers():
     assert len({one.basis for one in found}) == 1
 
 
-def test_a_guard_that_depends_on_the_data_is_estimated():
+def some_of(data, **settings):
     source = """extern "C" __global__ void some(float *x) {
         int i = blockIdx.x * 256 + threadIdx.x;
         float y = x[i];
         if (y > 0.75f) y = y * y + 1.0f;
         x[i] = y;
     }"""
+    return simulate(source, grid=2048, block=256, arguments=[data], **settings)
+
+
+def test_a_guard_that_depends_on_the_data_is_estimated():
     data = np.random.default_rng(7).random(2048 * 256, dtype=np.float32)
-    settings = {"grid": 2048, "block": 256, "arguments": [data]}
-    everything = simulate(source, **settings)
-    few = simulate(source, **settings, blocks="representative")
-    assert few.executed_blocks < 100
-    assert "threads with a true guard are estimated, ±" in few.basis
-    percent = float(few.basis.partition("±")[2].partition("%")[0])
+    everything, few = some_of(data), some_of(data, blocks="representative")
+    assert few.executed_blocks < 200
+    assert "149 of them were drawn at random and differ" in few.basis
+    # requests, sectors and warp instructions do not depend on the guard: they are proved
+    assert few.estimates
+    assert all("pred_on" in name for name in few.estimates)
+    assert not few.uncertainty  # the intervals are narrow
     for name, count in everything.counters.items():
-        tolerance = 2 * percent / 100 if "pred_on" in name else 0
-        assert few.counters[name] == pytest.approx(count, rel=tolerance), name
+        low, high = few.estimates.get(name, (count, count))
+        assert low <= count <= high, name
+        assert name in few.estimates or few.counters[name] == count, name
+
+
+def test_another_seed_draws_other_blocks():
+    data = np.random.default_rng(7).random(2048 * 256, dtype=np.float32)
+    first, again, other = (some_of(data, blocks="representative", seed=s) for s in (1, 1, 2))
+    assert first.counters == again.counters
+    assert first.counters != other.counters
+
+
+def test_data_that_no_random_block_shows_is_said_to_be_unseen():
+    data = np.zeros(2048 * 256, np.float32)
+    data[777 * 256] = 1.0  # block 777 alone differs
+    few = some_of(data, blocks="representative")
+    assert "149 of 149 random blocks agree: up to 2% of 2,048 may differ (95%)" in few.basis
+    assert few.unseen_share == pytest.approx(1 - 0.05 ** (1 / 149))
+    everything = some_of(data)
+    unequal = {name for name, n in everything.counters.items() if few.counters[name] != n}
+    assert unequal <= few.estimates.keys()
 
 
 def test_a_plan_with_too_many_blocks_is_given_up(monkeypatch):
-    monkeypatch.setattr(observation, "MOST_EXECUTED", 20)
+    monkeypatch.setattr(observation, "MOST_EXECUTED", 5)
     few = launched("edges", *REGULAR["edges"], "representative")
     assert few.executed_blocks == 16 * 64
+    assert few.basis == "all 1,024 blocks executed: they are of too many classes"
+
+
+WIDE = """extern "C" __global__ void wide(float *x) {
+    int b = blockIdx.x;
+    float s = x[b * 64 + threadIdx.x];
+    if (b % 100 == 17) for (int i = 0; i < 2000; i++) s = s * 1.0001f + 1.f;
+    x[b * 64 + threadIdx.x] = s * 2.f;
+}"""
+
+
+def wide(**settings):
+    data = np.ones(4096 * 64, np.float32)
+    return simulate(WIDE, grid=4096, block=64, arguments=[data], device="h200", **settings)
+
+
+def test_all_blocks_are_executed_where_estimates_are_wide_and_that_is_quick():
+    found = wide(blocks="representative")
+    assert found.executed_blocks == 4096
+    assert not found.estimates
+    assert not found.uncertainty
+
+
+def test_the_first_line_says_that_counters_are_estimates():
+    found = wide(blocks="representative", limit_s=0)
+    assert found.executed_blocks < 1024
+    first = found.verdict.splitlines()[0]
+    assert f"Counters are estimates from {found.executed_blocks} of 4,096 blocks" in first
+    low, high = found.estimates["smsp__inst_executed.sum"]
+    assert low < wide().counters["smsp__inst_executed.sum"] < high
+
+
+def test_slow_paths_of_a_division_are_named_and_force_nothing():
+    source = """extern "C" __global__ void divide(float *x, float d) {
+        int i = blockIdx.x * 256 + threadIdx.x;
+        x[i] = x[i] / d;
+    }"""
+    data = np.random.default_rng(3).random(1024 * 256, dtype=np.float32) + 1
+    launch = {"grid": 1024, "block": 256, "arguments": [data, np.float32(3)]}
+    found = simulate(source, **launch, blocks="representative")
+    assert "in slow paths of div_rn_noftz_f32_slowpath" in found.basis
+    assert "32 of 32 random blocks agree" in found.basis
+    assert "smsp__inst_executed.sum" in found.estimates
+    assert not any("sectors" in name or "requests" in name for name in found.estimates)
+    assert not found.uncertainty
+
+
+def test_a_fault_in_a_block_that_a_comparison_singles_out_is_found():
+    source = """extern "C" __global__ void beyond(float *x) {
+        int b = blockIdx.x;
+        if (b == 1500) x[1 << 30] = 1.f;
+        else x[b * 64 + threadIdx.x] = 2.f;
+    }"""
+    data = np.zeros(4096 * 64, np.float32)
+    with pytest.raises(LaunchError, match=r"block \(1500, 0, 0\)"):
+        simulate(source, grid=4096, block=64, arguments=[data], blocks="representative")
+
+
+def test_what_was_not_executed_was_not_checked():
+    few = launched("edges", *REGULAR["edges"], "representative")
+    left = 16 * 64 - few.executed_blocks
+    assert f"{left} blocks not executed, and so not checked for faults (--blocks all)" in few.notes
+
+
+def test_a_number_of_blocks_gives_estimates():
+    few = launched("edges", *REGULAR["edges"], 100)
+    everything = launched("edges", *REGULAR["edges"], "all")
+    assert few.executed_blocks == 100
+    assert few.estimates.keys() == {n for n, count in everything.counters.items() if count and n not in MODELLED}
+    assert few.predicted is None

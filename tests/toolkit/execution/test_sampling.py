@@ -1,0 +1,123 @@
+"""Estimates from random blocks: intervals, and what blocks that agree leave open."""
+
+import numpy as np
+import pytest
+
+from toolkit.execution.sampling import (
+    drawn_blocks,
+    estimated_counts,
+    estimates,
+    relative_half_width,
+    unseen_share,
+)
+from toolkit.sass.core.binding import COUNT
+
+
+def counts_of(*executed):
+    """Counts of blocks of one instruction each."""
+    found = []
+    for n in executed:
+        one = np.zeros(1, COUNT)
+        one["executed"] = n
+        found.append(one)
+    return found
+
+
+def metrics(counts):
+    return {"instructions": int(counts["executed"].sum()), "sectors": int(counts["sectors"].sum())}
+
+
+def open_counts(*names):
+    found = np.zeros(1, COUNT)
+    for name in names:
+        found[name] = 1
+    return found
+
+
+@pytest.mark.parametrize(("drawn", "share"), [(32, 0.0894), (149, 0.0199), (0, 1.0)])
+def test_share_of_blocks_that_may_differ_unseen(drawn, share):
+    # (1 - share) ** drawn = 0.05
+    assert unseen_share(drawn) == pytest.approx(share, abs=5e-5)
+
+
+def test_random_blocks_are_none_of_the_known_ones_and_follow_from_the_seed():
+    known = [0, 5, 99]
+    first, again = (drawn_blocks(known, 100, 20, b"seed") for _ in range(2))
+    other = drawn_blocks(known, 100, 20, b"other")
+    assert first == again != other
+    assert len(set(first)) == 20
+    assert not set(first) & set(known)
+    assert len(drawn_blocks(known, 10, 20, b"seed")) == 8  # no more are left
+
+
+def test_the_mean_of_random_blocks_stands_for_the_rest():
+    # two known blocks of 100 and 50, and four of 10, 10, 20, 20 for the other 98: 150 + 98 * 15
+    total = estimated_counts(
+        np.zeros(1, COUNT),
+        open_counts("executed"),
+        counts_of(100, 50),
+        counts_of(10, 10, 20, 20),
+        100,
+    )
+    assert total["executed"].tolist() == [150 + 98 * 15]
+
+
+def test_what_is_certain_stays():
+    certain = np.zeros(1, COUNT)
+    certain["executed"], certain["sectors"] = 7, 3
+    total = estimated_counts(certain, open_counts("executed"), [], counts_of(2, 2), 50)
+    assert (total["executed"][0], total["sectors"][0]) == (100, 3)
+
+
+def test_an_interval_is_of_the_mean_and_only_of_counters_that_may_differ():
+    drawn = counts_of(*[10] * 50, *[20] * 50)
+    total = {"instructions": 1000 * 15, "sectors": 4}
+    found = estimates(total, open_counts("executed"), drawn, 1000, metrics)
+    low, high = found.intervals["instructions"]
+    # 2.4 standard errors: 2.4 * 5.025 / 10 * sqrt(0.9) per block
+    assert high - 15_000 == pytest.approx(1000 * 2.4 * 5.0252 / 10 * 0.9**0.5, rel=1e-3)
+    assert 15_000 - low == pytest.approx(high - 15_000)
+    assert "sectors" not in found.intervals
+    assert (found.drawn, found.agreeing) == (100, 50)
+    assert not found.is_narrow
+
+
+def test_blocks_that_agree_have_no_width_but_leave_a_share_open():
+    for drawn, is_narrow in ((32, False), (149, True)):
+        found = estimates(
+            {"instructions": 50_000, "sectors": 0},
+            open_counts("executed"),
+            counts_of(*[50] * drawn),
+            1000,
+            metrics,
+        )
+        assert found.intervals["instructions"] == (50_000, 50_000)
+        assert found.agreeing == drawn
+        assert found.is_narrow == is_narrow
+
+
+def test_an_interval_does_not_go_below_what_was_executed():
+    drawn = counts_of(*[0] * 30, 1000)
+    total = {"instructions": round(100 * 1000 / 31), "sectors": 0}
+    found = estimates(total, open_counts("executed"), drawn, 100, metrics)
+    assert found.intervals["instructions"][0] >= 1000
+
+
+@pytest.mark.parametrize(("interval", "width"), [((90, 110), 0.1), ((5, 5), 0.0), ((0, 0), 0.0)])
+def test_relative_half_width(interval, width):
+    assert relative_half_width(interval) == pytest.approx(width)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+def test_intervals_hold_for_kinds_of_a_tenth_and_more(share):
+    rng = np.random.default_rng(11)
+    held = 0
+    for _ in range(400):
+        values = np.where(rng.random(3000) < share, 200, 20)
+        drawn = counts_of(*rng.choice(values, 149, replace=False))
+        mean = np.mean([one["executed"][0] for one in drawn])
+        total = {"instructions": round(3000 * mean), "sectors": 0}
+        found = estimates(total, open_counts("executed"), drawn, 3000, metrics)
+        low, high = found.intervals["instructions"]
+        held += low <= values.sum() <= high
+    assert held >= 0.95 * 400
