@@ -14,6 +14,10 @@ static void follow_sum(Follow *f, int l, const u16 of[3], const u32 value[3], u3
     f->d[0].x[l] = carries_in ? worse(kind_of(sum), carries_in) : sum;
     f->p[0].x[l] = f->p[1].x[l] = is_known(sum) ? carries_in : worse(kind_of(sum), carries_in);
     if (!has_carries) return;
+    if (!is_wide(o, of[0], 32) || !is_wide(o, of[1], 32) || !is_wide(o, of[2], 32) || !is_wide(o, sum, 32)) {
+        f->p[0].x[l] = f->p[1].x[l] = worse(BLOCK_INDEX, f->p[0].x[l]);
+        return;
+    }
     for (int k = 0; k < 3; k++) keep_unsigned(o, of[k], value[k]);
     keep_unsigned(o, sum, value[0] + value[1] + value[2] + in);
 }
@@ -145,7 +149,7 @@ static void follow_wide_multiply_add(Follow *f) {
         keep_sign(f->o, of_b, b[l], is_signed);
         keep_unsigned(f->o, scaled_by(f->o, of_c[l], sign), (u32)z);
         if (!is_known(low) || in) upper = worse(kind_of_two(low, high), in);
-        else if (is_affine(low) && i->flags & UPPER_HALF && !is_wide(f->o, low, 32)) upper = BLOCK_INDEX;
+        else if (!is_wide(f->o, low, 32)) upper = BLOCK_INDEX;
         else if (is_known(low)) keep_unsigned(f->o, low, (u32)sum);
         f->d[0].x[l] = i->flags & UPPER_HALF ? upper : in ? worse(kind_of(low), in) : low;
         f->d[1].x[l] = upper;
@@ -288,6 +292,18 @@ static void decided(Follow *f, int l, u16 kind) {
     f->p[0].x[l] = f->p[1].x[l] = kind;
 }
 
+enum { IF_LESS = 1, IF_NOT_LESS = 6, IF_NOT_GREATER = 3, IF_GREATER = 4 }; /* bits of `truth` */
+
+/* Whether a comparison of x with y, true for `truth`, looks at the sign of x alone. */
+static int asks_for_sign(const Ins *i, u32 y, u32 truth) {
+    if (!(i->flags & SIGNED) || i->flags & EXTENDED) return 0;
+    if (!y) return truth == IF_LESS || truth == IF_NOT_LESS;
+    return y == FULL && (truth == IF_GREATER || truth == IF_NOT_GREATER);
+}
+
+/* As if the operands were exchanged. */
+static u32 mirrored(u32 truth) { return (truth & 1) << 2 | (truth & 2) | truth >> 2; }
+
 static void follow_comparison(Follow *f) {
     const Warp *w = f->w;
     const Ins *i = f->i;
@@ -297,10 +313,13 @@ static void follow_comparison(Follow *f) {
         const u16 of_a = after_modifiers(f->o, i, 0, read_origins(f->o, w, i, 0)[l]);
         const u16 of_b = after_modifiers(f->o, i, 1, read_origins(f->o, w, i, 1)[l]);
         const u16 difference = combination(f->o, of_a, 1, of_b, -1);
-        if (!is_known(difference)) {
-            const int asks_for_sign = is_signed && !(i->flags & EXTENDED) && of_a == SIGN_ALIKE && of_b == SAME &&
-                                      !b[l] && (truth_of(i) == 1 || truth_of(i) == 6);
-            decided(f, l, asks_for_sign ? SAME : difference);
+        if ((of_a == SIGN_ALIKE && of_b == SAME && asks_for_sign(i, b[l], truth_of(i))) ||
+            (of_b == SIGN_ALIKE && of_a == SAME && asks_for_sign(i, a[l], mirrored(truth_of(i))))) {
+            decided(f, l, SAME);
+            continue;
+        }
+        if (!is_known(difference) || !is_wide(f->o, of_a, 31) || !is_wide(f->o, of_b, 31)) {
+            decided(f, l, worse(kind_of(difference), BLOCK_INDEX));
             continue;
         }
         const i64 x = is_signed ? as_signed(a[l]) : (i64)a[l], y = is_signed ? as_signed(b[l]) : (i64)b[l];

@@ -5,7 +5,8 @@
 
 #include "grow.h"
 
-enum { LEAST_IN_WINDOW = 32 }; /* blocks: with fewer, nearly every block would be of a class of its own */
+/* Blocks: with fewer in a window, nearly every block would be of a class of its own. */
+enum { LEAST_IN_WINDOW = 32, FEW_WINDOWS = 4 };
 
 static const i64 TOO_FAR = 1ll << 60;
 
@@ -135,10 +136,12 @@ int is_whole(Origins *o, u16 origin, u32 bits) {
     return 1;
 }
 
-/* Whether so many blocks in a row are in one window of 2^bits of their values. */
+/* Whether many blocks in a row are in one window of 2^bits of their values, or all are in a few. */
 int is_wide(Origins *o, u16 origin, u32 bits) {
-    for (int axis = 0; axis < 3; axis++)
-        if (llabs(affine_of(o, origin)->c[axis]) * LEAST_IN_WINDOW > (UNIT << bits)) return 0;
+    for (int axis = 0; is_affine(origin) && axis < 3; axis++) {
+        const i64 window = UNIT << bits, c = llabs(affine_of(o, origin)->c[axis]);
+        if (c > window / LEAST_IN_WINDOW && c > window / o->launch->grid[axis] * FEW_WINDOWS) return 0;
+    }
     return 1;
 }
 
