@@ -207,24 +207,8 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison
     found = _compared(
         _of_launch(before, before), _of_launch(after, before), _notes_on_launches(before, after)
     )
-    sides = (("first", before), ("second", after))
-    return replace(found, estimated=tuple(filter(None, (_estimated(*side) for side in sides))))
-
-
-MOST_NAMES = 3  # of estimates in one sentence
-
-
-def _estimated(side: str, one: LaunchRecord) -> str:
-    """Which counters of a side are estimates, and what makes them exact; empty if none are."""
-    names = one.estimated
-    if not names:
-        return ""
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    listed = f"{', '.join(names[:MOST_NAMES])}{more}"
-    return (
-        f"counters of the {side} launch are estimates ({listed}); this command makes them exact: "
-        f"{one.exact_command}"
-    )
+    doubts = (before.doubt("first"), after.doubt("second"))
+    return replace(found, estimated=tuple(filter(None, doubts)))
 
 
 def _compared(before: _Side, after: _Side, notes: Iterable[str]) -> RunComparison:

@@ -13,6 +13,7 @@ from analysis.timing.predicted import Predicted
 
 # 2: the device, and the text of each line; 3: the rung; 4: estimates. Earlier ones are read too.
 SCHEMA_VERSION = 4
+MOST_NAMES = 3  # of estimates in one sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +48,10 @@ class LaunchRecord:
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """Names of the counters below which no execution of all blocks stands, nor a proof.
+        """Names of the counters that are neither counted in all blocks nor proved.
 
-        An earlier version counted all blocks exactly, and those of a rung; else all are estimates.
+        In records of earlier versions these are all but the modelled ones, unless all blocks were
+        executed or the launch is of a rung.
         """
         if self.estimates is not None:
             return tuple(self.estimates)
@@ -74,6 +76,21 @@ class LaunchRecord:
         if self.device is not None:
             words += ["--device", self.device]
         return shlex.join([*words, "--blocks", "all", "--json"])
+
+    def doubt(self, side: str) -> str:
+        """Which counters of a side of a comparison are estimates; empty if none are.
+
+        Ends with the command that makes them exact.
+        """
+        names = self.estimated
+        if not names:
+            return ""
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        listed = f"{', '.join(names[:MOST_NAMES])}{more}"
+        return (
+            f"counters of the {side} launch are estimates ({listed}); this command makes them "
+            f"exact: {self.exact_command}"
+        )
 
     @property
     def launched(self) -> Launched:

@@ -23,7 +23,8 @@ from toolkit.execution.accesses import (
     visits_in_time,
 )
 from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
-from toolkit.execution.observation import NoPlanError, Observable, Observed, observed
+from toolkit.execution.executed import NoPlanError
+from toolkit.execution.observation import Observable, Observed, observed
 from toolkit.execution.replay import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.representatives import regions
 from toolkit.execution.sampling import (

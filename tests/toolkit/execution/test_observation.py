@@ -248,5 +248,7 @@ def test_a_number_of_blocks_gives_estimates():
     few = launched("edges", *REGULAR["edges"], 100)
     everything = launched("edges", *REGULAR["edges"], "all")
     assert few.executed_blocks == 100
-    assert few.estimates.keys() == {n for n, count in everything.counters.items() if count and n not in MODELLED}
+    assert few.estimates.keys() == {
+        n for n, count in everything.counters.items() if count and n not in MODELLED
+    }
     assert few.predicted is None

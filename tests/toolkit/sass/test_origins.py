@@ -14,10 +14,11 @@ from toolkit.sass.origins import inside
 from toolkit.sass.regions import Flow
 
 GRID, THREADS = 1000, 32
-SOURCE = """
+SOURCE = r"""
 #define B blockIdx.x
 #define T threadIdx.x
-#define KERNEL(name, ...) extern "C" __global__ void name(int *out, const int *in, int n) { __VA_ARGS__ }
+#define KERNEL(name, ...) \
+    extern "C" __global__ void name(int *out, const int *in, int n) { __VA_ARGS__ }
 KERNEL(below, if (B < 700) out[T] = 1;)
 KERNEL(equal, if (B == 777) out[T] = 1;)
 KERNEL(between, if (B - 100u < 50u) out[T] = 1;)
@@ -147,7 +148,9 @@ def test_a_predicate_on_data_that_guards_arithmetic_leaves_accesses_proved(kerne
     assert not found["sectors"][accesses].any()
 
 
-@pytest.mark.parametrize("name", ["below", "equal", "between", "guard", "clamped", "signs", "masked"])
+@pytest.mark.parametrize(
+    "name", ["below", "equal", "between", "guard", "clamped", "signs", "masked"]
+)
 def test_every_block_of_a_class_counts_like_its_leader(kernel, name):
     proof = proof_of(kernel(name))
     _, run = launched(kernel(name))

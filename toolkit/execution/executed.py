@@ -1,0 +1,102 @@
+"""Blocks of a launch that were executed one by one, with their counts and accesses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.execution.proof import RunBlocks
+from toolkit.execution.representatives import Grid
+from toolkit.sass.accesses import Below
+from toolkit.sass.machine import Run
+from toolkit.sass.regions import Regions
+
+MOST_PART = 0.25  # of all blocks, for a plan; beyond it all blocks are executed
+MOST_EXECUTED, MOST_SECTORS = 1024, 1 << 25  # blocks, and sectors that they access: 0.5 GB
+
+LOST = ": its blocks make too many accesses"
+
+
+class NoPlanError(Exception):
+    """Why all blocks are to be executed; completes the sentence "all blocks executed"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One executed block. Its accesses are one row per sector, in order."""
+
+    run: Run
+    sectors: NDArray[np.int64]
+    rows: NDArray[Any]  # step, warp and kind of each
+    below: Below
+
+    @property
+    def counts(self) -> NDArray[Any]:
+        return self.run.counts
+
+
+@dataclass
+class Executed:
+    """Blocks executed so far. `run` executes further ones.
+
+    `block_s`: wall time of a block, in seconds, when blocks were executed last.
+    """
+
+    grid: Grid
+    run: RunBlocks
+    samples: dict[int, Sample] = field(default_factory=dict)
+    block_s: float = 0.0
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks of the launch."""
+        return prod(self.grid)
+
+    @property
+    def room(self) -> int:
+        """Number of blocks that a plan may execute yet."""
+        return min(MOST_EXECUTED, int(MOST_PART * self.blocks)) - len(self.samples)
+
+    @property
+    def all_s(self) -> float:
+        """About how long all blocks take, in seconds of wall time."""
+        return self.block_s * self.blocks
+
+    def execute(self, blocks: Sequence[int]) -> None:
+        """Execute the blocks that were not yet. Raises NoPlanError if they make many accesses."""
+        new = sorted(set(blocks) - self.samples.keys())
+        for block, run in zip(new, self.timed(new, None) if new else (), strict=True):
+            self.keep(block, run)
+
+    def timed(self, blocks: Sequence[int], regions: Regions | None) -> Sequence[Run]:
+        started = time.perf_counter()
+        runs = self.run(blocks, regions)
+        self.block_s = (time.perf_counter() - started) / max(1, len(blocks))
+        return runs
+
+    def keep(self, block: int, run: Run) -> None:
+        if run.accesses is None or run.accesses.spread:
+            raise NoPlanError(LOST)
+        self.samples[block] = _sample(run)
+        if sum(len(one.sectors) for one in self.samples.values()) > MOST_SECTORS:
+            raise NoPlanError(LOST)
+
+
+def _sample(run: Run) -> Sample:
+    assert run.accesses is not None
+    rows = run.accesses.rows
+    row, sector = np.nonzero(rows["mask"][:, None] >> np.arange(4) & 1)
+    sectors, rows = rows["line"][row].astype(np.int64) * 4 + sector, rows[row]
+    order = np.lexsort((sectors, rows["kind"], rows["step"], rows["warp"]))
+    return Sample(
+        run=replace(run, accesses=None),
+        sectors=sectors[order],
+        rows=rows[["step", "warp", "kind"]][order],
+        below=run.accesses.below,
+    )
