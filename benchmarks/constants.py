@@ -162,10 +162,25 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     },
     "toolkit/execution/predict.py": {"MOST_STEPS BLOCKS": _ENOUGH},
     "toolkit/execution/observation.py": {
-        "LEAST_BLOCKS MOST_PART MOST_EXECUTED MOST_SECTORS RANDOM_BLOCKS": _ENOUGH,
-        "SMALL_BOX REPEATS": _ENOUGH,
-        "MOMENTS FEW_VISITS MOST_VISITS": technical("a resolution"),
-        "STANDARD_ERRORS PERIODS": _LAYOUT,
+        "LEAST_BLOCKS MOST_SAMPLED MOST_VISITS": _ENOUGH,
+        "DRAWN DRAWN_FOR_SLOW_PATHS": technical("shares of blocks that may differ unseen"),
+    },
+    "toolkit/execution/executed.py": {"MOST_PART MOST_EXECUTED MOST_SECTORS": _ENOUGH},
+    "toolkit/execution/class_accesses.py": {
+        "DRAWN_FOR_ACCESSES": _ENOUGH,
+        "MOMENTS FEW_VISITS": technical("a resolution"),
+    },
+    "toolkit/execution/sampling.py": {
+        "CONFIDENCE NARROW": technical("what estimates are held to"),
+        "STANDARD_ERRORS": technical("intervals hold in 95% of made-up samples (test_sampling)"),
+    },
+    "toolkit/execution/proof.py": {
+        "NOBODY": _LAYOUT,
+        "MOST_CLASSES FIRST_LOOKED_AT": _ENOUGH,
+    },
+    "toolkit/sass/origins.py": {"SAME BLOCK_INDEX DATA": _LAYOUT},
+    "toolkit/sass/regions.py": {
+        "OF_PREDICATE ALL_SHARED ALL_LOCAL ALL_LANES _ALL_PREDICATES": _LAYOUT,
     },
     "analysis/traffic/groups.py": {
         "TOO_MANY": _LAYOUT,

@@ -23,6 +23,7 @@ from toolkit.execution.accesses import (
     visits_in_time,
 )
 from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
+from toolkit.execution.estimate import Estimate
 from toolkit.execution.executed import NoPlanError
 from toolkit.execution.observation import Observable, Observed, observed
 from toolkit.execution.replay import Schedule, lifetimes_of, unequal_schedule
@@ -152,6 +153,8 @@ def _with_lifetimes(counted: Counted, bound: Bound, *, waits: bool) -> Counted:
 class Selection:
     """Which blocks of a launch to execute, and what is known of it for that.
 
+    `trial` says how long all of them will take; what a few blocks wrote is undone.
+
     `waits`: some loop waits for what other blocks write. `seed` determines which blocks are drawn
     at random. All blocks are executed instead of estimating counters if that takes at most
     `limit_s`. `functions`: numbers of the first instructions of functions, by name.
@@ -161,6 +164,7 @@ class Selection:
     waits: bool
     seed: bytes
     limit_s: float
+    trial: Callable[[], Estimate]
     flow: Flow
     metrics: Metrics
     functions: Mapping[str, int]
@@ -203,10 +207,10 @@ def _observed(bound: Bound, selection: Selection, execute: Execute) -> Counted:
             metrics=selection.metrics,
             functions=selection.functions,
             seed=selection.seed,
-            limit_s=selection.limit_s,
+            is_short=partial(_is_short, selection),
         )
     )
-    if not found.is_sufficient and found.seconds <= selection.limit_s:
+    if not found.is_sufficient and _is_short(selection):
         raise NoPlanError(found.lost or ": they may differ with their data")
     return Counted(
         counts=found.counts,
@@ -221,7 +225,7 @@ def _observed(bound: Bound, selection: Selection, execute: Execute) -> Counted:
         observed=found,
         estimates=found.estimates,
         uncertainty="" if found.is_sufficient else _uncertainty(len(found.runs), bound),
-        why_no_time=_takes_all(found.seconds) if found.accesses is None else "",
+        why_no_time=_takes_all(selection.trial()) if found.accesses is None else "",
         work=found.work,
     )
 
@@ -230,10 +234,19 @@ def _uncertainty(executed: int, bound: Bound) -> str:
     return f"Counters are estimates from {of_blocks(executed, bound.geometry.blocks)}"
 
 
-def _takes_all(seconds: float) -> str:
+def _is_short(selection: Selection) -> bool:
+    """True if all blocks take no longer than the limit."""
+    if not selection.limit_s:
+        return False
+    estimate = selection.trial()
+    return not estimate.is_least and estimate.seconds <= selection.limit_s
+
+
+def _takes_all(estimate: Estimate) -> str:
+    least = "more than " if estimate.is_least else "about "
     return (
-        f"that takes the accesses of all blocks, about {seconds:,.0f} s: --limit "
-        f"{ceil(1.2 * seconds)} or --blocks all executes them"
+        f"that takes the accesses of all blocks, {least}{ceil(estimate.seconds):,} s: "
+        "--blocks all executes them"
     )
 
 

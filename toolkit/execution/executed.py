@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -15,7 +14,6 @@ from toolkit.execution.proof import RunBlocks
 from toolkit.execution.representatives import Grid
 from toolkit.sass.accesses import Below
 from toolkit.sass.machine import Run
-from toolkit.sass.regions import Regions
 
 MOST_PART = 0.25  # of all blocks, for a plan; beyond it all blocks are executed
 MOST_EXECUTED, MOST_SECTORS = 1024, 1 << 25  # blocks, and sectors that they access: 0.5 GB
@@ -43,15 +41,11 @@ class Sample:
 
 @dataclass
 class Executed:
-    """Blocks executed so far. `run` executes further ones.
-
-    `block_s`: wall time of a block, in seconds, when blocks were executed last.
-    """
+    """Blocks executed so far. `run` executes further ones."""
 
     grid: Grid
     run: RunBlocks
     samples: dict[int, Sample] = field(default_factory=dict)
-    block_s: float = 0.0
 
     @property
     def blocks(self) -> int:
@@ -63,22 +57,11 @@ class Executed:
         """Number of blocks that a plan may execute yet."""
         return min(MOST_EXECUTED, int(MOST_PART * self.blocks)) - len(self.samples)
 
-    @property
-    def all_s(self) -> float:
-        """About how long all blocks take, in seconds of wall time."""
-        return self.block_s * self.blocks
-
     def execute(self, blocks: Sequence[int]) -> None:
         """Execute the blocks that were not yet. Raises NoPlanError if they make many accesses."""
         new = sorted(set(blocks) - self.samples.keys())
-        for block, run in zip(new, self.timed(new, None) if new else (), strict=True):
+        for block, run in zip(new, self.run(new, None) if new else (), strict=True):
             self.keep(block, run)
-
-    def timed(self, blocks: Sequence[int], regions: Regions | None) -> Sequence[Run]:
-        started = time.perf_counter()
-        runs = self.run(blocks, regions)
-        self.block_s = (time.perf_counter() - started) / max(1, len(blocks))
-        return runs
 
     def keep(self, block: int, run: Run) -> None:
         if run.accesses is None or run.accesses.spread:

@@ -10,7 +10,7 @@ that takes too long.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -53,8 +53,7 @@ class Observed:
     `class_of`: class of each block, by its linear index. `work`: what each block executes
     (core.WORK). `estimates`: counters that are not proved.
     `slow_paths`: the only instructions that blocks may execute otherwise are those of slow paths of
-    these functions. `accesses`: those of all blocks; without them `lost` says why. `seconds`: about
-    how long all blocks take.
+    these functions. `accesses`: those of all blocks; without them `lost` says why.
     """
 
     counts: NDArray[Any]
@@ -66,7 +65,6 @@ class Observed:
     lost: str
     estimates: Estimates | None
     slow_paths: Sequence[str]
-    seconds: float
 
     @property
     def is_sufficient(self) -> bool:
@@ -107,8 +105,8 @@ class Observable:
     """A launch as it is observed.
 
     `run` executes blocks; `metrics` makes counters of counts; `functions`: numbers of the first
-    instructions of functions, by name. `seed` chooses the random blocks. `limit_s`: all blocks are
-    executed if that is shorter.
+    instructions of functions, by name. `seed` chooses the random blocks. `is_short`: true if all
+    blocks can be executed instead.
     """
 
     grid: Grid
@@ -117,7 +115,7 @@ class Observable:
     metrics: Metrics
     functions: Mapping[str, int]
     seed: bytes
-    limit_s: float
+    is_short: Callable[[], bool]
 
 
 def observed(launch: Observable) -> Observed:
@@ -167,7 +165,7 @@ class _Observer:
     def _drawn(self, slow_paths: Sequence[str]) -> list[int]:
         """Random blocks, which are executed. Raises NoPlanError if all blocks take less time."""
         wanted = DRAWN_FOR_SLOW_PATHS if slow_paths else DRAWN
-        if wanted > self.executed.room and self.executed.all_s <= self.launch.limit_s:
+        if wanted > self.executed.room and self.launch.is_short():
             raise NoPlanError(": they may differ with their data")
         of_a_block = max(
             int(one.counts["executed"].sum()) for one in self.executed.samples.values()
@@ -215,7 +213,7 @@ class _Observer:
 
     def _without_proof(self) -> Observed:
         """Estimates from random blocks alone."""
-        if self.executed.all_s <= self.launch.limit_s:
+        if self.launch.is_short():
             raise NoPlanError(": they are of too many classes")
         known = sorted({b for one in regions(self.launch.grid) for b in one.members})
         self.executed.execute(known)
@@ -262,7 +260,6 @@ class _Observer:
             lost=lost,
             estimates=estimated,
             slow_paths=slow_paths,
-            seconds=self.executed.all_s,
         )
 
     def _work(self, class_of: NDArray[np.uint32], drawn: Sequence[int]) -> NDArray[Any]:
@@ -285,7 +282,7 @@ class _Observer:
 
     def _prover(self) -> Prover:
         launch, executed = self.launch, self.executed
-        return Prover(grid=launch.grid, flow=launch.flow, run=executed.timed, most=executed.room)
+        return Prover(grid=launch.grid, flow=launch.flow, run=launch.run, most=executed.room)
 
 
 def is_internal(function: str) -> bool:

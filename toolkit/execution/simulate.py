@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 
 import numpy as np
@@ -270,11 +270,13 @@ class Simulator:
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
             bound = replace(bound, most_accesses=MOST_ACCESSES, notes_work=True)
         waits = schedule_facts(cubin).waits
+        trial = cache(partial(self._trial, bound, waits))
         selection = Selection(
             blocks=self.blocks,
             waits=waits,
             seed=_seed_of(cubin, geometry, arguments, self.seed),
             limit_s=self.limit_s,
+            trial=trial,
             flow=Flow(translated.linked.instructions, translated.lowered),
             metrics=lambda counts: totals(instruction_counts(translated, counts)),
             functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
@@ -289,7 +291,7 @@ class Simulator:
                 bound,
                 selection,
                 execute,
-                partial(self._before_all, cubin.name, bound, waits),
+                partial(self._before_all, cubin.name, bound, trial),
             )
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
@@ -372,12 +374,15 @@ class Simulator:
             prediction_basis=basis,
         )
 
-    def _before_all(self, kernel: str, bound: Bound, waits: bool) -> None:
+    def _before_all(self, kernel: str, bound: Bound, trial: Callable[[], Estimate]) -> None:
         """Check that copies of all buffers fit, and announce how long all blocks will take."""
         _check_memory(kernel, bound)
-        if self.announce is None or self.max_instructions < MOST_INSTRUCTIONS:
-            return
-        estimate = estimated(
+        if self.announce is not None and self.max_instructions >= MOST_INSTRUCTIONS:
+            self.announce(trial())
+
+    def _trial(self, bound: Bound, waits: bool) -> Estimate:
+        """How long all blocks will take, from a few of them."""
+        return estimated(
             lambda few, most: run_blocks(
                 bound,
                 [range(few[0], few[-1] + 1)],
@@ -389,7 +394,6 @@ class Simulator:
             self.workers or available_cores(),
             waits=waits or bound.blocks_meet,
         )
-        self.announce(estimate)
 
     def _followed(
         self,

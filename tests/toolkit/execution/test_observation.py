@@ -6,7 +6,7 @@ import pytest
 from analysis.errors import LaunchError
 from analysis.records.counters import MODELLED
 from toolkit import simulate
-from toolkit.execution import observation
+from toolkit.execution import executed
 
 CLOSE = 0.01  # relative, of modelled traffic; times in the guide's bars: 0.04 at most
 SOURCE = """
@@ -177,7 +177,7 @@ def test_data_that_no_random_block_shows_is_said_to_be_unseen():
 
 
 def test_a_plan_with_too_many_blocks_is_given_up(monkeypatch):
-    monkeypatch.setattr(observation, "MOST_EXECUTED", 5)
+    monkeypatch.setattr(executed, "MOST_EXECUTED", 5)
     few = launched("edges", *REGULAR["edges"], "representative")
     assert few.executed_blocks == 16 * 64
     assert few.basis == "all 1,024 blocks executed: they are of too many classes"
