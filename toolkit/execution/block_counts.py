@@ -171,21 +171,28 @@ class Selection:
 
 
 def counted_blocks(
-    bound: Bound, selection: Selection, execute: Execute, announce: Callable[[], None]
+    bound: Bound,
+    selection: Selection,
+    execute: Execute,
+    execute_few: Execute,
+    announce: Callable[[], None],
 ) -> Counted:
     """Counts of a launch from the blocks that are selected.
 
-    `execute` runs ranges of blocks. `announce` is called before all blocks are executed.
+    `execute` runs ranges of blocks, and `execute_few` single ones. `announce` is called before all
+    blocks are executed.
     """
     everything, why = bound.geometry.blocks, ""
     if selection.blocks == "representative":
         try:
-            return _observed(bound, selection, execute)
+            return _observed(bound, selection, execute_few)
         except NoPlanError as reason:
             why = str(reason)
             bound.restore()
-    elif isinstance(selection.blocks, int) and selection.blocks < everything:
-        return _limited(bound, selection, execute, selection.blocks)
+    elif selection.blocks != "all" and selection.blocks < everything:
+        if not selection.waits:
+            return _limited(bound, selection, execute_few, selection.blocks)
+        why = WAIT
     announce()
     runs = execute([range(everything)], None)
     basis = f"{of_blocks(everything, everything)} executed{why}"
@@ -211,7 +218,7 @@ def _observed(bound: Bound, selection: Selection, execute: Execute) -> Counted:
         )
     )
     if not found.is_sufficient and _is_short(selection):
-        raise NoPlanError(found.lost or ": they may differ with their data")
+        raise NoPlanError(found.lost)
     return Counted(
         counts=found.counts,
         runs=found.runs,
@@ -268,8 +275,7 @@ def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) ->
         counts=total,
         runs=runs,
         blocks=len(runs),
-        basis=f"{of_blocks(len(runs), everything)} executed, {len(drawn)} of them drawn at random; "
-        "the others are estimated from these",
+        basis=f"{of_blocks(len(runs), everything)} executed; {found.seen(everything)}",
         estimates=found,
         uncertainty=_uncertainty(len(runs), bound),
         why_no_time="that takes the accesses of all blocks: --blocks all executes them",

@@ -95,11 +95,15 @@ def announcing(
     execute: Callable[[Sequence[range], Regions | None, int | None], list[Run]],
     bound: Bound,
     announce: Callable[[Estimate], None],
+    workers: int,
+    *,
+    at_once: bool,
 ) -> Runs:
-    """Runs blocks as `execute` does, and announces at the first call if a block takes long.
+    """Runs ranges of blocks as `execute` does, and announces at the first call that it takes long.
 
-    Where the blocks of the first call exceed a limit of instructions, their stores are undone, and
-    they run again. No block may need another one that runs beside it.
+    The first turn of the workers shows it. Where that exceeds a limit of instructions, its stores
+    are undone, and it runs again. `at_once`: there is only one call, whose time is announced
+    in any case. No block may need another one that runs beside it.
     """
     is_first = True
 
@@ -109,12 +113,16 @@ def announcing(
             return execute(blocks, regions, None)
         is_first, started = False, time.perf_counter()
         try:
-            return execute(blocks, regions, TRIALS[0][1])
+            ran = execute(blocks[:workers], regions, TRIALS[0][1])
         except FaultError as error:
             if error.fault.kind != LIMIT:
                 raise
-        bound.restore()
-        announce(Estimate(len(blocks), time.perf_counter() - started, is_least=True))
-        return execute(blocks, regions, None)
+            bound.restore()
+            announce(Estimate(len(blocks), time.perf_counter() - started, is_least=True))
+            return execute(blocks, regions, None)
+        if at_once:
+            turns = len(blocks) / len(ran)
+            announce(Estimate(len(blocks), turns * (time.perf_counter() - started)))
+        return ran + execute(blocks[workers:], regions, None) if blocks[workers:] else ran
 
     return run

@@ -43,6 +43,7 @@ DRAWN, DRAWN_FOR_SLOW_PATHS = 149, 32
 MOST_SAMPLED = 1 << 28  # warp instructions of random blocks: ten seconds of two cores
 MOST_VISITS = 1 << 22  # of all blocks to groups of lines
 
+MANY = ": they are of too many classes"
 MISTAKEN = ": a block counts otherwise than was proved"
 
 
@@ -53,7 +54,8 @@ class Observed:
     `class_of`: class of each block, by its linear index. `work`: what each block executes
     (core.WORK). `estimates`: counters that are not proved.
     `slow_paths`: the only instructions that blocks may execute otherwise are those of slow paths of
-    these functions. `accesses`: those of all blocks; without them `lost` says why.
+    these functions. `accesses`: those of all blocks, None where they are not known. `lost`: why
+    the executed blocks do not suffice, if they do not.
     """
 
     counts: NDArray[Any]
@@ -87,12 +89,7 @@ class Observed:
         where = (
             f" in slow paths of {text.listing(list(self.slow_paths))}" if self.slow_paths else ""
         )
-        if found.agreeing < found.drawn:
-            return f"{some}; {found.drawn} of them were drawn at random and differ{where}"
-        return (
-            f"{some}; {found.drawn} of {found.drawn} random blocks agree{where}: up to "
-            f"{100 * found.unseen_share:.2g}% of {everything:,} may differ (95%)"
-        )
+        return f"{some}; {found.seen(everything, where)}"
 
     def visits(self) -> NDArray[Any] | None:
         """Accesses of all blocks by groups of lines, None if there are too many."""
@@ -146,7 +143,7 @@ class _Observer:
         is_open = np.flatnonzero(populations > executed).tolist()
         may_differ = proof.may_differ(is_open)
         slow_paths = self._slow_paths(proof, may_differ) if _any(may_differ) else []
-        drawn = self._drawn(slow_paths) if _any(may_differ) else []
+        drawn = self._drawn(slow_paths, proof.why_open) if _any(may_differ) else []
         self._check(proof, may_differ, is_open)
         totals = extrapolated(
             [
@@ -162,11 +159,11 @@ class _Observer:
         )
         return self._found(proof.class_of, totals, may_differ, known, drawn, slow_paths, proof)
 
-    def _drawn(self, slow_paths: Sequence[str]) -> list[int]:
+    def _drawn(self, slow_paths: Sequence[str], why: str) -> list[int]:
         """Random blocks, which are executed. Raises NoPlanError if all blocks take less time."""
         wanted = DRAWN_FOR_SLOW_PATHS if slow_paths else DRAWN
         if wanted > self.executed.room and self.launch.is_short():
-            raise NoPlanError(": they may differ with their data")
+            raise NoPlanError(why)
         of_a_block = max(
             int(one.counts["executed"].sum()) for one in self.executed.samples.values()
         )
@@ -214,10 +211,10 @@ class _Observer:
     def _without_proof(self) -> Observed:
         """Estimates from random blocks alone."""
         if self.launch.is_short():
-            raise NoPlanError(": they are of too many classes")
+            raise NoPlanError(MANY)
         known = sorted({b for one in regions(self.launch.grid) for b in one.members})
         self.executed.execute(known)
-        drawn = self._drawn(())
+        drawn = self._drawn((), MANY)
         counts = self.executed.samples[known[0]].counts
         class_of = np.zeros(self.executed.blocks, dtype=np.uint32)
         everything = np.ones(len(counts), dtype=COUNT)
@@ -244,10 +241,11 @@ class _Observer:
                 self.executed.blocks - len(known),
                 self.launch.metrics,
             )
-        accesses, lost = None, ": they are of too many classes"
+        accesses, lost = None, MANY
         if proof is not None:
             try:
-                accesses, lost = class_accesses(self.executed, proof, self.launch.seed), ""
+                accesses = class_accesses(self.executed, proof, self.launch.seed)
+                lost = proof.why_open
             except NoPlanError as reason:
                 lost = str(reason)
         return Observed(

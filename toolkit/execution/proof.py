@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from toolkit.execution.representatives import Grid
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.machine import Run
-from toolkit.sass.origins import Origins, inside
+from toolkit.sass.origins import DATA, Origins, inside
 from toolkit.sass.regions import Flow, Regions
 
 NOBODY = np.uint32(0xFFFFFFFF)
@@ -76,6 +76,16 @@ class Proof:
                 | (addressed & (name in _OF_ADDRESS))
             )
         return found
+
+    @property
+    def why_open(self) -> str:
+        """Why counts may differ between blocks; completes "all blocks executed"."""
+        kinds = [self.regions.counts.max(initial=0)]
+        for one in self.origins:
+            kinds += [one.depends[name].max(initial=0) for name in ("branch", "guard", "address")]
+        if max(kinds) == DATA:
+            return ": they may differ with their data"
+        return ": they differ with their index in another way than by comparisons"
 
     def _varying(self, number: int) -> tuple[bool, bool, bool]:
         """Axes along which the index of the blocks of a class varies."""

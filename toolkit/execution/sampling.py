@@ -40,6 +40,15 @@ class Estimates:
     agreeing: int
     unseen_share: float
 
+    def seen(self, blocks: int, where: str = "") -> str:
+        """What the random blocks show of all `blocks`; `where` they may differ."""
+        if self.agreeing < self.drawn:
+            return f"{self.drawn} of them were drawn at random and differ{where}"
+        return (
+            f"{self.drawn} of {self.drawn} random blocks agree{where}: up to "
+            f"{100 * self.unseen_share:.2g}% of {blocks:,} may differ (95%)"
+        )
+
     @property
     def widest(self) -> float:
         """Largest half width of an interval, relative to its middle."""

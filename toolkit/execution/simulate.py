@@ -282,15 +282,23 @@ class Simulator:
             functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
         )
         followed = partial(self._followed, bound)
-        execute: Execute = followed
-        if self.announce and self.max_instructions >= MOST_INSTRUCTIONS:
-            execute = announcing(followed, bound, self.announce)
+        execute_few: Execute = followed
+        are_independent = not bound.blocks_meet and bound.cluster_blocks == 1
+        if self.announce and are_independent and self.max_instructions >= MOST_INSTRUCTIONS:
+            execute_few = announcing(
+                followed,
+                bound,
+                self.announce,
+                self.workers or available_cores(),
+                at_once=self.blocks != "representative",
+            )
         started = time.perf_counter()
         try:
             counted = counted_blocks(
                 bound,
                 selection,
-                execute,
+                followed,
+                execute_few,
                 partial(self._before_all, cubin.name, bound, trial),
             )
         except FaultError as error:

@@ -143,7 +143,7 @@ def test_unknown_kinds_are_wrong_usage(kinds):
 def test_json_is_a_document_with_a_version():
     result = compare("a.json c.json --json")
     document = json.loads(result.stdout)
-    assert document["schema_version"] == 4
+    assert document["schema_version"] == 5
     assert (document["counts"], document["times"]) == ("changed", "not compared")
     (change,) = next(p for p in document["pairs"] if p["label"] == "tiled")["counts"]
     assert change["name"] == WARP_INSTRUCTIONS
@@ -328,7 +328,7 @@ def test_a_damaged_launch_is_refused():
         write("e.json", json.dumps(document | change))
         assert refused("d.json e.json").startswith(f"e.json: {words}")
     write("e.json", json.dumps(document | {"schema_version": 9}))
-    assert "written by a newer version (schema 9, this one reads 3)" in refused("d.json e.json")
+    assert "written by a newer version (schema 9, this one reads 4)" in refused("d.json e.json")
 
 
 def test_launches_as_a_page():

@@ -327,7 +327,7 @@ def test_an_unwritten_read_is_a_note():
 
 def test_the_document_holds_everything():
     found = document(f"{LAUNCH} --seed 5 -D UNUSED=2 --option --fmad=false")
-    assert found["schema_version"] == 3
+    assert found["schema_version"] == 4
     assert found["device"] == DEFAULT_DEVICE.key
     assert (found["kernel"], found["source"]) == ("transpose", "transpose.cu")
     assert (found["grid"], found["block"]) == ([2, 2, 1], [32, 32, 1])
@@ -399,7 +399,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
     monkeypatch.setattr("toolkit.cli.launch_source.compile_kernel", compiled_so)
     options = (
         "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
-        "--blocks representative --max-instructions 1000000 --seed 1"
+        "--blocks representative --max-instructions 1000000 --seed 7 --limit 2.5"
     )
     shown(f"{LAUNCH} {options}")
     for name in ("arguments", "advance", "announce", "when_counted"):
@@ -423,6 +423,8 @@ def test_every_option_reaches_the_simulation(monkeypatch):
         "max_instructions": 10**6,
         "device": DEVICES["a100-40gb"],  # of the architecture
         "outputs": False,
+        "limit_s": 2.5,
+        "seed": 7,
     }
 
 
@@ -498,9 +500,10 @@ def test_the_basis_of_some_blocks_is_told():
     write("big.cu", ADD.replace("x[", "x[blockIdx.x * 32 + "))
     launch = "big.cu -g 1000 -b 32 -a f32[32000]"
     said = shown(f"{launch} --blocks 5")
-    assert "  5 of 1,000 blocks executed; the rest counted like those of its place in" in said
+    assert "  5 of 1,000 blocks executed; 3 of 3 random blocks agree: up to 63% of" in said
+    assert "Counters are estimates from 5 of 1,000 blocks" in said
     assert "per second" not in said  # of 5 blocks, the counters are of 1,000
-    assert " of 1,000 blocks executed, in one class of equal counts" in shown(launch)
+    assert " of 1,000 blocks executed; proved: each of them counts like all others" in shown(launch)
     for everything in ("--blocks all", "--save 0=x.npy"):
         assert "  all 1,000 blocks executed in" in shown(f"{launch} {everything}")
 

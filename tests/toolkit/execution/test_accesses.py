@@ -210,7 +210,9 @@ def test_a_simulation_for_a_device_models_its_traffic():
 def test_traffic_takes_the_accesses_of_all_blocks():
     execution = copied(1 << 16, device=find_device("h200"), blocks=12)
     assert not set(MODELLED) & set(execution.counters)
-    assert execution.traffic_basis == "not modelled: that takes the accesses of all blocks"
+    assert execution.traffic_basis == (
+        "not modelled: that takes the accesses of all blocks: --blocks all executes them"
+    )
 
 
 def test_without_a_device_nothing_is_modelled():

@@ -123,7 +123,7 @@ def test_a_few_blocks_are_announced_by_the_first_of_them(monkeypatch, blocks, li
         assert not told
     else:
         assert [one.is_least for one in told] == [limit == 10]
-        assert 2 < told[0].blocks <= found.executed_blocks
+        assert 1 <= told[0].blocks <= found.executed_blocks
 
 
 @pytest.mark.parametrize(("kernel", "grid", "blocks"), [("clusters", 1024, 100), ("next", 3, 2)])
