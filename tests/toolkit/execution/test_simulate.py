@@ -398,8 +398,8 @@ def test_representative_blocks_count_like_all_of_them():
     some = twice(x, grid=1000, blocks="representative")
     assert some.counters == everything.counters
     assert some.basis == (
-        f"{some.executed_blocks} of 1,000 blocks executed; proved: each of them counts like those of "
-        "its class, of 2"
+        f"{some.executed_blocks} of 1,000 blocks executed; proved: each of them counts like those "
+        "of its class, of 2"
     )
     assert some.executed_blocks <= 2 + 3 + 1 + 8  # of each class, its ends, and at random
     written = some.outputs[0] != x
