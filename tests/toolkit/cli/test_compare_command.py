@@ -336,3 +336,79 @@ def test_launches_as_a_page():
     page = Path("x.html").read_text("utf-8")
     for words in ("Two launches of turn", "wavefronts of shared stores", "turn.cu:4", "WIDTH=16"):
         assert words in page
+
+
+# --- estimates ----------------------------------------------------------------------------------
+
+GATE = """extern "C" __global__ void gate(float *x) {
+    int b = blockIdx.x;
+    float s = x[b * 64 + threadIdx.x];
+    if (b % 100 == 17) for (int i = 0; i < TURNS; i++) s = s * 1.0001f + 1.f;
+    x[b * 64 + threadIdx.x] = s * 2.f;
+}"""
+
+
+def gate(name, turns, more=""):
+    write("gate.cu", GATE)
+    asked = f"gate.cu -g 4096 -b 64 -a f32[262144] -D TURNS={turns} --seed 1 --device h200 {more}"
+    made = invoke(f"simulate {asked} --json")
+    assert made.exit_code == 0, made.output
+    write(name, made.stdout)
+
+
+def test_a_gate_sees_blocks_that_are_rare():
+    gate("d.json", 200)
+    gate("e.json", 2000)
+    said = refused("d.json e.json --fail-on counts", code=3)
+    assert said.startswith(f"--fail-on counts: {WARP_INSTRUCTIONS} (simulated) ")
+
+
+def test_a_gate_refuses_estimates_and_says_what_makes_them_exact():
+    gate("d.json", 200)
+    gate("e.json", 2000, "--limit 0")
+    for files, side in (("d.json e.json", "second"), ("e.json d.json", "first")):
+        said = refused(f"{files} --fail-on counts")
+        assert said.startswith(f"--fail-on counts: counters of the {side} launch are estimates (")
+        command = said.partition("makes them exact: python -m toolkit ")[2]
+        assert command.endswith("--seed 1 --device h200 --blocks all --json")
+        write("f.json", invoke(command).stdout)
+        exact = json.loads(Path("f.json").read_text("utf-8"))
+        assert (exact["executed_blocks"], exact["estimates"]) == (4096, {})
+        # without a gate they are compared, with a remark
+        assert "are estimates" in " ".join(compare(files).stdout.split())
+
+
+def old_record(name, basis, rung=None):
+    """A record as an earlier version wrote it."""
+    gate(name, 200)
+    document = json.loads(Path(name).read_text("utf-8"))
+    for new in ("estimates", "unseen_share"):
+        del document[new]
+    write(name, json.dumps(document | {"schema_version": 3, "basis": basis, "rung": rung}))
+
+
+@pytest.mark.parametrize(
+    ("basis", "rung", "code"),
+    [
+        ("all 4,096 blocks executed: addresses do not shift evenly", None, 0),
+        ("40 of 4,096 blocks executed, in one class of equal counts", None, 1),
+        ("59 of 4,096 blocks executed; the other blocks count like those", "tiled", 0),
+    ],
+)
+def test_a_record_of_an_earlier_version_that_executed_all_blocks_is_exact(basis, rung, code):
+    old_record("d.json", basis, rung)
+    gate("e.json", 200)
+    assert compare("d.json e.json").exit_code == 0
+    result = compare("d.json e.json --fail-on counts")
+    assert result.exit_code == code, result.output
+    assert ("--blocks all" in result.stderr) == (code == 1)
+
+
+def test_outputs_have_a_digest_only_if_all_blocks_wrote_them():
+    digests = {}
+    for name, more in (("d.json", ""), ("e.json", "--limit 0")):
+        gate(name, 200, more)
+        document = json.loads(Path(name).read_text("utf-8"))
+        digests[name] = [one["sha256"] for one in document["outputs"]]
+    assert digests["d.json"][0]
+    assert digests["e.json"] == [None]

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from analysis.records.counters import MODELLED
 from tests.cubins import cubin_of
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.kernel import Kernel
@@ -141,3 +142,44 @@ def test_launches_without_accesses_have_a_time(grid, device):
         assert found.predicted.time_s >= found.predicted.launch_s
         assert found.counters["dram__bytes_read.sum"] == 0
         assert found.counters["lts__t_sectors_op_write.sum"] == 0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "grid", "block", "measured_us"),
+    [("peak", 1024, 256, 19.9), ("add", 1024, 256, 3.55), ("one_long", 4096, 64, 7.55)],
+)
+def test_a_plan_finds_the_blocks_that_differ(kernel, grid, block, measured_us):
+    arguments = {
+        "peak": [floats(256), np.float32(1.0001)],
+        "add": [floats(1024), floats(1024), floats(1024), np.int32(10)],
+        "one_long": [floats(1 << 18)],
+    }[kernel]
+    launch = {"grid": grid, "block": block, "arguments": arguments, "device": "h200"}
+    code = Kernel.from_image(image(), kernel)
+    few = simulate(code, **launch, blocks="representative")
+    everything = simulate(code, **launch, blocks="all")
+    assert few.executed_blocks < 20
+    assert not few.estimates
+    assert "proved" in few.basis
+    exact = [name for name in everything.counters if name not in MODELLED]
+    assert {n: few.counters[n] for n in exact} == {n: everything.counters[n] for n in exact}
+    assert few.predicted.time_s == pytest.approx(everything.predicted.time_s, rel=0.02)
+    assert 1e6 * few.predicted.time_s == pytest.approx(measured_us, rel=0.25)
+
+
+def test_launches_without_accesses_have_a_plan():
+    for kernel, arguments in (
+        ("nothing", [floats(64)]),
+        ("add", [floats(64), floats(64), floats(64), np.int32(0)]),
+        ("peak_never", [floats(64), np.float32(1.0001)]),
+    ):
+        found = simulate(
+            Kernel.from_image(image(), kernel),
+            grid=4096,
+            block=64,
+            arguments=arguments,
+            device="h200",
+            blocks="representative",
+        )
+        assert found.executed_blocks < 20
+        assert found.predicted.time_s >= found.predicted.launch_s
