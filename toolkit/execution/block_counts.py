@@ -270,7 +270,7 @@ def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) ->
     may_differ = np.ones(len(of_drawn[0]), dtype=COUNT)
     rest = everything - len(known)
     total = estimated_counts(np.zeros_like(of_drawn[0]), may_differ, of_known, of_drawn, everything)
-    found = estimates(selection.metrics(total), may_differ, of_drawn, rest, selection.metrics)
+    found = estimates(selection.metrics(total, None), may_differ, of_drawn, rest, selection.metrics)
     return Counted(
         counts=total,
         runs=runs,

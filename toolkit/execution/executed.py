@@ -46,6 +46,7 @@ class Executed:
     grid: Grid
     run: RunBlocks
     samples: dict[int, Sample] = field(default_factory=dict)
+    _sectors: int = 0
 
     @property
     def blocks(self) -> int:
@@ -66,8 +67,9 @@ class Executed:
     def keep(self, block: int, run: Run) -> None:
         if run.accesses is None or run.accesses.spread:
             raise NoPlanError(LOST)
-        self.samples[block] = _sample(run)
-        if sum(len(one.sectors) for one in self.samples.values()) > MOST_SECTORS:
+        self.samples[block] = made = _sample(run)
+        self._sectors += len(made.sectors)
+        if self._sectors > MOST_SECTORS:
             raise NoPlanError(LOST)
 
 

@@ -235,7 +235,7 @@ class _Observer:
         if _any(may_differ):
             counts = estimated_counts(totals, may_differ, of_known, of_drawn, self.executed.blocks)
             estimated = estimates(
-                self.launch.metrics(counts),
+                self.launch.metrics(counts, None),
                 may_differ,
                 of_drawn,
                 self.executed.blocks - len(known),

@@ -23,7 +23,8 @@ CONFIDENCE = 0.95
 STANDARD_ERRORS = 2.4
 NARROW = 0.02  # relative half width of an interval, or share of blocks, that is taken for none
 
-Metrics = Callable[[NDArray[Any]], Mapping[str, int]]
+# Makes counters of the counts of some instructions, by their numbers; None: of all.
+Metrics = Callable[[NDArray[Any], Sequence[int] | None], Mapping[str, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +114,9 @@ def estimates(
     `drawn`: counts of the random blocks, which stand for `rest` blocks. `metrics` makes counters of
     counts.
     """
-    open_ = _weights(may_differ)
-    names = [name for name, value in metrics(open_).items() if value]
-    values = _metrics_of(drawn, may_differ, metrics, names)
+    rows = np.flatnonzero(_any_field(may_differ))
+    names = [name for name, n in metrics(_weights(may_differ), rows.tolist()).items() if n]
+    values = _metrics_of(drawn, may_differ, rows, metrics, names)
     intervals = {}
     for name, of_blocks in zip(names, values.T, strict=True):
         error = _standard_error(of_blocks, rest) * rest
@@ -149,18 +150,27 @@ def _weights(may_differ: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
+def _any_field(counts: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.any(counts.view(np.uint64).reshape(len(counts), -1) > 0, axis=1)
+
+
 def _metrics_of(
-    drawn: Sequence[NDArray[Any]], may_differ: NDArray[Any], metrics: Metrics, names: Sequence[str]
+    drawn: Sequence[NDArray[Any]],
+    may_differ: NDArray[Any],
+    rows: NDArray[np.int64],
+    metrics: Metrics,
+    names: Sequence[str],
 ) -> NDArray[np.float64]:
     """Counters of each random block, as far as its counts may differ; equal ones are made once."""
     known: dict[int, list[float]] = {}
-    rows = []
+    found = []
     for one in drawn:
         if id(one) not in known:
             part = one.copy()
             for name in COUNT.names or ():
                 part[name] *= may_differ[name]
-            found = metrics(part)
-            known[id(one)] = [float(found[name]) for name in names]
-        rows.append(known[id(one)])
-    return np.array(rows, dtype=np.float64).reshape(len(drawn), len(names))
+            executed = rows[_any_field(part)[rows]].tolist()
+            of_block = metrics(part, executed)
+            known[id(one)] = [float(of_block.get(name, 0)) for name in names]
+        found.append(known[id(one)])
+    return np.array(found, dtype=np.float64).reshape(len(drawn), len(names))

@@ -278,7 +278,7 @@ class Simulator:
             limit_s=self.limit_s,
             trial=trial,
             flow=Flow(translated.linked.instructions, translated.lowered),
-            metrics=lambda counts: totals(instruction_counts(translated, counts)),
+            metrics=lambda counts, rows: totals(instruction_counts(translated, counts, rows)),
             functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
         )
         followed = partial(self._followed, bound)

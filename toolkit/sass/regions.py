@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,6 +235,7 @@ class Flow:
                 yield ALL_LOCAL
 
 
+@cache
 def _names() -> dict[int, str]:
     return {number: name for name, number in core.operations().items()}
 

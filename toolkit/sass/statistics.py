@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -39,9 +39,11 @@ _ACCESSES: dict[str, tuple[MemorySpace, MemoryAction]] = {
 
 
 def instruction_counts(
-    translated: Translated, counts: NDArray[Any]
+    translated: Translated, counts: NDArray[Any], rows: Sequence[int] | None = None
 ) -> tuple[InstructionCounts, ...]:
-    """The counts of each instruction beside its text and source line."""
+    """The counts of each instruction, or of those in `rows`, beside its text and source line."""
+    instructions = translated.kernel.instructions
+    chosen = range(len(instructions)) if rows is None else rows
     columns = {name: counts[name].tolist() for name in COUNT.names or ()}
     return tuple(
         InstructionCounts(
@@ -53,7 +55,7 @@ def instruction_counts(
             **_access(instruction),
             **{name: column[k] for name, column in columns.items()},
         )
-        for k, instruction in enumerate(translated.kernel.instructions)
+        for k, instruction in ((k, instructions[k]) for k in chosen)
     )
 
 

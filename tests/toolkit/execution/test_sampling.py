@@ -23,7 +23,8 @@ def counts_of(*executed):
     return found
 
 
-def metrics(counts):
+def metrics(counts, rows):
+    counts = counts if rows is None else counts[rows]
     return {"instructions": int(counts["executed"].sum()), "sectors": int(counts["sectors"].sum())}
 
 
