@@ -53,13 +53,13 @@ class Counted:
 
 def requests_of(counted: Counted) -> Asked | str:
     """Requests of all blocks to L2, or why they are not known."""
-    if counted.observed is not None:
+    if counted.observed is not None and counted.lifetimes is not None:
         visits = counted.observed.visits()
         if visits is None:
             return "too many lines are accessed, by too many groups of blocks"
         return Asked(
             below=counted.observed.below,
-            lifetimes=counted.observed.lifetimes,
+            lifetimes=counted.lifetimes,
             in_time=partial(visits_in_time, visits, counted.observed.moments),
         )
     if counted.lifetimes is None:
@@ -137,12 +137,13 @@ def _observed(bound: Bound, execute: Execute, *, waits: bool, seed: bytes) -> Co
     found = observed(
         bound.geometry.grid, lambda chosen: execute([range(b, b + 1) for b in chosen]), seed
     )
+    lifetimes = found.lifetimes
     return Counted(
         counts=found.counts,
         runs=found.runs,
         blocks=len(found.runs),
         basis=found.basis,
-        lifetimes=found.lifetimes,
+        lifetimes=lifetimes if lifetimes.any() else np.ones_like(lifetimes),  # no block accesses
         observed=found,
     )
 
