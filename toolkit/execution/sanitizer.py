@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.argument_types import checked, shown
 from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
@@ -32,6 +33,7 @@ from toolkit.execution.simulate import (
     MAX_INSTRUCTIONS,
     NO_RUNG,
     Announce,
+    check_limits,
     prepared,
 )
 from toolkit.launch.host_resources import shortage
@@ -79,6 +81,7 @@ class Checked:
                 yield f"{tool} {count}"
 
 
+@checked
 def check(
     source: Source,
     kernel: str | None = None,
@@ -107,6 +110,7 @@ def check(
     finding. `advance` and `announce` are as in `simulate`. Raises as `simulate` does for everything
     else.
     """
+    check_limits(blocks, max_instructions)
     if isinstance(source, str) and is_name(source):
         brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
         launch = rung_launch(source, shape, device_of(arch), brought)
@@ -231,10 +235,10 @@ def _named(bound: Bound, arguments: Sequence[Argument], unwritten: Sequence[int]
     """Names of the buffers of the arguments at positions `unwritten`."""
     arrays = list(buffers_of(arguments))
     buffers = dict(zip(arrays, bound.buffers[len(bound.buffers) - len(arrays) :], strict=True))
-    wrong = [k for k in unwritten if k not in buffers]
+    wrong = [k for k in unwritten if not isinstance(k, int) or k not in buffers]
     if wrong:
         raise InputError(
-            f"unwritten = {wrong[0]}: that argument is no array: give positions among "
+            f"unwritten = {shown(wrong[0])}: that argument is no array: give positions among "
             f"{sorted(buffers)}"
         )
     return [buffers[k].name for k in unwritten]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.comparison.accuracy import device_of
+from analysis.devices import DEVICES, Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources, occupancy
@@ -49,18 +50,22 @@ def check_geometry(kernel: str, geometry: Geometry) -> None:
 
 def check_shared(kernel: str, static_bytes: int, dynamic_bytes: int, architecture: str) -> None:
     """Raise InputError for more shared memory than a block can have on an sm_86."""
-    device = device_of(architecture)
+    device = device_of(architecture) or max(DEVICES.values(), key=_most_shared)
     if dynamic_bytes < 0:
         raise InputError(
             f"{kernel}: {dynamic_bytes} bytes of dynamic shared memory: give 0 or more"
         )
     total_bytes = static_bytes + dynamic_bytes
-    if device and total_bytes > device.shared_bytes_per_block_optin:
+    if total_bytes > device.shared_bytes_per_block_optin:
         raise InputError(
             f"{kernel}: {total_bytes:,} bytes of shared memory per block "
             f"({static_bytes:,} static, {dynamic_bytes:,} dynamic): {architecture} has "
             f"{device.shared_bytes_per_block_optin:,}: use smaller tiles"
         )
+
+
+def _most_shared(device: Device) -> int:
+    return device.shared_bytes_per_block_optin
 
 
 def check_fits(

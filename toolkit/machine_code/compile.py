@@ -25,6 +25,7 @@ from analysis.errors import (
     InputError,
     UnavailableError,
     UnknownNameError,
+    shortened,
 )
 from toolkit.machine_code import compiler_process, host_macros, include_paths, kernel_names
 from toolkit.machine_code.compiler_process import Answer, about_compiler, compile_apart
@@ -170,8 +171,10 @@ def _capability(arch: str) -> int:
 
 def _define_options(defines: Mapping[str, object]) -> list[str]:
     for name, value in defines.items():
-        if not _IDENTIFIER.fullmatch(name) or "\n" in str(value):
-            raise InputError(f"define {name!r} = {str(value)!r}: give a C identifier and one line")
+        if not (isinstance(name, str) and _IDENTIFIER.fullmatch(name)) or "\n" in str(value):
+            raise InputError(
+                f"define {name!r} = {shortened(str(value))!r}: give a C identifier and one line"
+            )
     return [  # C has no True
         f"-D{name}={int(value) if isinstance(value, bool) else value}"
         for name, value in defines.items()

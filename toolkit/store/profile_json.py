@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from analysis.argument_types import checked
 from analysis.errors import RecordError, ToolkitError, shortened
 from analysis.records import launch
 from analysis.records.launch import LaunchRecord
@@ -51,6 +52,7 @@ JOURNAL_PARTS = {"records": ("label", "shape"), "listings": ("label",), "conditi
 _XZ_MAGIC = b"\xfd7zXZ\0"  # The .xz File Format, section 2.1.1.1
 
 
+@checked
 def save(profile: Profile, path: str | Path) -> None:
     """Write a profile as indented JSON; raises as `dumps` and `write_atomically`."""
     write_atomically(path, dumps(profile, where=f"{path}: the profile cannot be written"))
@@ -78,6 +80,7 @@ def compressed(profile: Profile) -> bytes:
     return lzma.compress(dumps(profile).encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
+@checked
 def load(path: str | Path) -> Profile:
     """The profile that a file holds, as it is or compressed by xz; or the journal of a run.
 

@@ -703,3 +703,15 @@ def test_ctrl_c_ends_it(grid):
     said = interrupted("-c", told, *command.split(), when=Path("running").exists)
     assert time.monotonic() - started < 30  # usually some seconds, of which the start takes most
     assert said == (1, "", "error: interrupted: nothing was written\n")
+
+
+def test_too_little_memory_is_one_line(monkeypatch):
+    def run(*_, **__):
+        raise MemoryError("Unable to allocate 16.0 GiB for an array")
+
+    monkeypatch.setattr("toolkit.cli.launch_options.simulate", run)
+    write("k.cu", 'extern "C" __global__ void k() {}')
+    assert refused("simulate k.cu -g 1 -b 1") == (
+        "there is too little memory (Unable to allocate 16.0 GiB for an array): make the launch "
+        "smaller, or free memory"
+    )
