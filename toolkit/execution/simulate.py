@@ -85,6 +85,7 @@ MAX_INSTRUCTIONS = 10**12
 MOST_WORKERS = 1024
 # Of the host's memory for each block, if all blocks are told apart: 46 at 2^24 blocks, by peak.
 BLOCK_BYTES = 48
+COPIES_OF_VARIABLES = 3  # `__device__` variables, linked and bound
 MOST_BLOCKS = 2**32 - 1  # numbers of blocks have 32 bits in the core's sanitizer
 
 Advance = Callable[[int, int], None]
@@ -474,6 +475,8 @@ def prepared(
     )
     what = f"the machine code of {cubin.name}"
     check_arguments(cubin.name, arguments, cubin.parameters, cubin.declared)
+    if lack := shortage(COPIES_OF_VARIABLES * sum(x.size for x in cubin.variables)):
+        raise InputError(f"{cubin.name}: its variables take {lack}: make them smaller")
     with reading(what):
         translated = translate(cubin)
     check_fits(

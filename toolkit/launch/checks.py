@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from toolkit.machine_code.signature import Declared
 MAX_THREADS_PER_BLOCK = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
+
+MAX_CLUSTER = 16  # where the kernel allows more than the 8 of all devices
 
 POINTER_BYTES = 8
 
@@ -83,6 +86,11 @@ def check_fits(
     `max_threads` is what the kernel was compiled for with __launch_bounds__, `required_block` with
     __block_size__, `cluster` with __cluster_dims__.
     """
+    if prod(cluster) > MAX_CLUSTER:
+        raise InputError(
+            f"{kernel}: its __cluster_dims__ is {_times(cluster)}: a cluster has at most "
+            f"{MAX_CLUSTER} blocks"
+        )
     if any(n % of for n, of in zip(geometry.grid, cluster, strict=True)):
         raise InputError(
             f"{kernel}: a grid of {_times(geometry.grid)}: its __cluster_dims__ is "

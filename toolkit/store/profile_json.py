@@ -139,7 +139,7 @@ def read_text(path: Path) -> str:
 def _unpacked(data: bytes, where: str) -> bytes:
     if not data.startswith(_XZ_MAGIC):
         return data
-    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_BYTES)
     try:
         text = unpacker.decompress(data, max_length=MOST_BYTES)
     except lzma.LZMAError as error:

@@ -1,6 +1,7 @@
 """Launches on the simulator: what comes back, and one clear line for each mistake."""
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -376,6 +377,12 @@ def test_blocks_without_accesses_have_a_time():
     found = launch(source, floats(64), grid=2000, block=32, device="h200", blocks="representative")
     assert found.executed_blocks < 2000
     assert found.predicted is not None
+
+
+def test_a_cluster_of_more_blocks_than_any_device_takes_is_refused():
+    kernel = replace(cubin_of("__global__ void k() {}", "k"), cluster=(2**16, 2**16, 1))
+    said = refusal(InputError, launch, kernel, grid=(2**16, 2**15))
+    assert said == ("k: its __cluster_dims__ is 65536×65536×1: a cluster has at most 16 blocks")
 
 
 def test_a_block_that_was_not_compiled_for_or_has_no_room_is_refused():
