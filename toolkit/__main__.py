@@ -1,10 +1,30 @@
 """`python -m toolkit`, and the command `gemm-ladder`."""
 
+import os
+import signal
 import sys
-
-import toolkit
+from collections.abc import Callable
+from types import FrameType
 
 COMPILING = {"check", "profile", "simulate"}
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> None:
+    """What Ctrl-C does while nothing is there yet to handle it, or nothing any more."""
+    os.write(2, b"error: interrupted\n")
+    os._exit(1)
+
+
+def _handle(handler: Callable[[int, FrameType | None], object], *names: str) -> None:
+    """Set a handler of signals that this system has and that are not ignored (nohup)."""
+    for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
+        if signal.getsignal(number) not in (signal.SIG_IGN, None):
+            signal.signal(number, handler)
+
+
+_handle(_end_at_once, "SIGINT")  # before anything is imported that takes time
+
+import toolkit  # noqa: E402
 
 
 def main() -> None:
@@ -18,9 +38,13 @@ def main() -> None:
             start_compiler()  # it is ready when the options are read
         from toolkit.cli.app import main
 
+        # the others too end what was started before this process ends
+        _handle(signal.default_int_handler, "SIGINT", "SIGTERM", "SIGHUP")
         main()
-    except KeyboardInterrupt:  # while the commands were imported
+    except KeyboardInterrupt:
         sys.exit("error: interrupted")
+    finally:
+        _handle(_end_at_once, "SIGINT")
 
 
 if __name__ == "__main__":

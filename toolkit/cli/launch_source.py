@@ -12,8 +12,8 @@ from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from toolkit.cli.options import LaunchOptions
 from toolkit.machine_code.architectures import architecture_of
-from toolkit.machine_code.compiler_process import stop_compilers
 from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming
+from toolkit.machine_code.programs import stop_children
 from toolkit.rungs.names import is_name
 
 
@@ -30,7 +30,7 @@ def compiled_beside(launch: LaunchOptions) -> Iterator[Future[Source]]:
             yield compiled
         except BaseException:
             while wait([compiled], timeout=0.01).not_done:  # it may just begin
-                stop_compilers()
+                stop_children()
             raise
 
 
