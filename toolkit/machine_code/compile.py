@@ -32,7 +32,12 @@ from toolkit.machine_code.compiler_process import Answer, about_compiler, compil
 from toolkit.machine_code.cuda_tools import nvidia_remedy
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
-from toolkit.machine_code.include_paths import explained, include_options, includes
+from toolkit.machine_code.include_paths import (
+    check_readable,
+    explained,
+    include_options,
+    includes,
+)
 from toolkit.machine_code.kernel import Kernel, read_kernel
 from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
 from toolkit.store.cache import cached, digest_of_files, keep
@@ -75,6 +80,7 @@ def compile_cubin(
     an option is, and UnavailableError without NVRTC.
     """
     capability = _capability(arch)
+    check_readable(source, name, folder, options)
     request = _Request(
         source=source,
         name=name,

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 # A large kernel of templates takes seconds; macros that double each other never end.
 NOTICE_S, LIMIT_S = 10, 300
 WATCH_S = 0.5
+MOST_MEMORY_BYTES = 2**33  # large templates take 1 GB
 GRACE_S = 1  # of a process that has closed its output, to end with a status of its own
 ABOUT = ("about",)  # a request for the compiler's version and architectures
 
@@ -177,6 +178,7 @@ def end_with_parent() -> None:
 
 def _serve() -> None:
     end_with_parent()
+    _limit_memory()
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the compiler prints is no answer
     sys.path[:] = pickle.load(requests)
@@ -191,6 +193,14 @@ def _serve() -> None:
             request = pickle.load(requests)
             pickle.dump(_answer(nvrtc, request) if nvrtc else None, answers)
             answers.flush()
+
+
+def _limit_memory() -> None:
+    """For what macros include, and templates that double each other. Not on Windows."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
 
 
 def _answer(nvrtc: Any, request: tuple[Any, ...]) -> tuple[Any, ...]:
