@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +12,14 @@ from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from toolkit.cli.options import LaunchOptions
 from toolkit.machine_code.architectures import architecture_of
-from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming
+from toolkit.machine_code.include_paths import files_read
+from toolkit.machine_code.kernel_source import (
+    CUBIN,
+    Source,
+    compile_kernel,
+    naming,
+    read_source,
+)
 from toolkit.machine_code.programs import stop_children
 from toolkit.rungs.names import is_name
 
@@ -59,6 +66,13 @@ def target_of(launch: LaunchOptions) -> tuple[str, Device | None]:
     else:
         arch = architecture_of(launch.arch, device)
     return arch, device or device_of(arch)
+
+
+def inputs_of(source: Path, options: Sequence[str]) -> list[Path]:
+    """The files that are read for a source, with what it includes; of machine code itself alone."""
+    if source.name.endswith(CUBIN):
+        return [source]
+    return [source, *files_read(source, read_source(source)[0], options)]
 
 
 def defines_of(launch: LaunchOptions) -> dict[str, str]:

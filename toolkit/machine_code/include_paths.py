@@ -54,15 +54,20 @@ def include_options(source: str, folder: Path | None) -> list[str]:
     return [f"--include-path={place}" for place in (*filter(None, [folder]), *_folders_of_cuda())]
 
 
+def files_read(path: Path, source: str, options: Sequence[str]) -> list[Path]:
+    """What the compiler reads for a source at `path`, beside it; also where it is looked for."""
+    read = [Path(option.rpartition("=")[2]) for option in options if _reads_a_file(option)]
+    if includes(source):
+        read += files_of(path, folders_of(options), source)[1:]
+    return read
+
+
 def check_readable(source: str, name: str, folder: Path | None, options: Sequence[str]) -> None:
     """Raise InputError where the compiler would read a device or a pipe, which may never end.
 
     Not seen are names that macros make, and the headers of CUDA.
     """
-    named = [Path(option.rpartition("=")[2]) for option in options if _reads_a_file(option)]
-    if includes(source):
-        named += files_of((folder or Path()) / name, folders_of(options), source)[1:]
-    for path in named:
+    for path in files_read((folder or Path()) / name, source, options):
         try:
             if path.exists() and not path.is_dir():
                 check_regular(path, MOST_BYTES)
