@@ -28,12 +28,12 @@ from analysis.problem import Gemm
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, estimated
 from toolkit.execution.findings import DROPPED, TOOLS, Finding, Tool, Wording, folded
+from toolkit.execution.limits import check_limits
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulate import (
     MAX_INSTRUCTIONS,
     NO_RUNG,
     Announce,
-    check_limits,
     prepared,
 )
 from toolkit.launch.host_resources import shortage

@@ -21,12 +21,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.argument_types import checked, shown
+from analysis.argument_types import checked
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, LaunchError, ShapeError
 from analysis.geometry import WARP_SIZE, Geometry
@@ -35,10 +34,10 @@ from analysis.records.counters import totals
 from analysis.timing.predicted import Predicted
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_counts import Counted, Execute, counted_blocks, requests_of
-from toolkit.execution.block_plan import PERIOD, Blocks, limited
+from toolkit.execution.block_plan import Blocks
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
 from toolkit.execution.launch_time import SimulatedLaunch, launch_time
-from toolkit.execution.representatives import Grid, regions
+from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
 from toolkit.execution.residency import most_resident, residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.traffic import traffic_of
@@ -48,7 +47,6 @@ from toolkit.launch.checks import (
     check_geometry,
     check_shared,
 )
-from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import (
     Argument,
     Execution,
@@ -67,7 +65,6 @@ from toolkit.rungs.names import is_name
 from toolkit.sass.core import binding as core
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import (
-    UNLIMITED,
     Bound,
     FaultError,
     Run,
@@ -82,11 +79,6 @@ NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and neither
 
 # An hour of two cores: a launch that runs longer is taken to hang.
 MAX_INSTRUCTIONS = 10**12
-MOST_WORKERS = 1024
-# Of the host's memory for each block, if all blocks are told apart: 46 at 2^24 blocks, by peak.
-BLOCK_BYTES = 48
-COPIES_OF_VARIABLES = 3  # `__device__` variables, linked and bound
-MOST_BLOCKS = 2**32 - 1  # numbers of blocks have 32 bits in the core's sanitizer
 
 Advance = Callable[[int, int], None]
 Announce = Callable[[Estimate], None]
@@ -258,14 +250,14 @@ class Simulator:
 
     def run(self, cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
         """Execution of a compiled kernel, as by `simulate`."""
-        if self.blocks != (blocks := _selected(self.blocks, geometry.grid)):
+        if self.blocks != (blocks := selected(self.blocks, geometry.grid)):
             return replace(self, blocks=blocks).run(cubin, geometry, arguments)
         check_runs_on(cubin.limits_of, self.device)
         translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
         if self.outputs:
-            _check_memory(cubin.name, bound)
+            check_buffers(cubin.name, bound)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
-            _check_blocks(cubin.name, geometry.blocks)
+            check_blocks(cubin.name, geometry.blocks)
             bound = replace(bound, most_accesses=MOST_ACCESSES)
         waits = schedule_facts(cubin).waits
         execute = partial(self._run, bound)
@@ -367,7 +359,7 @@ class Simulator:
 
     def _before_all(self, kernel: str, bound: Bound, waits: bool) -> None:
         """Check that copies of all buffers fit, and announce how long all blocks will take."""
-        _check_memory(kernel, bound)
+        check_buffers(kernel, bound)
         if self.announce is None or self.max_instructions < MOST_INSTRUCTIONS:
             return
         estimate = estimated(
@@ -404,41 +396,6 @@ class Simulator:
         )
 
 
-def check_limits(blocks: Blocks, max_instructions: int, workers: int | None = None) -> None:
-    """Raise InputError for a selection or a limit that is out of range."""
-    if blocks not in ("all", "representative") and (isinstance(blocks, str) or blocks < 1):
-        raise InputError(
-            f"blocks = {shown(blocks)}: give 'all', 'representative' or a number from 1 on"
-        )
-    for name, value, most in (
-        ("max_instructions", max_instructions, UNLIMITED),
-        ("workers", workers, MOST_WORKERS),
-    ):
-        if value is not None and not 1 <= value <= most:
-            raise InputError(f"{name} = {shown(value)}: give 1 to {most:,}")
-
-
-def _selected(blocks: Blocks, grid: Grid) -> Blocks:
-    """`blocks`, or "all" where so many are all of the grid."""
-    if isinstance(blocks, str):
-        return blocks
-    executed = sum(len(region.members) for region in limited(regions(grid, PERIOD), blocks))
-    return "all" if max(blocks, executed) >= prod(grid) else blocks
-
-
-def _check_blocks(kernel: str, blocks: int) -> None:
-    if lack := shortage(BLOCK_BYTES * blocks):
-        raise InputError(
-            f"{kernel}: what is kept of {blocks:,} blocks takes {lack}: launch fewer blocks, or "
-            "execute a number of them, such as 100 (--blocks 100)"
-        )
-
-
-def _check_memory(kernel: str, bound: Bound) -> None:
-    if lack := shortage(sum(buffer.bytes for buffer in bound.buffers)):
-        raise InputError(f"{kernel}: copies of its buffers take {lack}: pass smaller arrays")
-
-
 def _not_modelled(execution: Execution, reason: str) -> Execution:
     """The execution, and why it has neither traffic below L1 nor a time."""
     why = f"not modelled: {reason}"
@@ -462,11 +419,6 @@ def prepared(
     """
     arch = cubin.limits_of
     check_geometry(cubin.name, geometry)
-    if geometry.blocks > MOST_BLOCKS:
-        raise InputError(
-            f"{cubin.name}: a grid of {geometry.blocks:,} blocks: the simulator takes at most "
-            f"{MOST_BLOCKS:,}: launch fewer"
-        )
     check_shared(
         cubin.name,
         cubin.resources.static_shared_bytes,
@@ -475,8 +427,7 @@ def prepared(
     )
     what = f"the machine code of {cubin.name}"
     check_arguments(cubin.name, arguments, cubin.parameters, cubin.declared)
-    if lack := shortage(COPIES_OF_VARIABLES * sum(x.size for x in cubin.variables)):
-        raise InputError(f"{cubin.name}: its variables take {lack}: make them smaller")
+    check_room(cubin, geometry)
     with reading(what):
         translated = translate(cubin)
     check_fits(

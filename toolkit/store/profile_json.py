@@ -49,6 +49,7 @@ JOURNAL_SUFFIX = ".journal"
 # What the lines of a journal hold, and what tells one item from another.
 JOURNAL_PARTS = {"records": ("label", "shape"), "listings": ("label",), "conditions": ("shape",)}
 
+UNPACKER_BYTES = 2**28  # of a dictionary, whose size a file says; preset 9 takes 2^26
 _XZ_MAGIC = b"\xfd7zXZ\0"  # The .xz File Format, section 2.1.1.1
 
 
@@ -139,7 +140,7 @@ def read_text(path: Path) -> str:
 def _unpacked(data: bytes, where: str) -> bytes:
     if not data.startswith(_XZ_MAGIC):
         return data
-    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_BYTES)
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACKER_BYTES)
     try:
         text = unpacker.decompress(data, max_length=MOST_BYTES)
     except lzma.LZMAError as error:
