@@ -283,6 +283,32 @@ def test_ctrl_c_while_a_module_is_imported_is_status_1_and_one_line(module):
     assert stderr.count("\n") == 1
 
 
+# The same within code that `exec` runs, and where Python can raise nothing.
+STRUCK = """
+import os, runpy, signal, sys
+from toolkit.profiling import doctor
+strike = "os.kill(os.getpid(), signal.SIGINT); [0 for _ in range(10**5)]"
+class Lost:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        [0 for _ in range(10**5)]
+def examine(*given, **named):
+    exec(strike) if how == "exec" else Lost()
+    return [0 for _ in range(10**7)]
+how = sys.argv.pop(1)
+doctor.examine = examine
+runpy.run_module("toolkit", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["exec", "del"])
+def test_ctrl_c_is_status_1_wherever_it_comes(how):
+    status, stdout, stderr = run("-c", STRUCK, how, "doctor")
+    assert (status, stdout) == (1, "")
+    assert stderr.startswith("error: interrupted")
+    assert stderr.count("\n") == 1
+
+
 # A process that says when the CPU's third sample begins: Ctrl-C shall come after it.
 TELLS_WHEN_IT_TIMES = """
 from itertools import count
