@@ -17,7 +17,7 @@ LIMITS = {
     "analysis": 66_500,
     "kernels": 22_020,
     "reports": 40_670,
-    "toolkit/cli": 16_780,
+    "toolkit/cli": 16_820,
     "toolkit/execution": 25_430,
     "toolkit/gpu": 14_120,
     "toolkit/launch": 3_700,
@@ -32,7 +32,7 @@ LIMITS = {
     "toolkit/tuning": 4_670,
     "benchmarks": 30_010,
     "docs": 48_800,
-    "tests": 296_100,
+    "tests": 296_200,
     "validation": 112_350,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -23,6 +24,9 @@ from toolkit.machine_code.kernel_source import (
 from toolkit.machine_code.programs import stop_children
 from toolkit.rungs.names import is_name
 
+# An interrupt within an import may leave a lock behind, for which the thread then waits for ever.
+STUCK_S = 3.0
+
 
 @contextmanager
 def compiled_beside(launch: LaunchOptions) -> Iterator[Future[Source]]:
@@ -31,14 +35,17 @@ def compiled_beside(launch: LaunchOptions) -> Iterator[Future[Source]]:
     The result of the future raises errors of the compilation. On an error in the `with` block, and
     on Ctrl-C, the compilation ends.
     """
-    with ThreadPoolExecutor(1) as pool:
-        compiled = pool.submit(_compiled, launch)
-        try:
-            yield compiled
-        except BaseException:
-            while wait([compiled], timeout=0.01).not_done:  # it may just begin
-                stop_children()
-            raise
+    pool = ThreadPoolExecutor(1)
+    compiled = pool.submit(_compiled, launch)
+    try:
+        yield compiled
+    except BaseException:
+        until_s = time.monotonic() + STUCK_S
+        while wait([compiled], timeout=0.01).not_done and time.monotonic() < until_s:
+            stop_children()  # it may just begin
+        raise
+    finally:
+        pool.shutdown(wait=False)
 
 
 def _compiled(launch: LaunchOptions) -> Source:
