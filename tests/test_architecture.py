@@ -226,7 +226,7 @@ def test_the_native_code_of_the_model_computes_and_nothing_else():
 OTHER_MEANINGS = {"width"}  # of a line in a plot, of an access
 MEAN_OTHERS = {
     "toolkit/profiling/plan.py": {"tiled"},  # the example of an error message
-    "toolkit/execution/simulate.py": {"workers"},  # processes
+    "toolkit/execution/limits.py": {"workers"},  # processes
 }
 
 

@@ -1,10 +1,53 @@
 """`python -m toolkit`, and the command `gemm-ladder`."""
 
+import os
+import signal
 import sys
-
-import toolkit
+from _thread import interrupt_main
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
 
 COMPILING = {"check", "profile", "simulate"}
+SOON_S = 0.01
+
+_interrupts: list[int] = []  # of those that were raised: Ctrl-C
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> None:
+    """What Ctrl-C does while nothing is there yet to handle it."""
+    os.write(2, b"error: interrupted\n")
+    os._exit(1)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """What Ctrl-C does while a command runs."""
+    _interrupts.append(number)
+    raise KeyboardInterrupt
+
+
+def _end_with_children(number: int, frame: FrameType | None) -> None:
+    """End as the signal does by default, and what was started before that."""
+    _end_children()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _end_children() -> None:
+    if started := sys.modules.get("toolkit.machine_code.programs"):
+        started.stop_children()
+
+
+def _handle(handler: Callable[[int, FrameType | None], object] | int, *names: str) -> None:
+    """Set a handler of signals that this system has and that are not ignored (nohup)."""
+    for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
+        if signal.getsignal(number) not in (signal.SIG_IGN, None):
+            signal.signal(number, handler)
+
+
+_handle(_end_at_once, "SIGINT")  # before anything is imported that takes time
+
+import toolkit  # noqa: E402
 
 
 def main() -> None:
@@ -18,9 +61,44 @@ def main() -> None:
             start_compiler()  # it is ready when the options are read
         from toolkit.cli.app import main
 
+        sys.unraisablehook = _unraisable
+        _handle(_interrupt, "SIGINT")
+        _handle(_end_with_children, "SIGTERM", "SIGHUP")
         main()
-    except KeyboardInterrupt:  # while the commands were imported
+    except KeyboardInterrupt:
         sys.exit("error: interrupted")
+    finally:  # the command is done, and so is its status; Python would let a signal change it
+        _handle(signal.SIG_IGN, "SIGINT")
+        if _interrupts:
+            _leave(sys.exc_info()[1])
+
+
+def _unraisable(lost: "sys.UnraisableHookArgs") -> None:
+    """An interrupt that came where nothing can be raised comes again, a little later."""
+    if lost.exc_type is KeyboardInterrupt:
+        from threading import Timer
+
+        timer = Timer(SOON_S, interrupt_main)
+        timer.daemon = True
+        timer.start()
+    else:
+        sys.__unraisablehook__(lost)
+
+
+def _leave(error: BaseException | None) -> None:
+    """End with the status that an error has, as Python does where nothing was interrupted.
+
+    Python ends with that of a signal if KeyboardInterrupt came out of code that `exec` ran, such as
+    that of a dataclass, whoever handled it; and threads in native code may end it with another.
+    """
+    code = error.code if isinstance(error, SystemExit) else 0 if error is None else 1
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    _end_children()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from toolkit.cli.options import LaunchOptions
 from toolkit.machine_code import disassemble as disassembly_of
 from toolkit.machine_code.decode import OperandError, decode, parse_guard
 from toolkit.machine_code.disassemble import disassemble
+from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.profile import profile
 from toolkit.store.profile_json import JOURNAL_PARTS, dumps, parse
@@ -328,6 +329,7 @@ extern "C" __global__ void tables(float *x, int n) {
 CUBINS = [(kernel, arch) for arch in ("sm_75", "sm_86", "sm_90", "sm_120") for kernel in KERNELS]
 # Of a word that is changed: sizes, offsets and counts that are too small or far too large.
 WORDS_OF_CUBINS = (0, 1, 7, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x1000000)
+LONG_WORDS_OF_CUBINS = (0, 1, 1 << 20, 1 << 33, 1 << 40, (1 << 63) - 16, 1 << 63, (1 << 64) - 1)
 MOST_INSTRUCTIONS = 20_000
 DISASSEMBLY_LIMIT_S = 10  # nvdisasm does not end on some
 
@@ -343,8 +345,9 @@ def cubins(data):
     choices = Choices(data)
     kernel, arch = CUBINS[choices.number(len(CUBINS))]
     damaged = bytearray(cubin(kernel, arch))
+    places = [(x.offset, x.offset + x.size) for x in cubin_file(bytes(damaged)).sections if x.size]
     for _ in range(1 + choices.number(4)):
-        _damage_cubin(damaged, choices)
+        _damage_cubin(damaged, places, choices)
     asked = ("-g", "1", "-b", "32", "-a", "f32[32]=ones", "-a", "i32=32", "--seed", "1")
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(disassembly_of, "LIMIT_S", DISASSEMBLY_LIMIT_S)
@@ -358,18 +361,25 @@ def cubins(data):
             _run_command([("simulate", "check")[command % 2], str(path), *asked], names=path)
 
 
-def _damage_cubin(image, choices):
-    """Change a byte, a word or a stretch: of the ELF header, of the tables at its end, anywhere."""
+def _damage_cubin(image, places, choices):
+    """Change a byte, a word or a stretch: of the ELF header, of the tables at its end, anywhere,
+    or of a section, each of which is as likely: of symbols, attributes, lines and relocations too.
+    """
     headers = struct.unpack_from("<Q", image, 0x28)[0] if len(image) > 0x30 else 0  # e_shoff
-    begin, end = ((0, 64), (headers, len(image)), (0, len(image)))[choices.number(3)]
+    section = places[choices.number(len(places))]
+    parts = ((0, 64), (headers, len(image)), (0, len(image)), section, section)
+    begin, end = parts[choices.number(len(parts))]
     at = min(begin, len(image)) + choices.number(end - begin)
-    what = choices.number(8)
+    what = choices.number(10)
     if what == 0:
         del image[at:]
     elif what == 1:
         image[at : at + 16] = bytes(16)
     elif what < 5:
         image[at : at + 1] = bytes([choices.number(256)])
+    elif what < 7:
+        word = LONG_WORDS_OF_CUBINS[choices.number(len(LONG_WORDS_OF_CUBINS))]
+        image[at & ~7 : (at & ~7) + 8] = struct.pack("<Q", word)
     else:
         word = WORDS_OF_CUBINS[choices.number(len(WORDS_OF_CUBINS))]
         image[at & ~3 : (at & ~3) + 4] = struct.pack("<I", word)

@@ -52,12 +52,13 @@ _NAMES = (
 UNWRITTEN = "unwritten"
 FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
 POISON = 0xFF  # bytes of what nobody wrote: NaN in every floating type
+MOST_AXES, MOST_ELEMENTS = 64, 2**48  # of NumPy; addresses of a process have 48 bits
 RANDOM_INTEGERS = 100  # 0 to 99: also valid in a byte, and as an index of many a buffer
 
 # Types of no NumPy array: their bits fit in one of integers.
 _AS_BITS = {"bf16": "u16", "bfloat16": "u16", "fp8": "u8", "f8": "u8", "e4m3": "u8", "e5m2": "u8"}
 
-_BARE_NUMBER = re.compile(r"[-+]?\.?\d[\w.+-]*", re.ASCII)
+_BARE_NUMBER = re.compile(r"[-+]?(?:\.?\d[\w.+-]*|(?i:inf|infinity|nan))", re.ASCII)
 _BUFFER = re.compile(r"(?P<type>\w*)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?", re.DOTALL)
 _VALUE = re.compile(r"(?P<type>\w*)=(?P<value>.*)", re.DOTALL)
 _EXAMPLES = "'f32[1024]', 'f32[64,64]=zeros', 'data.npy', 'i32=4096' or 'struct:i32=1,f32=2'"
@@ -131,8 +132,10 @@ def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
         ) from None
     with np.errstate(over="ignore"):
         result: np.generic = dtype.type(value)
-    if np.isinf(result) and not np.isinf(value):
-        raise InputError(f"{text} does not fit: {dtype.name} ends at {np.finfo(dtype).max:g}")
+    if np.isinf(result) and "inf" not in text.lower():
+        raise InputError(
+            f"{shortened(text)} does not fit: {dtype.name} ends at {np.finfo(dtype).max:g}"
+        )
     return result
 
 
@@ -186,7 +189,13 @@ def _shape(text: str) -> tuple[int, ...]:
     parts = [re.split(r" *\* *", part.strip()) for part in text.split(",")]
     if not all(re.fullmatch(r"\d{1,18}", one, re.ASCII) for part in parts for one in part):
         raise InputError(f"[{shortened(text)}] is no size: give one such as [1024] or [64,64]")
-    return tuple(prod(map(int, part)) for part in parts)
+    shape = tuple(prod(map(int, part)) for part in parts)
+    if len(shape) > MOST_AXES or prod(shape) > MOST_ELEMENTS:
+        raise InputError(
+            f"[{shortened(text)}] is too large: an array has at most {MOST_AXES} axes and "
+            f"{MOST_ELEMENTS:,} elements"
+        )
+    return shape
 
 
 def _fill(text: str | None, dtype: np.dtype[Any]) -> str | np.generic | Path:
@@ -199,7 +208,7 @@ def _fill(text: str | None, dtype: np.dtype[Any]) -> str | np.generic | Path:
     try:
         return number(text, dtype)
     except InputError as error:
-        if re.match(r"[-+.\d]", text):  # it was meant as one
+        if re.match(r"[-+.\d]|(?i:inf|nan)", text):  # it was meant as one
             raise
         raise InputError(
             f"a fill {shortened(text)!r} is not known: give {', '.join(FILLS)}, a number or a "

@@ -29,6 +29,9 @@ def one_line_errors(
         fail(str(error))
     except KeyboardInterrupt:
         fail(interrupted)
+    except MemoryError as error:
+        what = f" ({first_line(error)})" if str(error) else ""
+        fail(f"there is too little memory{what}: make the launch smaller, or free memory")
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:

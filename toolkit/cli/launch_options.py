@@ -23,8 +23,9 @@ from toolkit.cli.argument_syntax import (
     make_arguments,
     parse_arguments,
 )
-from toolkit.cli.launch_source import defines_of, options_of, target_of
+from toolkit.cli.launch_source import defines_of, inputs_of, options_of, target_of
 from toolkit.cli.options import LaunchOptions
+from toolkit.cli.output import check_is_no_input
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import (
@@ -223,7 +224,7 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
         written=tuple(arguments),
         arguments=parsed,
         defines=defines_of(launch),
-        saves=_saves(saves, buffers, source),
+        saves=_saves(saves, buffers, inputs_of(source, launch.options or ()) if saves else []),
         **common,
     )
 
@@ -247,7 +248,7 @@ def _of_rung(rung: RungLaunch, saves: Sequence[str], common: Mapping[str, Any]) 
         written=(str(rung.problem),),
         arguments=(),
         defines={name: str(value) for name, value in variant.macros(rung.parameters).items()},
-        saves=_saves(saves, dict.fromkeys(rung.buffers), source),
+        saves=_saves(saves, dict.fromkeys(rung.buffers), []),
         rung=rung,
         **common,
     )
@@ -285,8 +286,13 @@ def _blocks(text: str) -> Literal["all", "representative"] | int:
     return int(text)
 
 
-def _saves(texts: Sequence[str], buffers: Mapping[int, object], source: Path) -> dict[int, Path]:
-    """The files of `buffers`, which map positions among the arguments to what fills them."""
+def _saves(
+    texts: Sequence[str], buffers: Mapping[int, object], inputs: Sequence[Path]
+) -> dict[int, Path]:
+    """The files of `buffers`, which map positions among the arguments to what fills them.
+
+    `inputs` are the other files that are read.
+    """
     saves: dict[int, Path] = {}
     for text in texts:
         position, _, name = text.partition("=")
@@ -303,8 +309,9 @@ def _saves(texts: Sequence[str], buffers: Mapping[int, object], source: Path) ->
         path = Path(name)
         check_writable(path)
         read = [fill for fill in buffers.values() if isinstance(fill, Path)]
-        if any(same_file(path, other) for other in [source, *saves.values(), *read]):
+        if any(same_file(path, other) for other in [*inputs, *saves.values(), *read]):
             raise InputError(f"--save {shortened(text)!r}: {path} is used already: give another")
+        check_is_no_input(path, ())
         saves[int(position)] = path
     return saves
 

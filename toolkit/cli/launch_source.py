@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,9 +13,19 @@ from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from toolkit.cli.options import LaunchOptions
 from toolkit.machine_code.architectures import architecture_of
-from toolkit.machine_code.compiler_process import stop_compilers
-from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming
+from toolkit.machine_code.include_paths import files_read
+from toolkit.machine_code.kernel_source import (
+    CUBIN,
+    Source,
+    compile_kernel,
+    naming,
+    read_source,
+)
+from toolkit.machine_code.programs import stop_children
 from toolkit.rungs.names import is_name
+
+# An interrupt within an import may leave a lock behind, for which the thread then waits for ever.
+STUCK_S = 3.0
 
 
 @contextmanager
@@ -24,14 +35,17 @@ def compiled_beside(launch: LaunchOptions) -> Iterator[Future[Source]]:
     The result of the future raises errors of the compilation. On an error in the `with` block, and
     on Ctrl-C, the compilation ends.
     """
-    with ThreadPoolExecutor(1) as pool:
-        compiled = pool.submit(_compiled, launch)
-        try:
-            yield compiled
-        except BaseException:
-            while wait([compiled], timeout=0.01).not_done:  # it may just begin
-                stop_compilers()
-            raise
+    pool = ThreadPoolExecutor(1)
+    compiled = pool.submit(_compiled, launch)
+    try:
+        yield compiled
+    except BaseException:
+        until_s = time.monotonic() + STUCK_S
+        while wait([compiled], timeout=0.01).not_done and time.monotonic() < until_s:
+            stop_children()  # it may just begin
+        raise
+    finally:
+        pool.shutdown(wait=False)
 
 
 def _compiled(launch: LaunchOptions) -> Source:
@@ -59,6 +73,13 @@ def target_of(launch: LaunchOptions) -> tuple[str, Device | None]:
     else:
         arch = architecture_of(launch.arch, device)
     return arch, device or device_of(arch)
+
+
+def inputs_of(source: Path, options: Sequence[str]) -> list[Path]:
+    """The files that are read for a source, with what it includes; of machine code itself alone."""
+    if source.name.endswith(CUBIN):
+        return [source]
+    return [source, *files_read(source, read_source(source)[0], options)]
 
 
 def defines_of(launch: LaunchOptions) -> dict[str, str]:

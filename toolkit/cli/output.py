@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,25 @@ def check_output(path: Path, others: Sequence[Path] = ()) -> None:
     check_writable(path)
     if any(same_file(path, other) for other in others):
         raise InputError(f"cannot write the report to {path}: the record has that name")
+    check_is_no_input(path, ())
+
+
+def check_is_no_input(path: Path, inputs: Sequence[Path]) -> None:
+    """Raise InputError where `path` is a file that the command reads, or one of this project."""
+    from toolkit.store.user_files import same_file
+
+    for one in inputs:
+        if same_file(path, one):
+            raise InputError(f"cannot write {path}: the command reads {one}: give another place")
+    real = Path(os.path.realpath(path))
+    if real.exists() and any(real.is_relative_to(folder) for folder in _packages()):
+        raise InputError(f"cannot write {path}: it is a file of gemm-ladder: give another place")
+
+
+def _packages() -> list[Path]:
+    """The folders of this project's packages."""
+    root = Path(os.path.realpath(__file__)).parents[2]
+    return [root / name for name in ("analysis", "kernels", "reports", "toolkit")]
 
 
 def write(contents: Mapping[Path, str | bytes]) -> None:

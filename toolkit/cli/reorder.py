@@ -14,7 +14,7 @@ from reports.sections.table import Cell, Table, head, plain_table
 from toolkit import __version__
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.options import Architecture, CompilerOptions, Json, KernelName, Macros
-from toolkit.cli.output import print_json, write
+from toolkit.cli.output import check_is_no_input, print_json, write
 from toolkit.cli.terminal import out, rich_table, say
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def reorder(
     loads the result as it loads any cubin: PyCUDA by module_from_file.
     """
     with one_line_errors("interrupted: nothing was written"):
-        from toolkit.cli.launch_source import parse_define
+        from toolkit.cli.launch_source import inputs_of, parse_define
         from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
         from toolkit.machine_code.kernel_source import compile_kernel, naming
         from toolkit.reorder import reorder as reorder_kernel
@@ -65,6 +65,7 @@ def reorder(
             check_writable(output)
             if same_file(output, source):
                 raise InputError(f"cannot write {output}: the kernel is read from it")
+            check_is_no_input(output, inputs_of(Path(source), option or []))
         with naming(source):
             cubin = compile_kernel(
                 source,

@@ -12,7 +12,7 @@ import typer
 
 from toolkit.cli.errors import fail, one_line_errors
 from toolkit.cli.options import DeviceName, Html, InputSeed, Json, Record, complete_variant
-from toolkit.cli.output import check_output, write
+from toolkit.cli.output import check_is_no_input, check_output, write
 from toolkit.cli.terminal import err, out, rich_table, say
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def tune(
 
         check_output(html, others=[record])
         check_output(record)
+        for path in (html, record):
+            check_is_no_input(path, list(cache.iterdir()) if cache and cache.is_dir() else ())
         with TerminalProgress() as progress:
             result = run_tune(
                 variant,

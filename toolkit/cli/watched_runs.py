@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, Pipe
 from multiprocessing.context import SpawnProcess
 
@@ -19,6 +19,7 @@ from toolkit.cli.launch_source import compiled_beside
 from toolkit.cli.launch_tables import record
 from toolkit.cli.options import LaunchOptions
 from toolkit.launch.launch import Execution
+from toolkit.machine_code.compiler_process import end_with_parent
 
 LONG_S = 1.0  # of a run
 GRACE_S = 0.3  # between asking a process to end and ending it
@@ -57,7 +58,8 @@ class Worker:
         with theirs:
             arguments = theirs, self._launch
             process = get_context("spawn").Process(target=_serve, args=arguments, daemon=True)
-            process.start()
+            with _without_interrupts():
+                process.start()
         self._processes.append((process, pipe))
 
     def begin(self) -> None:
@@ -93,8 +95,23 @@ class Worker:
             self.cancel()
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Of a process that starts now: Ctrl-C is for its parent, also while it imports."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # else it is started now, and lets signals through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(pipe: Connection, launch: LaunchOptions) -> None:
     """Be the process: run whenever something comes, until nobody asks any more."""
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the compiler ends with it
     with suppress(EOFError, ConnectionError, KeyboardInterrupt):

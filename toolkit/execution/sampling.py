@@ -151,7 +151,10 @@ def _weights(may_differ: NDArray[Any]) -> NDArray[Any]:
 
 
 def _any_field(counts: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.any(counts.view(np.uint64).reshape(len(counts), -1) > 0, axis=1)
+    found: NDArray[np.bool_] = np.zeros(len(counts), dtype=np.bool_)
+    for name in COUNT.names or ():
+        found |= counts[name] > 0
+    return found
 
 
 def _metrics_of(

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.argument_types import checked, shown
 from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
@@ -35,6 +36,7 @@ from toolkit.execution.findings import (
     Wording,
     folded,
 )
+from toolkit.execution.limits import check_limits
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulate import (
     MAX_INSTRUCTIONS,
@@ -87,6 +89,7 @@ class Checked:
                 yield f"{tool} {count}"
 
 
+@checked
 def check(
     source: Source,
     kernel: str | None = None,
@@ -115,6 +118,7 @@ def check(
     finding. `advance` and `announce` are as in `simulate`. Raises as `simulate` does for everything
     else.
     """
+    check_limits(blocks, max_instructions)
     if isinstance(source, str) and is_name(source):
         brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
         launch = rung_launch(source, shape, device_of(arch), brought)
@@ -259,10 +263,10 @@ def _named(bound: Bound, arguments: Sequence[Argument], unwritten: Sequence[int]
     """Names of the buffers of the arguments at positions `unwritten`."""
     arrays = list(buffers_of(arguments))
     buffers = dict(zip(arrays, bound.buffers[len(bound.buffers) - len(arrays) :], strict=True))
-    wrong = [k for k in unwritten if k not in buffers]
+    wrong = [k for k in unwritten if not isinstance(k, int) or k not in buffers]
     if wrong:
         raise InputError(
-            f"unwritten = {wrong[0]}: that argument is no array: give positions among "
+            f"unwritten = {shown(wrong[0])}: that argument is no array: give positions among "
             f"{sorted(buffers)}"
         )
     return [buffers[k].name for k in unwritten]

@@ -26,6 +26,7 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.argument_types import checked
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, LaunchError, ShapeError
 from analysis.geometry import WARP_SIZE, Geometry
@@ -38,6 +39,7 @@ from toolkit.execution.block_counts import Counted, Execute, Selection, counted_
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
 from toolkit.execution.launch_time import SimulatedLaunch, launch_time
+from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
 from toolkit.execution.residency import most_resident, residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.traffic import traffic_of
@@ -47,7 +49,6 @@ from toolkit.launch.checks import (
     check_geometry,
     check_shared,
 )
-from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import (
     Argument,
     Execution,
@@ -91,6 +92,7 @@ def check_simulator() -> None:
     disassembler()
 
 
+@checked
 def simulate(
     source: Source,
     kernel: str | None = None,
@@ -246,15 +248,7 @@ class Simulator:
     limit_s: float = LIMIT_S
 
     def __post_init__(self) -> None:
-        count = 0 if isinstance(self.blocks, str) else self.blocks
-        if count < 1 and self.blocks not in ("all", "representative"):
-            raise InputError(
-                f"blocks = {self.blocks!r}: give 'all', 'representative' or a number from 1 on"
-            )
-        for name in ("max_instructions", "workers"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} = {value}: give 1 or more")
+        check_limits(self.blocks, self.max_instructions, self.workers)
 
     @property
     def target(self) -> str:
@@ -263,11 +257,14 @@ class Simulator:
 
     def run(self, cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
         """Execution of a compiled kernel, as by `simulate`."""
+        if self.blocks != (blocks := selected(self.blocks, geometry.grid)):
+            return replace(self, blocks=blocks).run(cubin, geometry, arguments)
         check_runs_on(cubin.limits_of, self.device)
         translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
         if self.outputs:
-            _check_memory(cubin.name, bound)
+            check_buffers(cubin.name, bound)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
+            check_blocks(cubin.name, geometry.blocks)
             bound = replace(bound, most_accesses=MOST_ACCESSES, notes_work=True)
         waits = schedule_facts(cubin).waits
         trial = cache(partial(self._trial, bound, waits))
@@ -384,7 +381,7 @@ class Simulator:
 
     def _before_all(self, kernel: str, bound: Bound, trial: Callable[[], Estimate]) -> None:
         """Check that copies of all buffers fit, and announce how long all blocks will take."""
-        _check_memory(kernel, bound)
+        check_buffers(kernel, bound)
         if self.announce is not None and self.max_instructions >= MOST_INSTRUCTIONS:
             self.announce(trial())
 
@@ -448,11 +445,6 @@ def _unchecked(counted: Counted, geometry: Geometry) -> Iterator[str]:
         yield f"{blocks} not executed, and so not checked for faults (--blocks all)"
 
 
-def _check_memory(kernel: str, bound: Bound) -> None:
-    if lack := shortage(sum(buffer.bytes for buffer in bound.buffers)):
-        raise InputError(f"{kernel}: copies of its buffers take {lack}: pass smaller arrays")
-
-
 def _not_modelled(execution: Execution, reason: str) -> Execution:
     """The execution, and why it has neither traffic below L1 nor a time."""
     why = f"not modelled: {reason}"
@@ -484,6 +476,7 @@ def prepared(
     )
     what = f"the machine code of {cubin.name}"
     check_arguments(cubin.name, arguments, cubin.parameters, cubin.declared)
+    check_room(cubin, geometry)
     with reading(what):
         translated = translate(cubin)
     check_fits(

@@ -18,6 +18,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.argument_types import checked
 from analysis.errors import LaunchError
 from analysis.problem import Gemm
 from toolkit.gpu.context import POISON, Gpu, LoadedKernel
@@ -294,12 +295,13 @@ def _as_it_is(launch: Launch) -> Launch:
     return launch
 
 
+@checked
 def run(
     source: str | Path,
     kernel: str,
     *,
-    grid: tuple[int, ...],
-    block: tuple[int, ...],
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
     arguments: Sequence[Argument],
     dynamic_shared_bytes: int = 0,
     defines: Mapping[str, object] | None = None,

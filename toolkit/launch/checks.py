@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.comparison.accuracy import device_of
+from analysis.devices import DEVICES, Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources, occupancy
@@ -21,6 +23,8 @@ from toolkit.machine_code.signature import Declared
 MAX_THREADS_PER_BLOCK = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
+
+MAX_CLUSTER = 16  # where the kernel allows more than the 8 of all devices
 
 POINTER_BYTES = 8
 
@@ -49,18 +53,22 @@ def check_geometry(kernel: str, geometry: Geometry) -> None:
 
 def check_shared(kernel: str, static_bytes: int, dynamic_bytes: int, architecture: str) -> None:
     """Raise InputError for more shared memory than a block can have on an sm_86."""
-    device = device_of(architecture)
+    device = device_of(architecture) or max(DEVICES.values(), key=_most_shared)
     if dynamic_bytes < 0:
         raise InputError(
             f"{kernel}: {dynamic_bytes} bytes of dynamic shared memory: give 0 or more"
         )
     total_bytes = static_bytes + dynamic_bytes
-    if device and total_bytes > device.shared_bytes_per_block_optin:
+    if total_bytes > device.shared_bytes_per_block_optin:
         raise InputError(
             f"{kernel}: {total_bytes:,} bytes of shared memory per block "
             f"({static_bytes:,} static, {dynamic_bytes:,} dynamic): {architecture} has "
             f"{device.shared_bytes_per_block_optin:,}: use smaller tiles"
         )
+
+
+def _most_shared(device: Device) -> int:
+    return device.shared_bytes_per_block_optin
 
 
 def check_fits(
@@ -78,6 +86,11 @@ def check_fits(
     `max_threads` is what the kernel was compiled for with __launch_bounds__, `required_block` with
     __block_size__, `cluster` with __cluster_dims__.
     """
+    if prod(cluster) > MAX_CLUSTER:
+        raise InputError(
+            f"{kernel}: its __cluster_dims__ is {_times(cluster)}: a cluster has at most "
+            f"{MAX_CLUSTER} blocks"
+        )
     if any(n % of for n, of in zip(geometry.grid, cluster, strict=True)):
         raise InputError(
             f"{kernel}: a grid of {_times(geometry.grid)}: its __cluster_dims__ is "

@@ -163,8 +163,10 @@ def three(extent: int | Sequence[int], what: str) -> tuple[int, int, int]:
         sizes = tuple(map(index, extent if isinstance(extent, Sequence) else (extent,)))
     except TypeError:
         sizes = ()
-    if not 1 <= len(sizes) <= 3 or any(size < 1 for size in sizes):
-        raise InputError(f"{what} = {extent!r}: give one to three whole sizes of at least 1")
+    if not 1 <= len(sizes) <= 3 or not all(1 <= size < 2**64 for size in sizes):
+        raise InputError(
+            f"{what} = {shortened(repr(extent))}: give one to three whole sizes of at least 1"
+        )
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.argument_types import check_types
 from analysis.errors import InputError
 
 MAP_BYTES = 128
@@ -104,6 +105,7 @@ class TensorMap:
     tiling: Tiling = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        check_types(type(self), vars(self), "tensor map: ")
         tiling = Tiling(
             shape=self.array.shape if self.shape is None else tuple(self.shape),
             dtype=self.array.dtype,

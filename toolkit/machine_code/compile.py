@@ -25,13 +25,19 @@ from analysis.errors import (
     InputError,
     UnavailableError,
     UnknownNameError,
+    shortened,
 )
 from toolkit.machine_code import compiler_process, host_macros, include_paths, kernel_names
 from toolkit.machine_code.compiler_process import Answer, about_compiler, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
-from toolkit.machine_code.include_paths import explained, include_options, includes
+from toolkit.machine_code.include_paths import (
+    check_readable,
+    explained,
+    include_options,
+    includes,
+)
 from toolkit.machine_code.kernel import Kernel, read_kernel
 from toolkit.machine_code.kernel_names import TEMPLATES, kernels_there, symbol_of
 from toolkit.store.cache import cached, digest_of_files, keep
@@ -74,6 +80,7 @@ def compile_cubin(
     an option is, and UnavailableError without NVRTC.
     """
     capability = _capability(arch)
+    check_readable(source, name, folder, options)
     request = _Request(
         source=source,
         name=name,
@@ -170,8 +177,10 @@ def _capability(arch: str) -> int:
 
 def _define_options(defines: Mapping[str, object]) -> list[str]:
     for name, value in defines.items():
-        if not _IDENTIFIER.fullmatch(name) or "\n" in str(value):
-            raise InputError(f"define {name!r} = {str(value)!r}: give a C identifier and one line")
+        if not (isinstance(name, str) and _IDENTIFIER.fullmatch(name)) or "\n" in str(value):
+            raise InputError(
+                f"define {name!r} = {shortened(str(value))!r}: give a C identifier and one line"
+            )
     return [  # C has no True
         f"-D{name}={int(value) if isinstance(value, bool) else value}"
         for name, value in defines.items()

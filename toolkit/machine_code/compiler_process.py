@@ -12,16 +12,19 @@ import atexit
 import logging
 import os
 import pickle
-import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from threading import Thread
 from typing import Any, NamedTuple
 
 # A large kernel of templates takes seconds; macros that double each other never end.
 NOTICE_S, LIMIT_S = 10, 300
+WATCH_S = 0.5
+MOST_MEMORY_BYTES = 2**33  # large templates take 1 GB
 GRACE_S = 1  # of a process that has closed its output, to end with a status of its own
 ABOUT = ("about",)  # a request for the compiler's version and architectures
 
@@ -110,7 +113,9 @@ class _Child:
     def __init__(self) -> None:
         command = [sys.executable, "-P", __file__]
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
+        self._process = subprocess.Popen(  # Ctrl-C is for this process
+            command, stdin=pipe, stdout=pipe, stderr=nothing, start_new_session=True
+        )
         _all.setdefault(os.getpid(), []).append(self)
         self._send(sys.path)
 
@@ -159,8 +164,21 @@ def stop_compilers() -> None:
 # In the child.
 
 
+def end_with_parent() -> None:
+    """End this process soon after the one that started it, whatever it does then."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_S)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
+
 def _serve() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this
+    end_with_parent()
+    _limit_memory()
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the compiler prints is no answer
     sys.path[:] = pickle.load(requests)
@@ -175,6 +193,14 @@ def _serve() -> None:
             request = pickle.load(requests)
             pickle.dump(_answer(nvrtc, request) if nvrtc else None, answers)
             answers.flush()
+
+
+def _limit_memory() -> None:
+    """For what macros include, and templates that double each other. Not on Windows."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
 
 
 def _answer(nvrtc: Any, request: tuple[Any, ...]) -> tuple[Any, ...]:

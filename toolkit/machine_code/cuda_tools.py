@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
+
+from toolkit.machine_code.programs import run_program
 
 _PATIENCE_S = 10.0
 
@@ -46,14 +47,9 @@ def version_printed_by(command: str, pattern: str) -> str:
 
     Raises ValueError where nothing does, OSError or subprocess.SubprocessError where it fails.
     """
-    output = subprocess.run(
-        [command, "--version"],
-        capture_output=True,
-        check=True,
-        text=True,
-        errors="replace",
-        timeout=_PATIENCE_S,
-    ).stdout
+    ran = run_program([command, "--version"], limit_s=_PATIENCE_S)
+    ran.check_returncode()
+    output = ran.stdout.decode(errors="replace")
     match = re.search(pattern, output)
     if match is None:
         raise ValueError(f"`{Path(command).name} --version` prints no version")

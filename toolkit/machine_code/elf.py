@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,6 +18,7 @@ HEADER, SECTION, SYMBOL = map(
 _RELOCATABLE, _CUDA = 1, b"\xbe\0"  # ET_REL, EM_CUDA
 _64_BIT = b"\2\1"  # ELFCLASS64, ELFDATA2LSB
 ZEROS = 8  # SHT_NOBITS
+SHARED = 4  # times that bytes of a file are used at most: 1 or 2 in what ptxas makes
 OBJECT, FUNCTION = 1, 2  # STT_OBJECT, STT_FUNC: kinds of symbols
 _SIZED_VALUE = 0x04  # EIFMT_SVAL: the attribute's payload follows, its length is in the header
 
@@ -55,6 +56,11 @@ class Section(NamedTuple):
     alignment: int = 1
     entry_bytes: int = 0
 
+    def bytes_in(self, image: bytes) -> int:
+        """How many bytes of it the file has."""
+        end = min(self.offset + self.size, len(image))
+        return 0 if self.kind == ZEROS else max(0, end - self.offset)
+
     def content(self, image: bytes) -> bytes:
         """Its bytes; none of one that is just zero."""
         return b"" if self.kind == ZEROS else image[self.offset : self.offset + self.size]
@@ -79,8 +85,10 @@ class CubinFile:
             self.sections = [
                 Section(*SECTION.unpack_from(image, table + n * SECTION.size)) for n in range(count)
             ]
+            if sum(x.bytes_in(image) for x in self.sections) > SHARED * len(image):
+                raise ValueError("its sections have many times the bytes of the file")
             names = self.sections[strings].content(image)
-            self.names = [_string(names, section.name) for section in self.sections]  # in order
+            self.names = _strings(names, [x.name for x in self.sections], len(image))  # in order
         except (struct.error, IndexError, ValueError, OverflowError) as error:
             raise ValueError("it is damaged") from error
         # the ABI of CUDA 13 made room for the architecture in the second byte
@@ -111,16 +119,17 @@ class CubinFile:
 
     @cached_property
     def symbols(self) -> list[Symbol]:
-        names = self.content(".strtab")
+        found = list(SYMBOL.iter_unpack(self.content(".symtab")))
+        names = _strings(self.content(".strtab"), [name for name, *_ in found], len(self.image))
         return [
             Symbol(
-                name=_string(names, name),
+                name=name,
                 kind=info & 0xF,
                 section=self.names[section] if section < len(self.names) else "",
                 value=value,
                 size=size,
             )
-            for name, info, _, section, value, size in SYMBOL.iter_unpack(self.content(".symtab"))
+            for name, (_, info, _, section, value, size) in zip(names, found, strict=True)
         ]
 
     def attributes(self, name: str) -> list[tuple[int, bytes]]:
@@ -148,8 +157,17 @@ class Symbol:
     size: int
 
 
-def _string(strings: bytes, offset: int) -> str:
-    return strings[offset : strings.index(0, offset)].decode(errors="replace")
+def _strings(strings: bytes, offsets: Sequence[int], file_bytes: int) -> list[str]:
+    """The strings at offsets of a table. Those of a damaged file may be one long string each.
+
+    Raises ValueError where they have many times the bytes of the file, or one has no end.
+    """
+    left, found = SHARED * file_bytes, []
+    for offset in offsets:
+        end = strings.index(0, offset, offset + left + 1)
+        left -= end - offset
+        found.append(strings[offset:end].decode(errors="replace"))
+    return found
 
 
 def _attributes_in(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -9,11 +9,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from analysis.errors import InputError
 from toolkit.machine_code.cuda_tools import files_of_wheel
 from toolkit.machine_code.host_macros import HEADER_OF, HOST_HEADERS
+from toolkit.store.user_files import MOST_BYTES, check_regular
+from toolkit.store.watched_files import files_of, folders_of
 
 REMEDY = "pip install 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'"
 CURAND_REMEDY = "pip install 'nvidia-curand==10.4.0.*'"  # that of CUDA 13.0, in the same folder
@@ -48,6 +52,34 @@ def include_options(source: str, folder: Path | None) -> list[str]:
     if not includes(source):
         return []
     return [f"--include-path={place}" for place in (*filter(None, [folder]), *_folders_of_cuda())]
+
+
+def files_read(path: Path, source: str, options: Sequence[str]) -> list[Path]:
+    """What the compiler reads for a source at `path`, beside it; also where it is looked for."""
+    read = [Path(option.rpartition("=")[2]) for option in options if _reads_a_file(option)]
+    if includes(source):
+        read += files_of(path, folders_of(options), source)[1:]
+    return read
+
+
+def check_readable(source: str, name: str, folder: Path | None, options: Sequence[str]) -> None:
+    """Raise InputError where the compiler would read a device or a pipe, which may never end.
+
+    Not seen are names that macros make, and the headers of CUDA.
+    """
+    for path in files_read((folder or Path()) / name, source, options):
+        try:
+            if path.exists() and not path.is_dir():
+                check_regular(path, MOST_BYTES)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(
+                f"{name}: {path}, which it includes, cannot be read: {reason}"
+            ) from error
+
+
+def _reads_a_file(option: str) -> bool:
+    return _READS_OTHER_FILES.search(option) is not None or not option.startswith("-")
 
 
 def explained(message: str) -> str:

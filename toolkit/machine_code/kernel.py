@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 import struct
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -61,7 +62,7 @@ _NO_REGISTER = 0xFFFFFFFF  # of a mask that is a constant
 _ADDRESS_BYTES = {1: 4, 2: 8, 3: 4, 4: 8}  # R_CUDA_32, R_CUDA_64, R_CUDA_G32, R_CUDA_G64
 _ADDRESS_SHIFTS = {0x38: 0, 0x39: 32}  # R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32
 _IMMEDIATE_OFFSET = 4  # every opcode has its 32-bit immediate in the second word
-_CONSTANT_BANK = re.compile(r"\.nv\.constant(\d+)(?:\.(.+))?")
+_CONSTANT_BANK = re.compile(r"\.nv\.constant(\d{1,2})(?:\.(.+))?")
 _GLOBAL = (".nv.global", ".nv.global.init")
 _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow path of a division
 
@@ -69,6 +70,9 @@ _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow pa
 # the section of static shared memory; ptxas and the occupancy rules do not ("smem" of -v).
 _RESERVED_SHARED_BYTES = 0x400
 _FIRST_WITH_RESERVED_IN_SECTION = 90
+
+# CUDA C++ Programming Guide, "Compute Capabilities"; of shared memory more than any device has.
+MOST_REGISTERS, MOST_LOCAL_BYTES, MOST_SHARED_BYTES = 255, 512 * 1024, 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,13 +294,21 @@ def _resources(file: CubinFile, symbol: str) -> Resources:
         if len(payload) == 8:
             index, value = struct.unpack("<II", payload)
             values[code, file.symbols[index].name] = value
-    return Resources(
+    resources = Resources(
         architecture=f"sm_{file.capability}",
         compiler=file.compiler,
         registers_per_thread=values[_REGISTER_COUNT, symbol],
         static_shared_bytes=_static_shared_bytes(file, symbol),
         local_bytes=values[_FRAME_SIZE, symbol],
     )
+    for what, value, most in (
+        ("registers", resources.registers_per_thread, MOST_REGISTERS),
+        ("bytes of shared memory", resources.static_shared_bytes, MOST_SHARED_BYTES),
+        ("bytes of local memory", resources.local_bytes, MOST_LOCAL_BYTES),
+    ):
+        if not 0 <= value <= most:
+            raise ValueError(f"{symbol} takes {value:,} {what}, and {most:,} is the most")
+    return resources
 
 
 def _static_shared_bytes(file: CubinFile, symbol: str) -> int:
@@ -366,7 +378,7 @@ def _lines(file: CubinFile, symbol: str, code: bytes) -> dict[int, SourceLine]:
     starts = [*_functions(file, f".text.{symbol}").items(), ("", len(code))]
     for (name, start), (_, end) in pairwise(starts):
         if _COMPILERS_OWN in name:
-            for address in range(start, end, INSTRUCTION_BYTES):
+            for address in range(start, min(end, len(code)), INSTRUCTION_BYTES):
                 table.pop(address, None)
     return table
 
@@ -396,7 +408,9 @@ def _variables(file: CubinFile) -> dict[str, list[Symbol]]:
     found: dict[str, list[Symbol]] = {name: [] for name in _GLOBAL}
     candidates = [x for x in file.symbols if x.kind == OBJECT and x.section in _GLOBAL and x.size]
     for symbol in sorted(candidates, key=lambda x: (x.value, -x.size)):
-        kept = found[symbol.section]
+        kept, (_, size) = found[symbol.section], file.place(symbol.section)
+        if symbol.value + symbol.size > size:
+            raise ValueError(f"{symbol.name} has more bytes than its section")
         if not kept or symbol.value >= kept[-1].value + kept[-1].size:
             kept.append(symbol)
     return found
@@ -406,6 +420,7 @@ def _relocations(
     file: CubinFile, banks: Mapping[str, int], variables: Mapping[str, Sequence[Symbol]]
 ) -> Iterator[Relocation]:
     for section in (*banks, *_GLOBAL):
+        content = file.content(section) if file.has(section) else b""
         for at, kind, symbol, explicit in file.relocations(section):
             if kind not in _ADDRESS_BYTES:
                 raise UnsupportedError(
@@ -414,7 +429,7 @@ def _relocations(
                 )
             size = _ADDRESS_BYTES[kind]
             if explicit is None:
-                explicit = int.from_bytes(file.content(section)[at : at + size], "little")  # noqa: PLW2901
+                explicit = int.from_bytes(content[at : at + size], "little")  # noqa: PLW2901
             place, offset = (
                 (banks[section], at) if section in banks else _located(variables[section], at)
             )
@@ -425,10 +440,11 @@ def _relocations(
 def _code_relocations(
     file: CubinFile, text: str, variables: Mapping[str, Sequence[Symbol]]
 ) -> Iterator[CodeRelocation]:
+    code = file.content(text)
     for address, kind, symbol, addend in file.relocations(text):
         at = address + _IMMEDIATE_OFFSET
         known = kind in _ADDRESS_SHIFTS and symbol.section in (text, *variables)
-        if not known or (addend is None and any(file.content(text)[at : at + 4])):
+        if not known or (addend is None and any(code[at : at + 4])):
             raise UnsupportedError(
                 f"{text} at {address:#06x}: the simulator does not know relocations of type "
                 f"{kind:#x} (of {symbol.name!r}): compile the kernel without -G"
@@ -453,7 +469,8 @@ def _target(
 
 def _located(variables: Sequence[Symbol], offset: int) -> tuple[str, int]:
     """The variable at an offset of a section, and where in it that is."""
-    for variable in variables:
-        if variable.value <= offset < variable.value + variable.size:
+    before = bisect_right(variables, offset, key=lambda variable: variable.value)
+    for variable in variables[max(0, before - 1) : before]:
+        if offset < variable.value + variable.size:
             return variable.name, offset - variable.value
     raise UnsupportedError(f"no variable is at {offset:#x} of its section of global memory")

@@ -9,8 +9,9 @@ from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
+from analysis.argument_types import shown
 from analysis.devices import Device, nearest_compilable
-from analysis.errors import InputError, ToolkitError
+from analysis.errors import InputError, ToolkitError, shortened
 from toolkit.machine_code.compile import compile_cubin, supported_architectures
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.signature import signature
@@ -38,7 +39,8 @@ def compile_kernel(
     found = _compiled_elsewhere(source, kernel)
     if found is not None:
         return found
-    assert isinstance(source, str | Path)
+    if not isinstance(source, str | Path):
+        raise InputError(f"source = {shown(source)}: give a path, CUDA C++ text or machine code")
     text, file = (source, name) if name is not None else read_source(source)
     is_file = text != source
     architecture, note = (
@@ -128,4 +130,4 @@ def read_source(source: str | Path) -> tuple[str, str]:
         reason = "not UTF-8 text"
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or str(error)
-    raise InputError(f"kernel source {str(path)!r} cannot be read: {reason}")
+    raise InputError(f"kernel source {shortened(str(path), 200)!r} cannot be read: {reason}")

@@ -39,8 +39,9 @@ def line_table(
 def _rows_by_symbol(data: bytes, targets: tuple[tuple[int, str], ...]) -> dict[str, list[_Row]]:
     """By address; of two rows at one address the latter counts."""
     found: dict[str, list[_Row]] = defaultdict(list)
+    named = dict(targets)
     for unit in _units(data):
-        for row in _rows(unit, dict(targets)):
+        for row in _rows(unit, named):
             found[row.symbol].append(row)
     return {name: sorted(rows, key=lambda row: row.address) for name, rows in found.items()}
 
@@ -86,7 +87,7 @@ def _units(data: bytes) -> Iterator[_Unit]:
                 line_base=line_base,
                 line_range=line_range,
                 lengths=data[offset + 15 : tables],
-                files=tuple(_files(data, tables)),
+                files=tuple(_files(data[:end], tables)),
             )
         offset = end
 
@@ -188,13 +189,13 @@ def _standard(unit: _Unit, opcode: int, offset: int) -> tuple[tuple[_Operation, 
 
 def _unsigned(data: bytes, offset: int) -> tuple[int, int]:
     """An unsigned LEB128 number, and the offset after it."""
-    value = shift = 0
-    while True:
+    value = 0
+    for shift in range(0, 70, 7):  # 64 bits
         byte, offset = data[offset], offset + 1
         value |= (byte & 0x7F) << shift
-        shift += 7
         if byte < 0x80:
             return value, offset
+    raise ValueError("a number has more than 64 bits")
 
 
 def _signed(data: bytes, offset: int) -> tuple[int, int]:

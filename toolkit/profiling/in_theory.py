@@ -17,8 +17,9 @@ from kernels.ladder import CPU
 from kernels.selection import Selection
 from kernels.variant import Variant
 from toolkit.launch.progress import Progress
-from toolkit.machine_code.compiler_process import stop_compilers, stop_idle_compilers
+from toolkit.machine_code.compiler_process import stop_idle_compilers
 from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.programs import stop_children
 from toolkit.profiling.on_cpu import known_cpu
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.record import Records, failed, planned, skipped, with_resources
@@ -98,7 +99,7 @@ class TheoryBench:
                 wait(begun.values())
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
-                stop_compilers()
+                stop_children()
                 raise
         self._compiled |= begun
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from analysis.argument_types import checked
 from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.comparison.scorecard import scored
 from analysis.devices import Device, find_device
@@ -48,6 +49,7 @@ Choice = Literal["auto", "gpu", "simulate", "theory"]
 Status = Literal["complete", "interrupted"]
 
 
+@checked
 def profile(
     shapes: Sequence[str | int | Gemm] = ("4096",),
     variants: Sequence[str] | None = None,

@@ -7,7 +7,7 @@ plain ones, so that a plain simulation pays nothing.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -110,14 +110,14 @@ def run_watched(
     from the first to the last are executed together.
     """
     budget = UNLIMITED if max_instructions is None else max_instructions
-    clusters = sorted(set(map(bound.cluster_of, blocks)))
-    pieces = [range(cluster, cluster + 1) for cluster in clusters]
+    is_whole = len(blocks) == bound.geometry.blocks
+    clusters = range(bound.clusters) if is_whole else sorted(set(map(bound.cluster_of, blocks)))
+    pieces: Iterable[range] = (range(cluster, cluster + 1) for cluster in clusters)
     if bound.blocks_meet:
         pieces = [range(clusters[0], clusters[-1] + 1)]
     with launched(bound) as launch, worker_handles(launch, 1, budget) as (handles, _):
-        kept = [(block, handles[0]) for block in blocks]
-        is_whole = len(blocks) == bound.geometry.blocks
-        drive(launch, handles, iter(pieces), advance, None if is_whole else kept)
+        kept = None if is_whole else [(block, handles[0]) for block in blocks]
+        drive(launch, handles, iter(pieces), advance, kept)
         return _raw(handles[0])
 
 

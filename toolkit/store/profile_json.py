@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from analysis.argument_types import checked
 from analysis.errors import RecordError, ToolkitError, shortened
 from analysis.records import launch
 from analysis.records.launch import LaunchRecord
@@ -48,9 +49,11 @@ JOURNAL_SUFFIX = ".journal"
 # What the lines of a journal hold, and what tells one item from another.
 JOURNAL_PARTS = {"records": ("label", "shape"), "listings": ("label",), "conditions": ("shape",)}
 
+UNPACKER_BYTES = 2**28  # of a dictionary, whose size a file says; preset 9 takes 2^26
 _XZ_MAGIC = b"\xfd7zXZ\0"  # The .xz File Format, section 2.1.1.1
 
 
+@checked
 def save(profile: Profile, path: str | Path) -> None:
     """Write a profile as indented JSON; raises as `dumps` and `write_atomically`."""
     write_atomically(path, dumps(profile, where=f"{path}: the profile cannot be written"))
@@ -78,6 +81,7 @@ def compressed(profile: Profile) -> bytes:
     return lzma.compress(dumps(profile).encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
+@checked
 def load(path: str | Path) -> Profile:
     """The profile that a file holds, as it is or compressed by xz; or the journal of a run.
 
@@ -136,7 +140,7 @@ def read_text(path: Path) -> str:
 def _unpacked(data: bytes, where: str) -> bytes:
     if not data.startswith(_XZ_MAGIC):
         return data
-    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACKER_BYTES)
     try:
         text = unpacker.decompress(data, max_length=MOST_BYTES)
     except lzma.LZMAError as error:

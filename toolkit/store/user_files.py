@@ -12,6 +12,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 
 from analysis.errors import InputError
@@ -25,24 +26,30 @@ def read_file(path: str | Path) -> bytes:
     Raises OSError for any other, whose `strerror` gives the reason; ValueError for a path with a
     zero byte.
     """
-    check_regular(path)
+    check_regular(path, MOST_BYTES)
     with Path(path).open("rb") as file:
         content = file.read(MOST_BYTES + 1)  # the size of a file in /proc is 0
     if len(content) > MOST_BYTES:
-        size, most = max(len(content), Path(path).stat().st_size) / 1e6, MOST_BYTES / 1e6
-        reason = f"it has {size:,.0f} MB, and at most {most:,.0f} MB are read"
-        raise OSError(errno.EFBIG, reason, str(path))
+        raise _too_large(path, len(content), MOST_BYTES)
     return content
 
 
-def check_regular(path: str | Path) -> None:
-    """Raise OSError if there is no such file, or if it is a folder, a device or a pipe."""
-    mode = Path(path).stat().st_mode
+def check_regular(path: str | Path, most_bytes: float = inf) -> None:
+    """Raise OSError for a path to nothing, a folder, a device or a pipe, or a file too large."""
+    status = Path(path).stat()
+    mode = status.st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
         reason = "it is a device or a pipe: copy the content into a file, and give that"
         raise OSError(errno.EINVAL, reason, str(path))
+    if status.st_size > most_bytes:
+        raise _too_large(path, status.st_size, most_bytes)
+
+
+def _too_large(path: str | Path, size: int, most: float) -> OSError:
+    reason = f"it has {size / 1e6:,.0f} MB, and at most {most / 1e6:,.0f} MB are read"
+    return OSError(errno.EFBIG, reason, str(path))
 
 
 def same_file(one: str | Path, other: str | Path) -> bool:

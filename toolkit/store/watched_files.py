@@ -13,6 +13,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from toolkit.store.user_files import read_file
+
+MOST_FILES = 10_000  # those that are looked for, not only those that are there
 SETTLED_S = 0.1  # a file that has not changed for so long is written whole
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
@@ -29,7 +32,7 @@ class WatchedFiles:
         self, source: Path, options: Sequence[str], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.source = source
-        self._folders = source.parent, *map(Path, _FOLDER.findall("\n".join(options)))
+        self._folders = source.parent, *folders_of(options)
         self._clock = clock
         self._taken: dict[Path, tuple[int, ...] | None] = {}
         self._seen, self._seen_s = self._taken, 0.0
@@ -64,19 +67,40 @@ class WatchedFiles:
 
     def _files(self) -> list[Path]:
         """The source and what it includes, in turn; also where that is looked for and is not."""
-        files = [self.source]
-        for file in files:  # which grows
-            with suppress(OSError):
-                for name in _INCLUDE.findall(file.read_text(encoding="utf-8", errors="replace")):
-                    for folder in (file.parent, *self._folders):
-                        path = Path(os.path.normpath(folder / name))
-                        files += [path] if path not in files else []
-        return files
+        return files_of(self.source, self._folders)
+
+
+def folders_of(options: Sequence[str]) -> list[Path]:
+    """The folders that options of the compiler name to include from."""
+    return list(map(Path, _FOLDER.findall("\n".join(options))))
+
+
+def files_of(source: Path, folders: Sequence[Path], text: str | None = None) -> list[Path]:
+    """A source and what it includes, in turn; also where that is looked for and is not.
+
+    What is no regular file, or is too large (`read_file`), is not looked into. `text` is the
+    source's where it is in no file.
+    """
+    files = [source]
+    known = {os.path.realpath(source)}  # a link to its own folder has paths without end
+    for file in files:  # which grows
+        with suppress(OSError, ValueError):
+            if text is None or file != source:
+                content = read_file(file).decode(errors="replace")
+            else:
+                content = text
+            for name in _INCLUDE.findall(content):
+                for folder in (file.parent, *folders):
+                    path = Path(os.path.normpath(folder / name))
+                    if (real := os.path.realpath(path)) not in known and len(known) < MOST_FILES:
+                        known.add(real)
+                        files.append(path)
+    return files
 
 
 def _state(file: Path) -> tuple[int, ...] | None:
     """What a save changes, also one that replaces the file; None where there is none."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         found = file.stat()
         return found.st_mtime_ns, found.st_size, found.st_ino
     return None

@@ -248,6 +248,67 @@ def test_ctrl_c_while_the_commands_are_imported_is_one_line(folder):
     assert run(*TOOLKIT, "doctor", environment=path) == (1, "", "error: interrupted\n")
 
 
+# The command line, which gets Ctrl-C when a module is asked for.
+INTERRUPTED_AT = """
+import os, runpy, signal, sys
+class Finder:
+    here = sys.argv.pop(1)
+    def find_spec(self, name, *rest):
+        if name == self.here:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+runpy.run_module("toolkit", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "typer",
+        "toolkit.cli.app",
+        "numpy",
+        "toolkit.cli.launch_options",
+        "toolkit.machine_code.disassemble",
+        "analysis.timing.predict",
+        "reports.sections.launch",
+    ],
+)
+def test_ctrl_c_while_a_module_is_imported_is_status_1_and_one_line(module):
+    write("k.cu", "__global__ void k(float *x) { x[0] = 1; }")
+    words = "simulate k.cu -g 1 -b 32 -a f32[32] -d h200"
+    status, _, stderr = run("-c", INTERRUPTED_AT, module, *words.split())
+    assert status == 1, stderr
+    assert stderr.startswith("error: interrupted")
+    assert stderr.count("\n") == 1
+
+
+# The same within code that `exec` runs, and where Python can raise nothing.
+STRUCK = """
+import os, runpy, signal, sys
+from toolkit.profiling import doctor
+strike = "os.kill(os.getpid(), signal.SIGINT); [0 for _ in range(10**5)]"
+class Lost:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        [0 for _ in range(10**5)]
+def examine(*given, **named):
+    exec(strike) if how == "exec" else Lost()
+    return [0 for _ in range(10**7)]
+how = sys.argv.pop(1)
+doctor.examine = examine
+runpy.run_module("toolkit", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["exec", "del"])
+def test_ctrl_c_is_status_1_wherever_it_comes(how):
+    status, stdout, stderr = run("-c", STRUCK, how, "doctor")
+    assert (status, stdout) == (1, "")
+    assert stderr.startswith("error: interrupted")
+    assert stderr.count("\n") == 1
+
+
 # A process that says when the CPU's third sample begins: Ctrl-C shall come after it.
 TELLS_WHEN_IT_TIMES = """
 from itertools import count

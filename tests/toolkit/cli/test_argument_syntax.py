@@ -157,6 +157,13 @@ def test_a_file_fills_a_buffer_of_its_type_and_shape():
         ("f32=one", "'one' is no number: give one such as 1.5, -2e-3, inf or nan"),
         ("f32=1e39", "1e39 does not fit: float32 ends at 3.40282e+38"),
         ("f16=70000", "70000 does not fit: float16 ends at 65504"),
+        ("f64=1e400", "1e400 does not fit: float64 ends at 1.79769e+308"),
+        ("f32=-1e400", "-1e400 does not fit: float32 ends at 3.40282e+38"),
+        ("f16=1e400", "1e400 does not fit: float16 ends at 65504"),
+        ("f32[4]=1e400", "1e400 does not fit: float32 ends at 3.40282e+38"),
+        ("struct:i32=1,f64=1e400", "1e400 does not fit: float64 ends at 1.79769e+308"),
+        (f"f32[{','.join('1' * 65)}]", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"),
+        (f"f32[{'*'.join(['9' * 18] * 20)}]", "[999999999999999999*999999999999999999*9999999"),
         ("struct:", "its field 0 '' is not understood: give a type and a value, such as i32=1"),
         ("struct:i32", "its field 0 'i32' is not understood"),
         ("struct:i32=1,", "its field 1 '' is not understood"),
@@ -238,6 +245,14 @@ def test_a_bare_number_has_the_declared_type(text, declaration, value):
 )
 def test_a_bare_number_of_no_known_type_is_refused(text, declaration, message):
     assert refusal(InputError, typed, text, declaration) == f"--arg 0 ('{text}'): {message}"
+
+
+@pytest.mark.parametrize("text", ["inf", "-inf", "Infinity", "nan", "+NaN"])
+def test_no_number_and_infinity_need_no_type(text):
+    found = typed(text, "float x")
+    assert found.dtype == np.float32
+    np.testing.assert_equal(found, np.float32(text))
+    assert refusal(InputError, typed, text, "int n").endswith("give one such as 4096, -1 or 0x1000")
 
 
 def test_a_size_may_be_a_product():

@@ -1,6 +1,7 @@
 """The compilation beside the start of a command."""
 
 import time
+from threading import Event
 
 import pytest
 
@@ -43,3 +44,15 @@ def test_rungs_and_machine_code_are_not_compiled(source, monkeypatch):
     monkeypatch.setattr(launch_source, "compile_kernel", None)
     with compiled_beside(LaunchOptions(source=source)) as compiled:
         assert compiled.result() == source
+
+
+def test_a_compilation_that_never_ends_is_left_behind(monkeypatch):
+    """An interrupt within an import may leave its lock behind, for which the thread waits."""
+    lock = Event()
+    monkeypatch.setattr(launch_source, "compile_kernel", lambda *source, **how: lock.wait())
+    monkeypatch.setattr(launch_source, "STUCK_S", 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt), compiled_beside(LaunchOptions(source="k.cu")):
+            raise KeyboardInterrupt
+    finally:
+        lock.set()

@@ -25,6 +25,7 @@ from toolkit.execution.simulate import simulate
 from toolkit.machine_code.elf import HEADER, SECTION, cubin_file
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.rungs.matrices import Workload
+from validation import ROOT
 
 # Line 7 loads rows; line 11 reads a column of shared memory: 32 words of one bank.
 TRANSPOSE = """#ifndef TILE
@@ -384,6 +385,40 @@ def test_an_input_is_never_overwritten(argument, output):
     assert Path("x.npy").read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["one.cuh", "sub/two.cuh", "three.cuh", "four.h"])
+def test_what_a_source_includes_is_never_overwritten(name):
+    Path("sub").mkdir()
+    write("one.cuh", '#include "sub/two.cuh"\n')
+    write("sub/two.cuh", '#include "../absent.cuh"\n')
+    write("sub/three.cuh", "")
+    write("four.h", "")
+    write("add.cu", f'#include "one.cuh"\n#include <three.cuh>\n{ADD}')
+    path = "sub/three.cuh" if name == "three.cuh" else name
+    options = "--option -Isub --option --pre-include=four.h"
+    for command in (
+        f"simulate add.cu -g 1 -b 32 -a f32[32] {options} --save 0={path}",
+        f"reorder add.cu {options} -o {path}",
+    ):
+        said = refused(command)  # compares the files
+        assert path in said
+        assert "give another" in said
+
+
+def test_a_file_of_the_project_is_never_overwritten():
+    rung = ROOT / "kernels" / "sgemm" / "04_tiled.cu"
+    before = rung.read_bytes()
+    for command in (
+        f"simulate add.cu -g 1 -b 32 -a f32[32] --save 0={rung}",
+        f"simulate tiled --shape 64 --blocks all --save 2={rung}",
+        f"reorder add.cu -o {rung}",
+        f"profile --shape 64 --executor theory --record {rung}",
+        f"profile --shape 64 --executor theory --html {rung}",
+        f"tune tiled --shape 64 --record {rung}",
+    ):
+        assert refused(command).startswith(f"cannot write {rung}: it is a file of gemm-ladder: ")
+    assert rung.read_bytes() == before
+
+
 def test_every_option_reaches_the_simulation(monkeypatch):
     asked, compiled = {}, {}
 
@@ -706,3 +741,15 @@ def test_ctrl_c_ends_it(grid):
     said = interrupted("-c", told, *command.split(), when=Path("running").exists)
     assert time.monotonic() - started < 30  # usually some seconds, of which the start takes most
     assert said == (1, "", "error: interrupted: nothing was written\n")
+
+
+def test_too_little_memory_is_one_line(monkeypatch):
+    def run(*_, **__):
+        raise MemoryError("Unable to allocate 16.0 GiB for an array")
+
+    monkeypatch.setattr("toolkit.cli.launch_options.simulate", run)
+    write("k.cu", 'extern "C" __global__ void k() {}')
+    assert refused("simulate k.cu -g 1 -b 1") == (
+        "there is too little memory (Unable to allocate 16.0 GiB for an array): make the launch "
+        "smaller, or free memory"
+    )

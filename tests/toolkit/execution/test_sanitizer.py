@@ -1,11 +1,14 @@
 """A launch goes on after an access that faults; and races between blocks that wait for others."""
 
+import tracemalloc
 from functools import cache
 
 import numpy as np
 import pytest
 
+from analysis.errors import InputError
 from tests.cubins import cubin_of
+from tests.refusals import refusal
 from toolkit.execution.sanitizer import check
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import check as watch
@@ -137,3 +140,33 @@ def test_what_another_block_wrote_and_read_is_read_after_a_fence(first, fence, f
     source = LATE.replace("FENCE", fence)
     checked = check(source, grid=2, block=64, arguments=arguments, arch="sm_90")
     assert [(one.tool, one.kind) for one in checked.findings] == found
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"blocks": 0}, "blocks = 0: give 'all', 'representative' or a number from 1 on"),
+        ({"blocks": 1.5}, "blocks = 1.5: give 'all', 'representative' or a whole number"),
+        ({"max_instructions": 2**63}, "max_instructions = 9223372036854775808: give 1 to 4,611,"),
+        ({"unwritten": [[1]]}, "unwritten = [1]: that argument is no array: give positions among"),
+        ({"source": None}, "source = None: give a text or a path or bytes or a kernel"),
+        ({"grid": ()}, "grid = (): give one to three whole sizes of at least 1"),
+    ],
+)
+def test_a_value_that_is_out_of_range_or_of_a_wrong_type_is_refused(change, message):
+    given = {"source": "__global__ void k() {}", "grid": 1, "block": 1, "arguments": []} | change
+    assert refusal(InputError, check, **given).startswith(message)
+
+
+def test_a_grid_of_many_blocks_is_begun_at_once():
+    """Of 2^27 blocks nothing is listed beforehand."""
+    tracemalloc.start()
+
+    def advance(done, of):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check("__global__ void k() {}", grid=2**27, block=1, arguments=[], advance=advance)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**8

@@ -1,6 +1,7 @@
 """Launches on the simulator: what comes back, and one clear line for each mistake."""
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -308,15 +309,80 @@ def test_too_little_memory_is_said_before_all_blocks_are_executed(monkeypatch):
         ({"arch": "sm_85"}, "unknown architecture 'sm_85': did you mean 'sm_"),
         ({"arch": "ampere"}, "unknown architecture 'ampere': choose one of sm_75, "),
         ({"blocks": 0}, "blocks = 0: give 'all', 'representative' or a number from 1 on"),
-        ({"blocks": "some"}, "blocks = 'some': give 'all', 'representative' or a number"),
-        ({"max_instructions": 0}, "max_instructions = 0: give 1 or more"),
-        ({"workers": 0}, "workers = 0: give 1 or more"),
+        ({"blocks": "some"}, "blocks = 'some': give 'all', 'representative' or a whole number"),
+        ({"max_instructions": 0}, "max_instructions = 0: give 1 to 4,611,686,018,427,387,904"),
+        ({"workers": 0}, "workers = 0: give 1 to 1,024"),
+        (
+            {"max_instructions": 2**62 + 1},
+            "max_instructions = 4611686018427387905: give 1 to 4,611",
+        ),
+        ({"max_instructions": 2**64}, "max_instructions = 18446744073709551616: give a whole num"),
+        ({"max_instructions": 1.5}, "max_instructions = 1.5: give a whole number of at most 64 "),
+        ({"workers": 2**32}, "workers = 4294967296: give 1 to 1,024"),
+        ({"dynamic_shared_bytes": 10**400}, "dynamic_shared_bytes = 10000"),
+        (
+            {"dynamic_shared_bytes": 2**32, "arch": "sm_103"},
+            "twice: 4,294,967,296 bytes of shared memory per block (0 static, 4,294,967,296 dyn",
+        ),
+        ({"grid": ()}, "grid = (): give one to three whole sizes of at least 1"),
+        ({"grid": -1}, "grid = -1: give one to three whole sizes of at least 1"),
+        ({"grid": {"x": 1}}, "grid = {'x': 1}: give one to three whole sizes of at least 1"),
+        ({"grid": 10**400}, "grid = 10000"),
+        (
+            {"grid": (2**31 - 1, 65_535, 65_535)},
+            "twice: a grid of 9,223,090,559,730,712,575 blocks: the simulator takes at most 4,2",
+        ),
+        ({"arguments": np.zeros(3)}, "arguments = array([0., 0., 0.]): give a list"),
+        ({"device": 90}, "device = 90: give a device or a text"),
+        ({"arch": 90}, "arch = 90: give a text"),
+        ({"defines": {1: 2}}, "define 1 = '2': give a C identifier and one line"),
+        ({"options": "-G"}, "options = '-G': give a list"),
+        ({"outputs": "no"}, "outputs = 'no': give True or False"),
+        ({"seed": "x"}, "seed = 'x': give a whole number of at most 64 bits"),
         ({"options": ("--nonsense",)}, "kernel.cu: compiler options: unrecognized option"),
         ({"defines": {"1A": 2}}, "define '1A' = '2': give a C identifier and one line"),
     ],
 )
 def test_a_launch_that_no_driver_takes_is_refused(changes, message):
     assert refused(**changes).startswith(message)
+
+
+@pytest.mark.parametrize("source", [None, 3, ["k.cu"], b"", "a" * 10_000, "k\0.cu"])
+def test_what_is_no_source_is_refused(source):
+    said = refusal(InputError, launch, source)
+    assert "\n" not in said
+    assert len(said) < 400
+
+
+def test_more_blocks_than_memory_has_room_for_are_refused(monkeypatch):
+    monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 10**9)
+    said = refused(grid=2**31 - 1, blocks="representative")
+    assert said == (  # 48 B of each
+        "twice: what is kept of 2,147,483,647 blocks takes 103.1 GB on the host, 1.0 GB are free: "
+        "launch fewer blocks, or execute a number of them, such as 100 (--blocks 100)"
+    )
+    found = launch("__global__ void k() {}", grid=2**31 - 1, blocks=40)
+    assert found.executed_blocks == 11
+
+
+@pytest.mark.parametrize(("grid", "blocks"), [(4, 4), (4, 5), (2, 1), (100, 10**18)])
+def test_as_many_blocks_as_there_are_are_all_of_them(grid, blocks):
+    found = twice(grid=grid, blocks=blocks, arch=None, device="h200")
+    assert found.basis == f"all {grid} blocks executed"
+    assert found.predicted is not None
+
+
+def test_blocks_without_accesses_have_a_time():
+    source = "__global__ void k(float *x) {}"
+    found = launch(source, floats(64), grid=2000, block=32, device="h200", blocks="representative")
+    assert found.executed_blocks < 2000
+    assert found.predicted is not None
+
+
+def test_a_cluster_of_more_blocks_than_any_device_takes_is_refused():
+    kernel = replace(cubin_of("__global__ void k() {}", "k"), cluster=(2**16, 2**16, 1))
+    said = refusal(InputError, launch, kernel, grid=(2**16, 2**15))
+    assert said == ("k: its __cluster_dims__ is 65536×65536×1: a cluster has at most 16 blocks")
 
 
 def test_a_block_that_was_not_compiled_for_or_has_no_room_is_refused():

@@ -1,16 +1,19 @@
 """What a source includes, and the remedies where it is not found."""
 
+import os
 from functools import cache
 
 import numpy as np
 import pytest
 
-from analysis.errors import CompileError
+from analysis.errors import CompileError, InputError
+from tests.refusals import refusal
 from toolkit import simulate
 from toolkit.machine_code import include_paths as headers
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.host_macros import HEADER_OF, HOST_HEADERS
 from toolkit.machine_code.include_paths import explained, include_options, includes
+from toolkit.store.user_files import MOST_BYTES
 
 
 @pytest.mark.parametrize(
@@ -171,3 +174,32 @@ def test_headers_of_a_toolkit_are_found(monkeypatch, tmp_path):
 
 def test_other_messages_stay_as_they_are():
     assert explained("expected a ';'") == "expected a ';'"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/dev/zero", "it is a device or a pipe: copy the content into a file, and give that"),
+        ("pipe", "it is a device or a pipe: copy the content into a file, and give that"),
+        ("large", "it has 268 MB, and at most 268 MB are read"),
+    ],
+)
+@pytest.mark.parametrize("how", ["include", "nested", "folder", "option"])
+def test_a_source_that_includes_what_may_never_end_is_refused(how, path, reason, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    place = tmp_path / path  # which an absolute path replaces
+    source, options = f'#include "{path}"\n', ["-lineinfo"]
+    if how == "nested":
+        (tmp_path / "nested.cuh").write_text(source, encoding="utf-8")
+        source = '#include "nested.cuh"\n'
+    elif how == "folder":
+        source, options = f"#include <{path}>\n", [f"-I{tmp_path}"]
+    elif how == "option":
+        source, options = "", [f"--pre-include={place}"]
+    folder = None if how == "folder" else tmp_path
+    code = f"{source}__global__ void k() {{}}"
+    settings = {"name": "k.cu", "kernel": None, "arch": "sm_90", "folder": folder}
+    said = refusal(InputError, compile_cubin, code, options=options, **settings)
+    assert said == f"k.cu: {place}, which it includes, cannot be read: {reason}"

@@ -1,6 +1,7 @@
-"""Uniform registers are the warp's, whichever of its lanes run."""
+"""Uniform registers: one value for all lanes that run together."""
 
 import numpy as np
+import pytest
 
 from toolkit import simulate
 from validation.corpus.random_warps import mismatches
@@ -36,3 +37,24 @@ def test_a_long_loop_is_not_left_between_a_uniform_register_and_its_use():
 def test_a_constant_is_loaded_for_lanes_that_are_elsewhere_too(tmp_path):
     """LDCU in a function that some lanes call, whose uniform register an address reads."""
     assert mismatches([1931], "sm_100", tmp_path) == []
+
+
+# Each half of the warp waits at a barrier of its own. The compiler predicates both, and writes
+# uniform registers between them: the address of `o`, then the descriptor of the store.
+TWO_BARRIERS = """
+extern "C" __global__ void k(int *o) {
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    s[t] = t;
+    if (t % 2) { __syncthreads(); o[t] = s[63 - t]; }
+    else { __syncthreads(); o[t] = s[63 - t] + 1; }
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
+def test_lanes_that_wait_at_a_barrier_keep_their_uniform_registers(arch):
+    arguments = [np.zeros(64, np.int32)]
+    found = simulate(TWO_BARRIERS, "k", grid=1, block=64, arguments=arguments, arch=arch)
+    # on an H200: 64 62 62 60 60 58 58 56 ...
+    assert found.outputs[0].tolist() == [63 - t + (t % 2 == 0) for t in range(64)]

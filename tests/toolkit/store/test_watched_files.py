@@ -102,3 +102,19 @@ def test_an_included_file_may_be_missing_and_come():
     Path("c.cuh").unlink()  # the compiler says that it is missing
     assert are_newer(files)
     assert not files.lost_source()
+
+
+def test_a_pipe_and_a_device_are_looked_for_and_not_read():
+    os.mkfifo("pipe")
+    save("a.cu", '#include "pipe"\n#include "/dev/zero"\n')
+    files = watched()
+    assert not are_newer(files)
+
+
+def test_a_link_to_its_own_folder_has_no_paths_without_end():
+    Path("here").symlink_to(".")
+    save("a.cu", '#include "here/b.cuh"\n')
+    save("b.cuh", '#include "here/b.cuh"\n#include "here/c.cuh"\n')
+    files = watched()
+    save("c.cuh", "new")
+    assert are_newer(files)

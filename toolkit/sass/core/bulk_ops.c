@@ -18,7 +18,7 @@
 #include "trace.h"
 
 static u32 word_of(const Warp *w, const Ins *i, int k, u32 n) {
-    return RAW(k)[n * LANES];
+    return RAW(k)[n * LANES + (u32)__builtin_ctz(together(w))];
 }
 
 static u64 pair_of(const Warp *w, const Ins *i, int k) {

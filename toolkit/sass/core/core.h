@@ -58,7 +58,7 @@ enum {
 typedef struct {
     u16 op;
     u8 guard;        /* predicate slot, with PREDICATE_NOT */
-    u8 uniform;      /* runs on the uniform datapath: writes all lanes, whoever is active */
+    u8 uniform;      /* runs on the uniform datapath: writes all lanes that run together (lanes.h) */
     u32 flags;       /* meaning by operation */
     u32 d[2];        /* vectors written */
     u32 s[SOURCES];  /* vectors read */

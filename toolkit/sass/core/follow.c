@@ -90,7 +90,7 @@ static int writes_all_lanes(const Ins *i) {
 /* Write what was found to the lanes of m. A guard that differs between blocks leaves it open whether the
  * old value stays, in all `lanes`. */
 static void keep_result(Follow *f, u16 *d, const Lanes *found, u32 lanes, u16 guarded_by) {
-    const u32 m = writes_all_lanes(f->i) ? FULL : guarded_by ? lanes : f->m;
+    const u32 m = writes_all_lanes(f->i) ? together(f->w) : guarded_by ? lanes : f->m;
     if (m == FULL && !f->o->under) {
         memcpy(d, found->x, sizeof found->x);
         return;
@@ -140,13 +140,13 @@ void follow(Worker *c, Warp *w, const Ins *i, u32 lanes, u32 m) {
         return;
     }
     if (!f.m || i->op == OP_NOP) return;
-    if (i->uniform) f.m = FULL;
+    if (i->uniform) f.m = together(w);
     follow_operation(&f);
     const u32 words = words_written(i);
     for (u32 k = 0; k < words; k++) keep_result(&f, registers_of(o, w, i->d[0]) + k * LANES, &f.d[k], lanes, guard);
     for (int k = 0; k < 2; k++) {
         if (i->pd[k] == PREDICATE_DISCARD) continue;
-        if (i->pd[k] > PT && i->pd[k] <= UPT) f.m = FULL;
+        if (i->pd[k] > PT && i->pd[k] <= UPT) f.m = together(w);
         keep_result(&f, predicates_of(o, w, i->pd[k]), &f.p[k], lanes, guard);
     }
 }

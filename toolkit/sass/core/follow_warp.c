@@ -50,7 +50,7 @@ static void follow_predicates_to_word(Follow *f) {
 
 static void follow_word_to_predicates(Follow *f) {
     const u32 first = f->i->flags & PREDICATES_UNIFORM ? UPT - PT + 1 : 0;
-    const u32 m = f->i->flags & PREDICATES_UNIFORM ? FULL : f->m;
+    const u32 m = f->i->flags & PREDICATES_UNIFORM ? together(f->w) : f->m;
     const u32 *which = vector(f->w, f->i->s[1]);
     for (u32 k = 0; k < PREDICATES_COUNT; k++) {
         u16 *x = predicates_of(f->o, f->w, first + k);

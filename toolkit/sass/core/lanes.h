@@ -135,8 +135,13 @@ static inline u32 bits_of(const u32 *truth) {
 
 static inline i32 as_signed(u32 x) { return (i32)x; }
 
-/* A predicate of the warp's uniform file is written whole, whoever is active. */
+/* The lanes for which a uniform register or predicate is written: those that run together. Hardware
+ * has one register for the warp, and lanes that a branch or a predicated barrier parted do not
+ * interrupt each other between its write and its uses. Here they may: each lane keeps its own. */
+static inline u32 together(const Warp *w) { return w->groups > 1 ? w->group[w->current].mask : FULL; }
+
+/* A predicate of the uniform file is written for all lanes that run, whatever the guard says. */
 static inline void set_truth(Warp *w, u8 slot, u32 value, u32 m) {
     const int uniform = slot > PT && slot <= UPT;
-    set_predicate(w, slot, value, uniform ? FULL : m);
+    set_predicate(w, slot, value, uniform ? together(w) : m);
 }

@@ -72,7 +72,7 @@ u32 count_request(Worker *c, const Ins *i, const u64 *a, u32 m, u32 space, int i
 
 /* The addresses of a request; inactive lanes get that of the first active one. */
 void addresses(const Warp *w, const Ins *i, u32 m, u64 *a) {
-    const u32 *low = RAW(0), *uniform = RAW(1);
+    const u32 *low = RAW(0), *uniform = RAW(1) + __builtin_ctz(m);
     const u32 scale = i->flags >> SCALE_SHIFT & 7;
     const u64 base = uniform[0] | (i->flags & UNIFORM_64 ? (u64)uniform[LANES] << 32 : 0);
     if (i->flags & ADDRESS_64) {
@@ -205,8 +205,8 @@ ALWAYS_INLINE int access_alike(Worker *c, Warp *w, const Ins *i, u32 m, u32 spac
             differs |= (((low[l] - base) << scale) ^ memo->delta[l]) & (0u - (m >> l & 1));
     }
     if (differs) return 0;
-    u64 first, offset = uniform[0];
-    if (i->flags & UNIFORM_64) offset |= (u64)uniform[LANES] << 32;
+    u64 first, offset = uniform[lead];
+    if (i->flags & UNIFORM_64) offset |= (u64)uniform[lead + LANES] << 32;
     offset += (u64)i->imm;
     if (i->flags & ADDRESS_64) {
         const u32 *high = low + LANES;

@@ -14,10 +14,9 @@
 /* Shorter where blocks run that wait for others: what they do in vain shows in no counter then. */
 enum { SLICE = 1 << 14, SHORT_SLICE = 1 << 8 };
 
-/* Run a warp until all its groups wait or have left, or a slice is over. Uniform registers are the
- * warp's: code that writes one and reads it some instructions later must not be interrupted by
- * another group. So a warp with several groups goes on for another slice, in which most of them meet,
- * and then up to a branch backward, as every loop has one in which lanes wait for others. */
+/* Run a warp until all its groups wait or have left, or a slice is over. A warp with several groups
+ * goes on for another slice, in which most of them meet, and then up to a branch backward, as every
+ * loop has one in which lanes wait for others. */
 ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched) {
     const Launch *launch = c->launch;
     const i64 slice = c->running > 1 ? SHORT_SLICE : SLICE;
@@ -93,7 +92,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched) {
         g->fresh = is_at_loop = 0;
         const u64 wavefronts = count->wavefronts;
         if (is_watched && m && c->checker && c->checker->suspects[w->index]) check_use(c, w, i, m);
-        if (m) handlers[i->op](c, w, i, i->uniform ? FULL : m);
+        if (m) handlers[i->op](c, w, i, i->uniform ? together(w) : m);
         if (count->wavefronts != wavefronts) add_clocks(c->stream, count->wavefronts - wavefronts);
         if (waits) note_passed(c, w, pc, lanes, &before);
     }

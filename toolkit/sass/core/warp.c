@@ -8,7 +8,7 @@
 #include "operations.h"
 
 static inline void write_alike(Warp *w, const Ins *i, u32 m, u32 value) {
-    if (i->flags & TO_UNIFORM) m = FULL;
+    if (i->flags & TO_UNIFORM) m = together(w);
     RESULT(value);
 }
 
@@ -158,7 +158,7 @@ OPERATION(READ_SPECIAL) {
 /* CS2R of a clock as a register pair. */
 OPERATION(CLOCK64) {
     const u64 now = clock_now(core);
-    if (i->flags & TO_UNIFORM) m = FULL;
+    if (i->flags & TO_UNIFORM) m = together(w);
     RESULT64(now);
 }
 

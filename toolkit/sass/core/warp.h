@@ -1,8 +1,8 @@
 /* What lanes of a warp know of each other and of where they are: shuffles, votes, reductions,
  * special registers, and convergence barriers as values.
  *
- * A uniform register or predicate is written in all lanes, whoever is active; the values come from
- * the active lanes only, which are those of m.
+ * A uniform register or predicate is written for all lanes that run together; the values come from
+ * those of m only, whose guard is true.
  */
 #pragma once
 

@@ -1,0 +1,110 @@
+"""What the public functions are given: a value of a wrong type is refused in one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
+from inspect import signature
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from analysis.errors import InputError, shortened
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+_NUMBERS: dict[object, tuple[type, float, float]] = {  # NaN is within no bounds
+    int: (Integral, -(2**63), 2**64 - 1),
+    float: (Real, -sys.float_info.max, sys.float_info.max),
+}
+_WORDS: dict[object, str] = {
+    int: "a whole number of at most 64 bits",
+    float: "a finite number",
+    str: "a text",
+    bytes: "bytes",
+    bool: "True or False",
+    NoneType: "None",
+    Sequence: "a list",
+    tuple: "a list",
+    Mapping: "a dict",
+    Callable: "a function",
+}
+
+
+def checked(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The function, which raises InputError for a value that its annotations do not allow.
+
+    Whole numbers of NumPy become Python's.
+    """
+
+    @wraps(function)
+    def run(*given: Given.args, **named: Given.kwargs) -> Result:
+        bound = _signature(function).bind(*given, **named)
+        check_types(function, bound.arguments)
+        for name, value in bound.arguments.items():
+            if isinstance(value, Integral) and not isinstance(value, bool):
+                bound.arguments[name] = int(value)
+        return function(*bound.args, **bound.kwargs)
+
+    return run
+
+
+def check_types(declared: object, values: Mapping[str, object], where: str = "") -> None:
+    """Raise InputError for a value that the annotations of a function or a class do not allow."""
+    for name, hint in _hints(declared).items():
+        if name in values and not _fits(values[name], hint):
+            raise InputError(f"{where}{name} = {shown(values[name])}: give {_described(hint)}")
+
+
+def shown(value: object) -> str:
+    """A value in a message: one line that is not long."""
+    try:
+        return shortened(" ".join(repr(value).split()))
+    except Exception:  # of an object's own making, and of a number with too many digits
+        return f"<{type(value).__name__}>"
+
+
+_signature = cache(signature)
+
+
+@cache
+def _hints(declared: object) -> dict[str, Any]:
+    """The types of parameters or fields; Any of those that only type checkers import."""
+    unknown: dict[str, Any] = {}
+    while True:
+        try:
+            return get_type_hints(declared, localns=unknown)
+        except NameError as error:
+            unknown[str(error.name)] = Any
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, among = get_origin(hint) or hint, get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, one) for one in among)
+    if origin is Literal:
+        return any(type(value) is type(one) and value == one for one in among)
+    if origin in (Sequence, tuple):
+        is_one = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        # of others the function says what stands in the list
+        is_known = among == (str,) or origin is tuple
+        return is_one and (not is_known or all(_fits(one, among[0]) for one in value))
+    if hint in _NUMBERS:
+        kind, least, most = _NUMBERS[hint]
+        is_one = isinstance(value, kind) and not isinstance(value, bool)
+        return is_one and bool(least <= value <= most)
+    return hint is Any or isinstance(value, (bytes, bytearray) if hint is bytes else origin)
+
+
+def _described(hint: Any) -> str:
+    among = get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        if {int, Sequence[int]}.issubset(among):
+            return "one to three whole sizes of at least 1"
+        return " or ".join(dict.fromkeys(map(_described, among))).replace("' or '", "', '")
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, among))
+    plain = get_origin(hint) or hint
+    return _WORDS.get(plain, f"a {plain.__name__}".lower())
