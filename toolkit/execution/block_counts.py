@@ -5,7 +5,7 @@ All blocks are executed, or a few that represent them (`observation`), or a give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reports import text
 from toolkit.execution.accesses import (
     AT_ONCE,
     Exchange,
@@ -83,6 +84,14 @@ class Counted:
         accesses = self.runs[0].accesses
         assert accesses is not None
         return read_by_block(accesses.rows, accesses.rows["block"], blocks)
+
+    def unchecked(self, blocks: int) -> Iterator[str]:
+        """What was not checked if a part of the `blocks` of the launch was executed."""
+        if left := blocks - self.blocks:
+            yield (
+                f"{text.many(left, 'block')} not executed, and so not checked for faults "
+                "(--blocks all)"
+            )
 
     @property
     def accesses_basis(self) -> str:

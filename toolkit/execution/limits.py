@@ -7,8 +7,8 @@ from math import prod
 from analysis.argument_types import shown
 from analysis.errors import InputError
 from analysis.geometry import Geometry
-from toolkit.execution.block_plan import PERIOD, Blocks, limited
-from toolkit.execution.representatives import Grid, regions
+from toolkit.execution.block_plan import Blocks
+from toolkit.execution.representatives import Grid
 from toolkit.launch.host_resources import shortage
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.machine import UNLIMITED, Bound
@@ -36,10 +36,7 @@ def check_limits(blocks: Blocks, max_instructions: int, workers: int | None = No
 
 def selected(blocks: Blocks, grid: Grid) -> Blocks:
     """`blocks`, or "all" where so many are all of the grid."""
-    if isinstance(blocks, str):
-        return blocks
-    executed = sum(len(region.members) for region in limited(regions(grid, PERIOD), blocks))
-    return "all" if max(blocks, executed) >= prod(grid) else blocks
+    return "all" if not isinstance(blocks, str) and blocks >= prod(grid) else blocks
 
 
 def check_blocks(kernel: str, blocks: int) -> None:

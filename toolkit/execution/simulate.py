@@ -18,7 +18,7 @@ Most expensive: line 1, 100.0 % of all instructions, sectors and wavefronts.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
@@ -33,7 +33,6 @@ from analysis.geometry import WARP_SIZE, Geometry
 from analysis.problem import Gemm
 from analysis.records.counters import totals
 from analysis.timing.predicted import Predicted
-from reports import text
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_counts import Counted, Execute, Selection, counted_blocks, requests_of
 from toolkit.execution.block_plan import Blocks
@@ -313,7 +312,7 @@ class Simulator:
             instructions=instructions,
             basis=counted.basis,
             notes=(
-                *_unchecked(counted, geometry),
+                *counted.unchecked(geometry.blocks),
                 *describe_unwritten(counted.runs, translated, bound),
                 *describe_printing(translated, counted.counts),
             ),
@@ -435,14 +434,6 @@ def _seed_of(
     """What determines the random blocks of a launch."""
     values = [a.tobytes() for a in arguments if isinstance(a, np.generic)]
     return repr((sha256(cubin.code).hexdigest(), geometry, values, seed)).encode()
-
-
-def _unchecked(counted: Counted, geometry: Geometry) -> Iterator[str]:
-    """What was not checked where a part of the blocks was executed."""
-    if counted.blocks < geometry.blocks:
-        left = geometry.blocks - counted.blocks
-        blocks = text.many(left, "block")
-        yield f"{blocks} not executed, and so not checked for faults (--blocks all)"
 
 
 def _not_modelled(execution: Execution, reason: str) -> Execution:
