@@ -78,9 +78,10 @@ def unseen_share(drawn: int) -> float:
 def drawn_blocks(known: Sequence[int], blocks: int, count: int, seed: bytes) -> list[int]:
     """`count` blocks other than those that are `known`, drawn uniformly without replacement."""
     generator = np.random.default_rng(int.from_bytes(sha256(seed).digest()[:8]))
-    rest = np.setdiff1d(np.arange(blocks), known)
-    chosen = generator.choice(rest, size=min(count, len(rest)), replace=False)
-    return [int(block) for block in np.sort(chosen)]
+    drawn = generator.choice(blocks, size=min(blocks, count + len(known)), replace=False)
+    excluded = set(known)
+    chosen = [block for block in drawn.tolist() if block not in excluded]
+    return sorted(chosen[:count])
 
 
 def estimated_counts(

@@ -262,7 +262,7 @@ def test_a_few_blocks_are_all_tried(monkeypatch):
 
 
 def test_too_little_memory_for_a_check_is_said_before_blocks_are_tried(monkeypatch):
-    monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 1)
+    monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 1000)
     monkeypatch.setattr(
         "toolkit.execution.sanitizer.run_watched", lambda *_, **__: pytest.fail("executed")
     )

@@ -362,10 +362,10 @@ def test_more_blocks_than_memory_has_room_for_are_refused(monkeypatch):
         "launch fewer blocks, or execute a number of them, such as 100 (--blocks 100)"
     )
     found = launch("__global__ void k() {}", grid=2**31 - 1, blocks=40)
-    assert found.executed_blocks == 11
+    assert found.executed_blocks == 40
 
 
-@pytest.mark.parametrize(("grid", "blocks"), [(4, 4), (4, 5), (2, 1), (100, 10**18)])
+@pytest.mark.parametrize(("grid", "blocks"), [(4, 4), (4, 5), (100, 10**18)])
 def test_as_many_blocks_as_there_are_are_all_of_them(grid, blocks):
     found = twice(grid=grid, blocks=blocks, arch=None, device="h200")
     assert found.basis == f"all {grid} blocks executed"
