@@ -49,11 +49,12 @@ class Accesses:
     below: Below
 
 
-def class_accesses(executed: Executed, proof: Proof, seed: bytes) -> Accesses:
+def class_accesses(executed: Executed, proof: Proof, seed: bytes, *, is_open: bool) -> Accesses:
     """Accesses of all blocks, from executed blocks of the classes of a proof.
 
     Further blocks are executed, some of them drawn at random. Raises NoPlanError if the accesses of
-    a class do not shift evenly, however it is divided.
+    a class do not shift evenly, however it is divided. It is not divided if accesses are open: if
+    they depend on data, for example.
     """
     asked, classes = Below(read=0, written_by_warps=0), list[BlockClass]()
     class_of = np.zeros(executed.blocks, dtype=np.uint32)
@@ -65,7 +66,7 @@ def class_accesses(executed: Executed, proof: Proof, seed: bytes) -> Accesses:
             try:
                 made = _class_of(executed, blocks, proof.periods)
             except UnevenError as reason:
-                if len(blocks) == 1 or executed.room <= 0:
+                if is_open or len(blocks) == 1 or executed.room <= 0:
                     raise NoPlanError(str(reason)) from None
                 pending += np.array_split(blocks, 2)
                 continue

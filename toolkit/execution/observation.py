@@ -43,6 +43,8 @@ DRAWN, DRAWN_FOR_SLOW_PATHS = 149, 32
 MOST_SAMPLED = 1 << 28  # warp instructions of random blocks: ten seconds of two cores
 MOST_VISITS = 1 << 22  # of all blocks to groups of lines
 
+GLOBAL_ACCESSES = {"LD", "LDG", "LDGSTS", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG"}
+
 MANY = ": they are of too many classes"
 MISTAKEN = ": a block counts otherwise than was proved"
 
@@ -244,7 +246,8 @@ class _Observer:
         accesses, lost = None, MANY
         if proof is not None:
             try:
-                accesses = class_accesses(self.executed, proof, self.launch.seed)
+                is_open = self._has_open_accesses(may_differ)
+                accesses = class_accesses(self.executed, proof, self.launch.seed, is_open=is_open)
                 lost = proof.why_open
             except NoPlanError as reason:
                 lost = str(reason)
@@ -259,6 +262,12 @@ class _Observer:
             estimates=estimated,
             slow_paths=slow_paths,
         )
+
+    def _has_open_accesses(self, may_differ: NDArray[Any]) -> bool:
+        """True if requests or sectors of an access to global memory may differ between blocks."""
+        rows = np.flatnonzero((may_differ["requests"] > 0) | (may_differ["sectors"] > 0))
+        opcodes = {self.launch.flow.instructions[row].opcode for row in rows.tolist()}
+        return bool(opcodes & GLOBAL_ACCESSES)
 
     def _work(self, class_of: NDArray[np.uint32], drawn: Sequence[int]) -> NDArray[Any]:
         """What each block executes: as the executed blocks of its class, or as one of the `drawn`.
