@@ -16,6 +16,7 @@ from toolkit.sass.machine import UNLIMITED, Bound
 MOST_WORKERS = 1024
 # Of the host's memory for each block, if all blocks are told apart: 46 at 2^24 blocks, by peak.
 BLOCK_BYTES = 48
+MOST_TOLD_APART = 1 << 24  # blocks: with more, plans and the model of traffic take minutes
 COPIES_OF_VARIABLES = 3  # `__device__` variables, linked and bound
 MOST_BLOCKS = 2**32 - 1  # numbers of blocks have 32 bits in the core's sanitizer
 
@@ -45,6 +46,11 @@ def check_blocks(kernel: str, blocks: int) -> None:
         raise InputError(
             f"{kernel}: what is kept of {blocks:,} blocks takes {lack}: launch fewer blocks, or "
             "execute a number of them, such as 100 (--blocks 100)"
+        )
+    if blocks > MOST_TOLD_APART:
+        raise InputError(
+            f"{kernel}: {blocks:,} blocks are too many to tell apart, at most {MOST_TOLD_APART:,}: "
+            "launch fewer blocks, or execute a number of them, such as 100 (--blocks 100)"
         )
 
 

@@ -959,3 +959,11 @@ def one_compilation(monkeypatch):
         return compile_cubin(source, arch=arch, options=options, defines=defines, **settings)
 
     monkeypatch.setattr("toolkit.machine_code.kernel_source.compile_cubin", compiled)
+
+
+def test_more_blocks_than_can_be_told_apart_are_refused():
+    said = refused(grid=2**24 + 1, blocks="representative")
+    assert said == (
+        "twice: 16,777,217 blocks are too many to tell apart, at most 16,777,216: launch fewer "
+        "blocks, or execute a number of them, such as 100 (--blocks 100)"
+    )
