@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from toolkit.sass.core.binding import COUNT
 
 CONFIDENCE = 0.95
+MOST_LISTED = 1 << 24  # blocks of a launch
 # Half widths of intervals, in standard errors. Two would do for a normal distribution; the mean of
 # few values that are mostly equal is skewed, and two cover it in 93% of cases.
 STANDARD_ERRORS = 2.4
@@ -78,10 +79,13 @@ def unseen_share(drawn: int) -> float:
 def drawn_blocks(known: Sequence[int], blocks: int, count: int, seed: bytes) -> list[int]:
     """`count` blocks other than those that are `known`, drawn uniformly without replacement."""
     generator = np.random.default_rng(int.from_bytes(sha256(seed).digest()[:8]))
-    drawn = generator.choice(blocks, size=min(blocks, count + len(known)), replace=False)
+    if blocks <= MOST_LISTED:
+        rest = np.setdiff1d(np.arange(blocks), known)
+        chosen = generator.choice(rest, size=min(count, len(rest)), replace=False)
+        return [int(block) for block in np.sort(chosen)]
+    drawn = generator.choice(blocks, size=count + len(known), replace=False)
     excluded = set(known)
-    chosen = [block for block in drawn.tolist() if block not in excluded]
-    return sorted(chosen[:count])
+    return sorted([block for block in drawn.tolist() if block not in excluded][:count])
 
 
 def estimated_counts(
