@@ -171,7 +171,6 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "MOMENTS FEW_VISITS": technical("a resolution"),
     },
     "toolkit/execution/sampling.py": {
-        "MOST_LISTED": _ENOUGH,
         "CONFIDENCE NARROW": technical("what estimates are held to"),
         "STANDARD_ERRORS": technical("intervals hold in 95% of made-up samples (test_sampling)"),
     },

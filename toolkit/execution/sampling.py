@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from toolkit.sass.core.binding import COUNT
 
 CONFIDENCE = 0.95
-MOST_LISTED = 1 << 24  # blocks of a launch
 # Half widths of intervals, in standard errors. Two would do for a normal distribution; the mean of
 # few values that are mostly equal is skewed, and two cover it in 93% of cases.
 STANDARD_ERRORS = 2.4
@@ -79,13 +78,12 @@ def unseen_share(drawn: int) -> float:
 def drawn_blocks(known: Sequence[int], blocks: int, count: int, seed: bytes) -> list[int]:
     """`count` blocks other than those that are `known`, drawn uniformly without replacement."""
     generator = np.random.default_rng(int.from_bytes(sha256(seed).digest()[:8]))
-    if blocks <= MOST_LISTED:
-        rest = np.setdiff1d(np.arange(blocks), known)
-        chosen = generator.choice(rest, size=min(count, len(rest)), replace=False)
-        return [int(block) for block in np.sort(chosen)]
-    drawn = generator.choice(blocks, size=count + len(known), replace=False)
-    excluded = set(known)
-    return sorted([block for block in drawn.tolist() if block not in excluded][:count])
+    rest = blocks - len(known)
+    drawn = np.sort(generator.choice(rest, size=min(count, rest), replace=False, shuffle=False))
+    # The nth of the other blocks comes after each known one that at most n others precede.
+    others_before = np.sort(np.asarray(known, dtype=np.int64)) - np.arange(len(known))
+    after = np.searchsorted(others_before, drawn, side="right")
+    return [int(block) for block in drawn + after]
 
 
 def estimated_counts(

@@ -48,7 +48,10 @@ def test_random_blocks_are_none_of_the_known_ones_and_follow_from_the_seed():
     assert first == again != other
     assert len(set(first)) == 20
     assert not set(first) & set(known)
-    assert len(drawn_blocks(known, 10, 20, b"seed")) == 8  # no more are left
+
+
+def test_if_fewer_blocks_are_left_than_wanted_all_of_them_are_drawn():
+    assert drawn_blocks([9, 1, 0], 10, 20, b"seed") == [2, 3, 4, 5, 6, 7, 8]
 
 
 def test_the_mean_of_random_blocks_stands_for_the_rest():
