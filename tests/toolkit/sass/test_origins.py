@@ -54,6 +54,12 @@ KERNEL(data_decides_a_count, int k = in[T] > 3 ? 5 : 9; for (int i = 0; i < k; i
 KERNEL(signs, int x = (int)B - 1, y = (int)B - 999; if ((x | y) >= 0) out[T] = 1;)
 KERNEL(clamped, int i = B * 32 + T; out[i] = in[max(i - 1, 0)] + in[min(i + 1, n - 1)];)
 KERNEL(pointer, int *p = B & 1 ? out : out + 64; p[T] = 1;)
+#define XOR(a, b) asm volatile("xor.b32 %0, %0, %1;" : "+r"(a) : "r"(b))
+KERNEL(exchanged, int x = B * 32 + T, y = n + T * B; XOR(x, y); XOR(y, x); XOR(x, y);
+    if (y < n) out[T] = x;)
+KERNEL(half_exchanged, int x = B * 32 + T, y = n + T * B; XOR(x, y); if (x < n) out[T] = y;)
+KERNEL(twice_with_another, int x = B * 32 + T, y = n + T * B; XOR(x, y); y += B; XOR(y, x);
+    if (y < n) out[T] = x;)
 KERNEL(wide, long long i = (long long)B * 32 + T; if (i * 3 < n) out[i] = 1;)
 """
 
@@ -98,6 +104,7 @@ def is_proved(proof):
         ("masked", [(k, 996 + k, 250) for k in range(4)]),
         ("through_shared", [(0, 624, 625), (625, 999, 375)]),
         ("sent_by_lane", [(0, 624, 625), (625, 999, 375)]),
+        ("exchanged", [(0, 624, 625), (625, 999, 375)]),
         ("signs", [(0, 0, 1), (1, 998, 998), (999, 999, 1)]),
         ("clamped", [(0, 0, 1), (1, 623, 623), (624, 624, 1), (625, 999, 375)]),
         ("odd_row", [(k, 992 + k, 125) for k in range(8)]),  # 33 words: 8 rows to a sector
@@ -121,7 +128,7 @@ def test_further_functions_of_the_index_are_followed(kernel, name):
 @pytest.mark.parametrize(
     "name",
     ["seventh", "hashed", "of_data", "of_uniform_data", "of_clock", "of_ticket",
-     "data_through_shared", "data_decides_shared", "data_decides_a_count"],
+     "half_exchanged", "twice_with_another", "data_through_shared", "data_decides_shared", "data_decides_a_count"],
 )  # fmt: skip
 def test_branches_that_depend_on_something_else_leave_counts_open(kernel, name):
     proof = proof_of(kernel(name))

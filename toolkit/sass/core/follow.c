@@ -134,6 +134,7 @@ void follow(Worker *c, Warp *w, const Ins *i, u32 lanes, u32 m) {
     const u16 guard = kind_of_predicate(o, w, i->guard, lanes);
     Follow f = {.c = c, .o = o, .w = w, .i = i, .m = guard ? lanes : m};
     o->under = worse(guard, o->launch->under ? o->launch->under[c->pc] : SAME);
+    if (o->under || !may_exchange(i)) settle_sources(o, w, i);
     if (guard) note(&o->of[c->pc].guard, guard);
     if (i->op >= FIRST_CONTROL) {
         follow_control(c, w, i, lanes, guard);

@@ -249,21 +249,27 @@ static u16 sign_of_logic(Origins *o, const u32 value[3], const u16 of[3]) {
     return SIGN_ALIKE;
 }
 
+/* Of any bitwise function. */
+u16 logic_origin(Origins *o, u32 table, const u32 value[3], const u16 of[3]) {
+    u16 found = SAME;
+    int which = 0;
+    for (int k = 0; k < 3; k++) {
+        worsen(&found, kind_of(of[k]));
+        if (is_affine(of[k])) which = k;
+    }
+    if (found == BLOCK_INDEX && is_affine(of[which])) found = logic(o, table, value, of, which);
+    return found == BLOCK_INDEX ? sign_of_logic(o, value, of) : found;
+}
+
 static void follow_logic(Follow *f) {
     const Warp *w = f->w;
     const Ins *i = f->i;
     READ_ABC(SOURCE);
     FOR_LANES_OF(f->m) {
         const u32 value[3] = {a[l], b[l], c[l]}, x = table_value(i->aux & 0xff, a[l], b[l], c[l]);
-        u16 of[3], found = SAME;
-        int which = 0;
-        for (int k = 0; k < 3; k++) {
-            of[k] = after_modifiers(f->o, i, k, read_origins(f->o, w, i, k)[l]);
-            worsen(&found, kind_of(of[k]));
-            if (is_affine(of[k])) which = k;
-        }
-        if (found == BLOCK_INDEX && is_affine(of[which])) found = logic(f->o, i->aux & 0xff, value, of, which);
-        if (found == BLOCK_INDEX) found = sign_of_logic(f->o, value, of);
+        u16 of[3];
+        for (int k = 0; k < 3; k++) of[k] = after_modifiers(f->o, i, k, read_origins(f->o, w, i, k)[l]);
+        const u16 found = logic_origin(f->o, i->aux & 0xff, value, of);
         f->d[0].x[l] = found;
         const u16 in = predicates_of(f->o, w, i->ps[0])[l];
         f->p[0].x[l] = worse(is_known(found) ? SAME : kind_of(found), in);
@@ -449,7 +455,10 @@ void follow_integer(Follow *f) {
     case OP_IMAD_WIDE: follow_wide_multiply_add(f); return;
     case OP_SHIFT_LEFT: case OP_SHIFT_RIGHT: case OP_SHIFT_RIGHT_SIGNED: follow_shift(f); return;
     case OP_FUNNEL: follow_funnel(f); return;
-    case OP_LOP3: follow_logic(f); return;
+    case OP_LOP3:
+        if (f->o->under || !may_exchange(f->i)) follow_logic(f);
+        else follow_exchange(f);
+        return;
     case OP_ISETP: follow_comparison(f); return;
     case OP_ISETP64: follow_comparison64(f); return;
     case OP_MINMAX: follow_extreme(f); return;

@@ -15,7 +15,7 @@
 
 #include "lanes.h"
 
-enum { SAME = 0, BLOCK_INDEX, DATA, SIGN_ALIKE, FIRST_AFFINE };
+enum { SAME = 0, BLOCK_INDEX, DATA, SIGN_ALIKE, PENDING, FIRST_AFFINE };
 
 /* An affine function of the block's index, in units of 2^-FRACTION_BITS: `c` per block along each axis.
  * Between `low` and `high` from its value in the block that was followed, all comparisons agree. `parts`: lanes
@@ -41,9 +41,16 @@ const Dependence *dependences(const Origins *o);
 
 /* Inside. */
 
-enum { BUCKETS = 2 * MOST_AFFINE, WORD_BYTES = 4, MOST_WORDS = 4 };
+enum { BUCKETS = 2 * MOST_AFFINE, WORD_BYTES = 4, MOST_WORDS = 4, EXCHANGES = 4 };
 
 static const i64 UNIT = 1ll << FRACTION_BITS, FAR_AWAY = 1ll << 44, WRAP_32 = 1ll << 32;
+
+/* Operands of the exclusive or whose result is in a register, in the lanes where it is PENDING. */
+typedef struct {
+    u32 slot, is_used;
+    u32 value[2][LANES];
+    u16 of[2][LANES];
+} Exchange;
 
 struct Origins {
     const Launch *launch;
@@ -53,6 +60,8 @@ struct Origins {
     u32 period_bits[3];
     u16 of_shared, of_local, reduced; /* what all of a memory, and what barriers reduced, may depend on */
     u16 under;             /* what decides whether the instruction in hand is executed */
+    u32 next_exchange;
+    Exchange *exchanges;   /* [warps][EXCHANGES] */
     u16 *registers;        /* [warps][slots][LANES] */
     u16 *predicates;       /* [warps][PREDICATES][LANES] */
     u16 *shared;           /* [words] */
