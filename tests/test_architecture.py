@@ -125,7 +125,6 @@ STAGES = (
     "toolkit/profiling",
     "toolkit/tuning",
     "toolkit/microbenchmarks",
-    "toolkit/reorder",
     "toolkit/cli",
 )
 DOORS = {*(f"{package}/__init__.py" for package in OURS), "toolkit/__main__.py"}

@@ -144,8 +144,7 @@ _REMEDIES: Mapping[str, Callable[[_Launch], str]] = MappingProxyType(
         Cause.INSTRUCTIONS: _of_instructions,
         Cause.PORTS: lambda _: (
             "to read operands that share a register bank, and for what loads write: multiply-adds "
-            "in an order that uses an operand again read fewer (python -m toolkit reorder looks "
-            "for one)."
+            "in an order that uses an operand again read fewer."
         ),
         Cause.WAVEFRONTS: _of_wavefronts,
         Cause.CONFLICTS: lambda _: (

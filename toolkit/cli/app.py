@@ -22,7 +22,6 @@ from toolkit.cli.doctor import doctor
 from toolkit.cli.errors import FAILED, INTERRUPTED
 from toolkit.cli.list import list_
 from toolkit.cli.profile import profile
-from toolkit.cli.reorder import reorder
 from toolkit.cli.report import report
 from toolkit.cli.simulate import simulate
 from toolkit.cli.tune import tune
@@ -45,7 +44,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "simulate my.cu -g 64 -b 256 -a 'f32[16384]'": simulate,
     "check my.cu -g 64 -b 256 -a 'f32[16384]'": check,
     "tune vectorized --shape 4096,1000x333x64": tune,
-    "reorder my.cu --kernel gemm -o faster.cubin": reorder,
     "report profile.json --html report.html": report,
     "compare before.json after.json --fail-on counts": compare,
     "list devices": list_,

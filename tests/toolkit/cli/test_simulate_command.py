@@ -278,7 +278,7 @@ def test_machine_code_without_lines_says_so():
 
 
 @pytest.mark.parametrize("section", [b".nv.info.add", b".text.add", b".symtab", b".strtab"])
-@pytest.mark.parametrize("command", ["simulate", "check", "reorder"])
+@pytest.mark.parametrize("command", ["simulate", "check"])
 def test_a_cubin_without_one_of_its_sections_is_damaged(command, section):
     image = cubin_of(ADD, "add", "sm_80").image
     symbol = b"_Z3addPf" if section.endswith(b"add") else b""
@@ -287,7 +287,7 @@ def test_a_cubin_without_one_of_its_sections_is_damaged(command, section):
     refused_as_damaged(command, image.replace(name + b"\0", name[:-1] + b"?\0"))
 
 
-@pytest.mark.parametrize("command", ["simulate", "check", "reorder"])
+@pytest.mark.parametrize("command", ["simulate", "check"])
 def test_a_cubin_without_an_instruction_is_damaged(command):
     image = bytearray(cubin_of(ADD, "add", "sm_80").image)
     index = cubin_file(bytes(image)).names.index(".text._Z3addPf")
@@ -298,8 +298,8 @@ def test_a_cubin_without_an_instruction_is_damaged(command):
 
 def refused_as_damaged(command, image):
     Path("bad.cubin").write_bytes(image)
-    launch = "" if command == "reorder" else "-g 1 -b 32 -a f32[32]"
-    assert refused(f"{command} bad.cubin {launch}").startswith("bad.cubin: the machine code ")
+    said = refused(f"{command} bad.cubin -g 1 -b 32 -a f32[32]")
+    assert said.startswith("bad.cubin: the machine code ")
 
 
 def test_lines_of_other_files_are_named_by_them():
@@ -395,13 +395,9 @@ def test_what_a_source_includes_is_never_overwritten(name):
     write("add.cu", f'#include "one.cuh"\n#include <three.cuh>\n{ADD}')
     path = "sub/three.cuh" if name == "three.cuh" else name
     options = "--option -Isub --option --pre-include=four.h"
-    for command in (
-        f"simulate add.cu -g 1 -b 32 -a f32[32] {options} --save 0={path}",
-        f"reorder add.cu {options} -o {path}",
-    ):
-        said = refused(command)  # compares the files
-        assert path in said
-        assert "give another" in said
+    said = refused(f"simulate add.cu -g 1 -b 32 -a f32[32] {options} --save 0={path}")
+    assert path in said
+    assert "give another" in said
 
 
 def test_a_file_of_the_project_is_never_overwritten():
@@ -410,7 +406,6 @@ def test_a_file_of_the_project_is_never_overwritten():
     for command in (
         f"simulate add.cu -g 1 -b 32 -a f32[32] --save 0={rung}",
         f"simulate tiled --shape 64 --blocks all --save 2={rung}",
-        f"reorder add.cu -o {rung}",
         f"profile --shape 64 --executor theory --record {rung}",
         f"profile --shape 64 --executor theory --html {rung}",
         f"tune tiled --shape 64 --record {rung}",
