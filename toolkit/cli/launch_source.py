@@ -84,10 +84,10 @@ def inputs_of(source: Path, options: Sequence[str]) -> list[Path]:
 
 def defines_of(launch: LaunchOptions) -> dict[str, str]:
     """Values of the macros of --define, by name."""
-    return dict(map(parse_define, launch.defines or ()))
+    return dict(map(_parse_define, launch.defines or ()))
 
 
-def parse_define(text: str) -> tuple[str, str]:
+def _parse_define(text: str) -> tuple[str, str]:
     """NAME=VALUE, or NAME alone, which defines 1 as compilers do."""
     name, given, value = text.partition("=")
     return name, value if given else "1"

@@ -45,33 +45,6 @@ InputSeed = Annotated[
     typer.Option(help="Repeat the random inputs of an earlier run.", show_default="random"),
 ]
 
-KernelName = Annotated[
-    str | None,
-    typer.Option(
-        "--kernel",
-        "-k",
-        metavar="NAME",
-        help="Such as 'scale' or 'gemm<128, 64>'.",
-        show_default="the only one in the file",
-    ),
-]
-Architecture = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ARCH",
-        help="What to compile for, such as sm_86.",
-        show_default=DEFAULT_DEVICE.sm_arch,
-    ),
-]
-Macros = Annotated[
-    list[str] | None,
-    typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
-]
-CompilerOptions = Annotated[
-    list[str] | None,
-    typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchOptions:
@@ -95,7 +68,16 @@ class LaunchOptions:
         str | None,
         typer.Option("--shape", "-s", help="Of a rung by its name: '4096' or 'MxNxK'."),
     ] = None
-    kernel: KernelName = None
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel",
+            "-k",
+            metavar="NAME",
+            help="Such as 'scale' or 'gemm<128, 64>'.",
+            show_default="the only one in the file",
+        ),
+    ] = None
     arguments: Annotated[
         list[str] | None,
         typer.Option("--arg", "-a", metavar="ARG", help="An argument, as above; repeatable."),
@@ -104,7 +86,14 @@ class LaunchOptions:
         int,
         typer.Option("--shared", min=0, metavar="BYTES", help="Dynamic shared memory per block."),
     ] = 0
-    arch: Architecture = None
+    arch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARCH",
+            help="What to compile for, such as sm_86.",
+            show_default=DEFAULT_DEVICE.sm_arch,
+        ),
+    ] = None
     device: Annotated[
         str | None,
         typer.Option(
@@ -116,8 +105,14 @@ class LaunchOptions:
             autocompletion=complete_device,
         ),
     ] = None
-    defines: Macros = None
-    options: CompilerOptions = None
+    defines: Annotated[
+        list[str] | None,
+        typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
+    ] = None
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
+    ] = None
     blocks: Annotated[
         str | None,
         typer.Option(

@@ -219,15 +219,6 @@ class Kernel:
 
         return decoded(self)
 
-    def with_image(self, image: bytes) -> Kernel:
-        """The kernel after its machine code was patched."""
-        return replace(
-            _read(cubin_file(image), self.symbol, self.name),
-            resources=self.resources,
-            declared=self.declared,
-            target=self.target,
-        )
-
 
 def read_kernel(image: bytes, symbol: str, name: str | None = None) -> Kernel:
     """The kernel with this symbol. Raises KeyError where the cubin has no such kernel."""

@@ -24,14 +24,11 @@ WORD_BYTES = 16
 OPCODE_BITS = 12  # with the form of the operands, without the guard
 ALWAYS = 7 << OPCODE_BITS  # the guard @PT
 
-# The schedule: cycles to the next instruction (4 bits) with the yield bit above them; the
-# scoreboard that is released when the result is written, that of when the sources were read
-# (3 bits each), and the mask of those to wait for (6); the sources whose values the next
-# instruction finds without a read of the register file (4).
-STALL, STALL_BITS = 105, 5
-BARRIERS, BARRIERS_BITS = 110, 6
-WAIT, WAIT_BITS = 116, 6
-REUSE, REUSE_BITS = 122, 4
+# The first bits of the schedule: cycles to the next instruction (4 bits) with the yield bit above
+# them; the scoreboard that is released when the result is written and that of when the sources
+# were read (3 bits each), below the mask of those to wait for (6); the sources whose values the
+# next instruction finds without a read of the register file (4).
+STALL, BARRIERS, REUSE = 105, 110, 122
 NO_BARRIERS = 0b111_111
 
 
@@ -39,23 +36,8 @@ def field(word: Word, at: int, bits: int) -> int:
     return word >> at & (1 << bits) - 1
 
 
-def with_field(word: Word, at: int, bits: int, value: int) -> Word:
-    """The word with `value` in some of its bits."""
-    mask = (1 << bits) - 1 << at
-    return word & ~mask | value << at
-
-
 def opcode(word: Word) -> int:
     return field(word, 0, OPCODE_BITS)
-
-
-def words(image: bytes, symbol: str) -> list[Word]:
-    """The instructions of a kernel, in order of address, with the functions that it calls.
-
-    Raises InputError where the cubin has no such kernel.
-    """
-    start, size = _place(cubin_file(image), symbol)
-    return _unpacked(image[start : start + size])
 
 
 def rewritten(image: bytes, patches: Mapping[str, Patch]) -> bytes:

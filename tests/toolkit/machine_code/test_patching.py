@@ -7,18 +7,16 @@ from analysis.errors import InputError, UnsupportedError
 from kernels import find
 from tests.cubins import cubin_of
 from tests.refusals import refusal
+from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.patching import (
     ALWAYS,
     BARRIERS,
     NO_BARRIERS,
     REUSE,
-    REUSE_BITS,
     STALL,
     WORD_BYTES,
     changed,
     rewritten,
-    with_field,
-    words,
 )
 from toolkit.sass.timing_table import machine_code
 
@@ -27,6 +25,10 @@ NOP = 0x918 | ALWAYS | NO_BARRIERS << BARRIERS | 1 << STALL
 
 def nop(_):
     return NOP
+
+
+def patched(kernel, patch):
+    return Kernel.from_image(rewritten(kernel.image, {kernel.symbol: patch}), kernel.symbol)
 
 
 def compiled(variant):
@@ -44,9 +46,9 @@ def test_a_patch_that_changes_nothing_leaves_the_cubin_as_it_is(vectorized):
 
 
 def test_words_are_the_code_that_is_executed(vectorized):
-    code = vectorized.code
-    halves = words(vectorized.image, vectorized.symbol)
-    assert b"".join(word.to_bytes(WORD_BYTES, "little") for word in halves) == code
+    given = []
+    patched(vectorized, lambda words: given.extend(words) or words)
+    assert b"".join(word.to_bytes(WORD_BYTES, "little") for word in given) == vectorized.code
 
 
 def test_only_the_bytes_of_the_patched_instruction_change(vectorized):
@@ -67,7 +69,7 @@ def test_what_is_replaced_reads_as_nops_at_its_places(vectorized):
     def without(code):
         return [nop(word) if n in chosen else word for n, word in enumerate(code)]
 
-    after = vectorized.with_image(rewritten(vectorized.image, {vectorized.symbol: without}))
+    after = patched(vectorized, without)
     texts = [i.text for i in vectorized.instructions]
     assert [i.text for i in after.instructions] == [
         "NOP" if n in chosen else text for n, text in enumerate(texts)
@@ -75,23 +77,26 @@ def test_what_is_replaced_reads_as_nops_at_its_places(vectorized):
 
 
 def test_without_reuse_the_text_says_so_and_nothing_else_changes(vectorized):
-    symbol = vectorized.symbol
-    image = rewritten(
-        vectorized.image,
-        {symbol: lambda code: [with_field(word, REUSE, REUSE_BITS, 0) for word in code]},
-    )
-    before, after = vectorized, vectorized.with_image(image)
+    places = []
+
+    def without_reuse(code):
+        cleared = [word & ~(0b1111 << REUSE) for word in code]
+        places.extend(changed(code, cleared))
+        return cleared
+
+    before, after = vectorized, patched(vectorized, without_reuse)
     assert machine_code(before)["reuse"].any()
     assert not machine_code(after)["reuse"].any()
     texts = [i.text.replace(".reuse", "") for i in before.instructions]
     assert [i.text for i in after.instructions] == texts
     reusing = np.flatnonzero(machine_code(before)["reuse"])
-    both = words(vectorized.image, symbol), words(image, symbol)
-    assert set(reusing) <= set(changed(*both))
+    assert set(reusing) <= set(places)
 
 
 def test_a_kernel_that_is_not_there_is_an_error(vectorized):
-    assert "no kernel 'gemm'" in refusal(InputError, words, vectorized.image, "gemm")
+    assert "no kernel 'gemm'" in refusal(
+        InputError, rewritten, vectorized.image, {"gemm": lambda code: code}
+    )
 
 
 def test_a_patch_must_keep_the_number_of_instructions(vectorized):
