@@ -40,7 +40,7 @@ class SmConstants(Numbers):
     `units` maps a unit to the clocks for which one warp instruction occupies it; `latencies` to
     the clocks until a result of XU, FP64, uniform and control instructions releases its scoreboard.
     Loads have their own: `shared_latency` from the issue of an LDS.32 without bank conflicts to the
-    dependent instruction (also of LDSM, SHFL and mbarriers), `l1_latency`, `l2_latency` and
+    dependent instruction (also of SHFL and mbarriers), `l1_latency`, `l2_latency` and
     `dram_latency`; each further register of a result adds `register_latency`. `fma_halves` is 2
     where multiply-adds have two half-width pipes of which only one takes integer products, and with
     `integers_share` also what the ALU does elsewhere.
@@ -92,7 +92,6 @@ def _units(*, alu: int, fp64: int) -> dict[Unit, int]:
         Unit.XU: 8,
         Unit.UNIFORM: 2,
         Unit.LSU: 1,
-        Unit.TENSOR: 16,
     }
 
 

@@ -36,7 +36,7 @@ MOST_QUEUED = 32  # limit of sm.c
 class Unit(IntEnum):
     """Unit that executes an instruction, as sm.c numbers it."""
 
-    CONTROL, FMA, FMA_HEAVY, FMA_WIDE, HALF, ALU, FP64, XU, UNIFORM, LSU, TENSOR = range(11)
+    CONTROL, FMA, FMA_HEAVY, FMA_WIDE, HALF, ALU, FP64, XU, UNIFORM, LSU = range(10)
 
 
 class Kind(IntEnum):

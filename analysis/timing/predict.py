@@ -65,7 +65,6 @@ PIPES = {
     "double": (Resource.DOUBLE, "the FP64 pipes"),
     "half": (Resource.HALF, "the FP16 pipes"),
     "special": (Resource.SPECIAL, "the XU pipes (special functions, conversions, S2R)"),
-    "tensor": (Resource.TENSOR, "the tensor pipes"),
 }
 EXPOSED = "waiting for shared memory, L1, L2, DRAM and barriers, and their bandwidths below L1"
 HELD = "the clock that the device holds under load, which is not its boost clock"
@@ -156,7 +155,6 @@ class _Totals:
     double: float
     half: float
     special: float
-    tensor: float
 
     @classmethod
     def of(cls, ran: Ran) -> _Totals:
@@ -174,7 +172,6 @@ class _Totals:
             double=ran.unit_busy[Unit.FP64],
             half=ran.unit_busy[Unit.HALF],
             special=ran.unit_busy[Unit.XU],
-            tensor=ran.unit_busy[Unit.TENSOR],
         )
 
     def times(self, factor: float) -> _Totals:

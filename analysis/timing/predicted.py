@@ -19,7 +19,6 @@ class Resource(Vocabulary):
     DOUBLE = "FP64"
     HALF = "half precision"
     SPECIAL = "special functions"
-    TENSOR = "tensor cores"
     SHARED_MEMORY = "shared memory"
     L1 = "L1"
     L2 = "L2"

@@ -20,7 +20,7 @@ def test_values_are_those_of_the_code():
     assert found["HELD_BY_CONFLICTS"] == "0.8, 60,000"
     assert found["CODE_AHEAD"] == "5"
     assert found["t4 sustained_clock_hz"] == "585,000,000"
-    assert found["sm_75 units"].endswith("TENSOR 16")
+    assert found["sm_75 units"].endswith("UNIFORM 2, LSU 1")
     assert found["sm_100: 39 others"] == "as on sm_90"
 
 

@@ -50,7 +50,7 @@ _CONTROL = {
     *("ERRBAR", "CCTL", "BMOV", "CLMAD"),
 }
 _OPCODES = {
-    Kind.SHARED_LOAD: "LDS LDSM",
+    Kind.SHARED_LOAD: "LDS",
     Kind.SHARED_STORE: "STS SHFL",
     Kind.LOAD: "LDG LD LDL",
     Kind.STORE: "STG ST STL",
@@ -154,8 +154,6 @@ def _unit_of(opcode: str, modifiers: tuple[str, ...]) -> Unit:
     for opcodes, unit in _UNITS:
         if opcode in opcodes:
             return unit
-    if opcode.endswith("MMA"):
-        return Unit.TENSOR
     return Unit.UNIFORM if opcode.startswith("U") else Unit.ALU
 
 

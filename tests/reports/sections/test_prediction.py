@@ -137,7 +137,7 @@ def test_predictions_of_one_basis_share_a_sentence(in_prediction):
 
 
 TIMES = st.floats(0.0, 1e4)
-NAMES = st.sampled_from(["issue", "shared memory", "latency", "tensor cores", "<b>", ""])
+NAMES = st.sampled_from(["issue", "shared memory", "latency", "half precision", "<b>", ""])
 PREDICTIONS = st.builds(
     Predicted,
     time_s=st.floats(1e-9, 1e4),
