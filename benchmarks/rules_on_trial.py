@@ -397,7 +397,8 @@ def _share_of_peak(selection: Selection) -> float | None:
     for variant in ladder:
         for one in variant.preferences if variant.name == selection.variant.name else ():
             asked = variant.resolve(one.parameters)
-            ignored = (variant.splits, variant.workers, "band")
+            sharing = variant.sharing
+            ignored = ("band", *((sharing.splits, sharing.workers) if sharing else ()))
             if all(
                 selection.parameters[name] == value
                 for name, value in asked.items()

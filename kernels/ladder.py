@@ -23,6 +23,7 @@ from kernels.variant import (
     Parameters,
     Preference,
     Reference,
+    TileSharing,
     Variant,
     tiling_of,
 )
@@ -325,9 +326,9 @@ _STREAM_K = _next(
     parameters=_STREAM,
     tile=_STREAMED,
     order=lambda p: streamed(p["band"], p["workers"]),
-    workspace_bytes=partial(bytes_of_workers, _STREAMED()),
-    served=flags_of_workers,
-    workers="workers",
+    sharing=TileSharing(
+        workspace_bytes=bytes_of_workers, ready_words=flags_of_workers, workers="workers"
+    ),
     preferences=(Preference(share_of_peak=0.88),),
 )
 _SPLIT_K = _next(
@@ -340,10 +341,9 @@ _SPLIT_K = _next(
     constraints=_SPLIT_FITS,
     dynamic_shared_bytes=_ring_or_sums_bytes,
     order=lambda p: split(p["splits"]),
-    workspace_bytes=partial(bytes_of_splits, _split_tiling),
-    served=flags_of_splits,
-    workers=None,
-    splits="splits",
+    sharing=TileSharing(
+        workspace_bytes=bytes_of_splits, ready_words=flags_of_splits, splits="splits"
+    ),
     preferences=(
         Preference(parameters={"bm": 128, "bn": 64, "stages": 4}, share_of_peak=0.82),
         Preference(parameters={"stages": 4}, share_of_peak=0.815),
@@ -357,7 +357,6 @@ _TALL_THREAD_TILE = _next(
     title="Tall thread tiles",
     idea="ten rows per thread: fewer floats are read for each multiply-add",
     tile=_TALL,
-    workspace_bytes=partial(bytes_of_workers, _TALL()),
     preferences=(Preference(share_of_peak=0.91),),
 )
 _REALIGNED = _next(
@@ -370,9 +369,12 @@ _REALIGNED = _next(
     tile=partial(_TALL, narrows=True),
     warp=warps.realigned,
     order=lambda p: behind(p["workers"], streamed(p["band"], p["workers"])),
-    workspace_bytes=partial(bytes_with_copies, _TALL()),
-    served=partial(flags_and_counts_of_copies, _TALL()),
-    copies=partial(realigned_copies, _TALL()),
+    sharing=TileSharing(
+        workspace_bytes=bytes_with_copies,
+        ready_words=flags_and_counts_of_copies,
+        copies=realigned_copies,
+        workers="workers",
+    ),
     # copying A and B is one part in so many of multiplying them, or less
     preferences=(Preference(fewest_products=1024),),
 )

@@ -101,6 +101,29 @@ class Copies:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TileSharing:
+    """Cooperation of blocks on tiles of C, through a workspace in global memory.
+
+    The workspace holds flags, partial sums, and copies of A and B. It is zero before the first
+    launch, and each launch leaves its flags zero. A block waits only for blocks of lower numbers,
+    or for its neighbours.
+    """
+
+    #: Bytes of the workspace at an executed shape. 0 if blocks share no tile at that shape.
+    workspace_bytes: Callable[[Tiling, Parameters, TileGrid, Gemm], int]
+    #: Words of the workspace when all data that a block waits for is there. The last argument is
+    #: True for the last block of the launch that waits, and False for the others.
+    ready_words: Callable[[Tiling, Parameters, TileGrid, Gemm, bool], tuple[Words, ...]]
+    #: Places in the workspace to which the rung copies A and B.
+    copies: Callable[[Tiling, Parameters, Gemm], Copies] = lambda tiling, p, problem: Copies()
+    #: Name of the parameter that is the number of resident blocks. They share the tiles of an
+    #: incomplete last wave.
+    workers: str | None = None
+    #: Name of the parameter that is the number of blocks that share each tile.
+    splits: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Variant:
     """One rung: a kernel, and everything the toolkit knows of it without running it.
 
@@ -112,12 +135,7 @@ class Variant:
     number (compute capability 8.6 is 86). `dynamic_shared_bytes` is what a block asks for at
     launch. `order` says which tile of C each block computes and what grid that takes; by default
     along the rows of C, or along its columns with `rows_along_x`. `bulk_tiles` are those of a rung
-    that copies whole tiles. `workspace_bytes` is the size of the workspace, which begins with
-    zeros, and whose flags are left so. Its blocks wait for others of lower numbers, or for their
-    neighbours; `served` is what the workspace says once all that they wait for is there, to the
-    last one of all blocks or to the others. A rung with `copies` copies A and B there. `workers`
-    names the parameter that says how many blocks run at a time, which share the tiles of an
-    incomplete last wave; `splits` names the one that says how many blocks share each tile.
+    that copies whole tiles. `sharing` is that of a rung whose blocks share tiles of C.
     """
 
     name: str
@@ -139,11 +157,7 @@ class Variant:
     dynamic_shared_bytes: Callable[[Tiling], int] = lambda tiling: 0
     order: Callable[[Parameters], Order] | None = None
     bulk_tiles: Callable[[Tiling], BulkTiles] | None = None
-    workspace_bytes: Callable[[Parameters, TileGrid, Gemm], int] | None = None
-    served: Callable[[Parameters, TileGrid, Gemm, bool], tuple[Words, ...]] | None = None
-    copies: Callable[[Parameters, Gemm], Copies] | None = None
-    workers: str | None = None
-    splits: str | None = None
+    sharing: TileSharing | None = None
     preferences: tuple[Preference, ...] = ()
 
     @property
@@ -242,9 +256,10 @@ class Variant:
 
     def workspace(self, parameters: Parameters, problem: Gemm) -> int | None:
         """Bytes of the workspace at the executed shape, None for a rung that takes none."""
-        if self.workspace_bytes is None:
+        if self.sharing is None:
             return None
-        return self.workspace_bytes(parameters, self.tile_grid(parameters, problem), problem)
+        tiling, tiles = self.tiling(parameters), self.tile_grid(parameters, problem)
+        return self.sharing.workspace_bytes(tiling, parameters, tiles, problem)
 
     def order_of(self, parameters: Parameters) -> Order:
         """Which tile of C each block computes."""

@@ -5,8 +5,6 @@ A block that shares a tile with other blocks leaves its partial sums there, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from analysis.access import Tiling
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
@@ -37,23 +35,21 @@ def bytes_of_workers(tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Ge
 
 
 def flags_of_workers(
-    p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
+    tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
 ) -> tuple[Words, ...]:
     return (Words(count=p["workers"]),)
 
 
-def bytes_of_splits(
-    tile: Callable[[Parameters], Tiling], p: Parameters, tiles: TileGrid, problem: Gemm
-) -> int:
+def bytes_of_splits(tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
     """Size of the workspace of a rung that has `splits` blocks share each tile."""
     if p["splits"] == 1:
         return 0
     flags, blocks = _flags_of_a_split(p["splits"]), tiles.tiles * p["splits"]
-    return _flags_and_sums_bytes(tile(p), blocks, flags_of_a_block=flags)
+    return _flags_and_sums_bytes(tiling, blocks, flags_of_a_block=flags)
 
 
 def flags_of_splits(
-    p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
+    tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
 ) -> tuple[Words, ...]:
     return (Words(count=tiles.tiles * p["splits"] * _flags_of_a_split(p["splits"])),)
 
@@ -88,7 +84,7 @@ def flags_and_counts_of_copies(
 
     The last of the blocks that wait for copies knows it, as all others have been there.
     """
-    flags = flags_of_workers(p, tiles, problem, is_last)
+    flags = flags_of_workers(tiling, p, tiles, problem, is_last)
     if not realigned_copies(tiling, p, problem).end:
         return flags
     counts = _flags_and_sums_bytes(tiling, p["workers"])

@@ -63,7 +63,7 @@ def test_rungs_are_numbered_from_one_in_order():
 def test_a_rung_declares_what_its_arguments_need(variant):
     assert {"C", *EXTENTS, *FACTORS} <= set(variant.arguments)
     assert len(set(variant.arguments)) == len(variant.arguments)
-    assert ("workspace" in variant.arguments) == (variant.workspace_bytes is not None)
+    assert ("workspace" in variant.arguments) == (variant.sharing is not None)
     assert ("tiles of A" in variant.arguments) == (variant.bulk_tiles is not None)
 
 
@@ -309,5 +309,7 @@ def test_more_shared_memory_than_a_block_can_have_is_refused():
 )
 def test_rows_that_do_not_begin_at_16_bytes_are_copied(k, n, is_a_copied, is_b_copied):
     realigned = find("realigned")
-    copies = realigned.copies(realigned.defaults, Gemm(m=2561, n=n, k=k))
+    parameters = realigned.defaults
+    tiling = realigned.tiling(parameters)
+    copies = realigned.sharing.copies(tiling, parameters, Gemm(m=2561, n=n, k=k))
     assert (copies.a is not None, copies.b is not None) == (is_a_copied, is_b_copied)

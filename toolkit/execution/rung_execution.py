@@ -302,7 +302,7 @@ class PlanExecutor:
         """
         launch = self.launch.at(k)
         a, b = self.ladder.matrices(self.ladder.at(launch.problem.k), launch.executed)
-        served = None if is_last is None else launch.served(is_last=is_last)
+        served = None if is_last is None else launch.ready_words(is_last=is_last)
         return bind_in_place(self.translated, launch, a, b, c, served=served)
 
     def _run(

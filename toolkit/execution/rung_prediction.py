@@ -189,7 +189,7 @@ class RungModel:
         if not shares_tiles:
             return streams
         workspace = next(buffer for buffer in bound.buffers if buffer.name == "workspace")
-        flags, *_ = launch.served(is_last=False)
+        flags, *_ = launch.ready_words(is_last=False)
         flags_bytes = FLOAT_BYTES * flags.count
         begins = [begin for begin in (launch.copies.a, launch.copies.b) if begin is not None]
         end = min(begins, default=workspace.bytes)

@@ -38,8 +38,9 @@ def rung_arguments(
             workspace = np.zeros(max(size_bytes // FLOAT_BYTES, 1), np.float32)
         values["workspace"] = workspace
     if variant.bulk_tiles is not None:
-        tiles = variant.bulk_tiles(variant.tiling(parameters))
-        copies = variant.copies(parameters, shape) if variant.copies else Copies()
+        tiling, sharing = variant.tiling(parameters), variant.sharing
+        tiles = variant.bulk_tiles(tiling)
+        copies = sharing.copies(tiling, parameters, shape) if sharing else Copies()
         values["tiles of A"] = _mapped(a, tiles.a, tiles.swizzle_a, copies.a, workspace)
         values["tiles of B"] = _mapped(b, tiles.b, 0, copies.b, workspace)
     return [values[role] for role in variant.arguments]

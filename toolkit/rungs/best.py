@@ -69,22 +69,22 @@ def _preferred(device: Device, shape: Gemm) -> Iterator[Selection]:
 
 def _selection(variant: Variant, preference: Preference, device: Device) -> Selection:
     chosen = dict(preference.parameters)
-    if variant.workers is not None:
+    if (workers := _workers(variant)) is not None:
         wanted = WORKERS_PER_SM * device.sm_count
-        legal = variant.parameters[variant.workers].legal
-        chosen[variant.workers] = min(legal, key=lambda n: abs(n - wanted))
+        legal = variant.parameters[workers].legal
+        chosen[workers] = min(legal, key=lambda n: abs(n - wanted))
     return Selection(variant=variant, parameters=variant.resolve(chosen))
 
 
 def _split_for(device: Device, shape: Gemm, selection: Selection) -> Selection:
     """As many blocks for a tile as find SMs and phases: what a neighbour had may not."""
     variant = _variant(selection)
-    if variant.splits is None:
+    if (name := _splits(variant)) is None:
         return selection
     depth = variant.tiling(selection.parameters).depth
     most = min(device.sm_count // _tiles(selection, shape), ceil_div(shape.k, depth))
-    splits = max(n for n in variant.parameters[variant.splits].legal if n <= max(most, 1))
-    return replace(selection, parameters={**selection.parameters, variant.splits: splits})
+    splits = max(n for n in variant.parameters[name].legal if n <= max(most, 1))
+    return replace(selection, parameters={**selection.parameters, name: splits})
 
 
 def _clocks(selection: Selection, share: float, device: Device, shape: Gemm) -> float:
@@ -92,11 +92,12 @@ def _clocks(selection: Selection, share: float, device: Device, shape: Gemm) -> 
     variant, parameters = _variant(selection), selection.parameters
     tiles, tiling = _tiles(selection, shape), variant.tiling(parameters)
     elements = tiling.block_m * tiling.block_n
-    if variant.workers is not None:  # all SMs take as much
+    if (workers := _workers(variant)) is not None:  # all SMs take as much
         turns, products = 1, tiles * elements * shape.k / device.sm_count
-        of_sums = _sums_of_workers(tiles, parameters[variant.workers])
+        of_sums = _sums_of_workers(tiles, parameters[workers])
     else:  # an SM takes a block at a time
-        splits = parameters[variant.splits] if variant.splits else 1
+        name = _splits(variant)
+        splits = parameters[name] if name else 1
         depth = ceil_div(ceil_div(shape.k, tiling.depth), splits) * tiling.depth
         turns, products = ceil_div(tiles * splits, device.sm_count), elements * depth
         of_sums = SUMS_OF_SPLITS_CLOCKS if splits > 1 else 0
@@ -109,6 +110,16 @@ def _sums_of_workers(tiles: int, workers: int) -> float:
     if not dealt_out:
         return 0
     return SUMS_OF_WORKERS_CLOCKS + SUM_OF_A_WORKER_CLOCKS * workers / dealt_out
+
+
+def _workers(variant: Variant) -> str | None:
+    """Name of the parameter that is the number of workers, None if the rung has none."""
+    return variant.sharing.workers if variant.sharing else None
+
+
+def _splits(variant: Variant) -> str | None:
+    """Name of the parameter that is the number of blocks per tile, None if the rung has none."""
+    return variant.sharing.splits if variant.sharing else None
 
 
 def _tiles(selection: Selection, shape: Gemm) -> int:

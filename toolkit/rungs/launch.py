@@ -69,8 +69,8 @@ class RungLaunch:
     @cached_property
     def copies(self) -> Copies:
         """Where the workspace holds copies of A and B."""
-        copies = self.variant.copies
-        return copies(self.parameters, self.executed) if copies else Copies()
+        sharing = self.variant.sharing
+        return sharing.copies(self.tiling, self.parameters, self.executed) if sharing else Copies()
 
     @cached_property
     def cost(self) -> float:
@@ -90,10 +90,13 @@ class RungLaunch:
         padding = self.executed.k - self.problem.k
         return replace(self, problem=replace(self.problem, k=k - padding))
 
-    def served(self, *, is_last: bool) -> tuple[Words, ...]:
-        """What its workspace says once all that blocks wait for is there, to the last of all."""
-        served = self.variant.served
-        return served(self.parameters, self.tiles, self.executed, is_last) if served else ()
+    def ready_words(self, *, is_last: bool) -> tuple[Words, ...]:
+        """Words of the workspace when all data that a block waits for is there."""
+        if self.variant.sharing is None:
+            return ()
+        return self.variant.sharing.ready_words(
+            self.tiling, self.parameters, self.tiles, self.executed, is_last
+        )
 
     def arguments(self, seed: int) -> list[Argument]:
         """Those of C = A·B with random A and B; C holds NaN, for nothing reads it."""

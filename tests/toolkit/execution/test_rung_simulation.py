@@ -30,7 +30,7 @@ from toolkit.execution.simulate import Simulator
 from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.arguments import rung_arguments
-from toolkit.rungs.launch import compile_for
+from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload
 from toolkit.sass.core.binding import COUNT
 
@@ -277,8 +277,8 @@ def test_a_second_launch_finds_the_flags_as_the_first_one_did(label, shape):
     arguments = rung_arguments(variant, parameters, problem, (*workload.padded(problem), c))
     whole = (range(problem.m), range(problem.n))
     (reference,) = workload.tile_references([whole]).values()
-    tiles = variant.tile_grid(parameters, problem)
-    flags = variant.served(parameters, tiles, problem, False)[0]
+    launch = RungLaunch(variant=variant, parameters=parameters, problem=problem)
+    flags, *_ = launch.ready_words(is_last=False)
     for _ in range(2):
         execution = Simulator(arch=cubin.architecture).run(
             cubin, variant.geometry(parameters, problem), arguments

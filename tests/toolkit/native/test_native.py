@@ -158,7 +158,7 @@ def results(flavour, monkeypatch, folder):
     for cached in (core.library, core.operations, cycles._library):
         cached.cache_clear()
     # those without a workspace, of which the launch is the registry's alone
-    plain = [x for x in LADDER if not (x.workspace_bytes or x.bulk_tiles or x.max_extent)]
+    plain = [x for x in LADDER if not (x.sharing or x.bulk_tiles or x.max_extent)]
     return [*map(of_a_rung, plain), *map(of_a_program, SEEDS)]
 
 
