@@ -54,9 +54,14 @@ NEAR_DEFAULTS = sampled(
 
 
 def test_rungs_are_numbered_from_one_in_order():
-    numbers = range(1, len(LADDER) + 1)
-    assert [variant.rung for variant in LADDER] == list(numbers)
-    assert [variant.file[:2] for variant in LADDER] == [f"{rung:02}" for rung in numbers]
+    assert [variant.rung for variant in LADDER] == list(range(1, len(LADDER) + 1))
+
+
+@every_rung
+def test_file_and_entry_are_named_after_the_rung(variant):
+    stem = variant.name.replace("-", "_")
+    assert variant.file == f"{variant.rung:02}_{stem}.cu"
+    assert variant.entry == f"sgemm_{stem}"
 
 
 @every_rung
