@@ -64,34 +64,30 @@ Copies = Literal["loads", "asynchronous", "bulk"]
 class Tiling:
     """Division of the product into tiles: per block, per phase and per thread.
 
-    `block_m`, `block_n`: the tile of C of one block. `block_k`: the depth of a phase held in
-    shared memory, None where shared memory is not used. `thread_m`, `thread_n`: the tile of C
-    of one thread. The widths are floats per instruction, as the compiler emits them. With
-    `asynchronous` copies tiles go to shared memory past registers. `global_width` is that of
-    matrices whose rows are multiples of it: a tiling that `narrows` moves single floats of others,
-    and those without are launched on padded matrices. `global_load_a_width` is that of A where it
-    is another. `bulk` copies move whole tiles. `slices` groups of threads share a block's tile by
-    k. `leaves_sums`: slices or blocks exchange partial sums in memory. `stages`: number of phases
-    that shared memory holds at a time.
+    Widths are floats per instruction, as the compiler emits them.
     """
 
-    block_m: int
-    block_n: int
-    block_k: int | None = None
-    thread_m: int = 1
-    thread_n: int = 1
+    block_m: int  #: rows of the tile of C of one block
+    block_n: int  #: columns of the tile of C of one block
+    block_k: int | None = None  #: depth of a phase, None without shared memory
+    thread_m: int = 1  #: rows of the tile of C of one thread
+    thread_n: int = 1  #: columns of the tile of C of one thread
+
     global_width: int = 1
-    global_load_a_width: int | None = None
+    global_load_a_width: int | None = None  #: None if it is `global_width`
     shared_store_a_width: int = 1
     shared_store_b_width: int = 1
     shared_load_a_width: int = 1
     shared_load_b_width: int = 1
-    asynchronous: bool = False
+
+    asynchronous: bool = False  #: copies to shared memory bypass registers
+    #: Rows that are not multiples of `global_width` are moved in single floats. If False, the
+    #: launcher pads matrices with zeros.
     narrows: bool = False
-    bulk: bool = False
-    slices: int = 1
-    leaves_sums: bool = False
-    stages: int = 1
+    bulk: bool = False  #: one copy moves a whole tile
+    slices: int = 1  #: groups of threads, each of which computes a part of every phase
+    leaves_sums: bool = False  #: slices or blocks exchange partial sums in memory
+    stages: int = 1  #: phases that shared memory holds at the same time
 
     @property
     def threads_per_block(self) -> int:
@@ -141,17 +137,13 @@ class Access:
 
 @dataclass(frozen=True, kw_only=True)
 class AccessCounts:
-    """All accesses of one launch. `threads`: number of launched threads, including idle ones.
-
-    `multiply_adds` are those that the threads make for the products, on zeros outside the
-    matrices too.
-    """
+    """All accesses of one launch."""
 
     problem: Gemm
-    threads: int
+    threads: int  #: number of launched threads, including idle ones
     accesses: tuple[Access, ...]
     tiling: Tiling
-    multiply_adds: int
+    multiply_adds: int  #: for the products, including those of zeros outside the matrices
 
     @property
     def has_edges(self) -> bool:
@@ -212,7 +204,7 @@ class AccessCounts:
 
 
 def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
-    """The accesses of one launch of a kernel that is tiled by `tiling`.
+    """Accesses of one launch of a kernel with the tiling `tiling`.
 
     C is not loaded (beta = 0). Derivation: the table at the head of this file. Raises InputError
     where a vector width does not divide what it moves: a vector never leaves its row.
@@ -320,22 +312,18 @@ def _widest_power_of_two(area: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """Cost of one access in the memory system, for the first warp of the grid.
-
-    `instruction_bytes` per lane, as the compiler emits the access; `requests` of all warps of the
-    launch, full ones assumed. `sectors` are the 32-byte pieces that a global request touches,
-    `ideal_sectors` the fewest that could hold the bytes that differ; `wavefronts` and
-    `ideal_wavefronts` the same for shared memory. `cycles` is how long a request occupies the
-    load/store unit at least: `coalescing.global_cycles`, or the wavefronts of a shared one.
-    """
+    """Cost of one access in the memory system, for the first warp of the grid."""
 
     space: Space
     operation: Operation
     operand: Operand
-    instruction_bytes: int
-    requests: int
+    instruction_bytes: int  #: per lane, as the compiler emits the access
+    requests: int  #: of all warps of the launch, if all warps are full
+    #: Lower bound on the time that a request occupies the load/store unit:
+    #: `coalescing.global_cycles`, or the wavefronts of a shared request.
     cycles: int
-    sectors: int | None = None
-    ideal_sectors: int | None = None
-    wavefronts: int | None = None
-    ideal_wavefronts: int | None = None
+
+    sectors: int | None = None  #: 32-byte sectors per global request
+    ideal_sectors: int | None = None  #: fewest sectors that could hold the distinct bytes
+    wavefronts: int | None = None  #: per shared request
+    ideal_wavefronts: int | None = None  #: fewest wavefronts that could return the distinct bytes

@@ -1,4 +1,4 @@
-"""What can be launched: the ladder of SGEMM kernels, and the references beside it."""
+"""Kernels that can be launched: the ladder of SGEMM rungs, and the references beside it."""
 
 from kernels.ladder import LADDER, REFERENCES
 from kernels.selection import Selection, find, parse_selection

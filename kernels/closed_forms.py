@@ -1,4 +1,4 @@
-"""What is known of one launch of a rung before it runs: who computes what, and access patterns.
+"""Facts about one launch of a rung before it runs: tiles of each block, and access patterns.
 
 Every `problem` is an executed shape (`Variant.executed`).
 """
@@ -20,9 +20,9 @@ from kernels.variant import Parameters, Variant
 def tiles_of_c(
     variant: Variant, parameters: Parameters, problem: Gemm, blocks: Sequence[int]
 ) -> list[tuple[range, range]]:
-    """The rows and columns of C that each of some blocks stores, in order of index.
+    """Rows and columns of C that each block of `blocks` stores, in order of the block index.
 
-    `blocks` are linear indices in the grid, x fastest; some may store none.
+    `blocks` are linear indices in the grid, x fastest. Blocks that store nothing are left out.
     """
     tiling, order = variant.tiling(parameters), variant.order_of(parameters)
     owners, row, column = order.with_tiles(variant.tile_grid(parameters, problem))
@@ -35,7 +35,7 @@ def tiles_of_c(
 
 
 def pieces_of_c(variant: Variant, parameters: Parameters, problem: Gemm) -> Pieces:
-    """The tiles of C that each block computes, and which phases of them."""
+    """Parts of tiles of C that each block computes, with their range of K."""
     phases = ceil_div(problem.k, variant.tiling(parameters).block_k or 1)
     return variant.order_of(parameters).pieces_of(variant.tile_grid(parameters, problem), phases)
 
@@ -43,7 +43,7 @@ def pieces_of_c(variant: Variant, parameters: Parameters, problem: Gemm) -> Piec
 def first_warp_patterns(
     variant: Variant, parameters: Parameters, problem: Gemm
 ) -> tuple[Pattern, ...]:
-    """The access patterns of the first warp of the grid, one per access."""
+    """Access patterns of the first warp of the grid, one per access."""
     if variant.warp is None:
         return ()
     tiling = variant.tiling(parameters)

@@ -1,4 +1,4 @@
-"""The rung or the reference that a name stands for, with its parameters."""
+"""Selection of a rung or a reference by name, with parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY_NAME: Mapping[str, Variant | Reference] = MappingProxyType(
 
 
 def find(name: str) -> Variant | Reference:
-    """The rung or reference of that name; raises UnknownNameError with the nearest one."""
+    """Rung or reference of that name. Raises UnknownNameError, which suggests the nearest name."""
     if name not in BY_NAME:
         raise UnknownNameError("variant", name, BY_NAME)
     return BY_NAME[name]
@@ -25,17 +25,15 @@ def find(name: str) -> Variant | Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A rung with all of its parameters, or a reference (without any).
-
-    `stands_for` is the name under which it was asked for, where that was another.
-    """
+    """A rung with all of its parameters, or a reference, which has none."""
 
     variant: Variant | Reference
     parameters: Mapping[str, int] = field(default_factory=dict)
-    stands_for: Reference | None = None
+    stands_for: Reference | None = None  #: `BEST` if the dispatcher chose the rung
 
     @property
     def label(self) -> str:
+        """Name for users, with the parameters that differ from their defaults."""
         if self.stands_for is not None:
             return self.stands_for.name
         if isinstance(self.variant, Reference):
@@ -44,9 +42,9 @@ class Selection:
 
 
 def parse_selection(text: str) -> Selection:
-    """The selection that `text` names: "tiled", "tiled:tile=16", "coarsened-1d:bk=8,tm=8".
+    """Selection that `text` names: "tiled", "tiled:tile=16", "coarsened-1d:bk=8,tm=8".
 
-    Raises UnknownNameError or InputError with the remedy.
+    Raises UnknownNameError or InputError, whose message contains the remedy.
     """
     variant, chosen = parse_settings(text)
     if isinstance(variant, Reference):
@@ -55,7 +53,7 @@ def parse_selection(text: str) -> Selection:
 
 
 def parse_settings(text: str) -> tuple[Variant | Reference, dict[str, int]]:
-    """What `text` names, and the legal values that it gives to parameters, each by itself."""
+    """Rung or reference that `text` names, and its parameters. Constraints are not checked."""
     name, colon, settings = text.strip().lower().replace("_", "-").partition(":")
     variant = find(name)
     pairs = [_parse_setting(text, one) for one in settings.split(",")] if colon else []
@@ -75,11 +73,11 @@ def _parse_setting(text: str, setting: str) -> tuple[str, int]:
         return name.strip(), int(value)
     except ValueError:
         raise InputError(
-            f"{text!r}: {setting!r} is no setting: write name=integer, as in tiled:tile=16"
+            f"{text!r}: {setting!r} is not a setting: write name=integer, as in tiled:tile=16"
         ) from None
 
 
 def whole_ladder() -> tuple[Selection, ...]:
-    """Every rung with its default parameters, then the references."""
+    """Return every rung with its default parameters, then the references."""
     rungs = tuple(Selection(variant=v, parameters=v.defaults) for v in LADDER)
     return rungs + tuple(Selection(variant=reference) for reference in REFERENCES)

@@ -1,4 +1,4 @@
-"""What one rung of the ladder declares, and what the toolkit knows of it without running it."""
+"""Declaration of a rung, and the facts that follow from it without running the kernel."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from analysis.traffic.grid import COLUMN_MAJOR, ROW_MAJOR, Order, TileGrid
 from kernels.warps import WarpAccesses
 
 Parameters = Mapping[str, int]
-# What an argument of a kernel is: a matrix, a tensor map of one, an extent, a factor, or memory in
-# which blocks leave sums for each other.
+# Role of a kernel argument: a matrix, a tensor map of a matrix, an extent, a factor, or memory
+# through which blocks exchange data.
 Role = Literal[
     "A", "B", "C", "tiles of A", "tiles of B", "M", "N", "K", "alpha", "beta", "workspace"
 ]
@@ -29,75 +29,68 @@ FACTORS: tuple[Role, ...] = ("alpha", "beta")
 PLAIN_ARGUMENTS: tuple[Role, ...] = ("A", "B", "C", *EXTENTS, *FACTORS)
 
 _INCLUDED = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
-OLDEST = 75  # the oldest architecture of today's compilers: older devices get its code, and a note
+OLDEST = 75  # oldest architecture of today's compilers; older devices get its code, and a note
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """A compile-time integer of a kernel, passed as a macro of the same name in capitals.
-
-    `sets` names the fields of the rung's `Tiling` that have its value.
-    """
+    """A compile-time integer of a kernel, passed as a macro of the same name in capitals."""
 
     default: int
     legal: tuple[int, ...]
     meaning: str
-    sets: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()  #: fields of the rung's `Tiling` that get the value
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preference:
-    """Parameters with which a rung may serve a shape for which nothing was tuned.
-
-    `share_of_peak` is the fraction of the peak rate that its main loop reaches. Preferences without
-    it come after all others, those of later rungs first, and only if an element of A and B is in
-    at least `fewest_products` products on average, M·N / (M + N).
-    """
+    """Parameters with which a rung may be chosen for a shape for which nothing was tuned."""
 
     parameters: Parameters = field(default_factory=dict)
+    #: Fraction of the peak rate that the main loop reaches. Preferences without it come after all
+    #: others, those of later rungs first.
     share_of_peak: float | None = None
+    #: Lower bound on M·N / (M + N), the average number of products that an element of A and B is
+    #: in. It counts only for preferences without `share_of_peak`.
     fewest_products: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constraint:
-    """A relation between parameters: `holds` decides, `text` explains."""
+    """A relation between parameters."""
 
-    text: str
+    text: str  #: the relation, as an error message states it
     holds: Callable[[Parameters], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BulkTiles:
-    """What one bulk copy moves of A and of B, as rows and columns; rows of A are swizzled.
+    """Tiles of A and B that one bulk copy moves each, by tensor maps of A and B."""
 
-    A rung with these takes tensor maps of A and B.
-    """
-
-    a: tuple[int, int]
-    b: tuple[int, int]
-    swizzle_a: int
+    a: tuple[int, int]  #: rows and columns
+    b: tuple[int, int]  #: rows and columns
+    swizzle_a: int  #: bytes within which the 16-byte pieces of a row of A are swizzled
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """`count` words of 32 bits from an offset in bytes on, all of one value."""
+    """Consecutive 32-bit words with the same value."""
 
     count: int
-    offset: int = 0
+    offset: int = 0  #: in bytes
     value: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Copies:
-    """Where in the workspace a rung copies A and B to: bytes, None for one that it takes as it is.
+    """Offsets in the workspace of copies of A and B, in bytes.
 
-    The length of a copy's rows is a multiple of `ROW_FLOATS`. `end` is the byte behind the last.
+    The length of a copy's rows is a multiple of `kernels.workspace.ROW_FLOATS`.
     """
 
-    a: int | None = None
-    b: int | None = None
-    end: int = 0
+    a: int | None = None  #: None if A is not copied
+    b: int | None = None  #: None if B is not copied
+    end: int = 0  #: offset of the first byte after the copies, 0 if there are none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,64 +118,59 @@ class TileSharing:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One rung: a kernel, and everything the toolkit knows of it without running it.
+    """One rung: a kernel, and everything that the toolkit knows about it without running it."""
 
-    `tile` makes the tiling from what the parameters set. `warp` says where the first warp reads and
-    writes. `arguments` says what each argument of the kernel is. `rows_along_x` says that
-    threadIdx.x and blockIdx.x run along the rows of C. `flat_block` launches a one-dimensional
-    block. `multiple_of` is what N and K must be multiples of; the launcher pads with zeros.
-    `max_extent` bounds M and N. `since` is the oldest architecture that the rung compiles for, as a
-    number (compute capability 8.6 is 86). `dynamic_shared_bytes` is what a block asks for at
-    launch. `order` says which tile of C each block computes and what grid that takes; by default
-    along the rows of C, or along its columns with `rows_along_x`. `bulk_tiles` are those of a rung
-    that copies whole tiles. `sharing` is that of a rung whose blocks share tiles of C.
-    """
+    rung: int  #: number in the ladder, from 1
+    name: str  #: in commands, for example "split-k"
+    title: str  #: in reports
+    idea: str  #: one line for lists and reports
 
-    name: str
-    rung: int
-    title: str
-    idea: str
-    file: str
-    entry: str
-    tile: Callable[..., Tiling]
-    warp: Callable[[Tiling, Gemm], WarpAccesses] | None = None
+    file: str  #: in kernels/sgemm/
+    entry: str  #: name of the kernel in the file
     arguments: tuple[Role, ...] = PLAIN_ARGUMENTS
+    since: int = OLDEST  #: oldest architecture, for example 86 for compute capability 8.6
+
     parameters: Mapping[str, Parameter] = field(default_factory=lambda: MappingProxyType({}))
     constraints: tuple[Constraint, ...] = ()
-    rows_along_x: bool = False
-    flat_block: bool = False
-    multiple_of: int = 1
-    max_extent: int | None = None
-    since: int = OLDEST
-    dynamic_shared_bytes: Callable[[Tiling], int] = lambda tiling: 0
+    tile: Callable[..., Tiling]  #: called with the fields that the parameters set
+    bulk_tiles: Callable[[Tiling], BulkTiles] | None = None  #: None without bulk copies
+    #: Assignment of tiles of C to blocks. None: along rows of C, or columns if `rows_along_x`.
     order: Callable[[Parameters], Order] | None = None
-    bulk_tiles: Callable[[Tiling], BulkTiles] | None = None
-    sharing: TileSharing | None = None
-    preferences: tuple[Preference, ...] = ()
+    sharing: TileSharing | None = None  #: None if each tile of C has its own block
+
+    rows_along_x: bool = False  #: threadIdx.x and blockIdx.x run along the rows of C
+    flat_block: bool = False  #: the block is one-dimensional
+    multiple_of: int = 1  #: of N and K: the launcher pads matrices with zeros
+    max_extent: int | None = None  #: upper bound on M and N
+    dynamic_shared_bytes: Callable[[Tiling], int] = lambda tiling: 0  #: per block
+
+    warp: Callable[[Tiling, Gemm], WarpAccesses] | None = None  #: accesses of the first warp
+    preferences: tuple[Preference, ...] = ()  #: for the dispatcher, `toolkit.rungs.best`
 
     @property
     def source(self) -> str:
-        """The CUDA C++ text of the kernel, with the text of the files that it includes.
+        """CUDA C++ text of the kernel, in which included files replace their directives.
 
-        Line numbers of listings and counters are those of this text.
+        Line numbers of listings and counters refer to this text.
         """
         return _text(self.file)
 
     @property
     def defaults(self) -> dict[str, int]:
+        """Default value of each parameter."""
         return {name: parameter.default for name, parameter in self.parameters.items()}
 
     def parameter_sets(self) -> list[dict[str, int]]:
-        """Every legal combination of the parameters, defaults among them."""
+        """All legal combinations of parameters. The defaults are one of them."""
         all_values = combinations(self.parameters)
         return [one for one in all_values if all(c.holds(one) for c in self.constraints)]
 
     def macros(self, parameters: Parameters) -> dict[str, int]:
-        """The preprocessor definitions that set `parameters`."""
+        """Preprocessor definitions that set `parameters`."""
         return {name.upper(): value for name, value in parameters.items()}
 
     def resolve(self, chosen: Parameters) -> dict[str, int]:
-        """All parameters: the chosen ones over the defaults.
+        """All parameters: the chosen ones, and the defaults of the others.
 
         Raises UnknownNameError for a parameter that the rung does not have, InputError for an
         illegal value or a broken constraint.
@@ -196,7 +184,7 @@ class Variant:
         return resolved
 
     def check_shape(self, problem: Gemm) -> None:
-        """Raise ShapeError when the rung cannot take `problem`, padded or not."""
+        """Raise ShapeError if the rung cannot compute `problem`, padded or not."""
         if self.max_extent and max(problem.m, problem.n) > self.max_extent:
             raise ShapeError(
                 f"{self.name} cannot take {problem}: C has at most "
@@ -205,11 +193,11 @@ class Variant:
             )
 
     def runs_on(self, architecture: int) -> bool:
-        """Whether the rung compiles for an architecture, given as a number."""
+        """True if the rung compiles for an architecture, for example 86."""
         return max(architecture, OLDEST) >= self.since
 
     def check_device(self, parameters: Parameters, device: Device) -> None:
-        """Raise UnavailableError when `device` is too old, or has too little shared memory."""
+        """Raise UnavailableError if `device` is too old, or has too little shared memory."""
         if not self.runs_on(int(device.sm_arch.removeprefix("sm_"))):
             raise UnavailableError(
                 f"{self.name} needs sm_{self.since} or later, and {device.name} is "
@@ -224,11 +212,11 @@ class Variant:
             )
 
     def tiling(self, parameters: Parameters) -> Tiling:
-        """How a launch cuts the product."""
+        """Tiling of the product with these parameters."""
         return tiling_of(self.tile, self.parameters, parameters)
 
     def executed(self, problem: Gemm) -> Gemm:
-        """The shape that is launched: N and K padded to what the rung needs."""
+        """Shape that is launched: N and K are padded to multiples of `multiple_of`."""
 
         def padded(extent: int) -> int:
             return ceil_div(extent, self.multiple_of) * self.multiple_of
@@ -236,7 +224,7 @@ class Variant:
         return Gemm(m=problem.m, n=padded(problem.n), k=padded(problem.k))
 
     def tile_grid(self, parameters: Parameters, problem: Gemm) -> TileGrid:
-        """How many tiles cover C at the executed shape `problem`."""
+        """Number of tiles that cover C at the executed shape `problem`."""
         tiling = self.tiling(parameters)
         return TileGrid(
             down=ceil_div(problem.m, tiling.block_m), across=ceil_div(problem.n, tiling.block_n)
@@ -255,20 +243,20 @@ class Variant:
         )
 
     def workspace(self, parameters: Parameters, problem: Gemm) -> int | None:
-        """Bytes of the workspace at the executed shape, None for a rung that takes none."""
+        """Bytes of the workspace at the executed shape `problem`, None if the rung has none."""
         if self.sharing is None:
             return None
         tiling, tiles = self.tiling(parameters), self.tile_grid(parameters, problem)
         return self.sharing.workspace_bytes(tiling, parameters, tiles, problem)
 
     def order_of(self, parameters: Parameters) -> Order:
-        """Which tile of C each block computes."""
+        """Assignment of tiles of C to blocks."""
         if self.order is not None:
             return self.order(parameters)
         return COLUMN_MAJOR if self.rows_along_x else ROW_MAJOR
 
     def label(self, parameters: Parameters) -> str:
-        """The name, with the parameters that differ from their defaults: "tiled:tile=16"."""
+        """Name with the parameters that differ from their defaults, such as "tiled:tile=16"."""
         changed = [
             f"{name}={value}"
             for name, value in parameters.items()
@@ -280,7 +268,7 @@ class Variant:
 def combinations(
     declared: Mapping[str, Parameter], fixed: Parameters = MappingProxyType({})
 ) -> list[dict[str, int]]:
-    """All values of all declared parameters that are not fixed, legal together or not."""
+    """All combinations of legal values, with `fixed` values. Constraints are not applied."""
     values = [
         (fixed[name],) if name in fixed else parameter.legal for name, parameter in declared.items()
     ]
@@ -288,7 +276,7 @@ def combinations(
 
 
 def check_values(rung: str, declared: Mapping[str, Parameter], chosen: Parameters) -> None:
-    """Check that each chosen value is legal by itself.
+    """Check that each chosen value is a legal value of its parameter.
 
     Raises UnknownNameError for a parameter that is not declared, InputError for an illegal value.
     """
@@ -305,13 +293,13 @@ def check_values(rung: str, declared: Mapping[str, Parameter], chosen: Parameter
 def tiling_of(
     tile: Callable[..., Tiling], declared: Mapping[str, Parameter], parameters: Parameters
 ) -> Tiling:
-    """How a launch with these parameters cuts the product."""
+    """Tiling that `tile` makes from the fields that the parameters set."""
     fields = {field: parameters[name] for name, one in declared.items() for field in one.sets}
     return tile(**fields)
 
 
 def _text(file: str) -> str:
-    """A file of kernels/sgemm with the files that it includes in the place of their directives."""
+    """Text of a file of kernels/sgemm/, in which included files replace their directives."""
     text = files("kernels").joinpath("sgemm", file).read_text(encoding="utf-8")
     return _INCLUDED.sub(lambda found: _text(found[1]), text)
 

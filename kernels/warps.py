@@ -1,8 +1,8 @@
-"""Where the 32 lanes of a rung's first warp read and write: the addresses behind its patterns.
+"""Addresses that the 32 lanes of a rung's first warp access.
 
-Each function mirrors the index arithmetic of one kernel for threads 0 to 31 of block (0, 0) in
-phase 0. The numbers that follow from it (sectors, lines, wavefronts per request) are compared
-with hardware counters in tests/kernels/.
+Each function repeats the index arithmetic of one kernel for threads 0 to 31 of block (0, 0) in
+phase 0. tests/kernels/ compares the numbers that follow from the addresses (sectors, lines,
+wavefronts per request) with hardware counters.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ VECTOR = 4  # floats of a float4
 
 @dataclass(frozen=True, kw_only=True)
 class WarpAccess:
-    """Byte addresses of one warp-level access, and which lanes take part."""
+    """One access of a warp."""
 
-    addresses: Lanes
-    active: NDArray[np.bool_]
-    instruction_bytes: int
+    addresses: Lanes  #: in bytes
+    active: NDArray[np.bool_]  #: lanes that take part
+    instruction_bytes: int  #: per lane
 
 
 WarpAccesses = dict[tuple[Space, Operation, Operand], WarpAccess]
 
 
 def patterns(accesses: WarpAccesses, counts: AccessCounts) -> tuple[Pattern, ...]:
-    """The pattern of each access, with the number of requests that the launch makes of it."""
+    """Pattern of each access, with the number of such requests in the launch."""
 
     def described() -> Iterator[Pattern]:
         for (space, operation, operand), access in accesses.items():
@@ -57,7 +57,7 @@ def patterns(accesses: WarpAccesses, counts: AccessCounts) -> tuple[Pattern, ...
 
 
 def _matrix(row: Lanes, column: Lanes, rows: int, columns: int, width: int = 1) -> WarpAccess:
-    """`width` floats at [row][column] of a row-major matrix, guarded by its extent."""
+    """Access to `width` floats at [row][column] of a row-major matrix, inside of its extents."""
     row, column = np.broadcast_arrays(row, column)
     return WarpAccess(
         addresses=FLOAT_BYTES * (row * columns + column),
@@ -69,7 +69,7 @@ def _matrix(row: Lanes, column: Lanes, rows: int, columns: int, width: int = 1) 
 def _of_matrices(
     problem: Gemm, a: Place, b: Place, c: Place, width_a: int = 1, width_b: int = 1
 ) -> WarpAccesses:
-    """Loads of A and B and the store of C, which is as wide as the load of B."""
+    """Loads of A and B, and the store of C, which is as wide as the load of B."""
     return {
         ("global", "load", "A"): _matrix(*a, problem.m, problem.k, width_a),
         ("global", "load", "B"): _matrix(*b, problem.k, problem.n, width_b),
@@ -78,7 +78,7 @@ def _of_matrices(
 
 
 def _shared(index: Lanes, width: int = 1) -> WarpAccess:
-    """`width` floats at `index` of a tile in shared memory."""
+    """Access to `width` floats at `index` of a tile in shared memory."""
     return WarpAccess(
         addresses=FLOAT_BYTES * index,
         active=np.ones(WARP_SIZE, dtype=bool),
@@ -93,7 +93,7 @@ def one_thread_per_element(
     y, x = np.divmod(THREAD, tiling.block_n)
     row, column = (x, y) if rows_along_x else (y, x)
     first = np.zeros_like(THREAD)
-    inside = (row < problem.m) & (column < problem.n)  # the others leave at once
+    inside = (row < problem.m) & (column < problem.n)  # other threads exit at once
     accesses = _of_matrices(problem, (row, first), (first, column), (row, column))
     return {
         key: WarpAccess(
@@ -111,7 +111,7 @@ def uncoalesced(tiling: Tiling, problem: Gemm) -> WarpAccesses:
 
 
 def coarsened(tiling: Tiling, problem: Gemm) -> WarpAccesses:
-    """Rungs 4 to 6: scalar copies, and the thread's own tile of C, of one element in rung 4.
+    """Rungs 4 to 6: scalar copies; each thread computes a tile of C, in rung 4 one element.
 
     The compiler merges four reads along a row of the tile of A, and of B where a thread reads
     several columns.
@@ -128,19 +128,19 @@ def coarsened(tiling: Tiling, problem: Gemm) -> WarpAccesses:
 
 
 def vectorized(tiling: Tiling, problem: Gemm) -> WarpAccesses:
-    """Rung 7: float4 everywhere but in the transposing stores of A."""
+    """Rung 7: all accesses are float4, except the stores that transpose the tile of A."""
     a_row, _ = _quad_of_a(tiling)
     return _transposed(tiling, problem, a_row, _own_tile(tiling))
 
 
 def conflict_free(tiling: Tiling, problem: Gemm) -> WarpAccesses:
-    """Rung 8: the columns of the transposed tile swizzled, a thread's float4 half a tile apart."""
+    """Rung 8: the transposed tile is swizzled; the float4 of a thread are half a tile apart."""
     row, column = np.divmod(THREAD, tiling.block_n // tiling.thread_n)
     return _transposed(tiling, problem, _swizzled(tiling), (VECTOR * row, VECTOR * column))
 
 
 def warp_tiled(tiling: Tiling, problem: Gemm) -> WarpAccesses:
-    """Rungs 9 and 10: lanes that differ in one bit share rows, in another columns."""
+    """Rungs 9 and 10: two bits of a lane choose its columns of C, the other three its rows."""
     return _transposed(tiling, problem, _swizzled(tiling), (VECTOR * LANE_M, VECTOR * LANE_N))
 
 
@@ -151,7 +151,7 @@ LANE_N = THREAD & 1 | THREAD >> 1 & 2
 
 
 def asynchronous(tiling: Tiling, problem: Gemm) -> WarpAccesses:
-    """Rungs 11 and 12: copies past registers, those of A float by float; else as rung 9."""
+    """Rungs 11 and 12: asynchronous copies, of A in single floats. Otherwise as in rung 9."""
     width_a, width_b = tiling.global_widths(problem)
     a = np.divmod(width_a * THREAD, tiling.depth)
     b = np.divmod(width_b * THREAD, tiling.block_n)
@@ -164,9 +164,9 @@ def asynchronous(tiling: Tiling, problem: Gemm) -> WarpAccesses:
 
 
 def bulk(tiling: Tiling, problem: Gemm) -> WarpAccesses:
-    """Rungs from 13 on: rows of A swizzled in pieces of 16 bytes, of which a lane reads one.
+    """Rungs 13 to 18: rows of A are swizzled in pieces of 16 bytes, of which a lane reads one.
 
-    Bulk copies are no accesses of a warp.
+    Bulk copies are not accesses of a warp.
     """
     return {
         ("global", "store", "C"): _matrix(LANE_M, VECTOR * LANE_N, problem.m, problem.n, VECTOR),
@@ -176,27 +176,27 @@ def bulk(tiling: Tiling, problem: Gemm) -> WarpAccesses:
 
 
 def realigned(tiling: Tiling, problem: Gemm) -> WarpAccesses:
-    """Rung 19: rows of C that are no whole quads are stored float by float."""
+    """Rung 19: C is stored in single floats if N is not a multiple of 4."""
     width = VECTOR if problem.n % VECTOR == 0 else 1
     store = _matrix(LANE_M, VECTOR * LANE_N, problem.m, problem.n, width)
     return {**bulk(tiling, problem), ("global", "store", "C"): store}
 
 
 def _quad_of_a(tiling: Tiling) -> Place:
-    """Row and first column of the float4 of A's tile that each thread copies."""
+    """Row and first column of the float4 that each thread copies of the tile of A."""
     row, vector = np.divmod(THREAD, tiling.depth // VECTOR)
     return row, VECTOR * vector
 
 
 def _swizzled(tiling: Tiling) -> Lanes:
-    """Where the row of A that each thread copies stands in the transposed tile."""
+    """Column of the transposed tile to which each thread copies its row of A."""
     row, column = _quad_of_a(tiling)
     rows_per_warp = WARP_SIZE * VECTOR // tiling.depth
     return row ^ column // VECTOR * rows_per_warp
 
 
 def _transposed(tiling: Tiling, problem: Gemm, stored_row: Lanes, tile_of_c: Place) -> WarpAccesses:
-    """Copies in float4, those of A stored transposed; `tile_of_c` is where each thread's begins."""
+    """Copies in float4, with the tile of A transposed. `tile_of_c`: start of each thread's tile."""
     a_row, a_column = _quad_of_a(tiling)
     b_row, b_vector = np.divmod(THREAD, tiling.block_n // VECTOR)
     c_row, c_column = tile_of_c
@@ -211,6 +211,6 @@ def _transposed(tiling: Tiling, problem: Gemm, stored_row: Lanes, tile_of_c: Pla
 
 
 def _own_tile(tiling: Tiling) -> Place:
-    """First row and column of each thread's tile of C; threads run along the rows of tiles."""
+    """First row and column of each thread's tile of C. Consecutive threads share rows of C."""
     row, column = np.divmod(THREAD, tiling.block_n // tiling.thread_n)
     return row * tiling.thread_m, column * tiling.thread_n

@@ -1,6 +1,6 @@
-"""The layout of a workspace: flags first, then partial sums, then copies of A and B.
+"""Layout of a workspace: flags first, then partial sums, then copies of A and B.
 
-A block that shares a tile with other blocks leaves its partial sums there, and sets its flag.
+A block that shares a tile with other blocks stores its partial sums there, and then sets its flag.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from kernels.variant import Copies, Parameters, Words
 
 FLAG_BYTES = 4
 FLAGS_OF_A_SECTOR = 8
-MOST_MEMBERS = 16  # blocks that add up at a time, of those that share a tile
-FLAGS_ALIGNMENT = 128  # of the partial sums, which follow the flags
+MOST_MEMBERS = 16  # of a group: blocks that share a tile and add their sums together
+FLAGS_ALIGNMENT = 128  # bytes: the partial sums follow the flags at a multiple of it
 COUNTS_BYTES = 128  # between the partial sums and the copies of A and B
-ROW_FLOATS = 4  # of which the rows of a tensor map are multiples: 16 bytes
+ROW_FLOATS = 4  # rows of a tensor map are multiples of 16 bytes
 
 
 def row_floats(columns: int) -> int:
-    """Row length of a copy in the workspace."""
+    """Row length of a copy in the workspace, in floats."""
     return ceil_div(columns, ROW_FLOATS) * ROW_FLOATS
 
 
@@ -30,18 +30,19 @@ def _flags_and_sums_bytes(tiling: Tiling, blocks: int, *, flags_of_a_block: int 
 
 
 def bytes_of_workers(tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
-    """Size of the workspace of a rung whose workers share the tiles of an incomplete last wave."""
+    """Bytes of the workspace if workers share the tiles of an incomplete last wave."""
     return _flags_and_sums_bytes(tiling, p["workers"]) if tiles.tiles % p["workers"] else 0
 
 
 def flags_of_workers(
     tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
 ) -> tuple[Words, ...]:
+    """Flags of all workers."""
     return (Words(count=p["workers"]),)
 
 
 def bytes_of_splits(tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
-    """Size of the workspace of a rung that has `splits` blocks share each tile."""
+    """Bytes of the workspace if `splits` blocks share each tile."""
     if p["splits"] == 1:
         return 0
     flags, blocks = _flags_of_a_split(p["splits"]), tiles.tiles * p["splits"]
@@ -51,17 +52,18 @@ def bytes_of_splits(tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gem
 def flags_of_splits(
     tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
 ) -> tuple[Words, ...]:
+    """Flags of all blocks."""
     return (Words(count=tiles.tiles * p["splits"] * _flags_of_a_split(p["splits"])),)
 
 
 def _flags_of_a_split(splits: int) -> int:
-    """Flags of a block: one per member of its group, one for the last group, in whole sectors."""
+    """Number of flags of a block: one per member of its group, one more, in whole sectors."""
     flags = 1 + max(n for n in range(1, MOST_MEMBERS + 1) if splits % n == 0)
     return ceil_div(flags, FLAGS_OF_A_SECTOR) * FLAGS_OF_A_SECTOR
 
 
 def realigned_copies(tiling: Tiling, p: Parameters, problem: Gemm) -> Copies:
-    """A copy of each matrix whose row length is no multiple of `ROW_FLOATS`: A first, then B."""
+    """Copies of the matrices whose row length is not a multiple of `ROW_FLOATS`, A before B."""
     copies_a, copies_b = problem.k % ROW_FLOATS != 0, problem.n % ROW_FLOATS != 0
     if not copies_a and not copies_b:
         return Copies()
@@ -72,7 +74,7 @@ def realigned_copies(tiling: Tiling, p: Parameters, problem: Gemm) -> Copies:
 
 
 def bytes_with_copies(tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gemm) -> int:
-    """Size of the workspace up to the end of the last copy; without copies, that of workers."""
+    """Bytes of the workspace up to the end of the copies; without copies, those of workers."""
     copies = realigned_copies(tiling, p, problem)
     return copies.end or bytes_of_workers(tiling, p, tiles, problem)
 
@@ -80,9 +82,9 @@ def bytes_with_copies(tiling: Tiling, p: Parameters, tiles: TileGrid, problem: G
 def flags_and_counts_of_copies(
     tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gemm, is_last: bool
 ) -> tuple[Words, ...]:
-    """Flags of the workers, and the counts of the blocks that have made or used the copies.
+    """Flags of all workers, and counts of blocks that made copies and that found copies complete.
 
-    The last of the blocks that wait for copies knows it, as all others have been there.
+    The block that is last to find the copies complete resets both counts for the next launch.
     """
     flags = flags_of_workers(tiling, p, tiles, problem, is_last)
     if not realigned_copies(tiling, p, problem).end:

@@ -47,7 +47,7 @@ def test_json_is_the_record_that_is_stored(folder):
         ("tiled --shape 64,4x", "shape '4x' is not understood"),
         ("tiled --device h2000", "unknown device 'h2000'"),
         ("tiled --html no/where.html", "cannot write no/where.html"),
-        ("tiled:", "'tiled:': '' is no setting: write name=integer, as in tiled:tile=16"),
+        ("tiled:", "'tiled:': '' is not a setting: write name=integer, as in tiled:tile=16"),
     ],
 )
 def test_a_mistake_is_one_line(arguments, message):

@@ -103,7 +103,7 @@ def test_a_named_rung_that_a_device_cannot_run_is_an_error():
     [
         ("tiled:tile=7", "tiled: tile = 7 is not legal: choose one of 8, 16, 32"),
         ("tiled:tyle=8", "unknown parameter of tiled 'tyle': did you mean 'tile'? (known: tile)"),
-        ("tiled:tile", "'tiled:tile': 'tile' is no setting: write name=integer, as in"),
+        ("tiled:tile", "'tiled:tile': 'tile' is not a setting: write name=integer, as in"),
         ("tiled:tile=8,tile=16", "'tiled:tile=8,tile=16': a parameter is given twice"),
         ("cpu:threads=1", "'cpu:threads=1': cpu is a reference and has no parameters"),
         ("", "unknown variant '': choose one of one-block, "),
