@@ -116,14 +116,17 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/timing/gap.py": {
         "WORK_LEFT_OUT AMPLE": technical("keeps a run of the model going"),
     },
-    "analysis/timing/predict.py": {
-        "FEWEST_L1_LINES": technical("keeps a run of the model going"),
+    "analysis/timing/model_runs.py": {
         "MEET_BY_WAITS": fitted("the ladder, H200"),
-        "DIRTY_SHARE": fitted("kernels that read, H200"),
-        "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
         "MOST_IN_STEP": _ENOUGH,
     },
-    "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_GAP STEADY": _ENOUGH},
+    "analysis/timing/modelled_sm.py": {
+        "FEWEST_L1_LINES": technical("keeps a run of the model going"),
+        "DIRTY_SHARE": fitted("kernels that read, H200"),
+        "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
+    },
+    "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_GAP": _ENOUGH},
+    "analysis/timing/samples.py": {"STEADY": _ENOUGH},
     "analysis/comparison/scorecard.py": {
         "STORE_ARBITRATION LOAD_ARBITRATION LOAD_REMAINDER": measured(
             "counters of 110 recorded launches (docs/validation.md)"
@@ -225,10 +228,10 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
 # Numbers that have no name: the text in which they stand, each in parentheses.
 UNNAMED: Mapping[tuple[str, str], tuple[str, Evidence]] = {
     ("analysis/timing/blocks_of_sm.py", "rounds of blocks that are replayed"): (
-        r"rounds = (\d+) if unlike else (\d+) if along_k else (\d+)",
+        r"rounds = (\d+) if unlike else waves",
         measured("tests/analysis/timing/test_predict.py: lines against replays of all blocks"),
     ),
-    ("analysis/timing/predict.py", "warps per scheduler up to which code stays"): (
+    ("analysis/timing/modelled_sm.py", "warps per scheduler up to which code stays"): (
         r"code_lines=.* if self._warps <= (\d+) \* SCHEDULERS",
         measured(f"{_PROBES}: one and two; more were not measured"),
     ),
@@ -291,7 +294,7 @@ def _prefer(name: str, value: float) -> _Prefer:
 
 
 SCHEDULE, TRAFFIC = "analysis.traffic.block_schedule", "analysis.traffic.l2"
-TIMING = "analysis.timing.predict"
+TIMING, MODELLED_SM = "analysis.timing.model_runs", "analysis.timing.modelled_sm"
 LAUNCH_TRAFFIC, BEST = "toolkit.execution.traffic", "toolkit.rungs.best"
 SM = "analysis.hardware.sm_constants"
 RULES: Mapping[str, Sequence[Change]] = {
@@ -314,8 +317,8 @@ RULES: Mapping[str, Sequence[Change]] = {
     "FAR_FROM_WRITER": [(TRAFFIC, "FAR_FROM_WRITER", 1.0)],
     "_MERGING_SMS": [(TRAFFIC, "_MERGING_SMS", 1)],
     "MEET_BY_WAITS": [(TIMING, "MEET_BY_WAITS", 0.0)],
-    "DIRTY_SHARE": [(TIMING, "DIRTY_SHARE", 0.0)],
-    "DIRTY_AT_FIRST": [(TIMING, "DIRTY_AT_FIRST", 1.0)],
+    "DIRTY_SHARE": [(MODELLED_SM, "DIRTY_SHARE", 0.0)],
+    "DIRTY_AT_FIRST": [(MODELLED_SM, "DIRTY_AT_FIRST", 1.0)],
     # no wait of that kind, no limit, or what was measured
     "dram_latency": [(SM, "dram_latency", 0)],
     "dram_spread": [(SM, "dram_spread", 0)],

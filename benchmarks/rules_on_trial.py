@@ -48,9 +48,20 @@ from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm, parse_shape
+from analysis.timing.model_runs import model_runs
 from analysis.traffic.l2 import Traffic
 from benchmarks.constants import BEST as CHOICE
-from benchmarks.constants import ERRORS, RULES, SM, SM_CODE, recorded_errors, rows, values_of
+from benchmarks.constants import (
+    ERRORS,
+    MODELLED_SM,
+    RULES,
+    SM,
+    SM_CODE,
+    TIMING,
+    recorded_errors,
+    rows,
+    values_of,
+)
 from benchmarks.resimulate import as_it_was, compiled, plan_of
 from kernels.ladder import BEST
 from kernels.selection import Selection, parse_selection
@@ -84,13 +95,12 @@ TUNED = recordings.read(ROOT / "validation/timing/recorded/tuned_h100.json")
 
 Cell = dict[str, Any]
 
-TIMING = analysis.timing.predict
 # Their names are put in place of others, or were.
-PATCHED: Any = TIMING
+PREDICTION: Any = analysis.timing.predict
 RUNGS: Any = toolkit.rungs.best
 PREDICT: Any = toolkit.execution.predict
 # What changes the time of a launch, but none of its counters.
-TIME_ALONE = (TIMING.__name__, SM, SM_CODE)
+TIME_ALONE = (TIMING, MODELLED_SM, SM, SM_CODE)
 FIRST = (
     "HELD_BY_CONFLICTS",
     "FAST_BY",
@@ -111,9 +121,9 @@ def without(names: Sequence[str]) -> Iterator[None]:
             if module not in (SM, SM_CODE):
                 stack.enter_context(patch(f"{module}.{name}", value))
         if of_sm:
-            given = PATCHED.constants_for
+            given = PREDICTION.constants_for
             changed = partial(_constants, given, of_sm)
-            stack.enter_context(patch.object(TIMING, "constants_for", changed))
+            stack.enter_context(patch.object(PREDICTION, "constants_for", changed))
         if in_code:
             library = _other_library(tuple(in_code.items()))
             stack.enter_context(patch.object(cycles, "_library", lambda: library))
@@ -145,8 +155,8 @@ def _other_library(values: tuple[tuple[str, int], ...]) -> Any:
 def seconds(work: Any, device: Device) -> float:
     """The time of a launch: that of `analysis.timing.predict`."""
     # without the runs that explain the time, but do not decide it
-    made = TIMING._Prediction(work, device, PATCHED.constants_for(device.sm_arch), dict)
-    return float(made.total.clocks / made.clock_hz + made.constants.launch_s)
+    sm = PREDICTION.modelled_sm(work, device)
+    return float(model_runs(sm, []).total.clocks / sm.clock_hz + sm.constants.launch_s)
 
 
 @dataclass

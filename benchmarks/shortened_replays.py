@@ -24,8 +24,8 @@ from unittest.mock import patch
 from analysis.devices import Device
 from analysis.sm import UNLIMITED
 from analysis.timing import predict as timing
-from analysis.timing.predict import Work
 from analysis.timing.predicted import Predicted
+from analysis.timing.work import Work
 from benchmarks.plan_agreement import DEVICE, MEAN_TIME, WORST_TIME
 from benchmarks.report_speed import LAUNCHES, launched
 from kernels.ladder import BEST, LADDER

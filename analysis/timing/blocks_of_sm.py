@@ -46,15 +46,13 @@ def most_blocks(
     )
 
 
-def blocks_to_run(
-    of_sm: int, per_sm: int, *, unlike: int = 0, along_k: bool = True
-) -> tuple[int, ...]:
+def blocks_to_run(of_sm: int, per_sm: int, *, waves: int, unlike: int = 0) -> tuple[int, ...]:
     """Numbers of blocks of an SM to replay: all of them, or two numbers that differ by some waves.
 
-    Resident blocks delay each other, so that waves differ. The two numbers differ by two waves if
-    the result is also extrapolated along K, by four if not, and by one after `unlike` blocks.
+    Resident blocks delay each other, so that waves differ. The two numbers differ by `waves`, or by
+    one wave after `unlike` blocks.
     """
-    rounds = 1 if unlike else 2 if along_k else 4
+    rounds = 1 if unlike else waves
     resident = min(per_sm, of_sm)
     first = max(resident, unlike)
     fewest = first + (of_sm - first) % resident

@@ -1,19 +1,34 @@
-"""Steps between nominal peak and predicted time: variations of the model of an SM."""
+"""Runs of the model with fewer effects, for the steps between nominal peak and predicted time."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
 
-from analysis.sm import Machine
+from analysis.sm import Machine, side_by_side
+from analysis.timing.model_runs import blocks_run
+from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.predicted import Cause
+from analysis.timing.sm_totals import SmTotals
 
 WORK_LEFT_OUT = 2  # clocks of an omitted latency; not 0, so that each event still occurs
 AMPLE = 1e9  # bytes per clock: no limit
 
-# Steps of the gap: each is a run of the model that includes more effects than the previous one.
+
+@dataclass(frozen=True, kw_only=True)
+class GapClocks:
+    """Clocks of runs of the model, each of which includes more effects than the one before."""
+
+    issue: float
+    ports: float
+    no_conflicts: float
+    wavefronts: float
+
+
+# Steps of the gap, each with the field of `GapClocks` that includes it.
 GAP = (
     (
         Cause.INSTRUCTIONS,
@@ -23,11 +38,34 @@ GAP = (
     (Cause.PORTS, "ports", "conflicts of register banks, and slots that loads take to write"),
     (
         Cause.WAVEFRONTS,
-        "no conflicts",
+        "no_conflicts",
         "shared memory and L1 as fast as they take wavefronts, without bank conflicts",
     ),
     (Cause.CONFLICTS, "wavefronts", "further wavefronts of shared memory"),
 )
+
+
+def gap_runs(sm: ModelledSm, begun: list[Any]) -> GapClocks:
+    """Clocks of the runs on few blocks; `begun` gets what `analysis.sm.end_runs` ends them by.
+
+    They do not depend on the bytes below L1. Raises UnsteadyError as `Sample.extrapolated` does.
+    """
+    streams, few = sm.work.sample.replayed, sm.numbers_of_blocks[:1]
+    conflict = [has_conflicts(sm.code, one.steps) for one in streams]
+    jobs = {
+        (name, at): partial(blocks_run, sm, machine, streams[at], few, begun)
+        for name, machine in variations(sm.machine).items()
+        for at in range(len(streams))
+        if name != "no_conflicts" or conflict[at]
+    }
+    runs = side_by_side(jobs.values(), 1, begun)  # beside the traffic model
+    found = {key: ran for key, (ran,) in zip(jobs, runs, strict=True)}
+
+    def clocks(name: str) -> float:
+        ran = [found.get((name, at), found["wavefronts", at]) for at in range(len(streams))]
+        return sm.work.sample.extrapolated([SmTotals.of(one) for one in ran]).clocks
+
+    return GapClocks(**{name: clocks(name) for _, name, _ in GAP})
 
 
 def has_conflicts(code: NDArray[Any], steps: NDArray[Any]) -> bool:
@@ -72,7 +110,7 @@ def variations(machine: Machine) -> dict[str, Machine]:
     wavefronts = replace(ports, free_memory=0, operand_clocks=machine.operand_clocks)
     return {
         "wavefronts": wavefronts,
-        "no conflicts": replace(wavefronts, free_conflicts=1),
+        "no_conflicts": replace(wavefronts, free_conflicts=1),
         "ports": ports,
         "issue": issue,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.sm import COMMON, Kind, Streams
+from analysis.timing.samples import STEADY, Repetitions, Sample, Whole
 
 # A replay of more warp instructions than the first number is shortened: its loop has fewer
 # repetitions, so that about the second number is left, and at least the third one of repetitions.
 SHORTENED, SHORTENED_FOR_GAP = (1 << 22, 1 << 21, 64), (1 << 20, 1 << 18, 32)
-STEADY = 0.04  # relative difference of the clocks of a repetition, up to which a loop is steady
 
 
 class _Loop(NamedTuple):
@@ -27,45 +27,34 @@ class _Loop(NamedTuple):
     times: int
 
 
-class UnsteadyError(Exception):
-    """Repetitions of a loop take different times."""
-
-
 def shortened(
     code: NDArray[Any],
-    samples: Mapping[int, Streams],
+    sample: Sample,
     blocks: int,
     most: int,
     wanted: int,
     least: int,
-) -> dict[str, Any]:
-    """What a shorter replay changes of `Work`: three numbers of repetitions, and that of the loop.
+) -> Repetitions | None:
+    """A shorter sample of the same blocks.
 
-    Nothing if a run of `blocks` blocks is not long or is extrapolated along K already, or if the
-    warps have no common loop. Barriers in shared memory count their phases, so that none may be
-    left out.
+    None if a run of `blocks` blocks is not long or is shortened already, or if the warps have no
+    common loop. Barriers in shared memory count their phases, so that none may be left out.
     """
-    streams, *more = samples.values()
+    if not isinstance(sample, Whole):
+        return None
+    streams = sample.streams
     executed = streams.executed / streams.blocks * blocks
-    if more or executed <= most or (code["kind"] > Kind.EXIT).any():
-        return {}
+    if executed <= most or (code["kind"] > Kind.EXIT).any():
+        return None
     loops = _loops(streams, 2 * least)
     if not loops:
-        return {}
-    k = loops[0].times
-    high = max(least, 4 * round(k * wanted / executed / 4))
+        return None
+    times = loops[0].times
+    high = max(least, 4 * round(times * wanted / executed / 4))
     if not _go_on_alike(streams, loops, high):
-        return {}
-    ks = high // 4, high // 2, high
-    return {"samples": {n: _with_repetitions(streams, loops, n) for n in ks}, "k": k}
-
-
-def check_steady(numbers: Sequence[int], clocks: Sequence[float]) -> None:
-    """Raise UnsteadyError if three numbers of repetitions show that these take different times."""
-    if len(numbers) > 2:
-        first, second = np.diff(clocks) / np.diff(numbers)
-        if not abs(first - second) <= STEADY * second:
-            raise UnsteadyError
+        return None
+    at = {n: _with_repetitions(streams, loops, n) for n in (high // 4, high // 2, high)}
+    return Repetitions(at=at, of=times)
 
 
 def _loops(streams: Streams, least: int) -> list[_Loop]:

@@ -43,11 +43,14 @@ def test_a_fitted_number_without_its_errors_fails_and_says_how_to_get_them(
 def test_a_number_without_a_row_and_a_row_without_a_number_fail(
     monkeypatch,
 ):
-    table = {**constants.TABLE, "analysis/timing/predict.py": {"GONE": constants.measured("once")}}
+    table = {
+        **constants.TABLE,
+        "analysis/timing/model_runs.py": {"GONE": constants.measured("once")},
+    }
     monkeypatch.setattr(constants, "TABLE", table)
     found = "\n".join(constants.problems(constants.rows(), constants.recorded_errors()))
-    assert "analysis/timing/predict.py: MEET_BY_WAITS has no row" in found
-    assert "analysis/timing/predict.py has no number GONE" in found
+    assert "analysis/timing/model_runs.py: MEET_BY_WAITS has no row" in found
+    assert "analysis/timing/model_runs.py has no number GONE" in found
 
 
 def test_constants_are_found_where_they_are_written_with_a_number(tmp_path):

@@ -21,8 +21,9 @@ from analysis.geometry import Geometry, ceil_div
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import flop
 from analysis.sm import FLAG, IN_L2, Streams
-from analysis.timing.predict import Work
 from analysis.timing.predicted import Predicted
+from analysis.timing.samples import Whole
+from analysis.timing.work import Work
 from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from analysis.traffic.l2 import NO_TRAFFIC, Traffic
 from toolkit.execution.block_counts import Counted
@@ -176,8 +177,7 @@ def _work(
         counted.counts,
         launch.instructions,
         traffic,
-        samples={0: streams},
-        k=0,
+        sample=Whole(streams=streams),
         blocks_per_sm=launch.residence.blocks_per_sm,
         flop=flop(launch.instructions),
         **(known | dict(waiting)),

@@ -20,8 +20,10 @@ from analysis.errors import ToolkitError, UnavailableError
 from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
 from analysis.sm import Streams, end_runs
-from analysis.timing.predict import GapClocks, Work, gap_clocks_of, predict
+from analysis.timing.gap import GapClocks
+from analysis.timing.predict import gap_clocks_of, predict
 from analysis.timing.predicted import Predicted, from_json
+from analysis.timing.work import Work
 from analysis.traffic.l2 import Traffic
 from toolkit.execution.traffic import STORES
 from toolkit.machine_code.kernel import Kernel
@@ -143,8 +145,18 @@ def key_of(work: Work) -> dict[str, object]:
     rounded = {k: f"{v:.9g}" if isinstance(v, float) else v for k, v in values.items()}
     return rounded | {
         "code": sha256(work.code.tobytes()).hexdigest(),
-        "samples": sorted((k, digest_of(streams)) for k, streams in work.samples.items()),
+        "sample": (type(work.sample).__name__, sorted(map(_digested, vars(work.sample).items()))),
     }
+
+
+def _digested(field: tuple[str, Any]) -> tuple[str, str]:
+    """Name and text of a field of a sample, with digests in place of streams."""
+    name, value = field
+    if isinstance(value, Streams):
+        return name, digest_of(value)
+    if isinstance(value, Mapping):
+        return name, repr(sorted((length, digest_of(one)) for length, one in value.items()))
+    return name, repr(value)
 
 
 @contextmanager
@@ -157,10 +169,9 @@ def gap_clocks_beside(work: Work, device: Device) -> Iterator[Callable[[], GapCl
 
     def made() -> GapClocks:
         if (entry := cached(name)) is not None:
-            kept: GapClocks = json.loads(entry)
-            return kept
+            return GapClocks(**json.loads(entry))
         found = gap_clocks_of(work, device, begun)
-        keep(name, json.dumps(found).encode())
+        keep(name, json.dumps(asdict(found)).encode())
         return found
 
     with ThreadPoolExecutor(1) as pool:

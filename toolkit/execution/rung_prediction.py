@@ -16,8 +16,9 @@ from analysis.problem import FLOAT_BYTES
 from analysis.records.counters import InstructionCounts
 from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.timing.blocks_of_sm import blocks_to_run, most_blocks
-from analysis.timing.predict import Work
 from analysis.timing.predicted import Predicted, Resource
+from analysis.timing.samples import AlongK, Sample, Whole
+from analysis.timing.work import Work
 from analysis.traffic.block_schedule import blocks_finish_at_different_times, drift
 from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.l2 import Traffic
@@ -131,16 +132,15 @@ class RungModel:
         )
         sms, (read_back, left) = self.residence.device.sm_count, self._sums_bytes()
         of_sm = most_blocks(busy, sms, per_sm, finish_at_different_times=finish_at_different_times)
-        along_k = len(replay.points) > 1
-        count = max(blocks_to_run(of_sm, per_sm, unlike=replay.unlike, along_k=along_k))
+        kind = AlongK if len(replay.points) > 1 else Whole
+        count = max(blocks_to_run(of_sm, per_sm, unlike=replay.unlike, waves=kind.most_waves))
         return work_of(
             kernel,
             geometry,
             self.proven.counts,
             self.instructions,
             traffic,
-            samples={k: self._streams(k, replay.blocks[:count]) for k in replay.points},
-            k=self.launch.executed.k,
+            sample=self._sample(replay.points, replay.blocks[:count]),
             blocks=busy,
             blocks_per_sm=per_sm,
             flop=self.launch.problem.flop,
@@ -177,6 +177,12 @@ class RungModel:
         busy = min(sms, blocks - idle)
         own, average = read[first::sms].sum(), read[idle:].sum() / busy
         return float(max(1.0, own / average)) if average else 1.0
+
+    def _sample(self, points: Sequence[int], blocks: Sequence[int]) -> Sample:
+        at = {k: self._streams(k, blocks) for k in points}
+        if len(points) == 1:
+            return Whole(streams=at[points[0]])
+        return AlongK(at=at, k=self.launch.executed.k)
 
     def _streams(self, k: int, blocks: Sequence[int]) -> Streams:
         """Streams of blocks at K = k, with the row pitch of A as at K itself."""

@@ -15,8 +15,13 @@ from analysis.hardware.sm_constants import constants_for
 from analysis.sm import UNLIMITED, Kind, Unit, run
 from analysis.timing import predict as timing
 from analysis.timing.blocks_of_sm import OneSm, blocks_to_run, most_blocks
-from analysis.timing.predict import Work, gap_clocks_of, predict
+from analysis.timing.gap import GapClocks
+from analysis.timing.model_runs import model_runs
+from analysis.timing.modelled_sm import ModelledSm, with_clocks
+from analysis.timing.predict import gap_clocks_of, predict
 from analysis.timing.repetitions import shortened
+from analysis.timing.samples import AlongK, Repetitions, Whole
+from analysis.timing.work import Work
 from tests.analysis.streams_by_hand import FULL, code, streams
 from tests.sampling import exhaustive
 
@@ -52,16 +57,29 @@ def warp(block, number, k, line_of=int):
     return [*steps, (STORE, 1, 0, [(1 << 40 | block * WARPS + number, FULL)]), EXIT]
 
 
+def sample_of(at, k):
+    """Streams by their K: those of the launch, or two smaller ones."""
+    if len(at) > 1:
+        return AlongK(at=at, k=k)
+    return Whole(streams=next(iter(at.values())))
+
+
+def modelled_sm(asked, device=H200):
+    return ModelledSm(work=asked, device=device, constants=constants_for("sm_90"))
+
+
 def work(*, k=512, samples=(64, 128), **changes):
     blocks = changes.get("blocks", 2000)
     read = blocks * WARPS * k // DEPTH * 128.0
     facts = {
         "code": CODE,
-        "samples": {
-            at: streams([[warp(b, w, at) for w in range(WARPS)] for b in range(2)])
-            for at in samples
-        },
-        "k": k,
+        "sample": sample_of(
+            {
+                at: streams([[warp(b, w, at) for w in range(WARPS)] for b in range(2)])
+                for at in samples
+            },
+            k,
+        ),
         "blocks": blocks,
         "blocks_per_sm": 4,
         "shared_bytes_per_block": 1 << 14,
@@ -156,7 +174,7 @@ def test_blocks_that_end_apart_are_dealt_out_one_by_one(blocks, expected):
 def test_who_ends_a_tile_waits_for_the_sums_of_others():
     def clocks(device=H200, **sums):
         asked = replace(work(), **sums)
-        return timing._Prediction(asked, device, constants_for("sm_90"))._flag_clocks
+        return modelled_sm(asked, device).machine.flag_clocks
 
     assert clocks() == 0
     c = constants_for("sm_90")
@@ -198,7 +216,7 @@ def test_conflicts_are_a_step_of_the_gap(free, share):
     samples = {k: streams([[[*[(SHARED, 8), FMA] * k, EXIT]] * WARPS] * 2) for k in (64, 128)}
     code = CODE.copy()
     code["free_clocks"] = free
-    found = predict(replace(work(code=code, dram_read_bytes=0.0), samples=samples), H200)
+    found = predict(work(code=code, dram_read_bytes=0.0, sample=AlongK(at=samples, k=512)), H200)
     steps = {step.name: step.time_s for step in found.gap}
     assert steps["bank conflicts"] == pytest.approx(share * found.time_s, abs=0.1 * found.time_s)
 
@@ -246,26 +264,24 @@ def test_the_line_along_k_meets_what_is_replayed_at_k_itself():
         (7, 2, {}, (7,)),  # two rounds behind the first ones are all
         (16, 4, {}, (4, 12)),
         (8, 2, {"unlike": 3}, (4, 6)),  # from the round on that has the last unlike one
-        # more rounds lie between where no line along K does
-        (16, 2, {"along_k": False}, (2, 10)),
-        (10, 2, {"along_k": False}, (10,)),
-        (16, 2, {"along_k": False, "unlike": 3}, (4, 6)),
+        (16, 2, {"waves": 4}, (2, 10)),
+        (10, 2, {"waves": 4}, (10,)),
+        (16, 2, {"waves": 4, "unlike": 3}, (4, 6)),
     ],
 )
 def test_two_numbers_of_blocks_are_rounds_apart(of_sm, per_sm, facts, expected):
-    assert blocks_to_run(of_sm, per_sm, **facts) == expected
+    assert blocks_to_run(of_sm, per_sm, **{"waves": 2} | facts) == expected
 
 
 def test_the_line_over_blocks_meets_a_run_of_all_of_them():
     asked = work(k=64, samples=(64,), blocks=4000, dram_read_bytes=0.0)
-    prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
-    assert len(prediction._numbers_of_blocks) == 2
-    blocks = prediction.blocks_of_sm
-    jobs = [n % 2 for n in range(blocks)]
-    whole = run(prediction.code, asked.samples[64], jobs, prediction.machine)
+    sm = modelled_sm(asked)
+    assert len(sm.numbers_of_blocks) == 2
+    jobs = [n % 2 for n in range(sm.blocks)]
+    whole, total = run(sm.code, asked.sample.streams, jobs, sm.machine), model_runs(sm, []).total
     # blocks of 4 phases: the first round is in step, later ones are less so
-    assert prediction.total.clocks == pytest.approx(whole.clocks, rel=0.05)
-    assert prediction.total.issued == pytest.approx(whole.issued)
+    assert total.clocks == pytest.approx(whole.clocks, rel=0.05)
+    assert total.issued == pytest.approx(whole.issued)
 
 
 def one_sm(*orders, **changes):
@@ -288,9 +304,10 @@ def test_an_sm_of_which_all_blocks_are_named_is_replayed_as_usual():
 
 def test_the_order_of_unlike_blocks_matters():
     """A long block that starts last runs alone at the end."""
-    samples = streams([[warp(b, w, at) for w in range(WARPS)] for b, at in enumerate((16, 512))])
+    blocks = [[warp(b, w, at) for w in range(WARPS)] for b, at in enumerate((16, 512))]
+    sample = Whole(streams=streams(blocks))
     first, last = (
-        predict(replace(one_sm(order), samples={0: samples}, k=0), H200).time_s
+        predict(replace(one_sm(order), sample=sample), H200).time_s
         for order in ((1, *[0] * 31), (*[0] * 31, 1))
     )
     assert last > 1.1 * first
@@ -308,10 +325,7 @@ def test_two_orders_of_an_sm_are_extended_to_all_blocks():
 
 
 def test_an_sm_that_reads_more_than_others_has_more_bandwidth():
-    usual, more = (
-        timing._Prediction(one_sm((0, 1), relative_reads=reads), H200, constants_for("sm_90"))
-        for reads in (1.0, 2.0)
-    )
+    usual, more = (modelled_sm(one_sm((0, 1), relative_reads=reads)) for reads in (1.0, 2.0))
     assert more.machine.l2_bytes_per_clock == 2 * usual.machine.l2_bytes_per_clock
     assert more.machine.dram_bytes_per_clock == 2 * usual.machine.dram_bytes_per_clock
 
@@ -347,7 +361,7 @@ def test_no_unit_is_busy_for_longer_than_the_launch():
 
     samples = {k: streams([[reader(k)] * 32] * 2) for k in (32, 64)}
     usual = work(blocks=13200, blocks_per_sm=2)
-    found = predict(replace(usual, samples=samples, k=4096), H200)
+    found = predict(replace(usual, sample=AlongK(at=samples, k=4096)), H200)
     clocks = {bound.name: bound.time_s * found.clock_hz for bound in found.bounds}
     busy = clocks["shared memory"] + clocks["L1"]  # one unit
     assert busy <= found.cycles * (1 + 1e-9)
@@ -392,15 +406,15 @@ def test_less_bandwidth_takes_longer():
 def test_sms_meet_by_what_they_wait(blocks, by_waits):
     """Those of one block each start together, and all wait; without barriers nobody does."""
     asked = work(blocks=blocks)
-    prediction = timing._Prediction(asked, H200, constants_for("sm_90"))
+    runs = model_runs(modelled_sm(asked), [])
     assert (asked.code["kind"] == Kind.BARRIER).any()
-    assert prediction._waits > 0
-    shared = 1.0 if by_waits is None else min(1.0, by_waits * prediction._waits)
-    assert prediction._coupling == pytest.approx(shared)
+    assert runs.waits > 0
+    shared = 1.0 if by_waits is None else min(1.0, by_waits * runs.waits)
+    assert runs.coupling == pytest.approx(shared)
     code = asked.code.copy()
     code["kind"][code["kind"] == Kind.BARRIER] = Kind.PLAIN
-    free = timing._Prediction(replace(asked, code=code), H200, constants_for("sm_90"))
-    assert free._coupling == (1.0 if by_waits is None else 0.0)
+    free = model_runs(modelled_sm(replace(asked, code=code)), [])
+    assert free.coupling == (1.0 if by_waits is None else 0.0)
 
 
 def test_without_reads_from_dram_nobody_waits_for_it(usual_times):
@@ -425,7 +439,7 @@ def test_a_prediction_says_what_it_rests_on(usual):
 
 
 def test_units_take_the_clocks_of_their_architecture():
-    table = timing.with_clocks(CODE, constants_for("sm_90"))
+    table = with_clocks(CODE, constants_for("sm_90"))
     assert table["pipe_clocks"].tolist() == [1, 1, 1, 2, 1, 1]  # a multiply-add: half a pipe
     assert table["latency"][BARRIER] == 4
     assert CODE["pipe_clocks"].tolist() == [1] * 6  # the work's own table is left alone
@@ -459,14 +473,14 @@ def test_steps_of_the_gap_need_no_bytes_below_l1(usual):
     assert predict(work(), H200, lambda: clocks) == usual
     merged = work(sent_share=0.5)
     assert predict(merged, H200, lambda: clocks) == predict(merged, H200)
-    wrong = {name: 2 * value for name, value in clocks.items()}
+    wrong = GapClocks(**{name: 2 * value for name, value in vars(clocks).items()})
     assert predict(work(), H200, lambda: wrong) != usual
 
 
 def long(line_of=int):
     """A product whose 256 phases are all replayed, if replays are not shortened."""
     blocks = [[warp(b, w, 256 * DEPTH, line_of) for w in range(WARPS)] for b in range(2)]
-    return replace(work(), k=0, samples={0: streams(blocks)})
+    return work(sample=Whole(streams=streams(blocks)))
 
 
 def complete(monkeypatch, asked):
@@ -500,11 +514,13 @@ def test_a_shorter_replay_of_a_long_loop_predicts_the_same(monkeypatch, blocks, 
 
 def test_a_loop_that_becomes_faster_is_replayed_completely(monkeypatch):
     asked = long(lambda phase: phase % 45)  # after 45 phases, all lines are in L1
-    assert shortened(CODE, asked.samples, 16, *timing.SHORTENED)
+    assert isinstance(shortened(CODE, asked.sample, 16, *timing.SHORTENED), Repetitions)
     assert predict(asked, H200) == complete(monkeypatch, asked)
 
 
-@pytest.mark.parametrize("wrong", [{"blocks_per_sm": 0}, {"blocks": 0}, {"samples": {}}])
+@pytest.mark.parametrize(
+    "wrong", [{"blocks_per_sm": 0}, {"blocks": 0}, {"sample": AlongK(at={}, k=1)}]
+)
 def test_work_without_blocks_or_streams_is_refused(wrong):
     with pytest.raises(InputError, match="a launch that fits on the device, and its streams"):
         replace(work(), **wrong)

@@ -128,7 +128,8 @@ def test_further_functions_of_the_index_are_followed(kernel, name):
 @pytest.mark.parametrize(
     "name",
     ["seventh", "hashed", "of_data", "of_uniform_data", "of_clock", "of_ticket",
-     "half_exchanged", "twice_with_another", "data_through_shared", "data_decides_shared", "data_decides_a_count"],
+     "half_exchanged", "twice_with_another", "data_through_shared", "data_decides_shared",
+     "data_decides_a_count"],
 )  # fmt: skip
 def test_branches_that_depend_on_something_else_leave_counts_open(kernel, name):
     proof = proof_of(kernel(name))

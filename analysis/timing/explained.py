@@ -1,0 +1,154 @@
+"""What explains a predicted time: bounds by resource, steps from nominal peak, and the basis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analysis.hardware.sm_constants import SmConstants
+from analysis.sm import SCHEDULERS
+from analysis.timing.gap import GAP, GapClocks
+from analysis.timing.model_runs import ModelRuns
+from analysis.timing.modelled_sm import ModelledSm
+from analysis.timing.predicted import Bound, Cause, GapStep, Resource
+from analysis.timing.sm_totals import SmTotals
+
+OF_SM = "of the SM with the most blocks"
+
+# Pipes other than FP32, by the name of their total. The busiest of them is a bound if it is busier
+# than the FP32 pipes.
+PIPES = {
+    "products": (Resource.PRODUCTS, "the FP32 pipes' integer halves"),
+    "logic": (Resource.LOGIC, "the ALU pipes"),
+    "double": (Resource.DOUBLE, "the FP64 pipes"),
+    "half": (Resource.HALF, "the FP16 pipes"),
+    "special": (Resource.SPECIAL, "the XU pipes (special functions, conversions, S2R)"),
+}
+EXPOSED = "waiting for shared memory, L1, L2, DRAM and barriers, and their bandwidths below L1"
+HELD = "the clock that the device holds under load, which is not its boost clock"
+LAUNCH = "what CUDA events show around an empty launch"
+
+
+def bounds_of(runs: ModelRuns) -> tuple[Bound, ...]:
+    """Lower bounds on the time of a launch, by resource."""
+    sm, total, c, work = runs.sm, runs.total, runs.sm.constants, runs.sm.work
+    halves = SCHEDULERS * c.fma_halves
+    fp32, l1 = total.multiply_adds / halves, total.load_store - total.shared
+    dram_bytes = work.dram_read_bytes + sm.dram_write_bytes
+    rounds = work.of_sm.rounds if work.of_sm else sm.blocks / sm.resident
+    waiting = runs.clocks_of_one_warp * work.weight
+
+    def bound(name: Resource, clocks: float, basis: str) -> Bound:
+        return Bound(name=name, time_s=clocks / sm.clock_hz, basis=basis)
+
+    return (
+        bound(
+            Resource.ISSUE,
+            total.issued / SCHEDULERS,
+            f"{total.issued:,.0f} warp instructions {OF_SM}, {SCHEDULERS} per clock",
+        ),
+        bound(
+            Resource.FP32,
+            fp32,
+            f"{total.multiply_adds:,.0f} clocks of FP32 pipes {OF_SM}, {halves} of them",
+        ),
+        *(bound(*other) for other in _other_pipe(total, fp32)),
+        bound(
+            Resource.SHARED_MEMORY,
+            total.shared,
+            f"{total.shared:,.0f} clocks of the load/store unit {OF_SM}",
+        ),
+        bound(Resource.L1, l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
+        bound(Resource.L2, *_of_l2(sm, total)),
+        Bound(
+            name=Resource.DRAM,
+            time_s=sm.below_l1_s[1],
+            basis=f"{dram_bytes:,.0f} bytes at {sm.dram_rate / 1e9:,.0f} GB/s, "
+            f"{sm.dirty_bytes:,.0f} of them written for lines that were dirty before",
+        ),
+        bound(
+            Resource.LATENCY,
+            waiting * rounds,
+            f"one warp by itself takes {waiting:,.0f} clocks, and {rounds:.1f} follow one "
+            f"another where {sm.resident} blocks are resident",
+        ),
+    )
+
+
+def _other_pipe(total: SmTotals, least: float) -> Iterator[tuple[Resource, float, str]]:
+    """Name, clocks and basis of the busiest other pipe, if it is busy for more than `least`
+    clocks."""
+    busy, name, pipes = max((getattr(total, pipe), *said) for pipe, said in PIPES.items())
+    if busy / SCHEDULERS > least:
+        yield (
+            name,
+            busy / SCHEDULERS,
+            f"{busy:,.0f} clocks of {pipes} {OF_SM}, {SCHEDULERS} of them",
+        )
+
+
+def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:
+    """Clocks and basis of the bound of L2: its bandwidth, or the rate at which an SM stores."""
+    work, machine = sm.work, sm.machine
+    clocks = sm.below_l1_s[0] * sm.clock_hz
+    if clocks > total.stores:
+        l2_bytes = work.l2_read_bytes + work.l2_write_bytes
+        rate = machine.l2_bytes_per_clock * sm.busy_sms
+        return clocks, f"{l2_bytes:,.0f} bytes at {rate:,.0f} per clock"
+    return total.stores, (
+        f"{total.stores:,.0f} clocks of stores {OF_SM}, a line as "
+        f"{sm.constants.store_line_bytes:.0f} bytes at least, "
+        f"{machine.write_bytes_per_clock * work.sent_share:.1f} per clock"
+    )
+
+
+def gap_of(runs: ModelRuns, clocks: GapClocks, time_s: float) -> tuple[GapStep, ...]:
+    """Steps from nominal peak to `time_s`; each includes one more effect of the model."""
+    sm, device, launch_s = runs.sm, runs.sm.device, runs.sm.constants.launch_s
+    peak_s = sm.work.flop / device.fp32_flop_per_s
+    spread = sm.work.relative_work(device)
+    steps = [
+        GapStep(name=Cause.PEAK, time_s=peak_s, detail="the FLOP of the problem alone"),
+    ]
+    if (slower := device.boost_clock_hz / sm.clock_hz) != 1:
+        lost_s = peak_s * (slower - 1)
+        steps.append(GapStep(name=Cause.CLOCK_UNDER_LOAD, time_s=lost_s, detail=HELD))
+        peak_s += lost_s
+    steps.append(
+        GapStep(
+            name=Cause.IDLE_SMS,
+            time_s=peak_s * (spread - 1),
+            detail=f"{sm.work.blocks:,} blocks over {device.sm_count} SMs: up to "
+            f"{sm.blocks:,} each",
+        )
+    )
+    scale = runs.replayed.clocks / runs.clocks_of_few / sm.clock_hz
+    before = peak_s * spread
+    for name, field, detail in GAP:
+        after = getattr(clocks, field) * scale
+        steps.append(GapStep(name=name, time_s=after - before, detail=detail))
+        before = after
+    steps.append(GapStep(name=Cause.LATENCY, time_s=time_s - launch_s - before, detail=EXPOSED))
+    steps.append(GapStep(name=Cause.LAUNCH, time_s=launch_s, detail=LAUNCH))
+    return tuple(steps)
+
+
+def named(constants: SmConstants) -> str:
+    """The architecture of the constants, and whether they were measured on it."""
+    if constants.taken_from is None:
+        return f"{constants.architecture}, measured"
+    return f"{constants.architecture}, mostly taken over from {constants.taken_from}"
+
+
+def basis_of(sm: ModelledSm) -> str:
+    """What was replayed, in words."""
+    numbers = " and ".join(f"{n:,}" for n in sm.numbers_of_blocks)
+    found = (
+        f"{numbers} of the {sm.blocks:,} blocks of an SM replayed{sm.work.sample.how}, "
+        f"{sm.resident} at a time, on a model of the SM"
+    )
+    if sm.clock_hz == sm.device.boost_clock_hz:
+        return found
+    return (
+        f"{found}, at the {sm.clock_hz / 1e6:,.0f} MHz that it holds under load instead of "
+        f"{sm.device.boost_clock_hz / 1e6:,.0f}"
+    )

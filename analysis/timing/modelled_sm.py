@@ -1,0 +1,173 @@
+"""The SM of a device that is replayed, as a launch leaves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.access import WAVEFRONT_BYTES
+from analysis.devices import Device
+from analysis.hardware.sm_constants import SmConstants
+from analysis.sm import LINE_BYTES, SCHEDULERS, Machine, Numbers
+from analysis.timing.blocks_of_sm import blocks_to_run
+from analysis.timing.work import Work
+
+FEWEST_L1_LINES = 64
+# Fraction of L2 that is dirty when a launch begins, because the flush before it writes other lines:
+# fitted on kernels that read. And the fraction among the lines that are evicted first: fitted on
+# the additional time of stream-k on an H100 over an H200, which writes faster.
+DIRTY_SHARE, DIRTY_AT_FIRST = 0.6, 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelledSm:
+    """The SM that is replayed: that of `Work.of_sm`, else the one with the most blocks."""
+
+    work: Work
+    device: Device
+    constants: SmConstants
+
+    @property
+    def clock_hz(self) -> float:
+        """Clock that the device holds under load."""
+        return self.device.held_clock_hz
+
+    @property
+    def busy_sms(self) -> int:
+        """Number of SMs that run blocks."""
+        return min(self.work.blocks, self.device.sm_count)
+
+    @cached_property
+    def blocks(self) -> int:
+        """Number of blocks that it runs."""
+        return self.work.most_blocks(self.device)
+
+    @property
+    def resident(self) -> int:
+        """Number of blocks that it runs at a time."""
+        return min(self.work.blocks_per_sm, self.blocks)
+
+    @cached_property
+    def numbers_of_blocks(self) -> tuple[int, ...]:
+        """Numbers of blocks to replay: all of them, or two for a linear extrapolation."""
+        work, sample = self.work, self.work.sample
+        if work.of_sm:
+            return tuple(map(len, work.of_sm.orders))
+        fewest, *more = blocks_to_run(
+            self.blocks, self.resident, unlike=work.unlike, waves=sample.most_waves
+        )
+        return fewest, *(min(most, fewest + sample.waves_apart * self.resident) for most in more)
+
+    @cached_property
+    def code(self) -> NDArray[Any]:
+        """Machine code with the clocks of this SM."""
+        return with_clocks(self.work.code, self.constants)
+
+    @property
+    def _warps(self) -> int:
+        """Warps resident on one SM."""
+        streams = self.work.sample.replayed[0]
+        return self.resident * int(np.diff(streams.first_warp).max())
+
+    @cached_property
+    def machine(self) -> Machine:
+        """Its numbers, and its share of L2 and DRAM."""
+        c, work = self.constants, self.work
+        shared = work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
+        share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
+        own = work.l2_read_bytes - work.read_back_bytes  # without partial sums of other blocks
+        out = self._written_back_per_byte
+        crowd = self.device.sm_count / self.busy_sms
+        crowd *= work.relative_l2_reads * work.relative_reads
+        dram_rate = self.dram_rate * work.relative_reads
+        written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
+        # all constants that sm.c reads by the same names, such as `shared_latency`
+        numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
+            "fetch_clocks": (c.fetch_clocks, c.fetch_clocks_of_several)[self._warps > SCHEDULERS],
+            "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
+            # stores take the time of the sectors that remain after merging
+            "write_bytes_per_clock": written / work.sent_share,
+        }
+        return Machine(
+            **numbers,
+            slots=self.resident,
+            wavefront_clocks=WAVEFRONT_BYTES / self.device.shared_bytes_per_clock_per_sm,
+            l1_lines=max(FEWEST_L1_LINES, (c.l1_bytes - work.blocks_per_sm * shared) // LINE_BYTES),
+            # unknown: how more than two warps per scheduler share code that exceeds the cache
+            code_lines=c.code_bytes // LINE_BYTES if self._warps <= 2 * SCHEDULERS else 0,
+            flag_clocks=self._flag_clocks,
+            dram_bytes_per_clock=dram_rate / self.clock_hz / self.busy_sms,
+            dram_share=share * (1 + out),
+            dram_write_share=out * work.sent_share,
+            waiting_share=min(1.0, work.dram_read_bytes / own) if own else 0.0,
+        )
+
+    @property
+    def _flag_clocks(self) -> int:
+        """Clocks that the block finishing a tile waits for its peers' partial sums.
+
+        The peers store at the same time. Their stores need lines of L2, and dirty lines are written
+        back to DRAM first.
+        """
+        work, c = self.work, self.constants
+        if not work.left_bytes:
+            return 0
+        bytes_of_sm = work.read_back_bytes / self.device.sm_count
+        written_back = self._written_back_per_byte * work.read_back_bytes / self.dram_rate
+        stored = (
+            bytes_of_sm / c.write_bytes_per_clock,
+            written_back * self.clock_hz,
+            work.left_bytes / c.most_write_bytes_per_clock,
+        )
+        return round(max(stored) + c.flag_latency)
+
+    @property
+    def _written_back_per_byte(self) -> float:
+        """Bytes that DRAM writes per byte that enters L2, from DRAM or from stores."""
+        work = self.work
+        come = work.dram_read_bytes + work.l2_write_bytes
+        return self.dram_write_bytes / come if come else 0.0
+
+    @property
+    def dram_write_bytes(self) -> float:
+        """Bytes that DRAM writes during the launch, including lines dirty before the launch."""
+        return self.work.dram_write_bytes + self.dirty_bytes
+
+    @property
+    def dirty_bytes(self) -> float:
+        """Bytes of the lines dirty before the launch that are evicted during it."""
+        come = self.work.dram_read_bytes + self.work.l2_write_bytes
+        return min(DIRTY_SHARE * self.device.l2_bytes, DIRTY_AT_FIRST * come)
+
+    @property
+    def dram_rate(self) -> float:
+        """Bytes per second that DRAM reaches."""
+        return self.device.dram_bytes_per_s * self.constants.dram_efficiency
+
+    @property
+    def l2_rate(self) -> float:
+        """Bytes per second that L2 gives all busy SMs."""
+        return self.machine.l2_bytes_per_clock * self.busy_sms * self.clock_hz
+
+    @property
+    def below_l1_s(self) -> tuple[float, float]:
+        """Lower bounds on the time from L2 and DRAM bandwidth."""
+        work = self.work
+        return (
+            (work.l2_read_bytes + work.l2_write_bytes) / self.l2_rate,
+            (work.dram_read_bytes + self.dram_write_bytes) / self.dram_rate,
+        )
+
+
+def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
+    """Copy of the machine code with pipe clocks and latencies; those of loads are in `Numbers`."""
+    timed = code.copy()
+    for unit, clocks in constants.units.items():
+        timed["pipe_clocks"][code["unit"] == unit] = clocks
+    for unit, clocks in constants.latencies.items():
+        timed["latency"][code["unit"] == unit] = clocks
+    return timed

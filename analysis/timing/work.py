@@ -1,0 +1,73 @@
+"""Input of the timing model: one launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from analysis.devices import Device
+from analysis.errors import InputError
+from analysis.timing.blocks_of_sm import OneSm, most_blocks
+from analysis.timing.samples import Sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """Input of the model: one launch.
+
+    Bytes are totals of the launch; at L2 they are what SMs request.
+    """
+
+    # machine code (`analysis.sm.INSTRUCTION`); `free_clocks` are the clocks that a shared access
+    # would take without bank conflicts
+    code: NDArray[Any]
+    sample: Sample  # streams of some blocks
+    blocks: int
+    blocks_per_sm: int
+    shared_bytes_per_block: int
+    flop: int
+    l2_read_bytes: float
+    l2_write_bytes: float
+    dram_read_bytes: float
+    dram_write_bytes: float
+    # instructions of an average block of the launch, relative to an average sampled block
+    weight: float = 1.0
+    sent_share: float = 1.0  # of stored sectors, after L1 merged adjacent stores
+    # number of blocks of an SM that differ from all later ones; the sample begins with these
+    unlike: int = 0
+    # sectors that the modelled SM reads from L2, relative to the average SM (1 or more); the other
+    # SMs are idle meanwhile
+    relative_l2_reads: float = 1.0
+    read_back_bytes: float = 0.0  # partial sums written by other blocks, among the bytes read
+    left_bytes: float = 0.0  # partial sums that each of these blocks writes
+    # blocks resident on one SM do (`block_schedule.blocks_finish_at_different_times`)
+    finish_at_different_times: bool = False
+    of_sm: OneSm | None = None  # blocks of the modelled SM, if those of other SMs differ from them
+
+    def __post_init__(self) -> None:
+        if self.blocks_per_sm < 1 or self.blocks < 1 or not self.sample.replayed:
+            raise InputError("a prediction needs a launch that fits on the device, and its streams")
+
+    def most_blocks(self, device: Device) -> int:
+        """Number of blocks of the modelled SM: the SM with most blocks, unless blocks differ."""
+        if self.of_sm:
+            return self.of_sm.blocks
+        return most_blocks(
+            self.blocks,
+            device.sm_count,
+            self.blocks_per_sm,
+            finish_at_different_times=self.finish_at_different_times,
+        )
+
+    def relative_work(self, device: Device) -> float:
+        """Work of the modelled SM, relative to the average of all SMs of the device."""
+        if self.of_sm:
+            return self.of_sm.relative_work * device.sm_count / min(self.blocks, device.sm_count)
+        return self.most_blocks(device) * device.sm_count / self.blocks
+
+    @property
+    def relative_reads(self) -> float:
+        """Bytes that the modelled SM reads, relative to the average SM, which is idle meanwhile."""
+        return self.of_sm.relative_reads if self.of_sm else 1.0
