@@ -629,13 +629,13 @@ def test_lines_are_of_the_rung_or_of_a_header(path, file, text):
     assert line.counters["smsp__inst_executed.sum"] == 1
 
 
-@pytest.mark.parametrize(("k", "along_k"), [(32, False), (4096, True)])
-def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, along_k):
+@pytest.mark.parametrize(("k", "waves"), [(32, 4), (4096, 2)])
+def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, waves):
     asked = []
     given = rung_prediction.blocks_to_run
 
     def blocks_to_run(*counts, **how):
-        asked.append(how["along_k"])
+        asked.append(how["waves"])
         return given(*counts, **how)
 
     monkeypatch.setattr(rung_prediction, "blocks_to_run", blocks_to_run)
@@ -643,4 +643,4 @@ def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, alon
         rung_prediction, "cached_prediction", lambda key, device, work: predict(work(), device)
     )
     simulated("tiled", f"64x64x{k}", blocks_per_sm=2)
-    assert set(asked) == {along_k}
+    assert set(asked) == {waves}
