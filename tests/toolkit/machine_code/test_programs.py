@@ -38,9 +38,9 @@ def test_what_a_program_prints_and_its_status_are_known():
     assert (ran.stdout, ran.stderr, ran.returncode) == (b"a\n", b"b\n", 7)
 
 
-def test_a_program_that_takes_too_long_is_ended_with_what_it_started():
+def test_a_program_that_takes_too_long_is_ended_with_what_it_started(tmp_path):
     code = "import os, time; os.fork() or open('{}', 'w').write(str(os.getpid())); time.sleep(60)"
-    child = Path("child").resolve()
+    child = tmp_path / "child"
     with pytest.raises(subprocess.TimeoutExpired):
         python(code.format(child), limit_s=1)
     assert is_gone(child.read_text())
@@ -113,8 +113,8 @@ programs.run_program([sys.executable, "-c", sys.argv[1]], limit_s=60)
 """
 
 
-def test_a_program_ends_with_the_process_that_runs_it():
-    child = Path("child").resolve()
+def test_a_program_ends_with_the_process_that_runs_it(tmp_path):
+    child = tmp_path / "child"
     code = f"import os, time; open({str(child)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     with started("-c", RUNS, code) as process:
         while not child.exists() or not child.read_text():
