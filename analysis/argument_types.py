@@ -82,6 +82,8 @@ def _hints(declared: object) -> dict[str, Any]:
 
 def _fits(value: Any, hint: Any) -> bool:
     origin, among = get_origin(hint) or hint, get_args(hint)
+    if hasattr(origin, "__value__"):  # the name of another hint, as NumPy's NDArray may be
+        return _fits(value, origin.__value__)
     if origin in (Union, UnionType):
         return any(_fits(value, one) for one in among)
     if origin is Literal:

@@ -1,10 +1,11 @@
 """Values of a wrong type are refused in one line."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pytest
+from typing_extensions import TypeAliasType
 
 from analysis.argument_types import checked, shown
 from analysis.errors import InputError
@@ -72,3 +73,20 @@ def test_a_value_is_shown_in_a_short_line():
     assert shown("a" * 100) == f"'{'a' * 59}…"
     assert shown(10**5000) == "<int>"
     assert shown(Odd()) == "<Odd>"
+
+
+T = TypeVar("T")
+Array = TypeAliasType("Array", np.ndarray[Any, np.dtype[T]], type_params=(T,))
+Size = TypeAliasType("Size", int | None)
+
+
+@checked
+def of_named_types(array: Array[np.float32], size: Size = None):
+    return size
+
+
+def test_types_that_have_a_name_are_checked_as_what_they_stand_for():
+    assert of_named_types(np.zeros(2, np.float32), 3) == 3
+    for values in ((3,), (np.zeros(2), "3")):
+        with pytest.raises(InputError):
+            of_named_types(*values)
