@@ -53,7 +53,7 @@ class ModelRuns:
         """
         found, work = self.replayed, self.sm.work
         # other SMs wait with this SM only for what they read too: as much as the average SM reads
-        relative_reads = work.relative_l2_reads * work.relative_reads
+        relative_reads = work.exchanged.relative_l2_reads * work.relative_reads
         clocks = found.clocks * (1 + self.coupling * self.waits / relative_reads)
         # an extrapolation from a few blocks and small K may fall below the busy time of a unit
         busy = found.load_store, found.issued / SCHEDULERS

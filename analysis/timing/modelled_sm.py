@@ -58,7 +58,7 @@ class ModelledSm:
         if work.of_sm:
             return tuple(map(len, work.of_sm.orders))
         fewest, *more = blocks_to_run(
-            self.blocks, self.resident, unlike=work.unlike, waves=sample.most_waves
+            self.blocks, self.resident, unlike=work.exchanged.unlike, waves=sample.most_waves
         )
         return fewest, *(min(most, fewest + sample.waves_apart * self.resident) for most in more)
 
@@ -79,10 +79,12 @@ class ModelledSm:
         c, work = self.constants, self.work
         shared = work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
         share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
-        own = work.l2_read_bytes - work.read_back_bytes  # without partial sums of other blocks
+        own = (
+            work.l2_read_bytes - work.exchanged.read_back_bytes
+        )  # without partial sums of other blocks
         out = self._written_back_per_byte
         crowd = self.device.sm_count / self.busy_sms
-        crowd *= work.relative_l2_reads * work.relative_reads
+        crowd *= work.exchanged.relative_l2_reads * work.relative_reads
         dram_rate = self.dram_rate * work.relative_reads
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
         # all constants that sm.c reads by the same names, such as `shared_latency`
@@ -113,15 +115,15 @@ class ModelledSm:
         The peers store at the same time. Their stores need lines of L2, and dirty lines are written
         back to DRAM first.
         """
-        work, c = self.work, self.constants
-        if not work.left_bytes:
+        exchanged, c = self.work.exchanged, self.constants
+        if not exchanged.left_bytes:
             return 0
-        bytes_of_sm = work.read_back_bytes / self.device.sm_count
-        written_back = self._written_back_per_byte * work.read_back_bytes / self.dram_rate
+        bytes_of_sm = exchanged.read_back_bytes / self.device.sm_count
+        written_back = self._written_back_per_byte * exchanged.read_back_bytes / self.dram_rate
         stored = (
             bytes_of_sm / c.write_bytes_per_clock,
             written_back * self.clock_hz,
-            work.left_bytes / c.most_write_bytes_per_clock,
+            exchanged.left_bytes / c.most_write_bytes_per_clock,
         )
         return round(max(stored) + c.flag_latency)
 

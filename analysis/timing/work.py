@@ -14,6 +14,22 @@ from analysis.timing.samples import Sample
 
 
 @dataclass(frozen=True, kw_only=True)
+class Exchanged:
+    """Data that some blocks wait for, because others write it, such as partial sums."""
+
+    # number of blocks of an SM that differ from all later ones; the sample begins with these
+    unlike: int = 0
+    # sectors that the modelled SM reads from L2, relative to the average SM (1 or more); the other
+    # SMs are idle meanwhile
+    relative_l2_reads: float = 1.0
+    read_back_bytes: float = 0.0  # written by other blocks, among the bytes read
+    left_bytes: float = 0.0  # that each block which writes such data writes
+
+
+NO_EXCHANGE = Exchanged()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Work:
     """Input of the model: one launch.
 
@@ -35,13 +51,7 @@ class Work:
     # instructions of an average block of the launch, relative to an average sampled block
     weight: float = 1.0
     sent_share: float = 1.0  # of stored sectors, after L1 merged adjacent stores
-    # number of blocks of an SM that differ from all later ones; the sample begins with these
-    unlike: int = 0
-    # sectors that the modelled SM reads from L2, relative to the average SM (1 or more); the other
-    # SMs are idle meanwhile
-    relative_l2_reads: float = 1.0
-    read_back_bytes: float = 0.0  # partial sums written by other blocks, among the bytes read
-    left_bytes: float = 0.0  # partial sums that each of these blocks writes
+    exchanged: Exchanged = NO_EXCHANGE
     # blocks resident on one SM do (`block_schedule.blocks_finish_at_different_times`)
     finish_at_different_times: bool = False
     of_sm: OneSm | None = None  # blocks of the modelled SM, if those of other SMs differ from them

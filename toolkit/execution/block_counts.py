@@ -27,7 +27,6 @@ from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
 from toolkit.execution.estimate import Estimate
 from toolkit.execution.executed import NoPlanError
 from toolkit.execution.observation import Observable, Observed, observed
-from toolkit.execution.replay import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.representatives import regions
 from toolkit.execution.sampling import (
     Estimates,
@@ -36,6 +35,7 @@ from toolkit.execution.sampling import (
     estimated_counts,
     estimates,
 )
+from toolkit.execution.schedule import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.traffic import Asked
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.machine import Bound, Run

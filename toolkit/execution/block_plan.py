@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import lcm, prod
 from typing import Any, Literal
 
@@ -28,7 +27,6 @@ from analysis.errors import ShapeError
 from analysis.geometry import Geometry, ceil_div
 from analysis.traffic.grid import ALONE, CLOSING, LEADING
 from reports import text
-from toolkit.execution.predict import blocks_of_an_sm
 from toolkit.execution.representatives import Region, regions
 from toolkit.rungs.launch import RungLaunch
 
@@ -309,49 +307,3 @@ def timed_k(k: int, step: int, geometry: Geometry, *, shares: int = 1) -> list[i
     first = spacing * ceil_div(settled, spacing)
     points = [first + k % spacing, 2 * first + k % spacing]
     return points if k > WHOLE_K and points[-1] * 1.5 < k else [k]
-
-
-# For the time.
-
-
-@dataclass(frozen=True, kw_only=True)
-class Replay:
-    """Blocks and values of K to replay, and the number of blocks that differ from later ones."""
-
-    blocks: list[int]
-    points: list[int]
-    unlike: int
-
-
-def replayed(
-    launch: RungLaunch,
-    plan: BlockPlan,
-    sms: int,
-    blocks_per_sm: int,
-    executed: Callable[[], NDArray[Any]],
-) -> Replay:
-    """Blocks to replay for the time on a device. `executed` returns instructions of each block."""
-    blocks, k, step = launch.geometry.blocks, launch.executed.k, period(launch.tiling)
-    if not plan.kinds:
-        points = timed_k(k, step, launch.geometry)
-        chosen = blocks_of_an_sm(blocks, sms, partial(_is_partial, launch))
-        return Replay(blocks=chosen, points=points, unlike=0)
-    idle = blocks - launch.busy_blocks  # the first blocks
-    sharing = sum(kind.population for kind in plan.kinds if not kind.is_alone) - idle
-    unlike = ceil_div(sharing, sms) if idle + sharing < blocks else 0
-    # the busiest SM: it has a worker that adds the partial sums of many blocks
-    of_sm = executed()[idle:]
-    busiest = np.argmax([of_sm[sm::sms].sum() for sm in range(min(sms, len(of_sm)))])
-    points = [k]
-    if phases := launch.order.repeats_after(launch.tiles):
-        points = timed_k(k, step, launch.geometry, shares=launch.tiling.depth * phases)
-    chosen = list(range(idle + int(busiest), blocks, sms)[: unlike + 2 * blocks_per_sm])
-    return Replay(blocks=chosen, points=points, unlike=unlike)
-
-
-def _is_partial(launch: RungLaunch, block: int) -> bool:
-    """True if the tile of a block may exceed C."""
-    if not (launch.executed.m % launch.tiling.block_m or launch.executed.n % launch.tiling.block_n):
-        return False
-    x, y, _ = launch.geometry.grid
-    return launch.variant.order is None and (block % x == x - 1 or block // x % y == y - 1)

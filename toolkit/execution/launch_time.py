@@ -9,37 +9,40 @@ and their data; the exact counters give the instructions of an average block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from analysis.errors import ToolkitError
-from analysis.geometry import Geometry, ceil_div
+from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import flop
 from analysis.sm import FLAG, IN_L2, Streams
 from analysis.timing.predicted import Predicted
 from analysis.timing.samples import Whole
 from analysis.timing.work import Work
-from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from analysis.traffic.l2 import NO_TRAFFIC, Traffic
 from toolkit.execution.block_counts import Counted
 from toolkit.execution.predict import (
     cached_prediction,
     gap_clocks_beside,
     key_of,
-    spread_blocks_of_an_sm,
     streams_of,
     work_of,
 )
-from toolkit.execution.replay import Schedule, replay_of
+from toolkit.execution.replay import (
+    ExchangingBlocks,
+    Replay,
+    blocks_of_busiest_sm,
+    blocks_of_last_sm,
+    spread_blocks,
+)
+from toolkit.execution.schedule import Schedule
 from toolkit.execution.traffic import Residence
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError
-from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.translate import Translated
 
 
@@ -66,19 +69,19 @@ def launch_time(
 
     `fresh` binds the launch anew. Runs of the model that need no traffic begin meanwhile.
     """
-    blocks, waiting = _replayed(launch)
-    streams, device = _streams(launch.translated, fresh, blocks), launch.residence.device
+    replay, device = _replay_of(launch), launch.residence.device
+    streams = _streams(launch.translated, fresh, replay.blocks)
     if isinstance(streams, str):
         yield lambda traffic: (None, f"not predicted: {streams}")
         return
-    with gap_clocks_beside(_work(launch, streams, waiting, NO_TRAFFIC), device) as gap_clocks:
+    with gap_clocks_beside(_work(launch, streams, replay, NO_TRAFFIC), device) as gap_clocks:
 
         def time_of(traffic: Traffic) -> Time:
-            work = _work(launch, streams, waiting, traffic)
+            work = _work(launch, streams, replay, traffic)
             found = cached_prediction(key_of(work), device, lambda: work, gap_clocks)
             if isinstance(found, str):
                 return None, f"not predicted: {found}"
-            which = _stand_for(blocks, launch)
+            which = _stand_for(replay.blocks, launch)
             return found, f"{found.basis}{which}{_other(launch)}"
 
         yield time_of
@@ -103,84 +106,44 @@ def _streams(
         return str(error) or "not enough memory"
 
 
-def _replayed(launch: SimulatedLaunch) -> tuple[list[int], dict[str, Any]]:
-    """Blocks to execute again, and fields of `Work` that depend on how blocks differ.
-
-    If blocks differ, they are those of the SM that ends last (`replay`), else some of any SM. If
-    blocks wait for each other, they are those of the busiest SM in their order: blocks that
-    exchange data come first and are unlike the others.
-    """
-    found, lifetimes = launch.counted.exchange, launch.counted.lifetimes
+def _replay_of(launch: SimulatedLaunch) -> Replay:
+    counted, lifetimes = launch.counted, launch.counted.lifetimes
     sms, per_sm = launch.residence.device.sm_count, launch.residence.blocks_per_sm
     assert lifetimes is not None
     if launch.schedule is not None:
-        return _of_the_last_sm(launch, launch.schedule)
+        assert counted.work is not None
+        reads = counted.read_by_block(launch.geometry.blocks)
+        return blocks_of_last_sm(launch.schedule, counted.work, sms, per_sm, reads)
     busy = np.flatnonzero(lifetimes)
-    if found is None:
-        blocks = busy[spread_blocks_of_an_sm(len(busy), sms)].tolist()
-        return blocks, {"blocks": len(busy)}
-    # leading blocks that exit at once give their slots to the next ones
-    busy = np.arange(busy[0], len(lifetimes))
-    first = np.argmax([lifetimes[busy[sm::sms]].sum() for sm in range(min(sms, len(busy)))])
-    of_sm = busy[int(first) :: sms]
-    sharing = np.isin(busy, found.blocks).sum()
-    unlike = ceil_div(int(sharing), sms) if sharing < len(busy) else 0
-    average = found.read_by_block[busy].sum() / min(sms, len(busy))
-    return of_sm[: unlike + 2 * per_sm].tolist(), {
-        "blocks": len(busy),
-        "unlike": unlike,
-        "weight": 1.0,
-        "relative_l2_reads": float(max(1.0, found.read_by_block[of_sm].sum() / average)),
-        "read_back_bytes": found.bytes,
-        "left_bytes": found.bytes / found.writers,
-        "finish_at_different_times": False,
-    }
-
-
-def _of_the_last_sm(
-    launch: SimulatedLaunch, schedule: Schedule
-) -> tuple[list[int], dict[str, Any]]:
-    counted, residence = launch.counted, launch.residence
-    assert counted.work is not None
-    found = replay_of(
-        schedule,
-        counted.work,
-        residence.device.sm_count,
-        residence.blocks_per_sm,
-        counted.read_by_block(launch.geometry.blocks),
+    if counted.exchange is None:
+        return spread_blocks(busy, sms)
+    first, found = int(busy[0]), counted.exchange
+    exchanging = ExchangingBlocks(
+        first=first,
+        sharing=int((found.blocks >= first).sum()),
+        work=lifetimes,
+        reads=found.read_by_block,
+        bytes=found.bytes,
+        writers=found.writers,
     )
-    return list(found.blocks), {
-        "blocks": launch.geometry.blocks,
-        "of_sm": found.of_sm,
-        "weight": found.weight,
-        "finish_at_different_times": False,
-    }
+    return blocks_of_busiest_sm(exchanging, sms, per_sm)
 
 
-def _work(
-    launch: SimulatedLaunch, streams: Streams, waiting: Mapping[str, Any], traffic: Traffic
-) -> Work:
-    kernel, geometry, counted = launch.translated.kernel, launch.geometry, launch.counted
-    executed = sum(one.executed for one in launch.instructions)
-    known: dict[str, Any] = {
-        "weight": executed / waiting["blocks"] / (streams.executed / streams.blocks),
-        "finish_at_different_times": blocks_finish_at_different_times(
-            geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
-        ),
-    }
+def _work(launch: SimulatedLaunch, streams: Streams, replay: Replay, traffic: Traffic) -> Work:
+    counted = launch.counted
     if counted.exchange is not None:
         flags = np.unique(streams.numbers[streams.lines & FLAG > 0])
         streams = streams.with_mark(IN_L2, counted.exchange.lines).with_mark(FLAG, flags)
     return work_of(
-        kernel,
-        geometry,
+        launch.translated.kernel,
+        launch.geometry,
         counted.counts,
         launch.instructions,
         traffic,
-        sample=Whole(streams=streams),
-        blocks_per_sm=launch.residence.blocks_per_sm,
-        flop=flop(launch.instructions),
-        **(known | dict(waiting)),
+        launch.residence,
+        replay,
+        Whole(streams=streams),
+        flop(launch.instructions),
     )
 
 

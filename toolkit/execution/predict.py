@@ -23,12 +23,16 @@ from analysis.sm import Streams, end_runs
 from analysis.timing.gap import GapClocks
 from analysis.timing.predict import gap_clocks_of, predict
 from analysis.timing.predicted import Predicted, from_json
+from analysis.timing.samples import Sample
 from analysis.timing.work import Work
+from analysis.traffic.block_schedule import blocks_finish_at_different_times
 from analysis.traffic.l2 import Traffic
-from toolkit.execution.traffic import STORES
+from toolkit.execution.replay import Replay
+from toolkit.execution.traffic import STORES, Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import machine
 from toolkit.sass.machine import FaultError, run_blocks
+from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.streams import joined
 from toolkit.sass.timing_table import machine_code
 from toolkit.store.cache import cached, digest_of_folders, keep
@@ -41,28 +45,6 @@ FOLDERS = (
     "kernels",
     *(f"toolkit/{x}" for x in ("machine_code", "launch", "sass", "rungs", "execution")),
 )
-BLOCKS = 4  # number of blocks whose streams represent all blocks of an SM
-
-
-def blocks_of_an_sm(
-    blocks: int, sms: int, is_partial: Callable[[int], bool] = lambda block: False
-) -> list[int]:
-    """Blocks that one SM could run, one after another; an SM with few partial blocks is chosen.
-
-    If every block is alone on its SM, block 0 represents all: it is never partial.
-    """
-    if blocks <= sms:
-        return [0]
-    in_the_middle = sorted(range(sms), key=lambda sm: abs(sm - sms // 2))
-    found = [list(range(sm, blocks, sms)[:BLOCKS]) for sm in in_the_middle]
-    return min(found, key=lambda chosen: (-len(chosen), sum(map(is_partial, chosen))))
-
-
-def spread_blocks_of_an_sm(blocks: int, sms: int) -> list[int]:
-    """Blocks evenly spread over those that one SM could run, for blocks that may differ."""
-    of_sm = range(0 if blocks <= sms else sms // 2, blocks, sms)
-    taken = min(BLOCKS, len(of_sm))
-    return [of_sm[(2 * k + 1) * len(of_sm) // (2 * taken)] for k in range(taken)]
 
 
 def streams_of(
@@ -98,24 +80,46 @@ def work_of(
     counts: NDArray[Any],
     instructions: Sequence[InstructionCounts],
     traffic: Traffic,
-    **known: Any,
+    residence: Residence,
+    replay: Replay,
+    sample: Sample,
+    flop: int,
 ) -> Work:
-    """Input of the timing model for a launch.
+    """Input of the timing model for a launch. `sample`: the blocks of `replay`.
 
-    `known`: the fields of `Work` that do not follow from the counts. The bytes of L2 are those that
-    SMs request, without transfers between its partitions.
+    `counts` and `instructions` are of all blocks. The bytes of L2 are those that SMs request,
+    without transfers between its partitions.
     """
     stored = _sectors(instructions, STORES + REDUCTIONS)
     sent = traffic.written_sectors + _sectors(instructions, REDUCTIONS)
+    weight = replay.weight
+    if weight is None:
+        (streams,) = sample.replayed
+        executed = sum(one.executed for one in instructions)
+        weight = executed / replay.busy_blocks / (streams.executed / streams.blocks)
     return Work(
         code=machine_code(kernel, counts),
+        sample=sample,
+        blocks=replay.busy_blocks,
+        blocks_per_sm=residence.blocks_per_sm,
         shared_bytes_per_block=kernel.resources.static_shared_bytes + geometry.dynamic_shared_bytes,
+        flop=flop,
         l2_read_bytes=SECTOR_BYTES * traffic.fetched_sectors,
         l2_write_bytes=SECTOR_BYTES * sent,
         dram_read_bytes=traffic.dram_read_bytes,
         dram_write_bytes=traffic.dram_write_bytes,
+        weight=weight,
         sent_share=sent / stored if sent else 1.0,
-        **known,
+        exchanged=replay.exchanged,
+        finish_at_different_times=finish_at_different_times(kernel, geometry, replay),
+        of_sm=replay.of_sm,
+    )
+
+
+def finish_at_different_times(kernel: Kernel, geometry: Geometry, replay: Replay) -> bool:
+    """True if blocks resident on one SM finish at different times although all are alike."""
+    return replay.is_of_equal_blocks and blocks_finish_at_different_times(
+        geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
     )
 
 

@@ -1,16 +1,14 @@
-"""The SM that is replayed in place of all: which blocks it runs, and in which order.
+"""Which blocks are replayed in place of all: those of one SM, the one that ends last.
 
-Blocks are dispatched in the order of their index, each to the slot of an SM that becomes free
-first, and hold it for as long as their longest warp executes. If a launch ends as if all blocks
-executed the mean, a few blocks of one SM stand for all. Otherwise the SM that ends last is
-replayed, with its own blocks.
+If a launch ends as if all blocks executed the mean, a few blocks of one SM stand for all. If blocks
+differ, the SM that ends last is replayed, with its own blocks. If blocks wait for the data of
+others, the SM with most work is: blocks that exchange data come first and are unlike the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heapreplace
 from typing import Any
 
 import numpy as np
@@ -18,20 +16,11 @@ from numpy.typing import NDArray
 
 from analysis.geometry import ceil_div
 from analysis.timing.blocks_of_sm import OneSm
-from toolkit.execution.accesses import AT_ONCE
+from analysis.timing.work import NO_EXCHANGE, Exchanged
+from toolkit.execution.schedule import Floats, Integers, Schedule, sm_of
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-# Relative difference between the end of a launch and that of one with equal blocks, up to which
-# blocks count as equal.
-UNEQUAL = 0.05
+EQUAL_BLOCKS = 4  # of an SM, whose streams stand for all of its blocks where blocks are equal
 LATE = 0.9  # fraction of a launch: each block that ends later in the schedule may end last
-# The first blocks are dealt to the SMs in rounds, each of which begins so many SMs later. Recorded
-# SMs of 1,056 blocks of 256 threads and 4,224 of 64 on an H200: a round reaches 124 of 132 SMs
-# before one gets a second block. Of every 2nd or 4th block, one SM gets up to 32 of 32, of every
-# 8th 16, of every 3rd 12, of every 16th 9; with this rule 32, 17, 11 and 10.
-LATER = 8
 MOST_REPLAYED = 1 << 22  # warp instructions of one SM; beyond them only some blocks are replayed
 # Kinds of blocks are told apart by their instructions, so many kinds per factor of two, and so many
 # blocks of each kind are executed again: the first pair of which these execute at most MOST_SAMPLED
@@ -41,102 +30,100 @@ MOST_SAMPLED = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """Slot and start of each block, and how long it holds the slot, where blocks differ.
+class Replay:
+    """Blocks that are executed again and replayed in place of all blocks of a launch."""
 
-    Times are in lifetimes of a typical block, whose longest warp executes `typical_steps`.
-    """
-
-    lifetimes: Floats
-    slot: Integers
-    start: Floats
-    typical_steps: float
+    blocks: Sequence[int]
+    busy_blocks: int  # number of blocks of the launch that do not exit at once
+    points: Sequence[int] = ()  # of a product of matrices: values of K at which they are executed
+    of_sm: OneSm | None = None  # how the SM runs them, if blocks of the launch differ
+    # instructions of an average block, or of the blocks of the SM, relative to those of the blocks
+    # replayed in their place; None: it follows from the totals of the launch
+    weight: float | None = None
+    exchanged: Exchanged = NO_EXCHANGE
 
     @property
-    def end(self) -> Floats:
-        return self.start + self.lifetimes
+    def is_of_equal_blocks(self) -> bool:
+        """True if any blocks would do, because all of the launch are alike."""
+        return self.of_sm is None and self.exchanged is NO_EXCHANGE
+
+
+def spread_blocks(busy: Sequence[int] | Integers, sms: int) -> Replay:
+    """Replay of blocks evenly spread over those that one SM could run, for blocks that may differ a
+    little.
+
+    `busy`: the blocks that do not exit at once.
+    """
+    of_sm = range(0 if len(busy) <= sms else sms // 2, len(busy), sms)
+    taken = min(EQUAL_BLOCKS, len(of_sm))
+    chosen = [of_sm[(2 * k + 1) * len(of_sm) // (2 * taken)] for k in range(taken)]
+    return Replay(blocks=[int(busy[place]) for place in chosen], busy_blocks=len(busy))
+
+
+def first_blocks(
+    blocks: int, sms: int, is_partial: Callable[[int], bool] = lambda block: False
+) -> Replay:
+    """Replay of the first blocks that one SM runs; an SM with few partial blocks is chosen.
+
+    If every block is alone on its SM, block 0 represents all: it is never partial.
+    """
+    if blocks <= sms:
+        return Replay(blocks=[0], busy_blocks=blocks)
+    in_the_middle = sorted(range(sms), key=lambda sm: abs(sm - sms // 2))
+    found = [list(range(sm, blocks, sms)[:EQUAL_BLOCKS]) for sm in in_the_middle]
+    chosen = min(found, key=lambda some: (-len(some), sum(map(is_partial, some))))
+    return Replay(blocks=chosen, busy_blocks=blocks)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay:
-    """Blocks of the SM that ends last that are executed again, and how the SM runs them.
+class ExchangingBlocks:
+    """Blocks of a launch of which some wait for data of others.
 
-    `weight`: instructions of the blocks of the SM, relative to those of the blocks replayed in
-    their place.
+    `first`: number of the first block that does not exit at once; blocks before it give their slots
+    to the next ones. `sharing`: number of blocks from there on that exchange data. `work`,
+    `reads`: instructions, or a lifetime, and sectors that each block of the launch executes and
+    reads. `bytes`: bytes that blocks read of others, `writers`: number of blocks that wrote them.
     """
 
-    blocks: Sequence[int]
-    of_sm: OneSm
-    weight: float
+    first: int
+    sharing: int
+    work: NDArray[Any]
+    reads: NDArray[Any]
+    bytes: float
+    writers: int
 
 
-def typical_steps(work: NDArray[Any]) -> float:
-    """Instructions of the longest warp of a typical block, from those of all blocks (`core.WORK`).
-
-    Blocks that execute as many or more do half of all work. So neither a few long blocks nor many
-    blocks that exit at once are typical.
-    """
-    ranked = np.sort(work["longest"].astype(np.float64))
-    half = int(np.searchsorted(np.cumsum(ranked), ranked.sum() / 2))
-    return float(max(1.0, ranked[min(half, len(ranked) - 1)]))
-
-
-def lifetimes_of(work: NDArray[Any]) -> Floats:
-    """Instructions of the longest warp of each block, relative to a typical block."""
-    found: Floats = work["longest"] / typical_steps(work)
-    return found
-
-
-def scheduled(lifetimes: Floats, slots: int) -> tuple[Integers, Floats]:
-    """List schedule: each block takes the slot that becomes free first, or the first of several.
-
-    Slot and start of each block.
-    """
-    takes = lifetimes.tolist()
-    slot, start = np.arange(len(takes)) % slots, np.zeros(len(takes))
-    free = [(end, number) for number, end in enumerate(takes[:slots])]
-    heapify(free)
-    for block in range(slots, len(takes)):
-        start[block], slot[block] = free[0]
-        heapreplace(free, (start[block] + takes[block], slot[block]))
-    return slot, start
-
-
-def sm_of(slot: Integers, sms: int) -> Integers:
-    """The SM of each slot, to which blocks are dealt in the order of their numbers."""
-    return (slot + slot // sms * LATER) % sms
-
-
-def unequal_schedule(work: NDArray[Any], sms: int, per_sm: int) -> Schedule | None:
-    """Schedule of blocks that differ, None if the launch ends as if those with work were equal."""
-    lifetimes = lifetimes_of(work)
-    busy = lifetimes > AT_ONCE
-    mean = float(lifetimes[busy].mean())
-    if np.abs(lifetimes - mean).max() <= UNEQUAL * mean:
-        return None
-    slot, start = scheduled(lifetimes, sms * per_sm)
-    executed, count = work["executed"].astype(np.float64), int(busy.sum())
-    of_equal_blocks = (
-        ((start + lifetimes).max(), ceil_div(count, sms * per_sm) * mean),
-        (
-            np.bincount(sm_of(slot, sms), executed).max(),
-            ceil_div(count, sms) * executed[busy].mean(),
-        ),
-        (lifetimes[busy].sum(), lifetimes.sum()),
-    )
-    if all(abs(found / equal - 1) <= UNEQUAL for found, equal in of_equal_blocks):
-        return None
-    return Schedule(lifetimes=lifetimes, slot=slot, start=start, typical_steps=typical_steps(work))
-
-
-def replay_of(
-    schedule: Schedule,
-    work: NDArray[Any],
-    sms: int,
-    per_sm: int,
-    read_by_block: Floats,
+def blocks_of_busiest_sm(
+    launch: ExchangingBlocks, sms: int, per_sm: int, points: Sequence[int] = ()
 ) -> Replay:
-    """What is replayed of a launch whose blocks differ; `read_by_block`: sectors of each block."""
+    """Replay of the SM whose blocks have most work: of its unlike blocks and two waves more."""
+    work, reads = launch.work[launch.first :], launch.reads[launch.first :]
+    blocks, used = len(work), min(sms, len(work))
+    busiest = int(np.argmax([work[sm::sms].sum() for sm in range(used)]))
+    unlike = ceil_div(launch.sharing, sms) if launch.sharing < blocks else 0
+    own, average = reads[busiest::sms].sum(), reads.sum() / used
+    chosen = range(launch.first + busiest, launch.first + blocks, sms)[: unlike + 2 * per_sm]
+    return Replay(
+        blocks=list(chosen),
+        busy_blocks=blocks,
+        points=points,
+        weight=1.0,
+        exchanged=Exchanged(
+            unlike=unlike,
+            relative_l2_reads=float(max(1.0, own / average)) if average else 1.0,
+            read_back_bytes=launch.bytes,
+            left_bytes=launch.bytes / max(1, launch.writers),
+        ),
+    )
+
+
+def blocks_of_last_sm(
+    schedule: Schedule, work: NDArray[Any], sms: int, per_sm: int, read_by_block: Floats
+) -> Replay:
+    """Replay of the SM that ends last, of a launch whose blocks differ.
+
+    `work` (core.WORK), `read_by_block`: what each block executes, and sectors that it reads.
+    """
     executed = work["executed"].astype(np.float64)
     sm = sm_of(schedule.slot, sms)
     of_sm = np.flatnonzero(sm == _last_sm(schedule.end, executed, sm))
@@ -147,6 +134,7 @@ def replay_of(
     end = float(schedule.end[of_sm].max())
     return Replay(
         blocks=samples.tolist(),
+        busy_blocks=len(work),
         of_sm=OneSm(
             blocks=len(of_sm),
             orders=tuple(tuple(places[place] for place in order.tolist()) for order in orders),

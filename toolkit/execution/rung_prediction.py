@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.geometry import ceil_div
 from analysis.problem import FLOAT_BYTES
@@ -19,12 +17,23 @@ from analysis.timing.blocks_of_sm import blocks_to_run, most_blocks
 from analysis.timing.predicted import Predicted, Resource
 from analysis.timing.samples import AlongK, Sample, Whole
 from analysis.timing.work import Work
-from analysis.traffic.block_schedule import blocks_finish_at_different_times, drift
+from analysis.traffic.block_schedule import drift
 from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.l2 import Traffic
 from kernels.closed_forms import pieces_of_c
-from toolkit.execution.block_plan import Replay, replayed
-from toolkit.execution.predict import cached_prediction, streams_of, work_of
+from toolkit.execution.block_plan import period, timed_k
+from toolkit.execution.predict import (
+    cached_prediction,
+    finish_at_different_times,
+    streams_of,
+    work_of,
+)
+from toolkit.execution.replay import (
+    ExchangingBlocks,
+    Replay,
+    blocks_of_busiest_sm,
+    first_blocks,
+)
 from toolkit.execution.rung_execution import PlanExecutor, Proven
 from toolkit.execution.traffic import Asked, Residence, traffic_of
 from toolkit.launch.host_resources import sparse_zeros
@@ -116,40 +125,58 @@ class RungModel:
 
     @cached_property
     def _replay(self) -> Replay:
+        launch, plan = self.launch, self.proven.plan
+        blocks, k, step = launch.geometry.blocks, launch.executed.k, period(launch.tiling)
         sms, per_sm = self.residence.device.sm_count, self.residence.blocks_per_sm
-        return replayed(self.launch, self.proven.plan, sms, per_sm, self._executed_by_block)
-
-    def _executed_by_block(self) -> NDArray[Any]:
-        groups = self.proven.runs.groups
-        return self.proven.by_block(counts["executed"].sum() for counts, *_ in groups)
+        if not plan.kinds:
+            found = first_blocks(blocks, sms, partial(_is_partial, launch))
+            points = timed_k(k, step, launch.geometry)
+            return replace(found, points=points, weight=self._weight)
+        idle = blocks - launch.busy_blocks  # the first blocks
+        pieces = pieces_of_c(launch.variant, launch.parameters, launch.executed)
+        runs = self.proven.runs
+        exchanging = ExchangingBlocks(
+            first=idle,
+            sharing=sum(kind.population for kind in plan.kinds if not kind.is_alone) - idle,
+            work=self.proven.by_block(counts["executed"].sum() for counts, *_ in runs.groups),
+            reads=self.proven.by_block(asked.read for asked in runs.below),
+            bytes=float((pieces.ends < 1).sum() * sums_bytes(launch.tiling)),
+            writers=int(pieces.leaves_sums.sum()),
+        )
+        points = [k]
+        if phases := launch.order.repeats_after(launch.tiles):
+            points = timed_k(k, step, launch.geometry, shares=launch.tiling.depth * phases)
+        return blocks_of_busiest_sm(exchanging, sms, per_sm, points)
 
     def _work(self, traffic: Traffic) -> Work:
-        kernel, geometry, replay = self.kernel, self.launch.geometry, self._replay
-        busy, per_sm = self.launch.busy_blocks, self.residence.blocks_per_sm
-        shares_tiles = bool(self.proven.plan.kinds)
-        finish_at_different_times = not shares_tiles and blocks_finish_at_different_times(
-            geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
+        launch, replay = self.launch, self._replay
+        of_sm = most_blocks(
+            launch.busy_blocks,
+            self.residence.device.sm_count,
+            self.residence.blocks_per_sm,
+            finish_at_different_times=finish_at_different_times(
+                self.kernel, launch.geometry, replay
+            ),
         )
-        sms, (read_back, left) = self.residence.device.sm_count, self._sums_bytes()
-        of_sm = most_blocks(busy, sms, per_sm, finish_at_different_times=finish_at_different_times)
         kind = AlongK if len(replay.points) > 1 else Whole
-        count = max(blocks_to_run(of_sm, per_sm, unlike=replay.unlike, waves=kind.most_waves))
+        count = max(
+            blocks_to_run(
+                of_sm,
+                self.residence.blocks_per_sm,
+                unlike=replay.exchanged.unlike,
+                waves=kind.most_waves,
+            )
+        )
         return work_of(
-            kernel,
-            geometry,
+            self.kernel,
+            launch.geometry,
             self.proven.counts,
             self.instructions,
             traffic,
-            sample=self._sample(replay.points, replay.blocks[:count]),
-            blocks=busy,
-            blocks_per_sm=per_sm,
-            flop=self.launch.problem.flop,
-            weight=1.0 if shares_tiles else self._weight,
-            unlike=replay.unlike,
-            relative_l2_reads=self._relative_l2_reads(replay.blocks[0]) if shares_tiles else 1.0,
-            read_back_bytes=read_back,
-            left_bytes=left,
-            finish_at_different_times=finish_at_different_times,
+            self.residence,
+            replace(replay, busy_blocks=launch.busy_blocks),
+            self._sample(replay.points, replay.blocks[:count]),
+            launch.problem.flop,
         )
 
     @property
@@ -157,26 +184,6 @@ class RungModel:
         """Instructions of an average block with work, relative to a replayed one."""
         executed = sum(one.executed for one in self.instructions)
         return executed / self.launch.busy_blocks / self.proven.typical
-
-    def _sums_bytes(self) -> tuple[float, float]:
-        """Bytes of partial sums that blocks read of other blocks, and that one such block writes.
-
-        The second is an average over the blocks that leave sums.
-        """
-        if not self.proven.plan.kinds:
-            return 0.0, 0.0
-        pieces = pieces_of_c(self.launch.variant, self.launch.parameters, self.launch.executed)
-        read = float((pieces.ends < 1).sum() * sums_bytes(self.launch.tiling))
-        return read, read / max(1, pieces.leaves_sums.sum())
-
-    def _relative_l2_reads(self, first: int) -> float:
-        """Sectors that the SM with block `first` reads, relative to the average SM (1 or more)."""
-        sms, blocks = self.residence.device.sm_count, self.proven.plan.blocks
-        read = self.proven.by_block(asked.read for asked in self.proven.runs.below)
-        idle = blocks - self.launch.busy_blocks
-        busy = min(sms, blocks - idle)
-        own, average = read[first::sms].sum(), read[idle:].sum() / busy
-        return float(max(1.0, own / average)) if average else 1.0
 
     def _sample(self, points: Sequence[int], blocks: Sequence[int]) -> Sample:
         at = {k: self._streams(k, blocks) for k in points}
@@ -214,3 +221,11 @@ class RungModel:
             pitch=FLOAT_BYTES * k,
             kept_pitch=FLOAT_BYTES * self.launch.executed.k,
         )
+
+
+def _is_partial(launch: RungLaunch, block: int) -> bool:
+    """True if the tile of a block may exceed C."""
+    if not (launch.executed.m % launch.tiling.block_m or launch.executed.n % launch.tiling.block_n):
+        return False
+    x, y, _ = launch.geometry.grid
+    return launch.variant.order is None and (block % x == x - 1 or block // x % y == y - 1)

@@ -21,7 +21,7 @@ from analysis.timing.modelled_sm import ModelledSm, with_clocks
 from analysis.timing.predict import gap_clocks_of, predict
 from analysis.timing.repetitions import shortened
 from analysis.timing.samples import AlongK, Repetitions, Whole
-from analysis.timing.work import Work
+from analysis.timing.work import Exchanged, Work
 from tests.analysis.streams_by_hand import FULL, code, streams
 from tests.sampling import exhaustive
 
@@ -173,7 +173,7 @@ def test_blocks_that_end_apart_are_dealt_out_one_by_one(blocks, expected):
 
 def test_who_ends_a_tile_waits_for_the_sums_of_others():
     def clocks(device=H200, **sums):
-        asked = replace(work(), **sums)
+        asked = work(exchanged=Exchanged(**sums))
         return modelled_sm(asked, device).machine.flag_clocks
 
     assert clocks() == 0

@@ -19,11 +19,8 @@ from analysis.sm import Streams
 from analysis.timing.predict import predict
 from tests.cubins import cubin_of
 from tests.processes import said
-from toolkit.execution.predict import (
-    blocks_of_an_sm,
-    model_digest,
-    spread_blocks_of_an_sm,
-)
+from toolkit.execution.predict import model_digest
+from toolkit.execution.replay import spread_blocks
 from toolkit.execution.simulate import simulate
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.kernel import Kernel
@@ -155,7 +152,7 @@ def test_blocks_that_are_not_replayed_tell_launches_apart():
     """Their shared accesses say what an average one takes without bank conflicts."""
     out = np.zeros(BLOCKS * THREADS, dtype=np.float32)
     all_apart, few_apart = np.ones(BLOCKS, dtype=np.int32), np.zeros(BLOCKS, dtype=np.int32)
-    few_apart[spread_blocks_of_an_sm(BLOCKS, 132)] = 1
+    few_apart[spread_blocks(range(BLOCKS), 132).blocks] = 1
     first, second = (
         time_of(launched(code("pick"), arguments=[out, apart])) for apart in (all_apart, few_apart)
     )
@@ -461,18 +458,6 @@ def test_a_new_file_and_a_new_name_count_and_the_source_of_a_rung_does_not(tree)
     (tree / "kernels/sgemm/99_new.cu").touch()
     (tree / "kernels/sgemm/new.cuh").touch()
     assert model_digest(tree) == before
-
-
-# --- which blocks -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("blocks", [1, 2, 66, 67, 132, 200, 600, 10_000])
-def test_spread_blocks_are_some_of_one_sm(blocks):
-    found = spread_blocks_of_an_sm(blocks, 132)
-    assert found == sorted(set(found))
-    assert {block % 132 for block in found} == {blocks_of_an_sm(blocks, 132)[0] % 132}
-    assert len(found) == len(blocks_of_an_sm(blocks, 132)) <= 4
-    assert all(block < blocks for block in found)
 
 
 def test_a_table_that_all_blocks_read_stays_in_l1(monkeypatch):

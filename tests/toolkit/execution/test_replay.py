@@ -1,13 +1,22 @@
 """Which blocks of which SM are replayed, from what blocks executed; values by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import toolkit.execution.replay
+from analysis.timing.work import NO_EXCHANGE
 from toolkit.execution.replay import (
+    ExchangingBlocks,
+    blocks_of_busiest_sm,
+    blocks_of_last_sm,
+    first_blocks,
+    spread_blocks,
+)
+from toolkit.execution.schedule import (
     Schedule,
     lifetimes_of,
-    replay_of,
     scheduled,
     sm_of,
     typical_steps,
@@ -29,7 +38,7 @@ def replayed(longest, sms, per_sm, read_by_block=None):
     of_blocks = work(longest)
     reads = np.ones(len(longest)) if read_by_block is None else read_by_block
     schedule = unequal_schedule(of_blocks, sms, per_sm)
-    return None if schedule is None else replay_of(schedule, of_blocks, sms, per_sm, reads)
+    return None if schedule is None else blocks_of_last_sm(schedule, of_blocks, sms, per_sm, reads)
 
 
 def sequence(found):
@@ -161,7 +170,7 @@ def test_an_sm_with_two_heavy_blocks_decides(heavy, expected):
 def test_of_sms_that_end_late_the_one_with_most_work_decides(longest_of_busy, last):
     of_blocks = work([longest_of_busy, 1000, 100, 100])
     of_blocks["executed"][0] = 32 * longest_of_busy  # its other warps execute more
-    found = replay_of(unequal_schedule(of_blocks, 4, 1), of_blocks, 4, 1, np.ones(4))
+    found = blocks_of_last_sm(unequal_schedule(of_blocks, 4, 1), of_blocks, 4, 1, np.ones(4))
     assert found.blocks == last
 
 
@@ -251,3 +260,108 @@ def test_the_end_of_a_block_follows_from_its_start():
     slot, start = scheduled(np.array([2.0, 1.0, 1.0]), 2)
     found = Schedule(lifetimes=np.array([2.0, 1.0, 1.0]), slot=slot, start=start, typical_steps=9.0)
     assert found.end.tolist() == [2, 1, 2]
+
+
+# --- equal blocks, and blocks that exchange data --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("busy", "sms", "expected"),
+    [
+        (range(3), 4, [0]),  # each is alone on its SM
+        (range(8), 4, [2, 6]),
+        (range(64), 4, [10, 26, 42, 58]),  # of the 16 blocks 2, 6, ... of SM 2: 2nd, 6th, ...
+        (range(5, 69), 4, [15, 31, 47, 63]),  # the first five exit at once
+    ],
+)
+def test_equal_blocks_are_spread_over_those_of_one_sm(busy, sms, expected):
+    found = spread_blocks(busy, sms)
+    assert found.blocks == expected
+    assert found.busy_blocks == len(busy)
+    assert found.is_of_equal_blocks
+    assert found.weight is None
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sms", "expected"),
+    [
+        (1000, 132, [66, 198, 330, 462]),  # each 132 after the one before
+        (132, 132, [0]),
+        (1, 132, [0]),
+        (200, 132, [66, 198]),
+    ],
+)
+def test_the_first_blocks_of_an_sm_lie_apart(blocks, sms, expected):
+    assert first_blocks(blocks, sms).blocks == expected
+
+
+def test_the_first_blocks_of_an_sm_with_few_partial_ones_are_taken():
+    assert first_blocks(100, 4, lambda block: block == 6).blocks == [1, 5, 9, 13]
+    assert first_blocks(6, 4, lambda block: block == 5).blocks == [0, 4]  # the most blocks first
+
+
+def exchanging(**changes):
+    """Twelve blocks on four SMs, the first four of which share tiles; SM 1 has most work."""
+    facts = {
+        "first": 0,
+        "sharing": 4,
+        "work": np.array([10, 20, 10, 10, *[5] * 8]),
+        "reads": np.array([1, 6, 1, 4, *[3] * 8]),
+        "bytes": 600.0,
+        "writers": 3,
+    }
+    return ExchangingBlocks(**(facts | changes))
+
+
+def test_of_blocks_that_exchange_data_the_sm_with_most_work_is_replayed():
+    found = blocks_of_busiest_sm(exchanging(), sms=4, per_sm=1)
+    assert found.blocks == [1, 5, 9]  # one that shares, and two waves of one block
+    assert found.busy_blocks == 12
+    assert found.weight == 1.0
+    assert found.exchanged.unlike == 1
+    # SM 1 reads 6 + 3 + 3, all SMs 36
+    assert found.exchanged.relative_l2_reads == pytest.approx(12 / 9)
+    assert found.exchanged.read_back_bytes == 600
+    assert found.exchanged.left_bytes == 200
+    assert not found.is_of_equal_blocks
+
+
+@pytest.mark.parametrize(
+    ("sharing", "per_sm", "blocks", "unlike"),
+    [
+        (4, 1, 3, 1),  # 1 + 2
+        (5, 1, 4, 2),  # a fifth one is on the first SM: two rounds of unlike blocks
+        (8, 2, 6, 2),  # 2 + 4
+        (40, 1, 2, 0),  # all share: none is unlike the others
+    ],
+)
+def test_two_waves_follow_the_blocks_that_share(sharing, per_sm, blocks, unlike):
+    launch = exchanging(sharing=sharing, work=np.ones(40), reads=np.ones(40))
+    found = blocks_of_busiest_sm(launch, sms=4, per_sm=per_sm)
+    assert len(found.blocks) == blocks
+    assert found.exchanged.unlike == unlike
+
+
+def test_leading_blocks_that_exit_at_once_are_left_out():
+    launch = exchanging(first=2, sharing=2, work=np.array([0, 0, 5, 5, 11, 5, 5, 5]))
+    found = blocks_of_busiest_sm(replace(launch, reads=np.zeros(8)), sms=4, per_sm=1)
+    assert found.blocks == [4]  # of blocks 2 to 7, SM 2 runs block 4 alone: 11; SM 0 has 5 + 5
+    assert found.busy_blocks == 6
+
+
+def test_an_sm_that_reads_less_than_others_counts_as_one_that_reads_as_much():
+    launch = exchanging(reads=np.array([9, 0, 9, 9, *[0] * 8]))
+    found = blocks_of_busiest_sm(launch, sms=4, per_sm=1)
+    assert found.exchanged.relative_l2_reads == 1
+    nothing = blocks_of_busiest_sm(exchanging(reads=np.zeros(12)), sms=4, per_sm=1)
+    assert nothing.exchanged.relative_l2_reads == 1
+    assert NO_EXCHANGE.relative_l2_reads == 1
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 66, 67, 132, 200, 600, 10_000])
+def test_spread_blocks_are_some_of_one_sm(blocks):
+    found, first = spread_blocks(range(blocks), 132).blocks, first_blocks(blocks, 132).blocks
+    assert found == sorted(set(found))
+    assert {block % 132 for block in found} == {first[0] % 132}
+    assert len(found) == len(first) <= 4
+    assert all(block < blocks for block in found)

@@ -10,7 +10,7 @@ from analysis.sm import Kind
 from tests.cubins import cubin_of
 from tests.toolkit.sass.bound import bound_to as bound_of
 from tests.toolkit.sass.one_by_one import one_by_one
-from toolkit.execution.predict import blocks_of_an_sm, streams_of
+from toolkit.execution.predict import streams_of
 from toolkit.sass.machine import run_blocks
 from toolkit.sass.timing_table import machine_code
 
@@ -266,16 +266,3 @@ def test_streams_of_chosen_blocks_are_those_of_each():
         for warp in range(4):
             assert (mine[4 * place + warp] == all_of_them[4 * block + warp]).all()
             assert lines_of(chosen, 4 * place + warp) == lines_of(everything, 4 * block + warp)
-
-
-@pytest.mark.parametrize(
-    ("blocks", "sms", "expected"),
-    [
-        (1000, 132, [66, 198, 330, 462]),  # each 132 after the one before
-        (132, 132, [0]),
-        (1, 132, [0]),
-        (200, 132, [66, 198]),
-    ],
-)
-def test_an_sm_runs_blocks_that_lie_apart(blocks, sms, expected):
-    assert blocks_of_an_sm(blocks, sms) == expected
