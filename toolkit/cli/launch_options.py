@@ -38,7 +38,7 @@ from toolkit.execution.simulate import (
 from toolkit.launch.launch import Execution
 from toolkit.machine_code.kernel_source import CUBIN, Source, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
-from toolkit.rungs.launch import RungLaunch, rung_launch
+from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
 from toolkit.store.user_files import check_writable, same_file
@@ -197,15 +197,18 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
         "seed": chosen_seed(launch.seed),
     }
     if is_name(launch.source):
-        brought = (
-            launch.kernel,
-            launch.grid,
-            launch.block,
-            arguments,
-            launch.shared,
-            launch.defines or (),
+        check_nothing_given(
+            launch.source,
+            {
+                "kernel": launch.kernel,
+                "grid": launch.grid,
+                "block": launch.block,
+                "arguments": arguments,
+                "shared memory": launch.shared,
+                "defines": launch.defines,
+            },
         )
-        return _of_rung(rung_launch(launch.source, launch.shape, device, brought), saves, common)
+        return _of_rung(rung_launch(launch.source, launch.shape, device), saves, common)
     if launch.shape is not None:
         raise InputError(f"--shape is for a rung by its name: {shortened(launch.source)!r} is none")
     assert launch.grid is not None, "only a rung brings it"

@@ -36,22 +36,21 @@ from toolkit.execution.findings import (
     Wording,
     folded,
 )
+from toolkit.execution.launch_request import NO_RUNG, LaunchRequest
 from toolkit.execution.limits import check_limits
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulate import (
     MAX_INSTRUCTIONS,
-    NO_RUNG,
     Announce,
     prepared,
 )
 from toolkit.launch.host_resources import shortage
-from toolkit.launch.launch import Argument, buffers_of, launch_geometry
+from toolkit.launch.launch import Argument, buffers_of
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
-from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
+from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.rungs.arguments import position_of_c
-from toolkit.rungs.launch import compile_for, rung_launch
+from toolkit.rungs.launch import compile_for
 from toolkit.rungs.matrices import chosen_seed
-from toolkit.rungs.names import is_name
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
@@ -119,18 +118,26 @@ def check(
     else.
     """
     check_limits(blocks, max_instructions)
-    if isinstance(source, str) and is_name(source):
-        brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
-        launch = rung_launch(source, shape, device_of(arch), brought)
-        source, kernel = compile_for(arch, launch.selection, options), None
-        geometry, arguments = launch.geometry, launch.arguments(chosen_seed(seed))
-        unwritten = [position_of_c(launch.variant)]
-    elif grid is None or block is None or arguments is None or (shape, seed) != (None, None):
+    request = LaunchRequest(
+        source=source,
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        arguments=arguments,
+        shape=shape,
+        dynamic_shared_bytes=dynamic_shared_bytes,
+        defines=defines,
+        options=options,
+    )
+    if rung := request.rung(device_of(arch)):
+        geometry, arguments = rung.geometry, rung.arguments(chosen_seed(seed))
+        unwritten = [position_of_c(rung.variant)]
+    elif seed is not None:
         raise InputError(NO_RUNG)
     else:
-        geometry = launch_geometry(grid, block, dynamic_shared_bytes)
+        geometry, arguments = request.launched()
     with naming(source):
-        cubin = compile_kernel(source, kernel, target=arch, defines=defines, options=options)
+        cubin = compile_for(arch, rung.selection, options) if rung else request.compiled(arch)
         translated, bound, _ = prepared(cubin, geometry, arguments)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)

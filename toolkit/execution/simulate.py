@@ -37,6 +37,7 @@ from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_counts import Counted, Execute, Selection, counted_blocks, requests_of
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
+from toolkit.execution.launch_request import LaunchRequest
 from toolkit.execution.launch_time import SimulatedLaunch, launch_time
 from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
 from toolkit.execution.residency import most_resident, residence_of
@@ -52,7 +53,6 @@ from toolkit.launch.launch import (
     Argument,
     Execution,
     buffer_labels,
-    launch_geometry,
 )
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.compile import supported_architectures
@@ -60,10 +60,9 @@ from toolkit.machine_code.disassemble import disassembler
 from toolkit.machine_code.elf import reading
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.machine_code.kernel import Kernel
-from toolkit.machine_code.kernel_source import Source, compile_kernel, naming
-from toolkit.rungs.launch import RungLaunch, compile_for, padding, rung_launch
+from toolkit.machine_code.kernel_source import Source, naming
+from toolkit.rungs.launch import RungLaunch, compile_for, padding
 from toolkit.rungs.matrices import Workload, chosen_seed, wrong_result
-from toolkit.rungs.names import is_name
 from toolkit.sass.core import binding as core
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, available_cores, run_blocks
@@ -71,8 +70,6 @@ from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
-
-NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and no shape"
 
 # An hour of two cores: a launch that runs longer is taken to hang.
 MAX_INSTRUCTIONS = 10**12
@@ -168,18 +165,22 @@ def simulate(
         seed=seed,
         limit_s=limit_s,
     )
-    if isinstance(source, str) and is_name(source):
-        brought = (kernel, grid, block, arguments, dynamic_shared_bytes, defines)
-        launch = rung_launch(source, shape, simulator.device, brought)
-        return _of_rung(launch, chosen_seed(seed), simulator, options, by_plan=blocks is None)
-    if grid is None or block is None or arguments is None or shape is not None:
-        raise InputError(NO_RUNG)
-    geometry = launch_geometry(grid, block, dynamic_shared_bytes)
+    request = LaunchRequest(
+        source=source,
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        arguments=arguments,
+        shape=shape,
+        dynamic_shared_bytes=dynamic_shared_bytes,
+        defines=defines,
+        options=options,
+    )
+    if rung := request.rung(simulator.device):
+        return _of_rung(rung, chosen_seed(seed), simulator, options, by_plan=blocks is None)
+    launched = request.launched()
     with naming(source):
-        cubin = compile_kernel(
-            source, kernel, target=simulator.target, defines=defines, options=options
-        )
-        return simulator.run(cubin, geometry, arguments)
+        return simulator.run(request.compiled(simulator.target), *launched)
 
 
 def _of_rung(

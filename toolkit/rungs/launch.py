@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,7 +27,6 @@ from toolkit.rungs.best import best_for
 from toolkit.rungs.matrices import Matrix, Workload
 
 INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its guard
-BROUGHT = ("kernel", "grid", "block", "arguments", "shared memory", "defines")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,21 +132,19 @@ def compile_for(
     )
 
 
-def rung_launch(
-    name: str,
-    shape: str | int | Gemm | None,
-    device: Device | None,
-    brought: Sequence[object],
-) -> RungLaunch:
+def check_nothing_given(name: str, brought: Mapping[str, object]) -> None:
+    """Raise InputError for what a caller gives of what a rung brings itself, or an unknown name."""
+    parse_selection(name)
+    if given := [option for option, value in brought.items() if value]:
+        raise InputError(f"{name} is a rung, which brings its own {text.listing(given)}")
+
+
+def rung_launch(name: str, shape: str | int | Gemm | None, device: Device | None) -> RungLaunch:
     """The launch of the rung of that name at a shape.
 
-    `brought` are what a rung brings itself, in the order of BROUGHT: none may have a value. Raises
-    InputError for one that has, for an unknown name, and for a rung that takes no such shape or
-    device.
+    Raises InputError for an unknown name, and for a rung that takes no such shape or device.
     """
     selection = parse_selection(name)
-    if given := [option for option, value in zip(BROUGHT, brought, strict=True) if value]:
-        raise InputError(f"{name} is a rung, which brings its own {text.listing(given)}")
     if shape is None:
         raise InputError(f"{name} is a rung: give the shape of its product, such as 1024")
     problem = shape if isinstance(shape, Gemm) else parse_shape(str(shape))

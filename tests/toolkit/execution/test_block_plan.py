@@ -14,14 +14,14 @@ from toolkit.execution.block_plan import (
     rung_plans,
 )
 from toolkit.execution.representatives import Region, regions
-from toolkit.rungs.launch import BROUGHT, rung_launch
+from toolkit.rungs.launch import rung_launch
 
 SHAPES = ("512", "1000x1016x520", "300x1024x4096")
 RUNGS = [variant.name for variant in LADDER if not variant.max_extent]
 
 
 def launched(rung, shape):
-    return rung_launch(rung, shape, None, [None] * len(BROUGHT))
+    return rung_launch(rung, shape, None)
 
 
 def of_rung(launch):

@@ -1,0 +1,65 @@
+"""A launch as a caller of `simulate` or `check` asks for it: a kernel of one's own, or a rung."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis.devices import Device
+from analysis.errors import InputError
+from analysis.geometry import Geometry
+from analysis.problem import Gemm
+from toolkit.launch.launch import Argument, launch_geometry
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import Source, compile_kernel
+from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
+from toolkit.rungs.names import is_name
+
+NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and no shape"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRequest:
+    """Arguments of `simulate` that say what is launched; a rung takes `shape` and `seed` alone."""
+
+    source: Source
+    kernel: str | None
+    grid: int | Sequence[int] | None
+    block: int | Sequence[int] | None
+    arguments: Sequence[Argument] | None
+    shape: str | int | Gemm | None
+    dynamic_shared_bytes: int
+    defines: Mapping[str, object] | None
+    options: Sequence[str]
+
+    def rung(self, device: Device | None) -> RungLaunch | None:
+        """The launch if `source` names a rung, None if it does not.
+
+        Raises InputError if it has what a rung brings itself, or as `rung_launch` does.
+        """
+        if not (isinstance(self.source, str) and is_name(self.source)):
+            return None
+        check_nothing_given(
+            self.source,
+            {
+                "kernel": self.kernel,
+                "grid": self.grid,
+                "block": self.block,
+                "arguments": self.arguments,
+                "shared memory": self.dynamic_shared_bytes,
+                "defines": self.defines,
+            },
+        )
+        return rung_launch(self.source, self.shape, device)
+
+    def launched(self) -> tuple[Geometry, Sequence[Argument]]:
+        """Geometry and arguments of a kernel that is no rung. Raises InputError if some lack."""
+        if self.grid is None or self.block is None or self.arguments is None or self.shape:
+            raise InputError(NO_RUNG)
+        return launch_geometry(self.grid, self.block, self.dynamic_shared_bytes), self.arguments
+
+    def compiled(self, target: str | Device) -> Kernel:
+        """Machine code of a kernel that is no rung."""
+        return compile_kernel(
+            self.source, self.kernel, target=target, defines=self.defines, options=self.options
+        )
