@@ -1,4 +1,4 @@
-"""What the public functions are given: a value of a wrong type is refused in one line."""
+"""Checks of arguments of the public functions: a wrong type raises an error of one line."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _limits(
     optin_kib: int,
     shared_bytes_per_clock: Fact = (128, _BANKS),
 ) -> Facts:
-    """What every device of one compute capability has in common, per SM, block or thread."""
+    """Limits that all devices of one compute capability share, per SM, block or thread."""
     ampere_or_newer = compute_capability >= (8, 0)
     return {
         "compute_capability": (compute_capability, _CAPABILITY_PAGE),

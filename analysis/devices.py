@@ -106,11 +106,11 @@ class Device:
 
 @dataclass(frozen=True, kw_only=True)
 class DriverFacts:
-    """What the CUDA driver says of a GPU (`cuDeviceGetName`, `cuDeviceGetAttribute`, ...).
+    """Facts that the CUDA driver reports of a GPU (`cuDeviceGetName`, `cuDeviceGetAttribute`, ...).
 
     Clocks in Hz (the driver counts in kHz), sizes in bytes. `clock_hz` is the driver's peak SM
-    clock. The memory's clock and bus width are 0 where a driver does not tell them. The last two
-    are attributes of newer drivers: None falls back to the table of compute capabilities.
+    clock. The memory's clock and bus width are 0 if a driver does not report them. The last two
+    are attributes of newer drivers: None selects the table of compute capabilities.
 
     Raises InputError where another number is below 1.
     """

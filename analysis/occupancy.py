@@ -21,7 +21,7 @@ from analysis.vocabulary import Vocabulary
 
 
 class Limiter(Vocabulary):
-    """What keeps an SM from holding another block."""
+    """Resource that keeps an SM from holding another block."""
 
     REGISTERS = "registers"
     SHARED_MEMORY = "shared memory"

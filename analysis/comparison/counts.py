@@ -23,7 +23,7 @@ Counts = Mapping[str, int]
 
 
 class Outcome(Vocabulary):
-    """What a comparison of numbers says of them."""
+    """Verdict of a comparison of two numbers."""
 
     CHANGED = "changed"
     WITHIN = "within"  # the tolerance

@@ -269,13 +269,13 @@ class _Judge:
         return "; ".join(filter(None, parts)) or None, not is_apart or own is not None
 
     def _noise(self, name: str) -> str | None:
-        """What hardware adds to a counter that is within its tolerance, if that is known."""
+        """Known reason why the hardware's count differs within its tolerance, else None."""
         if name == _SHARED_LOADS:
             return "arbitration on the hardware adds conflicts"
         if not self._waits(name):
             return None
         if self.measured[name] > self.simulated[name]:
-            return "what is waited for is asked for again, as often as time has it"
+            return "hardware polls repeatedly while it waits; the simulator polls a few times"
         return "guarded steps of divisions depend on the numbers that are divided"
 
     def _of_theory(self, name: str) -> str | None:

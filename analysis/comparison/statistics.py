@@ -27,7 +27,7 @@ from analysis.vocabulary import Vocabulary
 
 
 class TimeVerdict(Vocabulary):
-    """What the samples of two runs say of a time."""
+    """Verdict on a time from the samples of two runs."""
 
     SLOWER = "slower"
     FASTER = "faster"

@@ -1,9 +1,9 @@
-"""What the timing model knows of an SM, per architecture; every number with its source.
+"""Constants of an SM for the timing model, per architecture; every number has a source.
 
-Latencies and clocks are cycles of the SM. An instruction of a unit occupies it for so many clocks
-per scheduler: 32 lanes over its lanes there. Where nobody has measured an architecture, a value is
-taken over from another one, and its source says so. `python -m toolkit.microbenchmarks` measures
-these on a GPU that is at hand.
+Latencies and clocks are cycles of the SM. An instruction occupies its unit for 32 clocks divided by
+the number of the unit's lanes per scheduler. If nobody has measured an architecture, a value is
+copied from another one, and its source says so. `python -m toolkit.microbenchmarks` measures these
+constants on your GPU.
 """
 
 from __future__ import annotations

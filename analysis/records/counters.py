@@ -1,14 +1,14 @@
 """Raw counts of an execution under Nsight Compute's names, by the simulator or by hardware.
 
-Each name has a class, which says what agreement means:
+Each name has a class, which defines agreement:
 
 - exact     equal to the hardware's to the last digit
-- noisy     the hardware adds what other traffic causes (arbitration): compared with a tolerance
+- noisy     other traffic adds to the hardware's count (arbitration): compared with a tolerance
 - modelled  a model's estimate: graded by its error
 
-`InstructionCounts` are the same facts for one machine instruction; `totals` sums them up to the
-counters, and `by_line` to those of each source line. Of warp instructions, `smsp__sass_*` is the
-sum of `executed`, and `smsp__inst_*` adds `reissued`.
+`InstructionCounts` are the same facts for one machine instruction. `totals` sums them to the
+counters of a launch, and `by_line` to those of each source line. For warp instructions,
+`smsp__sass_*` is the sum of `executed`, and `smsp__inst_*` adds `reissued`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from analysis.vocabulary import Vocabulary
 
 
 class CounterClass(Vocabulary):
-    """What agreement of a counter means: see the head of this file."""
+    """Meaning of agreement for a counter: see the head of this file."""
 
     EXACT = "exact"
     NOISY = "noisy"
@@ -38,7 +38,7 @@ MemoryAction = Literal[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InstructionCounts:
-    """What one machine instruction did, over all warps of a launch.
+    """Counts of one machine instruction, over all warps of a launch.
 
     `address` is in bytes from the start of the code; `file` and `line` are its CUDA source, None
     where unknown. `executed` counts warps that issued it (also where every lane's guard was
@@ -198,7 +198,7 @@ def _modelled() -> Iterable[Counter]:
 
 
 def _of_bulk_copies() -> Iterable[Counter]:
-    """What bulk copies move: names of ours, for which Nsight Compute's are is not known."""
+    """Counters of bulk copies, under our names: those of Nsight Compute are not known."""
     sides: tuple[tuple[str, tuple[MemoryAction, ...]], ...] = (
         ("read", ("bulk load",)),
         ("written", ("bulk store", "bulk reduction")),

@@ -1,4 +1,4 @@
-"""What `simulate --json` keeps of one launch, as far as it is read again."""
+"""Record of one launch that `simulate --json` writes: the fields that are read again."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class LaunchRecord:
         return shlex.join([*words, "--blocks", "all", "--json"])
 
     def doubt(self, side: str) -> str:
-        """Which counters of a side of a comparison are estimates; empty if none are.
+        """Note that names the counters of one side of a comparison that are estimates, else "".
 
-        Ends with the command that makes them exact.
+        It ends with the command that makes them exact.
         """
         names = self.estimated
         if not names:

@@ -45,7 +45,7 @@ _NO_ARITHMETIC = ("-RZ, RZ", ", -RZ, ")  # HFMA2 with which a constant is loaded
 
 
 def flop(instructions: Iterable[InstructionCounts]) -> int:
-    """Floating-point operations of the lanes of any precision, but for those of tensor cores."""
+    """Floating-point operations of all lanes in any precision, excluding those of tensor cores."""
     return sum(
         _FLOP.get(one.opcode, 0) * one.predicated
         for one in instructions
@@ -54,13 +54,13 @@ def flop(instructions: Iterable[InstructionCounts]) -> int:
 
 
 def ffma_share(counters: Counters) -> float | None:
-    """How much of what the lanes executed is multiply-adds, the rest being what feeds them."""
+    """Fraction of the executed thread instructions that are FFMA; None if nothing was executed."""
     executed = total(counters, THREAD_INSTRUCTIONS)
     return total(counters, FFMA) / executed if executed else None
 
 
 def conflict_share(counters: Counters) -> float | None:
-    """How many of the wavefronts of shared memory are there because of bank conflicts."""
+    """Fraction of shared-memory wavefronts that bank conflicts cause; None without wavefronts."""
     wavefronts = total(counters, *SHARED_WAVEFRONTS)
     return total(counters, *BANK_CONFLICTS) / wavefronts if wavefronts else None
 

@@ -1,4 +1,4 @@
-"""What a profile is: the records that profile.json holds, that reports draw and notebooks read.
+"""Records of profile.json, which reports draw and notebooks read.
 
 One `Record` per (variant, shape). Each carries up to four grades of number, absent (None) when
 they were not obtained:
@@ -34,7 +34,7 @@ OLDEST_SCHEMA_VERSION = 4
 
 
 class Grade(Vocabulary):
-    """How a number was obtained."""
+    """Way in which a number was obtained."""
 
     THEORY = "theory"
     COMPILED = "compiled"  # what the compiler reports
@@ -82,7 +82,7 @@ class MachineAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class LineCounters:
-    """What the machine code of one source line counted; zeros are left out.
+    """Counts of the machine code of one source line; zeros are left out.
 
     `text` is the line itself, empty where the source is not at hand.
     """
@@ -174,7 +174,7 @@ class CountedKernel:
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """What the hardware counted of one launch under a profiler; no time is taken from that run.
+    """Hardware counters of one launch under a profiler; no time is taken from that run.
 
     `counters` are sums over `kernels` under Nsight Compute's names (a library may launch more than
     one); `missing` were asked for, but this GPU or profiler does not have them. `caches` says what
@@ -189,7 +189,7 @@ class Counted:
 
 
 class Verdict(Vocabulary):
-    """Whether the grades of a counter agree."""
+    """Result of comparing the grades of a counter."""
 
     EQUAL = "equal"
     WITHIN = "within"
@@ -238,7 +238,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuState:
-    """What the GPU's management library reports at one moment; None where it does not know."""
+    """State of a GPU at one moment, from its management library; None if it does not report it."""
 
     sm_clock_hz: float | None = None
     memory_clock_hz: float | None = None
@@ -261,7 +261,7 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """What a GPU did while the variants of one shape were sampled in turns."""
+    """States of a GPU while the variants of one shape were sampled in turns."""
 
     shape: Gemm
     moments: tuple[Moment, ...]
@@ -298,7 +298,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Launched:
-    """What is known of one launch of any kernel; a number that was not obtained is None.
+    """Known facts of one launch of any kernel; a number that was not obtained is None.
 
     `label` is what the kernel is called. `reason` explains a status other than ok; `notes` are for
     the reader.
@@ -360,7 +360,7 @@ class Record(Launched):
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """Where a profile was made: versions of software, and the hardware, as found."""
+    """Environment of a profile: versions of software, and the hardware, as found."""
 
     toolkit_version: str
     commit: str | None

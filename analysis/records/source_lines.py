@@ -16,7 +16,7 @@ NEGLIGIBLE = 0.02  # of the wavefronts or the branches: nobody would look for th
 
 
 class Work(StrEnum):
-    """What a launch has a limited rate of, as a verdict calls it."""
+    """Work that a launch can do only at a limited rate, as a verdict calls it."""
 
     INSTRUCTIONS = "all warp instructions"
     WAVEFRONTS = "all shared-memory wavefronts"
@@ -26,10 +26,10 @@ class Work(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """What instructions asked of one memory: sectors, or wavefronts of shared memory.
+    """Accesses of some instructions to one memory: sectors, or wavefronts of shared memory.
 
-    `ideal` is the fewest that could hold the bytes, or that there would be without bank
-    conflicts.
+    `ideal` is the fewest sectors that could hold the bytes, or the number of wavefronts without
+    bank conflicts.
     """
 
     space: str
@@ -48,7 +48,7 @@ class Access:
 
     @property
     def waste(self) -> str:
-        """Why `units` are above `ideal`, empty if that is negligible."""
+        """Reason why `units` exceed `ideal`; empty if the excess is negligible."""
         if self.space == "shared":
             return "bank conflicts" if self.excess > NEGLIGIBLE * self.units else ""
         if self.space == "local" or self.units < WASTEFUL * self.ideal:
@@ -76,7 +76,7 @@ def accesses(counted: Iterable[InstructionCounts | LineAccess]) -> list[Access]:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What the instructions of one source line did."""
+    """Counts of the instructions of one source line."""
 
     file: str
     number: int
@@ -87,7 +87,7 @@ class Line:
     splits: int = 0
 
     def work(self, kind: Work) -> int:
-        """How much work of a kind the line has."""
+        """Amount of one kind of work that the line does."""
         executed = self.executed if kind in (Work.INSTRUCTIONS, Work.ANY) else 0
         return executed + sum(a.units for a in self.accesses if kind in (a.work, Work.ANY))
 

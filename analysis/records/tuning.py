@@ -1,8 +1,8 @@
-"""What a tuning run finds: the configurations of a rung, and what each should take and takes.
+"""Results of a tuning run: the configurations of a rung with their predicted and measured times.
 
-A configuration goes through up to four stages, each of which costs more than the one before and
-sees fewer of them: closed forms, a prediction, a sweep (few samples, one configuration after the
-other), and the final (many samples of the leaders, in rounds with cuBLAS).
+A configuration goes through up to four stages: closed forms, a prediction, a sweep (few samples,
+one configuration after the other), and the final (many samples of the leaders, in rounds with
+cuBLAS). Each stage costs more than the one before and takes fewer configurations.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEADING = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Exclusion:
-    """How many configurations a constraint removed of those that the ones before it had left."""
+    """Number of configurations that a constraint removed of those that earlier ones had left."""
 
     constraint: str
     configurations: int
@@ -73,7 +73,7 @@ class Candidate:
 
     @property
     def expected_s(self) -> tuple[bool, float]:
-        """What candidates are ranked by: predictions first, closed forms for want of one."""
+        """Sort key: predicted times first; without one, the estimate of closed forms."""
         if self.predicted is None:
             return True, self.estimate_s
         return False, self.predicted.time_s
@@ -81,7 +81,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class TunedShape:
-    """What was found at one shape; candidates in the order of their expected times.
+    """Results at one shape; candidates in the order of their expected times.
 
     `combinations` counts all values of all parameters, before the constraints. `method` says how
     the times were obtained; `also_checked` are the shapes at which the winners are right too;
@@ -124,7 +124,7 @@ class Tuning:
 
 
 def cost(measured: Measured) -> tuple[float, Interval | None]:
-    """What a launch takes in launches of its peer, else in seconds, with the 95% interval."""
+    """Time of a launch with its 95% interval, in launches of its peer, else in seconds."""
     ratio = measured.relative_to_cublas
     if ratio is None:
         return measured.median_s, measured.interval_s

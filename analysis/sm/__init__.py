@@ -327,7 +327,7 @@ def run_parts(
 def side_by_side(
     jobs: Iterable[Callable[[], Any]], threads: int, begun: Sequence[Any]
 ) -> list[Any]:
-    """What the jobs return. If one fails, or on Ctrl-C, the runs in `begun` end at once."""
+    """Results of the jobs, run in threads. After an error or Ctrl-C, `begun` runs end at once."""
     with ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(job) for job in jobs]
         try:

@@ -1,4 +1,4 @@
-"""When the blocks of a launch run, for the model of traffic below L1.
+"""Schedule of the blocks of a launch, for the model of traffic below L1.
 
 Blocks start in the order of their index, as many at once as fit (`starts`). One of two blocks on an
 SM may run ahead of the other (`block_progress`), SMs differ in speed (`relative_times`), and blocks

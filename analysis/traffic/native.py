@@ -23,9 +23,9 @@ def library() -> ctypes.CDLL:
 
 
 def call(function: str, argument: ctypes.Structure, *others: Any) -> int:
-    """What a function of the library returns for these arguments.
+    """Result of a function of the library for these arguments.
 
-    Ctrl-C sets the field `is_cancelled` of the first argument, which the function looks at. Raises
+    Ctrl-C sets the field `is_cancelled` of the first argument, which the function polls. Raises
     MemoryError.
     """
     called = getattr(library(), function)

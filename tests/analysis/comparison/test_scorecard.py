@@ -153,7 +153,7 @@ def test_hardware_asks_again_for_what_it_waits_for(name, tiling, measured, verdi
     found = {one.counter: one for one in scores(made)}[name]
     assert (found.grade, found.verdict) == ("exact", verdict)
     if verdict == "within":
-        more, fewer = "what is waited for is asked for again", "guarded steps of divisions"
+        more, fewer = "hardware polls repeatedly while it waits", "guarded steps of divisions"
         assert (found.reason or "").startswith(more if measured > 10**6 else fewer)
         assert abs(measured - 10**6) <= found.tolerance * measured
 
