@@ -77,7 +77,7 @@ Access = {"LOAD": "CHECK_LOAD", "STORE": "CHECK_STORE", "ATOMIC": "CHECK_ATOMIC"
 
 @dataclass(frozen=True, kw_only=True)
 class Raw:
-    """What the core found (`core.FINDING`), and the fault that stopped it, if one did."""
+    """Findings of the core (`core.FINDING`), and the fault that stopped it, if one did."""
 
     findings: NDArray[Any]
     is_complete: bool  # False: there were more kinds than it notes
@@ -175,15 +175,17 @@ def _raw(handle: int) -> Raw:
 
 
 def memory_bytes(bound: Bound) -> int:
-    """What the core keeps of global memory and about it, at most: it is taken as it is touched."""
+    """Upper bound on bytes that the core allocates for global memory and its shadow.
+
+    It allocates pages when they are first accessed."""
     sizes = (buffer.bytes for buffer in bound.buffers)
     return sum(n + SHADOW_BYTES * (n // bound.checked_bytes + 1) for n in sizes)
 
 
 def follows_shared_memory(translated: Translated) -> bool:
-    """Whether all that orders accesses of shared memory in this code is understood.
+    """True if the checker models everything that orders accesses of this code to shared memory.
 
-    Blocks of a cluster write each other's, which is not followed.
+    It does not model blocks of a cluster that write each other's shared memory.
     """
     kernel = translated.kernel
     return kernel.cluster == (1, 1, 1) and not any(
@@ -308,7 +310,7 @@ def _watch_access(
 
 
 def _is_relaxed(index: int, instructions: Sequence[Instruction]) -> bool:
-    """Whether an access is volatile or atomic, or the load of a loop that makes an atomic one."""
+    """True if an access is volatile or atomic, or a load in the retry loop of a shared atomic."""
     load = instructions[index]
     if "STRONG" in load.modifiers:
         return not {"GPU", DATA_WIDTH} <= set(load.modifiers)

@@ -1,4 +1,4 @@
-"""What a kernel did wrong, in words: where in the source, which thread, which address."""
+"""Text that describes a fault of a kernel: line of the source, thread, address."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _deadlock(fault: Fault, translated: Translated, bound: Bound) -> str:
 
 
 def _lacking(fault: Fault) -> str:
-    """What the phase of a barrier in shared memory waits for."""
+    """Arrivals and bytes that the current phase of an mbarrier still waits for."""
     return (
         f"in its phase of parity {fault.phase} {fault.pending:,} "
         f"arrival{'s' * (fault.pending != 1)} and {_bytes(fault.bytes)} of copies lack"

@@ -122,14 +122,14 @@ class FaultError(LaunchError):
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What came of some blocks: counts per instruction, and reads of unwritten shared memory.
+    """Result of executing some blocks: counts per instruction, reads of unwritten shared memory.
 
     `accesses` are the accesses of each block to global memory, `requests` the first one of each
     instruction by the first worker of the first run (`core.REQUEST`); each is None if not
     requested, `accesses` also if there were more than the bound launch allows. `recorded` is what
     the warps of each worker executed. `origins` are those of the last block, if they were followed.
-    `work` the instructions of each block in order
-    (`core.WORK`), None if not requested.
+    `work` holds the number of instructions of each block in order (`core.WORK`), None if not
+    requested.
     """
 
     counts: NDArray[Any]
@@ -143,7 +143,7 @@ class Run:
 
     @property
     def streams(self) -> Streams | None:
-        """What each warp executed, None where that was not asked for or some of it was lost."""
+        """Stream of each warp; None if it was not requested or part of it was lost."""
         return joined([self.recorded]) if self.recorded else None
 
 
@@ -185,7 +185,7 @@ def available_cores() -> int:
 
 @contextmanager
 def _work_noted(launch: core.Launch, bound: Bound) -> Iterator[NDArray[Any] | None]:
-    """Where the core writes what each block of the grid executed, None if that is not requested."""
+    """Array in which the core counts the instructions of each block; None if not requested."""
     work = np.zeros(bound.geometry.blocks, dtype=core.WORK) if bound.notes_work else None
     if work is not None:
         launch.work = work.ctypes.data
@@ -273,7 +273,10 @@ def _run_among(
 def _checked(
     handles: Sequence[int], keepers: Sequence[int], counts: Sequence[NDArray[Any]], bound: Bound
 ) -> Run:
-    """What came of blocks that the workers ran and the keepers, who may be the same, counted."""
+    """Run of blocks that `handles` executed and `keepers` counted (they may be the same workers).
+
+    Raises FaultError for the fault in the first block.
+    """
     failed = [fault for fault, _, _ in map(faults_of, handles) if fault.kind not in (OK, CANCELLED)]
     if failed:
         raise FaultError(min(failed, key=lambda fault: fault.block))

@@ -1,8 +1,9 @@
-"""Where the values of an executed block come from, and for which other blocks that proves what.
+"""Origins of the values of an executed block, and the blocks whose counts they prove.
 
-The core follows values (core/origins.h). A block whose index is within the `borders` of an executed
-block, whole `periods` away from it along each axis, takes the same path, and its addresses are
-shifted evenly, except where an instruction depends on data or on the index in some other way.
+The core traces values (core/origins.h). A block takes the same path as an executed block if its
+index is within the `borders` of that block and whole `periods` away from it along each axis.
+All its addresses are then shifted by the same amount, except where an instruction depends on data
+or on the index in some other way.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SAME, BLOCK_INDEX, DATA = range(3)  # of origins.h
 
 @dataclass(frozen=True, kw_only=True)
 class Origins:
-    """What was found about one block.
+    """Origins of the values of one block.
 
     `borders` (core.AFFINE): c · d must be between low and high, where d is the distance to the
     block along each axis; where `parts`, the addresses of lanes move apart by c · d. `depends`
@@ -40,7 +41,7 @@ class Origins:
 
 
 def origins_of(keeper: int, length: int) -> Origins | None:
-    """What the core found about the last block of a keeper; None if values were not followed."""
+    """Origins of the last block that a keeper counted; None if values were not traced."""
     count, periods = ctypes.c_uint32(), (ctypes.c_uint32 * 3)()
     address = core.library().core_affine(keeper, ctypes.byref(count), ctypes.byref(periods))
     if address is None:

@@ -1,9 +1,10 @@
-"""What a branch decides about: the instructions between it and where its sides meet again.
+"""Region of a branch: the instructions between it and the point where its sides meet again.
 
-If a branch depends on data, so does what its sides write, on whichever of them a block is. Its
-region ends at the nearest instruction that all paths from it pass, its immediate postdominator.
-Lanes of a warp may go on apart until they are joined, at BSYNC or WARPSYNC: instructions up to
-there are executed by all lanes, but perhaps by some after the others, which changes how often.
+If a branch depends on data, everything that either side writes depends on data too, whichever side
+a block takes. The region ends at the immediate postdominator of the branch: the nearest instruction
+that all paths from it pass. Lanes of a warp may stay diverged beyond it until BSYNC or WARPSYNC
+reconverges them. All lanes execute the instructions up to there, but some lanes perhaps after the
+others, which changes how often a warp issues them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _STORES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Regions:
-    """What the branches that depend on something decide about, as the core reads it.
+    """Regions of the branches that depend on data or on the block index, as the core reads them.
 
     `under`: what decides whether a block executes each instruction. `counts`: what decides how
     often, which includes instructions at which lanes may still be apart. `ends` and `writes`: what
@@ -52,7 +53,7 @@ class Regions:
 
 @dataclass(frozen=True)
 class Flow:
-    """Where control goes in a kernel. `instructions` are those that `lowered` was made of."""
+    """Control flow of a kernel. `lowered` was made of `instructions`."""
 
     instructions: Sequence[Instruction]
     lowered: Lowered
@@ -127,7 +128,7 @@ class Flow:
         return {entry: self._between([entry], self._end) for entry in self._callees.values()}
 
     def calls(self, pcs: Sequence[int]) -> set[int]:
-        """Where the functions begin that some instructions call directly."""
+        """Entry points of the functions that these instructions call directly."""
         return {self._callees[pc] for pc in pcs if pc in self._callees}
 
     @property
@@ -185,7 +186,7 @@ class Flow:
 
     @cached_property
     def _places(self) -> list[int]:
-        """Where an indirect jump may go: anywhere behind an instruction that leaves."""
+        """Possible targets of indirect jumps: instructions after a jump, an exit or a return."""
         leaves = ("BRA", "JMP", "BRX", "BRXU", "EXIT", "RET")
         return [k + 1 for k, one in enumerate(self.instructions) if one.opcode in leaves]
 
@@ -216,7 +217,7 @@ class Flow:
         return [found.get(pc, end) for pc in range(end)]  # of endless loops: the end
 
     def _written(self, pc: int) -> Iterator[int]:
-        """What an instruction writes, as the core names it."""
+        """Storage that an instruction writes, in the numbering of the core."""
         row = self.lowered.program[pc : pc + 1]
         name = _names()[int(row["op"][0])]
         words = core.library().core_words_written(row.ctypes.data)

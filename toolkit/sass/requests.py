@@ -52,7 +52,7 @@ def _buffer(space: int, address: int, bound: Bound) -> tuple[str, int] | None:
 def line_accesses(
     instructions: Sequence[InstructionCounts], first: Mapping[int, FirstRequest]
 ) -> tuple[LineAccess, ...]:
-    """What accessed memory, each with its first request; unrolled copies are one."""
+    """Accesses of instructions to memory, each with its first request; merges unrolled copies."""
     alike: dict[tuple[object, ...], list[int]] = {}
     for index, one in enumerate(instructions):
         if one.space and one.requests:

@@ -1,4 +1,4 @@
-"""What a kernel's machine code says of its schedule: how tiles come to shared memory, and when."""
+"""Schedule of a kernel, read from its machine code: how and when tiles reach shared memory."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ MULTIPLY_ADDS, ADDITIONS = {"FFMA", "DFMA", "HFMA2", "FFMA2"}, {"FADD", "DADD", 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleFacts:
-    """How tiles come to shared memory, whether the next one comes while one is computed, and
-    whether the threads of a block wait for each other.
+    """Copies of tiles to shared memory, whether they overlap the computation, and barriers.
 
-    `sums` are the indices of the instructions that add to one sum after another. `waits` says that
-    some loop does nothing but wait for what other blocks write.
+    `sums` are groups of indices of instructions that add to the same accumulator. `waits` is True
+    if some loop only waits for a value that another block writes.
     """
 
     copies: Copies
@@ -38,10 +37,10 @@ class ScheduleFacts:
     waits: bool = False
 
     def steps(self, executed: Sequence[int]) -> int:
-        """How often all warps add to a sum: K times their number, in a matrix product.
+        """Additions to one accumulator over all warps: K times their number in a matrix product.
 
-        `executed` says how often each instruction was; of several sums that of the median addition
-        counts. 0 for a kernel without.
+        `executed` is the number of executions of each instruction. If there are several
+        accumulators, the one of the median addition counts. 0 for a kernel without any.
         """
         found = sorted(sum(executed[index] for index in indices) for indices in self.sums)
         half, so_far = sum(found) / 2, 0
@@ -55,7 +54,10 @@ class ScheduleFacts:
 @lru_cache(maxsize=64)
 @kept
 def schedule_facts(kernel: Kernel) -> ScheduleFacts:
-    """How the code of a kernel fetches tiles and waits. Raises as `Kernel.instructions` does."""
+    """Facts about how the code of a kernel fetches tiles and waits.
+
+    Raises as `Kernel.instructions` does.
+    """
     opcodes = {instruction.opcode for instruction in kernel.instructions}
     copies: Copies = "loads"
     if opcodes & BULK:
@@ -101,7 +103,7 @@ def _addends(instruction: Instruction) -> list[int]:
 
 
 def _loads_ahead(kernel: Kernel) -> bool:
-    """Whether half of the global loads of some loop are on their way while it reads a tile."""
+    """True if in some loop the median global load is in flight for half of the tile's reads."""
     opcodes = [instruction.opcode for instruction in kernel.instructions]
     table = machine_code(kernel)
     for loop in loops(kernel.instructions):

@@ -1,4 +1,4 @@
-"""What warps executed, put in order: the core runs each warp from barrier to barrier."""
+"""Streams of executed instructions in order: the core runs each warp from barrier to barrier."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # steps, segments, lin
 
 
 class Recorded:
-    """What the warps of a worker executed, taken from it: memory of the core, freed with this."""
+    """Stream of the warps of one worker: memory of the core, which is freed with this object."""
 
     def __init__(self, worker: int) -> None:
         self._stream: int = core.library().core_take_stream(worker)
         weakref.finalize(self, core.library().core_free_stream, self._stream)
 
     def arrays(self) -> Arrays | None:
-        """Views, as long as this lives; None where some of it was lost."""
+        """Views, valid as long as this object lives; None if part of the stream was lost."""
         stream = core.Stream.from_address(self._stream)
         steps = core.array(stream.steps, stream.count, STEP)
         segments = core.array(stream.segments, stream.segment_count, core.SEGMENT)

@@ -1,10 +1,10 @@
-"""What the timing model needs of each instruction: control bits, unit, registers it reads.
+"""Inputs of the timing model for each instruction: control bits, unit, registers it reads.
 
 The 128 bits of an instruction hold, from bit 105 on: the stall count (4 bits), the yield bit, the
-scoreboard that is released when the result is written and the one when the sources were read
-(3 bits each, 7: none), those that it waits for (6 bits), and the operands whose values are kept
-for the next instruction (4 bits). They are laid out alike on sm_75 to sm_120. Clocks come
-later: `with_clocks` and `Machine` in analysis/timing/predict.py.
+scoreboard that is released when the result is written and the one that is released when the sources
+have been read (3 bits each, 7: none), the scoreboards that it waits for (6 bits), and the operands
+that stay in the reuse cache for the next instruction (4 bits). The layout is the same on sm_75 to
+sm_120. `with_clocks` and `Machine` of analysis/timing/predict.py add the clocks.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _timing_table(kernel: Kernel) -> bytes:
 
 
 def _argument(instruction: Instruction) -> int:
-    """What is left of copies, what a lane stores, when a barrier is arrived at."""
+    """Argument of the model: copies that DEPBAR leaves pending, bytes stored per lane, arrival."""
     if instruction.opcode == "DEPBAR":
         return _left(instruction)
     if instruction.opcode == "ARRIVES":
@@ -214,7 +214,7 @@ def _sources(instruction: Instruction) -> list[int]:
 
 
 def _left(instruction: Instruction) -> int:
-    """Of DEPBAR.LE SB0, 0x1: the scoreboard, and how many may be left."""
+    """Scoreboard and pending copies of DEPBAR.LE SB0, 0x1, packed as scoreboard << 4 | count."""
     scoreboard = count = 0
     for operand in instruction.operands:
         if isinstance(operand, Special) and operand.name.startswith("SB"):

@@ -166,7 +166,7 @@ def _check_constants(kernel: Kernel) -> None:
 
 
 def _addresses(kernel: Kernel) -> dict[str, int]:
-    """Where everything is that code and tables may name.
+    """Addresses of all symbols that code and tables may name.
 
     Functions of the system ("vprintf") have a number for an address, 0 where they are not known.
     """
@@ -181,7 +181,7 @@ def _addresses(kernel: Kernel) -> dict[str, int]:
 
 
 def _reads_parameters(kernel: Kernel) -> bool:
-    """Whether code asks for the address of its parameters."""
+    """True if the code asks for the address of its parameters."""
     window = bank_layout(kernel.capability).get("parameter_window")
     return any(
         isinstance(operand, Constant) and not operand.bank and operand.offset == window
@@ -225,7 +225,7 @@ def _uses_stack(kernel: Kernel) -> bool:
 
 
 def _stack_bytes(kernel: Kernel) -> int:
-    """What a thread has of local memory: its stack begins at the end of it, aligned."""
+    """Bytes of local memory per thread, aligned: the stack starts at their end."""
     calls = any(i.opcode == "CALL" for i in kernel.instructions)
     wanted = kernel.resources.local_bytes + (STACK_BYTES if calls else 0)
     return -(-wanted // LOCAL_ALIGNMENT) * LOCAL_ALIGNMENT

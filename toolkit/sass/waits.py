@@ -53,7 +53,7 @@ def waits(instructions: Sequence[Instruction]) -> Iterator[range]:
 
 
 def _only_waits(body: Sequence[Instruction], branch: Instruction) -> bool:
-    """Whether a pass leaves nothing to the next: what it reads first, it does not write."""
+    """True if no pass of a loop hands a value to the next: it writes no register it read first."""
     loads = [one for one in body if one.opcode in ("LD", "LDG")]
     if not loads or not all(map(is_strong, loads)) or any(one.guard for one in body):
         return False

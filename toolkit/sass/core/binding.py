@@ -98,11 +98,11 @@ class Launch(Structure):
 
 
 class Fault(Structure):
-    """Why the core stopped, in its own numbers; `instruction` is an index into the program.
+    """Reason why the core stopped, in its own numbers; `instruction` is an index into the program.
 
-    Where it is a deadlock, `waiting` threads of the block are at that instruction, and `resident`
-    blocks run that all wait. Of a barrier in shared memory, at `address`, `pending` arrivals and
-    `bytes` of copies lack in the phase of parity `phase`.
+    At a deadlock, `waiting` threads of the block are at that instruction, and all `resident` blocks
+    wait. If they wait for an mbarrier, it is at `address`, and its phase of parity `phase` still
+    lacks `pending` arrivals and `bytes` of copies.
     """
 
     _fields_ = _of_c(
@@ -113,7 +113,7 @@ class Fault(Structure):
 
 
 class Stream(Structure):
-    """What warps executed, as stream.h has it."""
+    """Stream of executed instructions, as in stream.h."""
 
     _fields_ = _of_c(
         "p steps; u8 count room executed most; p lines; u8 line_count line_room; p segments; "
@@ -136,7 +136,7 @@ def library() -> ctypes.CDLL:
 
 
 def array(address: int | None, count: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """What stands in the core's own memory; None where nothing does."""
+    """View of the core's own memory at an address; None for a null address."""
     if address is None:
         return None
     content: Any = (c_char * (count * dtype.itemsize)).from_address(address)

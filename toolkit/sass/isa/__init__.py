@@ -1,8 +1,8 @@
-"""What each SASS opcode means: one function per opcode, by family.
+"""Semantics of the SASS opcodes: one function per opcode, by family.
 
-`REGISTRY` holds them all. A function takes an instruction and says, through `Lowering`, which
-operation of the native core it is and where its operands are; opcodes, modifiers and operands
-that nobody declared are refused by name.
+`REGISTRY` holds them all. A function takes an instruction and states, through `Lowering`, which
+operation of the native core executes it and where its operands are. An error names an opcode,
+modifier or operand that no function declares.
 """
 
 from toolkit.sass.isa import bulk, control, convert, double, floating, half, integer, memory, warp

@@ -38,7 +38,7 @@ _REDUCTIONS = "ADD MIN MAX AND OR XOR INC DEC"
     + " ".join(f"A{arrivals}T{count}" for arrivals in ARRIVALS for count in BYTES),
 )
 def syncs(i: Lowering) -> None:
-    """What is done to a barrier: .EXCH begins it, .CCTL ends it."""
+    """Operations on an mbarrier: .EXCH initializes it, .CCTL invalidates it."""
     match i.operands:
         case [_] if "CCTL" in i.modifiers:
             i.emit("NOP")
@@ -157,5 +157,5 @@ def stas(i: Lowering) -> None:
 @opcode("UTMAPF", modifiers=f"L2 {' '.join(_AXES)}")
 @opcode("UBLKPF", modifiers="L2")
 def prefetch(i: Lowering) -> None:
-    """What is only fetched earlier, or again, is the same."""
+    """Prefetches and invalidations of caches do nothing here: they change no value."""
     i.emit("NOP")

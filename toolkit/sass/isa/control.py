@@ -88,7 +88,7 @@ def jump_indirect(i: Lowering) -> None:
 
 
 def base_address(i: Lowering, operand: Operand) -> int:
-    """Where an indirect jump counts from: the start of the code, which a symbol names."""
+    """Address that an indirect jump is relative to: the start of the code, which a symbol names."""
     if isinstance(operand, Special):
         return 0
     return INSTRUCTION_BYTES * i.target(operand)

@@ -124,7 +124,7 @@ def hfma2(i: Lowering) -> None:
 
 
 def loads_constant(i: Lowering) -> bool:
-    """Whether the instruction is -0 * 0 + c, by which compilers load a constant that is no NaN."""
+    """True for -0 * 0 + c, with which compilers load a constant that is not NaN."""
     match i.operands:
         case [_, a, Register(file="R", index=index, negate=False), *c] if index == RZ:
             given = all(isinstance(x, Immediate) and x.bits is None for x in c)

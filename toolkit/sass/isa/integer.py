@@ -192,7 +192,7 @@ def imad(i: Lowering) -> None:
 
 
 def wide_product(i: Lowering) -> None:
-    """Of 64 bits, all or the upper half; c is a register pair."""
+    """IMAD.WIDE and IMAD.HI: a * b + c in 64 bits, or its upper half; c is a register pair."""
     high, signed = "HI" in i.modifiers, signed_unless(i, "U32")
     carries_out, carry_in = any(map(is_predicate, i.operands[1:2])), "X" in i.modifiers
     c = last_word(i)

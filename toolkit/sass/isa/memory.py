@@ -183,7 +183,7 @@ def load(i: Lowering) -> None:
 
 
 def is_strong(i: Instruction | Lowering) -> bool:
-    """Whether an access sees what other blocks just did."""
+    """True if an access is coherent: it sees what other blocks have just written."""
     return "STRONG" in i.modifiers or "MMIO" in i.modifiers
 
 

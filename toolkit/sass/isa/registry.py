@@ -38,7 +38,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, kw_only=True)
 class Semantics:
-    """What the simulator knows of an opcode.
+    """Semantics of one opcode in the simulator.
 
     `modifiers` are those it accepts. `of_words`: an operand such as R4.H1 is refused.
     """
@@ -172,7 +172,10 @@ class Lowering(Slots):
     # Modifiers.
 
     def choice(self, choices: Mapping[str, int], default: int | None = None) -> int:
-        """What the one modifier means that is among `choices`; without a default one must be."""
+        """Value of the one modifier that is among `choices`; `default` if there is none.
+
+        Refuses two of them, and an instruction without any if there is no default.
+        """
         found = [name for name in self.modifiers if name in choices]
         if len(found) > 1:
             refuse(self.instruction, f"the simulator does not know .{' .'.join(found)} together")
@@ -183,11 +186,11 @@ class Lowering(Slots):
         return default
 
     def first(self, choices: Mapping[str, Value], default: Value) -> Value:
-        """What the first modifier means that is among `choices`."""
+        """Value of the first modifier that is among `choices`."""
         return next((choices[name] for name in self.modifiers if name in choices), default)
 
     def flags(self, flags: Mapping[str, int]) -> int:
-        """What the modifiers mean that are among `flags`, together."""
+        """Flags of all modifiers that are among `flags`, added up."""
         return sum({flags[name] for name in self.modifiers if name in flags})
 
     # Operands.

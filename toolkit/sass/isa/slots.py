@@ -154,7 +154,7 @@ class Slots:
         self.refuse_operand(operand, "a number")
 
     def slot(self, operand: Register | Constant, *, words: int = 1) -> int:
-        """Where a register or constant, and the `words - 1` after it, are read."""
+        """Slot of a register or constant; the `words - 1` words after it are in the next slots."""
         if isinstance(operand, Constant):
             if operand.base is not None or operand.bank_register is not None:
                 self.refuse_operand(operand, "a constant at a fixed address")
