@@ -66,7 +66,7 @@ def listing_of(profile: Profile, record: Record) -> Listing | None:
 
 
 def why_not_measured(record: Record) -> str:
-    """Why `measurement` has nothing, in two or three words."""
+    """Reason in two or three words why `measurement` returns None."""
     if record.check and not record.check.passed:
         return "failed the check"
     return "not measured" if record.status == "ok" else record.status

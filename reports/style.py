@@ -1,4 +1,4 @@
-"""How figures look: one colour and one symbol per variant, the same in every figure.
+"""Style of figures: one colour and one symbol per variant, the same in every figure.
 
 Colours are those of Okabe and Ito ("Color Universal Design", 2008), which readers with a colour
 vision deficiency tell apart; black is left to axes and references. A symbol goes with every

@@ -79,19 +79,19 @@ def percent(share: float | None) -> str:
 
 
 def busy(limiter: str, share: float) -> str:
-    """How much of the time a limiter takes: 'busy 71.0 %'; latency is nothing that is busy."""
+    """Fraction of the time that a limiter is busy: 'busy 71.0 %', without 'busy' for latency."""
     return percent(share) if limiter == Resource.LATENCY else f"busy {percent(share)}"
 
 
 def ratio(value: float | None) -> str:
-    """How many times, to three digits: '1.27×'."""
+    """Factor with three digits: '1.27×'."""
     return ABSENT if value is None else f"{_significant(value, 3)}×"
 
 
 def ratio_or_difference(value: float | None, *, of: int, to: int) -> str:
-    """How many times `to` the count `of` is; as a difference where that would round to 1.
+    """Ratio of the count `of` to the count `to`; their difference if the ratio would round to 1.
 
-    `value` is their quotient, None where `to` is 0: then the count itself stands.
+    `value` is their quotient, None if `to` is 0: the text is then the count itself.
     """
     if value is None:
         return count(of)

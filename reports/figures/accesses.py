@@ -1,4 +1,4 @@
-"""How much each rung moves per element of C, from global and from shared memory."""
+"""Figure of the bytes that each rung moves per element of C, from global and shared memory."""
 
 from __future__ import annotations
 

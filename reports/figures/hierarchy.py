@@ -39,7 +39,7 @@ _NAMES = {level: level.value for level in LevelName} | {LevelName.SHARED: "share
 
 @dataclass(frozen=True, kw_only=True)
 class _Point:
-    """Where a launch stands at a level, by which grade (a fill), and what the pointer says."""
+    """Point of a launch at one memory level, its grade (the fill), and its hover text."""
 
     fill: Grade
     flop_per_byte: float

@@ -110,7 +110,7 @@ def _pieces(one: Drawn) -> tuple[Piece, ...]:
 
 
 def _words(one: Drawn) -> style.Part:
-    """What the picture shows, above it."""
+    """Annotation above the picture that says what it shows."""
     sentence = access.sentence(one.instruction, one.request)
     return {
         "text": "<br>".join(map(style.plain, style.broken(sentence, 56))),
@@ -139,7 +139,7 @@ Places = dict[Piece, tuple[float, float]]
 
 
 def _places(one: Drawn, found: Sequence[Piece]) -> Places:
-    """Where pieces stand: banks below each other by group, sectors spread over the width."""
+    """Positions of pieces: banks in one row per group, sectors spread over the width."""
     if _is_shared(one):
         return {piece: (piece.number, -ROW * piece.group) for piece in found}
     step = LANES / len(found)

@@ -109,7 +109,7 @@ def rate_interval(measured: Measured) -> Interval | None:
 
 
 def _spread(measured: Measured | None) -> tuple[float, float]:
-    """How far the interval reaches below and above the rate."""
+    """Distances from the rate to the lower and to the upper end of its interval."""
     bounds = rate_interval(measured) if measured else None
     if measured is None or bounds is None:
         return 0.0, 0.0

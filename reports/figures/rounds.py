@@ -58,7 +58,7 @@ def figure(view: View) -> go.Figure:
 
 
 def _sampled(run: View) -> list[tuple[Record, Measured]]:
-    """What was timed in rounds: a CPU was sampled by itself."""
+    """Records timed in rounds on the GPU; a CPU reference is sampled by itself."""
     return [
         (record, measured)
         for record in run.records
@@ -132,7 +132,7 @@ def _domains(states: int, height: float) -> Iterator[list[float]]:
 
 
 def _span(run: View) -> list[float]:
-    """Where nearly all samples are; zooming out shows the others."""
+    """Range of the axis that contains nearly all samples; zooming out shows the others."""
     values = sorted(value for _, measured in _sampled(run) for value in _relative(measured))
     cut = int(CUT * len(values))
     low, high = values[cut], values[-1 - cut]

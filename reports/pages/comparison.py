@@ -1,4 +1,4 @@
-"""What changed between two profiles or launches: sentences, tables, and a page of its own."""
+"""Differences between two profiles or launches: sentences, tables, and a page of its own."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _kind(comparison: RunComparison) -> str:
 
 
 def title(comparison: RunComparison) -> str:
-    """What was compared: one device or kernel, or two."""
+    """Title with the devices or kernels that were compared."""
     sides = comparison.before, comparison.after
     names = (one.kernel if isinstance(one, LaunchRecord) else one.device for one in sides)
     of = "of" if _kind(comparison) == "launches" else "on"
@@ -113,7 +113,7 @@ def title(comparison: RunComparison) -> str:
 
 
 def sentences(comparison: RunComparison) -> tuple[str, ...]:
-    """What came out: of the counts, of the times, and of predicted ones where there are any."""
+    """Results: sentences on counts, on times, and on predicted times if there are any."""
     is_timed = isinstance(comparison.before, Run)  # `simulate` measures no times
     timed = (_of_times(comparison),) if is_timed else ()
     return _of_counts(comparison), *timed, *_of_predictions(comparison)
@@ -182,7 +182,7 @@ def name(of: Pair | Key, *, with_shape: bool = True) -> str:
 
 
 def remarks(comparison: RunComparison) -> tuple[str, ...]:
-    """What was lost, what was not compared and why, and what only one profile has."""
+    """Remarks: lost results, comparisons not made and why, and records of one side only."""
     return (
         *comparison.notes,
         *comparison.estimated,
@@ -194,7 +194,7 @@ def remarks(comparison: RunComparison) -> tuple[str, ...]:
 
 
 def doubts(comparison: RunComparison) -> tuple[str, ...]:
-    """Why verdicts on times are ambiguous: the page says it beside them."""
+    """Reasons why verdicts on times are ambiguous: the page shows them beside the verdicts."""
     told = ((pair, pair.time.reason) for pair in comparison.pairs if pair.time)
     return tuple(_grouped(((pair, f"ambiguous: {why}") for pair, why in told if why), comparison))
 
@@ -219,7 +219,7 @@ def _only(keys: tuple[Key, ...], which: str) -> Iterator[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What differs at one shape: tables that have rows, by title."""
+    """Differences at one shape: the tables that have rows, by title."""
 
     shape: str
     tables: Mapping[str, Table]
@@ -278,7 +278,7 @@ def _change(one: CountChange) -> Iterator[Cell | str]:
 
 
 def _meaning(counter: str) -> str:
-    """What a counter counts, in the words that fit into a column; any other name as it is."""
+    """Meaning of a counter, short enough for a column; any other name unchanged."""
     if counter not in ALL_COUNTERS:
         return counter
     return ALL_COUNTERS[counter].meaning.removesuffix(" of threads whose predicate is true")
@@ -360,7 +360,7 @@ def _times(one: TimeChange) -> Iterator[Cell | str]:
 
 
 def runs_table(comparison: RunComparison) -> Table:
-    """Which profiles or launches these are, and what differs in their environments."""
+    """Table of the two profiles or launches, with the differences of their environments."""
     sides = comparison.before, comparison.after
     rows = zip(*map(_facts, sides), strict=True)
     return plain_table(

@@ -97,7 +97,7 @@ class Drawing:
 
     @property
     def why_empty(self) -> str:
-        """Why a figure without data is left out."""
+        """Reason why a figure without data is left out; empty if it has data."""
         return "" if self.figure.data else self.figure.layout.annotations[0].text
 
 
@@ -191,7 +191,7 @@ def _chapter(view: View, number: int) -> SimpleNamespace:
 
 
 def _left_out(drawings: Iterable[Drawing]) -> Iterator[str]:
-    """What says that a figure is not shown, and why."""
+    """Lines that name each figure that is not shown, and the reason."""
     return (f"{one.title}: {one.why_empty}" for one in drawings if one.why_empty)
 
 

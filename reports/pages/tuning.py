@@ -1,4 +1,4 @@
-"""What a tuning run found, in sentences and a table, and as a page of its own."""
+"""Results of a tuning run, in sentences and a table, and as a page of its own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def page(tuning: Tuning) -> str:
 
 
 def lead(tuning: Tuning, shape: TunedShape) -> str:
-    """Who won, or who should."""
+    """Sentence on the winner, or without measurements on the configuration that should win."""
     where = f"at {text.shape(shape.shape)} on {tuning.device.name}"
     if not shape.winners:
         best = next((one for one in shape.candidates if one.status == "ok"), None)
@@ -51,7 +51,7 @@ def lead(tuning: Tuning, shape: TunedShape) -> str:
 
 
 def points(shape: TunedShape) -> Iterator[str]:
-    """What else to know: the space, what came of it, the yardsticks, and the checks."""
+    """Other facts: the space, the configurations of each stage, cuBLAS, and the checks."""
     yield shape.method
     removed = sum(one.configurations for one in shape.exclusions)
     stages = Counter(one.status for one in shape.candidates)
@@ -73,14 +73,14 @@ def points(shape: TunedShape) -> Iterator[str]:
 
 
 def _lacking(shape: TunedShape) -> Iterator[str]:
-    """What could not be obtained of configurations, each reason once."""
+    """Notes on results that could not be obtained of configurations, each note once."""
     notes = Counter(note for one in shape.candidates for note in one.notes)
     for note, times in notes.items():
         yield f"{times} of {len(shape.candidates)} {note}"
 
 
 def _of_order(swept: Sequence[Candidate]) -> Iterator[str]:
-    """How well predicted times order the configurations that the sweep measured."""
+    """Agreement of predicted times with the order of the configurations that the sweep measured."""
     times = [
         (one.predicted.time_s, one.swept.median_s) for one in swept if one.predicted and one.swept
     ]

@@ -1,5 +1,5 @@
-"""What a page is made of: rows of tables and sentences, drawn by the page and the terminal.
+"""Contents of a page: rows of tables and sentences, which the page and the terminal draw.
 
-Comes in: records. Goes out: tables and text. Start with
-`ladder_table`: the columns of the ladder.
+The input is records, the output is tables and text. Start with `ladder_table`: the columns of the
+ladder.
 """

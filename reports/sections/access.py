@@ -34,7 +34,7 @@ def name(one: LineAccess, request: FirstRequest, lines: Mapping[int, int]) -> st
 
 
 def where(one: LineAccess, request: FirstRequest, lane: int) -> str:
-    """What a lane accesses: 'A[0][5], byte 20'."""
+    """Location that a lane accesses: 'A[0][5], byte 20'."""
     offset = request.lanes[lane]
     if offset is None:
         return "takes no part"
@@ -48,7 +48,7 @@ def where(one: LineAccess, request: FirstRequest, lane: int) -> str:
 
 
 def sentence(one: LineAccess, request: FirstRequest) -> str:
-    """What the request asks of memory, in one sentence."""
+    """Sentence on the sectors or bank conflicts of the request."""
     active = sum(lane is not None for lane in request.lanes)
     asked = f"{active} lanes × {one.bytes_per_lane} B"
     found = pieces(request.lanes, one.bytes_per_lane, one.space)
@@ -67,7 +67,7 @@ def sentence(one: LineAccess, request: FirstRequest) -> str:
 
 
 def _pattern(request: FirstRequest) -> str:
-    """How lanes lie to each other."""
+    """Sentence on the distances between the addresses of neighbouring lanes."""
     distances = strides(request.lanes)
     if distances == {0}:
         return "All lanes access the same place: a broadcast."
@@ -87,10 +87,10 @@ def _distance(step: int, request: FirstRequest) -> str:
 
 
 def reason(one: LineAccess, request: FirstRequest | None) -> str:
-    """Why an access costs more than its data needs; empty where it does not.
+    """Sentence on why an access costs more than its data needs; empty if it does not.
 
-    More are the sectors of global memory than hold the data, or the wavefronts of shared memory
-    than there are without bank conflicts.
+    It costs more if there are more sectors of global memory than hold the data, or more wavefronts
+    of shared memory than without bank conflicts.
     """
     pattern = f" {_pattern(request)}" if request and _pattern(request) else ""
     for summed in accesses([one]):  # none if it made no request
@@ -111,7 +111,7 @@ def cost(one: Access) -> str:
 
 
 def remarks(line: Line) -> Iterator[str]:
-    """What is worth a look about a line."""
+    """Remarks on one line: local memory, wasted traffic, warps that split."""
     for one in line.accesses:
         if one.space == "local":
             yield (

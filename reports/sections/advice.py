@@ -1,4 +1,4 @@
-"""What to try next: the steps of the gap that cost the best variant most, each with a remedy."""
+"""Advice: the steps of the gap that cost the best variant most, each with a remedy."""
 
 from __future__ import annotations
 
@@ -159,10 +159,10 @@ _REMEDIES: Mapping[str, Callable[[_Launch], str]] = MappingProxyType(
 
 
 def loads_ahead(sass: Sequence[str]) -> bool:
-    """Whether machine code fetches a tile while it computes with another.
+    """True if machine code fetches the next tile while it computes with the current one.
 
-    It copies asynchronously (LDGSTS, and the bulk copies of TMA), or multiplies and adds between a
-    load from global memory and the store of what it loaded to shared memory.
+    It then copies asynchronously (LDGSTS, or bulk copies of TMA), or has multiply-adds between
+    a load from global memory and the store of the loaded data to shared memory.
     """
     multiply_adds = None
     for line in sass:

@@ -77,7 +77,7 @@ def _known(view: View) -> Iterator[str]:
 
 
 def _not_covered(recorded: View | None) -> Iterator[str]:
-    """That a recorded run is of other shapes."""
+    """Sentence for a recorded run that does not cover this shape."""
     if recorded and not recorded.fastest:
         covered = text.listing([text.shape(other) for other in ladder.shapes(recorded.profile)])
         yield (
@@ -87,9 +87,9 @@ def _not_covered(recorded: View | None) -> Iterator[str]:
 
 
 def _fastest(run: View, best: Record, how: str) -> str:
-    """Which rung of a run is fastest, and how fast against the peak and against cuBLAS.
+    """Sentence on the fastest rung of a run: its rate, against the peak and against cuBLAS.
 
-    A rung that was timed alone is called no fastest one.
+    It does not say "fastest" if only one rung was timed.
     """
     measured = best.trusted
     if measured is None:
@@ -119,7 +119,7 @@ def _against_cublas(measured: Measured, cublas: Measured | None) -> str:
 
 
 def _foreseen(view: View) -> Iterator[str]:
-    """Which rung is predicted to be fastest, what limits it, and how far predictions are off."""
+    """Sentence on the rung predicted to be fastest, its limiter, and the error of predictions."""
     found = [o for o in view.timings if o.record.rung is not None]
     if not found:
         return
@@ -146,7 +146,7 @@ def _steps(view: View) -> Iterator[str]:
 
 
 def _explanations(view: View) -> Iterator[str]:
-    """What theory says of the fastest rung, of the profile's own run or else of the earlier one."""
+    """Sentences of theory on the fastest rung, of the profile's own run or else the earlier one."""
     for run in (view, view.of_recorded):
         if run and run.fastest:
             yield from _explanation(run, run.fastest)
@@ -154,7 +154,7 @@ def _explanations(view: View) -> Iterator[str]:
 
 
 def _explanation(run: View, best: Record) -> Iterator[str]:
-    """What limits the fastest rung, how far below that it runs, and what the ladder gained."""
+    """Sentences on the fastest rung's limiter in theory, and on its gain over the first rung."""
     measured = best.trusted
     if measured and best.theory:
         roof = best.theory.attainable_flop_per_s
@@ -173,7 +173,7 @@ def _explanation(run: View, best: Record) -> Iterator[str]:
 
 
 def _theory(view: View) -> str:
-    """Which rungs have the highest roofs; said to be theory."""
+    """Sentence on the rungs with the highest roofs, which says that this is theory."""
     rungs = view.rungs
     if not rungs:
         return "No rung of the ladder was profiled."
@@ -209,7 +209,7 @@ def _roof(record: Record) -> float:
 
 
 def _limiters(view: View) -> Iterator[str]:
-    """What limits which rungs: one sentence per limiter, rungs of one roof together."""
+    """One sentence per limiter with the rungs that it limits; rungs of the same roof together."""
     limited: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for record in view.rungs:
         if record.theory and record.status == "ok":
@@ -247,7 +247,7 @@ _ITSELF = "\N{NULL}"  # stands for a record's own name in the reason that it sha
 
 
 def _reason(record: Record) -> str:
-    """Why there is nothing, the same for all records that it holds for."""
+    """Reason why a record has no result, worded alike for all records that share it."""
     reason = record.reason or "no reason was kept"
     for name in (record.label, record.variant):
         if reason.startswith(f"{name} "):

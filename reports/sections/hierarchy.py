@@ -1,4 +1,4 @@
-"""What every variant moves at each memory level, predicted and counted; intensities as a table."""
+"""Table of the bytes that every variant moves at each memory level, and of its intensities."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def table(found: Sequence[Launch]) -> Table:
 
 
 def grades(found: Sequence[Launch]) -> str:
-    """Where the numbers of `table` come from: 'simulated'."""
+    """Grades of the numbers in `table`, such as 'simulated'."""
     return " or ".join(dict.fromkeys(filter(None, map(_grade, found))))
 
 

@@ -84,7 +84,7 @@ def _not_named(instructions: Sequence[InstructionCounts]) -> Iterator[_Row]:
 def _metrics(
     instructions: Sequence[InstructionCounts], counters: Mapping[str, int]
 ) -> dict[str, tuple[str, str]]:
-    """What follows from counters, by the name of the counter that it is shown below."""
+    """Metrics derived from counters, keyed by the counter that each is shown below."""
     metrics = {}
     if issued := counters[WARP_INSTRUCTIONS]:
         active = text.count(counters[THREAD_INSTRUCTIONS] / issued)

@@ -98,7 +98,7 @@ def _how(one: Accuracy) -> str:
 
 
 def _bases(found: Sequence[Timing]) -> Iterator[str]:
-    """What each prediction rests on; those of one basis share a sentence."""
+    """Sentences on the basis of each prediction; variants with the same basis share one."""
     by_basis: dict[tuple[str, str, bool, str], list[str]] = {}
     for one in found:
         p = one.predicted

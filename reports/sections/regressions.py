@@ -1,4 +1,4 @@
-"""What a comparison found that a job shall fail on, in phrases."""
+"""Phrases for the regressions of a comparison that make a job fail."""
 
 from __future__ import annotations
 

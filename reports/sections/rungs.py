@@ -1,4 +1,4 @@
-"""Why each rung beats the one before, in sentences and as a table."""
+"""Reasons why each rung is faster than the one before, in sentences and as a table."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _MORE_IS_LESS: tuple[Quantity, ...] = ("occupancy", "busy SMs")  # waiting, idli
 
 
 def sentence(step: Step, *, grade: str = Grade.MEASURED) -> str:
-    """How much faster a rung is than the one before, and the largest reason with its numbers.
+    """Sentences on the speedup of a rung over the one before, and its largest reason with numbers.
 
-    `grade` is what a measured time is called.
+    `grade` is the name for a measured time.
     """
     return " ".join([_speed(step, grade), *_why(step)])
 
@@ -74,7 +74,7 @@ def _short(change: Change) -> str:
 
 
 def _moved(step: Step, weight: Weight) -> str:
-    """What became less or more of a resource, and the time that it alone needs for that."""
+    """Phrase on the change in use of a resource, and the time that this use alone needs."""
     change = step.change(weight.quantity) if weight.quantity else None
     ends = change.best if change else None
     alone = _alone(weight) + _on_sms(step, weight)
@@ -94,7 +94,7 @@ def _went(quantity: Quantity, ends: Ends) -> str:
 
 
 def _factor(ends: Ends) -> str:
-    """How many times less or more."""
+    """Ratio in words: '1.5× fewer' or '1.5× more'."""
     low, high = sorted((ends.before, ends.after))
     return f"{text.ratio(high / low)} {'fewer' if ends.after < ends.before else 'more'}"
 
@@ -111,7 +111,7 @@ def _alone(weight: Weight) -> str:
 
 
 def _on_sms(step: Step, weight: Weight) -> str:
-    """That fewer or more SMs share the work, where they do."""
+    """Phrase on the number of SMs that share the work, if it differs."""
     busy = step.change("busy SMs")
     ends = busy.predicted if busy and weight.is_of_each_sm else None
     if ends is None or ends.before == ends.after:
@@ -155,5 +155,5 @@ def table(steps: Sequence[Step], *, grade: str = Grade.MEASURED) -> Table:
 
 
 def _over(step: Step, before: Step | None) -> tuple[str, ...]:
-    """What a rung is compared with, where that is not the one of the row above."""
+    """Name of the rung that a rung is compared with, if it is not the one of the row above."""
     return () if before and before.after == step.before else (f"over {step.before}",)

@@ -74,13 +74,13 @@ def _is_compared(score: Score) -> bool:
 
 
 def _measured_grade(view: View) -> str:
-    """What the hardware's counts are called: the profile's own, or an earlier run's."""
+    """Label of the hardware's counts: the profile's own, or an earlier run's."""
     is_own = any(record.counted for record in view.profile.records)
     return MEASURED if view.recorded is None or is_own else view.recorded_label
 
 
 def _counted_later(recorded: View | None, labels: Collection[str]) -> Iterator[str]:
-    """How an earlier run's traffic was counted, where that was not when all else was."""
+    """Sentences on how an earlier run counted traffic, if not together with all else."""
     records = recorded.records if recorded else ()
     notes = {
         record.label: note.partition(" (")[0]

@@ -142,7 +142,7 @@ def _row(one: AnnotatedLine) -> list[object]:
 
 
 def summary(found: Annotated) -> str:
-    """Where the instructions of a variant go, and how many of its lines waste traffic."""
+    """Sentences on the line that executes most instructions, and on lines that waste traffic."""
     hottest = max(found.lines, key=lambda one: one.line.executed, default=None)
     if hottest is None:
         return f"No line of {found.label} was executed."

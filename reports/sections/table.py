@@ -55,7 +55,7 @@ class Table:
 
     @property
     def starts(self) -> tuple[bool, ...]:
-        """Whether a column is the first of its grade."""
+        """For each column, True if it is the first of its grade."""
         grades = [column.grade for column in self.columns]
         return tuple(one != before for one, before in zip(grades, [None, *grades], strict=False))
 

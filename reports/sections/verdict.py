@@ -80,7 +80,7 @@ def _most_expensive(lines: Sequence[Line], predicted: Predicted | None, file: st
 
 
 def _reason(line: Line, work: Work) -> str:
-    """What the dearest access of a line takes, empty if its instructions cost more."""
+    """Cost of the line's most expensive access; empty if its instructions cost more."""
     of = [one for one in line.accesses if work in (one.work, Work.ANY)]
     one = max(of, key=lambda access: access.units, default=None)
     if one is None or (work is Work.ANY and one.units < line.executed / 2):
