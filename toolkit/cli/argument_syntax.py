@@ -81,9 +81,10 @@ class Buffer:
 def parse_arguments(
     texts: Sequence[str], declared: Sequence[Declared] | None = None
 ) -> list[Buffer | np.generic]:
-    """What each text asks for; nothing large is made yet. Raises InputError with its position.
+    """Description of each argument; no large array is made yet.
 
     `declared` are the parameters in the source, None if unknown: they give a bare number its type.
+    Raises InputError, which names the argument's position.
     """
     known = [*(declared or ()), *([None] * len(texts))]
     return [_at(position, text, known[position]) for position, text in enumerate(texts)]

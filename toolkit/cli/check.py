@@ -69,7 +69,7 @@ def print_checked(checked: Checked) -> None:
 
 
 def document(call: Call, checked: Checked) -> dict[str, Any]:
-    """What --json prints."""
+    """Document that --json prints."""
     return {
         "schema_version": SCHEMA_VERSION,
         "toolkit_version": __version__,

@@ -68,7 +68,7 @@ def compare(
 
 
 def _kinds(text: str | None) -> list[str]:
-    """What --fail-on names; anything else is wrong usage."""
+    """Kinds that --fail-on names. Raises BadParameter for any other word."""
     from reports.sections.regressions import KINDS
 
     kinds = [kind.strip() for kind in text.split(",")] if text is not None else []
@@ -81,7 +81,7 @@ def _kinds(text: str | None) -> list[str]:
 
 
 def _compared(found: RunComparison, as_json: bool) -> str:
-    """What standard output gets, whole before anything is written."""
+    """Complete text for standard output, made before anything is written."""
     if as_json:
         return to_json(asdict(found))
     with out.capture() as capture:
@@ -90,7 +90,7 @@ def _compared(found: RunComparison, as_json: bool) -> str:
 
 
 def print_comparison(comparison: RunComparison) -> None:
-    """What was compared, what came out, the tables of what differs, and the notes."""
+    """Print both sides, the results, the tables of differences, and the notes."""
     from reports.pages.comparison import brief
 
     found = brief(comparison, MOST_CHANGES)

@@ -1,4 +1,4 @@
-"""How a command ends where something is wrong: one line on standard error, and an exit code."""
+"""End of a command that fails: one line on standard error, and an exit code."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Call:
         advance: Advance,
         announce: Announce | None = None,
     ) -> Checked:
-        """What is wrong with it. Raises as `check` does."""
+        """Findings of the sanitizer on the launch. Raises as `check` does."""
         unwritten = [
             position
             for position, item in enumerate(self.arguments)
@@ -133,7 +133,7 @@ class Call:
         )
 
     def _launch(self, compiled: Future[Source]) -> dict[str, Any]:
-        """What `simulate` and `check` take alike."""
+        """Arguments that `simulate` and `check` have in common."""
         common: dict[str, Any] = {
             "arch": self.arch,
             "options": self.options,
@@ -179,7 +179,7 @@ class Simulated:
         return dict(zip(buffers, outputs, strict=True)) if outputs else {}
 
     def files(self) -> dict[Path, bytes]:
-        """What was asked to be kept."""
+        """Files that the user asked to keep, with their content."""
         return {path: _npy(self.outputs[position]) for position, path in self.call.saves.items()}
 
 

@@ -1,4 +1,4 @@
-"""What `simulate` prints: the launch, its counters, and the source lines that they come from."""
+"""Tables that `simulate` prints: the launch, its counters, and the source lines they come from."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def _print_lines(lines: Sequence[Line], call: Call, top: int) -> None:
 
 
 def _width(columns: Sequence[tuple[str, str, Any]], rows: Sequence[Sequence[str]]) -> int:
-    """What the columns of numbers take, with two spaces between them."""
+    """Width of the columns of numbers, with two spaces between them."""
     return sum(
         2 + max(len(title), len(per), *(len(row[k]) for row in rows))
         for k, (title, per, _) in enumerate(columns)
@@ -261,7 +261,7 @@ def record(simulated: Simulated) -> LaunchRecord:
 
 
 def document(simulated: Simulated) -> dict[str, Any]:
-    """What --json prints: everything that is known, counters of zero included."""
+    """Document that --json prints: all facts, including counters of zero."""
     call, execution = simulated.call, simulated.execution
     is_whole = execution.executed_blocks == prod(call.grid)
     return {
@@ -278,7 +278,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
                 "argument": position,
                 "type": array.dtype.name,
                 "shape": array.shape,
-                # of a part of the blocks, they are not what the launch leaves
+                # if only some blocks ran, these are not the outputs of the launch
                 "sha256": sha256(array.tobytes()).hexdigest() if is_whole else None,
             }
             for position, array in simulated.outputs.items()

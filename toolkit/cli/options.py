@@ -48,7 +48,7 @@ InputSeed = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchOptions:
-    """What `simulate` and `check` ask of a kernel and its launch, as it was written."""
+    """Options of `simulate` and `check` on a kernel and its launch, as the user wrote them."""
 
     source: Annotated[
         str,

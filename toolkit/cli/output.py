@@ -1,4 +1,4 @@
-"""What a command leaves: whole files, and text or JSON on standard output."""
+"""Outputs of a command: whole files, and text or JSON on standard output."""
 
 from __future__ import annotations
 

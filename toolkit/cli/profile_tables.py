@@ -1,4 +1,4 @@
-"""What `profile` and `report` print: for every shape the answer in words, and tables."""
+"""Answers and tables that `profile` and `report` print for every shape."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _bullets(points: Sequence[str]) -> Table:
 
 
 def _print_steps(view: View) -> None:
-    """Why each rung beats the one before, where a time was predicted."""
+    """Print the reasons why each rung beats the one before, if a time was predicted."""
     steps = told_steps(view)
     if steps and view.timings:
         rows = rungs.table(steps, grade=view.grade_of_times)
@@ -67,7 +67,7 @@ def _print_steps(view: View) -> None:
 
 
 def _print_breakdown(view: View) -> None:
-    """What the times of a few variants are made of; the report has it for many."""
+    """Print the parts of the times of a few variants; the report shows them for many."""
     rows = breakdown(view)
     if rows is None:
         return
@@ -91,9 +91,9 @@ def _print_levels(view: View) -> None:
 
 
 def _print_scorecard(view: View) -> None:
-    """How the counters of a shape came out, where hardware counted some or an exact one is off.
+    """Print the scorecard of a shape if hardware counted something or an exact counter is off.
 
-    That simulation and closed forms agree is said in the answer.
+    The answer already says whether simulation and closed forms agree.
     """
     found = scorecard(view)
     if found and (found.is_measured or found.bad):
@@ -102,7 +102,7 @@ def _print_scorecard(view: View) -> None:
 
 
 def _own_rates(records: Sequence[Record]) -> Iterator[str]:
-    """What this machine measured itself, apart from the recorded numbers of the table."""
+    """Rates measured on this machine, beside the recorded numbers of the table."""
     for record in records:
         measured = record.trusted
         if measured:
@@ -111,7 +111,7 @@ def _own_rates(records: Sequence[Record]) -> Iterator[str]:
 
 
 def _riddles(records: Sequence[Record]) -> Iterator[str]:
-    """Where closed form and machine code disagree for a reason that is not known."""
+    """Differences between closed form and machine code whose reason is not known."""
     for record in records:
         for one in unexplained(record):
             yield (
@@ -122,7 +122,7 @@ def _riddles(records: Sequence[Record]) -> Iterator[str]:
 
 
 def shown(result: Profile, recorded: Profile | None, as_json: bool) -> str:
-    """What standard output gets, whole before anything is written."""
+    """Complete text for standard output, made before anything is written."""
     if as_json:
         return dumps(result)
     with out.capture() as capture:

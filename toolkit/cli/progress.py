@@ -30,7 +30,7 @@ MUCH_MEMORY = 0.5  # of what is free
 
 
 class _TimeLeft(TimeRemainingColumn):
-    """How long the rest takes at the rate so far, once there is one."""
+    """Estimated time for the rest at the rate so far, once there is one."""
 
     def render(self, task: Task) -> Text:
         if task.time_remaining is None:

@@ -30,7 +30,7 @@ def say(text: str, style: str = "", *, lead: str = "", console: Console = out) -
 
 
 def note(text: str, console: Console = out) -> None:
-    """What a reader should know about the result."""
+    """Print a note on the result."""
     say(f" {text}", "yellow", lead="note:", console=console)
 
 

@@ -27,13 +27,13 @@ GRACE_S = 0.3  # between asking a process to end and ending it
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came of a run, without outputs; counters alone unless it `is_whole`."""
+    """Result of a run, without outputs; counters alone unless it `is_whole`."""
 
     simulated: Simulated
     is_whole: bool
 
     def remarks(self, *, is_timed: bool) -> list[str]:
-        """What the reader should know; the time too, or why there is none, if `is_timed`."""
+        """Notes for the reader; if `is_timed` also the time, or why there is none."""
         execution = self.simulated.execution
         return [*execution.verdict.splitlines()[: int(is_timed)], *execution.notes]
 
@@ -97,7 +97,7 @@ class Worker:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Of a process that starts now: Ctrl-C is for its parent, also while it imports."""
+    """Start processes that ignore Ctrl-C, also while they import: their parent handles it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -27,12 +27,12 @@ class Observer:
 
     @property
     def moments(self) -> tuple[Moment, ...]:
-        """What was seen so far, in order."""
+        """Moments recorded so far, in order."""
         return tuple(self._moments)
 
     @property
     def rounds(self) -> int:
-        """How many were done when the state was last asked for."""
+        """Number of rounds done when the state was last read."""
         return self._moments[-1].rounds if self._moments else 0
 
     def after_round(self, rounds: int) -> None:

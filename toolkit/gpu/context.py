@@ -79,7 +79,7 @@ class Gpu:
 
     @property
     def alive(self) -> bool:
-        """Whether the context still works: after an illegal access every call fails for good."""
+        """True if the context still works: after an illegal access every call fails for good."""
         try:
             self.synchronize()
         except self.driver.Error:

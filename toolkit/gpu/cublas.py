@@ -91,7 +91,7 @@ def tile_of(kernel: str) -> tuple[int, int] | None:
 
 
 def sentence_on(kernels: Sequence[CountedKernel]) -> str:
-    """What cuBLAS launched, for a reader."""
+    """Sentence that names the kernels that cuBLAS launched."""
     return f"cuBLAS launched {', then '.join(map(_described, kernels))}"
 
 

@@ -1,9 +1,9 @@
-"""What PyCUDA has no words for, straight from the driver: tensor maps, and launches with them.
+"""Driver functions that PyCUDA lacks: tensor maps, and launches with them.
 
-PyCUDA hands the driver one buffer with all parameters of a kernel, and where each of them stands
-in it is for the caller to know. The 64 bytes of alignment of a tensor map count from the beginning
-of the constant bank, not of the parameters: on sm_90 those begin at 0x210, so that a map that is
-the first one stands 48 bytes behind that. Here the driver, which knows, gets a pointer to each.
+PyCUDA hands the driver one buffer with all parameters of a kernel, and the caller has to know the
+offset of each. The 64-byte alignment of a tensor map counts from the start of the constant bank,
+not of the parameters: on sm_90 these start at 0x210, so that a map that is the first parameter is
+48 bytes after that. Here the driver, which knows the offsets, gets a pointer to each parameter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a profile was made: versions, the machine, and the state of the GPU while it ran.
+"""Environment of a profile: versions, the machine, and the state of the GPU while it ran.
 
 Nothing here fails, and nothing here names the host or the user: a profile is made to be shared.
 """
@@ -133,7 +133,7 @@ class GpuMonitor:
         return _text(self._ask("nvmlSystemGetDriverVersion"))
 
     def state(self) -> GpuState:
-        """What the GPU does at this moment."""
+        """State of the GPU at this moment."""
         reasons = self._ask_gpu("nvmlDeviceGetCurrentClocksEventReasons")
         return GpuState(
             sm_clock_hz=_scaled(1e6, self._ask_gpu("nvmlDeviceGetClockInfo", _NVML_CLOCK_SM)),
@@ -147,7 +147,7 @@ class GpuMonitor:
         return None if self._handle is None else self._ask(function, self._handle, *arguments)
 
     def _ask(self, function: str, *arguments: object) -> Any:
-        """What NVML answers, None where it has no answer: each GPU lacks some."""
+        """Answer of NVML; None if it has none: each GPU lacks some."""
         with suppress(Exception):
             return getattr(self._nvml, function)(*arguments)
         return None

@@ -28,7 +28,7 @@ PATIENCE = 10  # time limits after which a series ends even so
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """When to stop: `precision` is half the median's 95% interval over the median.
+    """Limits of sampling; `precision` is half the median's 95% interval over the median.
 
     Raises InputError for a limit that is not positive and finite: sampling would not end.
     """
@@ -145,7 +145,7 @@ def _ended(all_series: dict[str, Series]) -> dict[str, Series]:
 
 
 def _turns(all_series: Mapping[str, Series], peer: str | None, round_number: int) -> list[str]:
-    """Who is sampled in a round, in this order; nobody when all have ended."""
+    """Labels of the series to sample in a round, in order; empty when all have ended."""
     waiting = [label for label, series in all_series.items() if series.active]
     first = [label for label in waiting if label == peer]
     others = [label for label in waiting if label != peer]
@@ -154,11 +154,12 @@ def _turns(all_series: Mapping[str, Series], peer: str | None, round_number: int
 
 
 def _is_asked(taken: int) -> bool:
-    """Whether precision is asked for after so many samples: after 20, 40, 80, 160 ...
+    """True if the precision is checked after this many samples: 20, 40, 80, 160 ...
 
-    A series that is asked after every sample stops when its interval happens to be narrow, and
-    the 95% interval then covers the median in 91% of all series only. Asked ever more rarely, it
-    has few chances to stop too early; at most half of the samples are more than were needed.
+    If it were checked after every sample, a series would stop when its interval happens to be
+    narrow, and the 95% interval would then cover the median in only 91% of all series. With ever
+    rarer checks it has few chances to stop too early, and at most half of its samples are more than
+    necessary.
     """
     doublings, rest = divmod(taken, FEWEST_SAMPLES)
     return rest == 0 and doublings.bit_count() == 1

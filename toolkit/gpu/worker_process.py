@@ -33,13 +33,13 @@ Maker = Callable[[Any], AbstractContextManager[Any]]
 
 
 class Isolated:
-    """What `with make(argument)` gives in a fresh interpreter, where its methods are called.
+    """Proxy of the object of `with make(argument)`, which lives in a fresh interpreter.
 
     A context manager; both `make` and its argument are pickled. The object is made at once, while
-    this process does something else; what fails there is told by the first call, whose limit counts
-    for that as well. After a call that raised, all others raise the same. The process ends with the
-    thread that made it, too. What it prints is dropped, unless it `shows_output`. Raises
-    LaunchError where the machine starts no more processes.
+    this process does something else. If that fails, the first call raises the error; its time limit
+    includes making the object. After a call that raised, all others raise the same. The process
+    also ends with the thread that made it. Its output is dropped unless it `shows_output`. Raises
+    LaunchError if the machine cannot start another process.
     """
 
     def __init__(self, make: Maker, argument: Any, *, shows_output: bool = False) -> None:
@@ -59,11 +59,11 @@ class Isolated:
         self.close()
 
     def ask(self, method: str, *arguments: Any, limit_s: float) -> Any:
-        """What a method answers.
+        """Result of a method, called in the other process.
 
-        Raises the ToolkitError that it raised, and LaunchError with one line for all else that it
-        raised, for a process that died of it, and for one that did not begin to answer in time and
-        was ended.
+        Raises the ToolkitError that the method raised. Raises LaunchError with one line if it
+        raised anything else, if the process died, or if it did not begin to answer in time and was
+        ended.
         """
         try:
             if self._failure is None:
@@ -164,7 +164,7 @@ def main() -> None:
 
 
 def _attempt(call: Callable[[], Any]) -> tuple[ToolkitError | None, Any]:
-    """What went wrong, in one line, or None and what a call returns."""
+    """Error of a call in one line, or None and the result of the call."""
     try:
         return None, call()
     except ToolkitError as error:

@@ -45,9 +45,9 @@ class CountableLaunch:
 
 
 def by_marker(kernels: Iterable[ProfiledKernel]) -> dict[str, list[ProfiledKernel]]:
-    """What ran after each marker; of a launch that was counted twice, the last."""
+    """Kernels after each marker; the last group for a launch that was counted twice."""
     groups: dict[str, list[ProfiledKernel]] = {}
-    current: list[ProfiledKernel] = []  # what runs before any marker is of nobody
+    current: list[ProfiledKernel] = []  # kernels before the first marker belong to no launch
     for kernel in kernels:
         name = kernel.name.partition("(")[0]
         if name.startswith(MARKER):
@@ -64,9 +64,9 @@ def counted(
     asked: Sequence[str],
     source: str,
 ) -> Counted:
-    """What was counted of one launch: sums over its kernels.
+    """Counters of one launch: sums over its kernels.
 
-    Raises CountersError where these are not its kernels, or their resources are not told.
+    Raises CountersError if these are not its kernels, or ncu does not report their resources.
     """
     _check(launch, kernels)
     missing = [name for name in asked if any(name not in kernel.values for kernel in kernels)]

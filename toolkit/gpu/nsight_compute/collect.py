@@ -40,7 +40,7 @@ Results = dict[str, Counted | str]  # by label: counters, or why there are none
 
 @dataclass(kw_only=True)
 class _Heard:
-    """What the launching process has said so far."""
+    """Messages of the launching process so far."""
 
     begun: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class Pass:
         self.profiler.progress.notice(f"no {self.what}: {problem}")
 
     def count(self, launches: Sequence[CountableLaunch]) -> Results:
-        """What was counted of each launch, or why not; nothing of any where there is a problem."""
+        """Counters of each launch, or the reason why not; empty if there is a problem for all."""
         if self.problem or not launches:
             return {}
         heard = _Heard()
@@ -234,7 +234,7 @@ class Counting:
         self._instructions.give_up(problem)
 
     def software(self) -> dict[str, str]:
-        """What a profile's environment tells: the version, and the problem where there is one."""
+        """Entries for a profile's environment: the version, and the problem if there is one."""
         told = {"Nsight Compute": version} if (version := self._profiler.version) else {}
         return told | ({"Hardware counters": f"none: {self.problem}"} if self.problem else {})
 
@@ -247,7 +247,7 @@ class Counting:
         markers: bytes,
         expected_s: Mapping[str, float],
     ) -> Results:
-        """What was counted of each launch, or why not; nothing of any where there is a problem.
+        """Counters of each launch, or the reason why not; empty if there is a problem for all.
 
         `images` is the machine code of the rungs and `expected_s` the time of one launch, by
         label; `markers` holds the kernels that announce the launches.
@@ -317,7 +317,7 @@ def middle(found: Sequence[Counted | str | None]) -> Counted | str | None:
 
 
 def _joined(first: Counted, then: Counted | str | None, asked: Sequence[str]) -> Counted:
-    """What all runs counted of a launch; where one of them failed, what it was asked is missing."""
+    """Counters of a launch from all runs; if the second run failed, its counters are missing."""
     if not isinstance(then, Counted):
         return replace(first, missing=(*first.missing, *asked))
     return replace(
@@ -326,7 +326,7 @@ def _joined(first: Counted, then: Counted | str | None, asked: Sequence[str]) ->
 
 
 def _reason(outcome: ncu.Outcome) -> str:
-    """Why a run did not count everything: what ncu says, else the program, else how it ended."""
+    """Reason why a run did not count everything: from ncu, the program, or its exit status."""
     if outcome.timed_out:
         return "ncu took too long and was stopped"
     own = (BEGINS, FAILS, ENDS)

@@ -68,7 +68,7 @@ class ProfiledKernel:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a run of ncu ended: what it said, and what the program said that it ran."""
+    """Result of a run of ncu: its log, the output of the program, and how the run ended."""
 
     log: str
     output: str
@@ -84,7 +84,7 @@ class Outcome:
 
 
 def path() -> str | None:
-    """Where ncu is: on PATH, in a CUDA toolkit, or where its own packages put it."""
+    """Path of ncu: on PATH, in a CUDA toolkit, or in the folder of its own packages."""
     packaged = sorted(Path("/opt/nvidia/nsight-compute").glob("*"), reverse=True)
     return commands.command_path("ncu", *commands.cuda_folders(), *packaged)
 
@@ -95,7 +95,7 @@ def version(ncu: str) -> str:
 
 
 def counting_options(counters: Iterable[str]) -> list[str]:
-    """What ncu counts with: only what the program marks, caches flushed, clocks as they are."""
+    """Options of ncu: count only the launches that the program marks, flush caches, keep clocks."""
     metrics = ",".join((*counters, *OF_LAUNCH))
     return ["--clock-control", "none", "--profile-from-start", "off", "--metrics", metrics]
 
@@ -199,15 +199,15 @@ def complaint_in(text: str) -> str:
 
 
 def not_permitted(text: str) -> bool:
-    """Whether ncu says that this user may not read counters."""
+    """True if ncu says that this user may not read counters."""
     return _NO_PERMISSION in text
 
 
 def unknown_metrics(text: str, asked: Sequence[str]) -> list[str]:
-    """Those of the metrics asked for that an error of ncu's names.
+    """Requested metrics that an error message of ncu names.
 
-    ncu names them whole ("a__b.sum") or as a pattern ("regex:^a__b\\.(sum|min)$"). Where one
-    error names all of them it only repeats its command line, and none is meant.
+    ncu names them whole ("a__b.sum") or as a pattern ("regex:^a__b\\.(sum|min)$"). An error that
+    names all of them only repeats the command line: the result is then empty.
     """
     complaints = [
         line

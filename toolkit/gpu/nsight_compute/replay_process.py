@@ -93,7 +93,7 @@ class LaunchFolder:
         (self.path / MANIFEST).write_text(text, encoding="utf-8")
 
     def command(self, markers: Sequence[str] = ()) -> list[str]:
-        """What launches them; all, where no markers are given."""
+        """Command that launches the kernels of these markers; all kernels without markers."""
         return [sys.executable, "-m", __name__, str(self.path), *markers]
 
     def _kept(self, image: bytes) -> str:
