@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
 
 
 def hidden_package() -> str | None:
-    """What to do about a user's file or folder that Python finds in place of one of ours."""
+    """Remedy if Python finds a user's file or folder in place of a package of ours, else None."""
     for name in ("analysis", "kernels", "reports"):
         spec = find_spec(name)
         ours = Path(__file__).parents[1] / name / "__init__.py"

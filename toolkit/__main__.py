@@ -15,13 +15,13 @@ _interrupts: list[int] = []  # of those that were raised: Ctrl-C
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:
-    """What Ctrl-C does while nothing is there yet to handle it."""
+    """Handle Ctrl-C before anything else can handle it."""
     os.write(2, b"error: interrupted\n")
     os._exit(1)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """What Ctrl-C does while a command runs."""
+    """Handle Ctrl-C while a command runs."""
     _interrupts.append(number)
     raise KeyboardInterrupt
 

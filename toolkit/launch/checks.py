@@ -1,4 +1,4 @@
-"""What no driver would launch: refused before anything runs, with the remedy."""
+"""Checks of a launch before anything runs: each error says what is wrong, and the remedy."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def _check_declared(what: str, argument: Array, parameter: Parameter, declared: 
 
 
 def _fits(argument: Array, declared: Declared, *, exactly: bool) -> bool:
-    """Whether a type can stand for the declared one: signed for unsigned, raw bytes for any."""
+    """True if a type can stand for the declared one: signed for unsigned, raw bytes for any."""
     dtype = argument.dtype
     if not exactly:
         if dtype.kind == "V" or dtype.itemsize == 1 or declared.size == 1:

@@ -1,4 +1,4 @@
-"""What the host can still give: memory, and threads of BLAS."""
+"""Resources of the host: free memory, and threads of BLAS."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _free_on_host() -> float:
 
 
 def _free_in_container() -> float:
-    """What is left of the limit of a control group, version 2, as containers set it."""
+    """Bytes left of the limit of a control group (version 2), which containers set."""
     group = Path("/sys/fs/cgroup")
     try:
         limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
@@ -113,7 +113,7 @@ def blas_on_one_thread() -> Iterator[None]:
 
 @cache
 def _blas_threads() -> tuple[Any, Any] | None:
-    """What reads and sets the number of threads of NumPy's OpenBLAS; None where it has another."""
+    """Functions that read and set the threads of NumPy's OpenBLAS; None if it has another BLAS."""
     try:
         found = ctypes.CDLL(str(import_module("numpy.linalg._umath_linalg").__file__))
     except OSError:

@@ -51,7 +51,7 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """What came of a launch.
+    """Result of a launch.
 
     `outputs` are the arrays of `buffers_of` the arguments, in their order, as the launch left them;
     none if they were not asked for. `counters` are raw integers under Nsight Compute's names and
@@ -92,9 +92,9 @@ class Execution:
 
     @property
     def verdict(self) -> str:
-        """What `simulate` prints first: the time, the limiter, and the most expensive source line.
+        """First lines of `simulate`: the time, the limiter, and the most expensive source line.
 
-        Three lines, empty of a launch whose instructions were not counted.
+        Three lines; empty if the instructions of the launch were not counted.
         """
         from reports.sections.verdict import verdict
 
@@ -130,14 +130,14 @@ def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:
 
 
 def buffer_of(tensor_map: TensorMap, arrays: Mapping[int, NDArray[np.generic]]) -> int:
-    """Which of the arrays of `buffers_of` a tensor map is of, the first where it is there twice."""
+    """Index of a tensor map's array among `buffers_of`; the first one of two equal entries."""
     return next(k for k, array in arrays.items() if array is tensor_map.array)
 
 
 def buffer_labels(
     arguments: Sequence[Argument], declared: Sequence[Declared] | None
 ) -> dict[int, str]:
-    """What the author of a kernel knows the buffers by, by the position of the argument."""
+    """Labels of the buffers that the author of a kernel knows, by position of the argument."""
     labels = {}
     for k, array in buffers_of(arguments).items():
         name = declared[k].name if declared and k < len(declared) else None

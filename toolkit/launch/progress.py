@@ -1,4 +1,4 @@
-"""What a long run tells while it works: an interface that a terminal, a test or nobody fills."""
+"""Interface through which a long run reports its progress; a terminal or a test implements it."""
 
 from __future__ import annotations
 

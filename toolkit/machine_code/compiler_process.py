@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
-    """What NVRTC made of a source: the name of its status, and what there is besides."""
+    """Answer of NVRTC for a source: the name of its status, and its outputs."""
 
     status: str
     log: str = ""

@@ -15,7 +15,7 @@ _PATIENCE_S = 10.0
 
 
 def nvidia_remedy(install: str, platform: str = sys.platform) -> str:
-    """What to do without a package that NVIDIA makes: `install`, but on macOS it makes none."""
+    """Remedy if a package of NVIDIA is missing: `install`; on macOS NVIDIA has no such package."""
     if platform != "darwin":
         return install
     return "NVIDIA makes it for Linux and Windows only; `profile --executor theory` works here"
@@ -28,7 +28,7 @@ def command_path(name: str, *folders: Path) -> str | None:
 
 
 def cuda_folders() -> list[Path]:
-    """Where a CUDA toolkit that the environment names keeps its commands."""
+    """Folders of the commands of CUDA toolkits that the environment names."""
     homes = [os.environ.get(variable) for variable in ("CUDA_HOME", "CUDA_PATH")]
     return [Path(home, "bin") for home in homes if home]
 
@@ -43,9 +43,10 @@ def files_of_wheel(wheel: str, *names: str) -> list[Path]:
 
 
 def version_printed_by(command: str, pattern: str) -> str:
-    """What the group of `pattern` matches in the output of `command --version`.
+    """Text that the group of `pattern` matches in the output of `command --version`.
 
-    Raises ValueError where nothing does, OSError or subprocess.SubprocessError where it fails.
+    Raises ValueError if nothing matches, and OSError or subprocess.SubprocessError if the command
+    fails.
     """
     ran = run_program([command, "--version"], limit_s=_PATIENCE_S)
     ran.check_returncode()

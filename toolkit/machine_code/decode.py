@@ -1,4 +1,4 @@
-"""What `nvdisasm -json` prints, as instructions.
+"""Instructions from the output of `nvdisasm -json`.
 
 Quirks of the JSON, found by comparing it with the text output (`nvdisasm -c -raw`) on hundreds of
 kernels for sm_75 to sm_120:

@@ -56,7 +56,7 @@ class Disassembler:
 
 
 def disassemble(image: bytes) -> str:
-    """What `nvdisasm -json` prints of a cubin.
+    """Output of `nvdisasm -json` for a cubin.
 
     Raises UnavailableError without nvdisasm, and ToolkitError for an image that it cannot read.
     """

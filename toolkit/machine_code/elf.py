@@ -57,7 +57,7 @@ class Section(NamedTuple):
     entry_bytes: int = 0
 
     def bytes_in(self, image: bytes) -> int:
-        """How many bytes of it the file has."""
+        """Number of bytes of the section that the file contains."""
         end = min(self.offset + self.size, len(image))
         return 0 if self.kind == ZEROS else max(0, end - self.offset)
 
@@ -109,11 +109,11 @@ class CubinFile:
         return name in self._by_name
 
     def content(self, name: str) -> bytes:
-        """The bytes of a section; none of one that is just zero. Raises KeyError without it."""
+        """Bytes of a section; empty if it is only zeros. Raises KeyError if there is none."""
         return self._by_name[name].content(self.image)
 
     def place(self, name: str) -> tuple[int, int]:
-        """Where a section begins in the image, and its bytes. Raises KeyError without it."""
+        """Offset of a section in the image, and its size in bytes. Raises KeyError without it."""
         section = self._by_name[name]
         return section.offset, section.size
 

@@ -1,9 +1,9 @@
-"""What NVRTC lacks of the host's headers, as far as it concerns device code.
+"""Replacements for the host's headers, which NVRTC lacks, as far as device code needs them.
 
 nvcc reads the host's own headers; NVRTC has none, though most files with kernels include some.
-These hold what device code takes from them: types, limits, and names that are built in anyway.
-The types are those of CUDA's own headers for NVRTC (cuda/std/cstdint), beside which they may
-stand.
+The replacements declare what device code uses: types, limits, and names that are built in anyway.
+The types are the same as those of CUDA's own headers for NVRTC (cuda/std/cstdint), so that a source
+may include both.
 """
 
 from __future__ import annotations

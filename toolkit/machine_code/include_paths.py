@@ -1,7 +1,7 @@
-"""What a source includes: where NVRTC finds it, and what to do where it does not.
+"""Include paths for NVRTC, and remedies for files that it does not find.
 
-NVRTC knows no folder by itself, not even the source's own, and has neither CUDA's headers, which
-come with a toolkit or a pip wheel, nor those of the host, of which `host_headers` gives it some.
+NVRTC searches no folder by itself, not even the source's own. It has neither CUDA's headers, which
+come with a toolkit or a pip wheel, nor those of the host, some of which `host_headers` replaces.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def include_options(source: str, folder: Path | None) -> list[str]:
 
 
 def files_read(path: Path, source: str, options: Sequence[str]) -> list[Path]:
-    """What the compiler reads for a source at `path`, beside it; also where it is looked for."""
+    """Files that the compiler reads for a source at `path`, and paths where it looks for them."""
     read = [Path(option.rpartition("=")[2]) for option in options if _reads_a_file(option)]
     if includes(source):
         read += files_of(path, folders_of(options), source)[1:]

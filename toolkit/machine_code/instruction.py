@@ -24,7 +24,7 @@ CONSTANT_NAMES: dict[tuple[RegisterFile, int], str] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Modified:
-    """What is done to the value of an operand before it is used."""
+    """Modifiers of an operand, applied to its value before use."""
 
     negate: bool = False  # -R4
     absolute: bool = False  # |R4|
@@ -147,7 +147,7 @@ class Instruction:
 
 
 def tensor_core_refusal(opcode: str) -> str | None:
-    """Why an opcode of tensor cores is refused; None for any other opcode."""
+    """Reason why an opcode of tensor cores is refused; None for any other opcode."""
     is_theirs = _TENSOR_CORE_OPCODE.fullmatch(opcode)
     return f"tensor cores ({opcode}) are not simulated" if is_theirs else None
 

@@ -319,7 +319,7 @@ def _values(attributes: Iterable[tuple[int, bytes]], wanted: int) -> tuple[int, 
 
 
 def _parameters(attributes: Iterable[tuple[int, bytes]]) -> tuple[int, tuple[Parameter, ...]]:
-    """Where the parameters begin in bank 0, and the parameters in order."""
+    """Offset of the parameters in bank 0, and the parameters in order."""
     base, found = 0, []
     for code, payload in attributes:
         if code == _PARAMETER_BANK:
@@ -349,7 +349,7 @@ def _words(payload: bytes) -> tuple[int, ...]:
 
 
 def _functions(file: CubinFile, section: str) -> dict[str, int]:
-    """Where each function of a section of code begins, in order."""
+    """Offset of each function in a section of code, in order."""
     found = [x for x in file.symbols if x.kind == FUNCTION and x.section == section]
     return {x.name: x.value for x in sorted(found, key=lambda x: (x.value, -x.size))}
 
@@ -449,7 +449,7 @@ def _code_relocations(
 def _target(
     symbol: Symbol, addend: int, variables: Mapping[str, Sequence[Symbol]]
 ) -> tuple[str, int]:
-    """What a symbol and an addend refer to: a name, and the distance from it."""
+    """Name that a symbol and an addend refer to, and the distance from it."""
     if symbol.section not in variables:
         return symbol.name, addend
     if symbol.kind == OBJECT:

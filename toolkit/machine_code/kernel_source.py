@@ -99,7 +99,7 @@ def _cubin_file(source: Source) -> Path | None:
 
 
 def _compiled_elsewhere(source: Source, kernel: str | None) -> Kernel | None:
-    """What was compiled elsewhere; None for a source."""
+    """Kernel that was already compiled (a cubin); None for source code."""
     if isinstance(source, Kernel):
         if kernel not in (None, source.name, source.symbol):
             raise InputError(f"the cubin is of kernel {source.name}, not of {kernel}")

@@ -167,7 +167,7 @@ def _operations(unit: _Unit) -> Iterator[tuple[_Operation, int]]:
 
 
 def _standard(unit: _Unit, opcode: int, offset: int) -> tuple[tuple[_Operation, int] | None, int]:
-    """What a standard opcode does, if anything that matters here, and the offset after it."""
+    """Effect of a standard opcode, None if it does not matter here, and the offset after it."""
     data = unit.data
     if opcode == _ADVANCE_LINE:
         change, offset = _signed(data, offset)

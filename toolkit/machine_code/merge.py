@@ -62,9 +62,9 @@ def merged(images: Sequence[bytes]) -> bytes:
 
 
 def disassemblies(printed: str, count: int) -> list[str]:
-    """What nvdisasm prints of each of `count` merged images, from what it printed of all.
+    """Disassembly of each of `count` merged images, from that of the merged one.
 
-    Raises ValueError where that is no disassembly of merged images.
+    Raises ValueError if the text is not a disassembly of merged images.
     """
     reader, start = json.JSONDecoder(), printed.index("[") + 1
     _, end = reader.raw_decode(printed, start)

@@ -76,7 +76,7 @@ def _packed(code: Sequence[Word]) -> bytes:
 
 
 def _place(file: CubinFile, symbol: str) -> tuple[int, int]:
-    """Where the code of a kernel begins in the image, and its bytes."""
+    """Offset of a kernel's code in the image, and its size in bytes."""
     text = f".text.{symbol}"
     if not file.has(text):
         raise InputError(f"the cubin has no kernel {symbol!r}: give the symbol of one that it has")

@@ -29,7 +29,7 @@ _HALF = "32@"  # 32@lo(name), 32@hi(name): half the address of what has that nam
 
 @dataclass(frozen=True, kw_only=True)
 class Linked:
-    """What holds addresses: instructions, banks by number, initial values of variables by name."""
+    """Parts of a program that hold addresses, after linking."""
 
     instructions: tuple[Instruction, ...]
     constant_banks: Mapping[int, bytes]

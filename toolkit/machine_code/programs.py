@@ -35,10 +35,10 @@ def run_program(
     most_output_bytes: int = MOST_OUTPUT_BYTES,
     most_memory_bytes: int | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """What a program prints, and its exit status: negative if it was ended, also for its limits.
+    """Output and exit status of a program; the status is negative if it was ended, also at a limit.
 
-    Ctrl-C is this process's to handle. Raises OSError, and subprocess.TimeoutExpired after
-    `limit_s`.
+    This process handles Ctrl-C, not the program. Raises OSError, and subprocess.TimeoutExpired
+    after `limit_s`.
     """
     with TemporaryFile() as stdout, TemporaryFile() as stderr:
         process = subprocess.Popen(

@@ -1,7 +1,7 @@
-"""What a kernel's source says of its parameters: their names and, where they are plain, types.
+"""Names of a kernel's parameters and, where they are plain, their types, from its source.
 
-Machine code knows only how many bytes a parameter has. A type that is not plain (a template's, a
-macro, a typedef) is left open: this never guesses, and what it cannot read it does not report.
+Machine code has only the number of bytes of a parameter. A type that is not plain (of a template, a
+macro, a typedef) is left open: these functions never guess.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _name_and_parameters(text: str, start: int) -> tuple[str, str] | None:
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Where the parenthesis that was opened before `start` closes."""
+    """Position of the parenthesis that closes the one opened before `start`."""
     depth = 1
     for match in re.compile(r"[()]").finditer(text, start):
         depth += 1 if match[0] == "(" else -1

@@ -43,7 +43,7 @@ PROBES = (GLOBAL, SHARED)
 
 
 def _latency(bench: Bench, probe: Probe, ways: int = 1) -> Measured:
-    """Of one warp, of whose lanes `ways` add at one address."""
+    """Latency for one warp whose lanes add in groups of `ways` at one address each."""
     bench.place([4 * (lane // ways) for lane in range(32)])
     return bench.per_instruction(probe, 1, memory=bench.shared(Memory).zero(MIB), repeats=5)
 

@@ -1,4 +1,4 @@
-"""What a barrier costs the warps of a block."""
+"""Cost of a barrier for the warps of a block."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ Shared = TypeVar("Shared")
 
 @dataclass(frozen=True, kw_only=True)
 class Clocks:
-    """What the warps of one launch noted: (block, warp), in cycles of their own SM."""
+    """Clocks noted by the warps of one launch: (block, warp), in cycles of their own SM."""
 
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
@@ -69,7 +69,7 @@ class Bench:
         self.compiler = ""
 
     def shared(self, kind: Callable[[Bench], Shared]) -> Shared:
-        """What several benchmarks share, made by the first that asks for it."""
+        """Object that several benchmarks share; the first that asks for it makes it."""
         if kind not in self._shared:
             self._shared[kind] = kind(self)
         found: Shared = self._shared[kind]
@@ -126,7 +126,7 @@ class Bench:
     def noted(
         self, name: str, launch: Callable[[], None], out: Any, shape: tuple[int, ...]
     ) -> NDArray[np.int64]:
-        """What one launch leaves in the buffer `out`."""
+        """Content of the buffer `out` after one launch."""
         found = np.empty(shape, np.int64)
         with self.gpu.launch_errors(name):
             launch()
@@ -135,7 +135,7 @@ class Bench:
         return found
 
     def place(self, offsets: Sequence[int] | NDArray[np.integer[Any]] = ()) -> None:
-        """What probes read as `offsets`: those given, then zeros."""
+        """Set the `offsets` that probes read: the given ones, then zeros."""
         padded = np.zeros(OFFSETS, np.int32)
         padded[: len(offsets)] = offsets
         self._offsets = self.gpu.upload(padded)

@@ -1,4 +1,4 @@
-"""How fast an SM fetches code that it cannot keep: ever longer loops, without and with jumps."""
+"""Rate at which an SM fetches code beyond its cache: ever longer loops, with and without jumps."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _l1_latency(bench: Bench) -> Measured:
 
 
 def _l2_latency(bench: Bench) -> Measured:
-    """Of all SMs; the detail has each."""
+    """Median latency over all SMs; the detail has the value of each."""
     lines = 4 * MIB // LINE_BYTES
     _place(bench, mask=4 * MIB - LINE_BYTES)
     memory = _memory(bench).link(lines)

@@ -1,4 +1,4 @@
-"""How often a scheduler issues an instruction, and when its result can be used."""
+"""Issue rate of a scheduler, and latency until the result of an instruction can be used."""
 
 from __future__ import annotations
 

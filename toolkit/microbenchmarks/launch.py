@@ -1,4 +1,4 @@
-"""What a launch costs, and how blocks follow each other on an SM."""
+"""Cost of a launch, and the order in which blocks follow each other on an SM."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _empty(bench: Bench, threads: int) -> Measured:
 def _by_sm(
     bench: Bench, blocks: int, threads: int, cycles: int, dynamic: int = 0
 ) -> list[NDArray[np.int64]]:
-    """What blocks noted, of each SM a row for each block in the order in which they began."""
+    """Notes of the blocks: for each SM a row per block, in the order in which blocks started."""
     out = bench.gpu.allocate(24 * blocks)
     kernel = bench.kernel(SOURCE, "blocks_on_sms")
     geometry = Geometry.of(blocks, threads, dynamic)

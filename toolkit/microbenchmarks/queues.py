@@ -1,4 +1,4 @@
-"""How many requests wait for the load/store unit before their warps do, and who overtakes whom."""
+"""Requests that wait for the load/store unit before their warps stall, and their order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEHIND = (1, 2, 4, 8)  # loads of global memory that stand before one of shared 
 
 
 def macros(kind: str, count: int) -> dict[str, int]:
-    """What makes the warps of `requests` make so many requests of a kind in a row."""
+    """Macros that make the warps of `requests` issue `count` requests of a kind in a row."""
     return {"ROW": ROW_FLOATS, "KIND": list(KINDS).index(kind), "COUNT": count}
 
 

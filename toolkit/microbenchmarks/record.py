@@ -1,4 +1,4 @@
-"""What a benchmark is, and what it yields."""
+"""Definition of a benchmark, and of its result."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the register banks cost: FFMAs whose operands are chosen, with and without reuse.
+"""Cost of register bank conflicts: FFMAs with chosen operands, with and without reuse.
 
 The banks are register number mod 2. A pattern is a few FFMAs, repeated; each operand is
 written "e0" (register 0 of the even bank), "o3" (register 3 of the odd bank) or "z" (RZ), with
-"!" behind it for the reuse bit. What a result is does not matter, so dependencies are not kept.
+"!" behind it for the reuse bit. The results do not matter, so dependencies are not kept.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def compiler() -> tuple[str, ...] | None:
 
 
 def requirements() -> list[str]:
-    """What the build needs beside setuptools: a compiler where there is none."""
+    """Packages that the build needs beside setuptools: a compiler if there is none."""
     has_wheel = (sys.platform, MACHINE) in ZIG_WHEELS
     return [ZIG] if has_wheel and compiler() is None else []
 

@@ -1,6 +1,6 @@
-"""What this machine has for each job, what it lacks, and the command that fixes it.
+"""Findings on this machine: what each job needs, what is missing, and the command that fixes it.
 
-Every probe runs beside the others, may fail and may hang: it costs its own finding, nothing else.
+The probes run in parallel. A probe that fails or hangs costs its own finding and nothing else.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Probe = Callable[[], str]  # the detail of what it found; raises LackingError fo
 
 
 class LackingError(Exception):
-    """What a probe does not find, or what does not work, with the remedy."""
+    """Error of a probe: something is missing or does not work; it has the remedy."""
 
     def __init__(self, status: Status, detail: str, remedy: str = "") -> None:
         super().__init__(detail)
@@ -63,13 +63,13 @@ class LackingError(Exception):
 
 
 def examine() -> list[Finding]:
-    """What was found, in the order of `_PROBES`, and at the end one finding per ability."""
+    """Findings in the order of `_PROBES`, followed by one finding per ability."""
     findings = _examined(_PROBES, _PATIENCE_S)
     return [*findings, *abilities(findings)]
 
 
 def abilities(findings: list[Finding]) -> list[Finding]:
-    """What the toolkit can do here, from what was found."""
+    """Abilities of the toolkit on this machine, derived from the findings."""
     working = {finding.name for finding in findings if finding.status == "ok"}
     return [
         _ability(name, [need for need in needs if need not in working])
@@ -221,7 +221,7 @@ def _counter_permission() -> str:
 
 
 def _is_administrator() -> bool:
-    """Whether this process has CAP_SYS_ADMIN, which root in a container often lacks."""
+    """True if this process has CAP_SYS_ADMIN, which root in a container often lacks."""
     match = re.search(r"^CapEff:\s*([0-9a-f]+)$", _read("/proc/self/status") or "", re.MULTILINE)
     return match is not None and bool(int(match[1], 16) >> _CAP_SYS_ADMIN & 1)
 

@@ -42,7 +42,7 @@ class TheoryBench:
         self._compiled: dict[str, Future[Kernel]] = {}  # by label
 
     def steps(self, plan: Plan) -> int:
-        """How many steps `profile_shape` reports."""
+        """Number of steps that `profile_shape` reports."""
         return len(plan.selections)
 
     def software(self) -> dict[str, str]:

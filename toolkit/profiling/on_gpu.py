@@ -97,11 +97,11 @@ class GpuBench:
 
     @property
     def counts(self) -> bool:
-        """Whether hardware counters are collected."""
+        """True if hardware counters are collected."""
         return self._counting is not None
 
     def steps(self, plan: Plan) -> int:
-        """How many steps `profile_shape` reports: every check, the reference, timing, counting."""
+        """Number of steps that `profile_shape` reports: checks, reference, timing, counting."""
         return len(plan.selections) + (2 if self._counting is None else 3)
 
     def software(self) -> dict[str, str]:
@@ -142,9 +142,9 @@ class GpuBench:
     def _staged(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
     ) -> _Stage | None:
-        """What products are held against, with a record planned per selection.
+        """Stage with the reference for the products; plans a record per selection.
 
-        None where the host has no room for it.
+        None if it does not fit into the host's memory.
         """
         for selection in plan.selections:
             records[problem, selection.label] = self._planned(selection, problem)
@@ -370,9 +370,9 @@ class _Stage:
 
 
 class _Field:
-    """Who is timed in turns, each with memory of its own on the GPU; a context manager.
+    """Competitors that are timed in turns, each with its own memory on the GPU; a context manager.
 
-    Those that are `coming` are being prepared, first come first: the rest has been checked.
+    Those in `coming` are still being prepared, in this order; all others have been checked.
     """
 
     def __init__(self, gpu: Gpu) -> None:
@@ -392,11 +392,11 @@ class _Field:
 
     @property
     def is_shared(self) -> bool:
-        """Whether there is more than one."""
+        """True if there is more than one competitor."""
         return len(self._held) > 1
 
     def has_room(self, task: Task) -> bool:
-        """Whether the GPU should have room for one more, whatever those take that are coming."""
+        """True if the GPU should have room for one more, besides those that are being prepared."""
         if not self._held:
             return True
         if self._overhead_bytes is None:  # the first one tells
@@ -406,20 +406,20 @@ class _Field:
         return self._gpu.free_bytes >= SAFETY * needed
 
     def make_room(self, task: Task, *, alone: bool) -> None:
-        """Let those go that were timed: all but cuBLAS, and also that where one has room alone."""
+        """End those that were timed: all but cuBLAS, and cuBLAS too if the task needs its room."""
         self._let_go([label for label in self._held if label != CUBLAS.name])
         if alone or not self.has_room(task):
             self._let_go(list(self._held))
 
     def let_in(self, label: str, task: Task) -> None:
-        """Have one more, which begins to prepare itself."""
+        """Add a competitor, which begins to prepare itself."""
         held = ExitStack()
         self.competitors[label] = held.enter_context(InAChild(task))
         self._held[label], self._tasks[label] = held, task
         self.coming.append(label)
 
     def judged(self, label: str, *, stays: bool) -> None:
-        """Keep one that was coming to be timed, or let it go."""
+        """Keep a prepared competitor to be timed, or end it."""
         self.coming.remove(label)
         if not stays:
             self._let_go([label])

@@ -1,4 +1,4 @@
-"""What a run is asked to do, checked before anything is compiled, allocated or measured."""
+"""Plan of a run, checked before anything is compiled, allocated or measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a record grows: planned, compiled, checked, predicted, measured. Values in, values out."""
+"""Stages of a record: planned, compiled, checked, predicted, measured. Values in, values out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Records = MutableMapping[tuple[Gemm, str], Record]  # by shape and label, in the
 
 
 def planned(selection: Selection, problem: Gemm, device: Device) -> Record:
-    """What is known before anything is compiled: geometry and theory, or why there is none."""
+    """Record before compilation: geometry and theory, or the reason why there is none."""
     variant = selection.variant
     if isinstance(variant, Reference):
         return Record(

@@ -32,7 +32,7 @@ class Records(dict[tuple[Gemm, str], Record]):
 
 
 def digest(selections: Iterable[Selection]) -> str:
-    """What tells the sources of these rungs, and their parameters, from others."""
+    """Digest of the sources and parameters of these rungs."""
     sources = [
         f"{x.variant.source}{sorted(x.parameters.items())}"
         for x in selections
@@ -55,7 +55,7 @@ def check_unchanged(before: Profile, now: Profile, where: str) -> None:
 
 
 def differences(before: Profile, now: Profile) -> Iterator[tuple[str, str, str]]:
-    """What a run cannot go on with where it differs: its name, what it was, and what it is now."""
+    """Differences that forbid continuing a run: name, earlier value, present value."""
     if before.device != now.device:
         yield "the device", before.device.name, f"{now.device.name} (or its record differs)"
     # the options come first: which sources are used depends on them
@@ -72,7 +72,7 @@ def differences(before: Profile, now: Profile) -> Iterator[tuple[str, str, str]]
 
 
 def _options(command: str) -> dict[str, str]:
-    """What each option of a command line is given, such as "tiled, cpu" by `--variant`."""
+    """Value of each option of a command line, such as "tiled, cpu" for `--variant`."""
     head, *options = command.split(" --")
     found = {"the command": head}
     for option in options:
@@ -100,12 +100,12 @@ def finished(before: Profile, plan: Plan) -> dict[tuple[Gemm, str], Record]:
 
 
 def is_result(record: Record) -> bool:
-    """Whether it says what no plan does: something was measured or simulated, or it failed."""
+    """True if a record has more than a plan: it was measured or simulated, or it failed."""
     return bool(record.measured or record.simulated) or record.status == "failed"
 
 
 def stands(record: Record, executor: ExecutorName) -> bool:
-    """Whether a record need not be made again."""
+    """True if a record need not be made again."""
     if record.status == "skipped" and (record.reason or "").startswith(INTERRUPTED):
         return False
     if record.measured is not None:

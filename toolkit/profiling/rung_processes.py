@@ -47,7 +47,7 @@ class Done(NamedTuple):
 
 
 class Server:
-    """What a process is asked: records of one workload, from the bench that `make` returns."""
+    """Server in one process: makes records of one workload with the bench that `make` returns."""
 
     def __init__(self, given: tuple[Any, Workload]) -> None:
         make, self._workload = given
@@ -135,7 +135,7 @@ def _taken(take: Callable[[], Planned]) -> Planned | None:
 
 
 def _processes(rungs: int, problem: Gemm) -> int:
-    """How many processes are worth it beside this one, and fit into memory."""
+    """Number of processes that pay off beside this one and fit into memory."""
     if os.name != "posix":  # the pipe of `Isolated`
         return 0
     room = available_bytes() / (COPIES * problem.matrix_bytes)

@@ -1,4 +1,4 @@
-"""What a rung is launched with: matrices or tensor maps of them, and a workspace where it asks."""
+"""Arguments of a rung: matrices or tensor maps of them, and a workspace if it needs one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rung_arguments(
 
 
 def position_of_c(variant: Variant | Reference) -> int:
-    """Where C stands among the arguments of a launch."""
+    """Position of C among the arguments of a launch."""
     return variant.arguments.index("C")
 
 

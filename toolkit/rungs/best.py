@@ -41,7 +41,7 @@ def best_for(device: Device, shape: Gemm) -> Selection:
 
 
 def by_rule(device: Device, shape: Gemm) -> Selection:
-    """What should serve a shape on a device on which nothing was tuned."""
+    """Rung for a shape on a device on which nothing was tuned."""
     for candidate in _preferred(device, shape):
         if _takes(candidate, device, shape):
             return candidate
@@ -88,7 +88,7 @@ def _split_for(device: Device, shape: Gemm, selection: Selection) -> Selection:
 
 
 def _clocks(selection: Selection, share: float, device: Device, shape: Gemm) -> float:
-    """Of the SM that is busy the longest."""
+    """Estimated clocks of the SM that is busy longest."""
     variant, parameters = _variant(selection), selection.parameters
     tiles, tiling = _tiles(selection, shape), variant.tiling(parameters)
     elements = tiling.block_m * tiling.block_n

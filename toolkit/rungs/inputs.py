@@ -87,7 +87,7 @@ class LadderInputs:
         return a, b
 
     def has_room(self, executed: Gemm) -> bool:
-        """Whether A and B at K itself are there, or fit into memory."""
+        """True if A and B at K itself exist already, or fit into memory."""
         begun = self._matrices.get((self.workload.problem.k, executed))
         return not shortage(input_bytes(executed)) if begun is None or begun.exception() else True
 

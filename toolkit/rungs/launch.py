@@ -67,7 +67,7 @@ class RungLaunch:
 
     @cached_property
     def copies(self) -> Copies:
-        """Where the workspace holds copies of A and B."""
+        """Parts of the workspace that hold copies of A and B."""
         sharing = self.variant.sharing
         return sharing.copies(self.tiling, self.parameters, self.executed) if sharing else Copies()
 
@@ -80,7 +80,7 @@ class RungLaunch:
 
     @property
     def busy_blocks(self) -> int:
-        """How many blocks have something to do."""
+        """Number of blocks that have work."""
         has_copies = self.copies != Copies()
         return self.geometry.blocks if has_copies else self.order.busy_blocks(self.tiles)
 
@@ -98,13 +98,13 @@ class RungLaunch:
         )
 
     def arguments(self, seed: int) -> list[Argument]:
-        """Those of C = A·B with random A and B; C holds NaN, for nothing reads it."""
+        """Arguments of C = A·B with random A and B; C holds NaN, because nothing reads it."""
         c = np.full((self.executed.m, self.executed.n), np.nan, np.float32)
         return self._with(*Workload(self.problem, seed).padded(self.executed), c)
 
     @property
     def buffers(self) -> list[int]:
-        """Where arrays stand among the arguments."""
+        """Positions of the arrays among the arguments."""
         m, n, k = self.executed.m, self.executed.n, self.executed.k
         matrices = (sparse_zeros(extents, np.float32) for extents in ((m, k), (k, n), (m, n)))
         return list(buffers_of(self._with(*matrices)))

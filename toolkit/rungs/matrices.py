@@ -179,7 +179,7 @@ def _parts(pieces: list[range], length: int) -> Iterator[list[range]]:
 
 
 def _places(pieces: list[range]) -> dict[range, slice]:
-    """Where each piece stands when they are put one after the other."""
+    """Slice of each piece when the pieces are concatenated."""
     ends = np.cumsum([len(piece) for piece in pieces]).tolist()
     return {piece: slice(end - len(piece), end) for piece, end in zip(pieces, ends, strict=True)}
 
@@ -207,7 +207,7 @@ def chosen_seed(seed: int | None) -> int:
 
 
 def wrong_result(check: Check) -> str | None:
-    """What is wrong with a result, None where nothing is."""
+    """Text that says what is wrong with a result; None if it is right."""
     if check.passed:
         return None
     where = f"C[{check.worst_row}][{check.worst_column}]"

@@ -1,4 +1,4 @@
-"""Which sources are names of rungs."""
+"""Names of rungs, told from paths of files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NAME = re.compile(r"[\w-]+(:.*)?", re.ASCII)
 
 
 def is_name(source: object) -> bool:
-    """Whether a source is the name of a rung: one that is known, or one that is no file either.
+    """True if a source is the name of a rung: a known one, or one that is not a file either.
 
     A name is "stream-k" or "stream-k:band=4". A text with a folder or a suffix is a path: "./tiled"
     is a file, "tiled" is the rung.

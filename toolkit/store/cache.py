@@ -25,7 +25,7 @@ MOST_BYTES = 2**29  # the ladder on one device takes 10 MB
 
 
 def cache_directory() -> Path:
-    """Where entries are kept: $GEMM_LADDER_CACHE, or a folder in the user's cache."""
+    """Folder of the cache: $GEMM_LADDER_CACHE, or a folder in the user's cache."""
     if chosen := os.environ.get("GEMM_LADDER_CACHE"):
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()

@@ -11,7 +11,7 @@ from toolkit.store.user_files import same_file
 
 
 def compare_files(before: Path, after: Path) -> RunComparison:
-    """What changed between two profiles, or between two launches of `simulate --json`.
+    """Differences between two profiles, or between two launches of `simulate --json`.
 
     Raises InputError for one file twice, or one of each kind; RecordError for a damaged file.
     """

@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 
 def journal_of(record: str | Path) -> Path:
-    """Where the journal of a run is that fills `record`."""
+    """Path of the journal of a run that fills `record`."""
     return Path(f"{record}{JOURNAL_SUFFIX}")
 
 
 def unfinished(record: str | Path) -> Profile:
-    """What a run that was to fill `record` has left: its journal, else the record itself.
+    """Results of an unfinished run that was to fill `record`: its journal, else the record itself.
 
-    Raises RecordError where there is neither, or where it is damaged.
+    Raises RecordError if there is neither, or if it is damaged.
     """
     journal = journal_of(record)
     return load(journal if journal.exists() else record)
@@ -79,7 +79,7 @@ class Journal:
             self._begun = True
 
     def _new(self, parts: Mapping[Any, T]) -> tuple[T, ...]:
-        """Those that are not in the journal yet."""
+        """Parts that are not in the journal yet."""
         new = {key: one for key, one in parts.items() if self._told.get(key) != one}
         self._told |= new
         return tuple(new.values())

@@ -114,7 +114,7 @@ def load_launch(path: str | Path) -> LaunchRecord:
 
 
 def holds_launch(path: str | Path) -> bool:
-    """Whether a file is of `simulate --json`; False for any other, readable or not."""
+    """True if a file was written by `simulate --json`; False for any other, readable or not."""
     try:
         document = json.loads(read_text(Path(path)))
     except (RecordError, RecursionError, ValueError):
@@ -159,7 +159,7 @@ def parse(text: str, where: str) -> Profile:
 def _parsed(
     text: str, where: str, adapter: Callable[[], TypeAdapter[T]], oldest: int, newest: int
 ) -> T:
-    """What a document of this toolkit holds; RecordError for any other, or for another version."""
+    """Contents of a document of this toolkit. Raises RecordError for others or other versions."""
     from pydantic import ValidationError
 
     try:
@@ -259,7 +259,7 @@ def _range(name: str, parent: str, of_device: bool) -> tuple[float, float]:
 
 @cache
 def profiles() -> TypeAdapter[Profile]:
-    """What reads and dumps profiles; it takes a while to make."""
+    """Adapter that reads and dumps profiles; it takes a while to make."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(Profile)

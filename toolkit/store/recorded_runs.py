@@ -93,7 +93,7 @@ def _write_part(run: Profile, part: str = "") -> Path:
 
 
 def _of_hardware(run: Profile) -> Profile:
-    """What was measured and compiled, without the model's part."""
+    """Measured and compiled part of a run, without the model's part."""
     records = (
         replace(
             record,
@@ -108,7 +108,7 @@ def _of_hardware(run: Profile) -> Profile:
 
 
 def _of_model(run: Profile) -> Profile:
-    """What the simulator and the model say, without anything that was measured."""
+    """Simulated and predicted part of a run, without measurements."""
     records = (
         replace(
             record,

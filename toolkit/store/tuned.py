@@ -82,7 +82,7 @@ class Tuned:
 
 @dataclass(frozen=True, kw_only=True)
 class TunedFile:
-    """What a file of tuned configurations holds."""
+    """Contents of a file of tuned configurations."""
 
     schema_version: Literal[1]
     entries: tuple[Tuned, ...]
@@ -107,7 +107,7 @@ def tuned_for(device: Device, shape: Gemm) -> Tuned | None:
 
 
 def octaves(one: Gemm, other: Gemm) -> float:
-    """How far two shapes are apart: doublings of M, N or K, of whichever it takes most."""
+    """Distance of two shapes: the largest number of doublings among M, N and K."""
     pairs = ((one.m, other.m), (one.n, other.n), (one.k, other.k))
     return max(abs(log2(a / b)) for a, b in pairs)
 
@@ -159,7 +159,7 @@ def read(path: Path) -> tuple[Tuned, ...]:
 
 
 def user_file() -> Path:
-    """Where `tune` keeps what it found: in $GEMM_LADDER_DATA, or the user's data folder."""
+    """Path where `tune` keeps its results: in $GEMM_LADDER_DATA, or the user's data folder."""
     if chosen := os.environ.get("GEMM_LADDER_DATA"):
         return Path(chosen) / "tuned.json"
     base = os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser()

@@ -99,7 +99,7 @@ def files_of(source: Path, folders: Sequence[Path], text: str | None = None) -> 
 
 
 def _state(file: Path) -> tuple[int, ...] | None:
-    """What a save changes, also one that replaces the file; None where there is none."""
+    """State that a save changes, also one that replaces the file; None if there is no file."""
     with suppress(OSError, ValueError):
         found = file.stat()
         return found.st_mtime_ns, found.st_size, found.st_ino

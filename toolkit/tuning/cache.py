@@ -1,7 +1,8 @@
-"""What sweeps have measured: a journal for each rung, shape and GPU, and what it was measured with.
+"""Times measured by sweeps: a journal for each rung, shape and GPU, with the software versions.
 
 A cache of another GPU, driver, compiler or kernel is set aside, never reused and never deleted.
-Only times are kept, and failures of the final: what failed in a sweep is tried again.
+Only times are kept, and failures of the final. A configuration that failed in a sweep is tried
+again.
 """
 
 from __future__ import annotations
@@ -68,5 +69,5 @@ class SweepCache:
 
 
 def is_timed(record: Record) -> bool:
-    """Whether a configuration has all its samples."""
+    """True if a configuration has all its samples."""
     return record.status == "ok" and stands(record, "gpu")

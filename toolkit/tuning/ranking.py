@@ -62,7 +62,7 @@ def ranked(
 
 
 def _estimated(selection: Selection, record: Record, device: Device) -> Candidate:
-    """What closed forms say, or why the device does not take it."""
+    """Candidate with the estimate of closed forms, or the reason why the device cannot run it."""
     reason = record.reason if record.status != "ok" else _too_large(record, device)
     return Candidate(
         label=selection.label,
@@ -88,7 +88,7 @@ def estimate(record: Record, device: Device) -> float:
 
 
 def _too_large(record: Record, device: Device) -> str | None:
-    """Why a block has too many threads: compiling it says nothing, launching it fails."""
+    """Reason why a block has too many threads: compilation does not notice, a launch fails."""
     assert record.geometry is not None
     threads, most = record.geometry.threads_per_block, device.max_threads_per_block
     return f"{threads} threads per block, {device.name} takes {most}" if threads > most else None

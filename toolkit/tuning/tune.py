@@ -90,7 +90,7 @@ def _each(
 
 
 def entries_of(tuning: Tuning) -> list[Tuned]:
-    """What a dispatcher is told: of each shape the winner with the best median."""
+    """Entries for the dispatcher: of each shape, the winner with the best median."""
     found = []
     for shape in tuning.shapes:
         if not shape.winners:

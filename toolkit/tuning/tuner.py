@@ -38,7 +38,7 @@ PREDICTED_ONLY = "prediction alone: nothing was measured"
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How many configurations each stage sees at most, and where a sweep keeps its times."""
+    """Maximum number of configurations in each stage, and the folder of a sweep's times."""
 
     predictions: int = 64
     measurements: int = 16
@@ -64,7 +64,7 @@ class Tuner:
         return {selection.label: selection for selection in self.space.selections}
 
     def predicted(self, problem: Gemm) -> TunedShape:
-        """What is known of a shape without a GPU."""
+        """Results at a shape without a GPU: predictions."""
         return TunedShape(
             shape=problem,
             executed_shape=self.space.variant.executed(problem),
@@ -84,7 +84,7 @@ class Tuner:
         )
 
     def measured(self, problem: Gemm, gpu: Gpu) -> TunedShape:
-        """What is known of a shape with a GPU: swept, then raced."""
+        """Results at a shape with a GPU: sweep, then final."""
         shape = self.predicted(problem)
         cache = self._cache(problem)
         if (notice := cache.open()) is not None:
