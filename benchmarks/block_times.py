@@ -1,11 +1,11 @@
-"""When blocks of a rung begin and end on a GPU: together on their SM, and on all SMs?
+"""Start and end times of the blocks of a rung on a GPU, on each SM and over all SMs.
 
     python -m benchmarks.block_times [--shape 8192] [RUNG ...]     # needs a GPU
 
-Rungs are compiled with three more stores per block: its SM, and %globaltimer at either end. Prints
-for each wave how far apart the blocks of an SM end, and by how much SMs are early or late, both in
-lifetimes of a block, and what DRAM gives according to the model of traffic, told these times: to be
-held to what ncu counts of the same launch. docs/experiments.md says what came of it.
+Rungs are compiled with three more stores per block: its SM, and %globaltimer at its start and end.
+For each wave the script prints the time between the ends of the blocks of an SM, and how early or
+late SMs are, both in lifetimes of a block. It also prints the DRAM traffic that the model derives
+from these times, to compare with ncu's counts of the same launch. docs/experiments.md has results.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class BlockTimes:
         return float(max(1, np.median(self.ends - self.begins)))
 
     def waves(self, at_once: int) -> list[NDArray[np.float64]]:
-        """Of each wave, the times when blocks ended in lifetimes since the first began: SM by SM.
+        """End times of the blocks of each wave, in lifetimes since the first block started.
 
-        A row for each SM that had a whole wave; the wave has `at_once` blocks of it.
+        One row per SM that ran a whole wave, which is `at_once` blocks of that SM.
         """
         found: list[list[NDArray[np.float64]]] = []
         for sm in np.unique(self.sms):
@@ -90,21 +90,20 @@ class BlockTimes:
 
 
 def end_time_differences(waves: list[NDArray[np.float64]]) -> list[float]:
-    """How far the first and the last block of a wave end apart on an SM, on average."""
+    """Time between the ends of the first and last block of a wave on an SM, averaged over SMs."""
     return [float(np.mean(wave[:, -1] - wave[:, 0])) for wave in waves]
 
 
 def spread(waves: list[NDArray[np.float64]]) -> list[float]:
-    """How much earlier the earliest SM has done a wave than the latest one."""
+    """Time between the earliest and the latest SM of each wave."""
     return [float(np.ptp(wave.mean(axis=1))) for wave in waves]
 
 
 def pace_beside_the_first(times: BlockTimes) -> tuple[float, float] | None:
-    """Where one block of two on an SM goes first, and none follows: what becomes of the other.
+    """Pace of the second block of two on an SM, relative to the block that runs ahead.
 
-    Its share of the first one's pace, and the lifetime of a block that has its SM to itself over
-    that of the first: the pace at which the other ends. None where SMs have other numbers of
-    blocks.
+    The pair is the pace while both run, and the pace after the first has ended: the lifetime of a
+    block alone on its SM over that of the first. None if an SM has another number of blocks.
     """
     lifetimes = times.ends - times.begins
     of_sm = [np.sort(lifetimes[times.sms == sm]) for sm in np.unique(times.sms)]
@@ -163,7 +162,7 @@ def compiled(selection: Selection, architecture: str, address: int = MADE_UP_ADD
 
 
 def block_times(gpu: Gpu, selection: Selection, operands: GpuOperands, shape: str) -> BlockTimes:
-    """Of one launch, with L2 flushed, after another one."""
+    """Start, end and SM of each block of one launch with a flushed L2, after one other launch."""
     variant, parameters = selection.variant, selection.parameters
     assert isinstance(variant, Variant)
     executed = variant.executed(parse_shape(shape))

@@ -1,10 +1,10 @@
-"""How fast each SM of a GPU fetches code that it cannot keep: is it the same for all of them?
+"""Rate at which each SM of a GPU fetches code that exceeds its instruction cache.
 
     python -m benchmarks.code_fetch [--kib 48] [--warps 4]     # needs a GPU
 
 Runs one long loop of multiply-adds on every SM at once, then on one of them alone, and prints
-clocks per 128 bytes of code: the fastest, the median and the slowest SM, and which SMs take how
-long. docs/experiments.md says what came of it.
+clocks per 128 bytes of code: of the fastest, the median and the slowest SM, and the SMs by clocks.
+docs/experiments.md has the results.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def instructions(kib: int) -> int:
 def clocks_per_line(
     gpu: Gpu, kernel: LoadedKernel, kib: int, warps: int, chosen: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Of each SM, in a launch in which the chosen ones execute the loop; NaN of the others."""
+    """Clocks per line of code for each SM if the chosen ones run the loop; NaN for all others."""
     sms = gpu.device.sm_count
     is_chosen = np.isin(np.arange(sms), chosen).astype(np.int32)
     noted = gpu.upload(np.zeros((sms, 2), np.int64))

@@ -45,7 +45,7 @@ SIGNIFICANT = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Why a number is as it is; `rule` is the trial of a number that belongs to another's."""
+    """Evidence for a number; `rule` names the trial of a number that belongs to another's rule."""
 
     kind: str
     source: str
@@ -486,7 +486,7 @@ def _kind(source: str) -> str:
 
 
 def without(rule: str) -> str:
-    """What takes the place of a rule."""
+    """Text that names the replacement of a rule in its trial."""
     return ", ".join(
         value.__doc__.rstrip(".")
         if callable(value) or isinstance(value, _Prefer)
@@ -503,7 +503,7 @@ def values_of(rule: str, every: Sequence[Row]) -> dict[str, str]:
 
 
 def problems(every: Sequence[Row], errors: Mapping[str, Any]) -> Iterator[str]:
-    """What the table lacks, each with the remedy."""
+    """Problems of the table, each with the remedy."""
     here = "benchmarks/constants.py"
     for file in files():
         if not (ROOT / file).exists():

@@ -1,13 +1,13 @@
-"""How long a global load that hits L1 occupies an SM's load/store unit, by its addresses.
+"""Clocks for which a global load that hits L1 occupies an SM's load/store unit, by its addresses.
 
     python -m benchmarks.global_load_cycles > tests/analysis/recorded/global_loads_sm_90.json
     python -m benchmarks.global_load_cycles tags > tests/analysis/recorded/tag_banks_sm_90.json
 
-One block of 32 warps chases pointers that never move, so every load hits L1 and the unit is
-never idle; clocks over loads is the cost of one. Needs a GPU. The rule in
-`analysis.coalescing.global_cycles` is held to the recording by a test. With `tags`, lanes read
-random lines of 256 MiB, each lane a data bank of its own: what is left is the time of L1's tags,
-by addresses as the hardware sees them (`tests/analysis/tag_banks.py`).
+One block of 32 warps chases pointers that point to themselves, so that every load hits L1 and the
+unit is never idle: the cost of a load is clocks over loads. Needs a GPU. A test compares the rule
+in `analysis.coalescing.global_cycles` with the recording. With `tags`, lanes read random lines of
+256 MiB, each lane in its own data bank: only the time of L1's tags is left, by addresses as the
+hardware sees them (`tests/analysis/tag_banks.py`).
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class GpuOperands:
         return self._uploaded[shape]
 
     def arguments(self, variant: Variant, parameters: Parameters, shape: Gemm) -> list[Any]:
-        """What a rung takes at an executed shape: C = 1·A·B + 0·C."""
+        """Arguments of a rung at an executed shape: C = 1·A·B + 0·C."""
         here, size_bytes = self.at(shape), variant.workspace(parameters, shape)
         a, b, c = (
             _of_shape(*extents)

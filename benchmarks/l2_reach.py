@@ -1,11 +1,12 @@
-"""What L2 keeps and which SMs share a fetch: the constants of the model of traffic, counted by ncu.
+"""Constants of the model of traffic, counted by ncu: data that L2 keeps, SMs that share a fetch.
 
     python -m benchmarks.l2_reach     # needs a GPU and Nsight Compute; a minute
 
-Counts, launch by launch with caches flushed before each: how much of what is read four times comes
-from DRAM again (each part by the same SM, or by another one each time), how much of what is written
-reaches DRAM before the launch ends (alone, and followed by reads), and how often L2 is asked where
-one to all SMs of a GPC read the same at once. docs/experiments.md says what came of it.
+The caches are flushed before each launch. Counted are: the fraction of data read four times that
+comes from DRAM again (each part by the same SM, or by another one each time); the fraction of
+written data that reaches DRAM before the launch ends (alone, and followed by reads); and the
+requests at L2 if one to all SMs of a GPC read the same data at once. docs/experiments.md has the
+results.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def launch_all(choices: Sequence[Sequence[int]]) -> None:
 
 
 def counted(choices: Sequence[Sequence[int]] = ()) -> list[counting.Counters]:
-    """What ncu counts of each of these launches, run by this program as its child."""
+    """Counters of ncu for each of these launches, run by this program as its child."""
     text = json.dumps([list(chosen) for chosen in choices])
     launches = len(choices) or len(list(patterns()))
     metrics = READS, WRITES, ASKED

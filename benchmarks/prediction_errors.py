@@ -1,25 +1,25 @@
-"""How far predicted times are from those that were measured on an H200. Needs no GPU.
+"""Errors of predicted times against times measured on an H200. Needs no GPU.
 
     python -m benchmarks.prediction_errors                       # a table per part
-    python -m benchmarks.prediction_errors --json errors.json    # and what stands in it
+    python -m benchmarks.prediction_errors --json errors.json    # also as a file
     python -m benchmarks.prediction_errors --part select --device h100
 
-The part "ladder": every rung at every recorded shape, those with other than default parameters as
-held out: nothing was fitted on them. "published": what others measured on an RTX 3090 and a T4, of
-the kernels that they timed (`validation/timing/published_kernels.cu`).
+The part "ladder": every rung at every recorded shape. Rungs with other than default parameters are
+held out: nothing was fitted on them. "published": times that others measured on an RTX 3090 and a
+T4, for the kernels that they timed (`validation/timing/published_kernels.cu`).
 
 The part "recorded": every rung of the runs that ship with the package, as predicted there;
 `benchmarks/resimulate.py` predicts them anew.
 
 The part "kernels": launches of validation/timing/timed_launches.py, simulated for the device of
-validation/timing/recorded/ and compared with the times there. The model takes L2 as flushed; times
-with a warm one stand beside. What is not predicted, or takes longer to simulate than `--limit-s`,
-is listed with the reason.
+validation/timing/recorded/ and compared with the times there. The model assumes a flushed L2; the
+table also has the times with a warm L2. Launches that are not predicted, or take longer to simulate
+than `--limit-s`, are listed with the reason.
 
-The parts "fit", "select" and "final": launches of validation/timing/trial_launches.py, which no
-rule was made for, on one of two GPUs. Rules may be fitted on the first and chosen on the second.
-"final" is for once, when no rule changes any more. Each is predicted only where it is named. Beside
-their times stands their traffic, as modelled and as counted.
+The parts "fit", "select" and "final": launches of validation/timing/trial_launches.py, for which no
+rule was made, on one of two GPUs. Rules may be fitted on the first and chosen on the second. Use
+"final" once, when no rule changes any more. Each of these parts is predicted only if it is named.
+The tables also have the modelled and the counted traffic of these launches.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def of_recorded_runs(limit_s: float = LIMIT_S) -> Iterator[Cell]:
 
 
 def published(limit_s: float = LIMIT_S) -> Iterator[Cell]:
-    """What was published of an RTX 3090 and a T4 at 1024 and above; nothing was fitted on it."""
+    """Published times of an RTX 3090 and a T4 at 1024 and above; nothing was fitted on them."""
     del limit_s
     for publication in publications():
         device = find_device(publication.device)

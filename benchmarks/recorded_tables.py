@@ -67,7 +67,7 @@ def predictions_table(runs: Sequence[Profile]) -> str:
 
 
 def prediction_errors(run: Profile) -> list[float]:
-    """How far predicted times are off, as shares of those that were measured: of 15 µs and more."""
+    """Relative errors of predicted times against measured times of at least 15 µs."""
     return [
         abs(record.predicted.time_s / record.measured.median_s - 1)
         for record in run.records

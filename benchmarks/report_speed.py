@@ -1,4 +1,4 @@
-"""How long commands take: of this checkout, and by turns with it of another one.
+"""Time and memory of the commands of this checkout, optionally in turns with another checkout.
 
     python -m benchmarks.report_speed [--against CHECKOUT] [--repeats N] [--case NAME] [--json FILE]
 
@@ -16,12 +16,12 @@ Python of its own `.venv`, else the one that runs this. A case is
     replay:KERNEL     the same without the kept prediction: streams are replayed again
     all:KERNEL        the same with all blocks executed
 
-Printed are medians over the repeats of the wall time and of the time on all cores (user and system,
-all processes), which depends less on what else the machine does; then the largest memory of a
-repeat, and how many blocks were executed. With `--against` the other checkout comes first, and its
-times are divided by those of this one. `--json` writes every sample into a file.
+It prints the medians over the repeats of the wall time and of the CPU time (user and system, all
+processes), which depends less on other work of the machine; then the largest memory of a repeat,
+and the number of executed blocks. With `--against` the other checkout comes first, and its times
+are divided by those of this one. `--json` writes every sample to a file.
 
-Memory is the peak of what all processes of a command hold, looked at every 20 ms; a page that two
+Memory is the peak of the memory of all processes of a command, sampled every 20 ms; a page that two
 of them share counts once. Without /proc it is that of the largest process. Bytecode of both
 checkouts is compiled before. No GPU is used.
 """

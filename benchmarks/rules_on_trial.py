@@ -161,7 +161,7 @@ def seconds(work: Any, device: Device) -> float:
 
 @dataclass
 class Executed:
-    """What the model takes of one launch: the arguments of its two functions."""
+    """Inputs of the model for one launch: the arguments of its two functions."""
 
     traffic: tuple[Sequence[Any], Mapping[str, Any]] | None = None
     work: tuple[Sequence[Any], Mapping[str, Any]] | None = None
@@ -333,7 +333,7 @@ def on_trial(
 
 
 def jobs(part: str, device: str) -> list[Any]:
-    """What executes the launches of a part."""
+    """Functions that execute the launches of a part."""
     if part == "tuned":
         times = TUNED["median_us"]
         return [partial(of_tuned, label, shape) for shape in times for label in times[shape]]
@@ -355,10 +355,10 @@ def jobs(part: str, device: str) -> list[Any]:
 
 
 def chosen_rungs(device: Device, rules: Mapping[str, Sequence[str]]) -> Iterator[Cell]:
-    """How fast the rung is that `rungs.best` takes where nothing was tuned, and its estimates.
+    """Speed of the rung that `rungs.best` chooses if nothing was tuned, and its estimates.
 
-    Of the run that ships: the time of the rung that is taken against that of the fastest one. Of
-    tuned products: the estimate against the measured time.
+    For the run that ships: the time of the chosen rung against that of the fastest one. For tuned
+    products: the estimate against the measured time.
     """
     run = recorded_run(device.key)
     assert run is not None
@@ -402,7 +402,7 @@ def chosen_rungs(device: Device, rules: Mapping[str, Sequence[str]]) -> Iterator
 
 
 def _share_of_peak(selection: Selection) -> float | None:
-    """What the estimate has for a selection, whatever is split or shared; None if it has none."""
+    """Share of peak that the estimate uses for a selection with any split or sharing, else None."""
     ladder: Sequence[Variant] = RUNGS.LADDER
     for variant in ladder:
         for one in variant.preferences if variant.name == selection.variant.name else ():

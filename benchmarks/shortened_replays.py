@@ -1,4 +1,4 @@
-"""What do shorter replays of long loops change? Predictions on an H200, with both.
+"""Effect of shorter replays of long loops on predictions for an H200.
 
     python -m benchmarks.shortened_replays [NAME ...]
 

@@ -1,9 +1,9 @@
-"""How far modelled traffic is from the hardware's, rung by rung: the table of docs/validation.md.
+"""Errors of modelled traffic against the hardware's per rung: the table of docs/validation.md.
 
     python -m benchmarks.traffic_tables
 
-Prints modelled over counted of what ships: all squares, both devices. Where both are less than a
-mebibyte, there is nothing to compare.
+Prints modelled over counted traffic of the runs that ship: all squares, both devices. It does not
+compare traffic below one mebibyte on both sides.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What Nsight Compute counts of the launches on trial, into the file that has their times.
+"""Adds counters of Nsight Compute for the launches on trial to the file that has their times.
 
     python -m benchmarks.reference_times --only trial --output trial.json
     python -m benchmarks.trial_counters trial.json --into trial_h200.json.xz
 
-Both need a GPU, this one ncu too.
+Both need a GPU; this one also needs ncu.
 Caches are flushed before each launch, clocks are left as they are. Traffic is counted in one pass,
 and several times: medians, with the lowest and highest count beside them.
 """

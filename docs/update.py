@@ -32,7 +32,7 @@ def rewritten(text: str, found: Sequence[Outcome]) -> str:
 
 
 def update(page: Path, *, gpu: bool, check: bool) -> bool:
-    """Whether a page is as it should be now; what differs is written anew, or else shown."""
+    """True if a page is now as it should be; differences are written to it, or shown if `check`."""
     found = outcomes(page, gpu=gpu)
     other = [outcome for outcome in found if not outcome.is_as_shown]
     print(f"{name_of(page)}: {len(found)} answers, {len(other)} not as shown", flush=True)

@@ -1,4 +1,4 @@
-"""What tests and benchmarks share: the corpus, timed launches, planted bugs, and recordings.
+"""Parts that tests and benchmarks share: corpus, timed launches, planted bugs, and recordings.
 
 Recordings of hardware are in the folders `recorded`. Nothing here ships with the package.
 """

@@ -1,4 +1,4 @@
-"""What a page types at a prompt and what it shows of the answer, and whether that is so."""
+"""Exchanges of a page: the text typed at a prompt, the answer shown, and whether it is right."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _without_blank_end(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def matches(shown: Sequence[str], printed: Sequence[str]) -> bool:
-    """Whether what a page shows is what was printed, up to what it leaves out with `…`."""
+    """True if a page shows the printed text, up to the parts that it leaves out with `…`."""
     pattern = "".join(map(_pattern, shown))
     return re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in printed)) is not None
 
@@ -72,7 +72,7 @@ def _pattern(shown: str) -> str:
 
 
 def left_out_again(shown: Sequence[str], printed: Sequence[str]) -> tuple[str, ...]:
-    """What was printed, without what lies where `shown` leaves something out."""
+    """Printed text without the parts that `shown` leaves out."""
     # a line that leaves text out stands for the first one that it fits
     whole = [one if one.strip() == ANY else _first_fit(one, printed) for one in shown]
     lines: list[str] = []

@@ -17,7 +17,7 @@ HEAD = "Traceback (most recent call last):\n  …\n"  # the frames in between ar
 
 
 def answer(code: str, mode: str, where: str, names: dict[str, Any]) -> dict[str, str | None]:
-    """What some code printed, and its error: in `single` mode both are what the prompt shows."""
+    """Output and error of some code: in `single` mode the output has what a prompt would show."""
     printed, error = StringIO(), None
     with redirect_stdout(printed), redirect_stderr(printed):
         try:

@@ -59,7 +59,7 @@ def code_cells(notebook: Any) -> list[Any]:
 
 
 def _plain(output: Any) -> Any:
-    """Of a figure what draws it; of anything else its text."""
+    """Output reduced to its figure, or to its text if it is anything else."""
     if output.output_type in ("display_data", "execute_result"):
         kind = FIGURE if FIGURE in output.data else "text/plain"
         output.data = {kind: output.data[kind]}
@@ -79,7 +79,7 @@ def text_of(cell: Any) -> tuple[str, ...]:
 
 
 def differences(kept: Any, made: Any) -> Iterator[str]:
-    """Which cells hold another text than they print; figures are not kept."""
+    """Cells whose text differs from the printed text; figures are not compared."""
     pairs = zip(code_cells(kept), code_cells(made), strict=True)
     for number, (cell, anew) in enumerate(pairs, start=1):
         if not matches(text_of(cell), text_of(anew)):

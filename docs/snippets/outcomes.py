@@ -1,4 +1,4 @@
-"""What happens when a page is followed: each answer that it shows, beside the one that came."""
+"""Outcomes of following a page: each answer that it shows beside the actual answer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def outcomes(page: Path, *, gpu: bool = False) -> list[Outcome]:
 
 
 def needs_gpu(page: Path) -> bool:
-    """Whether a GPU executes more of a page."""
+    """True if some blocks of a page need a GPU."""
     return any(block.needs == "gpu" for block in blocks(page))
 
 

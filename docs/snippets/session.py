@@ -37,7 +37,7 @@ page_status=$?; printf '\x1d%d\x1d' $page_status; (exit $page_status)
 
 
 def environment(data: Path, *, gpu: bool) -> dict[str, str]:
-    """What commands see: this checkout and this Python, a plain terminal of 100 columns."""
+    """Environment of commands: this checkout and this Python, a plain terminal of 100 columns."""
     kept = {name: value for name, value in os.environ.items() if name not in COLOURS}
     path = [str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]
     set_here = {
@@ -89,7 +89,7 @@ class Session:
     def commands(
         self, commands: Sequence[str], where: str, *, gpu: bool = False
     ) -> list[tuple[str, int]]:
-        """What each command of one shell printed, both streams in order, and its exit status."""
+        """Output of each command of one shell, both streams in order, and its exit status."""
         script = "exec 2>&1\n" + "".join(f"{command}{REPORT_STATUS}" for command in commands)
         parts = re.split(f"{STATUS}(\\d+){STATUS}", self._bash(["-c", script], where, gpu)[0])
         answers = list(zip(parts[0::2], map(int, parts[1::2]), strict=False))
@@ -121,7 +121,7 @@ class Session:
             raise PageError(f"{where}: not done after {MOST_SECONDS} s") from None
 
     def python(self, code: str, where: str, *, mode: str = "exec") -> str:
-        """What code prints in the page's one namespace; `single` mode answers as a prompt does."""
+        """Output of code in the page's one namespace; `single` mode answers as a prompt does."""
         asked = json.dumps({"code": code, "mode": mode, "where": where})
         answer = json.loads(_answer(self._interpreter(), asked, where))
         if answer["error"]:

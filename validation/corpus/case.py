@@ -120,12 +120,12 @@ class Case:
         )
 
     def runs_on(self, arch: str) -> bool:
-        """Whether the kernel compiles for `arch`, such as "sm_86", to what the simulator knows."""
+        """True if the kernel compiles for `arch`, such as "sm_86", to code the simulator knows."""
         capability = int(arch.removeprefix("sm_"))
         return self.minimum_capability <= capability <= self.most_capability
 
     def outcomes(self, arguments: list[Argument]) -> list[Outcome]:
-        """What is expected of every array among `arguments`, which must be those of before."""
+        """Expected outcome of every array among `arguments`, as they were before the launch."""
         arrays = list(buffers_of(arguments).values())
         with np.errstate(all="ignore"):
             found = self.expected(arguments)
@@ -158,7 +158,7 @@ class Case:
 
 
 def _unequal(got: Array, expected: Array) -> Mask:
-    """Where bits differ; one NaN is as good as another."""
+    """Mask of elements whose bits differ; any NaN equals any other."""
     assert got.dtype == expected.dtype, f"{got.dtype} instead of {expected.dtype}"
     got, expected = got.ravel(), expected.ravel()
     assert got.size == expected.size, f"{got.size} elements instead of {expected.size}"

@@ -87,7 +87,7 @@ def tiled_product(m: int, n: int, k: int) -> Case:
 
 
 def twice_a_tile(column: int, row: int) -> Case:
-    """Of arrays of 40x36: what is beyond their edges is not stored."""
+    """Case with arrays of 40x36 elements: the part of a tile beyond their edges is not stored."""
 
     def make(rng: Generator) -> Given:
         arrays = [fractions(40, 36)(rng) for _ in range(3)]

@@ -125,7 +125,7 @@ class Format:
         return (min if least else max)(a, b, key=self.ordered)
 
     def relation(self, a: int, b: int) -> str:
-        """How a stands to b: one of L, E, G, U."""
+        """Relation of a to b: one of L, E, G, U (less, equal, greater, unordered)."""
         if self.is_nan(a) or self.is_nan(b):
             return "U"
         if self.is_zero(a) and self.is_zero(b):

@@ -1,4 +1,4 @@
-"""What compiles to SASS for tests: the files of the corpus and the rungs of the ladder."""
+"""Sources that compile to SASS for tests: the files of the corpus and the rungs of the ladder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Source:
 
     @property
     def is_corpus(self) -> bool:
-        """Whether it is a file beside this one, and no rung."""
+        """True if it is a file of the corpus, not a rung."""
         return (CORPUS / self.name).exists()
 
     def architectures(self) -> list[str]:

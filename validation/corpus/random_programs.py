@@ -207,7 +207,7 @@ class Writer:
         )
 
     def call(self, kind: str, depth: int) -> str:
-        """Of an intrinsic whose result is of that kind, or becomes it."""
+        """Call of an intrinsic whose result has this kind or is converted to it."""
         known = intrinsics.INTRINSICS
         own = [i for i in known if i.result == kind] if self.random.random() < 0.5 else []
         intrinsic = self.random.choice(own or known)

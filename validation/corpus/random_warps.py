@@ -266,7 +266,7 @@ class WarpWriter(Writer):
         yield from self.statement(depth, in_loop=False)
 
     def pointer(self, depth: int) -> Iterator[str]:
-        """Of one function in some lanes, and of another in the rest."""
+        """Call of one function in some lanes, and of another in the rest, through a pointer."""
         one, other = (f"step{self.random.randrange(3)}_{self.seed}" for _ in range(2))
         yield f"{{ const Step step = {self.condition()} ? {one} : {other};"
         yield "  total = step(t, total, in, array); }"
@@ -366,7 +366,7 @@ def of_the_simulator(code: Kernel, seed: int) -> list[NDArray[Any]]:
 
 
 def mismatches(seeds: Sequence[int], arch: str, folder: Path) -> list[str]:
-    """What went wrong, by seed; the kernels are compiled together."""
+    """Mismatches by seed; the kernels are compiled together."""
     expected = of_the_host(seeds, folder)
     code = compile_cubin(
         on_a_gpu(seeds),

@@ -58,7 +58,7 @@ ALSO: dict[str, tuple[str, ...]] = {
 
 
 def in_sample(file: str, arch: str) -> bool:
-    """Whether the code of `file` for `arch`, such as "sm_86", is in the sample."""
+    """True if the code of `file` for `arch`, such as "sm_86", is in the sample."""
     return arch == USUAL or arch in ALSO.get(file, (arch,))
 
 

@@ -90,7 +90,7 @@ def counters_of(text: str) -> list[tuple[str, Counters]]:
 def medians(
     found: Sequence[tuple[str, Counters]], metrics: Sequence[str], times: int
 ) -> Iterator[dict[str, Counters]]:
-    """Of every so many launches that are alike, medians and extremes."""
+    """Median, lowest and highest counters of each group of `times` equal launches."""
     for first in range(0, len(found), times):
         alike = [counters for _, counters in found[first : first + times]]
         samples = {name: sorted(counters[name] for counters in alike) for name in metrics}

@@ -64,7 +64,7 @@ def wraparound(w: Writer) -> Index:
 
 
 def folded(w: Writer) -> Index:
-    """Of minima, maxima and absolute values."""
+    """Condition on minima, maxima and absolute values."""
     one, other = w.atom(), w.atom()
     low, middle = w.threshold(one), w.threshold(other)
     function, keep = w.random.choice((("min", np.minimum), ("max", np.maximum)))
@@ -84,7 +84,7 @@ def triangle(w: Writer) -> Index:
 
 
 def wide(w: Writer) -> Index:
-    """Of 64-bit integers."""
+    """Condition on 64-bit integers."""
     one = w.atom()
     scale = w.random.choice((3_000_000_019, 2**33, 2**32 - 5))
     at = w.threshold(one) * scale

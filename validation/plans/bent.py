@@ -193,7 +193,7 @@ def ticket(w: Writer) -> Iterator[str]:
 
 
 def wrapped_product(w: Writer) -> Index:
-    """Of unsigned numbers that wrap: a generator of random numbers for each block."""
+    """Condition on unsigned numbers that wrap: a generator of random numbers for each block."""
     one = w.atom()
     found = Index(
         f"(((unsigned){one.text} * 1664525u + 1013904223u) >> 8)",

@@ -125,7 +125,7 @@ def integer_division(w: Writer) -> Iterator[str]:
 
 
 def vote(w: Writer) -> Iterator[str]:
-    """What a whole warp does depends on the data of its threads."""
+    """Branch of a whole warp that depends on the data of its threads."""
     share = w.random.choice((0.02, 0.5, 0.95))
     values, test = _random(w), w.random.choice(("any", "all", "ballot"))
     by_warp = _of_warps(w, values < share)

@@ -176,7 +176,7 @@ def _body(w: Writer, names: list[str]) -> Iterator[str]:
 
 
 def _used(w: Writer, condition: Index, names: list[str]) -> Iterator[str]:
-    """What a condition of blocks decides."""
+    """Statement that uses a condition on the block."""
     use = w.random.choice(("branch", "branch", "two branches", "exit", "trips", "address", "value"))
     w.used.add(f"condition: {use}")
     text, j = condition.text, w.fresh("j")
@@ -238,7 +238,7 @@ def described(launch: Launch) -> Iterator[str]:
 
 
 def counted(first: int, count: int) -> Iterator[str]:
-    """How many launches have which ingredient."""
+    """Number of launches with each ingredient."""
     launches = [launch_of(seed) for seed in range(first, first + count)]
     found = Counter(name for one in launches for name in one.ingredients)
     found["(affine alone)"] = sum(one.is_affine for one in launches)

@@ -32,7 +32,7 @@ _OPTIONS = {"-g": "grid", "-b": "block", "--shared": "shared"}
 
 @cache
 def compiled(arch: str) -> dict[str, Kernel]:
-    """Those that run there by name, compiled as one source."""
+    """Kernels of the bugs that run on an architecture, by name, compiled as one source."""
     chosen = [x for x in bugs() if x.runs_on(arch)]
     parts = [Part(name=x.path.name, text=x.text, kernel="planted") for x in chosen]
     return dict(zip([x.name for x in chosen], compiled_together(parts, arch), strict=True))
@@ -62,12 +62,12 @@ class Bug:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether compute-sanitizer has looked at it."""
+        """True if compute-sanitizer has checked it."""
         return self.nvidia != "not recorded"
 
     @property
     def lines(self) -> frozenset[int]:
-        """Those that are marked."""
+        """Numbers of the marked lines."""
         texts = self.text.splitlines()
         return frozenset(n for n, text in enumerate(texts, 1) if text.endswith(MARK))
 

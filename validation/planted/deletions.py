@@ -191,7 +191,7 @@ def _of(launch: Launch) -> Iterator[Deletion]:
 
 
 def _blanked(match: re.Match[str], instead: str) -> str:
-    """What stands in the place of a match: as many lines, and what it closes."""
+    """Text in place of a match: as many lines, and the braces that it closes."""
     return "\n" * match.group().count("\n") + "}" * match.group().count("}") + instead
 
 

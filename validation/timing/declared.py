@@ -102,7 +102,7 @@ class Declared:
         )
 
     def _left(self, number: int, before: Array) -> Outcome:
-        """What a GPU left of an array of the small launch: recorded if the launch changes it."""
+        """Outcome of an array of the small launch on a GPU: recorded if the launch changes it."""
         left = recorded_results().get(f"{self.key} {number}")
         if left is None:
             return before
@@ -128,9 +128,9 @@ def _arrays(given: Given) -> list[Array]:
 
 @cache
 def recorded_results() -> Mapping[str, Array]:
-    """What small launches changed on a GPU, by kernel and number of the array.
+    """Arrays that small launches changed on a GPU, keyed by kernel and number of the array.
 
-    Of arrays that must come out the same, the SHA-256 of their bits.
+    For arrays that must be equal bit by bit, the SHA-256 of their bits.
     """
     with np.load(RESULTS) as arrays:
         return dict(arrays)

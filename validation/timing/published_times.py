@@ -22,7 +22,7 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """What one source states of one device, by its key; `sizes` are M = N = K."""
+    """Times that one source states for one device, by its key; `sizes` are M = N = K."""
 
     device: str
     source: str

@@ -140,7 +140,7 @@ def _bytes(*shape: int) -> Draw:
 
 
 def _starts(g: Generator, rows: int, mean: int, *, equal: bool = False) -> Array:
-    """Where rows begin, the last number their total: equal ones, or of a long-tailed length."""
+    """Start of each row, then the total: rows of equal length, or of a long-tailed one."""
     lengths = np.full(rows, mean) if equal else g.geometric(1 / mean, rows) - 1
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
 
