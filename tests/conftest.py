@@ -1,11 +1,11 @@
-"""What every test needs: tests of hardware run where it is, or where they are asked for.
+"""Settings of all tests: tests of hardware run if the hardware is there, or if they are named.
 
-The suite runs in as many processes as there are cores. Hardware runs one test at a time, so those
-of it are always in a single process, and with them what else was asked for: on a machine with a
-GPU that is the whole suite. `-n 0` says so for any run, `-n 4` leaves them out.
+The suite runs in as many processes as there are cores. Hardware runs one test at a time, so that a
+run with hardware tests always has a single process: on a machine with a GPU that is the whole
+suite. `-n 0` chooses one process for any run; `-n 4` leaves the hardware tests out.
 
-Tests marked `exhaustive` run only where `-m` names them: `-m exhaustive` runs them alone, in
-parallel and without those of hardware, `-m "gpu and exhaustive"` those of the GPU.
+Tests marked `exhaustive` run only if `-m` names them: `-m exhaustive` runs them alone, in parallel
+and without those of hardware, `-m "gpu and exhaustive"` runs those of the GPU.
 """
 
 import gc
@@ -76,7 +76,7 @@ def compiler_outputs(root):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """How many processes: one per core for whole folders, none beside this one for less."""
+    """Number of processes: one per core for whole folders, none beside this one for less."""
     is_part_of_a_file = not all(Path(argument).is_dir() for argument in config.args)
     if is_part_of_a_file or any(is_asked_for(name, config) for name in NEEDS):
         return 0
@@ -109,7 +109,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def why_not(name, config):
-    """Why tests of some hardware are skipped, None where they run: asked for by name, they must."""
+    """Reason why tests of some hardware are skipped; None if they run: if named, they must."""
     if missing := NEEDS[name]():
         return None if is_asked_for(name, config) else missing
     is_one_of_several = hasattr(config, "workerinput")

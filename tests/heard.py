@@ -1,4 +1,4 @@
-"""Who listens to a run: keeps what it tells, and presses Ctrl-C where it tells something."""
+"""Listener of a run: it keeps the messages, and presses Ctrl-C at a chosen one."""
 
 import re
 
@@ -10,7 +10,7 @@ def ctrl_c():
 
 
 class Heard(Progress):
-    """What a run told. `then` happens at each text of the pattern `at`, or at the `turn`-th."""
+    """Messages of a run. `then` is called at each text of pattern `at`, or at the `turn`-th."""
 
     def __init__(self, at=None, then=ctrl_c, turn=None):
         self.at, self._then, self._turn, self._times = at, then, turn, 0

@@ -114,7 +114,7 @@ def of_execution(found):
 
 
 def answer(predicted, counters):
-    """What one path says; a launch without a time has None for it."""
+    """Result of one path; the time of a launch without one is None."""
     return {
         "time_s": predicted.time_s if predicted else None,
         "limiter": predicted.limiter if predicted else None,

@@ -51,7 +51,7 @@ def _predicates():
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """What one warp holds: `r[n, lane]`, `ur[n, lane]` (lanes alike), `p[n]` and `up[n]` masks.
+    """State of one warp: `r[n, lane]`, `ur[n, lane]` (lanes alike), `p[n]` and `up[n]` masks.
 
     `b[n, lane]` are the convergence barriers. Rows of RZ, URZ and masks of PT, UPT are as they
     read.

@@ -1,4 +1,4 @@
-"""What a call is refused with."""
+"""Message of the error that a call raises."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What tests that take each rung of the ladder are marked with."""
+"""Marks of tests that take each rung of the ladder."""
 
 import pytest
 

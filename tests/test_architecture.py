@@ -144,7 +144,7 @@ def module_files():
 
 @cache
 def imported_files():
-    """Which of our files each file imports, inside functions too, not for type checkers alone."""
+    """Our files that each file imports, also inside functions, but not for type checkers alone."""
     of_module, found = module_files(), {}
     for file, nodes in files().items():
         for_types = {
@@ -230,7 +230,7 @@ MEAN_OTHERS = {
 
 
 def texts(nodes):
-    """What is quoted in a module, but for docstrings and for examples of commands."""
+    """String constants in a module, except docstrings and examples of commands."""
     bodies = [node.body for node in nodes if isinstance(getattr(node, "body", None), list)]
     left_out = {body[0].value for body in bodies if body and isinstance(body[0], ast.Expr)}
     left_out |= {n.value for n in nodes if isinstance(n, ast.keyword) and n.arg == "epilog"}

@@ -1,4 +1,4 @@
-"""What the suite keeps from run to run: what compilers made, and nothing that we compute."""
+"""Cache of the test suite: it keeps output of compilers, and nothing that we compute."""
 
 import re
 
@@ -15,7 +15,7 @@ def test_predictions_are_made_anew_in_each_run(tmp_path, monkeypatch):
 
 
 def test_nothing_else_is_kept():
-    """What else is kept must come from a compiler, or be removed between runs.
+    """Anything else that is kept must come from a compiler, or be removed between runs.
 
     Predictions, decoded kernels and the time of the CPU reference are removed.
     """

@@ -1,4 +1,4 @@
-"""What an installed package holds, and what it does where something is missing.
+"""Contents of an installed package, and its behaviour if something is missing.
 
 An editable install hides missing files, so these tests use wheels.
 """

@@ -1,4 +1,4 @@
-"""What profile, simulate and tune say of one launch: as recorded, and the same from each.
+"""Results of profile, simulate and tune for one launch: as recorded, and equal on all paths.
 
 A rung's source as any other kernel, with all of its blocks executed, is one more path, "ordinary".
 Its exact counters are equal; modelled ones and the time are close.

@@ -1,4 +1,4 @@
-"""What README.md says is so; tests/docs executes its commands and snippets."""
+"""Statements of README.md are true; tests/docs executes its commands and snippets."""
 
 import re
 import shlex

@@ -53,7 +53,7 @@ def _own(text: str, number: int) -> str:
 
 
 def name_of(parts: Sequence[Part], number: int) -> str:
-    """What the kernel of a part is called in the source of all."""
+    """Name of the kernel of a part in the source of all parts."""
     kernel = parts[number].kernel
     return f"{kernel}_{number}" if sum(x.kernel == kernel for x in parts) > 1 else kernel
 

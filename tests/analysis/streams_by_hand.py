@@ -87,7 +87,7 @@ def code(*rows):
 
 
 def streams(blocks):
-    """What the warps of some blocks execute: steps of the warps of the blocks."""
+    """Streams of the warps of some blocks, from the steps of each warp."""
     steps = []
     lines = []
     first_step, first_line, first_warp = [], [], [0]

@@ -69,7 +69,7 @@ def counted_by_a_loop(tiling, problem):
 
 
 def copied_by_a_block(tiling, problem, first_row, first_column):
-    """What one block copies to shared memory: guarded loads, and a store of each element."""
+    """Copies of one block to shared memory: guarded loads, and a store of each element."""
     assert tiling.block_k
     moved = Counter()
     for phase in range(0, problem.k, tiling.block_k):

@@ -31,7 +31,7 @@ SAID_ALIKE = [
 
 
 def driver_facts(device, **changes):
-    """What a driver would say of a GPU that is exactly as its record says."""
+    """Facts of a driver for a GPU that is exactly as its record says."""
     facts = {name: getattr(device, name) for name in SAID_ALIKE}
     facts |= {"name": device.driver_names[0], "clock_hz": device.boost_clock_hz}
     facts |= {"memory_clock_hz": 1e9, "memory_bus_width_bits": 256}

@@ -49,7 +49,7 @@ def test_every_file_compiles_wherever_it_may(file):
 
 
 def check_all(chosen, image):
-    """Those are the kernels of an image, and take the arguments of their cases."""
+    """Assert that an image has these kernels, and that they take the arguments of their cases."""
     assert {cubin.symbol for _, cubin in chosen.values()} == set(cubin_file(image).kernels)
     for case, cubin in chosen.values():
         assert sizes(case) == parameter_sizes(cubin), f"{case.kernel} on {cubin.architecture}"

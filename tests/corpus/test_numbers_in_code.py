@@ -54,7 +54,7 @@ def numbers(program):
 
 
 def of_sample(arch):
-    """Of the corpus, and for one architecture of the rungs: a kernel for each new opcode."""
+    """Kernels of the corpus, and of the rungs for one architecture: one for each new opcode."""
     rungs = (x.image(arch) for x in sources() if arch == USUAL and not x.is_corpus)
     seen = set()
     for image in (sample(arch), *rungs):

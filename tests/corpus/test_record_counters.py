@@ -60,7 +60,7 @@ def test_a_source_page_has_a_table_per_kernel():
 
 @pytest.mark.parametrize("selection", ["tiled", "bulk-copy", "realigned"])
 def test_a_product_with_a_wrong_or_missing_element_is_noticed(selection):
-    """Whether a rung takes matrices, tensor maps of them, or maps of copies in a workspace."""
+    """The check works for matrices, tensor maps of them, and maps of copies in a workspace."""
     of = Product(selection, parse_shape("5x8x4"))
     arguments = of.make(np.random.default_rng())
     arrays = buffers_of(arguments)

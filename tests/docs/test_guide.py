@@ -28,7 +28,7 @@ def quantities(text):
 
 
 def is_rounded(number, unit, value):
-    """Whether a number with so many digits is a value in SI units."""
+    """True if a number, with its digits, is a rounded value in SI units."""
     decimals = len(number.partition(".")[2])
     return abs(value / UNITS[unit] - float(number)) <= 0.5 * 10**-decimals * (1 + 1e-9)
 

@@ -1,4 +1,4 @@
-"""What pages name in their sentences exists: commands, scripts, files that are linked."""
+"""Names in the sentences of pages exist: commands, scripts, files that are linked."""
 
 import re
 import shlex

@@ -26,7 +26,7 @@ def site(tmp_path_factory):
 
 
 class Resources(HTMLParser):
-    """What a browser asks for when it shows a page."""
+    """Resources that a browser requests to show a page."""
 
     def __init__(self, page):
         super().__init__()

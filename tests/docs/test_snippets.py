@@ -29,7 +29,7 @@ def followed(page, *parts):
 
 
 def refused(page, *parts):
-    """What is wrong with them."""
+    """Message of the error for a page with these parts."""
     with pytest.raises(PageError) as caught:
         followed(page, *parts)
     return str(caught.value)

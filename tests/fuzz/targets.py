@@ -1,6 +1,6 @@
-"""What takes input from anywhere, as functions of bytes: they raise only where there is a bug.
+"""Readers of untrusted input, as functions of bytes: they raise only if there is a bug.
 
-`test_hostile_input.py` gives them what hypothesis thinks of, and the cases of `cases.py`.
+`test_hostile_input.py` calls them with inputs of hypothesis, and with the cases of `cases.py`.
 """
 
 import json
@@ -99,7 +99,7 @@ def image():
 
 @cache
 def listing():
-    """What nvdisasm prints of it."""
+    """Output of nvdisasm for the image."""
     return disassemble(image())
 
 
@@ -116,7 +116,7 @@ class Choices:
         return int(value % max(below, 1))
 
     def text(self):
-        """What is left."""
+        """Rest of the data as text."""
         return self._data[self._at :].decode(errors="surrogateescape")
 
 
@@ -527,7 +527,7 @@ def command_line(data):
 
 @contextmanager
 def _one_line():
-    """What a user gets to see of an error is one line, of a length that can be read."""
+    """Assert that the message of an error is one line, short enough to read."""
     try:
         yield
         return

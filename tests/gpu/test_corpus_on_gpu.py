@@ -53,5 +53,5 @@ def test_a_kernel_does_on_silicon_what_its_reference_says(gpu, case):
 
 
 def symbol(case, arch):
-    """What nvcc calls the kernel: the files instantiate their templates."""
+    """Symbol that nvcc gives the kernel: the files instantiate their templates."""
     return case.kernel if case.kernel.isidentifier() else alone(case, arch).symbol

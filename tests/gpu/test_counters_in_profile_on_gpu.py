@@ -27,7 +27,7 @@ REGISTERS_AT_ONCE = 8  # granularity of allocation per thread, and at least 16
 
 
 class Told(Progress):
-    """What was told, and when counting began."""
+    """Notices of a run, and the time at which counting began."""
 
     def __init__(self):
         self.notices = []

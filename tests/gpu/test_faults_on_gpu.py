@@ -57,7 +57,7 @@ FAULTS = {
 
 
 def reason_for(body, block=64, dynamic_shared_bytes=0):
-    """Why a kernel fails that does so to a small product, None where it does not."""
+    """Reason why a kernel with this body fails; None if it does not."""
     zeros = np.zeros((SHAPE.m, SHAPE.k), np.float32)
     launch = Launch(
         source=HEAD + body + "\n}\n",

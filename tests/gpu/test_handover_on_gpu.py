@@ -1,4 +1,4 @@
-"""What PyCUDA launched, handed to the simulator through the public functions."""
+"""Launches of PyCUDA, handed to the simulator through the public functions."""
 
 from dataclasses import replace
 

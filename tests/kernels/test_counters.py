@@ -29,7 +29,7 @@ def executed(launch):
 
 
 def divides(launch):
-    """Whether every warp of the launch is full: no guard ever excludes a lane."""
+    """True if every warp of the launch is full: no guard ever excludes a lane."""
     variant, parameters, shape = executed(launch)
     tiling = variant.tiling(parameters)
     depth = tiling.block_k or 1

@@ -36,7 +36,7 @@ def section(variant, name):
 
 
 def value(expression):
-    """What "2 K", "17K/16", "1/4" or "1" is at K = 4096."""
+    """Value of "2 K", "17K/16", "1/4" or "1" at K = 4096."""
     match = re.fullmatch(r"(\d*)(K?)(?:/(\d+))?", expression.replace(" ", ""))
     assert match, expression
     factor, k, divisor = match.groups()

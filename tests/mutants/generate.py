@@ -131,7 +131,7 @@ NAME = r"[\w>.\-]+"
 
 
 def edits_of(line):
-    """What may go wrong in a line of Python or C."""
+    """Mutations of a line of Python or C."""
     for match in re.finditer(r" (\S+) ", line):
         for kind, other in (
             ("comparison flipped", FLIPPED),
@@ -188,7 +188,7 @@ def original_assembly(folder):
 
 
 def assembly(folder):
-    """What the compiler makes of a folder's C; None where it refuses."""
+    """Output of the compiler for a folder's C files; None if it refuses them."""
     text = b""
     for path in sorted(folder.glob("*.c")):
         command = ["gcc", "-std=c11", "-O1", *STRICT, "-S", "-o", "-", path.name]

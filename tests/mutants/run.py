@@ -108,7 +108,7 @@ def built(tree):
 
 
 def tests_fail(work, arguments):
-    """Whether tests fail, or do not end."""
+    """True if tests fail, or do not end."""
     environment = os.environ | {
         "PYTHONPATH": str(work / "tree"),
         "GEMM_LADDER_CACHE": str(work / "cache"),

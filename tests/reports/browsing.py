@@ -126,7 +126,7 @@ class Visit:
         return self.page.locator(f"{selector}:visible").count()
 
     def overflow(self):
-        """How far the page is wider than its window."""
+        """Pixels by which the page is wider than its window."""
         return self.page.evaluate(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
@@ -149,5 +149,5 @@ class Visit:
         self.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
 
     def fetched(self):
-        """What the page asked a network for."""
+        """URLs that the page requested from a network."""
         return [url for url in self.requests if not url.startswith(("file:", "data:"))]

@@ -1,4 +1,4 @@
-"""What a reader does with the page: choose variants and shapes, open lines, print."""
+"""Actions of a reader: choose variants and shapes, open lines, print."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which records are looked at, trusted and compared."""
+"""Records that are shown, trusted and compared."""
 
 from dataclasses import replace
 

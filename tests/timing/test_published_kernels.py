@@ -35,7 +35,7 @@ def image_of(device):
 
 
 def product(entry, a, b):
-    """What a kernel makes of A and B: the 2D kernel of the notes takes other rows of B."""
+    """Product that a kernel computes: the 2D kernel of the notes takes other rows of B."""
     if entry != "notes_coarsened_2d":
         return a @ b
     depth, column = np.arange(SIZE)[:, None], np.arange(SIZE)[None, :]

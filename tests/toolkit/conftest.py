@@ -44,7 +44,7 @@ Kernel = Callable[["FakeLaunch"], None]
 
 
 class FakeLaunch:
-    """What one launch of a kernel got; buffers by their position among the arguments."""
+    """Inputs of one launch of a kernel; buffers by their position among the arguments."""
 
     def __init__(self, cuda, grid, block, arguments, options):
         self.cuda, self.grid, self.block = cuda, grid, block
@@ -95,7 +95,7 @@ class FakeCuda:
             raise self.broken
 
     def fault(self):
-        """What an illegal access does: every call from now on fails."""
+        """Fail as after an illegal access: every call from now on fails."""
         self.broken = self.driver.LogicError(
             "cuCtxSynchronize failed: an illegal memory access was encountered\nmore"
         )
@@ -256,7 +256,7 @@ class FakeCuda:
         return compiler
 
     def modules(self):
-        """What Python imports on a machine with PyCUDA, and without cuBLAS and NVML."""
+        """Modules of Python on a machine with PyCUDA, and without cuBLAS and NVML."""
         package = types.ModuleType("pycuda")
         package.driver, package.compiler = self.driver, self.compiler()
         return {
@@ -269,7 +269,7 @@ class FakeCuda:
 
 
 def made_up_kernel(image, symbol):
-    """What is read of an image that the made-up compiler returned."""
+    """Kernel of an image that the made-up compiler returned."""
     made_of = resources(architecture="sm_90", compiler="made up")
     return cubin.Kernel(
         image=image,
@@ -354,7 +354,7 @@ class FakeCublas(types.ModuleType):
         self.factor = np.float32(1)
 
     def modules(self):
-        """What Python imports on a machine with cuBLAS."""
+        """Modules of Python on a machine with cuBLAS."""
         bindings = types.ModuleType("nvmath.bindings")
         bindings.cublas = self
         return {

@@ -63,7 +63,7 @@ def say(line):
 
 
 def value_of(metric, position):
-    """What is counted: distinct, and large enough for separators."""
+    """Made-up count: distinct, and large enough for separators."""
     return RESOURCES.get(metric, 1000 * (position + 1) + sum(map(ord, metric)))
 
 

@@ -1,4 +1,4 @@
-"""How far predicted times were off, as the benchmark computes it and the pages say it."""
+"""Errors of predicted times, as the benchmark computes them and the pages state them."""
 
 from functools import cache
 
@@ -30,7 +30,7 @@ NO_LIMIT_S = 600.0
 
 @cache
 def cells(part):
-    """What the benchmark compares in one of its parts, given with its options."""
+    """Predictions of one part of the benchmark, given with its options."""
     name, *options = part.split()
     if name in TRIAL_PARTS:
         (gpu,) = options[1:]

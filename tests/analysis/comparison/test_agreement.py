@@ -135,7 +135,7 @@ def test_tiles_that_reach_beyond_the_matrices_multiply_zeros():
 
 
 def loads(*accesses):
-    """Those of the naive rung, with other loads."""
+    """Accesses of the naive rung, with other loads."""
     counts = access_counts(NAIVE, SQUARE)
     return (*accesses, *(a for a in agreeing(counts) if a.action != "load"))
 

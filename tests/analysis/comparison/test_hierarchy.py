@@ -49,7 +49,7 @@ def simulated(**counters):
 
 
 def predicted(made=None, device=H200, **counters):
-    """Of a record, or of one with simulated counters."""
+    """Predicted hierarchy of a record, or of one with simulated counters."""
     return predicted_hierarchy(made or record(simulated=simulated(**counters)), device)
 
 

@@ -131,7 +131,7 @@ def test_every_constant_has_a_source(constants):
 
 @every_architecture
 def test_what_is_taken_over_says_so_and_is_equal(constants):
-    """Where a source says "as on sm_90", the value is sm_90's; what differs has a source."""
+    """A source that says "as on sm_90" has sm_90's value; other values have their own source."""
     for name, source in constants.sources.items():
         taken = source.startswith("as on ")
         assert taken <= (getattr(constants, name) == getattr(HOPPER, name)), name

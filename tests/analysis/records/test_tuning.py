@@ -1,4 +1,4 @@
-"""Who wins a tuning run: ties by intervals, leaders by medians, on numbers worked out by hand."""
+"""Winners of a tuning run: ties by intervals, leaders by medians, on numbers by hand."""
 
 from dataclasses import replace
 

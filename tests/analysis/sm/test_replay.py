@@ -317,7 +317,7 @@ IN_BANKS = {"even": EVEN, "odd": ODD}
 
 
 def _behind(what):
-    """What stands behind a group, by the name of the probe."""
+    """Instruction after a group, by the name of the probe."""
     number, op, *banks = what.split("_")
     kinds = [IN_BANKS[bank] for bank in banks]
     match op:
@@ -522,7 +522,7 @@ def in_turn(found, walk, **machine):
 
 
 def waits_for_dram(walk, waiting_share):
-    """How many waits of 400 clocks such loads have."""
+    """Number of waits of 400 clocks that such loads have."""
     dram = {"dram_share": 0.5, "dram_latency": 400, "waiting_share": waiting_share}
     return (in_turn(clocks, walk, **dram, **ROOMY) - in_turn(clocks, walk, **ROOMY)) / 400
 
@@ -573,7 +573,7 @@ WAITING_STS = STS | {"operands": 2, "wait": 1}
 
 
 def _round_clocks(lines, warps):
-    """Of a round of recorded misses, without its jump."""
+    """Clocks of a round of recorded misses, without its jump."""
     table = code(WIDE_LDG, WAITING_STS, BAR, EXIT)
     mask = FULL if lines == 4 else 0b0001
 

@@ -404,7 +404,7 @@ def test_less_bandwidth_takes_longer():
 
 @pytest.mark.parametrize(("blocks", "by_waits"), [(132, None), (133, 2.0), (2000, 2.0)])
 def test_sms_meet_by_what_they_wait(blocks, by_waits):
-    """Those of one block each start together, and all wait; without barriers nobody does."""
+    """SMs with one block each start together, and all wait; without barriers none does."""
     asked = work(blocks=blocks)
     runs = model_runs(modelled_sm(asked), [])
     assert (asked.code["kind"] == Kind.BARRIER).any()

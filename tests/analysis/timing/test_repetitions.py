@@ -1,4 +1,4 @@
-"""Which replays are shortened, and what is left of their streams."""
+"""Replays that are shortened, and the remaining parts of their streams."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""When blocks run: waves, blocks that go first, speeds of SMs, and fetches that coincide."""
+"""Schedule of blocks: waves, blocks that go first, speeds of SMs, coinciding fetches."""
 
 from itertools import pairwise
 
@@ -134,7 +134,7 @@ def test_blocks_that_copy_in_bulk_move_apart_the_more_their_sm_idles():
 
 
 def drifted_lifetimes(lifetimes):
-    """When blocks begin, and how long they take."""
+    """Start times of blocks, and their lifetimes."""
     even = BlockProgress.even(np.ones(len(lifetimes)))
     begins, found = drifted(starts(lifetimes, H200, 2, 128), even, lifetimes, H200, 0.01)
     return begins, found.time(np.arange(len(lifetimes)), np.ones(len(lifetimes)))

@@ -212,7 +212,7 @@ def test_the_reach_of_l2_is_that_of_an_h200(megabytes, passes_from_dram):
 
 @pytest.mark.parametrize("apart", [-0.5, 0.0, 0.5])
 def test_pieces_that_are_also_read_are_written_back(apart):
-    """Whether they are read before, as in `x += 1`, at once, as by an atomic, or afterwards."""
+    """They are read before, as in `x += 1`, at the same time, as by an atomic, or afterwards."""
     writes = passes(256, 1, is_write=True)
     reads = replace(
         writes,

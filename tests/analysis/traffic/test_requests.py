@@ -1,4 +1,4 @@
-"""Which lane touches which sector or bank."""
+"""Sectors and banks that each lane accesses."""
 
 import random
 

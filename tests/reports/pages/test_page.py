@@ -40,7 +40,7 @@ PAGES_OWN = 3  # scripts: Plotly, the page's own, the listings
 
 
 class Page(HTMLParser):
-    """What a parser sees: tags with their attributes, text by tag, and ids."""
+    """Contents of a page for a parser: tags with their attributes, text by tag, and ids."""
 
     def __init__(self, html):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a tuning run found, in words, as a table and as a page."""
+"""Results of a tuning run, in words, as a table and as a page."""
 
 from dataclasses import replace
 from html.parser import HTMLParser

@@ -1,4 +1,4 @@
-"""What to try next, from the steps of the gap and from what the machine code does."""
+"""Advice from the steps of the gap and from the machine code."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Why each rung beats the one before, in words and as tables."""
+"""Reasons why each rung beats the one before, in words and as tables."""
 
 from dataclasses import replace
 

@@ -21,7 +21,7 @@ def invoke(command, *words):
 
 
 def refused(command, *words, code=1):
-    """What a command line says on standard error when it is refused; it wrote nothing."""
+    """Standard error of a command line that is refused; assert that it wrote nothing."""
     before = contents()
     result = invoke(command, *words)
     assert result.exit_code == code, result.output
@@ -39,7 +39,7 @@ def write(name, text):
 
 
 def contents():
-    """Of all files in the working folder."""
+    """Contents of all files in the working folder."""
     return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 

@@ -1,4 +1,4 @@
-"""What a terminal shows: tables that fit it, progress, and text as it is."""
+"""Output on a terminal: tables that fit it, progress, and text as it is."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""What `simulate` and `check` say while they execute blocks."""
+"""Progress that `simulate` and `check` show while they execute blocks."""
 
 import re
 from io import StringIO
@@ -16,7 +16,7 @@ def said_at(
     steps,
     of,
 ):
-    """What is said where so many blocks are done at so many seconds."""
+    """Progress text after the given numbers of blocks at the given seconds."""
     with view.SimulationProgress("k.cu") as progress:
         for now_s, done in steps:
             monkeypatch.setattr(view.time, "monotonic", lambda now_s=now_s: now_s)

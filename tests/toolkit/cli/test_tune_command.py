@@ -60,7 +60,7 @@ FILE = Path("cache") / "coarsened-1d-48x48x48-h100-sxm.json.journal"
 
 @pytest.fixture
 def stopped(folder):
-    """What a run ends with that gets Ctrl-C once a configuration is timed."""
+    """Outcome of a run that gets Ctrl-C once a configuration is timed."""
     with_a_gpu = {"PYTHONPATH": f"{MADE_UP_GPU}{os.pathsep}{ROOT}"}
     return interrupted("-m", "toolkit", *COMMAND.split(), environment=with_a_gpu, when=FILE.exists)
 

@@ -1,4 +1,4 @@
-"""What the core notes of the memory that blocks touch, and the traffic that follows."""
+"""Accesses of blocks to memory that the core notes, and the traffic that follows."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -50,7 +50,7 @@ def zeros(count):
 
 
 def noted(kernel, arguments, blocks, threads, most=1 << 20):
-    """What blocks accesses, and the addresses of the buffers."""
+    """Accesses of blocks, and the addresses of the buffers."""
     made = for_an_h200(SOURCE, kernel)
     bound, _, _ = bound_to(made, arguments, blocks=blocks, threads=threads)
     (run,) = run_blocks(replace(bound, most_accesses=most), [range(blocks)])

@@ -160,7 +160,7 @@ def test_variables_are_restored_where_a_plan_fails():
 
 
 class Trials:
-    """What is tried: a clock says how long, and a worker may need more than its limit."""
+    """Fake trials: a clock sets their times, and a worker may exceed its limit of instructions."""
 
     def __init__(self, monkeypatch, seconds_of, instructions_of=lambda blocks: 0, fault=None):
         self.tried, self.now_s, self.size_of = [], 0.0, len

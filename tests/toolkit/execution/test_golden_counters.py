@@ -130,7 +130,7 @@ QUICK = {
 
 
 def is_quick(launch):
-    """Of each rung a ragged launch and one of full warps, and a ragged one of other parameters."""
+    """True for a few launches: of each rung a ragged one, one of full warps, one of others."""
     if launch["group"] == "ladder":
         return prod(launch["gemm"]) <= 256**3
     return launch["label"] in QUICK

@@ -24,7 +24,7 @@ ALPHA, BETA = np.float32(-1.25), np.float32(0.5)
 
 
 def launched(variant, parameters, shape, arch, source):
-    """What all blocks did with random A, B and C, and the verdict on alpha·A·B + beta·C."""
+    """Execution of all blocks with random A, B and C, and the verdict on alpha·A·B + beta·C."""
     rng = np.random.default_rng(shape.m)
     a, b, c = (
         rng.uniform(-1, 1, extent).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Which blocks of which SM are replayed, from what blocks executed; values by hand."""
+"""Choice of the SM and the blocks that are replayed; values by hand."""
 
 from dataclasses import replace
 
@@ -151,7 +151,7 @@ def test_a_heavy_block_among_light_ones_is_replayed_with_its_neighbours():
 
 
 def test_a_block_that_starts_last_is_the_last_one():
-    """Of heavy blocks that end together, one waits for the older blocks of its SM."""
+    """If heavy blocks finish at the same time, one waits for the older blocks of its SM."""
     longest = np.full(32, 100)
     longest[[0, 13]] = 1000, 1000  # the first block of SM 0, the last one of SM 1
     found = replayed(longest, 4, 4)

@@ -1,4 +1,4 @@
-"""Which blocks are executed for others."""
+"""Blocks that are executed as representatives of others."""
 
 from toolkit.execution.representatives import Region, regions
 

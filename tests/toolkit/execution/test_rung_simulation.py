@@ -290,7 +290,7 @@ def test_a_second_launch_finds_the_flags_as_the_first_one_did(label, shape):
 
 
 def accesses(lines):
-    """What each line asks of memory, but for those that ask for flags."""
+    """Memory counters of each line, except lines that poll flags."""
     return {
         line.line: {name: n for name, n in line.counters.items() if "inst_executed" not in name}
         for line in lines
@@ -440,7 +440,7 @@ SOURCE = "".join(HEAD % name + body for name, body in BODIES.items()) + IN_BANDS
 
 @cache
 def machine_code():
-    """Of all of them: a compiler and a disassembler take as long for one."""
+    """Image of all kernels: a compiler and a disassembler take as long for one."""
     return cubin_of(SOURCE, "right").image
 
 

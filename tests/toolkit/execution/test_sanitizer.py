@@ -159,7 +159,7 @@ def test_a_value_that_is_out_of_range_or_of_a_wrong_type_is_refused(change, mess
 
 
 def test_a_grid_of_many_blocks_is_begun_at_once():
-    """Of 2^27 blocks nothing is listed beforehand."""
+    """No list of the 2^27 blocks is made beforehand."""
     tracemalloc.start()
 
     def advance(done, of):

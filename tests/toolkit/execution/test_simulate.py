@@ -619,7 +619,7 @@ ARCHITECTURES = (
 
 
 def fault(source, *arguments, grid=1, block=64, arch="sm_90"):
-    """What is said of a kernel that does something wrong."""
+    """Message for a kernel that does something wrong."""
     return refusal(
         LaunchError,
         launch,

@@ -1,4 +1,4 @@
-"""What stores send to L2, of kernels of a few lines."""
+"""Writes of stores to L2, in kernels of a few lines."""
 
 import numpy as np
 import pytest

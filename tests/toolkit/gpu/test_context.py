@@ -97,7 +97,7 @@ def test_defines_and_options_reach_the_compiler(machine):
 
 
 def events(machine):
-    """What was done from the first launch on: guard bands are filled before it."""
+    """Events from the first launch on: guard bands are filled before it."""
     log = machine.log
     return [event for event in log[log.index("twice") :] if event != "allocate"]
 

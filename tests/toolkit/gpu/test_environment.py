@@ -1,4 +1,4 @@
-"""Where a profile was made: found, never failing, and without the host's or the user's name."""
+"""Environment of a profile: it never fails, and has no name of the host or the user."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""What lives in a process of its own: whatever it does there becomes one line, within its limit."""
+"""Object in a process of its own: any failure there becomes one line, within the time limit."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ from toolkit.gpu.worker_process import HUNG, Isolated
 
 
 class Worker:
-    """What the child holds; a child imports this module to find it."""
+    """Object in the child; a child imports this module to find it."""
 
     def __init__(self, argument):
         self.argument = argument
@@ -97,7 +97,7 @@ class Child(Isolated):
 
 
 def alive(process):
-    """Whether a process runs; one that has ended and that nobody waited for does not."""
+    """True if a process runs; False for one that has ended and that nobody waited for."""
     try:
         return " Z " not in Path(f"/proc/{process}/stat").read_text()
     except OSError:

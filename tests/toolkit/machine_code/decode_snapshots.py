@@ -18,7 +18,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"
 
 
 def disassembly(arch):
-    """What nvdisasm prints of the kernels, as far as it is code."""
+    """Output of nvdisasm for the kernels, reduced to the code."""
     text = SOURCE.read_text(encoding="utf-8")
     cubin = compile_cubin(text, name=SOURCE.name, kernel="calls", arch=arch)
     header, functions = json.loads(disassemble(cubin.image), object_pairs_hook=list)
@@ -36,7 +36,7 @@ def _dumped(value):
 
 
 def recorded(arch):
-    """What was printed."""
+    """Recorded output."""
     return dict(recordings.read(RECORDING)["printed"])[arch]
 
 

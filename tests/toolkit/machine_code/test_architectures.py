@@ -1,4 +1,4 @@
-"""Which architectures run on which devices."""
+"""Architectures that run on a device."""
 
 import pytest
 

@@ -50,7 +50,7 @@ def ur(index):
 
 
 def printed(*instructions, start=0, name="kernel"):
-    """What nvdisasm would print."""
+    """Output of nvdisasm for these instructions."""
     function = {"function-name": name, "start": start, "sass-instructions": list(instructions)}
     return json.dumps([{"SchemaVersion": {}}, [function]])
 

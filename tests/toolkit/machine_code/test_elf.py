@@ -35,7 +35,7 @@ def bounded():
 
 
 def place_of(name):
-    """Where the header of a section is."""
+    """Offset of the header of a section."""
     number = cubin_file(image()).names.index(name)
     return HEADER.unpack_from(image())[6] + number * SECTION.size
 

@@ -1,4 +1,4 @@
-"""What a source includes, and the remedies where it is not found."""
+"""Files that a source includes, and the remedies for files that are not found."""
 
 import os
 from functools import cache

@@ -1,4 +1,4 @@
-"""What follows from machine code alone is kept in the cache, and is what was made."""
+"""Results that depend on machine code alone are kept in the cache, and equal the originals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is read from a cubin, against what ptxas prints when it makes one."""
+"""Facts read from a cubin, against what ptxas prints when it makes one."""
 
 import re
 import struct
@@ -54,7 +54,7 @@ CAPABILITIES = [75, 80, 86, 90, 100, 120]
 
 
 def printed_sizes(log):
-    """What `ptxas -v` prints of each kernel."""
+    """Registers and bytes of each kernel from the output of `ptxas -v`."""
     sizes = {}
     for part in log.split("Compiling entry function '")[1:]:
 

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 
 def program(version, folder):
-    """That version, downloaded once."""
+    """Path of nvdisasm in this version, downloaded once."""
     path = folder / version / "nvdisasm"
     if not path.parent.exists():
         options = ["--no-deps", "--only-binary", ":all:", "--dest", str(path.parent)]

@@ -20,7 +20,7 @@ def python(code, limit_s=60, **limits):
 
 
 def is_gone(process):
-    """Whether a process has ended, after at most 10 s."""
+    """True if a process has ended, after at most 10 s."""
     deadline = time.monotonic() + 10
     status = Path(f"/proc/{process}/status")
     while time.monotonic() < deadline:
@@ -55,7 +55,7 @@ def test_a_program_that_takes_too_long_is_ended_with_what_it_started(tmp_path):
     ],
 )
 def test_a_program_is_ended_that_takes_too_much(code, ended_by, monkeypatch):
-    """Of disk, of memory, and of time where this process does not end it."""
+    """The limits are of disk, of memory, and of CPU time if this process does not end it."""
     monkeypatch.setattr(subprocess.Popen, "wait", _patient(subprocess.Popen.wait))
     ran = python(code, limit_s=1, most_output_bytes=10**6, most_memory_bytes=2**30)
     if ended_by is None:

@@ -1,4 +1,4 @@
-"""What is read of a kernel's parameters, and what is left open."""
+"""Parameters of a kernel: facts read from the source, and facts left open."""
 
 import pytest
 

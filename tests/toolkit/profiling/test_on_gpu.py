@@ -66,7 +66,7 @@ def assert_all_ok(result):
 
 
 def events(cuda):
-    """What was done, without what prepares buffers."""
+    """Events of the fake GPU, without those that prepare buffers."""
     return [event for event in cuda.log if event not in ("allocate", GUARD)]
 
 
@@ -281,7 +281,7 @@ BUGS = {
     ],
 )
 def test_whatever_one_breaks_another_runs_on_untouched(children, monkeypatch, bug, launches):
-    """When it is checked, when it warms up, and when it is timed."""
+    """The other rung survives a failure in the check, in the warm-up, and in the timing."""
     what, words = BUGS[bug]
     children(BUG.format(launches=launches, bug=what))
     if bug == "hangs":

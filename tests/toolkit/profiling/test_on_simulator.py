@@ -139,7 +139,7 @@ def test_every_rung_has_a_line_of_the_sanitizer():
 
 
 def test_what_the_sanitizer_finds_fails_the_record(monkeypatch):
-    """What is simulated in an order that hides the race computes what it should."""
+    """The simulated order of threads hides the race, so that the result is right."""
     real = simulator_bench.check_rung
 
     def without_barriers(cubin, variant, *rest):

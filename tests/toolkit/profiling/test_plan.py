@@ -1,4 +1,4 @@
-"""What a run is asked to do: everything wrong is said before anything starts."""
+"""Plan of a run: every mistake is reported before anything starts."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How a record grows, and what ends it."""
+"""Stages of a record, and the failures that end it."""
 
 from dataclasses import replace
 

@@ -44,7 +44,7 @@ def told(arch):
 
 
 def _told(row):
-    """What is not as in an instruction that waits for nothing, sets nothing and reads nothing."""
+    """Fields that differ from those of an instruction without waits, results and sources."""
     told = {"stall": int(row["stall"])}
     for name, word in (("write_barrier", "sets"), ("read_barrier", "read")):
         if row[name] != NO_SCOREBOARD:

@@ -1,4 +1,4 @@
-"""What the core notes of each block: how many instructions its warps executed."""
+"""Number of instructions that the core counts for the warps of each block."""
 
 from dataclasses import replace
 

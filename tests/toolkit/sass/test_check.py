@@ -158,7 +158,7 @@ def test_neighbours_in_a_word_are_told_apart(type_, bytes_):
 
 
 def test_an_unwritten_read_names_a_thread_and_the_byte_that_it_read():
-    """Of a read by all lanes, the one that is named is the first that uses what it got."""
+    """If all lanes read, the finding names the first lane that uses the value."""
     source = """extern "C" __global__ void odd(float* out)
     {
         __shared__ float cells[64];

@@ -1,4 +1,4 @@
-"""What mbarriers and bulk copies order, in kernels of a few lines."""
+"""Order that mbarriers and bulk copies establish, in kernels of a few lines."""
 
 import re
 from functools import cache
@@ -228,7 +228,7 @@ def test_what_is_not_in_order_is_found(name):
 
 
 def test_a_wait_proves_no_more_than_its_parity_says():
-    """That of the phase before the first is over from the start, whatever has ended by now."""
+    """The phase before the first is complete from the start, whichever phase ended since."""
     assert kinds("parity") == {"racecheck RAW"}
 
 
@@ -263,7 +263,7 @@ def test_a_copy_of_what_was_never_written_is_no_use_of_it():
 
 
 def test_a_block_with_very_many_barriers_is_not_blamed():
-    """Those beyond the 63rd are taken as one, in either parity."""
+    """All barriers beyond the 63rd are taken as one, in either parity."""
     assert findings("many") == []
 
 

@@ -20,7 +20,7 @@ def ran(text, lanes=FULL, **registers):
 
 
 def issued(counts, at):
-    """How often an instruction was issued, and to how many threads."""
+    """Number of times that an instruction was issued, and of its threads."""
     return counts["executed"][at], counts["threads"][at]
 
 

@@ -24,7 +24,7 @@ def without_comments(text):
 
 
 def compiled(arguments, folder):
-    """What the compiler says of C that it shall only check."""
+    """Messages of the compiler, which only checks the syntax of the C files."""
     done = ran(
         [*native.compiler(), "-std=c11", "-fsyntax-only", '-DBUILT_FROM=""', *arguments],
         cwd=folder, errors="replace", env={**os.environ, "LC_ALL": "C"},

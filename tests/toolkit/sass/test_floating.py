@@ -38,7 +38,7 @@ def saturated(x):
 
 
 def arithmetic(opcode, a, b, c=F.sign):
-    """What an instruction with its modifiers makes of its operands."""
+    """Result of an instruction with its modifiers."""
     name, *modifiers = opcode.split(".")
     if "FTZ" in modifiers:
         a, b, c = map(F.flushed, (a, b, c))

@@ -192,7 +192,7 @@ def operand(text, x, base):
 
 
 def added(text, x):
-    """What an addition writes, whose first factors may be multiplied: a result and carries."""
+    """Result and carries of an addition, whose first terms may be a product."""
     opcode, result, carries, operands, carried = SUM.fullmatch(text).groups()
     words = opcode.split(".")
     is_wide = "WIDE" in words or "HI" in words
@@ -728,7 +728,7 @@ UPPER_WORDS = {
 
 @dataclass(frozen=True)
 class Values:
-    """How a word is read: in parts of some bits, with a sign or without."""
+    """Format of a word: parts of some bits, signed or unsigned."""
 
     bits: int
     is_signed: bool

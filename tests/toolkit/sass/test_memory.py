@@ -36,7 +36,7 @@ def count_of(text, state, **options):
 
 
 def random_addresses(rng, width, reach):
-    """Of all kinds: strided, repeated, permuted, random."""
+    """Addresses of a random kind: strided, repeated, permuted, random."""
     kinds = (
         LANES * rng.integers(0, 9),
         LANES // (1 << rng.integers(0, 5)) * rng.integers(1, 9),

@@ -30,7 +30,7 @@ def test_the_written_list_is_the_registry():
     ],
 )
 def test_code_for_tensor_cores_is_refused_by_name(text, name):
-    """What has operands of its own is refused when it is decoded."""
+    """Tensor-core instructions are refused when they are decoded: their operands are special."""
     with pytest.raises(UnsupportedError, match=rf"tensor cores \({name}\) are not simulated$"):
         lower(instructions(text))
 

@@ -1,4 +1,4 @@
-"""Where values come from: for which other blocks an executed block proves its counts."""
+"""Origins of values: the other blocks for which an executed block proves its counts."""
 
 from dataclasses import replace
 

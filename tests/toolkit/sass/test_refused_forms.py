@@ -1,4 +1,4 @@
-"""What is not known must not be computed: forms of instructions that are refused by their text."""
+"""Unknown forms of instructions are refused by their text instead of computed."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the core notes of memory requests: who, where, lane by lane."""
+"""Memory requests that the core notes: instruction, warp and address of each lane."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What machine code says of a kernel's schedule, next to what is known of its source."""
+"""Facts on a kernel's schedule from machine code, next to those known from its source."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What counts per instruction tell of the code itself."""
+"""Facts about the code that follow from counts per instruction."""
 
 from analysis.records.counters import InstructionCounts
 from toolkit.sass.statistics import loop_bytes

@@ -1,4 +1,4 @@
-"""What the simulator keeps of what warps execute: order, lines, flags; held to its own counters."""
+"""Streams of executed instructions: order, lines, flags; compared with the counters."""
 
 from dataclasses import replace
 
@@ -117,7 +117,7 @@ LAUNCHES = {
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
 @pytest.mark.parametrize("kernel", LAUNCHES)
 def test_there_are_as_many_steps_as_instructions_executed(kernel, arch):
-    """Of each instruction as many as smsp__inst_executed says, with its wavefronts and sectors."""
+    """For each instruction there are smsp__inst_executed steps, with its wavefronts and sectors."""
     bound, program = bound_to(kernel, LAUNCHES[kernel], blocks=3, arch=arch)
     run = ran(bound, 3)
     found = run.streams

@@ -1,4 +1,4 @@
-"""What the timing model is told of instructions, held to what nvdisasm prints of the same code."""
+"""Inputs of the timing model, against the output of nvdisasm for the same code."""
 
 import re
 from functools import cache
@@ -79,7 +79,7 @@ every_architecture = pytest.mark.parametrize("arch", CODE)
 
 @every_architecture
 def test_reuse_flags_are_the_suffixes_that_nvdisasm_prints(arch):
-    """Of every instruction of every rung: which registers are kept, and so which slots they are."""
+    """For every instruction of every rung, the flagged slots are those of the registers kept."""
     seen = 0
     for instruction, row in [*rows(arch), *odd(arch)]:
         printed = [int(r) for r in re.findall(r"\bR(\d+)(?:\.64)?\.reuse", instruction.text)]
@@ -117,7 +117,7 @@ def guard(instruction):
 
 
 def opposite(guard):
-    """That of the lanes which it leaves out: they do without its result. "never" for no guard."""
+    """Guard of the lanes that do without the result; "never" for no guard."""
     if not guard:
         return "never"
     return guard.replace("@!", "@") if "!" in guard else guard.replace("@", "@!")
@@ -218,7 +218,7 @@ def test_requests_hand_over_their_operands(pattern, registers, operands):
 
 @every_architecture
 def test_the_banks_of_what_is_handed_over_are_those_of_the_text(arch):
-    """Of stores, in order: both halves of an address, then every register of what is stored."""
+    """The order is: both halves of an address, then every register of the stored data."""
     seen = 0
     for instruction, row in [*rows(arch), *odd(arch)]:
         text = instruction.text

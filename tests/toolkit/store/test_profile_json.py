@@ -63,7 +63,7 @@ def loaded(content, path):
 
 
 def message_of(content, path):
-    """How loading refuses a file."""
+    """Message with which loading refuses a file."""
     text = json.dumps(content) if isinstance(content, dict) else content
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(RecordError) as caught:

@@ -1,4 +1,4 @@
-"""What a user names is read as a regular file of a limited size, or refused."""
+"""Paths that a user names are read as regular files of a limited size, or refused."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which saves are seen, however an editor saves, on a clock that the tests move."""
+"""Saves are noticed, however an editor saves, on a clock that the tests move."""
 
 import os
 from pathlib import Path

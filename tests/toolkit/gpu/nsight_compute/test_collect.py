@@ -32,7 +32,7 @@ def no_machine_code(monkeypatch):
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
-    """Where the folders of launches are."""
+    """Folder that contains the folders of launches."""
     folder = tmp_path / "kept"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))

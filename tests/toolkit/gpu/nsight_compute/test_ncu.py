@@ -1,4 +1,4 @@
-"""What Nsight Compute prints, as it prints it, and as it is when something is wrong with it."""
+"""Output of Nsight Compute, as it prints it, also if something is wrong with it."""
 
 import os
 import sys
