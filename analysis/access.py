@@ -1,9 +1,9 @@
 """Closed-form access counts of a tiled matrix product, guards included.
 
-A `Tiling` describes a kernel of the ladder. The tiling and the shape determine, for global and
-shared memory, loads and stores, the floats that threads move (elements) and the number of
-thread-level instructions: a float4 is four elements in one instruction, and so are four
-neighbouring reads of shared memory that the compiler merges. Elements follow from the source; the
+A `Tiling` describes a kernel of the ladder. The tiling and the shape determine two counts for each
+memory (global, shared) and direction (load, store): the floats that threads move (elements), and
+the thread-level instructions. A float4 is four elements in one instruction, and so are four
+neighbouring reads of shared memory that the compiler merges. Elements follow from the source. The
 compiler chooses the widths, which the `Tiling` states.
 
 Notation: a block computes a tile of C of BM×BN, in phases of depth BK; G_m×G_n blocks
@@ -20,17 +20,17 @@ cover C; P = ceil(K / BK) phases cover K.
 B has the same formulas. Without shared memory BK, P and the shared rows vanish, and every thread
 loads for its own TM×TN tile: the same formulas with G_m = ceil(M / TM), G_n = ceil(N / TN).
 
-Asynchronous copies move from global to shared memory in one instruction, which counts as a global
-load: no instruction stores to shared memory. Beyond the edges the same copies fill in zeros, so
-that they are global loads of whole tiles: G_m·G_n·P·BM·BK of A, and the same for B.
+An asynchronous copy moves data from global to shared memory in one instruction, which counts as a
+global load: no instruction stores to shared memory. Outside the matrices the same copies fill in
+zeros, so that they count as global loads of whole tiles: G_m·G_n·P·BM·BK of A, and the same for B.
 
-Bulk copies move a tile of A or of B each, and only what is inside of the matrices: the elements
-are those of the table, the instructions one per tile. Where several slices of a block share a tile
-by k, each thread reads, and multiplies, its slice's part of every phase. Partial
-sums that slices or blocks exchange are not in these counts.
+A bulk copy moves one tile of A or of B, and only the part inside the matrix: the elements are those
+of the table, the instructions one per tile. If several slices of a block share a tile along k, each
+thread reads and multiplies only its slice's part of every phase. These counts exclude the partial
+sums that slices or blocks exchange.
 
-A thread makes TM·TN multiply-adds per k. Those that share tiles make them over whole tiles, on
-zeros outside the matrices: threads·TM·TN·P·BK. Without shared memory threads outside C exit at
+A thread makes TM·TN multiply-adds per k. With shared memory, threads multiply whole tiles, with
+zeros outside the matrices: threads·TM·TN·P·BK. Without shared memory, threads outside C exit at
 once: M·N·K.
 """
 
@@ -91,13 +91,13 @@ class Tiling:
 
     @property
     def threads_per_block(self) -> int:
-        """Threads that share one tile of C; raises InputError where the tiles do not divide."""
+        """Threads that share one tile of C; raises InputError if the tiles do not divide evenly."""
         of_a_slice = exact_div(self.block_m, self.thread_m) * exact_div(self.block_n, self.thread_n)
         return of_a_slice * self.slices
 
     @property
     def depth(self) -> int:
-        """Depth of a phase in shared memory, 0 where there is none."""
+        """Depth of a phase in shared memory; 0 without shared memory."""
         return self.block_k or 0
 
     @property
@@ -108,7 +108,7 @@ class Tiling:
     def global_widths(self, problem: Gemm) -> tuple[int, int]:
         """Floats per global instruction in A, and in B and C.
 
-        Raises InputError where a vector would leave its row.
+        Raises InputError if a vector would extend beyond its row.
         """
         width_a = self.global_load_a_width or self.global_width
         return self._along(problem.k, width_a), self._along(problem.n, self.global_width)
@@ -206,8 +206,8 @@ class AccessCounts:
 def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
     """Accesses of one launch of a kernel with the tiling `tiling`.
 
-    C is not loaded (beta = 0). Derivation: the table at the head of this file. Raises InputError
-    where a vector width does not divide what it moves: a vector never leaves its row.
+    C is not loaded (beta = 0). Derivation: the table at the head of this file. Raises InputError if
+    a vector width does not divide the length of the rows: a vector never extends beyond its row.
     """
     width_a, width_b = tiling.global_widths(problem)
     blocks_m = ceil_div(problem.m, tiling.block_m)
@@ -279,7 +279,7 @@ def access_counts(tiling: Tiling, problem: Gemm) -> AccessCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class TileLimit:
-    """The largest square tile of one thread per element, and the limit of the next larger one."""
+    """Largest square tile with one thread per element, and the limit that the next one exceeds."""
 
     width: int
     limiter: Literal["threads per block", "shared memory"]
@@ -288,10 +288,10 @@ class TileLimit:
 
 
 def largest_square_tile(*, max_threads_per_block: int, shared_bytes_per_block: int) -> TileLimit:
-    """The widest T for which T² threads and 2·T²·4 bytes of shared memory fit one block.
+    """Largest T for which T² threads and 2·T²·4 bytes of shared memory fit into one block.
 
-    T is a power of two, so that tiles divide common sizes. Raises InputError where not even a
-    1×1 tile fits.
+    T is a power of two, so that tiles divide common sizes. Raises InputError if not even a 1×1 tile
+    fits.
     """
     by_threads = _widest_power_of_two(max_threads_per_block)
     by_shared = _widest_power_of_two(shared_bytes_per_block // (2 * FLOAT_BYTES))

@@ -34,9 +34,9 @@ _WORDS: dict[object, str] = {
 
 
 def checked(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """The function, which raises InputError for a value that its annotations do not allow.
+    """Function that raises InputError for a value that its annotations do not allow.
 
-    Whole numbers of NumPy become Python's.
+    Integers of NumPy become integers of Python.
     """
 
     @wraps(function)
@@ -59,10 +59,10 @@ def check_types(declared: object, values: Mapping[str, object], where: str = "")
 
 
 def shown(value: object) -> str:
-    """A value in a message: one line that is not long."""
+    """Short text of a value for a message of one line."""
     try:
         return shortened(" ".join(repr(value).split()))
-    except Exception:  # of an object's own making, and of a number with too many digits
+    except Exception:  # from an object's own __repr__, or for a number with too many digits
         return f"<{type(value).__name__}>"
 
 
@@ -71,7 +71,7 @@ _signature = cache(signature)
 
 @cache
 def _hints(declared: object) -> dict[str, Any]:
-    """The types of parameters or fields; Any of those that only type checkers import."""
+    """Types of parameters or fields; Any for types that are imported for type checkers only."""
     unknown: dict[str, Any] = {}
     while True:
         try:
@@ -90,7 +90,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(type(value) is type(one) and value == one for one in among)
     if origin in (Sequence, tuple):
         is_one = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-        # of others the function says what stands in the list
+        # for other element types the function itself checks the elements
         is_known = among == (str,) or origin is tuple
         return is_one and (not is_known or all(_fits(one, among[0]) for one in value))
     if hint in _NUMBERS:

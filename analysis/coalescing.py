@@ -2,14 +2,14 @@
 
 A global request costs sectors (32-byte pieces, the unit of traffic to L2) and clocks of the
 load/store unit, which looks up the tags of its 128-byte lines and reads their words from the
-banks of L1. A shared request costs wavefronts:
-shared memory has 32 banks of 4 bytes, and one wavefront delivers one word of every bank.
+banks of L1. A shared request costs wavefronts: shared memory has 32 banks of 4 bytes, and one
+wavefront delivers one word of every bank.
 
 Per request, `sectors` is Nsight Compute's `l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}.sum`,
 `wavefronts` its `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{ld,st}.sum` and `conflicts` its
 `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{ld,st}.sum`. NVIDIA documents the banks (CUDA
-C++ Programming Guide, "Compute Capabilities", "Shared Memory") but not how wide requests are
-grouped; that rule was found on an H100 and an H200, and a test holds it to recorded counters.
+C++ Programming Guide, "Compute Capabilities", "Shared Memory") but not the groups of lanes of wide
+requests. That rule was found on an H100 and an H200, and a test compares it with recorded counters.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ CLOCKS_PER_WIDE_LOAD = 4  # of 16 bytes per lane, even where all lanes load the 
 class Wavefronts:
     """Cost of one shared request.
 
-    `wavefronts` in all; `groups` of lanes that are served one after another, the wavefronts of
-    a request without bank conflicts; `conflicts` the rest.
+    `wavefronts` is the total. `groups` is the number of groups of lanes that are served one after
+    another, which is the number of wavefronts without bank conflicts. `conflicts` is the rest.
     """
 
     wavefronts: int
@@ -57,27 +57,27 @@ class Wavefronts:
 
 
 def sectors(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
-    """The distinct 32-byte sectors that one global request touches.
+    """Number of distinct 32-byte sectors that one global request accesses.
 
-    `addresses` are byte addresses of up to 32 lanes, each of `width_bytes` (1, 2, 4, 8 or 16);
-    `active` says which lanes take part (all, when None), and the others touch nothing. Raises
-    InputError for an address that is negative or no multiple of the width.
+    `addresses` are byte addresses of up to 32 lanes, each of `width_bytes` (1, 2, 4, 8 or 16).
+    `active` is True for the lanes that take part (None: all); the others access nothing. Raises
+    InputError for an address that is negative or not a multiple of the width.
     """
     return _distinct_pieces(addresses, width_bytes, active, SECTOR_BYTES)
 
 
 def lines(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
-    """The distinct 128-byte lines that one global request touches; arguments as `sectors`."""
+    """Number of distinct 128-byte lines that a global request accesses; arguments as `sectors`."""
     return _distinct_pieces(addresses, width_bytes, active, LINE_BYTES)
 
 
 def ideal_sectors(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
-    """The fewest sectors that could hold the distinct bytes touched; arguments as `sectors`."""
+    """Fewest sectors that could hold the distinct bytes accessed; arguments as `sectors`."""
     return ceil_div(_distinct_bytes(addresses, width_bytes, active), SECTOR_BYTES)
 
 
 def ideal_wavefronts(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
-    """The fewest wavefronts that could carry the distinct bytes touched; arguments as `sectors`."""
+    """Fewest wavefronts that could carry the distinct bytes accessed; arguments as `sectors`."""
     return ceil_div(_distinct_bytes(addresses, width_bytes, active), WAVEFRONT_BYTES)
 
 
@@ -88,19 +88,17 @@ def shared_wavefronts(
     operation: Operation = "load",
     active: Mask | None = None,
 ) -> Wavefronts:
-    """The wavefronts of one shared request and the part of them that is bank conflicts.
+    """Wavefronts of one shared request, and the part of them that bank conflicts cause.
 
     Arguments and errors as `sectors`, with byte addresses within shared memory. The rule:
 
     - Accesses of up to 4 bytes are one group of 32 lanes, of 8 bytes two half-warps, of 16 bytes
-      four quarter-warps. A group without an active lane is none (it is not counted, though it
-      takes a clock).
+      four quarter-warps. A group without an active lane does not count (though it takes a clock).
     - A group costs the largest number of distinct 4-byte words in one bank. Lanes that load, or
       store to, the same word count once.
-    - In loads, neighbouring groups (both halves; the quarters of each half) merge into one where
+    - In loads, neighbouring groups (both halves; the quarters of each half) merge into one if
       address[i] == address[i ^ 1] for all lanes of the warp, or address[i] == address[i ^ 2] for
-      all of them. A pair with an inactive lane does not stand in the way. Stores of 8 and 16
-      bytes never merge.
+      all of them. Pairs with an inactive lane are ignored. Stores of 8 and 16 bytes never merge.
     """
     lanes, active_addresses = _active(addresses, width_bytes, active)
     count = _GROUPS_PER_REQUEST[width_bytes]
@@ -118,14 +116,14 @@ def shared_wavefronts(
 
 
 def global_cycles(addresses: Addresses, *, width_bytes: int, active: Mask | None = None) -> int:
-    """The clocks for which one global load that hits L1 occupies the load/store unit, at least.
+    """Lower bound on the clocks for which a global load that hits L1 occupies the load/store unit.
 
-    The largest of: the distinct words in the fullest bank (L1 and shared memory are one array of
-    32 banks), the lines over 4 tags per clock, and 4 for 16 bytes per lane. 0 where no lane is
-    active; arguments as `sectors`. Found by timing loads on an H200: of 224
-    patterns, rows and columns of a matrix with a pitch of a power of two took exactly this,
-    none took less (except three columns: 30 clocks instead of 32), and some took up to 3 times as
-    long, by an unknown rule. The rule of stores is unknown, too.
+    It is the largest of: the distinct words in the fullest bank (L1 and shared memory are one array
+    of 32 banks), the lines over 4 tags per clock, and 4 for 16 bytes per lane. 0 if no lane is
+    active; arguments as `sectors`. Found by timing loads of 224 patterns on an H200: rows and
+    columns of a matrix with a pitch of a power of two took exactly this, none took less (except
+    three columns: 30 clocks instead of 32), and some took up to 3 times as long, by an unknown
+    rule. The rule of stores is unknown, too.
     """
     _, active_addresses = _active(addresses, width_bytes, active)
     if not active_addresses.size:
@@ -150,8 +148,8 @@ def pattern(
 ) -> Pattern:
     """Cost of one access in the memory system, as the record of a profile.
 
-    `addresses` and `active` as `sectors`; `requests` is how many such requests the launch
-    makes. Raises InputError as `sectors` does, and where no lane is active.
+    `addresses` and `active` as `sectors`; `requests` is the number of such requests of the launch.
+    Raises InputError as `sectors` does, and if no lane is active.
     """
     width = instruction_bytes
     if _distinct_bytes(addresses, width, active) == 0:
@@ -183,7 +181,7 @@ def pattern(
 def _distinct_pieces(
     addresses: Addresses, width_bytes: int, active: Mask | None, piece_bytes: int
 ) -> int:
-    # aligned accesses never straddle a piece: the first byte says which one
+    # aligned accesses never straddle a piece: the first byte determines it
     _, active_addresses = _active(addresses, width_bytes, active)
     return len(np.unique(active_addresses // piece_bytes))
 

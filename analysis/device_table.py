@@ -1,8 +1,8 @@
-"""The numbers of the GPUs that this project knows, each with its source.
+"""Numbers of the GPUs that this project knows, each with its source.
 
-`LIMITS` has what all GPUs of a compute capability share, `MODELS` what each model adds, `MEASURED`
-the ceilings that a benchmark reached. A fact is written once, as `(value, source)`. It is named
-after the field of `Device` (analysis/devices.py).
+`LIMITS` has the facts that all GPUs of a compute capability share, `MODELS` the facts of each
+model, `MEASURED` the ceilings that a benchmark reached. A fact is written once, as `(value,
+source)`, under the name of the field of `Device` (analysis/devices.py).
 
 Sizes are bytes, and the "GB" of a datasheet's memory size are GiB (a driver reports a little
 less: it keeps some for error correction and itself). Bandwidths of datasheets are powers of ten.
@@ -17,13 +17,13 @@ KIB, MIB, GIB = 2**10, 2**20, 2**30
 
 ComputeCapability = tuple[int, int]
 
-# A value and where it comes from. The value has the type of the field that it is for.
+# A value and its source. The value has the type of its field.
 Fact = tuple[Any, str]
 Facts = dict[str, Fact]
 
 
 def values_and_sources(facts: Mapping[str, Fact]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The values of facts, and where each comes from, both by the name of the field."""
+    """Values of facts and their sources, both by the name of the field."""
     return (
         {field: value for field, (value, _) in facts.items()},
         {field: source for field, (_, source) in facts.items()},
@@ -162,11 +162,11 @@ def _model(
     pins: tuple[float, int] | None = None,
     **given: Any,
 ) -> Facts:
-    """The facts of one model; a value that stands alone comes from `source`.
+    """Facts of one model; values without a source of their own come from `source`.
 
-    `memory` is its size in GiB and its type. `pins` are the bits per second of a pin and how many
-    pins there are, from which the bandwidth follows. A driver reports the name as it is here,
-    unless `driver_names` says otherwise.
+    `memory` is its size in GiB and its type. `pins` are the bits per second of a pin and the number
+    of pins: the bandwidth is their product. A driver reports the name as it is here, unless
+    `driver_names` says otherwise.
     """
     facts = {
         field: one if isinstance(one, tuple) else (one, source) for field, one in given.items()

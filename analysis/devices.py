@@ -1,8 +1,8 @@
-"""The GPUs that this project knows: limits, nominal and measured ceilings, each with its source.
+"""GPUs that this project knows: limits, nominal and measured ceilings, each with its source.
 
-`DEVICES` holds one complete record per model, made of the tables of analysis/device_table.py. A GPU
-that is present is described by its driver: `device_from_driver` takes from the driver what it knows
-and from the tables only the rest.
+`DEVICES` holds one complete record per model, made of the tables of analysis/device_table.py. For a
+GPU that is present, `device_from_driver` asks the driver, and takes from the tables only the facts
+that the driver does not report.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from analysis.problem import FLOP_PER_FMA
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredCeilings:
-    """Ceilings that a benchmark reached on such a device, with where they come from."""
+    """Ceilings that a benchmark reached on such a device, with their sources."""
 
     source: str
     fp32_flop_per_s: float | None = None
@@ -42,13 +42,12 @@ class MeasuredCeilings:
 class Device:
     """One GPU model: its nominal ceilings, its limits, and a source for every field.
 
-    Rates are per second of the whole device, sizes in bytes. `sources` maps each field name to
-    where its value comes from (but `key`, which is this project's name for the device, and
-    `measured`, which carries its own). `measured` keeps reached ceilings apart from nominal ones.
-    `l2_bytes_per_s` is the nominal read bandwidth, None where NVIDIA publishes none.
-    `sustained_clock_hz` is the clock that it holds while it computes products of matrices, one
-    after the other, None where that is not known to be another than the boost clock, at which all
-    nominal rates are.
+    Rates are per second of the whole device, sizes in bytes. `sources` maps each field name to the
+    source of its value (except `key`, which is this project's name for the device, and `measured`,
+    which has its own). `measured` keeps reached ceilings apart from nominal ones. `l2_bytes_per_s`
+    is the nominal read bandwidth, None if NVIDIA publishes none. `sustained_clock_hz` is the clock
+    that the device holds while it computes matrix products one after the other, None if it is not
+    known to differ from the boost clock. All nominal rates are at the boost clock.
     `driver_names` are the names under which the CUDA driver reports such a GPU.
     """
 
@@ -112,7 +111,7 @@ class DriverFacts:
     clock. The memory's clock and bus width are 0 if a driver does not report them. The last two
     are attributes of newer drivers: None selects the table of compute capabilities.
 
-    Raises InputError where another number is below 1.
+    Raises InputError if another number is below 1.
     """
 
     name: str
@@ -155,10 +154,11 @@ _POSITIVE_DRIVER_FACTS = (
 
 
 def find_device(name: str) -> Device:
-    """The record of the database that is called `name`.
+    """Record of the database for the device `name`.
 
-    Takes a key ("rtx-3090"), the full name or a driver's name of the device, in any case, with
-    or without "NVIDIA" in front, spaces and underscores for hyphens. Raises UnknownNameError.
+    The name is a key ("rtx-3090"), the full name or a driver's name of the device, in any case,
+    with or without "NVIDIA" in front, with spaces or underscores for hyphens. Raises
+    UnknownNameError.
     """
     device = _lookup(name)
     if device is None:
@@ -167,15 +167,15 @@ def find_device(name: str) -> Device:
 
 
 def device_from_driver(facts: DriverFacts) -> Device:
-    """The complete record of a GPU that is present, as its driver describes it.
+    """Complete record of a GPU that is present, from its driver's facts.
 
-    A GPU of the database keeps its record, with the SM count, peak clock and sizes that the
-    driver reports where they differ (factory-overclocked cards do), and the rates that follow
-    from them. Any other is built from the driver's values and the table of its compute
-    capability, or of the nearest lower one that is known, as its `sources` then say.
+    A GPU of the database keeps its record, but takes the SM count, peak clock and sizes that the
+    driver reports if they differ (on factory-overclocked cards they do), and the rates that follow
+    from them. The record of any other GPU is built from the driver's values and the table of its
+    compute capability, or of the nearest lower one that is known, as its `sources` then say.
 
     Raises InputError for a GPU outside the database that is older than every table row, or
-    whose driver does not tell its memory's clock and bus width.
+    whose driver does not report its memory's clock and bus width.
     """
     known = _lookup(facts.name)
     return _as_described(facts) if known is None else _as_reported(known, facts)
@@ -184,11 +184,11 @@ def device_from_driver(facts: DriverFacts) -> Device:
 def nearest_compilable(
     compute_capability: ComputeCapability, supported: Sequence[int]
 ) -> tuple[str, str | None]:
-    """The architecture to compile for, and a note where it is not the device's own.
+    """Architecture to compile for, and a note if it is not the device's own.
 
     `supported` are the compiler's architectures as numbers (75, 80, ..., 120). The choice is the
     device's own; else the highest one below it; else the lowest: such code cannot run on the
-    device, but shows what a kernel would do on its nearest relative. Raises InputError where
+    device, but shows the behaviour of a kernel on its nearest relative. Raises InputError if
     `supported` is empty.
     """
     if not supported:
@@ -233,7 +233,7 @@ def _nominal_fp32(lanes_per_sm: int, sm_count: int, clock_hz: float) -> float:
     return FLOP_PER_FMA * lanes_per_sm * sm_count * clock_hz
 
 
-# --- what the driver says -----------------------------------------------------------------
+# --- facts from the driver ----------------------------------------------------------------
 
 
 _DRIVER_ATTRIBUTES = {
@@ -255,7 +255,7 @@ _DRIVER_ATTRIBUTES = {
 
 
 def _reported(**values: Any) -> Facts:
-    """The driver's values as facts, less those that it does not tell (None)."""
+    """Driver's values as facts, without those that it does not report (None)."""
     return {
         field: (value, f"CUDA driver: {_DRIVER_ATTRIBUTES[field]}")
         for field, value in values.items()
@@ -264,7 +264,7 @@ def _reported(**values: Any) -> Facts:
 
 
 def _as_reported(device: Device, facts: DriverFacts) -> Device:
-    """A record of the database with what the driver reports otherwise."""
+    """Record of the database with the values of the driver that differ from it."""
     reported = _reported(
         sm_count=facts.sm_count,
         boost_clock_hz=facts.clock_hz,
@@ -284,7 +284,7 @@ def _as_reported(device: Device, facts: DriverFacts) -> Device:
 
 
 def _as_described(facts: DriverFacts) -> Device:
-    """A record built from the driver's values and the table of compute capabilities."""
+    """Record built from the driver's values and the table of compute capabilities."""
     limits = _nearest_limits(facts.compute_capability)
     driver = _reported(
         driver_names=(facts.name,),
@@ -308,7 +308,7 @@ def _driver_fp32(lanes_per_sm: int, facts: DriverFacts) -> Fact:
 
 
 def _driver_dram_bandwidth(facts: DriverFacts) -> Fact:
-    """Two transfers per clock of the reported memory clock, over the whole bus."""
+    """DRAM bandwidth: two transfers per clock of the reported memory clock, over the whole bus."""
     bandwidth = 2 * facts.memory_clock_hz * facts.memory_bus_width_bits / 8
     if not bandwidth > 0:
         raise InputError(
@@ -324,7 +324,7 @@ def _driver_dram_bandwidth(facts: DriverFacts) -> Fact:
 
 
 def _nearest_limits(compute_capability: ComputeCapability) -> Facts:
-    """The table's row for a compute capability, or the nearest lower one, said in the sources."""
+    """Row of a compute capability, or of the nearest lower one, which its sources then say."""
     if compute_capability in LIMITS:
         return LIMITS[compute_capability]
     below = [known for known in LIMITS if known < compute_capability]

@@ -11,14 +11,14 @@ WARP_SIZE = 32  # CUDA C++ Programming Guide, "SIMT Architecture"
 
 
 def ceil_div(dividend: int, divisor: int) -> int:
-    """The quotient rounded up: how many tiles of `divisor` cover `dividend`."""
+    """Quotient rounded up: number of tiles of `divisor` that cover `dividend`."""
     return -(-dividend // divisor)
 
 
 def exact_div(dividend: int, divisor: int) -> int:
-    """The quotient of a division that must leave no remainder.
+    """Quotient of a division without remainder.
 
-    Raises InputError when it does.
+    Raises InputError if there is a remainder.
     """
     quotient, remainder = divmod(dividend, divisor)
     if remainder:

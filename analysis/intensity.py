@@ -1,9 +1,9 @@
-"""Arithmetic intensity: FLOP per byte, by what is counted as a byte moved.
+"""Arithmetic intensity: FLOP per byte moved, for three definitions of the bytes.
 
 The FLOP of a product are 2·m·n·k everywhere; the bytes differ:
 
 - loads        global loads as the kernel issues them, as if none hit a cache
-- accesses     the stores of C too
+- accesses     these loads and the stores of C
 - compulsory   every matrix once, as if every reuse hit a cache
 """
 
@@ -14,7 +14,7 @@ from analysis.errors import InputError
 
 
 def intensity_of_loads(counts: AccessCounts) -> float:
-    """FLOP per byte of global loads: 2mnk / loaded bytes, the source texts' figure."""
+    """FLOP per byte of global loads: 2mnk / loaded bytes, as the source texts define it."""
     return _per_byte(counts, counts.bytes("global", "load"), "global loads")
 
 
@@ -24,7 +24,7 @@ def intensity_of_accesses(counts: AccessCounts) -> float:
 
 
 def intensity_of_compulsory_bytes(counts: AccessCounts) -> float:
-    """FLOP per byte when every matrix moves once: the maximum that caches allow."""
+    """FLOP per byte if every matrix moves once: the maximum that caches allow."""
     return _per_byte(counts, compulsory_bytes(counts), "compulsory traffic")
 
 

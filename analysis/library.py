@@ -1,4 +1,4 @@
-"""The native libraries: finding and loading them, and which sources they were built from."""
+"""Native libraries: finding them, loading them, and checking that their sources are current."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def sources_of(folder: Path) -> str | None:
 
 
 def loaded(path: Path, folder: Path, what: str) -> ctypes.CDLL:
-    """The library `path`, built from the sources in `folder` where it has them.
+    """Library at `path`, built from the sources in `folder` if these are there.
 
-    Raises UnavailableError with `what` it is, if it was not built or was built from others.
+    Raises UnavailableError, which names `what`, if it was not built or was built from other
+    sources.
     """
     if not path.exists():
         raise UnavailableError(f"{what} was not built: {REBUILD}")

@@ -36,10 +36,10 @@ def occupancy(
     registers_per_thread: int,
     shared_bytes_per_block: int,
 ) -> Occupancy:
-    """The blocks that one SM of `device` can hold at the same time, and every binding limit.
+    """Blocks that one SM of `device` can hold at the same time, and every binding limit.
 
     `shared_bytes_per_block` is static plus dynamic. Source: the head of this file. Raises
-    InputError when not even one block can be resident, because such a launch fails.
+    InputError if not even one block can be resident, because such a launch fails.
     """
     _check_block(device, threads_per_block, registers_per_thread, shared_bytes_per_block)
     warps_per_block = ceil_div(threads_per_block, WARP_SIZE)
@@ -73,7 +73,7 @@ def _registers_per_warp(device: Device, registers_per_thread: int) -> int:
 
 
 def _warps_by_registers(device: Device, registers_per_thread: int) -> int:
-    # as many partitions as the granularity says, each with its share of the registers
+    # the granularity is the number of partitions, which have equal shares of the registers
     partitions = device.warp_allocation_granularity
     registers_per_partition = device.registers_per_sm // partitions
     warps_per_partition = registers_per_partition // _registers_per_warp(
@@ -90,7 +90,7 @@ def _allocated_shared_bytes(device: Device, shared_bytes_per_block: int) -> int:
 def _check_block(
     device: Device, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int
 ) -> None:
-    """Raise InputError where not even one block can be resident."""
+    """Raise InputError if not even one block can be resident."""
     if threads_per_block < 1 or registers_per_thread < 0 or shared_bytes_per_block < 0:
         raise InputError(
             f"block of {threads_per_block} threads, {registers_per_thread} registers per thread "
@@ -113,7 +113,7 @@ def _check_block(
             f"{device.shared_bytes_per_block_optin}, the most that {device.name} gives one "
             "block: use smaller tiles"
         )
-    # The launch check assumes a block's warps spread over all partitions alike.
+    # The launch check assumes that a block's warps spread evenly over all partitions.
     granularity = device.warp_allocation_granularity
     warps = ceil_div(ceil_div(threads_per_block, WARP_SIZE), granularity) * granularity
     registers = warps * _registers_per_warp(device, registers_per_thread)
@@ -143,7 +143,7 @@ class Occupancy:
 class Resources:
     """Resources that the compiler allocates for a kernel, per thread or per block.
 
-    `architecture` is what it was compiled for ("sm_86"); `note` says when that is not the
+    `architecture` is the one it was compiled for ("sm_86"); `note` says so if it is not the
     device's own.
     """
 

@@ -17,7 +17,7 @@ _SHAPE = re.compile(r"(\d+)(?:x(\d+)x(\d+))?", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class Gemm:
-    """The shape of a float32 product: A is m×k, B is k×n, C is m×n, all row-major.
+    """Shape of a float32 product: A is m×k, B is k×n, C is m×n, all row-major.
 
     Raises ShapeError for a dimension below 1 or above LARGEST_DIMENSION.
     """
@@ -60,7 +60,7 @@ class Gemm:
 
 
 def parse_shape(text: str) -> Gemm:
-    """The shape that `text` names: "4096" for a square product, "1000x333x64" for M×N×K.
+    """Shape that `text` names: "4096" for a square product, "1000x333x64" for M×N×K.
 
     Raises ShapeError for anything else.
     """

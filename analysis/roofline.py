@@ -1,4 +1,4 @@
-"""The roofline: attainable FLOP/s as the least of compute and of each level's bandwidth.
+"""Roofline: attainable FLOP/s, the minimum of the compute roof and of each level's bandwidth roof.
 
 Source: Williams, Waterman and Patterson, "Roofline: An Insightful Visual Performance Model for
 Multicore Architectures", CACM 52(4), 2009.
@@ -32,7 +32,7 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True)
 class Roofline:
-    """The roofs of one device: FP32 and the memory levels of which any rate is known."""
+    """Roofs of one device: FP32, and the memory levels with a known rate."""
 
     flop_per_s: float
     measured_flop_per_s: float | None
@@ -45,7 +45,7 @@ def bandwidth_ceiling(intensity: float, bandwidth_bytes_per_s: float) -> float:
 
 
 def ridge_point(peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> float:
-    """The intensity in FLOP per byte where the bandwidth's roof meets the peak."""
+    """Intensity in FLOP per byte at which the bandwidth's roof meets the peak."""
     return peak_flop_per_s / bandwidth_bytes_per_s
 
 
@@ -60,7 +60,7 @@ def share_of_peak(flop_per_s: float, device: Device) -> float:
 
 
 def roofline(device: Device) -> Roofline:
-    """The roofs of `device`, the fastest level first; levels without any rate are left out."""
+    """Roofs of `device`, the fastest level first; levels without a known rate are left out."""
     measured = device.measured or MeasuredCeilings(source="none")
     shared = device.shared_bytes_per_s, measured.shared_bytes_per_s
     # L1 and shared memory are one data path since Volta (Volta Tuning Guide, section "Unified

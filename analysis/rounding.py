@@ -1,7 +1,7 @@
 """Error bound of a correct float32 product, and the check of a result against it.
 
-The bound is componentwise, so one wrong element shows however large its neighbours are, and it
-grows with sqrt(K), so that a lost term or a lower-precision format shows at large K too.
+The bound is componentwise: it reveals one wrong element, however large its neighbours are. It grows
+only with sqrt(K), so that it also reveals a lost term or a lower-precision format at large K.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def gemm_error_bound(
     beta: float = 0.0,
     abs_c: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    """The largest |computed - exact| of each element of a correct alpha·A·B + beta·C in float32.
+    """Largest |computed - exact| of each element of a correct alpha·A·B + beta·C in float32.
 
-    `abs_product` is |A||B| (m×n, computed in float64 from float32 inputs), `abs_c` is |C| and is
-    needed where beta ≠ 0; alpha and beta as float32 holds them. The bound is
+    `abs_product` is |A||B| (m×n, computed in float64 from float32 inputs). `abs_c` is |C|, which is
+    needed if beta ≠ 0. alpha and beta are rounded to float32. The bound is
 
         g · (|alpha| |A||B| + |beta| |C|),    n = k + 3 roundings, u = 2^-24
         g = min(n·u / (1 - n·u), exp(λ·sqrt(n)·u + n·u²/(1 - u)) - 1),    λ = 6
@@ -51,7 +51,7 @@ def gemm_error_bound(
     Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci.
     Comput. 41(5), 2019, Theorem 2.4, for rounding errors that are independent with mean zero:
     random matrices comply, a matrix of one repeated value may not. Subnormal numbers must not
-    be flushed to zero. Raises InputError where k < 1 or |C| is missing.
+    be flushed to zero. Raises InputError if k < 1 or |C| is missing.
     """
     import numpy as np
 
@@ -64,8 +64,8 @@ def gemm_error_bound(
         scale = abs(alpha) * scale
     if beta:
         scale = scale + abs(beta) * np.asarray(abs_c, dtype=np.float64)
-    # Of k products and two more operations each may underflow by half the smallest number; where
-    # every term is 0, nothing does and nothing is rounded.
+    # Each of k products and two more operations may underflow by half the smallest number. If every
+    # term is 0, none underflows and none is rounded.
     underflow = (k * max(abs(alpha), 1.0) + 2) * SMALLEST_FLOAT
     bound = np.asarray(_relative_bound(k + 3) * scale)
     return np.add(bound, underflow, out=bound, where=scale > 0)
@@ -78,11 +78,11 @@ def compare(
     *,
     description: str = GEMM_BOUND,
 ) -> Check:
-    """The verdict on `result` (float32, m×n) against `reference` and `bound` (float64, m×n).
+    """Verdict on `result` (float32, m×n) against `reference` and `bound` (float64, m×n).
 
-    Passes where |result - reference| ≤ bound for every element; an element with bound 0 must
-    match exactly, and NaN or infinity in the result fails. `description` says which bound.
-    Raises InputError where the shapes differ, are empty, or the reference or bound is not finite.
+    It passes if |result - reference| ≤ bound for every element; an element with bound 0 must match
+    exactly, and NaN or infinity in the result fails. `description` describes the bound. Raises
+    InputError if the shapes differ or are empty, or if the reference or the bound is not finite.
     """
     import numpy as np
 
@@ -99,7 +99,7 @@ def compare(
     _check_finite("reference", expected)
     _check_finite("bound", allowed)
     error = np.abs(computed - expected)
-    # where the bound is 0, an exact match counts as 0 and anything else as infinite
+    # if the bound is 0, an exact match counts as 0 and anything else as infinite
     ratio = np.where(error == 0, 0.0, np.inf)
     with np.errstate(over="ignore"):  # infinite is far enough above the bound
         np.divide(error, allowed, out=ratio, where=allowed > 0)
@@ -118,7 +118,7 @@ def compare(
 
 
 def _relative_bound(roundings: int) -> float:
-    """g for n roundings: the smaller of the certain and the probabilistic bound."""
+    """Relative bound g for n roundings: the smaller of the certain and the probabilistic one."""
     n, u = roundings, UNIT_ROUNDOFF
     probabilistic = expm1(CONFIDENCE_LAMBDA * sqrt(n) * u + n * u**2 / (1 - u))
     if n * u >= 1:  # the certain bound is infinite here
@@ -144,12 +144,12 @@ def _finite(value: float) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """The comparison of a launch's output with a float64 reference.
+    """Comparison of a launch's output with a float64 reference.
 
     `worst_ratio` is the largest |error| / bound over all elements (above 1 fails). It is None
-    where it is not finite (the output holds NaN or infinity, or errs where the bound is 0), and
-    so is `max_absolute_error`; the row and column then name the first such element. `bound`
-    says in words which bound.
+    if it is not finite (the output holds NaN or infinity, or has an error where the bound is 0),
+    and so is `max_absolute_error`; the row and column then name the first such element. `bound`
+    describes the bound in words.
     """
 
     passed: bool

@@ -53,7 +53,7 @@ def theory(
             "DRAM, uncached",
             counts,
             counts.bytes("global", "load") / device.dram_bytes_per_s,
-            "every global load goes to DRAM, at the nominal bandwidth; caches lift this roof",
+            "every global load reads DRAM at the nominal bandwidth; cache hits raise this roof",
         ),
         ceilings=ceilings,
         attainable_flop_per_s=lowest.flop_per_s,
@@ -90,10 +90,10 @@ def _ceilings(
                 f"load/store unit{of_sms}",
                 counts,
                 clocks / (busy_sms * device.boost_clock_hz),
-                "wavefronts of shared requests, and of global ones the words in one bank or a "
-                f"quarter of the lines, one per clock, on {sms} at "
-                f"{device.boost_clock_hz / 1e6:,.0f} MHz (a card that boosts higher runs past "
-                "it), every load hitting L1 (rules found on an H100 and an H200)",
+                "one clock per wavefront of shared requests, and for global requests one clock per "
+                f"word in the fullest bank or per four lines, on {sms} at "
+                f"{device.boost_clock_hz / 1e6:,.0f} MHz (a card with a higher boost clock exceeds "
+                "it), if every load hits L1 (rules found on an H100 and an H200)",
             )
         )
     return tuple(ceilings)
@@ -102,7 +102,7 @@ def _ceilings(
 def _load_store_clocks(patterns: tuple[Pattern, ...], device: Device) -> float:
     """Estimated clocks that all requests occupy the load/store units, summed over SMs.
 
-    Each request takes what that of the first warp does, and stores take what loads do
+    Each request takes as many clocks as that of the first warp, and stores as many as loads
     (`coalescing.global_cycles`, `coalescing.shared_wavefronts`).
     """
     # A wavefront of 128 bytes occupies Turing's data path of 64 bytes for two clocks.

@@ -1,4 +1,4 @@
-"""Words of a vocabulary: enums that print, compare and are stored as their text."""
+"""Vocabularies: enums that print, compare and are stored as their text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Vocabulary(StrEnum):
-    """Base of the enums of words; at a prompt a member shows as its text does."""
+    """Base of the enums of words; a prompt shows a member as its text."""
 
     def __repr__(self) -> str:
         return repr(self.value)

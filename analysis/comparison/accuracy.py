@@ -1,6 +1,6 @@
 """Errors of predicted times against measured ones, per device, each with its command.
 
-`DEFAULT_DEVICE` is the device that commands use where none is named and no GPU is used: of the
+`DEFAULT_DEVICE` is the device that commands use if none is named and no GPU is used: among the
 devices with a recorded run, the one whose held-out launches are predicted best.
 """
 
@@ -125,7 +125,7 @@ DEFAULT_DEVICE = min(DEVICES.values(), key=_by_validation)
 
 
 def device_of(architecture: str) -> Device | None:
-    """The best validated device of an architecture such as "sm_90a"; None where none is known."""
+    """Best validated device of an architecture such as "sm_90a"; None if no device has it."""
     plain = architecture.rstrip("af")
     devices = (device for device in DEVICES.values() if device.sm_arch == plain)
     return min(devices, key=_by_validation, default=None)

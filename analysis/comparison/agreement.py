@@ -61,9 +61,9 @@ _SHARED_LOADS = {name for (subject, _), name in COUNTER_OF.items() if subject ==
 class Comparison:
     """One quantity of a launch by closed form and by simulation.
 
-    `subject` is what is counted of ("global loads", "arithmetic"), `quantity` in which unit.
-    `reason` says why they differ, None where they are equal; `is_explained` whether the counts
-    prove it.
+    `subject` names the counted operations ("global loads", "arithmetic"), `quantity` the unit.
+    `reason` says why the numbers differ, None if they are equal; `is_explained` is True if the
+    counts prove it.
     """
 
     subject: str
@@ -99,7 +99,8 @@ def closed_forms(theory: Theory) -> dict[str, int]:
 def known_reason(theory: Theory, counter: str, count: int) -> str | None:
     """Possible reason why a closed form differs from a counter, None if there is none.
 
-    Weaker than `comparisons`, which looks at every kind of access that the machine code has.
+    It is weaker than those of `comparisons`, which examines every kind of access in the machine
+    code.
     """
     counts = theory.accesses
     if counter == FFMA:
@@ -111,7 +112,7 @@ def known_reason(theory: Theory, counter: str, count: int) -> str | None:
     if counts.tiling.bulk and counter in _SHARED_LOADS:
         causes.append(READ_AHEAD)
     if counts.has_edges:
-        causes.append("tiles reach beyond the matrices, where guards leave warps partly idle")
+        causes.append("tiles extend beyond the matrices, where guards deactivate lanes")
     for space, operation in _ACCESSES:
         if counter == COUNTER_OF.get((_subject(space, operation), "sectors")):
             causes.append(_misaligned(counts, _patterns(theory, space, operation)))
@@ -124,8 +125,8 @@ def _patterns(theory: Theory, space: Space, operation: Operation) -> tuple[Patte
 
 # An asynchronous copy is a global load, here as in the counters; a bulk copy only here.
 _OPERATION = {"copy": "load", "bulk load": "load"}
-LEFT_SUMS = "sums that slices or blocks leave for each other"
-READ_AHEAD = "each thread reads on once after the last phase"
+LEFT_SUMS = "partial sums that slices or blocks exchange"
+READ_AHEAD = "each thread also reads ahead after the last phase"
 
 
 def _kind(access: MachineAccess) -> tuple[str, str]:
@@ -311,10 +312,10 @@ class _Side:
         yield self._caused(costing, _cost(self.patterns), cost, causes, is_known=is_known)
 
     def _more(self, elements: int) -> str:
-        """Reason why so many more elements are moved than in the closed forms, if it is known.
+        """Known reason why so many more elements are moved than in the closed forms.
 
-        A thread holds four k of its rows of A and one of its columns of B, and reads the next
-        before it computes: after the last phase too.
+        A thread holds values for four k of its rows of A, and for one k of its columns of B. It
+        reads the next values before it computes, also after the last phase.
         """
         tiling = self.counts.tiling
         if tiling.leaves_sums and elements > 0:
@@ -330,7 +331,7 @@ class _Side:
         """
         problem = self.counts.problem
         off = [row for row in (problem.k, problem.n) if row % SECTOR_FLOATS]
-        rows = f"rows of {' and '.join(map(str, off))} floats begin off a sector's boundary"
+        rows = f"rows of {' and '.join(map(str, off))} floats do not begin at a sector boundary"
         return _compared(
             self.subject,
             "sectors",
@@ -368,13 +369,13 @@ class _Side:
         """Average active lanes of the warps that access memory, if not all lanes are active."""
         if self.lanes == WARP_SIZE * requests:
             return ""
-        return f"guards leave {self.lanes / requests:.4g} of 32 lanes on average"
+        return f"guards leave {self.lanes / requests:.4g} of 32 lanes active on average"
 
     def _switched_off(self, instructions: int) -> str:
         """Instructions of warps without active lanes, as in the other branch of a guard."""
         if not instructions:
             return ""
-        return f"{instructions:,} more are issued with every lane's guard off"
+        return f"{instructions:,} more are issued without an active lane"
 
 
 def _misaligned(counts: AccessCounts, patterns: Iterable[Pattern]) -> str:
@@ -385,7 +386,7 @@ def _misaligned(counts: AccessCounts, patterns: Iterable[Pattern]) -> str:
     if not off:
         return ""
     pitches = " and ".join(f"{operand} of {floats} floats" for operand, floats in off.items())
-    return f"rows of {pitches} begin off the 32-byte boundary that the first warp starts at"
+    return f"rows of {pitches} do not begin at a 32-byte boundary, as the first warp's do"
 
 
 def _unforeseen(record: Record, simulated: Simulated) -> Iterator[Comparison]:
@@ -399,10 +400,10 @@ def _unforeseen(record: Record, simulated: Simulated) -> Iterator[Comparison]:
 
 def _reason_of_unforeseen(record: Record, access: MachineAccess) -> str:
     if access.space == "local":
-        return "registers that did not suffice are kept in local memory"
+        return "spilled registers are kept in local memory"
     blocks = record.geometry.blocks if record.geometry else None
     if (access.space, access.action, access.requests) == ("global", "atomic", blocks):
-        return "each block counts itself, those that copy and those that wait"
+        return "each block increments a counter, whether it copies or waits"
     return ""
 
 

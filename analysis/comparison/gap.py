@@ -46,7 +46,7 @@ def steps_to_measured(predicted: Predicted, measured: Measured) -> tuple[GapStep
         GapStep(
             name=Cause.REMAINDER,
             time_s=rest,
-            detail="what the model does not explain: the median measured, less all steps above",
+            detail="not explained by the model: the measured median minus all steps above",
         ),
     )
 

@@ -72,8 +72,8 @@ class Setting:
 class TimeChange:
     """Two medians, and the verdict on them; `reason` says why a verdict is ambiguous.
 
-    `change` is after over before, `change_interval` what it lies in: each end is wrong with a
-    chance of at most 5%.
+    `change` is after over before, `change_interval` its interval: each end is wrong with a chance
+    of at most 5%.
     """
 
     before_s: float
@@ -107,9 +107,9 @@ class PredictionChange:
 class Pair:
     """One launch on both sides: a variant at a shape, or a kernel (`shape` is None).
 
-    `compared` numbers were looked at, `counts` are those that differ. `lost` says what the second
-    side ought to have and has not, `notes` what differs in how the numbers came about and what
-    was therefore not compared.
+    `compared` is the number of compared counts, `counts` are those that differ. `lost` names
+    results that the second side should have and lacks. `notes` name differences in the origin of
+    the numbers, and numbers that were therefore not compared.
     """
 
     label: str
@@ -164,7 +164,7 @@ _Key = tuple[str, Gemm | None]
 
 @dataclass(frozen=True, kw_only=True)
 class _Side:
-    """One side: what it is, its launches, and the settings that they were made with.
+    """One side of a comparison: its kind, its launches, and their settings.
 
     `device` is a key; `remedy` says how to obtain counts that this side has and the other lacks.
     """
@@ -180,7 +180,7 @@ class _Side:
 def compare(before: Profile, after: Profile) -> RunComparison:
     """Every difference between two profiles, record by record.
 
-    Raises InputError where they have no record in common.
+    Raises InputError if they have no record in common.
     """
     ours, theirs = _of_profile(before), _of_profile(after)
     if not ours.launches.keys() & theirs.launches.keys():
@@ -191,7 +191,8 @@ def compare(before: Profile, after: Profile) -> RunComparison:
 def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison:
     """Every difference between two launches of `simulate --json`.
 
-    Raises InputError where their machine code is of two architectures, or no counter is of both.
+    Raises InputError if their machine code has different architectures, or if they have no counter
+    in common.
     """
     ours, theirs = (one.resources.architecture for one in (before, after))
     if ours != theirs:
@@ -199,7 +200,7 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison
             f"the launches are of two architectures, {ours} and {theirs}: "
             "simulate both with the same --arch"
         )
-    if before.device != after.device:  # what is modelled for another device says nothing
+    if before.device != after.device:  # counters modelled for another device are not comparable
         kept = {name: n for name, n in after.counters.items() if name not in MODELLED}
         after = replace(after, counters=kept)
     if not before.counters.keys() & after.counters.keys():
@@ -329,8 +330,8 @@ def _notes_on_profiles(before: Profile, after: Profile) -> Iterator[str]:
         yield (
             f"the devices differ, {before.device.name} and {after.device.name}: "
             "times, measured or predicted, occupancy and hardware counters are not compared; "
-            "theory is, and "
-            "registers and simulated counters where both are of one architecture"
+            "theory is compared, and so are registers and simulated counters if both devices have "
+            "one architecture"
         )
     for which, profile in (("first", before), ("second", after)):
         if profile.status != "complete":
@@ -346,7 +347,7 @@ def _notes_on_launches(before: LaunchRecord, after: LaunchRecord) -> Iterator[st
         )
     random = any(text.endswith(RANDOM) for one in (before, after) for text in one.arguments)
     if random and before.seed != after.seed:
-        yield "the random content differs: where counts depend on it, give both the same --seed"
+        yield "the random content differs: if counts depend on it, give both the same --seed"
 
 
 # Pairs.
@@ -416,7 +417,7 @@ def _time(
         if before is None and after is None:
             return None, ""
         which = "first" if after is None else "second"
-        return None, f"times are not compared: only the {which} profile has one"
+        return None, f"times are not compared: only the {which} profile has a time"
     if not same_device:
         return None, ""  # said once, for all records
     if obstacle := _obstacle(before, after):
@@ -443,7 +444,7 @@ def _obstacle(before: Measured, after: Measured) -> str:
     if before.clock != after.clock:
         return f"{before.clock} before, {after.clock} after"
     if before.clock == "host clock":
-        return "those of the host's CPU are no kernel's, and vary with all else that it does"
+        return "times of the host's CPU depend on its other load and are not those of a kernel"
     if before.l2 != after.l2:
         return f"L2 was {before.l2} before and {after.l2} after"
     return ""
@@ -453,7 +454,10 @@ def _why_ambiguous(before: Measured, after: Measured) -> str:
     if before.interval_s is None or after.interval_s is None:
         counts = f"{len(before.samples_s)} before, {len(after.samples_s)} after"
         return f"too few samples for an interval ({counts}): 6 are needed"
-    return "the samples allow a change and none: take more, or a steadier clock"
+    return (
+        "the samples are consistent with a change and with none: take more samples, or hold the "
+        "clock steady"
+    )
 
 
 def _prediction(
@@ -464,8 +468,7 @@ def _prediction(
         return None, ""
     if before.l2 != after.l2:
         return None, (
-            f"predicted times are not compared: of a {before.l2} L2 before, "
-            f"of a {after.l2} one after"
+            f"predicted times are not compared: L2 was {before.l2} before and {after.l2} after"
         )
     # sums of another order differ in their last digits: that is no change
     same_time = math.isclose(before.time_s, after.time_s, rel_tol=ROUNDING)

@@ -180,11 +180,11 @@ def _other_code(record: Record, source: Record) -> str | None:
         return None
     simulated = f"{record.simulated.architecture} by {record.simulated.compiler}"
     if source.resources is None:
-        return f"simulated was {simulated}, counted was machine code of an unknown compiler"
+        return f"the simulated code is {simulated}; the counted code is of an unknown compiler"
     counted = f"{source.resources.architecture} by {source.resources.compiler}"
     if counted == simulated:
         return None
-    return f"other machine code: simulated was {simulated}, counted {counted}"
+    return f"different machine code: simulated {simulated}, counted {counted}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +276,7 @@ class _Judge:
             return None
         if self.measured[name] > self.simulated[name]:
             return "hardware polls repeatedly while it waits; the simulator polls a few times"
-        return "guarded steps of divisions depend on the numbers that are divided"
+        return "guarded steps of divisions depend on the operands"
 
     def _of_theory(self, name: str) -> str | None:
         """Reason why the closed form differs from the simulation, or else from the hardware."""

@@ -1,8 +1,8 @@
 """Statistics of repeated timings, without assumptions about their distribution.
 
-Times of a kernel are skewed and have outliers, so the median stands for them, with a confidence
-interval from order statistics: the number of samples below the true median is binomial with
-p = 1/2, whatever the distribution (Conover, "Practical Nonparametric Statistics", 3rd ed.,
+Times of a kernel are skewed and have outliers. They are therefore summarized by the median, with a
+confidence interval from order statistics: the number of samples below the true median is binomial
+with p = 1/2, whatever the distribution (Conover, "Practical Nonparametric Statistics", 3rd ed.,
 section 3.2; Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems", SC 15).
 
 Two runs are compared by the quotient of their medians' intervals. Each end of a 95% interval is
@@ -45,7 +45,7 @@ TAIL = 0.025  # the chance that a 95% interval is beyond the true median, at eit
 
 
 def median_interval(samples: Sequence[float]) -> Interval | None:
-    """The narrowest symmetric order-statistics interval that covers the true median.
+    """Narrowest symmetric order-statistics interval that covers the true median.
 
     It does so with a chance of at least 95% for independent samples. None for fewer than 6 samples,
     since 1 - 2·2^-5 < 0.95 ≤ 1 - 2·2^-6. Raises InputError for a sample that is negative, infinite
@@ -60,9 +60,9 @@ def median_interval(samples: Sequence[float]) -> Interval | None:
 
 
 def relative_half_width(samples: Sequence[float]) -> float | None:
-    """Half the 95% interval of the median over the median.
+    """Half the width of the median's 95% interval, divided by the median.
 
-    None where there is no interval or the median is 0. Raises InputError as `median_interval`.
+    None if there is no interval or the median is 0. Raises InputError as `median_interval`.
     """
     interval = median_interval(samples)
     if interval is None:
@@ -74,8 +74,8 @@ def relative_half_width(samples: Sequence[float]) -> float | None:
 def is_precise(samples: Sequence[float], relative: float = 0.01) -> bool:
     """True if the median is known to ± `relative`; False if there is no interval.
 
-    A rule for stopping, not a test: the more often it is asked, the more often it stops early by
-    chance, and the less the interval then covers the true median. Ask it seldom.
+    This is a rule for stopping, not a test. Call it rarely: the more often it is called, the more
+    often a series stops early by chance, and the less often its interval covers the true median.
     """
     half_width = relative_half_width(samples)
     return half_width is not None and half_width <= relative
@@ -84,15 +84,15 @@ def is_precise(samples: Sequence[float], relative: float = 0.01) -> bool:
 def ratio_interval(
     peer_samples: Sequence[float], samples: Sequence[float]
 ) -> tuple[float, Interval | None]:
-    """The median of peer_i / own_i and its 95% interval: above 1, faster than the peer.
+    """Median of peer_i / sample_i and its 95% interval: above 1, the launch is faster.
 
-    Sample i of both was taken in the same round, so that what slows both cancels. Raises InputError
-    where the lengths differ, are 0, or a sample of one's own is 0.
+    Both samples i were taken in the same round, so that effects on both cancel. Raises InputError
+    if the lengths differ or are 0, or if a sample of the launch is 0.
     """
     if len(peer_samples) != len(samples) or not samples:
         raise InputError(
-            f"{len(peer_samples)} samples of the peer and {len(samples)} of one's own: "
-            "pairs need equally many, at least 1"
+            f"{len(peer_samples)} samples of the peer and {len(samples)} of the launch: "
+            "give equal numbers, at least 1"
         )
     _check_samples(peer_samples)
     _check_samples(samples)
@@ -105,7 +105,7 @@ def ratio_interval(
 def quotient(after: Interval | None, before: Interval | None) -> Interval | None:
     """Interval of the quotient of two true medians, from their 95% intervals.
 
-    Each end is wrong with a chance of at most 5%. None without both, or where `before` reaches 0 or
+    Each end is wrong with a chance of at most 5%. None without both, or if `before` reaches 0 or
     is no interval.
     """
     if after is None or before is None or not 0 < before.low <= before.high:
@@ -116,7 +116,7 @@ def quotient(after: Interval | None, before: Interval | None) -> Interval | None
 def time_verdict(change: Interval | None, negligible: float = NEGLIGIBLE_CHANGE) -> TimeVerdict:
     """Verdict on a change of time by more than `negligible`, by the interval of after over before.
 
-    It is the same where no larger change is possible, and ambiguous where both are.
+    It is SAME if the interval excludes a larger change, and AMBIGUOUS if it excludes neither.
     """
     if change is None:
         return TimeVerdict.AMBIGUOUS
@@ -130,7 +130,7 @@ def time_verdict(change: Interval | None, negligible: float = NEGLIGIBLE_CHANGE)
 
 @cache
 def _rank(count: int) -> int:
-    """The largest r for which samples r and count + 1 - r enclose the median; 0 if none does.
+    """Largest r for which samples r and count + 1 - r enclose the median; 0 if there is none.
 
     Both ends fail with the chance that a binomial (count, 1/2) is below r.
     """

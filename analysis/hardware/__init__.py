@@ -1,4 +1,4 @@
-"""Numbers of the hardware, per architecture, each with its source.
+"""Constants of the hardware, per architecture, each with its source.
 
 Start with `sm_constants`.
 """

@@ -74,7 +74,7 @@ class SmConstants(Numbers):
 
 
 def _constants(facts: Mapping[str, Fact], **about: Any) -> SmConstants:
-    """A record from values with their sources."""
+    """Constants of an architecture from values with their sources."""
     values, sources = values_and_sources(facts)
     return SmConstants(**values, **about, sources=sources)
 
@@ -145,7 +145,7 @@ _HOPPER: Mapping[str, Fact] = {
 
 
 def _like_hopper(architecture: str, **changes: Fact) -> SmConstants:
-    """The constants of an architecture that few have measured: Hopper's, but for `changes`."""
+    """Constants of an architecture with few measurements: Hopper's, except for `changes`."""
     taken = "as on sm_90: not measured on this architecture"
     facts: dict[str, Fact] = {name: (value, taken) for name, (value, _) in _HOPPER.items()}
     return _constants(facts | changes, architecture=architecture, taken_from="sm_90")
@@ -212,7 +212,7 @@ CONSTANTS = MappingProxyType({constants.architecture: constants for constants in
 
 
 def constants_for(architecture: str) -> SmConstants:
-    """The constants of "sm_86", or those of the nearest architecture, which then says so."""
+    """Constants of "sm_86", or those of the nearest architecture, which then says so."""
     if architecture in CONSTANTS:
         return CONSTANTS[architecture]
     number = int(architecture.removeprefix("sm_"))

@@ -81,9 +81,9 @@ class InstructionCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Counter:
-    """A counter: its name at Nsight Compute, its class, what it counts, and how it is summed.
+    """A counter: its name in Nsight Compute, its class, its meaning, and how it is summed.
 
-    `of` is None where it is no sum over instructions, but a model's word on the whole launch.
+    `of` is None if it is not a sum over instructions but a model's estimate for the whole launch.
     """
 
     name: str
@@ -102,7 +102,7 @@ def _memory(
 
 
 def _true_lanes(*opcodes: str) -> Callable[[InstructionCounts], int]:
-    """The executed lanes of some opcodes whose guard is true."""
+    """Function that counts the executed lanes of these opcodes whose guard is true."""
 
     def count(i: InstructionCounts) -> int:
         return i.predicated if i.opcode in opcodes else 0
@@ -119,7 +119,7 @@ def _counter(
     of: Callable[[InstructionCounts], int] | None = None,
     counter_class: CounterClass = CounterClass.EXACT,
 ) -> Counter:
-    """A counter by its name at Nsight Compute without ".sum", exact unless stated otherwise."""
+    """Counter by its name in Nsight Compute without ".sum", exact unless stated otherwise."""
     return Counter(name=f"{name}.sum", counter_class=counter_class, meaning=meaning, of=of)
 
 
@@ -218,9 +218,9 @@ ALL_COUNTERS: Mapping[str, Counter] = MappingProxyType({**COUNTERS, **OF_BULK_CO
 
 
 def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
-    """The counters that instructions add up to: every name in `COUNTERS`, zeros included.
+    """Sums of the counters over instructions: every name in `COUNTERS`, including zeros.
 
-    Those of `OF_BULK_COPIES` are there where there are bulk copies.
+    They include the counters of `OF_BULK_COPIES` if there are bulk copies.
     """
     listed = tuple(instructions)
     has_bulk = any(i.action is not None and i.action.startswith("bulk") for i in listed)
@@ -231,14 +231,14 @@ def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
 def by_line(
     instructions: Iterable[InstructionCounts],
 ) -> dict[tuple[str, int], dict[str, int]]:
-    """The counters of each (file, line); instructions without a line are left out."""
+    """Counters of each (file, line); instructions without a line are left out."""
     return {place: totals(listed) for place, listed in of_lines(instructions).items()}
 
 
 def of_lines(
     instructions: Iterable[InstructionCounts],
 ) -> dict[tuple[str, int], list[InstructionCounts]]:
-    """The instructions of each (file, line), in order of the lines."""
+    """Instructions of each (file, line), in order of the lines."""
     lines: dict[tuple[str, int], list[InstructionCounts]] = {}
     for one in instructions:
         if one.file is not None and one.line is not None:

@@ -48,10 +48,10 @@ class LaunchRecord:
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """Names of the counters that are neither counted in all blocks nor proved.
+        """Names of the counters that are estimates: neither counted in all blocks nor proved.
 
-        In records of earlier versions these are all but the modelled ones, unless all blocks were
-        executed or the launch is of a rung.
+        In records of earlier versions these are all except the modelled ones, unless all blocks
+        were executed or the launch is of a rung.
         """
         if self.estimates is not None:
             return tuple(self.estimates)
@@ -62,7 +62,7 @@ class LaunchRecord:
 
     @property
     def exact_command(self) -> str:
-        """The command that executes all blocks of the launch, for a shell."""
+        """Shell command that executes all blocks of the launch."""
         words = [
             *("python", "-m", "toolkit", "simulate", self.source, "-k", self.kernel),
             *("-g", ",".join(map(str, self.grid)), "-b", ",".join(map(str, self.block))),
@@ -94,7 +94,7 @@ class LaunchRecord:
 
     @property
     def launched(self) -> Launched:
-        """The same in the form that records of a profile have."""
+        """Same facts in the form of the records of a profile."""
         return Launched(
             label=self.kernel,
             geometry=Geometry(

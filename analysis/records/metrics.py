@@ -1,4 +1,4 @@
-"""Metrics: what a few counters together say of a launch, None where they say nothing."""
+"""Metrics derived from counters of a launch; None if they are not defined for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Counters = Mapping[str, int]
 
 
 def total(counters: Counters, *names: str) -> int:
-    """The sum of some counters; one that is not there is 0."""
+    """Sum of some counters; a missing one counts as 0."""
     return sum(counters.get(name, 0) for name in names)
 
 
@@ -34,7 +34,7 @@ def fp32_flop(counters: Counters) -> int:
     return 2 * total(counters, FFMA) + total(counters, FADD, FMUL)
 
 
-# FLOP per lane; what of half precision only moves or converts a value does not count.
+# FLOP per lane. Half-precision instructions that only move or convert a value do not count.
 _FLOP = {
     **{"FFMA": 2, "FFMA32I": 2, "FADD": 1, "FADD32I": 1, "FMUL": 1, "FMUL32I": 1},
     **{"FFMA2": 4, "FADD2": 2, "FMUL2": 2},
@@ -66,6 +66,6 @@ def conflict_share(counters: Counters) -> float | None:
 
 
 def is_arithmetic(instructions: Iterable[InstructionCounts], counters: Counters) -> bool:
-    """True if FLOP/s describe a launch: a matrix product, but no copy, reduction or stencil."""
+    """True if FLOP/s describe a launch: a matrix product does, a copy or a stencil does not."""
     moved = total(counters, *(f"dram__bytes_{way}.sum" for way in ("read", "write")))
     return flop(instructions) >= ARITHMETIC_FLOP_PER_BYTE * moved > 0

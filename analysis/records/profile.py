@@ -26,9 +26,9 @@ from analysis.theory import Theory
 from analysis.timing.predicted import Predicted
 from analysis.vocabulary import Vocabulary
 
-# 5: the GPU's state while samples were taken; 6: the stages of a tiling in place of whether it
-# prefetches, and no phases. Files from version 4 on are read too: what they lack is absent, and
-# what later ones lack is ignored.
+# 5: the GPU's state while samples were taken; 6: the stages of a tiling instead of a flag for
+# prefetching, and no phases. Files from version 4 on are read too: fields that they lack are
+# absent, and fields that later versions dropped are ignored.
 SCHEMA_VERSION = 6
 OLDEST_SCHEMA_VERSION = 4
 
@@ -95,10 +95,10 @@ class LineCounters:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstRequest:
-    """The first request that an instruction made in one block, lane by lane, at K = `k`.
+    """First request that an instruction made in one block, lane by lane, at K = `k`.
 
-    `lanes` are byte offsets from the start of `buffer` ("A", "B", "C" or "shared"), None of a lane
-    that took no part. `row_floats` is the length of a row of the matrix, None of shared memory.
+    `lanes` are byte offsets from the start of `buffer` ("A", "B", "C" or "shared"), None for a lane
+    that took no part. `row_floats` is the length of a row of the matrix, None for shared memory.
     """
 
     block: int
@@ -132,14 +132,14 @@ class LineAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """The counters of a launch whose machine code was executed on the CPU, block by block.
+    """Counters of a launch whose machine code was executed on the CPU, block by block.
 
-    They are of the whole launch under Nsight Compute's names; `basis` says which blocks were
-    executed for them, `blocks_executed` how many, and what stands for the others. `architecture`
-    and `compiler` are of the machine code. `traffic_basis` says how the modelled counters among
-    them (`analysis.records.counters.MODELLED`) were obtained, None where there are none. `executed`
-    says how many warps issued each instruction of the `Listing` called `listing` (None: as the
-    record, by its label), `memory` what those that access memory did, by source line.
+    They are of the whole launch under Nsight Compute's names. `blocks_executed` is the number of
+    executed blocks; `basis` says which blocks these are, and how they represent the others.
+    `architecture` and `compiler` are of the machine code. `traffic_basis` says how the modelled
+    counters among them (`analysis.records.counters.MODELLED`) were obtained, None if there are
+    none. `executed` is the number of warps that issued each instruction of the `Listing` called
+    `listing` (None: the record's label); `memory` has the accesses to memory by source line.
     """
 
     architecture: str
@@ -157,10 +157,10 @@ class Simulated:
 
 @dataclass(frozen=True, kw_only=True)
 class CountedKernel:
-    """One kernel that a launch ran, as the profiler saw it: `name` demangled, sizes in bytes.
+    """One kernel of a launch, as the profiler reported it: `name` demangled, sizes in bytes.
 
-    `tile` is the part of C that a block computes, (rows, columns), where the name of a library's
-    kernel says it.
+    `tile` is the part of C that a block computes, (rows, columns), if the name of a library's
+    kernel states it.
     """
 
     name: str
@@ -199,14 +199,14 @@ class Verdict(Vocabulary):
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """One counter of one launch by every grade that has it, and how far they are apart.
+    """One counter of one launch by every grade that has it, and the difference between grades.
 
-    `ratio` is `simulated` over `measured` (or `theory` over `measured`, where nothing was
-    simulated; `simulated` over `theory`, where nothing was measured), None where that is 0 or one
-    grade is alone. The verdict is on these two. `tolerance` is the distance of the ratio from 1
-    that the class allows (of conflicts: their difference, as a share of the wavefronts). `reason`
-    says why grades differ, also why theory does where it has no part in the ratio; an "apart" that
-    `is_explained` is no disagreement.
+    `ratio` is `simulated` over `measured` (or `theory` over `measured`, if nothing was simulated;
+    `simulated` over `theory`, if nothing was measured), None if the denominator is 0 or only one
+    grade has the counter. The verdict is on these two. `tolerance` is the distance of the ratio
+    from 1 that the class allows (for conflicts: their difference, as a fraction of the
+    wavefronts). `reason` says why grades differ, and also why theory differs if it is not in the
+    ratio. An "apart" that `is_explained` is not a disagreement.
     """
 
     counter: str
@@ -249,9 +249,10 @@ class GpuState:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """The GPU's state `time_s` after the first round of samples of a shape began.
+    """State of the GPU `time_s` after the first round of samples of a shape began.
 
-    `rounds` are done by then: of each variant that is still sampled, so many samples are taken.
+    `rounds` is the number of completed rounds: each variant that is still sampled has as many
+    samples.
     """
 
     time_s: float
@@ -278,10 +279,10 @@ class Ratio:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Times of single launches, and what follows from them.
+    """Times of single launches, and statistics of them.
 
-    `samples_s` holds every sample in the order taken. `interval_s` is that of the median, None
-    where there are too few samples for one. `stopped_by` says why sampling ended.
+    `samples_s` holds every sample in the order taken. `interval_s` is that of the median, None if
+    there are too few samples. `stopped_by` says why sampling ended.
     """
 
     clock: Literal["CUDA events", "host clock"]
@@ -300,8 +301,8 @@ class Measured:
 class Launched:
     """Known facts of one launch of any kernel; a number that was not obtained is None.
 
-    `label` is what the kernel is called. `reason` explains a status other than ok; `notes` are for
-    the reader.
+    `label` is the name of the kernel. `reason` explains a status other than ok; `notes` are for the
+    reader.
     """
 
     label: str
@@ -320,17 +321,17 @@ class Launched:
     check: Check | None = None
 
     def noted(self, note: str) -> Self:
-        """The record with one note more."""
+        """Record with one more note."""
         return replace(self, notes=(*self.notes, note))
 
     @property
     def trusted(self) -> Measured | None:
-        """The measurement of a launch whose result was not found wrong, else None."""
+        """Measurement of a launch whose result was not found to be wrong, else None."""
         return None if self._is_wrong else self.measured
 
     @property
     def trusted_prediction(self) -> Predicted | None:
-        """The predicted time of a launch whose result was not found wrong, else None."""
+        """Predicted time of a launch whose result was not found to be wrong, else None."""
         return None if self._is_wrong else self.predicted
 
     @property
@@ -340,7 +341,7 @@ class Launched:
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Launched):
-    """Everything known of one variant at one shape.
+    """All facts of one variant at one shape.
 
     `label` is the variant with its non-default parameters ("tiled:tile=16"); `rung` is None for
     a reference. `executed_shape` differs from `shape` when the launcher padded the matrices
@@ -370,10 +371,10 @@ class Environment:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """The source of a variant beside its machine code, the same at every shape.
+    """Source of a variant beside its machine code, which is the same at every shape.
 
-    `sass` is the text of each instruction and `lines` the source line that it is of, 0 where that
-    is not known or in another file.
+    `sass` is the text of each instruction and `lines` its source line, 0 if that is not known or in
+    another file.
     """
 
     label: str
@@ -387,9 +388,9 @@ class Listing:
 class Profile:
     """One run of `profile`, complete in itself: it can be rendered elsewhere and later.
 
-    `executor` is what ran the launches: "gpu", "simulate" for machine code executed on the CPU, or
-    "theory" where nothing was launched.
-    `created` is ISO 8601 in UTC; `seed` reproduces the random inputs.
+    `executor` names how launches ran: "gpu", "simulate" for machine code executed on the CPU, or
+    "theory" if nothing was launched. `created` is ISO 8601 in UTC; `seed` reproduces the random
+    inputs.
     """
 
     schema_version: int

@@ -1,4 +1,4 @@
-"""Source lines: what the instructions of each did in a launch."""
+"""Source lines of a launch, with the counts of their instructions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from enum import StrEnum
 from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.profile import LineAccess
 
-# Sectors over the fewest that could hold the bytes: from here on a line is called out. A warp
-# that reads 128 bytes beside a sector's boundary takes 5 instead of 4.
+# Sectors over the fewest that could hold the bytes: from here on a line is reported. A warp that
+# reads 128 bytes that do not start at a sector boundary takes 5 sectors instead of 4.
 WASTEFUL, UNCOALESCED = 1.25, 2.0
-NEGLIGIBLE = 0.02  # of the wavefronts or the branches: nobody would look for these
+NEGLIGIBLE = 0.02  # of the wavefronts or the branches: too few to be worth a remark
 
 
 class Work(StrEnum):
@@ -99,7 +99,7 @@ class Line:
 
 
 def summed_by_line(instructions: Iterable[InstructionCounts]) -> list[Line]:
-    """The lines whose instructions were executed, in order."""
+    """Lines whose instructions were executed, in order."""
     lines = of_lines(one for one in instructions if one.executed)
     return [_line(file, number, of) for (file, number), of in lines.items()]
 

@@ -21,9 +21,9 @@ from analysis.timing.predicted import Predicted
 
 SCHEMA_VERSION = 1
 
-# Of the best median of a sweep: who is slower than that is no leader. A sweep's few samples, taken
-# minutes apart, know a median to some percent: less would lose the best one to a warm clock, more
-# would only make the final longer.
+# Relative to the best median of a sweep: a slower configuration is no leader. A sweep takes few
+# samples, minutes apart, which determine a median to some percent. A smaller limit would lose the
+# best configuration to a warm clock, a larger one would only make the final longer.
 LEADING = 0.05
 
 
@@ -37,7 +37,7 @@ class Exclusion:
 
 @dataclass(frozen=True, kw_only=True)
 class Swept:
-    """The samples that the sweep took of one configuration, in this run or in an earlier one."""
+    """Samples that the sweep took of one configuration, in this run or in an earlier one."""
 
     samples_s: tuple[float, ...]
     from_cache: bool
@@ -49,12 +49,12 @@ class Swept:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One configuration: how far it came, and what is known of it.
+    """One configuration: the last stage that it reached, and its results.
 
-    It is "left out" where a limit of the device or a rank says so, and "failed" where it did not
-    compile, launch or compute; `reason` says which. `estimate_s` is the time by closed forms.
-    `notes` say what could not be obtained. `is_tied` tells the winners: no other was faster, as far
-    as the samples of the final can tell.
+    It is "left out" if it exceeds a limit of the device or its rank is too low, and "failed" if it
+    did not compile, launch or compute; `reason` says which. `estimate_s` is the time by closed
+    forms. `notes` name results that could not be obtained. `is_tied` is True for the winners: the
+    samples of the final show none that is faster.
     """
 
     label: str
@@ -84,8 +84,8 @@ class TunedShape:
     """Results at one shape; candidates in the order of their expected times.
 
     `combinations` counts all values of all parameters, before the constraints. `method` says how
-    the times were obtained; `also_checked` are the shapes at which the winners are right too;
-    `notes` say what could not be obtained.
+    the times were obtained; `also_checked` are further shapes at which the winners are right;
+    `notes` name results that could not be obtained.
     """
 
     shape: Gemm
@@ -100,16 +100,16 @@ class TunedShape:
 
     @property
     def winners(self) -> tuple[Candidate, ...]:
-        """The tied ones, the one with the best median first."""
+        """Tied candidates, the one with the best median first."""
         tied = [one for one in self.candidates if one.is_tied and one.measured]
         return tuple(sorted(tied, key=lambda one: cost(_of(one))[0]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """A tuning run of one rung: what tuning.json holds.
+    """Tuning run of one rung: the contents of tuning.json.
 
-    `missing` says of each shape that was asked for and is not there why.
+    `missing` gives the reason for each requested shape that has no result.
     """
 
     schema_version: int
@@ -134,11 +134,11 @@ def cost(measured: Measured) -> tuple[float, Interval | None]:
 
 
 def tied(finals: Mapping[str, Measured]) -> frozenset[str]:
-    """The labels that the samples cannot tell from the fastest: their 95% intervals meet its.
+    """Labels that the samples cannot tell from the fastest: their 95% intervals overlap its own.
 
-    Two intervals may overlap though the medians differ: this errs towards a tie. A series too
-    short for an interval cannot be told apart from any. Costs are in launches of the peer where
-    every series has one, so that a drifting clock cancels.
+    Two intervals may overlap although the medians differ: this errs towards a tie. A series that is
+    too short for an interval is always tied. Times are in launches of the peer if every series has
+    a peer, so that a drifting clock cancels.
     """
     if not finals:
         return frozenset()
@@ -152,7 +152,7 @@ def tied(finals: Mapping[str, Measured]) -> frozenset[str]:
 
 
 def leaders(swept: Mapping[str, float], most: int) -> tuple[str, ...]:
-    """At most `most` labels, the fastest first, whose median is near the best one's."""
+    """At most `most` labels with a median near the best one, the fastest first."""
     if not swept:
         return ()
     limit = (1 + LEADING) * min(swept.values())

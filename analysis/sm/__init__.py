@@ -82,7 +82,7 @@ _RESULT = dtype_of(
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """Numbers of an SM that its architecture fixes, in its clocks (docs/timing.md).
+    """Constants of an SM that its architecture determines, in clocks of the SM (docs/timing.md).
 
     analysis/hardware/sm_constants.py has their values; sm.c uses them by the same names.
     """
@@ -121,7 +121,7 @@ class Numbers:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine(Numbers):
-    """One SM that runs a launch: its numbers, and what the launch leaves it of L1, L2 and DRAM.
+    """One SM that runs a launch: its numbers, and its share of L1, L2 and DRAM in the launch.
 
     Bandwidths are this SM's share. `dram_share` and `dram_write_share`: bytes of DRAM work per byte
     read and written at L2. `waiting_share`: fraction of the requests that wait for DRAM, on average
@@ -259,7 +259,7 @@ def run(
     `jobs`: indices of blocks of `streams`; a repeated block gets lines of its own. If blocks differ
     in warps, the largest block decides which warps share a scheduler. Raises UnavailableError
     without the native code, MemoryError, and ValueError if warps wait for each other forever.
-    `begun` gets what `end_runs` ends the run by.
+    The run appends its machine to `begun`, so that `end_runs` can end it.
     """
     (ran,) = run_parts(code, streams, jobs, machine, [len(jobs)], begun)
     return ran
@@ -276,8 +276,8 @@ def run_parts(
     """Run the first n of `jobs` for each n in `numbers`: optionally a smaller n, then all of them.
 
     The smaller n is at least `machine.slots`. It takes little additional time, because both runs
-    are the same until a block ends. It requires blocks with equal numbers of warps. `begun` gets
-    what `end_runs` ends the run by.
+    are the same until a block ends. It requires blocks with equal numbers of warps. `begun` is as
+    for `run`.
     """
     *fewer, count = numbers
     assert count == len(jobs)
@@ -339,8 +339,8 @@ def side_by_side(
 
 
 def end_runs(pending: Sequence[Future[Any]], begun: Sequence[Any]) -> None:
-    """End the runs in `begun`, which `pending` wait for; those raise ValueError."""
-    while wait(pending, timeout=0.01).not_done:  # one may just begin
+    """End the runs in `begun`, which the `pending` futures execute; these raise ValueError."""
+    while wait(pending, timeout=0.01).not_done:  # a run may be just starting
         for native in begun:
             native.most_clocks = 0
 

@@ -16,7 +16,7 @@ READING = (
     "Choose a variant above the plot. From the time at nominal peak downwards, each bar is the "
     "time that one cause adds (orange) or takes away (green); grey bars are totals: what is "
     "predicted and, where it was measured, what the clock showed. The steps add up to the last "
-    "total. The remainder is what the model does not explain."
+    "total. The model does not explain the remainder."
 )
 
 LABEL_ROOM = 1.4  # of the longest bar: less cuts labels off at 400 px, more wastes a wide page

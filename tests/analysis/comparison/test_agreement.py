@@ -176,7 +176,7 @@ def test_shared_instructions_without_a_lane_are_explained_also_where_warps_are_f
     assert found["shared stores", "wavefronts"].is_equal
     instructions = found["shared stores", "warp instructions"]
     assert instructions.is_explained
-    assert instructions.reason == "50 more are issued with every lane's guard off"
+    assert instructions.reason == "50 more are issued without an active lane"
 
 
 def test_rows_off_a_sector_cost_sectors():
@@ -190,7 +190,7 @@ def test_rows_off_a_sector_cost_sectors():
     sectors = found["global loads", "sectors"]
     assert sectors.is_explained
     assert sectors.reason == (
-        "rows of A of 33 floats begin off the 32-byte boundary that the first warp starts at"
+        "rows of A of 33 floats do not begin at a 32-byte boundary, as the first warp's do"
     )
 
 

@@ -275,7 +275,7 @@ def test_a_kernel_that_fails_now_has_lost_its_counts():
     assert found.counts == "changed"
     assert found.pairs[0].lost == ("failed: wrong result",)
     assert found.pairs[0].time is None
-    assert found.pairs[0].notes == ("times are not compared: only the first profile has one",)
+    assert found.pairs[0].notes == ("times are not compared: only the first profile has a time",)
     back = compare(profile(after), profile(before))
     assert (back.counts, back.pairs[0].lost) == ("same", ())
     assert back.pairs[0].notes[0] == "failed in the first profile: wrong result"
@@ -389,7 +389,7 @@ def test_times_of_the_host_are_no_kernels():
     )
     found = compare(profile(before), profile(after))
     assert found.times == "not compared"
-    assert found.pairs[0].notes[0].startswith("times are not compared: those of the host's CPU")
+    assert found.pairs[0].notes[0].startswith("times are not compared: times of the host's CPU")
 
 
 def test_the_slowest_verdict_stands_for_all():
@@ -428,9 +428,7 @@ def test_predicted_times_need_one_device_and_one_state_of_l2():
     assert pair(ours, ours, device=find_device("t4")).predicted is None
     warm = pair(ours, record(predicted=predicted(1.0, l2="warm")))
     assert warm.predicted is None
-    assert warm.notes == (
-        "predicted times are not compared: of a flushed L2 before, of a warm one after",
-    )
+    assert warm.notes == ("predicted times are not compared: L2 was flushed before and warm after",)
     assert pair(ours, record()).notes == ("predicted in the first profile only",)
 
 

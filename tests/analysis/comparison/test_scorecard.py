@@ -248,7 +248,7 @@ def test_edges_explain_a_closed_form_but_not_a_simulation():
         lanes=lanes, sectors=1600, wavefronts=0, conflict_free=0, ideal=1600,
     )  # fmt: skip
     settings = {"shape": RAGGED, "is_foreseen": True, "accesses": (loads,)}
-    reason = "guards leave 23.36 of 32 lanes on average"  # 9344 / 400
+    reason = "guards leave 23.36 of 32 lanes active on average"  # 9344 / 400
     edge = score(REQUESTS, {REQUESTS: 400}, **settings)
     assert (edge.theory, edge.verdict, edge.is_explained) == (292, "apart", True)  # 9344 / 32
     assert edge.reason == reason
@@ -262,7 +262,7 @@ def test_edges_explain_a_closed_form_but_not_a_simulation():
 
 def test_edges_explain_a_closed_form_also_where_nothing_was_simulated():
     edge = score(REQUESTS, None, {REQUESTS: 400}, shape=RAGGED, is_foreseen=True)
-    assert edge.reason == "tiles reach beyond the matrices, where guards leave warps partly idle"
+    assert edge.reason == "tiles extend beyond the matrices, where guards deactivate lanes"
     assert disagreements([edge]) == ()
 
 
@@ -281,7 +281,7 @@ def test_other_machine_code_is_said_and_no_disagreement():
     found = score(WARPS, {WARPS: 100}, {WARPS: 90}, compiler="nvcc 13.0.88")
     assert (found.verdict, found.is_explained) == ("apart", True)
     assert found.reason == (
-        "other machine code: simulated was sm_75 by NVRTC 13.0.88, counted sm_75 by nvcc 13.0.88"
+        "different machine code: simulated sm_75 by NVRTC 13.0.88, counted sm_75 by nvcc 13.0.88"
     )
     assert disagreements([found]) == ()
 

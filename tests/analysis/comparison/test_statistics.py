@@ -81,7 +81,7 @@ def test_a_sample_that_is_no_time_is_refused(wrong):
 
 
 def test_unpaired_or_zero_samples_have_no_ratio():
-    assert "1 samples of the peer and 2 of one's own" in refusal(
+    assert "1 samples of the peer and 2 of the launch" in refusal(
         InputError, ratio_interval, [1.0], [1.0, 2.0]
     )
     assert "at least 1" in refusal(InputError, ratio_interval, [], [])

@@ -121,8 +121,8 @@ def test_a_terminal_gets_so_many_rows_of_a_record_and_how_many_more(
 
 def test_remarks_of_one_wording_stand_together(compared):
     assert remarks(compared) == (
-        "cpu: times are not compared: those of the host's CPU are no kernel's, and vary with all "
-        "else that it does",
+        "cpu: times are not compared: times of the host's CPU depend on its other load and are not "
+        "those of a kernel",
         "only in the first profile: one-block at 4096 × 4096 × 4096",
     )
 

@@ -98,7 +98,7 @@ def test_a_known_reason_is_no_disagreement(in_counters):
     warps = row(found, "tiled", "smsp__inst_executed.sum")
     assert (warps[1], warps[-1]) == (
         "≠ explained",
-        "other machine code: simulated was sm_86 by NVRTC 13.0.88, counted sm_86 by nvcc 12.9",
+        "different machine code: simulated sm_86 by NVRTC 13.0.88, counted sm_86 by nvcc 12.9",
     )
 
 
