@@ -197,9 +197,9 @@ static double room_of_read(double readers, const Caches *c) {
     return 1 + (c->both_sides - 1) * (1 - exp2(1 - fmax(readers, 1)));
 }
 
-/* Of each gap between two visits: the fraction evicted. The average footprint of a window of w
- * visits is the weight of all pieces, less that of pieces that are absent: a gap of g visits without
- * a piece contains g - w + 1 windows. */
+/* Fraction of the pieces that are evicted in the gap between two visits, for each gap. The average
+ * footprint of a window of w visits is the weight of all pieces minus that of absent pieces: a gap of
+ * g visits without a piece contains g - w + 1 windows. */
 static void evict(const Visits *v, const Caches *c) {
     double total = 0, weight = 0, length = 0; /* the last two: of all gaps of at least this length */
     memset(v->sums, 0, v->count * sizeof *v->sums);

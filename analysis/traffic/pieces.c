@@ -19,7 +19,7 @@ typedef struct {
     volatile u32 is_cancelled; /* set by another thread */
 } Lines;
 
-/* Of each access: the first piece of its line, and the sectors that are pieces, or WHOLE. */
+/* Division of the line of one access: its first piece, and the sectors that are pieces, or WHOLE. */
 typedef struct { i64 piece; u8 divided; } Division;
 
 static int divide(const Lines *l, Division *of, u64 *keys, u32 *order) {

@@ -1,4 +1,4 @@
-/* What the sources of the traffic model share. */
+/* Declarations that the sources of the traffic model share. */
 #pragma once
 #include <stdint.h>
 

@@ -142,7 +142,7 @@ OPERATION(IN_SPACE) {
     WRITE_PREDICATE(0, found[i->aux]);
 }
 
-/* Where the bytes of partial copies are: only those that are read must be in a buffer. */
+/* Host addresses of the bytes of partial copies: only bytes that are read must be in a buffer. */
 static int resolve_partial(Worker *c, const Warp *w, const u64 *from, const u32 *bytes,
                            u32 m, u8 **origin) {
     FOR_LANES_OF(m) {

@@ -24,7 +24,7 @@ Row row_at(const Bulk *b, u32 number) {
                  .last = (u32)(map->box[0] - beyond) * map->element};
 }
 
-/* Whether rows lie side by side and swizzling moves no piece out of its row. */
+/* True if rows are contiguous and swizzling moves no piece out of its row. */
 static int is_dense(const TensorMap *map) {
     return row_bytes(map) == row_pitch(map) && row_bytes(map) % (map->swizzle ? map->swizzle : 1) == 0;
 }

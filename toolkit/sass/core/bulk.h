@@ -1,4 +1,4 @@
-/* What bulk copies move: tiles of arrays through tensor maps, and plain runs of bytes. */
+/* Data of bulk copies: tiles of arrays through tensor maps, and plain runs of bytes. */
 #pragma once
 
 #include "core.h"

@@ -66,7 +66,7 @@ static void spoil_run(void *block, u32 offset, u32 bytes) {
     mark_bytes(b, offset, bytes, 0);
 }
 
-/* What a copy will write is nobody's until it is there. */
+/* Mark the destination of a copy as undefined until the copy completes. */
 static void spoil(Worker *c, const Bulk *b) {
     if (b->direction == TO_GLOBAL || b->reduces) return;
     EACH_BLOCK(to, b->issuer->cluster)
@@ -189,7 +189,7 @@ static void issue(Worker *c, const Warp *w, const Ins *i, const Bulk *b) {
     queue(c, b);
 }
 
-/* Whether the memory of a copy `is_there`, and aligned; if not, the fault is noted. */
+/* True if the memory of a copy `is_there` and aligned; otherwise the fault is noted. */
 static int check_memory(Worker *c, const Warp *w, int is_there, u32 space, u64 address, u64 bytes,
                         u32 alignment, int is_store) {
     const int is_aligned = !(address % alignment);

@@ -14,7 +14,7 @@ int has_clocks(Worker *c) {
     return 0;
 }
 
-/* Of each mbarrier, the phases that all lanes of a warp which live know to be over. */
+/* Note the phases of each mbarrier that all live lanes of a warp know to be complete. */
 void note_acquired(Checker *k, const Warp *w) {
     u32 *acquired = k->acquired + (size_t)w->index * MOST_MBARRIERS;
     memset(acquired, 0xff, MOST_MBARRIERS * sizeof *acquired);
@@ -33,7 +33,7 @@ static int are_alike(const Finding *x, const Finding *y) {
            x->space == y->space && within_warp(x) == within_warp(y);
 }
 
-/* Whether it is the first of its two instructions. */
+/* True if the finding is the first one of its two instructions. */
 int report(Worker *c, const Finding *f) {
     Checks *k = c->checks;
     if (k->last >= k->found_count || !are_alike(&k->found[k->last], f))

@@ -95,7 +95,7 @@ typedef struct Meeting Meeting; /* and of those in its cluster: check_cluster.h 
 typedef struct Shadow Shadow;
 typedef struct Releases Releases;
 
-/* What the checkers of all blocks have in common: global memory, and what was found. */
+/* State that the checkers of all blocks share: global memory, and the findings. */
 struct Checks {
     u32 grain, shift;    /* bytes of a cell: the narrowest access of the program; and their logarithm */
     Shadow *shadow;      /* of each allocation */
@@ -105,7 +105,7 @@ struct Checks {
     u32 faults; /* instructions among them that accessed what they may not */
 };
 
-/* Of a block that runs, or of room for one. */
+/* Checker of a running block, or of a free slot for one. */
 struct Checker {
     u32 grain, shift;
     u32 cells, threads;

@@ -20,7 +20,7 @@ static const Shadow *shadow_of(const Worker *c, const Allocation *all) {
 static Event write_of(const Writer *x) {
     return (Event){.warp = x->thread / LANES, .stamp = x->stamp, .fences = x->fences};
 }
-/* Of reads the phase is not kept. */
+/* Event of a read; it has no phase. */
 static Event read_of(const Reader *x) { return (Event){.warp = x->thread / LANES, .fences = x->fences}; }
 
 void free_checks(Checks *all, u32 allocations) {
@@ -163,8 +163,8 @@ void check_bulk_read(Worker *c, const Warp *w, int lane, u64 address, u64 bytes)
     }
 }
 
-/* Whether these reads are of one buffer, and nothing new: what this block has read before and no other
- * one has written. */
+/* True if these reads are of one buffer and add nothing: this block has read the bytes before, and no
+ * other block has written them. */
 static int is_known(Worker *c, const u64 *a, const Extent *e, u32 width) {
     const Checker *k = c->checker;
     const Allocation *all = allocation_of(c, e->low, e->high + width);

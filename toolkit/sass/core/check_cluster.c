@@ -68,7 +68,7 @@ static u32 most_waits(const Meeting *meeting) {
     return most;
 }
 
-/* What a warp waited for, those that meet it at a barrier of the block did. */
+/* Warps that meet at a barrier of the block share their waits for the cluster. */
 void share_waits(Checker *k) {
     const u32 most = most_waits(k->cluster);
     for (u32 n = 0; n < k->cluster->warps; n++) k->cluster->waits[n] = most;
@@ -98,7 +98,7 @@ static Event event_of(const Touch *x) {
                    .is_atomic = x->kind == WRITE_ATOMIC};
 }
 
-/* Whether an access of another block is not ordered before this one. */
+/* True if an access of another block is not ordered before this one. */
 static int is_unordered(const Touch *x, const Event *before) {
     const Checker *k = x->c->checker;
     return before->stamp && before->rank != x->c->block->rank && !k->learnt_otherwise &&
@@ -153,7 +153,7 @@ static void report_left(Worker *c, const Block *owner, const Visit *visit) {
     report(c, &f);
 }
 
-/* What another block accesses is kept until its owner is known to live on. */
+/* Keep an access to another block's shared memory until that block is known to live on. */
 static void note_visit(const Touch *x) {
     Meeting *meeting = x->owner->checker->cluster;
     const Visit now = {.by = event_of(x), .offset = x->offset, .width = x->width};

@@ -26,7 +26,7 @@ static u32 gate_at(Worker *c, u64 address) {
     return (u32)(generation_at(c, address) - c->block->mbarrier);
 }
 
-/* Whether several barriers go by one number, so that neither parities nor beginnings mean anything. */
+/* True if several barriers have the same number, so that neither parities nor starts mean anything. */
 static int is_shared_gate(const Worker *c, u32 number) {
     return number == MOST_MBARRIERS - 1 && c->block->mbarriers == MOST_MBARRIERS;
 }
@@ -76,7 +76,7 @@ void check_begin(Worker *c, const Warp *w, const Ins *i, u32 m, const u64 *a) {
     }
 }
 
-/* What a copy wrote is there for who waits for the mbarrier. */
+/* Make a copy's write visible to the threads that wait for the mbarrier. */
 static void tie_to_gate(const Checker *k, Written *written, u32 number) {
     written->epoch = BY_COPY;
     written->mbarrier = (u8)number;
@@ -115,7 +115,7 @@ void check_arrive(Worker *c, const Warp *w, const Ins *i, int lane, u64 address)
     if (i->flags & MBARRIER_OF_COPIES) hand_over(k, thread, number);
 }
 
-/* What the warp does from here on comes after what it published. */
+/* Later accesses of the warp come after its release: they belong to the next phase. */
 void check_arrived(Worker *c, const Warp *w) { c->checker->phase[w->index]++; }
 
 /* All have arrived, and all bytes have come. */
@@ -129,7 +129,7 @@ void check_phase(Worker *c, u64 address) {
     ended[over_at(k, number)] = ended[counted_at(k, number)] = gate->done;
 }
 
-/* How many phases a thread knows to be over that finds the one of a parity over. */
+/* Number of phases that a thread knows to be complete after it found the one of a parity complete. */
 static u32 proved(const Gate *gate, u32 known, u32 parity) {
     const u32 before = known > gate->began ? known - gate->began : 0;
     return gate->began + before + ((before & 1) == parity);

@@ -71,7 +71,7 @@ static u64 within_space(const Worker *c, const Ins *i, u64 address, u32 space) {
     return (address - c->launch->shared_window) & ((1ull << SHARED_WINDOW_BITS) - 1);
 }
 
-/* Whether no lane faults, seen at once. */
+/* True if the extent of the addresses already shows that no lane faults. */
 static int is_sound(Worker *c, const Ins *i, const Extent *e, int is_store) {
     const u32 space = space_of(i);
     if (e->bits & (i->width - 1) || space == SPACE_GENERIC) return 0;

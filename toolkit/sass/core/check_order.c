@@ -92,14 +92,14 @@ void learn_all(Worker *c, u32 block, u32 fences) {
     memset(seen_by(order, (u64)n), 0xff, order->warps * sizeof(u32));
 }
 
-/* Whether a lane, or without a warp every one, comes after what a warp of its block acquired. */
+/* True if a lane (without a warp: every thread) is ordered after the acquire of a warp of its block. */
 static int knows(const Checker *k, const Warp *w, int lane, const Acquired *x) {
     return x->warp == ALL_WARPS || x->stamp < k->floor[x->warp] ||
            (w && (x->warp == w->index || is_after(k, thread_of(w, lane), x->thread, x->stamp)));
 }
 
-/* Whether an access of `block` (plus one) is not ordered before one of a lane now, or, without a warp,
- * before one of some thread of this block. */
+/* True if an access of `block` (plus one) is not ordered before an access of a lane now or, without a
+ * warp, before an access of some thread of this block. */
 int is_foreign(const Worker *c, const Warp *w, int lane, u32 block, const Event *event) {
     const Order *order = c->checker->order;
     if (!block || block == BY_ATOMICS || block - 1 == c->block->index) return 0;

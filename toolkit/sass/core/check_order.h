@@ -1,10 +1,10 @@
-/* What orders the blocks that access global memory.
+/* Order of accesses of different blocks to global memory.
  *
- * Accesses of different blocks are ordered by a fence, and then an atomic operation (or a volatile or
- * atomic access) of the one that the other sees: a *release* tells what a block had done before, and who
- * *acquires* it comes after that. Warps are told apart and lanes are not: a thread publishes what its own
- * warp did, and of others what it is ordered after (by a barrier of the block, for one); and what it
- * acquires, other warps know once they are ordered after that in turn.
+ * A block orders its accesses before those of another block with a fence followed by an atomic operation
+ * (or a volatile or atomic access) that the other block sees: a *release* publishes the earlier accesses
+ * of a block, and a block that *acquires* it comes after them. The checker distinguishes warps, not lanes.
+ * A thread publishes the accesses of its own warp, and those of other warps that it is ordered after (by
+ * a barrier of the block, for example). Other warps know an acquire once they are ordered after it.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ enum { BY_ATOMICS = 0xffffffffu }; /* Owner.writer: atomic operations, which rac
 /* An access of another block: its warp, the phase of that, and the block's fences before it. */
 typedef struct { u32 warp, stamp, fences; } Event;
 
-/* What a block published at an address, after so many fences. Beside it stand the phases of its warps
- * up to which that holds. */
+/* Release of a block at an address, after `fences` fences. The phases of its warps up to which the
+ * release holds are stored beside it. */
 typedef struct { u64 address; u32 block, fences, next; } Release;
 
 /* All of them, by address: `bucket` holds the number of the first one, plus one. */
@@ -28,8 +28,8 @@ struct Releases {
     u64 count, room, seen_room;
 };
 
-/* What a warp of this block acquired of another block, when and in which thread; or, with ALL_WARPS,
- * what all threads of this one know of it. */
+/* Acquire of a warp of this block from another block, with its time and thread; or, with ALL_WARPS,
+ * the accesses of that block that all threads of this block know. */
 typedef struct { u32 block, warp, thread, stamp, fences, next; } Acquired;
 
 struct Order {

@@ -21,7 +21,7 @@ void report_pair(Worker *c, const Warp *w, u32 kind, int lane, u32 cell, u32 wid
     report(c, &f);
 }
 
-/* What a finding says of a write that comes first. */
+/* Flags of a finding for the first of two accesses, if it is a write by a copy. */
 static u32 asynchrony(const Written *last) {
     return last->kind == WRITE_BULK || last->epoch == BY_COPY ? IS_BULK : last->epoch == UNSETTLED ? IS_ASYNC : 0;
 }
@@ -45,7 +45,7 @@ static void report_write(Worker *c, const Warp *w, u32 finding, int lane, u32 ce
                                                                              : asynchrony(last));
 }
 
-/* Whether the last write of a cell is not ordered before an access of `thread` now. */
+/* True if the last write of a cell is not ordered before an access of `thread` now. */
 int races_with_write(const Checker *k, const Written *last, u32 thread, u32 kind) {
     if (last->epoch < k->first_epoch) return 0; /* of an earlier block */
     if (last->epoch == UNSETTLED) return 1;
@@ -59,8 +59,8 @@ int races_with_write(const Checker *k, const Written *last, u32 thread, u32 kind
     return is_unordered(k, thread, last->thread, last->stamp);
 }
 
-/* Of the atomic operations before one of `thread`, what is kept of another thread: rather one that it is
- * not ordered after, the last one of these two. */
+/* Keep one earlier atomic operation of a thread other than `thread`: the last one, if `thread` is not
+ * ordered after it or if there is no other. */
 static void keep_other(const Checker *k, const Written *last, u32 thread, Written *now) {
     const int is_other = last->thread != thread;
     const int had_other = last->other_stamp && last->other_thread != thread;
@@ -130,10 +130,9 @@ void check_shared_read(Worker *c, const Warp *w, int lane, u32 lanes, u64 addres
     }
 }
 
-/* What most reads are, without a look at what is rare: of words written before the last barrier, or by
- * a bulk copy for which all of the warp have waited, by lanes of which none is known to have read them
- * in an earlier phase of this epoch. The lanes that this is not true of. `is_run`: all lanes read, each
- * what follows the last one's. */
+/* Note the common reads: of words that were written before the last barrier, or by a bulk copy for which
+ * all lanes of the warp have waited, and that no lane is known to have read in an earlier phase of this
+ * epoch. Returns the lanes with other reads. `is_run`: all lanes read consecutive words. */
 ALWAYS_INLINE u32
 note_shared_reads(Checker *k, const Warp *w, const u32 *cells, u32 m, const u32 count, u32 pc,
                   const int has_gates, const int is_run) {

@@ -39,7 +39,7 @@ Checker *new_checker(const Launch *launch, u32 warps) {
     return NULL;
 }
 
-/* What any thread knows of mbarriers, all do. */
+/* All threads learn what any thread knows about mbarriers. */
 static void share_gates(Worker *c) {
     Checker *k = c->checker;
     memset(k->joined, 0, 2 * MOST_MBARRIERS * sizeof *k->joined);

@@ -1,4 +1,4 @@
-/* What orders the threads of a block: its barriers, those of its cluster, and masks of lanes. */
+/* Order of the threads of a block: its barriers, those of its cluster, and masks of lanes. */
 #pragma once
 
 #include "core.h"

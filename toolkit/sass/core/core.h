@@ -27,7 +27,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-/* Of a function that is compiled anew for each of its constant arguments. */
+/* Attributes: ALWAYS_INLINE compiles a function anew for each of its constant arguments. */
 #define NOINLINE __attribute__((noinline))
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -48,7 +48,7 @@ enum { LANES = 32, SOURCES = 6, PREDICATES = 32, CONVERGENCE_BARRIERS = 16, CTA_
 /* Predicate slots: P0-P6 0-6, PT 7, UP0-UP6 8-14, UPT 15; results that nobody wants go to 31. */
 enum { PT = 7, UPT = 15, PREDICATE_DISCARD = 31, PREDICATE_NOT = 0x80 };
 
-/* What is done to a source operand before it is used. */
+/* Modifiers of a source operand, applied before use. */
 enum {
     MOD_F32_NEG = 1, MOD_F32_ABS = 2, MOD_NOT = 4, MOD_INT_NEG = 8, MOD_F64_NEG = 16,
     MOD_F64_ABS = 32, MOD_F16_NEG = 64, MOD_F16_ABS = 128
@@ -71,7 +71,7 @@ typedef struct {
     i64 imm;         /* memory: offset; control: index of the target; others: by operation */
 } Ins;
 
-/* What one instruction did, over all warps. */
+/* Counts of one instruction, over all warps. */
 typedef struct {
     u64 executed;     /* warps that issued it */
     u64 threads;      /* lanes active when it was issued */
@@ -88,7 +88,7 @@ typedef struct {
     u64 refused;      /* branches: lanes whose guard was true and whose other predicate was not */
 } Count;
 
-/* Why a launch stopped. */
+/* Reason why a launch stopped. */
 enum {
     OK = 0, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP, UNIMPLEMENTED,
     NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP
@@ -200,8 +200,8 @@ typedef struct {
     u64 mbarrier; /* AT_MBARRIER: address in the cluster's shared memory */
 } Group;
 
-/* What one instruction of a loop that only waits added to its counts, and how many steps and lines
- * there were then (stream.h). */
+/* Counts that one instruction of a loop that only waits added, and the numbers of steps and lines at
+ * that time (stream.h). */
 typedef struct { u64 step, line; u32 pc; Count count; } Passed;
 
 enum { MOST_OF_PASS = 24 };
@@ -209,7 +209,7 @@ enum { MOST_OF_PASS = 24 };
 /* A pass through such a loop: the lanes that go through, and what they executed. */
 typedef struct { u32 lanes, length; Passed passed[MOST_OF_PASS]; } Pass;
 
-/* What a warp asked memory for at last. */
+/* Last memory request of a warp. */
 typedef struct { u64 changes, address; u32 pc, lanes; } Question;
 
 typedef struct {
@@ -243,7 +243,7 @@ typedef struct { u32 arrived, expected, red_and, red_or, red_popc; } Barrier;
 
 typedef struct Worker Worker;
 
-/* How often a barrier in shared memory has changed its phase. */
+/* Number of phase changes of a barrier in shared memory. */
 typedef struct { u32 offset; u64 generation; } Generation;
 
 enum { MOST_MBARRIERS = 64 }; /* of a block, that the timing model tells apart */
@@ -327,12 +327,12 @@ static inline u32 popcount(u32 lanes) { return (u32)__builtin_popcount(lanes); }
 #define EACH_GROUP(g, w) \
     for (__typeof__(&(w)->group[0]) g = (w)->group; g < (w)->group + (w)->groups; g++)
 
-/* Of each cluster that runs, in order. */
+/* Loop over the first block of each running cluster, in order. */
 #define EACH_CLUSTER(first)                                                                \
     for (Block *first = c->blocks; first < c->blocks + c->slots; first += c->cluster_size) \
         if (first->lives)
 
-/* Of all groups of all blocks that run. */
+/* Loop over all groups of all running blocks. */
 #define EACH_GROUP_OF_ALL(g) EACH_CLUSTER(first) EACH_BLOCK(b, first) EACH_WARP(w, b) EACH_GROUP(g, w)
 
 static inline void stop(Worker *c, u32 kind) {

@@ -2,7 +2,7 @@
 
 #include "lanes.h"
 
-/* Of each value among x[l] of the lanes in m the first lane that has it. */
+/* Mask of the first lane for each distinct value among x[l] of the lanes in m. */
 u32 first_lanes(const u64 *x, u32 m) {
     u32 found = 0;
     while (m) {
@@ -14,7 +14,7 @@ u32 first_lanes(const u64 *x, u32 m) {
     return found;
 }
 
-/* How many values there are. */
+/* Number of distinct values. */
 int distinct(const u64 *x, u32 m) { return popcount(first_lanes(x, m)); }
 
 u32 sectors_of(const u64 *a, u32 m) {
@@ -42,7 +42,7 @@ u32 fullest_bank(const u64 *a, u32 width, u32 m) {
     return most;
 }
 
-/* Whether lanes at `distance` read the same, wherever both are active. */
+/* True if lanes at `distance` read the same address, for all pairs with both lanes active. */
 static int pairs_agree(const u64 *a, u32 m, int distance) {
     FOR_LANES
         if (m >> l & 1 && m >> (l ^ distance) & 1 && a[l] != a[l ^ distance]) return 0;

@@ -1,4 +1,4 @@
-/* What the memory system counts for a request: sectors, banks and wavefronts. */
+/* Costs of a request in the memory system: sectors, banks and wavefronts. */
 #pragma once
 
 #include "core.h"

@@ -1,4 +1,4 @@
-/* What the Python side calls (toolkit/sass/core/binding.py): workers, and what they found. */
+/* Functions that Python calls (toolkit/sass/core/binding.py): workers, and their results. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,8 +104,8 @@ EXPORT void core_faults(const Worker *c, Fault *fault, Fault *unwritten, u64 *un
 
 EXPORT u64 core_finished(const Worker *c) { return c->finished; }
 
-/* What was noted of the blocks so far; NULL where some of it was lost. `numbers`: how much, of one
- * of 2^spread lines; sectors read; sectors that warps wrote, each for the first time. */
+/* Noted accesses of the blocks so far; NULL if some were lost. `numbers`: their number, the spread (one
+ * of 2^spread lines is noted), sectors read, and sectors that warps wrote, each for the first time. */
 EXPORT const TracedAccess *core_accesses(const Worker *c, u64 numbers[4]) {
     const Trace *t = c->own_trace;
     if (!t || t->lost) return NULL;
@@ -114,7 +114,7 @@ EXPORT const TracedAccess *core_accesses(const Worker *c, u64 numbers[4]) {
     return t->accesses;
 }
 
-/* What the blocks so far executed, which is the caller's from then on. */
+/* Stream of the blocks so far; the caller owns it from now on. */
 EXPORT Stream *core_take_stream(Worker *c) {
     Stream *s = c->own_stream;
     c->own_stream = NULL;

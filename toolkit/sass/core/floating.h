@@ -60,7 +60,7 @@ static inline u32 extreme(u32 a, u32 b, const int low) {
     return canonical(as_float(y == y ? r : a));
 }
 
-/* How a packed operation reads a pair of registers: Ins.aux, four bits for each source. */
+/* Flags for reading the register pair of a packed operation: Ins.aux, four bits for each source. */
 enum { SWAP_PAIR = 1, SPREAD = 2, NEGATE_LOW = 4, NEGATE_HIGH = 8 };
 
 /* Ins.flags of minima and maxima: a NaN wins; the sign is the product of the signs. */

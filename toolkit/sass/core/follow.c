@@ -72,7 +72,7 @@ void mix_lanes(Follow *f) {
     fill(&f->p[1], kind);
 }
 
-/* What the result of one instruction comes from: any function of what it reads, unless more is known. */
+/* Set the origin of one instruction's result: any function of its sources, unless more is known. */
 static void follow_operation(Follow *f) {
     const int is_plain = !follow_any(f);
     if (follow_access(f) || follow_warp(f) || is_plain) return;
@@ -101,7 +101,7 @@ static void keep_result(Follow *f, u16 *d, const Lanes *found, u32 lanes, u16 gu
     }
 }
 
-/* What code on one side of a branch may write depends on what decides about the branch. */
+/* Everything that code on one side of a branch may write depends on the condition of the branch. */
 static void worsen_region(Origins *o, const Warp *w, u32 pc, u16 kind) {
     const Launch *launch = o->launch;
     for (u32 k = launch->region_ends[pc]; k < launch->region_ends[pc + 1]; k++) {

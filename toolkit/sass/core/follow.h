@@ -1,4 +1,4 @@
-/* How origins are followed through one instruction: what its files share (origins.h says what they are). */
+/* Propagation of origins (origins.h) through one instruction: declarations that follow_*.c share. */
 #pragma once
 
 #include "origins.h"
@@ -18,7 +18,7 @@ static inline const u16 *read_origins(Origins *o, const Warp *w, const Ins *i, i
     return i->s[k] & POOL ? same_in_all : registers_of(o, w, i->s[k]);
 }
 
-/* Of source k in lane l once its modifiers are applied. */
+/* Origin of source k after its modifiers are applied. */
 static inline u16 after_modifiers(Origins *o, const Ins *i, int k, u16 origin) {
     if (!i->mod[k] || !is_affine(origin)) return i->mod[k] ? kind_of(origin) : origin;
     if (i->mod[k] & ~(MOD_NOT | MOD_INT_NEG)) return BLOCK_INDEX;
@@ -46,7 +46,7 @@ static inline u16 kind_of_predicate(Origins *o, const Warp *w, u32 slot, u32 m) 
     return is_constant(slot) ? SAME : kind_of_lanes(predicates_of(o, w, slot), m);
 }
 
-/* What an instruction reads and writes, in the lanes of m. */
+/* Operands of an instruction, in the lanes of m. */
 typedef struct {
     Worker *c;
     Origins *o;

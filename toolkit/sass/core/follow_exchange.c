@@ -50,7 +50,7 @@ void settle_sources(Origins *o, const Warp *w, const Ins *i) {
     }
 }
 
-/* Whether every lane takes an operand of the pending result in source `pending` away; then the other is left. */
+/* True if every lane subtracts an operand of the pending result in source `pending` from it. */
 static int takes_away(Follow *f, int pending, const u32 *other) {
     const Exchange *const x = exchange_in(f->o, f->w, f->i->s[pending]);
     const u16 *of = read_origins(f->o, f->w, f->i, pending), *of_other = read_origins(f->o, f->w, f->i, !pending);

@@ -108,7 +108,7 @@ static void follow_add64(Follow *f) {
 
 /* Products. */
 
-/* Of a * b, of which one is the same in all blocks; `known`: its value. */
+/* Origin of a * b, of which one factor is the same in all blocks; `known`: its value. */
 static u16 product(Origins *o, u16 of_a, u16 of_b, i64 a, i64 b, int is_word) {
     if (!is_known(of_a) || !is_known(of_b) || (of_a && of_b)) return kind_of_two(of_a, of_b);
     const u16 of = of_a ? of_a : of_b;
@@ -175,7 +175,7 @@ static void follow_shift(Follow *f) {
     }
 }
 
-/* Of a word of a pair that is shifted by less than 32 bits. */
+/* Origin of a word of a pair that is shifted by less than 32 bits. */
 static u16 funnel(Follow *f, u16 of_low, u16 of_high, u32 low, u32 high, u32 n) {
     Origins *const o = f->o;
     const u32 flags = f->i->flags;
@@ -211,7 +211,7 @@ static u32 table_value(u32 table, u32 a, u32 b, u32 c) {
     return found;
 }
 
-/* How many of the lowest bits are not among those that are set from the top on. */
+/* Number of the lowest bits below the run of set bits that starts at the top. */
 static u32 bits_below(u32 from_the_top) { return from_the_top == FULL ? 0 : 32 - (u32)__builtin_clz(~from_the_top); }
 
 static u16 logic(Origins *o, u32 table, const u32 value[3], const u16 of[3], int which) {
@@ -230,7 +230,7 @@ static u16 logic(Origins *o, u32 table, const u32 value[3], const u16 of[3], int
     return passes >> 31 ? of[which] : inverts >> 31 ? scaled_by(o, of[which], -1) : SAME;
 }
 
-/* Whether all values of this origin are far from wrapping. */
+/* True if all values of this origin are far from wrapping. */
 static int is_small(Origins *o, u16 origin) {
     i64 reach = 0;
     for (int axis = 0; axis < 3; axis++)
@@ -238,7 +238,7 @@ static int is_small(Origins *o, u16 origin) {
     return reach <= INT32_MAX;
 }
 
-/* Of any bitwise function of values that grow: its sign depends on theirs alone. */
+/* Origin of any bitwise function of affine values: its sign depends on their signs alone. */
 static u16 sign_of_logic(Origins *o, const u32 value[3], const u16 of[3]) {
     for (int k = 0; k < 3; k++)
         if (of[k] == BLOCK_INDEX || (is_affine(of[k]) && !is_small(o, of[k]))) return BLOCK_INDEX;
@@ -249,7 +249,7 @@ static u16 sign_of_logic(Origins *o, const u32 value[3], const u16 of[3]) {
     return SIGN_ALIKE;
 }
 
-/* Of any bitwise function. */
+/* Origin of any bitwise function. */
 u16 logic_origin(Origins *o, u32 table, const u32 value[3], const u16 of[3]) {
     u16 found = SAME;
     int which = 0;
@@ -300,7 +300,7 @@ static void decided(Follow *f, int l, u16 kind) {
 
 enum { IF_LESS = 1, IF_NOT_LESS = 6, IF_NOT_GREATER = 3, IF_GREATER = 4 }; /* bits of `truth` */
 
-/* Whether a comparison of x with y, true for `truth`, looks at the sign of x alone. */
+/* True if a comparison of x with y, true for `truth`, depends on the sign of x alone. */
 static int asks_for_sign(const Ins *i, u32 y, u32 truth) {
     if (!(i->flags & SIGNED) || i->flags & EXTENDED) return 0;
     if (!y) return truth == IF_LESS || truth == IF_NOT_LESS;
@@ -336,7 +336,7 @@ static void follow_comparison(Follow *f) {
     }
 }
 
-/* Of a pair of words whose lower one does not wrap. */
+/* Origin of a pair of words whose lower one does not wrap. */
 static u16 pair_origin(Follow *f, const u16 *of, int l, u64 value) {
     keep_unsigned(f->o, of[l], (u32)value);
     return combination(f->o, of[l], 1, of[LANES + l], WRAP_32);
@@ -361,7 +361,7 @@ static void follow_comparison64(Follow *f) {
     }
 }
 
-/* Of the smaller or the larger of x and y, of which `takes_x` is one. */
+/* Origin of the smaller (`takes_smaller`) or the larger one of x and y. */
 static u16 extreme_origin(Follow *f, u16 of_x, u16 of_y, u32 x, u32 y, int takes_smaller) {
     const u32 is_signed = f->i->flags & SIGNED;
     const i64 of_sign = is_signed ? (i64)as_signed(x) - as_signed(y) : (i64)x - (i64)y;

@@ -15,7 +15,7 @@ static u16 *words_at(Follow *f, u32 space, int l, u64 address) {
     return word + count <= each ? f->o->local + ((size_t)f->w->index * LANES + (size_t)l) * each + word : NULL;
 }
 
-/* Of the address of lane l: its sources k and k + 1, a register or a pair, and a uniform one. */
+/* Origin of the address of lane l: its sources k and k + 1 are a register or pair, and a uniform one. */
 static u16 address_origin(Follow *f, const Ins *i, int k, int l) {
     const u16 *lane = read_origins(f->o, f->w, i, k), *uniform = read_origins(f->o, f->w, i, k + 1);
     const u32 *low = vector(f->w, i->s[k]), *base = vector(f->w, i->s[k + 1]);

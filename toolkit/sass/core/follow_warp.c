@@ -58,7 +58,7 @@ static void follow_word_to_predicates(Follow *f) {
     }
 }
 
-/* What lanes know of each other, a special register, or predicates as bits. Whether it is one. */
+/* Follow a shuffle, vote or reduction, a special register, or predicates as bits. True if it is one. */
 int follow_warp(Follow *f) {
     switch (f->i->op) {
     case OP_READ_SPECIAL: follow_special(f); return 1;

@@ -8,8 +8,8 @@ void remove_group(Warp *w, u32 index) {
     if (w->current == w->groups) w->current = index < w->groups ? index : 0;
 }
 
-/* Of the groups that were put aside before the last one, those at one address become one: what
- * hardware was found to do, as if it kept the last split and found the others by their address. */
+/* Merge the groups at the same address that were put aside before the last one. Hardware was observed
+ * to do this, as if it kept the last split and found the others by their address. */
 static void gather(Warp *w) {
     for (u32 a = 0; a < w->groups; a++)
         for (u32 b = w->groups; b-- > a + 1;) {
@@ -97,8 +97,8 @@ int join(Worker *c, Warp *w, u32 state, int left) {
     return counted;
 }
 
-/* Those who wait as `leader` does go on without the lanes that are missing, which will not wait
- * there. Others who wait were woken too, in vain. */
+/* Lanes that wait like `leader` go on without the missing lanes, which will not wait there. Other
+ * waiting lanes were woken too, in vain. */
 static void let_go(Worker *c, Warp *w, const Group *leader, u32 come, u32 missing) {
     FOR_LANES
         if (missing >> l & 1 && w->b[leader->barrier][l] & come) w->b[leader->barrier][l] = 0;
@@ -141,9 +141,9 @@ static u32 begun(const Warp *w, const Group *g) {
     return w->begun[g->barrier][__builtin_ctz(g->mask)];
 }
 
-/* Whether g waits at a BSYNC for lanes that wait at one of an inner region, for others than those of
- * g. The numbers of regions do not say so after a call: a barrier that a function restores keeps the
- * number of the function's last region. */
+/* True if g waits at a BSYNC for lanes that wait at the BSYNC of an inner region, and not for lanes of
+ * g. The numbers of regions do not show this after a call: a barrier that a function restores keeps
+ * the number of the function's last region. */
 static int is_outer(const Warp *w, const Group *g) {
     EACH_GROUP(h, w) {
         if (h->state == AT_BSYNC && g->wait & h->mask && !(h->wait & g->mask)) return 1;
@@ -151,10 +151,10 @@ static int is_outer(const Warp *w, const Group *g) {
     return 0;
 }
 
-/* Where no lane of the warp can go on, those who wait at the BSYNC of the innermost region go on
- * without the others: hardware keeps nobody at a BSYNC for lanes that wait elsewhere, and compilers
- * for sm_100 and later leave the BREAK out where lanes leave a region. A lane whose TRYWAIT has not
- * returned can go on: the instruction ends by itself. Returns 1 if lanes were released. */
+/* If no lane of the warp can go on, the lanes at the BSYNC of the innermost region go on without the
+ * others: hardware does not hold lanes at a BSYNC for lanes that wait elsewhere, and compilers for
+ * sm_100 and later omit the BREAK where lanes leave a region. A lane whose TRYWAIT has not returned
+ * can go on: the instruction ends by itself. Returns 1 if lanes were released. */
 int release_innermost(Worker *c, Warp *w) {
     const Group *inner = NULL;
     int outer = 1;
@@ -190,7 +190,7 @@ void wait_for(Worker *c, Warp *w, u32 lanes, u32 state, u32 barrier) {
     else if (w->restored >> barrier & 1) count_again(c, g);
 }
 
-/* What YIELD and a long run do: let another group of the warp go on. */
+/* Let another group of the warp go on, as YIELD and a long run do. */
 void rotate(Warp *w) {
     for (u32 k = 1; k <= w->groups; k++) {
         const u32 next = (w->current + k) % w->groups;

@@ -87,7 +87,7 @@ static inline u32 odd_unless_exact(u32 x, float lost) {
     return x + (step & (0u - (above | below)) & (0u - (~x & 1)));
 }
 
-/* What the rounded sum of a and b misses. */
+/* Rounding error of the sum of a and b. */
 #define SUM_ERROR(a, b, sum) (((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
 
 /* a * b + c: the product of two halves is exact in double precision. */

@@ -8,8 +8,8 @@
 /* Ins.flags beside FTZ and SATURATE: the format is bfloat16; what is negative becomes 0; the
  * result is the low half, as a single-precision number. */
 enum { BF16 = 0x400, RELU = 0x800, TO_F32 = 0x1000 };
-/* How a source is read, four bits of Ins.aux for each from SWIZZLE_SHIFT on: which halves the two
- * numbers are, whether the low one is negated; or it is a single-precision number, truncated. */
+/* Flags for reading a source, four bits of Ins.aux for each from SWIZZLE_SHIFT on: the halves of the two
+ * numbers, and negation of the low one; or a single-precision number, truncated. */
 enum { LOW_IS_H1 = 1, HIGH_IS_H0 = 2, LOW_NEGATED = 4, FROM_F32 = 8, SWIZZLE_SHIFT = 8 };
 
 /* condition ? a : b of values that are both computed, which keeps a loop free of branches. */

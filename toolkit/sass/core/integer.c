@@ -126,7 +126,7 @@ static inline u32 dot(const Ins *i, u32 a, u32 b, u32 c) {
 
 OF_THREE(DOT, dot(i, a[l], b[l], c[l]))
 
-/* What becomes of the values x, y and z at one place of a, b and c. `smaller`: the smaller ones are wanted. */
+/* Result for the values x, y and z at one position of a, b and c. `smaller`: selects the smaller ones. */
 typedef i64 OfValues(const Ins *i, i64 x, i64 y, i64 z, u32 smaller);
 
 ALWAYS_INLINE u32 of_values(OfValues *f, const Ins *i, u32 a, u32 b, u32 c, u32 smaller) {

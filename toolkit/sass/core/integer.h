@@ -7,8 +7,8 @@
 
 /* Sums. Ins.flags: a negated source is its complement plus one, which reaches the carry. */
 enum { NEGATE_0 = 1, NEGATE_1 = 2, NEGATE_2 = 4 };
-/* Of several sums in a word, of values of aux bits, SIGNED or not: with NEGATE_1 differences, which
- * wrap, or with ADD_SATURATES stay in range. */
+/* Flags of several sums in a word, of values of aux bits, SIGNED or not. With NEGATE_1 they are
+ * differences. They wrap, or with ADD_SATURATES stay in range. */
 enum { ADD_SATURATES = 4 };
 
 /* Products, of which IMAD_WIDE keeps all 64 bits or their upper half. */
@@ -35,7 +35,7 @@ enum { EXTENDED = 2 };
  * MINMAX_3; and no less than 0 with MINMAX_RELU. aux is the width of one value in bits. */
 enum { MINMAX_RELU = 2, MINMAX_SUM = 4, MINMAX_3 = 8 };
 
-/* How far the values of a and b are apart, of aux bits each; with ABSDIFF_SUM, their sum plus c. */
+/* Absolute differences of the values of a and b, of aux bits each; with ABSDIFF_SUM, their sum plus c. */
 enum { ABSDIFF_SUM = 2 };
 
 /* PRMT: byte k of the result is that of c:a which nibble k of b names; its upper bit asks for the

@@ -20,7 +20,7 @@ u64 packed(Mbarrier b) {
            ((MOST_COUNT - b.expected) & most) << EXPECTED_SHIFT;
 }
 
-/* Whether `bytes` at an address of the cluster's shared memory are some block's own. */
+/* True if `bytes` at an address of the cluster's shared memory belong to some block. */
 int in_shared_memory(const Worker *c, u64 address, u64 bytes) {
     const u64 offset = offset_at(address);
     return block_at(c, address) && offset >= c->launch->shared_base &&
@@ -53,7 +53,7 @@ void wake(Worker *c) {
     c->phases = 0;
 }
 
-/* What is known of a barrier: how often it has changed its phase since it was initialized. */
+/* Entry of a barrier: its number of phase changes since it was initialized. */
 Generation *generation_at(Worker *c, u64 address) {
     Block *b = block_at(c, address);
     const u32 offset = offset_at(address);

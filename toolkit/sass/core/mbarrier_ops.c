@@ -49,7 +49,7 @@ static int mbarriers_of(Worker *c, Warp *w, const Ins *i, u32 m, u64 *a) {
     return 1;
 }
 
-/* What the timing model hears of a barrier: which one, and a number that says what is done. */
+/* Write an operation on a barrier to the stream of the timing model: its address, and a number. */
 void stream_mbarrier(Worker *c, u64 address, u64 number) {
     if (!c->stream) return;
     stream_word(c->stream, address);

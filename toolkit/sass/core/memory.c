@@ -289,7 +289,7 @@ ALWAYS_INLINE void access_memory(Worker *c, Warp *w, const Ins *i, u32 m, int is
     if (space == SPACE_GENERIC || !access_alike(c, w, i, m, space, is_store)) access_any(c, w, i, m, is_store);
 }
 
-/* Who asks the same again, while nothing has changed, lets others go on. */
+/* A warp that repeats its last request, while no memory has changed, lets others go on. */
 static void note_question(Worker *c, Warp *w, const Ins *i, u32 m) {
     u64 a[LANES];
     addresses(w, i, m, a);

@@ -32,11 +32,11 @@ typedef struct {
     u16 cost[PHASES]; /* sectors, or wavefronts */
 } Memo;
 
-/* Where an instruction's last shape is kept, of those that share a place: `delta` chooses it, how far the
- * last active lane's address is from the first one's. More places take more memory of each worker. */
+/* Entries for the last shapes of an instruction: `delta`, the distance of the last active lane's address
+ * from the first one's, selects the entry. More entries take more memory of each worker. */
 enum { SHAPES = 8, SHAPE_SHIFT = 5 };
 
-/* What a warp does with addresses that are all in one space. */
+/* Access of a warp to addresses that are all in one space. */
 typedef struct {
     Warp *w;
     const Ins *i;

@@ -29,7 +29,7 @@ Origins *new_origins(const Launch *launch, u32 warps) {
     return NULL;
 }
 
-/* Of the next block: nothing is known but what instructions depend on. */
+/* Start the next block: keep only the dependences of instructions. */
 void begin_origins(Origins *o) {
     const Launch *launch = o->launch;
     o->count = o->of_shared = o->of_local = o->reduced = 0;
@@ -72,7 +72,7 @@ u16 growing(Origins *o, const __int128 c[3]) {
     }
 }
 
-/* Of x * by + y * times. */
+/* Origin of x * by + y * times. */
 u16 combination(Origins *o, u16 x, i64 by, u16 y, i64 times) {
     if (!is_known(x) || !is_known(y)) return kind_of_two(x, y);
     if (by == 1 && y == SAME) return x;
@@ -86,7 +86,7 @@ u16 combination(Origins *o, u16 x, i64 by, u16 y, i64 times) {
 
 u16 scaled_by(Origins *o, u16 x, i64 by) { return combination(o, x, by, SAME, 0); }
 
-/* Of a word of a product, of which only the lowest 32 bits matter. */
+/* Origin of a product of which only the lowest 32 bits matter. */
 u16 word_scaled_by(Origins *o, u16 x, i64 by) {
     if (!is_affine(x)) return x;
     __int128 c[3];
@@ -122,7 +122,7 @@ void keep_sign(Origins *o, u16 origin, u32 value, u32 is_signed) {
     else keep_unsigned(o, origin, value);
 }
 
-/* Whether blocks at some period have the same lowest `bits`; if so, that period is noted. */
+/* True if blocks at some period have the same lowest `bits`; that period is then noted. */
 int is_whole(Origins *o, u16 origin, u32 bits) {
     u32 needed[3] = {0};
     if (!is_affine(origin) || !bits) return 1;
@@ -137,7 +137,7 @@ int is_whole(Origins *o, u16 origin, u32 bits) {
     return 1;
 }
 
-/* Whether many blocks in a row are in one window of 2^bits of their values, or all are in a few. */
+/* True if many consecutive blocks have values in one window of 2^bits, or all blocks in a few windows. */
 int is_wide(Origins *o, u16 origin, u32 bits) {
     for (int axis = 0; is_affine(origin) && axis < 3; axis++) {
         const i64 window = UNIT << bits, c = llabs(affine_of(o, origin)->c[axis]);
@@ -146,7 +146,7 @@ int is_wide(Origins *o, u16 origin, u32 bits) {
     return 1;
 }
 
-/* Of a value shifted right by n < 32 bits. */
+/* Origin of a value shifted right by n < 32 bits. */
 u16 shifted_right(Origins *o, u16 origin, u32 value, u32 n, u32 is_signed) {
     if (!is_affine(origin) || !n) return origin;
     const i64 x = is_signed ? as_signed(value) : (i64)value, first = x >> n << n;
@@ -163,7 +163,7 @@ u16 shifted_right(Origins *o, u16 origin, u32 value, u32 n, u32 is_signed) {
     return SAME;
 }
 
-/* Of (value << n) >> 32: the same as long as no further bit is shifted out. */
+/* Origin of (value << n) >> 32: the same as long as no further bit is shifted out. */
 u16 shifted_out(Origins *o, u16 origin, u32 value, u32 n) {
     if (!is_affine(origin) || !n) return kind_of(n ? origin : SAME);
     const i64 window = WRAP_32 >> n, first = value / window * window;

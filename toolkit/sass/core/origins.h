@@ -1,4 +1,4 @@
-/* Where values come from, followed while a few blocks run: what proves that other blocks count alike.
+/* Origins of values, traced while a few blocks run: they prove that other blocks have the same counts.
  *
  * Every register, every predicate and every word of shared and local memory has an origin in each lane.
  * SAME: the value is equal in all blocks. BLOCK_INDEX: it depends on the index of the block. DATA: it
@@ -24,13 +24,13 @@ typedef struct { i64 c[3], low, high, parts; } Affine;
 
 enum { FRACTION_BITS = 16, MOST_PERIOD_BITS = 6, MOST_AFFINE = 2048 };
 
-/* Whether other blocks may do something else at an instruction: BLOCK_INDEX or DATA where the branch, the
- * guard or an address depends on it; SAME where they do not. `parted`: likewise where the addresses of lanes
- * are shifted by different distances, unless those are zero for all blocks in question. */
+/* Dependence of an instruction in other blocks: BLOCK_INDEX or DATA if the branch, the guard or an address
+ * depends on it, SAME if it does not. `parted`: the same if the addresses of lanes are shifted by different
+ * distances, unless these are zero for all blocks in question. */
 typedef struct { u8 branch, guard, address, parted; } Dependence;
 
-/* What code may write between a branch and the place where its sides meet again: slots of registers,
- * predicates with OF_PREDICATE, and memory. */
+/* Storage that code may write between a branch and the point where its sides meet again: slots of
+ * registers, predicates with OF_PREDICATE, and memory. */
 enum { OF_PREDICATE = 0x40000000, ALL_SHARED = 0x50000000, ALL_LOCAL = 0x50000001 };
 
 Origins *new_origins(const Launch *launch, u32 warps);
@@ -80,7 +80,7 @@ static inline u16 worse(u16 x, u16 y) { return x > y ? x : y; }
 static inline void worsen(u16 *x, u16 y) { *x = worse(*x, y); }
 static inline void note(u8 *x, u16 kind) { *x = (u8)worse(*x, kind); }
 
-/* What a value depends on that any other function is taken of. */
+/* Origin of an arbitrary function of a value. */
 static inline u16 kind_of(u16 origin) { return origin <= DATA ? origin : BLOCK_INDEX; }
 static inline u16 kind_of_two(u16 x, u16 y) { return worse(kind_of(x), kind_of(y)); }
 static inline int is_affine(u16 origin) { return origin >= FIRST_AFFINE; }

@@ -66,8 +66,8 @@ static u32 place_of(const Group *g) {
     return g->state == READY || g->state == AT_MBARRIER ? g->pc : g->pc - 1;
 }
 
-/* Where threads wait that are left when nobody can go on: at a barrier of the block rather than
- * for lanes of their own warp, which wait there in turn; or who asks in vain. */
+/* Note where threads wait if none can go on: at a barrier of the block rather than for lanes of their
+ * own warp, which wait at that barrier in turn; or threads that poll in vain. */
 static void note_waiting(Worker *c, u32 state) {
     EACH_GROUP_OF_ALL(g) {
         if (g->state != state || c->fault.kind) continue;
@@ -97,7 +97,7 @@ static u64 mixed(u64 hash, u64 x) {
     return hash ^ hash >> 32;
 }
 
-/* What all threads are at. Where it comes again and nothing has changed in between, it always will. */
+/* Hash of the state of all threads. If it recurs without a change of memory in between, it always will. */
 static u64 state_of_all(Worker *c) {
     const size_t registers = (size_t)c->launch->slots * LANES;
     u64 hash = c->changes;
@@ -112,8 +112,8 @@ static u64 state_of_all(Worker *c) {
     return hash;
 }
 
-/* Whether the threads that run are going round in circles: their state is compared with one that is
- * kept for twice as many rounds each time. */
+/* True if the running threads loop forever: their state is compared with one that is kept for twice as
+ * many rounds each time. */
 int in_vain(Worker *c) {
     Watch *watch = &c->watch;
     if (c->changes != watch->changes) {

@@ -13,8 +13,8 @@ void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 a
     c->fault.is_store = (u32)is_store;
 }
 
-/* Where bytes of a buffer are on the host; NULL if they span too many pages. If they are written, or part of
- * them was, their pages are copied first: each by the worker that finds its state 0; the others wait. */
+/* Host address of bytes of a buffer; NULL if they span too many pages. If they are or were written, their
+ * pages are copied first, each by the worker that finds its state 0; the other workers wait. */
 u8 *host_of(const Allocation *x, u64 low, u64 high, int is_store) {
     const u64 start = low - x->base, first = start >> PAGE_BITS, last = (high - 1 - x->base) >> PAGE_BITS;
     u32 is_private = (u32)is_store;
@@ -33,7 +33,7 @@ u8 *host_of(const Allocation *x, u64 low, u64 high, int is_store) {
     return x->host + start;
 }
 
-/* What is wrong with an access of a space; 0: nothing. */
+/* Fault of an access to a space; 0: none. */
 u32 fault_of(Worker *c, const Ins *i, u64 address, u32 space, int is_store) {
     const Launch *launch = c->launch;
     const u64 end = address + i->width;
@@ -45,7 +45,7 @@ u32 fault_of(Worker *c, const Ins *i, u64 address, u32 space, int is_store) {
     return !all ? OUT_OF_BOUNDS : is_store && !all->writable ? WRITE_TO_CONSTANT : OK;
 }
 
-/* Where each lane's bytes are on the host. False, with the fault noted, where one may not go. */
+/* Find the host address of each lane's bytes. Notes the fault and returns 0 if an access is illegal. */
 int resolve(Worker *c, Warp *w, const Ins *i, u64 *a, u32 m, u32 space, int is_store,
             u8 **at) {
     const Extent e = extent_of(a);

@@ -1,4 +1,4 @@
-/* Where addresses are: buffers, windows and bounds, and what of shared memory is written. */
+/* Address spaces: buffers, windows and bounds, and the written parts of shared memory. */
 #pragma once
 
 #include "lanes.h"

@@ -12,7 +12,7 @@ static int is_straight(const Ins *i, u32 op) {
     return i->op == op && i->guard == PT && !i->uniform && !i->mod[0] && !i->mod[1] && !i->mod[2];
 }
 
-/* Those of a program, and one behind it; NULL where there is not enough memory. */
+/* Straight runs of a program, and one entry behind it; NULL if there is not enough memory. */
 Straight *new_straight(const Launch *launch, u32 op) {
     Straight *all;
     if (!ZEROS(all, (size_t)launch->length + 1)) return NULL;

@@ -73,7 +73,7 @@ static u32 fullest_tag_bank(const u64 *line, u32 n) {
     return most;
 }
 
-/* Where an address of the matrix that is spread would be with its rows further apart. */
+/* Address in the spread matrix, whose rows are further apart; other addresses are unchanged. */
 static u64 as_kept(const Launch *launch, u64 a) {
     const u64 offset = a - launch->spread_base;
     if (offset >= launch->spread_bytes) return a;
@@ -82,7 +82,7 @@ static u64 as_kept(const Launch *launch, u64 a) {
 
 u64 kept_line(const Launch *launch, u64 line) { return as_kept(launch, line * LINE) / LINE; }
 
-/* What tells the lines of a warp's local memory from those of all others. */
+/* Base that makes the lines of a warp's local memory distinct from all others. */
 u64 local_space(const Worker *c, const Warp *w) {
     return LOCAL_SPACE | (c->block->index * WARPS_OF_BLOCK + w->index) * LOCAL_LINES;
 }

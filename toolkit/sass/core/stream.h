@@ -1,7 +1,7 @@
-/* What each warp executes, in order: one Step per instruction, with what a memory request asks of
- * the load/store unit, and the lines that it accesses; one for a straight run, which asks nothing. The
- * timing model (analysis/sm) replays it.
- * Warps run one after another here, in segments between barriers. */
+/* Stream of the instructions of each warp, in order: one Step per instruction, with the load of a memory
+ * request on the load/store unit and the lines that it accesses; one Step for a straight run without
+ * requests. The timing model (analysis/sm) replays it. Warps run one after another here, in segments
+ * between barriers. */
 #pragma once
 
 #include "grow.h"

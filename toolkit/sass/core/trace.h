@@ -1,6 +1,6 @@
-/* What each block accesses of global memory: the sectors that it reads or writes for the first
- * time, and how many its warps write, each for the first time. Caches closer than L2 keep a block's own
- * lines, so this is about what reaches L2, in an order that does not depend on how warps are
+/* Accesses of each block to global memory: the sectors that it reads or writes for the first time, and
+ * the number of sectors that its warps write, each for the first time. L1 keeps a block's own lines, so
+ * this is approximately the traffic that reaches L2, in an order that does not depend on how warps are
  * interleaved here. */
 #pragma once
 

@@ -16,7 +16,7 @@ void mark_waits(Straight *all, const Launch *launch, u32 branch) {
     }
 }
 
-/* What the current pass of a warp through a waiting loop did, to be undone if another follows. */
+/* Note the effects of the current pass of a warp through a waiting loop, to undo if another follows. */
 void note_passed(Worker *c, Warp *w, u32 pc, u32 lanes, const Count *before) {
     Pass *pass = &w->pass;
     if (c->straight[pc].waits == BEGINS_TO_WAIT) *pass = (Pass){.lanes = lanes};

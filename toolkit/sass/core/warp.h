@@ -1,5 +1,5 @@
-/* What lanes of a warp know of each other and of where they are: shuffles, votes, reductions,
- * special registers, and convergence barriers as values.
+/* Exchange between the lanes of a warp, and their positions: shuffles, votes, reductions, special
+ * registers, and convergence barriers as values.
  *
  * A uniform register or predicate is written for all lanes that run together; the values come from
  * those of m only, whose guard is true.
