@@ -102,7 +102,7 @@ def ratio_or_difference(value: float | None, *, of: int, to: int) -> str:
 
 
 def change(share: float | None) -> str:
-    """By how much something is more or less: '+8.3 %', '−0.66 %'."""
+    """Signed change in percent: '+8.3 %', '−0.66 %'."""
     if share is None:
         return ABSENT
     sign = "+" if share > 0 else "−" if share < 0 else ""

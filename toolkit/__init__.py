@@ -40,7 +40,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: numpy and scipy cost start-up time."""
+    """Import a name when it is first used: numpy and scipy cost start-up time."""
     if name not in _HOMES:
         raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
     if hidden := hidden_package():

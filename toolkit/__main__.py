@@ -27,7 +27,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _end_with_children(number: int, frame: FrameType | None) -> None:
-    """End as the signal does by default, and what was started before that."""
+    """End the processes that were started, and then this one, as the signal does by default."""
     _end_children()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

@@ -96,7 +96,7 @@ def _reached(rows: Sequence[GapRow]) -> list[float]:
 
 
 def _span(rows: Sequence[GapRow]) -> list[float]:
-    """From 0, or below it, to where the longest bar's label has room on a telephone too."""
+    """Range of the axis, from 0 or below, with room for the longest bar's label on a phone."""
     ends = [0.0, *_reached(rows), *(row.time_s for row in rows if row.is_total)]
     return [min(ends), min(ends) + LABEL_ROOM * (max(ends) - min(ends))]
 

@@ -123,7 +123,7 @@ def _of_wavefronts(launch: _Launch) -> str:
 
 
 def _of_waiting(launch: _Launch) -> str:
-    """For what other warps do not hide, by what the launch leaves unused."""
+    """Advice on waiting that other warps do not hide, by the unused resources of the launch."""
     if launch.predicted.limiter in (Resource.L2, Resource.DRAM):
         return f"to wait, mostly for {launch.predicted.limiter}: larger tiles of a block read less."
     waits = "to wait for memory and at barriers"

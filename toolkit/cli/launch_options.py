@@ -153,7 +153,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """A call and what came of it."""
+    """Call and its result."""
 
     call: Call
     execution: Execution

@@ -1,4 +1,4 @@
-"""The kernel of a launch, compiled beside what else its command does at the start."""
+"""Kernel of a launch, compiled while its command does other work at the start."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def target_of(launch: LaunchOptions) -> tuple[str, Device | None]:
 
 
 def inputs_of(source: Path, options: Sequence[str]) -> list[Path]:
-    """The files that are read for a source, with what it includes; of machine code itself alone."""
+    """Files that are read for a source, including its includes; for machine code the file alone."""
     if source.name.endswith(CUBIN):
         return [source]
     return [source, *files_read(source, read_source(source)[0], options)]

@@ -135,7 +135,7 @@ def _speed(call: Call, execution: Execution) -> str:
 
 
 def _print_predicted(predicted: Predicted, simulated: Simulated) -> None:
-    """The time and what limits it, the simple bounds, and the gap from nominal peak."""
+    """Print the time and its limiter, the simple bounds, and the gap from nominal peak."""
     device = simulated.call.device
     where = f" on {device.name}" if device else ""
     execution = simulated.execution

@@ -145,7 +145,7 @@ class LaunchOptions:
     ] = None
 
     def check(self) -> None:
-        """Wrong usage where a source lacks what only a rung brings."""
+        """Usage error for a launch whose source lacks options that only a rung supplies."""
         missing = {"'--grid' / '-g'": self.grid, "'--block' / '-b'": self.block}
         for option, value in missing.items():
             if value is None and not is_name(self.source):

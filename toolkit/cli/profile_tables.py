@@ -23,7 +23,7 @@ from toolkit.store.profile_json import dumps
 
 
 def print_profile(profile: Profile, recorded: Profile | None) -> None:
-    """For every shape: the answer in words, and the ladder."""
+    """Print the answer in words, and the ladder, for every shape."""
     for sentence in standing(profile):
         say(sentence, "yellow")
     for shape in shapes(profile):

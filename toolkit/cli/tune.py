@@ -93,7 +93,7 @@ def tune(
 
 
 def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_json: bool) -> None:
-    """Write, keep and show what was found."""
+    """Write, keep and show the results."""
     from reports.pages.tuning import page
     from toolkit.store.tuned import keep as keep_entries
     from toolkit.tuning.tune import entries_of
@@ -116,7 +116,7 @@ def _finish_tuning(result: Tuning, html: Path, record: Path, *, keep: bool, as_j
 
 
 def print_tuning(tuning: Tuning) -> None:
-    """For every shape: the answer in words, and the configurations."""
+    """Print the answer in words, and the configurations, for every shape."""
     from reports.pages.tuning import lead, outcomes_table, points
 
     for shape in tuning.shapes:

@@ -100,7 +100,7 @@ def _run(
 
 
 def _show(answer: Answer, before: Answer | None, shown: Answer | None, top: int | None) -> None:
-    """Everything of a first run; of another one what changed, without what is `shown` already."""
+    """Print a first run completely; of later runs only the changes that are not yet `shown`."""
     if before is not None:
         _show_changes(answer, before, shown)
     elif answer.is_whole:

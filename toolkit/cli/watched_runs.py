@@ -71,7 +71,7 @@ class Worker:
             self._processes[0][1].send(None)
 
     def answer(self, limit_s: float) -> Answer | tuple[int, int] | str | None:
-        """Progress in blocks, an answer or what went wrong; None if nothing comes in time."""
+        """Progress in blocks, an answer or an error; None if nothing arrives in time."""
         process, pipe = self._processes[0]
         if len(self._processes) == 1 and time.monotonic() - self._begun_s > LONG_S:
             self._start()
@@ -110,7 +110,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _serve(pipe: Connection, launch: LaunchOptions) -> None:
-    """Be the process: run whenever something comes, until nobody asks any more."""
+    """Run in the child: simulate for each request until the parent closes the pipe."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the compiler ends with it
@@ -121,7 +121,7 @@ def _serve(pipe: Connection, launch: LaunchOptions) -> None:
 
 
 def run(launch: LaunchOptions, tell: Callable[[object], None]) -> Answer | str:
-    """A run's answer, after `tell` had its progress and its counters; or what went wrong."""
+    """Answer of a run, after `tell` got its progress and counters; or its error."""
 
     def answer(execution: Execution, *, is_whole: bool = False) -> Answer:
         return Answer(simulated=Simulated(call=call, execution=execution), is_whole=is_whole)

@@ -166,7 +166,7 @@ class Gpu:
 
     @contextmanager
     def launch_errors(self, what: str) -> Iterator[None]:
-        """Turn a CUDA error inside the block into a LaunchError that says what failed."""
+        """Turn a CUDA error inside the block into a LaunchError that names the failed operation."""
         try:
             yield
         except self.driver.MemoryError as error:

@@ -61,5 +61,5 @@ class EventTimer:
         self._gpu.driver.memset_d32_async(self._filler, 0, words)
 
     def close(self) -> None:
-        """Free what flushes L2, while the context is still there."""
+        """Free the buffer that flushes L2, while the context still exists."""
         self._filler = None

@@ -85,7 +85,7 @@ class OnGpu:
         self._held.close()
 
     def dismiss(self) -> None:
-        """Free what it holds: nothing more is asked."""
+        """Free the buffers: no further request follows."""
         self._guarded.release()
 
     def _prepared(self, launch: Launch, held: ExitStack) -> Callable[[], None]:

@@ -80,7 +80,7 @@ class Series:
         self.spent_s += clock() - started
 
     def judge(self, sampling: Sampling, *, fewest: int = 1) -> None:
-        """End the series when it has what it needs or has used what it may.
+        """End the series if it is precise enough or has reached a limit.
 
         The time limit waits for `fewest` samples, unless they take `PATIENCE` time limits.
         """

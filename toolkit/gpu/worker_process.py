@@ -147,7 +147,7 @@ def _how(code: int | None) -> str:
 
 
 def main() -> None:
-    """Be the child: make the object, answer until nobody asks any more."""
+    """Run in the child: make the object and answer until the parent closes the pipe."""
     with suppress(EOFError, OSError):
         pipe = Connection(int(sys.argv[1]))
         parent, make, argument = pipe.recv()

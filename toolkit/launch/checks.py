@@ -210,7 +210,7 @@ def _check_size(what: str, argument: Array, parameter: Parameter) -> None:
 
 
 def _check_declared(what: str, argument: Array, parameter: Parameter, declared: Declared) -> None:
-    """As `_check_size`, with what the source says of the parameter."""
+    """Check a size as `_check_size` does, with the parameter's declaration in the message."""
     is_array = isinstance(argument, np.ndarray)
     if declared.pointer and not is_array:
         raise InputError(f"{what} is {_shown(argument)}: give an array: it becomes a device buffer")

@@ -19,4 +19,4 @@ class Progress:
         """The user should read this, now and afterwards."""
 
     def end(self) -> None:
-        """Nothing more is to be told; what shows on a terminal goes away."""
+        """End the progress: a terminal removes what it shows."""

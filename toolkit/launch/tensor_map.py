@@ -71,7 +71,7 @@ class Tiling:
 
     @property
     def pitches_bytes(self) -> tuple[int, ...]:
-        """From element to element along each axis, the outermost first."""
+        """Distances between elements along each axis in bytes, the outermost axis first."""
         if self.pitches is not None:
             return (*self.pitches, self.dtype.itemsize)
         return tuple(
@@ -80,7 +80,7 @@ class Tiling:
 
     @property
     def extent_bytes(self) -> int:
-        """From the first element to the end of the last."""
+        """Bytes from the first element to the end of the last."""
         steps = zip(self.shape, self.pitches_bytes, strict=True)
         return sum((size - 1) * pitch for size, pitch in steps) + self.dtype.itemsize
 

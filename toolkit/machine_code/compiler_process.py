@@ -88,7 +88,7 @@ def _asked(name: str, request: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def start_compiler() -> None:
-    """Start a process for who compiles soon: it is ready after a tenth of a second."""
+    """Start a process for a later compilation: it is ready after a tenth of a second."""
     with suppress(OSError):  # who compiles finds the error again
         _idle.setdefault(os.getpid(), []).append(_Child())
 
@@ -155,7 +155,7 @@ def stop_idle_compilers() -> None:
 
 @atexit.register
 def stop_compilers() -> None:
-    """End all compilations of this process; who waits for one gets a ChildProcessError."""
+    """End all compilations of this process; threads that wait for one get a ChildProcessError."""
     _idle.pop(os.getpid(), None)
     for child in _all.pop(os.getpid(), []):
         child.stop()
@@ -196,7 +196,7 @@ def _serve() -> None:
 
 
 def _limit_memory() -> None:
-    """For what macros include, and templates that double each other. Not on Windows."""
+    """Limit the memory of the compiler, for recursive macros and templates. Not on Windows."""
     with suppress(ImportError, ValueError, OSError):
         import resource
 

@@ -69,7 +69,7 @@ class Function:
 
 
 class OperandError(ValueError):
-    """An operand whose text is not in the grammar."""
+    """Error for an operand whose text is not in the grammar."""
 
 
 def decode(
@@ -196,7 +196,7 @@ def split_operands(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 16)
 def parse_operand(text: str) -> Operand:
-    """One operand; raises OperandError for a form that is not known."""
+    """Operand of this text. Raises OperandError for an unknown form."""
     if match := _REGISTER.fullmatch(text):
         file, index = (
             _CONSTANT_REGISTERS[match["name"]]
@@ -247,7 +247,7 @@ def _register(text: str) -> Register:
 
 
 def _sum(text: str) -> tuple[tuple[Register, ...], int]:
-    """The registers and the offset of what stands in brackets, such as `R2.64+UR4+0x10`."""
+    """Registers and offset of an address in brackets, such as `R2.64+UR4+0x10`."""
     *terms, last = text.split("+")
     if not _INTEGER.fullmatch(last):
         terms, last = [*terms, last], "0x0"

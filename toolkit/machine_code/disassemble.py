@@ -49,7 +49,7 @@ _OLDEST = (12, 8)  # whose output `decode` is tested on
 
 @dataclass(frozen=True, kw_only=True)
 class Disassembler:
-    """The program nvdisasm, and what tells it from another version."""
+    """Path of nvdisasm, and text that tells its version from others."""
 
     path: str
     version: str
@@ -70,7 +70,7 @@ def disassemble(image: bytes) -> str:
 
 
 def disassemble_together(images: Iterable[bytes]) -> None:
-    """Keep what nvdisasm prints of many cubins, after one run of it for each architecture.
+    """Keep the output of nvdisasm for many cubins, after one run for each architecture.
 
     An image that cannot be merged with others is left to `disassemble`, which says why where it
     cannot be read at all.
@@ -91,7 +91,7 @@ def _run_merged(program: Disassembler, images: list[bytes]) -> None:
 
 
 def _entry(program: Disassembler, image: bytes) -> str:
-    """The name of what the program prints of an image in the cache."""
+    """Name in the cache of the output of nvdisasm for an image."""
     decides = f"{program.version} {_SOURCES} ".encode() + image
     return f"{sha256(decides).hexdigest()}.sass.json"
 

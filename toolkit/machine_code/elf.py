@@ -148,7 +148,7 @@ class CubinFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Symbol:
-    """A name, and what it stands for: a place in a section, "" for one of another file."""
+    """Symbol with its place in a section; the section is "" if it is in another file."""
 
     name: str
     kind: int

@@ -48,7 +48,7 @@ def includes(text: str) -> bool:
 
 
 def include_options(source: str, folder: Path | None) -> list[str]:
-    """Options by which a source finds what it includes: beside it in `folder`, or of CUDA."""
+    """Options with which a source finds its includes: beside it in `folder`, or CUDA's."""
     if not includes(source):
         return []
     return [f"--include-path={place}" for place in (*filter(None, [folder]), *_folders_of_cuda())]

@@ -45,7 +45,7 @@ def kept(make: Callable[[Kernel], Value]) -> Callable[[Kernel], Value]:
 
 
 def entry_of(kernel: Kernel, function: str) -> str:
-    """The name of the entry with what a function returns of a kernel."""
+    """Name of the entry with the result of a function for a kernel."""
     versions = f"{disassembler().version} {np.__version__} {_SOURCES}"
     decides = f"{versions} {function} {kernel.symbol}\n".encode()
     return f"decoded-{sha256(decides + kernel.image).hexdigest()}"

@@ -195,7 +195,7 @@ class Kernel:
 
     @property
     def limits_of(self) -> str:
-        """The architecture whose limits it shall fit: the compiler may not know that."""
+        """Architecture whose limits apply: the compiler may not know it."""
         return self.target or self.architecture
 
     @property
@@ -209,7 +209,7 @@ class Kernel:
 
     @cached_property
     def instructions(self) -> tuple[Instruction, ...]:
-        """In order of address, without a gap.
+        """Instructions in order of address, without a gap.
 
         Targets of jumps and calls are addresses; those of BRX, CALL and RET with a register are
         to be added to it. Raises UnsupportedError for code that the simulator cannot take,
@@ -254,7 +254,7 @@ def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
 
 
 def _with_data(kernel: Kernel, file: CubinFile) -> Kernel:
-    """The kernel with its constants and variables, and with what refers to them."""
+    """Kernel with its constants and variables, and the code and data that refer to them."""
     if file.is_relocatable:
         raise UnsupportedError(
             f"{kernel.symbol} is relocatable device code: compile it without -rdc"

@@ -37,7 +37,7 @@ def line_table(
 
 @lru_cache(maxsize=4)  # asked for each kernel of an image
 def _rows_by_symbol(data: bytes, targets: tuple[tuple[int, str], ...]) -> dict[str, list[_Row]]:
-    """By address; of two rows at one address the latter counts."""
+    """Rows by address; of two rows at one address the latter counts."""
     found: dict[str, list[_Row]] = defaultdict(list)
     named = dict(targets)
     for unit in _units(data):
@@ -48,7 +48,7 @@ def _rows_by_symbol(data: bytes, targets: tuple[tuple[int, str], ...]) -> dict[s
 
 @dataclass(frozen=True, kw_only=True)
 class _Unit:
-    """One line program: where it stands, and what its header says."""
+    """Line program: its data and range of bytes, and the fields of its header."""
 
     data: bytes
     start: int
@@ -62,7 +62,7 @@ class _Unit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Row:
-    """From this address on the code is of this line; of none after the end of a sequence."""
+    """Row of the line table: code from this address on is of `source`, None after a sequence."""
 
     symbol: str
     address: int

@@ -61,7 +61,7 @@ def run_program(
 
 @atexit.register
 def stop_programs() -> None:
-    """End all programs that run; who waits for one gets a negative exit status."""
+    """End all running programs; threads that wait for one get a negative exit status."""
     for process in list(_running):
         _end(process)
 
@@ -73,7 +73,7 @@ def stop_children() -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program, and what it started."""
+    """End a program and the processes that it started."""
     process.kill()
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):

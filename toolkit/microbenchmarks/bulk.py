@@ -25,7 +25,7 @@ _ARRIVE = 'asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : 
 
 
 def _copies(size: int, flight: int) -> Probe:
-    """One thread copies, as many at a time, from places that L2 holds; the block waits for all."""
+    """Probe in which one thread issues `flight` copies from L2, and the block waits for all."""
     copy = f"""
             asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
                 " [%0], [%1], {size}, [%2];" :: "r"(room + FLIGHT * {size}),

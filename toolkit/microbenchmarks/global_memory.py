@@ -139,7 +139,7 @@ SOURCE = text("memory.cu")
 
 
 class Memory:
-    """The one large buffer that these benchmarks share, and what stands in it."""
+    """One large buffer that these benchmarks share, and its present content."""
 
     def __init__(self, bench: Bench) -> None:
         self.bytes = min(1 << 30, 1 << (bench.gpu.free_bytes // 4).bit_length() - 1)
@@ -163,7 +163,7 @@ class Memory:
         return self.buffer
 
     def flush_l2(self) -> None:
-        """Fill L2 with what lies behind the first half of the buffer."""
+        """Fill L2 with data from behind the first half of the buffer."""
         from pycuda import driver
 
         words = min(2 * self._bench.device.l2_bytes, self.bytes // 2) // 4
@@ -207,7 +207,7 @@ def _l2_latency(bench: Bench) -> Measured:
 
 
 def _l2_lines(bench: Bench) -> Measured:
-    """One load at a time of single lines: near and far ones are two heaps."""
+    """Latencies of single loads of single lines: near and far lines are two clusters."""
     lines, pitch = 128, 4096 + LINE_BYTES
     memory = _memory(bench).zero(lines * pitch)
     blocks = bench.device.sm_count

@@ -28,7 +28,7 @@ def macros(kind: str, count: int) -> dict[str, int]:
 
 
 def _noted(bench: Bench, kind: str, count: int, warps: int) -> NDArray[np.int64]:
-    """For each warp the clocks of its requests, and of a load of shared memory behind them."""
+    """Clocks of the requests of each warp, and of a load of shared memory behind them."""
     kernel = bench.kernel(SOURCE, "requests", **macros(kind, count))
     data = bench.gpu.upload(np.zeros(32 * WARP_SIZE, np.float32))
     out = bench.gpu.allocate(16 * warps)

@@ -56,7 +56,7 @@ def values(found: Mapping[int, Measured]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """One constant: its name with the unit in it, how it is measured, and what measures it."""
+    """Constant: its name, which contains the unit, its method, and its benchmark."""
 
     name: str
     unit: str

@@ -153,7 +153,7 @@ def zig(target: str) -> tuple[str, ...]:
 
 @cache
 def _zig_cache() -> str:
-    """A folder for what zig keeps, 50 MB, until this process ends: a user may have no home."""
+    """Folder for the cache of zig, 50 MB, until this process ends: a user may have no home."""
     folder = mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

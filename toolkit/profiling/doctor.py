@@ -43,7 +43,7 @@ _CAP_SYS_ADMIN = 21  # linux/capability.h; what the driver asks of who reads cou
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked for; `remedy` is what to do, empty where nothing is to be done."""
+    """Result of one probe; `remedy` says how to fix it, empty if nothing needs fixing."""
 
     name: str
     status: Status

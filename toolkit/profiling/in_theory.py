@@ -51,7 +51,7 @@ class TheoryBench:
     def profile_shape(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
     ) -> None:
-        """Add one record per selection; what is done stays when Ctrl-C ends it."""
+        """Add one record per selection; finished records stay if Ctrl-C ends the run."""
         workload = Workload(problem, plan.seed)
         selections = plan.at(problem, self.device).selections
         rungs, cpu = [], []
@@ -77,7 +77,7 @@ class TheoryBench:
     def rungs(
         self, made: Sequence[tuple[Selection, Record]], workload: Workload, progress: Progress
     ) -> Iterator[tuple[Selection, Record]]:
-        """The planned records of rungs with what can be known of them here, as they are done."""
+        """Records of the planned rungs with all facts that are available here, as they finish."""
         for selection, record in made:
             progress.step(selection.label)
             yield selection, self.rung(record, selection, workload, progress)
@@ -106,7 +106,7 @@ class TheoryBench:
     def rung(
         self, record: Record, selection: Selection, workload: Workload, progress: Progress
     ) -> Record:
-        """The planned record of one rung, with what can be known of it here."""
+        """Record of one planned rung with all facts that are available here."""
         if selection.label not in self._compiled:
             self.compile([selection])
         try:
@@ -128,12 +128,12 @@ class TheoryBench:
         workload: Workload,
         progress: Progress,
     ) -> Record:
-        """The record with what executing the machine code adds: in theory, nothing."""
+        """Record with the results of executing the machine code: in theory, nothing."""
         return record
 
 
 def _left_out(record: Record) -> Record:
-    """The planned record of what is not for this device, or for no bench without a GPU."""
+    """Record for a rung that this device, or any bench without a GPU, cannot run."""
     if record.status != "ok":
         return record
     if record.variant == CPU.name:

@@ -43,7 +43,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # of 
 
 
 def known_cpu(record: Record, workload: Workload, plan: Plan) -> tuple[Record, bool]:
-    """As `measure_cpu`, or what that found on this machine earlier unless the CPU was asked for."""
+    """Result of `measure_cpu`, or an earlier one of this machine unless the CPU was requested."""
     entry = _entry(workload.problem, plan)
     if not plan.explicit and (kept := cached(entry)) is not None:
         found = json.loads(kept)

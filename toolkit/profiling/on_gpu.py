@@ -319,7 +319,7 @@ class GpuBench:
         progress: Progress,
         observer: Observer,
     ) -> None:
-        """Time who is in the field, in turns."""
+        """Time the competitors in the field, in turns."""
         timers = {
             label: partial(competitor.sample, not plan.warm_l2)
             for label, competitor in field.competitors.items()
@@ -361,7 +361,7 @@ class GpuBench:
 
 
 class _Stage:
-    """The inputs of one shape, and what their product must be."""
+    """Inputs of one shape, and the expected product."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -452,7 +452,7 @@ def _measure_cpu(
 
 
 def _warm_up(timer: Timer) -> None:
-    """Launch until the clocks are up; what fails is found again when it is timed."""
+    """Launch until the clocks are up; an error here appears again in the timing."""
     started = perf_counter()
     with suppress(ToolkitError):
         for _ in range(WARM_UP_LAUNCHES):
@@ -464,9 +464,9 @@ def _warm_up(timer: Timer) -> None:
 def _find_damage(
     competitors: Mapping[str, InAChild], all_series: Mapping[str, Series], progress: Progress
 ) -> bool:
-    """Note in each series what was broken around the buffers while it was taken.
+    """Note in each series the damage around its buffers. True if Ctrl-C ended this.
 
-    Whether Ctrl-C ended that.
+    The damage happened while the samples of the series were taken.
     """
     try:
         for label, series in all_series.items():

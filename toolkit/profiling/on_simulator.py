@@ -54,7 +54,7 @@ class SimulatorBench(TheoryBench):
     def rungs(
         self, made: Sequence[tuple[Selection, Record]], workload: Workload, progress: Progress
     ) -> Iterator[tuple[Selection, Record]]:
-        """As in theory; other processes take rungs from the end of the ladder meanwhile."""
+        """Records as in theory; meanwhile other processes take rungs from the end of the ladder."""
 
         def here(selection: Selection, record: Record) -> Record:
             progress.step(selection.label)

@@ -212,7 +212,7 @@ def _in_order(listings: Iterable[Listing], records: Iterable[Record]) -> tuple[L
 
 
 def _finished(record: Record, bench: Bench, status: Status) -> Record:
-    """The record as the run leaves it: what was to be measured and is not says so."""
+    """Final record of a run; it says so if it was to be measured and was not."""
     is_untimed = bench.executor == "gpu" and record.status == "ok" and record.measured is None
     if status == "interrupted" and is_untimed:
         return skipped(record, "interrupted before it was timed")

@@ -1,4 +1,4 @@
-"""Going on with a run that was cut short: what of it stands, and what must not have changed."""
+"""Continuation of an interrupted run: records that are kept, and settings that must be equal."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def side_by_side(
     here: Callable[[Selection, Record], Record],
     begin: Callable[[], None],
 ) -> Iterator[Done]:
-    """Rungs as they are done, by `here` and by processes whose benches `make` returns.
+    """Records of the rungs as they finish, made by `here` and by processes with benches of `make`.
 
     `begin` is called while these start, before anything is done.
     """

@@ -77,7 +77,7 @@ def _selection(variant: Variant, preference: Preference, device: Device) -> Sele
 
 
 def _split_for(device: Device, shape: Gemm, selection: Selection) -> Selection:
-    """As many blocks for a tile as find SMs and phases: what a neighbour had may not."""
+    """Selection with as many blocks per tile as SMs and phases allow; a neighbour may have more."""
     variant = _variant(selection)
     if (name := _splits(variant)) is None:
         return selection
@@ -105,7 +105,10 @@ def _clocks(selection: Selection, share: float, device: Device, shape: Gemm) -> 
 
 
 def _sums_of_workers(tiles: int, workers: int) -> float:
-    """Whoever ends a tile of those that fill no turn adds the sums of all who share it."""
+    """Clocks to combine the tiles of an incomplete last wave.
+
+    The block that finishes such a tile adds the partial sums of all blocks that share it.
+    """
     dealt_out = tiles % workers
     if not dealt_out:
         return 0

@@ -32,7 +32,7 @@ class LadderInputs:
         self._used: set[int] = set()  # every K since the last rung began
 
     def begin_rung(self) -> None:
-        """Drop what the last rung did not use."""
+        """Drop the matrices that the last rung did not use."""
         with self._lock:
             kept = self._used | {self.workload.problem.k}
             self._workloads = {k: one for k, one in self._workloads.items() if k in kept}
@@ -49,7 +49,7 @@ class LadderInputs:
         return self._workloads[k]
 
     def prepare(self, workload: Workload, executed: Gemm) -> Future[tuple[Matrix, Matrix]]:
-        """Begin to make A and B, beside what else there is to do; again where there was no room."""
+        """Start making A and B in the background; again if there was no room before."""
         at = workload.problem.k, executed
         with self._lock:
             begun = self._matrices.get(at)

@@ -31,7 +31,7 @@ INSTRUCTIONS_PER_ACCESS = 2  # the access, and what computes its address or its 
 
 @dataclass(frozen=True, kw_only=True)
 class RungLaunch:
-    """One launch of a rung: `problem` was asked for, `executed` may be padded."""
+    """Launch of a rung: `problem` was requested, `executed` may be padded."""
 
     variant: Variant
     parameters: Parameters

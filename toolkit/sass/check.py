@@ -124,7 +124,7 @@ def run_watched(
 def undefined_values_matter(
     launch: Bound, blocks: Sequence[int], *, max_instructions: int | None = None
 ) -> bool:
-    """True if memory after a watched launch depends on what undefined shuffles give.
+    """True if memory after a watched launch depends on the undefined results of shuffles.
 
     The launch was executed without a fault. It is executed again, with other such values.
     """
@@ -140,7 +140,7 @@ def undefined_values_matter(
 
 
 def _written_pages(launch: Bound) -> list[bytes]:
-    """A digest of what each buffer holds where blocks wrote to it."""
+    """Digest of the content of each buffer where blocks wrote to it."""
     found = []
     for buffer in launch.buffers:
         digest = sha256()
@@ -257,7 +257,7 @@ def _passed(following: Sequence[Sequence[int]], start: int, target: int) -> set[
 def _way(
     following: Sequence[Sequence[int]], start: int, target: int, barred: Set[int] = frozenset()
 ) -> list[int]:
-    """One way from `start` to `target` around what is barred; empty if there is none."""
+    """Path from `start` to `target` that avoids `barred`; empty if there is none."""
     before, left = {start: start}, [] if start in barred else [start]
     while left and target not in before:
         index = left.pop()

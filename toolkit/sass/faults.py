@@ -36,7 +36,7 @@ MOST_INSTRUCTIONS = (
 def describe(
     fault: Fault, translated: Translated, bound: Bound, limit: str = MOST_INSTRUCTIONS
 ) -> str:
-    """One line on the fault that stopped a launch; `limit` is within what it was to end."""
+    """Line on the fault that stopped a launch; `limit` is the limit within which it had to end."""
     kernel, where = translated.kernel.name, _where(fault, translated)
     if fault.kind in _OF_MEMORY:
         return f"{kernel}: {_access(fault, bound)}; {_thread_of(fault, bound)}, {where}"
@@ -57,7 +57,7 @@ def describe(
 
 
 def describe_unwritten(runs: Sequence[Run], translated: Translated, bound: Bound) -> Iterator[str]:
-    """A note on reads of shared memory that nobody wrote, if there were any."""
+    """Note on reads of unwritten shared memory, if there were any."""
     reads = sum(run.unwritten_reads for run in runs)
     first = next((run.first_unwritten for run in runs if run.first_unwritten), None)
     if first is None:
@@ -72,7 +72,7 @@ def describe_unwritten(runs: Sequence[Run], translated: Translated, bound: Bound
 
 
 def describe_printing(translated: Translated, counts: NDArray[Any]) -> Iterator[str]:
-    """A note that what the kernel printed is lost, if it did."""
+    """Note that printed output of the kernel is lost, if there was any."""
     printing = any(x.target == "vprintf" for x in translated.kernel.relocations)
     calls = (
         int(count["taken"])

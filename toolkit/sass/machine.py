@@ -57,7 +57,7 @@ SPACES = ("global", "shared", "local", "constant")
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """A matrix whose lines are kept as if its rows lay `kept_pitch` bytes apart, not `pitch`."""
+    """Matrix whose lines are recorded as if its rows were `kept_pitch` bytes apart, not `pitch`."""
 
     address: int
     size_bytes: int
@@ -113,7 +113,7 @@ class Bound:
 
 
 class FaultError(LaunchError):
-    """A kernel that the core stopped. `fault` says where; who knows the program words it."""
+    """Error of a kernel that the core stopped. `fault` has the place; callers add the words."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(f"fault {fault.kind} stopped the kernel at {fault.instruction}")
@@ -195,7 +195,7 @@ def _work_noted(launch: core.Launch, bound: Bound) -> Iterator[NDArray[Any] | No
 def _with_work(
     runs: Sequence[Run], blocks: Sequence[range], work: NDArray[Any] | None
 ) -> list[Run]:
-    """The runs of these ranges of blocks, with what each of their blocks executed."""
+    """Runs of these ranges of blocks, with the work of each of their blocks."""
     if work is None:
         return list(runs)
     return [
@@ -224,7 +224,7 @@ def _run_range(
     chosen: range,
     workers: int,
 ) -> Run:
-    """Execute clusters, all of whose blocks count."""
+    """Execute clusters and count all of their blocks."""
     workers = min(workers, len(chosen))
     # blocks that wait for others must be able to run beside them
     pieces = iter([chosen]) if bound.blocks_meet else _pieces(chosen, workers)
@@ -299,7 +299,7 @@ def _checked(
 def worker_handles(
     launch: core.Launch, count: int, budget: int, *, runs: bool = True
 ) -> Iterator[tuple[list[int], list[NDArray[Any]]]]:
-    """Workers of the core and their counts; those that do not run only keep what others do."""
+    """Workers of the core and their counts; without `runs` they only keep others' counts."""
     counts = [np.zeros(launch.length, dtype=core.COUNT) for _ in range(count)]
     handles: list[int] = []
     try:
@@ -412,7 +412,7 @@ _OF_THE_BOUND_LAUNCH = (
 
 @contextmanager
 def launched(bound: Bound) -> Iterator[core.Launch]:
-    """The launch as the core reads it; what it points to lives as long as the context."""
+    """Launch as the core reads it; the memory that it points to lives as long as the context."""
     program = np.ascontiguousarray(bound.lowered.program)
     values = [_value(entry, bound.banks) for entry in bound.lowered.pool]
     pool = _aligned(np.repeat(np.array(values, dtype=np.uint32), core.LANES))

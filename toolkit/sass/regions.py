@@ -164,7 +164,7 @@ class Flow:
 
     @cached_property
     def _successors(self) -> list[list[int]]:
-        """Instructions that may follow each; after a call, what follows it when it returns."""
+        """Instructions that may follow each instruction; for a call, the one after its return."""
         return [self._after(pc, one) for pc, one in enumerate(self.instructions)]
 
     def _after(self, pc: int, one: Instruction) -> list[int]:

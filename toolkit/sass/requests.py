@@ -39,7 +39,7 @@ def first_requests(
 
 
 def _buffer(space: int, address: int, bound: Bound) -> tuple[str, int] | None:
-    """The name and the first address of what an address is in."""
+    """Name and start of the buffer that contains an address."""
     if space == SHARED:
         return SHARED_MEMORY, bound.shared_base
     if space == GLOBAL:

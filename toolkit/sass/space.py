@@ -133,7 +133,7 @@ def bank_layout(architecture: int) -> BankLayout:
 
 
 def known_offsets(architecture: int) -> frozenset[int]:
-    """The offsets that hold in a launch here what the driver would put there."""
+    """Offsets of the words of bank 0 that are set as the driver would set them."""
     return frozenset(
         start + 4 * k
         for name, start in bank_layout(architecture).items()
@@ -183,7 +183,7 @@ def pack_parameters(
 
 
 def _reciprocal_bits(count: int) -> int:
-    """1 over a count as a float; what code multiplies with it and truncates is the quotient."""
+    """Bits of 1 / count as a float, rounded so that a truncated product is the quotient."""
     reciprocal = np.float32(1) / np.float32(count)
     if float(reciprocal) * count < 1:
         reciprocal = np.nextafter(reciprocal, np.float32(2), dtype=np.float32)

@@ -168,7 +168,7 @@ def _written(instruction: Instruction) -> int:
 
 
 def _operands(instruction: Instruction) -> list[int]:
-    """Registers that a memory request hands over: of its address, and of what it stores."""
+    """Registers that a memory request passes on: those of its address and of its stored data."""
     if instruction.opcode not in _KINDS or _unit(instruction) != Unit.LSU:
         return []
     found: list[int] = []

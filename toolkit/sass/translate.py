@@ -50,7 +50,7 @@ _READ = {"ATOM", "ATOMG"}
 
 @dataclass(frozen=True, kw_only=True)
 class Translated:
-    """A kernel whose every instruction the simulator knows."""
+    """Kernel translated to a program: the simulator knows its every instruction."""
 
     kernel: Kernel
     linked: Linked

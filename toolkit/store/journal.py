@@ -56,7 +56,7 @@ class Journal:
         listings: Mapping[str, Listing],
         conditions: Mapping[Gemm, Conditions],
     ) -> None:
-        """Append records, and what is new of the rest.
+        """Append records, and the new parts of the rest.
 
         The first call replaces an older journal, in one step. Raises InputError where the file
         cannot be written, RecordError for a number that could not be read back.

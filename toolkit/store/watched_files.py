@@ -66,7 +66,7 @@ class WatchedFiles:
         return self._seen != self._taken and self._clock() - self._seen_s >= SETTLED_S
 
     def _files(self) -> list[Path]:
-        """The source and what it includes, in turn; also where that is looked for and is not."""
+        """Source and its includes, recursively; also paths that are searched and do not exist."""
         return files_of(self.source, self._folders)
 
 
@@ -76,7 +76,7 @@ def folders_of(options: Sequence[str]) -> list[Path]:
 
 
 def files_of(source: Path, folders: Sequence[Path], text: str | None = None) -> list[Path]:
-    """A source and what it includes, in turn; also where that is looked for and is not.
+    """Source and its includes, recursively; also paths that are searched and do not exist.
 
     What is no regular file, or is too large (`read_file`), is not looked into. `text` is the
     source's where it is in no file.

@@ -27,9 +27,9 @@ class SweepCache:
         self._journal = Journal(path, empty)
 
     def open(self) -> str | None:
-        """Take over what an earlier sweep left; says so where that was set aside.
+        """Read the results of an earlier sweep; a notice if they were set aside, else None.
 
-        Raises InputError where the folder cannot be written.
+        Raises InputError if the folder cannot be written.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

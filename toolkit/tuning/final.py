@@ -31,9 +31,10 @@ def race(
     seed: int,
     progress: Progress,
 ) -> TunedShape:
-    """The shape with its finalists checked and timed; who is wrong, here or beside, has failed.
+    """Shape with its finalists checked and timed; a finalist with a wrong result has failed.
 
-    Raises KeyboardInterrupt where Ctrl-C ends the rounds.
+    Results are checked at this shape and at neighbouring ones. Raises KeyboardInterrupt if Ctrl-C
+    ends the rounds.
     """
     selections, problem = tuple(finalists.values()), shape.shape
     shapes = neighbours(problem)

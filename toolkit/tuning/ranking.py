@@ -112,7 +112,7 @@ def _predicted(candidate: Candidate, before: Record, after: Record) -> Candidate
 
 
 def _check_any(found: Sequence[Candidate], device: Device) -> None:
-    """Raise InputError where no configuration can run, with what happened to the best of them."""
+    """Raise InputError if no configuration can run; the message has the reason of the best one."""
     if any(one.status == "ok" for one in found):
         return
     last = found[-1]

@@ -14,7 +14,7 @@ from kernels.variant import Reference, Variant, combinations
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """The legal configurations of a rung, and what each constraint took away.
+    """Legal configurations of a rung, and the number that each constraint removed.
 
     `combinations` counts all values of all parameters that were not fixed.
     """

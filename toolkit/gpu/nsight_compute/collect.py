@@ -77,7 +77,7 @@ class _Profiler:
     def run(
         self, launches: Sequence[CountableLaunch], asked: Sequence[str], heard: _Heard
     ) -> ncu.Outcome:
-        """Count these launches of the folder once; `heard` gets what they say meanwhile."""
+        """Count these launches of the folder once; `heard` gets the messages of the process."""
         labels = {launch.marker: launch.label for launch in launches}
         log = self.folder.path / "ncu.log"
         log.unlink(missing_ok=True)
@@ -177,7 +177,7 @@ class Pass:
     def _rest(
         self, unsettled: Sequence[CountableLaunch], heard: _Heard, outcome: ncu.Outcome
     ) -> Results:
-        """Count what a run left out, but the launch that it broke off in."""
+        """Count the launches that a run left out, except the one in which it broke off."""
         reason = _reason(outcome)
         if not heard.begun:
             self.give_up(reason)
@@ -266,9 +266,9 @@ class Counting:
     def _with_traffic(
         self, launches: Sequence[CountableLaunch], results: Results
     ) -> dict[str, Counted]:
-        """The launches that were counted, with their traffic: again only what it was counted of.
+        """Counted launches with their traffic, which is counted again for these launches only.
 
-        Whatever goes wrong here costs traffic alone, and after the first time not even that.
+        A failure here costs only the traffic counters; after the first pass it costs nothing.
         """
         so_far = {label: r for label, r in results.items() if isinstance(r, Counted)}
         again = [launch for launch in launches if launch.label in so_far]
@@ -297,9 +297,9 @@ def _kernels_of(outcome: ncu.Outcome) -> dict[str, list[ncu.ProfiledKernel]]:
 
 
 def middle(found: Sequence[Counted | str | None]) -> Counted | str | None:
-    """One launch counted several times: the median of each counter that was there each time.
+    """Median of each counter over several counts of one launch, if it was counted each time.
 
-    Where it was not counted at any time, the first reason that is known.
+    If the launch was never counted: the first known reason.
     """
     counts = [one for one in found if isinstance(one, Counted)]
     if not counts:

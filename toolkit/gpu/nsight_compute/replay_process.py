@@ -41,7 +41,7 @@ _workload = lru_cache(1)(Workload)  # of the launches of one shape
 
 @contextmanager
 def profiled(gpu: Gpu) -> Iterator[None]:
-    """Let a profiler that waits for this program's word see what is launched inside."""
+    """Start the profiler for the launches inside: it waits for this program's call."""
     gpu.driver.start_profiler()
     try:
         yield

@@ -66,7 +66,7 @@ def arrive(i: Lowering, d: Operand, address: Operand, count: Operand) -> None:
 
 @opcode("ARRIVES", modifiers="LDGSTSBAR 64 ARVCNT TRANSCNT")
 def arrives(i: Lowering) -> None:
-    """address: the copies of each lane arrive, which are there already, or what stood for them."""
+    """address: the copies of each lane arrive; they, or the loads in their place, are complete."""
     (address,) = i.operands
     aux = BYTES["X"] if "TRANSCNT" in i.modifiers else ARRIVALS["1"]
     access(i, "MBARRIER_ARRIVE", address, SHARED, [i.words(1)], flags=OF_COPIES, aux=aux)

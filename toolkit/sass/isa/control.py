@@ -135,7 +135,7 @@ def warpsync(i: Lowering) -> None:
 @opcode("YIELD")
 @opcode("NANOSLEEP", modifiers="SYNCALL SYNCS WARP")
 def yield_(i: Lowering) -> None:
-    """Another group of the warp may go on: those who spin wait for it."""
+    """Let another group of the warp go on: spinning lanes wait for it."""
     i.emit("YIELD")
 
 

@@ -59,7 +59,7 @@ def signed_unless(i: Lowering, unsigned: str) -> int:
 
 
 def ends_discarded(i: Lowering, predicates: Iterable[Operand]) -> None:
-    """Refuse predicates that are written but whose meaning is not known."""
+    """Refuse predicates that are written but have no known meaning."""
     for operand in predicates:
         if i.predicate_out(operand) != PREDICATE_DISCARD:
             i.refuse_operand(operand, "a result that nobody reads")
@@ -161,7 +161,7 @@ def viadd(i: Lowering) -> None:
 
 @reader
 def shifted(i: Lowering, operand: Operand, position: int) -> Source:
-    """A word whose sign, if it has one, is that of the shifted word."""
+    """Source word whose negation, if any, applies to the shifted word."""
     read = addend if is_negative(operand) else word
     return read(i, operand, position)
 
@@ -263,7 +263,7 @@ def sgxt(i: Lowering) -> None:
 
 @on_words("I2I", "I2IP", modifiers="U8 S8 U16 S16 S32 SAT")
 def i2i(i: Lowering) -> None:
-    """d, a; .I2IP: d, upper value, lower value, what goes above both"""
+    """d, a; .I2IP: d, upper value, lower value, bits above both"""
     match i.modifiers:
         case [narrow, "S32", "SAT"] if narrow in NARROW:
             bits, signed = NARROW[narrow]
@@ -308,7 +308,7 @@ def is_sign(operand: Operand) -> bool:
 @on_words("P2R", modifiers=" ".join(BYTES))
 @on_words("UP2UR")
 def p2r(i: Lowering) -> None:
-    """d, [PR,] what the other bits are, mask"""
+    """d, [PR,] value of the other bits, mask"""
     i.form(
         "d word word",
         "P2R",

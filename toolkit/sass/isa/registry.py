@@ -1,4 +1,4 @@
-"""The registry of semantics, and what its functions are written with."""
+"""Registry of semantics, and the tools with which its functions are written."""
 
 from __future__ import annotations
 

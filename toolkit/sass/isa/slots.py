@@ -27,7 +27,7 @@ WIDEST_RANGE = 4  # registers that one operand may name: 128 bits
 
 @dataclass(frozen=True)
 class ConstantWord:
-    """A word of a constant bank, whose value the launch decides."""
+    """Word of a constant bank, whose value the launch determines."""
 
     bank: int
     offset: int
@@ -38,7 +38,7 @@ PoolEntry = int | ConstantWord
 
 @dataclass(frozen=True)
 class Source:
-    """A vector that an operation reads, and what is done to it first (MOD_* of core.h).
+    """Vector that an operation reads, and its modifiers (MOD_* of core.h).
 
     `flags` and `aux` are what it adds to those of the instruction.
     """
@@ -50,7 +50,7 @@ class Source:
 
 
 def refuse(instruction: Instruction, reason: str) -> NoReturn:
-    """Raise UnsupportedError: what, where, and the source line where it is known."""
+    """Raise UnsupportedError with the form, the place, and the source line if it is known."""
     where = (
         f" ({instruction.source.file}, line {instruction.source.line})"
         if instruction.source
@@ -168,7 +168,7 @@ class Slots:
         return self.out(operand)
 
     def words(self, *values: PoolEntry) -> int:
-        """The first slot of consecutive vectors, each of whose lanes all hold one of `values`."""
+        """First slot of consecutive vectors; all lanes of each hold one of `values`."""
         place = self._places.get(values)
         if place is None:
             place = self._places[values] = len(self._pool)

@@ -70,7 +70,7 @@ def redux(i: Lowering) -> None:
 
 @on_words("R2UR", modifiers="BROADCAST")
 def r2ur(i: Lowering) -> None:
-    """[predicate out: the lanes whose value is another,] d, a; .BROADCAST takes one lane's too."""
+    """[predicate out: lanes with a different value,] d, a; .BROADCAST takes one lane's too."""
     form = "P d u32" if is_predicate(i.operands[0]) else "d u32"
     if to_uniform(i.operands[-2]):
         i.form(form, flags=TO_UNIFORM)
