@@ -55,7 +55,7 @@ class UnknownNameError(InputError):
 
 
 class OutOfMemoryError(InputError):
-    """The GPU has no memory left for what a launch needs. Other programs may hold it."""
+    """The GPU has too little free memory for a launch. Other programs may hold it."""
 
 
 class ShapeError(InputError):

@@ -37,7 +37,7 @@ class Outcome(Vocabulary):
 class CountChange:
     """A number that differs: within its tolerance (above 0), or changed.
 
-    `name`: a counter, or what is counted. `lines`: lines of a simulated counter, the largest
+    `name`: name of a counter, or a description. `lines`: lines of a simulated counter, the largest
     difference first.
     """
 
@@ -59,7 +59,7 @@ class CountChange:
 class Kind:
     """One kind of counts of two launches; those of a side that lacks the kind are empty.
 
-    `note` says what was left out.
+    `note` names counts that were left out.
     """
 
     grade: Grade

@@ -1,14 +1,14 @@
 """Hierarchical roofline: bytes that a launch moves at each memory level, and the roof of each.
 
 FLOP per byte differ from level to level, and each level has a roof of its own; the lowest bounds
-the launch. What counts as a byte moved is what the level's bandwidth is a bandwidth of:
+the launch. The bytes of a level are those to which its bandwidth applies:
 
 - shared  wavefronts of loads and stores, 128 bytes each: the width of the data path, for any
           number of lanes. A bank conflict costs another wavefront; a broadcast delivers more bytes
           to lanes than it moves.
 - L1      32-byte sectors of global and local loads and stores. L1 and shared memory are one data
-          path since Volta, with a roof each here: the bound that counts both is the load/store
-          unit's, among the ceilings of `analysis.theory`.
+          path since Volta, but have separate roofs here. The ceiling of the load/store unit in
+          `analysis.theory` counts both.
 - L2      sectors that SMs read, and those written. Reads exclude transfers between the
           partitions of L2, because an SM does not wait twice and reached bandwidths are those of
           SMs. Writes include them, because no counter separates them.

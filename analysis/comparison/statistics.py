@@ -7,11 +7,11 @@ section 3.2; Hoefler and Belli, "Scientific Benchmarking of Parallel Computing S
 
 Two runs are compared by the quotient of their medians' intervals. Each end of a 95% interval is
 beyond the true median with a chance of at most 2.5%, so either end of the quotient is wrong with at
-most 5%, whatever the distributions and however many samples either run has: one-sided claims
-("slower by more than 3%") and that of equivalence ("within 3%", two one-sided tests: Schuirmann,
-J. Pharmacokinet. Biopharm. 15, 1987) hold at that level. A rank test would ask whether the runs
-differ at all, and with a thousand samples they always do: by the clock's temperature, if not the
-kernel. Nothing is resampled, so that the same files always give the same verdict.
+most 5%, for any distributions and numbers of samples. One-sided claims ("slower by more than 3%")
+and that of equivalence ("within 3%", two one-sided tests: Schuirmann, J. Pharmacokinet. Biopharm.
+15, 1987) hold at that level. A rank test would ask whether the runs differ at all, and with a
+thousand samples they always do: because of the GPU's temperature, if not of the kernel. Nothing is
+resampled, so that the same files always give the same verdict.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class Ends:
 class Change:
     """One quantity of both rungs: by prediction and by measurement, as far as both rungs have it.
 
-    Predicted are the model's times, the simulator's counts and what the compiler's resources
-    allow; measured are times of a clock and the hardware's counts.
+    Predicted numbers are the model's times, the simulator's counts, and the occupancy that the
+    compiler's resources allow. Measured numbers are times of a clock and the hardware's counts.
     """
 
     quantity: Quantity

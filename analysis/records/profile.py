@@ -5,7 +5,7 @@ they were not obtained:
 
 - theory     closed forms: access counts, intensity, ceilings (this library, no execution)
 - simulated  counters of the machine code, executed on a CPU
-- predicted  a model's time, what limits it, and the steps to it from nominal peak
+- predicted  a model's time, its limiter, and the steps to it from nominal peak
 - measured   samples of a clock, and the statistics of them; counters of the hardware (`counted`)
 
 All quantities are SI base units (s, Hz, byte, FLOP, FLOP/s, W, °C); text is made in reports.text.
@@ -177,8 +177,8 @@ class Counted:
     """Hardware counters of one launch under a profiler; no time is taken from that run.
 
     `counters` are sums over `kernels` under Nsight Compute's names (a library may launch more than
-    one); `missing` were asked for, but this GPU or profiler does not have them. `caches` says what
-    L2 held at the start, `source` which profiler counted ("Nsight Compute 2025.3.1").
+    one). `missing` names requested counters that this GPU or profiler does not have. `caches` is
+    the state of L2 at the start, `source` the profiler ("Nsight Compute 2025.3.1").
     """
 
     counters: dict[str, int]

@@ -1,7 +1,8 @@
 """Model of the traffic below L1: sectors between L1 and L2, and bytes that DRAM reads and writes.
 
 The input is a list of accesses: which block reads or writes which piece of memory, and when. L1
-keeps what a block has read, so that each access is one that reaches L2. The model has five parts:
+keeps the data that a block has read, so that every access in the list reaches L2. The model has
+five parts:
 
 1. **Schedule.** Blocks start in the order of their index, as many at once as fit
    (`analysis.traffic.block_schedule`).
@@ -19,9 +20,10 @@ keeps what a block has read, so that each access is one that reaches L2. The mod
 `Caches` holds the constants of L2, measured on an H100 and an H200; the rules of the schedule were
 fitted on the ladder there. Other devices with two L2 partitions use the same fractions of their L2,
 devices with one partition all of it, both without merging; the rules are the same.
-docs/validation.md says what the model leaves out, and its errors.
+docs/validation.md lists the effects that the model omits, and its errors.
 
-`l2.c` computes parts 2 to 5; constants and the parts that look at a launch as a whole are here.
+`l2.c` computes parts 2 to 5; this file has the constants and the parts that treat a launch as a
+whole.
 """
 
 from __future__ import annotations
@@ -113,9 +115,9 @@ class Accesses:
     """Accesses of blocks to memory below L1: arrays of one length, in any order.
 
     `time`: since the start of the launch, in lifetimes of a block. `piece`: number of the piece,
-    from
-    0. `block`: linear index of the block. `sectors`: sectors that the block moves. `size`: bytes of
-    the piece, the same in all of its accesses. `is_write`: true for stores, false for loads.
+    from 0. `block`: linear index of the block. `sectors`: sectors that the block moves. `size`:
+    bytes of the piece, the same in all of its accesses. `is_write`: true for stores, false for
+    loads.
     """
 
     time: Floats

@@ -1,5 +1,5 @@
-"""One figure a file: `figure(view)`, or of a profile, returns a Plotly figure for a notebook.
+"""Figures, one per file: `figure(view)`, or of a profile, returns a Plotly figure for a notebook.
 
-Each file also says in `TITLE` what its figure is called and in `READING` how it is read. Figures
-that can show a run recorded earlier take it as `recorded`.
+Each file also has the title of its figure in `TITLE` and instructions for reading it in `READING`.
+Figures that can show a run recorded earlier take it as `recorded`.
 """

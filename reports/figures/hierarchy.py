@@ -116,7 +116,7 @@ def _foreseen(launch: Launch, by: Hierarchy) -> _Rate:
 
 
 def _reached(launch: Launch) -> _Rate | None:
-    """The measured rate or, of what was counted and not timed, the attainable one."""
+    """Measured rate; for a launch that was counted but not timed, the attainable one."""
     if launch.rate_flop_per_s:
         return _Rate(launch.rate_flop_per_s, launch.rate_grade, style.fill(launch.rate_grade))
     if launch.counted:
@@ -251,7 +251,7 @@ def _toggles(view: View, points: Points) -> list[list[str]]:
 
 
 def _keys(view: View, points: Points) -> Iterator[style.Part]:
-    """Legend entries: variants and levels, and what fills and dashes mean."""
+    """Legend entries: variants, levels, and the meaning of fills and dashes."""
     looks = style.looks(view.profile)
     labels, levels = _drawn(points)
     for label in labels:

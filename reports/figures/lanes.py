@@ -1,4 +1,4 @@
-"""One warp's request, drawn: 32 lanes, where each of them reaches, and what is served together."""
+"""Figure of one warp's request: 32 lanes, the address of each, and lanes served together."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _labels(curves: _Curves) -> list[str]:
 
 
 def _keys(curves: _Curves, looks: Mapping[str, style.Look]) -> Iterator[style.Part]:
-    """Legend entries: variants, and what the two kinds of line mean."""
+    """Legend entries: variants, and the meaning of the two kinds of line."""
     for label in _labels(curves):
         look = looks[label]
         marker = {"color": look.colour, "size": 9, "symbol": look.symbol}

@@ -59,7 +59,7 @@ def page(comparison: RunComparison) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Brief:
-    """A comparison as a terminal shows it: what was compared and came out, tables, and notes."""
+    """Comparison for a terminal: the two sides, the results, tables, and notes."""
 
     before: str
     after: str

@@ -1,4 +1,4 @@
-"""Words about one request of a warp: what it is called, what it touches, and why that is much."""
+"""Text about one request of a warp: its name, its addresses, and reasons for excess traffic."""
 
 from __future__ import annotations
 

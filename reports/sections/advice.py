@@ -21,7 +21,7 @@ MOST = 2  # pieces of advice: a reader tries one thing after the other
 
 @dataclass(frozen=True, kw_only=True)
 class _Launch:
-    """The variant that advice is for, with what every remedy may look at."""
+    """Variant that the advice is for, with the facts that remedies depend on."""
 
     record: Record
     predicted: Predicted

@@ -87,7 +87,7 @@ def _item(
 
 
 def _rows(of_each: Sequence[dict[tuple[str, str], _Item]]) -> Iterator[list[Cell | str]]:
-    """The items of all variants, each group under its name; what a variant lacks is a dash."""
+    """Items of all variants, each group under its name; a dash where a variant lacks the item."""
     keys = dict.fromkeys(key for each in of_each for key, one in each.items() if one.is_notable)
     for group in (ROOFS, ALONE, BUSIEST, GAP):
         names = [name for of, name in keys if of == group]

@@ -1,4 +1,4 @@
-"""The answer in words: what a profile says about one shape, computed from its numbers."""
+"""Answer of a profile for one shape, in words that are computed from its numbers."""
 
 from __future__ import annotations
 

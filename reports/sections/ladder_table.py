@@ -174,7 +174,7 @@ def _of_attainable(record: Record, measured: Measured) -> Cell:
 
 
 def of_roof(flop_per_s: float, roof_flop_per_s: float, roof: str) -> Cell:
-    """Share of a roof that a rate reaches; if above 1, with what the roof does not include."""
+    """Fraction of a roof that a rate reaches; above 1, with the effects that the roof ignores."""
     share = flop_per_s / roof_flop_per_s
     left_out = (
         "caches serve a part" if roof == Resource.DRAM else "the roof is at the nominal clock"
@@ -210,7 +210,7 @@ def _column(
 
 
 def _predicted(view: View) -> Iterator[Column]:
-    """The model's times, and what they are to the measured ones."""
+    """Predicted times, and their ratios to the measured ones."""
     column = partial(_column, of=lambda r: r.trusted_prediction, grade=Grade.PREDICTED)
 
     def limiter(predicted: Predicted) -> Cell:

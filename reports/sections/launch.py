@@ -32,7 +32,7 @@ def counters_table(
     counters: Mapping[str, int],
     estimates: Estimates | None = None,
 ) -> Table:
-    """The counters of a launch that are not zero, by group, each before what follows from it."""
+    """Nonzero counters of a launch by group, each followed by the metrics derived from it."""
     found = [*_counted(instructions, counters, estimates or {}), *_not_named(instructions)]
     groups = ("instructions", *(f"{space} memory" for space in SPACES), BELOW_L1)
     titles = ("counters", ("count", Grade.SIMULATED, True), "at Nsight Compute")

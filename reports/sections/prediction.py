@@ -1,4 +1,4 @@
-"""Predicted times in words and as tables: how far from what was measured, and what bounds each."""
+"""Predicted times in words and as tables: their errors, and the bounds of each."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from reports.sections.table import Table, plain_table
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """The chapter of one shape: the verdict in words, and what predictions rest on.
+    """Chapter of one shape: the verdict in words, and the basis of the predictions.
 
-    `accuracies` are errors of predictions for the device. `bases` state what was simulated for
-    which variants, and which constants were used; `basis` has every bound and step.
+    `accuracies` are errors of predictions for the device. `bases` state the simulated blocks of
+    the variants, and the constants; `basis` has every bound and step.
     """
 
     verdict: str
@@ -143,7 +143,7 @@ def accuracy_table(device: Device) -> Table:
 
 
 def _basis_table(found: Sequence[Timing]) -> Table:
-    """One row per variant and bound, then per step of its gap: the time, and what it rests on."""
+    """One row per variant and bound, then per step of its gap: the time, and its basis."""
     return plain_table(
         ("variant", ("of", Grade.PREDICTED, False), ("time", Grade.PREDICTED, True), "basis"),
         (

@@ -134,7 +134,7 @@ def _agreement(name: CounterClass, of: Tally) -> str:
 
 
 def _error(worst: Score | None) -> str:
-    """The signed error of a score, and what of: '+8.3 %, bytes read from DRAM'."""
+    """Signed error of a score, and its counter: '+8.3 %, bytes read from DRAM'."""
     if worst is None or worst.ratio is None:
         return text.ABSENT
     return f"{text.change(worst.ratio - 1)}, {meaning(worst)}"

@@ -1,4 +1,4 @@
-"""The annotated source: what each line of a kernel costs, and the machine code that it became."""
+"""Annotated source: the cost of each line of a kernel, and its machine code."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Repeated timing of several competitors in one run, so that a drifting clock hits all alike.
+"""Repeated timing of several competitors in one run, so that a drifting clock affects all equally.
 
-Every round times the peer (cuBLAS) once and then each competitor once, beginning with another
-one each time, so that nobody always follows the same kernel. A competitor leaves when the 95%
-interval of its median is narrow enough, or its time or its number of samples is spent; the peer
-stays until the last has left, so each sample has a peer's sample beside it.
+Every round times the peer (cuBLAS) once and then each competitor once. The order rotates, so that
+no competitor always follows the same kernel. A competitor leaves when the 95% interval of its
+median is narrow enough, or when it reaches its limit of time or samples. The peer stays until the
+last competitor has left, so that each sample has a sample of the peer from the same round.
 """
 
 from __future__ import annotations

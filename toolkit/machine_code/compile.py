@@ -4,7 +4,8 @@ Compiled kernels are cached by content in the user's cache directory.
 
 The code is not always that of nvcc of the same version: NVRTC addresses shared memory with 64-bit
 pointers where nvcc takes 32 bits, so registers per thread may differ by a few (coarsened_1d on
-sm_86: 57 here, 53 with nvcc 13.0). What ran on a GPU reports what the driver says of it.
+sm_86: 57 here, 53 with nvcc 13.0). For a kernel that ran on a GPU, the driver's numbers are
+reported.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""NVRTC in processes of its own: a compilation that does not end can only be stopped with them.
+"""NVRTC in separate processes: ending the process is the only way to stop a compilation.
 
-NVRTC is loaded nowhere else: it takes time, and these processes load it beside what others do.
+NVRTC is loaded nowhere else: loading takes time, and these processes load it in parallel with other
+work.
 
-A process serves one compilation after another, in parallel with others. This file is also what it
-executes: from there nothing else of the project is imported.
+A process serves one compilation after another, in parallel with others. It executes this file,
+which therefore imports nothing else of the project.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def stop_compilers() -> None:
 
 
 def end_with_parent() -> None:
-    """End this process soon after the one that started it, whatever it does then."""
+    """End this process soon after the one that started it, even in the middle of a compilation."""
     parent = os.getppid()
 
     def watch() -> None:

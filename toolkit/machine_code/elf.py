@@ -27,7 +27,7 @@ _TOOL_VERSION = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)"
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Raise InputError for whatever a damaged file makes its reader stumble over."""
+    """Raise InputError for any error of a reader that a damaged file causes."""
     try:
         yield
     except ToolkitError:

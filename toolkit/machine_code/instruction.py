@@ -1,4 +1,4 @@
-"""A SASS instruction and its operands, as values. As text, an operand is what nvdisasm prints."""
+"""SASS instruction and its operands, as values. The text of an operand is that of nvdisasm."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The cache of what follows from a kernel's machine code alone, such as its program in the core.
+"""Cache of results that depend on a kernel's machine code alone, such as its program in the core.
 
-Entries are pickled: who can write into the user's cache can write Python's own bytecode as well.
+Entries are pickled. This adds no risk: a person who can write to the user's cache can also write
+Python's own bytecode.
 """
 
 from __future__ import annotations

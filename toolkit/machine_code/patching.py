@@ -1,12 +1,13 @@
 """Machine code rewritten in place: words of a cubin in, a cubin of the same size out.
 
 An instruction is a word of 128 bits: its opcode and the form of its operands in the lowest 12
-bits, the guard above them, and from bit 105 on what the compiler decided of its schedule. Whoever
-replaces an instruction keeps that, so that the code around it is issued as before. The fields are
-the same from sm_75 to sm_120; tests hold them to what nvdisasm reads.
+bits, the guard above them, and from bit 105 on the control bits of the compiler's schedule. A
+replacement keeps the control bits, so that the code around it is issued as before. The fields are
+the same from sm_75 to sm_120; tests compare them with the output of nvdisasm.
 
-Nothing moves unless a patch moves it: targets of branches, line tables and relocations count by
-address, and an address that code computes is only right as long as all of its arithmetic is there.
+Nothing moves unless a patch moves it: targets of branches, line tables and relocations contain
+addresses, and an address that code computes is only right as long as all of its arithmetic is
+there.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Measure what the timing model needs to know of an SM: `python -m toolkit.microbenchmarks`.
+"""Measure the constants of an SM for the timing model: `python -m toolkit.microbenchmarks`.
 
-Comes in: probes, kernels around one instruction, one file per idea. Goes out: constants of
+The input is probes: kernels around one instruction, one file per idea. The output is constants of
 analysis/hardware. Start with `probe`, then `bench`. A test checks the machine code of each probe.
 """

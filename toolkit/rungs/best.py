@@ -1,7 +1,7 @@
 """The dispatcher: which rung, with which parameters, serves a shape on a device.
 
-A configuration that was tuned there comes first, or one of a neighbouring shape; then a rule. None
-of them needs padding: what a rung cannot take as it is, another does.
+A configuration that was tuned there, or for a neighbouring shape, comes first; then a rule. None of
+them needs padding: if a rung cannot take a shape as it is, another one can.
 """
 
 from __future__ import annotations

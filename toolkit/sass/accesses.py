@@ -47,9 +47,9 @@ class RecordedAccesses:
 
 
 def recorded_accesses(handles: Sequence[int], most: int) -> RecordedAccesses | None:
-    """A copy of what the workers noted, None where one of them lost some.
+    """Copy of the accesses that the workers noted; None if one of them lost some.
 
-    At most `most` accesses, of as many lines whatever the number of workers.
+    At most `most` accesses; the number of workers does not affect which lines these are.
     """
     found, below, spread = [], Below(read=0, written_by_warps=0), 0
     for handle in handles:

@@ -1,7 +1,7 @@
-"""The sanitizer's side of the simulator: a program that is watched, and what was found in it.
+"""Sanitizer of the simulator: execution of a watched program, and its findings.
 
-The core watches operations of its own (`core/check_ops.h`); this puts them in the place of the
-plain ones, so that a plain simulation pays nothing.
+The core has watched operations (`core/check_ops.h`). This module puts them in place of the plain
+ones, so that a plain simulation has no overhead.
 """
 
 from __future__ import annotations
@@ -206,11 +206,11 @@ def follows_clusters(translated: Translated) -> bool:
 
 
 def goes_past(code: Sequence[Instruction], operation: int, end: int) -> bool:
-    """True if whoever comes to `end` without `operation` went past it.
+    """True if a thread that reaches `end` without `operation` must have bypassed it.
 
-    That is, every way to `end` around the operation passes an instruction to which the operation
-    leads in any case. Where there is another way, as through the `return` of a loop, whoever took
-    it left before the operation.
+    That is, every path to `end` around the operation passes an instruction to which the operation
+    always leads. If there is another path, such as the `return` of a loop, a thread that took it
+    left before the operation.
     """
     following = _following(code)
     barred = {operation, *_passed(following, operation, len(code))}

@@ -336,8 +336,8 @@ def drive(
 ) -> None:
     """Let the workers take ranges of clusters until none is left, or one has failed.
 
-    `kept` are blocks and who counts what they do; where it is given, nobody does of the others.
-    `advance` is told how many blocks that are counted have finished since it was called last.
+    `kept` are pairs of a block and the worker that counts it; if it is given, other blocks are not
+    counted. `advance` gets the number of counted blocks that finished since its last call.
     """
     table = None if kept is None else (core.Kept * len(kept))(*starmap(core.Kept, kept))
     told = sum(map(core.library().core_finished, handles))

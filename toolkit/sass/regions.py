@@ -40,9 +40,9 @@ _STORES = {
 class Regions:
     """Regions of the branches that depend on data or on the block index, as the core reads them.
 
-    `under`: what decides whether a block executes each instruction. `counts`: what decides how
-    often, which includes instructions at which lanes may still be apart. `ends` and `writes`: what
-    the region of each branch writes (origins.h).
+    `under`: dependence (data or block index) of whether a block executes each instruction.
+    `counts`: dependence of how often, also for instructions at which lanes may still be diverged.
+    `ends` and `writes`: storage that the region of each branch writes (origins.h).
     """
 
     under: NDArray[np.uint8]
@@ -59,7 +59,7 @@ class Flow:
     lowered: Lowered
 
     def regions(self, branches: Mapping[int, int]) -> Regions:
-        """Regions of some branches: numbers of instructions, and on what each depends."""
+        """Regions of `branches`, which map the number of each branch to its dependence."""
         length = len(self.instructions)
         under, counts = np.zeros((2, length), dtype=np.uint8)
         ends, writes = np.zeros(length + 1, dtype=np.uint32), list[int]()

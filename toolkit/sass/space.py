@@ -1,7 +1,7 @@
-"""The device's address space: buffers with addresses, and the constant bank of a launch.
+"""Address space of the device: buffers with addresses, and the constant bank of a launch.
 
-Addresses are made up, with what kernels may rely on: buffers are aligned like cudaMalloc's and
-lie so far apart that a step outside one is never a step into another.
+Addresses are made up, but have the properties that kernels may rely on: buffers are aligned like
+those of cudaMalloc. They are so far apart that an access beyond one is never inside another.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Buffer:
     """Device memory with an address; `name` is for messages.
 
     `shared`: the caller's contents, and the state of each page. A page is copied to `data` when a
-    block first writes to it; its state is then `COPIED` or more, before 0.
-    Of what is `unwritten` the sanitizer says who reads it before a block has written it.
+    block first writes to it; its state is then `COPIED` or more, before 0. If it is `unwritten`,
+    the sanitizer reports reads of bytes that no block has written.
     """
 
     name: str

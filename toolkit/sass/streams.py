@@ -83,9 +83,9 @@ def _done(steps: NDArray[Any], lines: NDArray[Any]) -> tuple[NDArray[Any], NDArr
 
 
 def _concatenated(records: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """One array of several, copied as bytes: NumPy copies records field by field.
+    """Concatenation of arrays, copied as bytes: NumPy copies records field by field.
 
-    By two threads, for it is memory that nobody has touched yet.
+    Two threads copy, because the new memory has not been touched yet.
     """
     pieces = [part.view(np.uint8) for part in records]
     ends = np.cumsum([len(piece) for piece in pieces])

@@ -89,7 +89,7 @@ _OPERAND_SLOTS = 3
 def machine_code(kernel: Kernel, counts: NDArray[Any] | None = None) -> NDArray[Any]:
     """One `analysis.sm.INSTRUCTION` per instruction; times are those of no device yet.
 
-    `counts` (core.COUNT) of some execution say what shared accesses take without bank conflicts.
+    `counts` (core.COUNT) of an execution give the clocks of shared accesses without bank conflicts.
     """
     # `copy` would leave the bytes between fields undefined, and they are hashed
     table = np.frombuffer(bytearray(_timing_table(kernel)), dtype=INSTRUCTION)

@@ -1,7 +1,8 @@
-"""Loops in which a warp does nothing but wait for what another block writes.
+"""Loops in which a warp only waits for a value that another block writes.
 
-Such a loop loads a flag and compares it, again and again. How often depends on time, of which the
-simulator knows nothing: it counts the last pass, as if the flag had been set when it was asked for.
+Such a loop polls a flag: it loads and compares it repeatedly. The number of polls depends on time,
+which the simulator does not model. It counts the last pass alone, as if the flag had been set at
+the first poll.
 """
 
 from __future__ import annotations

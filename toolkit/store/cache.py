@@ -1,4 +1,4 @@
-"""The user's cache: what is slow to make, kept by content.
+"""The user's cache: results that are slow to make, keyed by content.
 
 The name of an entry is a digest of all that decides its content. An entry holds its name, a
 checksum and the content. An entry that is damaged, or that stands under another name, counts as

@@ -1,8 +1,8 @@
 """The final: the leaders of a sweep, checked in full and raced against cuBLAS in the same rounds.
 
 A sweep times one configuration after the other, with few samples; a GPU that warms up meanwhile
-favours those that came first. Here everything is sampled in rounds, so that what drifts hits all
-alike, until every median is known well enough to say who is tied with the fastest.
+favours the first ones. The final samples all of them in rounds, so that drift affects all equally,
+until every median is known well enough to decide which configurations tie with the fastest.
 """
 
 from __future__ import annotations

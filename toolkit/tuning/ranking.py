@@ -1,7 +1,7 @@
 """Configurations in the order of the times that they should take, so that few need a run.
 
-Closed forms are known of all of them at once, a prediction costs a second or two each: closed forms
-decide who is predicted, predictions decide who is measured.
+Closed forms take no time, a prediction takes a second or two: closed forms decide which
+configurations are predicted, and predictions decide which are measured.
 """
 
 from __future__ import annotations

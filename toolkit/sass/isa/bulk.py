@@ -95,7 +95,7 @@ def utmaldg(i: Lowering) -> None:
 @opcode("UTMASTG", modifiers=" ".join(_AXES))
 @opcode("UTMAREDG", modifiers=f"{' '.join(_AXES)} {_REDUCTIONS}")
 def utmastg(i: Lowering) -> None:
-    """[where from, coordinates], [map] [, cache hint]; the map knows the type of what is added."""
+    """[source, coordinates], [map] [, cache hint]; the map has the type of the added values."""
     bulk(i, "TENSOR_STORE" if axes(i) else "", "uniform uniform", axes(i))
 
 

@@ -1,4 +1,4 @@
-"""Branches, reconvergence, calls, barriers, and what has no effect on a simulation."""
+"""Branches, reconvergence, calls, barriers, and instructions without effect on a simulation."""
 
 from __future__ import annotations
 

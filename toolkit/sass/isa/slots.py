@@ -40,7 +40,7 @@ PoolEntry = int | ConstantWord
 class Source:
     """Vector that an operation reads, and its modifiers (MOD_* of core.h).
 
-    `flags` and `aux` are what it adds to those of the instruction.
+    `flags` and `aux` are added to those of the instruction.
     """
 
     slot: int

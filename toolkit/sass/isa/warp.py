@@ -116,7 +116,7 @@ def bmov(i: Lowering) -> None:
 
 @opcode("B2R", modifiers="RESULT")
 def b2r(i: Lowering) -> None:
-    """d [, predicate]: what the last BAR.RED found, which stands right before"""
+    """d [, predicate]: result of the last BAR.RED, which is right before this instruction"""
     reduction = last_reduction(i)
     if reduction is None or "RESULT" not in i.modifiers:
         return
