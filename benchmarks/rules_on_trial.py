@@ -44,10 +44,10 @@ import toolkit.execution.simulate
 import toolkit.execution.traffic
 import toolkit.rungs.best
 from analysis import sm as cycles
-from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.problem import Gemm, parse_shape
+from analysis.records.counters import MODELLED, of_traffic
 from analysis.timing.model_runs import model_runs
 from analysis.traffic.l2 import Traffic
 from benchmarks.constants import BEST as CHOICE
@@ -63,6 +63,7 @@ from benchmarks.constants import (
     values_of,
 )
 from benchmarks.resimulate import as_it_was, compiled, plan_of
+from benchmarks.traffic_tables import COUNTERS
 from kernels.ladder import BEST
 from kernels.selection import Selection, parse_selection
 from kernels.variant import Variant
@@ -80,12 +81,6 @@ from validation.timing.declared import launch_of
 from validation.timing.trial_launches import DEVICES, PARTS, TRIALS
 from validation.timing.trial_launches import recorded as recorded_trial
 
-COUNTERS = (
-    "lts__t_sectors_op_read.sum",
-    "lts__t_sectors_op_write.sum",
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-)
 LEAST_BYTES = 2**20  # of a counter that is compared
 CHANGED = 0.01
 RESAMPLED = 2000
@@ -173,7 +168,7 @@ class Executed:
         traffic = TRAFFIC_OF(*args, **options)
         if usual is not None and usual["traffic"] == traffic:
             return usual
-        return {"traffic": traffic, "modelled": traffic.counters} | {
+        return {"traffic": traffic, "modelled": of_traffic(traffic)} | {
             "time_s": self.time(traffic, device)
         }
 
@@ -424,8 +419,8 @@ def errors(cells: Sequence[Cell], rule: str) -> dict[str, list[tuple[str, float,
     for cell in cells:
         usual, off = cell["usual"], cell["without"][rule]
         rows = [("time", cell["measured_s"], usual["time_s"], off["time_s"])]
-        for name in COUNTERS:
-            unit = 1 if name.startswith("dram") else SECTOR_BYTES
+        for name in COUNTERS.values():
+            unit = MODELLED[name].unit.size_bytes
             counted = cell["counted"].get(name, 0)
             if counted * unit >= LEAST_BYTES:
                 both = (one["modelled"][name] for one in (usual, off))

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from analysis.coalescing import SECTOR_BYTES
+from analysis.comparison.scorecard import NEGLIGIBLE_BYTES, TOLERANCES
 from analysis.problem import Gemm
+from analysis.records.counters import MODELLED
 from analysis.records.profile import Profile, Record
 from kernels.ladder import BEST
 from toolkit import profile
@@ -24,9 +25,8 @@ COUNTERS = {
     "DRAM reads": "dram__bytes_read.sum",
     "DRAM writes": "dram__bytes_write.sum",
 }
-TOO_FEW_BYTES = 2**20
 SHIPPED = ("h100-sxm", "h200")
-PROMISED = {"L2 reads": 0.10, "L2 writes": 0.10, "DRAM reads": 0.15, "DRAM writes": 0.15}
+PROMISED = {what: TOLERANCES[name] for what, name in COUNTERS.items()}
 
 Key = tuple[str, Gemm]
 
@@ -58,9 +58,8 @@ def ratio(modelled: Record, counted: Record, name: str) -> float | None:
 
 def ratio_of(modelled: Mapping[str, int], counted: Mapping[str, int], name: str) -> float | None:
     """The same of the counters of a launch."""
-    unit = 1 if name.startswith("dram__bytes") else SECTOR_BYTES
     ours, theirs = modelled[name], counted[name]
-    if unit * max(ours, theirs) < TOO_FEW_BYTES:
+    if MODELLED[name].unit.size_bytes * max(ours, theirs) < NEGLIGIBLE_BYTES:
         return None
     return ours / theirs if theirs else None
 

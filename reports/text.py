@@ -7,12 +7,15 @@ Each takes None for a value that was not obtained, and answers with a dash.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
+from analysis.records.description import Format, Metric
 from analysis.timing.predicted import Resource
 
 if TYPE_CHECKING:
@@ -129,6 +132,22 @@ def count(value: float | Fraction | None) -> str:
     if value == int(value):
         return f"{int(value):,}"
     return _plain(float(value))
+
+
+def digits(value: float | None) -> str:
+    """A counter to its last digit, however long: '137,438,953,472'."""
+    return ABSENT if value is None else f"{value:,}"
+
+
+def of_a_warp(lanes: float | None) -> str:
+    """A number of lanes: '31.5 of 32'."""
+    return ABSENT if lanes is None else f"{count(lanes)} of {WARP_SIZE}"
+
+
+def written(metric: Metric, value: float | None, *, is_brief: bool = False) -> str:
+    """The value of a metric, in the format that its description has; a long one in few digits."""
+    is_long = is_brief and metric.format == Format.DIGITS
+    return _FORMATS[Format.COUNT if is_long else metric.format](value)
 
 
 def size(size_bytes: int | None) -> str:
@@ -263,6 +282,16 @@ def size_and_count(size_bytes: float) -> str:
     """A size that limits are compared with, to the byte too: '48 KiB (49,152 B)'."""
     short, exact = size(int(size_bytes)), f"{int(size_bytes):,} B"
     return short if short == exact else f"{short} ({exact})"
+
+
+_FORMATS: Mapping[Format, Callable[[float | None], str]] = MappingProxyType(
+    {
+        Format.DIGITS: digits,
+        Format.COUNT: count,
+        Format.OF_A_WARP: of_a_warp,
+        Format.PERCENT: percent,
+    }
+)
 
 
 def _with_prefix(value: float | None, unit: str, *, digits: int) -> str:

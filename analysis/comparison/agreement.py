@@ -25,7 +25,17 @@ from analysis.access import AccessCounts, Operation, Pattern, Space
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES
 from analysis.records.counters import InstructionCounts, MemoryAction, MemorySpace
-from analysis.records.metrics import FADD, FFMA, FMUL, fp32_flop, total
+from analysis.records.metrics import (
+    FADD,
+    FFMA,
+    FMUL,
+    L1_REQUESTS,
+    L1_SECTORS,
+    SHARED_INSTRUCTIONS,
+    SHARED_WAVEFRONTS,
+    fp32_flop,
+    total,
+)
 from analysis.records.profile import MachineAccess, Record, Simulated
 from analysis.theory import Theory
 
@@ -41,14 +51,12 @@ _ACCESSES: tuple[tuple[Space, Operation], ...] = (
 
 def _counters() -> Iterator[tuple[tuple[str, str], str]]:
     yield ("arithmetic", "multiply-adds"), FFMA
-    for operation, short in (("load", "ld"), ("store", "st")):
+    for place, (operation, short) in enumerate((("load", "ld"), ("store", "st"))):
         of_global, of_shared = f"global {operation}s", f"shared {operation}s"
-        for quantity in ("requests", "sectors"):
-            name = f"l1tex__t_{quantity}_pipe_lsu_mem_global_op_{short}.sum"
-            yield (of_global, quantity), name
-        yield (of_shared, "warp instructions"), f"smsp__sass_inst_executed_op_shared_{short}.sum"
-        name = f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum"
-        yield (of_shared, "wavefronts"), name
+        yield (of_global, "requests"), L1_REQUESTS["global", short]
+        yield (of_global, "sectors"), L1_SECTORS["global", short]
+        yield (of_shared, "warp instructions"), SHARED_INSTRUCTIONS[place]
+        yield (of_shared, "wavefronts"), SHARED_WAVEFRONTS[place]
 
 
 COUNTER_OF: Mapping[tuple[str, str], str] = MappingProxyType(dict(_counters()))

@@ -25,11 +25,16 @@ from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
 
-from analysis.access import WAVEFRONT_BYTES
-from analysis.coalescing import SECTOR_BYTES
 from analysis.comparison.agreement import closed_forms
 from analysis.devices import Device
-from analysis.records.metrics import SHARED_WAVEFRONTS, total
+from analysis.records.counters import ALL_COUNTERS
+from analysis.records.metrics import (
+    DRAM_TRAFFIC,
+    L1_SECTORS,
+    L2_TRAFFIC,
+    SHARED_WAVEFRONTS,
+    total,
+)
 from analysis.records.profile import Grade, Record
 from analysis.roofline import Level, LevelName, roofline
 from analysis.timing.predicted import Resource
@@ -37,28 +42,21 @@ from analysis.timing.predicted import Resource
 
 @dataclass(frozen=True, kw_only=True)
 class Movement:
-    """Movement at a level: the counters to sum, and the bytes per count."""
+    """Movement at a level: the counters to sum, all of one unit."""
 
     counters: tuple[str, ...]
-    bytes_per_count: int
 
+    @property
+    def bytes_per_count(self) -> int:
+        return ALL_COUNTERS[self.counters[0]].unit.size_bytes
 
-_CACHED = ("global_op_ld", "global_op_st", "local_op_ld", "local_op_st")
 
 MOVEMENTS: Mapping[LevelName, Movement] = MappingProxyType(
     {
-        LevelName.SHARED: Movement(counters=SHARED_WAVEFRONTS, bytes_per_count=WAVEFRONT_BYTES),
-        LevelName.L1: Movement(
-            counters=tuple(f"l1tex__t_sectors_pipe_lsu_mem_{one}.sum" for one in _CACHED),
-            bytes_per_count=SECTOR_BYTES,
-        ),
-        LevelName.L2: Movement(
-            counters=("lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_op_write.sum"),
-            bytes_per_count=SECTOR_BYTES,
-        ),
-        LevelName.DRAM: Movement(
-            counters=("dram__bytes_read.sum", "dram__bytes_write.sum"), bytes_per_count=1
-        ),
+        LevelName.SHARED: Movement(counters=SHARED_WAVEFRONTS),
+        LevelName.L1: Movement(counters=tuple(L1_SECTORS.values())),
+        LevelName.L2: Movement(counters=L2_TRAFFIC),
+        LevelName.DRAM: Movement(counters=DRAM_TRAFFIC),
     }
 )
 

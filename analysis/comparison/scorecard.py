@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from analysis.coalescing import SECTOR_BYTES
 from analysis.comparison.agreement import Comparison, closed_forms, comparisons, known_reason
-from analysis.records.counters import ALL_COUNTERS, MODELLED, Counter, CounterClass
+from analysis.records.counters import ALL_COUNTERS, MODELLED, Counter, CounterClass, Wait
+from analysis.records.description import Unit
 from analysis.records.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
 from analysis.records.profile import Record, Score, Verdict
 
@@ -46,18 +46,6 @@ BARRIER_WAITS, FLAG_WAITS, FLAG_WAITS_OF_ALL = 0.0001, 0.05, 0.005
 # on the operands: up to 0.033% of the lanes in products with K = 20 and 5.
 GUARDS = 0.001
 _PREDICATED = "smsp__thread_inst_executed_pred_on.sum"
-# Counters that each poll of a flag or a barrier increases.
-_INCREASED_BY_POLLS = (
-    "smsp__inst_executed.sum",
-    "smsp__thread_inst_executed.sum",
-    _PREDICATED,
-)
-_ASKED_AT_BARRIERS = (*_INCREASED_BY_POLLS, "smsp__sass_inst_executed_op_shared_ld.sum")
-_ASKED_FOR_FLAGS = (
-    *_INCREASED_BY_POLLS,
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-)
 NEGLIGIBLE_BYTES = 2**20  # of traffic: every launch has some that the kernel does not request
 
 _CONFLICTS_OF = dict(zip(SHARED_WAVEFRONTS, BANK_CONFLICTS, strict=True))
@@ -66,9 +54,9 @@ _SHARED_LOADS = SHARED_WAVEFRONTS[0]
 
 
 def _tolerance(counter: Counter) -> float:
-    if counter.name in MODELLED:
-        return DRAM_ERROR if counter.name.startswith("dram__") else L2_ERROR
-    if counter.name in (_SHARED_LOADS, BANK_CONFLICTS[0]):
+    if counter.counter_class == CounterClass.MODELLED:
+        return DRAM_ERROR if counter.unit == Unit.BYTES else L2_ERROR
+    if counter.tag in (_SHARED_LOADS, BANK_CONFLICTS[0]):
         return LOAD_ARBITRATION
     return STORE_ARBITRATION if counter.counter_class == CounterClass.NOISY else 0.0
 
@@ -199,7 +187,7 @@ class _Judge:
     other_code: str | None
 
     def score(self, counter: Counter) -> Score:
-        name = counter.name
+        name = counter.tag
         theory, simulated, measured = (
             counts.get(name) for counts in (self.theory, self.simulated, self.measured)
         )
@@ -241,9 +229,10 @@ class _Judge:
         theory = self.record.theory
         if theory is None or not theory.accesses.tiling.bulk:
             return 0.0
-        if self._has_flags and name in _ASKED_FOR_FLAGS:
-            return FLAG_WAITS_OF_ALL if name in _ASKED_AT_BARRIERS else FLAG_WAITS
-        return BARRIER_WAITS if name in _ASKED_AT_BARRIERS else 0.0
+        polled_at = ALL_COUNTERS[name].polled_at
+        if self._has_flags and Wait.FLAG in polled_at:
+            return FLAG_WAITS_OF_ALL if Wait.BARRIER in polled_at else FLAG_WAITS
+        return BARRIER_WAITS if Wait.BARRIER in polled_at else 0.0
 
     @property
     def _has_flags(self) -> bool:
@@ -306,8 +295,9 @@ def within(
     tolerance = TOLERANCES[name]
     excess = counted - predicted
     if name in MODELLED:
-        unit_bytes = 1 if name.startswith("dram__bytes") else SECTOR_BYTES
-        is_negligible = unit_bytes * max(predicted, counted) < NEGLIGIBLE_BYTES
+        is_negligible = (
+            ALL_COUNTERS[name].unit.size_bytes * max(predicted, counted) < NEGLIGIBLE_BYTES
+        )
         return is_negligible or abs(excess) <= tolerance * counted
     if name in _WAVEFRONTS_OF:
         return 0 <= excess <= tolerance * counts.get(_WAVEFRONTS_OF[name], counted)

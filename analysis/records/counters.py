@@ -17,9 +17,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from analysis.records.description import Format, Group, Metric, Unit
 from analysis.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from analysis.traffic.l2 import Traffic
 
 
 class CounterClass(Vocabulary):
@@ -79,17 +83,30 @@ class InstructionCounts:
     refused: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Counter:
-    """A counter: its name in Nsight Compute, its class, its meaning, and how it is summed.
+class Wait(Vocabulary):
+    """What a block polls until others are done: hardware polls more often than the simulator."""
 
-    `of` is None if it is not a sum over instructions but a model's estimate for the whole launch.
+    BARRIER = "barrier"  # one that a bulk copy completes
+    FLAG = "flag"  # one that another block sets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counter(Metric):
+    """A counter: its description, its class, and how it is counted.
+
+    It is a sum over instructions (`of`), or a model's word on the traffic of the whole launch
+    (`of_traffic`). One of the two is None.
     """
 
-    name: str
     counter_class: CounterClass
-    meaning: str
     of: Callable[[InstructionCounts], int] | None = field(repr=False, default=None)
+    of_traffic: Callable[[Traffic], float] | None = field(repr=False, default=None)
+    #: The waits whose polls increase it.
+    polled_at: frozenset[Wait] = frozenset()
+    #: True if it is counted only for launches with bulk copies.
+    is_of_bulk_copies: bool = False
+    #: True if `profile` asks Nsight Compute for it.
+    is_asked_for: bool = True
 
 
 def _memory(
@@ -110,91 +127,124 @@ def _true_lanes(*opcodes: str) -> Callable[[InstructionCounts], int]:
     return count
 
 
-_CACHED_SPACES: tuple[MemorySpace, ...] = ("global", "local")
-
-
-def _counter(
-    name: str,
-    meaning: str,
-    of: Callable[[InstructionCounts], int] | None = None,
-    counter_class: CounterClass = CounterClass.EXACT,
-) -> Counter:
-    """Counter by its name in Nsight Compute without ".sum", exact unless stated otherwise."""
-    return Counter(name=f"{name}.sum", counter_class=counter_class, meaning=meaning, of=of)
-
-
-def _counters() -> Iterable[Counter]:
-    noisy = partial(_counter, counter_class=CounterClass.NOISY)
-    yield _counter("smsp__inst_executed", "warp instructions", lambda i: i.executed + i.reissued)
-    yield _counter(
-        "smsp__thread_inst_executed",
-        "thread instructions",
-        lambda i: i.threads + i.reissued_threads,
-    )
-    yield _counter(
-        "smsp__thread_inst_executed_pred_on",
-        "thread instructions whose predicate is true",
-        lambda i: i.predicated + i.reissued_threads - i.refused,
-    )
-    for operation, opcodes in (
-        ("ffma", ("FFMA", "FFMA32I")),
-        ("fadd", ("FADD", "FADD32I")),
-        ("fmul", ("FMUL", "FMUL32I")),
-        ("dfma", ("DFMA",)),
-        ("dadd", ("DADD",)),
-        ("dmul", ("DMUL",)),
-    ):
-        yield _counter(
-            f"smsp__sass_thread_inst_executed_op_{operation}_pred_on",
-            f"{operation.upper()} of threads whose predicate is true",
-            _true_lanes(*opcodes),
-        )
-    sides: tuple[tuple[str, MemoryAction], ...] = (("ld", "load"), ("st", "store"))
-    for short, action in sides:
-        # an asynchronous copy into shared memory is a global load as well
-        reaching: tuple[MemoryAction, ...] = ("load", "copy") if short == "ld" else (action,)
-        for space in _CACHED_SPACES:
-            for quantity, unit in (("requests", "requests"), ("sectors", "32-byte sectors")):
-                yield _counter(
-                    f"l1tex__t_{quantity}_pipe_lsu_mem_{space}_op_{short}",
-                    f"{unit} of {space} {action}s",
-                    _memory(space, reaching, quantity),
-                )
-    for short, action in sides:
-        yield _counter(
-            f"smsp__sass_inst_executed_op_shared_{short}",
-            f"warp instructions that are shared {action}s",
-            _memory("shared", (action,), "requests"),
-        )
-        maker = _counter if short == "ld" else noisy
-        yield maker(
-            f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}",
-            f"wavefronts of shared {action}s",
-            _memory("shared", (action,), "wavefronts"),
-        )
-        yield noisy(
-            f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}",
-            f"wavefronts of shared {action}s that bank conflicts cause",
-            _conflicts(action),
-        )
-
-
 def _conflicts(action: MemoryAction) -> Callable[[InstructionCounts], int]:
     wavefronts = _memory("shared", (action,), "wavefronts")
     free = _memory("shared", (action,), "conflict_free")
     return lambda i: wavefronts(i) - free(i)
 
 
-def _modelled() -> Iterable[Counter]:
-    for name, meaning in (
-        ("l1tex__m_xbar2l1tex_read_sectors", "32-byte sectors that L1 fetches from L2"),
-        ("lts__t_sectors_srcunit_tex_op_read", "32-byte sectors that SMs read from L2"),
-        ("lts__t_sectors_op_read", "32-byte sectors read at L2, between its partitions too"),
-        ("lts__t_sectors_op_write", "32-byte sectors written at L2, between its partitions too"),
-        ("dram__bytes_read", "bytes read from DRAM"),
-        ("dram__bytes_write", "bytes written to DRAM"),
+_CACHED_SPACES: tuple[MemorySpace, ...] = ("global", "local")
+_SIDES: tuple[tuple[str, MemoryAction], ...] = (("ld", "load"), ("st", "store"))
+_ALL_WAITS = frozenset(Wait)
+
+
+def _counter(
+    name: str,
+    label: str,
+    unit: Unit,
+    group: Group,
+    of: Callable[[InstructionCounts], int] | None = None,
+    *,
+    counter_class: CounterClass = CounterClass.EXACT,
+    **more: Any,
+) -> Counter:
+    """A counter by its name at Nsight Compute without ".sum", exact unless stated otherwise."""
+    return Counter(
+        tag=f"{name}.sum",
+        label=label,
+        unit=unit,
+        format=Format.DIGITS,
+        group=group,
+        counter_class=counter_class,
+        of=of,
+        **more,
+    )
+
+
+def _of_instructions() -> Iterable[Counter]:
+    of_threads = partial(_counter, unit=Unit.THREAD_INSTRUCTIONS, group=Group.INSTRUCTIONS)
+    yield _counter(
+        "smsp__inst_executed",
+        "warp instructions",
+        Unit.INSTRUCTIONS,
+        Group.INSTRUCTIONS,
+        lambda i: i.executed + i.reissued,
+        polled_at=_ALL_WAITS,
+    )
+    yield of_threads(
+        "smsp__thread_inst_executed",
+        "thread instructions",
+        of=lambda i: i.threads + i.reissued_threads,
+        polled_at=_ALL_WAITS,
+    )
+    yield of_threads(
+        "smsp__thread_inst_executed_pred_on",
+        "thread instructions whose predicate is true",
+        of=lambda i: i.predicated + i.reissued_threads - i.refused,
+        polled_at=_ALL_WAITS,
+    )
+    for operation, opcodes, is_double in (
+        ("ffma", ("FFMA", "FFMA32I"), False),
+        ("fadd", ("FADD", "FADD32I"), False),
+        ("fmul", ("FMUL", "FMUL32I"), False),
+        ("dfma", ("DFMA",), True),
+        ("dadd", ("DADD",), True),
+        ("dmul", ("DMUL",), True),
     ):
-        yield _counter(name, meaning, counter_class=CounterClass.MODELLED)
+        yield of_threads(
+            f"smsp__sass_thread_inst_executed_op_{operation}_pred_on",
+            f"{operation.upper()} of threads whose predicate is true",
+            short=operation.upper(),
+            of=_true_lanes(*opcodes),
+            is_asked_for=not is_double,  # no rung computes in double precision
+        )
+
+
+def _of_cached_memory() -> Iterable[Counter]:
+    for short, action in _SIDES:
+        # an asynchronous copy into shared memory is a global load as well
+        reaching: tuple[MemoryAction, ...] = ("load", "copy") if short == "ld" else (action,)
+        for space in _CACHED_SPACES:
+            is_global_load = space == "global" and short == "ld"
+            for unit, words in ((Unit.REQUESTS, "requests"), (Unit.SECTORS, "32-byte sectors")):
+                yield _counter(
+                    f"l1tex__t_{unit}_pipe_lsu_mem_{space}_op_{short}",
+                    f"{words} of {space} {action}s",
+                    unit,
+                    Group(f"{space} memory"),
+                    _memory(space, reaching, unit),
+                    hint="with asynchronous copies into shared memory" * is_global_load,
+                    polled_at=frozenset({Wait.FLAG} if is_global_load else ()),
+                )
+
+
+def _of_shared_memory() -> Iterable[Counter]:
+    for short, action in _SIDES:
+        is_load = short == "ld"
+        yield _counter(
+            f"smsp__sass_inst_executed_op_shared_{short}",
+            f"warp instructions that are shared {action}s",
+            Unit.INSTRUCTIONS,
+            Group.SHARED,
+            _memory("shared", (action,), "requests"),
+            polled_at=frozenset({Wait.BARRIER} if is_load else ()),
+        )
+        yield _counter(
+            f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}",
+            f"wavefronts of shared {action}s",
+            Unit.WAVEFRONTS,
+            Group.SHARED,
+            _memory("shared", (action,), "wavefronts"),
+            counter_class=CounterClass.EXACT if is_load else CounterClass.NOISY,
+        )
+        yield _counter(
+            f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}",
+            f"wavefronts of shared {action}s that bank conflicts cause",
+            Unit.WAVEFRONTS,
+            Group.SHARED,
+            _conflicts(action),
+            counter_class=CounterClass.NOISY,
+        )
 
 
 def _of_bulk_copies() -> Iterable[Counter]:
@@ -207,14 +257,69 @@ def _of_bulk_copies() -> Iterable[Counter]:
         yield _counter(
             f"bulk__sectors_{side}",
             f"32-byte sectors that bulk copies have {side} at L2",
+            Unit.SECTORS,
+            Group.BELOW_L1,
             _memory("global", actions, "sectors"),
+            hint="counted by the simulator alone",
+            is_of_bulk_copies=True,
+            is_asked_for=False,
         )
 
 
-COUNTERS: Mapping[str, Counter] = MappingProxyType({c.name: c for c in _counters()})
-OF_BULK_COPIES: Mapping[str, Counter] = MappingProxyType({c.name: c for c in _of_bulk_copies()})
-MODELLED: Mapping[str, Counter] = MappingProxyType({c.name: c for c in _modelled()})
-ALL_COUNTERS: Mapping[str, Counter] = MappingProxyType({**COUNTERS, **OF_BULK_COPIES, **MODELLED})
+def _modelled() -> Iterable[Counter]:
+    below = partial(_counter, group=Group.BELOW_L1, counter_class=CounterClass.MODELLED)
+    sectors, in_bytes = partial(below, unit=Unit.SECTORS), partial(below, unit=Unit.BYTES)
+    yield sectors(
+        "l1tex__m_xbar2l1tex_read_sectors",
+        "32-byte sectors that L1 fetches from L2",
+        of_traffic=lambda t: t.fetched_sectors,
+    )
+    yield sectors(
+        "lts__t_sectors_srcunit_tex_op_read",
+        "32-byte sectors that SMs read from L2",
+        of_traffic=lambda t: t.merged_sectors,
+    )
+    yield sectors(
+        "lts__t_sectors_op_read",
+        "32-byte sectors read at L2, between its partitions too",
+        of_traffic=lambda t: t.l2_read_sectors,
+    )
+    yield sectors(
+        "lts__t_sectors_op_write",
+        "32-byte sectors written at L2, between its partitions too",
+        of_traffic=lambda t: t.l2_write_sectors,
+    )
+    yield in_bytes(
+        "dram__bytes_read", "bytes read from DRAM", of_traffic=lambda t: t.dram_read_bytes
+    )
+    yield in_bytes(
+        "dram__bytes_write", "bytes written to DRAM", of_traffic=lambda t: t.dram_write_bytes
+    )
+
+
+ALL_COUNTERS: Mapping[str, Counter] = MappingProxyType(
+    {
+        counter.tag: counter
+        for family in (
+            _of_instructions,
+            _of_cached_memory,
+            _of_shared_memory,
+            _of_bulk_copies,
+            _modelled,
+        )
+        for counter in family()
+    }
+)
+
+
+def _those(is_one: Callable[[Counter], bool]) -> Mapping[str, Counter]:
+    return MappingProxyType({tag: one for tag, one in ALL_COUNTERS.items() if is_one(one)})
+
+
+MODELLED = _those(lambda one: one.counter_class == CounterClass.MODELLED)
+OF_BULK_COPIES = _those(lambda one: one.is_of_bulk_copies)
+#: What is counted of every launch.
+COUNTERS = _those(lambda one: one.of is not None and not one.is_of_bulk_copies)
 
 
 def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
@@ -226,6 +331,15 @@ def totals(instructions: Iterable[InstructionCounts]) -> dict[str, int]:
     has_bulk = any(i.action is not None and i.action.startswith("bulk") for i in listed)
     named = {**COUNTERS, **(OF_BULK_COPIES if has_bulk else {})}
     return {name: sum(map(c.of, listed)) for name, c in named.items() if c.of is not None}
+
+
+def of_traffic(traffic: Traffic) -> dict[str, int]:
+    """The counters of traffic below L1: every name in `MODELLED`."""
+    return {
+        tag: round(counter.of_traffic(traffic))
+        for tag, counter in MODELLED.items()
+        if counter.of_traffic is not None
+    }
 
 
 def by_line(

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
 
 from analysis.records.counters import InstructionCounts
+from analysis.records.description import Format, Group, Metric, Unit
 
 WARP_INSTRUCTIONS = "smsp__inst_executed.sum"
 THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
 FFMA, FADD, FMUL = (
     f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum" for name in ("ffma", "fadd", "fmul")
 )
-GLOBAL_LOAD_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-SHARED_WAVEFRONTS, BANK_CONFLICTS = (
-    tuple(f"l1tex__data_{what}_mem_shared_op_{short}.sum" for short in ("ld", "st"))
-    for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu")
+L1_REQUESTS, L1_SECTORS = (
+    {
+        (space, short): f"l1tex__t_{quantity}_pipe_lsu_mem_{space}_op_{short}.sum"
+        for space in ("global", "local")
+        for short in ("ld", "st")
+    }
+    for quantity in ("requests", "sectors")
 )
+GLOBAL_LOAD_SECTORS = L1_SECTORS["global", "ld"]
+SHARED_INSTRUCTIONS, SHARED_WAVEFRONTS, BANK_CONFLICTS = (
+    tuple(f"{what}_{short}.sum" for short in ("ld", "st"))
+    for what in (
+        "smsp__sass_inst_executed_op_shared",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op",
+    )
+)
+L2_TRAFFIC = ("lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_op_write.sum")
+DRAM_TRAFFIC = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 
 # Roofline: a product of 32 × 32 matrices and more is above, copies, reductions, matrix-vector
 # products and stencils of few points are below.
@@ -66,6 +84,112 @@ def conflict_share(counters: Counters) -> float | None:
 
 
 def is_arithmetic(instructions: Iterable[InstructionCounts], counters: Counters) -> bool:
-    """True if FLOP/s describe a launch: a matrix product does, a copy or a stencil does not."""
-    moved = total(counters, *(f"dram__bytes_{way}.sum" for way in ("read", "write")))
+    """True if FLOP/s describe a launch: a matrix product, but no copy, reduction or stencil."""
+    moved = total(counters, *DRAM_TRAFFIC)
     return flop(instructions) >= ARITHMETIC_FLOP_PER_BYTE * moved > 0
+
+
+# Descriptions.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Derived(Metric):
+    """A metric that follows from the counters of a launch."""
+
+    #: Its value, None where the counters say nothing of it.
+    of: Callable[[Counters], float | None] = field(repr=False)
+    #: Tag of the counter below which the table of a launch shows it; empty if nowhere.
+    below: str = ""
+
+
+def _sum(*tags: str) -> Callable[[Counters], float | None]:
+    return lambda counters: total(counters, *tags)
+
+
+def _quotient(tag: str, by: str) -> Callable[[Counters], float | None]:
+    def quotient(counters: Counters) -> float | None:
+        return total(counters, tag) / total(counters, by) if total(counters, by) else None
+
+    return quotient
+
+
+FFMA_SHARE = Derived(
+    tag="ffma_share",
+    label="FFMA share",
+    short="FFMA",
+    unit=Unit.SHARE,
+    format=Format.PERCENT,
+    group=Group.INSTRUCTIONS,
+    hint="of what the lanes executed; the rest feeds the multiply-adds",
+    of=ffma_share,
+)
+SECTORS_LOADED = Derived(
+    tag="sectors_loaded",
+    label="sectors loaded",
+    unit=Unit.SECTORS,
+    format=Format.DIGITS,
+    group=Group.GLOBAL,
+    hint="from global memory",
+    of=_sum(GLOBAL_LOAD_SECTORS),
+)
+WAVEFRONTS = Derived(
+    tag="shared_wavefronts",
+    label="shared wavefronts",
+    unit=Unit.WAVEFRONTS,
+    format=Format.DIGITS,
+    group=Group.SHARED,
+    hint="of loads and stores",
+    of=_sum(*SHARED_WAVEFRONTS),
+)
+CONFLICT_SHARE = Derived(
+    tag="bank_conflict_share",
+    label="bank conflicts",
+    unit=Unit.SHARE,
+    format=Format.PERCENT,
+    group=Group.SHARED,
+    hint="of the wavefronts of shared memory",
+    of=conflict_share,
+)
+
+
+def _derived() -> Iterable[Derived]:
+    yield Derived(
+        tag="active_threads_per_instruction",
+        label="active threads per warp instruction",
+        unit=Unit.THREADS_PER_INSTRUCTION,
+        format=Format.OF_A_WARP,
+        group=Group.INSTRUCTIONS,
+        of=_quotient(THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS),
+        below=THREAD_INSTRUCTIONS,
+    )
+    yield FFMA_SHARE
+    yield SECTORS_LOADED
+    per = partial(Derived, format=Format.COUNT)
+    words = {"ld": "loads", "st": "stores"}
+    for (space, short), tag in L1_SECTORS.items():
+        yield per(
+            tag=f"sectors_per_request_{space}_{short}",
+            label="sectors per request",
+            unit=Unit.SECTORS_PER_REQUEST,
+            group=Group(f"{space} memory"),
+            hint=f"of {space} {words[short]}",
+            of=_quotient(tag, L1_REQUESTS[space, short]),
+            below=tag,
+        )
+    yield WAVEFRONTS
+    yield CONFLICT_SHARE
+    for short, wavefronts, conflicts, issued in zip(
+        words, SHARED_WAVEFRONTS, BANK_CONFLICTS, SHARED_INSTRUCTIONS, strict=True
+    ):
+        yield per(
+            tag=f"bank_conflicts_per_access_{short}",
+            label="bank conflicts per access",
+            unit=Unit.CONFLICTS_PER_ACCESS,
+            group=Group.SHARED,
+            hint=f"of shared {words[short]}",
+            of=_quotient(conflicts, issued),
+            below=wavefronts,
+        )
+
+
+METRICS: Mapping[str, Derived] = MappingProxyType({one.tag: one for one in _derived()})

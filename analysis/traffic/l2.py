@@ -150,18 +150,6 @@ class Traffic:
         """The fields in whole sectors and bytes: sums over blocks differ in their last digits."""
         return {name: round(value) for name, value in vars(self).items()}
 
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counters by their names in Nsight Compute (`analysis.records.counters.MODELLED`)."""
-        return {
-            "l1tex__m_xbar2l1tex_read_sectors.sum": round(self.fetched_sectors),
-            "lts__t_sectors_srcunit_tex_op_read.sum": round(self.merged_sectors),
-            "lts__t_sectors_op_read.sum": round(self.l2_read_sectors),
-            "lts__t_sectors_op_write.sum": round(self.l2_write_sectors),
-            "dram__bytes_read.sum": round(self.dram_read_bytes),
-            "dram__bytes_write.sum": round(self.dram_write_bytes),
-        }
-
 
 NO_TRAFFIC = Traffic(**{field.name: 0.0 for field in fields(Traffic)})
 

@@ -269,26 +269,24 @@ def _limited(
 
 
 def _change(one: CountChange) -> Iterator[Cell | str]:
-    yield Cell(_meaning(one.name), details=(one.name,) if one.name in ALL_COUNTERS else ())
-    yield f"{one.before:,}"
-    yield f"{one.after:,}"
+    yield Cell(_heading(one.name), details=(one.name,) if one.name in ALL_COUNTERS else ())
+    yield text.digits(one.before)
+    yield text.digits(one.after)
     allowed = (f"allowed: {100 * one.tolerance:.3g} %",) if one.tolerance else ()
     yield Cell(_by(one), details=allowed, is_bad=one.verdict == Outcome.CHANGED)
     yield one.grade
 
 
-def _meaning(counter: str) -> str:
-    """Meaning of a counter, short enough for a column; any other name unchanged."""
-    if counter not in ALL_COUNTERS:
-        return counter
-    return ALL_COUNTERS[counter].meaning.removesuffix(" of threads whose predicate is true")
+def _heading(name: str) -> str:
+    """What a counter counts, in the words that fit into a column; any other name as it is."""
+    return ALL_COUNTERS[name].heading if name in ALL_COUNTERS else name
 
 
 def _by(one: CountChange) -> str:
     """The difference as a share, or as it is where that has none or would round to nothing."""
     more = one.after - one.before
     if one.ratio is None or abs(one.ratio - 1) < SMALLEST_SHARE:
-        return f"{'+' if more > 0 else '−'}{abs(more):,}"
+        return f"{'+' if more > 0 else '−'}{text.digits(abs(more))}"
     return text.change(one.ratio - 1)
 
 
@@ -309,8 +307,11 @@ def _line(counter: str, one: LineChange) -> _Row:
     return (
         f"{one.file}:{' → '.join(places)}",
         one.text.strip() or text.ABSENT,
-        _meaning(counter),
-        *("no such line" if count is None else f"{count:,}" for count in (one.before, one.after)),
+        _heading(counter),
+        *(
+            "no such line" if count is None else text.digits(count)
+            for count in (one.before, one.after)
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from analysis.records.metrics import FFMA_SHARE
 from analysis.records.profile import Grade, Record
 from reports import text
 from reports.ladder import View
@@ -61,7 +62,7 @@ def _columns(view: View) -> Iterator[tuple[Column, int]]:
         (Grade.PREDICTED, "limiter, share", 112 if timed_as else 96),
         (Grade.THEORY, "attainable", 116 if is_predicted else 0),
         (Grade.THEORY, "limiter", roofs),
-        (Grade.SIMULATED, "FFMA share", others),
+        (Grade.SIMULATED, FFMA_SHARE.label, others),
         (Grade.COMPILED, "registers per thread", others),
         (Grade.COMPILED, "occupancy (theoretical)", others),
         ("", "result", 0),

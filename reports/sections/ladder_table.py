@@ -7,13 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from analysis.records.counters import ALL_COUNTERS
 from analysis.records.metrics import (
-    GLOBAL_LOAD_SECTORS,
-    SHARED_WAVEFRONTS,
+    CONFLICT_SHARE,
+    FFMA_SHARE,
+    SECTORS_LOADED,
     WARP_INSTRUCTIONS,
-    conflict_share,
-    ffma_share,
-    total,
+    WAVEFRONTS,
+    Derived,
 )
 from analysis.records.profile import Grade, Measured, Profile, Record
 from analysis.roofline import share_of_peak
@@ -253,23 +254,27 @@ def _theory() -> Iterator[Column]:
 def _simulated() -> Iterator[Column]:
     column = partial(_column, of=_counters, grade=Grade.SIMULATED)
 
-    def counted(*names: str) -> Callable[[Mapping[str, int]], Cell]:
-        return lambda counters: text_cell(text.count(total(counters, *names)))
+    def of(metric: Derived) -> Callable[[Mapping[str, int]], Cell]:
+        return lambda counters: text_cell(_brief(metric, metric.of(counters)))
+
+    def instructions(counters: Mapping[str, int]) -> Cell:
+        return text_cell(_brief(issued, counters.get(WARP_INSTRUCTIONS, 0)))
 
     def wavefronts(counters: Mapping[str, int]) -> Cell:
-        conflicts = conflict_share(counters)
+        conflicts = CONFLICT_SHARE.of(counters)
         if conflicts is None:
             return NO_CELL
-        share = f"{text.percent(conflicts)} bank conflicts" if conflicts else ""
-        return text_cell(text.count(total(counters, *SHARED_WAVEFRONTS)), share)
+        share = f"{_brief(CONFLICT_SHARE, conflicts)} {CONFLICT_SHARE.label}" if conflicts else ""
+        return text_cell(_brief(WAVEFRONTS, WAVEFRONTS.of(counters)), share)
 
-    def ffma(counters: Mapping[str, int]) -> Cell:
-        return text_cell(text.percent(ffma_share(counters)))
+    issued = ALL_COUNTERS[WARP_INSTRUCTIONS]
+    yield column(issued.label, instructions, short=issued.short)
+    yield column(FFMA_SHARE.label, of(FFMA_SHARE), short=FFMA_SHARE.short)
+    yield column(SECTORS_LOADED.label, of(SECTORS_LOADED))
+    yield column(WAVEFRONTS.label, wavefronts)
 
-    yield column("warp instructions", counted(WARP_INSTRUCTIONS))
-    yield column("FFMA share", ffma, short="FFMA")
-    yield column("sectors loaded", counted(GLOBAL_LOAD_SECTORS))
-    yield column("shared wavefronts", wavefronts)
+
+_brief = partial(text.written, is_brief=True)
 
 
 def _counters(record: Record) -> Mapping[str, int] | None:

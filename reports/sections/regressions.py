@@ -24,7 +24,8 @@ def regressions(comparison: RunComparison, kind: str) -> Iterator[str]:
             yield f"{where}{lost}"
         if kind == "counts":
             for one in pair.changed:
-                yield f"{where}{one.name} ({one.grade}) {one.before:,} → {one.after:,}"
+                counts = " → ".join(map(text.digits, (one.before, one.after)))
+                yield f"{where}{one.name} ({one.grade}) {counts}"
         elif pair.time and pair.time.verdict == TimeVerdict.SLOWER:
             times = (pair.time.before_s, pair.time.after_s)
             yield f"{where}slower, {' → '.join(map(text.seconds, times))}"

@@ -17,6 +17,7 @@ from analysis.comparison.scorecard import (
     tally,
 )
 from analysis.records.counters import ALL_COUNTERS, CounterClass
+from analysis.records.description import Metric
 from analysis.records.metrics import BANK_CONFLICTS
 from analysis.records.profile import Grade, Profile, Score, Verdict
 from reports import text
@@ -137,11 +138,11 @@ def _error(worst: Score | None) -> str:
     """Signed error of a score, and its counter: '+8.3 %, bytes read from DRAM'."""
     if worst is None or worst.ratio is None:
         return text.ABSENT
-    return f"{text.change(worst.ratio - 1)}, {meaning(worst)}"
+    return f"{text.change(worst.ratio - 1)}, {_description(worst).label}"
 
 
-def meaning(score: Score) -> str:
-    return ALL_COUNTERS[score.counter].meaning
+def _description(score: Score) -> Metric:
+    return ALL_COUNTERS[score.counter]
 
 
 # As tables.
@@ -183,7 +184,7 @@ def _details(found: tuple[Score, ...], name: CounterClass, of: Tally) -> Iterato
     if name != CounterClass.MODELLED:
         for one in found:
             if one.grade == name and one.is_apart:
-                yield f"apart: {meaning(one)}, {_ratio(one)}"
+                yield f"apart: {_description(one).label}, {_ratio(one)}"
     if name == CounterClass.EXACT and of.within:
         yield f"{of.within} but for arbitration and waiting"
     if of.explained:
@@ -226,11 +227,12 @@ def _everything(found: tuple[Score, ...], grade: str) -> Table:
 
 
 def _row(one: Score, counts: Iterable[int | None]) -> tuple[Cell | str, ...]:
+    counter = _description(one)
     return (
-        Cell(meaning(one), details=(one.counter,)),
+        Cell(counter.label, details=tuple(filter(None, (counter.tag, counter.hint)))),
         Cell(verdict(one), details=_allowed(one), is_bad=one.is_apart),
         one.grade,
-        *(text.ABSENT if count is None else f"{count:,}" for count in counts),
+        *(text.written(counter, count) for count in counts),
         _ratio(one),
         one.reason or text.ABSENT,
     )
@@ -268,4 +270,7 @@ def exact_disagreements(profile: Profile) -> list[str] | None:
 
 def _numbers(score: Score) -> str:
     """'1,234 simulated, 1,235 measured'"""
-    return ", ".join(f"{count:,} {grade}" for grade, count in score.by_grade.items())
+    return ", ".join(
+        f"{text.written(_description(score), count)} {grade}"
+        for grade, count in score.by_grade.items()
+    )

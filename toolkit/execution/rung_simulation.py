@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from analysis.comparison.agreement import machine_accesses
 from analysis.devices import Device
-from analysis.records.counters import InstructionCounts, by_line, totals
+from analysis.records.counters import InstructionCounts, by_line, of_traffic, totals
 from analysis.records.profile import LineCounters, Listing, Record, Simulated
 from analysis.rounding import Check
 from analysis.timing.predicted import Predicted
@@ -97,7 +97,7 @@ def _simulated(
     return Simulated(
         architecture=kernel.architecture,
         compiler=kernel.compiler,
-        counters=totals(instructions) | (traffic.counters if traffic else {}),
+        counters=totals(instructions) | (of_traffic(traffic) if traffic else {}),
         accesses=machine_accesses(instructions),
         lines=line_counters(instructions, launch.variant),
         basis=proven.basis,

@@ -31,7 +31,7 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, LaunchError, ShapeError
 from analysis.geometry import WARP_SIZE, Geometry
 from analysis.problem import Gemm
-from analysis.records.counters import totals
+from analysis.records.counters import of_traffic, totals
 from analysis.timing.predicted import Predicted
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_counts import Counted, Execute, Selection, counted_blocks, requests_of
@@ -369,7 +369,7 @@ class Simulator:
             predicted, basis = time_of(traffic)
         return replace(
             execution,
-            counters={**execution.counters, **traffic.counters},
+            counters={**execution.counters, **of_traffic(traffic)},
             traffic_basis=(
                 f"modelled for {self.device.name}: the lines that each block accesses "
                 f"{counted.accesses_basis}, what caches keep of them follows from the order in "

@@ -11,6 +11,7 @@ from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.devices import Device
 from analysis.geometry import WARP_SIZE, Geometry
 from analysis.records.counters import InstructionCounts, totals
+from analysis.records.metrics import BANK_CONFLICTS
 from analysis.traffic.block_schedule import (
     BlockProgress,
     Floats,
@@ -35,7 +36,6 @@ from toolkit.sass.statistics import loop_bytes
 
 READS, STORES = ("load", "copy", "bulk load"), ("store", "bulk store")
 WIDEST_BYTES = 16  # per lane: what a bulk copy counts as
-STORE_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ def traffic_of(
     reads = ~accesses.is_write
     read_sectors = accesses.sectors[reads].sum()
     scale = np.where(reads, fetched / read_sectors if read_sectors else 1.0, 1.0)
-    conflicts = totals(instructions).get(STORE_CONFLICTS, 0)
+    conflicts = totals(instructions).get(BANK_CONFLICTS[1], 0)
     together = in_step(
         steps,
         has_barriers=facts.has_barriers,

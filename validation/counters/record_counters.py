@@ -27,7 +27,7 @@ import numpy as np
 
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
-from analysis.records.counters import COUNTERS, MODELLED
+from analysis.records.counters import COUNTERS
 from kernels import LADDER, Variant, parse_selection
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.nsight_compute import ncu
@@ -51,7 +51,7 @@ SHAPES_OF_ALL_PARAMETERS = ((127, 129, 31), (256, 256, 256))
 SHAPES_OF_ONE_BLOCK = ((32, 32, 512), (31, 29, 65))
 WITH_LINES = ("collatz_20000", "stencil_clamped_500x333", "tiled 512x512x512")
 
-METRICS = tuple(name for name in COUNTERS if name not in MODELLED)
+METRICS = tuple(COUNTERS)
 METRICS_OF_INSTRUCTIONS = (
     "inst_executed",
     "thread_inst_executed",

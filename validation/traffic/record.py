@@ -12,6 +12,7 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
+from analysis.records.counters import MODELLED
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.machine_code.compile import compiler_version
 from validation import recordings
@@ -19,14 +20,7 @@ from validation.counters.counting import counted, launch_cases, medians
 from validation.traffic.launches import LAUNCHES
 
 REPEATS = 5
-METRICS = (
-    "l1tex__m_xbar2l1tex_read_sectors.sum",
-    "lts__t_sectors_srcunit_tex_op_read.sum",
-    "lts__t_sectors_op_read.sum",
-    "lts__t_sectors_op_write.sum",
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-)
+METRICS = tuple(MODELLED)
 
 
 def record(into: Path) -> None:

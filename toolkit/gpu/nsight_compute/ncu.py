@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Thread
 
 from analysis.errors import CountersError, shortened
-from analysis.records.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES
+from analysis.records.counters import ALL_COUNTERS, MODELLED
 from toolkit.machine_code import cuda_tools as commands
 
 INSTALL = "install Nsight Compute: https://developer.nvidia.com/nsight-compute"
@@ -28,12 +28,8 @@ ALLOW_COUNTERS = (
     "sudo tee /etc/modprobe.d/nvidia-profiling.conf, then reboot; or run with sudo"
 )
 
-# Every counter is a share of a pass over every launch; no rung computes in double precision.
-COUNTER_NAMES = tuple(
-    name
-    for name in ALL_COUNTERS
-    if not re.search(r"_op_d(fma|add|mul)_", name) and name not in OF_BULK_COPIES
-)
+# Every counter is a share of a pass over every launch.
+COUNTER_NAMES = tuple(tag for tag, counter in ALL_COUNTERS.items() if counter.is_asked_for)
 # Traffic is counted in a run of its own, in one pass: before each further pass of a launch ncu puts
 # back what the kernel wrote; that stands in L2 then, and some of it reaches DRAM while the kernel
 # runs (docs/experiments.md).

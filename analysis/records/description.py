@@ -1,0 +1,80 @@
+"""How a metric is described: once, and the same wherever it is shown.
+
+As in nvbench's summaries, a number travels under its `tag`. The terminal, the page, `compare`, JSON
+and rows for a DataFrame take its label, unit, format, group and hint from the description.
+`analysis.records.counters` has those of raw counters, `analysis.records.metrics` those of what
+follows from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.access import WAVEFRONT_BYTES
+from analysis.coalescing import SECTOR_BYTES
+from analysis.vocabulary import Vocabulary
+
+
+class Unit(Vocabulary):
+    """What a metric is a number of."""
+
+    INSTRUCTIONS = "warp instructions"
+    THREAD_INSTRUCTIONS = "thread instructions"
+    REQUESTS = "requests"
+    SECTORS = "sectors"
+    WAVEFRONTS = "wavefronts"
+    BYTES = "B"
+    SHARE = "share"
+    THREADS_PER_INSTRUCTION = "threads/instruction"
+    SECTORS_PER_REQUEST = "sectors/request"
+    CONFLICTS_PER_ACCESS = "conflicts/access"
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that one of them moves, 0 if it moves none."""
+        return _SIZES.get(self, 0)
+
+
+_SIZES = {Unit.SECTORS: SECTOR_BYTES, Unit.WAVEFRONTS: WAVEFRONT_BYTES, Unit.BYTES: 1}
+
+
+class Format(Vocabulary):
+    """How a metric is written; `reports.text.written` does it."""
+
+    DIGITS = "digits"  # to the last one
+    COUNT = "count"
+    OF_A_WARP = "of a warp"
+    PERCENT = "percent"
+
+
+class Group(Vocabulary):
+    """Where a metric stands in a table of many, in this order."""
+
+    INSTRUCTIONS = "instructions"
+    GLOBAL = "global memory"
+    SHARED = "shared memory"
+    LOCAL = "local memory"
+    GENERIC = "generic memory"
+    BELOW_L1 = "L2 and DRAM"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """What is known of a metric besides its value."""
+
+    #: Its key in every record, of a counter the name at Nsight Compute.
+    tag: str
+    #: What it counts, in words.
+    label: str
+    unit: Unit
+    format: Format
+    group: Group
+    #: What a reader of the value should know beyond the label.
+    hint: str = ""
+    #: The label in a column that has no room for it; empty if there is always room.
+    short: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The label where there is little room."""
+        return self.short or self.label
