@@ -6,10 +6,9 @@ Its exact counters are equal; modelled ones and the time are close.
 
 import pytest
 
-from analysis.coalescing import SECTOR_BYTES
-from analysis.records.counters import MODELLED
+from analysis.records.counters import ALL_COUNTERS, MODELLED
 from kernels import LADDER
-from tests.one_path import LAUNCHES, RECORDED, RUNGS, OtherLaunch, RungLaunch
+from tests.one_path import LAUNCHES, NAMED, RECORDED, RUNGS, OtherLaunch, RungLaunch, named
 from tests.sampling import chosen_of
 from validation import recordings
 
@@ -44,9 +43,19 @@ def is_in_sample(launch):
     ),
 )
 def test_each_path_answers_what_is_recorded(launch, path, recorded):
-    expected, found = recorded[launch.name][path], launch.answers()[path]()
+    expected, found = recorded[launch.name][path], named(launch.answers()[path]())
     assert found["time_s"] == pytest.approx(expected["time_s"], rel=CLOSE)
     assert (found["limiter"], found["counters"]) == (expected["limiter"], expected["counters"])
+
+
+def test_named_counters_exist():
+    assert len(NAMED) == len(set(NAMED)) == 31
+    assert set(NAMED) <= ALL_COUNTERS.keys()
+
+
+def test_a_counter_that_is_not_named_is_not_recorded():
+    found = {"time_s": 1.0, "counters": {NAMED[0]: 7, "added.sum": 3}}
+    assert named(found) == {"time_s": 1.0, "counters": {NAMED[0]: 7}}
 
 
 def test_at_least_twelve_launches_are_recorded(recorded):
@@ -103,7 +112,6 @@ def test_a_rung_as_any_other_kernel_is_close(rung, shape):
     assert ordinary["limiter"] == ours["limiter"]
     for name in ours["counters"] | ordinary["counters"]:
         close, few = (CLOSE_TRAFFIC, FEW_BYTES) if name in MODELLED else (0, 0)
-        if "sectors" in name:
-            few //= SECTOR_BYTES
+        few //= ALL_COUNTERS[name].unit.size_bytes or 1
         found, expected = (one["counters"].get(name, 0) for one in (ordinary, ours))
         assert found == pytest.approx(expected, rel=close, abs=few), name
