@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.access import WAVEFRONT_BYTES
-from analysis.coalescing import SECTOR_BYTES
 from analysis.vocabulary import Vocabulary
 
 
@@ -32,10 +31,10 @@ class Unit(Vocabulary):
     @property
     def size_bytes(self) -> int:
         """Bytes that one of them moves, 0 if it moves none."""
-        return _SIZES.get(self, 0)
+        from analysis.coalescing import SECTOR_BYTES  # it imports numpy, for which no --help waits
 
-
-_SIZES = {Unit.SECTORS: SECTOR_BYTES, Unit.WAVEFRONTS: WAVEFRONT_BYTES, Unit.BYTES: 1}
+        sizes = {Unit.SECTORS: SECTOR_BYTES, Unit.WAVEFRONTS: WAVEFRONT_BYTES, Unit.BYTES: 1}
+        return sizes.get(self, 0)
 
 
 class Format(Vocabulary):

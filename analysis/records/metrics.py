@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from analysis.records.counters import InstructionCounts
@@ -71,18 +70,6 @@ def flop(instructions: Iterable[InstructionCounts]) -> int:
     )
 
 
-def ffma_share(counters: Counters) -> float | None:
-    """Fraction of the executed thread instructions that are FFMA; None if nothing was executed."""
-    executed = total(counters, THREAD_INSTRUCTIONS)
-    return total(counters, FFMA) / executed if executed else None
-
-
-def conflict_share(counters: Counters) -> float | None:
-    """Fraction of shared-memory wavefronts that bank conflicts cause; None without wavefronts."""
-    wavefronts = total(counters, *SHARED_WAVEFRONTS)
-    return total(counters, *BANK_CONFLICTS) / wavefronts if wavefronts else None
-
-
 def is_arithmetic(instructions: Iterable[InstructionCounts], counters: Counters) -> bool:
     """True if FLOP/s describe a launch: a matrix product, but no copy, reduction or stencil."""
     moved = total(counters, *DRAM_TRAFFIC)
@@ -94,23 +81,25 @@ def is_arithmetic(instructions: Iterable[InstructionCounts], counters: Counters)
 
 @dataclass(frozen=True, kw_only=True)
 class Derived(Metric):
-    """A metric that follows from the counters of a launch."""
+    """A metric that follows from the counters of a launch: a sum of some, or a quotient of sums."""
 
-    #: Its value, None where the counters say nothing of it.
-    of: Callable[[Counters], float | None] = field(repr=False)
+    #: Tags of the counters to sum.
+    tags: tuple[str, ...]
+    #: Tags of those whose sum divides it; empty if nothing does.
+    by: tuple[str, ...] = ()
     #: Tag of the counter below which the table of a launch shows it; empty if nowhere.
     below: str = ""
 
+    def of(self, counters: Counters) -> float | None:
+        """Its value, None where the counters say nothing of it. One that is not there is 0."""
+        if not self.by:
+            return total(counters, *self.tags)
+        divisor = total(counters, *self.by)
+        return total(counters, *self.tags) / divisor if divisor else None
 
-def _sum(*tags: str) -> Callable[[Counters], float | None]:
-    return lambda counters: total(counters, *tags)
-
-
-def _quotient(tag: str, by: str) -> Callable[[Counters], float | None]:
-    def quotient(counters: Counters) -> float | None:
-        return total(counters, tag) / total(counters, by) if total(counters, by) else None
-
-    return quotient
+    def is_known(self, counters: Counters) -> bool:
+        """True if all counters are there that it follows from."""
+        return counters.keys() >= {*self.tags, *self.by}
 
 
 FFMA_SHARE = Derived(
@@ -121,7 +110,8 @@ FFMA_SHARE = Derived(
     format=Format.PERCENT,
     group=Group.INSTRUCTIONS,
     hint="of what the lanes executed; the rest feeds the multiply-adds",
-    of=ffma_share,
+    tags=(FFMA,),
+    by=(THREAD_INSTRUCTIONS,),
 )
 SECTORS_LOADED = Derived(
     tag="sectors_loaded",
@@ -130,7 +120,7 @@ SECTORS_LOADED = Derived(
     format=Format.DIGITS,
     group=Group.GLOBAL,
     hint="from global memory",
-    of=_sum(GLOBAL_LOAD_SECTORS),
+    tags=(GLOBAL_LOAD_SECTORS,),
 )
 WAVEFRONTS = Derived(
     tag="shared_wavefronts",
@@ -139,7 +129,7 @@ WAVEFRONTS = Derived(
     format=Format.DIGITS,
     group=Group.SHARED,
     hint="of loads and stores",
-    of=_sum(*SHARED_WAVEFRONTS),
+    tags=SHARED_WAVEFRONTS,
 )
 CONFLICT_SHARE = Derived(
     tag="bank_conflict_share",
@@ -148,7 +138,8 @@ CONFLICT_SHARE = Derived(
     format=Format.PERCENT,
     group=Group.SHARED,
     hint="of the wavefronts of shared memory",
-    of=conflict_share,
+    tags=BANK_CONFLICTS,
+    by=SHARED_WAVEFRONTS,
 )
 
 
@@ -159,35 +150,39 @@ def _derived() -> Iterable[Derived]:
         unit=Unit.THREADS_PER_INSTRUCTION,
         format=Format.OF_A_WARP,
         group=Group.INSTRUCTIONS,
-        of=_quotient(THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS),
+        tags=(THREAD_INSTRUCTIONS,),
+        by=(WARP_INSTRUCTIONS,),
         below=THREAD_INSTRUCTIONS,
     )
     yield FFMA_SHARE
     yield SECTORS_LOADED
-    per = partial(Derived, format=Format.COUNT)
     words = {"ld": "loads", "st": "stores"}
-    for (space, short), tag in L1_SECTORS.items():
-        yield per(
+    for (space, short), sectors in L1_SECTORS.items():
+        yield Derived(
             tag=f"sectors_per_request_{space}_{short}",
             label="sectors per request",
             unit=Unit.SECTORS_PER_REQUEST,
+            format=Format.COUNT,
             group=Group(f"{space} memory"),
             hint=f"of {space} {words[short]}",
-            of=_quotient(tag, L1_REQUESTS[space, short]),
-            below=tag,
+            tags=(sectors,),
+            by=(L1_REQUESTS[space, short],),
+            below=sectors,
         )
     yield WAVEFRONTS
     yield CONFLICT_SHARE
     for short, wavefronts, conflicts, issued in zip(
         words, SHARED_WAVEFRONTS, BANK_CONFLICTS, SHARED_INSTRUCTIONS, strict=True
     ):
-        yield per(
+        yield Derived(
             tag=f"bank_conflicts_per_access_{short}",
             label="bank conflicts per access",
             unit=Unit.CONFLICTS_PER_ACCESS,
+            format=Format.COUNT,
             group=Group.SHARED,
             hint=f"of shared {words[short]}",
-            of=_quotient(conflicts, issued),
+            tags=(conflicts,),
+            by=(issued,),
             below=wavefronts,
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from analysis.records.metrics import ffma_share
+from analysis.records.metrics import FFMA_SHARE
 from analysis.records.profile import Record, Simulated
 from analysis.timing.predicted import Cause, Predicted, Resource
 from reports import ladder, text
@@ -98,7 +98,7 @@ def _of_idle_sms(launch: _Launch) -> str:
 
 
 def _of_instructions(launch: _Launch) -> str:
-    share = ffma_share(launch.simulated.counters)
+    share = FFMA_SHARE.of(launch.simulated.counters)
     others = f" ({text.percent(1 - share)} of its instructions)" if share is not None else ""
     return (
         f"to issue what is no multiply-add{others}: wider loads and more elements per thread leave "
