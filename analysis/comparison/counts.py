@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from analysis.comparison.lines import LineChange, line_changes
 from analysis.comparison.scorecard import TOLERANCES, within
 from analysis.records.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES
+from analysis.records.description import Unit
 from analysis.records.profile import Counted, Grade, Launched, LineCounters, Simulated
 from analysis.vocabulary import Vocabulary
 
@@ -37,8 +38,9 @@ class Outcome(Vocabulary):
 class CountChange:
     """A number that differs: within its tolerance (above 0), or changed.
 
-    `name`: name of a counter, or a description. `lines`: lines of a simulated counter, the largest
-    difference first.
+    `name`: the tag of a counter, or what is counted. `label` and `unit` are of the description of
+    the counter; of other counts they are the name and None. `lines`: lines of a simulated counter,
+    the largest difference first.
     """
 
     grade: Grade
@@ -48,6 +50,8 @@ class CountChange:
     tolerance: float
     verdict: Outcome
     lines: tuple[LineChange, ...] = ()
+    label: str
+    unit: Unit | None
 
     @property
     def ratio(self) -> float | None:
@@ -89,11 +93,14 @@ class Kind:
         is_simulated = self.grade == Grade.SIMULATED
         for name in ours:
             if name in theirs and ours[name] != theirs[name]:
+                counter = ALL_COUNTERS.get(name)
                 tolerance = _tolerance(self.grade, name)
                 is_noise = tolerance and _is_noise(name, ours, theirs)
                 yield CountChange(
                     grade=self.grade,
                     name=name,
+                    label=counter.label if counter else name,
+                    unit=counter.unit if counter else None,
                     before=ours[name],
                     after=theirs[name],
                     tolerance=tolerance,

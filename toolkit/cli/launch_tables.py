@@ -17,6 +17,7 @@ from analysis.records.launch import SCHEMA_VERSION, LaunchRecord
 from analysis.records.metrics import THREAD_INSTRUCTIONS, is_arithmetic
 from analysis.records.profile import LineCounters
 from analysis.records.source_lines import Line, Work, summed_by_line
+from analysis.records.summaries import summaries
 from analysis.timing.predicted import Predicted
 from reports import text
 from reports.sections.access import remarks
@@ -270,6 +271,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         **asdict(record(simulated)),
         "traffic_basis": execution.traffic_basis,
         "prediction_basis": execution.prediction_basis,
+        "summaries": list(summaries(execution.counters)),
         "simulation_s": execution.simulation_s,
         "notes": execution.notes,
         "instructions": [asdict(instruction) for instruction in execution.instructions],

@@ -149,7 +149,14 @@ def test_what_the_compiler_gives_is_deterministic(change, name, before, after):
     found = pair(record(resources=RESOURCES), record(resources=replace(RESOURCES, **change)))
     assert found.counts == (
         CountChange(
-            grade="compiled", name=name, before=before, after=after, tolerance=0, verdict="changed"
+            grade="compiled",
+            name=name,
+            label=name,
+            unit=None,
+            before=before,
+            after=after,
+            tolerance=0,
+            verdict="changed",
         ),
     )
 
