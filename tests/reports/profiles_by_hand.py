@@ -9,7 +9,7 @@ from analysis.devices import MeasuredCeilings, find_device
 from analysis.geometry import Geometry
 from analysis.occupancy import Occupancy, Resources
 from analysis.problem import Gemm, parse_shape
-from analysis.records.counters import COUNTERS, MODELLED
+from analysis.records.counters import COUNTERS
 from analysis.records.metrics import (
     BANK_CONFLICTS,
     FFMA,
@@ -370,6 +370,16 @@ def _of_whole_launch(theory):
     )
 
 
+MODEL_ERRORS = {
+    "l1tex__m_xbar2l1tex_read_sectors.sum": 0.97,
+    "lts__t_sectors_srcunit_tex_op_read.sum": 1.0,
+    "lts__t_sectors_op_read.sum": 1.05,
+    "lts__t_sectors_op_write.sum": 1.08,
+    "dram__bytes_read.sum": 0.9,
+    "dram__bytes_write.sum": 1.2,
+}
+
+
 def counted(record, **off):
     """The record of a rung whose hardware counted what was simulated, with its noise.
 
@@ -379,8 +389,7 @@ def counted(record, **off):
     made = simulated(record)
     if made.simulated is None:
         return made
-    errors = dict(zip(MODELLED, (0.97, 1.0, 1.05, 1.08, 0.9, 1.2), strict=True))
-    of_model = {name: int(error * 10**9) for name, error in errors.items()}
+    of_model = {name: int(error * 10**9) for name, error in MODEL_ERRORS.items()}
     ours = made.simulated.counters
     theirs = {
         name: round(1.12 * count) if "wavefronts_mem_shared_op_st" in name else count
@@ -396,7 +405,7 @@ def counted(record, **off):
             made.simulated, counters=ours | of_model, traffic_basis="a model of the caches"
         ),
         counted=Counted(
-            counters=theirs | dict.fromkeys(MODELLED, 10**9),
+            counters=theirs | dict.fromkeys(MODEL_ERRORS, 10**9),
             kernels=(),
             caches="flushed",
             source="Nsight Compute 2025.3.1",

@@ -187,5 +187,6 @@ def test_a_run_is_simulated_anew_alike():
     run = shipped_run("h200")
     before = next(record for record in run.records if record.simulated and record.measured)
     after = resimulated(replace(run, records=(before,))).records[0]
-    assert after.simulated.counters == before.simulated.counters
+    shipped = before.simulated.counters
+    assert {name: after.simulated.counters[name] for name in shipped} == shipped
     assert after.simulated.compiler == before.simulated.compiler

@@ -175,7 +175,7 @@ def test_what_was_counted_once_stays_where_a_later_count_fails(monkeypatch):
             assert (tiled.missing, other.missing) == ((), ncu.TRAFFIC)
     both = ["tiled", "naive-coalesced"]
     assert asked == 2 * [("all", both), ("traffic", both), ("traffic", ["tiled"])]
-    traffic = f"counters from {ncu.TRAFFIC[0]} to {DRAM_WRITES}"
+    traffic = f"counters from {ncu.TRAFFIC[0]} to {ncu.TRAFFIC[-1]}"
     assert told.notices == 2 * [
         f"no further {traffic}: it hangs",
         f"no {traffic} of naive-coalesced: it crashed",
@@ -185,7 +185,7 @@ def test_what_was_counted_once_stays_where_a_later_count_fails(monkeypatch):
 def test_traffic_that_cannot_be_counted_costs_nothing_else(cublas, replay):
     replay(crashes=["tiled"], crashes_with=DRAM_WRITES)
     told, result = heard()
-    traffic = f"counters from {ncu.TRAFFIC[0]} to {DRAM_WRITES}"
+    traffic = f"counters from {ncu.TRAFFIC[0]} to {ncu.TRAFFIC[-1]}"
     assert told.notices == [f"no {traffic} of tiled: UnknownError"]
     assert f"not counted: {', '.join(ncu.TRAFFIC)}" in record_of(result, "tiled").notes
     tiled, other = (record_of(result, label).counted for label in ("tiled", "naive-coalesced"))
