@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from analysis.records.metrics import WARP_INSTRUCTIONS
+from benchmarks.traffic_tables import COUNTERS
 from toolkit.gpu.nsight_compute import ncu
 from toolkit.store.user_files import write_atomically
 from validation import recordings
@@ -26,13 +28,7 @@ from validation.timing.trial_launches import TRIALS
 TIMES = 3  # that traffic is counted
 MODULE = "benchmarks.trial_counters"
 LAUNCHES = [(trial, case) for trial in TRIALS for case in trial.cases]
-BRIEF = (
-    "smsp__inst_executed.sum",
-    "lts__t_sectors_op_read.sum",
-    "lts__t_sectors_op_write.sum",
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-)
+BRIEF = (WARP_INSTRUCTIONS, *COUNTERS.values())
 
 
 def recorded() -> Iterator[dict[str, Any]]:

@@ -162,16 +162,12 @@ def _print_predicted(predicted: Predicted, simulated: Simulated) -> None:
 
 # Title, grade or what it is an average of, and what a line has
 _COLUMNS: tuple[tuple[str, str, Callable[[Line], str]], ...] = (
-    ("instr.", "of warps", lambda line: f"{line.executed:,}"),
+    ("instr.", "of warps", lambda line: text.digits(line.executed)),
     ("threads", "active", lambda line: text.count((line.threads or 0) / line.executed)),
-    ("sectors", "/request", lambda line: _average(line.per_request("units", shared=False))),
-    ("ideal", "", lambda line: _average(line.per_request("ideal", shared=False))),
-    ("conflicts", "/access", lambda line: _average(line.per_request("excess", shared=True))),
+    ("sectors", "/request", lambda line: text.average(line.per_request("units", shared=False))),
+    ("ideal", "", lambda line: text.average(line.per_request("ideal", shared=False))),
+    ("conflicts", "/access", lambda line: text.average(line.per_request("excess", shared=True))),
 )
-
-
-def _average(value: float | None) -> str:
-    return "" if value is None else text.count(value)
 
 
 NARROWEST_SOURCE = 16
