@@ -84,7 +84,7 @@ class InstructionCounts:
 
 
 class Wait(Vocabulary):
-    """What a block polls until others are done: hardware polls more often than the simulator."""
+    """Condition that a block polls; hardware polls more often than the simulator."""
 
     BARRIER = "barrier"  # one that a bulk copy completes
     FLAG = "flag"  # one that another block sets

@@ -1,4 +1,4 @@
-"""How a metric is described: once, and the same wherever it is shown.
+"""Description of a metric: written once, and shown everywhere.
 
 As in nvbench's summaries, a number travels under its `tag`. The terminal, the page, `compare`, JSON
 and rows for a DataFrame take its label, unit, format, group and hint from the description.
@@ -15,7 +15,7 @@ from analysis.vocabulary import Vocabulary
 
 
 class Unit(Vocabulary):
-    """What a metric is a number of."""
+    """Unit of a metric."""
 
     INSTRUCTIONS = "warp instructions"
     THREAD_INSTRUCTIONS = "thread instructions"
@@ -38,7 +38,7 @@ class Unit(Vocabulary):
 
 
 class Format(Vocabulary):
-    """How a metric is written; `reports.text.written` does it."""
+    """Format in which `reports.text.written` writes a metric."""
 
     DIGITS = "digits"  # to the last one
     COUNT = "count"
@@ -47,7 +47,7 @@ class Format(Vocabulary):
 
 
 class Group(Vocabulary):
-    """Where a metric stands in a table of many, in this order."""
+    """Group of a metric; a table of many shows the groups in this order."""
 
     INSTRUCTIONS = "instructions"
     GLOBAL = "global memory"
@@ -59,7 +59,7 @@ class Group(Vocabulary):
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """What is known of a metric besides its value."""
+    """Description of a metric."""
 
     #: Its key in every record, of a counter the name at Nsight Compute.
     tag: str

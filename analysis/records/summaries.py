@@ -19,7 +19,7 @@ Row = dict[str, object]
 
 
 def description(metric: Metric) -> Row:
-    """What is known of a metric besides its value; `class` is None unless it is a counter."""
+    """Description of a metric without its value; `class` is None unless it is a counter."""
     return {
         "tag": metric.tag,
         "label": metric.label,

@@ -278,7 +278,7 @@ def _change(one: CountChange) -> Iterator[Cell | str]:
 
 
 def _heading(name: str) -> str:
-    """What a counter counts, in the words that fit into a column; any other name as it is."""
+    """Short meaning of a counter for a column; any other name unchanged."""
     return ALL_COUNTERS[name].heading if name in ALL_COUNTERS else name
 
 

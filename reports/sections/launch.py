@@ -85,7 +85,7 @@ def _ideals(instructions: Sequence[InstructionCounts]) -> dict[str, float]:
 
 
 def _against(shown: str, ideal: float | None) -> str:
-    """What the fewest possible are, where there is such a number."""
+    """Text that states the fewest possible, empty if there is no such number."""
     if ideal is None:
         return ""
     fewest = text.count(ideal)
