@@ -33,7 +33,7 @@ from kernels.variant import Variant
 from validation import ROOT, recordings
 
 ERRORS = ROOT / "validation" / "timing" / "recorded" / "rule_errors.json"
-SM_CODE = "analysis/sm/sm.c"
+SM_CODE = "analysis/sm"  # its C files
 SM_VALUES = "analysis/hardware/sm_constants.py"
 DEVICE_VALUES = "analysis/device_table.py"
 KINDS = ("documented", "measured", "fitted", "technical", "taken over")
@@ -152,15 +152,29 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "NO_SCOREBOARD UNLIMITED MOST_QUEUED COMMON IN_L2 FLAG RUN": _LAYOUT,
         "SPACE_BIT SPACES": _LAYOUT,
     },
-    SM_CODE: {
-        "SCHEDULERS LANES SECTOR CODE_LINE": documented("NVIDIA H100 whitepaper"),
-        "BANKS KEPT_FOR AT_ONCE BY_SECOND NOT_NEXT LATER ANY": measured(_PATTERNS),
+    f"{SM_CODE}/machine.h": {
+        "SCHEDULERS LANES SECTOR": documented("NVIDIA H100 whitepaper"),
+        "BANKS": measured(_PATTERNS),
+        "SCOREBOARDS NONE SLOTS MOST_QUEUED STEP_TAKEN STEP_OFF STEP_RUN": _LAYOUT,
+        "COMMON IN_L2 FLAG": _LAYOUT,
+    },
+    f"{SM_CODE}/sm.h": {
+        "NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM MOST_MBARRIERS RANK_SHIFT": _LAYOUT,
+    },
+    f"{SM_CODE}/l2.h": {"WHOLE": _LAYOUT},
+    f"{SM_CODE}/l2.c": {"PHASES LN2": _LAYOUT},
+    f"{SM_CODE}/l1.c": {"NO_LINE": _LAYOUT},
+    f"{SM_CODE}/load_store.h": {
         "ON_THEIR_WAY": measured(f"{_PROBES}: up to 12 of four schedulers"),
-        "CODE_WAYS CODE_AHEAD": measured(_PROBES),
         "COPY_PLACES": measured(f"{_PROBES}: 24 loads, or 13.4 copies"),
-        "SCOREBOARDS NONE SLOTS CLOCKS_AHEAD MOST_QUEUED PHASES MOST_MBARRIERS": _LAYOUT,
-        "STEP_TAKEN STEP_OFF STEP_RUN RANK_SHIFT WHOLE COMMON IN_L2 FLAG": _LAYOUT,
-        "NO_LINE LN2 NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM": _LAYOUT,
+    },
+    f"{SM_CODE}/registers.h": {
+        "KEPT_FOR AT_ONCE BY_SECOND NOT_NEXT LATER ANY": measured(_PATTERNS),
+        "CLOCKS_AHEAD": _LAYOUT,
+    },
+    f"{SM_CODE}/code.h": {
+        "CODE_LINE": documented("NVIDIA H100 whitepaper"),
+        "CODE_WAYS CODE_AHEAD": measured(_PROBES),
     },
     "toolkit/execution/traffic.py": {
         "WIDEST_BYTES": documented(f"{_GUIDE}: at most 16 bytes per thread"),
@@ -357,7 +371,7 @@ class Row:
 def numbers_in(path: Path) -> dict[str, Any]:
     """The constants of a Python file, or of a C file, that are written with a number."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".c":
+    if path.suffix in (".c", ".h"):
         return dict(_numbers_of_c(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)))
     module = import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     return {name: getattr(module, name) for name in _names_of_numbers(ast.parse(text))}
@@ -393,13 +407,16 @@ def _has_number(node: ast.AST) -> bool:
 
 
 def files() -> list[str]:
-    """The files whose constants need a row: those of the table, and what is new in toolkit/sass."""
-    found = (
-        path.relative_to(ROOT).as_posix()
-        for path in sorted((ROOT / "toolkit" / "sass").glob("*.py"))
-        if path.stem not in (*EXECUTION, "__init__")
-    )
-    return list(dict.fromkeys([*TABLE, *found]))
+    """The files whose constants need a row: of the table, of the model in C, of toolkit/sass."""
+    found = [
+        *sorted((ROOT / SM_CODE).glob("*.[ch]")),
+        *(
+            path
+            for path in sorted((ROOT / "toolkit" / "sass").glob("*.py"))
+            if path.stem not in (*EXECUTION, "__init__")
+        ),
+    ]
+    return list(dict.fromkeys([*TABLE, *(path.relative_to(ROOT).as_posix() for path in found)]))
 
 
 def evidence_of(file: str) -> dict[str, Evidence]:

@@ -132,17 +132,22 @@ def _constants(given: Any, values: Mapping[str, Any], architecture: str) -> Any:
 @cache
 def _other_library(values: tuple[tuple[str, int], ...]) -> Any:
     """The native model of the SM, compiled with other numbers."""
-    (source,), flags = libraries()["analysis._cycles"]
-    text = (ROOT / source).read_text(encoding="utf-8")
+    sources, flags = libraries()["analysis._cycles"]
+    texts = {
+        path.name: path.read_text(encoding="utf-8") for path in (ROOT / SM_CODE).glob("*.[ch]")
+    }
     for name, value in values:
-        text, times = re.subn(rf"\b{name} = [^,}}]+", f"{name} = {value}", text)
-        assert times == 1, f"{source} has no single {name}"
+        number = re.compile(rf"\b{name} = [^,}}]+")
+        places = [file for file, text in texts.items() for _ in number.findall(text)]
+        assert len(places) == 1, f"{SM_CODE} has no single {name}"
+        texts[places[0]] = number.sub(f"{name} = {value} ", texts[places[0]])
     folder = Path(mkdtemp(prefix="rules_on_trial-"))
-    changed = folder / Path(source).name
-    changed.write_text(text, encoding="utf-8")
+    for file, text in texts.items():
+        (folder / file).write_text(text, encoding="utf-8")
     command = compiler()
     assert command is not None, "no C compiler works here"
-    compile_library(command, [changed], folder / file_of("analysis._cycles"), flags)
+    changed = [folder / Path(source).name for source in sources]
+    compile_library(command, changed, folder / file_of("analysis._cycles"), flags)
     with patch.object(cycles, "__file__", str(folder / "analysis" / "sm" / "__init__.py")):
         return cycles._library.__wrapped__()
 

@@ -36,7 +36,7 @@ _T4 = "Jia et al. 2019, Dissecting the NVidia Turing T4 GPU via Microbenchmarkin
 class SmConstants(Numbers):
     """The constants of one architecture.
 
-    The fields of `Numbers` are read by analysis/sm/sm.c, the others by analysis/timing/predict.py.
+    The C code in analysis/sm reads the fields of `Numbers`, analysis/timing/predict.py the others.
     `units` maps a unit to the clocks for which one warp instruction occupies it; `latencies` to
     the clocks until a result of XU, FP64, uniform and control instructions releases its scoreboard.
     Loads have their own: `shared_latency` from the issue of an LDS.32 without bank conflicts to the

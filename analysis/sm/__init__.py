@@ -1,8 +1,8 @@
 """Cycle-level model of one streaming multiprocessor: the time that recorded streams of warps take.
 
-`run` replays the streams of some blocks on a model of an SM (`sm.c`): four in-order schedulers that
-follow the control bits, units with their throughput, register banks, the load/store unit, L1, and
-this SM's share of L2 and DRAM. It is pure: values in, values out.
+`run` replays the streams of some blocks on a model of an SM in C (`sm.h` lists its files): four
+in-order schedulers that follow the control bits, units with their throughput, register banks, the
+load/store unit, L1, and a share of L2 and DRAM. It is pure: values in, values out.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ LINE_BYTES = 128
 BANKS = 2
 CODE_WAYS = 4  # of the instruction cache
 SPACE_BIT, SPACES = 57, 128  # of a line's number: which repetition of a block it belongs to
-MOST_QUEUED = 32  # limit of sm.c
+MOST_QUEUED = 32  # as in machine.h
 
 
 class Unit(IntEnum):
-    """Unit that executes an instruction, as sm.c numbers it."""
+    """Unit that executes an instruction, as machine.h numbers it."""
 
     CONTROL, FMA, FMA_HEAVY, FMA_WIDE, HALF, ALU, FP64, XU, UNIFORM, LSU = range(10)
 
 
 class Kind(IntEnum):
-    """Kind of an instruction in the model, as sm.c numbers it."""
+    """Kind of an instruction in the model, as machine.h numbers it."""
 
     PLAIN, SHARED_LOAD, SHARED_STORE, LOAD, STORE, ATOMIC = range(6)
     COPY, COPY_GROUP, WAIT_GROUP, BARRIER, BRANCH, EXIT = range(6, 12)
@@ -84,7 +84,7 @@ _RESULT = dtype_of(
 class Numbers:
     """Constants of an SM that its architecture determines, in clocks of the SM (docs/timing.md).
 
-    analysis/hardware/sm_constants.py has their values; sm.c uses them by the same names.
+    analysis/hardware/sm_constants.py has their values; machine.h has the same names.
     """
 
     bank_count: int

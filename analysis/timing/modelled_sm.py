@@ -87,7 +87,7 @@ class ModelledSm:
         crowd *= work.exchanged.relative_l2_reads * work.relative_reads
         dram_rate = self.dram_rate * work.relative_reads
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
-        # all constants that sm.c reads by the same names, such as `shared_latency`
+        # all constants that `Numbers` has under the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
             "fetch_clocks": (c.fetch_clocks, c.fetch_clocks_of_several)[self._warps > SCHEDULERS],
             "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),

@@ -72,7 +72,7 @@ _OF_BARRIERS = {
     "ARRIVE": Kind.MBARRIER_ARRIVE,
     "PHASECHK": Kind.MBARRIER_WAIT,
 }
-AFTER_COPIES = 1  # of sm.c: arrives when the warp's copies have been made
+AFTER_COPIES = 1  # for analysis/sm: arrives when the warp's copies have been made
 _UNITS: tuple[tuple[Collection[str], Unit], ...] = (
     (_FMA, Unit.FMA),
     (_HEAVY, Unit.FMA_HEAVY),

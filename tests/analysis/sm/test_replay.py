@@ -961,7 +961,7 @@ def test_a_model_that_does_not_fit_into_memory_says_so(monkeypatch):
 
 
 def test_reasons_are_numbered_alike_in_python_and_c():
-    source = (Path(cycles.__file__).parent / "sm.c").read_text(encoding="utf-8")
+    source = (Path(cycles.__file__).parent / "machine.h").read_text(encoding="utf-8")
 
     def names(first, last):
         (found,) = re.findall(rf"enum \{{ ({first}.*?{last})\b", source, re.DOTALL)

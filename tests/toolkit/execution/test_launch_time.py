@@ -393,7 +393,7 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkey
     monkeypatch.setattr(toolkit.execution.predict, "predict", counted)
     files = (
         "analysis/timing/predict.py",
-        "analysis/sm/sm.c",
+        "analysis/sm/sm.h",
         "kernels/ladder.py",
         "toolkit/machine_code/decode.py",
         "toolkit/launch/checks.py",

@@ -96,7 +96,7 @@ LAYOUTS = {
         "Segment": core.SEGMENT, "Stream": core.Stream, "Request": core.REQUEST,
         "Finding": core.FINDING,
     },
-    "analysis/sm/sm.c": {
+    "analysis/sm/run.c": {
         "Instruction": cycles.INSTRUCTION, "Step": cycles.STEP, "Stream": cycles._STREAM,
         "Job": cycles._JOB, "Machine": cycles._Machine, "Result": cycles._RESULT,
     },
@@ -207,7 +207,7 @@ def test_every_compiler_and_flavour_gives_the_same_bits(flavours, monkeypatch, t
 @needs_compiler
 def test_the_command_builds_beside_the_sources(tmp_path):
     modules = [f"analysis/{name}.py" for name in ("__init__", "errors", "library")]
-    for name in ("toolkit", "analysis/sm/sm.c", *modules):
+    for name in ("toolkit", "analysis/sm", *modules):
         source = ROOT / name
         target = tmp_path / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -215,7 +215,7 @@ def test_the_command_builds_beside_the_sources(tmp_path):
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
         else:
             shutil.copy(source, target)
-    (tmp_path / "analysis/sm/sm.c").write_text("wrong\n", encoding="utf-8")
+    (tmp_path / "analysis/sm/run.c").write_text("wrong\n", encoding="utf-8")
     for source in (tmp_path / "toolkit/sass/core").glob("*.c"):
         source.write_text("typedef int x;\n", encoding="utf-8")
     done = ran([sys.executable, "-m", "toolkit.native"], cwd=tmp_path)

@@ -1,0 +1,51 @@
+#include "blocks.h"
+
+#include "events.h"
+
+void start_block(Sm *s, u32 slot, u64 at) {
+    if (s->next_job == s->job_count) return;
+    const u32 job = s->next_job++;
+    RAISE(at, s->block_free);
+    s->block_free = at + s->m->block_interval;
+    const Job *j = &s->jobs[job];
+    Block *b = &s->blocks[slot];
+    *b = (Block){.alive = j->warps, .job = job, .first = slot * s->warps_per_block, .warps = j->warps,
+                 .start = at, .age = ++s->block_ages};
+    s->starts[job] = at;
+    for (u32 k = 0; k < j->warps; k++) {
+        Warp *w = &s->warps[b->first + k];
+        const Stream *stream = &s->streams[j->first_stream + k];
+        *w = (Warp){.step = s->steps + stream->first_step, .line = s->lines + stream->first_line,
+                    .ready = at, .space = j->space, .block = slot, .alive = 1,
+                    .blocked_on = LOST_EMPTY, .age = s->ages++};
+        w->end = w->step + stream->steps;
+        take_step(w);
+        wake(s, b->first + k, at);
+    }
+}
+
+void open_barrier(Sm *s, Block *b) {
+    if (!b->waiting || b->waiting < b->alive) return;
+    u64 at = s->now + s->m->barrier_latency;
+    RAISE(at, b->opens_after + s->m->barrier_latency);
+    b->waiting = 0;
+    b->has_barriers = 1;
+    b->decided = 0;
+    for (u32 k = 0; k < b->warps; k++) {
+        Warp *w = &s->warps[b->first + k];
+        if (!w->at_barrier) continue;
+        w->at_barrier = 0;
+        w->ready = at;
+        w->blocked_on = LOST_BARRIER;
+        wake(s, b->first + k, at);
+    }
+}
+
+void leave(Sm *s, Warp *w) {
+    Block *b = &s->blocks[w->block];
+    w->alive = 0;
+    b->alive--;
+    if (b->alive) { open_barrier(s, b); return; }
+    s->ends[b->job] = s->now + 1;
+    s->ended[s->ended_count++] = w->block;
+}

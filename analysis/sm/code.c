@@ -1,0 +1,31 @@
+#include "code.h"
+
+/* Arrival of a code line that was not requested before; `before` is the arrival of the previous line. */
+u64 fetch_code(const Sm *s, u64 before) {
+    const u64 in_order = before + s->m->fetch_clocks;
+    const u64 at = !before ? s->now + s->m->fetch_latency : in_order > s->now ? in_order : s->now;
+    return at ? at : 1;
+}
+
+/* Evict the least recently used line of the set of a code line, if the set is full. */
+void evict_code(Sm *s, u32 line) {
+    const u32 sets = s->m->code_lines / CODE_WAYS;
+    u32 here = 0, oldest = line;
+    for (u32 k = line % sets; k < s->code_length; k += sets) {
+        if (!s->used[k]) continue;
+        here++;
+        if (oldest == line || s->used[k] < s->used[oldest]) oldest = k;
+    }
+    if (here == CODE_WAYS) s->used[oldest] = 0;
+}
+
+/* Fetch the lines after a jump, before it is known to be taken; they evict other lines. */
+void fetch_ahead(Sm *s, u32 pc) {
+    const u32 line = pc / CODE_LINE;
+    if (!s->m->code_lines) return;
+    for (u32 k = line + 1; k <= line + CODE_AHEAD && k < s->code_length; k++) {
+        if (s->used[k]) continue;
+        evict_code(s, k);
+        s->used[k] = ++s->uses;
+    }
+}

@@ -1,0 +1,25 @@
+/* Code fetch: when the line of an instruction arrives, and which lines the instruction cache keeps. */
+#pragma once
+
+#include "sm.h"
+
+enum { CODE_LINE = 8, CODE_WAYS = 4, CODE_AHEAD = 5 };
+
+u64 fetch_code(const Sm *s, u64 before);
+void evict_code(Sm *s, u32 line);
+void fetch_ahead(Sm *s, u32 pc);
+
+/* Arrival of the code line of an instruction. Evicted lines are fetched again one after the other. */
+static inline u64 code_is_here(Sm *s, u32 pc) {
+    const u32 line = pc / CODE_LINE;
+    u64 *at = &s->fetched[line];
+    if (!s->used[line] && s->m->code_lines) evict_code(s, line);
+    if (!*at) {
+        *at = fetch_code(s, line ? at[-1] : 0);
+    } else if (!s->used[line]) {
+        const u64 again = s->refetched + s->m->fetch_clocks;
+        *at = s->refetched = GREATER(again, s->now);
+    }
+    s->used[line] = ++s->uses;
+    return *at;
+}

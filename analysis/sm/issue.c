@@ -1,0 +1,203 @@
+#include "issue.h"
+
+#include "blocks.h"
+#include "code.h"
+#include "events.h"
+#include "l2.h"
+#include "load_store.h"
+#include "mbarriers.h"
+#include "registers.h"
+
+/* Reason (LOST_*) of a warp that waits for the result of an instruction. */
+static u8 waits_for(const Instruction *i, const Step *step) {
+    if (!is_request(i)) return LOST_ARITHMETIC;
+    return queue_of(i, step) == QUEUE_GLOBAL ? LOST_GLOBAL : LOST_SHARED;
+}
+
+/* When the pipe of an instruction is free. One half of the multiply-add unit executes wide products and,
+ * on some architectures, all integer instructions; plain multiply-adds take the half that is free. */
+static u64 *pipe_of(const Sm *s, Scheduler *x, const Instruction *i) {
+    u64 *own = &x->unit_free[i->unit], *heavy = &x->unit_free[UNIT_FMA_HEAVY];
+    if (i->unit == UNIT_FMA) return s->m->fma_halves == 2 && (*own <= s->now || *own < *heavy) ? own : heavy;
+    return i->unit == UNIT_FMA_WIDE || (i->unit == UNIT_ALU && s->m->integers_share) ? heavy : own;
+}
+
+/* A warp cannot issue before a time, for a reason. */
+static int not_before(u64 time, u8 reason, u64 *again, u8 *why) {
+    LOWER(*again, time);
+    *why = reason;
+    return 0;
+}
+
+/* True if a warp can issue now; if not, `why`, and `again`: when that may change. */
+INLINED int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
+    const u64 unknown = ~0ull; /* an event will say so */
+    if (!w->alive || w->at_barrier)
+        return not_before(unknown, w->alive ? LOST_BARRIER : LOST_EMPTY, again, why);
+    if (w->ready > s->now) return not_before(w->ready, w->blocked_on, again, why);
+    const Instruction *i = &s->code[w->pc];
+    if (i->wait & w->waits) return not_before(unknown, w->from[__builtin_ctz(i->wait & w->waits)], again, why);
+    if (!s->operands[w->pc].is_plain) {
+        if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u))
+            return not_before(unknown, LOST_GLOBAL, again, why);
+        if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) return not_before(unknown, LOST_BARRIER, again, why);
+        if (is_request(i) && !has_room(s, x, i, w->step)) return not_before(unknown, LOST_QUEUE, again, why);
+    }
+    if (x->reads_free > s->now && reads_registers(i)) return not_before(x->reads_free, LOST_BANK, again, why);
+    const int may_slip = i->unit == UNIT_FMA || i->unit == UNIT_CONTROL;
+    if (x->slip_free > s->now && !may_slip && x->last >= 0 && w == &s->warps[x->last])
+        return not_before(x->slip_free, LOST_BANK, again, why);
+    const u64 free = *pipe_of(s, x, i);
+    return free <= s->now || not_before(free, LOST_PIPE, again, why);
+}
+
+/* Write waiting registers back in the clocks without issue. */
+static void write_back(Scheduler *x, u64 now) {
+    const u64 from = GREATER(x->free, x->write_since);
+    if (now <= from) return;
+    const double unused = now - from;
+    x->write_due -= x->write_due < unused ? x->write_due : unused;
+    x->write_since = now;
+}
+
+/* A result of a warp releases a scoreboard; who waits for that has a reason. */
+static void expect(Warp *w, u8 scoreboard, u8 reason) {
+    if (scoreboard == NONE) return;
+    w->pending[scoreboard]++;
+    w->waits |= 1u << scoreboard;
+    w->from[scoreboard] = reason;
+}
+
+static void issue(Sm *s, Scheduler *x, u32 warp) {
+    const Machine *m = s->m;
+    Warp *w = &s->warps[warp];
+    const Step *step = w->step;
+    const u32 pc = w->pc;
+    const Instruction *i = &s->code[pc];
+    u32 slip;
+    const u32 late = bank_clocks(s, x, warp, pc, &slip);
+    write_back(x, s->now);
+    x->last = warp;
+    x->free = s->now + 1;
+    x->reads_free = x->free + late;
+    x->slip_free = x->reads_free + slip;
+    s->r->issued++;
+    *pipe_of(s, x, i) = s->now + i->pipe_clocks;
+    s->r->unit_busy[i->unit] += i->pipe_clocks;
+    w->ready = s->now + late + (i->stall > 1 ? i->stall + slip : 1);
+    w->blocked_on = LOST_STALL;
+    const u64 fetched = code_is_here(s, pc);
+    if (w->ready < fetched) {
+        w->ready = fetched;
+        w->blocked_on = LOST_FETCH;
+    }
+    if (s->operands[pc].is_plain) {
+        go_on(w);
+        if (w->step == w->end) leave(s, w);
+        return;
+    }
+    expect(w, i->write_barrier, waits_for(i, step));
+    expect(w, i->read_barrier, is_request(i) ? LOST_QUEUE : LOST_ARITHMETIC);
+    const u64 *line = w->line;
+    w->line += words_of(i, step);
+    go_on(w);
+    if (is_bulk_copy(i)) copy_bulk(s, w, i, step, line);
+    if (is_request(i)) {
+        double clocks = step->clocks, least = i->free_clocks;
+        if (!step->lines) {
+            clocks *= m->wavefront_clocks;
+            least *= m->wavefront_clocks;
+        }
+        if (least) RAISE(least, m->request_clocks);
+        if (step->clocks) RAISE(clocks, m->request_clocks);
+        if (i->unit == UNIT_LSU && !(step->flags & STEP_OFF)) RAISE(clocks, 1);
+        if (i->kind == KIND_LOAD && step->lines && clocks) { /* more for more sectors, up to a line */
+            const u32 sectors = sectors_of(line, step->lines);
+            const double more = (m->load_clocks - m->sector_clocks) * (sectors < 4 ? sectors - 1 : 3) / 3;
+            RAISE(clocks, m->sector_clocks + more);
+        }
+        if (m->free_conflicts && least) LOWER(clocks, least);
+        if (m->free_memory) clocks = 0;
+        hand_over(s, x, i);
+        enqueue(s, x, (Request){.step = step, .line = line, .from = x->port, .age = w->age,
+                                .space = w->space, .left = clocks, .warp = warp, .block = w->block});
+    } else if (i->kind == KIND_BULK_GROUP) {
+        const double made = GREATER(w->bulk_done, s->now);
+        release(s, warp, w->age, i->write_barrier, made, 0);
+        release(s, warp, w->age, i->read_barrier, made, 0);
+    } else {
+        release(s, warp, w->age, i->write_barrier, s->now + i->latency, 0);
+        release(s, warp, w->age, i->read_barrier, s->now, 0);
+    }
+    if (i->kind == KIND_BRANCH && step->flags & STEP_TAKEN) {
+        fetch_ahead(s, pc);
+        RAISE(w->ready, s->now + m->branch_clocks);
+    }
+    if (w->step == w->end) {
+        leave(s, w);
+    } else if (i->kind == KIND_BARRIER && !(step->flags & STEP_OFF)) {
+        Block *b = &s->blocks[w->block];
+        w->at_barrier = 1;
+        b->waiting++;
+        s->barrier_free = GREATER(s->barrier_free, s->now) +
+                          m->barrier_unit_clocks;
+        b->opens_after = GREATER(b->opens_after, s->now) + m->barrier_per_warp;
+        if (b->opens_after < s->barrier_free) b->opens_after = s->barrier_free;
+        open_barrier(s, b);
+    }
+}
+
+/* One clock of a scheduler. */
+void schedule(Sm *s, Scheduler *x) {
+    if (x->sleep > s->now) { s->r->lost[x->why]++; return; }
+    if (x->free > s->now) return; /* counted at its cause */
+    u64 again = ~0ull;
+    u8 why = LOST_EMPTY, first_why = LOST_EMPTY;
+    i64 chosen = -1;
+    if (x->last >= 0 && can_issue(s, x, &s->warps[x->last], &again, &why)) {
+        chosen = x->last;
+    } else {
+        u64 oldest = ~0ull;
+        for (u32 k = 0; k < x->count; k++) {
+            Warp *w = &s->warps[x->warps[k]];
+            if (w->age >= oldest) continue;
+            if (can_issue(s, x, w, &again, &why)) {
+                oldest = w->age;
+                chosen = x->warps[k];
+            } else if (first_why == LOST_EMPTY) {
+                first_why = why;
+            }
+        }
+    }
+    if (chosen >= 0) {
+        issue(s, x, chosen);
+        return;
+    }
+    x->why = first_why;
+    x->sleep = again;
+    s->r->lost[first_why]++;
+}
+
+void happen(Sm *s, Event e) {
+    if (e.clocks > 0) {
+        s->data_free = GREATER(s->data_free, e.at) + e.clocks;
+        e.at = s->data_free + (e.registers > 1 ? (e.registers - 1) * s->m->register_latency : 0);
+        e.clocks = 0;
+        push(s, e);
+        return;
+    }
+    Warp *w = &s->warps[e.warp];
+    Scheduler *x = &s->scheduler[e.warp % SCHEDULERS];
+    if (e.scoreboard != NONE && w->age == e.age && !--w->pending[e.scoreboard])
+        w->waits &= ~(1u << e.scoreboard);
+    write_back(x, s->now);
+    x->write_due += e.registers * s->m->write_slots;
+    if (x->write_due >= 1) {
+        const u32 lost = x->write_due;
+        x->write_due -= lost;
+        x->free = GREATER(x->free, s->now) + lost;
+        s->r->lost[LOST_WRITE] += lost;
+        x->why = LOST_WRITE;
+    }
+    LOWER(x->sleep, s->now);
+}

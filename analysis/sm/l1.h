@@ -1,0 +1,7 @@
+/* L1, with least-recently-used eviction: its lines are a ring, from the end behind them to the newest one,
+ * and from the oldest one to the end. */
+#pragma once
+
+#include "sm.h"
+
+double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed);

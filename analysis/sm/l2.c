@@ -1,0 +1,75 @@
+#include "l2.h"
+
+enum { PHASES = 1 << 16 };
+#define LN2 0.6931471805599453
+
+/* Occupy DRAM for `clocks` from now on. */
+static void ask_dram(Sm *s, double now, double clocks) {
+    RAISE(s->dram_free, now);
+    s->dram_free += clocks;
+    s->dram_work += clocks;
+}
+
+/* When the last of the sectors of a mask, which are requested from L2 now, arrives. */
+double fetch(Sm *s, u64 sectors, double now) {
+    const Machine *m = s->m;
+    RAISE(s->l2_free, now);
+    for (u32 n = __builtin_popcountll(sectors); n; n--) {
+        s->l2_free += SECTOR / m->l2_bytes_per_clock;
+        s->r->l2_read_bytes += SECTOR;
+        if (m->dram_share > 0) ask_dram(s, now, SECTOR * m->dram_share / m->dram_bytes_per_clock);
+    }
+    return s->l2_free + m->l2_latency;
+}
+
+/* When what arrives at a time without DRAM arrives behind what DRAM was asked for, and after a wait. */
+double behind_dram(const Sm *s, double now, double at, double wait) {
+    const double later = GREATER(s->dram_free, now) + s->m->l2_latency;
+    return GREATER(at, later) + wait;
+}
+
+/* Pseudorandom bits. */
+static u64 hash_of(u64 x) {
+    x += 0x9e3779b97f4a7c15ull;
+    x ^= x >> 30; x *= 0xbf58476d1ce4e5b9ull;
+    x ^= x >> 27; x *= 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+}
+
+/* Pseudorandom number from 0 to 1. */
+double spread(u64 x) { return (hash_of(x) >> 11) / 9007199254740992.0; }
+
+/* Clocks that a block waits for a line of DRAM: a minimum plus an exponentially distributed part. The
+ * last of several lines decides, so a block waits longer for two lines than for one. */
+double dram_wait(const Machine *m, const Block *b, u64 number) {
+    const u64 x = hash_of(number * PHASES + b->phases % PHASES) | 1;
+    const u32 zeros = __builtin_clzll(x);
+    const double rest = (x << zeros << 1) / 18446744073709551616.0; /* below the leading one bit */
+    return m->dram_latency + m->dram_scatter * LN2 * (zeros + 1 - rest);
+}
+
+/* True for the share of the requests to L2 that waits for DRAM. */
+u8 waits_for_dram(Sm *s) {
+    s->dram_due += s->m->waiting_share;
+    const u8 waits = s->dram_due >= 1;
+    s->dram_due -= waits;
+    return waits;
+}
+
+/* Store at most `stored` bytes to some lines. If their sectors hold more bytes, they are written
+ * partially: such a line takes as long as one with one more sector. */
+void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double now) {
+    const u32 sectors = sectors_of(line, lines);
+    const double in_part = SECTOR * sectors > stored ? SECTOR : 0;
+    double bytes = 0;
+    for (u32 k = 0; k < lines; k++) {
+        const double of_line = SECTOR * __builtin_popcount(line[k] & 15) + in_part;
+        bytes += GREATER(of_line, s->m->store_line_bytes);
+    }
+    s->r->l2_write_bytes += SECTOR * sectors;
+    RAISE(s->write_free, now);
+    s->write_free += bytes / s->m->write_bytes_per_clock;
+    s->r->write_clocks += bytes / s->m->write_bytes_per_clock;
+    if (s->m->dram_write_share > 0) /* as much is evicted from L2 as enters; loads wait behind it */
+        ask_dram(s, now, SECTOR * sectors * s->m->dram_write_share / s->m->dram_bytes_per_clock);
+}

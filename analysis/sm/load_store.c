@@ -1,0 +1,111 @@
+#include "load_store.h"
+
+#include "events.h"
+#include "l1.h"
+#include "l2.h"
+#include "mbarriers.h"
+
+/* Complete a request after its last wavefront. */
+static void served(Sm *s, const Request *q, double now) {
+    const Machine *m = s->m;
+    Warp *w = &s->warps[q->warp];
+    const Instruction *i = &s->code[q->step->pc];
+    const u32 registers = q->step->flags & STEP_OFF ? 0 : i->registers;
+    /* latencies are measured from issue, for a request of one wavefront without contention */
+    double at = now - i->operands * m->operand_clocks - 1;
+    int has_missed = 0;
+    switch (i->kind) {
+    case KIND_LOAD:
+        at = load_lines(s, q, at, now, &has_missed);
+        break;
+    case KIND_COPY:
+        at = load_lines(s, q, at, now, &has_missed);
+        if (w->age == q->age) RAISE(w->async_done, at);
+        break;
+    case KIND_COPY_GROUP: /* requests are served in order, so the earlier copies have been served */
+        if (w->age == q->age) RAISE(at, w->async_done);
+        break;
+    case KIND_STORE:
+        store_lines(s, q->step->lines, q->line, LANES * i->argument, now);
+        break;
+    case KIND_ATOMIC:
+        if (q->step->lines) store_lines(s, q->step->lines, q->line, WHOLE, now);
+        at += q->step->lines ? m->atomic_latency : m->shared_atomic_latency;
+        break;
+    case KIND_MBARRIER_BEGIN:
+    case KIND_MBARRIER_ARRIVE:
+        if (w->age == q->age) count_request(s, q, i, now);
+        at += m->shared_latency;
+        break;
+    default: /* KIND_SHARED_LOAD and KIND_SHARED_STORE (with SHFL), KIND_MBARRIER_WAIT */
+        at += m->shared_latency;
+    }
+    if (has_missed && i->kind == KIND_LOAD && q->left > 0) /* the data arrive in L1, and pass its data path */
+        push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
+                        .scoreboard = i->write_barrier, .registers = registers});
+    else release(s, q->warp, q->age, i->write_barrier, at, registers);
+    if (!has_missed && q->left > 0) RAISE(s->data_free, now);
+    release(s, q->warp, q->age, i->read_barrier, now, 0);
+}
+
+/* Add a request to its queue. Requests to shared memory overtake those of their scheduler to global
+ * memory, except for the first few, which are already in flight. */
+void enqueue(Sm *s, Scheduler *x, Request q) {
+    const Instruction *i = &s->code[q.step->pc];
+    const u32 kind = queue_of(i, q.step);
+    q.turn = ++s->requests;
+    if (kind == QUEUE_GLOBAL) {
+        s->global_places += places_of(i);
+        x->global_places += places_of(i);
+    } else if (x->queue[QUEUE_GLOBAL].count > ON_THEIR_WAY) {
+        const Queue *global = &x->queue[QUEUE_GLOBAL];
+        q.turn = global->at[(global->head + ON_THEIR_WAY - 1) % MOST_QUEUED].turn;
+    }
+    Queue *queue = &x->queue[kind];
+    queue->at[(queue->head + queue->count++) % MOST_QUEUED] = q;
+    s->waiting++;
+}
+
+/* True if a request needs the L1 data path when it is served. Loads of global memory need it when their
+ * lines arrive; predicated-off requests and ends of copy groups never do. */
+static int needs_data(const Sm *s, const Request *q) {
+    const u8 kind = s->code[q->step->pc].kind;
+    const int is_global_load = q->step->lines && (kind == KIND_LOAD || kind == KIND_COPY);
+    return q->left > 0 && !is_global_load && kind != KIND_COPY_GROUP;
+}
+
+/* If the load/store unit is free, serve all wavefronts of its next request. False if there is none. */
+int serve(Sm *s) {
+    const double now = s->now;
+    if (!s->waiting || s->lsu_free >= now + 1) return 0;
+    Scheduler *best = NULL;
+    Queue *next = NULL;
+    for (u32 k = 0; k < SCHEDULERS && !best; k++) {
+        Scheduler *x = &s->scheduler[(s->turn + k) % SCHEDULERS];
+        for (u32 n = 0; n < QUEUES; n++) {
+            Queue *queue = &x->queue[n];
+            const Request *q = &queue->at[queue->head];
+            if (!queue->count || q->from > s->now) continue;
+            if (!next || q->turn < next->at[next->head].turn) best = x, next = queue;
+        }
+    }
+    if (!best) return 0;
+    const Request q = next->at[next->head];
+    s->turn = (u32)(best - s->scheduler + 1) % SCHEDULERS;
+    next->head = (next->head + 1) % MOST_QUEUED;
+    next->count--;
+    s->waiting--;
+    if (next == &best->queue[QUEUE_GLOBAL]) {
+        const u32 places = places_of(&s->code[q.step->pc]);
+        s->global_places -= places;
+        best->global_places -= places;
+        for (u32 k = 0; k < SCHEDULERS; k++) wake(s, k, s->now + 1); /* any of them may take the free entry */
+    }
+    LOWER(best->sleep, s->now + 1);
+    if (needs_data(s, &q)) RAISE(s->lsu_free, s->data_free);
+    s->lsu_free = GREATER(s->lsu_free, now) + q.left;
+    s->r->lsu_busy += q.left;
+    if (!q.step->lines) s->r->shared_busy += q.left;
+    served(s, &q, s->lsu_free);
+    return 1;
+}

@@ -1,0 +1,27 @@
+/* The load/store unit: requests wait in the queues of the schedulers until it serves them. */
+#pragma once
+
+#include "sm.h"
+
+enum { ON_THEIR_WAY = 3, COPY_PLACES = 2 };
+
+void enqueue(Sm *s, Scheduler *x, Request q);
+int serve(Sm *s);
+
+/* The queue of a request, and the number of entries that it takes in the queue of global memory. */
+static inline u32 queue_of(const Instruction *i, const Step *step) {
+    switch (i->kind) {
+    case KIND_LOAD: case KIND_STORE: case KIND_COPY: case KIND_COPY_GROUP: return QUEUE_GLOBAL;
+    case KIND_ATOMIC: return step->lines ? QUEUE_GLOBAL : QUEUE_SHARED;
+    default: return QUEUE_SHARED;
+    }
+}
+
+static inline u32 places_of(const Instruction *i) { return i->kind == KIND_COPY ? COPY_PLACES : 1; }
+
+/* True if the queue of a request has a free entry. */
+static inline int has_room(const Sm *s, const Scheduler *x, const Instruction *i, const Step *step) {
+    if (queue_of(i, step) == QUEUE_SHARED) return x->queue[QUEUE_SHARED].count < MOST_QUEUED;
+    const u32 more = places_of(i), own = x->global_places + more;
+    return own <= s->m->global_queue / SCHEDULERS || s->global_places + more <= s->m->global_queue;
+}

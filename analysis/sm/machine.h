@@ -1,0 +1,114 @@
+/* The machine that is modelled, the instructions that it runs, and what a run finds out. */
+#pragma once
+
+#include <stdint.h>
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+typedef uint8_t u8;
+typedef int16_t i16;
+typedef uint16_t u16;
+typedef int32_t i32;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t i64;
+
+enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, MOST_QUEUED = 32, SECTOR = 32, LANES = 32 };
+#define INLINED static inline __attribute__((always_inline)) /* a run takes up to a tenth longer where it is not */
+enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
+       UNITS };
+enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
+       KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT, KIND_MBARRIER_BEGIN,
+       KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP };
+enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4 };
+
+/* Raise x to a minimum, lower x to a maximum; the greater of two values. */
+#define RAISE(x, least) do { if ((x) < (least)) (x) = (least); } while (0)
+#define LOWER(x, most) do { if ((x) > (most)) (x) = (most); } while (0)
+#define GREATER(a, b) ((a) > (b) ? (a) : (b))
+
+#define COMMON (1ull << 63) /* a line that all blocks access: repeated blocks share it */
+#define IN_L2 (1ull << 62)  /* a line that another block has written: no request waits for DRAM */
+#define FLAG (1ull << 61)   /* a line with a flag that another block has written data: not cached in L1 */
+
+/* An instruction of the program, decoded from its 128 bits. */
+typedef struct {
+    u8 stall, yield, write_barrier, read_barrier, wait, unit, kind, registers; /* written */
+    i16 source[SLOTS]; /* general registers read by each slot, -1: none */
+    u8 reuse;          /* slots whose value the reuse cache keeps for the next instruction */
+    u8 operands;       /* registers that a request hands to the load/store unit */
+    u16 banks;         /* the bank of each operand, one bit each */
+    u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | groups that may be pending; KIND_STORE: bytes
+                        * per lane */
+    u16 latency;       /* clocks of variable-latency arithmetic until its scoreboard is released */
+    u16 pipe_clocks;   /* clocks for which its unit accepts no other warp instruction */
+    u16 free_clocks;   /* clocks of the load/store unit without bank conflicts; 0: as recorded */
+} Instruction;
+
+/* An instruction, or, with STEP_RUN, `clocks` instructions from `pc` on without memory requests.
+ * `lines`: number of lines that it accesses; for barriers in shared memory and bulk copies, number of
+ * words that describe them, plus 256 times `clocks`. */
+typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
+typedef struct { u64 first_step, steps, first_line; } Stream; /* of one warp */
+typedef struct { u32 first_stream, warps; u64 space; } Job;  /* one block */
+
+typedef struct {
+    /* Fixed by the architecture, in the order of `Numbers` in Python. */
+    u32 bank_count;       /* banks of the register file, per scheduler */
+    u32 global_queue;     /* requests of all schedulers that can wait for global memory; a copy counts twice */
+    u32 operand_clocks;   /* clocks that an operand of a request occupies its scheduler's port */
+    u32 register_latency; /* clocks for each further register that a load writes */
+    u32 shared_latency, l1_latency; /* from issue, without contention */
+    u32 l2_latency, dram_latency; /* from the load/store unit; dram_latency is added to l2_latency */
+    u32 atomic_latency, shared_atomic_latency;
+    u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
+    u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
+    u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
+    u32 integers_share;   /* 1: integer ALU work runs on the FMA half that also makes integer products */
+    u32 fma_halves;       /* 2: multiply-adds have two pipes of half the width */
+    double request_clocks; /* minimum clocks of a request */
+    double load_clocks;   /* minimum clocks of a load of a line of global memory */
+    double sector_clocks; /* minimum clocks of a load of one sector */
+    double store_line_bytes; /* minimum bytes that a line counts in a store */
+    double write_slots;   /* issue slots that writing one register of a load takes */
+    double barrier_unit_clocks; /* clocks that the arrival of a warp occupies the barrier unit */
+    double miss_clocks;   /* minimum clocks of the path to L2 for a request that misses L1 */
+    double l2_bytes_per_clock, write_bytes_per_clock; /* this SM's share */
+    double dram_scatter;  /* average of the random additional clocks per line of DRAM */
+    double dram_spread;   /* maximum of the random additional clocks if DRAM is always busy */
+    /* Of a launch, in the order of `Machine` in Python. */
+    u32 slots;            /* resident blocks */
+    u32 l1_lines;         /* capacity of L1 */
+    u32 code_lines;       /* code lines in the instruction cache; 0: unlimited */
+    u32 flag_clocks;      /* clocks until a block that polls flags of other blocks finds all of them set */
+    u32 free_memory;      /* 1: requests take no clocks of the load/store unit */
+    u32 free_conflicts;   /* 1: no bank conflicts */
+    u32 stops_at_mark;    /* 1: the run ends at `mark` */
+    double wavefront_clocks; /* clocks of the load/store unit for a wavefront of shared memory */
+    double dram_bytes_per_clock; /* this SM's share */
+    double dram_share;    /* bytes of DRAM work per byte read from L2 */
+    double dram_write_share; /* bytes of DRAM work per byte written to L2 */
+    double waiting_share; /* fraction of the requests to L2 that wait for DRAM */
+    volatile u64 most_clocks; /* 0 ends the run, also while it goes on */
+    u64 mark;             /* number of instructions; a run records when they were issued */
+} Machine;
+
+/* Why a scheduler issued nothing in a clock. */
+enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LOST_GLOBAL,
+       LOST_ARITHMETIC, LOST_BARRIER, LOST_FETCH, LOST_EMPTY, LOST };
+
+typedef struct {
+    u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_misses,
+        lost[LOST];
+    double lsu_busy, shared_busy, write_clocks;
+    u64 unfinished, marked;
+} Result;
+
+/* True for instructions that the load/store unit processes in order: requests and ends of copy groups. */
+static inline int is_request(const Instruction *i) {
+    return i->unit == UNIT_LSU || i->kind == KIND_COPY_GROUP;
+}

@@ -1,0 +1,49 @@
+/* Register banks: when an instruction can read its operands. */
+#pragma once
+
+#include "sm.h"
+
+enum { NO_BANK = BANKS, KEPT_FOR = 2, CLOCKS_AHEAD = 48 };
+
+/* Clocks in which a slot may read its register, one bit each, counted from the clock in which its
+ * instruction leaves the dispatch. It is read in the first of them in which the bank is free. */
+enum { AT_ONCE = 1, BY_SECOND = 3, NOT_NEXT = 5, LATER = 6, ANY = 7 };
+
+void hand_over(Sm *s, Scheduler *x, const Instruction *i);
+void plan_operands(Sm *s, u32 pc);
+
+static inline int reads_registers(const Instruction *i) {
+    return i->operands || i->source[0] >= 0 || i->source[1] >= 0 || i->source[2] >= 0;
+}
+
+/* Shift the recorded reads of the register banks so that they begin now. */
+static inline void look_ahead(Scheduler *x, u64 now) {
+    const u64 gone = now - x->reads_from;
+    for (u32 bank = 0; bank < BANKS; bank++) x->reads[bank] = gone < 64 ? x->reads[bank] >> gone : 0;
+    x->reads_from = now;
+}
+
+/* Clocks that an instruction waits for its registers; all instructions that read registers wait with
+ * it. For `slip` clocks, only later instructions of its warp wait, except for multiply-adds. */
+static inline u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, u32 pc, u32 *slip) {
+    const Operand *o = s->operands[pc].at;
+    u32 late = 0, known = 0;
+    *slip = 0;
+    if (!s->m->bank_count) return 0;
+    x->number += x->kept_warp == warp ? 1 : KEPT_FOR + 1;
+    x->kept_warp = warp;
+    look_ahead(x, s->now);
+    for (u32 k = 0; k < SLOTS; k++) {
+        u64 *kept = &x->kept[k][o[k].bank];
+        known |= (((u64)o[k].reg << REG_SHIFT) + x->number - *kept <= KEPT_FOR) << k;
+        *kept = ((u64)o[k].kept << REG_SHIFT) + x->number;
+    }
+    const u8 *row = s->reads[s->operands[pc].row[known]];
+    u64 found;
+    while ((found = row[(x->reads[0] >> late & ANY) | (x->reads[1] >> late & ANY) << CLOCKS]) == NO_ROOM) late++;
+    x->reads[0] |= (found & ANY) << late;
+    x->reads[1] |= (found >> CLOCKS & ANY) << late;
+    *slip = found >> CLOCKS * BANKS;
+    if (s->code[pc].yield) x->number += KEPT_FOR;
+    return late;
+}
