@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from hashlib import sha256
 from pathlib import Path
 
 from analysis.errors import REBUILD, UnavailableError
 
+_FROM_ANOTHER_FOLDER = re.compile(rb'^#include "(\.\./[^"]+)"', re.MULTILINE)
+
 
 def sources_of(folder: Path) -> str | None:
-    """Digest of the C sources in a folder; None without any."""
-    files = sorted(folder.glob("*.[ch]"))
-    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest() if files else None
+    """Digest of the C sources in a folder and of the headers of other folders that they include.
+
+    None if the folder has none.
+    """
+    own = [path.read_bytes() for path in sorted(folder.glob("*.[ch]"))]
+    headers = sorted({name for text in own for name in _FROM_ANOTHER_FOLDER.findall(text)})
+    others = [(folder / name.decode()).read_bytes() for name in headers]
+    return sha256(b"".join(own + others)).hexdigest() if own else None
 
 
 def loaded(path: Path, folder: Path, what: str) -> ctypes.CDLL:

@@ -152,15 +152,17 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "NO_SCOREBOARD UNLIMITED MOST_QUEUED COMMON IN_L2 FLAG RUN": _LAYOUT,
         "SPACE_BIT SPACES": _LAYOUT,
     },
+    f"{SM_CODE}/stream_format.h": {
+        "LANES SECTOR SECTORS_OF_LINE": documented("NVIDIA H100 whitepaper"),
+        "STEP_TAKEN STEP_OFF STEP_RUN STEP_UNDONE COMMON IN_L2 FLAG RANK_SHIFT": _LAYOUT,
+        "MOST_MBARRIERS": _ENOUGH,
+    },
     f"{SM_CODE}/machine.h": {
-        "SCHEDULERS LANES SECTOR": documented("NVIDIA H100 whitepaper"),
+        "SCHEDULERS": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
-        "SCOREBOARDS NONE SLOTS MOST_QUEUED STEP_TAKEN STEP_OFF STEP_RUN": _LAYOUT,
-        "COMMON IN_L2 FLAG": _LAYOUT,
+        "SCOREBOARDS NONE SLOTS MOST_QUEUED": _LAYOUT,
     },
-    f"{SM_CODE}/sm.h": {
-        "NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM MOST_MBARRIERS RANK_SHIFT": _LAYOUT,
-    },
+    f"{SM_CODE}/sm.h": {"NOT_KEPT REG_SHIFT CLOCKS STATES ROWS NO_ROOM": _LAYOUT},
     f"{SM_CODE}/l2.h": {"WHOLE": _LAYOUT},
     f"{SM_CODE}/l2.c": {"PHASES LN2": _LAYOUT},
     f"{SM_CODE}/l1.c": {"NO_LINE": _LAYOUT},

@@ -173,6 +173,19 @@ def test_folders_import_only_from_those_before_them():
                 assert order[folder_of(other)] <= order[folder_of(file)], f"{file} -> {other}"
 
 
+def test_c_files_include_only_from_folders_before_theirs():
+    order = {folder: number for number, folder in enumerate(STAGES)}
+    found = []
+    for path in (path for package in OURS for path in (ROOT / package).rglob("*.[ch]")):
+        folder = path.parent.relative_to(ROOT).as_posix()
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r'#include "(.*/.*)"', text):
+            other = (path.parent / name).resolve().parent.relative_to(ROOT).as_posix()
+            found.append((folder, other))
+            assert order[other] < order[folder], f"{path} includes {name}"
+    assert found == [("toolkit/sass/core", "analysis/sm")]
+
+
 def test_no_files_import_each_other_in_a_circle():
     graph = {f: others - DOORS for f, others in imported_files().items() if f not in DOORS}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle

@@ -1,7 +1,7 @@
 /* The machine that is modelled, the instructions that it runs, and what a run finds out. */
 #pragma once
 
-#include <stdint.h>
+#include "stream_format.h"
 
 #ifdef _WIN32
 #define EXPORT __declspec(dllexport)
@@ -9,31 +9,18 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-typedef uint8_t u8;
-typedef int16_t i16;
-typedef uint16_t u16;
-typedef int32_t i32;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int64_t i64;
-
-enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, MOST_QUEUED = 32, SECTOR = 32, LANES = 32 };
+enum { SCHEDULERS = 4, SCOREBOARDS = 6, NONE = 7, SLOTS = 3, BANKS = 2, MOST_QUEUED = 32 };
 #define INLINED static inline __attribute__((always_inline)) /* a run takes up to a tenth longer where it is not */
 enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_ALU, UNIT_FP64, UNIT_XU, UNIT_UNIFORM, UNIT_LSU,
        UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
        KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT, KIND_MBARRIER_BEGIN,
        KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP };
-enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4 };
 
 /* Raise x to a minimum, lower x to a maximum; the greater of two values. */
 #define RAISE(x, least) do { if ((x) < (least)) (x) = (least); } while (0)
 #define LOWER(x, most) do { if ((x) > (most)) (x) = (most); } while (0)
 #define GREATER(a, b) ((a) > (b) ? (a) : (b))
-
-#define COMMON (1ull << 63) /* a line that all blocks access: repeated blocks share it */
-#define IN_L2 (1ull << 62)  /* a line that another block has written: no request waits for DRAM */
-#define FLAG (1ull << 61)   /* a line with a flag that another block has written data: not cached in L1 */
 
 /* An instruction of the program, decoded from its 128 bits. */
 typedef struct {
@@ -49,10 +36,6 @@ typedef struct {
     u16 free_clocks;   /* clocks of the load/store unit without bank conflicts; 0: as recorded */
 } Instruction;
 
-/* An instruction, or, with STEP_RUN, `clocks` instructions from `pc` on without memory requests.
- * `lines`: number of lines that it accesses; for barriers in shared memory and bulk copies, number of
- * words that describe them, plus 256 times `clocks`. */
-typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
 typedef struct { u64 first_step, steps, first_line; } Stream; /* of one warp */
 typedef struct { u32 first_stream, warps; u64 space; } Job;  /* one block */
 

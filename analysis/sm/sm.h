@@ -8,7 +8,7 @@
  * This file has the state of a run. The files, from low to high. Each includes only files before it, as
  * a test checks, and none that its own header includes already:
  *
- *     machine sm events
+ *     stream_format machine sm events
  *     l2 l1 mbarriers load_store
  *     registers code blocks
  *     issue run
@@ -34,7 +34,6 @@ typedef struct { double at, clocks; u64 age; u32 warp; u8 scoreboard, registers;
 /* A barrier in shared memory, and an arrival at it at a time. */
 typedef struct { u64 id, generation; u32 expected, pending; i64 bytes; } Mbarrier;
 typedef struct { double at; u64 age, id; u32 block, arrivals; i64 bytes; } Arrival; /* age: of the block */
-enum { MOST_MBARRIERS = 64, RANK_SHIFT = 24 };
 
 typedef struct {
     const Step *step, *end;

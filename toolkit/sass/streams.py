@@ -14,7 +14,7 @@ from analysis.sm import STEP, Streams
 from toolkit.sass.core import binding as core
 
 THREADS = 2  # that copy
-UNDONE, UNDONE_LINE = 8, np.uint64(2**64 - 1)  # STEP_UNDONE, LINE_UNDONE of stream.h
+UNDONE, UNDONE_LINE = 8, np.uint64(2**64 - 1)  # STEP_UNDONE, LINE_UNDONE of stream_format.h
 
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # steps, segments, lines
 

@@ -1,6 +1,7 @@
 """The native libraries: which compiler builds them, and that each builds the same."""
 
 import ctypes
+import operator
 import re
 import shutil
 import sys
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 
 from analysis import sm as cycles
+from analysis.library import sources_of
 from analysis.problem import parse_shape
 from analysis.traffic import groups, l2, pieces
 from kernels import LADDER
 from tests.processes import ran, said
 from toolkit import native, simulate
+from toolkit.sass import streams
 from toolkit.sass.core import binding as core
 from validation import ROOT
 from validation.corpus.random_programs import on_a_gpu
@@ -122,6 +125,34 @@ def test_structures_are_as_long_in_python_as_in_c(source, tmp_path):
     file = tmp_path / "lengths.c"
     file.write_text("\n".join([f'#include "{ROOT / source}"', *checks]), encoding="utf-8")
     said([*native.compiler(), "-std=c11", "-fsyntax-only", '-DBUILT_FROM=""', file])
+
+
+# What the format of streams has in Python too.
+FORMAT = {
+    "STEP_RUN": cycles.RUN, "STEP_UNDONE": streams.UNDONE, "LINE_UNDONE": streams.UNDONE_LINE,
+    "COMMON": cycles.COMMON, "IN_L2": cycles.IN_L2, "FLAG": cycles.FLAG,
+    "SECTORS_OF_LINE * SECTOR": cycles.LINE_BYTES,
+}  # fmt: skip
+
+
+@needs_compiler
+def test_the_format_of_streams_is_the_same_in_python_and_in_c(tmp_path):
+    checks = [f'_Static_assert({name} == {n}u, "{name}");' for name, n in FORMAT.items()]
+    file = tmp_path / "values.c"
+    header = ROOT / "analysis/sm/stream_format.h"
+    file.write_text("\n".join([f'#include "{header}"', *checks]), encoding="utf-8")
+    said([*native.compiler(), "-std=c11", "-fsyntax-only", file])
+
+
+def test_a_library_is_stale_after_a_change_of_a_header_from_another_folder(tmp_path):
+    core, model = tmp_path / "toolkit/sass/core", tmp_path / "analysis/sm"
+    for folder in (core, model):
+        shutil.copytree(ROOT / folder.relative_to(tmp_path), folder)
+    before = [sources_of(folder) for folder in (core, model)]
+    assert before == [sources_of(ROOT / folder.relative_to(tmp_path)) for folder in (core, model)]
+    header = model / "stream_format.h"
+    header.write_text(header.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert all(map(operator.ne, before, [sources_of(folder) for folder in (core, model)]))
 
 
 # Whatever built the core, and for whichever processor: the same bits.

@@ -19,7 +19,8 @@
 #pragma once
 
 #include <stddef.h>
-#include <stdint.h>
+
+#include "../../../analysis/sm/stream_format.h"
 
 #ifdef _WIN32
 #define EXPORT __declspec(dllexport)
@@ -31,15 +32,7 @@
 #define NOINLINE __attribute__((noinline))
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int8_t i8;
-typedef int32_t i32;
-typedef int64_t i64;
-
-enum { LANES = 32, SOURCES = 6, PREDICATES = 32, CONVERGENCE_BARRIERS = 16, CTA_BARRIERS = 16 };
+enum { SOURCES = 6, PREDICATES = 32, CONVERGENCE_BARRIERS = 16, CTA_BARRIERS = 16 };
 #define FULL 0xffffffffu
 
 /* A slot names a vector: one of the warp's, or, with POOL set, one of the launch's constants. */
@@ -167,10 +160,6 @@ typedef struct {
 
 typedef struct Trace Trace;
 
-/* One executed instruction of a warp: `clocks` of the shared or L1 data stage, and `lines` of
- * global or local memory. Or a straight run of `clocks` instructions, from `pc` on. */
-typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;
-
 /* Steps that one warp executed in a row, from `first` on, with their lines. */
 typedef struct { u64 block, first, first_line; u32 warp, reserved; } Segment;
 
@@ -245,8 +234,6 @@ typedef struct Worker Worker;
 
 /* Number of phase changes of a barrier in shared memory. */
 typedef struct { u32 offset; u64 generation; } Generation;
-
-enum { MOST_MBARRIERS = 64 }; /* of a block, that the timing model tells apart */
 
 /* A block that runs, or room for one. */
 typedef struct Block {

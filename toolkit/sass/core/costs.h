@@ -3,7 +3,7 @@
 
 #include "core.h"
 
-enum { SECTOR = 32, LINE = 128, SECTORS_OF_LINE = 4, WORD = 4, BANKS = 32 };
+enum { LINE = SECTORS_OF_LINE * SECTOR, WORD = 4, BANKS = 32 };
 
 static inline u32 ceil_div(u32 x, u32 y) { return (x + y - 1) / y; }
 

@@ -1,22 +1,17 @@
-/* Stream of the instructions of each warp, in order: one Step per instruction, with the load of a memory
- * request on the load/store unit and the lines that it accesses; one Step for a straight run without
- * requests. The timing model (analysis/sm) replays it. Warps run one after another here, in segments
- * between barriers. */
+/* Stream of the instructions of each warp, in order, in the format of analysis/sm/stream_format.h: one Step per
+ * instruction, with the load of a memory request on the load/store unit and the lines that it accesses; one
+ * Step for a straight run without requests. The timing model (analysis/sm) replays it. Warps run one after
+ * another here, in segments between barriers. */
 #pragma once
 
 #include "grow.h"
-
-/* A jump was taken; all lanes' guards were false; a straight run; it shall not have been executed. */
-enum { STEP_TAKEN = 1, STEP_OFF = 2, STEP_RUN = 4, STEP_UNDONE = 8 };
-#define LINE_UNDONE (~0ull) /* a line of such a step */
-#define FLAG_LINE (1ull << 61) /* a line that a warp asks whether it may go on (analysis/sm) */
 
 /* Python reads it as it is here. */
 struct Stream {
     Step *steps;
     u64 count, room;
     u64 executed, most; /* instructions, and how many there may be: of more `lost` says so */
-    u64 *lines;            /* a line's number << 4 | its sectors */
+    u64 *lines;
     u64 line_count, line_room;
     Segment *segments;
     u64 segment_count, segment_room;

@@ -27,7 +27,7 @@ void note_passed(Worker *c, Warp *w, u32 pc, u32 lanes, const Count *before) {
         one->step = c->stream->count;
         one->line = c->stream->line_count;
         for (u32 k = 1; k <= c->stream->steps[one->step - 1].lines; k++)
-            c->stream->lines[one->line - k] |= FLAG_LINE;
+            c->stream->lines[one->line - k] |= FLAG;
     }
     u64 *more = (u64 *)&one->count;
     const u64 *then = (const u64 *)before, *now = (const u64 *)&c->count[pc];
