@@ -3,21 +3,21 @@
 #include "events.h"
 
 void start_block(Sm *s, u32 slot, u64 at) {
-    if (s->next_job == s->job_count) return;
-    const u32 job = s->next_job++;
-    RAISE(at, s->block_free);
-    s->block_free = at + s->m->block_interval;
-    const Job *j = &s->jobs[job];
+    if (s->jobs.next == s->jobs.count) return;
+    const u32 job = s->jobs.next++;
+    RAISE(at, s->jobs.free);
+    s->jobs.free = at + s->m->block_interval;
+    const Job *j = &s->jobs.job[job];
     Block *b = &s->blocks[slot];
     *b = (Block){.alive = j->warps, .job = job, .first = slot * s->warps_per_block, .warps = j->warps,
-                 .start = at, .age = ++s->block_ages};
-    s->starts[job] = at;
+                 .start = at, .age = ++s->jobs.block_ages};
+    s->jobs.starts[job] = at;
     for (u32 k = 0; k < j->warps; k++) {
         Warp *w = &s->warps[b->first + k];
-        const Stream *stream = &s->streams[j->first_stream + k];
-        *w = (Warp){.step = s->steps + stream->first_step, .line = s->lines + stream->first_line,
+        const Stream *stream = &s->recorded.streams[j->first_stream + k];
+        *w = (Warp){.step = s->recorded.steps + stream->first_step, .line = s->recorded.lines + stream->first_line,
                     .ready = at, .space = j->space, .block = slot, .alive = 1,
-                    .blocked_on = LOST_EMPTY, .age = s->ages++};
+                    .blocked_on = LOST_EMPTY, .age = s->jobs.warp_ages++};
         w->end = w->step + stream->steps;
         take_step(w);
         wake(s, b->first + k, at);
@@ -46,6 +46,6 @@ void leave(Sm *s, Warp *w) {
     w->alive = 0;
     b->alive--;
     if (b->alive) { open_barrier(s, b); return; }
-    s->ends[b->job] = s->now + 1;
-    s->ended[s->ended_count++] = w->block;
+    s->jobs.ends[b->job] = s->now + 1;
+    s->jobs.ended[s->jobs.ended_count++] = w->block;
 }

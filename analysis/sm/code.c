@@ -11,21 +11,21 @@ u64 fetch_code(const Sm *s, u64 before) {
 void evict_code(Sm *s, u32 line) {
     const u32 sets = s->m->code_lines / CODE_WAYS;
     u32 here = 0, oldest = line;
-    for (u32 k = line % sets; k < s->code_length; k += sets) {
-        if (!s->used[k]) continue;
+    for (u32 k = line % sets; k < s->fetch.lines; k += sets) {
+        if (!s->fetch.used[k]) continue;
         here++;
-        if (oldest == line || s->used[k] < s->used[oldest]) oldest = k;
+        if (oldest == line || s->fetch.used[k] < s->fetch.used[oldest]) oldest = k;
     }
-    if (here == CODE_WAYS) s->used[oldest] = 0;
+    if (here == CODE_WAYS) s->fetch.used[oldest] = 0;
 }
 
 /* Fetch the lines after a jump, before it is known to be taken; they evict other lines. */
 void fetch_ahead(Sm *s, u32 pc) {
     const u32 line = pc / CODE_LINE;
     if (!s->m->code_lines) return;
-    for (u32 k = line + 1; k <= line + CODE_AHEAD && k < s->code_length; k++) {
-        if (s->used[k]) continue;
+    for (u32 k = line + 1; k <= line + CODE_AHEAD && k < s->fetch.lines; k++) {
+        if (s->fetch.used[k]) continue;
         evict_code(s, k);
-        s->used[k] = ++s->uses;
+        s->fetch.used[k] = ++s->fetch.uses;
     }
 }

@@ -12,14 +12,14 @@ void fetch_ahead(Sm *s, u32 pc);
 /* Arrival of the code line of an instruction. Evicted lines are fetched again one after the other. */
 static inline u64 code_is_here(Sm *s, u32 pc) {
     const u32 line = pc / CODE_LINE;
-    u64 *at = &s->fetched[line];
-    if (!s->used[line] && s->m->code_lines) evict_code(s, line);
+    u64 *at = &s->fetch.arrival[line];
+    if (!s->fetch.used[line] && s->m->code_lines) evict_code(s, line);
     if (!*at) {
         *at = fetch_code(s, line ? at[-1] : 0);
-    } else if (!s->used[line]) {
-        const u64 again = s->refetched + s->m->fetch_clocks;
-        *at = s->refetched = GREATER(again, s->now);
+    } else if (!s->fetch.used[line]) {
+        const u64 again = s->fetch.refetched + s->m->fetch_clocks;
+        *at = s->fetch.refetched = GREATER(again, s->now);
     }
-    s->used[line] = ++s->uses;
+    s->fetch.used[line] = ++s->fetch.uses;
     return *at;
 }

@@ -10,27 +10,27 @@ void *grown(Sm *s, void *array, u32 *room, size_t size) {
 }
 
 void push(Sm *s, Event e) {
-    GROW(s, s->heap, s->events, s->event_room);
+    GROW(s, s->events.heap, s->events.count, s->events.room);
     if (s->failed) return;
-    u32 k = s->events++;
-    while (k && s->heap[(k - 1) / 2].at > e.at) {
-        s->heap[k] = s->heap[(k - 1) / 2];
+    u32 k = s->events.count++;
+    while (k && s->events.heap[(k - 1) / 2].at > e.at) {
+        s->events.heap[k] = s->events.heap[(k - 1) / 2];
         k = (k - 1) / 2;
     }
-    s->heap[k] = e;
+    s->events.heap[k] = e;
 }
 
 Event pop(Sm *s) {
-    const Event first = s->heap[0], e = s->heap[--s->events];
+    const Event first = s->events.heap[0], e = s->events.heap[--s->events.count];
     u32 k = 0;
     for (;;) {
         u32 child = 2 * k + 1;
-        if (child >= s->events) break;
-        if (child + 1 < s->events && s->heap[child + 1].at < s->heap[child].at) child++;
-        if (s->heap[child].at >= e.at) break;
-        s->heap[k] = s->heap[child];
+        if (child >= s->events.count) break;
+        if (child + 1 < s->events.count && s->events.heap[child + 1].at < s->events.heap[child].at) child++;
+        if (s->events.heap[child].at >= e.at) break;
+        s->events.heap[k] = s->events.heap[child];
         k = child;
     }
-    s->heap[k] = e;
+    s->events.heap[k] = e;
     return first;
 }

@@ -35,9 +35,9 @@ INLINED int can_issue(Sm *s, Scheduler *x, Warp *w, u64 *again, u8 *why) {
     if (!w->alive || w->at_barrier)
         return not_before(unknown, w->alive ? LOST_BARRIER : LOST_EMPTY, again, why);
     if (w->ready > s->now) return not_before(w->ready, w->blocked_on, again, why);
-    const Instruction *i = &s->code[w->pc];
+    const Instruction *i = &s->program.code[w->pc];
     if (i->wait & w->waits) return not_before(unknown, w->from[__builtin_ctz(i->wait & w->waits)], again, why);
-    if (!s->operands[w->pc].is_plain) {
+    if (!s->program.operands[w->pc].is_plain) {
         if (i->kind == KIND_WAIT_GROUP && w->pending[i->argument >> 4] > (i->argument & 15u))
             return not_before(unknown, LOST_GLOBAL, again, why);
         if (i->kind == KIND_MBARRIER_WAIT && !phase_is_over(s, w)) return not_before(unknown, LOST_BARRIER, again, why);
@@ -73,9 +73,9 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     Warp *w = &s->warps[warp];
     const Step *step = w->step;
     const u32 pc = w->pc;
-    const Instruction *i = &s->code[pc];
+    const Instruction *i = &s->program.code[pc];
     u32 slip;
-    const u32 late = bank_clocks(s, x, warp, pc, &slip);
+    const u32 late = bank_clocks(s, &x->registers, warp, pc, &slip);
     write_back(x, s->now);
     x->last = warp;
     x->free = s->now + 1;
@@ -91,7 +91,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         w->ready = fetched;
         w->blocked_on = LOST_FETCH;
     }
-    if (s->operands[pc].is_plain) {
+    if (s->program.operands[pc].is_plain) {
         go_on(w);
         if (w->step == w->end) leave(s, w);
         return;
@@ -180,8 +180,8 @@ void schedule(Sm *s, Scheduler *x) {
 
 void happen(Sm *s, Event e) {
     if (e.clocks > 0) {
-        s->data_free = GREATER(s->data_free, e.at) + e.clocks;
-        e.at = s->data_free + (e.registers > 1 ? (e.registers - 1) * s->m->register_latency : 0);
+        s->l1.data_free = GREATER(s->l1.data_free, e.at) + e.clocks;
+        e.at = s->l1.data_free + (e.registers > 1 ? (e.registers - 1) * s->m->register_latency : 0);
         e.clocks = 0;
         push(s, e);
         return;

@@ -1,46 +1,56 @@
 #include "l1.h"
 
+#include <string.h>
+
 #include "l2.h"
 
 #define NO_LINE 0xffffffffu
 
-static u32 bucket_of(const Sm *s, u64 key) {
-    return (u32)((key * 0x9e3779b97f4a7c15ull) >> 40) & (s->buckets - 1);
+/* Set up an L1 without lines. */
+void set_up_l1(L1 *l1) {
+    memset(l1->bucket, 0xff, l1->buckets * sizeof *l1->bucket); /* NO_LINE */
+    l1->line[l1->capacity].newer = l1->line[l1->capacity].older = l1->capacity;
 }
 
-static void unlink_line(Sm *s, u32 k) {
-    const Line *x = &s->cache[k];
-    s->cache[x->newer].older = x->older;
-    s->cache[x->older].newer = x->newer;
+static u32 bucket_of(const L1 *l1, u64 key) {
+    return (u32)((key * 0x9e3779b97f4a7c15ull) >> 40) & (l1->buckets - 1);
 }
 
-static void make_newest(Sm *s, u32 k) {
-    const u32 end = s->m->l1_lines, newest = s->cache[end].older;
-    s->cache[k].newer = end;
-    s->cache[k].older = newest;
-    s->cache[newest].newer = s->cache[end].older = k;
+static void unlink_line(L1 *l1, u32 k) {
+    const Line *x = &l1->line[k];
+    l1->line[x->newer].older = x->older;
+    l1->line[x->older].newer = x->newer;
 }
 
-static Line *line_of(Sm *s, u64 key) {
-    u32 *head = &s->bucket[bucket_of(s, key)], k = *head;
-    while (k != NO_LINE && s->cache[k].key != key) k = s->cache[k].next;
+static void make_newest(L1 *l1, u32 k) {
+    const u32 end = l1->capacity, newest = l1->line[end].older;
+    l1->line[k].newer = end;
+    l1->line[k].older = newest;
+    l1->line[newest].newer = l1->line[end].older = k;
+}
+
+/* Remove the least recently used line from its bucket, and use its place. */
+static u32 evict(L1 *l1) {
+    const u32 k = l1->line[l1->capacity].newer;
+    unlink_line(l1, k);
+    u32 *at = &l1->bucket[bucket_of(l1, l1->line[k].key)];
+    while (*at != k) at = &l1->line[*at].next;
+    *at = l1->line[k].next;
+    return k;
+}
+
+static Line *line_of(L1 *l1, u64 key) {
+    u32 *head = &l1->bucket[bucket_of(l1, key)], k = *head;
+    while (k != NO_LINE && l1->line[k].key != key) k = l1->line[k].next;
     if (k != NO_LINE) {
-        unlink_line(s, k);
+        unlink_line(l1, k);
     } else {
-        if (s->cached < s->m->l1_lines) {
-            k = s->cached++;
-        } else {
-            k = s->cache[s->m->l1_lines].newer;
-            unlink_line(s, k);
-            u32 *at = &s->bucket[bucket_of(s, s->cache[k].key)];
-            while (*at != k) at = &s->cache[*at].next;
-            *at = s->cache[k].next;
-        }
-        s->cache[k] = (Line){.key = key, .next = *head};
+        k = l1->count < l1->capacity ? l1->count++ : evict(l1);
+        l1->line[k] = (Line){.key = key, .next = *head};
         *head = k;
     }
-    make_newest(s, k);
-    return &s->cache[k];
+    make_newest(l1, k);
+    return &l1->line[k];
 }
 
 /* Sectors of a line that are in L2 if those of `mask` are: DRAM transfers pairs of sectors. */
@@ -52,12 +62,12 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
     const Machine *m = s->m;
     double here = from + m->l1_latency;
     Block *b = &s->blocks[q->block];
-    const double least = GREATER(s->l2_free, now) + m->miss_clocks;
+    const double least = GREATER(s->l2.free, now) + m->miss_clocks;
     const u64 missed = s->r->l1_misses;
     if (!b->has_barriers) b->decided = 0;
     for (u32 k = 0; k < q->step->lines; k++) {
         const u64 line = q->line[k];
-        const u32 wanted = line & 15;
+        const u32 wanted = sectors_in(line);
         if (line & FLAG) {
             const double at = fetch(s, 1, now) - m->l2_latency + m->atomic_latency;
             if (!b->flags_at) b->flags_at = now + m->flag_clocks;
@@ -65,8 +75,8 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
             RAISE(here, b->flags_at);
             continue;
         }
-        const u64 number = (line & ~(COMMON | IN_L2)) >> 4;
-        Line *entry = line_of(s, line & COMMON ? number : number | q->space);
+        const u64 number = (line & ~(COMMON | IN_L2)) >> SECTORS_OF_LINE;
+        Line *entry = line_of(&s->l1, line & COMMON ? number : number | q->space);
         const u32 missing = wanted & ~entry->mask;
         if (missing) {
             double at = fetch(s, missing, now);
@@ -81,20 +91,20 @@ double load_lines(Sm *s, const Request *q, double from, double now, int *has_mis
                 at = behind_dram(s, now, at, dram_wait(m, b, number));
                 /* the random part of a wait grows with the load of DRAM: a warp waits for the last
                  * of its lines, and the next block for the last warp of this one */
-                const double busy = s->dram_work / (now + 1), full = busy < 1 ? busy : 1;
+                const double busy = s->dram.work / (now + 1), full = busy < 1 ? busy : 1;
                 at += m->dram_spread * full * full * spread(s->r->l1_misses + entry->key);
             }
-            for (u32 n = 0; n < 4; n++)
+            for (u32 n = 0; n < SECTORS_OF_LINE; n++)
                 if (missing >> n & 1) entry->ready[n] = at;
             entry->mask |= missing;
         }
-        for (u32 n = 0; n < 4; n++) {
+        for (u32 n = 0; n < SECTORS_OF_LINE; n++) {
             if (!(wanted >> n & 1)) continue;
             const double at = entry->ready[n] + (missing >> n & 1 ? 0 : m->l1_latency);
             RAISE(here, at);
         }
     }
     *has_missed = s->r->l1_misses > missed;
-    if (*has_missed) RAISE(s->l2_free, least);
+    if (*has_missed) RAISE(s->l2.free, least);
     return here;
 }

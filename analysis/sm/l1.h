@@ -4,4 +4,5 @@
 
 #include "sm.h"
 
+void set_up_l1(L1 *l1);
 double load_lines(Sm *s, const Request *q, double from, double now, int *has_missed);

@@ -5,26 +5,26 @@ enum { PHASES = 1 << 16 };
 
 /* Occupy DRAM for `clocks` from now on. */
 static void ask_dram(Sm *s, double now, double clocks) {
-    RAISE(s->dram_free, now);
-    s->dram_free += clocks;
-    s->dram_work += clocks;
+    RAISE(s->dram.free, now);
+    s->dram.free += clocks;
+    s->dram.work += clocks;
 }
 
 /* When the last of the sectors of a mask, which are requested from L2 now, arrives. */
 double fetch(Sm *s, u64 sectors, double now) {
     const Machine *m = s->m;
-    RAISE(s->l2_free, now);
+    RAISE(s->l2.free, now);
     for (u32 n = __builtin_popcountll(sectors); n; n--) {
-        s->l2_free += SECTOR / m->l2_bytes_per_clock;
+        s->l2.free += SECTOR / m->l2_bytes_per_clock;
         s->r->l2_read_bytes += SECTOR;
         if (m->dram_share > 0) ask_dram(s, now, SECTOR * m->dram_share / m->dram_bytes_per_clock);
     }
-    return s->l2_free + m->l2_latency;
+    return s->l2.free + m->l2_latency;
 }
 
 /* When what arrives at a time without DRAM arrives behind what DRAM was asked for, and after a wait. */
 double behind_dram(const Sm *s, double now, double at, double wait) {
-    const double later = GREATER(s->dram_free, now) + s->m->l2_latency;
+    const double later = GREATER(s->dram.free, now) + s->m->l2_latency;
     return GREATER(at, later) + wait;
 }
 
@@ -50,9 +50,9 @@ double dram_wait(const Machine *m, const Block *b, u64 number) {
 
 /* True for the share of the requests to L2 that waits for DRAM. */
 u8 waits_for_dram(Sm *s) {
-    s->dram_due += s->m->waiting_share;
-    const u8 waits = s->dram_due >= 1;
-    s->dram_due -= waits;
+    s->dram.due += s->m->waiting_share;
+    const u8 waits = s->dram.due >= 1;
+    s->dram.due -= waits;
     return waits;
 }
 
@@ -63,12 +63,12 @@ void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double now) {
     const double in_part = SECTOR * sectors > stored ? SECTOR : 0;
     double bytes = 0;
     for (u32 k = 0; k < lines; k++) {
-        const double of_line = SECTOR * __builtin_popcount(line[k] & 15) + in_part;
+        const double of_line = SECTOR * __builtin_popcount(sectors_in(line[k])) + in_part;
         bytes += GREATER(of_line, s->m->store_line_bytes);
     }
     s->r->l2_write_bytes += SECTOR * sectors;
-    RAISE(s->write_free, now);
-    s->write_free += bytes / s->m->write_bytes_per_clock;
+    RAISE(s->l2.write_free, now);
+    s->l2.write_free += bytes / s->m->write_bytes_per_clock;
     s->r->write_clocks += bytes / s->m->write_bytes_per_clock;
     if (s->m->dram_write_share > 0) /* as much is evicted from L2 as enters; loads wait behind it */
         ask_dram(s, now, SECTOR * sectors * s->m->dram_write_share / s->m->dram_bytes_per_clock);

@@ -14,6 +14,6 @@ void store_lines(Sm *s, u32 lines, const u64 *line, u32 stored, double now);
 
 static inline u32 sectors_of(const u64 *line, u32 lines) {
     u32 sectors = 0;
-    for (u32 k = 0; k < lines; k++) sectors += __builtin_popcount(line[k] & 15);
+    for (u32 k = 0; k < lines; k++) sectors += __builtin_popcount(sectors_in(line[k]));
     return sectors;
 }

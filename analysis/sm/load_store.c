@@ -9,7 +9,7 @@
 static void served(Sm *s, const Request *q, double now) {
     const Machine *m = s->m;
     Warp *w = &s->warps[q->warp];
-    const Instruction *i = &s->code[q->step->pc];
+    const Instruction *i = &s->program.code[q->step->pc];
     const u32 registers = q->step->flags & STEP_OFF ? 0 : i->registers;
     /* latencies are measured from issue, for a request of one wavefront without contention */
     double at = now - i->operands * m->operand_clocks - 1;
@@ -44,18 +44,18 @@ static void served(Sm *s, const Request *q, double now) {
         push(s, (Event){.at = at, .clocks = q->left, .age = q->age, .warp = q->warp,
                         .scoreboard = i->write_barrier, .registers = registers});
     else release(s, q->warp, q->age, i->write_barrier, at, registers);
-    if (!has_missed && q->left > 0) RAISE(s->data_free, now);
+    if (!has_missed && q->left > 0) RAISE(s->l1.data_free, now);
     release(s, q->warp, q->age, i->read_barrier, now, 0);
 }
 
 /* Add a request to its queue. Requests to shared memory overtake those of their scheduler to global
  * memory, except for the first few, which are already in flight. */
 void enqueue(Sm *s, Scheduler *x, Request q) {
-    const Instruction *i = &s->code[q.step->pc];
+    const Instruction *i = &s->program.code[q.step->pc];
     const u32 kind = queue_of(i, q.step);
-    q.turn = ++s->requests;
+    q.turn = ++s->lsu.requests;
     if (kind == QUEUE_GLOBAL) {
-        s->global_places += places_of(i);
+        s->lsu.global_places += places_of(i);
         x->global_places += places_of(i);
     } else if (x->queue[QUEUE_GLOBAL].count > ON_THEIR_WAY) {
         const Queue *global = &x->queue[QUEUE_GLOBAL];
@@ -63,13 +63,13 @@ void enqueue(Sm *s, Scheduler *x, Request q) {
     }
     Queue *queue = &x->queue[kind];
     queue->at[(queue->head + queue->count++) % MOST_QUEUED] = q;
-    s->waiting++;
+    s->lsu.waiting++;
 }
 
 /* True if a request needs the L1 data path when it is served. Loads of global memory need it when their
  * lines arrive; predicated-off requests and ends of copy groups never do. */
 static int needs_data(const Sm *s, const Request *q) {
-    const u8 kind = s->code[q->step->pc].kind;
+    const u8 kind = s->program.code[q->step->pc].kind;
     const int is_global_load = q->step->lines && (kind == KIND_LOAD || kind == KIND_COPY);
     return q->left > 0 && !is_global_load && kind != KIND_COPY_GROUP;
 }
@@ -77,11 +77,11 @@ static int needs_data(const Sm *s, const Request *q) {
 /* If the load/store unit is free, serve all wavefronts of its next request. False if there is none. */
 int serve(Sm *s) {
     const double now = s->now;
-    if (!s->waiting || s->lsu_free >= now + 1) return 0;
+    if (!s->lsu.waiting || s->lsu.free >= now + 1) return 0;
     Scheduler *best = NULL;
     Queue *next = NULL;
     for (u32 k = 0; k < SCHEDULERS && !best; k++) {
-        Scheduler *x = &s->scheduler[(s->turn + k) % SCHEDULERS];
+        Scheduler *x = &s->scheduler[(s->lsu.turn + k) % SCHEDULERS];
         for (u32 n = 0; n < QUEUES; n++) {
             Queue *queue = &x->queue[n];
             const Request *q = &queue->at[queue->head];
@@ -91,21 +91,21 @@ int serve(Sm *s) {
     }
     if (!best) return 0;
     const Request q = next->at[next->head];
-    s->turn = (u32)(best - s->scheduler + 1) % SCHEDULERS;
+    s->lsu.turn = (u32)(best - s->scheduler + 1) % SCHEDULERS;
     next->head = (next->head + 1) % MOST_QUEUED;
     next->count--;
-    s->waiting--;
+    s->lsu.waiting--;
     if (next == &best->queue[QUEUE_GLOBAL]) {
-        const u32 places = places_of(&s->code[q.step->pc]);
-        s->global_places -= places;
+        const u32 places = places_of(&s->program.code[q.step->pc]);
+        s->lsu.global_places -= places;
         best->global_places -= places;
         for (u32 k = 0; k < SCHEDULERS; k++) wake(s, k, s->now + 1); /* any of them may take the free entry */
     }
     LOWER(best->sleep, s->now + 1);
-    if (needs_data(s, &q)) RAISE(s->lsu_free, s->data_free);
-    s->lsu_free = GREATER(s->lsu_free, now) + q.left;
+    if (needs_data(s, &q)) RAISE(s->lsu.free, s->l1.data_free);
+    s->lsu.free = GREATER(s->lsu.free, now) + q.left;
     s->r->lsu_busy += q.left;
     if (!q.step->lines) s->r->shared_busy += q.left;
-    served(s, &q, s->lsu_free);
+    served(s, &q, s->lsu.free);
     return 1;
 }

@@ -23,5 +23,5 @@ static inline u32 places_of(const Instruction *i) { return i->kind == KIND_COPY 
 static inline int has_room(const Sm *s, const Scheduler *x, const Instruction *i, const Step *step) {
     if (queue_of(i, step) == QUEUE_SHARED) return x->queue[QUEUE_SHARED].count < MOST_QUEUED;
     const u32 more = places_of(i), own = x->global_places + more;
-    return own <= s->m->global_queue / SCHEDULERS || s->global_places + more <= s->m->global_queue;
+    return own <= s->m->global_queue / SCHEDULERS || s->lsu.global_places + more <= s->m->global_queue;
 }

@@ -91,6 +91,9 @@ typedef struct {
     u64 unfinished, marked;
 } Result;
 
+/* Sectors of a line, one bit each. */
+static inline u32 sectors_in(u64 line) { return line & ((1u << SECTORS_OF_LINE) - 1); }
+
 /* True for instructions that the load/store unit processes in order: requests and ends of copy groups. */
 static inline int is_request(const Instruction *i) {
     return i->unit == UNIT_LSU || i->kind == KIND_COPY_GROUP;

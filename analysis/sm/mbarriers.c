@@ -31,15 +31,15 @@ static void count_down(Sm *s, const Arrival *a) {
 }
 
 static void expect_arrival(Sm *s, Arrival a) {
-    GROW(s, s->arrivals, s->arrival_count, s->arrival_room);
-    if (!s->failed) s->arrivals[s->arrival_count++] = a;
+    GROW(s, s->arrivals.list, s->arrivals.count, s->arrivals.room);
+    if (!s->failed) s->arrivals.list[s->arrivals.count++] = a;
 }
 
 void let_arrive(Sm *s) {
-    for (u32 k = 0; k < s->arrival_count;) {
-        if (s->arrivals[k].at > s->now) { k++; continue; }
-        const Arrival a = s->arrivals[k];
-        s->arrivals[k] = s->arrivals[--s->arrival_count];
+    for (u32 k = 0; k < s->arrivals.count;) {
+        if (s->arrivals.list[k].at > s->now) { k++; continue; }
+        const Arrival a = s->arrivals.list[k];
+        s->arrivals.list[k] = s->arrivals.list[--s->arrivals.count];
         count_down(s, &a);
     }
 }
@@ -71,7 +71,7 @@ int phase_is_over(Sm *s, const Warp *w) {
 int help_one(Sm *s) {
     for (u32 k = 0; k < s->m->slots * s->warps_per_block; k++) {
         Warp *w = &s->warps[k];
-        if (!w->alive || s->code[w->pc].kind != KIND_MBARRIER_WAIT || phase_is_over(s, w)) continue;
+        if (!w->alive || s->program.code[w->pc].kind != KIND_MBARRIER_WAIT || phase_is_over(s, w)) continue;
         Block *b = &s->blocks[w->block];
         end_phase(s, b, mbarrier_of(b, word(w->line, 0)));
         return 1;
@@ -88,16 +88,16 @@ void copy_bulk(Sm *s, Warp *w, const Instruction *i, const Step *step, const u64
     if (words < 2) return;
     if (i->kind == KIND_BULK_STORE) {
         store_lines(s, words - 2, line + 2, WHOLE, now);
-        w->bulk_done = s->write_free;
+        w->bulk_done = s->l2.write_free;
         return;
     }
     Block *b = &s->blocks[w->block];
     double at = now + m->shared_latency;
-    for (u32 k = 2; k < words; k++) at = fetch(s, line[k] & 15, now);
+    for (u32 k = 2; k < words; k++) at = fetch(s, sectors_in(line[k]), now);
     if (words > 2 && waits_for_dram(s)) {
         double wait = 0;
         for (u32 k = 2; k < words; k++) {
-            const double of_line = dram_wait(m, b, word(line, k) >> 4);
+            const double of_line = dram_wait(m, b, word(line, k) >> SECTORS_OF_LINE);
             RAISE(wait, of_line);
         }
         at = behind_dram(s, now, at, wait);

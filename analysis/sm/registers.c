@@ -21,7 +21,7 @@ void hand_over(Sm *s, Scheduler *x, const Instruction *i) {
         const u32 turn = is_store ? k : (k + 1u) % i->operands;
         const u64 at = begin - s->now + turn + (is_store ? 1 : 0);
         if (at >= CLOCKS_AHEAD) continue;
-        u64 *bank = &x->reads[i->banks >> k & 1];
+        u64 *bank = &x->registers.reads[i->banks >> k & 1];
         const u64 open = ~*bank & ~0ull << at;
         *bank |= open & -open;
     }
@@ -47,8 +47,8 @@ static void plan_reads(u8 *row, u32 number) {
 
 /* Fill what is known of an instruction's operands before the run. */
 void plan_operands(Sm *s, u32 pc) {
-    const Instruction *i = &s->code[pc];
-    Operands *found = &s->operands[pc];
+    const Instruction *i = &s->program.code[pc];
+    Operands *found = &s->program.operands[pc];
     u32 again = 0, banks = 0; /* again: slots with the register of an earlier slot, which is read once */
     found->is_plain = i->kind == KIND_PLAIN && !is_request(i) && (i->write_barrier & i->read_barrier) == NONE;
     for (u32 k = 0; k < SLOTS; k++) {
@@ -63,6 +63,6 @@ void plan_operands(Sm *s, u32 pc) {
             if (i->source[k] >= 0 && !((known | again) >> k & 1))
                 number |= clocks_of(i, k, (known | again) >> 1 & 1) << CLOCKS * k;
         found->row[known] = number;
-        if (!s->reads[number][STATES - 1]) plan_reads(s->reads[number], number);
+        if (!s->program.reads[number][STATES - 1]) plan_reads(s->program.reads[number], number);
     }
 }

@@ -17,16 +17,16 @@ static inline int reads_registers(const Instruction *i) {
 }
 
 /* Shift the recorded reads of the register banks so that they begin now. */
-static inline void look_ahead(Scheduler *x, u64 now) {
-    const u64 gone = now - x->reads_from;
+static inline void look_ahead(Registers *x, u64 now) {
+    const u64 gone = now - x->from;
     for (u32 bank = 0; bank < BANKS; bank++) x->reads[bank] = gone < 64 ? x->reads[bank] >> gone : 0;
-    x->reads_from = now;
+    x->from = now;
 }
 
 /* Clocks that an instruction waits for its registers; all instructions that read registers wait with
  * it. For `slip` clocks, only later instructions of its warp wait, except for multiply-adds. */
-static inline u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, u32 pc, u32 *slip) {
-    const Operand *o = s->operands[pc].at;
+static inline u32 bank_clocks(Sm *s, Registers *x, u32 warp, u32 pc, u32 *slip) {
+    const Operand *o = s->program.operands[pc].at;
     u32 late = 0, known = 0;
     *slip = 0;
     if (!s->m->bank_count) return 0;
@@ -38,12 +38,12 @@ static inline u32 bank_clocks(Sm *s, Scheduler *x, u32 warp, u32 pc, u32 *slip) 
         known |= (((u64)o[k].reg << REG_SHIFT) + x->number - *kept <= KEPT_FOR) << k;
         *kept = ((u64)o[k].kept << REG_SHIFT) + x->number;
     }
-    const u8 *row = s->reads[s->operands[pc].row[known]];
+    const u8 *row = s->program.reads[s->program.operands[pc].row[known]];
     u64 found;
     while ((found = row[(x->reads[0] >> late & ANY) | (x->reads[1] >> late & ANY) << CLOCKS]) == NO_ROOM) late++;
     x->reads[0] |= (found & ANY) << late;
     x->reads[1] |= (found >> CLOCKS & ANY) << late;
     *slip = found >> CLOCKS * BANKS;
-    if (s->code[pc].yield) x->number += KEPT_FOR;
+    if (s->program.code[pc].yield) x->number += KEPT_FOR;
     return late;
 }

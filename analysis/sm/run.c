@@ -6,6 +6,7 @@
 #include "code.h"
 #include "events.h"
 #include "issue.h"
+#include "l1.h"
 #include "load_store.h"
 #include "mbarriers.h"
 #include "registers.h"
@@ -22,19 +23,19 @@ static u64 next_time(const Sm *s) {
         for (u32 n = 0; n < QUEUES; n++) {
             const Queue *queue = &x->queue[n];
             if (!queue->count) continue;
-            u64 from = s->lsu_free > (double)s->now + 1 ? (u64)s->lsu_free : s->now + 1;
+            u64 from = s->lsu.free > (double)s->now + 1 ? (u64)s->lsu.free : s->now + 1;
             RAISE(from, queue->at[queue->head].from);
             LOWER(next, from);
         }
     }
-    for (u32 k = 0; k < s->arrival_count; k++) LOWER(next, rounded_up(s->arrivals[k].at));
-    if (s->events) LOWER(next, rounded_up(s->heap[0].at));
+    for (u32 k = 0; k < s->arrivals.count; k++) LOWER(next, rounded_up(s->arrivals.list[k].at));
+    if (s->events.count) LOWER(next, rounded_up(s->events.heap[0].at));
     return next > s->now ? next : s->now + 1;
 }
 
 /* True if all blocks have ended, and the load/store unit has served all of their requests. */
 static int all_done(const Sm *s) {
-    if (s->waiting || s->next_job < s->job_count) return 0;
+    if (s->lsu.waiting || s->jobs.next < s->jobs.count) return 0;
     for (u32 k = 0; k < s->m->slots; k++)
         if (s->blocks[k].alive) return 0;
     return 1;
@@ -43,9 +44,9 @@ static int all_done(const Sm *s) {
 /* Clocks of the run: until the last block has ended and its stores have left. */
 static void finish(Sm *s) {
     u64 end = 0;
-    for (u32 k = 0; k < s->next_job; k++) RAISE(end, s->ends[k]);
-    RAISE(end, rounded_up(s->lsu_free));
-    RAISE(end, rounded_up(s->write_free));
+    for (u32 k = 0; k < s->jobs.next; k++) RAISE(end, s->jobs.ends[k]);
+    RAISE(end, rounded_up(s->lsu.free));
+    RAISE(end, rounded_up(s->l2.write_free));
     for (u32 k = 0; k < SCHEDULERS; k++) { /* they have counted the clocks before `done` */
         const Scheduler *x = &s->scheduler[k];
         const u64 done = GREATER(x->free, s->now);
@@ -56,9 +57,9 @@ static void finish(Sm *s) {
 
 /* Simulate one clock. */
 static void clock_of_all(Sm *s) {
-    while (s->events && s->heap[0].at <= s->now) happen(s, pop(s));
+    while (s->events.count && s->events.heap[0].at <= s->now) happen(s, pop(s));
     while (serve(s)) {} /* several, if they take no clocks */
-    if (s->arrival_count) let_arrive(s);
+    if (s->arrivals.count) let_arrive(s);
     for (u32 k = 0; k < SCHEDULERS; k++) schedule(s, &s->scheduler[k]);
 }
 
@@ -92,11 +93,11 @@ static void run_fewer(Sm *s);
 
 /* Start new blocks in the slots of blocks that have ended. */
 static void start_others(Sm *s) {
-    for (u32 k = 0; k < s->ended_count; k++) {
-        if (s->next_job == s->fewer) run_fewer(s);
-        start_block(s, s->ended[k], s->now + s->m->block_start);
+    for (u32 k = 0; k < s->jobs.ended_count; k++) {
+        if (s->jobs.next == s->jobs.fewer) run_fewer(s);
+        start_block(s, s->jobs.ended[k], s->now + s->m->block_start);
     }
-    s->ended_count = 0;
+    s->jobs.ended_count = 0;
 }
 
 static void run(Sm *s) {
@@ -113,9 +114,10 @@ static void run(Sm *s) {
 
 /* The arrays that a run changes, without its results, and how long each is. */
 #define ARRAYS(OF, s)                                                                                       \
-    OF(warps, (s)->m->slots * (s)->warps_per_block) OF(blocks, (s)->m->slots) OF(ended, (s)->m->slots)      \
-    OF(cache, (s)->m->l1_lines + 1) OF(bucket, (s)->buckets) OF(fetched, (s)->code_length)                      \
-    OF(used, (s)->code_length) OF(heap, (s)->event_room) OF(arrivals, (s)->arrival_room)
+    OF(warps, (s)->m->slots * (s)->warps_per_block) OF(blocks, (s)->m->slots)                               \
+    OF(jobs.ended, (s)->m->slots) OF(fetch.arrival, (s)->fetch.lines) OF(fetch.used, (s)->fetch.lines)      \
+    OF(events.heap, (s)->events.room) OF(arrivals.list, (s)->arrivals.room)                                 \
+    OF(l1.line, (s)->l1.capacity + 1) OF(l1.bucket, (s)->l1.buckets)
 
 static void *copied(Sm *s, const void *of, size_t bytes) {
     void *copy = malloc(bytes);
@@ -133,20 +135,32 @@ static void set_free(Sm *s) {
 /* From here on the first jobs run without further blocks, on a copy of the state. */
 static void run_fewer(Sm *s) {
     Sm x = *s;
-    s->fewer = x.fewer = x.ended_count = 0;
-    x.job_count = x.next_job;
+    s->jobs.fewer = x.jobs.fewer = x.jobs.ended_count = 0;
+    x.jobs.count = x.jobs.next;
 #define COPY(array, count) x.array = copied(&x, s->array, (count) * sizeof *s->array);
     ARRAYS(COPY, s)
 #undef COPY
     x.r++;
     *x.r = *s->r;
-    x.starts += s->job_count;
-    x.ends += s->job_count;
-    memcpy(x.starts, s->starts, x.job_count * sizeof *x.starts);
-    memcpy(x.ends, s->ends, x.job_count * sizeof *x.ends);
+    x.jobs.starts += s->jobs.count;
+    x.jobs.ends += s->jobs.count;
+    memcpy(x.jobs.starts, s->jobs.starts, x.jobs.count * sizeof *x.jobs.starts);
+    memcpy(x.jobs.ends, s->jobs.ends, x.jobs.count * sizeof *x.jobs.ends);
     if (!x.failed && advance(&x)) run(&x);
     s->failed |= x.failed;
     set_free(&x);
+}
+
+/* Each scheduler has every fourth warp; `warps` has room for these, `each` per scheduler. */
+static void set_up_schedulers(Sm *s, u32 *warps, u32 each) {
+    for (u32 k = 0; k < SCHEDULERS; k++) {
+        Scheduler *x = &s->scheduler[k];
+        x->warps = warps + k * each;
+        for (u32 w = k; w < s->m->slots * s->warps_per_block; w += SCHEDULERS) x->warps[x->count++] = w;
+        x->last = -1;
+        x->why = LOST_EMPTY;
+        x->registers.kept_warp = ~0u;
+    }
 }
 
 /* Run `job_count` blocks, and also only the first `fewer` of them (at least as many as slots, but not
@@ -157,38 +171,30 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
                   Result *result, u64 *starts, u64 *ends) {
     u32 most = 1;
     for (u32 k = 0; k < job_count; k++) RAISE(most, jobs[k].warps);
-    const u32 all = machine->slots * most;
-    Sm s = {.m = machine, .code = code, .steps = steps, .lines = lines, .streams = streams,
-            .jobs = jobs, .job_count = job_count, .fewer = fewer, .warps_per_block = most, .r = result,
-            .starts = starts, .ends = ends};
+    const u32 each = machine->slots * most / SCHEDULERS + 1;
+    Sm s = {.m = machine, .program.code = code, .warps_per_block = most, .r = result,
+            .recorded = {.steps = steps, .lines = lines, .streams = streams},
+            .jobs = {.job = jobs, .count = job_count, .fewer = fewer, .starts = starts, .ends = ends},
+            .fetch.lines = length / CODE_LINE + 1, .events.room = 64, .arrivals.room = 64,
+            .l1 = {.capacity = machine->l1_lines, .buckets = 1}};
+    while (s.l1.buckets < 2 * s.l1.capacity) s.l1.buckets *= 2;
     memset(result, 0, sizeof *result);
-    for (s.buckets = 1; s.buckets < 2 * machine->l1_lines;) s.buckets *= 2;
-    s.code_length = length / CODE_LINE + 1;
-    s.event_room = s.arrival_room = 64;
-    s.operands = calloc(length, sizeof *s.operands);
-    s.reads = calloc(ROWS, sizeof *s.reads);
-    u32 *of_scheduler = calloc(SCHEDULERS * (all / SCHEDULERS + 1), sizeof *of_scheduler);
-    s.failed = !s.operands || !s.reads || !of_scheduler;
+    s.program.operands = calloc(length, sizeof *s.program.operands);
+    s.program.reads = calloc(ROWS, sizeof *s.program.reads);
+    u32 *of_schedulers = calloc(SCHEDULERS * each, sizeof *of_schedulers);
+    s.failed = !s.program.operands || !s.program.reads || !of_schedulers;
 #define ZEROS(array, count) s.failed |= !(s.array = calloc(count, sizeof *s.array));
     ARRAYS(ZEROS, &s)
 #undef ZEROS
     if (!s.failed) {
         for (u32 k = 0; k < length; k++) plan_operands(&s, k);
-        memset(s.bucket, 0xff, s.buckets * sizeof *s.bucket);
-        s.cache[machine->l1_lines].newer = s.cache[machine->l1_lines].older = machine->l1_lines;
-        for (u32 k = 0; k < SCHEDULERS; k++) {
-            Scheduler *x = &s.scheduler[k];
-            x->warps = of_scheduler + k * (all / SCHEDULERS + 1);
-            for (u32 w = k; w < all; w += SCHEDULERS) x->warps[x->count++] = w;
-            x->last = -1;
-            x->why = LOST_EMPTY;
-            x->kept_warp = ~0u;
-        }
+        set_up_l1(&s.l1);
+        set_up_schedulers(&s, of_schedulers, each);
         for (u32 k = 0; k < machine->slots; k++) start_block(&s, k, 0);
         run(&s);
     }
     set_free(&s);
-    free(of_scheduler); free(s.operands); free(s.reads);
+    free(of_schedulers); free(s.program.operands); free(s.program.reads);
     return s.failed;
 }
 

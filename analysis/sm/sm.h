@@ -45,7 +45,7 @@ typedef struct {
     u32 pending[SCOREBOARDS];
     u8 waits;             /* scoreboards with pending results, one bit each */
     u8 from[SCOREBOARDS]; /* reason of each wait: LOST_* */
-    u32 block;            /* slot of the block; */
+    u32 block;            /* slot of the block */
     u8 alive, at_barrier, blocked_on;
     u64 age;
 } Warp;
@@ -75,21 +75,25 @@ typedef struct {
 typedef struct { Request at[MOST_QUEUED]; u32 head, count; } Queue;
 enum { QUEUE_GLOBAL, QUEUE_SHARED, QUEUES };
 
+/* What a scheduler reads of the register banks, and its reuse cache. */
+typedef struct {
+    u64 reads[BANKS], from; /* per bank: one bit for each clock, from `from` on, in which it is read */
+    /* For operand slots of the warp that issued last: a register, above REG_SHIFT, and the number of the
+     * instruction that kept it. */
+    u64 kept[SLOTS][BANKS + 1];
+    u64 number;           /* of instructions; it skips numbers where the reuse cache is invalidated */
+    u32 kept_warp;
+} Registers;
+
 typedef struct {
     u64 free, sleep;      /* when the dispatch is free; nothing can change before `sleep` */
     u64 reads_free;       /* the same for instructions that read registers */
     u64 slip_free;        /* the same for the warp that issued last, except for multiply-adds */
-    u64 reads[BANKS], reads_from; /* per bank: one bit for each clock, from `reads_from` on, in which the
-                                       * bank is read */
+    Registers registers;
     double write_due;     /* issue slots that written registers still have to take */
     u64 write_since;      /* when `write_due` was updated last */
     u64 port;             /* when the next request can be handed over */
     u64 unit_free[UNITS]; /* UNIT_FMA: the half that makes no integer products */
-    /* Reuse cache, for operand slots of the warp that issued last: a register, above REG_SHIFT, and the
-     * number of the instruction that kept it. */
-    u64 kept[SLOTS][BANKS + 1];
-    u64 number;           /* of instructions; it skips numbers where the reuse cache is invalidated */
-    u32 kept_warp;
     i64 last;             /* warp that issued last */
     u32 count, *warps;
     Queue queue[QUEUES];
@@ -97,44 +101,87 @@ typedef struct {
     u8 why;
 } Scheduler;
 
-typedef struct { u64 key; double ready[4]; u32 next, newer, older; u8 mask; } Line;
-
+/* The program, and what is known of its instructions before the run. */
 typedef struct {
-    const Machine *m;
     const Instruction *code;
-    Operands *operands;   /* operands of each instruction */
+    Operands *operands;   /* of each instruction */
     u8 (*reads)[STATES];  /* what instructions read in which clocks: see plan_reads() */
+} Program;
+
+/* What was recorded of the warps. */
+typedef struct {
     const Step *steps;
     const u64 *lines;
     const Stream *streams;
-    const Job *jobs;
-    u32 job_count, next_job;
+} Recorded;
+
+/* Blocks to run, one after another. */
+typedef struct {
+    const Job *job;
+    u32 count, next;
     u32 fewer;            /* number of first jobs whose run alone is also reported; 0: none */
-    u64 *fetched;         /* when each code line arrives or arrived; 0: not requested yet */
+    u64 free;             /* earliest start of the next block */
+    u64 warp_ages, block_ages; /* of the next warp, of the last block */
+    u32 *ended, ended_count; /* slots of blocks that ended in this clock */
+    u64 *starts, *ends;
+} Jobs;
+
+/* The instruction cache and its fetches. */
+typedef struct {
+    u64 *arrival;         /* of each code line; 0: not requested yet */
     u64 *used;            /* last use of each code line, in `uses`; 0: not cached */
     u64 uses, refetched;  /* uses of code lines so far; when the last evicted line arrived again */
-    u32 code_length;      /* in code lines */
-    Warp *warps;
-    Block *blocks;
-    u32 warps_per_block;
-    u32 *ended, ended_count; /* slots of blocks that ended in this clock */
-    Scheduler scheduler[SCHEDULERS];
-    Event *heap;
-    u32 events, event_room;
-    Arrival *arrivals;    /* future arrivals, in any order */
-    u32 arrival_count, arrival_room;
-    Line *cache;
-    u32 *bucket;
-    u32 buckets, cached;
-    double l2_free, write_free, dram_free, dram_due;
-    double dram_work; /* clocks of DRAM requested so far */
-    double lsu_free, data_free, barrier_free;
-    u64 now, block_free;
-    u32 turn;
-    u64 ages, block_ages, requests;
+    u32 lines;            /* code lines of the program */
+} CodeFetch;
+
+typedef struct { Event *heap; u32 count, room; } Events;
+typedef struct { Arrival *list; u32 count, room; } Arrivals; /* in any order */
+
+/* The load/store unit. */
+typedef struct {
+    double free;
+    u32 turn;             /* scheduler whose requests come first */
+    u64 requests;         /* so far */
     u32 global_places;    /* entries taken in the queues of global memory */
     u32 waiting;          /* requests in all queues */
+} LoadStore;
+
+/* A line of L1: when each of its sectors arrives, and its neighbours in the bucket and in the order of use. */
+typedef struct { u64 key; double ready[SECTORS_OF_LINE]; u32 next, newer, older; u8 mask; } Line;
+
+typedef struct {
+    Line *line;           /* behind the last one: the end of the ring */
+    u32 *bucket;
+    u32 buckets, count, capacity;
+    double data_free;     /* of the data path */
+} L1;
+
+/* This SM's share of L2 and of DRAM. */
+typedef struct { double free, write_free; } L2;
+typedef struct {
+    double free;
+    double due;           /* requests to L2 that still have to wait for DRAM */
+    double work;          /* clocks of DRAM requested so far */
+} Dram;
+
+typedef struct {
+    const Machine *m;
+    Program program;
+    Recorded recorded;
+    Jobs jobs;
+    u64 now;
+    Warp *warps;
+    Block *blocks;        /* by slot */
+    u32 warps_per_block;
+    Scheduler scheduler[SCHEDULERS];
+    CodeFetch fetch;
+    Events events;
+    Arrivals arrivals;    /* at barriers in shared memory */
+    double barrier_free;  /* of the unit for barriers of a block */
+    LoadStore lsu;
+    L1 l1;
+    L2 l2;
+    Dram dram;
     u8 failed;
     Result *r;
-    u64 *starts, *ends;
 } Sm;
