@@ -147,10 +147,9 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     }
 }
 
-/* One clock of a scheduler. */
-void schedule(Sm *s, Scheduler *x) {
-    if (x->sleep > s->now) { s->r->lost[x->why]++; return; }
-    if (x->free > s->now) return; /* counted at its cause */
+/* Issue an instruction of the warp that issued last, or of the oldest one that can. If none can, the
+ * scheduler sleeps until that may change. */
+void choose(Sm *s, Scheduler *x) {
     u64 again = ~0ull;
     u8 why = LOST_EMPTY, first_why = LOST_EMPTY;
     i64 chosen = -1;

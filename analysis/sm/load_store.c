@@ -74,10 +74,9 @@ static int needs_data(const Sm *s, const Request *q) {
     return q->left > 0 && !is_global_load && kind != KIND_COPY_GROUP;
 }
 
-/* If the load/store unit is free, serve all wavefronts of its next request. False if there is none. */
-int serve(Sm *s) {
+/* Serve all wavefronts of the next request. False if none has reached the load/store unit. */
+int serve_next(Sm *s) {
     const double now = s->now;
-    if (!s->lsu.waiting || s->lsu.free >= now + 1) return 0;
     Scheduler *best = NULL;
     Queue *next = NULL;
     for (u32 k = 0; k < SCHEDULERS && !best; k++) {

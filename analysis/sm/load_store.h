@@ -6,7 +6,7 @@
 enum { ON_THEIR_WAY = 3, COPY_PLACES = 2 };
 
 void enqueue(Sm *s, Scheduler *x, Request q);
-int serve(Sm *s);
+int serve_next(Sm *s);
 
 /* The queue of a request, and the number of entries that it takes in the queue of global memory. */
 static inline u32 queue_of(const Instruction *i, const Step *step) {
@@ -24,4 +24,9 @@ static inline int has_room(const Sm *s, const Scheduler *x, const Instruction *i
     if (queue_of(i, step) == QUEUE_SHARED) return x->queue[QUEUE_SHARED].count < MOST_QUEUED;
     const u32 more = places_of(i), own = x->global_places + more;
     return own <= s->m->global_queue / SCHEDULERS || s->lsu.global_places + more <= s->m->global_queue;
+}
+
+/* Serve the next request if the load/store unit is free. False if there is none. */
+static inline int serve(Sm *s) {
+    return s->lsu.waiting && s->lsu.free < (double)s->now + 1 && serve_next(s);
 }
