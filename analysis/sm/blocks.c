@@ -2,6 +2,7 @@
 
 #include "events.h"
 
+/* Start the next block, if there is one, in a slot at a time or later. */
 void start_block(Sm *s, u32 slot, u64 at) {
     if (s->jobs.next == s->jobs.count) return;
     const u32 job = s->jobs.next++;
@@ -24,7 +25,8 @@ void start_block(Sm *s, u32 slot, u64 at) {
     }
 }
 
-void open_barrier(Sm *s, Block *b) {
+/* Open the barrier of a block if all of its warps wait there. */
+static void open_barrier(Sm *s, Block *b) {
     if (!b->waiting || b->waiting < b->alive) return;
     u64 at = s->now + s->m->barrier_latency;
     RAISE(at, b->opens_after + s->m->barrier_latency);
@@ -41,6 +43,18 @@ void open_barrier(Sm *s, Block *b) {
     }
 }
 
+/* A warp arrives at the barrier of its block. */
+void arrive(Sm *s, Warp *w) {
+    Block *b = &s->blocks[w->block];
+    w->at_barrier = 1;
+    b->waiting++;
+    s->barrier_free = GREATER(s->barrier_free, s->now) + s->m->barrier_unit_clocks;
+    b->opens_after = GREATER(b->opens_after, s->now) + s->m->barrier_per_warp;
+    RAISE(b->opens_after, s->barrier_free);
+    open_barrier(s, b);
+}
+
+/* A warp ends, and its block with the last one. */
 void leave(Sm *s, Warp *w) {
     Block *b = &s->blocks[w->block];
     w->alive = 0;

@@ -4,7 +4,7 @@
 #include "sm.h"
 
 void start_block(Sm *s, u32 slot, u64 at);
-void open_barrier(Sm *s, Block *b);
+void arrive(Sm *s, Warp *w);
 void leave(Sm *s, Warp *w);
 
 /* Set the next instruction of a warp to the first one of its step. */

@@ -68,6 +68,25 @@ static void expect(Warp *w, u8 scoreboard, u8 reason) {
     w->from[scoreboard] = reason;
 }
 
+/* Clocks for which a request occupies the load/store unit. */
+static double lsu_clocks(const Machine *m, const Instruction *i, const Step *step, const u64 *line) {
+    double clocks = step->clocks, least = i->free_clocks;
+    if (!step->lines) {
+        clocks *= m->wavefront_clocks;
+        least *= m->wavefront_clocks;
+    }
+    if (least) RAISE(least, m->request_clocks);
+    if (step->clocks) RAISE(clocks, m->request_clocks);
+    if (i->unit == UNIT_LSU && !(step->flags & STEP_OFF)) RAISE(clocks, 1);
+    if (i->kind == KIND_LOAD && step->lines && clocks) { /* more for more sectors, up to a line */
+        const u32 sectors = sectors_of(line, step->lines);
+        const double more = (m->load_clocks - m->sector_clocks) * (sectors < 4 ? sectors - 1 : 3) / 3;
+        RAISE(clocks, m->sector_clocks + more);
+    }
+    if (m->free_conflicts && least) LOWER(clocks, least);
+    return m->free_memory ? 0 : clocks;
+}
+
 static void issue(Sm *s, Scheduler *x, u32 warp) {
     const Machine *m = s->m;
     Warp *w = &s->warps[warp];
@@ -103,24 +122,10 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     go_on(w);
     if (is_bulk_copy(i)) copy_bulk(s, w, i, step, line);
     if (is_request(i)) {
-        double clocks = step->clocks, least = i->free_clocks;
-        if (!step->lines) {
-            clocks *= m->wavefront_clocks;
-            least *= m->wavefront_clocks;
-        }
-        if (least) RAISE(least, m->request_clocks);
-        if (step->clocks) RAISE(clocks, m->request_clocks);
-        if (i->unit == UNIT_LSU && !(step->flags & STEP_OFF)) RAISE(clocks, 1);
-        if (i->kind == KIND_LOAD && step->lines && clocks) { /* more for more sectors, up to a line */
-            const u32 sectors = sectors_of(line, step->lines);
-            const double more = (m->load_clocks - m->sector_clocks) * (sectors < 4 ? sectors - 1 : 3) / 3;
-            RAISE(clocks, m->sector_clocks + more);
-        }
-        if (m->free_conflicts && least) LOWER(clocks, least);
-        if (m->free_memory) clocks = 0;
         hand_over(s, x, i);
         enqueue(s, x, (Request){.step = step, .line = line, .from = x->port, .age = w->age,
-                                .space = w->space, .left = clocks, .warp = warp, .block = w->block});
+                                .space = w->space, .left = lsu_clocks(m, i, step, line),
+                                .warp = warp, .block = w->block});
     } else if (i->kind == KIND_BULK_GROUP) {
         const double made = GREATER(w->bulk_done, s->now);
         release(s, warp, w->age, i->write_barrier, made, 0);
@@ -136,14 +141,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     if (w->step == w->end) {
         leave(s, w);
     } else if (i->kind == KIND_BARRIER && !(step->flags & STEP_OFF)) {
-        Block *b = &s->blocks[w->block];
-        w->at_barrier = 1;
-        b->waiting++;
-        s->barrier_free = GREATER(s->barrier_free, s->now) +
-                          m->barrier_unit_clocks;
-        b->opens_after = GREATER(b->opens_after, s->now) + m->barrier_per_warp;
-        if (b->opens_after < s->barrier_free) b->opens_after = s->barrier_free;
-        open_barrier(s, b);
+        arrive(s, w);
     }
 }
 
