@@ -81,7 +81,7 @@ def traffic_of(
     loads, stores = (_accesses(instructions, actions) for actions in (READS, STORES))
     executed = [one.executed for one in instructions]
     steps: float = facts.steps(executed) or sum(_requests(load) for load in loads)
-    steps *= _share_of_a_block(asked.lifetimes) / geometry.warps_per_block
+    steps *= share_of_a_block(asked.lifetimes) / geometry.warps_per_block
     begins, progress = asked.starts, BlockProgress.even(np.ones(blocks))
     if begins is None:
         begins = starts(asked.lifetimes, device, per_sm, threads, fetches_ahead=ahead)
@@ -120,7 +120,7 @@ def traffic_of(
     )
 
 
-def _share_of_a_block(lifetimes: Floats) -> float:
+def share_of_a_block(lifetimes: Floats) -> float:
     """Fraction of a launch's work that one block does: the mean, weighted by work."""
     return float((lifetimes**2).sum() / lifetimes.sum() ** 2)
 

@@ -1,9 +1,10 @@
-"""Writes of stores to L2, in kernels of a few lines."""
+"""Traffic of a launch: the work of its blocks, and writes of stores to L2."""
 
 import numpy as np
 import pytest
 
 from toolkit import simulate
+from toolkit.execution.traffic import share_of_a_block
 
 STRUCTS = """
 template <int N> __device__ void fill(float *out, float x) {
@@ -28,3 +29,15 @@ def test_adjacent_stores_of_few_lines_are_sent_as_one(kernel, words, merged):
     stored = found.counters["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"]
     assert stored == 4 * 4 * words * (words if kernel.startswith("of_") else 1) * 4
     assert found.counters["lts__t_sectors_op_write.sum"] == stored / merged
+
+
+@pytest.mark.parametrize(
+    ("lifetimes", "share"),
+    [
+        ([1, 1, 1, 1], 1 / 4),
+        ([3, 1], (3 * 3 / 4 + 1 * 1 / 4) / 4),  # a block with 3/4 of the work, and one with 1/4
+        ([5, 0, 0], 1.0),  # blocks that exit at once have no share
+    ],
+)
+def test_the_share_of_a_block_is_a_mean_that_is_weighted_by_work(lifetimes, share):
+    assert share_of_a_block(np.array(lifetimes, dtype=float)) == pytest.approx(share)
