@@ -165,7 +165,8 @@ def changes_code(mutant):
     """False for an edit that does not compile, or that the compiler of C does not notice."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for each in files(ROOT, mutant.package, mutant.language):
+        packages = {package for package, _ in QUOTAS}  # C includes headers of other packages
+        for each in (file for one in packages for file in files(ROOT, one, mutant.language)):
             target = copy / each.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(each.read_bytes())
