@@ -53,6 +53,7 @@ UNWRITTEN = "unwritten"
 FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
 POISON = 0xFF  # bytes of what nobody wrote: NaN in every floating type
 MOST_AXES, MOST_ELEMENTS = 64, 2**48  # of NumPy; addresses of a process have 48 bits
+IN_CACHE = 1 << 16  # floats that are made at a time, so that they are not read from memory again
 RANDOM_INTEGERS = 100  # 0 to 99: also valid in a byte, and as an index of many a buffer
 
 # Types of no NumPy array: their bits fit in one of integers.
@@ -276,9 +277,13 @@ def _random(
     if dtype.kind != "f":
         most = 2 if dtype.kind == "b" else RANDOM_INTEGERS
         return rng.integers(0, most, shape, dtype=dtype)
-    wide = rng.random(shape, dtype=np.float64 if dtype.itemsize == 8 else np.float32)
-    wide *= 2
-    wide -= 1
+    wide = np.empty(shape, np.float64 if dtype.itemsize == 8 else np.float32)
+    flat = wide.reshape(-1)
+    for start in range(0, len(flat), IN_CACHE):
+        part = flat[start : start + IN_CACHE]
+        rng.random(dtype=wide.dtype, out=part)
+        part *= 2
+        part -= 1
     return wide.astype(dtype, copy=False)
 
 
