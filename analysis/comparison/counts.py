@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from analysis.comparison.lines import LineChange, line_changes
 from analysis.comparison.scorecard import TOLERANCES, within
 from analysis.records.counters import ALL_COUNTERS, MODELLED, OF_BULK_COPIES
-from analysis.records.description import Unit
+from analysis.records.description import MetricUnit
 from analysis.records.profile import Counted, Grade, Launched, LineCounters, Simulated
 from analysis.vocabulary import Vocabulary
 
@@ -51,7 +51,7 @@ class CountChange:
     verdict: Outcome
     lines: tuple[LineChange, ...] = ()
     label: str
-    unit: Unit | None
+    unit: MetricUnit | None
 
     @property
     def ratio(self) -> float | None:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from analysis.comparison.agreement import Comparison, closed_forms, comparisons, known_reason
 from analysis.records.counters import ALL_COUNTERS, MODELLED, Counter, CounterClass, Wait
-from analysis.records.description import Unit
+from analysis.records.description import MetricUnit
 from analysis.records.metrics import BANK_CONFLICTS, SHARED_WAVEFRONTS
 from analysis.records.profile import Record, Score, Verdict
 
@@ -55,7 +55,7 @@ _SHARED_LOADS = SHARED_WAVEFRONTS[0]
 
 def _tolerance(counter: Counter) -> float:
     if counter.counter_class == CounterClass.MODELLED:
-        return DRAM_ERROR if counter.unit == Unit.BYTES else L2_ERROR
+        return DRAM_ERROR if counter.unit == MetricUnit.BYTES else L2_ERROR
     if counter.tag in (_SHARED_LOADS, BANK_CONFLICTS[0]):
         return LOAD_ARBITRATION
     return STORE_ARBITRATION if counter.counter_class == CounterClass.NOISY else 0.0

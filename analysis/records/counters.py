@@ -19,7 +19,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.records.description import Format, Group, Metric, Unit
+from analysis.records.description import Format, Group, Metric, MetricUnit
 from analysis.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ _ALL_WAITS = frozenset(Wait)
 def _counter(
     name: str,
     label: str,
-    unit: Unit,
+    unit: MetricUnit,
     group: Group,
     of: Callable[[InstructionCounts], int] | None = None,
     *,
@@ -162,11 +162,11 @@ def _counter(
 
 
 def _of_instructions() -> Iterable[Counter]:
-    of_threads = partial(_counter, unit=Unit.THREAD_INSTRUCTIONS, group=Group.INSTRUCTIONS)
+    of_threads = partial(_counter, unit=MetricUnit.THREAD_INSTRUCTIONS, group=Group.INSTRUCTIONS)
     yield _counter(
         "smsp__inst_executed",
         "warp instructions",
-        Unit.INSTRUCTIONS,
+        MetricUnit.INSTRUCTIONS,
         Group.INSTRUCTIONS,
         lambda i: i.executed + i.reissued,
         polled_at=_ALL_WAITS,
@@ -206,7 +206,10 @@ def _of_cached_memory() -> Iterable[Counter]:
         reaching: tuple[MemoryAction, ...] = ("load", "copy") if short == "ld" else (action,)
         for space in _CACHED_SPACES:
             is_global_load = space == "global" and short == "ld"
-            for unit, words in ((Unit.REQUESTS, "requests"), (Unit.SECTORS, "32-byte sectors")):
+            for unit, words in (
+                (MetricUnit.REQUESTS, "requests"),
+                (MetricUnit.SECTORS, "32-byte sectors"),
+            ):
                 yield _counter(
                     f"l1tex__t_{unit}_pipe_lsu_mem_{space}_op_{short}",
                     f"{words} of {space} {action}s",
@@ -224,7 +227,7 @@ def _of_shared_memory() -> Iterable[Counter]:
         yield _counter(
             f"smsp__sass_inst_executed_op_shared_{short}",
             f"warp instructions that are shared {action}s",
-            Unit.INSTRUCTIONS,
+            MetricUnit.INSTRUCTIONS,
             Group.SHARED,
             _memory("shared", (action,), "requests"),
             polled_at=frozenset({Wait.BARRIER} if is_load else ()),
@@ -232,7 +235,7 @@ def _of_shared_memory() -> Iterable[Counter]:
         yield _counter(
             f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}",
             f"wavefronts of shared {action}s",
-            Unit.WAVEFRONTS,
+            MetricUnit.WAVEFRONTS,
             Group.SHARED,
             _memory("shared", (action,), "wavefronts"),
             counter_class=CounterClass.EXACT if is_load else CounterClass.NOISY,
@@ -240,7 +243,7 @@ def _of_shared_memory() -> Iterable[Counter]:
         yield _counter(
             f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}",
             f"wavefronts of shared {action}s that bank conflicts cause",
-            Unit.WAVEFRONTS,
+            MetricUnit.WAVEFRONTS,
             Group.SHARED,
             _conflicts(action),
             counter_class=CounterClass.NOISY,
@@ -257,7 +260,7 @@ def _of_bulk_copies() -> Iterable[Counter]:
         yield _counter(
             f"bulk__sectors_{side}",
             f"32-byte sectors that bulk copies have {side} at L2",
-            Unit.SECTORS,
+            MetricUnit.SECTORS,
             Group.BELOW_L1,
             _memory("global", actions, "sectors"),
             hint="counted by the simulator alone",
@@ -268,7 +271,10 @@ def _of_bulk_copies() -> Iterable[Counter]:
 
 def _modelled() -> Iterable[Counter]:
     below = partial(_counter, group=Group.BELOW_L1, counter_class=CounterClass.MODELLED)
-    sectors, in_bytes = partial(below, unit=Unit.SECTORS), partial(below, unit=Unit.BYTES)
+    sectors, in_bytes = (
+        partial(below, unit=MetricUnit.SECTORS),
+        partial(below, unit=MetricUnit.BYTES),
+    )
     yield sectors(
         "l1tex__m_xbar2l1tex_read_sectors",
         "32-byte sectors that L1 fetches from L2",

@@ -14,8 +14,8 @@ from analysis.access import WAVEFRONT_BYTES
 from analysis.vocabulary import Vocabulary
 
 
-class Unit(Vocabulary):
-    """Unit of a metric."""
+class MetricUnit(Vocabulary):
+    """MetricUnit of a metric."""
 
     INSTRUCTIONS = "warp instructions"
     THREAD_INSTRUCTIONS = "thread instructions"
@@ -33,7 +33,11 @@ class Unit(Vocabulary):
         """Bytes that one of them moves, 0 if it moves none."""
         from analysis.coalescing import SECTOR_BYTES  # it imports numpy, for which no --help waits
 
-        sizes = {Unit.SECTORS: SECTOR_BYTES, Unit.WAVEFRONTS: WAVEFRONT_BYTES, Unit.BYTES: 1}
+        sizes = {
+            MetricUnit.SECTORS: SECTOR_BYTES,
+            MetricUnit.WAVEFRONTS: WAVEFRONT_BYTES,
+            MetricUnit.BYTES: 1,
+        }
         return sizes.get(self, 0)
 
 
@@ -65,7 +69,7 @@ class Metric:
     tag: str
     #: What it counts, in words.
     label: str
-    unit: Unit
+    unit: MetricUnit
     format: Format
     group: Group
     #: What a reader of the value should know beyond the label.

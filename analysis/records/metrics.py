@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from analysis.records.counters import InstructionCounts
-from analysis.records.description import Format, Group, Metric, Unit
+from analysis.records.description import Format, Group, Metric, MetricUnit
 
 WARP_INSTRUCTIONS = "smsp__inst_executed.sum"
 THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
@@ -70,6 +70,16 @@ def flop(instructions: Iterable[InstructionCounts]) -> int:
     )
 
 
+def ffma_share(counters: Counters) -> float | None:
+    """Fraction of the thread instructions that are multiply-adds, None without any."""
+    return FFMA_SHARE.of(counters)
+
+
+def conflict_share(counters: Counters) -> float | None:
+    """Fraction of the wavefronts of shared memory that bank conflicts cause, None without any."""
+    return CONFLICT_SHARE.of(counters)
+
+
 def is_arithmetic(instructions: Iterable[InstructionCounts], counters: Counters) -> bool:
     """True if FLOP/s describe a launch: a matrix product, but no copy, reduction or stencil."""
     moved = total(counters, *DRAM_TRAFFIC)
@@ -106,7 +116,7 @@ FFMA_SHARE = Derived(
     tag="ffma_share",
     label="FFMA share",
     short="FFMA",
-    unit=Unit.SHARE,
+    unit=MetricUnit.SHARE,
     format=Format.PERCENT,
     group=Group.INSTRUCTIONS,
     hint="of what the lanes executed; the rest feeds the multiply-adds",
@@ -116,7 +126,7 @@ FFMA_SHARE = Derived(
 SECTORS_LOADED = Derived(
     tag="sectors_loaded",
     label="sectors loaded",
-    unit=Unit.SECTORS,
+    unit=MetricUnit.SECTORS,
     format=Format.DIGITS,
     group=Group.GLOBAL,
     hint="from global memory",
@@ -125,7 +135,7 @@ SECTORS_LOADED = Derived(
 WAVEFRONTS = Derived(
     tag="shared_wavefronts",
     label="shared wavefronts",
-    unit=Unit.WAVEFRONTS,
+    unit=MetricUnit.WAVEFRONTS,
     format=Format.DIGITS,
     group=Group.SHARED,
     hint="of loads and stores",
@@ -134,7 +144,7 @@ WAVEFRONTS = Derived(
 CONFLICT_SHARE = Derived(
     tag="bank_conflict_share",
     label="bank conflicts",
-    unit=Unit.SHARE,
+    unit=MetricUnit.SHARE,
     format=Format.PERCENT,
     group=Group.SHARED,
     hint="of the wavefronts of shared memory",
@@ -147,7 +157,7 @@ def _derived() -> Iterable[Derived]:
     yield Derived(
         tag="active_threads_per_instruction",
         label="active threads per warp instruction",
-        unit=Unit.THREADS_PER_INSTRUCTION,
+        unit=MetricUnit.THREADS_PER_INSTRUCTION,
         format=Format.OF_A_WARP,
         group=Group.INSTRUCTIONS,
         tags=(THREAD_INSTRUCTIONS,),
@@ -161,7 +171,7 @@ def _derived() -> Iterable[Derived]:
         yield Derived(
             tag=f"sectors_per_request_{space}_{short}",
             label="sectors per request",
-            unit=Unit.SECTORS_PER_REQUEST,
+            unit=MetricUnit.SECTORS_PER_REQUEST,
             format=Format.COUNT,
             group=Group(f"{space} memory"),
             hint=f"of {space} {words[short]}",
@@ -177,7 +187,7 @@ def _derived() -> Iterable[Derived]:
         yield Derived(
             tag=f"bank_conflicts_per_access_{short}",
             label="bank conflicts per access",
-            unit=Unit.CONFLICTS_PER_ACCESS,
+            unit=MetricUnit.CONFLICTS_PER_ACCESS,
             format=Format.COUNT,
             group=Group.SHARED,
             hint=f"of shared {words[short]}",
