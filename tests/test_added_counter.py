@@ -19,7 +19,7 @@ def _of_instructions():
     yield _counter(
         "smsp__inst_executed_op_added",
         "FFMA of added warps",
-        Unit.INSTRUCTIONS,
+        MetricUnit.INSTRUCTIONS,
         Group.INSTRUCTIONS,
         lambda i: i.executed if i.opcode == "FFMA" else 0,
         short="FFMA of warps",
@@ -35,7 +35,7 @@ def _modelled():
     yield _counter(
         "lts__t_sectors_added",
         "added 32-byte sectors",
-        Unit.SECTORS,
+        MetricUnit.SECTORS,
         Group.BELOW_L1,
         counter_class=CounterClass.MODELLED,
         of_traffic=lambda traffic: traffic.written_sectors,
