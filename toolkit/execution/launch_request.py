@@ -54,7 +54,9 @@ class LaunchRequest:
 
     def launched(self) -> tuple[Geometry, Sequence[Argument]]:
         """Geometry and arguments of a kernel that is no rung. Raises InputError if some lack."""
-        if self.grid is None or self.block is None or self.arguments is None or self.shape:
+        if self.shape is not None:
+            raise InputError(NO_RUNG)
+        if self.grid is None or self.block is None or self.arguments is None:
             raise InputError(NO_RUNG)
         return launch_geometry(self.grid, self.block, self.dynamic_shared_bytes), self.arguments
 

@@ -131,7 +131,9 @@ class RungModel:
         if not plan.kinds:
             found = first_blocks(blocks, sms, partial(_is_partial, launch))
             points = timed_k(k, step, launch.geometry)
-            return replace(found, points=points, weight=self._weight)
+            return replace(
+                found, busy_blocks=launch.busy_blocks, points=points, weight=self._weight
+            )
         idle = blocks - launch.busy_blocks  # the first blocks
         pieces = pieces_of_c(launch.variant, launch.parameters, launch.executed)
         runs = self.proven.runs
@@ -174,7 +176,7 @@ class RungModel:
             self.instructions,
             traffic,
             self.residence,
-            replace(replay, busy_blocks=launch.busy_blocks),
+            replay,
             self._sample(replay.points, replay.blocks[:count]),
             launch.problem.flop,
         )

@@ -13,7 +13,7 @@
  *     integer floating double half atomics convert special warp
  *     check check_order check_cluster check_threads check_shared check_blocks
  *     groups control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
- *     origins follow follow_exchange follow_integer follow_warp follow_memory
+ *     origins follow follow_swap follow_integer follow_warp follow_memory
  *     straight waits run blocks rounds entry probe
  */
 #pragma once

@@ -9,7 +9,7 @@
 #include "warp.h"
 
 /* Words that source k has, and that are written. */
-static u32 words_read(const Ins *i, int k) {
+u32 words_read(const Ins *i, int k) {
     const u32 words = i->width < WORD_BYTES ? 1 : i->width / WORD_BYTES;
     switch (i->op) {
     case OP_MOV64: case OP_ADD64: case OP_ISETP64: case OP_MINMAX64: case OP_SEL64:
@@ -134,7 +134,7 @@ void follow(Worker *c, Warp *w, const Ins *i, u32 lanes, u32 m) {
     const u16 guard = kind_of_predicate(o, w, i->guard, lanes);
     Follow f = {.c = c, .o = o, .w = w, .i = i, .m = guard ? lanes : m};
     o->under = worse(guard, o->launch->under ? o->launch->under[c->pc] : SAME);
-    if (o->under || !may_exchange(i)) settle_sources(o, w, i);
+    if (o->under || !may_swap(i)) settle_sources(o, w, i);
     if (guard) note(&o->of[c->pc].guard, guard);
     if (i->op >= FIRST_CONTROL) {
         follow_control(c, w, i, lanes, guard);

@@ -62,14 +62,15 @@ static inline void set_result(Follow *f, u16 origin) {
     for (u32 k = 0; k < MOST_WORDS; k++) fill(&f->d[k], origin);
 }
 
+u32 words_read(const Ins *i, int k);
 u32 words_written(const Ins *i);
 void follow(Worker *c, Warp *w, const Ins *i, u32 lanes, u32 m);
 int follow_any(Follow *f);
 void mix_lanes(Follow *f);
 u16 logic_origin(Origins *o, u32 table, const u32 value[3], const u16 of[3]);
-int may_exchange(const Ins *i);
+int may_swap(const Ins *i);
 void settle_sources(Origins *o, const Warp *w, const Ins *i);
-void follow_exchange(Follow *f);
+void follow_swap(Follow *f);
 void follow_integer(Follow *f);
 int follow_warp(Follow *f);
 int follow_access(Follow *f);

@@ -456,8 +456,8 @@ void follow_integer(Follow *f) {
     case OP_SHIFT_LEFT: case OP_SHIFT_RIGHT: case OP_SHIFT_RIGHT_SIGNED: follow_shift(f); return;
     case OP_FUNNEL: follow_funnel(f); return;
     case OP_LOP3:
-        if (f->o->under || !may_exchange(f->i)) follow_logic(f);
-        else follow_exchange(f);
+        if (f->o->under || !may_swap(f->i)) follow_logic(f);
+        else follow_swap(f);
         return;
     case OP_ISETP: follow_comparison(f); return;
     case OP_ISETP64: follow_comparison64(f); return;

@@ -12,7 +12,7 @@ static const i64 TOO_FAR = 1ll << 60;
 
 void free_origins(Origins *o) {
     if (!o) return;
-    free(o->exchanges); free(o->registers); free(o->predicates); free(o->shared); free(o->local); free(o->of);
+    free(o->swaps); free(o->registers); free(o->predicates); free(o->shared); free(o->local); free(o->of);
     free(o);
 }
 
@@ -21,7 +21,7 @@ Origins *new_origins(const Launch *launch, u32 warps) {
     if (!ZEROS(o, 1)) return NULL;
     o->launch = launch;
     o->warps = warps;
-    if (ZEROS(o->exchanges, (size_t)warps * EXCHANGES) && ZEROS(o->registers, (size_t)warps * launch->slots * LANES) &&
+    if (ZEROS(o->swaps, (size_t)warps * SWAPS) && ZEROS(o->registers, (size_t)warps * launch->slots * LANES) &&
         ZEROS(o->predicates, (size_t)warps * PREDICATES * LANES) && ZEROS(o->shared, shared_words(launch)) &&
         ZEROS(o->local, (size_t)warps * LANES * local_words(launch) + 1) && ZEROS(o->of, launch->length))
         return o;
@@ -33,7 +33,8 @@ Origins *new_origins(const Launch *launch, u32 warps) {
 void begin_origins(Origins *o) {
     const Launch *launch = o->launch;
     o->count = o->of_shared = o->of_local = o->reduced = 0;
-    memset(o->exchanges, 0, (size_t)o->warps * EXCHANGES * sizeof *o->exchanges);
+    o->next_swap = 0;
+    memset(o->swaps, 0, (size_t)o->warps * SWAPS * sizeof *o->swaps);
     memset(o->bucket, 0, sizeof o->bucket);
     memset(o->period_bits, 0, sizeof o->period_bits);
     memset(o->registers, 0, (size_t)o->warps * launch->slots * LANES * sizeof(u16));

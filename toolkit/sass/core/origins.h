@@ -2,7 +2,8 @@
  *
  * Every register, every predicate and every word of shared and local memory has an origin in each lane.
  * SAME: the value is equal in all blocks. BLOCK_INDEX: it depends on the index of the block. DATA: it
- * depends on global memory, an atomic operation, a clock or an SM. Any larger number is an affine
+ * depends on global memory, an atomic operation, a clock or an SM. SIGN_ALIKE: it depends on the index, its
+ * sign does not. PENDING: an exclusive or that may be part of a swap (follow_swap.c). Any larger number is an affine
  * function of the block's index: in a block that is (x, y, z) blocks further the value is larger by
  * c[0] * x + c[1] * y + c[2] * z, modulo 2^32.
  *
@@ -41,7 +42,7 @@ const Dependence *dependences(const Origins *o);
 
 /* Inside. */
 
-enum { BUCKETS = 2 * MOST_AFFINE, WORD_BYTES = 4, MOST_WORDS = 4, EXCHANGES = 4 };
+enum { BUCKETS = 2 * MOST_AFFINE, WORD_BYTES = 4, MOST_WORDS = 4, SWAPS = 4 };
 
 static const i64 UNIT = 1ll << FRACTION_BITS, FAR_AWAY = 1ll << 44, WRAP_32 = 1ll << 32;
 
@@ -50,7 +51,7 @@ typedef struct {
     u32 slot, is_used;
     u32 value[2][LANES];
     u16 of[2][LANES];
-} Exchange;
+} Swap;
 
 struct Origins {
     const Launch *launch;
@@ -60,8 +61,8 @@ struct Origins {
     u32 period_bits[3];
     u16 of_shared, of_local, reduced; /* what all of a memory, and what barriers reduced, may depend on */
     u16 under;             /* what decides whether the instruction in hand is executed */
-    u32 next_exchange;
-    Exchange *exchanges;   /* [warps][EXCHANGES] */
+    u32 next_swap;
+    Swap *swaps;           /* [warps][SWAPS] */
     u16 *registers;        /* [warps][slots][LANES] */
     u16 *predicates;       /* [warps][PREDICATES][LANES] */
     u16 *shared;           /* [words] */
