@@ -1,0 +1,44 @@
+"""What may be given together: a kernel with its geometry, or a rung with a shape."""
+
+import numpy as np
+import pytest
+
+from analysis.errors import InputError
+from tests.refusals import refusal
+from toolkit import check, simulate
+
+OWN = 'extern "C" __global__ void k(float *x) { x[threadIdx.x] = 1; }'
+LAUNCH = {"grid": 1, "block": 32, "arguments": [np.zeros(32, np.float32)]}
+
+
+@pytest.mark.parametrize("run", [simulate, check])
+@pytest.mark.parametrize("lacks", ["grid", "block", "arguments"])
+def test_a_kernel_needs_grid_block_and_arguments(run, lacks):
+    given = {name: value for name, value in LAUNCH.items() if name != lacks}
+    assert "takes grid, block and arguments" in refusal(InputError, run, OWN, **given)
+
+
+@pytest.mark.parametrize("run", [simulate, check])
+@pytest.mark.parametrize("shape", ["512", 0, ""])
+def test_a_kernel_takes_no_shape(run, shape):
+    assert "and no shape" in refusal(InputError, run, OWN, **LAUNCH, shape=shape)
+
+
+@pytest.mark.parametrize("run", [simulate, check])
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"grid": 1}, "grid"),
+        ({"arguments": LAUNCH["arguments"]}, "arguments"),
+        ({"kernel": "k", "defines": {"N": 1}}, "kernel and defines"),
+        ({"dynamic_shared_bytes": 4}, "shared memory"),
+    ],
+)
+def test_a_rung_brings_its_own_launch(run, given, named):
+    message = refusal(InputError, run, "tiled", shape=64, **given)
+    assert message == f"tiled is a rung, which brings its own {named}"
+
+
+@pytest.mark.parametrize("run", [simulate, check])
+def test_a_rung_needs_a_shape(run):
+    assert "give the shape of its product" in refusal(InputError, run, "tiled")
