@@ -208,7 +208,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "TOO_MANY": _LAYOUT,
         "MOST_ENTRIES MOST_SPREAD": _ENOUGH,
     },
-    "toolkit/execution/rung_prediction.py": {
+    "toolkit/execution/launch_time.py": {
         "LEAST_APART": fitted("rungs of bulk copies at 8192", "DRIFT")
     },
     "toolkit/execution/block_plan.py": {

@@ -231,10 +231,10 @@ def of_rung(simulator: LadderSimulator, selection: Selection, device: Device) ->
     )
     residence = Residence(device=device, blocks_per_sm=resident.blocks_per_sm)
     try:
-        found = simulator.simulate(cubin, selection, residence).predicted
+        found = simulator.simulate(cubin, selection, residence)
     except ToolkitError as error:
         return {"left_out": str(error)}
-    return {"left_out": found} if isinstance(found, str) else _cell(found)
+    return _cell(found.predicted) if found.predicted else {"left_out": found.prediction_basis}
 
 
 def ratio(cell: Cell, l2: str = "flushed") -> float | None:

@@ -24,12 +24,12 @@ from analysis.problem import Gemm, parse_shape
 from analysis.records.profile import Listing, Profile, Record
 from kernels.selection import Selection
 from kernels.variant import Variant
-from toolkit.execution.rung_simulation import PYCUDA_FILE, LadderSimulator, residence
+from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu.nvcc import LANGUAGE_OPTIONS
 from toolkit.gpu.sampling import Sampling
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.plan import Plan, make_plan
-from toolkit.profiling.record import with_prediction
+from toolkit.profiling.simulated import PYCUDA_FILE, residence, with_simulation
 from toolkit.rungs.matrices import Workload
 from toolkit.store.profile_json import compressed, dumps, load
 from toolkit.store.recorded_runs import recorded_run, ship_model
@@ -74,16 +74,11 @@ def _simulated(
     selection = replace(selection, parameters=record.parameters)  # `best` may have others by now
     cubin = as_it_was(compiled(selection, device.sm_arch), record)
     found = simulator.simulate(cubin, selection, residence(record, device))
-    if not found.check.passed:
+    if found.check is None or not found.check.passed:
         raise InputError(f"{record.label} at {record.shape} is simulated wrongly")
     stale = ("not simulated: ", "not predicted: ")
-    record = replace(
-        record,
-        simulated=found.simulated,
-        predicted=None,
-        notes=tuple(note for note in record.notes if not note.startswith(stale)),
-    )
-    return with_prediction(record, found.predicted), found.listing
+    notes = tuple(note for note in record.notes if not note.startswith(stale))
+    return with_simulation(replace(record, notes=notes), found, selection)
 
 
 def as_it_was(cubin: Kernel, record: Record) -> Kernel:

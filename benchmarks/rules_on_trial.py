@@ -39,7 +39,6 @@ import numpy as np
 import analysis.timing.predict
 import toolkit.execution.launch_time
 import toolkit.execution.predict
-import toolkit.execution.rung_prediction
 import toolkit.execution.simulate
 import toolkit.execution.traffic
 import toolkit.rungs.best
@@ -67,11 +66,12 @@ from benchmarks.traffic_tables import COUNTERS
 from kernels.ladder import BEST
 from kernels.selection import Selection, parse_selection
 from kernels.variant import Variant
-from toolkit.execution.rung_simulation import LadderSimulator, residence
+from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.launch.progress import Progress
 from toolkit.native import compile_library, compiler, file_of, libraries
 from toolkit.profiling.on_simulator import SimulatorBench
 from toolkit.profiling.record import planned
+from toolkit.profiling.simulated import residence
 from toolkit.rungs.matrices import Workload
 from toolkit.store.recorded_runs import recorded_run
 from toolkit.store.tuned import FOLDER, Tuned, selection_of
@@ -179,8 +179,8 @@ class Executed:
 
     def time(self, traffic: Traffic, device: Device) -> float:
         assert self.work is not None
-        (kernel, geometry, counts, instructions, _), known = self.work
-        work = WORK_OF(kernel, geometry, counts, instructions, traffic, **known)
+        (kernel, geometry, counts, instructions, _, *others), known = self.work
+        work = WORK_OF(kernel, geometry, counts, instructions, traffic, *others, **known)
         return seconds(work, device)
 
 
@@ -200,10 +200,8 @@ def executing() -> Iterator[Executed]:
         found.work = args, known
         return WORK_OF(*args, **known)
 
-    for module in (toolkit.execution.simulate, toolkit.execution.rung_prediction):
-        module.traffic_of = traffic_of  # type: ignore[attr-defined]
-    for module in (toolkit.execution.launch_time, toolkit.execution.rung_prediction):
-        module.work_of = work_of  # type: ignore[attr-defined]
+    toolkit.execution.launch_time.traffic_of = traffic_of  # type: ignore[attr-defined]
+    toolkit.execution.launch_time.work_of = work_of  # type: ignore[attr-defined]
     PREDICT.cached = lambda name: None
     yield found
 

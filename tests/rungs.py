@@ -1,7 +1,16 @@
-"""Marks of tests that take each rung of the ladder."""
+"""What tests of rungs share."""
+
+from contextlib import nullcontext
 
 import pytest
 
 from kernels import LADDER
+from toolkit.execution import launch_time
 
 every_rung = pytest.mark.parametrize("variant", LADDER, ids=lambda variant: variant.name)
+
+
+def without_times(monkeypatch):
+    """Launches get traffic below L1 and no time, which takes less."""
+    monkeypatch.setattr(launch_time, "cached_prediction", lambda *_: "not asked for")
+    monkeypatch.setattr(launch_time, "gap_clocks_beside", lambda *_: nullcontext())

@@ -22,6 +22,7 @@ from benchmarks.traffic_tables import (
     shipped_table,
 )
 from kernels import LADDER
+from tests.rungs import without_times
 from tests.sampling import sampled
 from toolkit.execution.sanitizer import Checked
 from validation import ROOT
@@ -66,9 +67,7 @@ def recorded():
 def counted_alone(monkeypatch):
     """Neither timed nor checked by the sanitizer, which takes several times as long."""
     nothing = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
-    monkeypatch.setattr(
-        "toolkit.execution.rung_prediction.cached_prediction", lambda *_: "not asked for"
-    )
+    without_times(monkeypatch)
     monkeypatch.setattr("toolkit.profiling.on_simulator.check_rung", lambda *_: nothing)
 
 

@@ -14,6 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.errors import UnavailableError
+from analysis.records.counters import InstructionCounts
+from analysis.sm import FLAG, IN_L2, Streams
+from analysis.timing.samples import Sample, Whole
 from reports import text
 from toolkit.execution.accesses import (
     AT_ONCE,
@@ -26,55 +30,138 @@ from toolkit.execution.accesses import (
 from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
 from toolkit.execution.estimate import Estimate
 from toolkit.execution.executed import NoPlanError
+from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.observation import Observable, Observed, observed
+from toolkit.execution.predict import streams_of
+from toolkit.execution.replay import (
+    ExchangingBlocks,
+    Replay,
+    blocks_of_busiest_sm,
+    blocks_of_last_sm,
+    spread_blocks,
+)
 from toolkit.execution.representatives import regions
 from toolkit.execution.sampling import (
-    Estimates,
     Metrics,
     drawn_blocks,
     estimated_counts,
     estimates,
 )
 from toolkit.execution.schedule import Schedule, lifetimes_of, unequal_schedule
-from toolkit.execution.traffic import Asked
+from toolkit.execution.traffic import Asked, Residence
 from toolkit.sass.core.binding import COUNT
-from toolkit.sass.machine import Bound, Run
+from toolkit.sass.faults import describe
+from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run
 from toolkit.sass.regions import Flow, Regions
+from toolkit.sass.translate import Translated
 
 # Runs ranges of blocks, and follows the values of blocks if there are regions.
 Execute = Callable[[Sequence[range], Regions | None], list[Run]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counted:
-    """Counts per instruction, the number of blocks that they come from, and their basis.
+class RecordedCounts(LaunchCounts):
+    """Counts of a launch whose executed blocks recorded their accesses.
 
-    `estimates`: counters that are neither proved nor counted in all blocks; `uncertainty` says so
-    where they are not narrow. `why_no_time`: why there is no traffic and no time, although blocks
-    were executed. `work`: what each block of the launch executed
+    `again` binds the launch to its arguments as they were. `why_no_time`: why there is no traffic
+    and no time, although blocks were executed. `work`: what each block of the launch executed
     (`core.WORK`), None if it is not known.
     """
 
-    counts: NDArray[Any]
     runs: Sequence[Run]
-    blocks: int
-    basis: str
+    again: Callable[[], Bound]
     lifetimes: NDArray[np.float64] | None = None
     exchange: Exchange | None = None
     observed: Observed | None = None
-    estimates: Estimates | None = None
     why_no_time: str = ""
-    uncertainty: str = ""
     work: NDArray[Any] | None = None
 
-    def schedule(self, sms: int, per_sm: int) -> Schedule | None:
-        """Schedule of the blocks if they differ and do not wait for each other."""
+    @property
+    def why_no_traffic(self) -> str:
+        if self.lifetimes is not None:
+            return ""
+        return self.why_no_time or "too many lines are accessed; take a smaller launch"
+
+    @property
+    def traffic_basis(self) -> str:
+        return (
+            f"the lines that each block accesses {self._accesses_basis}, what caches keep of them "
+            "follows from the order in which blocks run (analysis.traffic.l2)"
+        )
+
+    @property
+    def _accesses_basis(self) -> str:
+        if self.observed is not None:
+            return "follow from those of the executed blocks"
+        accesses = self.runs[0].accesses
+        spread = accesses.spread if accesses else 0
+        return f"were recorded (one of {1 << spread})" if spread else "were recorded"
+
+    def schedule(self, residence: Residence) -> Schedule | None:
         if self.work is None or self.exchange is not None:
             return None
-        return unequal_schedule(self.work, sms, per_sm)
+        return unequal_schedule(self.work, residence.device.sm_count, residence.blocks_per_sm)
 
-    def read_by_block(self, blocks: int) -> NDArray[np.float64]:
-        """Sectors that each of the `blocks` of the launch reads."""
+    def asked(self, schedule: Schedule | None) -> Asked | str:
+        assert self.lifetimes is not None
+        differing = schedule.lifetimes if schedule else None
+        lifetimes = self.lifetimes if differing is None else differing
+        starts = schedule.start if schedule else None
+        if self.observed is not None and self.observed.accesses is not None:
+            visits = self.observed.visits()
+            if visits is None:
+                return "too many lines are accessed, by too many groups of blocks"
+            moments = self.observed.accesses.moments
+            return Asked(
+                below=self.observed.accesses.below,
+                lifetimes=lifetimes,
+                in_time=partial(visits_in_time, visits, moments, lifetimes=differing),
+                starts=starts,
+            )
+        accesses = self.runs[0].accesses
+        assert accesses is not None
+        return Asked(
+            below=accesses.below,
+            lifetimes=lifetimes,
+            in_time=partial(
+                accesses_in_time,
+                accesses.rows,
+                lifetimes,
+                self.exchange,
+                lines=1 << accesses.spread,
+                typical_steps=schedule.typical_steps if schedule else None,
+            ),
+            starts=starts,
+        )
+
+    def replay(
+        self,
+        residence: Residence,
+        schedule: Schedule | None,
+        instructions: Sequence[InstructionCounts],
+    ) -> Replay:
+        del instructions
+        assert self.lifetimes is not None
+        sms, per_sm = residence.device.sm_count, residence.blocks_per_sm
+        if schedule is not None:
+            assert self.work is not None
+            return blocks_of_last_sm(schedule, self.work, sms, per_sm, self._read_by_block())
+        busy = np.flatnonzero(self.lifetimes)
+        if self.exchange is None:
+            return spread_blocks(busy, sms)
+        first = int(busy[0])
+        exchanging = ExchangingBlocks(
+            first=first,
+            sharing=int((self.exchange.blocks >= first).sum()),
+            work=self.lifetimes,
+            reads=self.exchange.read_by_block,
+            bytes=self.exchange.bytes,
+            writers=self.exchange.writers,
+        )
+        return blocks_of_busiest_sm(exchanging, sms, per_sm)
+
+    def _read_by_block(self) -> NDArray[np.float64]:
+        """Sectors that each block of the launch reads."""
         if self.observed is not None and self.observed.accesses is not None:
             of_classes = [
                 read_by_block(one.entries, np.zeros(len(one.entries)), 1)
@@ -83,86 +170,63 @@ class Counted:
             return np.concatenate(of_classes)[self.observed.accesses.class_of]
         accesses = self.runs[0].accesses
         assert accesses is not None
-        return read_by_block(accesses.rows, accesses.rows["block"], blocks)
+        assert self.lifetimes is not None
+        return read_by_block(accesses.rows, accesses.rows["block"], len(self.lifetimes))
+
+    def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
+        bound = self.again()
+        try:
+            streams = self._streams(bound, replay.blocks)
+        except FaultError as error:
+            where = describe(error.fault, translated, bound)
+            raise UnavailableError(
+                f"a block that is executed without those before it stops: {where}"
+            ) from None
+        streams = streams.with_common()
+        if self.exchange is not None:
+            flags = np.unique(streams.numbers[streams.lines & FLAG > 0])
+            streams = streams.with_mark(IN_L2, self.exchange.lines).with_mark(FLAG, flags)
+        return Whole(streams=streams)
+
+    def _streams(self, bound: Bound, blocks: Sequence[int]) -> Streams:
+        """Streams of blocks. Where they wait for others, these are executed too."""
+        try:
+            return streams_of(bound, blocks)
+        except FaultError as error:
+            if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
+                raise
+        return streams_of(self.again(), blocks, others=range(bound.geometry.blocks))
 
     def unchecked(self, blocks: int) -> Iterator[str]:
-        """What was not checked if a part of the `blocks` of the launch was executed."""
         if left := blocks - self.blocks:
             yield (
                 f"{text.many(left, 'block')} not executed, and so not checked for faults "
                 "(--blocks all)"
             )
 
-    @property
-    def accesses_basis(self) -> str:
-        """End of the sentence "the lines that each block accesses …"."""
-        if self.observed is not None:
-            return "follow from those of the executed blocks"
-        accesses = self.runs[0].accesses
-        spread = accesses.spread if accesses else 0
-        return f"were recorded (one of {1 << spread})" if spread else "were recorded"
 
-
-def requests_of(counted: Counted, schedule: Schedule | None = None) -> Asked | str:
-    """Requests of all blocks to L2, or why they are not known. `schedule` of blocks that differ."""
-    if counted.why_no_time:
-        return counted.why_no_time
-    lifetimes, differing = counted.lifetimes, schedule.lifetimes if schedule else None
-    if differing is not None:
-        lifetimes = differing
-    if counted.observed is not None and counted.observed.accesses is not None:
-        visits = counted.observed.visits()
-        if visits is None:
-            return "too many lines are accessed, by too many groups of blocks"
-        assert lifetimes is not None
-        return Asked(
-            below=counted.observed.accesses.below,
-            lifetimes=lifetimes,
-            in_time=partial(
-                visits_in_time, visits, counted.observed.accesses.moments, lifetimes=differing
-            ),
-            starts=schedule.start if schedule else None,
-        )
-    if lifetimes is None:
-        return "too many lines are accessed; take a smaller launch"
-    accesses = counted.runs[0].accesses
-    assert accesses is not None
-    return Asked(
-        below=accesses.below,
-        lifetimes=lifetimes,
-        in_time=partial(
-            accesses_in_time,
-            accesses.rows,
-            lifetimes,
-            counted.exchange,
-            lines=1 << accesses.spread,
-            typical_steps=schedule.typical_steps if schedule else None,
-        ),
-        starts=schedule.start if schedule else None,
-    )
-
-
-def _with_lifetimes(counted: Counted, bound: Bound, *, waits: bool) -> Counted:
-    """Copy of `counted` with lifetimes of blocks, and their exchange of data, from all accesses."""
-    blocks, accesses = bound.geometry.blocks, counted.runs[0].accesses
-    if accesses is None or counted.blocks < blocks or (waits and accesses.spread):
-        return counted
+def _with_lifetimes(found: RecordedCounts, bound: Bound, *, waits: bool) -> RecordedCounts:
+    """Copy of `found` with lifetimes of blocks, and their exchange of data, from all accesses."""
+    blocks, accesses = bound.geometry.blocks, found.runs[0].accesses
+    if accesses is None or found.blocks < blocks or (waits and accesses.spread):
+        return found
     shared = exchange(accesses.rows, blocks) if waits else None
     if shared is None and bound.blocks_meet:  # the first block may have taken the work of all
-        return replace(counted, lifetimes=np.ones(blocks))
-    work = counted.runs[0].work
+        return replace(found, lifetimes=np.ones(blocks))
+    work = found.runs[0].work
     assert work is not None
     lifetimes = lifetimes_of(work)
     of_busy = 1.0 if shared is None else lifetimes
     lifetimes = np.where(lifetimes > AT_ONCE, of_busy, 0.0)
-    return replace(counted, lifetimes=lifetimes, exchange=shared, work=work)
+    return replace(found, lifetimes=lifetimes, exchange=shared, work=work)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
     """Which blocks of a launch to execute, and what is known of it for that.
 
-    `trial` says how long all of them will take; what a few blocks wrote is undone.
+    `trial` says how long all of them will take; what a few blocks wrote is undone. `again` binds
+    the launch to its arguments as they were.
 
     `waits`: some loop waits for what other blocks write. `seed` determines which blocks are drawn
     at random. All blocks are executed instead of estimating counters if that takes at most
@@ -174,6 +238,7 @@ class Selection:
     seed: bytes
     limit_s: float
     trial: Callable[[], Estimate]
+    again: Callable[[], Bound]
     flow: Flow
     metrics: Metrics
     functions: Mapping[str, int]
@@ -185,7 +250,7 @@ def counted_blocks(
     execute: Execute,
     execute_few: Execute,
     announce: Callable[[], None],
-) -> Counted:
+) -> RecordedCounts:
     """Counts of a launch from the blocks that are selected.
 
     `execute` runs ranges of blocks, and `execute_few` single ones. `announce` is called before all
@@ -205,11 +270,13 @@ def counted_blocks(
     announce()
     runs = execute([range(everything)], None)
     basis = f"{of_blocks(everything, everything)} executed{why}"
-    counted = Counted(counts=runs[0].counts, runs=runs, blocks=everything, basis=basis)
-    return _with_lifetimes(counted, bound, waits=selection.waits)
+    found = RecordedCounts(
+        counts=runs[0].counts, runs=runs, blocks=everything, basis=basis, again=selection.again
+    )
+    return _with_lifetimes(found, bound, waits=selection.waits)
 
 
-def _observed(bound: Bound, selection: Selection, execute: Execute) -> Counted:
+def _observed(bound: Bound, selection: Selection, execute: Execute) -> RecordedCounts:
     """Counts from a plan by observation. Raises NoPlanError if all blocks are to be executed."""
     if selection.waits or bound.blocks_meet:
         raise NoPlanError(WAIT)
@@ -228,9 +295,10 @@ def _observed(bound: Bound, selection: Selection, execute: Execute) -> Counted:
     )
     if not found.is_sufficient and _is_short(selection):
         raise NoPlanError(found.lost)
-    return Counted(
+    return RecordedCounts(
         counts=found.counts,
         runs=found.runs,
+        again=selection.again,
         blocks=len(found.runs),
         basis=found.basis,
         lifetimes=(
@@ -266,7 +334,7 @@ def _takes_all(estimate: Estimate) -> str:
     )
 
 
-def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) -> Counted:
+def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) -> RecordedCounts:
     """Counts from `most` blocks: corners, edges and the centre, and as many random ones as are
     left."""
     everything = bound.geometry.blocks
@@ -280,9 +348,10 @@ def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) ->
     rest = everything - len(known)
     total = estimated_counts(np.zeros_like(of_drawn[0]), may_differ, of_known, of_drawn, everything)
     found = estimates(selection.metrics(total, None), may_differ, of_drawn, rest, selection.metrics)
-    return Counted(
+    return RecordedCounts(
         counts=total,
         runs=runs,
+        again=selection.again,
         blocks=len(runs),
         basis=f"{of_blocks(len(runs), everything)} executed; {found.seen(everything)}",
         estimates=found,

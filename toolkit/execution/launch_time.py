@@ -1,166 +1,180 @@
-"""Predicted time of a launch that is no rung, or the reason why there is none.
+"""Traffic below L1 and predicted time of a launch whose blocks are counted, of any kernel.
 
-For rungs, see `rung_prediction`.
-
-A few blocks that one SM would run are executed again, on the arguments as they were, and their
-streams are replayed. They represent all blocks of the launch, which may differ by their position
-and their data; the exact counters give the instructions of an average block.
+A few blocks that one SM would run are executed again, and their streams are replayed. They
+represent all blocks of the launch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from hashlib import sha256
+from threading import Lock
+from typing import NamedTuple
 
 from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
-from analysis.records.metrics import flop
-from analysis.sm import FLAG, IN_L2, Streams
-from analysis.timing.predicted import Predicted
-from analysis.timing.samples import Whole
+from analysis.timing.gap import GapClocks
+from analysis.timing.predicted import Predicted, Resource
+from analysis.timing.samples import Sample
 from analysis.timing.work import Work
+from analysis.traffic.block_schedule import drift
 from analysis.traffic.l2 import NO_TRAFFIC, Traffic
-from toolkit.execution.block_counts import Counted
-from toolkit.execution.predict import (
-    cached_prediction,
-    gap_clocks_beside,
-    key_of,
-    streams_of,
-    work_of,
-)
-from toolkit.execution.replay import (
-    ExchangingBlocks,
-    Replay,
-    blocks_of_busiest_sm,
-    blocks_of_last_sm,
-    spread_blocks,
-)
+from toolkit.execution.launch_counts import LaunchCounts
+from toolkit.execution.predict import cached_prediction, gap_clocks_beside, key_of, work_of
+from toolkit.execution.replay import Replay
 from toolkit.execution.schedule import Schedule
-from toolkit.execution.traffic import Residence
-from toolkit.sass.faults import describe
-from toolkit.sass.machine import DEADLOCK, Bound, FaultError
+from toolkit.execution.traffic import Asked, Residence, traffic_of
+from toolkit.machine_code.kernel import Kernel
+from toolkit.sass.schedule_facts import ScheduleFacts, schedule_facts
 from toolkit.sass.translate import Translated
+
+LEAST_APART = 0.05  # of a lifetime, after the last wave: L2 keeps what blocks share below that
+# Bounds that do not belong to a unit of the SM
+NOT_OF_THE_SM = (Resource.L2, Resource.DRAM, Resource.LATENCY)
+
+
+class Modelled(NamedTuple):
+    """Traffic below L1 and time of a launch, each of them the reason if there is none."""
+
+    traffic: Traffic | str
+    time: Predicted | str
+    replayed: str = ""  # which blocks stand for all; completes the basis of the time
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulatedLaunch:
+class CountedLaunch:
     """A launch whose blocks are counted, on the device of its residence."""
 
     translated: Translated
     geometry: Geometry
     residence: Residence
-    counted: Counted
+    counts: LaunchCounts
     instructions: Sequence[InstructionCounts]
-    schedule: Schedule | None = None  # of blocks that differ
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
+    @property
+    def kernel(self) -> Kernel:
+        return self.translated.kernel
 
-Time = tuple[Predicted, str] | tuple[None, str]
-
-
-@contextmanager
-def launch_time(
-    launch: SimulatedLaunch, fresh: Callable[[], Bound]
-) -> Iterator[Callable[[Traffic], Time]]:
-    """Function from the traffic of a launch to its prediction and basis, or why there is none.
-
-    `fresh` binds the launch anew. Runs of the model that need no traffic begin meanwhile.
-    """
-    replay, device = _replay_of(launch), launch.residence.device
-    streams = _streams(launch.translated, fresh, replay.blocks)
-    if isinstance(streams, str):
-        yield lambda traffic: (None, f"not predicted: {streams}")
-        return
-    with gap_clocks_beside(_work(launch, streams, replay, NO_TRAFFIC), device) as gap_clocks:
-
-        def time_of(traffic: Traffic) -> Time:
-            work = _work(launch, streams, replay, traffic)
-            found = cached_prediction(key_of(work), device, lambda: work, gap_clocks)
-            if isinstance(found, str):
-                return None, f"not predicted: {found}"
-            which = _stand_for(replay.blocks, launch)
-            return found, f"{found.basis}{which}{_other(launch)}"
-
-        yield time_of
-
-
-def _streams(
-    translated: Translated, fresh: Callable[[], Bound], blocks: Sequence[int]
-) -> Streams | str:
-    try:
-        bound = fresh()
+    def modelled(self) -> Modelled:
+        """Traffic and time. Runs of the model that need no traffic begin beside the traffic."""
+        if why := self.counts.why_no_traffic:
+            return _not_modelled(why)
         try:
-            return streams_of(bound, blocks).with_common()
-        except FaultError as error:
-            if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
-                raise
-            bound = fresh()
-            return streams_of(bound, blocks, others=range(bound.geometry.blocks)).with_common()
-    except FaultError as error:
-        where = describe(error.fault, translated, bound)
-        return f"a block that is executed without those before it stops: {where}"
-    except (ToolkitError, MemoryError) as error:
-        return str(error) or "not enough memory"
+            gap_key = self._key(NO_TRAFFIC)
+        except (ToolkitError, MemoryError) as error:
+            asked = self.counts.asked(self._schedule)
+            if isinstance(asked, str):
+                return _not_modelled(asked)
+            return Modelled(self._traffic(asked), str(error) or "not enough memory")
+        device, gap_work = self.residence.device, partial(self._work, NO_TRAFFIC)
+        with gap_clocks_beside(gap_key, device, gap_work) as gap_clocks:
+            asked = self.counts.asked(self._schedule)
+            if isinstance(asked, str):
+                return _not_modelled(asked)
+            traffic = self._traffic(asked)
+            time = self._time(traffic, gap_clocks)
+            if drift_per_wave := self._drift_per_wave(time):
+                traffic = self._traffic(asked, drift_per_wave)
+                time = self._time(traffic, gap_clocks)
+        return Modelled(traffic, time, self._stand_for)
+
+    def _traffic(self, asked: Asked, drift_per_wave: float = 0.0) -> Traffic:
+        """Traffic below L1 if co-resident blocks drift apart by `drift_per_wave` of a lifetime."""
+        return traffic_of(
+            asked,
+            self.geometry,
+            self._facts,
+            self.instructions,
+            self.residence,
+            drift_per_wave=drift_per_wave,
+        )
+
+    def _time(self, traffic: Traffic, gap_clocks: Callable[[], GapClocks]) -> Predicted | str:
+        work = partial(self._work, traffic)
+        return cached_prediction(self._key(traffic), self.residence.device, work, gap_clocks)
+
+    def _drift_per_wave(self, time: Predicted | str) -> float:
+        """Fraction of a lifetime by which co-resident blocks drift apart per wave.
+
+        0 if it is so small that L2 keeps the data that they share, and for blocks that differ.
+        """
+        if isinstance(time, str) or self._schedule is not None:
+            return 0.0
+        per_sm, sms = self.residence.blocks_per_sm, self.residence.device.sm_count
+        busiest_s = max(bound.time_s for bound in time.bounds if bound.name not in NOT_OF_THE_SM)
+        slack = 1 - busiest_s * time.clock_hz / time.cycles
+        found = drift(self._facts.copies, per_sm, slack)
+        return found if found * self.geometry.blocks > LEAST_APART * sms * per_sm else 0.0
+
+    def _work(self, traffic: Traffic) -> Work:
+        return work_of(
+            self.kernel,
+            self.geometry,
+            self.counts.counts,
+            self.instructions,
+            traffic,
+            self.residence,
+            self._replay,
+            self._sample(),
+            self.counts.flop(self.instructions),
+        )
+
+    def _key(self, traffic: Traffic) -> Mapping[str, object]:
+        """What identifies the launch among all whose predictions may differ."""
+        known = self.counts.key
+        if known is None:
+            return key_of(self._work(traffic))
+        return {
+            "code": sha256(self.kernel.image).hexdigest(),
+            "symbol": self.kernel.symbol,
+            "blocks per SM": self.residence.blocks_per_sm,
+            "traffic": traffic.rounded,
+            "replayed": self._replay,
+            **known,
+        }
+
+    @cached_property
+    def _facts(self) -> ScheduleFacts:
+        return schedule_facts(self.kernel)
+
+    @cached_property
+    def _schedule(self) -> Schedule | None:
+        return self.counts.schedule(self.residence)
+
+    @cached_property
+    def _replay(self) -> Replay:
+        return self.counts.replay(self.residence, self._schedule, self.instructions)
+
+    def _sample(self) -> Sample:
+        """Streams, made by the thread that is first to need them."""
+        with self._lock:
+            return self._streams
+
+    @cached_property
+    def _streams(self) -> Sample:
+        return self.counts.sample(self.translated, self.residence, self._replay)
+
+    @property
+    def _stand_for(self) -> str:
+        """Text that names the blocks that represent all, and a foreign architecture."""
+        blocks, everything = self._replay.blocks, self.geometry.blocks
+        if self._schedule is not None:
+            said = "; blocks differ, and this SM ends last"
+        elif len(blocks) == everything:
+            said = ""
+        elif len(blocks) == 1:
+            said = f"; block {blocks[0]} stands for all {everything:,}"
+        else:
+            said = f"; blocks {', '.join(map(str, blocks))} stand for all {everything:,}"
+        compiled, device = self.kernel.architecture, self.residence.device.sm_arch
+        if compiled.rstrip("af") == device:
+            return said
+        return f"{said}; the machine code is of {compiled}, the device is an {device}"
 
 
-def _replay_of(launch: SimulatedLaunch) -> Replay:
-    counted, lifetimes = launch.counted, launch.counted.lifetimes
-    sms, per_sm = launch.residence.device.sm_count, launch.residence.blocks_per_sm
-    assert lifetimes is not None
-    if launch.schedule is not None:
-        assert counted.work is not None
-        reads = counted.read_by_block(launch.geometry.blocks)
-        return blocks_of_last_sm(launch.schedule, counted.work, sms, per_sm, reads)
-    busy = np.flatnonzero(lifetimes)
-    if counted.exchange is None:
-        return spread_blocks(busy, sms)
-    first, found = int(busy[0]), counted.exchange
-    exchanging = ExchangingBlocks(
-        first=first,
-        sharing=int((found.blocks >= first).sum()),
-        work=lifetimes,
-        reads=found.read_by_block,
-        bytes=found.bytes,
-        writers=found.writers,
-    )
-    return blocks_of_busiest_sm(exchanging, sms, per_sm)
-
-
-def _work(launch: SimulatedLaunch, streams: Streams, replay: Replay, traffic: Traffic) -> Work:
-    counted = launch.counted
-    if counted.exchange is not None:
-        flags = np.unique(streams.numbers[streams.lines & FLAG > 0])
-        streams = streams.with_mark(IN_L2, counted.exchange.lines).with_mark(FLAG, flags)
-    return work_of(
-        launch.translated.kernel,
-        launch.geometry,
-        counted.counts,
-        launch.instructions,
-        traffic,
-        launch.residence,
-        replay,
-        Whole(streams=streams),
-        flop(launch.instructions),
-    )
-
-
-def _stand_for(blocks: Sequence[int], launch: SimulatedLaunch) -> str:
-    """Text that names the blocks that represent all blocks."""
-    everything = launch.geometry.blocks
-    if launch.schedule is not None:
-        return "; blocks differ, and this SM ends last"
-    if len(blocks) == everything:
-        return ""
-    if len(blocks) == 1:
-        return f"; block {blocks[0]} stands for all {everything:,}"
-    return f"; blocks {', '.join(map(str, blocks))} stand for all {everything:,}"
-
-
-def _other(launch: SimulatedLaunch) -> str:
-    compiled, device = launch.translated.kernel.architecture, launch.residence.device.sm_arch
-    if compiled.rstrip("af") == device:
-        return ""
-    return f"; the machine code is of {compiled}, the device is an {device}"
+def _not_modelled(why: str) -> Modelled:
+    return Modelled(why, f"its traffic below L1 is not modelled: {why}")

@@ -164,17 +164,20 @@ def _digested(field: tuple[str, Any]) -> tuple[str, str]:
 
 
 @contextmanager
-def gap_clocks_beside(work: Work, device: Device) -> Iterator[Callable[[], GapClocks]]:
+def gap_clocks_beside(
+    launch: Mapping[str, object], device: Device, work: Callable[[], Work]
+) -> Iterator[Callable[[], GapClocks]]:
     """Run in a thread what `predict` takes as `gap_clocks`; kept in the cache.
 
-    At the end of the `with` block the runs end, if nobody has waited for them.
+    `launch` and `work` are as for `cached_prediction`; traffic below L1 does not matter. At the end
+    of the `with` block the runs end, if nobody has waited for them.
     """
-    name, begun = _name("gap", key_of(work), device), list[Any]()
+    name, begun = _name("gap", launch, device), list[Any]()
 
     def made() -> GapClocks:
         if (entry := cached(name)) is not None:
             return GapClocks(**json.loads(entry))
-        found = gap_clocks_of(work, device, begun)
+        found = gap_clocks_of(work(), device, begun)
         keep(name, json.dumps(asdict(found)).encode())
         return found
 

@@ -31,18 +31,20 @@ from analysis.devices import Device, find_device
 from analysis.errors import InputError, LaunchError, ShapeError
 from analysis.geometry import WARP_SIZE, Geometry
 from analysis.problem import Gemm
-from analysis.records.counters import of_traffic, totals
-from analysis.timing.predicted import Predicted
+from analysis.records.counters import totals
 from toolkit.execution.accesses import MOST_ACCESSES
-from toolkit.execution.block_counts import Counted, Execute, Selection, counted_blocks, requests_of
+from toolkit.execution.block_counts import Execute, Selection, counted_blocks
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
 from toolkit.execution.launch_request import LaunchRequest
-from toolkit.execution.launch_time import SimulatedLaunch, launch_time
 from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
 from toolkit.execution.residency import most_resident, residence_of
+from toolkit.execution.result import (
+    counted_execution,
+    modelled_execution,
+    unmodelled_execution,
+)
 from toolkit.execution.rung_simulation import LadderSimulator
-from toolkit.execution.traffic import traffic_of
 from toolkit.launch.checks import (
     check_arguments,
     check_fits,
@@ -61,8 +63,8 @@ from toolkit.machine_code.elf import reading
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, naming
-from toolkit.rungs.launch import RungLaunch, compile_for, padding
-from toolkit.rungs.matrices import Workload, chosen_seed, wrong_result
+from toolkit.rungs.launch import RungLaunch, compile_for
+from toolkit.rungs.matrices import Workload, chosen_seed
 from toolkit.sass.core import binding as core
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
 from toolkit.sass.machine import Bound, FaultError, Run, available_cores, run_blocks
@@ -196,27 +198,7 @@ def _of_rung(
     residence = residence_of(device, cubin, launch.geometry) if device else None
     ladder = LadderSimulator(Workload(launch.problem, seed), simulator.max_instructions)
     ladder.workers, ladder.advance = simulator.workers, simulator.advance or ladder.advance
-    started = time.perf_counter()
-    found = ladder.simulate(cubin, launch.selection, residence)
-    predicted = found.predicted if isinstance(found.predicted, Predicted) else None
-    basis = predicted.basis if predicted else f"not predicted: {found.predicted}"
-    return Execution(
-        outputs=(),
-        resources=cubin.resources,
-        counters=found.simulated.counters,
-        instructions=found.instructions,
-        basis=found.simulated.basis,
-        traffic_basis=found.simulated.traffic_basis,
-        predicted=predicted,
-        prediction_basis=basis if device else None,
-        device=device,
-        notes=tuple(
-            filter(None, [padding(launch.variant, launch.problem), wrong_result(found.check)])
-        ),
-        cubin=cubin,
-        executed_blocks=found.simulated.blocks_executed,
-        simulation_s=time.perf_counter() - started,
-    )
+    return ladder.simulate(cubin, launch.selection, residence)
 
 
 def _check_time(launch: RungLaunch, simulator: Simulator) -> None:
@@ -268,12 +250,18 @@ class Simulator:
             bound = replace(bound, most_accesses=MOST_ACCESSES, notes_work=True)
         waits = schedule_facts(cubin).waits
         trial = cache(partial(self._trial, bound, waits))
+
+        def again() -> Bound:
+            fresh = bind(translated, geometry, arguments)[0]
+            return replace(fresh, most_resident=bound.most_resident)
+
         selection = Selection(
             blocks=self.blocks,
             waits=waits,
             seed=_seed_of(cubin, geometry, arguments, self.seed),
             limit_s=self.limit_s,
             trial=trial,
+            again=again,
             flow=Flow(translated.linked.instructions, translated.lowered),
             metrics=lambda counts, rows: totals(instruction_counts(translated, counts, rows)),
             functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
@@ -304,80 +292,27 @@ class Simulator:
         if self.outputs:
             for buffer in bound.buffers:
                 buffer.complete()
-        instructions = instruction_counts(translated, counted.counts)
-        execution = Execution(
+        execution = counted_execution(
+            translated,
+            counted,
+            simulation_s=simulation_s,
             outputs=outputs if self.outputs else (),
-            resources=cubin.resources,
-            counters=totals(instructions),
-            device=self.device,
-            instructions=instructions,
-            basis=counted.basis,
             notes=(
                 *counted.unchecked(geometry.blocks),
                 *describe_unwritten(counted.runs, translated, bound),
                 *describe_printing(translated, counted.counts),
             ),
-            cubin=cubin,
-            executed_blocks=counted.blocks,
-            simulation_s=simulation_s,
-            estimates=counted.estimates.intervals if counted.estimates else {},
-            unseen_share=counted.estimates.unseen_share if counted.estimates else None,
-            uncertainty=counted.uncertainty,
         )
+        execution = replace(execution, device=self.device)
         if self.when_counted is not None:
             self.when_counted(execution)
-        return self._modelled(execution, translated, bound, arguments, counted)
-
-    def _modelled(
-        self,
-        execution: Execution,
-        translated: Translated,
-        bound: Bound,
-        arguments: Sequence[Argument],
-        counted: Counted,
-    ) -> Execution:
-        """The execution with traffic below L1 and time on the device, or why it has none."""
         if self.device is None:
             return execution
-        kernel, geometry = translated.kernel, bound.geometry
         try:
-            residence = residence_of(self.device, kernel, geometry)
+            residence = residence_of(self.device, cubin, geometry)
         except InputError as error:
-            return _not_modelled(execution, str(error))
-        if counted.lifetimes is None:
-            return _not_modelled(execution, str(requests_of(counted)))
-
-        def fresh() -> Bound:
-            again = bind(translated, geometry, arguments)[0]
-            return replace(again, most_resident=bound.most_resident)
-
-        instructions = execution.instructions
-        schedule = counted.schedule(self.device.sm_count, residence.blocks_per_sm)
-        launch = SimulatedLaunch(
-            translated=translated,
-            geometry=geometry,
-            residence=residence,
-            counted=counted,
-            instructions=instructions,
-            schedule=schedule,
-        )
-        with launch_time(launch, fresh) as time_of:
-            asked = requests_of(counted, schedule)
-            if isinstance(asked, str):
-                return _not_modelled(execution, asked)
-            traffic = traffic_of(asked, geometry, schedule_facts(kernel), instructions, residence)
-            predicted, basis = time_of(traffic)
-        return replace(
-            execution,
-            counters={**execution.counters, **of_traffic(traffic)},
-            traffic_basis=(
-                f"modelled for {self.device.name}: the lines that each block accesses "
-                f"{counted.accesses_basis}, what caches keep of them follows from the order in "
-                "which blocks run (analysis.traffic.l2)"
-            ),
-            predicted=predicted,
-            prediction_basis=basis,
-        )
+            return unmodelled_execution(execution, str(error))
+        return modelled_execution(execution, translated, geometry, counted, residence)
 
     def _before_all(self, kernel: str, bound: Bound, trial: Callable[[], Estimate]) -> None:
         """Check that copies of all buffers fit, and announce how long all blocks will take."""
@@ -435,16 +370,6 @@ def _seed_of(
     """What determines the random blocks of a launch."""
     values = [a.tobytes() for a in arguments if isinstance(a, np.generic)]
     return repr((sha256(cubin.code).hexdigest(), geometry, values, seed)).encode()
-
-
-def _not_modelled(execution: Execution, reason: str) -> Execution:
-    """The execution, and why it has neither traffic below L1 nor a time."""
-    why = f"not modelled: {reason}"
-    return replace(
-        execution,
-        traffic_basis=why,
-        prediction_basis=f"not predicted: its traffic below L1 is {why}",
-    )
 
 
 def prepared(

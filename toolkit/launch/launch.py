@@ -15,6 +15,8 @@ from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
 from analysis.records.counters import InstructionCounts, by_line
+from analysis.records.profile import FirstRequest
+from analysis.rounding import Check
 from analysis.timing.predicted import Predicted
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
@@ -65,6 +67,8 @@ class Execution:
     says what it rests on, or why there is none. `device` is that device. `samples_s` are times of
     repeated launches. Each is empty where it was not collected. `cubin` is the machine code that
     ran; `notes` are for the reader: what was done otherwise than asked, what looks wrong.
+    `requests` has the first request to memory of each instruction, by its number. `check` is the
+    verdict on the product of a rung, in the executed blocks.
     """
 
     outputs: tuple[NDArray[np.generic], ...]
@@ -84,6 +88,8 @@ class Execution:
     estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     unseen_share: float | None = None
     uncertainty: str = ""
+    requests: Mapping[int, FirstRequest] = field(default_factory=dict, repr=False)
+    check: Check | None = None
 
     @property
     def lines(self) -> dict[tuple[str, int], dict[str, int]]:

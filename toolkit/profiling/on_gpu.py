@@ -22,7 +22,7 @@ from analysis.problem import Gemm
 from analysis.records.profile import Conditions, Listing, Record
 from kernels.ladder import CPU, CUBLAS
 from kernels.selection import Selection, find
-from toolkit.execution.rung_simulation import LadderSimulator, residence
+from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu.conditions import Observer
 from toolkit.gpu.context import Gpu
 from toolkit.gpu.cublas import Cublas
@@ -47,9 +47,9 @@ from toolkit.profiling.record import (
     with_check,
     with_counted,
     with_measurement,
-    with_prediction,
     with_resources,
 )
+from toolkit.profiling.simulated import residence, with_simulation
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.matrices import Reference, Workload
 
@@ -304,11 +304,12 @@ class GpuBench:
             found = stage.simulator.simulate(kernel, selection, residence(record, self.device))
         except ToolkitError as error:
             return record.noted(f"not simulated: {error}")
-        if not found.check.passed:
+        if found.check is None or not found.check.passed:
             wrong = "not simulated: the simulator computes another result than the GPU, a wrong one"
             return record.noted(wrong)
-        self.listings[found.listing.label] = found.listing
-        return with_prediction(replace(record, simulated=found.simulated), found.predicted)
+        record, listing = with_simulation(record, found, selection)
+        self.listings[listing.label] = listing
+        return record
 
     def _time(
         self,

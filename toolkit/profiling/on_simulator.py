@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -15,15 +14,16 @@ from analysis.records.profile import Record
 from kernels.selection import Selection
 from kernels.variant import Variant
 from toolkit.execution.rung_check import check_rung, sentence
-from toolkit.execution.rung_simulation import LadderSimulator, residence
+from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.sanitizer import Checked
 from toolkit.launch.host_resources import share_freed_memory
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.disassemble import disassemble_together
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.in_theory import TheoryBench
-from toolkit.profiling.record import failed, with_check, with_prediction
+from toolkit.profiling.record import failed, with_check
 from toolkit.profiling.rung_processes import side_by_side
+from toolkit.profiling.simulated import residence, with_simulation
 from toolkit.rungs.matrices import Workload
 
 
@@ -96,9 +96,10 @@ class SimulatorBench(TheoryBench):
             return record.noted(f"not simulated: {error}")
         except ToolkitError as error:
             return failed(record, str(error))
-        self.listings[found.listing.label] = found.listing
-        record = with_check(replace(record, simulated=found.simulated), found.check)
-        record = with_prediction(record, found.predicted)
+        assert found.check is not None
+        record, listing = with_simulation(record, found, selection)
+        self.listings[listing.label] = listing
+        record = with_check(record, found.check)
         return self._sanitized(record, selection, kernel, workload) if self._sanitizes else record
 
     def _sanitized(

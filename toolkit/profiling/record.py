@@ -16,7 +16,6 @@ from analysis.problem import Gemm
 from analysis.records.profile import Counted, GpuState, Measured, Ratio, Record
 from analysis.rounding import Check
 from analysis.theory import theory
-from analysis.timing.predicted import Predicted
 from kernels.closed_forms import first_warp_patterns
 from kernels.ladder import CUBLAS, LADDER
 from kernels.selection import Selection
@@ -120,13 +119,6 @@ def with_counted(record: Record, counted: Counted | str) -> Record:
     if record.variant != CUBLAS.name:
         return record
     return record.noted(sentence_on(counted.kernels))
-
-
-def with_prediction(record: Record, predicted: Predicted | str) -> Record:
-    """The record with its predicted time, or with a note on why it has none."""
-    if isinstance(predicted, str):
-        return record.noted(f"not predicted: {predicted}")
-    return replace(record, predicted=predicted)
 
 
 def with_measurement(

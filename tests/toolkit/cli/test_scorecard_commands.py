@@ -12,6 +12,7 @@ from analysis.records.metrics import WARP_INSTRUCTIONS
 from benchmarks.traffic_tables import shipped_run
 from kernels.ladder import LADDER
 from tests.records_by_hand import counted as of_hardware
+from tests.rungs import without_times
 from tests.sampling import chosen_of
 from tests.toolkit.cli.commands import invoke
 from toolkit import load, profile, save
@@ -164,9 +165,7 @@ def test_the_rungs_execute_what_an_h200_counted_in_the_recorded_run(
     monkeypatch,
 ):
     nothing = Checked(kernel="", findings=(), executed_blocks=0, blocks=0, tools=())
-    monkeypatch.setattr(
-        "toolkit.execution.rung_prediction.cached_prediction", lambda *_: "not asked for"
-    )
+    without_times(monkeypatch)
     monkeypatch.setattr("toolkit.profiling.on_simulator.check_rung", lambda *_: nothing)
     (record,) = profile([shape], [label], executor="simulate", device="h200", seed=1).records
     found = scores(record, counted_in=counted[label, record.shape])

@@ -19,6 +19,7 @@ from analysis.sm import Streams
 from analysis.timing.predict import predict
 from tests.cubins import cubin_of
 from tests.processes import said
+from toolkit.execution.block_counts import RecordedCounts
 from toolkit.execution.predict import model_digest
 from toolkit.execution.replay import spread_blocks
 from toolkit.execution.simulate import simulate
@@ -356,9 +357,7 @@ def test_runs_that_need_no_traffic_end_when_nobody_waits_for_them(monkeypatch):
         raise ValueError
 
     monkeypatch.setattr(toolkit.execution.predict, "gap_clocks_of", endless)
-    monkeypatch.setattr(
-        toolkit.execution.simulate, "requests_of", lambda *counted: "too many lines"
-    )
+    monkeypatch.setattr(RecordedCounts, "asked", lambda *_: "too many lines")
     execution = launched(COPY)
     assert reason(execution) == "its traffic below L1 is not modelled: too many lines"
     assert ended == [0]
@@ -399,7 +398,7 @@ def test_an_edited_file_of_ours_makes_a_new_prediction(tree, empty_cache, monkey
         "toolkit/launch/checks.py",
         "toolkit/rungs/best.py",
         "toolkit/execution/launch_time.py",
-        "toolkit/execution/rung_simulation.py",
+        "toolkit/execution/declared.py",
         "toolkit/sass/core/core.h",
         "toolkit/sass/_core.so",
     )

@@ -22,13 +22,14 @@ from tests.cubins import cubin_of
 from tests.records_by_hand import check
 from tests.refusals import refusal
 from tests.sampling import chosen_of, exhaustive
-from toolkit.execution import block_plan, rung_prediction
+from toolkit.execution import block_plan, declared, launch_time
 from toolkit.execution.block_plan import k_points, period, timed_k
-from toolkit.execution.rung_execution import affine, merged
-from toolkit.execution.rung_simulation import LadderSimulator, line_counters
+from toolkit.execution.plan_executor import affine, merged
+from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulate import Simulator
 from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
+from toolkit.profiling.simulated import line_counters
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload
@@ -85,41 +86,40 @@ def test_representative_blocks_count_like_all_blocks(label):
     found = simulated(label, RAGGED)
     whole = whole_counters(label, RAGGED)
     if label in SHARING:
-        assert found.simulated.counters.pop(PREDICATED) == pytest.approx(
-            whole.pop(PREDICATED), rel=1e-3
-        )
-    assert found.simulated.counters == whole
+        assert found.counters.pop(PREDICATED) == pytest.approx(whole.pop(PREDICATED), rel=1e-3)
+    assert found.counters == whole
     assert found.check.passed
 
 
 def test_the_basis_says_what_was_executed_and_the_check_on_what():
     found = simulated("tiled", "512x512x64")
-    blocks = found.simulated.blocks_executed
+    blocks = found.executed_blocks
     assert 9 <= blocks < 256
-    assert found.simulated.basis == (
+    assert found.basis == (
         f"{blocks} of 256 blocks executed; the other blocks count like those of their place in "
         "the grid (corner, edge, interior), which agreed instruction by instruction"
     )
     assert found.check.bound.endswith(f"; on {blocks} of 256 blocks")
-    assert found.simulated.architecture == "sm_90"
-    assert found.simulated.compiler.startswith("NVRTC ")
+    assert found.cubin.architecture == "sm_90"
+    assert found.cubin.compiler.startswith("NVRTC ")
 
 
 def test_few_blocks_are_all_executed():
     found = simulated("one-block", "20x30x40")
-    assert found.simulated.blocks_executed == 1
-    assert found.simulated.basis == "the one block executed"
-    assert simulated("tiled", "40x40x40").simulated.basis == "all 4 blocks executed"
+    assert found.executed_blocks == 1
+    assert found.basis == "the one block executed"
+    assert simulated("tiled", "40x40x40").basis == "all 4 blocks executed"
 
 
 def test_lines_carry_their_source_and_sum_to_the_launch():
-    found = simulated("vectorized", "256x256x64").simulated
-    assert {line.file for line in found.lines} == {"07_vectorized.cu"}
-    by_text = {line.text: line.counters for line in found.lines}
+    found = simulated("vectorized", "256x256x64")
+    lines = line_counters(found.instructions, parse_selection("vectorized").variant)
+    assert {line.file for line in lines} == {"07_vectorized.cu"}
+    by_text = {line.text: line.counters for line in lines}
     assert by_text["sum[i][j] += a[i] * b[j];"][FFMA] == 256 * 256 * 64
     for name, count in found.counters.items():
-        assert count >= sum(line.counters.get(name, 0) for line in found.lines)
-    assert all(all(line.counters.values()) for line in found.lines)
+        assert count >= sum(line.counters.get(name, 0) for line in lines)
+    assert all(all(line.counters.values()) for line in lines)
 
 
 # Along K.
@@ -151,8 +151,8 @@ def test_counts_extrapolated_along_k_are_those_of_full_execution(
     steps = period(variant.tiling(variant.defaults))
     shape = f"{extent}x{8 * steps + remainder}"  # the last value of K has 6
     found = simulated(label, shape)
-    assert "instead of " in found.simulated.basis
-    assert found.simulated.counters == whole_counters(label, shape)
+    assert "instead of " in found.basis
+    assert found.counters == whole_counters(label, shape)
     assert found.check.passed
 
 
@@ -165,18 +165,18 @@ def test_counts_extrapolated_along_k_are_those_of_full_execution(
 )
 def test_a_very_deep_product_takes_no_time(label, per_element, anchors):
     found = simulated(label, "512x512x65536")
-    ffma = found.simulated.counters[FFMA]
+    ffma = found.counters[FFMA]
     assert ffma == 512 * 512 * per_element
     assert (
         "blocks executed at K = 64, 96, 128 and 192 instead of 65,536: every instruction's counts "
         f"are affine in K, fitted on two of these and verified by the others{anchors}"
-    ) in found.simulated.basis
+    ) in found.basis
     assert found.check.passed
     assert found.check.bound.endswith(" at K = 64, 96, 128 and 192")
 
 
 def test_a_small_k_is_executed_as_it_is(short_of_time):
-    assert "instead of" not in simulated("tiled", "256x256x192").simulated.basis
+    assert "instead of" not in simulated("tiled", "256x256x192").basis
 
 
 def test_values_of_k_leave_the_same_remainder():
@@ -231,14 +231,14 @@ GUARDS = "count alike, but for guarded steps of divisions"
 def test_blocks_that_share_tiles_count_by_themselves_as_they_do_together(label, shape):
     found = simulated(label, shape)
     whole = whole_counters(label, shape)
-    ours = found.simulated.counters
+    ours = found.counters
     assert found.check.passed
     assert {name: ours[name] for name in ours if name != PREDICATED} == {
         name: whole[name] for name in whole if name != PREDICATED
     }
     # guarded steps of divisions depend on the numbers that are divided
     assert ours[PREDICATED] == pytest.approx(whole[PREDICATED], rel=1e-3)
-    assert found.simulated.basis.endswith(("blocks executed together", GUARDS))
+    assert found.basis.endswith(("blocks executed together", GUARDS))
 
 
 @pytest.mark.parametrize("splits", [2, *(exhaustive(n) for n in (32, 132))])
@@ -250,12 +250,12 @@ def test_blocks_that_wait_for_each_other_count_alike(splits):
     found = simulated(selection.label, shape)
     whole = whole_execution(cubin, selection, shape).instructions
     assert found.check.passed
-    assert found.simulated.executed == tuple(one.executed for one in whole)
-    assert accesses(found.simulated.lines) == accesses(line_counters(whole, variant))
+    of_each = [one.executed for one in whole]
+    assert [one.executed for one in found.instructions] == of_each
+    of_lines = line_counters(found.instructions, variant)
+    assert accesses(of_lines) == accesses(line_counters(whole, variant))
     # what each block did by itself came to the same, else the basis would say that they differ
-    assert (
-        found.simulated.basis == f"all {found.simulated.blocks_executed} blocks executed together"
-    )
+    assert found.basis == f"all {found.executed_blocks} blocks executed together"
 
 
 @pytest.mark.parametrize(
@@ -312,16 +312,19 @@ def test_blocks_that_share_tiles_alike_and_differ_are_all_executed(edit_rung):
     edit_rung("split-k", begin, begin + "for (int i = blockIdx.x / 8; i > 0; --i) __syncthreads();")
     of = "split-k:splits=2", "200x1100x96"
     found = simulated(*of, 1)
-    assert found.simulated.basis == "all 72 blocks executed: blocks that share tiles alike differ"
+    assert found.basis == "all 72 blocks executed: blocks that share tiles alike differ"
     assert found.check.passed
     exact = whole_counters(*of)
-    assert {name: found.simulated.counters[name] for name in exact} == exact
-    assert found.predicted == "which of its blocks stand for those that share tiles is not known"
+    assert {name: found.counters[name] for name in exact} == exact
+    assert found.predicted is None
+    assert found.prediction_basis == (
+        "not predicted: which of its blocks stand for those that share tiles is not known"
+    )
 
 
 def test_one_block_of_each_kind_is_enough():
     found = simulated("stream-k", "4096x4096x256")
-    assert found.simulated.blocks_executed < 60  # of 1,056
+    assert found.executed_blocks < 60  # of 1,056
     assert found.check.passed
     assert found.check.bound.endswith("; on 7 of 1,056 blocks, and on 264 at K = 64")
 
@@ -337,7 +340,7 @@ def test_large_products_are_right_where_single_blocks_compute_them(label, shape)
     found = simulated(label, shape)
     assert found.check.passed
     assert " of " in found.check.bound.rsplit(";", 1)[-1]  # not all blocks
-    assert found.simulated.blocks_executed < 400
+    assert found.executed_blocks < 400
 
 
 def test_blocks_that_share_tiles_are_predicted_too():
@@ -478,33 +481,31 @@ def test_blocks_that_take_tiles_in_an_order_of_their_own_stand_for_those_at_thei
     selection = Selection(variant=variant)
     residence = Residence(device=DEVICE, blocks_per_sm=6)
     found = ladder_at("200x171x65").simulate(cubin, selection, residence)
-    assert found.simulated.blocks_executed < 100  # of 13 · 11, and 3 · 11 below C
-    assert "the other blocks count like those of their place" in found.simulated.basis
+    assert found.executed_blocks < 100  # of 13 · 11, and 3 · 11 below C
+    assert "the other blocks count like those of their place" in found.basis
     assert found.check.passed
     exact = all_executed(cubin, selection, "200x171x65")
-    assert {name: found.simulated.counters[name] for name in exact} == exact
+    assert {name: found.counters[name] for name in exact} == exact
     assert isinstance(found.predicted, Predicted)
 
 
 def test_counts_that_are_not_affine_in_k_are_not_shortened(short_of_time):
     found = made("quadratic", "64x64x256")
-    assert "instead of" not in found.simulated.basis
-    assert found.simulated.basis.endswith(
-        "; counts are not affine in K, so that nothing was extrapolated"
-    )
+    assert "instead of" not in found.basis
+    assert found.basis.endswith("; counts are not affine in K, so that nothing was extrapolated")
     assert found.check.passed
-    assert found.simulated.counters == all_executed(*kernel("quadratic"), "64x64x256")
+    assert found.counters == all_executed(*kernel("quadratic"), "64x64x256")
 
 
 @pytest.mark.parametrize("k", [32, 256])  # as it is, and from small values of K
 def test_blocks_of_one_place_that_differ_are_all_executed(k, short_of_time):
     found = made("of_its_block", f"128x128x{k}")
-    assert found.simulated.blocks_executed == 64
-    assert found.simulated.basis == (
+    assert found.executed_blocks == 64
+    assert found.basis == (
         "all 64 blocks executed: blocks of one place in the grid (corner, edge, interior) differ"
     )
     whole = all_executed(*kernel("of_its_block"), f"128x128x{k}")
-    assert found.simulated.counters == whole
+    assert found.counters == whole
     assert whole.keys() == totals([]).keys()  # every counter
 
 
@@ -599,14 +600,14 @@ def test_the_worst_of_several_verdicts_counts():
 def test_without_room_for_whole_rows_small_values_of_k_are_enough(monkeypatch, short_of_time):
     monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 4 * 256 * 1000)
     found = simulated("tiled", "256x256x2048")
-    assert found.simulated.basis.count("verified by the others;") == 1  # no block at K itself
+    assert found.basis.count("verified by the others;") == 1  # no block at K itself
     assert found.check.bound.endswith("; on 20 of 64 blocks at K = 64, 96, 128 and 192")
 
 
 def test_a_line_that_k_itself_leaves_is_none(short_of_time):
     found = made("beyond_200", "64x64x256")
-    assert found.simulated.basis.endswith("so that nothing was extrapolated")
-    assert found.simulated.counters == all_executed(*kernel("beyond_200"), "64x64x256")
+    assert found.basis.endswith("so that nothing was extrapolated")
+    assert found.counters == all_executed(*kernel("beyond_200"), "64x64x256")
 
 
 @pytest.mark.parametrize(
@@ -632,15 +633,15 @@ def test_lines_are_of_the_rung_or_of_a_header(path, file, text):
 @pytest.mark.parametrize(("k", "waves"), [(32, 4), (4096, 2)])
 def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, waves):
     asked = []
-    given = rung_prediction.blocks_to_run
+    given = declared.blocks_to_run
 
     def blocks_to_run(*counts, **how):
         asked.append(how["waves"])
         return given(*counts, **how)
 
-    monkeypatch.setattr(rung_prediction, "blocks_to_run", blocks_to_run)
+    monkeypatch.setattr(declared, "blocks_to_run", blocks_to_run)
     monkeypatch.setattr(
-        rung_prediction, "cached_prediction", lambda key, device, work: predict(work(), device)
+        launch_time, "cached_prediction", lambda key, device, work, gap: predict(work(), device)
     )
     simulated("tiled", f"64x64x{k}", blocks_per_sm=2)
     assert set(asked) == {waves}

@@ -12,8 +12,9 @@ from analysis.errors import LaunchError, UnavailableError, UnsupportedError
 from analysis.problem import parse_shape
 from kernels import LADDER
 from tests.heard import Heard
+from tests.rungs import without_times
 from tests.toolkit.profiling.one_shape import profiled
-from toolkit.execution import rung_execution, rung_prediction
+from toolkit.execution import plan_executor
 from toolkit.execution import rung_simulation as simulated_ladder
 from toolkit.execution.sanitizer import Checked
 from toolkit.gpu.sampling import Sampling
@@ -37,7 +38,7 @@ bench = partial(profiled, SimulatorBench)
 def counted_alone(monkeypatch):
     """Neither checked by the sanitizer nor timed."""
     monkeypatch.setattr(simulator_bench, "check_rung", lambda *_: NOTHING_FOUND)
-    monkeypatch.setattr(rung_prediction, "cached_prediction", lambda *_: "not asked for")
+    without_times(monkeypatch)
 
 
 def test_every_rung_is_executed_and_right(counted_alone):
@@ -204,12 +205,12 @@ def test_a_kernel_that_faults_fails_alone(monkeypatch):
 
 
 def test_a_wrong_result_fails_and_keeps_its_counters(monkeypatch):
-    real = rung_execution.merged
+    real = plan_executor.merged
 
     def wrong(verdicts, where):
         return replace(real(verdicts, where), passed=False, worst_ratio=3.0)
 
-    monkeypatch.setattr(rung_execution, "merged", wrong)
+    monkeypatch.setattr(plan_executor, "merged", wrong)
     record = bench("32", ["tiled"])["tiled"]
     assert record.status == "failed"
     assert re.fullmatch(
@@ -279,7 +280,7 @@ def test_the_source_of_best_is_kept_at_every_shape():
 
 def test_a_rung_that_never_ends_fails_and_the_others_are_counted(edit_rung, monkeypatch):
     edit_rung("tiled", "__syncthreads();", 'while (alpha > 0.0f) asm volatile("");')
-    monkeypatch.setattr(rung_execution, "FEWEST_INSTRUCTIONS", 10**5)
+    monkeypatch.setattr(plan_executor, "FEWEST_INSTRUCTIONS", 10**5)
     found = profile(
         ["64"], ["naive-coalesced", "tiled", "vectorized"], device="rtx-3090", executor="simulate"
     )

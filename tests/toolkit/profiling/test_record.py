@@ -14,7 +14,6 @@ from toolkit.profiling.record import (
     planned,
     with_check,
     with_measurement,
-    with_prediction,
     with_resources,
 )
 
@@ -25,16 +24,9 @@ def plan(text, m=64, n=64, k=64):
     return planned(parse_selection(text), Gemm(m=m, n=n, k=k), DEVICE)
 
 
-def test_a_prediction_is_kept_and_the_lack_of_one_is_noted():
-    record = plan("tiled")
-    assert with_prediction(record, predicted(2e-6)).trusted_prediction == predicted(2e-6)
-    without = with_prediction(record, "it was not simulated")
-    assert without.predicted is None
-    assert without.notes == (*record.notes, "not predicted: it was not simulated")
-
-
 def test_the_predicted_time_of_a_wrong_result_is_not_trusted():
-    record = with_prediction(plan("tiled"), predicted(2e-6))
+    record = replace(plan("tiled"), predicted=predicted(2e-6))
+    assert record.trusted_prediction == predicted(2e-6)
     assert with_check(record, check(passed=False)).trusted_prediction is None
     assert failed(record, "no resources").trusted_prediction is None
     assert with_check(record, check()).trusted_prediction == predicted(2e-6)

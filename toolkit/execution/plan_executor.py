@@ -5,9 +5,9 @@ The elements that executed blocks write are compared with float64, as for a GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import reduce
 from threading import Event
 from typing import Any
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from analysis.errors import LaunchError
 from analysis.geometry import WARP_SIZE
 from analysis.problem import FLOAT_BYTES, Gemm
-from analysis.records.profile import FirstRequest
 from analysis.rounding import Check
 from kernels.closed_forms import tiles_of_c
 from kernels.variant import Copies, Words
@@ -34,6 +33,7 @@ from toolkit.execution.block_plan import (
     of_blocks,
     rung_plans,
 )
+from toolkit.execution.declared import BlockRuns, DeclaredCounts
 from toolkit.execution.representatives import agree
 from toolkit.execution.residency import most_resident
 from toolkit.launch.checks import check_arguments
@@ -58,54 +58,6 @@ EXCESS, FEWEST_INSTRUCTIONS = 32, 10**7
 ENDLESS = f"{EXCESS} times what its closed forms count: an endless loop?"
 
 
-@dataclass(frozen=True, kw_only=True)
-class BlockRuns:
-    """Results of blocks at one K: counts of the members of each group, and verdicts on their tiles.
-
-    `below`: requests of the first member of each group to L2. `requests`: the first request of
-    each instruction, in the first member of the first group. `checked`: number of blocks whose
-    tiles of C have verdicts.
-    """
-
-    k: int
-    groups: Sequence[Sequence[Counts]] = ()
-    verdicts: Sequence[Check] = ()
-    below: Sequence[Below] = ()
-    requests: Mapping[int, FirstRequest] = field(default_factory=dict)
-    checked: int = 0
-
-    @property
-    def alike(self) -> bool:
-        """True if the members of each group have equal counts for every instruction."""
-        return all(map(agree, self.groups))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Proven:
-    """Results for all blocks of a launch, from the blocks of a plan.
-
-    `executed`: number of blocks that gave the counts. `below`: requests to L2, None if not known.
-    `runs`: results at the first K. `typical`: warp instructions of a block of the region with the
-    most work.
-    """
-
-    plan: BlockPlan
-    executed: int
-    basis: str
-    counts: Counts
-    check: Check
-    below: Below | None
-    runs: BlockRuns
-    typical: int
-
-    def by_block(self, values: Iterable[float]) -> NDArray[Any]:
-        """Value of the kind of each block, for a plan of kinds."""
-        found = np.zeros(self.plan.blocks)
-        for kind, value in zip(self.plan.kinds, values, strict=True):
-            found[kind.blocks] = value
-        return found
-
-
 class PlanExecutor:
     """Executes blocks of one rung, on the inputs of its ladder."""
 
@@ -116,12 +68,12 @@ class PlanExecutor:
         self.ladder, self.translated, self.launch = ladder, translated, launch
         self.most_accesses = MOST_ACCESSES if notes else 0
 
-    def proven(self) -> Proven:
+    def counted(self) -> DeclaredCounts:
         """Results of the first plan whose proof holds."""
         why = ""
         for plan in rung_plans(self.launch, self.has_room):
             found = self._of_kinds(plan) if plan.kinds else self._of_regions(plan)
-            if isinstance(found, Proven):
+            if isinstance(found, DeclaredCounts):
                 return replace(found, basis=found.basis + why)
             why = found + why
         raise AssertionError("the last plan needs no proof")
@@ -131,7 +83,7 @@ class PlanExecutor:
         executed = self.launch.executed
         return input_bytes(executed) <= ANCHOR_BYTES and self.ladder.has_room(executed)
 
-    def _of_regions(self, plan: BlockPlan) -> Proven | str:
+    def _of_regions(self, plan: BlockPlan) -> DeclaredCounts | str:
         """Results from blocks that do not wait for others, or why they do not represent all."""
         k = self.launch.executed.k
         runs = [self._execute(point, plan.members) for point in plan.points or [k]]
@@ -150,9 +102,9 @@ class PlanExecutor:
                 agree([of_regions[n], counts]) for n, (counts,) in proofs
             ):
                 return NOT_AFFINE
-        return self._proven(plan, of_regions, runs, [anchored, *runs])
+        return self._declared(plan, of_regions, runs, [anchored, *runs])
 
-    def _of_kinds(self, plan: BlockPlan) -> Proven | str:
+    def _of_kinds(self, plan: BlockPlan) -> DeclaredCounts | str:
         """Results from each kind of block alone; the first blocks run together at the same time."""
         stop = Event()
         with ThreadPoolExecutor(1) as pool:  # blocks run together take turns on one core
@@ -167,22 +119,22 @@ class PlanExecutor:
             return KINDS_DIFFER
         of_kinds = [counts for counts, *_ in run.groups]
         looked_at = [proof] if proof.checked == plan.blocks else [run, proof]
-        found = self._proven(plan, of_kinds, [run], looked_at)
+        found = self._declared(plan, of_kinds, [run], looked_at)
         if (proof.checked, proof.k) != (plan.blocks, run.k):
             return found
         ((counts,),) = proof.groups
         if not _agree_but_for_guards([found.counts, counts]):  # `counts` include spin-wait polls
             return found
         basis = f"{of_blocks(plan.blocks, plan.blocks)} executed together"
-        return replace(found, counts=counts, executed=plan.blocks, basis=basis)
+        return replace(found, counts=counts, blocks=plan.blocks, basis=basis)
 
-    def _proven(
+    def _declared(
         self,
         plan: BlockPlan,
         of_regions: Sequence[Counts],
         runs: Sequence[BlockRuns],
         looked_at: Sequence[BlockRuns],
-    ) -> Proven:
+    ) -> DeclaredCounts:
         """Sums over all blocks. Requests to L2 are extrapolated linearly from the first two K."""
         populations = [region.population for region in plan.regions]
         total = np.zeros_like(of_regions[0])
@@ -195,13 +147,16 @@ class PlanExecutor:
             high = summed(runs[1].below, populations)
             steps = (self.launch.executed.k - runs[0].k) // (runs[1].k - runs[0].k)
             asked = None if high is None else asked + (high + asked.times(-1)).times(steps)
-        return Proven(
+        return DeclaredCounts(
+            launch=self.launch,
+            bind=self.bound,
             plan=plan,
-            executed=plan.executed,
+            blocks=plan.executed,
             basis=plan.basis,
             counts=total,
             check=self._verdict(looked_at),
             below=asked,
+            requests=runs[0].requests,
             runs=runs[0],
             typical=int(by_region[np.argmax(np.multiply(by_region, populations))]),
         )

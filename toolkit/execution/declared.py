@@ -1,0 +1,229 @@
+"""Counts of a rung, from the blocks that its registry entry declares to represent all blocks.
+
+`plan_executor` executes these blocks, and proves what is declared. K may be reduced: counts and
+times are then extrapolated along K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import UnavailableError
+from analysis.geometry import ceil_div
+from analysis.problem import FLOAT_BYTES
+from analysis.records.counters import InstructionCounts
+from analysis.records.profile import FirstRequest
+from analysis.rounding import Check
+from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
+from analysis.timing.blocks_of_sm import blocks_to_run, most_blocks
+from analysis.timing.samples import AlongK, Sample, Whole
+from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
+from analysis.traffic.grid import Pieces
+from kernels.closed_forms import pieces_of_c
+from toolkit.execution.block_plan import (
+    BlockPlan,
+    period,
+    timed_k,
+)
+from toolkit.execution.launch_counts import LaunchCounts
+from toolkit.execution.predict import finish_at_different_times, streams_of
+from toolkit.execution.replay import (
+    ExchangingBlocks,
+    Replay,
+    blocks_of_busiest_sm,
+    first_blocks,
+)
+from toolkit.execution.representatives import agree
+from toolkit.execution.schedule import Schedule
+from toolkit.execution.traffic import Asked, Residence
+from toolkit.launch.host_resources import sparse_zeros
+from toolkit.rungs.launch import RungLaunch
+from toolkit.sass.accesses import Below
+from toolkit.sass.machine import Bound, Spread
+from toolkit.sass.translate import Translated
+
+Counts = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockRuns:
+    """Results of blocks at one K: counts of the members of each group, and verdicts on their tiles.
+
+    `below`: requests of the first member of each group to L2. `requests`: the first request of
+    each instruction, in the first member of the first group. `checked`: number of blocks whose
+    tiles of C have verdicts.
+    """
+
+    k: int
+    groups: Sequence[Sequence[Counts]] = ()
+    verdicts: Sequence[Check] = ()
+    below: Sequence[Below] = ()
+    requests: Mapping[int, FirstRequest] = field(default_factory=dict)
+    checked: int = 0
+
+    @property
+    def alike(self) -> bool:
+        """True if the members of each group have equal counts for every instruction."""
+        return all(map(agree, self.groups))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredCounts(LaunchCounts):
+    """Counts of a rung, from the blocks of a plan.
+
+    `bind`: binds the launch at K = k to C and, where blocks wait for others, to the data that they
+    wait for (`PlanExecutor.bound`). `below`: requests to L2, None if not known. `runs`: results at
+    the first K. `typical`: warp instructions of a block of the region with the most work.
+    """
+
+    launch: RungLaunch
+    bind: Callable[..., Bound]
+    plan: BlockPlan
+    below: Below | None
+    runs: BlockRuns
+    typical: int
+
+    @property
+    def why_no_traffic(self) -> str:
+        return "too many lines are accessed; take a smaller shape" if self.below is None else ""
+
+    @property
+    def traffic_basis(self) -> str:
+        return (
+            "what each block asks of L2 follows from the executed blocks, what caches keep of it "
+            "from the order in which blocks run and the sizes of their tiles (analysis.traffic.l2)"
+        )
+
+    def asked(self, schedule: Schedule | None) -> Asked | str:
+        assert schedule is None, "blocks of a plan are alike, or wait for each other"
+        assert self.below is not None
+        return Asked(
+            below=self.below,
+            lifetimes=self._pieces.lifetimes(self.launch.geometry.blocks),
+            in_time=partial(gemm_accesses, self.launch.tiling, self.launch.executed, self._pieces),
+        )
+
+    def replay(
+        self,
+        residence: Residence,
+        schedule: Schedule | None,
+        instructions: Sequence[InstructionCounts],
+    ) -> Replay:
+        launch = self.launch
+        if launch.order.kinds and not self.plan.kinds:
+            raise UnavailableError(
+                "which of its blocks stand for those that share tiles is not known"
+            )
+        blocks, k, step = launch.geometry.blocks, launch.executed.k, period(launch.tiling)
+        sms, per_sm = residence.device.sm_count, residence.blocks_per_sm
+        if not self.plan.kinds:
+            executed = sum(one.executed for one in instructions)
+            return replace(
+                first_blocks(blocks, sms, partial(_is_partial, launch)),
+                busy_blocks=launch.busy_blocks,
+                points=timed_k(k, step, launch.geometry),
+                weight=executed / launch.busy_blocks / self.typical,
+            )
+        idle = blocks - launch.busy_blocks  # the first blocks
+        exchanging = ExchangingBlocks(
+            first=idle,
+            sharing=sum(kind.population for kind in self.plan.kinds if not kind.is_alone) - idle,
+            work=self._by_block(counts["executed"].sum() for counts, *_ in self.runs.groups),
+            reads=self._by_block(asked.read for asked in self.runs.below),
+            bytes=float((self._pieces.ends < 1).sum() * sums_bytes(launch.tiling)),
+            writers=int(self._pieces.leaves_sums.sum()),
+        )
+        points = [k]
+        if phases := launch.order.repeats_after(launch.tiles):
+            points = timed_k(k, step, launch.geometry, shares=launch.tiling.depth * phases)
+        return blocks_of_busiest_sm(exchanging, sms, per_sm, points)
+
+    def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
+        kind = AlongK if len(replay.points) > 1 else Whole
+        of_sm = most_blocks(
+            self.launch.busy_blocks,
+            residence.device.sm_count,
+            residence.blocks_per_sm,
+            finish_at_different_times=finish_at_different_times(
+                translated.kernel, self.launch.geometry, replay
+            ),
+        )
+        count = max(
+            blocks_to_run(
+                of_sm,
+                residence.blocks_per_sm,
+                unlike=replay.exchanged.unlike,
+                waves=kind.most_waves,
+            )
+        )
+        at = {k: self._streams(k, replay.blocks[:count]) for k in replay.points}
+        if len(at) == 1:
+            return Whole(streams=at[replay.points[0]])
+        return AlongK(at=at, k=self.launch.executed.k)
+
+    def flop(self, instructions: Sequence[InstructionCounts]) -> int:
+        return self.launch.problem.flop
+
+    @property
+    def key(self) -> Mapping[str, object]:
+        return {
+            "shape": self.launch.executed,
+            "flop": self.launch.problem.flop,
+            "parameters": sorted(self.launch.parameters.items()),
+        }
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        return pieces_of_c(self.launch.variant, self.launch.parameters, self.launch.executed)
+
+    def _by_block(self, values: Iterable[float]) -> NDArray[Any]:
+        """Value of the kind of each block, for a plan of kinds."""
+        found = np.zeros(self.plan.blocks)
+        for kind, value in zip(self.plan.kinds, values, strict=True):
+            found[kind.blocks] = value
+        return found
+
+    def _streams(self, k: int, blocks: Sequence[int]) -> Streams:
+        """Streams of blocks at K = k, with the row pitch of A as at K itself."""
+        launch, shares_tiles = self.launch.at(k), bool(self.plan.kinds)
+        c = sparse_zeros((launch.executed.m, launch.executed.n), np.float32)
+        bound = self.bind(k, c, is_last=False if shares_tiles else None)
+        if k != self.launch.executed.k:
+            bound = replace(bound, spread=self._spread(bound, k, launch.executed.a_elements))
+        streams = streams_of(bound, blocks)
+        if not shares_tiles:
+            return streams
+        workspace = next(buffer for buffer in bound.buffers if buffer.name == "workspace")
+        flags, *_ = launch.ready_words(is_last=False)
+        flags_bytes = FLOAT_BYTES * flags.count
+        begins = [begin for begin in (launch.copies.a, launch.copies.b) if begin is not None]
+        end = min(begins, default=workspace.bytes)
+        first, behind, last = (
+            ceil_div(workspace.address + offset, LINE_BYTES)
+            for offset in (flags.offset, flags_bytes, end)
+        )
+        streams = streams.with_mark(IN_L2, np.arange(behind, last))
+        return streams.with_mark(FLAG, np.arange(first, behind))
+
+    def _spread(self, bound: Bound, k: int, elements: int) -> Spread:
+        of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
+        return Spread(
+            address=of_a.address,
+            size_bytes=FLOAT_BYTES * elements,
+            pitch=FLOAT_BYTES * k,
+            kept_pitch=FLOAT_BYTES * self.launch.executed.k,
+        )
+
+
+def _is_partial(launch: RungLaunch, block: int) -> bool:
+    """True if the tile of a block may exceed C."""
+    if not (launch.executed.m % launch.tiling.block_m or launch.executed.n % launch.tiling.block_n):
+        return False
+    x, y, _ = launch.geometry.grid
+    return launch.variant.order is None and (block % x == x - 1 or block // x % y == y - 1)
