@@ -95,15 +95,17 @@ class LineCounters:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstRequest:
-    """First request that an instruction made in one block, lane by lane, at K = `k`.
+    """First request that an instruction made in one block, lane by lane.
 
-    `lanes` are byte offsets from the start of `buffer` ("A", "B", "C" or "shared"), None for a lane
-    that took no part. `row_floats` is the length of a row of the matrix, None for shared memory.
+    `lanes` are byte offsets from the start of `buffer`, None for a lane that took no part. `buffer`
+    is "A", "B" or "C" of a rung, "shared", or the label of an argument. Of a rung, `k` is the K at
+    which the block was executed and `row_floats` the length of a row of the matrix; None for shared
+    memory, and both for other kernels.
     """
 
     block: int
     warp: int
-    k: int
+    k: int | None
     buffer: str
     row_floats: int | None
     lanes: tuple[int | None, ...]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from analysis.records.counters import InstructionCounts, of_lines
-from analysis.records.profile import LineAccess
+from analysis.records.profile import FirstRequest, LineAccess
 
 # Sectors over the fewest that could hold the bytes: from here on a line is reported. A warp that
 # reads 128 bytes that do not start at a sector boundary takes 5 sectors instead of 4.
 WASTEFUL, UNCOALESCED = 1.25, 2.0
+_SUMMED = ("requests", "sectors", "wavefronts", "conflict_free", "ideal")
 NEGLIGIBLE = 0.02  # of the wavefronts or the branches: too few to be worth a remark
 
 
@@ -115,3 +116,42 @@ def _line(file: str, number: int, of: Sequence[InstructionCounts]) -> Line:
         branches=sum(one.executed for one in splitting),
         splits=sum(one.divergent for one in splitting),
     )
+
+
+def line_accesses(
+    instructions: Sequence[InstructionCounts], first: Mapping[int, FirstRequest]
+) -> tuple[LineAccess, ...]:
+    """Accesses of instructions to memory, each with its first request; merges unrolled copies."""
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for index, one in enumerate(instructions):
+        if one.space and one.requests:
+            kind = (one.line, one.space, one.action, one.bytes_per_lane, _shape(first.get(index)))
+            alike.setdefault(kind, []).append(index)
+    return tuple(
+        _access(indices[0], [instructions[index] for index in indices], first.get(indices[0]))
+        for indices in alike.values()
+    )
+
+
+def _access(
+    index: int, copies: Sequence[InstructionCounts], first: FirstRequest | None
+) -> LineAccess:
+    one = copies[0]
+    assert one.space is not None
+    assert one.action is not None
+    return LineAccess(
+        place=index,
+        space=one.space,
+        action=one.action,
+        bytes_per_lane=one.bytes_per_lane,
+        **{name: sum(getattr(copy, name) for copy in copies) for name in _SUMMED},
+        first=first,
+    )
+
+
+def _shape(request: FirstRequest | None) -> tuple[object, ...]:
+    """The buffer, and how far lanes are from the first one that takes part."""
+    if request is None:
+        return ()
+    start = next(lane for lane in request.lanes if lane is not None)
+    return (request.buffer, *(None if one is None else one - start for one in request.lanes))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import UnavailableError
 from analysis.records.counters import InstructionCounts
+from analysis.records.profile import FirstRequest
 from analysis.sm import FLAG, IN_L2, Streams
 from analysis.timing.samples import Sample, Whole
 from reports import text
@@ -53,6 +54,7 @@ from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run
 from toolkit.sass.regions import Flow, Regions
+from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated
 
 # Runs ranges of blocks, and follows the values of blocks if there are regions.
@@ -271,7 +273,12 @@ def counted_blocks(
     runs = execute([range(everything)], None)
     basis = f"{of_blocks(everything, everything)} executed{why}"
     found = RecordedCounts(
-        counts=runs[0].counts, runs=runs, blocks=everything, basis=basis, again=selection.again
+        counts=runs[0].counts,
+        requests=_requests(runs, bound),
+        runs=runs,
+        blocks=everything,
+        basis=basis,
+        again=selection.again,
     )
     return _with_lifetimes(found, bound, waits=selection.waits)
 
@@ -297,6 +304,7 @@ def _observed(bound: Bound, selection: Selection, execute: Execute) -> RecordedC
         raise NoPlanError(found.lost)
     return RecordedCounts(
         counts=found.counts,
+        requests=_requests(found.runs, bound),
         runs=found.runs,
         again=selection.again,
         blocks=len(found.runs),
@@ -312,6 +320,14 @@ def _observed(bound: Bound, selection: Selection, execute: Execute) -> RecordedC
         why_no_time=_takes_all(selection.trial()) if found.accesses is None else "",
         work=found.work,
     )
+
+
+def _requests(runs: Sequence[Run], bound: Bound) -> dict[int, FirstRequest]:
+    """The first request of each instruction, in the first of these blocks that executes it."""
+    found: dict[int, FirstRequest] = {}
+    for run in runs:
+        found = first_requests(run.requests, bound) | found
+    return found
 
 
 def _uncertainty(executed: int, bound: Bound) -> str:
@@ -350,6 +366,7 @@ def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) ->
     found = estimates(selection.metrics(total, None), may_differ, of_drawn, rest, selection.metrics)
     return RecordedCounts(
         counts=total,
+        requests=_requests(runs, bound),
         runs=runs,
         again=selection.again,
         blocks=len(runs),

@@ -243,6 +243,7 @@ class Simulator:
             return replace(self, blocks=blocks).run(cubin, geometry, arguments)
         check_runs_on(cubin.limits_of, self.device)
         translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
+        bound = replace(bound, notes_requests=True)
         if self.outputs:
             check_buffers(cubin.name, bound)
         if self.blocks == "representative" or (self.blocks == "all" and self.device):

@@ -15,7 +15,8 @@ from analysis.errors import InputError, shortened
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
 from analysis.records.counters import InstructionCounts, by_line
-from analysis.records.profile import FirstRequest
+from analysis.records.profile import FirstRequest, LineAccess
+from analysis.records.source_lines import line_accesses
 from analysis.rounding import Check
 from analysis.timing.predicted import Predicted
 from toolkit.launch.tensor_map import TensorMap
@@ -95,6 +96,14 @@ class Execution:
     def lines(self) -> dict[tuple[str, int], dict[str, int]]:
         """The counters of each source line, by (file, line)."""
         return by_line(self.instructions)
+
+    @property
+    def memory(self) -> tuple[LineAccess, ...]:
+        """Accesses to memory by source line, each with its first request, lane by lane.
+
+        Copies of one access that the compiler unrolled are joined.
+        """
+        return line_accesses(self.instructions, self.requests)
 
     @property
     def verdict(self) -> str:

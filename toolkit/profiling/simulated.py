@@ -14,7 +14,6 @@ from kernels.selection import Selection
 from kernels.variant import Parameters, Variant
 from toolkit.execution.traffic import Residence
 from toolkit.launch.launch import Execution
-from toolkit.sass.requests import line_accesses
 
 PYCUDA_FILE = "kernel.cu"  # file name under which PyCUDA passes source to nvcc
 
@@ -51,7 +50,7 @@ def with_simulation(
             blocks_executed=execution.executed_blocks,
             traffic_basis=execution.traffic_basis if has_traffic else None,
             executed=tuple(one.executed for one in execution.instructions),
-            memory=line_accesses(execution.instructions, execution.requests),
+            memory=execution.memory,
             listing=made.label,
         ),
         predicted=execution.predicted,

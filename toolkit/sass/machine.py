@@ -83,7 +83,7 @@ class Bound:
     most_accesses: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
-    notes_requests: bool = False  # the first of each instruction, in the first worker
+    notes_requests: bool = False  # the first of each instruction
     regions: Regions | None = None  # where values come from is followed, with these regions
     notes_work: bool = False  # of each block
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
@@ -125,11 +125,11 @@ class Run:
     """Result of executing some blocks: counts per instruction, reads of unwritten shared memory.
 
     `accesses` are the accesses of each block to global memory, `requests` the first one of each
-    instruction by the first worker of the first run (`core.REQUEST`); each is None if not
-    requested, `accesses` also if there were more than the bound launch allows. `recorded` is what
-    the warps of each worker executed. `origins` are those of the last block, if they were followed.
-    `work` holds the number of instructions of each block in order (`core.WORK`), None if not
-    requested.
+    instruction, in the block with the lowest index (`core.REQUEST`; of several runs the first has
+    those of all). Each is None if not requested, `accesses` also if there were more than the bound
+    launch allows. `recorded` is what the warps of each worker executed. `origins` are those of the
+    last block, if they were followed. `work` holds the number of instructions of each block in
+    order (`core.WORK`), None if not requested.
     """
 
     counts: NDArray[Any]
@@ -230,7 +230,8 @@ def _run_range(
     pieces = iter([chosen]) if bound.blocks_meet else _pieces(chosen, workers)
     with worker_handles(launch, workers, budget) as (handles, counts):
         drive(launch, handles, pieces, advance, stop=stop)
-        return _checked(handles, handles, counts, bound)
+        ran = _checked(handles, handles, counts, bound)
+        return replace(ran, requests=_first_requests(handles, bound))
 
 
 def _run_among(
@@ -267,6 +268,7 @@ def _run_among(
                     for k, keeper in enumerate(keepers)
                 ]
             found += _with_shared_counts(ran, known)
+        found[0] = replace(found[0], requests=_first_requests(handles, bound))
     return found
 
 
@@ -282,17 +284,26 @@ def _checked(
         raise FaultError(min(failed, key=lambda fault: fault.block))
     of_keepers = [(first, reads) for _, first, reads in map(faults_of, keepers)]
     unwritten = [first for first, reads in of_keepers if reads]
-    noted = core.library().core_requests(keepers[0])
-    requests = core.array(noted, len(bound.lowered.program), core.REQUEST)
     return Run(
         counts=_total(counts),
         unwritten_reads=sum(reads for _, reads in of_keepers),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
-        requests=None if requests is None else requests[requests["mask"] > 0],
         origins=origins_of(keepers[0], len(bound.lowered.program)) if bound.regions else None,
     )
+
+
+def _first_requests(workers: Sequence[int], bound: Bound) -> NDArray[Any] | None:
+    """The first request of each instruction, in the block with the lowest index."""
+    length = len(bound.lowered.program)
+    noted = (core.array(core.library().core_requests(k), length, core.REQUEST) for k in workers)
+    found = [rows[rows["mask"] > 0] for rows in noted if rows is not None]
+    if not found:
+        return None
+    rows = np.concatenate(found)
+    rows = rows[np.lexsort((rows["block"], rows["pc"]))]
+    return rows[np.flatnonzero(np.diff(rows["pc"].astype(np.int64), prepend=-1))]
 
 
 @contextmanager
@@ -302,6 +313,8 @@ def worker_handles(
     """Workers of the core and their counts; without `runs` they only keep others' counts."""
     counts = [np.zeros(launch.length, dtype=core.COUNT) for _ in range(count)]
     handles: list[int] = []
+    noted = launch.notes_requests
+    launch.notes_requests &= runs
     try:
         for row in counts:
             handle = core.library().core_new_worker(
@@ -310,7 +323,7 @@ def worker_handles(
             if not handle:
                 raise LaunchError("the simulation does not fit into this machine's memory")
             handles.append(int(handle))
-            launch.notes_requests &= runs  # among keepers, only the first notes requests
+        launch.notes_requests = noted
         yield handles, counts
     finally:
         for handle in handles:

@@ -967,3 +967,39 @@ def test_more_blocks_than_can_be_told_apart_are_refused():
         "twice: 16,777,217 blocks are too many to tell apart, at most 16,777,216: launch fewer "
         "blocks, or execute a number of them, such as 100 (--blocks 100)"
     )
+
+
+TRANSPOSE = """extern "C" __global__ void transpose(float *out, const float *in) {
+    __shared__ float tile[16][17];
+    const int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+    tile[threadIdx.y][threadIdx.x] = in[y * 512 + x];
+    __syncthreads();
+    if (blockIdx.x) out[x * 512 + y] = tile[threadIdx.y][threadIdx.x]; }"""
+
+
+@pytest.mark.parametrize("blocks", ["all", "representative", 40])
+def test_each_access_has_the_lanes_of_its_first_request(blocks):
+    arrays = [np.zeros((512, 512), np.float32) for _ in range(2)]
+    found = simulate(
+        TRANSPOSE, grid=(32, 32), block=(16, 16), arguments=arrays, blocks=blocks, arch="sm_90"
+    )
+    by_action = {(one.space, one.action): one for one in found.memory}
+    load, store = by_action["global", "load"], by_action["global", "store"]
+    assert load.first.buffer == "argument 1 `in`, float32[512,512]"
+    # a warp has two rows of 16 threads
+    assert load.first.lanes == tuple(4 * (512 * y + x) for y in range(2) for x in range(16))
+    assert (load.first.block, load.first.k, load.first.row_floats) == (0, None, None)
+    assert by_action["shared", "store"].first.lanes[16] == 4 * 17
+    # block 0 stores nothing: the request is of another one
+    x, y = store.first.block % 32, store.first.block // 32
+    assert x
+    assert store.first.lanes == tuple(
+        4 * (512 * (16 * x + column) + 16 * y + row) for row in range(2) for column in range(16)
+    )
+    if blocks != 40:  # then they are estimates
+        requests = 31 * 32 * 8
+        assert (store.requests, store.sectors, store.ideal) == (
+            requests,
+            16 * requests,
+            4 * requests,
+        )

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from analysis.records.source_lines import line_accesses
 from tests.toolkit.sass.bound import bound_to, for_an_h200
 from toolkit.sass.machine import run_blocks
-from toolkit.sass.requests import first_requests, line_accesses
+from toolkit.sass.requests import first_requests
 from toolkit.sass.statistics import instruction_counts
 
 SOURCE = r"""
@@ -47,7 +48,7 @@ def test_nothing_is_noted_unless_asked():
     assert run(notes_requests=False)[0] == {}
 
 
-def test_only_the_first_of_many_runs_notes():
+def test_the_first_of_many_runs_has_the_requests_of_all():
     arguments = [np.zeros(64, np.float32), np.zeros(1024, np.float32), np.int32(8), np.int32(20)]
     bound, _, _ = bound_to(for_an_h200(SOURCE, "scatter"), arguments, blocks=3)
     runs = run_blocks(replace(bound, notes_requests=True), [range(k, k + 1) for k in range(3)])

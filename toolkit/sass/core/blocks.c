@@ -37,7 +37,7 @@ void take_up(Worker *c, Block *b) {
     c->turns = keeper ? keeper->own_turns : NULL;
     c->trace = keeper ? keeper->own_trace : NULL;
     c->stream = keeper ? keeper->own_stream : NULL;
-    c->requests = keeper ? keeper->own_requests : NULL;
+    c->requests = keeper ? c->own_requests : NULL;
     c->origins = keeper ? keeper->own_origins : NULL;
     c->checker = b->checker;
 }
