@@ -56,7 +56,7 @@ STEPS_AND_SECTORS = 32
 POINTS = (2, 3, 4, 6)  # values of K in periods, plus the remainder: two for a line, two on it
 # Periods of K at the lower of two replayed points; twice as many for blocks of many warps.
 TIMED_STEPS, MANY_WARPS = 4, 16
-WHOLE_K = 1024  # blocks with such a K are replayed whole: that takes a fraction of a second
+WHOLE_K = 2048  # blocks with such a K are replayed whole: a transient may last until K = 512
 
 # Reasons why a plan does not represent all blocks.
 DIFFER = ": blocks of one place in the grid (corner, edge, interior) differ"
