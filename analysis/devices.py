@@ -39,16 +39,33 @@ class MeasuredCeilings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnConstants:
+    """Constants of the timing model that were measured on a GPU of the user.
+
+    `file` is the name of the file that has them, `gpu` the name of the GPU. `values` are by the
+    names of machine files, such as "l1_latency" and "units.FMA". `lacks` names the constants that
+    such a file can have and this one has not.
+    """
+
+    file: str
+    gpu: str
+    values: dict[str, float]
+    lacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Device:
     """One GPU model: its nominal ceilings, its limits, and a source for every field.
 
     Rates are per second of the whole device, sizes in bytes. `sources` maps each field name to the
-    source of its value (except `key`, which is this project's name for the device, and `measured`,
-    which has its own). `measured` keeps reached ceilings apart from nominal ones. `l2_bytes_per_s`
-    is the nominal read bandwidth, None if NVIDIA publishes none. `sustained_clock_hz` is the clock
-    that the device holds while it computes matrix products one after the other, None if it is not
-    known to differ from the boost clock. All nominal rates are at the boost clock.
-    `driver_names` are the names under which the CUDA driver reports such a GPU.
+    source of its value (except `key`, which is this project's name for the device, and `measured`
+    and `constants`, which have their own). `measured` keeps reached ceilings apart from nominal
+    ones. `l2_bytes_per_s` is the nominal read bandwidth, None if NVIDIA publishes none.
+    `sustained_clock_hz` is the clock that the device holds while it computes matrix products one
+    after the other, None if it is not known to differ from the boost clock. All nominal rates are
+    at the boost clock.
+    `driver_names` are the names under which the CUDA driver reports such a GPU. `constants` take
+    the place of those of the architecture's machine file in predictions.
     """
 
     key: str
@@ -83,6 +100,7 @@ class Device:
     measured: MeasuredCeilings | None = None
     driver_names: tuple[str, ...] = ()
     sustained_clock_hz: float | None = None
+    constants: OwnConstants | None = None
 
     @property
     def held_clock_hz(self) -> float:

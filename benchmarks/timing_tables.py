@@ -1,14 +1,15 @@
-"""Print the table of constants of docs/timing.md anew.
+"""Print the table of constants of docs/timing.md, and those of docs/machines.md, anew.
 
     python -m benchmarks.timing_tables
 
-tests/analysis/hardware/test_sm_constants.py holds the document to it.
+Tests in tests/analysis/hardware hold the documents to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analysis.hardware.own_constants import NOMINAL, NOT_DETERMINED, RULES
 from analysis.hardware.sm_constants import CONSTANTS
 
 SIGNIFICANT = 4
@@ -27,6 +28,23 @@ def table() -> Iterator[str]:
         )
 
 
+def rules() -> Iterator[str]:
+    """How constants follow from results of the microbenchmarks."""
+    yield "| constant | is | A, B: results of the benchmarks |"
+    yield "|---|---|---|"
+    for name, rule in RULES.items():
+        results = ", ".join(f"`{result}`" for result in rule.results if result != NOMINAL)
+        yield f"| `{name}` | {rule.formula} | {results} |"
+
+
+def not_determined() -> Iterator[str]:
+    """Constants that the microbenchmarks do not determine, and why."""
+    yield "| constant | why not |"
+    yield "|---|---|"
+    for name, why in NOT_DETERMINED.items():
+        yield f"| `{name}` | {why} |"
+
+
 def _elsewhere(name: str, usual: float) -> str:
     values = {arch: constants.entries[name].value for arch, constants in CONSTANTS.items()}
     return "; ".join(f"{arch}: {_shown(v)}" for arch, v in values.items() if v != usual)
@@ -38,4 +56,4 @@ def _shown(value: float) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(table()))
+    print("\n".join([*table(), "", *rules(), "", *not_determined()]))

@@ -15,12 +15,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from analysis.devices import Device, OwnConstants
 from analysis.hardware.machine_file import Entry, parsed
 from analysis.sm import Numbers, Unit
 
 FOLDER = Path(__file__).with_name("machines")
 SUFFIX = ".toml"
-ABOUT_THE_RECORD = ("architecture", "taken_from", "is_fitted", "entries")
+ABOUT_THE_RECORD = ("architecture", "taken_from", "is_fitted", "own", "entries")
 #: Units whose instructions release a scoreboard after a latency of their own.
 WITH_LATENCY = (Unit.XU, Unit.FP64, Unit.UNIFORM, Unit.CONTROL)
 
@@ -51,7 +52,8 @@ class SmConstants(Numbers):
 
     `entries` has unit, kind, source and evidence of each number by its name, such as "l1_latency"
     or "units.FMA". `taken_from` is the architecture whose values are taken over, None if there is
-    none. `is_fitted`: some numbers were fitted on a GPU of this architecture.
+    none. `is_fitted`: some numbers were fitted on a GPU of this architecture. `own` are the
+    constants measured on the user's GPU that are among them.
     """
 
     architecture: str
@@ -67,6 +69,7 @@ class SmConstants(Numbers):
     launch_s: float
     taken_from: str | None = None
     is_fitted: bool = False
+    own: OwnConstants | None = None
     entries: Mapping[str, Entry] = field(default_factory=dict)
 
 
@@ -155,3 +158,19 @@ def constants_for(architecture: str) -> SmConstants:
     return replace(
         CONSTANTS[nearest], architecture=architecture, taken_from=nearest, is_fitted=False
     )
+
+
+def constants_of(device: Device) -> SmConstants:
+    """Constants for a device: its own ones, and for the others those of its architecture."""
+    usual, own = constants_for(device.sm_arch), device.constants
+    if own is None:
+        return usual
+    source = f"{own.gpu} ({own.file})"
+    entries = {
+        name: Entry(value=NAMES[name](value), unit=known.unit, kind="measured", source=source)
+        if (value := own.values.get(name)) is not None
+        else known
+        for name, known in usual.entries.items()
+    }
+    values = fields_of({name: entry.value for name, entry in entries.items()})
+    return replace(usual, **values, own=own, entries=entries)

@@ -208,20 +208,23 @@ def _drawing(module: ModuleType, figure: go.Figure) -> Drawing:
 
 
 def _device_rows(device: Device) -> Iterator[tuple[str, str, str, str]]:
-    """(field, value, grade, source) of every field of a device, its reached ceilings last."""
+    """(field, value, grade, source) of a device: its fields, reached ceilings and own constants."""
     for field in fields(device):
-        if field.name in ("sources", "measured"):
+        if field.name in ("sources", "measured", "constants"):
             continue
         value = getattr(device, field.name)
         grade = Grade.NOMINAL if isinstance(value, int | float) else ""
         source = device.sources.get(field.name, text.ABSENT)
         yield text.words(field.name), text.named(field.name, value), grade, source
-    if (measured := device.measured) is None:
-        return
-    for field in fields(measured):
-        if field.name != "source":
-            value = text.named(field.name, getattr(measured, field.name))
-            yield f"{text.words(field.name)}, reached", value, Grade.MEASURED, measured.source
+    if (measured := device.measured) is not None:
+        for field in fields(measured):
+            if field.name != "source":
+                value = text.named(field.name, getattr(measured, field.name))
+                yield f"{text.words(field.name)}, reached", value, Grade.MEASURED, measured.source
+    if (own := device.constants) is not None:
+        for name, number in own.values.items():
+            source = f"{own.file}, measured on {own.gpu}"
+            yield f"{name}, of the model of time", f"{number:.4g}", Grade.MEASURED, source
 
 
 def _environment_rows(profile: Profile) -> Iterator[tuple[str, str]]:

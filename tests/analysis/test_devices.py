@@ -16,8 +16,10 @@ from analysis.devices import (
 from analysis.errors import InputError, UnknownNameError
 from tests.refusals import refusal
 
-# `key` is this project's own name, `measured` carries its source, `sources` is the sources.
-SOURCED_FIELDS = {field.name for field in fields(Device)} - {"key", "measured", "sources"}
+# `key` is this project's own name, `measured` and `constants` have theirs, `sources` is all others.
+SOURCED_FIELDS = {field.name for field in fields(Device)} - {
+    *("key", "measured", "sources", "constants"),
+}
 
 every_device = pytest.mark.parametrize("device", DEVICES.values(), ids=lambda device: device.key)
 
