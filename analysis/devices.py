@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -54,7 +54,41 @@ class OwnConstants:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Device:
+class Limits:
+    """Limits of one SM and of one block, which all devices of a compute capability share.
+
+    Sizes are bytes. `name` stands for whose limits they are in messages: a device's name, or
+    "sm_86". `sources` maps each field name to the source of its value.
+    """
+
+    name: str
+    compute_capability: ComputeCapability
+    max_threads_per_block: int
+    max_threads_per_sm: int
+    max_blocks_per_sm: int
+    registers_per_sm: int
+    max_registers_per_thread: int
+    register_allocation_unit: int
+    warp_allocation_granularity: int
+    shared_bytes_per_sm: int
+    shared_bytes_per_block: int
+    shared_bytes_per_block_optin: int
+    reserved_shared_bytes_per_block: int
+    shared_allocation_unit: int
+    sources: dict[str, str]
+
+    @property
+    def max_warps_per_sm(self) -> int:
+        return self.max_threads_per_sm // WARP_SIZE
+
+    @property
+    def sm_arch(self) -> str:
+        """The compiler's name of the architecture: "sm_86"."""
+        return f"sm_{_arch_number(self.compute_capability)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device(Limits):
     """One GPU model: its nominal ceilings, its limits, and a source for every field.
 
     Rates are per second of the whole device, sizes in bytes. `sources` maps each field name to the
@@ -69,10 +103,8 @@ class Device:
     """
 
     key: str
-    name: str
     chip: str
     architecture: str
-    compute_capability: ComputeCapability
     # nominal ceilings
     sm_count: int
     boost_clock_hz: float
@@ -83,20 +115,6 @@ class Device:
     l2_bytes: int
     l2_bytes_per_s: float | None
     shared_bytes_per_clock_per_sm: int
-    # limits of one SM and of one block
-    max_threads_per_block: int
-    max_threads_per_sm: int
-    max_blocks_per_sm: int
-    registers_per_sm: int
-    max_registers_per_thread: int
-    register_allocation_unit: int
-    warp_allocation_granularity: int
-    shared_bytes_per_sm: int
-    shared_bytes_per_block: int
-    shared_bytes_per_block_optin: int
-    reserved_shared_bytes_per_block: int
-    shared_allocation_unit: int
-    sources: dict[str, str]
     measured: MeasuredCeilings | None = None
     driver_names: tuple[str, ...] = ()
     sustained_clock_hz: float | None = None
@@ -110,15 +128,6 @@ class Device:
     @property
     def shared_bytes_per_s(self) -> float:
         return self.shared_bytes_per_clock_per_sm * self.sm_count * self.boost_clock_hz
-
-    @property
-    def max_warps_per_sm(self) -> int:
-        return self.max_threads_per_sm // WARP_SIZE
-
-    @property
-    def sm_arch(self) -> str:
-        """The compiler's name of the architecture: "sm_86"."""
-        return f"sm_{_arch_number(self.compute_capability)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +193,28 @@ def find_device(name: str) -> Device:
     return device
 
 
+def limits_of(architecture: str) -> Limits | None:
+    """Limits of an architecture such as "sm_90a", by the table of compute capabilities.
+
+    None if the table does not have it.
+    """
+    plain = _plain_arch(architecture)
+    for compute_capability, facts in LIMITS.items():
+        if plain == f"sm_{_arch_number(compute_capability)}":
+            values, sources = values_and_sources(facts)
+            known = {field.name for field in fields(Limits)}
+            return Limits(
+                name=plain, sources=sources, **{k: v for k, v in values.items() if k in known}
+            )
+    return None
+
+
+def most_sms(architecture: str) -> int:
+    """Number of SMs of the largest device of an architecture in the database, 0 without one."""
+    plain = _plain_arch(architecture)
+    return max((one.sm_count for one in DEVICES.values() if one.sm_arch == plain), default=0)
+
+
 def device_from_driver(facts: DriverFacts) -> Device:
     """Complete record of a GPU that is present, from its driver's facts.
 
@@ -220,6 +251,11 @@ def nearest_compilable(
         f"compiled for sm_{chosen}, because this compiler does not support the device's own "
         f"sm_{own}: registers, instructions and occupancy may differ on the device"
     )
+
+
+def _plain_arch(architecture: str) -> str:
+    """ "sm_90" for "sm_90a": such code has more instructions, but the limits are the same."""
+    return architecture.rstrip("af")
 
 
 def _arch_number(compute_capability: ComputeCapability) -> int:

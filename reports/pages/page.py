@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
-from analysis.devices import Device
+from analysis.devices import Device, Limits
 from analysis.errors import InputError
 from analysis.records.profile import Grade, Profile
 from reports import ladder, style, text
@@ -209,7 +209,8 @@ def _drawing(module: ModuleType, figure: go.Figure) -> Drawing:
 
 def _device_rows(device: Device) -> Iterator[tuple[str, str, str, str]]:
     """(field, value, grade, source) of a device: its fields, reached ceilings and own constants."""
-    for field in fields(device):
+    of_limits = {field.name for field in fields(Limits)} - {"name", "compute_capability"}
+    for field in sorted(fields(device), key=lambda field: field.name in of_limits):
         if field.name in ("sources", "measured", "constants"):
             continue
         value = getattr(device, field.name)
