@@ -18,6 +18,9 @@ from analysis.hardware.sm_constants import NAMES, constants_for
 
 SCHEMA_VERSION = 1
 REMEDY = "give what `python -m toolkit.microbenchmarks --output FILE` wrote"
+# Loops of the benchmarks take up to 1% themselves. With 1.0004 clocks for a request instead of 1
+# the replay of coarsened-2d at 2048 takes another course, and its predicted time is 4% shorter.
+SIGNIFICANT = 3
 FARTHEST = 100  # a constant is at most so many times the usual one, and the other way round
 # The file has bytes per second; the model wants the fraction of the nominal bandwidth of that GPU.
 NOMINAL = "nominal"
@@ -197,12 +200,12 @@ def _result(results: Mapping[str, Any], path: str, file: str) -> float | None:
 
 
 def _checked(name: str, value: float, rule: Rule, file: str, device: Device) -> float:
-    """A constant with its type. Raises InputError if it is far from any that a GPU has."""
+    """A constant, whole or of three digits. Raises InputError if it is far from the usual one."""
     usual = constants_for(device.sm_arch).entries[name].value
-    found = NAMES[name](round(value) if NAMES[name] is int else value)
+    found = round(value) if NAMES[name] is int else float(f"{value:.{SIGNIFICANT}g}")
     if not (usual / FARTHEST <= found <= usual * FARTHEST):
         raise InputError(
             f"{file}: {name} would be {found:.4g}, usually it is {usual:.4g}: measure "
             f"{', '.join(path for path in rule.results if path != NOMINAL)} again"
         )
-    return float(found) if NAMES[name] is float else int(found)
+    return found

@@ -62,6 +62,16 @@ def test_the_recorded_run_gives_about_the_constants_that_ship():
     assert found.values["register_latency"] == 3  # (32 - 23) / 3
     assert found.values["barrier_per_warp"] == 2  # (76.3 - 44.3) / 16
     assert found.values["units.FMA"] == 2  # 1.01, on one of two pipes
+    assert found.values["request_clocks"] == 1  # 1.0005: three digits
+
+
+def test_a_run_of_today_determines_all_of_them():
+    run = recordings.read(ROOT / "validation/timing/recorded/constants_h100.json")
+    found = own_constants(run, "mine.json", H100)
+    assert found.lacks == ()
+    assert found.values["write_bytes_per_clock"] == 15.9  # 128 / 8.07
+    assert found.values["dram_efficiency"] == 0.91  # 3.050e12 / 3.352e12
+    assert found.values["block_interval"] == 89  # 2,848 / 32
 
 
 def test_where_one_pipe_makes_all_products_there_are_no_halves():

@@ -33,7 +33,7 @@ def test_simulate_predicts_with_the_constants_of_a_file():
     usual = json.loads(invoke(f"simulate {LAUNCH} --json").stdout)["predicted"]
     own = json.loads(invoke(f"simulate {LAUNCH} --json --constants mine.json").stdout)["predicted"]
     assert usual["launch_s"] == 2.7e-6
-    assert own["launch_s"] == pytest.approx(2.624e-6)  # empty_kernel_256_threads_s
+    assert own["launch_s"] == 2.62e-6  # empty_kernel_256_threads_s
     assert own["time_s"] < usual["time_s"]
     assert own["constants"].startswith(OWN)
     again = json.loads(invoke(f"simulate {LAUNCH} --json").stdout)["predicted"]
