@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -39,34 +39,30 @@ class MeasuredCeilings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Device:
-    """One GPU model: its nominal ceilings, its limits, and a source for every field.
+class OwnConstants:
+    """Constants of the timing model that were measured on a GPU of the user.
 
-    Rates are per second of the whole device, sizes in bytes. `sources` maps each field name to the
-    source of its value (except `key`, which is this project's name for the device, and `measured`,
-    which has its own). `measured` keeps reached ceilings apart from nominal ones. `l2_bytes_per_s`
-    is the nominal read bandwidth, None if NVIDIA publishes none. `sustained_clock_hz` is the clock
-    that the device holds while it computes matrix products one after the other, None if it is not
-    known to differ from the boost clock. All nominal rates are at the boost clock.
-    `driver_names` are the names under which the CUDA driver reports such a GPU.
+    `file` is the name of the file that has them, `gpu` the name of the GPU. `values` are by the
+    names of machine files, such as "l1_latency" and "units.FMA". `lacks` names the constants that
+    such a file can have and this one has not.
     """
 
-    key: str
+    file: str
+    gpu: str
+    values: dict[str, float]
+    lacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of one SM and of one block, which all devices of a compute capability share.
+
+    Sizes are bytes. `name` stands for whose limits they are in messages: a device's name, or
+    "sm_86". `sources` maps each field name to the source of its value.
+    """
+
     name: str
-    chip: str
-    architecture: str
     compute_capability: ComputeCapability
-    # nominal ceilings
-    sm_count: int
-    boost_clock_hz: float
-    fp32_lanes_per_sm: int
-    fp32_flop_per_s: float
-    dram_bytes: int
-    dram_bytes_per_s: float
-    l2_bytes: int
-    l2_bytes_per_s: float | None
-    shared_bytes_per_clock_per_sm: int
-    # limits of one SM and of one block
     max_threads_per_block: int
     max_threads_per_sm: int
     max_blocks_per_sm: int
@@ -80,18 +76,6 @@ class Device:
     reserved_shared_bytes_per_block: int
     shared_allocation_unit: int
     sources: dict[str, str]
-    measured: MeasuredCeilings | None = None
-    driver_names: tuple[str, ...] = ()
-    sustained_clock_hz: float | None = None
-
-    @property
-    def held_clock_hz(self) -> float:
-        """The clock at which times are predicted."""
-        return self.sustained_clock_hz or self.boost_clock_hz
-
-    @property
-    def shared_bytes_per_s(self) -> float:
-        return self.shared_bytes_per_clock_per_sm * self.sm_count * self.boost_clock_hz
 
     @property
     def max_warps_per_sm(self) -> int:
@@ -101,6 +85,49 @@ class Device:
     def sm_arch(self) -> str:
         """The compiler's name of the architecture: "sm_86"."""
         return f"sm_{_arch_number(self.compute_capability)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device(Limits):
+    """One GPU model: its nominal ceilings, its limits, and a source for every field.
+
+    Rates are per second of the whole device, sizes in bytes. `sources` maps each field name to the
+    source of its value (except `key`, which is this project's name for the device, and `measured`
+    and `constants`, which have their own). `measured` keeps reached ceilings apart from nominal
+    ones. `l2_bytes_per_s` is the nominal read bandwidth, None if NVIDIA publishes none.
+    `sustained_clock_hz` is the clock that the device holds while it computes matrix products one
+    after the other, None if it is not known to differ from the boost clock. All nominal rates are
+    at the boost clock.
+    `driver_names` are the names under which the CUDA driver reports such a GPU. `constants` take
+    the place of those of the architecture's machine file in predictions.
+    """
+
+    key: str
+    chip: str
+    architecture: str
+    # nominal ceilings
+    sm_count: int
+    boost_clock_hz: float
+    fp32_lanes_per_sm: int
+    fp32_flop_per_s: float
+    dram_bytes: int
+    dram_bytes_per_s: float
+    l2_bytes: int
+    l2_bytes_per_s: float | None
+    shared_bytes_per_clock_per_sm: int
+    measured: MeasuredCeilings | None = None
+    driver_names: tuple[str, ...] = ()
+    sustained_clock_hz: float | None = None
+    constants: OwnConstants | None = None
+
+    @property
+    def held_clock_hz(self) -> float:
+        """The clock at which times are predicted."""
+        return self.sustained_clock_hz or self.boost_clock_hz
+
+    @property
+    def shared_bytes_per_s(self) -> float:
+        return self.shared_bytes_per_clock_per_sm * self.sm_count * self.boost_clock_hz
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +193,28 @@ def find_device(name: str) -> Device:
     return device
 
 
+def limits_of(architecture: str) -> Limits | None:
+    """Limits of an architecture such as "sm_90a", by the table of compute capabilities.
+
+    None if the table does not have it.
+    """
+    plain = _plain_arch(architecture)
+    for compute_capability, facts in LIMITS.items():
+        if plain == f"sm_{_arch_number(compute_capability)}":
+            values, sources = values_and_sources(facts)
+            known = {field.name for field in fields(Limits)}
+            return Limits(
+                name=plain, sources=sources, **{k: v for k, v in values.items() if k in known}
+            )
+    return None
+
+
+def most_sms(architecture: str) -> int:
+    """Number of SMs of the largest device of an architecture in the database, 0 without one."""
+    plain = _plain_arch(architecture)
+    return max((one.sm_count for one in DEVICES.values() if one.sm_arch == plain), default=0)
+
+
 def device_from_driver(facts: DriverFacts) -> Device:
     """Complete record of a GPU that is present, from its driver's facts.
 
@@ -202,6 +251,11 @@ def nearest_compilable(
         f"compiled for sm_{chosen}, because this compiler does not support the device's own "
         f"sm_{own}: registers, instructions and occupancy may differ on the device"
     )
+
+
+def _plain_arch(architecture: str) -> str:
+    """ "sm_90" for "sm_90a": such code has more instructions, but the limits are the same."""
+    return architecture.rstrip("af")
 
 
 def _arch_number(compute_capability: ComputeCapability) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.devices import Device
+from analysis.devices import Device, Limits
 from analysis.errors import InputError
 from analysis.geometry import WARP_SIZE, ceil_div
 from analysis.vocabulary import Vocabulary
@@ -30,13 +30,15 @@ class Limiter(Vocabulary):
 
 
 def occupancy(
-    device: Device,
+    device: Limits,
     *,
     threads_per_block: int,
     registers_per_thread: int,
     shared_bytes_per_block: int,
 ) -> Occupancy:
     """Blocks that one SM of `device` can hold at the same time, and every binding limit.
+
+    Instead of a device, the limits of an architecture will do (`analysis.devices.limits_of`).
 
     `shared_bytes_per_block` is static plus dynamic. Source: the head of this file. Raises
     InputError if not even one block can be resident, because such a launch fails.
@@ -67,12 +69,12 @@ def waves(geometry_blocks: int, device: Device, occupancy: Occupancy) -> float:
     return geometry_blocks / (occupancy.blocks_per_sm * device.sm_count)
 
 
-def _registers_per_warp(device: Device, registers_per_thread: int) -> int:
+def _registers_per_warp(device: Limits, registers_per_thread: int) -> int:
     unit = device.register_allocation_unit
     return ceil_div(registers_per_thread * WARP_SIZE, unit) * unit
 
 
-def _warps_by_registers(device: Device, registers_per_thread: int) -> int:
+def _warps_by_registers(device: Limits, registers_per_thread: int) -> int:
     # the granularity is the number of partitions, which have equal shares of the registers
     partitions = device.warp_allocation_granularity
     registers_per_partition = device.registers_per_sm // partitions
@@ -82,13 +84,13 @@ def _warps_by_registers(device: Device, registers_per_thread: int) -> int:
     return warps_per_partition * partitions
 
 
-def _allocated_shared_bytes(device: Device, shared_bytes_per_block: int) -> int:
+def _allocated_shared_bytes(device: Limits, shared_bytes_per_block: int) -> int:
     unit = device.shared_allocation_unit
     return ceil_div(shared_bytes_per_block + device.reserved_shared_bytes_per_block, unit) * unit
 
 
 def _check_block(
-    device: Device, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int
+    device: Limits, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int
 ) -> None:
     """Raise InputError if not even one block can be resident."""
     if threads_per_block < 1 or registers_per_thread < 0 or shared_bytes_per_block < 0:

@@ -5,7 +5,8 @@
 
 A number is *documented* (with its source), *measured* (with the command or the record), *fitted*
 (with the launches) or *technical*: it bounds work or memory, or spells a format, and no hardware
-decides it. Values are read from the code. Fitted numbers come with the mean error of what they
+decides it; numbers of an architecture may be *taken over* from another one, or *not measured*.
+Values are read from the code. Fitted numbers come with the mean error of what they
 change, with them and without, which `benchmarks/rules_on_trial.py --errors` records. Exits with 1
 where a number has no row, a row has no number, or a fitted number lacks these errors.
 """
@@ -25,8 +26,7 @@ from typing import Any
 import numpy as np
 
 from analysis.devices import DEVICES
-from analysis.hardware.sm_constants import CONSTANTS
-from analysis.sm import Unit
+from analysis.hardware.sm_constants import CONSTANTS, SUFFIX
 from analysis.traffic.block_schedule import LOADS, BlockProgress
 from kernels.ladder import LADDER
 from kernels.variant import Variant
@@ -34,9 +34,9 @@ from validation import ROOT, recordings
 
 ERRORS = ROOT / "validation" / "timing" / "recorded" / "rule_errors.json"
 SM_CODE = "analysis/sm"  # its C files
-SM_VALUES = "analysis/hardware/sm_constants.py"
+SM_VALUES = "analysis/hardware/machines"  # a file per architecture
 DEVICE_VALUES = "analysis/device_table.py"
-KINDS = ("documented", "measured", "fitted", "technical", "taken over")
+KINDS = ("documented", "measured", "fitted", "technical", "taken over", "not measured")
 # Parts of which a fitted number needs its errors; what chooses a rung is fitted on other launches.
 PARTS, PARTS_OF_CHOICE = ("select h200", "fit h200"), ("choice h200",)
 NO_LIMIT = 1 << 30
@@ -83,7 +83,7 @@ _UNEQUAL = technical(
     "60 timed launches are within 3.6% of equal blocks, 10 others above 7% (decision 54)"
 )
 
-# The evidence of each number, by file; those of sm_constants.py and devices.py stand beside them.
+# The evidence of each number, by file; machine files and devices.py have it beside each number.
 TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/traffic/block_schedule.py": {
         "BUSY_ALONE_THREADS BUSY_AHEAD_THREADS": measured(_BLOCK_TIMES),
@@ -266,17 +266,13 @@ EXECUTION = (
 def shown(value: Any) -> str:
     """A value as text, in one line."""
     if isinstance(value, Mapping):
-        pairs = (f"{_key(key)} {shown(one)}" for key, one in value.items())
+        pairs = (f"{key} {shown(one)}" for key, one in value.items())
         return ", ".join(pairs) or "none"
     if isinstance(value, tuple | list):
         return ", ".join(map(shown, value))
     if isinstance(value, float) and not value.is_integer():
         return f"{value:.{SIGNIFICANT}g}"
     return f"{int(value):,}" if isinstance(value, int | float) else " ".join(str(value).split())
-
-
-def _key(key: Any) -> str:
-    return key.name if isinstance(key, Unit) else str(key)
 
 
 # What takes the place of a number where the model runs without it: (module, name, value).
@@ -472,20 +468,19 @@ def _of_ladder() -> Iterator[Row]:
 
 def _of_architectures() -> Iterator[Row]:
     for architecture, constants in CONSTANTS.items():
-        taken = 0
-        for name, value in vars(constants).items():
-            source = constants.sources.get(name, "")
-            if source.startswith("as on"):
+        taken, file = 0, f"{SM_VALUES}/{architecture}{SUFFIX}"
+        for name, entry in constants.entries.items():
+            if entry.kind == "taken over":
                 taken += 1
-            elif source:
-                rule = name if constants.is_fitted and name in RULES else None
-                of_architecture = name if constants.is_fitted else f"{architecture} {name}"
-                why = Evidence(kind=_kind(source), source=source, rule=rule)
-                yield _row(SM_VALUES, of_architecture, value, why)
+                continue
+            rule = name if constants.is_fitted and name in RULES else None
+            of_architecture = name if constants.is_fitted else f"{architecture} {name}"
+            why = Evidence(kind=entry.kind, source=entry.source, rule=rule)
+            yield _row(file, of_architecture, entry.value, why)
         if taken:
             why = Evidence(kind="taken over", source="not measured on this architecture")
             value = f"as on {constants.taken_from}"
-            yield _row(SM_VALUES, f"{architecture}: {taken} others", value, why)
+            yield _row(file, f"{architecture}: {taken} others", value, why)
 
 
 def _of_devices() -> Iterator[Row]:
@@ -535,17 +530,9 @@ def problems(every: Sequence[Row], errors: Mapping[str, Any]) -> Iterator[str]:
             yield f"{file} has no number {name}: rename or remove its row in TABLE of {here}"
     for file, name in UNNAMED.keys() - {(row.file, row.name) for row in every}:
         yield f"{file} has no {name} any more: change or remove its row in UNNAMED of {here}"
-    for architecture, constants in CONSTANTS.items():
-        for name, value in vars(constants).items():
-            if _is_number(value) and name not in constants.sources:
-                yield f"{SM_VALUES}: {name} of {architecture} has no source"
     for row in every:
         if row.kind == "fitted":
             yield from _missing_errors(row, every, errors)
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) or (isinstance(value, Mapping) and Unit.FMA in value)
 
 
 def _missing_errors(row: Row, every: Sequence[Row], errors: Mapping[str, Any]) -> Iterator[str]:
@@ -580,7 +567,7 @@ def recorded_errors() -> dict[str, Any]:
 
 
 UNCHANGED = "changes nothing"
-ON_THE_LADDER = " on the ladder on an H200 (docs/validation.md)"  # where the source is "fitted"
+HERE = " (docs/validation.md)"  # the document that has the table
 
 
 def error_of(found: Mapping[str, Any] | None) -> str:
@@ -625,7 +612,7 @@ def markdown(every: Sequence[Row], errors: Mapping[str, Any]) -> Iterator[str]:
             unchanged.append(numbers)
             continue
         kinds = ", ".join(dict.fromkeys(row.kind for row in of_rule))
-        sources = "; ".join(dict.fromkeys(row.source.replace(ON_THE_LADDER, "") for row in of_rule))
+        sources = "; ".join(dict.fromkeys(row.source.replace(HERE, "") for row in of_rule))
         yield f"| {numbers} | {kinds} | {sources} | {without(rule)} | {select} | {fit} |"
     yield ""
     yield f"Without these no time or counter changes by more than 1%: {'; '.join(unchanged)}."

@@ -116,17 +116,17 @@ def without(names: Sequence[str]) -> Iterator[None]:
             if module not in (SM, SM_CODE):
                 stack.enter_context(patch(f"{module}.{name}", value))
         if of_sm:
-            given = PREDICTION.constants_for
+            given = PREDICTION.constants_of
             changed = partial(_constants, given, of_sm)
-            stack.enter_context(patch.object(PREDICTION, "constants_for", changed))
+            stack.enter_context(patch.object(PREDICTION, "constants_of", changed))
         if in_code:
             library = _other_library(tuple(in_code.items()))
             stack.enter_context(patch.object(cycles, "_library", lambda: library))
         yield
 
 
-def _constants(given: Any, values: Mapping[str, Any], architecture: str) -> Any:
-    return replace(given(architecture), **values)
+def _constants(given: Any, values: Mapping[str, Any], device: Device) -> Any:
+    return replace(given(device), **values)
 
 
 @cache

@@ -1,62 +1,59 @@
-"""Print the table of constants of docs/timing.md anew.
+"""Print the table of constants of docs/timing.md, and those of docs/machines.md, anew.
 
     python -m benchmarks.timing_tables
 
-tests/analysis/hardware/test_sm_constants.py holds the document to it.
+Tests in tests/analysis/hardware hold the documents to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from analysis.hardware.sm_constants import CONSTANTS, SmConstants
-from analysis.sm import Unit
+from analysis.hardware.own_constants import NOMINAL, NOT_DETERMINED, RULES
+from analysis.hardware.sm_constants import CONSTANTS
 
-ABOUT_THE_RECORD = ("architecture", "taken_from", "is_fitted", "sources")
 SIGNIFICANT = 4
-# What docs/timing.md says once.
-SHORT = {
-    "measured on an H200, CUDA 13.0 (python -m toolkit.microbenchmarks)": "H200",
-    "measured on an H100, CUDA 13.0 (docs/timing.md)": "H100",
-    " on the ladder on an H200 (docs/validation.md)": "",
-}
+HERE = " (docs/timing.md)"  # the document that has the table
 
 
 def table() -> Iterator[str]:
     """The constants of sm_90 with their sources, and what other architectures have instead."""
-    hopper = CONSTANTS["sm_90"]
-    yield "| constant | sm_90 | source | elsewhere |"
-    yield "|---|---|---|---|"
-    for name in vars(hopper):
-        if name not in ABOUT_THE_RECORD:
-            value = _shown(getattr(hopper, name))
-            source = hopper.sources[name]
-            for known, short in SHORT.items():
-                source = source.replace(known, short)
-            yield f"| `{name}` | {value} | {source} | {_elsewhere(hopper, name)} |"
+    yield "| constant | sm_90 | unit | kind | source | elsewhere |"
+    yield "|---|---|---|---|---|---|"
+    for name, entry in CONSTANTS["sm_90"].entries.items():
+        source = entry.source.replace(HERE, "")
+        yield (
+            f"| `{name}` | {_shown(entry.value)} | {entry.unit} | {entry.kind} | {source} | "
+            f"{_elsewhere(name, entry.value)} |"
+        )
 
 
-def _elsewhere(hopper: SmConstants, name: str) -> str:
-    others = [
-        f"{c.architecture}: {_difference(getattr(hopper, name), getattr(c, name))}"
-        for c in CONSTANTS.values()
-        if getattr(c, name) != getattr(hopper, name)
-    ]
-    return "; ".join(others)
+def rules() -> Iterator[str]:
+    """How constants follow from results of the microbenchmarks."""
+    yield "| constant | is | A, B: results of the benchmarks |"
+    yield "|---|---|---|"
+    for name, rule in RULES.items():
+        results = ", ".join(f"`{result}`" for result in rule.results if result != NOMINAL)
+        yield f"| `{name}` | {rule.formula} | {results} |"
 
 
-def _difference(usual: Any, value: Any) -> str:
-    if isinstance(value, Mapping):
-        return _shown({unit: clocks for unit, clocks in value.items() if clocks != usual[unit]})
-    return _shown(value)
+def not_determined() -> Iterator[str]:
+    """Constants that the microbenchmarks do not determine, and why."""
+    yield "| constant | why not |"
+    yield "|---|---|"
+    for name, why in NOT_DETERMINED.items():
+        yield f"| `{name}` | {why} |"
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{Unit(unit).name} {clocks}" for unit, clocks in value.items())
-    return f"{value:.{SIGNIFICANT}g}" if isinstance(value, float) else f"{value:,}"
+def _elsewhere(name: str, usual: float) -> str:
+    values = {arch: constants.entries[name].value for arch, constants in CONSTANTS.items()}
+    return "; ".join(f"{arch}: {_shown(v)}" for arch, v in values.items() if v != usual)
+
+
+def _shown(value: float) -> str:
+    is_whole = float(value).is_integer()
+    return f"{int(value):,}" if is_whole else f"{value:.{SIGNIFICANT}g}"
 
 
 if __name__ == "__main__":
-    print("\n".join(table()))
+    print("\n".join([*table(), "", *rules(), "", *not_determined()]))

@@ -47,6 +47,8 @@ LOADS_NATIVE_CODE = {
     "analysis/traffic/l2.py": {"ctypes"},
     "analysis/traffic/pieces.py": {"ctypes"},
 }
+# Its other effect: it reads the machine files, which are its data and are installed beside it.
+READS_ITS_DATA = {"analysis/hardware/sm_constants.py": {"pathlib"}}
 READS_OR_WRITES = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "unlink"}
 READS_OR_WRITES |= {"mkdir", "touch", "rename", "iterdir", "glob", "rglob"}
 
@@ -213,10 +215,17 @@ def test_libraries_stay_where_they_belong():
 def test_analysis_and_reports_are_pure():
     for file, names in imports():
         if package_of(file) in ("analysis", "reports"):
-            assert EFFECTS & names == LOADS_NATIVE_CODE.get(file, set()), file
+            allowed = LOADS_NATIVE_CODE | READS_ITS_DATA
+            assert EFFECTS & names == allowed.get(file, set()), file
             nodes = [n.func for n in files()[file] if isinstance(n, ast.Call)]
             calls = {function.id for function in nodes if isinstance(function, ast.Name)}
             assert not EFFECTFUL_CALLS & calls, file
+
+
+def test_constants_of_the_hardware_only_read_their_files():
+    for name in READS_ITS_DATA:
+        used = {node.attr for node in files()[name] if isinstance(node, ast.Attribute)}
+        assert READS_OR_WRITES & used == {"glob", "read_text"}
 
 
 @pytest.mark.parametrize("name", LOADS_NATIVE_CODE)
@@ -299,6 +308,7 @@ def test_what_modules_read_beside_them_is_installed_with_them():
         for g in globs
         for path in (ROOT / package).glob(g)
     }
-    beside = {path for package in patterns for path in (ROOT / package).rglob("*.cu*")}
-    assert beside
-    assert beside <= installed
+    for pattern in ("*.cu*", "*.toml"):
+        beside = {path for package in patterns for path in (ROOT / package).rglob(pattern)}
+        assert beside
+        assert beside <= installed

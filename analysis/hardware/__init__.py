@@ -1,4 +1,4 @@
-"""Constants of the hardware, per architecture, each with its source.
+"""Constants of the hardware: one machine file per architecture, each number with its source.
 
 Start with `sm_constants`.
 """

@@ -1,35 +1,29 @@
 """Constants of an SM for the timing model, per architecture; every number has a source.
 
 Latencies and clocks are cycles of the SM. An instruction occupies its unit for 32 clocks divided by
-the number of the unit's lanes per scheduler. If nobody has measured an architecture, a value is
-copied from another one, and its source says so. `python -m toolkit.microbenchmarks` measures these
-constants on your GPU.
+the number of the unit's lanes per scheduler. The numbers are in the files of the folder machines,
+one per architecture (docs/machines.md). If nobody has measured a number on an architecture, its
+value is copied from another one, and its kind says so. `python -m toolkit.microbenchmarks` measures
+these constants on your GPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, get_type_hints
 
-from analysis.device_table import KIB, values_and_sources
+from analysis.devices import Device, OwnConstants
+from analysis.hardware.machine_file import Entry, parsed
 from analysis.sm import Numbers, Unit
 
-Fact = tuple[float | dict[Unit, int], str]  # a value and its source
-
-_GUIDE = "CUDA C++ Programming Guide, arithmetic throughput per compute capability"
-_H100 = "measured on an H100, CUDA 13.0 (docs/timing.md)"
-_H200 = "measured on an H200, CUDA 13.0 (python -m toolkit.microbenchmarks)"
-_FITTED = "fitted on the ladder on an H200 (docs/validation.md)"
-_TURING = "measured on an RTX 2070 by github.com/sjfeng1999/gpu-arch-microbenchmark"
-_TURING_UNITS = "NVIDIA Turing whitepaper: 16 load/store units per SM, for 32 lanes"
-_TURING_L1 = "NVIDIA GA102 whitepaper: L1 of Turing delivers 64 bytes per clock"
-_UNITS = "NVIDIA GA102 whitepaper: 16 load/store units per SM, for 32 lanes"
-_BENCHES = "measured by github.com/te42kyfo/gpu-benches"
-_STRIDES = f"{_BENCHES}: a load of one word or of 32 neighbours takes 2.00"
-_CACHE = f"{_BENCHES}: loads of 32 neighbours from L1 take 2.00"
-_T4 = "Jia et al. 2019, Dissecting the NVidia Turing T4 GPU via Microbenchmarking: 1,270 GB/s"
+FOLDER = Path(__file__).with_name("machines")
+SUFFIX = ".toml"
+ABOUT_THE_RECORD = ("architecture", "taken_from", "is_fitted", "own", "entries")
+#: Units whose instructions release a scoreboard after a latency of their own.
+WITH_LATENCY = (Unit.XU, Unit.FP64, Unit.UNIFORM, Unit.CONTROL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +49,11 @@ class SmConstants(Numbers):
     `dram_latency` a page of DRAM takes on average, `dram_spread` how much longer a request may take
     where DRAM is always busy. `flag_latency` is between the stores of a block's sums and the time
     at which others see its flag.
+
+    `entries` has unit, kind, source and evidence of each number by its name, such as "l1_latency"
+    or "units.FMA". `taken_from` is the architecture whose values are taken over, None if there is
+    none. `is_fitted`: some numbers were fitted on a GPU of this architecture. `own` are the
+    constants measured on the user's GPU that are among them.
     """
 
     architecture: str
@@ -70,153 +69,108 @@ class SmConstants(Numbers):
     launch_s: float
     taken_from: str | None = None
     is_fitted: bool = False
-    sources: dict[str, str] = field(default_factory=dict)
+    own: OwnConstants | None = None
+    entries: Mapping[str, Entry] = field(default_factory=dict)
 
 
-def _constants(facts: Mapping[str, Fact], **about: Any) -> SmConstants:
-    """Constants of an architecture from values with their sources."""
-    values, sources = values_and_sources(facts)
-    return SmConstants(**values, **about, sources=sources)
+def _wanted() -> dict[str, type]:
+    """Names of all numbers, in their order, with their types."""
+    types, found = get_type_hints(SmConstants), dict[str, type]()
+    tables = {"units": tuple(Unit), "latencies": WITH_LATENCY}
+    for one in fields(SmConstants):
+        if one.name in tables:
+            found |= {f"{one.name}.{unit.name}": int for unit in tables[one.name]}
+        elif one.name not in ABOUT_THE_RECORD:
+            found[one.name] = types[one.name]
+    return found
 
 
-def _units(*, alu: int, fp64: int) -> dict[Unit, int]:
-    """Clocks for which an instruction occupies each unit; architectures differ in two of them."""
-    return {
-        Unit.CONTROL: 1,
-        Unit.FMA: 2,
-        Unit.FMA_HEAVY: 2,
-        Unit.FMA_WIDE: 4,
-        Unit.HALF: 1,
-        Unit.ALU: alu,
-        Unit.FP64: fp64,
-        Unit.XU: 8,
-        Unit.UNIFORM: 2,
-        Unit.LSU: 1,
-    }
+NAMES: Mapping[str, type] = _wanted()
 
 
-_LATENCIES = {Unit.XU: 17, Unit.FP64: 8, Unit.UNIFORM: 24, Unit.CONTROL: 4}
+def read_machine(text: str, file: str) -> SmConstants:
+    """Constants of the machine file `file` ("sm_90.toml") with the content `text`.
 
-_HOPPER: Mapping[str, Fact] = {
-    "units": (_units(alu=2, fp64=2), _H200),
-    "latencies": (_LATENCIES, _H200),
-    "fma_halves": (2, _H200),
-    "integers_share": (0, "NVIDIA H100 whitepaper: INT32 lanes of their own"),
-    "bank_count": (2, _H200),
-    "global_queue": (24, f"{_H200}: 24 loads, or 13.4 copies"),
-    "operand_clocks": (2, f"{_H200}: STS.32, 64, 128 of one scheduler take 4, 6, 10"),
-    "register_latency": (3, f"{_H200}: LDS.32, 64, 128 take 23, 26, 32"),
-    "shared_latency": (23, f"{_H200}: LDS.32"),
-    "l1_latency": (34, _H200),
-    "l2_latency": (283, f"{_H200}: in all and unloaded"),
-    "dram_latency": (270, f"{_FITTED}: 270 measured, fastest lines of DRAM and of L2"),
-    "dram_scatter": (
-        110.0,
-        f"{_FITTED}: what waits for lines of 8 and of 136 pages takes 530 and 810 longer",
-    ),
-    "dram_spread": (1400, "fitted on copies and stencils on an H200 (docs/validation.md)"),
-    "atomic_latency": (488, _H200),
-    "shared_atomic_latency": (26, _H200),
-    "barrier_latency": (12, _H200),
-    "barrier_per_warp": (2, _H200),
-    "barrier_unit_clocks": (1.5, f"{_H200}: 8 blocks of 8 warps take 95"),
-    "branch_clocks": (16, f"{_FITTED}: 9 to 26 measured, by where it leads"),
-    "fetch_latency": (300, _FITTED),
-    "fetch_clocks": (19, f"{_H200}: all SMs ask; 18 where one does"),
-    "fetch_clocks_of_several": (17, f"{_H200}: 17.2 to 17.9, two warps per scheduler"),
-    "code_bytes": (32 * KIB, f"{_H200}: loops of up to 30 KiB run at full speed"),
-    "block_start": (300, _H200),
-    "block_interval": (90, f"{_H200}: 32 blocks at a time take 2,857 more"),
-    "flag_latency": (2400, f"{_FITTED}: 1,400 to 3,400 measured, beyond what stores of sums take"),
-    "request_clocks": (1.0, f"{_H200}: LDS.32"),
-    "load_clocks": (4 / 3, _H200),
-    "sector_clocks": (1.2, f"{_FITTED}: 1.1 to 1.3 measured, by the kernel"),
-    "miss_clocks": (1.8, f"{_FITTED}: at most 1.5 measured with 32 warps, 2.4 with 4"),
-    "store_line_bytes": (64.0, f"{_H200}: 32 lanes in as many lines take 64"),
-    "write_slots": (0.5, f"{_H200}: 0.4 to 0.6, LDS.128 beside FFMAs"),
-    "l2_bytes_per_clock": (29.8, _H100),
-    "most_l2_bytes_per_clock": (122.0, _H200),
-    "write_bytes_per_clock": (19.4, _H200),
-    "most_write_bytes_per_clock": (32.0, _H200),
-    "dram_efficiency": (0.89, _H200),
-    "l1_bytes": (256 * KIB, "NVIDIA H100 whitepaper"),
-    "launch_s": (2.7e-6, f"{_H200}: an empty kernel, warm"),
-}
+    Raises InputError for a file that cannot be used, in one line with file, key and value.
+    """
+    entries = parsed(text, file, NAMES)
+    taken = [entry.source for entry in entries.values() if entry.kind == "taken over"]
+    return SmConstants(
+        **fields_of({name: entry.value for name, entry in entries.items()}),
+        architecture=file.removesuffix(SUFFIX),
+        taken_from=taken[0] if taken else None,
+        is_fitted=any(entry.kind == "fitted" for entry in entries.values()),
+        entries=entries,
+    )
 
 
-def _like_hopper(architecture: str, **changes: Fact) -> SmConstants:
-    """Constants of an architecture with few measurements: Hopper's, except for `changes`."""
-    taken = "as on sm_90: not measured on this architecture"
-    facts: dict[str, Fact] = {name: (value, taken) for name, (value, _) in _HOPPER.items()}
-    return _constants(facts | changes, architecture=architecture, taken_from="sm_90")
+def fields_of(values: Mapping[str, float]) -> dict[str, Any]:
+    """Fields of `SmConstants` from values by name; those of units become one field by unit."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        table, _, unit = name.partition(".")
+        if unit:
+            found.setdefault(table, {})[Unit[unit]] = value
+        else:
+            found[name] = value
+    return found
 
 
-_CONSTANTS = (
-    _like_hopper(
-        "sm_70",
-        units=(_units(alu=2, fp64=4), _GUIDE),
-        fma_halves=(1, _GUIDE),
-        l1_latency=(30, f"{_BENCHES} on a V100"),
-        l2_latency=(184, f"{_BENCHES} on a V100: 214 in all"),
-        l2_bytes_per_clock=(23.0, f"{_BENCHES} on a V100: 2,544 GB/s"),
-        l1_bytes=(128 * KIB, "NVIDIA V100 whitepaper"),
-    ),
-    _like_hopper(
-        "sm_75",
-        units=(_units(alu=2, fp64=64), _GUIDE),
-        fma_halves=(1, _GUIDE),
-        shared_latency=(23, _TURING),
-        l1_latency=(32, _TURING),
-        l2_latency=(204, f"{_TURING}: 236 in all"),
-        l2_bytes_per_clock=(20.0, _T4),
-        l1_bytes=(96 * KIB, "NVIDIA Turing whitepaper"),
-        request_clocks=(2.0, _TURING_UNITS),
-        load_clocks=(2.0, _TURING_L1),
-        sector_clocks=(2.0, _TURING_UNITS),
-    ),
-    _like_hopper(
-        "sm_80",
-        units=(_units(alu=2, fp64=2), _GUIDE),
-        fma_halves=(1, _GUIDE),
-        l1_bytes=(192 * KIB, "NVIDIA A100 whitepaper"),
-    ),
-    _like_hopper(
-        "sm_86",
-        units=(_units(alu=2, fp64=64), _GUIDE),
-        integers_share=(1, "NVIDIA GA102 whitepaper: 16 lanes for FP32, 16 for FP32 or INT32"),
-        l1_bytes=(128 * KIB, "NVIDIA GA102 whitepaper"),
-        request_clocks=(2.0, f"{_UNITS}; {_STRIDES} on an A40"),
-        load_clocks=(2.0, f"{_STRIDES} on an A40"),
-        sector_clocks=(2.0, f"{_STRIDES} on an A40"),
-        l2_bytes_per_clock=(16.7, f"{_BENCHES} on an A40: 2,430 GB/s"),
-    ),
-    _like_hopper(
-        "sm_89",
-        units=(_units(alu=2, fp64=64), _GUIDE),
-        integers_share=(1, "NVIDIA Ada whitepaper: 16 lanes for FP32, 16 for FP32 or INT32"),
-        l1_bytes=(128 * KIB, "NVIDIA Ada whitepaper"),
-        request_clocks=(2.0, f"{_CACHE} on an L40"),
-        load_clocks=(2.0, f"{_CACHE} on an L40"),
-        sector_clocks=(2.0, f"{_CACHE} on an L40"),
-        l2_bytes_per_clock=(16.1, f"{_BENCHES} on an L40: 5,710 GB/s"),
-    ),
-    _constants(_HOPPER, architecture="sm_90", is_fitted=True),
-    _like_hopper("sm_100", l1_bytes=(256 * KIB, "CUDA C++ Programming Guide")),
-    _like_hopper(
-        "sm_120",
-        units=(_units(alu=1, fp64=64), _GUIDE),
-        l1_bytes=(128 * KIB, "NVIDIA RTX Blackwell whitepaper"),
-    ),
-)
-CONSTANTS = MappingProxyType({constants.architecture: constants for constants in _CONSTANTS})
+class _Machines(Mapping[str, SmConstants]):
+    """The machine files that ship, by architecture; a file is read when it is first needed."""
+
+    def __getitem__(self, architecture: str) -> SmConstants:
+        if architecture not in _architectures():
+            raise KeyError(architecture)
+        return _of_file(architecture)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_architectures())
+
+    def __len__(self) -> int:
+        return len(_architectures())
+
+
+@cache
+def _architectures() -> tuple[str, ...]:
+    return tuple(sorted((path.stem for path in FOLDER.glob(f"*{SUFFIX}")), key=_number_of))
+
+
+@cache
+def _of_file(architecture: str) -> SmConstants:
+    path = FOLDER / f"{architecture}{SUFFIX}"
+    return read_machine(path.read_text(encoding="utf-8"), path.name)
+
+
+def _number_of(architecture: str) -> int:
+    return int(architecture.removeprefix("sm_"))
+
+
+CONSTANTS: Mapping[str, SmConstants] = _Machines()
 
 
 def constants_for(architecture: str) -> SmConstants:
     """Constants of "sm_86", or those of the nearest architecture, which then says so."""
     if architecture in CONSTANTS:
         return CONSTANTS[architecture]
-    number = int(architecture.removeprefix("sm_"))
-    nearest = min(CONSTANTS, key=lambda known: abs(int(known.removeprefix("sm_")) - number))
+    number = _number_of(architecture)
+    nearest = min(CONSTANTS, key=lambda known: abs(_number_of(known) - number))
     return replace(
         CONSTANTS[nearest], architecture=architecture, taken_from=nearest, is_fitted=False
     )
+
+
+def constants_of(device: Device) -> SmConstants:
+    """Constants for a device: its own ones, and for the others those of its architecture."""
+    usual, own = constants_for(device.sm_arch), device.constants
+    if own is None:
+        return usual
+    source = f"{own.gpu} ({own.file})"
+    entries = {
+        name: Entry(value=NAMES[name](value), unit=known.unit, kind="measured", source=source)
+        if (value := own.values.get(name)) is not None
+        else known
+        for name, known in usual.entries.items()
+    }
+    values = fields_of({name: entry.value for name, entry in entries.items()})
+    return replace(usual, **values, own=own, entries=entries)

@@ -84,7 +84,7 @@ _RESULT = dtype_of(
 class Numbers:
     """Constants of an SM that its architecture determines, in clocks of the SM (docs/timing.md).
 
-    analysis/hardware/sm_constants.py has their values; machine.h has the same names.
+    analysis/hardware/machines has their values; machine.h has the same names.
     """
 
     bank_count: int

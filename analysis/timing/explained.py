@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analysis.devices import OwnConstants
 from analysis.hardware.sm_constants import SmConstants
 from analysis.sm import SCHEDULERS
 from analysis.timing.gap import GAP, GapClocks
@@ -134,9 +135,26 @@ def gap_of(runs: ModelRuns, clocks: GapClocks, time_s: float) -> tuple[GapStep, 
 
 def named(constants: SmConstants) -> str:
     """The architecture of the constants, and whether they were measured on it."""
+    if constants.own is not None:
+        return _own(constants, constants.own)
     if constants.taken_from is None:
         return f"{constants.architecture}, measured"
     return f"{constants.architecture}, mostly taken over from {constants.taken_from}"
+
+
+def _own(constants: SmConstants, own: OwnConstants) -> str:
+    """How many constants were measured on the user's GPU, and what the others are, by name."""
+    others = {name: one for name, one in constants.entries.items() if name not in own.values}
+    taken = [name for name, one in others.items() if one.kind == "taken over"]
+    unknown = [name for name, one in others.items() if one.kind == "not measured"]
+    parts = [f"{len(own.values)} of {len(constants.entries)} measured on {own.gpu}, {own.file}"]
+    if taken:
+        parts.append(f"taken over from {constants.taken_from}: {', '.join(taken)}")
+    if unknown:
+        parts.append(f"measured on no GPU: {', '.join(unknown)}")
+    if own.lacks:
+        parts.append(f"absent from {own.file}: {', '.join(own.lacks)}")
+    return f"{constants.architecture} ({'; '.join(parts)})"
 
 
 def basis_of(sm: ModelledSm) -> str:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from analysis.devices import Device
-from analysis.hardware.sm_constants import constants_for
+from analysis.hardware.sm_constants import constants_of
 from analysis.timing.explained import basis_of, bounds_of, gap_of, named
 from analysis.timing.gap import GapClocks, gap_runs
 from analysis.timing.model_runs import model_runs
@@ -56,7 +56,7 @@ def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
 
 def modelled_sm(work: Work, device: Device) -> ModelledSm:
     """The SM of a device that is replayed for a launch."""
-    return ModelledSm(work=work, device=device, constants=constants_for(device.sm_arch))
+    return ModelledSm(work=work, device=device, constants=constants_of(device))
 
 
 def _shorter(sm: ModelledSm, which: int, limits: tuple[int, int, int]) -> ModelledSm | None:
@@ -94,5 +94,5 @@ def _predicted(sm: ModelledSm, gap_clocks: Callable[[], GapClocks]) -> Predicted
 def dram_bytes_per_s(predicted: Predicted, device: Device) -> float:
     """Average rate of DRAM during a launch, including write-backs of lines dirty before it."""
     bound = next(bound for bound in predicted.bounds if bound.name == Resource.DRAM)
-    reachable = device.dram_bytes_per_s * constants_for(device.sm_arch).dram_efficiency
+    reachable = device.dram_bytes_per_s * constants_of(device).dram_efficiency
     return reachable * bound.time_s / predicted.time_s

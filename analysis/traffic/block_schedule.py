@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.access import Copies
 from analysis.devices import Device
-from analysis.hardware.sm_constants import constants_for
+from analysis.hardware.sm_constants import constants_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -240,6 +240,6 @@ def relative_times(
     """
     rank = np.arange(device.sm_count) * GOLDEN % 1.0
     usual: Floats = 1 + (PACES_OF_COPIES if copies != "loads" else 0.0) * rank.astype(np.float64)
-    if loop_bytes <= constants_for(device.sm_arch).code_bytes or blocks_per_sm == 1:
+    if loop_bytes <= constants_of(device).code_bytes or blocks_per_sm == 1:
         return usual
     return np.where(rank < FAST_SMS, 1 - FAST_BY, usual)

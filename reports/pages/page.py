@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
-from analysis.devices import Device
+from analysis.devices import Device, Limits
 from analysis.errors import InputError
 from analysis.records.profile import Grade, Profile
 from reports import ladder, style, text
@@ -208,20 +208,24 @@ def _drawing(module: ModuleType, figure: go.Figure) -> Drawing:
 
 
 def _device_rows(device: Device) -> Iterator[tuple[str, str, str, str]]:
-    """(field, value, grade, source) of every field of a device, its reached ceilings last."""
-    for field in fields(device):
-        if field.name in ("sources", "measured"):
+    """(field, value, grade, source) of a device: its fields, reached ceilings and own constants."""
+    of_limits = {field.name for field in fields(Limits)} - {"name", "compute_capability"}
+    for field in sorted(fields(device), key=lambda field: field.name in of_limits):
+        if field.name in ("sources", "measured", "constants"):
             continue
         value = getattr(device, field.name)
         grade = Grade.NOMINAL if isinstance(value, int | float) else ""
         source = device.sources.get(field.name, text.ABSENT)
         yield text.words(field.name), text.named(field.name, value), grade, source
-    if (measured := device.measured) is None:
-        return
-    for field in fields(measured):
-        if field.name != "source":
-            value = text.named(field.name, getattr(measured, field.name))
-            yield f"{text.words(field.name)}, reached", value, Grade.MEASURED, measured.source
+    if (measured := device.measured) is not None:
+        for field in fields(measured):
+            if field.name != "source":
+                value = text.named(field.name, getattr(measured, field.name))
+                yield f"{text.words(field.name)}, reached", value, Grade.MEASURED, measured.source
+    if (own := device.constants) is not None:
+        for name, number in own.values.items():
+            source = f"{own.file}, measured on {own.gpu}"
+            yield f"{name}, of the model of time", f"{number:.4g}", Grade.MEASURED, source
 
 
 def _environment_rows(profile: Profile) -> Iterator[tuple[str, str]]:

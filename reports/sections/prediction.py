@@ -11,7 +11,7 @@ from analysis.comparison.accuracy import Accuracy, accuracies
 from analysis.comparison.gap import steps_to_measured
 from analysis.comparison.steps import Step
 from analysis.devices import DEVICES, Device
-from analysis.hardware.sm_constants import constants_for
+from analysis.hardware.sm_constants import constants_of
 from analysis.records.profile import Grade
 from analysis.timing.predicted import GapStep, Predicted
 from reports import text
@@ -77,14 +77,19 @@ def verdict(found: Sequence[Timing]) -> str:
 def trust(device: Device) -> str:
     """Measured accuracy of predictions of the ladder for a device, and where constants are from."""
     known = [one for one in accuracies(device) if one.kernels == "ladder"]
-    source = constants_for(device.sm_arch).taken_from
+    found = constants_of(device)
+    source = found.taken_from
     constants = f"; most constants are those of {source}" if source else ""
+    if (own := found.own) is not None:
+        constants = f"; here {len(own.values)} constants were measured on {own.gpu} ({own.file})"
     if not known:
         return f"Predictions for this GPU were never compared with measured times{constants}."
     others = list(dict.fromkeys(DEVICES[one.device].name for one in known))
     is_own = others == [device.name]
     which = "this GPU" if is_own else f"{text.listing(others)} (also {device.sm_arch})"
     errors = ", ".join(map(_error, known))
+    if own is not None:
+        errors += " with the constants of this package"
     return f"Predictions for {which}: mean error {errors}{constants}."
 
 

@@ -9,15 +9,20 @@ from analysis.devices import (
     DEVICES,
     Device,
     DriverFacts,
+    Limits,
     device_from_driver,
     find_device,
+    limits_of,
+    most_sms,
     nearest_compilable,
 )
 from analysis.errors import InputError, UnknownNameError
 from tests.refusals import refusal
 
-# `key` is this project's own name, `measured` carries its source, `sources` is the sources.
-SOURCED_FIELDS = {field.name for field in fields(Device)} - {"key", "measured", "sources"}
+# `key` is this project's own name, `measured` and `constants` have theirs, `sources` is all others.
+SOURCED_FIELDS = {field.name for field in fields(Device)} - {
+    *("key", "measured", "sources", "constants"),
+}
 
 every_device = pytest.mark.parametrize("device", DEVICES.values(), ids=lambda device: device.key)
 
@@ -419,3 +424,27 @@ def test_the_highest_architecture_below_is_next_best(supported, arch):
 
 def test_no_supported_architecture_is_an_error():
     assert "no architecture" in refusal(InputError, nearest_compilable, (8, 6), [])
+
+
+@every_device
+def test_limits_of_an_architecture_are_those_of_its_devices(device):
+    limits = limits_of(device.sm_arch)
+    for field in fields(Limits):
+        if field.name not in ("name", "sources"):
+            assert getattr(limits, field.name) == getattr(device, field.name), field.name
+            assert limits.sources[field.name] == device.sources[field.name]
+    assert (limits.name, limits.sm_arch) == (device.sm_arch, device.sm_arch)
+
+
+def test_code_for_one_architecture_alone_has_its_limits():
+    assert limits_of("sm_90a") == limits_of("sm_90")
+    assert limits_of("sm_100f").shared_bytes_per_block_optin == 232_448  # 227 KiB
+    assert limits_of("sm_87") is limits_of("nonsense") is None
+
+
+@pytest.mark.parametrize(
+    ("architecture", "sms"),
+    [("sm_86", 84), ("sm_90a", 132), ("sm_87", 0)],  # RTX A6000; H100 SXM and H200; unknown
+)
+def test_the_largest_device_of_an_architecture(architecture, sms):
+    assert most_sms(architecture) == sms

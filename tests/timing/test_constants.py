@@ -20,8 +20,10 @@ def test_values_are_those_of_the_code():
     assert found["HELD_BY_CONFLICTS"] == "0.8, 60,000"
     assert found["CODE_AHEAD"] == "5"
     assert found["t4 sustained_clock_hz"] == "585,000,000"
-    assert found["sm_75 units"].endswith("UNIFORM 2, LSU 1")
-    assert found["sm_100: 39 others"] == "as on sm_90"
+    assert found["sm_75 units.FP64"] == "64"
+    assert found["sm_100: 46 others"] == "as on sm_90"
+    kinds = {row.name: row.kind for row in constants.rows()}
+    assert kinds["units.LSU"] == kinds["sm_86 units.LSU"] == "not measured"
 
 
 def test_a_fitted_number_without_its_errors_fails_and_says_how_to_get_them(

@@ -24,7 +24,7 @@ from toolkit.cli.argument_syntax import (
     parse_arguments,
 )
 from toolkit.cli.launch_source import defines_of, inputs_of, options_of, target_of
-from toolkit.cli.options import LaunchOptions
+from toolkit.cli.options import LaunchOptions, SimulateOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
@@ -41,6 +41,7 @@ from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
+from toolkit.store.constants_file import with_constants
 from toolkit.store.user_files import check_writable, same_file
 
 Extent = tuple[int, int, int]
@@ -186,6 +187,13 @@ class Simulated:
 def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
     """The launch that these texts mean. Raises InputError for the first that means none."""
     arch, device = target_of(launch)
+    if isinstance(launch, SimulateOptions) and launch.constants is not None:
+        if device is None:
+            raise InputError(
+                f"--constants: no device of {arch} is known, so no time is predicted: name a "
+                "device with --device"
+            )
+        device = with_constants(device, launch.constants)
     arguments = launch.arguments or ()
     common: dict[str, Any] = {
         "arch": arch,

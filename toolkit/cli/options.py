@@ -40,6 +40,15 @@ DeviceName = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the stored record instead of tables.")]
 Html = Annotated[Path, typer.Option("--html", help="Where the report goes.")]
 Record = Annotated[Path, typer.Option("--record", help="Where the record goes.")]
+Constants = Annotated[
+    Path | None,
+    typer.Option(
+        "--constants",
+        metavar="FILE",
+        help="Predict with constants that `python -m toolkit.microbenchmarks` measured.",
+        show_default="those of the architecture",
+    ),
+]
 InputSeed = Annotated[
     int | None,
     typer.Option(help="Repeat the random inputs of an earlier run.", show_default="random"),
@@ -152,14 +161,22 @@ class LaunchOptions:
                 raise typer.BadParameter("missing; only a rung brings its own", param_hint=option)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions(LaunchOptions):
+    """Options of `simulate`, which predicts a time too."""
+
+    constants: Constants = None
+
+
 def takes_launch(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, with the options of LaunchOptions in place of its first parameter."""
-    shared = signature(LaunchOptions, eval_str=True).parameters
-    _, *own = signature(command, eval_str=True).parameters.values()
+    """The command, with the fields of its first parameter, which are options, in place of it."""
+    first, *own = signature(command, eval_str=True).parameters.values()
+    options: type[LaunchOptions] = first.annotation
+    shared = signature(options, eval_str=True).parameters
 
     @wraps(command)
     def run(**given: Any) -> None:
-        launch = LaunchOptions(**{name: given.pop(name) for name in shared})
+        launch = options(**{name: given.pop(name) for name in shared})
         launch.check()
         command(launch, **given)
 

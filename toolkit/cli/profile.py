@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.errors import fail, fail_on_first, one_line_errors
-from toolkit.cli.options import DeviceName, Html, InputSeed, Json, Record, complete_variant
+from toolkit.cli.options import (
+    Constants,
+    DeviceName,
+    Html,
+    InputSeed,
+    Json,
+    Record,
+    complete_variant,
+)
 from toolkit.cli.output import check_output, write
 
 if TYPE_CHECKING:
@@ -40,6 +48,7 @@ def profile(
         ),
     ] = None,
     device: DeviceName = None,
+    constants: Constants = None,
     executor: Annotated[
         ExecutorChoice,
         typer.Option(help="What runs the kernels: auto takes a GPU if it can, theory runs none."),
@@ -108,6 +117,7 @@ def profile(
                 shape or ["4096"],
                 variant,
                 device=device,
+                constants=constants,
                 executor=executor.value,
                 sampling=Sampling(precision=precision, time_limit_s=seconds, max_samples=samples),
                 warm_l2=warm_l2,

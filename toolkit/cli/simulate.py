@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.errors import one_line_errors
-from toolkit.cli.options import Json, LaunchOptions, takes_launch
+from toolkit.cli.options import Json, SimulateOptions, takes_launch
 from toolkit.cli.output import print_json, write
 
 
 @takes_launch
 def simulate(
-    launch: LaunchOptions,
+    launch: SimulateOptions,
     save: Annotated[
         list[str] | None,
         typer.Option(

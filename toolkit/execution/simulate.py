@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,7 @@ from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
+from toolkit.store.constants_file import with_constants
 
 # An hour of two cores: a launch that runs longer is taken to hang.
 MAX_INSTRUCTIONS = 10**12
@@ -111,6 +113,7 @@ def simulate(
     announce: Announce | None = None,
     when_counted: WhenCounted | None = None,
     device: Device | str | None = None,
+    constants: str | Path | None = None,
     outputs: bool = True,
     limit_s: float = LIMIT_S,
 ) -> Execution:
@@ -144,6 +147,8 @@ def simulate(
     `prediction_basis` say how they were obtained, or why not. Without it no time is predicted, and
     less memory is needed; the command predicts for a default device. Code is compiled for `arch`
     ("sm_86"), else for the device, else for sm_90; InputError if it does not run on the device.
+    `constants` is a file that `python -m toolkit.microbenchmarks` wrote on such a GPU: what it
+    measured takes the place of constants of the model of time, and `predicted.constants` says so.
 
     `max_instructions`: limit of warp instructions on each of the `workers` (default: all cores),
     which stops an endless loop. `advance(done, of)` is called as blocks finish, `when_counted` with
@@ -154,6 +159,11 @@ def simulate(
     Raises InputError, CompileError, UnsupportedError, UnavailableError, and LaunchError for
     mistakes of the kernel.
     """
+    chosen = find_device(device) if isinstance(device, str) else device
+    if constants is not None:
+        if chosen is None:
+            raise InputError("constants are for a predicted time: give a device, such as 'h200'")
+        chosen = with_constants(chosen, constants)
     simulator = Simulator(
         arch=arch,
         blocks="all" if blocks is None else blocks,
@@ -162,7 +172,7 @@ def simulate(
         advance=advance,
         announce=announce,
         when_counted=when_counted,
-        device=find_device(device) if isinstance(device, str) else device,
+        device=chosen,
         outputs=outputs,
         seed=seed,
         limit_s=limit_s,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.comparison.accuracy import device_of
-from analysis.devices import DEVICES, Device
+from analysis.device_table import LIMITS
+from analysis.devices import limits_of
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources, occupancy
@@ -25,6 +25,9 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
 
 MAX_CLUSTER = 16  # where the kernel allows more than the 8 of all devices
+
+# Of a block on an architecture that the table of limits does not have: the most of any.
+MOST_SHARED = max(facts["shared_bytes_per_block_optin"][0] for facts in LIMITS.values())
 
 POINTER_BYTES = 8
 
@@ -53,22 +56,19 @@ def check_geometry(kernel: str, geometry: Geometry) -> None:
 
 def check_shared(kernel: str, static_bytes: int, dynamic_bytes: int, architecture: str) -> None:
     """Raise InputError for more shared memory than a block can have on an sm_86."""
-    device = device_of(architecture) or max(DEVICES.values(), key=_most_shared)
+    limits = limits_of(architecture)
+    most = MOST_SHARED if limits is None else limits.shared_bytes_per_block_optin
     if dynamic_bytes < 0:
         raise InputError(
             f"{kernel}: {dynamic_bytes} bytes of dynamic shared memory: give 0 or more"
         )
     total_bytes = static_bytes + dynamic_bytes
-    if total_bytes > device.shared_bytes_per_block_optin:
+    if total_bytes > most:
         raise InputError(
             f"{kernel}: {total_bytes:,} bytes of shared memory per block "
             f"({static_bytes:,} static, {dynamic_bytes:,} dynamic): {architecture} has "
-            f"{device.shared_bytes_per_block_optin:,}: use smaller tiles"
+            f"{most:,}: use smaller tiles"
         )
-
-
-def _most_shared(device: Device) -> int:
-    return device.shared_bytes_per_block_optin
 
 
 def check_fits(
@@ -107,12 +107,12 @@ def check_fits(
             f"{kernel}: a block of {_times(geometry.block)} = {threads:,} threads: its "
             f"__launch_bounds__ promises at most {max_threads:,}"
         )
-    device = device_of(arch)
-    if device is None:
+    limits = limits_of(arch)
+    if limits is None:
         return
     try:
         occupancy(
-            device,
+            limits,
             threads_per_block=threads,
             registers_per_thread=resources.registers_per_thread,
             shared_bytes_per_block=resources.static_shared_bytes + geometry.dynamic_shared_bytes,

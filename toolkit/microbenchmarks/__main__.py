@@ -2,6 +2,7 @@
 
     python -m toolkit.microbenchmarks --output constants.json
 
+`simulate` and `profile` predict with them: `--constants constants.json` (docs/machines.md).
 Takes at most two minutes; the file is written anew after every constant. A benchmark that fails is
 recorded with its error, and the others go on.
 """

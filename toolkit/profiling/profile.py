@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Literal, get_args
 
 from analysis.argument_types import checked
@@ -38,6 +39,7 @@ from toolkit.profiling.resume import (
     is_result,
     stands,
 )
+from toolkit.store.constants_file import with_constants
 from toolkit.store.journal import Journal
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def profile(
     variants: Sequence[str] | None = None,
     *,
     device: str | None = None,
+    constants: str | Path | None = None,
     executor: Choice = "auto",
     sampling: Sampling | None = None,
     warm_l2: bool = False,
@@ -69,7 +72,9 @@ def profile(
     Shapes are "4096", "MxNxK" or `Gemm`; variants are names such as "tiled" or "tiled:tile=16".
     `executor` "auto" uses the GPU where there is one and `device` does not name another, else the
     simulator; "theory" executes nothing. Where no GPU is used and `device` names none, it is
-    `analysis.comparison.accuracy.DEFAULT_DEVICE`. `seed` makes the random inputs repeatable; the
+    `analysis.comparison.accuracy.DEFAULT_DEVICE`. `constants` is a file that `python -m
+    toolkit.microbenchmarks` wrote on a GPU of that architecture: what it measured takes the place
+    of constants of predicted times. `seed` makes the random inputs repeatable; the
     profile holds it. `counters` collects hardware counters on the GPU through Nsight Compute. On
     Ctrl-C what was done is returned with status "interrupted"; with nothing done, KeyboardInterrupt
     is raised. `journal` names a file that each record is appended to as soon as it is done, so that
@@ -84,6 +89,10 @@ def profile(
     plan = make_plan(shapes, variants, sampling=sampling or Sampling(), warm_l2=warm_l2, seed=seed)
     asked = find_device(device) if device is not None else None
     progress = progress or Progress()
+    if constants is not None and executor == "theory":
+        raise InputError(
+            "constants are for predicted times, and executor theory predicts none: leave them out"
+        )
     gpu, why_none = _gpu_to_use(asked, executor)
     if gpu is None:
         if counters:
@@ -93,7 +102,8 @@ def profile(
                 "without it"
             )
         bench = _bench_without_gpu(executor, why_none, progress)
-        return _run(plan, bench(asked or DEFAULT_DEVICE), progress, resume, journal)
+        chosen = _with_constants(asked or DEFAULT_DEVICE, constants)
+        return _run(plan, bench(chosen), progress, resume, journal, constants)
     from toolkit.gpu.nsight_compute.collect import Counting
     from toolkit.profiling.on_gpu import GpuBench
 
@@ -103,7 +113,12 @@ def profile(
         counting_if_asked as counting,
         GpuBench(gpu, counting) as on_gpu,
     ):
-        return _run(plan, on_gpu, progress, resume, journal)
+        on_gpu.device = _with_constants(on_gpu.device, constants)
+        return _run(plan, on_gpu, progress, resume, journal, constants)
+
+
+def _with_constants(device: Device, constants: str | Path | None) -> Device:
+    return device if constants is None else with_constants(device, constants)
 
 
 def _gpu_to_use(asked: Device | None, executor: Choice) -> tuple[Gpu | None, str]:
@@ -145,12 +160,13 @@ def _run(
     progress: Progress,
     resume: Profile | None,
     journal: str | Path | None,
+    constants: str | Path | None,
 ) -> Profile:
     plan.check_fits(bench.device)
     empty = Profile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=_command(plan, bench),
+        command=_command(plan, bench, constants),
         status="interrupted",
         executor=bench.executor,
         seed=plan.seed,
@@ -226,7 +242,7 @@ def _environment(plan: Plan, bench: Bench) -> Environment:
     return replace(found, software=found.software | bench.software() | sources)
 
 
-def _command(plan: Plan, bench: Bench) -> str:
+def _command(plan: Plan, bench: Bench, constants: str | Path | None) -> str:
     """The command line that repeats this run."""
     words = ["python -m toolkit profile"]
     words += [f"--shape {problem}" for problem in plan.shapes]
@@ -235,6 +251,8 @@ def _command(plan: Plan, bench: Bench) -> str:
     words.append(f"--executor {bench.executor}")
     if bench.executor != "gpu":
         words.append(f"--device {bench.device.key}")
+    if constants is not None:
+        words.append(f"--constants {quote(str(constants))}")
     asked, usual = plan.sampling, Sampling()
     for option, value, default in (
         ("seconds", asked.time_limit_s, usual.time_limit_s),

@@ -233,7 +233,8 @@ def _outside(
                 return None
     for key, item in enumerate(value) if is_list else value.items():
         own, holder = (name, parent) if is_list else (str(key), name)
-        inside = of_device or own == "device"
+        # constants of a device may be fractions, or 0
+        inside = own != "constants" and (of_device or own == "device")
         if isinstance(item, (int, float)):
             if not is_list:
                 limits = _range(own, holder, inside)

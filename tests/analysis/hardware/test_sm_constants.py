@@ -1,20 +1,16 @@
 """The constants of an SM: every one has a source, and those measured are what was recorded."""
 
-import re
-from dataclasses import fields
-
 import pytest
 
 from analysis.devices import DEVICES
-from analysis.hardware.sm_constants import CONSTANTS, SmConstants, constants_for
-from analysis.sm import Unit
+from analysis.hardware.sm_constants import CONSTANTS, NAMES, constants_for
+from benchmarks.constants import PARTS, RULES, SM, recorded_errors
 from benchmarks.timing_tables import table
 from validation import ROOT, recordings
 
 RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
 RUN = recordings.read(RECORDED)
 MEASURED = {name: constant["value"] for name, constant in RUN["constants"].items()}
-ABOUT_THE_RECORD = {"architecture", "taken_from", "is_fitted", "sources"}
 HOPPER = CONSTANTS["sm_90"]
 
 L1_CLOCKS = MEASURED["l1_hit_latency_cycles"]
@@ -100,20 +96,27 @@ FROM_RECORDED = {
     ),
     "launch_s": (MEASURED["empty_kernel_256_threads_s"], 0.03),
 }
-# Whole records of units, by what was measured of one instruction of each.
-UNIT_CLOCKS = {
-    Unit.FMA: 2 * MEASURED["ffma_issue_cycles"],  # on one of two halves
-    Unit.FMA_HEAVY: MEASURED["imad_issue_cycles"],
-    Unit.FMA_WIDE: MEASURED["imad_wide_issue_cycles"],
-    Unit.HALF: MEASURED["hfma2_issue_cycles"],
-    Unit.ALU: MEASURED["iadd3_issue_cycles"],
-    Unit.FP64: MEASURED["dfma_issue_cycles"],
-    Unit.XU: MEASURED["mufu_ex2_issue_cycles"],
+FROM_RECORDED |= {
+    f"units.{unit}": (clocks, 0.06)
+    for unit, clocks in {
+        "FMA": 2 * MEASURED["ffma_issue_cycles"],  # on one of two halves
+        "FMA_HEAVY": MEASURED["imad_issue_cycles"],
+        "FMA_WIDE": MEASURED["imad_wide_issue_cycles"],
+        "HALF": MEASURED["hfma2_issue_cycles"],
+        "ALU": MEASURED["iadd3_issue_cycles"],
+        "FP64": MEASURED["dfma_issue_cycles"],
+        "XU": MEASURED["mufu_ex2_issue_cycles"],
+    }.items()
 }
-UNIT_LATENCIES = {
-    Unit.XU: MEASURED["mufu_ex2_latency_cycles"],
-    Unit.FP64: MEASURED["dfma_latency_cycles"],
+FROM_RECORDED |= {
+    "latencies.XU": (MEASURED["mufu_ex2_latency_cycles"], 0.01),
+    "latencies.FP64": (MEASURED["dfma_latency_cycles"], 0.01),
 }
+ASSUMED = {
+    *("units.CONTROL", "units.UNIFORM", "units.LSU"),
+    *("latencies.UNIFORM", "latencies.CONTROL"),
+}
+RUN_OF = "python -m toolkit.microbenchmarks --only "
 
 
 every_architecture = pytest.mark.parametrize(
@@ -122,41 +125,57 @@ every_architecture = pytest.mark.parametrize(
 
 
 @every_architecture
-def test_every_constant_has_a_source(constants):
-    wanted = {field.name for field in fields(SmConstants)} - ABOUT_THE_RECORD
-    assert set(constants.sources) == wanted
-    assert all(source.strip() for source in constants.sources.values())
-    assert set(constants.units) == set(Unit)
+def test_every_number_has_a_unit_that_is_the_same_everywhere(constants):
+    assert list(constants.entries) == list(NAMES)
+    for name, entry in constants.entries.items():
+        assert entry.unit == HOPPER.entries[name].unit, name
 
 
 @every_architecture
 def test_what_is_taken_over_says_so_and_is_equal(constants):
-    """A source that says "as on sm_90" has sm_90's value; other values have their own source."""
-    for name, source in constants.sources.items():
-        taken = source.startswith("as on ")
-        assert taken <= (getattr(constants, name) == getattr(HOPPER, name)), name
+    for name, entry in constants.entries.items():
+        if entry.kind == "taken over":
+            assert (entry.source, entry.value) == ("sm_90", HOPPER.entries[name].value), name
     assert (constants.taken_from is None) == (constants.architecture == "sm_90")
     assert constants.is_fitted == (constants.architecture == "sm_90")
+
+
+@every_architecture
+def test_a_number_that_nobody_measured_says_so(constants):
+    assert {n for n, entry in constants.entries.items() if entry.kind == "not measured"} == ASSUMED
 
 
 @pytest.mark.parametrize("name", FROM_RECORDED)
 def test_constants_are_what_was_measured(name):
     expected, tolerance = FROM_RECORDED[name]
-    assert getattr(HOPPER, name) == pytest.approx(expected, rel=tolerance)
+    assert HOPPER.entries[name].value == pytest.approx(expected, rel=tolerance)
 
 
-def test_units_take_the_clocks_that_were_measured():
-    for unit, clocks in UNIT_CLOCKS.items():
-        assert HOPPER.units[unit] == pytest.approx(clocks, rel=0.06), unit
-    for unit, clocks in UNIT_LATENCIES.items():
-        assert HOPPER.latencies[unit] == pytest.approx(clocks, rel=0.01), unit
+def test_all_that_says_measured_on_an_h200_is_compared_and_has_its_command():
+    says = {name for name, entry in HOPPER.entries.items() if entry.command}
+    assert says == set(FROM_RECORDED)
+    for name in says:
+        entry = HOPPER.entries[name]
+        assert entry.kind == "measured"
+        assert entry.source.startswith("H200, CUDA 13.0")
+        assert entry.command.startswith(RUN_OF)
+        chosen = entry.command.removeprefix(RUN_OF)
+        assert any(chosen in bench for bench in MEASURED), name
 
 
-def test_all_that_says_measured_on_an_h200_is_compared():
-    says = {
-        name for name, source in HOPPER.sources.items() if re.match("measured on an H200", source)
-    }
-    assert says == set(FROM_RECORDED) | {"units", "latencies"}
+def test_fitted_numbers_have_the_recorded_errors():
+    """After `python -m benchmarks.rules_on_trial ... --errors`: write them in the machine file."""
+    errors = recorded_errors()
+    fitted = {name: entry for name, entry in HOPPER.entries.items() if entry.kind == "fitted"}
+    assert fitted.keys() == {name for rule in RULES.values() for of, name, _ in rule if of == SM}
+    for name, entry in fitted.items():
+        assert [(SM, name, entry.instead)] == RULES[name]
+        assert [error.part for error in entry.errors] == list(PARTS)
+        for error in entry.errors:
+            recorded = errors[error.part][name]["time"]
+            assert error.launches == recorded["cells"]
+            expected = recorded.get("with"), recorded.get("without")
+            assert (error.with_it, error.without_it) == pytest.approx(expected, abs=5e-5)
 
 
 @every_architecture

@@ -381,7 +381,7 @@ def test_longer_latencies_take_longer(name, usual_times, monkeypatch):
     times = [usual_times]
     for scale in (2, 4):
         longer = replace(usual, **{name: getattr(usual, name) * scale})
-        monkeypatch.setattr(timing, "constants_for", lambda _, longer=longer: longer)
+        monkeypatch.setattr(timing, "constants_of", lambda _, longer=longer: longer)
         times.append(at_all_occupancies())
     assert times[0] < times[1] < times[2]
 

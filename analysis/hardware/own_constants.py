@@ -1,0 +1,211 @@
+"""Constants that `python -m toolkit.microbenchmarks` measured on a GPU, for the model of time.
+
+`RULES` says how a constant follows from results of the benchmarks. A constant is among them only if
+the benchmarks measure what the model means by it; `NOT_DETERMINED` gives the reason for each other
+constant. docs/machines.md has both as tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from analysis.devices import DEVICES, Device, OwnConstants
+from analysis.errors import InputError, shortened
+from analysis.hardware.sm_constants import NAMES, constants_for
+
+SCHEMA_VERSION = 1
+REMEDY = "give what `python -m toolkit.microbenchmarks --output FILE` wrote"
+# Loops of the benchmarks take up to 1% themselves. With 1.0004 clocks for a request instead of 1
+# the replay of coarsened-2d at 2048 takes another course, and its predicted time is 4% shorter.
+SIGNIFICANT = 3
+FARTHEST = 100  # a constant is at most so many times the usual one, and the other way round
+# The file has bytes per second; the model wants the fraction of the nominal bandwidth of that GPU.
+NOMINAL = "nominal"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How a constant follows from results of the benchmarks.
+
+    `formula` says it in words, in which A and B are the `results`. A result is the name of a
+    benchmark, for its value, or a path into the detail of one: "code_48_kib_all_sms_cycles/
+    cycles_by_warps_per_scheduler/1".
+    """
+
+    results: tuple[str, ...]
+    formula: str
+    of: Callable[..., float]
+
+
+def _equal(result: str) -> Rule:
+    return Rule(results=(result,), formula="A", of=lambda a: a)
+
+
+def _by(formula: str, of: Callable[..., float], *results: str) -> Rule:
+    return Rule(results=results, formula=formula, of=of)
+
+
+_BY_WARPS = "code_48_kib_all_sms_cycles/cycles_by_warps_per_scheduler"
+_TURNOVER = "block_turnover_32_threads_cycles"
+
+RULES: Mapping[str, Rule] = {
+    "global_queue": _equal("queue_global_loads_requests"),
+    "operand_clocks": _by(  # 5 registers instead of 2
+        "(A - B) / 3",
+        lambda a, b: (a - b) / 3,
+        "sts_128_one_scheduler_cycles",
+        "sts_32_one_scheduler_cycles",
+    ),
+    "register_latency": _by(
+        "(A - B) / 3", lambda a, b: (a - b) / 3, "lds_128_latency_cycles", "lds_32_latency_cycles"
+    ),
+    "shared_latency": _equal("lds_32_latency_cycles"),
+    "l1_latency": _equal("l1_hit_latency_cycles"),
+    "l2_latency": _equal("l2_hit_latency_cycles"),
+    "atomic_latency": _equal("atom_add_latency_cycles"),
+    "shared_atomic_latency": _equal("atoms_add_1_ways_latency_cycles"),
+    "barrier_latency": _by(  # that of no warp at all
+        "2 A - B", lambda a, b: 2 * a - b, "barrier_1_warps_cycles", "barrier_2_warps_cycles"
+    ),
+    "barrier_per_warp": _by(
+        "(A - B) / 16",
+        lambda a, b: (a - b) / 16,
+        "barrier_32_warps_cycles",
+        "barrier_16_warps_cycles",
+    ),
+    "block_start": _equal("block_gap_32_threads_cycles/deciles/1"),
+    "block_interval": _by("A / B", lambda a, b: a / b, _TURNOVER, f"{_TURNOVER}/blocks_per_sm"),
+    "fetch_clocks": _equal(f"{_BY_WARPS}/1"),
+    "fma_halves": _by(  # one pipe takes a multiply-add of either kind every second clock
+        "2 / A, 1 or 2", lambda a: min(2.0, max(1.0, 2 / a)), "ffma_beside_imad_issue_cycles"
+    ),
+    "request_clocks": _equal("lds_32_cycles"),
+    "load_clocks": _equal("l1_32_rows_1_cycles"),
+    "store_line_bytes": _by(  # 32 lines, and 128 bytes
+        "A / 32 · 128 / B",
+        lambda a, b: a / 32 * 128 / b,
+        "stg_32_lines_one_sm_cycles",
+        "stg_32_one_sm_cycles",
+    ),
+    "barrier_unit_clocks": _by("A / 64", lambda a: a / 64, "barrier_8_warps_8_blocks_cycles"),
+    "write_bytes_per_clock": _by("128 / A", lambda a: 128 / a, "stg_32_all_sms_cycles"),
+    "fetch_clocks_of_several": _equal(f"{_BY_WARPS}/2"),
+    "most_l2_bytes_per_clock": _equal("l2_read_128_one_sm_bytes_per_cycle"),
+    "most_write_bytes_per_clock": _by("128 / A", lambda a: 128 / a, "stg_32_one_sm_cycles"),
+    "dram_efficiency": _by(
+        "A / nominal bandwidth", lambda a, b: a / b, "dram_read_bytes_per_s", NOMINAL
+    ),
+    "launch_s": _equal("empty_kernel_256_threads_s"),
+    "units.FMA": _by(
+        "A · (2 / B, 1 or 2)",
+        lambda a, b: a * round(min(2.0, max(1.0, 2 / b))),
+        "ffma_issue_cycles",
+        "ffma_beside_imad_issue_cycles",
+    ),
+    "units.FMA_HEAVY": _equal("imad_issue_cycles"),
+    "units.FMA_WIDE": _equal("imad_wide_issue_cycles"),
+    "units.HALF": _equal("hfma2_issue_cycles"),
+    "units.ALU": _equal("iadd3_issue_cycles"),
+    "units.FP64": _equal("dfma_issue_cycles"),
+    "units.XU": _equal("mufu_ex2_issue_cycles"),
+    "latencies.XU": _equal("mufu_ex2_latency_cycles"),
+    "latencies.FP64": _equal("dfma_latency_cycles"),
+}
+
+_FITTED = "fitted, so that predicted times agree with measured ones"
+_NO_BENCHMARK = "no benchmark has this unit alone"
+NOT_DETERMINED: Mapping[str, str] = {
+    "bank_count": "the rules of the register file are written for two banks",
+    "dram_latency": _FITTED,
+    "branch_clocks": f"{_FITTED}; a jump takes more or less by where it leads",
+    "fetch_latency": _FITTED,
+    "integers_share": "which instructions share a pipe follows from no single benchmark",
+    "sector_clocks": _FITTED,
+    "write_slots": "what a load costs beside FFMAs depends on how many there are",
+    "miss_clocks": _FITTED,
+    "l2_bytes_per_clock": "in the benchmark all SMs read the same 8 MiB",
+    "dram_scatter": _FITTED,
+    "dram_spread": _FITTED,
+    "code_bytes": "loops show between which two sizes it is",
+    "flag_latency": _FITTED,
+    "l1_bytes": "a document gives it",
+    "units.CONTROL": _NO_BENCHMARK,
+    "units.UNIFORM": _NO_BENCHMARK,
+    "units.LSU": _NO_BENCHMARK,
+    "latencies.UNIFORM": _NO_BENCHMARK,
+    "latencies.CONTROL": _NO_BENCHMARK,
+}
+
+
+def own_constants(document: object, file: str, device: Device) -> OwnConstants:
+    """Constants of a document of `python -m toolkit.microbenchmarks`, for a device.
+
+    `file` names the document. Results that it lacks, because its run was stopped or a benchmark
+    failed, leave constants out, which `OwnConstants.lacks` names. Raises InputError for another
+    document, one of another architecture, one without any constant, and an impossible number.
+    """
+    if not isinstance(document, dict):
+        raise InputError(f"{file}: no measured constants: {REMEDY}")
+    version, results = document.get("schema_version"), document.get("constants")
+    gpu, architecture = document.get("name"), document.get("architecture")
+    if not (isinstance(results, dict) and isinstance(gpu, str) and isinstance(architecture, str)):
+        raise InputError(f"{file}: no measured constants: {REMEDY}")
+    if version != SCHEMA_VERSION:
+        raise InputError(
+            f"{file}: schema_version = {shortened(repr(version))}, this version reads "
+            f"{SCHEMA_VERSION}: measure again"
+        )
+    if architecture != device.sm_arch:
+        raise InputError(
+            f"{file}: its constants are of {shortened(architecture)} ({shortened(gpu)}), and "
+            f"{device.name} is of {device.sm_arch}: measure such a GPU, or choose a device of "
+            f"{shortened(architecture)}"
+        )
+    measured_on = device if document.get("device") == device.key else None
+    measured_on = measured_on or DEVICES.get(str(document.get("device")))
+    nominal = {"value": measured_on.dram_bytes_per_s if measured_on else None}
+    known = {**results, NOMINAL: nominal}
+    values = {}
+    for name, rule in RULES.items():
+        found = [_result(known, path, file) for path in rule.results]
+        numbers = [number for number in found if number is not None]
+        if len(numbers) == len(found):
+            values[name] = _checked(name, rule.of(*numbers), rule, file, device)
+    if not values:
+        raise InputError(f"{file}: it determines no constant: {REMEDY}, of a whole run")
+    return OwnConstants(
+        file=file, gpu=gpu, values=values, lacks=tuple(name for name in RULES if name not in values)
+    )
+
+
+def _result(results: Mapping[str, Any], path: str, file: str) -> float | None:
+    """A result by its path, None if the file has none. Raises InputError for an impossible one."""
+    name, *inside = path.split("/")
+    found = results.get(name)
+    if found is None or (isinstance(found, dict) and found.get("value") is None):
+        return None
+    for key in ("detail", *inside) if inside else ("value",):
+        try:
+            found = found[int(key)] if isinstance(found, list) else found[key]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return None
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        found = float("nan")
+    if not (isfinite(found) and found > 0):
+        raise InputError(f"{file}: {path} is no number above 0: {REMEDY}, as it is")
+    return float(found)
+
+
+def _checked(name: str, value: float, rule: Rule, file: str, device: Device) -> float:
+    """A constant, whole or of three digits. Raises InputError if it is far from the usual one."""
+    usual = constants_for(device.sm_arch).entries[name].value
+    found = round(value) if NAMES[name] is int else float(f"{value:.{SIGNIFICANT}g}")
+    if not (usual / FARTHEST <= found <= usual * FARTHEST):
+        raise InputError(
+            f"{file}: {name} would be {found:.4g}, usually it is {usual:.4g}: measure "
+            f"{', '.join(path for path in rule.results if path != NOMINAL)} again"
+        )
+    return found
