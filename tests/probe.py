@@ -144,7 +144,7 @@ def probe(
     lowered = lower(program)
     pool = _pool(lowered, constants or {})
     table = allocation_table(buffers)
-    launch = core.Launch(
+    launch = core.CoreLaunch(
         program=lowered.program.ctypes.data,
         length=len(program),
         slots=lowered.slots,

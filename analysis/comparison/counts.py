@@ -60,7 +60,7 @@ class CountChange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class CountsOfKind:
     """One kind of counts of two launches; those of a side that lacks the kind are empty.
 
     `note` names counts that were left out.
@@ -109,12 +109,12 @@ class Kind:
                 )
 
 
-def kinds(before: Launched, after: Launched, *, same_device: bool) -> Iterator[Kind]:
+def kinds(before: Launched, after: Launched, *, same_device: bool) -> Iterator[CountsOfKind]:
     """Every kind of counts that may be compared."""
     foreseen = _theory(before), _theory(after)
     if all(foreseen):
         foreseen = _filled(*foreseen), _filled(*reversed(foreseen))
-    yield Kind(grade=Grade.THEORY, before=foreseen[0], after=foreseen[1])
+    yield CountsOfKind(grade=Grade.THEORY, before=foreseen[0], after=foreseen[1])
 
     def same_machine(name: str) -> bool:
         """True if both are of one machine, or if one side has none."""
@@ -130,10 +130,10 @@ def kinds(before: Launched, after: Launched, *, same_device: bool) -> Iterator[K
         compiled["occupancy"] = ("blocks_per_sm", "warps_per_sm")
     for name, fields in compiled.items():
         ours, theirs = (_named(getattr(one, name), fields) for one in (before, after))
-        yield Kind(grade=Grade.COMPILED, before=ours, after=theirs)
+        yield CountsOfKind(grade=Grade.COMPILED, before=ours, after=theirs)
     if same_machine("simulated"):
         ours, theirs = _counters(before.simulated), _counters(after.simulated)
-        yield Kind(grade=Grade.SIMULATED, before=ours, after=theirs)
+        yield CountsOfKind(grade=Grade.SIMULATED, before=ours, after=theirs)
     if same_device:
         yield _of_hardware(before.counted, after.counted)
 
@@ -146,7 +146,7 @@ def _counters(of: Simulated | Counted | None) -> Counts:
     return of.counters if of else {}
 
 
-def _of_hardware(before: Counted | None, after: Counted | None) -> Kind:
+def _of_hardware(before: Counted | None, after: Counted | None) -> CountsOfKind:
     """Hardware counters, without traffic if the states of L2 differ."""
     ours, theirs, note = _counters(before), _counters(after), ""
     if before and after and before.caches != after.caches:
@@ -155,7 +155,7 @@ def _of_hardware(before: Counted | None, after: Counted | None) -> Kind:
             f"L2 was {before.caches} before and {after.caches} after when the hardware "
             "counted: L2 and DRAM traffic is not compared"
         )
-    return Kind(grade=Grade.MEASURED, before=ours, after=theirs, note=note)
+    return CountsOfKind(grade=Grade.MEASURED, before=ours, after=theirs, note=note)
 
 
 def _theory(of: Launched) -> dict[str, int]:

@@ -44,7 +44,7 @@ RANDOM = "]"  # at the end of an argument without content: 'f32[64]'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class ComparedRun:
     """Profile of one side of the comparison."""
 
     created: str
@@ -56,7 +56,7 @@ class Run:
     commit: str | None
 
 
-Source = Run | LaunchRecord
+Source = ComparedRun | LaunchRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ _Key = tuple[str, Gemm | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Side:
+class _RunSide:
     """One side of a comparison: its kind, its launches, and their settings.
 
     `device` is a key; `remedy` says how to obtain counts that this side has and the other lacks.
@@ -212,7 +212,7 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison
     return replace(found, estimated=tuple(filter(None, doubts)))
 
 
-def _compared(before: _Side, after: _Side, notes: Iterable[str]) -> RunComparison:
+def _compared(before: _RunSide, after: _RunSide, notes: Iterable[str]) -> RunComparison:
     ours, theirs = before.launches, after.launches
     pairs = tuple(_pair(key, before, after) for key in ours if key in theirs)
     only_before = tuple(_key(key, ours[key]) for key in ours if key not in theirs)
@@ -258,14 +258,14 @@ def _verdict(found: Iterable[str], bad: str, told: tuple[Outcome, Outcome]) -> O
 # Sides.
 
 
-def _of_profile(profile: Profile) -> _Side:
+def _of_profile(profile: Profile) -> _RunSide:
     environment = profile.environment
     launches: dict[_Key, Launched] = {}
     for record in profile.records:  # the first one of each
         launches.setdefault((record.label, record.shape), record)
-    return _Side(
+    return _RunSide(
         is_of="profile",
-        run=Run(
+        run=ComparedRun(
             created=profile.created,
             command=profile.command,
             status=profile.status,
@@ -287,10 +287,10 @@ def _of_profile(profile: Profile) -> _Side:
     )
 
 
-def _of_launch(one: LaunchRecord, first: LaunchRecord) -> _Side:
+def _of_launch(one: LaunchRecord, first: LaunchRecord) -> _RunSide:
     """A side of one launch, under the name of the first."""
     defines = [f"{name}={value}" for name, value in sorted(one.defines.items())]
-    return _Side(
+    return _RunSide(
         is_of="launch",
         run=one,
         device=one.device,
@@ -353,7 +353,7 @@ def _notes_on_launches(before: LaunchRecord, after: LaunchRecord) -> Iterator[st
 # Pairs.
 
 
-def _pair(key: _Key, before: _Side, after: _Side) -> Pair:
+def _pair(key: _Key, before: _RunSide, after: _RunSide) -> Pair:
     ours, theirs = before.launches[key], after.launches[key]
     same_device = before.device == after.device
     found = list(kinds(ours, theirs, same_device=same_device))

@@ -16,7 +16,7 @@ _SUMMED = ("requests", "sectors", "wavefronts", "conflict_free", "ideal")
 NEGLIGIBLE = 0.02  # of the wavefronts or the branches: too few to be worth a remark
 
 
-class Work(StrEnum):
+class LimitedWork(StrEnum):
     """Work that a launch can do only at a limited rate, as a verdict calls it."""
 
     INSTRUCTIONS = "all warp instructions"
@@ -26,7 +26,7 @@ class Work(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access:
+class AccessTotal:
     """Accesses of some instructions to one memory: sectors, or wavefronts of shared memory.
 
     `ideal` is the fewest sectors that could hold the bytes, or the number of wavefronts without
@@ -44,8 +44,8 @@ class Access:
         return self.units - self.ideal
 
     @property
-    def work(self) -> Work:
-        return Work.WAVEFRONTS if self.space == "shared" else Work.SECTORS
+    def work(self) -> LimitedWork:
+        return LimitedWork.WAVEFRONTS if self.space == "shared" else LimitedWork.SECTORS
 
     @property
     def waste(self) -> str:
@@ -57,14 +57,14 @@ class Access:
         return "uncoalesced" if self.units >= UNCOALESCED * self.ideal else "partly used"
 
 
-def accesses(counted: Iterable[InstructionCounts | LineAccess]) -> list[Access]:
+def accesses(counted: Iterable[InstructionCounts | LineAccess]) -> list[AccessTotal]:
     """Accesses summed by memory and action."""
     kinds: dict[tuple[str, str], list[InstructionCounts | LineAccess]] = {}
     for one in counted:
         if one.space is not None and one.action is not None and one.requests:
             kinds.setdefault((one.space, one.action), []).append(one)
     return [
-        Access(
+        AccessTotal(
             space=space,
             action=action,
             requests=sum(one.requests for one in same),
@@ -82,15 +82,15 @@ class Line:
     file: str
     number: int
     executed: int
-    accesses: Sequence[Access]
+    accesses: Sequence[AccessTotal]
     threads: int | None = None  # None where they were not counted
     branches: int = 0  # those that split a warp, by warps
     splits: int = 0
 
-    def work(self, kind: Work) -> int:
+    def work(self, kind: LimitedWork) -> int:
         """Amount of one kind of work that the line does."""
-        executed = self.executed if kind in (Work.INSTRUCTIONS, Work.ANY) else 0
-        return executed + sum(a.units for a in self.accesses if kind in (a.work, Work.ANY))
+        executed = self.executed if kind in (LimitedWork.INSTRUCTIONS, LimitedWork.ANY) else 0
+        return executed + sum(a.units for a in self.accesses if kind in (a.work, LimitedWork.ANY))
 
     def per_request(self, quantity: str, *, shared: bool) -> float | None:
         """Average `units`, `ideal` or `excess` of the accesses to shared memory, or to others."""

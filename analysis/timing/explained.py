@@ -10,7 +10,7 @@ from analysis.sm import SCHEDULERS
 from analysis.timing.gap import GAP, GapClocks
 from analysis.timing.model_runs import ModelRuns
 from analysis.timing.modelled_sm import ModelledSm
-from analysis.timing.predicted import Bound, Cause, GapStep, Resource
+from analysis.timing.predicted import Cause, GapStep, Resource, TimeBound
 from analysis.timing.sm_totals import SmTotals
 
 OF_SM = "of the SM with the most blocks"
@@ -29,7 +29,7 @@ HELD = "the clock that the device holds under load, which is not its boost clock
 LAUNCH = "what CUDA events show around an empty launch"
 
 
-def bounds_of(runs: ModelRuns) -> tuple[Bound, ...]:
+def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
     """Lower bounds on the time of a launch, by resource."""
     sm, total, c, work = runs.sm, runs.total, runs.sm.constants, runs.sm.work
     halves = SCHEDULERS * c.fma_halves
@@ -38,8 +38,8 @@ def bounds_of(runs: ModelRuns) -> tuple[Bound, ...]:
     rounds = work.of_sm.rounds if work.of_sm else sm.blocks / sm.resident
     waiting = runs.clocks_of_one_warp * work.weight
 
-    def bound(name: Resource, clocks: float, basis: str) -> Bound:
-        return Bound(name=name, time_s=clocks / sm.clock_hz, basis=basis)
+    def bound(name: Resource, clocks: float, basis: str) -> TimeBound:
+        return TimeBound(name=name, time_s=clocks / sm.clock_hz, basis=basis)
 
     return (
         bound(
@@ -60,7 +60,7 @@ def bounds_of(runs: ModelRuns) -> tuple[Bound, ...]:
         ),
         bound(Resource.L1, l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
         bound(Resource.L2, *_of_l2(sm, total)),
-        Bound(
+        TimeBound(
             name=Resource.DRAM,
             time_s=sm.below_l1_s[1],
             basis=f"{dram_bytes:,.0f} bytes at {sm.dram_rate / 1e9:,.0f} GB/s, "

@@ -44,7 +44,7 @@ class Cause(Vocabulary):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bound:
+class TimeBound:
     """Lower bound on the time of a launch from one resource alone.
 
     `basis` states the amount of work and the rate in words.
@@ -91,7 +91,7 @@ class Predicted:
     limiter_share: float
     next_limiter: Resource
     next_share: float
-    bounds: tuple[Bound, ...]
+    bounds: tuple[TimeBound, ...]
     gap: tuple[GapStep, ...]
     constants: str
     basis: str
@@ -101,7 +101,7 @@ class Predicted:
 def from_json(text: bytes) -> Predicted:
     """A prediction from the JSON of its fields."""
     values: dict[str, Any] = json.loads(text)
-    for name, kind, word in (("bounds", Bound, Resource), ("gap", GapStep, Cause)):
+    for name, kind, word in (("bounds", TimeBound, Resource), ("gap", GapStep, Cause)):
         values[name] = tuple(kind(**one | {"name": word(one["name"])}) for one in values[name])
     for name in ("limiter", "next_limiter"):
         values[name] = Resource(values[name])

@@ -17,7 +17,7 @@ from reports import ladder, style, text
 from reports.figures import roofs
 from reports.ladder import View
 from reports.sections import hierarchy
-from reports.sections.hierarchy import LEVELS, Launch
+from reports.sections.hierarchy import LEVELS, LaunchTraffic
 
 TITLE = "Hierarchical roofline"
 READING = (
@@ -88,7 +88,7 @@ def figure(view: View) -> go.Figure:
     )
 
 
-def _points(launch: Launch, level: LevelName) -> Iterator[_Point]:
+def _points(launch: LaunchTraffic, level: LevelName) -> Iterator[_Point]:
     """The predicted point of a launch at a level, and the measured one."""
     predicted, counted = launch.pair(level)
     if launch.predicted and predicted:
@@ -108,14 +108,14 @@ class _Rate(NamedTuple):
     fill: Grade
 
 
-def _foreseen(launch: Launch, by: Hierarchy) -> _Rate:
+def _foreseen(launch: LaunchTraffic, by: Hierarchy) -> _Rate:
     """The rate of the predicted time or, without any, the attainable one."""
     if launch.predicted_flop_per_s:
         return _Rate(launch.predicted_flop_per_s, Grade.PREDICTED, Grade.PREDICTED)
     return _Rate(by.attainable_flop_per_s, f"attainable, limited by {by.limiter}", Grade.PREDICTED)
 
 
-def _reached(launch: Launch) -> _Rate | None:
+def _reached(launch: LaunchTraffic) -> _Rate | None:
     """Measured rate; for a launch that was counted but not timed, the attainable one."""
     if launch.rate_flop_per_s:
         return _Rate(launch.rate_flop_per_s, launch.rate_grade, style.fill(launch.rate_grade))
@@ -126,7 +126,7 @@ def _reached(launch: Launch) -> _Rate | None:
     return None
 
 
-def _point(launch: Launch, bound: LevelBound, traffic: str, rate: _Rate) -> Iterator[_Point]:
+def _point(launch: LaunchTraffic, bound: LevelBound, traffic: str, rate: _Rate) -> Iterator[_Point]:
     """A point, unless nothing moves at the level: it has no place then."""
     if bound.flop_per_byte is None:
         return

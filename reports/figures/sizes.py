@@ -21,7 +21,7 @@ READING = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Point:
+class _SizePoint:
     n: int
     flop_per_s: float
     grade: str
@@ -70,16 +70,18 @@ def _square(records: Sequence[Record], label: str) -> list[Record]:
     return sorted(found, key=lambda one: one.shape.n)
 
 
-def _predicted(profile: Profile, label: str) -> Iterator[_Point]:
+def _predicted(profile: Profile, label: str) -> Iterator[_SizePoint]:
     for record in _square(profile.records, label):
         foreseen = record.trusted_prediction
         if foreseen:
-            yield _Point(n=record.shape.n, flop_per_s=foreseen.flop_per_s, grade=Grade.PREDICTED)
+            yield _SizePoint(
+                n=record.shape.n, flop_per_s=foreseen.flop_per_s, grade=Grade.PREDICTED
+            )
 
 
-def _measured(profile: Profile, recorded: Profile | None, label: str) -> Iterator[_Point]:
+def _measured(profile: Profile, recorded: Profile | None, label: str) -> Iterator[_SizePoint]:
     """The profile's own points, and those of an earlier run at other shapes or without own ones."""
-    found: dict[int, _Point] = {}
+    found: dict[int, _SizePoint] = {}
     runs: list[tuple[Profile, str]] = [(profile, Grade.MEASURED)]
     if recorded:
         runs.append((recorded, ladder.recorded_label(recorded)))
@@ -87,12 +89,12 @@ def _measured(profile: Profile, recorded: Profile | None, label: str) -> Iterato
         for record in _square(run.records, label):
             taken = record.trusted
             if taken and taken.clock == "CUDA events":
-                point = _Point(n=record.shape.n, flop_per_s=taken.flop_per_s, grade=grade)
+                point = _SizePoint(n=record.shape.n, flop_per_s=taken.flop_per_s, grade=grade)
                 found.setdefault(record.shape.n, point)
     yield from (found[n] for n in sorted(found))
 
 
-def _curve(label: str, kind: str, points: list[_Point], look: style.Look) -> style.Part:
+def _curve(label: str, kind: str, points: list[_SizePoint], look: style.Look) -> style.Part:
     is_predicted = kind == Grade.PREDICTED
     return style.scatter(
         "lines+markers",
@@ -114,7 +116,7 @@ def _curve(label: str, kind: str, points: list[_Point], look: style.Look) -> sty
     )
 
 
-_Curves = Sequence[tuple[str, str, list[_Point]]]
+_Curves = Sequence[tuple[str, str, list[_SizePoint]]]
 
 
 def _labels(curves: _Curves) -> list[str]:

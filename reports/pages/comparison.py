@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from analysis.comparison.counts import CountChange, Outcome
 from analysis.comparison.lines import LineChange
 from analysis.comparison.runs import (
+    ComparedRun,
     Key,
     Pair,
     PredictionChange,
-    Run,
     RunComparison,
     Source,
     TimeChange,
@@ -114,7 +114,7 @@ def title(comparison: RunComparison) -> str:
 
 def sentences(comparison: RunComparison) -> tuple[str, ...]:
     """Results: sentences on counts, on times, and on predicted times if there are any."""
-    is_timed = isinstance(comparison.before, Run)  # `simulate` measures no times
+    is_timed = isinstance(comparison.before, ComparedRun)  # `simulate` measures no times
     timed = (_of_times(comparison),) if is_timed else ()
     return _of_counts(comparison), *timed, *_of_predictions(comparison)
 
@@ -218,14 +218,14 @@ def _only(keys: tuple[Key, ...], which: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class ShapeSection:
     """Differences at one shape: the tables that have rows, by title."""
 
     shape: str
     tables: Mapping[str, Table]
 
 
-def shape_sections(comparison: RunComparison, *, most: int | None = None) -> Iterator[Section]:
+def shape_sections(comparison: RunComparison, *, most: int | None = None) -> Iterator[ShapeSection]:
     """The tables of every shape at which something differs, with at most `most` rows per record."""
     for shape in dict.fromkeys(pair.shape for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.shape == shape]
@@ -238,7 +238,7 @@ def shape_sections(comparison: RunComparison, *, most: int | None = None) -> Ite
             "predicted times": _predictions_table(pairs if len(comparison.pairs) > 1 else ()),
         }
         if known := {title: rows for title, rows in tables.items() if rows.rows}:
-            yield Section(shape=text.shape(shape) if shape else "", tables=known)
+            yield ShapeSection(shape=text.shape(shape) if shape else "", tables=known)
 
 
 def _changes_table(pairs: Sequence[Pair], verdict: Outcome, most: int | None) -> Table:
@@ -365,7 +365,7 @@ def runs_table(comparison: RunComparison) -> Table:
     sides = comparison.before, comparison.after
     rows = zip(*map(_facts, sides), strict=True)
     return plain_table(
-        (f"of the {'run' if isinstance(sides[0], Run) else 'launch'}", "first", "second"),
+        (f"of the {'run' if isinstance(sides[0], ComparedRun) else 'launch'}", "first", "second"),
         [
             *((name, ours, theirs) for (name, ours), (_, theirs) in rows),
             *(

@@ -20,7 +20,7 @@ MOST = 2  # pieces of advice: a reader tries one thing after the other
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Launch:
+class _AdvisedLaunch:
     """Variant that the advice is for, with the facts that remedies depend on."""
 
     record: Record
@@ -57,7 +57,7 @@ def subject(view: View) -> str:
     return launch.record.label if launch else ""
 
 
-def _best(view: View) -> _Launch | None:
+def _best(view: View) -> _AdvisedLaunch | None:
     known = {launch.record.label: launch for launch in _known(view)}
     for run in (view, view.of_recorded):
         fastest = run.fastest if run else None
@@ -66,13 +66,13 @@ def _best(view: View) -> _Launch | None:
     return min(known.values(), key=lambda one: one.predicted.time_s, default=None)
 
 
-def _known(view: View) -> Iterator[_Launch]:
+def _known(view: View) -> Iterator[_AdvisedLaunch]:
     """The rungs of which the machine code was executed, and a time predicted."""
     for record in view.rungs:
         predicted = record.trusted_prediction
         if predicted and record.simulated:
             listing = ladder.listing_of(view.profile, record)
-            yield _Launch(
+            yield _AdvisedLaunch(
                 record=record,
                 predicted=predicted,
                 simulated=record.simulated,
@@ -84,7 +84,7 @@ def _known(view: View) -> Iterator[_Launch]:
 # What costs a time, and what would lower it: after "1.234 ms".
 
 
-def _of_idle_sms(launch: _Launch) -> str:
+def _of_idle_sms(launch: _AdvisedLaunch) -> str:
     theory = launch.record.theory
     if theory and theory.busy_sms < launch.sm_count:
         return (
@@ -97,7 +97,7 @@ def _of_idle_sms(launch: _Launch) -> str:
     )
 
 
-def _of_instructions(launch: _Launch) -> str:
+def _of_instructions(launch: _AdvisedLaunch) -> str:
     share = FFMA_SHARE.of(launch.simulated.counters)
     others = f" ({text.percent(1 - share)} of its instructions)" if share is not None else ""
     return (
@@ -106,7 +106,7 @@ def _of_instructions(launch: _Launch) -> str:
     )
 
 
-def _of_wavefronts(launch: _Launch) -> str:
+def _of_wavefronts(launch: _AdvisedLaunch) -> str:
     of_global = [one for one in launch.simulated.accesses if one.space == "global"]
     touched, ideal = (sum(getattr(o, what) for o in of_global) for what in ("sectors", "ideal"))
     if touched > ideal > 0:
@@ -122,7 +122,7 @@ def _of_wavefronts(launch: _Launch) -> str:
     )
 
 
-def _of_waiting(launch: _Launch) -> str:
+def _of_waiting(launch: _AdvisedLaunch) -> str:
     """Advice on waiting that other warps do not hide, by the unused resources of the launch."""
     if launch.predicted.limiter in (Resource.L2, Resource.DRAM):
         return f"to wait, mostly for {launch.predicted.limiter}: larger tiles of a block read less."
@@ -138,7 +138,7 @@ def _of_waiting(launch: _Launch) -> str:
     return f"{waits}: loads of the next tile while this one is used would hide it."
 
 
-_REMEDIES: Mapping[str, Callable[[_Launch], str]] = MappingProxyType(
+_REMEDIES: Mapping[str, Callable[[_AdvisedLaunch], str]] = MappingProxyType(
     {
         Cause.IDLE_SMS: _of_idle_sms,
         Cause.INSTRUCTIONS: _of_instructions,

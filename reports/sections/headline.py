@@ -20,7 +20,7 @@ EQUAL_ROOFS = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class Headline:
     """The answer for one shape: the main sentence, and further points.
 
     `trust` states how well the predicted times of the device have been checked; it is empty if
@@ -42,7 +42,7 @@ def standing(profile: Profile) -> tuple[str, ...]:
     )
 
 
-def answer(view: View) -> Answer:
+def answer(view: View) -> Headline:
     """The answer for one shape: measured, then recorded, then predicted, then theory.
 
     Sentences about the earlier run say so, and cover only variants that the profile has.
@@ -57,7 +57,7 @@ def answer(view: View) -> Answer:
         *_steps(view),
         *_troubles(view),
     )
-    return Answer(
+    return Headline(
         lead=lead,
         trust=trust(view.profile.device) if view.timings else "",
         points=points,

@@ -22,7 +22,7 @@ LEVELS: tuple[LevelName, ...] = tuple(MOVEMENTS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch:
+class LaunchTraffic:
     """One variant at one shape: predicted traffic, counted traffic, and the rate that was reached.
 
     `counted_grade` and `rate_grade` say whose these two are: the profile's own, or an earlier
@@ -45,19 +45,19 @@ class Launch:
         )
 
 
-def launches(view: View) -> tuple[Launch, ...]:
+def launches(view: View) -> tuple[LaunchTraffic, ...]:
     """Every variant of a shape whose traffic some grade has."""
     found = (_launch(view, record) for record in view.records)
     return tuple(one for one in found if one.predicted or one.counted)
 
 
-def _launch(view: View, record: Record) -> Launch:
+def _launch(view: View, record: Record) -> LaunchTraffic:
     earlier, device, label = view.twin(record), view.profile.device, view.recorded_label
     own, theirs = record.trusted, ladder.measurement(earlier)
     counted = measured_hierarchy(record, device)
     counted_earlier = measured_hierarchy(earlier, device) if earlier else None
     rate, foreseen = own or theirs, record.trusted_prediction
-    return Launch(
+    return LaunchTraffic(
         label=record.label,
         predicted=predicted_hierarchy(record, device),
         counted=counted or counted_earlier,
@@ -71,7 +71,7 @@ def _launch(view: View, record: Record) -> Launch:
 # As a table.
 
 
-def table(found: Sequence[Launch]) -> Table:
+def table(found: Sequence[LaunchTraffic]) -> Table:
     """One row per variant: FLOP per byte at every level by the best grade, and the lowest roof."""
     titles = [(level, "", True) for level in LEVELS]
     return plain_table(
@@ -87,18 +87,18 @@ def table(found: Sequence[Launch]) -> Table:
     )
 
 
-def grades(found: Sequence[Launch]) -> str:
+def grades(found: Sequence[LaunchTraffic]) -> str:
     """Grades of the numbers in `table`, such as 'simulated'."""
     return " or ".join(dict.fromkeys(filter(None, map(_grade, found))))
 
 
-def _grade(launch: Launch) -> str:
+def _grade(launch: LaunchTraffic) -> str:
     if launch.counted:
         return launch.counted_grade
     return launch.predicted.grade if launch.predicted else ""
 
 
-def _intensity(launch: Launch, level: LevelName) -> str:
+def _intensity(launch: LaunchTraffic, level: LevelName) -> str:
     predicted, counted = launch.pair(level)
     bound = counted if launch.counted else predicted
     return text.flop_per_byte(bound.flop_per_byte if bound else None).split()[0]

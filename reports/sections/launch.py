@@ -8,7 +8,7 @@ from analysis.records.counters import ALL_COUNTERS, CounterClass, InstructionCou
 from analysis.records.description import Group
 from analysis.records.metrics import L1_SECTORS, METRICS
 from analysis.records.profile import Grade
-from analysis.records.source_lines import Access, accesses
+from analysis.records.source_lines import AccessTotal, accesses
 from reports import text
 from reports.sections.table import Table, head, plain_table
 
@@ -73,7 +73,7 @@ def _ideals(instructions: Sequence[InstructionCounts]) -> dict[str, float]:
     """The fewest sectors per request that could hold the data, by the counter of the sectors."""
     # asynchronous copies into shared memory count as global loads
     sides = {"load": "ld", "copy": "ld", "store": "st"}
-    found: dict[str, list[Access]] = {}
+    found: dict[str, list[AccessTotal]] = {}
     for one in accesses(instructions):
         tag = L1_SECTORS.get((one.space, sides.get(one.action, "")))
         if tag:

@@ -8,7 +8,7 @@ from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import Device
 from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import is_arithmetic
-from analysis.records.source_lines import Line, Work, summed_by_line
+from analysis.records.source_lines import LimitedWork, Line, summed_by_line
 from analysis.timing.predict import dram_bytes_per_s
 from analysis.timing.predicted import Predicted, Resource
 from reports import text
@@ -17,11 +17,11 @@ from reports.sections.prediction import limits
 
 # Of each limiter. Others are pipes, which the instructions of a line keep busy.
 _WORK_OF = {
-    Resource.SHARED_MEMORY: Work.WAVEFRONTS,
-    Resource.L1: Work.SECTORS,
-    Resource.L2: Work.SECTORS,
-    Resource.DRAM: Work.SECTORS,
-    Resource.LATENCY: Work.ANY,
+    Resource.SHARED_MEMORY: LimitedWork.WAVEFRONTS,
+    Resource.L1: LimitedWork.SECTORS,
+    Resource.L2: LimitedWork.SECTORS,
+    Resource.DRAM: LimitedWork.SECTORS,
+    Resource.LATENCY: LimitedWork.ANY,
 }
 
 
@@ -71,18 +71,20 @@ def _most_expensive(lines: Sequence[Line], predicted: Predicted | None, file: st
     """The line with most of the work that limits the launch, and its dearest access."""
     if not lines:
         return "Most expensive line: unknown, the machine code was compiled without -lineinfo."
-    limiting = _WORK_OF.get(predicted.limiter, Work.INSTRUCTIONS) if predicted else Work.ANY
-    work = limiting if any(line.work(limiting) for line in lines) else Work.ANY
+    limiting = (
+        _WORK_OF.get(predicted.limiter, LimitedWork.INSTRUCTIONS) if predicted else LimitedWork.ANY
+    )
+    work = limiting if any(line.work(limiting) for line in lines) else LimitedWork.ANY
     line = max(lines, key=lambda line: line.work(work))
     share = text.percent(line.work(work) / sum(line.work(work) for line in lines))
     where = "" if line.file == file else f" of {line.file}"
     return f"Most expensive: line {line.number}{where}, {share} of {work}{_reason(line, work)}."
 
 
-def _reason(line: Line, work: Work) -> str:
+def _reason(line: Line, work: LimitedWork) -> str:
     """Cost of the line's most expensive access; empty if its instructions cost more."""
-    of = [one for one in line.accesses if work in (one.work, Work.ANY)]
+    of = [one for one in line.accesses if work in (one.work, LimitedWork.ANY)]
     one = max(of, key=lambda access: access.units, default=None)
-    if one is None or (work is Work.ANY and one.units < line.executed / 2):
+    if one is None or (work is LimitedWork.ANY and one.units < line.executed / 2):
         return ""
     return f": {cost(one)}"

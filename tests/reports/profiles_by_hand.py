@@ -39,7 +39,7 @@ from analysis.records.profile import (
     Simulated,
 )
 from analysis.theory import theory
-from analysis.timing.predicted import Bound, GapStep, Predicted
+from analysis.timing.predicted import GapStep, Predicted, TimeBound
 from reports.ladder import View
 from tests import records_by_hand
 
@@ -428,7 +428,7 @@ def predicted(record, time_s, **more):
         "next_limiter": "issue",
         "next_share": 1 / 2,
         "bounds": tuple(
-            Bound(name=name, time_s=share * time_s, basis=f"so much of {name}")
+            TimeBound(name=name, time_s=share * time_s, basis=f"so much of {name}")
             for name, share in shares.items()
         ),
         "gap": (

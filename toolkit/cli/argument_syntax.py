@@ -66,7 +66,7 @@ _EXAMPLES = "'f32[1024]', 'f32[64,64]=zeros', 'data.npy', 'i32=4096' or 'struct:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Buffer:
+class BufferArgument:
     """An array to make: `fill` is one of FILLS, a number, or a file that holds it."""
 
     text: str
@@ -81,7 +81,7 @@ class Buffer:
 
 def parse_arguments(
     texts: Sequence[str], declared: Sequence[Declared] | None = None
-) -> list[Buffer | np.generic]:
+) -> list[BufferArgument | np.generic]:
     """Description of each argument; no large array is made yet.
 
     `declared` are the parameters in the source, None if unknown: they give a bare number its type.
@@ -91,17 +91,19 @@ def parse_arguments(
     return [_at(position, text, known[position]) for position, text in enumerate(texts)]
 
 
-def make_arguments(parsed: Sequence[Buffer | np.generic], *, seed: int) -> list[Argument]:
+def make_arguments(parsed: Sequence[BufferArgument | np.generic], *, seed: int) -> list[Argument]:
     """The arguments themselves, random ones from `seed` and their position.
 
     Raises InputError where they do not fit into memory, or a file does not hold what was asked.
     """
     if lack := shortage(buffer_bytes(parsed)):
-        largest = max((x for x in parsed if isinstance(x, Buffer)), key=lambda buffer: buffer.bytes)
+        largest = max(
+            (x for x in parsed if isinstance(x, BufferArgument)), key=lambda buffer: buffer.bytes
+        )
         raise InputError(f"the buffers take {lack}: make {largest.text!r} smaller")
     return [
         _made(item, position, np.random.default_rng((seed, position)))
-        if isinstance(item, Buffer)
+        if isinstance(item, BufferArgument)
         else item
         for position, item in enumerate(parsed)
     ]
@@ -141,7 +143,7 @@ def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
     return result
 
 
-def _at(position: int, text: str, declared: Declared | None) -> Buffer | np.generic:
+def _at(position: int, text: str, declared: Declared | None) -> BufferArgument | np.generic:
     try:
         if _BARE_NUMBER.fullmatch(text):
             return number(text, _declared_type(text, declared))
@@ -150,19 +152,19 @@ def _at(position: int, text: str, declared: Declared | None) -> Buffer | np.gene
         raise InputError(f"--arg {position} ({shortened(text)!r}): {error}") from error
 
 
-def _parsed(text: str) -> Buffer | np.generic:
+def _parsed(text: str) -> BufferArgument | np.generic:
     if text.startswith("struct:"):
         return _struct(text.removeprefix("struct:"))
     if match := _BUFFER.fullmatch(text):
         dtype = _type(match["type"])
         shape = _shape(match["shape"])
-        return Buffer(text=text, dtype=dtype, shape=shape, fill=_fill(match["fill"], dtype))
+        return BufferArgument(text=text, dtype=dtype, shape=shape, fill=_fill(match["fill"], dtype))
     if match := _VALUE.fullmatch(text):
         return number(match["value"], _type(match["type"]))
     if text.endswith(".npy"):
         path = Path(text)
         array = _opened(path)
-        return Buffer(text=text, dtype=array.dtype, shape=array.shape, fill=path)
+        return BufferArgument(text=text, dtype=array.dtype, shape=array.shape, fill=path)
     if text in _NAMES:
         raise InputError(f"a size or a value is missing: give '{text}[1024]' or '{text}=1'")
     raise InputError(f"it is not understood: give {_EXAMPLES}")
@@ -238,12 +240,12 @@ def _struct(text: str) -> np.generic:
     return cast(np.void, struct[()])
 
 
-def buffer_bytes(parsed: Sequence[Buffer | np.generic]) -> int:
+def buffer_bytes(parsed: Sequence[BufferArgument | np.generic]) -> int:
     """Bytes of all buffers."""
-    return sum(item.bytes for item in parsed if isinstance(item, Buffer))
+    return sum(item.bytes for item in parsed if isinstance(item, BufferArgument))
 
 
-def _made(buffer: Buffer, position: int, rng: np.random.Generator) -> NDArray[np.generic]:
+def _made(buffer: BufferArgument, position: int, rng: np.random.Generator) -> NDArray[np.generic]:
     try:
         return _filled(buffer, rng)
     except InputError as error:
@@ -255,7 +257,7 @@ def _made(buffer: Buffer, position: int, rng: np.random.Generator) -> NDArray[np
         ) from None
 
 
-def _filled(buffer: Buffer, rng: np.random.Generator) -> NDArray[np.generic]:
+def _filled(buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.generic]:
     shape, dtype, fill = buffer.shape, buffer.dtype, buffer.fill
     if isinstance(fill, Path):
         return _loaded(fill, buffer)
@@ -287,7 +289,7 @@ def _random(
     return wide.astype(dtype, copy=False)
 
 
-def _loaded(path: Path, buffer: Buffer) -> NDArray[np.generic]:
+def _loaded(path: Path, buffer: BufferArgument) -> NDArray[np.generic]:
     array = _opened(path)
     if (array.dtype, array.shape) != (buffer.dtype, buffer.shape):
         raise InputError(

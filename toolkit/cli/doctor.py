@@ -13,7 +13,7 @@ from toolkit.cli.output import print_json
 from toolkit.cli.terminal import out, say
 
 if TYPE_CHECKING:
-    from toolkit.profiling.doctor import Finding
+    from toolkit.profiling.doctor import ProbeResult
 
 
 def doctor(as_json: Json = False) -> None:
@@ -27,7 +27,7 @@ def doctor(as_json: Json = False) -> None:
     print_findings(findings)
 
 
-def print_findings(findings: Sequence[Finding]) -> None:
+def print_findings(findings: Sequence[ProbeResult]) -> None:
     styles = {"ok": "green", "problem": "bold red", "missing": "red"}
     for finding in findings:
         style = styles.get(finding.status, "yellow")

@@ -18,7 +18,7 @@ from analysis.devices import Device
 from analysis.errors import InputError, shortened
 from toolkit.cli.argument_syntax import (
     UNWRITTEN,
-    Buffer,
+    BufferArgument,
     buffer_bytes,
     make_arguments,
     parse_arguments,
@@ -65,7 +65,7 @@ class Call:
     block: Extent
     dynamic_shared_bytes: int
     written: Sequence[str]
-    arguments: Sequence[Buffer | np.generic]
+    arguments: Sequence[BufferArgument | np.generic]
     arch: str
     device: Device | None
     defines: Mapping[str, str]
@@ -89,7 +89,7 @@ class Call:
         when_counted: WhenCounted | None = None,
         *,
         outputs: bool = False,
-    ) -> Simulated:
+    ) -> SimulatedCall:
         """Execute it; `compiled` is its source (`compiled_beside`). Raises as `simulate` does."""
         blocks = self.blocks
         if blocks is None and self.rung is None:
@@ -111,7 +111,7 @@ class Call:
             execution = replace(
                 execution, prediction_basis=f"not predicted: no device of {self.arch} is known"
             )
-        return Simulated(call=self, execution=execution)
+        return SimulatedCall(call=self, execution=execution)
 
     def check(
         self,
@@ -123,7 +123,7 @@ class Call:
         unwritten = [
             position
             for position, item in enumerate(self.arguments)
-            if isinstance(item, Buffer) and item.fill == UNWRITTEN
+            if isinstance(item, BufferArgument) and item.fill == UNWRITTEN
         ]
         return check(
             **self._launch(compiled),
@@ -153,7 +153,7 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Simulated:
+class SimulatedCall:
     """Call and its result."""
 
     call: Call
@@ -174,7 +174,7 @@ class Simulated:
     def outputs(self) -> dict[int, NDArray[np.generic]]:
         """The buffers after the launch, by their position among the arguments."""
         call, outputs = self.call, self.execution.outputs
-        buffers = [k for k, item in enumerate(call.arguments) if isinstance(item, Buffer)]
+        buffers = [k for k, item in enumerate(call.arguments) if isinstance(item, BufferArgument)]
         if call.rung is not None:
             buffers = call.rung.buffers
         return dict(zip(buffers, outputs, strict=True)) if outputs else {}
@@ -224,7 +224,7 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
     source = Path(launch.source)
     text = None if launch.source.endswith(CUBIN) else read_source(source)[0]
     parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
-    buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, Buffer)}
+    buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
     return Call(
         source=source,
         text=text,

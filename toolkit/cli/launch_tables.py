@@ -16,7 +16,7 @@ from analysis.occupancy import occupancy
 from analysis.records.launch import SCHEMA_VERSION, LaunchRecord
 from analysis.records.metrics import THREAD_INSTRUCTIONS, is_arithmetic
 from analysis.records.profile import LineCounters
-from analysis.records.source_lines import Line, Work, summed_by_line
+from analysis.records.source_lines import LimitedWork, Line, summed_by_line
 from analysis.records.summaries import summaries
 from analysis.timing.predicted import Predicted
 from reports import text
@@ -24,8 +24,8 @@ from reports.sections.access import remarks
 from reports.sections.launch import counters_table
 from reports.sections.prediction import launch_tables, limits
 from reports.sections.table import Cell, Title, plain_table
-from toolkit.cli.argument_syntax import Buffer
-from toolkit.cli.launch_options import Call, Simulated
+from toolkit.cli.argument_syntax import BufferArgument
+from toolkit.cli.launch_options import Call, SimulatedCall
 from toolkit.cli.terminal import note, out, rich_table, say
 from toolkit.launch.launch import Execution
 
@@ -34,7 +34,7 @@ NEGLIGIBLE = 0.02  # of the time: nobody would look for these
 FROM_WIDTH_OF_NAMES = 116
 
 
-def print_simulated(simulated: Simulated, *, top: int | None) -> None:
+def print_simulated(simulated: SimulatedCall, *, top: int | None) -> None:
     """Everything about one launch; the `top` busiest source lines, None for no lines."""
     execution = simulated.execution
     for line in execution.verdict.splitlines():
@@ -58,7 +58,7 @@ def print_simulated(simulated: Simulated, *, top: int | None) -> None:
             out.print("no source lines: the machine code was compiled without -lineinfo")
 
 
-def _headline(simulated: Simulated) -> Iterator[str]:
+def _headline(simulated: SimulatedCall) -> Iterator[str]:
     call, execution = simulated.call, simulated.execution
     resources = execution.resources
     yield (
@@ -77,7 +77,7 @@ def _headline(simulated: Simulated) -> Iterator[str]:
             f"  {call.rung.label} at {call.rung.problem}: random A and B, --seed {call.seed} "
             "repeats them"
         )
-    if any(isinstance(item, Buffer) and item.fill == "random" for item in call.arguments):
+    if any(isinstance(item, BufferArgument) and item.fill == "random" for item in call.arguments):
         yield f"  random content: --seed {call.seed} repeats it"
     yield f"  {execution.basis}{_speed(call, execution)}"
     if execution.traffic_basis:
@@ -95,7 +95,7 @@ def _headline(simulated: Simulated) -> Iterator[str]:
     yield from _occupancy(simulated)
 
 
-def _occupancy(simulated: Simulated) -> Iterator[str]:
+def _occupancy(simulated: SimulatedCall) -> Iterator[str]:
     call, resources = simulated.call, simulated.execution.resources
     if (device := call.device) is None:
         return
@@ -111,13 +111,13 @@ def _occupancy(simulated: Simulated) -> Iterator[str]:
     )
 
 
-def _arguments(simulated: Simulated) -> Iterator[str]:
+def _arguments(simulated: SimulatedCall) -> Iterator[str]:
     """`in: f32[64,64]=random`: each under its parameter's name, or its position."""
     call = simulated.call
     names = [parameter.name for parameter in simulated.declared] or [None] * len(call.arguments)
     for position, (name, item) in enumerate(zip(names, call.arguments, strict=True)):
         shown = call.written[position]
-        if isinstance(item, Buffer) and item.fill == "random" and "=" not in shown:
+        if isinstance(item, BufferArgument) and item.fill == "random" and "=" not in shown:
             shown += "=random"
         yield f"{name or position}: {shown}"
 
@@ -135,7 +135,7 @@ def _speed(call: Call, execution: Execution) -> str:
 # The predicted time.
 
 
-def _print_predicted(predicted: Predicted, simulated: Simulated) -> None:
+def _print_predicted(predicted: Predicted, simulated: SimulatedCall) -> None:
     """Print the time and its limiter, the simple bounds, and the gap from nominal peak."""
     device = simulated.call.device
     where = f" on {device.name}" if device else ""
@@ -175,7 +175,7 @@ FULL_WARP = "32"
 
 
 def _print_lines(lines: Sequence[Line], call: Call, top: int) -> None:
-    busiest = sorted(lines, key=lambda line: line.work(Work.ANY), reverse=True)[:top]
+    busiest = sorted(lines, key=lambda line: line.work(LimitedWork.ANY), reverse=True)[:top]
     ordered = sorted(lines, key=lambda line: not _is_own(line, call))
     shown = [line for line in ordered if line in busiest]
     left = f": the {top} busiest of {len(lines)}, --top {len(lines)} shows all"
@@ -228,7 +228,7 @@ def _text(file: str, number: int, call: Call) -> str:
 # The document.
 
 
-def record(simulated: Simulated) -> LaunchRecord:
+def record(simulated: SimulatedCall) -> LaunchRecord:
     """The launch as `compare` takes it."""
     call, execution = simulated.call, simulated.execution
     return LaunchRecord(
@@ -257,7 +257,7 @@ def record(simulated: Simulated) -> LaunchRecord:
     )
 
 
-def document(simulated: Simulated) -> dict[str, Any]:
+def document(simulated: SimulatedCall) -> dict[str, Any]:
     """Document that --json prints: all facts, including counters of zero."""
     call, execution = simulated.call, simulated.execution
     is_whole = execution.executed_blocks == prod(call.grid)

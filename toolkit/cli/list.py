@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from kernels.variant import Reference, Variant
 
 
-class Listing(StrEnum):
+class Listed(StrEnum):
     variants = "variants"
     devices = "devices"
 
 
 def list_(
     what: Annotated[
-        Listing | None, typer.Argument(help="What to list.", show_default="both")
+        Listed | None, typer.Argument(help="What to list.", show_default="both")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -37,17 +37,17 @@ def list_(
     if as_json:
         print_json(_listing(what))
         return
-    if what in (None, Listing.variants):
+    if what in (None, Listed.variants):
         print_variants(LADDER, REFERENCES)
-    if what in (None, Listing.devices):
+    if what in (None, Listed.devices):
         print_devices(list(DEVICES.values()))
 
 
-def _listing(what: Listing | None) -> dict[str, Any]:
+def _listing(what: Listed | None) -> dict[str, Any]:
     from kernels import LADDER, REFERENCES
 
     listing: dict[str, Any] = {}
-    if what in (None, Listing.variants):
+    if what in (None, Listed.variants):
         listing["variants"] = [
             {
                 "name": variant.name,
@@ -61,7 +61,7 @@ def _listing(what: Listing | None) -> dict[str, Any]:
             }
             for variant in LADDER
         ] + [{"name": r.name, "rung": None, "title": r.title, "idea": r.idea} for r in REFERENCES]
-    if what in (None, Listing.devices):
+    if what in (None, Listed.devices):
         listing["devices"] = [asdict(device) for device in DEVICES.values()]
     return listing
 

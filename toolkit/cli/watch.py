@@ -19,7 +19,7 @@ from toolkit.cli.launch_tables import print_simulated
 from toolkit.cli.options import LaunchOptions
 from toolkit.cli.progress import SimulationProgress
 from toolkit.cli.terminal import err, note, out, rich_table, say
-from toolkit.cli.watched_runs import Answer, Worker
+from toolkit.cli.watched_runs import WatchedRun, Worker
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
 from toolkit.store.watched_files import WatchedFiles
@@ -55,7 +55,7 @@ def watch_files(
     sleep: Callable[[float], None] = time.sleep,
 ) -> NoReturn:
     """Run, show and wait in turn. Only an exception ends it."""
-    before: Answer | None = None
+    before: WatchedRun | None = None
     while True:
         if saved := files.take():
             say(f"{datetime.now():%H:%M:%S} saved: {', '.join(saved)}", "bold")
@@ -69,20 +69,20 @@ def watch_files(
 
 
 def _run(
-    files: WatchedFiles, worker: Worker, before: Answer | None, top: int | None
-) -> Answer | None:
+    files: WatchedFiles, worker: Worker, before: WatchedRun | None, top: int | None
+) -> WatchedRun | None:
     """The whole answer of a run, shown; None if it failed or a newer save cancelled it."""
-    counted: Answer | None = None  # and not shown yet
-    shown: Answer | None = None
+    counted: WatchedRun | None = None  # and not shown yet
+    shown: WatchedRun | None = None
     worker.begin()
     with SimulationProgress(files.source.name) as progress:
         while not files.are_newer():
             match worker.answer(TOGETHER_S if counted else POLL_S):
                 case int(done), int(of):
                     progress.advance(done, of)
-                case Answer(is_whole=False) as counted:
+                case WatchedRun(is_whole=False) as counted:
                     pass
-                case Answer() as whole:
+                case WatchedRun() as whole:
                     progress.end()
                     _show(whole, before, shown, top)
                     return whole
@@ -99,7 +99,9 @@ def _run(
     return None
 
 
-def _show(answer: Answer, before: Answer | None, shown: Answer | None, top: int | None) -> None:
+def _show(
+    answer: WatchedRun, before: WatchedRun | None, shown: WatchedRun | None, top: int | None
+) -> None:
     """Print a first run completely; of later runs only the changes that are not yet `shown`."""
     if before is not None:
         _show_changes(answer, before, shown)
@@ -111,7 +113,7 @@ def _show(answer: Answer, before: Answer | None, shown: Answer | None, top: int 
         out.print(rich_table(counters.without_last_column))
 
 
-def _show_changes(answer: Answer, before: Answer, shown: Answer | None) -> None:
+def _show_changes(answer: WatchedRun, before: WatchedRun, shown: WatchedRun | None) -> None:
     found = before.compared_with(answer)
     (pair,) = found.pairs
     known = before.compared_with(shown).pairs[0].counts if shown else ()

@@ -14,7 +14,7 @@ from multiprocessing.context import SpawnProcess
 
 from analysis.comparison.runs import RunComparison, compare_launches
 from analysis.errors import ToolkitError
-from toolkit.cli.launch_options import Simulated, parse_call
+from toolkit.cli.launch_options import SimulatedCall, parse_call
 from toolkit.cli.launch_source import compiled_beside
 from toolkit.cli.launch_tables import record
 from toolkit.cli.options import LaunchOptions
@@ -26,10 +26,10 @@ GRACE_S = 0.3  # between asking a process to end and ending it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class WatchedRun:
     """Result of a run, without outputs; counters alone unless it `is_whole`."""
 
-    simulated: Simulated
+    simulated: SimulatedCall
     is_whole: bool
 
     def remarks(self, *, is_timed: bool) -> list[str]:
@@ -37,7 +37,7 @@ class Answer:
         execution = self.simulated.execution
         return [*execution.verdict.splitlines()[: int(is_timed)], *execution.notes]
 
-    def compared_with(self, after: Answer) -> RunComparison:
+    def compared_with(self, after: WatchedRun) -> RunComparison:
         return compare_launches(record(self.simulated), record(after.simulated))
 
 
@@ -70,7 +70,7 @@ class Worker:
         with suppress(ConnectionError):  # it has died, which the answer tells
             self._processes[0][1].send(None)
 
-    def answer(self, limit_s: float) -> Answer | tuple[int, int] | str | None:
+    def answer(self, limit_s: float) -> WatchedRun | tuple[int, int] | str | None:
         """Progress in blocks, an answer or an error; None if nothing arrives in time."""
         process, pipe = self._processes[0]
         if len(self._processes) == 1 and time.monotonic() - self._begun_s > LONG_S:
@@ -120,11 +120,13 @@ def _serve(pipe: Connection, launch: LaunchOptions) -> None:
             pipe.send(run(launch, pipe.send))
 
 
-def run(launch: LaunchOptions, tell: Callable[[object], None]) -> Answer | str:
+def run(launch: LaunchOptions, tell: Callable[[object], None]) -> WatchedRun | str:
     """Answer of a run, after `tell` got its progress and counters; or its error."""
 
-    def answer(execution: Execution, *, is_whole: bool = False) -> Answer:
-        return Answer(simulated=Simulated(call=call, execution=execution), is_whole=is_whole)
+    def answer(execution: Execution, *, is_whole: bool = False) -> WatchedRun:
+        return WatchedRun(
+            simulated=SimulatedCall(call=call, execution=execution), is_whole=is_whole
+        )
 
     try:
         with compiled_beside(launch) as compiled:

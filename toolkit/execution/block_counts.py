@@ -52,7 +52,7 @@ from toolkit.execution.schedule import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import DEADLOCK, Bound, FaultError, Run
+from toolkit.sass.machine import DEADLOCK, BoundLaunch, FaultError, Run
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated
@@ -71,7 +71,7 @@ class RecordedCounts(LaunchCounts):
     """
 
     runs: Sequence[Run]
-    again: Callable[[], Bound]
+    again: Callable[[], BoundLaunch]
     lifetimes: NDArray[np.float64] | None = None
     exchange: Exchange | None = None
     observed: Observed | None = None
@@ -190,7 +190,7 @@ class RecordedCounts(LaunchCounts):
             streams = streams.with_mark(IN_L2, self.exchange.lines).with_mark(FLAG, flags)
         return Whole(streams=streams)
 
-    def _streams(self, bound: Bound, blocks: Sequence[int]) -> Streams:
+    def _streams(self, bound: BoundLaunch, blocks: Sequence[int]) -> Streams:
         """Streams of blocks. Where they wait for others, these are executed too."""
         try:
             return streams_of(bound, blocks)
@@ -207,7 +207,7 @@ class RecordedCounts(LaunchCounts):
             )
 
 
-def _with_lifetimes(found: RecordedCounts, bound: Bound, *, waits: bool) -> RecordedCounts:
+def _with_lifetimes(found: RecordedCounts, bound: BoundLaunch, *, waits: bool) -> RecordedCounts:
     """Copy of `found` with lifetimes of blocks, and their exchange of data, from all accesses."""
     blocks, accesses = bound.geometry.blocks, found.runs[0].accesses
     if accesses is None or found.blocks < blocks or (waits and accesses.spread):
@@ -224,7 +224,7 @@ def _with_lifetimes(found: RecordedCounts, bound: Bound, *, waits: bool) -> Reco
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class BlockSelection:
     """Which blocks of a launch to execute, and what is known of it for that.
 
     `trial` says how long all of them will take; what a few blocks wrote is undone. `again` binds
@@ -240,15 +240,15 @@ class Selection:
     seed: bytes
     limit_s: float
     trial: Callable[[], Estimate]
-    again: Callable[[], Bound]
+    again: Callable[[], BoundLaunch]
     flow: Flow
     metrics: Metrics
     functions: Mapping[str, int]
 
 
 def counted_blocks(
-    bound: Bound,
-    selection: Selection,
+    bound: BoundLaunch,
+    selection: BlockSelection,
     execute: Execute,
     execute_few: Execute,
     announce: Callable[[], None],
@@ -283,7 +283,7 @@ def counted_blocks(
     return _with_lifetimes(found, bound, waits=selection.waits)
 
 
-def _observed(bound: Bound, selection: Selection, execute: Execute) -> RecordedCounts:
+def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -> RecordedCounts:
     """Counts from a plan by observation. Raises NoPlanError if all blocks are to be executed."""
     if selection.waits or bound.blocks_meet:
         raise NoPlanError(WAIT)
@@ -322,7 +322,7 @@ def _observed(bound: Bound, selection: Selection, execute: Execute) -> RecordedC
     )
 
 
-def _requests(runs: Sequence[Run], bound: Bound) -> dict[int, FirstRequest]:
+def _requests(runs: Sequence[Run], bound: BoundLaunch) -> dict[int, FirstRequest]:
     """The first request of each instruction, in the first of these blocks that executes it."""
     found: dict[int, FirstRequest] = {}
     for run in runs:
@@ -330,11 +330,11 @@ def _requests(runs: Sequence[Run], bound: Bound) -> dict[int, FirstRequest]:
     return found
 
 
-def _uncertainty(executed: int, bound: Bound) -> str:
+def _uncertainty(executed: int, bound: BoundLaunch) -> str:
     return f"Counters are estimates from {of_blocks(executed, bound.geometry.blocks)}"
 
 
-def _is_short(selection: Selection) -> bool:
+def _is_short(selection: BlockSelection) -> bool:
     """True if all blocks take no longer than the limit."""
     if not selection.limit_s:
         return False
@@ -350,7 +350,9 @@ def _takes_all(estimate: Estimate) -> str:
     )
 
 
-def _limited(bound: Bound, selection: Selection, execute: Execute, most: int) -> RecordedCounts:
+def _limited(
+    bound: BoundLaunch, selection: BlockSelection, execute: Execute, most: int
+) -> RecordedCounts:
     """Counts from `most` blocks: corners, edges and the centre, and as many random ones as are
     left."""
     everything = bound.geometry.blocks

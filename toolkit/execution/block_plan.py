@@ -66,7 +66,7 @@ WAIT = ": blocks wait for others"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind(Region):
+class BlockKind(Region):
     """Blocks that share tiles in the same way. `is_alone`: they share none."""
 
     blocks: NDArray[Any]
@@ -92,7 +92,7 @@ class BlockPlan:
     proof: str = ""
     points: Sequence[int] = ()
     anchors: Sequence[int] = ()
-    kinds: Sequence[Kind] = ()
+    kinds: Sequence[BlockKind] = ()
     together: int = 0
     together_k: int = 0
 
@@ -232,19 +232,19 @@ def _of_kinds(launch: RungLaunch) -> BlockPlan:
     )
 
 
-def kinds_of(launch: RungLaunch) -> list[Kind]:
+def kinds_of(launch: RungLaunch) -> list[BlockKind]:
     """Kinds of blocks that share tiles, the largest first, the last block's kind at the end."""
     assert launch.order.kinds is not None
     rows = launch.order.kinds(np.arange(launch.geometry.blocks), launch.tiles)
     found, which = np.unique(rows, axis=0, return_inverse=True)
     populations = np.bincount(which.ravel())
-    kinds: list[Kind] = []
+    kinds: list[BlockKind] = []
     for n in np.argsort(-populations, kind="stable"):
         own = np.flatnonzero(which.ravel() == n)
         members = own[[0, -1]] if len(kinds) < PROVEN_KINDS and len(own) > 1 else own[:1]
         how, *_, besides = map(int, found[n])
         kinds.append(
-            Kind(
+            BlockKind(
                 population=len(own),
                 blocks=own,
                 members=tuple(members.tolist()),
@@ -256,7 +256,7 @@ def kinds_of(launch: RungLaunch) -> list[Kind]:
     return sorted(kinds, key=lambda kind: kind.is_last)
 
 
-def _together(launch: RungLaunch, kinds: Sequence[Kind]) -> tuple[int, int]:
+def _together(launch: RungLaunch, kinds: Sequence[BlockKind]) -> tuple[int, int]:
     """Number of blocks to execute together, and their K: all blocks, or those that share tiles.
 
     The latter run at a small K. If all blocks share tiles, no block is executed alone at K itself

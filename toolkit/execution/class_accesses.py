@@ -19,7 +19,7 @@ from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.traffic.groups import ENTRY, BlockClass
 from analysis.traffic.pieces import READ
 from toolkit.execution.accesses import steps_of_all_work
-from toolkit.execution.executed import Executed, NoPlanError, Sample
+from toolkit.execution.executed import Executed, ExecutedBlock, NoPlanError
 from toolkit.execution.proof import Proof, far_apart, index_of
 from toolkit.execution.sampling import drawn_blocks
 from toolkit.sass.accesses import Below
@@ -37,7 +37,7 @@ class UnevenError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accesses:
+class ClassAccesses:
     """Accesses of all blocks to global memory, by class; those of a class shift evenly.
 
     `class_of`: class of each block, by its linear index.
@@ -49,7 +49,9 @@ class Accesses:
     below: Below
 
 
-def class_accesses(executed: Executed, proof: Proof, seed: bytes, *, is_open: bool) -> Accesses:
+def class_accesses(
+    executed: Executed, proof: Proof, seed: bytes, *, is_open: bool
+) -> ClassAccesses:
     """Accesses of all blocks, from executed blocks of the classes of a proof.
 
     Further blocks are executed, some of them drawn at random. Raises NoPlanError if the accesses of
@@ -75,7 +77,7 @@ def class_accesses(executed: Executed, proof: Proof, seed: bytes, *, is_open: bo
             first = executed.samples[far_apart(blocks, executed.grid)[0]]
             asked = asked + first.below.times(len(blocks))
     moments, classes = _with_moments(classes, class_of)
-    return Accesses(class_of=class_of, classes=classes, moments=moments, below=asked)
+    return ClassAccesses(class_of=class_of, classes=classes, moments=moments, below=asked)
 
 
 def _class_of(
@@ -89,7 +91,7 @@ def _class_of(
 
 
 def _shifted(
-    samples: Sequence[Sample], at: NDArray[np.int64], periods: tuple[int, int, int]
+    samples: Sequence[ExecutedBlock], at: NDArray[np.int64], periods: tuple[int, int, int]
 ) -> BlockClass:
     """The accesses of blocks, with the shifts that hold for all samples. `at`: their indices.
 

@@ -45,7 +45,7 @@ from toolkit.execution.traffic import Asked, Residence
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.rungs.launch import RungLaunch
 from toolkit.sass.accesses import Below
-from toolkit.sass.machine import Bound, Spread
+from toolkit.sass.machine import BoundLaunch, Spread
 from toolkit.sass.translate import Translated
 
 Counts = NDArray[Any]
@@ -83,7 +83,7 @@ class DeclaredCounts(LaunchCounts):
     """
 
     launch: RungLaunch
-    bind: Callable[..., Bound]
+    bind: Callable[..., BoundLaunch]
     plan: BlockPlan
     below: Below | None
     runs: BlockRuns
@@ -211,7 +211,7 @@ class DeclaredCounts(LaunchCounts):
         streams = streams.with_mark(IN_L2, np.arange(behind, last))
         return streams.with_mark(FLAG, np.arange(first, behind))
 
-    def _spread(self, bound: Bound, k: int, elements: int) -> Spread:
+    def _spread(self, bound: BoundLaunch, k: int, elements: int) -> Spread:
         of_a = next(buffer for buffer in bound.buffers if buffer.name == "A")
         return Spread(
             address=of_a.address,

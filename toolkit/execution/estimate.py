@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from toolkit.sass.machine import DEADLOCK, LIMIT, Bound, FaultError, Run
+from toolkit.sass.machine import DEADLOCK, LIMIT, BoundLaunch, FaultError, Run
 from toolkit.sass.regions import Regions
 
 # Trials: how many turns of the workers, and how many instructions each worker may execute. The next
@@ -33,7 +33,7 @@ class Estimate:
 
 def estimated(
     execute: Callable[[Sequence[int], int], object],
-    bound: Bound,
+    bound: BoundLaunch,
     blocks: Sequence[int],
     workers: int,
     *,
@@ -93,7 +93,7 @@ Runs = Callable[[Sequence[range], Regions | None], list[Run]]
 
 def announcing(
     execute: Callable[[Sequence[range], Regions | None, int | None], list[Run]],
-    bound: Bound,
+    bound: BoundLaunch,
     announce: Callable[[Estimate], None],
     workers: int,
     *,

@@ -26,7 +26,7 @@ class NoPlanError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
+class ExecutedBlock:
     """One executed block. Its accesses are one row per sector, in order."""
 
     run: Run
@@ -45,7 +45,7 @@ class Executed:
 
     grid: Grid
     run: RunBlocks
-    samples: dict[int, Sample] = field(default_factory=dict)
+    samples: dict[int, ExecutedBlock] = field(default_factory=dict)
     _sectors: int = 0
 
     @property
@@ -73,13 +73,13 @@ class Executed:
             raise NoPlanError(LOST)
 
 
-def _sample(run: Run) -> Sample:
+def _sample(run: Run) -> ExecutedBlock:
     assert run.accesses is not None
     rows = run.accesses.rows
     row, sector = np.nonzero(rows["mask"][:, None] >> np.arange(4) & 1)
     sectors, rows = rows["line"][row].astype(np.int64) * 4 + sector, rows[row]
     order = np.lexsort((sectors, rows["kind"], rows["step"], rows["warp"]))
-    return Sample(
+    return ExecutedBlock(
         run=replace(run, accesses=None),
         sectors=sectors[order],
         rows=rows[["step", "warp", "kind"]][order],

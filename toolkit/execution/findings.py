@@ -12,7 +12,7 @@ from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.core.binding import LANES, Fault
 from toolkit.sass.faults import coordinates, describe
-from toolkit.sass.machine import Bound
+from toolkit.sass.machine import BoundLaunch
 from toolkit.sass.translate import Translated
 
 Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
@@ -81,7 +81,7 @@ _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is n
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access:
+class ThreadAction:
     """Action of a thread, and its source line; `line` is None without -lineinfo.
 
     `callers`: the lines that call the inlined functions around it, the innermost first.
@@ -123,7 +123,7 @@ class Finding:
     buffer: str | None
     address: int | None
     width_bytes: int
-    accesses: tuple[Access, ...]
+    accesses: tuple[ThreadAction, ...]
     times: int
 
     @property
@@ -155,7 +155,7 @@ def _callers(source: SourceLine | None) -> Iterator[tuple[str, int]]:
 class Wording:
     """Converts what the core found into values of `Finding`, with messages."""
 
-    def __init__(self, translated: Translated, bound: Bound) -> None:
+    def __init__(self, translated: Translated, bound: BoundLaunch) -> None:
         self._translated, self._bound = translated, bound
 
     def is_mistake(self, row: Any) -> bool:
@@ -316,7 +316,7 @@ class Wording:
         return coordinates(int(row["owner"]) - 1, self._bound.geometry.grid)
 
     def _made(
-        self, row: Any, tool: Tool, kind: str, message: str, accesses: tuple[Access, ...]
+        self, row: Any, tool: Tool, kind: str, message: str, accesses: tuple[ThreadAction, ...]
     ) -> Finding:
         memory, buffer, address = self._memory(row)
         return Finding(
@@ -341,10 +341,10 @@ class Wording:
             return memory, where.name, address - where.address
         return None, None, None
 
-    def _access(self, pc: int, block: int, thread: int, what: str | None = None) -> Access:
+    def _access(self, pc: int, block: int, thread: int, what: str | None = None) -> ThreadAction:
         instruction = self._translated.kernel.instructions[int(pc)]
         source = instruction.source
-        return Access(
+        return ThreadAction(
             what=what or _what(instruction),
             block=coordinates(int(block), self._bound.geometry.grid),
             thread=self._thread(int(thread)),

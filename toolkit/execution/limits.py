@@ -11,7 +11,7 @@ from toolkit.execution.block_plan import Blocks
 from toolkit.execution.representatives import Grid
 from toolkit.launch.host_resources import shortage
 from toolkit.machine_code.kernel import Kernel
-from toolkit.sass.machine import UNLIMITED, Bound
+from toolkit.sass.machine import UNLIMITED, BoundLaunch
 
 MOST_WORKERS = 1024
 # Of the host's memory for each block, if all blocks are told apart: 46 at 2^24 blocks, by peak.
@@ -65,7 +65,7 @@ def check_room(cubin: Kernel, geometry: Geometry) -> None:
         raise InputError(f"{cubin.name}: its variables take {lack}: make them smaller")
 
 
-def check_buffers(kernel: str, bound: Bound) -> None:
+def check_buffers(kernel: str, bound: BoundLaunch) -> None:
     """Raise InputError where memory has no room for copies of all buffers."""
     if lack := shortage(sum(buffer.bytes for buffer in bound.buffers)):
         raise InputError(f"{kernel}: copies of its buffers take {lack}: pass smaller arrays")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from analysis.traffic.groups import grouped
 from reports import text
-from toolkit.execution.class_accesses import Accesses, class_accesses
+from toolkit.execution.class_accesses import ClassAccesses, class_accesses
 from toolkit.execution.executed import Executed, NoPlanError
 from toolkit.execution.proof import Proof, Prover, RunBlocks, TooManyClassesError
 from toolkit.execution.representatives import Grid, extrapolated, regions
@@ -65,7 +65,7 @@ class Observed:
     work: NDArray[Any]
     runs: Sequence[Run]
     grid: Grid
-    accesses: Accesses | None
+    accesses: ClassAccesses | None
     lost: str
     estimates: Estimates | None
     slow_paths: Sequence[str]

@@ -27,8 +27,8 @@ from toolkit.execution.block_plan import (
     DIFFER,
     KINDS_DIFFER,
     NOT_AFFINE,
+    BlockKind,
     BlockPlan,
-    Kind,
     listed,
     of_blocks,
     rung_plans,
@@ -45,7 +45,7 @@ from toolkit.rungs.launch import RungLaunch
 from toolkit.rungs.matrices import Matrix, Tile
 from toolkit.sass.accesses import Below
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
-from toolkit.sass.machine import Bound, FaultError, Run, run_blocks
+from toolkit.sass.machine import BoundLaunch, FaultError, Run, run_blocks
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated, bind
 
@@ -174,7 +174,7 @@ class PlanExecutor:
         where = f"on {', and on '.join(looked_at)}"
         return merged([verdict for run in runs for verdict in run.verdicts], where)
 
-    def _served(self, kinds: Sequence[Kind]) -> BlockRuns:
+    def _served(self, kinds: Sequence[BlockKind]) -> BlockRuns:
         """Run a group of blocks of each kind; the last block of the launch finds that it is."""
         parts = [
             self._execute(
@@ -249,7 +249,7 @@ class PlanExecutor:
             ),
         )
 
-    def bound(self, k: int, c: Matrix, *, is_last: bool | None = None) -> Bound:
+    def bound(self, k: int, c: Matrix, *, is_last: bool | None = None) -> BoundLaunch:
         """The launch at K = k on the ladder's matrices.
 
         If `is_last` is given, blocks find all data that they wait for: data for the last block if
@@ -261,7 +261,7 @@ class PlanExecutor:
         return bind_in_place(self.translated, launch, a, b, c, served=served)
 
     def _run(
-        self, bound: Bound, chosen: Sequence[range], blocks: int, stop: Event | None = None
+        self, bound: BoundLaunch, chosen: Sequence[range], blocks: int, stop: Event | None = None
     ) -> list[Run]:
         """Run some blocks. Progress is reported unless the run can be stopped."""
         done = 0
@@ -355,7 +355,7 @@ def bind_in_place(
     c: Matrix,
     *,
     served: Sequence[Words] | None = None,
-) -> Bound:
+) -> BoundLaunch:
     """Launch with alpha = 1, beta = 0 that uses the matrices themselves, without copies.
 
     A and B may be read-only: a store to one of them is then a fault. If blocks are `served`, none

@@ -48,7 +48,7 @@ FOLDERS = (
 
 
 def streams_of(
-    bound: machine.Bound,
+    bound: machine.BoundLaunch,
     blocks: Sequence[int],
     *,
     others: range = range(0),

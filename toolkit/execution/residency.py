@@ -8,7 +8,7 @@ from analysis.geometry import Geometry
 from analysis.occupancy import occupancy
 from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
-from toolkit.sass.machine import Bound
+from toolkit.sass.machine import BoundLaunch
 
 
 def residence_of(device: Device, kernel: Kernel, geometry: Geometry) -> Residence:
@@ -16,7 +16,7 @@ def residence_of(device: Device, kernel: Kernel, geometry: Geometry) -> Residenc
     return Residence(device=device, blocks_per_sm=_blocks_per_sm(device, kernel, geometry))
 
 
-def most_resident(device: Device | None, kernel: Kernel, bound: Bound) -> int:
+def most_resident(device: Device | None, kernel: Kernel, bound: BoundLaunch) -> int:
     """Number of clusters resident on `device`, or on the largest one of the architecture."""
     limits = device or limits_of(kernel.architecture)
     sms = device.sm_count if device else most_sms(kernel.architecture)

@@ -54,7 +54,7 @@ from toolkit.rungs.matrices import chosen_seed
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
-from toolkit.sass.machine import Bound, FaultError
+from toolkit.sass.machine import BoundLaunch, FaultError
 from toolkit.sass.translate import Translated
 
 
@@ -165,7 +165,7 @@ def check(
 
 def _check(
     translated: Translated,
-    bound: Bound,
+    bound: BoundLaunch,
     blocks: Sequence[int],
     unwritten: Sequence[str],
     max_instructions: int,
@@ -255,7 +255,7 @@ def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
         )
 
 
-def _chosen_blocks(bound: Bound, blocks: Blocks) -> Sequence[int]:
+def _chosen_blocks(bound: BoundLaunch, blocks: Blocks) -> Sequence[int]:
     """Linear indices of the blocks that `blocks` selects; all if blocks may wait for each other."""
     everything = bound.geometry.blocks
     if bound.blocks_meet or blocks == "all" or (isinstance(blocks, int) and blocks >= everything):
@@ -266,7 +266,9 @@ def _chosen_blocks(bound: Bound, blocks: Blocks) -> Sequence[int]:
     return sorted(block for region in chosen for block in region.members)
 
 
-def _named(bound: Bound, arguments: Sequence[Argument], unwritten: Sequence[int]) -> list[str]:
+def _named(
+    bound: BoundLaunch, arguments: Sequence[Argument], unwritten: Sequence[int]
+) -> list[str]:
     """Names of the buffers of the arguments at positions `unwritten`."""
     arrays = list(buffers_of(arguments))
     buffers = dict(zip(arrays, bound.buffers[len(bound.buffers) - len(arrays) :], strict=True))

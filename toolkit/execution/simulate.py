@@ -34,7 +34,7 @@ from analysis.geometry import WARP_SIZE, Geometry
 from analysis.problem import Gemm
 from analysis.records.counters import totals
 from toolkit.execution.accesses import MOST_ACCESSES
-from toolkit.execution.block_counts import Execute, Selection, counted_blocks
+from toolkit.execution.block_counts import BlockSelection, Execute, counted_blocks
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
 from toolkit.execution.launch_request import LaunchRequest
@@ -68,7 +68,7 @@ from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload, chosen_seed
 from toolkit.sass.core import binding as core
 from toolkit.sass.faults import describe, describe_printing, describe_unwritten
-from toolkit.sass.machine import Bound, FaultError, Run, available_cores, run_blocks
+from toolkit.sass.machine import BoundLaunch, FaultError, Run, available_cores, run_blocks
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.statistics import instruction_counts
@@ -262,11 +262,11 @@ class Simulator:
         waits = schedule_facts(cubin).waits
         trial = cache(partial(self._trial, bound, waits))
 
-        def again() -> Bound:
+        def again() -> BoundLaunch:
             fresh = bind(translated, geometry, arguments)[0]
             return replace(fresh, most_resident=bound.most_resident)
 
-        selection = Selection(
+        selection = BlockSelection(
             blocks=self.blocks,
             waits=waits,
             seed=_seed_of(cubin, geometry, arguments, self.seed),
@@ -325,13 +325,13 @@ class Simulator:
             return unmodelled_execution(execution, str(error))
         return modelled_execution(execution, translated, geometry, counted, residence)
 
-    def _before_all(self, kernel: str, bound: Bound, trial: Callable[[], Estimate]) -> None:
+    def _before_all(self, kernel: str, bound: BoundLaunch, trial: Callable[[], Estimate]) -> None:
         """Check that copies of all buffers fit, and announce how long all blocks will take."""
         check_buffers(kernel, bound)
         if self.announce is not None and self.max_instructions >= MOST_INSTRUCTIONS:
             self.announce(trial())
 
-    def _trial(self, bound: Bound, waits: bool) -> Estimate:
+    def _trial(self, bound: BoundLaunch, waits: bool) -> Estimate:
         """How long all blocks will take, from a few of them."""
         return estimated(
             lambda few, most: run_blocks(
@@ -348,7 +348,7 @@ class Simulator:
 
     def _followed(
         self,
-        bound: Bound,
+        bound: BoundLaunch,
         blocks: Sequence[range],
         regions: Regions | None,
         most_instructions: int | None = None,
@@ -356,7 +356,7 @@ class Simulator:
         return self._run(replace(bound, regions=regions), blocks, most_instructions)
 
     def _run(
-        self, bound: Bound, blocks: Sequence[range], most_instructions: int | None = None
+        self, bound: BoundLaunch, blocks: Sequence[range], most_instructions: int | None = None
     ) -> list[Run]:
         of, done = sum(map(len, blocks)), 0
 
@@ -389,7 +389,7 @@ def prepared(
     arguments: Sequence[Argument],
     *,
     device: Device | None = None,
-) -> tuple[Translated, Bound, tuple[NDArray[np.generic], ...]]:
+) -> tuple[Translated, BoundLaunch, tuple[NDArray[np.generic], ...]]:
     """Checked launch, ready to run, and its outputs: what blocks do not write is not yet in them.
 
     Raises as `simulate` does, except for mistakes of the kernel.

@@ -37,7 +37,7 @@ from toolkit.launch.tensor_map import (
     MAP_ALIGNMENT,
     MAP_BYTES,
     SWIZZLES,
-    Tiling,
+    MapTiling,
 )
 
 _MAX_DYNAMIC_SHARED_BYTES = 8  # cuda.h, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -118,7 +118,7 @@ class EncodedMap:
     content: bytes
 
 
-def encoded(tiling: Tiling, address: int) -> EncodedMap:
+def encoded(tiling: MapTiling, address: int) -> EncodedMap:
     """The tensor map of an array in a GPU's memory, as the driver encodes it.
 
     Raises UnavailableError without a driver of CUDA 12, LaunchError where it refuses.

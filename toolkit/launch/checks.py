@@ -16,7 +16,7 @@ from analysis.geometry import Geometry
 from analysis.occupancy import Resources, occupancy
 from toolkit.launch.launch import Argument, check_numpy
 from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
-from toolkit.machine_code.kernel import Parameter
+from toolkit.machine_code.kernel import KernelParameter
 from toolkit.machine_code.signature import Declared
 
 # CUDA C++ Programming Guide, "Compute Capabilities", the same for all that are known here
@@ -124,7 +124,7 @@ def check_fits(
 def check_arguments(
     kernel: str,
     arguments: Sequence[Argument],
-    parameters: Sequence[Parameter],
+    parameters: Sequence[KernelParameter],
     declared: Sequence[Declared] | None = None,
 ) -> None:
     """Raise InputError for arguments that are not those of the kernel.
@@ -155,7 +155,7 @@ def check_arguments(
             )
 
 
-def _check_map(what: str, parameter: Parameter) -> None:
+def _check_map(what: str, parameter: KernelParameter) -> None:
     """Raise InputError where the kernel takes no tensor map."""
     if parameter.size != MAP_BYTES:
         raise InputError(
@@ -193,7 +193,7 @@ def _leaves(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
     return [leaf for field in dtype.fields.values() for leaf in _leaves(field[0])]
 
 
-def _check_size(what: str, argument: Array, parameter: Parameter) -> None:
+def _check_size(what: str, argument: Array, parameter: KernelParameter) -> None:
     """Raise InputError where the size says that an argument cannot be meant."""
     if isinstance(argument, np.ndarray):
         if parameter.size != POINTER_BYTES:
@@ -209,7 +209,9 @@ def _check_size(what: str, argument: Array, parameter: Parameter) -> None:
         )
 
 
-def _check_declared(what: str, argument: Array, parameter: Parameter, declared: Declared) -> None:
+def _check_declared(
+    what: str, argument: Array, parameter: KernelParameter, declared: Declared
+) -> None:
     """Check a size as `_check_size` does, with the parameter's declaration in the message."""
     is_array = isinstance(argument, np.ndarray)
     if declared.pointer and not is_array:

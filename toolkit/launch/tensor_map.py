@@ -42,7 +42,7 @@ DATA_TYPES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tiling:
+class MapTiling:
     """Everything of a tensor map but the address of its array.
 
     `box` is the tile that one copy moves, in elements. `swizzle` is the length in bytes of the rows
@@ -91,7 +91,7 @@ class TensorMap:
 
     An array that is an argument itself (the same object) shares its buffer with the map, and so do
     maps of one array; any other becomes a buffer, and an output, of its own. `shape` and `pitches`
-    (bytes, see `Tiling`) make it a map of a part of the array, from byte `offset` on: of every
+    (bytes, see `MapTiling`) make it a map of a part of the array, from byte `offset` on: of every
     fourth row, say. Raises InputError for a part that is not inside of the array.
     """
 
@@ -102,11 +102,11 @@ class TensorMap:
     shape: tuple[int, ...] | None = None
     pitches: tuple[int, ...] | None = None
     offset: int = 0
-    tiling: Tiling = field(init=False, repr=False)
+    tiling: MapTiling = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_types(type(self), vars(self), "tensor map: ")
-        tiling = Tiling(
+        tiling = MapTiling(
             shape=self.array.shape if self.shape is None else tuple(self.shape),
             dtype=self.array.dtype,
             box=tuple(self.box),
@@ -125,7 +125,7 @@ class TensorMap:
         object.__setattr__(self, "tiling", tiling)
 
 
-def _check_axes(tiling: Tiling) -> None:
+def _check_axes(tiling: MapTiling) -> None:
     axes = len(tiling.shape)
     if tiling.pitches is not None and len(tiling.pitches) != axes - 1:
         raise InputError(
@@ -150,7 +150,7 @@ def _check_axes(tiling: Tiling) -> None:
             )
 
 
-def _check_rows(tiling: Tiling) -> None:
+def _check_rows(tiling: MapTiling) -> None:
     row_bytes = tiling.box[-1] * tiling.dtype.itemsize
     if row_bytes % UNIT_BYTES:
         raise InputError(

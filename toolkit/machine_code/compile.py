@@ -29,7 +29,7 @@ from analysis.errors import (
     shortened,
 )
 from toolkit.machine_code import compiler_process, host_macros, include_paths, kernel_names
-from toolkit.machine_code.compiler_process import Answer, about_compiler, compile_apart
+from toolkit.machine_code.compiler_process import CompilerAnswer, about_compiler, compile_apart
 from toolkit.machine_code.cuda_tools import nvidia_remedy
 from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.host_macros import HOST_HEADERS
@@ -214,7 +214,7 @@ def _compile(request: _Request) -> tuple[str, bytes]:
     return symbol_of(None, symbols, request.name, request.source), answer.image
 
 
-def _answered(request: _Request, expression: str | None) -> Answer:
+def _answered(request: _Request, expression: str | None) -> CompilerAnswer:
     """The compiler's answer to a source that is right."""
     try:
         answer = compile_apart(

@@ -32,7 +32,7 @@ ABOUT = ("about",)  # a request for the compiler's version and architectures
 _log = logging.getLogger(__name__)
 
 
-class Answer(NamedTuple):
+class CompilerAnswer(NamedTuple):
     """Answer of NVRTC for a source: the name of its status, and its outputs."""
 
     status: str
@@ -48,14 +48,14 @@ def compile_apart(
     headers: Mapping[str, str],
     options: Sequence[str],
     expression: str | None,
-) -> Answer:
+) -> CompilerAnswer:
     """Compile a source; `expression` is the C++ name of the kernel whose symbol is wanted.
 
     Raises TimeoutError after `LIMIT_S`, ImportError without NVRTC, ChildProcessError where it
     crashes, and OSError where its process does not start.
     """
     request = (_folder(), source, name, dict(headers), tuple(options), expression)
-    return Answer(*_asked(name, request))
+    return CompilerAnswer(*_asked(name, request))
 
 
 def about_compiler() -> tuple[tuple[int, int], list[int]]:
@@ -224,7 +224,7 @@ def _compiled(
     headers: Mapping[str, str],
     options: Sequence[str],
     expression: str | None,
-) -> Answer:
+) -> CompilerAnswer:
     names, contents = ([text.encode() for text in part] for part in (headers, headers.values()))
     texts = source.encode(), name.encode()
     try:
@@ -239,16 +239,16 @@ def _compiled(
             log = _filled(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
             said = log.decode(errors="replace").strip("\0 \n")
             if status:
-                return Answer(status.name, said)
+                return CompilerAnswer(status.name, said)
             symbol = b""
             if expression is not None:
                 symbol = _call(nvrtc.nvrtcGetLoweredName, program, expression.encode())
             image = _filled(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
-            return Answer(status.name, said, symbol.decode(), image)
+            return CompilerAnswer(status.name, said, symbol.decode(), image)
         finally:
             nvrtc.nvrtcDestroyProgram(program)
     except _CallError as error:
-        return Answer(str(error))
+        return CompilerAnswer(str(error))
 
 
 class _CallError(Exception):

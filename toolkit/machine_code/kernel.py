@@ -76,7 +76,7 @@ MOST_REGISTERS, MOST_LOCAL_BYTES, MOST_SHARED_BYTES = 255, 512 * 1024, 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class KernelParameter:
     """A kernel parameter: where it stands among the parameters, and its size in bytes."""
 
     ordinal: int
@@ -156,7 +156,7 @@ class Kernel:
     code: bytes
     functions: Mapping[str, int] = field(hash=False)
     lines: Mapping[int, SourceLine] = field(hash=False)
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[KernelParameter, ...]
     parameter_base: int
     constant_banks: Mapping[int, bytes] = field(hash=False)
     constants: tuple[ConstantVariable, ...] = ()
@@ -318,7 +318,7 @@ def _values(attributes: Iterable[tuple[int, bytes]], wanted: int) -> tuple[int, 
     return (0,)
 
 
-def _parameters(attributes: Iterable[tuple[int, bytes]]) -> tuple[int, tuple[Parameter, ...]]:
+def _parameters(attributes: Iterable[tuple[int, bytes]]) -> tuple[int, tuple[KernelParameter, ...]]:
     """Offset of the parameters in bank 0, and the parameters in order."""
     base, found = 0, []
     for code, payload in attributes:
@@ -326,10 +326,10 @@ def _parameters(attributes: Iterable[tuple[int, bytes]]) -> tuple[int, tuple[Par
             _, base, _ = struct.unpack("<IHH", payload)
         elif code == _PARAMETER:
             _, ordinal, offset, packed = struct.unpack("<IHHI", payload)
-            found.append(Parameter(ordinal=ordinal, offset=offset, size=packed >> 18))
+            found.append(KernelParameter(ordinal=ordinal, offset=offset, size=packed >> 18))
         elif code == _LARGE_PARAMETER:
             _, ordinal, offset, size, _ = struct.unpack("<IHHHH", payload)
-            found.append(Parameter(ordinal=ordinal, offset=offset, size=size))
+            found.append(KernelParameter(ordinal=ordinal, offset=offset, size=size))
     return base, tuple(sorted(found, key=lambda parameter: parameter.ordinal))
 
 

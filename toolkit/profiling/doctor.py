@@ -42,7 +42,7 @@ _CAP_SYS_ADMIN = 21  # linux/capability.h; what the driver asks of who reads cou
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class ProbeResult:
     """Result of one probe; `remedy` says how to fix it, empty if nothing needs fixing."""
 
     name: str
@@ -62,13 +62,13 @@ class LackingError(Exception):
         self.status, self.remedy = status, remedy
 
 
-def examine() -> list[Finding]:
+def examine() -> list[ProbeResult]:
     """Findings in the order of `_PROBES`, followed by one finding per ability."""
     findings = _examined(_PROBES, _PATIENCE_S)
     return [*findings, *abilities(findings)]
 
 
-def abilities(findings: list[Finding]) -> list[Finding]:
+def abilities(findings: list[ProbeResult]) -> list[ProbeResult]:
     """Abilities of the toolkit on this machine, derived from the findings."""
     working = {finding.name for finding in findings if finding.status == "ok"}
     return [
@@ -77,17 +77,17 @@ def abilities(findings: list[Finding]) -> list[Finding]:
     ]
 
 
-def _ability(name: str, lacking: list[str]) -> Finding:
+def _ability(name: str, lacking: list[str]) -> ProbeResult:
     if not lacking:
-        return Finding(name=name, status="ok", detail="works")
+        return ProbeResult(name=name, status="ok", detail="works")
     status: Status = "missing" if name == _WITHOUT_GPU else "optional missing"
-    return Finding(name=name, status=status, detail=f"needs {', '.join(lacking)} (see above)")
+    return ProbeResult(name=name, status=status, detail=f"needs {', '.join(lacking)} (see above)")
 
 
-def _examined(probes: dict[str, Probe], patience_s: float) -> list[Finding]:
+def _examined(probes: dict[str, Probe], patience_s: float) -> list[ProbeResult]:
     """The finding of each probe; daemon threads, because one that hangs cannot be stopped."""
     found = {
-        name: Finding(name=name, status="problem", detail=f"no answer within {patience_s:g} s")
+        name: ProbeResult(name=name, status="problem", detail=f"no answer within {patience_s:g} s")
         for name in probes
     }
 
@@ -103,14 +103,16 @@ def _examined(probes: dict[str, Probe], patience_s: float) -> list[Finding]:
     return list(found.values())
 
 
-def _finding(name: str, probe: Probe) -> Finding:
+def _finding(name: str, probe: Probe) -> ProbeResult:
     try:
-        return Finding(name=name, status="ok", detail=probe())
+        return ProbeResult(name=name, status="ok", detail=probe())
     except LackingError as lacking:
-        return Finding(name=name, status=lacking.status, detail=str(lacking), remedy=lacking.remedy)
+        return ProbeResult(
+            name=name, status=lacking.status, detail=str(lacking), remedy=lacking.remedy
+        )
     except Exception as error:  # the doctor reports every failure and has none
         detail = f"{type(error).__name__}: {first_line(error)}"
-        return Finding(name=name, status="problem", detail=detail)
+        return ProbeResult(name=name, status="problem", detail=detail)
 
 
 def _nvrtc() -> str:

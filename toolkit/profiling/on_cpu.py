@@ -26,7 +26,7 @@ from toolkit.launch.host_resources import shortage
 from toolkit.profiling.plan import Plan
 from toolkit.profiling.record import skipped, with_check, with_measurement
 from toolkit.rungs import matrices
-from toolkit.rungs.matrices import Matrix, Reference, Workload
+from toolkit.rungs.matrices import Matrix, ReferenceProduct, Workload
 from toolkit.sass.machine import available_cores
 from toolkit.store.cache import cached, digest_of_files, keep
 
@@ -71,7 +71,7 @@ def _entry(problem: Gemm, plan: Plan) -> str:
 
 
 def measure_cpu(
-    record: Record, workload: Workload, plan: Plan, reference: Reference | None = None
+    record: Record, workload: Workload, plan: Plan, reference: ReferenceProduct | None = None
 ) -> tuple[Record, bool]:
     """The record of the CPU at one shape, measured, and whether Ctrl-C ended that early.
 

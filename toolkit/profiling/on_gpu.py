@@ -51,7 +51,7 @@ from toolkit.profiling.record import (
 )
 from toolkit.profiling.simulated import residence, with_simulation
 from toolkit.rungs.arguments import position_of_c
-from toolkit.rungs.matrices import Reference, Workload
+from toolkit.rungs.matrices import ReferenceProduct, Workload
 
 WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
 WARM_UP_LAUNCHES = 3
@@ -366,7 +366,7 @@ class _Stage:
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
-        self.reference: Reference = workload.reference()
+        self.reference: ReferenceProduct = workload.reference()
         self.simulator = LadderSimulator(workload)
 
 

@@ -22,7 +22,7 @@ MOST_ELEMENTS = 1 << 20  # of a product at a time: 8 MiB
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reference:
+class ReferenceProduct:
     """C = A·B in float64 and how far float32 may be from it, on `rows` of C."""
 
     exact: NDArray[np.float64]
@@ -75,7 +75,7 @@ class Workload:
     def b(self) -> Matrix:
         return self._matrix(1, (self.problem.k, self.problem.n))
 
-    def reference(self, most_rows: int | None = None) -> Reference:
+    def reference(self, most_rows: int | None = None) -> ReferenceProduct:
         """The float64 product, on at most `most_rows` random rows (default: on all)."""
         rows = np.arange(self.problem.m)
         if most_rows is not None and most_rows < len(rows):
@@ -83,7 +83,7 @@ class Workload:
         a, b = self.a[rows].astype(np.float64), self.b.astype(np.float64)
         exact = a @ b
         magnitude = np.abs(a, out=a) @ np.abs(b, out=b)
-        return Reference(
+        return ReferenceProduct(
             exact=exact,
             bound=gemm_error_bound(self.problem.k, magnitude),
             rows=rows,

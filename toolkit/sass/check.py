@@ -24,7 +24,7 @@ from toolkit.sass.machine import (
     CANCELLED,
     OK,
     UNLIMITED,
-    Bound,
+    BoundLaunch,
     drive,
     faults_of,
     launched,
@@ -84,7 +84,9 @@ class Raw:
     fault: Fault | None
 
 
-def watched(translated: Translated, bound: Bound, unwritten: Sequence[str] = ()) -> Bound:
+def watched(
+    translated: Translated, bound: BoundLaunch, unwritten: Sequence[str] = ()
+) -> BoundLaunch:
     """The launch with its memory and its synchronisation watched.
 
     `unwritten` names buffers that hold nothing a kernel may read.
@@ -98,7 +100,7 @@ def watched(translated: Translated, bound: Bound, unwritten: Sequence[str] = ())
 
 
 def run_watched(
-    bound: Bound,
+    bound: BoundLaunch,
     blocks: Sequence[int],
     *,
     max_instructions: int | None = None,
@@ -122,7 +124,7 @@ def run_watched(
 
 
 def undefined_values_matter(
-    launch: Bound, blocks: Sequence[int], *, max_instructions: int | None = None
+    launch: BoundLaunch, blocks: Sequence[int], *, max_instructions: int | None = None
 ) -> bool:
     """True if memory after a watched launch depends on the undefined results of shuffles.
 
@@ -139,7 +141,7 @@ def undefined_values_matter(
     return False
 
 
-def _written_pages(launch: Bound) -> list[bytes]:
+def _written_pages(launch: BoundLaunch) -> list[bytes]:
     """Digest of the content of each buffer where blocks wrote to it."""
     found = []
     for buffer in launch.buffers:
@@ -152,7 +154,7 @@ def _written_pages(launch: Bound) -> list[bytes]:
     return found
 
 
-def _giving(launch: Bound, value: int) -> Bound:
+def _giving(launch: BoundLaunch, value: int) -> BoundLaunch:
     """The watched launch with a value that undefined shuffles give."""
     program = launch.lowered.program.copy()
     shuffles = program["op"] == core.operations()["CHECK_COLLECTIVE"]
@@ -174,7 +176,7 @@ def _raw(handle: int) -> Raw:
     )
 
 
-def memory_bytes(bound: Bound) -> int:
+def memory_bytes(bound: BoundLaunch) -> int:
     """Upper bound on bytes that the core allocates for global memory and its shadow.
 
     It allocates pages when they are first accessed."""

@@ -11,7 +11,7 @@ from toolkit.machine_code.instruction import Register
 from toolkit.sass import machine
 from toolkit.sass.core.binding import LANES, Fault
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
-from toolkit.sass.machine import SPACES, Bound, Run
+from toolkit.sass.machine import SPACES, BoundLaunch, Run
 from toolkit.sass.space import Buffer
 from toolkit.sass.translate import Translated
 
@@ -34,7 +34,7 @@ MOST_INSTRUCTIONS = (
 
 
 def describe(
-    fault: Fault, translated: Translated, bound: Bound, limit: str = MOST_INSTRUCTIONS
+    fault: Fault, translated: Translated, bound: BoundLaunch, limit: str = MOST_INSTRUCTIONS
 ) -> str:
     """Line on the fault that stopped a launch; `limit` is the limit within which it had to end."""
     kernel, where = translated.kernel.name, _where(fault, translated)
@@ -56,7 +56,9 @@ def describe(
     return f"{kernel} {reason}; {subject}, {where}"
 
 
-def describe_unwritten(runs: Sequence[Run], translated: Translated, bound: Bound) -> Iterator[str]:
+def describe_unwritten(
+    runs: Sequence[Run], translated: Translated, bound: BoundLaunch
+) -> Iterator[str]:
     """Note on reads of unwritten shared memory, if there were any."""
     reads = sum(run.unwritten_reads for run in runs)
     first = next((run.first_unwritten for run in runs if run.first_unwritten), None)
@@ -83,7 +85,7 @@ def describe_printing(translated: Translated, counts: NDArray[Any]) -> Iterator[
         yield f"printf was called {threads:,} time{'s' * (threads != 1)}: it prints nothing here"
 
 
-def _access(fault: Fault, bound: Bound) -> str:
+def _access(fault: Fault, bound: BoundLaunch) -> str:
     space, width = SPACES[fault.space], fault.width_bytes
     what = f"{space} {'write' if fault.is_store else 'read'} of {_bytes(width)}"
     at = _shared_address(fault.address, bound) if space == "shared" else f"{fault.address:#x}"
@@ -124,13 +126,13 @@ def _nearest(fault: Fault, buffers: Sequence[Buffer]) -> str:
     return f"{_bytes(nearest.address - address)} before {of}"
 
 
-def _shared_address(address: int, bound: Bound) -> str:
+def _shared_address(address: int, bound: BoundLaunch) -> str:
     """Counted from the first byte that the kernel may use, as its author counts."""
     offset = address - bound.shared_base
     return f"byte {offset:,}" if offset >= 0 else f"{_bytes(-offset)} before its start"
 
 
-def _deadlock(fault: Fault, translated: Translated, bound: Bound) -> str:
+def _deadlock(fault: Fault, translated: Translated, bound: BoundLaunch) -> str:
     opcode = translated.kernel.instructions[fault.instruction].opcode
     threads = bound.geometry.threads_per_block
     waits = "waits" if fault.waiting == 1 else "wait"
@@ -153,13 +155,13 @@ def _lacking(fault: Fault) -> str:
     )
 
 
-def _mbarrier(fault: Fault, bound: Bound) -> str:
+def _mbarrier(fault: Fault, bound: BoundLaunch) -> str:
     rank, offset = divmod(fault.address, SHARED_WINDOW_BYTES)
     of = f" of block {rank} of the cluster" if bound.cluster_blocks > 1 else ""
     return f"the mbarrier at {_shared_address(offset, bound)} of shared memory{of}"
 
 
-def _arrivals(fault: Fault, bound: Bound) -> str:
+def _arrivals(fault: Fault, bound: BoundLaunch) -> str:
     return (
         f"{_mbarrier(fault, bound)} is told of more than it counts: {_lacking(fault)} "
         "(was it initialized, with as many arrivals as come in a phase?)"
@@ -195,12 +197,12 @@ def _where(fault: Fault, translated: Translated) -> str:
     return f"{instruction.source.file}, line {instruction.source.line}: {code}"
 
 
-def _thread_of(fault: Fault, bound: Bound) -> str:
+def _thread_of(fault: Fault, bound: BoundLaunch) -> str:
     thread = coordinates(fault.warp * LANES + fault.lane, bound.geometry.block)
     return f"{_block(fault, bound)}, thread {thread}"
 
 
-def _block(fault: Fault, bound: Bound) -> str:
+def _block(fault: Fault, bound: BoundLaunch) -> str:
     return f"block {coordinates(fault.block, bound.geometry.grid)}"
 
 

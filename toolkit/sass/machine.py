@@ -66,7 +66,7 @@ class Spread:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bound:
+class BoundLaunch:
     """A program with everything that a launch adds to it."""
 
     lowered: Lowered
@@ -148,7 +148,7 @@ class Run:
 
 
 def run_blocks(
-    bound: Bound,
+    bound: BoundLaunch,
     blocks: Sequence[range],
     *,
     others: range = range(0),
@@ -184,7 +184,7 @@ def available_cores() -> int:
 
 
 @contextmanager
-def _work_noted(launch: core.Launch, bound: Bound) -> Iterator[NDArray[Any] | None]:
+def _work_noted(launch: core.CoreLaunch, bound: BoundLaunch) -> Iterator[NDArray[Any] | None]:
     """Array in which the core counts the instructions of each block; None if not requested."""
     work = np.zeros(bound.geometry.blocks, dtype=core.WORK) if bound.notes_work else None
     if work is not None:
@@ -216,8 +216,8 @@ def _with_shared_counts(runs: Sequence[Run], known: deque[NDArray[Any]]) -> Iter
 
 
 def _run_range(
-    launch: core.Launch,
-    bound: Bound,
+    launch: core.CoreLaunch,
+    bound: BoundLaunch,
     budget: int,
     advance: Callable[[int], None],
     stop: Event | None,
@@ -235,8 +235,8 @@ def _run_range(
 
 
 def _run_among(
-    launch: core.Launch,
-    bound: Bound,
+    launch: core.CoreLaunch,
+    bound: BoundLaunch,
     budget: int,
     advance: Callable[[int], None],
     stop: Event | None,
@@ -273,7 +273,10 @@ def _run_among(
 
 
 def _checked(
-    handles: Sequence[int], keepers: Sequence[int], counts: Sequence[NDArray[Any]], bound: Bound
+    handles: Sequence[int],
+    keepers: Sequence[int],
+    counts: Sequence[NDArray[Any]],
+    bound: BoundLaunch,
 ) -> Run:
     """Run of blocks that `handles` executed and `keepers` counted (they may be the same workers).
 
@@ -294,7 +297,7 @@ def _checked(
     )
 
 
-def _first_requests(workers: Sequence[int], bound: Bound) -> NDArray[Any] | None:
+def _first_requests(workers: Sequence[int], bound: BoundLaunch) -> NDArray[Any] | None:
     """The first request of each instruction, in the block with the lowest index."""
     length = len(bound.lowered.program)
     noted = (core.array(core.library().core_requests(k), length, core.REQUEST) for k in workers)
@@ -308,7 +311,7 @@ def _first_requests(workers: Sequence[int], bound: Bound) -> NDArray[Any] | None
 
 @contextmanager
 def worker_handles(
-    launch: core.Launch, count: int, budget: int, *, runs: bool = True
+    launch: core.CoreLaunch, count: int, budget: int, *, runs: bool = True
 ) -> Iterator[tuple[list[int], list[NDArray[Any]]]]:
     """Workers of the core and their counts; without `runs` they only keep others' counts."""
     counts = [np.zeros(launch.length, dtype=core.COUNT) for _ in range(count)]
@@ -339,7 +342,7 @@ def _total(counts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def drive(
-    launch: core.Launch,
+    launch: core.CoreLaunch,
     handles: Sequence[int],
     pieces: Iterator[range],
     advance: Callable[[int], None],
@@ -424,13 +427,13 @@ _OF_THE_BOUND_LAUNCH = (
 
 
 @contextmanager
-def launched(bound: Bound) -> Iterator[core.Launch]:
+def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
     """Launch as the core reads it; the memory that it points to lives as long as the context."""
     program = np.ascontiguousarray(bound.lowered.program)
     values = [_value(entry, bound.banks) for entry in bound.lowered.pool]
     pool = _aligned(np.repeat(np.array(values, dtype=np.uint32), core.LANES))
     table = allocation_table(bound.buffers)
-    launch = core.Launch(
+    launch = core.CoreLaunch(
         program=program.ctypes.data,
         length=len(program),
         slots=bound.lowered.slots,

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from analysis.records.profile import FirstRequest
-from toolkit.sass.machine import Bound
+from toolkit.sass.machine import BoundLaunch
 
 GLOBAL, SHARED = 0, 1  # as core.h numbers spaces
 SHARED_MEMORY = "shared"
@@ -17,7 +17,7 @@ SHARED_MEMORY = "shared"
 
 def first_requests(
     requests: NDArray[Any] | None,
-    bound: Bound,
+    bound: BoundLaunch,
     *,
     k: int | None = None,
     row_floats: Mapping[str, int] = MappingProxyType({}),
@@ -44,7 +44,7 @@ def first_requests(
     return found
 
 
-def _buffer(space: int, address: int, bound: Bound) -> tuple[str, int] | None:
+def _buffer(space: int, address: int, bound: BoundLaunch) -> tuple[str, int] | None:
     """Name and start of the buffer that contains an address."""
     if space == SHARED:
         return SHARED_MEMORY, bound.shared_base

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
 from toolkit.launch.host_resources import sparse_zeros
-from toolkit.machine_code.kernel import Parameter
+from toolkit.machine_code.kernel import KernelParameter
 from toolkit.sass.core.binding import ALLOCATION
 
 # Ascending, as the core wants its allocations: parameters, constants, variables, buffers.
@@ -165,7 +165,7 @@ def allocation_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
 
 
 def pack_parameters(
-    parameters: Sequence[Parameter],
+    parameters: Sequence[KernelParameter],
     arguments: Sequence[NDArray[np.generic] | np.generic],
     addresses: Mapping[int, int],
 ) -> bytes:

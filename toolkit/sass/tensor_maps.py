@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.layout import dtype_of
 from toolkit.launch.launch import Argument, buffer_of
-from toolkit.launch.tensor_map import DATA_TYPES, MAP_BYTES, MOST_AXES, TensorMap, Tiling
+from toolkit.launch.tensor_map import DATA_TYPES, MAP_BYTES, MOST_AXES, MapTiling, TensorMap
 
 MARK = 0x50414D524F534E54  # "TNSORMAP": what has it not is no tensor map
 
@@ -35,7 +35,7 @@ def described(
     ]
 
 
-def description(tiling: Tiling, address: int) -> np.void:
+def description(tiling: MapTiling, address: int) -> np.void:
     """The tensor map of an array at an address of the simulated device."""
     made = np.zeros((), dtype=DESCRIPTION)
     axes = len(tiling.shape)

@@ -20,7 +20,7 @@ from toolkit.sass.isa.control import BRANCH_WAITS, SYSTEM_FUNCTIONS
 from toolkit.sass.isa.memory import is_strong
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.isa.slots import refuse
-from toolkit.sass.machine import Bound
+from toolkit.sass.machine import BoundLaunch
 from toolkit.sass.space import (
     CONSTANT_WINDOW,
     FIRST_VARIABLE,
@@ -83,7 +83,7 @@ def bind(
     arguments: Sequence[Argument],
     *,
     in_place: bool = False,
-) -> tuple[Bound, tuple[NDArray[np.generic], ...]]:
+) -> tuple[BoundLaunch, tuple[NDArray[np.generic], ...]]:
     """A launch, and its array arguments as they will be, once each `Buffer` is complete.
 
     `in_place`, it writes the arrays themselves, which are contiguous; a store to one that is
@@ -121,7 +121,7 @@ def bind(
         cluster=kernel.cluster,
     )
     meet = any(map(_reads_what_others_write, kernel.instructions))
-    bound = Bound(
+    bound = BoundLaunch(
         lowered=translated.lowered,
         geometry=geometry,
         banks=banks,

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from analysis.problem import Gemm
-from toolkit.cli.argument_syntax import UNWRITTEN, Buffer
+from toolkit.cli.argument_syntax import UNWRITTEN, BufferArgument
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from validation import recordings
@@ -80,7 +80,7 @@ def _prepared(folder: Path) -> Iterator[tuple[str, Path]]:
         cubin = compile_cubin(
             call.text or "", name=call.source.name, kernel=None, arch=ARCH, options=("-lineinfo",)
         )
-        unwritten = [isinstance(x, Buffer) and x.fill == UNWRITTEN for x in call.arguments]
+        unwritten = [isinstance(x, BufferArgument) and x.fill == UNWRITTEN for x in call.arguments]
         arguments = make_arguments(call.arguments, seed=SEED)
         shared = call.dynamic_shared_bytes
         yield (

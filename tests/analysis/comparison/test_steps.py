@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from analysis.comparison.steps import QUANTITY_OF, Ends, step
 from analysis.problem import parse_shape
 from analysis.records.metrics import FFMA, SHARED_WAVEFRONTS, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
-from analysis.timing.predicted import Bound, GapStep
+from analysis.timing.predicted import GapStep, TimeBound
 from tests import records_by_hand
 from tests.records_by_hand import counted, measured, occupancy, resources
 
@@ -35,7 +35,7 @@ def predicted(time_s, gap=None, **bounds):
     return records_by_hand.predicted(
         time_s,
         bounds=tuple(
-            Bound(name=name.replace("_", " "), time_s=seconds, basis="")
+            TimeBound(name=name.replace("_", " "), time_s=seconds, basis="")
             for name, seconds in bounds.items()
         ),
         gap=tuple(

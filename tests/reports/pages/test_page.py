@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 import pytest
 
 from analysis.errors import InputError
-from analysis.timing.predicted import Bound, GapStep
+from analysis.timing.predicted import GapStep, TimeBound
 from reports import render
 from tests.reports.profiles_by_hand import (
     SHAPE,
@@ -325,7 +325,7 @@ def test_markup_in_a_prediction_stays_inert(evil):
     foreseen = predicted(
         record, 1e-3, limiter=EVIL, next_limiter=EVIL, constants=EVIL, basis=EVIL,
         gap=(GapStep(name=EVIL, time_s=1e-3, detail=EVIL),),
-        bounds=(Bound(name=EVIL, time_s=1e-4, basis=EVIL),),
+        bounds=(TimeBound(name=EVIL, time_s=1e-4, basis=EVIL),),
     ).predicted  # fmt: skip
     page = page_of(change(evil, name, predicted=foreseen, status="ok", check=None))
     assert "Predicted time" in page.texts_of("h3")

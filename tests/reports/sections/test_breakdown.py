@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from analysis.timing.predicted import Bound
+from analysis.timing.predicted import TimeBound
 from reports.sections.breakdown import ALONE, BUSIEST, GAP, ROOFS, breakdown
 from tests.reports.profiles_by_hand import change, predicted, record_of, view
 
@@ -49,7 +49,7 @@ def test_a_recorded_run_stands_for_a_measurement(in_prediction, on_gpu):
 def test_the_longest_resource_stands_first_and_negligible_ones_nowhere(in_prediction):
     tiled = record_of(in_prediction, "tiled")
     bounds = [
-        Bound(name=name, time_s=share * tiled.predicted.time_s, basis="")
+        TimeBound(name=name, time_s=share * tiled.predicted.time_s, basis="")
         for name, share in (("issue", 0.4), ("L1", 0.009), ("L2", 0.01), ("FP32", 0.5))
     ]
     made = change(in_prediction, "tiled", predicted=replace(tiled.predicted, bounds=tuple(bounds)))
@@ -68,7 +68,7 @@ def test_the_limiter_and_the_next_one_stand_with_their_shares(in_prediction):
 
 def test_a_resource_that_is_notable_of_one_variant_is_shown_of_all(in_prediction):
     tiled = record_of(in_prediction, "tiled")
-    none = replace(tiled.predicted, bounds=(Bound(name="L1", time_s=0.0, basis=""),))
+    none = replace(tiled.predicted, bounds=(TimeBound(name="L1", time_s=0.0, basis=""),))
     assert "L1: 0 s" in rows(change(in_prediction, "tiled", predicted=none), "tiled")
 
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.devices import find_device
-from analysis.timing.predicted import Bound, GapStep, Predicted
+from analysis.timing.predicted import GapStep, Predicted, TimeBound
 from reports.figures import gap, hierarchy, performance
 from reports.sections.headline import answer
 from reports.sections.ladder_table import ladder_table
@@ -150,7 +150,9 @@ PREDICTIONS = st.builds(
     limiter_share=st.floats(0.0, 1.0),
     next_limiter=NAMES,
     next_share=st.floats(0.0, 1.0),
-    bounds=st.lists(st.builds(Bound, name=NAMES, time_s=TIMES, basis=NAMES), max_size=5).map(tuple),
+    bounds=st.lists(st.builds(TimeBound, name=NAMES, time_s=TIMES, basis=NAMES), max_size=5).map(
+        tuple
+    ),
     gap=st.lists(
         st.builds(GapStep, name=NAMES, time_s=st.floats(-1e4, 1e4), detail=NAMES), max_size=5
     ).map(tuple),

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from analysis.errors import InputError
 from tests.refusals import refusal
 from toolkit.cli import argument_syntax
-from toolkit.cli.argument_syntax import TYPES, Buffer, make_arguments, number, parse_arguments
+from toolkit.cli.argument_syntax import (
+    TYPES,
+    BufferArgument,
+    make_arguments,
+    number,
+    parse_arguments,
+)
 from toolkit.machine_code.signature import signature
 
 
@@ -265,7 +271,7 @@ def test_no_number_and_infinity_need_no_type(text):
 
 def test_a_size_may_be_a_product():
     found = parse_arguments(["f16[8192*4096]", "f32[ 4 * 2,3]"])
-    assert [one.shape for one in found if isinstance(one, Buffer)] == [(33554432,), (8, 3)]
+    assert [one.shape for one in found if isinstance(one, BufferArgument)] == [(33554432,), (8, 3)]
     assert refused("f32[4*]") == (
         "--arg 0 ('f32[4*]'): [4*] is no size: give one such as [1024] or [64,64]"
     )

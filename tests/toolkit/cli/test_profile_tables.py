@@ -10,7 +10,7 @@ from rich.console import Console
 from analysis.devices import DEVICES
 from analysis.problem import parse_shape
 from analysis.records.profile import Ratio
-from analysis.timing.predicted import Bound
+from analysis.timing.predicted import TimeBound
 from kernels.ladder import LADDER, REFERENCES
 from kernels.selection import BY_NAME
 from tests.records_by_hand import measured, predicted
@@ -20,7 +20,7 @@ from toolkit.cli.list import print_devices, print_variants
 from toolkit.cli.profile_tables import print_profile
 from toolkit.cli.progress import TerminalProgress
 from toolkit.cli.terminal import err, out
-from toolkit.profiling.doctor import Finding
+from toolkit.profiling.doctor import ProbeResult
 from toolkit.store.recorded_runs import recorded_run
 
 
@@ -150,7 +150,7 @@ def with_predictions(given):
             limiter="shared memory",
             limiter_share=0.917,
             next_limiter="issue",
-            bounds=(Bound(name="issue", time_s=time_s / 2, basis=""),),
+            bounds=(TimeBound(name="issue", time_s=time_s / 2, basis=""),),
         )
 
     records = enumerate(given.records, 1)
@@ -289,7 +289,7 @@ def test_names_are_whole_where_80_columns_are(screen):
 
 
 def test_findings_are_printed_as_they_are(screen):
-    finding = Finding(name="[x]", status="ok", detail="a [/] b", remedy="pip install 'x[gpu]'")
+    finding = ProbeResult(name="[x]", status="ok", detail="a [/] b", remedy="pip install 'x[gpu]'")
     print_findings([finding])
     assert screen.text.splitlines() == [
         "              ok  [x]: a [/] b",

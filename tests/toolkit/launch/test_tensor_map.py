@@ -11,14 +11,14 @@ from toolkit import TensorMap, simulate
 from toolkit.gpu import driver
 from toolkit.gpu.driver import EncodedMap, encoded, prepared_launch
 from toolkit.launch.launch import buffers_of
-from toolkit.launch.tensor_map import Tiling
+from toolkit.launch.tensor_map import MapTiling
 
 FLOATS = np.dtype(np.float32)
 
 
 def tiling(**changes):
     facts = {"shape": (100, 64), "dtype": FLOATS, "box": (16, 32)}
-    return Tiling(**(facts | changes))
+    return MapTiling(**(facts | changes))
 
 
 def test_the_array_knows_its_pitches():

@@ -14,7 +14,7 @@ from toolkit.machine_code.compiler_process import compile_apart
 from toolkit.machine_code.elf import CubinFile, cubin_file
 from toolkit.machine_code.kernel import (
     ConstantVariable,
-    Parameter,
+    KernelParameter,
     Relocation,
     Variable,
     read_kernel,
@@ -160,7 +160,7 @@ def test_parameters_stand_where_c_lays_them_out(capability, base):
     """
     image = compiled(source, "k", f"sm_{capability}")
     expected = tuple(
-        Parameter(ordinal=ordinal, offset=offset, size=size)
+        KernelParameter(ordinal=ordinal, offset=offset, size=size)
         for ordinal, (offset, size) in enumerate([(0, 1), (8, 8), (16, 12), (28, 2), (32, 8)])
     )
     kernel = read_kernel(image, "k")

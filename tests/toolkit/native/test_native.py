@@ -94,8 +94,9 @@ def test_the_libraries_compile_for_other_machines(target, tmp_path, monkeypatch)
 # Of each source the structures that Python declares too.
 LAYOUTS = {
     "toolkit/sass/core/entry.c": {
-        "Ins": core.INSTRUCTION, "Count": core.COUNT, "Launch": core.Launch, "Fault": core.Fault,
-        "Allocation": core.ALLOCATION, "TracedAccess": core.ACCESS, "Step": cycles.STEP,
+        "Ins": core.INSTRUCTION, "Count": core.COUNT, "Launch": core.CoreLaunch,
+        "Fault": core.Fault, "Allocation": core.ALLOCATION, "TracedAccess": core.ACCESS,
+        "Step": cycles.STEP,
         "Segment": core.SEGMENT, "Stream": core.Stream, "Request": core.REQUEST,
         "Finding": core.FINDING,
     },

@@ -11,7 +11,7 @@ from analysis.errors import REBUILD, UnavailableError
 from toolkit.machine_code import cuda_tools as commands
 from toolkit.machine_code.compile import REMEDY
 from toolkit.profiling import doctor
-from toolkit.profiling.doctor import ABILITIES, Finding, abilities, examine
+from toolkit.profiling.doctor import ABILITIES, ProbeResult, abilities, examine
 
 GPUS = ["NVIDIA GeForce RTX 3090", "Tesla T4"]
 PACKAGES = {
@@ -141,7 +141,7 @@ def test_a_driver_that_does_not_start_is_a_problem(machine):
 
 
 def test_nvcc_is_found_on_the_path_with_its_version(machine):
-    assert machine.found("nvcc") == Finding(name="nvcc", status="ok", detail="13.0.88")
+    assert machine.found("nvcc") == ProbeResult(name="nvcc", status="ok", detail="13.0.88")
 
 
 def test_nvcc_off_the_path_is_a_problem_for_pycuda(machine, monkeypatch, tmp_path):
@@ -232,7 +232,7 @@ def test_a_missing_nvrtc_is_not_optional(machine, monkeypatch):
         raise UnavailableError(f"NVRTC is not installed: {REMEDY}")
 
     monkeypatch.setattr(doctor, "supported_architectures", absent)
-    assert machine.found("NVRTC") == Finding(
+    assert machine.found("NVRTC") == ProbeResult(
         name="NVRTC", status="missing", detail="NVRTC is not installed", remedy=REMEDY
     )
     assert machine.found("Profile with no GPU").status == "missing"
@@ -244,7 +244,7 @@ def test_a_missing_core_is_not_optional(machine, monkeypatch):
 
     assert machine.found("Simulator's core").status == "ok"
     monkeypatch.setattr(doctor, "library", absent)
-    assert machine.found("Simulator's core") == Finding(
+    assert machine.found("Simulator's core") == ProbeResult(
         name="Simulator's core",
         status="missing",
         detail="the simulator's native core was not built",
@@ -287,9 +287,9 @@ def test_a_probe_that_fails_or_hangs_costs_only_its_own_finding():
     (hanging,) = set(threading.enumerate()) - threads
     assert hanging.daemon  # or Python would wait for it at its end
     assert findings == [
-        Finding(name="hangs", status="problem", detail="no answer within 0.2 s"),
-        Finding(name="fails", status="problem", detail="RuntimeError: broken"),
-        Finding(name="works", status="ok", detail="fine"),
+        ProbeResult(name="hangs", status="problem", detail="no answer within 0.2 s"),
+        ProbeResult(name="fails", status="problem", detail="RuntimeError: broken"),
+        ProbeResult(name="works", status="ok", detail="fine"),
     ]
 
 

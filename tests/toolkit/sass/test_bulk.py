@@ -5,7 +5,7 @@ import pytest
 
 from analysis.errors import LaunchError
 from tests.probe import buffer_of, holding, probe
-from toolkit.launch.tensor_map import MAP_BYTES, Tiling
+from toolkit.launch.tensor_map import MAP_BYTES, MapTiling
 from toolkit.sass.tensor_maps import DESCRIPTION, MARK, description
 
 LANES = np.arange(32)
@@ -107,7 +107,7 @@ def test_a_run_of_bytes_arrives_with_its_count():
 
 
 def test_a_description_says_what_the_core_reads():
-    tiling = Tiling(shape=(7, 100, 64), dtype=np.dtype(np.float32), box=(1, 8, 32), swizzle=128)
+    tiling = MapTiling(shape=(7, 100, 64), dtype=np.dtype(np.float32), box=(1, 8, 32), swizzle=128)
     (made,) = np.frombuffer(description(tiling, 4096).tobytes(), dtype=DESCRIPTION)
     assert (made["mark"], made["address"], made["axes"], made["swizzle"]) == (MARK, 4096, 3, 128)
     assert made["size"].tolist() == [64, 100, 7, 0, 0]

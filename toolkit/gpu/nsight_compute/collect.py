@@ -76,7 +76,7 @@ class _Profiler:
 
     def run(
         self, launches: Sequence[CountableLaunch], asked: Sequence[str], heard: _Heard
-    ) -> ncu.Outcome:
+    ) -> ncu.NcuRun:
         """Count these launches of the folder once; `heard` gets the messages of the process."""
         labels = {launch.marker: launch.label for launch in launches}
         log = self.folder.path / "ncu.log"
@@ -175,7 +175,7 @@ class Pass:
         return result
 
     def _rest(
-        self, unsettled: Sequence[CountableLaunch], heard: _Heard, outcome: ncu.Outcome
+        self, unsettled: Sequence[CountableLaunch], heard: _Heard, outcome: ncu.NcuRun
     ) -> Results:
         """Count the launches that a run left out, except the one in which it broke off."""
         reason = _reason(outcome)
@@ -289,7 +289,7 @@ class Counting:
         return joined
 
 
-def _kernels_of(outcome: ncu.Outcome) -> dict[str, list[ncu.ProfiledKernel]]:
+def _kernels_of(outcome: ncu.NcuRun) -> dict[str, list[ncu.ProfiledKernel]]:
     """The kernels by the launch that they belong to; none of a table that was cut short."""
     with suppress(CountersError):
         return by_marker(ncu.kernels_in(outcome.log))
@@ -325,7 +325,7 @@ def _joined(first: Counted, then: Counted | str | None, asked: Sequence[str]) ->
     )
 
 
-def _reason(outcome: ncu.Outcome) -> str:
+def _reason(outcome: ncu.NcuRun) -> str:
     """Reason why a run did not count everything: from ncu, the program, or its exit status."""
     if outcome.timed_out:
         return "ncu took too long and was stopped"

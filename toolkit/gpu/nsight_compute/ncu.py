@@ -63,7 +63,7 @@ class ProfiledKernel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class NcuRun:
     """Result of a run of ncu: its log, the output of the program, and how the run ended."""
 
     log: str
@@ -103,7 +103,7 @@ def run(
     on_line: Callable[[str], float],
     patience_s: float,
     environment: Mapping[str, str],
-) -> Outcome:
+) -> NcuRun:
     """Run ncu, which writes into `log`, to its end; the program's lines go to `on_line`.
 
     That says for how many seconds the next line may take, as `patience_s` does of the first; then
@@ -132,7 +132,7 @@ def run(
     finally:
         _stop(process)
     said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    return Outcome(
+    return NcuRun(
         log=said, output="\n".join(lines), returncode=process.returncode, timed_out=timed_out
     )
 

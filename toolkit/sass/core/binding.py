@@ -87,7 +87,7 @@ class Bank(Structure):
     _fields_ = (("data", c_void_p), ("bytes", c_uint64))
 
 
-class Launch(Structure):
+class CoreLaunch(Structure):
     _fields_ = _of_c(
         "p program; u4 length slots; p pool allocations; u4 allocation_count; "
         f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
@@ -155,7 +155,7 @@ def operations() -> dict[str, int]:
 # Of each function of the core what it takes and what it gives.
 _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_operation_names": ([POINTER(c_uint32)], POINTER(c_char_p)),
-    "core_new_worker": ([POINTER(Launch), c_void_p, c_int64, c_uint32], c_void_p),
+    "core_new_worker": ([POINTER(CoreLaunch), c_void_p, c_int64, c_uint32], c_void_p),
     "core_free_worker": ([c_void_p], None),
     "core_run": ([c_void_p, *[c_uint64] * 3, POINTER(Kept), c_uint64], c_uint32),
     "core_faults": ([c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)], None),
