@@ -188,9 +188,9 @@ def test_values_of_k_leave_the_same_remainder():
 
 
 def test_a_prediction_that_rests_on_other_values_of_k_is_not_taken(empty_cache, monkeypatch):
-    first = simulated("tiled", "32x32x2048", 1).predicted
+    first = simulated("tiled", "32x32x4096", 1).predicted
     monkeypatch.setattr(block_plan, "TIMED_STEPS", block_plan.TIMED_STEPS + 1)
-    assert simulated("tiled", "32x32x2048", 1).predicted.basis != first.basis
+    assert simulated("tiled", "32x32x4096", 1).predicted.basis != first.basis
 
 
 @pytest.mark.parametrize(
@@ -369,11 +369,11 @@ def counts(*executed):
 @pytest.mark.parametrize(
     ("k", "shares", "points"),
     [
-        (1024, 1, [1024]),  # short enough to be replayed whole
-        (1032, 1, [32, 64]),  # 4 steps of 8, and twice as many
-        (1035, 1, [35, 67]),  # the remainder of a step on top
-        (1033, 3, [49, 97]),  # whole multiples of 3 steps, and of one left over
-        (1032, 86, [1032]),  # 1.5 times the second point exceeds it
+        (2048, 1, [2048]),  # short enough to be replayed whole
+        (2056, 1, [32, 64]),  # 4 steps of 8, and twice as many
+        (2059, 1, [35, 67]),  # the remainder of a step on top
+        (2065, 3, [49, 97]),  # whole multiples of 3 steps, and of one left over
+        (2056, 86, [2056]),  # 1.5 times the second point exceeds it
     ],
 )
 def test_two_values_of_k_stand_for_one_far_behind_them(k, shares, points):
