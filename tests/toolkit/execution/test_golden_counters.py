@@ -26,6 +26,7 @@ from validation.counters.record_counters import recipe
 RECORDED = Path(__file__).with_name("recorded")
 GOLDEN = recordings.read(RECORDED / "counters_sm_90.json")
 POINTERS = recordings.read(RECORDED / "pointers_sm_90.json")
+DIVERGENT = "smsp__sass_branch_targets_threads_divergent.sum"
 INSTRUCTIONS = recordings.read(RECORDED / "instructions_sm_90.json")
 
 LOADS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
@@ -119,6 +120,12 @@ def check_shared_loads(execution, launch):
     assert extra == recorded.get(CONFLICTS, 0) - ours[CONFLICTS] or extra <= 2e-3 * ours[LOADS]
 
 
+def check_divergent_branches(execution, launch):
+    """Executed branches of which some threads of a warp take another way than the others."""
+    ours = sum(one.divergent for one in execution.instructions)
+    assert ours == launch["counters"].get(DIVERGENT, 0)
+
+
 QUICK = {
     "naive-uncoalesced:width=8 127x129x31",
     "naive-coalesced:width=16 127x129x31",
@@ -141,6 +148,7 @@ def test_the_ladder_counts_what_hardware_counts(launch):
     execution = simulated(launch)
     assert differences(execution, launch) == {}
     check_shared_loads(execution, launch)
+    check_divergent_branches(execution, launch)
 
 
 @pytest.mark.parametrize("launch", launches("corpus"))
@@ -153,6 +161,7 @@ def test_other_kernels_count_what_hardware_counts(launch):
         assert name in OF_THE_ISSUE_STAGE, (name, ours, theirs)
         assert abs(ours - theirs) <= share * theirs, (name, ours, theirs)
     check_shared_loads(execution, launch)
+    check_divergent_branches(execution, launch)
 
 
 @pytest.mark.parametrize("label", sorted(INSTRUCTIONS))
@@ -172,5 +181,7 @@ def test_the_recording_covers_what_was_promised():
     rungs = ("naive-uncoalesced", "naive-coalesced", "tiled", "coarsened-1d", "coarsened-2d")
     shapes = ("512x512x512", "1024x1024x1024", "1000x333x65", "127x129x31", "2048x64x4096")
     assert {f"{rung} {shape}" for rung in (*rungs, "vectorized") for shape in shapes} <= labels
+    divergent = [launch for launch in GOLDEN["launches"] if launch["counters"].get(DIVERGENT)]
+    assert len(divergent) >= 30
     assert all(launch["check"] == "right" for launch in GOLDEN["launches"])
     assert not GOLDEN["failures"]
