@@ -1,6 +1,5 @@
 """`python -m toolkit`, and the command `gemm-ladder`."""
 
-import gc
 import os
 import signal
 import sys
@@ -11,9 +10,6 @@ from types import FrameType
 
 COMPILING = {"check", "profile", "simulate"}
 SOON_S = 0.01
-# Python looks for unreachable cycles once in so many new objects, not in 700: classes, decoded
-# instructions and records live until a command ends.
-MANY_OBJECTS = 50_000
 
 _interrupts: list[int] = []  # of those that were raised: Ctrl-C
 
@@ -56,7 +52,6 @@ import toolkit  # noqa: E402
 
 def main() -> None:
     """Run the command line."""
-    gc.set_threshold(MANY_OBJECTS)
     try:
         if hidden := toolkit.hidden_package():
             sys.exit(f"error: {hidden}")
