@@ -8,8 +8,7 @@
 enum { AXES = 3, TOO_MANY = -2 };
 /* Entries of a run: to find a list costs as much as to look at a few, and it takes 32 bytes. */
 enum { LEAST_REMEMBERED = 1024 };
-/* Slots are anywhere in tables larger than the caches: in the first pass, and where a table grows, each is
- * asked for so many steps before. */
+/* Slots are anywhere in tables larger than the caches: each is asked for so many steps before. */
 enum { AHEAD = 16 };
 
 /* One access of a representative: sectors `mask` from `sector` on. `shift`: which shift applies. */
@@ -137,10 +136,11 @@ static u64 remember(Remembered *r, const Entry *run, u64 length, u64 by, u32 spr
 static void each_of_run(const Launch *l, State *s, u64 start, u64 by, u64 block, int is_last) {
     const Entry *run = l->entries + start;
     const u64 length = l->run_ends[start] - start;
+    const Table *table = is_last ? &s->firsts : &s->signatures;
     if (!l->spread || length < LEAST_REMEMBERED) {
         for (const Entry *e = run; e < run + length; e++) {
-            if (s->signatures.size && !is_last && e + AHEAD < run + length)
-                prefetch(s->signatures.slots, s->signatures.size, (e[AHEAD].sector + by) / SECTORS);
+            if (table->size && e + AHEAD < run + length)
+                prefetch(table->slots, table->size, (e[AHEAD].sector + by) / SECTORS);
             if (is_chosen((e->sector + by) / SECTORS, l->spread)) look_at(s, e, e->sector + by, block, is_last);
         }
         return;
