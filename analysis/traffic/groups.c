@@ -4,12 +4,15 @@
  * line of each group are returned, with the number of lines that it stands for. */
 #include "traffic.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { AXES = 3, TOO_MANY = -2 };
 /* Entries of a run: to find a list costs as much as to look at a few, and it takes 32 bytes. */
 enum { LEAST_REMEMBERED = 1024 };
-/* Slots are anywhere in tables larger than the caches: each is asked for so many steps before. */
+/* Slots are anywhere in tables larger than the caches: each is prefetched so many entries before. */
 enum { AHEAD = 16 };
+/* Neighbouring lines that share a slot: their values take one cache line. */
+enum { LINES_OF_PAGE = 8 };
 
 /* One access of a representative: sectors `mask` from `sector` on. `shift`: which shift applies. */
 typedef struct { u64 sector; u32 moment; u16 shift; u8 mask, kind; } Entry;
@@ -71,6 +74,40 @@ static Slot *found(Table *t, u64 key) {
     return slot;
 }
 
+/* A value for each chosen line. Neighbours share a page, which a table finds; pages stand in the
+ * order in which they were first accessed. */
+typedef struct {
+    Table pages;  /* the number of a page plus 1 */
+    u64 *values;  /* LINES_OF_PAGE of each page; 0 for lines without an access */
+    u64 size;     /* pages for which there is memory */
+    u64 last_key; /* key of the page that was looked up last, plus 1 */
+    u64 *last;    /* its values */
+} Lines;
+
+static u64 key_of(u64 line, u32 spread) { return (line >> spread) / LINES_OF_PAGE; }
+
+/* The value of a chosen line, 0 if it is new; NULL where there is no memory. */
+static u64 *value_of(Lines *l, u64 line, u32 spread) {
+    const u64 key = key_of(line, spread), at = (line >> spread) % LINES_OF_PAGE;
+    if (key + 1 == l->last_key) return l->last + at;
+    Slot *slot = found(&l->pages, key);
+    if (!slot) return NULL;
+    if (!slot->value) {
+        if (l->pages.used > l->size) {
+            const u64 size = l->size ? 2 * l->size : 1 << 10, page = LINES_OF_PAGE * sizeof *l->values;
+            u64 *larger = realloc(l->values, size * page);
+            if (!larger) return NULL;
+            memset(larger + l->size * LINES_OF_PAGE, 0, (size - l->size) * page);
+            l->values = larger;
+            l->size = size;
+        }
+        slot->value = l->pages.used;
+    }
+    l->last_key = key + 1;
+    l->last = l->values + (slot->value - 1) * LINES_OF_PAGE;
+    return l->last + at;
+}
+
 /* True for one of 2^spread neighbouring lines, another one in the next 256 lines; what is chosen
  * for a larger spread is chosen for a smaller one. The sum is that of the line's bytes, which are
  * added in pairs and these by a product: no loop, as most lines are looked at for this alone. */
@@ -84,30 +121,46 @@ static int is_chosen(u64 line, u32 spread) {
  * far after the start of the run each is. `starts` finds a list by run and shift. */
 typedef struct { Table starts; u32 *lists; u64 used, size; } Remembered;
 
-/* `firsts`: the first line of each group, and its number of lines. */
-typedef struct { Table signatures, groups, firsts; Remembered chosen; Visit *out; u64 most, count; int failed; } State;
+/* `lines`: for each line the sum over its accesses, which is equal for lines of a group; after all
+ * blocks were looked at once, the number of lines of its group, for one line of each. */
+typedef struct { Lines lines; Table groups; Remembered chosen; Visit *out; u64 most, count; int failed; } State;
 
-static void sign(State *s, u64 line, u64 what) {
-    Slot *slot = found(&s->signatures, line);
-    if (!slot) { s->failed = 1; return; }
-    slot->value += mixed(what) | 1; /* 0 would be free; a sum of odd numbers hardly ever is */
-}
-
-/* Calls sign() for an access from `sector` on, or notes it if its line stands for a group. */
-static void look_at(State *s, const Entry *e, u64 sector, u64 block, int is_last) {
+/* Adds an access from `sector` on to the sum of its line; the last time that blocks are looked at,
+ * notes it if its line stands for a group. */
+static void look_at(const Launch *l, State *s, const Entry *e, u64 sector, u64 block, int is_last) {
     const u64 line = sector / SECTORS;
     const u32 mask = (u32)e->mask << sector % SECTORS;
+    u64 *value = value_of(&s->lines, line, l->spread);
+    if (!value) { s->failed = 1; return; }
     if (!is_last) {
-        sign(s, line, mixed(block << 20 ^ e->moment) + (mask << 4 | e->kind));
+        /* 0 means no access; a sum of odd numbers hardly ever is 0 */
+        *value += mixed(mixed(block << 20 ^ e->moment) + (mask << 4 | e->kind)) | 1;
         return;
     }
-    const Slot *first = slot_of(s->firsts.slots, s->firsts.size, line);
-    if (!first->value) return;
+    if (!*value) return;
     if (s->count == s->most) { s->failed = 1; return; }
     s->out[s->count++] = (Visit){
         .line = line, .block = (u32)block, .moment = e->moment,
-        .lines = (u32)first->value, .mask = (u8)mask, .kind = e->kind,
+        .lines = (u32)*value, .mask = (u8)mask, .kind = e->kind,
     };
+}
+
+/* Replaces the sums of lines: the first line of each group gets its number of lines, others 0. */
+static void group_lines(State *s) {
+    u64 *values = s->lines.values;
+    const u64 lines = s->lines.pages.used * LINES_OF_PAGE;
+    for (u64 k = 0; k < lines; k++) {
+        if (!values[k]) continue;
+        Slot *group = found(&s->groups, values[k]);
+        if (!group) { s->failed = 1; return; }
+        /* the first line above, the number of lines below */
+        group->value = group->value ? group->value + 1 : k << 32 | 1;
+        values[k] = 0;
+    }
+    for (u64 k = 0; k < s->groups.size; k++) {
+        const u64 group = s->groups.slots[k].value;
+        if (group) values[group >> 32] = (u32)group;
+    }
 }
 
 /* Adds a list of the chosen entries of a run; where its first one is, or 0 without memory. */
@@ -136,12 +189,12 @@ static u64 remember(Remembered *r, const Entry *run, u64 length, u64 by, u32 spr
 static void each_of_run(const Launch *l, State *s, u64 start, u64 by, u64 block, int is_last) {
     const Entry *run = l->entries + start;
     const u64 length = l->run_ends[start] - start;
-    const Table *table = is_last ? &s->firsts : &s->signatures;
     if (!l->spread || length < LEAST_REMEMBERED) {
+        const Table *pages = &s->lines.pages;
         for (const Entry *e = run; e < run + length; e++) {
-            if (table->size && e + AHEAD < run + length)
-                prefetch(table->slots, table->size, (e[AHEAD].sector + by) / SECTORS);
-            if (is_chosen((e->sector + by) / SECTORS, l->spread)) look_at(s, e, e->sector + by, block, is_last);
+            if (pages->size && e + AHEAD < run + length)
+                prefetch(pages->slots, pages->size, key_of((e[AHEAD].sector + by) / SECTORS, l->spread));
+            if (is_chosen((e->sector + by) / SECTORS, l->spread)) look_at(l, s, e, e->sector + by, block, is_last);
         }
         return;
     }
@@ -150,7 +203,7 @@ static void each_of_run(const Launch *l, State *s, u64 start, u64 by, u64 block,
     if (!slot || !slot->value) { s->failed = 1; return; }
     const u32 *list = s->chosen.lists + slot->value;
     for (u32 k = 0; k < list[-1]; k++)
-        look_at(s, run + list[k], run[list[k]].sector + by, block, is_last);
+        look_at(l, s, run + list[k], run[list[k]].sector + by, block, is_last);
 }
 
 /* Looks at the accesses of all blocks, in order. */
@@ -180,30 +233,17 @@ EXPORT i64 group_accesses(const Launch *l, Visit *out, u64 most) {
     i64 *by = calloc(l->most_shifts + 1, sizeof *by), result = FAILED;
     if (by) {
         each_access(l, &s, by, 0);
-        /* of each group: its number of lines, in the low half, and the slot of its first one */
-        for (u64 k = 0; k < s.signatures.size && !s.failed; k++) {
-            if (!s.signatures.slots[k].value) continue;
-            Slot *group = found(&s.groups, s.signatures.slots[k].value);
-            if (!group) s.failed = 1;
-            else group->value = group->value ? group->value + 1 : k << 32 | 1;
-        }
+        if (!s.failed) group_lines(&s);
         if (s.groups.used > most) { result = TOO_MANY; s.failed = 1; } /* each group has an access */
-        for (u64 k = 0; k < s.groups.size && !s.failed; k++) {
-            const u64 value = s.groups.slots[k].value;
-            if (!value) continue;
-            Slot *first = found(&s.firsts, s.signatures.slots[value >> 32].key);
-            if (!first) s.failed = 1;
-            else first->value = (u32)value;
-        }
         if (!s.failed) {
             each_access(l, &s, by, 1);
             result = s.failed ? TOO_MANY : (i64)s.count;
         }
     }
     free(by);
-    free(s.signatures.slots);
+    free(s.lines.pages.slots);
+    free(s.lines.values);
     free(s.groups.slots);
-    free(s.firsts.slots);
     free(s.chosen.starts.slots);
     free(s.chosen.lists);
     return result;
