@@ -65,7 +65,7 @@ LOST = (
 
 INSTRUCTION = dtype_of(
     "u1 stall yields write_barrier read_barrier wait unit kind registers; i2 source[3]; "
-    "u1 reuse operands; u2 banks; u1 argument; u2 latency pipe_clocks free_clocks",
+    "u1 reuse operands; u2 banks; u1 argument skipped; u2 latency pipe_clocks free_clocks",
     align=True,
 )
 COMMON, IN_L2, FLAG = (np.uint64(1 << bit) for bit in (63, 62, 61))

@@ -21,6 +21,7 @@ void start_block(Sm *s, u32 slot, u64 at) {
                     .blocked_on = LOST_EMPTY, .age = s->jobs.warp_ages++};
         w->end = w->step + stream->steps;
         take_step(w);
+        if (s->program.has_skipped) skip(s, w);
         wake(s, b->first + k, at);
     }
 }

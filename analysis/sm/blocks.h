@@ -1,7 +1,7 @@
 /* Blocks: how they start and end, how their warps go on, and where they wait for each other. */
 #pragma once
 
-#include "sm.h"
+#include "mbarriers.h"
 
 void start_block(Sm *s, u32 slot, u64 at);
 void arrive(Sm *s, Warp *w);
@@ -14,11 +14,31 @@ static inline void take_step(Warp *w) {
 }
 
 /* Advance a warp to its next instruction, if there is one. */
-static inline void go_on(Warp *w) {
+static inline void advance_warp(Warp *w) {
     if (w->left) {
         w->left--;
         w->pc++;
     } else if (++w->step < w->end) {
         take_step(w);
     }
+}
+
+/* True if the replay leaves out this execution of the next instruction of a warp. */
+static inline int is_skipped(const Sm *s, const Warp *w) {
+    const u32 at = (u32)(w->step - s->recorded.steps) + w->left;
+    return at * 0x9e3779b9u >> 27 < s->program.code[w->pc].skipped;
+}
+
+/* Advance a warp past instructions that are left out. Its last one, EXIT, never is. */
+static inline void skip(const Sm *s, Warp *w) {
+    while (w->step < w->end && is_skipped(s, w)) {
+        w->line += words_of(&s->program.code[w->pc], w->step);
+        advance_warp(w);
+    }
+}
+
+/* Advance a warp to the next instruction that it executes, if there is one. */
+static inline void go_on(const Sm *s, Warp *w) {
+    advance_warp(w);
+    if (s->program.has_skipped) skip(s, w);
 }

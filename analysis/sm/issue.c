@@ -111,7 +111,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
         w->blocked_on = LOST_FETCH;
     }
     if (s->program.operands[pc].is_plain) {
-        go_on(w);
+        go_on(s, w);
         if (w->step == w->end) leave(s, w);
         return;
     }
@@ -119,7 +119,7 @@ static void issue(Sm *s, Scheduler *x, u32 warp) {
     expect(w, i->read_barrier, is_request(i) ? LOST_QUEUE : LOST_ARITHMETIC);
     const u64 *line = w->line;
     w->line += words_of(i, step);
-    go_on(w);
+    go_on(s, w);
     if (is_bulk_copy(i)) copy_bulk(s, w, i, step, line);
     if (is_request(i)) {
         hand_over(s, x, i);

@@ -31,6 +31,7 @@ typedef struct {
     u16 banks;         /* the bank of each operand, one bit each */
     u8 argument;       /* KIND_WAIT_GROUP: scoreboard << 4 | groups that may be pending; KIND_STORE: bytes
                         * per lane */
+    u8 skipped;        /* of 32 executions: how many the replay leaves out, evenly spread; for what-if runs */
     u16 latency;       /* clocks of variable-latency arithmetic until its scoreboard is released */
     u16 pipe_clocks;   /* clocks for which its unit accepts no other warp instruction */
     u16 free_clocks;   /* clocks of the load/store unit without bank conflicts; 0: as recorded */

@@ -187,7 +187,10 @@ EXPORT u32 sm_run(const Machine *machine, const Instruction *code, u32 length, c
     ARRAYS(ZEROS, &s)
 #undef ZEROS
     if (!s.failed) {
-        for (u32 k = 0; k < length; k++) plan_operands(&s, k);
+        for (u32 k = 0; k < length; k++) {
+            plan_operands(&s, k);
+            s.program.has_skipped |= code[k].skipped > 0;
+        }
         set_up_l1(&s.l1);
         set_up_schedulers(&s, of_schedulers, each);
         for (u32 k = 0; k < machine->slots; k++) start_block(&s, k, 0);

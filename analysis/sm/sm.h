@@ -106,6 +106,7 @@ typedef struct {
     const Instruction *code;
     Operands *operands;   /* of each instruction */
     u8 (*reads)[STATES];  /* what instructions read in which clocks: see plan_reads() */
+    u8 has_skipped;       /* some executions are left out */
 } Program;
 
 /* What was recorded of the warps. */

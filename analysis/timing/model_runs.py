@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.sm import SCHEDULERS, Kind, Machine, Ran, Streams, run, run_parts, side_by_side
 from analysis.timing.modelled_sm import ModelledSm
@@ -21,14 +22,31 @@ MOST_IN_STEP = 1 << 20  # warp instructions after which the slowdown of waiting 
 
 
 def blocks_run(
-    sm: ModelledSm, machine: Machine, streams: Streams, numbers: Sequence[int], begun: list[Any]
+    sm: ModelledSm,
+    machine: Machine,
+    streams: Streams,
+    numbers: Sequence[int],
+    begun: list[Any],
+    code: NDArray[Any] | None = None,
 ) -> tuple[Ran, ...]:
-    """Runs of the first n blocks for each n in `numbers`, the largest last."""
+    """Runs of the first n blocks for each n in `numbers`, the largest last. `code`: of the SM."""
+    code = sm.code if code is None else code
     if sm.work.of_sm:
         orders = sm.work.of_sm.orders[: len(numbers)]
-        return tuple(run(sm.code, streams, order, machine, begun) for order in orders)
+        return tuple(run(code, streams, order, machine, begun) for order in orders)
     jobs = [number % streams.blocks for number in range(numbers[-1])]
-    return run_parts(sm.code, streams, jobs, machine, numbers, begun)
+    return run_parts(code, streams, jobs, machine, numbers, begun)
+
+
+def over_blocks(sm: ModelledSm, ran: Sequence[Ran]) -> SmTotals:
+    """Totals over all blocks of an SM, from runs of its numbers of blocks."""
+    few, *more = (SmTotals.of(one) for one in ran)
+    if not more:
+        return few
+    if sm.work.of_sm:
+        return few.line_to(more[0], sm.work.of_sm.further)
+    fewest, most = sm.numbers_of_blocks
+    return few.line_to(more[0], (sm.blocks - fewest) / (most - fewest))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,30 +69,30 @@ class ModelRuns:
 
         Raises UnsteadyError as `Sample.extrapolated` does.
         """
-        found, work = self.replayed, self.sm.work
-        # other SMs wait with this SM only for what they read too: as much as the average SM reads
-        relative_reads = work.exchanged.relative_l2_reads * work.relative_reads
-        clocks = found.clocks * (1 + self.coupling * self.waits / relative_reads)
+        found = self.replayed
+        clocks = found.clocks * (1 + self.slowdown)
         # an extrapolation from a few blocks and small K may fall below the busy time of a unit
         busy = found.load_store, found.issued / SCHEDULERS
         least = (*busy, *(time_s * self.sm.clock_hz for time_s in self.sm.below_l1_s))
         return replace(found, clocks=max(clocks, *least))
 
+    @property
+    def slowdown(self) -> float:
+        """Relative slowdown because other SMs wait for the same lines of DRAM.
+
+        They wait with this SM only for what they read too: as much as the average SM reads.
+        """
+        work = self.sm.work
+        relative_reads = work.exchanged.relative_l2_reads * work.relative_reads
+        return self.coupling * self.waits / relative_reads
+
     @cached_property
     def replayed(self) -> SmTotals:
         """Totals from the replay alone, in which an SM waits for DRAM for some of its requests."""
-        found = self.sm.work.sample.extrapolated([self._over_blocks(ran) for ran in self.of_blocks])
+        found = self.sm.work.sample.extrapolated(
+            [over_blocks(self.sm, ran) for ran in self.of_blocks]
+        )
         return found.times(self.sm.work.weight)
-
-    def _over_blocks(self, ran: Sequence[Ran]) -> SmTotals:
-        """Totals over all blocks of the SM."""
-        few, *more = (SmTotals.of(one) for one in ran)
-        if not more:
-            return few
-        if self.sm.work.of_sm:
-            return few.line_to(more[0], self.sm.work.of_sm.further)
-        fewest, most = self.sm.numbers_of_blocks
-        return few.line_to(more[0], (self.sm.blocks - fewest) / (most - fewest))
 
     @property
     def clocks_of_few(self) -> float:

@@ -16,12 +16,18 @@ from typing import Any
 
 from analysis.devices import Device
 from analysis.hardware.sm_constants import constants_of
+from analysis.timing.costs import costs_of, line_costs
 from analysis.timing.explained import basis_of, bounds_of, gap_of, named
 from analysis.timing.gap import GapClocks, gap_runs
 from analysis.timing.model_runs import model_runs
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.predicted import Predicted, Resource
-from analysis.timing.repetitions import SHORTENED, SHORTENED_FOR_GAP, shortened
+from analysis.timing.repetitions import (
+    SHORTENED,
+    SHORTENED_FOR_COSTS,
+    SHORTENED_FOR_GAP,
+    shortened,
+)
 from analysis.timing.samples import UnsteadyError
 from analysis.timing.work import Work
 
@@ -36,10 +42,11 @@ def predict(
     """
     sm = modelled_sm(work, device)
     gap_clocks = gap_clocks or partial(gap_clocks_of, work, device, [])
+    cheaper = _shorter(sm, 0, SHORTENED_FOR_COSTS) or sm
     if shorter := _shorter(sm, -1, SHORTENED):
         with suppress(UnsteadyError):
-            return _predicted(shorter, gap_clocks)
-    return _predicted(sm, gap_clocks)
+            return _predicted(shorter, cheaper, gap_clocks)
+    return _predicted(sm, cheaper, gap_clocks)
 
 
 def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
@@ -65,8 +72,12 @@ def _shorter(sm: ModelledSm, which: int, limits: tuple[int, int, int]) -> Modell
     return replace(sm, work=replace(sm.work, sample=sample)) if sample else None
 
 
-def _predicted(sm: ModelledSm, gap_clocks: Callable[[], GapClocks]) -> Predicted:
-    runs = model_runs(sm, [])
+def _predicted(
+    sm: ModelledSm, cheaper: ModelledSm, gap_clocks: Callable[[], GapClocks]
+) -> Predicted:
+    """`cheaper`: the SM with the sample that is replayed once for each effect."""
+    begun = list[Any]()
+    runs = model_runs(sm, begun)
     seconds = runs.total.clocks / sm.clock_hz
     time_s = seconds + sm.constants.launch_s
     bounds = bounds_of(runs)
@@ -85,6 +96,8 @@ def _predicted(sm: ModelledSm, gap_clocks: Callable[[], GapClocks]) -> Predicted
         next_share=shares[1],
         bounds=bounds,
         gap=gap_of(runs, gap_clocks(), time_s),
+        costs=costs_of(runs, cheaper, begun),
+        lines=line_costs(runs, cheaper, begun),
         constants=named(sm.constants),
         basis=basis_of(sm),
         is_fitted=sm.constants.is_fitted,

@@ -43,6 +43,78 @@ class Cause(Vocabulary):
     REMAINDER = "remainder"
 
 
+class Effect(Vocabulary):
+    """What a part of the time of a launch is spent on."""
+
+    # can be avoided
+    IDLE_SMS = "idle SMs"
+    CONFLICTS = "shared-memory bank conflicts"
+    UNCOALESCED = "uncoalesced accesses"
+    LOCAL_MEMORY = "local memory"
+    DIVERGENCE = "divergent warps"
+    BARRIERS = "waiting at barriers"
+    DRAM_LATENCY = "waiting for DRAM"
+    L2_LATENCY = "waiting for L2"
+    L1_LATENCY = "waiting for L1"
+    SHARED_LATENCY = "waiting for shared memory"
+    DEPENDENCES = "waiting for other instructions"
+    REGISTER_BANKS = "register-bank conflicts and write-back"
+    FETCH = "instruction fetch"
+    BLOCK_START = "starting blocks"
+    # at a roof
+    DRAM_BANDWIDTH = "DRAM bandwidth"
+    L2_BANDWIDTH = "L2 bandwidth"
+    SHARED_WAVEFRONTS = "shared-memory wavefronts"
+    L1_WAVEFRONTS = "L1 wavefronts"
+    FP32_PIPE = "FP32 pipe"
+    FP64_PIPE = "FP64 pipe"
+    FP16_PIPE = "FP16 pipe"
+    INTEGER_PIPE = "integer multiply pipe"
+    LOGIC_PIPE = "ALU pipe"
+    SPECIAL_PIPE = "special-function pipe"
+    OTHER_INSTRUCTIONS = "instructions that are no FP32 arithmetic"
+    # the rest
+    LAUNCH = "launch"
+    REMAINDER = "work that does not overlap"
+
+
+ROOFS = frozenset(
+    effect for effect in Effect if effect.name.endswith(("_PIPE", "_BANDWIDTH", "_WAVEFRONTS"))
+) | {Effect.OTHER_INSTRUCTIONS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """A part of the time of a launch, in seconds; all parts sum to the time.
+
+    An effect that can be avoided costs what the time falls by if it is removed after the effects
+    before it. `alone_s` is what it falls by if this effect alone is removed. At a roof, the time is
+    what a unit or a memory needs for the work if all of these are removed.
+    """
+
+    effect: Effect
+    time_s: float
+    alone_s: float
+    detail: str = ""
+
+    @property
+    def is_roof(self) -> bool:
+        return self.effect in ROOFS
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineCost:
+    """Time that a source line costs: what the time falls by if its instructions are left out.
+
+    Lines are left out one after the other, the most expensive first. `file` and `line` are None for
+    the time that is left then.
+    """
+
+    file: str | None
+    line: int | None
+    time_s: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class TimeBound:
     """Lower bound on the time of a launch from one resource alone.
@@ -78,7 +150,8 @@ class Predicted:
     time, `limiter_share`. `next_limiter`: the resource with the second largest fraction,
     `next_share`. `bounds`: lower bounds per resource. `gap`: steps from nominal peak to `time_s`.
     `constants`: the architecture of the constants. `basis`: what was simulated. `is_fitted`: the
-    constants were fitted on this kind of device.
+    constants were fitted on this kind of device. `costs`: parts of `time_s` by effect, `lines`: by
+    source line; empty in records of earlier versions.
     """
 
     time_s: float
@@ -96,6 +169,8 @@ class Predicted:
     constants: str
     basis: str
     is_fitted: bool
+    costs: tuple[Cost, ...] = ()
+    lines: tuple[LineCost, ...] = ()
 
 
 def from_json(text: bytes) -> Predicted:
@@ -103,6 +178,10 @@ def from_json(text: bytes) -> Predicted:
     values: dict[str, Any] = json.loads(text)
     for name, kind, word in (("bounds", TimeBound, Resource), ("gap", GapStep, Cause)):
         values[name] = tuple(kind(**one | {"name": word(one["name"])}) for one in values[name])
+    values["costs"] = tuple(
+        Cost(**one | {"effect": Effect(one["effect"])}) for one in values.get("costs", ())
+    )
+    values["lines"] = tuple(LineCost(**one) for one in values.get("lines", ()))
     for name in ("limiter", "next_limiter"):
         values[name] = Resource(values[name])
     return Predicted(**values)

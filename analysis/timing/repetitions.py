@@ -15,6 +15,7 @@ from analysis.timing.samples import STEADY, Repetitions, Sample, Whole
 # A replay of more warp instructions than the first number is shortened: its loop has fewer
 # repetitions, so that about the second number is left, and at least the third one of repetitions.
 SHORTENED, SHORTENED_FOR_GAP = (1 << 22, 1 << 21, 64), (1 << 20, 1 << 18, 32)
+SHORTENED_FOR_COSTS = (1 << 18, 1 << 17, 16)
 
 
 class _Loop(NamedTuple):

@@ -7,8 +7,8 @@ totals are extrapolated linearly.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -49,6 +49,10 @@ class Sample(ABC):
         """Streams to replay, the shortest first."""
 
     @abstractmethod
+    def changed(self, change: Callable[[Streams], Streams]) -> Sample:
+        """Sample with changed streams."""
+
+    @abstractmethod
     def extrapolated(self, found: Sequence[T]) -> T:
         """Totals of the complete blocks, from those of each of `replayed`."""
 
@@ -60,6 +64,10 @@ class Sample(ABC):
         """
         del executed
         return instructions
+
+    def extended(self, found: Sequence[T]) -> T:
+        """As `extrapolated`, also where the time of a repetition changes: for what-if runs."""
+        return self.extrapolated(found)
 
     @property
     def how(self) -> str:
@@ -79,6 +87,9 @@ class Whole(Sample):
     @property
     def replayed(self) -> tuple[Streams, ...]:
         return (self.streams,)
+
+    def changed(self, change: Callable[[Streams], Streams]) -> Whole:
+        return replace(self, streams=change(self.streams))
 
     def extrapolated(self, found: Sequence[T]) -> T:
         (only,) = found
@@ -101,6 +112,9 @@ class AlongK(Sample):
     @property
     def replayed(self) -> tuple[Streams, ...]:
         return tuple(self.at[k] for k in sorted(self.at))
+
+    def changed(self, change: Callable[[Streams], Streams]) -> AlongK:
+        return replace(self, at={length: change(one) for length, one in self.at.items()})
 
     def extrapolated(self, found: Sequence[T]) -> T:
         return _on_a_line(self.at, found, self.k)
@@ -128,11 +142,17 @@ class Repetitions(Sample):
     def replayed(self) -> tuple[Streams, ...]:
         return tuple(self.at[number] for number in sorted(self.at))
 
+    def changed(self, change: Callable[[Streams], Streams]) -> Repetitions:
+        return replace(self, at={length: change(one) for length, one in self.at.items()})
+
     def extrapolated(self, found: Sequence[T]) -> T:
         """As above. Raises UnsteadyError if repetitions take different times."""
         first, second = np.diff([one.clocks for one in found]) / np.diff(sorted(self.at))
         if not abs(first - second) <= STEADY * second:
             raise UnsteadyError
+        return self.extended(found)
+
+    def extended(self, found: Sequence[T]) -> T:
         return _on_a_line(self.at, found, self.of)
 
     def marked_at(self, instructions: int, executed: int) -> int:

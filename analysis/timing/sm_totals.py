@@ -47,3 +47,14 @@ class SmTotals:
         """Linear extrapolation: this point plus `steps` times the difference to `other`."""
         mine, others = vars(self), vars(other)
         return SmTotals(**{name: mine[name] + steps * (others[name] - mine[name]) for name in mine})
+
+    def relative_to(self, part: SmTotals, whole: SmTotals) -> SmTotals:
+        """These totals, scaled as `whole` is to `part`; those that `part` lacks, by the clocks."""
+        clocks = whole.clocks / part.clocks if part.clocks else 1.0
+        mine, parts, wholes = vars(self), vars(part), vars(whole)
+        return SmTotals(
+            **{
+                name: mine[name] * (wholes[name] / parts[name] if parts[name] else clocks)
+                for name in mine
+            }
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.devices import Device
 from analysis.errors import InputError
+from analysis.records.counters import InstructionCounts
 from analysis.timing.blocks_of_sm import OneSm, most_blocks
 from analysis.timing.samples import Sample
 
@@ -54,6 +56,8 @@ class Work:
     exchanged: Exchanged = NO_EXCHANGE
     # blocks resident on one SM do (`block_schedule.blocks_finish_at_different_times`)
     finish_at_different_times: bool = False
+    # counts of each instruction of the code over all blocks; empty: costs are not divided
+    instructions: Sequence[InstructionCounts] = ()
     of_sm: OneSm | None = None  # blocks of the modelled SM, if those of other SMs differ from them
 
     def __post_init__(self) -> None:

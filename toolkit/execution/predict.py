@@ -113,6 +113,7 @@ def work_of(
         exchanged=replay.exchanged,
         finish_at_different_times=finish_at_different_times(kernel, geometry, replay),
         of_sm=replay.of_sm,
+        instructions=instructions,
     )
 
 
@@ -148,6 +149,7 @@ def key_of(work: Work) -> dict[str, object]:
     values = {field.name: getattr(work, field.name) for field in fields(work)}
     rounded = {k: f"{v:.9g}" if isinstance(v, float) else v for k, v in values.items()}
     return rounded | {
+        "instructions": sha256(repr(work.instructions).encode()).hexdigest(),
         "code": sha256(work.code.tobytes()).hexdigest(),
         "sample": (type(work.sample).__name__, sorted(map(_digested, vars(work.sample).items()))),
     }

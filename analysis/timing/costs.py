@@ -1,0 +1,232 @@
+"""Time of a launch, divided by what it is spent on and by source line.
+
+Each part is the difference of two replays, with an effect and without it. Effects overlap: they are
+removed one after the other, and each part is what the time falls by after the parts before it. The
+order is that of their savings if each is removed alone, so that the first part is what a programmer
+would save by removing this effect. What is left is the roof, and what does not overlap with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from analysis.sm import LOST, SCHEDULERS, side_by_side
+from analysis.timing.effects import REMOVABLE, Removable, Scene, skipping
+from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
+from analysis.timing.modelled_sm import ModelledSm
+from analysis.timing.predicted import Cost, Effect, LineCost
+from analysis.timing.sm_totals import SmTotals
+
+THREADS = 2
+AT_ROOF = 1.05  # times the roof: further effects are not removed
+LEAST_LOST = 0.005  # of the clocks of the schedulers, that the reasons of an effect take
+MOST_LINES, LEAST_OF_LINE = 6, 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneTime:
+    """Clocks of a launch in a scene, lower bounds on them by roof, and lost shares by reason."""
+
+    clocks: float
+    roofs: Mapping[Effect, float]
+    lost: Mapping[str, float]
+
+    @property
+    def roof(self) -> float:
+        return max(self.roofs.values())
+
+    @property
+    def is_at_roof(self) -> bool:
+        return self.clocks <= AT_ROOF * self.roof
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pricing:
+    """Replays of a launch with effects removed, relative to a replay of the complete model.
+
+    `runs`: the runs that the predicted time is from. `begun` gets what `analysis.sm.end_runs` ends
+    runs by.
+    """
+
+    runs: ModelRuns
+    base: Scene
+    begun: list[Any]
+
+    @cached_property
+    def complete(self) -> SceneTime:
+        return self.time(self.base)
+
+    def time(self, scene: Scene) -> SceneTime:
+        found, lost = self._replayed(scene)
+        spread = scene.sm.work.relative_work(scene.sm.device) if scene.is_spread else 1.0
+        totals = found.relative_to(self._complete, self.runs.replayed).times(1 / spread)
+        l2, dram = (time_s * scene.sm.clock_hz for time_s in scene.below_l1_s)
+        issue, fp32 = (
+            totals.issued / SCHEDULERS,
+            totals.multiply_adds / SCHEDULERS / scene.sm.constants.fma_halves,
+        )
+        roofs = {
+            Effect.OTHER_INSTRUCTIONS: issue,
+            Effect.FP32_PIPE: fp32,
+            Effect.DRAM_BANDWIDTH: dram,
+            Effect.L2_BANDWIDTH: max(l2, totals.stores),
+            Effect.SHARED_WAVEFRONTS: totals.shared,
+            Effect.L1_WAVEFRONTS: totals.load_store - totals.shared,
+            Effect.INTEGER_PIPE: totals.products / SCHEDULERS,
+            Effect.LOGIC_PIPE: totals.logic / SCHEDULERS,
+            Effect.FP64_PIPE: totals.double / SCHEDULERS,
+            Effect.FP16_PIPE: totals.half / SCHEDULERS,
+            Effect.SPECIAL_PIPE: totals.special / SCHEDULERS,
+        }
+        clocks = totals.clocks * (1 + (self.runs.slowdown if scene.is_coupled else 0))
+        return SceneTime(
+            clocks=max(clocks, totals.load_store, issue, l2, dram), roofs=roofs, lost=lost
+        )
+
+    @cached_property
+    def _complete(self) -> SmTotals:
+        return self._replayed(self.base)[0]
+
+    def _replayed(self, scene: Scene) -> tuple[SmTotals, dict[str, float]]:
+        """Totals of the SM, and lost shares of the last run."""
+        found, lost = [], dict[str, float]()
+        for streams in scene.streams:
+            numbers = scene.sm.numbers_of_blocks
+            ran = blocks_run(scene.sm, scene.machine, streams, numbers, self.begun, scene.code)
+            found.append(over_blocks(scene.sm, ran))
+            of_all = SCHEDULERS * max(1, ran[-1].clocks)
+            lost = {name: ran[-1].lost[name] / of_all for name in LOST}
+        return scene.sm.work.sample.extended(found), lost
+
+
+def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, ...]:
+    """Parts of the time of a launch. `sm` is replayed, with the sample of `runs` or a shorter one.
+
+    `begun` gets what `analysis.sm.end_runs` ends runs by.
+    """
+    base = Scene(sm=sm, code=sm.code)
+    pricing = Pricing(runs=runs, base=base, begun=begun)
+    before, hz = pricing.complete, runs.sm.clock_hz
+    present = [one for one in REMOVABLE if one.is_present(base) and _may_matter(one, before)]
+    alone = _times(pricing, [[one] for one in present])
+    saved = {
+        one.effect: max(0.0, before.clocks - time.clocks)
+        for one, time in zip(present, alone, strict=True)
+    }
+    pending = sorted(present, key=lambda one: -saved[one.effect])
+    removed, now, clocks = list[Removable](), before, before.clocks
+    costs = []
+    for one in pending:
+        if now.is_at_roof and not one.moves_roof:
+            continue
+        removed.append(one)
+        (now,) = _times(pricing, [removed])
+        costs.append((one.effect, max(0.0, clocks - now.clocks), saved[one.effect]))
+        clocks = min(clocks, now.clocks)
+    for effect, part in _at_roof(now, clocks):
+        costs.append((effect, part, 0.0))
+    launch_s = runs.sm.constants.launch_s
+    return (
+        *(Cost(effect=e, time_s=part / hz, alone_s=a / hz) for e, part, a in costs if part > 0),
+        Cost(effect=Effect.LAUNCH, time_s=launch_s, alone_s=0.0),
+    )
+
+
+def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
+    """The roof of a scene, and the clocks that are left."""
+    roof = max(time.roofs, key=lambda effect: time.roofs[effect])
+    bound = min(clocks, time.roofs[roof])
+    if roof == Effect.OTHER_INSTRUCTIONS:
+        fp32 = min(bound, time.roofs[Effect.FP32_PIPE])
+        yield Effect.FP32_PIPE, fp32
+        yield roof, bound - fp32
+    else:
+        yield roof, bound
+    yield Effect.REMAINDER, clocks - bound
+
+
+def _may_matter(one: Removable, complete: SceneTime) -> bool:
+    """False if the time without an effect is known to be the same, up to a negligible part."""
+    if one.moves_roof:
+        return True
+    if complete.is_at_roof:
+        return False
+    return not one.reasons or sum(complete.lost[name] for name in one.reasons) >= LEAST_LOST
+
+
+def _times(pricing: Pricing, without: Iterable[Sequence[Removable]]) -> list[SceneTime]:
+    def time(removed: Sequence[Removable]) -> SceneTime:
+        scene = pricing.base
+        for one in removed:
+            scene = one.removed(scene)
+        return pricing.time(scene)
+
+    return side_by_side([partial(time, list(one)) for one in without], THREADS, pricing.begun)
+
+
+def line_costs(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[LineCost, ...]:
+    """Time that each of the most expensive source lines costs, the rest last. See `costs_of`."""
+    base = Scene(sm=sm, code=sm.code)
+    pricing = Pricing(runs=runs, base=base, begun=begun)
+    rows = _rows_of_lines(base)
+
+    def time(lines: Sequence[tuple[str, int]]) -> SceneTime:
+        return pricing.time(without_lines(base, np.concatenate([rows[line] for line in lines])))
+
+    jobs: list[Callable[[], SceneTime]] = [partial(time, [line]) for line in rows]
+    alone = dict(zip(rows, side_by_side(jobs, THREADS, begun), strict=True))
+    order = sorted(rows, key=lambda line: alone[line].clocks)
+    jobs = [partial(time, order[: n + 1]) for n in range(len(order))]
+    clocks, hz, costs = pricing.complete.clocks, runs.sm.clock_hz, []
+    for (file, line), after in zip(order, side_by_side(jobs, THREADS, begun), strict=True):
+        costs.append(LineCost(file=file, line=line, time_s=max(0.0, clocks - after.clocks) / hz))
+        clocks = min(clocks, after.clocks)
+    rest_s = clocks / hz + runs.sm.constants.launch_s
+    return (*costs, LineCost(file=None, line=None, time_s=rest_s))
+
+
+def _rows_of_lines(scene: Scene) -> dict[tuple[str, int], Any]:
+    """Indices of the instructions of the lines that may cost most."""
+    rows: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for row, one in enumerate(scene.instructions):
+        if one.file is not None and one.line is not None and one.executed:
+            rows[one.file, one.line].append(row)
+    shares = np.zeros(len(scene.instructions))
+    for name in ("executed", "sectors", "wavefronts"):
+        values = np.array([getattr(one, name) for one in scene.instructions], dtype=np.float64)
+        shares = np.maximum(shares, values / max(values.sum(), 1.0))
+    share = {line: shares[those].sum() for line, those in rows.items()}
+    largest = sorted(share, key=lambda line: -share[line])[:MOST_LINES]
+    return {line: np.array(rows[line]) for line in largest if share[line] >= LEAST_OF_LINE}
+
+
+def without_lines(scene: Scene, rows: Any) -> Scene:
+    """Scene without these instructions, and without their bytes at L2 and DRAM."""
+    work = scene.sm.work
+    left = {"read": 1.0, "write": 1.0}
+    skipped = np.zeros(len(scene.code))
+    skipped[rows] = 1
+    for side, actions in (("read", ("load", "copy")), ("write", ("store",))):
+        sectors = np.array(
+            [
+                one.sectors if one.action in actions and one.space in ("global", "generic") else 0
+                for one in scene.instructions
+            ],
+            dtype=np.float64,
+        )
+        if sectors.sum():
+            left[side] = 1 - (sectors * skipped).sum() / sectors.sum()
+    changed = replace(
+        work,
+        l2_read_bytes=work.l2_read_bytes * left["read"],
+        dram_read_bytes=work.dram_read_bytes * left["read"],
+        l2_write_bytes=work.l2_write_bytes * left["write"],
+        dram_write_bytes=work.dram_write_bytes * left["write"],
+    )
+    return skipping(replace(scene, sm=replace(scene.sm, work=changed)), skipped)
