@@ -18,10 +18,11 @@ import pytest
 from hypothesis import settings
 
 from tests import sampling
+from tests.machines import gpu, machine, silicon
 from tests.reports.browsing import window
 from toolkit.sass.machine import available_cores
 
-__all__ = ["window"]  # one browser for all files of tests
+__all__ = ["gpu", "machine", "silicon", "window"]  # one of each for all files of tests
 
 # What an example takes depends on what else the machine does.
 settings.register_profile("suite", deadline=None)

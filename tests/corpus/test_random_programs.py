@@ -1,4 +1,4 @@
-"""Random programs on the simulator and on the host's processor: the same results, bit by bit.
+"""Random programs on the simulator, on silicon and on the host: the same results, bit by bit.
 
 Here are a few of them, the same ones each time. `python -m validation.corpus.random_warps 0 2000`
 takes 2,000 others in which lanes work together.
@@ -10,8 +10,10 @@ import sys
 import numpy as np
 import pytest
 
+from analysis.geometry import Geometry
+from tests.machines import GPU
 from tests.sampling import chosen_of, exhaustive
-from toolkit.execution.simulate import simulate
+from toolkit.launch.launch import Launch
 from toolkit.native import compile_library, compiler
 from validation.corpus.inventory import ARCHITECTURES
 from validation.corpus.random_programs import on_a_gpu, on_the_host
@@ -38,24 +40,26 @@ def of_the_host(seed, folder):
     return out
 
 
-def of_the_simulator(seed, arch):
-    return simulate(
-        on_a_gpu(seed),
-        "run",
-        grid=2,
-        block=45,  # of full warps and others
+def of_the_machine(machine, seed):
+    launch = Launch(
+        source=on_a_gpu(seed),
+        name="program.cu",
+        kernel="run",
+        geometry=Geometry(grid=(2, 1, 1), block=(45, 1, 1)),  # of full warps and others
         arguments=[np.zeros(THREADS, np.uint32), inputs(seed), np.int32(THREADS)],
-        arch=arch,
         options=("-lineinfo", "--fmad=false"),
-        max_instructions=10**8,
-    ).outputs[0]
+    )
+    return machine.execution(launch).outputs[0]
+
+
+SIMULATED = chosen_of(ARCHITECTURES, lambda arch: arch == "sm_90")
 
 
 @pytest.mark.skipif(compiler() is None, reason="needs gcc, clang or the ziglang wheel")
-@pytest.mark.parametrize("arch", chosen_of(ARCHITECTURES, lambda arch: arch == "sm_90"))
-def test_a_random_program_computes_what_the_host_computes(arch, tmp_path):
-    seed = int(arch.removeprefix("sm_"))  # the same programs each time: other seeds by hand
-    assert np.array_equal(of_the_simulator(seed, arch), of_the_host(seed, tmp_path)), f"seed {seed}"
+@pytest.mark.parametrize("machine", [*SIMULATED, GPU], indirect=True)
+def test_a_random_program_computes_what_the_host_computes(machine, tmp_path):
+    seed = int(machine.arch.removeprefix("sm_"))  # the same programs each time: others by hand
+    assert np.array_equal(of_the_machine(machine, seed), of_the_host(seed, tmp_path)), seed
 
 
 @pytest.mark.skipif(compiler() is None, reason="needs gcc, clang or the ziglang wheel")

@@ -4,22 +4,9 @@ import numpy as np
 import pytest
 
 from analysis.comparison.agreement import unexplained
-from analysis.errors import CompileError, InputError, LaunchError
 from kernels import LADDER, Variant
 
 pytestmark = pytest.mark.gpu
-
-SAXPY = """
-extern "C" __global__ void saxpy(float* y, const float* x, float a, int n)
-{
-    extern __shared__ float staged[];
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        staged[threadIdx.x] = x[i];
-        y[i] += a * staged[threadIdx.x];
-    }
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -79,68 +66,12 @@ def _source(variant, broken):
     return files("kernels").joinpath("sgemm", variant.file).read_text(encoding="utf-8")
 
 
-def test_run_returns_outputs_resources_and_samples():
+def test_run_returns_as_many_samples_as_asked_for():
     from toolkit import run
 
-    rng = np.random.default_rng()
-    x, y = (rng.random(1000, dtype=np.float32) for _ in range(2))
-    execution = run(
-        SAXPY,
-        "saxpy",
-        grid=(4,),
-        block=(256,),
-        dynamic_shared_bytes=1024,
-        arguments=[y, x, np.float32(2), np.int32(1000)],
-        samples=7,
-    )
-    np.testing.assert_allclose(execution.outputs[0], y + 2 * x, rtol=1e-6)
-    np.testing.assert_array_equal(execution.outputs[1], x)
+    source = 'extern "C" __global__ void f(float* p) { p[threadIdx.x] += 1; }'
+    x = np.zeros(32, np.float32)
+    execution = run(source, "f", grid=(1,), block=(32,), arguments=[x], samples=7)
+    assert (execution.outputs[0] == 1).all()  # after the first launch
     assert len(execution.samples_s) == 7
     assert all(sample > 0 for sample in execution.samples_s)
-    assert execution.resources.registers_per_thread > 0
-
-
-def test_more_dynamic_shared_memory_than_48_kilobytes_is_asked_for():
-    from toolkit import run
-
-    x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
-    execution = run(
-        SAXPY,
-        "saxpy",
-        grid=(1,),
-        block=(64,),
-        dynamic_shared_bytes=60_000,
-        arguments=[y, x, np.float32(3), np.int32(64)],
-    )
-    assert (execution.outputs[0] == 3).all()
-
-
-def test_source_that_does_not_compile_says_where():
-    from toolkit import run
-
-    with pytest.raises(CompileError, match=r"line 3: does not compile: .*undefined"):
-        run(
-            '\nextern "C" __global__ void f() {\n nothing(); }',
-            "f",
-            grid=(1,),
-            block=(1,),
-            arguments=[],
-        )
-
-
-def test_a_kernel_that_is_not_there_is_named():
-    from toolkit import run
-
-    with pytest.raises(InputError, match="no kernel 'g'"):
-        run('extern "C" __global__ void f() {}', "g", grid=(1,), block=(1,), arguments=[])
-
-
-def test_an_illegal_access_is_a_launch_error_that_leaves_the_next_launch_alone():
-    from toolkit import run
-
-    source = 'extern "C" __global__ void f(float* p, long i) { p[i] = 1.0f; }'
-    for index, reason in ((1 << 40, "^f: .*illegal"), (1, "1 words behind argument 0 `p`")):
-        arguments = [np.zeros(1, np.float32), np.int64(index)]
-        with pytest.raises(LaunchError, match=reason):
-            run(source, "f", grid=(1,), block=(1,), arguments=arguments)
-    run(source, "f", grid=(1,), block=(1,), arguments=[np.zeros(1, np.float32), np.int64(0)])

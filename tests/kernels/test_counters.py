@@ -1,8 +1,11 @@
-"""The closed forms against what Nsight Compute counted on real hardware.
+"""The closed forms and the simulator against what Nsight Compute counted on real hardware.
 
 The recordings in recorded/ carry device, compiler, date and the command that makes them anew.
 """
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,8 @@ from analysis.access import access_counts
 from analysis.problem import parse_shape
 from kernels import parse_selection
 from kernels.closed_forms import first_warp_patterns
-from validation import recordings
+from toolkit import simulate
+from validation import ROOT, recordings
 
 RECORDINGS = sorted(Path(__file__).parent.joinpath("recorded").glob("counters_*.json"))
 
@@ -102,3 +106,56 @@ def test_shared_wavefronts_follow_from_the_first_warp(launch, operation):
     name = f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{SHORT[operation]}.sum"
     noise = NOISE[operation, divides(launch)]
     assert predicted <= launch["counters"][name] <= predicted * (1 + noise)
+
+
+EXACT = (
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "smsp__sass_inst_executed_op_shared_ld.sum",
+    "smsp__sass_inst_executed_op_shared_st.sum",
+)
+SM_90 = {
+    (launch["label"], launch["executed_shape"]): launch["counters"]
+    for launch in recordings.read(RECORDINGS[-1])["launches"]
+}
+
+
+def simulated(shape):
+    """Counters of each rung with its defaults, by its label and the executed shape."""
+    for label in dict.fromkeys(label for label, _ in SM_90):
+        variant = parse_selection(label).variant
+        if label == variant.name and not variant.max_extent:
+            executed_shape = str(variant.executed(shape))
+            found = simulate(label, shape=executed_shape, seed=1, arch="sm_90")
+            yield (label, executed_shape), found.counters
+
+
+def counted_again(shape):
+    """The same of each recorded kernel, on the GPU that is here."""
+    done = subprocess.run(
+        [sys.executable, "-m", "validation.counters.hardware_counters", str(shape)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    for launch in json.loads(done.stdout)["launches"]:
+        yield (launch["label"], launch["executed_shape"]), launch["counters"]
+
+
+@pytest.mark.parametrize(
+    ("count", "kernels"),
+    [
+        (simulated, 6),  # recorded rungs without one-block, which takes neither shape
+        pytest.param(counted_again, 19, marks=pytest.mark.ncu),
+    ],
+)
+@pytest.mark.parametrize("text", ["256x256x256", "127x129x31"])
+def test_exact_counters_are_those_recorded(text, count, kernels):
+    found = dict(count(parse_shape(text)))
+    assert len(found) == kernels
+    for key, counters in found.items():
+        recorded = {name: SM_90[key][name] for name in EXACT}
+        assert {name: counters[name] for name in EXACT} == recorded, key

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.devices import find_device
 from analysis.errors import InputError
-from analysis.hardware.sm_constants import constants_for
+from analysis.hardware.sm_constants import WITH_LATENCY, constants_for
 from analysis.sm import UNLIMITED, Kind, Unit, run
 from analysis.timing import predict as timing
 from analysis.timing.blocks_of_sm import OneSm, blocks_to_run, most_blocks
@@ -439,10 +439,18 @@ def test_a_prediction_says_what_it_rests_on(usual):
 
 
 def test_units_take_the_clocks_of_their_architecture():
-    table = with_clocks(CODE, constants_for("sm_90"))
-    assert table["pipe_clocks"].tolist() == [1, 1, 1, 2, 1, 1]  # a multiply-add: half a pipe
-    assert table["latency"][BARRIER] == 4
-    assert CODE["pipe_clocks"].tolist() == [1] * 6  # the work's own table is left alone
+    clocks = {unit: 10 + unit for unit in Unit}
+    latencies = {unit: 100 + unit for unit in WITH_LATENCY}
+    of_each_unit = code(*({"unit": unit, "latency": 7} for unit in Unit))
+    made_up = replace(constants_for("sm_90"), units=clocks, latencies=latencies)
+    table = with_clocks(of_each_unit, made_up)
+    assert dict(zip(Unit, table["pipe_clocks"].tolist(), strict=True)) == clocks
+    others = dict.fromkeys(Unit, 7)
+    assert dict(zip(Unit, table["latency"].tolist(), strict=True)) == others | latencies
+    assert set(of_each_unit["pipe_clocks"]) == {1}  # the work's own table is left alone
+    real = with_clocks(CODE, constants_for("sm_90"))
+    assert real["pipe_clocks"].tolist() == [1, 1, 1, 2, 1, 1]  # a multiply-add: half a pipe
+    assert real["latency"][BARRIER] == 4
 
 
 def test_predictions_are_the_same_again(usual):

@@ -1,54 +1,120 @@
-"""Every rung right at ragged shapes, with alpha and beta, whatever rows and matrices begin at.
+"""Every rung right at every kind of shape, with alpha and beta, whatever matrices begin at.
 
-On the simulator, all blocks of a launch; tests/gpu/test_ladder_on_gpu.py does the same on silicon.
+On the simulator, all blocks of a launch; on silicon, more parameters and larger shapes.
 """
+
+from itertools import product
 
 import numpy as np
 import pytest
 
 from analysis.comparison.agreement import machine_accesses
-from analysis.problem import parse_shape
+from analysis.errors import UnavailableError
+from analysis.problem import Gemm, parse_shape
 from analysis.rounding import compare, gemm_error_bound
-from kernels import LADDER, find
+from kernels import LADDER, find, parse_selection
 from tests.cubins import cubin_of
-from tests.rungs import every_rung
+from tests.machines import GPU, OnSimulator
 from tests.sampling import chosen_of, exhaustive
 from toolkit.execution.simulate import Simulator
-from toolkit.launch.launch import buffers_of
+from toolkit.launch.launch import Launch, buffers_of
 from toolkit.rungs.arguments import rung_arguments
+from toolkit.store import tuned
 from validation.corpus.inventory import chosen_parameters, near_defaults
 
 RAGGED = ("1x1x1", "7x29x5", "130x131x67")
+OF_SILICON = (
+    *("1x1x1", "1x4x4", "32x32x32", "31x29x7", "127x129x31", "1000x333x65", "256x384x128"),
+    *("3x1030x517", "2048x64x4096"),
+)
 DIVISIBLE = parse_shape("128x256x64")
 ALPHA, BETA = np.float32(-1.25), np.float32(0.5)
 
 
-def launched(variant, parameters, shape, arch, source):
-    """Execution of all blocks with random A, B and C, and the verdict on alpha·A·B + beta·C."""
-    rng = np.random.default_rng(shape.m)
+def launched(machine, variant, parameters, shape, alpha=1.0, beta=0.0):
+    """Execution with random A, B and C, and the verdict on alpha·A·B + beta·C."""
+    rng = np.random.default_rng()
     a, b, c = (
         rng.uniform(-1, 1, extent).astype(np.float32)
         for extent in ((shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n))
     )
-    cubin = cubin_of(source, variant.entry, arch, defines=variant.macros(parameters))
-    geometry = variant.geometry(parameters, shape)
+    if beta == 0:
+        c[:] = np.nan  # as in BLAS, C is not read
     arguments = rung_arguments(
-        variant, parameters, shape, (a, b, c), alpha=float(ALPHA), beta=float(BETA)
+        variant, parameters, shape, (a, b, c), alpha=float(alpha), beta=float(beta)
     )
-    execution = Simulator(arch=arch).run(cubin, geometry, arguments)
+    launch = Launch(
+        source=variant.source,
+        name=variant.file,
+        kernel=variant.entry,
+        geometry=variant.geometry(parameters, shape),
+        arguments=arguments,
+        defines=variant.macros(parameters),
+    )
+    execution = machine.execution(launch)
     a64, b64, c64 = (matrix.astype(np.float64) for matrix in (a, b, c))
-    bound = gemm_error_bound(shape.k, abs(a64) @ abs(b64), alpha=ALPHA, beta=BETA, abs_c=abs(c64))
+    bound = gemm_error_bound(
+        shape.k, abs(a64) @ abs(b64), alpha=alpha, beta=beta, abs_c=abs(c64) if beta else None
+    )
     of_c = execution.outputs[list(buffers_of(arguments)).index(2)]
-    return execution, compare(of_c, ALPHA * (a64 @ b64) + BETA * c64, bound)
+    return execution, compare(of_c, alpha * (a64 @ b64) + (beta * c64 if beta else 0.0), bound)
 
 
-@every_rung
-def test_alpha_and_beta_scale_right_at_ragged_shapes(variant):
-    for text in RAGGED:
+SIMULATED = [
+    pytest.param(variant, variant.defaults, RAGGED, "sm_90", id=variant.name) for variant in LADDER
+]
+SHIPPED = tuned.read(tuned.FOLDER / "h200.json")
+ON_SILICON = {
+    variant.label(parameters): pytest.param(
+        variant,
+        parameters,
+        OF_SILICON,
+        *GPU.values,
+        id=f"{variant.label(parameters)}-gpu",
+        marks=GPU.marks,
+    )
+    for variant in LADDER
+    for parameters in (
+        *near_defaults(variant),
+        *(one.parameters for one in SHIPPED if one.variant == variant.name),
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("variant", "parameters", "shapes", "machine"),
+    [*SIMULATED, *ON_SILICON.values()],
+    indirect=["machine"],
+)
+def test_alpha_and_beta_scale_right_at_every_kind_of_shape(machine, variant, parameters, shapes):
+    try:
+        variant.check_device(parameters, machine.device)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    for text, (alpha, beta) in product(shapes, [(1.0, 0.0), (ALPHA, BETA)]):
         shape = variant.executed(parse_shape(text))
-        if max(shape.m, shape.n) <= (variant.max_extent or shape.m + shape.n):
-            _, check = launched(variant, variant.defaults, shape, "sm_90", variant.source)
-            assert check.passed, (text, check)
+        if not variant.max_extent or max(shape.m, shape.n) <= variant.max_extent:
+            _, check = launched(machine, variant, parameters, shape, alpha, beta)
+            assert check.passed, (text, alpha, beta, check)
+
+
+OF_SMALL_BLOCKS = ("naive-uncoalesced:width=8", "naive-coalesced:width=8", "tiled:tile=8")
+
+
+@pytest.mark.parametrize(
+    ("label", "machine"),
+    [
+        *chosen_of(product(OF_SMALL_BLOCKS, ["sm_90"]), lambda case: case[0] == OF_SMALL_BLOCKS[1]),
+        *(pytest.param(label, *GPU.values, marks=GPU.marks) for label in OF_SMALL_BLOCKS),
+    ],
+    indirect=["machine"],
+)
+@pytest.mark.parametrize(("m", "n"), [(8 * 65_535 + 9, 3), (3, 8 * 65_535 + 9)])
+def test_grids_beyond_65535_blocks_cover_c(machine, label, m, n):
+    selection = parse_selection(label)
+    variant, parameters, shape = selection.variant, selection.parameters, Gemm(m=m, n=n, k=2)
+    assert variant.geometry(parameters, shape).grid[2] in (1, 2)
+    assert launched(machine, variant, parameters, shape)[1].passed
 
 
 CHOSEN = {variant.name: chosen_parameters(variant) for variant in LADDER[7:12]}
@@ -64,7 +130,7 @@ NEW = chosen_of(
 
 @pytest.mark.parametrize(("variant", "parameters"), NEW)
 def test_no_warp_meets_a_bank_conflict(variant, parameters):
-    execution, check = launched(variant, parameters, DIVISIBLE, "sm_86", variant.source)
+    execution, check = launched(OnSimulator("sm_86"), variant, parameters, DIVISIBLE, ALPHA, BETA)
     assert check.passed
     for access in ("ld", "st"):
         name = f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{access}.sum"
@@ -78,7 +144,7 @@ def test_no_warp_meets_a_bank_conflict(variant, parameters):
 @pytest.mark.parametrize("shape", ["130x131x67", "66x140x36"])
 def test_other_parameters_are_right_too(variant, parameters, shape):
     executed = variant.executed(parse_shape(shape))
-    assert launched(variant, parameters, executed, "sm_86", variant.source)[1].passed
+    assert launched(OnSimulator("sm_86"), variant, parameters, executed, ALPHA, BETA)[1].passed
 
 
 @pytest.mark.parametrize("name", ["async-copy", exhaustive("wide-thread-tile")])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from analysis.errors import (
-    CompileError,
     InputError,
     LaunchError,
     UnknownNameError,
@@ -421,11 +420,6 @@ def test_a_kernel_that_is_not_there_is_refused_with_those_that_are():
     )
 
 
-def test_a_source_that_does_not_compile_names_the_line():
-    with pytest.raises(CompileError, match=r"^kernel\.cu, line 3: identifier \"y\" is undefined$"):
-        launch(TWICE.replace("x[i] *=", "y[i] *="), kernel="twice")
-
-
 def test_a_source_that_cannot_be_read_is_named(tmp_path):
     for name in ("absent.cu", "absent.cubin"):
         with pytest.raises(InputError, match=f"{name}.* cannot be read: No such file or directory"):
@@ -702,17 +696,6 @@ FAULTS = {
         "never come: kernel.cu, line 3: ",
         "BAR.SYNC",
     ),
-    "an endless loop": (
-        """__global__ void k(volatile float *x) {
-            x[0] = 1;
-            while (x[0] > 0) x[1] = 2;
-            x[2] = 3;
-        }""",
-        (floats(3),),
-        {"grid": 3},
-        "k did not end within the limit of instructions: an endless loop? If it only takes long, "
-        "raise --max-instructions; block (0, 0, 0), kernel.cu, line 3: ",
-    ),
     "an endless loop around a barrier": (
         """__global__ void k(volatile float *x) {
             while (x[0] == 0) __syncthreads();
@@ -721,15 +704,6 @@ FAULTS = {
         (floats(3),),
         {},
         "k did not end within the limit of instructions",
-    ),
-    "a trap": (
-        """__global__ void k(float *x) {
-            if (blockIdx.x == 1 && threadIdx.x == 37) __trap();
-            x[threadIdx.x] = 1;
-        }""",
-        (floats(64),),
-        {"grid": 3},
-        "k trapped (__trap); block (1, 0, 0), thread (37, 0, 0), kernel.cu, line 2: ",
     ),
     "across the end": (
         "__global__ void k(double *x) { x[12] = 1; }",
@@ -748,14 +722,6 @@ FAULTS = {
         {"block": 1},
         "k called a function of the system that is not simulated (malloc); block (0, 0, 0), "
         "thread (0, 0, 0), kernel.cu, line 2: CALL.",
-    ),
-    "a wrong function pointer": (
-        """typedef float (*Function)(float);
-        __global__ void k(Function *f, float *x) { x[0] = f[0](1); }""",
-        (np.full(1, 0x1234560, np.int64), floats(1)),
-        {},
-        "k jumped out of its code: a wrong function pointer?; block (0, 0, 0), thread (0, 0, 0), "
-        "kernel.cu, line 2: ",
     ),
     "one block of many": (
         "__global__ void k(float *x) { if (blockIdx.x == 9876) x[7] = 1; }",
@@ -853,22 +819,6 @@ def test_a_local_array_without_neighbours_has_bounds_on_both_sides(index):
     said = fault(source, np.zeros(8, np.int32), np.int32(index))
     assert said.startswith("k: local write of 4 bytes out of bounds at 0x")
     assert ": the thread has 32 bytes; block (0, 0, 0), thread (0, 0, 0), kernel.cu, line 4" in said
-
-
-@every_architecture
-def test_an_assert_that_fails_names_the_thread(arch):
-    source = """#include <cassert>
-    __global__ void k(float *x, int n) {
-        assert(threadIdx.x < n);
-        x[threadIdx.x] = 2;
-    }"""
-    said = fault(source, floats(64), np.int32(37), arch=arch)
-    assert said.startswith(
-        "k failed an assert; block (0, 0, 0), thread (37, 0, 0), kernel.cu, line 3: CALL."
-    )
-    arguments = [floats(64), np.int32(64)]
-    execution = launch(source, *arguments, block=64, arch=arch)
-    assert set(execution.outputs[0].tolist()) == {2.0}
 
 
 @every_architecture

@@ -88,7 +88,7 @@ def wrong_at(row, column, value=None):
 
 
 def test_every_rung_is_checked_and_timed_beside_cublas(cuda, cublas):
-    # tensor maps need a driver: tests/gpu has the rungs that take them
+    # tensor maps need a driver: test_ladder_arithmetic.py has the rungs that take them
     names = [variant.name for variant in LADDER if variant.bulk_tiles is None]
     result = measure(*names, "cpu", "cublas")
     assert (result.status, result.executor, result.device.key) == ("complete", "gpu", "h100-sxm")

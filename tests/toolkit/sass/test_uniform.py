@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolkit import simulate
+from tests.machines import GPU
 from validation.corpus.random_warps import mismatches
 
 # Each half of the warp calls its function thousands of times. Both compute the address of their
@@ -24,13 +24,13 @@ extern "C" __global__ void k(unsigned *out, int n) {
 """
 
 
-def test_a_long_loop_is_not_left_between_a_uniform_register_and_its_use():
+def test_a_long_loop_is_not_left_between_a_uniform_register_and_its_use(machine):
     rounds = 1300  # longer than a slice of a warp
     x = lane = np.arange(32, dtype=np.uint32)
     for i in range(rounds):
         x = np.where(lane & 1, 3 * x + i + (x & 31), 5 * x + i + 7 * (x & 31)).astype(np.uint32)
     arguments = [np.zeros(32, np.uint32), np.int32(rounds)]
-    found = simulate(TWO_TABLES, "k", grid=1, block=32, arguments=arguments, arch="sm_90")
+    found = machine.call(TWO_TABLES, "k", grid=1, block=32, arguments=arguments)
     assert found.outputs[0].tolist() == x.tolist()
 
 
@@ -52,9 +52,11 @@ extern "C" __global__ void k(int *o) {
 """
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
-def test_lanes_that_wait_at_a_barrier_keep_their_uniform_registers(arch):
+@pytest.mark.parametrize(
+    "machine", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120", GPU], indirect=True
+)
+def test_lanes_that_wait_at_a_barrier_keep_their_uniform_registers(machine):
     arguments = [np.zeros(64, np.int32)]
-    found = simulate(TWO_BARRIERS, "k", grid=1, block=64, arguments=arguments, arch=arch)
+    found = machine.call(TWO_BARRIERS, "k", grid=1, block=64, arguments=arguments)
     # on an H200: 64 62 62 60 60 58 58 56 ...
     assert found.outputs[0].tolist() == [63 - t + (t % 2 == 0) for t in range(64)]
