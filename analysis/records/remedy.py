@@ -1,0 +1,36 @@
+"""Remedies for the causes of a predicted time: edits of a kernel, and what they save."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.timing.predicted import Effect
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedy:
+    """A change to a kernel or its launch, and the time that it is predicted to save.
+
+    A verified remedy was made: the edited kernel compiles, the executed blocks write the same
+    values, and its predicted time is `after_s`. Otherwise `after_s` is None, and `title` says in one
+    sentence what to do.
+    """
+
+    number: int  # from 1, the largest saving first
+    effect: Effect  # the cause that it removes
+    lines: tuple[int, ...]  # of the source, that change; empty for a change of the launch
+    title: str  # such as "pad each row of tile: tile[TILE][TILE + 1]"
+    before_s: float  # predicted time without it
+    after_s: float | None  # predicted time with it
+    compared: str = ""  # such as "40 of 8,192 blocks compared: equal bit for bit"
+    diff: str = ""  # unified diff of the source, empty for a change of the launch
+    arguments: tuple[str, ...] = ()  # options of the changed launch, such as ("--block", "32,4")
+    is_rounding: bool = False  # changes rounding or the order of sums
+    error: str = ""  # error bound of a remedy that changes rounding
+    instead_of: tuple[int, ...] = ()  # remedies with which it saves no more than the larger one
+    after: tuple[int, ...] = ()  # remedies after which it saves something
+
+    @property
+    def saved_s(self) -> float | None:
+        """Time that it saves, None if it was not made."""
+        return None if self.after_s is None else self.before_s - self.after_s
