@@ -12,8 +12,8 @@ class Remedy:
     """A change to a kernel or its launch, and the time that it is predicted to save.
 
     A verified remedy was made: the edited kernel compiles, the executed blocks write the same
-    values, and its predicted time is `after_s`. Otherwise `after_s` is None, and `title` says in one
-    sentence what to do.
+    values, and its predicted time is `after_s`. Otherwise `after_s` is None, and `title` says what
+    to do in one sentence.
     """
 
     number: int  # from 1, the largest saving first

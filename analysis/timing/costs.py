@@ -25,8 +25,8 @@ from analysis.timing.sm_totals import SmTotals
 
 THREADS = 2
 AT_ROOF = 1.05  # times the roof: further effects are not removed
-LEAST_LOST = 0.005  # of the clocks of the schedulers, that the reasons of an effect take
-MOST_LINES, LEAST_OF_LINE = 6, 0.02
+LEAST_LOST = 0.02  # of the clocks of the schedulers, that the reasons of an effect take
+MOST_LINES, LEAST_OF_LINE = 5, 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
     removed, now, clocks = list[Removable](), before, before.clocks
     costs = []
     for one in pending:
-        if now.is_at_roof and not one.moves_roof:
+        if not _may_matter(one, now):
             continue
         removed.append(one)
         (now,) = _times(pricing, [removed])
@@ -151,13 +151,13 @@ def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:
     yield Effect.REMAINDER, clocks - bound
 
 
-def _may_matter(one: Removable, complete: SceneTime) -> bool:
+def _may_matter(one: Removable, time: SceneTime) -> bool:
     """False if the time without an effect is known to be the same, up to a negligible part."""
     if one.moves_roof:
         return True
-    if complete.is_at_roof:
+    if time.is_at_roof:
         return False
-    return not one.reasons or sum(complete.lost[name] for name in one.reasons) >= LEAST_LOST
+    return not one.reasons or sum(time.lost[name] for name in one.reasons) >= LEAST_LOST
 
 
 def _times(pricing: Pricing, without: Iterable[Sequence[Removable]]) -> list[SceneTime]:

@@ -183,7 +183,8 @@ def _with_few_sectors(streams: Streams, shares: NDArray[np.float64]) -> Streams:
 
 def _sectors(lines: NDArray[np.uint64]) -> NDArray[np.int64]:
     mask = (lines & np.uint64(FULL_LINE)).astype(np.int64)
-    return (mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3 & 1)
+    found: NDArray[np.int64] = sum((mask >> bit & 1 for bit in range(1, 4)), mask & 1)
+    return found
 
 
 def _local(scene: Scene) -> NDArray[np.float64]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from analysis.devices import Device
@@ -35,13 +34,13 @@ from analysis.timing.work import Work
 def predict(
     work: Work, device: Device, gap_clocks: Callable[[], GapClocks] | None = None
 ) -> Predicted:
-    """Predicted time of a launch on a device, its limiter, its bounds and the gap to nominal peak.
+    """Predicted time of a launch on a device, its limiter, its bounds, and what it is spent on.
 
-    `gap_clocks` returns what `gap_clocks_of` does, if that has begun before. L2 is flushed at the
-    start. Raises UnavailableError without the model's native code.
+    With `gap_clocks`, which returns what `gap_clocks_of` does, the time is explained by the gap to
+    nominal peak instead. L2 is flushed at the start. Raises UnavailableError without the model's
+    native code.
     """
     sm = modelled_sm(work, device)
-    gap_clocks = gap_clocks or partial(gap_clocks_of, work, device, [])
     cheaper = _shorter(sm, 0, SHORTENED_FOR_COSTS) or sm
     if shorter := _shorter(sm, -1, SHORTENED):
         with suppress(UnsteadyError):
@@ -73,7 +72,7 @@ def _shorter(sm: ModelledSm, which: int, limits: tuple[int, int, int]) -> Modell
 
 
 def _predicted(
-    sm: ModelledSm, cheaper: ModelledSm, gap_clocks: Callable[[], GapClocks]
+    sm: ModelledSm, cheaper: ModelledSm, gap_clocks: Callable[[], GapClocks] | None
 ) -> Predicted:
     """`cheaper`: the SM with the sample that is replayed once for each effect."""
     begun = list[Any]()
@@ -95,9 +94,9 @@ def _predicted(
         next_limiter=ranked[1].name,
         next_share=shares[1],
         bounds=bounds,
-        gap=gap_of(runs, gap_clocks(), time_s),
-        costs=costs_of(runs, cheaper, begun),
-        lines=line_costs(runs, cheaper, begun),
+        gap=gap_of(runs, gap_clocks(), time_s) if gap_clocks else (),
+        costs=() if gap_clocks else costs_of(runs, cheaper, begun),
+        lines=() if gap_clocks else line_costs(runs, cheaper, begun),
         constants=named(sm.constants),
         basis=basis_of(sm),
         is_fitted=sm.constants.is_fitted,

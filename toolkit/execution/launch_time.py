@@ -53,6 +53,7 @@ class CountedLaunch:
     residence: Residence
     counts: LaunchCounts
     instructions: Sequence[InstructionCounts]
+    divides: bool  # the time by cause and source line; otherwise it is explained by the gap
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
@@ -63,23 +64,28 @@ class CountedLaunch:
         """Traffic and time. Runs of the model that need no traffic begin beside the traffic."""
         if why := self.counts.why_no_traffic:
             return _not_modelled(why)
+        if self.divides:
+            return self._modelled(None)
         try:
             gap_key = self._key(NO_TRAFFIC)
-        except (ToolkitError, MemoryError) as error:
-            asked = self.counts.asked(self._schedule)
-            if isinstance(asked, str):
-                return _not_modelled(asked)
-            return Modelled(self._traffic(asked), str(error) or "not enough memory")
+        except (ToolkitError, MemoryError):
+            return self._modelled(None)  # says why
         device, gap_work = self.residence.device, partial(self._work, NO_TRAFFIC)
         with gap_clocks_beside(gap_key, device, gap_work) as gap_clocks:
-            asked = self.counts.asked(self._schedule)
-            if isinstance(asked, str):
-                return _not_modelled(asked)
-            traffic = self._traffic(asked)
+            return self._modelled(gap_clocks)
+
+    def _modelled(self, gap_clocks: Callable[[], GapClocks] | None) -> Modelled:
+        asked = self.counts.asked(self._schedule)
+        if isinstance(asked, str):
+            return _not_modelled(asked)
+        traffic = self._traffic(asked)
+        try:
             time = self._time(traffic, gap_clocks)
             if drift_per_wave := self._drift_per_wave(time):
                 traffic = self._traffic(asked, drift_per_wave)
                 time = self._time(traffic, gap_clocks)
+        except (ToolkitError, MemoryError) as error:
+            return Modelled(traffic, str(error) or "not enough memory")
         return Modelled(traffic, time, self._stand_for)
 
     def _traffic(self, asked: Asked, drift_per_wave: float = 0.0) -> Traffic:
@@ -93,9 +99,12 @@ class CountedLaunch:
             drift_per_wave=drift_per_wave,
         )
 
-    def _time(self, traffic: Traffic, gap_clocks: Callable[[], GapClocks]) -> Predicted | str:
+    def _time(
+        self, traffic: Traffic, gap_clocks: Callable[[], GapClocks] | None
+    ) -> Predicted | str:
         work = partial(self._work, traffic)
-        return cached_prediction(self._key(traffic), self.residence.device, work, gap_clocks)
+        key = {**self._key(traffic), "divides": self.divides}
+        return cached_prediction(key, self.residence.device, work, gap_clocks)
 
     def _drift_per_wave(self, time: Predicted | str) -> float:
         """Fraction of a lifetime by which co-resident blocks drift apart per wave.

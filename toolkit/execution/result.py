@@ -55,8 +55,13 @@ def modelled_execution(
     geometry: Geometry,
     counts: LaunchCounts,
     residence: Residence,
+    *,
+    divides: bool = True,
 ) -> Execution:
-    """The execution with traffic below L1 and time on a device, or why it has none."""
+    """The execution with traffic below L1 and time on a device, or why it has none.
+
+    The time is divided by cause and source line if `divides`, else explained by its gap to peak.
+    """
     device = residence.device
     traffic, time, replayed = CountedLaunch(
         translated=translated,
@@ -64,6 +69,7 @@ def modelled_execution(
         residence=residence,
         counts=counts,
         instructions=execution.instructions,
+        divides=divides,
     ).modelled()
     found: dict[str, Any] = {}
     if isinstance(traffic, str):

@@ -21,9 +21,18 @@ class LadderSimulator(LadderInputs):
     """Executes rungs at one shape, which share inputs and references."""
 
     def simulate(
-        self, kernel: Kernel, selection: Selection, residence: Residence | None = None
+        self,
+        kernel: Kernel,
+        selection: Selection,
+        residence: Residence | None = None,
+        *,
+        divides: bool = False,
     ) -> Execution:
         """Counters and verdict of one rung; its traffic below L1 and time if `residence` is known.
+
+        The time is divided by cause and source line if `divides`, which takes a few seconds, else
+        explained by its gap to nominal peak.
+
 
         Raises UnsupportedError for machine code that the simulator does not support, LaunchError if
         the kernel faults, ShapeError if there is not enough memory or time.
@@ -49,4 +58,6 @@ class LadderSimulator(LadderInputs):
         )
         if residence is None:
             return execution
-        return modelled_execution(execution, translated, launch.geometry, counts, residence)
+        return modelled_execution(
+            execution, translated, launch.geometry, counts, residence, divides=divides
+        )

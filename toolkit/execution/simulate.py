@@ -208,7 +208,7 @@ def _of_rung(
     residence = residence_of(device, cubin, launch.geometry) if device else None
     ladder = LadderSimulator(Workload(launch.problem, seed), simulator.max_instructions)
     ladder.workers, ladder.advance = simulator.workers, simulator.advance or ladder.advance
-    return ladder.simulate(cubin, launch.selection, residence)
+    return ladder.simulate(cubin, launch.selection, residence, divides=True)
 
 
 def _check_time(launch: RungLaunch, simulator: Simulator) -> None:
