@@ -485,7 +485,7 @@ def test_a_device_adds_the_predicted_time_and_what_limits_it(monkeypatch):
     assert "constants of sm_90, measured, fitted on such a device" in said
     bounds = re.search(r" least time of .*?\n\n? *\n", said, re.DOTALL)
     assert bounds
-    assert re.search(r"^ latency +\S+ [nµ]s  one warp by itself takes", bounds[0], re.MULTILINE)
+    assert re.search(r"^ latency +\S+ [nµ]s  one warp alone takes", bounds[0], re.MULTILINE)
     assert "from FP32 peak" not in said  # a transpose does no FLOP
     assert max(map(len, said.split("least time of")[1].splitlines())) <= 100
 
