@@ -1,4 +1,4 @@
-"""Findings of a check: the mistakes that the core noted, in the words of compute-sanitizer."""
+"""Findings of a check: the mistakes that the core recorded, in the terms of compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -73,26 +73,24 @@ _WITHIN_WARP = "no __syncwarp() lies between"
 _BULK_REMEDIES = {
     watch.READ_AFTER_WRITE: "no wait for the copy's mbarrier lies between",
     watch.WRITE_AFTER_READ: (
-        "no arrival at an mbarrier after the read, which the writer waits for, lies between"
+        "the writer does not wait for an arrival at an mbarrier after the read"
     ),
-    watch.WRITE_AFTER_WRITE: "nothing that the later one waits for lies between",
+    watch.WRITE_AFTER_WRITE: "the later write does not wait for the earlier one",
 }
 _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is none
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadAction:
-    """Action of a thread, and its source line; `line` is None without -lineinfo.
+    """Action of a thread, such as a read, and its source line."""
 
-    `callers`: the lines that call the inlined functions around it, the innermost first.
-    """
-
-    what: str
+    what: str  # the action: "read", "write", "atomic", "wait" ...
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
-    file: str | None
-    line: int | None
+    file: str | None  # None without -lineinfo
+    line: int | None  # None without -lineinfo
     instruction: str
+    # (file, line) of the calls of the inlined functions around it, the innermost first
     callers: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -107,24 +105,23 @@ class ThreadAction:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One mistake: its name in `tool`, the accesses, the address, and the number of occurrences.
+    """One mistake, and the number of its occurrences.
 
-    A hazard has two `accesses`, in program order if both warps run the code, else in the order of
-    the simulation: the order on hardware is undefined. `address`: byte offset in the block's shared
-    memory, or in the `buffer`; None if no memory is involved. Findings of the same lines are one,
-    which occurred `times` times; its threads are those of the first hazard between two warps, if
-    any.
+    Occurrences at the same source lines are one finding. Its threads are those of the first hazard
+    between two warps, or else of the first occurrence.
     """
 
     tool: Tool
-    kind: str
+    kind: str  # name of the mistake in `tool`
     message: str
-    memory: str | None
-    buffer: str | None
-    address: int | None
+    memory: str | None  # "shared" or "global"; None if no memory is involved
+    buffer: str | None  # name of the buffer in global memory
+    address: int | None  # byte offset in the block's shared memory, or in the buffer
     width_bytes: int
+    # a hazard has two, in program order if both warps run the same code, else in the order of the
+    # simulation: their order on hardware is undefined
     accesses: tuple[ThreadAction, ...]
-    times: int
+    times: int  # number of occurrences
 
     @property
     def within_warp(self) -> bool:
@@ -133,7 +130,7 @@ class Finding:
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings, with those of the same lines combined into one."""
+    """Findings, in which those of the same source lines are combined into one."""
     kept: dict[object, Finding] = {}
     for finding in findings:
         lines = [(x.file, x.line, x.line is None and x.instruction) for x in finding.accesses]
@@ -153,17 +150,18 @@ def _callers(source: SourceLine | None) -> Iterator[tuple[str, int]]:
 
 
 class Wording:
-    """Converts what the core found into values of `Finding`, with messages."""
+    """Converter of the core's records to values of `Finding`, with messages."""
 
     def __init__(self, translated: Translated, bound: BoundLaunch) -> None:
         self._translated, self._bound = translated, bound
 
     def is_mistake(self, row: Any) -> bool:
-        """False for a lane that exited before it could reach a barrier or a warp operation.
+        """False if the absent lane exited before it could reach a barrier or a warp operation.
 
-        Both wait only for lanes that have not exited. A lane that went past the operation is a
-        mistake. One that waits at another barrier instruction is none if `barrier.sync` is not
-        `.aligned`, as in cooperative groups: the compiler lists those as warp operations.
+        Both wait only for lanes that have not exited. A lane that continued past the operation is a
+        mistake. A lane that waits at another barrier instruction is no mistake if `barrier.sync` is
+        not `.aligned`, as in cooperative groups: the compiler lists such barriers as warp
+        operations.
         """
         kind, pc, left = int(row["kind"]), int(row["pc"]), int(row["pc_before"])
         if kind not in (watch.ABSENT_LANE, watch.DIVERGENT_WARP):
@@ -192,7 +190,7 @@ class Wording:
         return self._barrier(row, *_BARRIERS[kind])
 
     def of_fault(self, fault: Fault) -> Finding:
-        """Finding for the fault that stopped a kernel. Raises LaunchError if no tool covers it."""
+        """Finding for the fault that stopped a kernel. Raises LaunchError if no tool reports it."""
         message = describe(fault, self._translated, self._bound)
         if fault.kind not in _FAULTS:
             raise LaunchError(message)
@@ -213,7 +211,7 @@ class Wording:
         )
 
     def _dropped(self, row: Any) -> Finding:
-        """Finding for an invalid access."""
+        """Finding for an invalid access, which the core left out."""
         warp, lane = divmod(int(row["thread"]), LANES)
         fault = Fault(
             kind=DROPPED[int(row["kind"])],
@@ -266,7 +264,7 @@ class Wording:
     def _unwritten(self, row: Any) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"])
         message = (
-            f"uninitialized read of {_at(*self._memory(row))}, which nobody has written: "
+            f"uninitialized read of {_at(*self._memory(row))}, which no thread has written: "
             f"thread {access.thread} of block {access.block}, {access.location}"
         )
         return self._made(row, "initcheck", "uninitialized read", message, (access,))
@@ -296,7 +294,8 @@ class Wording:
         return self._made(row, "synccheck", "undefined value", message, (access,))
 
     def _unfinished(self, row: Any, kind: str, why: str) -> Finding:
-        """Finding for an access of shared memory of a block that may not be there."""
+        """Finding for an access to shared memory of a block that may not have started, or may have
+        exited."""
         first = self._access(row["pc"], row["block"], row["thread"])
         accesses = [first]
         if row["thread_before"] != watch.NOBODY:
@@ -312,7 +311,7 @@ class Wording:
         return self._made(row, "synccheck", kind, message, tuple(accesses))
 
     def _owner(self, row: Any) -> tuple[int, int, int]:
-        """The block whose shared memory was accessed."""
+        """Index of the block whose shared memory was accessed."""
         return coordinates(int(row["owner"]) - 1, self._bound.geometry.grid)
 
     def _made(
@@ -363,7 +362,7 @@ def _at(memory: str | None, buffer: str | None, address: int | None) -> str:
 
 
 def _what(instruction: Instruction) -> str:
-    """What an instruction does to memory."""
+    """Name of the action of an instruction on memory."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "LDGSTS":
         return "asynchronous copy"
