@@ -197,7 +197,9 @@ class Wording:
         tool, kind = _FAULTS[fault.kind]
         in_memory = fault.kind in DROPPED.values()
         thread = fault.warp * LANES + fault.lane
-        what = ("write" if fault.is_store else "read") if in_memory else "wait"
+        what = "wait"
+        if in_memory:
+            what = "write" if fault.is_store else "read"
         return Finding(
             tool=tool,
             kind=kind,
@@ -227,10 +229,8 @@ class Wording:
         return replace(self.of_fault(fault), times=int(row["times"]))
 
     def _hazard(self, row: Any, short: str, long: str) -> Finding:
-        kind = int(row["kind"])
         first = self._access(row["pc_before"], row["block_before"], row["thread_before"])
         second = self._access(row["pc"], row["block"], row["thread"])
-        is_async = row["is_async"] in (watch.IS_ASYNC, watch.IS_BULK)
         # in a[i] += 1, neither the read nor the write of the other thread comes first
         if row["is_async"] == watch.READ_IS_FIRST and first.location != second.location:
             first, second = second, first
@@ -238,26 +238,13 @@ class Wording:
         memory, buffer, address = self._memory(row)
         in_global = memory == "global"
         in_cluster = bool(row["owner"])
-        remedy = (
-            _BULK_REMEDIES[kind]
-            if row["is_async"] == watch.IS_BULK
-            else "a copy that its thread did not wait for (cp.async.wait)"
-            if is_async
-            else "no fence and atomic operation orders the blocks"
-            if in_global
-            else "no barrier of the cluster lies between"
-            if in_cluster
-            else _WITHIN_WARP
-            if int(row["thread"]) // LANES == int(row["thread_before"]) // LANES
-            else "no __syncthreads() lies between"
-        )
         first_block = f" of block {first.block}" if in_global or in_cluster else ""
         owner = f" of block {self._owner(row)}" if in_cluster else ""
         second_block = f" of block {second.block}"
         message = (
             f"{long} hazard on {_at(memory, buffer, address)}{owner}: {first.what} by thread "
             f"{first.thread}{first_block}, {first.location}; {second.what} by thread "
-            f"{second.thread}{second_block}, {second.location}: {remedy}"
+            f"{second.thread}{second_block}, {second.location}: {_missing_order(row, memory)}"
         )
         return self._made(row, "racecheck", short, message, (first, second))
 
@@ -355,6 +342,21 @@ class Wording:
 
     def _thread(self, linear: int) -> tuple[int, int, int]:
         return coordinates(linear, self._bound.geometry.block)
+
+
+def _missing_order(row: Any, memory: str | None) -> str:
+    """Reason why the two accesses of a hazard are not ordered."""
+    if row["is_async"] == watch.IS_BULK:
+        return _BULK_REMEDIES[int(row["kind"])]
+    if row["is_async"] == watch.IS_ASYNC:
+        return "a copy that its thread did not wait for (cp.async.wait)"
+    if memory == "global":
+        return "no fence and atomic operation orders the blocks"
+    if row["owner"]:
+        return "no barrier of the cluster lies between"
+    if int(row["thread"]) // LANES == int(row["thread_before"]) // LANES:
+        return _WITHIN_WARP
+    return "no __syncthreads() lies between"
 
 
 def _at(memory: str | None, buffer: str | None, address: int | None) -> str:
