@@ -164,8 +164,7 @@ def _of_regions(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[Bl
     points = k_points(k, period(launch.tiling))
     if points and few.executed * launch.cost > FULL_K_BUDGET:
         anchors = _anchors(few.regions, launch.cost) if has_room() else []
-        plural = "s" if len(anchors) > 1 else ""
-        anchored = f" and by {len(anchors)} block{plural} at K itself" if anchors else ""
+        anchored = f" and by {text.many(len(anchors), 'block')} at K itself" if anchors else ""
         affine = (
             f" at K = {listed(points)} instead of {k:,}: every instruction's counts are affine in "
             f"K, fitted on two of these and verified by the others{anchored}"

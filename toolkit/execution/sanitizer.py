@@ -25,6 +25,7 @@ from analysis.argument_types import checked, shown
 from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
+from reports import text
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, estimated
 from toolkit.execution.findings import (
@@ -79,7 +80,7 @@ class Checked:
         )
         if not self.findings:
             return f"{self.kernel}: no errors: {', '.join(self.tools)} on {of}"
-        errors = f"{len(self.findings)} error{'s' * (len(self.findings) != 1)}"
+        errors = text.many(len(self.findings), "error")
         return f"{self.kernel}: {errors}: {', '.join(self._counts())} on {of}"
 
     def _counts(self) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from reports import text
 from toolkit.machine_code.instruction import Register
 from toolkit.sass import machine
 from toolkit.sass.core.binding import LANES, Fault
@@ -82,7 +83,7 @@ def describe_printing(translated: Translated, counts: NDArray[Any]) -> Iterator[
         if instruction.opcode == "CALL" and isinstance(instruction.operands[-1], Register)
     )
     if printing and (threads := sum(calls)):
-        yield f"printf was called {threads:,} time{'s' * (threads != 1)}: it prints nothing here"
+        yield f"printf was called {text.many(threads, 'time')}: it prints nothing here"
 
 
 def _access(fault: Fault, bound: BoundLaunch) -> str:
@@ -150,8 +151,8 @@ def _deadlock(fault: Fault, translated: Translated, bound: BoundLaunch) -> str:
 def _lacking(fault: Fault) -> str:
     """Arrivals and bytes that the current phase of an mbarrier still waits for."""
     return (
-        f"in its phase of parity {fault.phase} {fault.pending:,} "
-        f"arrival{'s' * (fault.pending != 1)} and {_bytes(fault.bytes)} of copies lack"
+        f"in its phase of parity {fault.phase} {text.many(fault.pending, 'arrival')} and "
+        f"{_bytes(fault.bytes)} of copies lack"
     )
 
 
@@ -213,4 +214,4 @@ def coordinates(linear: int, extents: tuple[int, int, int]) -> tuple[int, int, i
 
 
 def _bytes(count: int) -> str:
-    return f"{count:,} byte{'s' * (count != 1)}"
+    return text.many(count, "byte")
