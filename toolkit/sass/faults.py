@@ -43,18 +43,13 @@ def describe(
         return f"{kernel}: {_access(fault, bound)}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.DEADLOCK:
         return f"{kernel}: {_deadlock(fault, translated, bound)}: {where}"
-    if fault.kind in (machine.ARRIVALS, machine.NO_TENSOR_MAP):
-        said = _arrivals(fault, bound) if fault.kind == machine.ARRIVALS else _no_map(fault)
-        return f"{kernel}: {said}; {_thread_of(fault, bound)}, {where}"
-    reason = {
-        machine.LIMIT: f"did not end within {limit}",
-        machine.BAD_TARGET: "jumped out of its code: a wrong function pointer?",
-        machine.TRAP: "failed an assert" if _is_call(fault, translated) else "trapped (__trap)",
-        machine.UNIMPLEMENTED: _unknown(fault, translated),
-        machine.NO_MEMORY: "needs more memory than there is",
-    }[fault.kind]
-    subject = _block(fault, bound) if fault.kind == machine.LIMIT else _thread_of(fault, bound)
-    return f"{kernel} {reason}; {subject}, {where}"
+    if fault.kind == machine.ARRIVALS:
+        return f"{kernel}: {_arrivals(fault, bound)}; {_thread_of(fault, bound)}, {where}"
+    if fault.kind == machine.NO_TENSOR_MAP:
+        return f"{kernel}: {_no_map(fault)}; {_thread_of(fault, bound)}, {where}"
+    if fault.kind == machine.LIMIT:
+        return f"{kernel} did not end within {limit}; {_block(fault, bound)}, {where}"
+    return f"{kernel} {_end(fault, translated)}; {_thread_of(fault, bound)}, {where}"
 
 
 def describe_unwritten(
@@ -86,6 +81,18 @@ def describe_printing(translated: Translated, counts: NDArray[Any]) -> Iterator[
         yield f"printf was called {text.many(threads, 'time')}: it prints nothing here"
 
 
+def _end(fault: Fault, translated: Translated) -> str:
+    """Predicate of the sentence on a kernel that stopped by itself."""
+    if fault.kind == machine.BAD_TARGET:
+        return "jumped out of its code: a wrong function pointer?"
+    if fault.kind == machine.TRAP:
+        return "failed an assert" if _is_call(fault, translated) else "trapped (__trap)"
+    if fault.kind == machine.NO_MEMORY:
+        return "needs more memory than there is"
+    assert fault.kind == machine.UNIMPLEMENTED
+    return _unknown(fault, translated)
+
+
 def _access(fault: Fault, bound: BoundLaunch) -> str:
     space, width = SPACES[fault.space], fault.width_bytes
     what = f"{space} {'write' if fault.is_store else 'read'} of {_bytes(width)}"
@@ -96,12 +103,17 @@ def _access(fault: Fault, bound: BoundLaunch) -> str:
         return f"{what} at {at}, which is read-only"
     if space == "global":
         return f"{what} out of bounds at {at}: {_nearest(fault, bound.buffers)}"
-    limit = {
-        "shared": f"the block has {_bytes(bound.shared_bytes - bound.shared_base)}",
-        "local": f"the thread has {_bytes(bound.local_bytes)}",
-        "constant": "that is beyond the bank",
-    }[space]
-    return f"{what} out of bounds at {at}: {limit}"
+    return f"{what} out of bounds at {at}: {_limit(space, bound)}"
+
+
+def _limit(space: str, bound: BoundLaunch) -> str:
+    """Size that an access outside a memory other than global exceeds."""
+    if space == "shared":
+        return f"the block has {_bytes(bound.shared_bytes - bound.shared_base)}"
+    if space == "local":
+        return f"the thread has {_bytes(bound.local_bytes)}"
+    assert space == "constant"
+    return "that is beyond the bank"
 
 
 def _nearest(fault: Fault, buffers: Sequence[Buffer]) -> str:
