@@ -52,7 +52,7 @@ from toolkit.execution.schedule import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import DEADLOCK, BoundLaunch, FaultError, Run
+from toolkit.sass.machine import DEADLOCK, BoundLaunch, FaultError, Run, one_by_one
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated
@@ -287,7 +287,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         Observable(
             grid=bound.geometry.grid,
             flow=selection.flow,
-            run=lambda chosen, followed: execute([range(b, b + 1) for b in chosen], followed),
+            run=lambda chosen, followed: execute(one_by_one(chosen), followed),
             metrics=selection.metrics,
             functions=selection.functions,
             seed=selection.seed,
@@ -355,7 +355,7 @@ def _limited(
     known = sorted({b for one in regions(bound.geometry.grid) for b in one.members})[: most // 2]
     drawn = drawn_blocks(known, everything, most - len(known), selection.seed)
     chosen = sorted([*known, *drawn])
-    runs = execute([range(block, block + 1) for block in chosen], None)
+    runs = execute(one_by_one(chosen), None)
     counts = dict(zip(chosen, (run.counts for run in runs), strict=True))
     of_known, of_drawn = ([counts[b] for b in blocks] for blocks in (known, drawn))
     may_differ = np.ones(len(of_drawn[0]), dtype=COUNT)

@@ -39,13 +39,14 @@ from toolkit.execution.residency import most_resident
 from toolkit.launch.checks import check_arguments
 from toolkit.launch.host_resources import blas_on_one_thread, sparse_zeros
 from toolkit.launch.launch import buffers_of
+from toolkit.launch.progress import FinishedBlocks
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.inputs import ANCHOR_BYTES, LadderInputs, input_bytes
 from toolkit.rungs.launch import RungLaunch
 from toolkit.rungs.matrices import Matrix, Tile
 from toolkit.sass.accesses import Below
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
-from toolkit.sass.machine import BoundLaunch, FaultError, Run, run_blocks
+from toolkit.sass.machine import BoundLaunch, FaultError, Run, one_by_one, run_blocks
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated, bind
 
@@ -243,7 +244,7 @@ class PlanExecutor:
             most_accesses=self.most_accesses,
             notes_requests=True,
         )
-        ran = iter(self._run(bound, [range(b, b + 1) for b in blocks], len(blocks)))
+        ran = iter(self._run(bound, one_by_one(blocks), len(blocks)))
         of_groups = [[next(ran) for _ in group] for group in groups]
         accesses = [of_group[0].accesses for of_group in of_groups]
         references = self.ladder.references(self.ladder.at(launch.problem.k), tiles)
@@ -274,14 +275,7 @@ class PlanExecutor:
         self, bound: BoundLaunch, chosen: Sequence[range], blocks: int, stop: Event | None = None
     ) -> list[Run]:
         """Run some blocks. Progress is reported unless the run can be stopped."""
-        done = 0
-
-        def advance(finished: int) -> None:
-            nonlocal done
-            done += finished
-            if stop is None:
-                self.ladder.advance(done, blocks)
-
+        progress = FinishedBlocks(of=blocks, advance=self.ladder.advance if stop is None else None)
         most = FEWEST_INSTRUCTIONS + int(EXCESS * self.launch.cost * blocks / WARP_SIZE)
         limit = ENDLESS
         if (asked := self.ladder.max_instructions) is not None and asked < most:
@@ -292,7 +286,7 @@ class PlanExecutor:
                 chosen,
                 max_instructions=most,
                 workers=self.ladder.workers,
-                advance=advance,
+                advance=progress.add,
                 stop=stop,
             )
         except FaultError as error:

@@ -31,7 +31,7 @@ from toolkit.execution.replay import Replay
 from toolkit.execution.traffic import STORES, Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import machine
-from toolkit.sass.machine import FaultError, run_blocks
+from toolkit.sass.machine import FaultError, one_by_one, run_blocks
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.streams import joined
 from toolkit.sass.timing_table import machine_code
@@ -63,9 +63,8 @@ def streams_of(
     bound = replace(bound, most_accesses=0, most_steps=MOST_STEPS)
     too_much = f"the blocks to replay execute more than {MOST_STEPS:,} warp instructions"
     budget = None if others else MOST_STEPS * bound.cluster_blocks * len(blocks)
-    ranges = [range(b, b + 1) for b in blocks]
     try:
-        runs = run_blocks(bound, ranges, others=others, max_instructions=budget)
+        runs = run_blocks(bound, one_by_one(blocks), others=others, max_instructions=budget)
     except FaultError as error:
         if error.fault.kind == machine.LIMIT:
             raise UnavailableError(too_much) from None

@@ -47,6 +47,7 @@ from toolkit.execution.simulate import (
 )
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of
+from toolkit.launch.progress import FinishedBlocks
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.rungs.arguments import position_of_c
@@ -175,17 +176,11 @@ def _check(
     Raises LaunchError if the kernel stops for a reason that is not a finding, such as an endless
     loop.
     """
-    done = 0
-
-    def count(finished: int) -> None:
-        nonlocal done
-        done += finished
-        advance(done, len(blocks))
-
+    progress = FinishedBlocks(of=len(blocks), advance=advance)
     follows = watch.follows_shared_memory(translated)
     in_cluster = watch.follows_clusters(translated)
     launch = watched(translated, bound, unwritten)
-    raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=count)
+    raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=progress.add)
     words = Wording(translated, bound)
     rows = [row for row in raw.findings if words.is_mistake(row)]
     shuffles = [row for row in rows if row["kind"] in UNDEFINED_SHUFFLES]
@@ -210,7 +205,7 @@ def _check(
     return Checked(
         kernel=translated.kernel.name,
         findings=tuple(sorted(findings, key=lambda finding: TOOLS.index(finding.tool))),
-        executed_blocks=done + (raw.fault is not None),
+        executed_blocks=progress.done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
         notes=tuple(_notes(raw, follows, in_cluster)),

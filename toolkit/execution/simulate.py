@@ -57,6 +57,7 @@ from toolkit.launch.launch import (
     Execution,
     buffer_labels,
 )
+from toolkit.launch.progress import FinishedBlocks
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.compile import supported_architectures
 from toolkit.machine_code.disassemble import disassembler
@@ -365,20 +366,13 @@ class Simulator:
     def _run(
         self, bound: BoundLaunch, blocks: Sequence[range], most_instructions: int | None = None
     ) -> list[Run]:
-        of, done = sum(map(len, blocks)), 0
-
-        def advance(finished: int) -> None:
-            nonlocal done
-            done += finished
-            if self.advance is not None:
-                self.advance(done, of)
-
+        progress = FinishedBlocks(of=sum(map(len, blocks)), advance=self.advance)
         return run_blocks(
             bound,
             blocks,
             max_instructions=most_instructions or self.max_instructions,
             workers=self.workers,
-            advance=advance,
+            advance=progress.add,
         )
 
 
