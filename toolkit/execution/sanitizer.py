@@ -27,7 +27,7 @@ from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
 from reports import text
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
-from toolkit.execution.estimate import MOST_INSTRUCTIONS, estimated
+from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, estimated
 from toolkit.execution.findings import (
     DROPPED,
     TOOLS,
@@ -146,21 +146,21 @@ def check(
         if lack := shortage(watch.memory_bytes(watched(translated, bound, names))):
             raise LaunchError(f"{cubin.name}: a check takes up to {lack}: take a smaller launch")
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
-
-            def execute(few: Sequence[int], most: int) -> None:
-                launch = watched(translated, bound, names)
-                if fault := run_watched(launch, few, max_instructions=most).fault:
-                    raise FaultError(fault)
-
-            estimate = estimated(
-                execute,
-                bound,
-                chosen,
-                1,
-                waits=bound.blocks_meet,
-            )
-            announce(estimate)
+            announce(_estimated(translated, bound, chosen, names))
         return _check(translated, bound, chosen, names, max_instructions, advance)
+
+
+def _estimated(
+    translated: Translated, bound: BoundLaunch, blocks: Sequence[int], unwritten: Sequence[str]
+) -> Estimate:
+    """Estimated time of a check of some blocks, from a few of them."""
+
+    def execute(few: Sequence[int], most: int) -> None:
+        launch = watched(translated, bound, unwritten)
+        if fault := run_watched(launch, few, max_instructions=most).fault:
+            raise FaultError(fault)
+
+    return estimated(execute, bound, blocks, 1, waits=bound.blocks_meet)
 
 
 def _check(
@@ -192,14 +192,7 @@ def _check(
         rows = [row for row in rows if row["kind"] not in UNDEFINED_SHUFFLES]
     findings = folded(map(words.finding, rows))
     if not follows:
-        unseen = ("racecheck", "initcheck")
-        findings = [
-            x
-            for x in findings
-            if x.tool not in unseen
-            or x.memory != "shared"
-            or len({a.block for a in x.accesses}) > 1
-        ]
+        findings = [one for one in findings if not _is_unfollowed(one)]
     if raw.fault is not None and not _outlives_its_faults(raw):
         findings.append(words.of_fault(raw.fault))
     return Checked(
@@ -210,6 +203,15 @@ def _check(
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
         notes=tuple(_notes(raw, follows, in_cluster)),
     )
+
+
+def _is_unfollowed(finding: Finding) -> bool:
+    """True for findings in shared memory that cannot be trusted if it is not followed.
+
+    A race between blocks of a cluster can.
+    """
+    is_of_shared_memory = finding.memory == "shared" and finding.tool in ("racecheck", "initcheck")
+    return is_of_shared_memory and len({one.block for one in finding.accesses}) <= 1
 
 
 def _dropped_some(raw: Raw) -> bool:

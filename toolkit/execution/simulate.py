@@ -267,43 +267,15 @@ class Simulator:
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
             check_blocks(cubin.name, geometry.blocks)
             bound = replace(bound, most_accesses=MOST_ACCESSES, notes_work=True)
-        waits = schedule_facts(cubin).waits
-        trial = cache(partial(self._trial, bound, waits))
-
-        def again() -> BoundLaunch:
-            fresh = bind(translated, geometry, arguments)[0]
-            return replace(fresh, most_resident=bound.most_resident)
-
-        selection = BlockSelection(
-            blocks=self.blocks,
-            waits=waits,
-            seed=_seed_of(cubin, geometry, arguments, self.seed),
-            limit_s=self.limit_s,
-            trial=trial,
-            again=again,
-            flow=Flow(translated.linked.instructions, translated.lowered),
-            metrics=lambda counts, rows: totals(instruction_counts(translated, counts, rows)),
-            functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
-        )
-        followed = partial(self._followed, bound)
-        execute_few: Execute = followed
-        are_independent = not bound.blocks_meet and bound.cluster_blocks == 1
-        if self.announce and are_independent and self.max_instructions >= MOST_INSTRUCTIONS:
-            execute_few = announcing(
-                followed,
-                bound,
-                self.announce,
-                self.workers or available_cores(),
-                at_once=self.blocks != "representative",
-            )
+        selection = self._selection(translated, bound, arguments)
         started = time.perf_counter()
         try:
             counted = counted_blocks(
                 bound,
                 selection,
-                followed,
-                execute_few,
-                partial(self._before_all, cubin.name, bound, trial),
+                partial(self._followed, bound),
+                self._few_followed(bound),
+                partial(self._before_all, cubin.name, bound, selection.trial),
             )
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
@@ -332,6 +304,43 @@ class Simulator:
         except InputError as error:
             return unmodelled_execution(execution, str(error))
         return modelled_execution(execution, translated, geometry, counted, residence)
+
+    def _selection(
+        self, translated: Translated, bound: BoundLaunch, arguments: Sequence[Argument]
+    ) -> BlockSelection:
+        """Selection of the blocks of a bound launch."""
+        cubin, geometry = translated.kernel, bound.geometry
+        waits = schedule_facts(cubin).waits
+
+        def again() -> BoundLaunch:
+            fresh = bind(translated, geometry, arguments)[0]
+            return replace(fresh, most_resident=bound.most_resident)
+
+        return BlockSelection(
+            blocks=self.blocks,
+            waits=waits,
+            seed=_seed_of(cubin, geometry, arguments, self.seed),
+            limit_s=self.limit_s,
+            trial=cache(partial(self._trial, bound, waits)),
+            again=again,
+            flow=Flow(translated.linked.instructions, translated.lowered),
+            metrics=lambda counts, rows: totals(instruction_counts(translated, counts, rows)),
+            functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
+        )
+
+    def _few_followed(self, bound: BoundLaunch) -> Execute:
+        """Function that executes single blocks, and announces if they take long."""
+        followed = partial(self._followed, bound)
+        are_independent = not bound.blocks_meet and bound.cluster_blocks == 1
+        if not (self.announce and are_independent and self.max_instructions >= MOST_INSTRUCTIONS):
+            return followed
+        return announcing(
+            followed,
+            bound,
+            self.announce,
+            self.workers or available_cores(),
+            at_once=self.blocks != "representative",
+        )
 
     def _before_all(self, kernel: str, bound: BoundLaunch, trial: Callable[[], Estimate]) -> None:
         """Check that copies of all buffers fit, and announce the estimated time of all blocks."""
