@@ -15,12 +15,12 @@ class OneSm:
     the two selections by linear extrapolation.
     """
 
-    blocks: int  # number of blocks of the SM
+    blocks: int  #: number of blocks of the SM
     orders: tuple[tuple[int, ...], ...]
-    further: float  # steps of the extrapolation; one step leads from the first order to the second
-    rounds: float  # time of the SM, in lifetimes of the first sampled block
-    relative_work: float  # instructions of its blocks, relative to the average SM (1 or more)
-    relative_reads: float  # sectors that its blocks read, relative to the average SM (1 or more)
+    further: float  #: steps of the extrapolation; one step leads from the first order to the second
+    rounds: float  #: time of the SM, in lifetimes of the first sampled block
+    relative_work: float  #: instructions of its blocks, relative to the average SM (1 or more)
+    relative_reads: float  #: sectors that its blocks read, relative to the average SM (1 or more)
 
 
 def most_blocks(

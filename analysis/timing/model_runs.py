@@ -40,9 +40,9 @@ class ModelRuns:
     """
 
     sm: ModelledSm
-    of_blocks: Sequence[tuple[Ran, ...]]  # one run for each of `ModelledSm.numbers_of_blocks`
-    of_one_warp: Sequence[Ran]  # one warp alone on an SM
-    in_step: Ran  # the longest streams, fewest blocks; every request waits for DRAM
+    of_blocks: Sequence[tuple[Ran, ...]]  #: one run for each of `ModelledSm.numbers_of_blocks`
+    of_one_warp: Sequence[Ran]  #: one warp alone on an SM
+    in_step: Ran  #: the longest streams, fewest blocks; every request waits for DRAM
 
     @cached_property
     def total(self) -> SmTotals:

@@ -72,21 +72,21 @@ class GapStep:
 class Predicted:
     """Time of a launch by the model of `analysis.timing.predict`, and its limiter."""
 
-    time_s: float  # as CUDA events around one launch would measure it, including `launch_s`
-    cycles: float  # of an SM, without `launch_s`
-    clock_hz: float  # SM clock
-    launch_s: float  # time of an empty launch
-    flop_per_s: float  # FLOP of the problem over `time_s`
-    l2: Literal["flushed", "warm"]  # state of L2 at the start
-    limiter: Resource  # the resource that is busy for the largest fraction of the time
-    limiter_share: float  # that fraction
-    next_limiter: Resource  # the resource with the second largest fraction
-    next_share: float  # that fraction
-    bounds: tuple[TimeBound, ...]  # lower bounds on the time, one per resource
-    gap: tuple[GapStep, ...]  # steps from nominal peak to `time_s`
-    constants: str  # architecture and origin of the constants, in words
-    basis: str  # the blocks that were replayed, in words
-    is_fitted: bool  # the constants were fitted on a GPU of this architecture
+    time_s: float  #: as CUDA events around one launch would measure it, including `launch_s`
+    cycles: float  #: of an SM, without `launch_s`
+    clock_hz: float  #: SM clock
+    launch_s: float  #: time of an empty launch
+    flop_per_s: float  #: FLOP of the problem over `time_s`
+    l2: Literal["flushed", "warm"]  #: state of L2 at the start
+    limiter: Resource  #: the resource that is busy for the largest fraction of the time
+    limiter_share: float  #: that fraction
+    next_limiter: Resource  #: the resource with the second largest fraction
+    next_share: float  #: that fraction
+    bounds: tuple[TimeBound, ...]  #: lower bounds on the time, one per resource
+    gap: tuple[GapStep, ...]  #: steps from nominal peak to `time_s`
+    constants: str  #: architecture and origin of the constants, in words
+    basis: str  #: the blocks that were replayed, in words
+    is_fitted: bool  #: the constants were fitted on a GPU of this architecture
 
 
 def from_json(text: bytes) -> Predicted:

@@ -38,9 +38,9 @@ class UnsteadyError(Exception):
 class Sample(ABC):
     """Streams that are replayed in place of a launch."""
 
-    # An SM is replayed with all of its blocks if they fill at most this many waves after the first.
+    #: All blocks of an SM are replayed if they fill at most this many waves after the first one.
     most_waves: ClassVar[int]
-    # Otherwise two numbers of blocks are replayed, which differ by this many waves.
+    #: Otherwise two numbers of blocks are replayed, which differ by this many waves.
     waves_apart: ClassVar[int]
 
     @property
@@ -89,10 +89,10 @@ class Whole(Sample):
 class AlongK(Sample):
     """Blocks of a matrix product at two smaller values of K; totals are linear in K."""
 
-    at: Mapping[int, Streams]  # streams by their K
-    k: int  # K of the launch
+    at: Mapping[int, Streams]  #: streams by their K
+    k: int  #: K of the launch
 
-    most_waves: ClassVar[int] = 2  # fewer, because K is extrapolated too
+    most_waves: ClassVar[int] = 2  #: fewer, because K is extrapolated too
     waves_apart: ClassVar[int] = 2
 
     @property
@@ -115,8 +115,8 @@ class Repetitions(Sample):
     all repetitions take the same time.
     """
 
-    at: Mapping[int, Streams]  # streams by their number of repetitions
-    of: int  # number of repetitions in the launch
+    at: Mapping[int, Streams]  #: streams by their number of repetitions
+    of: int  #: number of repetitions in the launch
 
     most_waves: ClassVar[int] = 4
     waves_apart: ClassVar[int] = 2

@@ -14,17 +14,17 @@ class SmTotals:
     Busy clocks of pipes are sums over the four schedulers.
     """
 
-    clocks: float  # duration
-    issued: float  # warp instructions
-    multiply_adds: float  # busy clocks of the FMA pipes
-    load_store: float  # busy clocks of the load/store unit, including shared memory
-    shared: float  # busy clocks of shared memory
-    stores: float  # clocks that stores to L2 take
-    products: float  # busy clocks of the half of the FMA pipes that multiplies integers
-    logic: float  # busy clocks of the ALU pipes
-    double: float  # busy clocks of the FP64 pipes
-    half: float  # busy clocks of the FP16 pipes
-    special: float  # busy clocks of the XU pipes
+    clocks: float  #: duration
+    issued: float  #: warp instructions
+    multiply_adds: float  #: busy clocks of the FMA pipes
+    load_store: float  #: busy clocks of the load/store unit, including shared memory
+    shared: float  #: busy clocks of shared memory
+    stores: float  #: clocks that stores to L2 take
+    products: float  #: busy clocks of the half of the FMA pipes that multiplies integers
+    logic: float  #: busy clocks of the ALU pipes
+    double: float  #: busy clocks of the FP64 pipes
+    half: float  #: busy clocks of the FP16 pipes
+    special: float  #: busy clocks of the XU pipes
 
     @classmethod
     def of(cls, ran: Ran) -> SmTotals:

@@ -17,13 +17,13 @@ from analysis.timing.samples import Sample
 class Exchanged:
     """Data that blocks wait for until other blocks have written it, such as partial sums."""
 
-    # number of first blocks of an SM that differ from all later ones; the sample begins with them
+    #: number of first blocks of an SM that differ from all later ones; the sample begins with them
     unlike: int = 0
-    # sectors that the modelled SM reads from L2, relative to the average SM (1 or more); the other
-    # SMs are idle while it reads the excess
+    #: sectors that the modelled SM reads from L2, relative to the average SM (1 or more); the other
+    #: SMs are idle while it reads the excess
     relative_l2_reads: float = 1.0
-    read_back_bytes: float = 0.0  # bytes of the launch that a block reads after another wrote them
-    left_bytes: float = 0.0  # bytes that one writing block leaves for others
+    read_back_bytes: float = 0.0  #: bytes of the launch that a block reads after another wrote them
+    left_bytes: float = 0.0  #: bytes that one writing block leaves for others
 
 
 NO_EXCHANGE = Exchanged()
@@ -37,10 +37,10 @@ class Work:
     between partitions of L2.
     """
 
-    # machine code (`analysis.sm.INSTRUCTION`), in which `free_clocks` are the clocks of an access
-    # to shared memory without bank conflicts
+    #: machine code (`analysis.sm.INSTRUCTION`), in which `free_clocks` are the clocks of an access
+    #: to shared memory without bank conflicts
     code: NDArray[Any]
-    sample: Sample  # streams of some blocks
+    sample: Sample  #: streams of some blocks
     blocks: int
     blocks_per_sm: int
     shared_bytes_per_block: int
@@ -49,14 +49,14 @@ class Work:
     l2_write_bytes: float
     dram_read_bytes: float
     dram_write_bytes: float
-    # instructions of an average block of the launch, relative to an average sampled block
+    #: instructions of an average block of the launch, relative to an average sampled block
     weight: float = 1.0
-    # fraction of the stored sectors that L1 sends to L2 after merging adjacent stores
+    #: fraction of the stored sectors that L1 sends to L2 after merging adjacent stores
     sent_share: float = 1.0
     exchanged: Exchanged = NO_EXCHANGE
-    # blocks resident on one SM do so (`block_schedule.blocks_finish_at_different_times`)
+    #: blocks resident on one SM do so (`block_schedule.blocks_finish_at_different_times`)
     finish_at_different_times: bool = False
-    of_sm: OneSm | None = None  # blocks of the modelled SM, if those of other SMs differ from them
+    of_sm: OneSm | None = None  #: blocks of the modelled SM, if those of other SMs differ from them
 
     def __post_init__(self) -> None:
         if self.blocks_per_sm < 1 or self.blocks < 1 or not self.sample.replayed:

@@ -48,23 +48,18 @@ FAR = 0.5  # fraction of sectors with their home in the far partition of L2
 
 @dataclass(frozen=True, kw_only=True)
 class Caches:
-    """Constants of the caches of a device. Sizes in bytes.
+    """Constants of the caches of a device. Sizes in bytes."""
 
-    `read_reach`: reuse distance at which half of the pieces are still in L2. `read_width`: over
-    twice this distance the fraction falls from 73% to 27%. `dirty_reach`: the same for written
-    pieces, at which they are written back; its width is `read_width` too. `write_reach`: bytes that
-    may be dirty, with the width `write_width`. `both_sides`: room of a piece that SMs of both
-    partitions read, relative to a piece that SMs of one partition read. `merging_sms`: SMs of one
-    GPC that can share a fetch.
-    """
-
-    partitions: int
-    merging_sms: int
-    read_reach: float
+    partitions: int  #: of L2
+    merging_sms: int  #: SMs of one GPC that can share a fetch
+    read_reach: float  #: reuse distance at which half of the pieces are still in L2
+    #: over twice this distance, the fraction of pieces in L2 falls from 73% to 27%
     read_width: float
+    #: distance at which half of the written pieces are written back; its width is `read_width` too
     dirty_reach: float
-    write_reach: float
-    write_width: float
+    write_reach: float  #: bytes that may be dirty
+    write_width: float  #: width of `write_reach`, as `read_width`
+    #: room of a piece that SMs of both partitions read, relative to a piece that SMs of one read
     both_sides: float
 
     @property
@@ -112,36 +107,25 @@ def caches_of(device: Device) -> Caches:
 
 @dataclass(frozen=True, kw_only=True)
 class Accesses:
-    """Accesses of blocks to memory below L1: arrays of one length, in any order.
+    """Accesses of blocks to memory below L1: arrays of one length, in any order."""
 
-    `time`: since the start of the launch, in lifetimes of a block. `piece`: number of the piece,
-    from 0. `block`: linear index of the block. `sectors`: sectors that the block moves. `size`:
-    bytes of the piece, the same in all of its accesses. `is_write`: true for stores, false for
-    loads.
-    """
-
-    time: Floats
-    piece: Integers
-    block: Integers
-    sectors: Floats
-    size: Floats
-    is_write: NDArray[np.bool_]
+    time: Floats  #: since the start of the launch, in lifetimes of a block
+    piece: Integers  #: number of the piece, from 0
+    block: Integers  #: linear index of the block
+    sectors: Floats  #: sectors that the block moves
+    size: Floats  #: bytes of the piece, the same in all of its accesses
+    is_write: NDArray[np.bool_]  #: true for stores, false for loads
 
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """Modelled sectors (32 bytes) and bytes of a launch below L1.
+    """Modelled sectors (32 bytes) and bytes of a launch below L1."""
 
-    `fetched_sectors` arrive in L1; `merged_sectors` are the same with each merged fetch counted
-    once. `written_sectors`: stores that L1 sends to L2. `l2_read_sectors` and `l2_write_sectors`
-    count a sector that crosses between partitions twice.
-    """
-
-    fetched_sectors: float
-    merged_sectors: float
-    written_sectors: float
-    l2_read_sectors: float
-    l2_write_sectors: float
+    fetched_sectors: float  #: sectors that arrive in L1
+    merged_sectors: float  #: the same, with each merged fetch counted once
+    written_sectors: float  #: sectors of stores that L1 sends to L2
+    l2_read_sectors: float  #: a sector that crosses between partitions counts twice
+    l2_write_sectors: float  #: a sector that crosses between partitions counts twice
     dram_read_bytes: float
     dram_write_bytes: float
 

@@ -84,13 +84,13 @@ _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is n
 class ThreadAction:
     """Action of a thread, such as a read, and its source line."""
 
-    what: str  # the action: "read", "write", "atomic", "wait" ...
+    what: str  #: the action: "read", "write", "atomic", "wait" ...
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
-    file: str | None  # None without -lineinfo
-    line: int | None  # None without -lineinfo
+    file: str | None  #: None without -lineinfo
+    line: int | None  #: None without -lineinfo
     instruction: str
-    # (file, line) of the calls of the inlined functions around it, the innermost first
+    #: (file, line) of the calls of the inlined functions around it, the innermost first
     callers: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -112,16 +112,16 @@ class Finding:
     """
 
     tool: Tool
-    kind: str  # name of the mistake in `tool`
+    kind: str  #: name of the mistake in `tool`
     message: str
-    memory: str | None  # "shared" or "global"; None if no memory is involved
-    buffer: str | None  # name of the buffer in global memory
-    address: int | None  # byte offset in the block's shared memory, or in the buffer
+    memory: str | None  #: "shared" or "global"; None if no memory is involved
+    buffer: str | None  #: name of the buffer in global memory
+    address: int | None  #: byte offset in the block's shared memory, or in the buffer
     width_bytes: int
-    # a hazard has two, in program order if both warps run the same code, else in the order of the
-    # simulation: their order on hardware is undefined
+    #: a hazard has two, in program order if both warps run the same code, else in the order of the
+    #: simulation: their order on hardware is undefined
     accesses: tuple[ThreadAction, ...]
-    times: int  # number of occurrences
+    times: int  #: number of occurrences
 
     @property
     def within_warp(self) -> bool:

@@ -66,9 +66,9 @@ class Checked:
 
     kernel: str
     findings: tuple[Finding, ...]
-    executed_blocks: int  # number of blocks that were checked
-    blocks: int  # number of blocks of the launch
-    tools: tuple[Tool, ...]  # tools that could run
+    executed_blocks: int  #: number of blocks that were checked
+    blocks: int  #: number of blocks of the launch
+    tools: tuple[Tool, ...]  #: tools that could run
     notes: tuple[str, ...] = ()
 
     @property
