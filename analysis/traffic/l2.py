@@ -68,16 +68,19 @@ class Caches:
         return self.read_reach / self.write_reach
 
 
-# Measured on an H100 and an H200 (docs/experiments.md), by the size of L2: cyclic reads, each
-# part by the same SM, and writes. (Of larger writes, an H100 writes all but 23.8 MiB back, but of
-# 24 MiB only 0.8: the model has 1.0 with a reach of 24.0, and 1.1 with 23.8.) Written pieces that
-# others follow are written back after 35 and 40 MiB (docs/experiments.md), 0.70 and 0.67 of L2.
-# Here it is 0.70, because with less `split-k` at 2048 writes too much on an H200. An L2 of another
-# size has the same fractions.
+# Reach by the size of L2, measured on an H100 and an H200 (docs/experiments.md): cyclic reads, each
+# part by the same SM.
 _READ_REACH = {50 * MIB: 41.7 * MIB, 60 * MIB: 47.3 * MIB}
+# The same for writes. (Of larger writes, an H100 writes back all but 23.8 MiB, but of 24 MiB it
+# writes back only 0.8: the model has 1.0 with a reach of 24.0, and 1.1 with 23.8.)
 _WRITE_REACH = {50 * MIB: 24.0 * MIB, 60 * MIB: 27.9 * MIB}
-_READ_PART, _DIRTY_PART, _WRITE_PART = 0.81, 0.70, 0.47
-_READ_WIDTH, _WRITE_WIDTH = 0.045, 0.03  # of L2
+_READ_PART = 0.81  # read reach of an L2 of another size, as a fraction of it
+_WRITE_PART = 0.47  # write reach of an L2 of another size, as a fraction of it
+# Written pieces that others follow are written back after 35 and 40 MiB (docs/experiments.md): 0.70
+# and 0.67 of L2. With less than 0.70, `split-k` at 2048 writes too much on an H200.
+_DIRTY_PART = 0.70
+_READ_WIDTH = 0.045  # as a fraction of L2
+_WRITE_WIDTH = 0.03  # as a fraction of L2
 # Nearly as if each partition kept a copy: 1.5 to 1.8 where two to four SMs read each part
 # (docs/experiments.md).
 _BOTH_SIDES = 1.55
@@ -161,7 +164,8 @@ def shared_in_l1(
 # (`coarsened-2d`, 4 bytes per lane, on an H100; the rule has 0.29 for the second of these), and
 # about none if each SM has one block or less. Stores of 16 bytes per lane (`vectorized`) were never
 # merged.
-MERGED_STORES, OF_BYTES = 0.22, 16 * MIB  # grows with the cube root of the bytes
+MERGED_STORES = 0.22  # fraction of merged stores; grows with the cube root of the bytes
+OF_BYTES = 16 * MIB  # bytes of a launch with this fraction
 WIDE_BYTES = 16
 
 

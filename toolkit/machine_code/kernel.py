@@ -71,8 +71,10 @@ _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow pa
 _RESERVED_SHARED_BYTES = 0x400
 _FIRST_WITH_RESERVED_IN_SECTION = 90
 
-# CUDA C++ Programming Guide, "Compute Capabilities"; of shared memory more than any device has.
-MOST_REGISTERS, MOST_LOCAL_BYTES, MOST_SHARED_BYTES = 255, 512 * 1024, 2**20
+# CUDA C++ Programming Guide, "Compute Capabilities".
+MOST_REGISTERS = 255  # per thread
+MOST_LOCAL_BYTES = 512 * 1024  # per thread
+MOST_SHARED_BYTES = 2**20  # per block: more than any device has
 
 
 @dataclass(frozen=True, kw_only=True)
