@@ -86,7 +86,7 @@ def _last_writes(accesses: NDArray[Any]) -> Integers:
     return found
 
 
-def _in_turn(accesses: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
+def _after_writes(accesses: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
     """Access times, delayed until other blocks have written the data that a block reads."""
     order = np.lexsort((accesses["step"], accesses["block"]))
     offset = accesses["block"][order] * 2.0 * (time.max() + 1) * ROUNDS
@@ -121,13 +121,13 @@ def accesses_in_time(
     block = accesses["block"].astype(np.int64)
     progress = BlockProgress.even(np.ones(len(starts))) if progress is None else progress
     done = (
-        _work(accesses, lifetimes, exchange)
+        _completed_work(accesses, lifetimes, exchange)
         if typical_steps is None
         else accesses["step"] / typical_steps
     )
     time = starts[block] + progress.time(block, done)
     if exchange is not None:
-        time = _in_turn(accesses, time, exchange)
+        time = _after_writes(accesses, time, exchange)
     return _by_piece(accesses, time, np.full(len(accesses), float(lines)))
 
 
@@ -162,7 +162,7 @@ def _by_piece(accesses: NDArray[Any], time: Floats, lines: Floats) -> Accesses:
     )
 
 
-def _work(accesses: NDArray[Any], lifetimes: Floats, exchange: Exchange | None) -> Floats:
+def _completed_work(accesses: NDArray[Any], lifetimes: Floats, exchange: Exchange | None) -> Floats:
     """Fraction of a lifetime's work that a block has done at each access.
 
     Work is proportional to the instructions of a warp. If blocks do not wait for each other, all

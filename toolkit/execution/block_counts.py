@@ -261,7 +261,7 @@ def counted_blocks(
             bound.restore()
     elif selection.blocks != "all" and selection.blocks < everything:
         if not selection.waits:
-            return _limited(bound, selection, execute_few, selection.blocks)
+            return _counts_of_some(bound, selection, execute_few, selection.blocks)
         why = WAIT
     announce()
     runs = execute([range(everything)], None)
@@ -311,7 +311,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         observed=found,
         estimates=found.estimates,
         uncertainty="" if found.is_sufficient else _uncertainty(len(found.runs), bound),
-        why_no_time=_takes_all(selection.trial()) if found.accesses is None else "",
+        why_no_time=_why_no_accesses(selection.trial()) if found.accesses is None else "",
         work=found.work,
     )
 
@@ -336,7 +336,7 @@ def _is_short(selection: BlockSelection) -> bool:
     return not estimate.is_least and estimate.seconds <= selection.limit_s
 
 
-def _takes_all(estimate: Estimate) -> str:
+def _why_no_accesses(estimate: Estimate) -> str:
     least = "more than " if estimate.is_least else "about "
     return (
         f"it needs the accesses of all blocks, which takes {least}{ceil(estimate.seconds):,} s: "
@@ -344,7 +344,7 @@ def _takes_all(estimate: Estimate) -> str:
     )
 
 
-def _limited(
+def _counts_of_some(
     bound: BoundLaunch, selection: BlockSelection, execute: Execute, most: int
 ) -> RecordedCounts:
     """Counts estimated from `most` blocks.

@@ -140,9 +140,9 @@ def rung_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[Blo
     """
     everything = launch.geometry.blocks
     if launch.order.kinds is None:
-        yield from _of_regions(launch, has_room)
+        yield from _region_plans(launch, has_room)
     else:
-        yield _of_kinds(launch)
+        yield _kind_plan(launch)
     if (cost := launch.cost * everything) > ALL_BLOCKS_BUDGET:
         raise ShapeError(
             f"blocks that should have equal counts differ, and all {everything:,} would take about "
@@ -151,7 +151,7 @@ def rung_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[Blo
     yield all_blocks(everything)
 
 
-def _of_regions(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:
+def _region_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:
     """Yield plans of some blocks of each region: at small values of K if possible, then at K."""
     everything, k = launch.geometry.blocks, launch.executed.k
     few = BlockPlan(blocks=everything, regions=regions_of(launch))
@@ -207,7 +207,7 @@ def _anchors(of: Sequence[Region], cost: float) -> list[int]:
     return list(dict.fromkeys([largest, len(of) - 1, 0]))[: min(ANCHORS, int(ANCHOR_BUDGET / cost))]
 
 
-def _of_kinds(launch: RungLaunch) -> BlockPlan:
+def _kind_plan(launch: RungLaunch) -> BlockPlan:
     """Plan that executes each kind of block alone, with all data that it waits for provided."""
     kinds, blocks = kinds_of(launch), launch.geometry.blocks
     of_tiles = [kind for kind in kinds if not kind.is_leading]

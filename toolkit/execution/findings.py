@@ -242,19 +242,19 @@ class Wording:
         owner = f" of block {self._owner(row)}" if in_cluster else ""
         second_block = f" of block {second.block}"
         message = (
-            f"{long} hazard on {_at(memory, buffer, address)}{owner}: {first.what} by thread "
+            f"{long} hazard on {_place(memory, buffer, address)}{owner}: {first.what} by thread "
             f"{first.thread}{first_block}, {first.location}; {second.what} by thread "
             f"{second.thread}{second_block}, {second.location}: {_missing_order(row, memory)}"
         )
-        return self._made(row, "racecheck", short, message, (first, second))
+        return self._finding_of_row(row, "racecheck", short, message, (first, second))
 
     def _unwritten(self, row: Any) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"])
         message = (
-            f"uninitialized read of {_at(*self._memory(row))}, which no thread has written: "
+            f"uninitialized read of {_place(*self._memory(row))}, which no thread has written: "
             f"thread {access.thread} of block {access.block}, {access.location}"
         )
-        return self._made(row, "initcheck", "uninitialized read", message, (access,))
+        return self._finding_of_row(row, "initcheck", "uninitialized read", message, (access,))
 
     def _barrier(self, row: Any, kind: str, meaning: str) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"], "wait")
@@ -268,7 +268,7 @@ class Wording:
             f"barrier error: {kind}: {meaning}: thread {access.thread} of block {access.block} "
             f"is at {access.location}{missing}"
         )
-        return self._made(row, "synccheck", kind, message, (access,))
+        return self._finding_of_row(row, "synccheck", kind, message, (access,))
 
     def _shuffle(self, row: Any) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"], "shuffle")
@@ -278,7 +278,7 @@ class Wording:
             f"shuffle error: undefined value: lane {lane} (thread {access.thread} of block "
             f"{access.block}) reads lane {source}, {why}, at {access.location}"
         )
-        return self._made(row, "synccheck", "undefined value", message, (access,))
+        return self._finding_of_row(row, "synccheck", "undefined value", message, (access,))
 
     def _unfinished(self, row: Any, kind: str, why: str) -> Finding:
         """Finding for an access to shared memory of a block that may not have started, or may have
@@ -291,17 +291,17 @@ class Wording:
             why += f" at {end.location}: no barrier of the cluster lies between"
         memory, _, address = self._memory(row)
         message = (
-            f"cluster error: {kind}: {first.what} of {_at(memory, None, address)} of block "
+            f"cluster error: {kind}: {first.what} of {_place(memory, None, address)} of block "
             f"{self._owner(row)} by thread {first.thread} of block {first.block}, "
             f"{first.location}: that block {why}"
         )
-        return self._made(row, "synccheck", kind, message, tuple(accesses))
+        return self._finding_of_row(row, "synccheck", kind, message, tuple(accesses))
 
     def _owner(self, row: Any) -> tuple[int, int, int]:
         """Index of the block whose shared memory was accessed."""
         return coordinates(int(row["owner"]) - 1, self._bound.geometry.grid)
 
-    def _made(
+    def _finding_of_row(
         self, row: Any, tool: Tool, kind: str, message: str, accesses: tuple[ThreadAction, ...]
     ) -> Finding:
         memory, buffer, address = self._memory(row)
@@ -331,7 +331,7 @@ class Wording:
         instruction = self._translated.kernel.instructions[int(pc)]
         source = instruction.source
         return ThreadAction(
-            what=what or _what(instruction),
+            what=what or _action(instruction),
             block=coordinates(int(block), self._bound.geometry.grid),
             thread=self._thread(int(thread)),
             file=source.file if source else None,
@@ -359,11 +359,11 @@ def _missing_order(row: Any, memory: str | None) -> str:
     return "no __syncthreads() lies between"
 
 
-def _at(memory: str | None, buffer: str | None, address: int | None) -> str:
+def _place(memory: str | None, buffer: str | None, address: int | None) -> str:
     return f"{memory} memory at byte {address:,}" + (f" of {buffer}" if buffer else "")
 
 
-def _what(instruction: Instruction) -> str:
+def _action(instruction: Instruction) -> str:
     """Name of the action of an instruction on memory."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "LDGSTS":

@@ -137,8 +137,8 @@ class _Observer:
         executed = np.bincount(proof.class_of[known], minlength=len(classes))
         is_open = np.flatnonzero(populations > executed).tolist()
         may_differ = proof.may_differ(is_open)
-        slow_paths = self._slow_paths(proof, may_differ) if _any(may_differ) else []
-        drawn = self._drawn(slow_paths, proof.why_open) if _any(may_differ) else []
+        slow_paths = self._slow_paths(proof, may_differ) if _has_any(may_differ) else []
+        drawn = self._drawn(slow_paths, proof.why_open) if _has_any(may_differ) else []
         self._check(proof, may_differ, is_open)
         totals = extrapolated(
             [
@@ -208,7 +208,7 @@ class _Observer:
             decided, apart = self.launch.flow.region(branch)
             called = [names.get(pc, "") for pc in self.launch.flow.calls(decided)]
             if called and all(map(is_internal, called)):
-                found |= {_plain(name) for name in called}
+                found |= {_short_name(name) for name in called}
                 left[[branch, *decided, *apart]] = False
         return [] if left.any() else sorted(found)
 
@@ -236,7 +236,7 @@ class _Observer:
     ) -> Observed:
         of_known, of_drawn = ([self.executed.samples[b].counts for b in x] for x in (known, drawn))
         counts, estimated = totals, None
-        if _any(may_differ):
+        if _has_any(may_differ):
             counts = estimated_counts(totals, may_differ, of_known, of_drawn, self.executed.blocks)
             estimated = estimates(
                 self.launch.metrics(counts, None),
@@ -256,7 +256,9 @@ class _Observer:
         return Observed(
             counts=counts,
             class_of=class_of,
-            work=self._work(class_of, drawn if _any(may_differ) and not slow_paths else ()),
+            work=self._work_of_blocks(
+                class_of, drawn if _has_any(may_differ) and not slow_paths else ()
+            ),
             runs=[one.run for _, one in sorted(self.executed.samples.items())],
             grid=self.launch.grid,
             accesses=accesses,
@@ -271,7 +273,7 @@ class _Observer:
         opcodes = {self.launch.flow.instructions[row].opcode for row in rows.tolist()}
         return bool(opcodes & GLOBAL_ACCESSES)
 
-    def _work(self, class_of: NDArray[np.uint32], drawn: Sequence[int]) -> NDArray[Any]:
+    def _work_of_blocks(self, class_of: NDArray[np.uint32], drawn: Sequence[int]) -> NDArray[Any]:
         """Instructions of each block (core.WORK).
 
         A block that was not executed gets those of an executed block of its class or, if blocks
@@ -300,11 +302,11 @@ def is_internal(function: str) -> bool:
     return "__internal_" in function
 
 
-def _plain(function: str) -> str:
+def _short_name(function: str) -> str:
     """Short name of a function: "div_rn_f64_full" for
     "$__internal_0_$__cuda_sm20_div_rn_f64_full"."""
     return function.rpartition("$")[2].removeprefix("__cuda_").partition("_")[2] or function
 
 
-def _any(may_differ: NDArray[Any]) -> bool:
+def _has_any(may_differ: NDArray[Any]) -> bool:
     return bool(may_differ.view(np.uint64).any())

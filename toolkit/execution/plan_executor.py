@@ -75,7 +75,7 @@ class PlanExecutor:
         """Counts by the first plan whose proof holds."""
         why = ""
         for plan in rung_plans(self.launch, self.has_room):
-            found = self._of_kinds(plan) if plan.kinds else self._of_regions(plan)
+            found = self._counts_of_kinds(plan) if plan.kinds else self._counts_of_regions(plan)
             if isinstance(found, DeclaredCounts):
                 return replace(found, basis=found.basis + why)
             why = found + why
@@ -86,7 +86,7 @@ class PlanExecutor:
         executed = self.launch.executed
         return input_bytes(executed) <= ANCHOR_BYTES and self.ladder.has_room(executed)
 
-    def _of_regions(self, plan: BlockPlan) -> DeclaredCounts | str:
+    def _counts_of_regions(self, plan: BlockPlan) -> DeclaredCounts | str:
         """Counts from blocks that do not wait for others, or why they do not represent all."""
         k = self.launch.executed.k
         runs = [self._execute(point, plan.members) for point in plan.points or [k]]
@@ -107,7 +107,7 @@ class PlanExecutor:
                 return NOT_AFFINE
         return self._declared(plan, of_regions, runs, [anchored, *runs])
 
-    def _of_kinds(self, plan: BlockPlan) -> DeclaredCounts | str:
+    def _counts_of_kinds(self, plan: BlockPlan) -> DeclaredCounts | str:
         """Counts from blocks of each kind alone, or why they do not represent all.
 
         At the same time, the first blocks run together in another thread.

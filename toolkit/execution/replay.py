@@ -122,9 +122,9 @@ def blocks_of_last_sm(
     executed = work["executed"].astype(np.float64)
     sm = sm_of(schedule.slot, sms)
     of_sm = np.flatnonzero(sm == _last_sm(schedule.end, executed, sm))
-    orders, further = _orders(schedule.slot[of_sm], executed[of_sm], per_sm)
+    orders, further = _replayed_orders(schedule.slot[of_sm], executed[of_sm], per_sm)
     most = of_sm[orders[-1]]
-    samples, stands_for = _samples(most, executed)
+    samples, stands_for = _sampled_blocks(most, executed)
     places = dict(zip(orders[-1].tolist(), stands_for.tolist(), strict=True))
     end = float(schedule.end[of_sm].max())
     return Replay(
@@ -135,8 +135,8 @@ def blocks_of_last_sm(
             orders=tuple(tuple(places[place] for place in order.tolist()) for order in orders),
             further=further,
             rounds=end / float(schedule.lifetimes[samples[0]]),
-            relative_work=_relative(executed, of_sm, sms),
-            relative_reads=_relative(read_by_block, of_sm, sms),
+            relative_work=_relative_to_average(executed, of_sm, sms),
+            relative_reads=_relative_to_average(read_by_block, of_sm, sms),
         ),
         weight=float(executed[most].sum() / executed[samples[stands_for]].sum()),
     )
@@ -155,7 +155,7 @@ def _last_sm(end: Floats, executed: Floats, sm: Integers) -> int:
     return int(sm[np.argmax(np.where(end >= LATE * end.max(), until, -1.0))])
 
 
-def _orders(slot: Integers, executed: Floats, per_sm: int) -> tuple[list[Integers], float]:
+def _replayed_orders(slot: Integers, executed: Floats, per_sm: int) -> tuple[list[Integers], float]:
     """Places in the order of an SM's blocks to replay, and the value of `OneSm.further`.
 
     One order of all blocks. If they execute too much, two orders, each with the last block of each
@@ -176,18 +176,18 @@ def _orders(slot: Integers, executed: Floats, per_sm: int) -> tuple[list[Integer
     return [np.sort(np.append(some, last)) for some in (few, many)], float(further)
 
 
-def _samples(blocks: Integers, executed: Floats) -> tuple[Integers, Integers]:
+def _sampled_blocks(blocks: Integers, executed: Floats) -> tuple[Integers, Integers]:
     """Sample of `blocks`, the longest first, and the number of each block's representative."""
     for per_octave, most in KINDS:
         kind = np.floor(per_octave * np.log2(np.maximum(executed[blocks], 1.0)))
-        samples, stands_for = _of_kinds(kind, most)
+        samples, stands_for = _sampled_of_kinds(kind, most)
         if executed[blocks[samples]].sum() <= MOST_SAMPLED:
             break
     rank = np.argsort(-executed[blocks[samples]], kind="stable")
     return blocks[samples[rank]], np.argsort(rank)[stands_for]
 
 
-def _of_kinds(kind: Floats, most: int) -> tuple[Integers, Integers]:
+def _sampled_of_kinds(kind: Floats, most: int) -> tuple[Integers, Integers]:
     """Sample of up to `most` members of each kind, and the number of each place's representative.
 
     `kind`: that of each place. Members of the sample are places.
@@ -201,7 +201,7 @@ def _of_kinds(kind: Floats, most: int) -> tuple[Integers, Integers]:
     return np.array(samples), stands_for
 
 
-def _relative(amount: Floats, of_sm: Integers, sms: int) -> float:
+def _relative_to_average(amount: Floats, of_sm: Integers, sms: int) -> float:
     """Total `amount` of the blocks `of_sm`, relative to the average SM, at least 1."""
     average = amount.sum() / min(sms, len(amount))
     return float(max(1.0, amount[of_sm].sum() / average)) if average else 1.0

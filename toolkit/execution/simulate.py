@@ -197,13 +197,13 @@ def simulate(
         options=options,
     )
     if rung := request.rung(simulator.device):
-        return _of_rung(rung, chosen_seed(seed), simulator, options, by_plan=blocks is None)
+        return _simulated_rung(rung, chosen_seed(seed), simulator, options, by_plan=blocks is None)
     launched = request.launched()
     with naming(source):
         return simulator.run(request.compiled(simulator.target), *launched)
 
 
-def _of_rung(
+def _simulated_rung(
     launch: RungLaunch, seed: int, simulator: Simulator, options: Sequence[str], *, by_plan: bool
 ) -> Execution:
     """Execute a rung: the blocks of its plan, or the blocks that `simulator` selects."""
