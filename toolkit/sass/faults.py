@@ -156,15 +156,17 @@ def _deadlock(fault: Fault, translated: Translated, bound: BoundLaunch) -> str:
         return f"{subject} for {_mbarrier(fault, bound)}, which never comes: {_lacking(fault)}"
     if opcode in _WAITS:
         return f"{subject} {_WAITS[opcode]} and the others never come"
-    resident = f", of {fault.resident:,} blocks that run" if fault.resident > 1 else ""
-    return f"{subject} for what nobody writes any more{resident}: all that run go round in circles"
+    polling = "it polls in a loop"
+    if fault.resident > 1:
+        polling = f"all {fault.resident:,} running blocks poll in loops"
+    return f"{subject} for memory that no running block will write: {polling}"
 
 
 def _lacking(fault: Fault) -> str:
     """Arrivals and bytes that the current phase of an mbarrier still waits for."""
     return (
-        f"in its phase of parity {fault.phase} {text.many(fault.pending, 'arrival')} and "
-        f"{_bytes(fault.bytes)} of copies lack"
+        f"its phase of parity {fault.phase} lacks {text.many(fault.pending, 'arrival')} and "
+        f"{_bytes(fault.bytes)} of copies"
     )
 
 
@@ -176,8 +178,8 @@ def _mbarrier(fault: Fault, bound: BoundLaunch) -> str:
 
 def _arrivals(fault: Fault, bound: BoundLaunch) -> str:
     return (
-        f"{_mbarrier(fault, bound)} is told of more than it counts: {_lacking(fault)} "
-        "(was it initialized, with as many arrivals as come in a phase?)"
+        f"{_mbarrier(fault, bound)} received more arrivals than expected: {_lacking(fault)} "
+        "(was it initialized with the number of arrivals of a phase?)"
     )
 
 

@@ -108,7 +108,7 @@ def test_there_is_an_end_to_what_is_told():
     wrong = "".join(f"((volatile float*)x)[t + {1000 * n}] = 1;\n" for n in range(1, 121))
     found = checked(wrong)
     assert len(faults(found)) == watch.MOST_FAULTS == 100
-    assert "there are more kinds of findings" in found.notes[-1]
+    assert "there are more findings" in found.notes[-1]
 
 
 LATE = """
