@@ -88,9 +88,10 @@ class ModelledSm:
         crowd *= work.exchanged.relative_l2_reads * work.relative_reads
         dram_rate = self.dram_rate * work.relative_reads
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
+        has_several = self._warps > SCHEDULERS  # warps per scheduler
         # all constants that `Numbers` has under the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
-            "fetch_clocks": self._fetch_clocks,
+            "fetch_clocks": c.fetch_clocks_of_several if has_several else c.fetch_clocks,
             "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
             # stores take the time of the sectors that remain after merging
             "write_bytes_per_clock": written / work.sent_share,
@@ -108,13 +109,6 @@ class ModelledSm:
             dram_write_share=out * work.sent_share,
             waiting_share=min(1.0, work.dram_read_bytes / own) if own else 0.0,
         )
-
-    @property
-    def _fetch_clocks(self) -> int:
-        """Clocks between fetches of two lines of code that the instruction cache does not hold."""
-        if self._warps > SCHEDULERS:  # several warps per scheduler
-            return self.constants.fetch_clocks_of_several
-        return self.constants.fetch_clocks
 
     @property
     def _flag_clocks(self) -> int:

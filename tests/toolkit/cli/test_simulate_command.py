@@ -671,7 +671,10 @@ def test_a_file_is_told_from_a_rung():
             "tiled -s 40000 --blocks all --max-instructions 100000000",
             "all 1,562,500 blocks of tiled at 40000x40000x40000 take about",
         ),
-        ("stream-k -s 1024x1024x262144", "its blocks share tiles in 70 ways, and a block of each"),
+        (
+            "stream-k -s 1024x1024x262144",
+            "its blocks share tiles in 70 ways, and one block for each",
+        ),
         ("tiled -s 64 --max-instructions 1000", "sgemm_tiled did not end within the limit"),
         ("endless.cu -g 1 -b 1 -a f32[1] --max-instructions 1000", "endless did not end within"),
     ],
