@@ -18,12 +18,12 @@ from toolkit.sass.translate import translate
 
 
 class LadderSimulator(LadderInputs):
-    """Executes rungs at one shape, which share inputs and references."""
+    """Simulator of rungs at one shape, which share inputs and references."""
 
     def simulate(
         self, kernel: Kernel, selection: Selection, residence: Residence | None = None
     ) -> Execution:
-        """Counters and verdict of one rung; its traffic below L1 and time if `residence` is known.
+        """Counters and verdict of one rung, with traffic below L1 and time if `residence` is given.
 
         Raises UnsupportedError for machine code that the simulator does not support, LaunchError if
         the kernel faults, ShapeError if there is not enough memory or time.
