@@ -112,7 +112,8 @@ def shortened(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[:most] + "…"
 
 
-LEAST_LIKENESS, MOST_NAMED = 0.5, 3
+LEAST_LIKENESS = 0.5  # similarity below which a name is not suggested
+MOST_NAMED = 3  # suggestions in a message
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:

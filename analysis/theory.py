@@ -122,37 +122,28 @@ def _ceiling(name: str, counts: AccessCounts, time_s: float, basis: str) -> Ceil
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """The ceiling that the resource `name` sets: `flop_per_s`, reached in `time_s`.
+    """Ceiling on the FLOP/s of a launch from one resource."""
 
-    `basis` states the assumptions.
-    """
-
-    name: str
+    name: str  #: name of the resource
     flop_per_s: float
-    time_s: float
-    basis: str
+    time_s: float  #: time of the launch at this rate
+    basis: str  #: the assumptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Theory:
-    """Intensities and ceilings of one launch on one device.
+    """Intensities (FLOP per byte) and ceilings of one launch on one device."""
 
-    `flop` are 2mnk; `accesses` and `patterns` the arguments of `theory`. Intensities are FLOP per
-    byte: `intensity_loads` of the global loads without cache hits, `intensity_accesses` with the
-    stores too, `intensity_compulsory` of `intensity.compulsory_bytes`. `attainable_flop_per_s` is
-    the lowest of the `ceilings`, and `limiter` its name; `busy_sms` SMs execute at least one block.
-    `uncached` is the rate if every global load reads DRAM. A kernel with cache hits can exceed it,
-    so it is not among the `ceilings`.
-    """
-
-    flop: int
-    accesses: AccessCounts
-    patterns: tuple[Pattern, ...]
-    intensity_loads: float
-    intensity_accesses: float
-    intensity_compulsory: float
+    flop: int  #: 2mnk
+    accesses: AccessCounts  #: as given to `theory`
+    patterns: tuple[Pattern, ...]  #: as given to `theory`
+    intensity_loads: float  #: of global loads, without cache hits
+    intensity_accesses: float  #: of global loads and stores, without cache hits
+    intensity_compulsory: float  #: of `intensity.compulsory_bytes`
+    #: rate if every global load reads DRAM; a kernel with cache hits can exceed it, so it is not
+    #: among the `ceilings`
     uncached: Ceiling
     ceilings: tuple[Ceiling, ...]
-    attainable_flop_per_s: float
-    limiter: str
-    busy_sms: int
+    attainable_flop_per_s: float  #: the lowest of the ceilings
+    limiter: str  #: name of that ceiling
+    busy_sms: int  #: number of SMs that execute at least one block

@@ -69,7 +69,8 @@ LEVEL_COLOURS: dict[LevelName, str] = {
 GLOBAL_COLOUR, SHARED_COLOUR = "#4a6fa5", "#a9bcd6"
 
 ROW_PX = 46
-LONGEST_TICK, LONGEST_WORD = 18, 30  # characters: about a third of a telephone's width
+LONGEST_TICK = 18  # characters: about a third of a telephone's width
+LONGEST_WORD = 30  # characters
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -108,7 +108,11 @@ def change(share: float | None) -> str:
     """Signed change in percent: '+8.3 %', '−0.66 %'."""
     if share is None:
         return ABSENT
-    sign = "+" if share > 0 else "−" if share < 0 else ""
+    sign = ""
+    if share > 0:
+        sign = "+"
+    elif share < 0:
+        sign = "−"
     return f"{sign}{percent(abs(share))}"
 
 
@@ -322,4 +326,6 @@ def _plain(value: float) -> str:
 
 
 def _not_finite(value: float) -> str:
-    return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+    if math.isnan(value):
+        return "NaN"
+    return "∞" if value > 0 else "-∞"

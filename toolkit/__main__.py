@@ -91,7 +91,9 @@ def _leave(error: BaseException | None) -> None:
     Python ends with that of a signal if KeyboardInterrupt came out of code that `exec` ran, such as
     that of a dataclass, whoever handled it; and threads in native code may end it with another.
     """
-    code = error.code if isinstance(error, SystemExit) else 0 if error is None else 1
+    code: str | int | None = 0 if error is None else 1
+    if isinstance(error, SystemExit):
+        code = error.code
     if isinstance(code, str):
         print(code, file=sys.stderr)
     _end_children()

@@ -157,9 +157,11 @@ def _requests(patterns: Iterable[Pattern]) -> int:
 
 def _cost(patterns: Iterable[Pattern]) -> int:
     """Cost of accesses: sectors of global ones, wavefronts of shared ones."""
-    return sum(
-        p.requests * ((p.sectors if p.space == "global" else p.wavefronts) or 0) for p in patterns
-    )
+    total = 0
+    for one in patterns:
+        cost_of_request = one.sectors if one.space == "global" else one.wavefronts
+        total += one.requests * (cost_of_request or 0)
+    return total
 
 
 _SUMMED = ("executed", "requests", "sectors", "wavefronts", "conflict_free", "ideal")

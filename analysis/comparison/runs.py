@@ -105,21 +105,17 @@ class PredictionChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """One launch on both sides: a variant at a shape, or a kernel (`shape` is None).
-
-    `compared` is the number of compared counts, `counts` are those that differ. `lost` names
-    results that the second side should have and lacks. `notes` name differences in the origin of
-    the numbers, and numbers that were therefore not compared.
-    """
+    """One launch on both sides: a variant at a shape, or a kernel."""
 
     label: str
-    shape: Gemm | None
+    shape: Gemm | None  #: None for a kernel
     status_before: Status
     status_after: Status
-    compared: int
-    counts: tuple[CountChange, ...]
+    compared: int  #: number of compared counts
+    counts: tuple[CountChange, ...]  #: counts that differ
     time: TimeChange | None
-    lost: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()  #: results that the second side should have and lacks
+    #: differences in the origin of the numbers, and numbers that were therefore not compared
     notes: tuple[str, ...] = ()
     predicted: PredictionChange | None = None
 

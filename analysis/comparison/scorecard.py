@@ -29,19 +29,22 @@ TRAFFIC_COUNTED = "L2 and DRAM traffic counted in one pass, "
 # Stores: in 110 recorded launches up to 15% of the counted ones (the tiled rung at 4097×4095×4093,
 # docs/validation.md); wider would hide a conflict in one of five requests.
 STORE_ARBITRATION = 0.18
-# Loads: up to 1.13% where guards leave lanes idle. The additional wavefronts are conflicts, which
-# have a counter of their own: if it was counted, wavefronts less conflicts must agree to the second
-# number, the largest error seen in kernels with conflicts of their own.
-LOAD_ARBITRATION, LOAD_REMAINDER = 0.015, 0.002
+# Loads: up to 1.13% where guards leave lanes idle.
+LOAD_ARBITRATION = 0.015
+# The additional wavefronts are conflicts, which have a counter of their own. If it was counted,
+# wavefronts less conflicts must agree to this: the largest error seen in kernels with conflicts.
+LOAD_REMAINDER = 0.002
 # Estimates: the stated errors of the model of the caches (docs/validation.md). The error of DRAM is
 # larger, because other traffic and the state of L2 at the start affect it too.
 L2_ERROR, DRAM_ERROR = 0.10, 0.15
-# Polls that waits add; in the simulator each wait succeeds at once or after a few polls. At
-# barriers that bulk copies complete, hardware waits within one instruction, up to a time limit: up
-# to 0.0007% timed out in 21 recorded launches. Flags of other blocks are polled in a loop: 2.5% of
-# the global loads of a launch of 34 µs in which all blocks wait for copies, and up to 0.97% in 25
-# others; of all instructions 0.27% and 0.1%.
-BARRIER_WAITS, FLAG_WAITS, FLAG_WAITS_OF_ALL = 0.0001, 0.05, 0.005
+# Polls that waits add on hardware. In the simulator, each wait succeeds at once or after a few
+# polls. At barriers that bulk copies complete, hardware waits within one instruction, up to a time
+# limit: up to 0.0007% timed out in 21 recorded launches.
+BARRIER_WAITS = 0.0001
+# Flags of other blocks are polled in a loop. Polls were 2.5% of the global loads of a launch of
+# 34 µs in which all blocks wait for copies, and up to 0.97% in 25 other launches.
+FLAG_WAITS = 0.05
+FLAG_WAITS_OF_ALL = 0.005  # relative to all instructions: 0.27% and up to 0.1%
 # If one block represents others that share tiles in the same way, guarded steps of divisions depend
 # on the operands: up to 0.033% of the lanes in products with K = 20 and 5.
 GUARDS = 0.001

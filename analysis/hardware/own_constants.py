@@ -18,25 +18,23 @@ from analysis.hardware.sm_constants import NAMES, constants_for
 
 SCHEMA_VERSION = 1
 REMEDY = "give what `python -m toolkit.microbenchmarks --output FILE` wrote"
-# Loops of the benchmarks take up to 1% themselves. With 1.0004 clocks for a request instead of 1
-# the replay of coarsened-2d at 2048 takes another course, and its predicted time is 4% shorter.
+# Significant digits. Loops of the benchmarks themselves take up to 1%. With 1.0004 clocks for a
+# request instead of 1, the replay of coarsened-2d at 2048 takes another course, and its predicted
+# time is 4% shorter.
 SIGNIFICANT = 3
-FARTHEST = 100  # a constant is at most so many times the usual one, and the other way round
-# The file has bytes per second; the model wants the fraction of the nominal bandwidth of that GPU.
+FARTHEST = 100  # largest ratio of a constant to the usual one, and the reverse
+# The file has bytes per second; the model needs the fraction of the nominal bandwidth of that GPU.
 NOMINAL = "nominal"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How a constant follows from results of the benchmarks.
+    """Rule that computes a constant from results of the benchmarks."""
 
-    `formula` says it in words, in which A and B are the `results`. A result is the name of a
-    benchmark, for its value, or a path into the detail of one: "code_48_kib_all_sms_cycles/
-    cycles_by_warps_per_scheduler/1".
-    """
-
+    #: names of benchmarks, for their values, or paths into their details, such as
+    #: "code_48_kib_all_sms_cycles/cycles_by_warps_per_scheduler/1"
     results: tuple[str, ...]
-    formula: str
+    formula: str  #: the rule in words, in which A and B are the results
     of: Callable[..., float]
 
 

@@ -28,48 +28,29 @@ WITH_LATENCY = (Unit.XU, Unit.FP64, Unit.UNIFORM, Unit.CONTROL)
 
 @dataclass(frozen=True, kw_only=True)
 class SmConstants(Numbers):
-    """The constants of one architecture.
+    """Constants of one architecture, in addition to those that `analysis.sm.Numbers` describes.
 
-    The C code in analysis/sm reads the fields of `Numbers`, analysis/timing/predict.py the others.
-    `units` maps a unit to the clocks for which one warp instruction occupies it; `latencies` to
-    the clocks until a result of XU, FP64, uniform and control instructions releases its scoreboard.
-    Loads have their own: `shared_latency` from the issue of an LDS.32 without bank conflicts to the
-    dependent instruction (also of SHFL and mbarriers), `l1_latency`, `l2_latency` and
-    `dram_latency`; each further register of a result adds `register_latency`. `fma_halves` is 2
-    where multiply-adds have two half-width pipes of which only one takes integer products, and with
-    `integers_share` also what the ALU does elsewhere.
-    `global_queue` are the requests of an SM that may wait for global memory, where a copy to shared
-    memory counts twice. Code outside the instruction cache is fetched 128 bytes every
-    `fetch_clocks`, or `fetch_clocks_of_several` where schedulers have more warps than one.
-    `request_clocks` are the fewest of the load/store unit for an access of one warp, `miss_clocks`
-    those from a load that goes to L2 to the next one.
-    Bandwidths are bytes per clock: `l2_bytes_per_clock` of one SM when all are busy,
-    `most_l2_bytes_per_clock` of one SM alone. `l1_bytes` hold shared memory too. `launch_s` is
-    what CUDA events show around an empty launch. `dram_scatter` is how much longer than
-    `dram_latency` a page of DRAM takes on average, `dram_spread` how much longer a request may take
-    where DRAM is always busy. `flag_latency` is between the stores of a block's sums and the time
-    at which others see its flag.
-
-    `entries` has unit, kind, source and evidence of each number by its name, such as "l1_latency"
-    or "units.FMA". `taken_from` is the architecture whose values are taken over, None if there is
-    none. `is_fitted`: some numbers were fitted on a GPU of this architecture. `own` are the
-    constants measured on the user's GPU that are among them.
+    The C code in analysis/sm reads the fields of `Numbers`, analysis/timing the others.
     """
 
     architecture: str
-    units: dict[Unit, int]
+    units: dict[Unit, int]  #: clocks for which one warp instruction occupies each unit
+    #: clocks until an instruction of XU, FP64, uniform or control units releases its scoreboard
     latencies: dict[Unit, int]
-    fetch_clocks_of_several: int
-    code_bytes: int
+    fetch_clocks_of_several: int  #: `fetch_clocks` if schedulers have more than one warp
+    code_bytes: int  #: size of the instruction cache
+    #: clocks from the stores of a block's partial sums until other blocks see its flag
     flag_latency: int
-    most_l2_bytes_per_clock: float
-    most_write_bytes_per_clock: float
-    dram_efficiency: float
-    l1_bytes: int
-    launch_s: float
+    most_l2_bytes_per_clock: float  #: L2 read bandwidth of one SM if the others are idle
+    most_write_bytes_per_clock: float  #: L2 write bandwidth of one SM if the others are idle
+    dram_efficiency: float  #: fraction of the nominal DRAM bandwidth that kernels reach
+    l1_bytes: int  #: size of L1, which includes shared memory
+    launch_s: float  #: time that CUDA events measure around an empty launch
+    #: architecture whose values are taken over, None if there is none
     taken_from: str | None = None
-    is_fitted: bool = False
-    own: OwnConstants | None = None
+    is_fitted: bool = False  #: some numbers were fitted on a GPU of this architecture
+    own: OwnConstants | None = None  #: those constants that were measured on the user's GPU
+    #: unit, kind, source and evidence of each number, by a name such as "l1_latency", "units.FMA"
     entries: Mapping[str, Entry] = field(default_factory=dict)
 
 

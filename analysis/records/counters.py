@@ -42,44 +42,32 @@ MemoryAction = Literal[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InstructionCounts:
-    """Counts of one machine instruction, over all warps of a launch.
+    """Counts of one machine instruction, over all warps of a launch."""
 
-    `address` is in bytes from the start of the code; `file` and `line` are its CUDA source, None
-    where unknown. `executed` counts warps that issued it (also where every lane's guard was
-    false), `threads` their active lanes, `predicated` those of them whose guard was true.
-
-    Of an access to memory: `space`, `action`, `bytes_per_lane` (0 of a bulk copy, which is one
-    request past L1); `requests` that reached memory (a warp of which at least one lane took part);
-    `sectors` of 32 bytes and their fewest possible number (global, local), or `wavefronts` and the
-    part of them without bank conflicts (shared). `ideal` is the fewest sectors or wavefronts that
-    could carry the bytes that differ. Of a branch: lanes that took it, and warps that it split.
-    `reissued` and `reissued_threads` are what hardware issues once more where lanes of a warp came
-    apart: instrumented counters (`smsp__sass_*`, and those per instruction) do not see it, those of
-    the issue stage do. `refused` are lanes of a branch whose guard was true and whose other
-    predicate (`@P1 BRA P2`) was not: they are among `predicated`, as for instrumented counters, and
-    the issue stage leaves them out.
-    """
-
-    address: int
+    address: int  #: in bytes from the start of the code
     opcode: str
-    text: str
-    file: str | None
-    line: int | None
-    executed: int
-    threads: int
-    predicated: int
-    space: MemorySpace | None = None
+    text: str  #: the instruction as nvdisasm prints it
+    file: str | None  #: CUDA source, None if unknown
+    line: int | None  #: CUDA source line, None if unknown
+    executed: int  #: warps that issued it, also if the guard of every lane was false
+    threads: int  #: active lanes of these warps
+    predicated: int  #: active lanes whose guard was true
+    space: MemorySpace | None = None  #: memory that it accesses
     action: MemoryAction | None = None
-    bytes_per_lane: int = 0
-    requests: int = 0
-    sectors: int = 0
-    wavefronts: int = 0
-    conflict_free: int = 0
-    ideal: int = 0
-    taken: int = 0
-    divergent: int = 0
+    bytes_per_lane: int = 0  #: 0 for a bulk copy, which is one request past L1
+    requests: int = 0  #: requests to memory: warps of which at least one lane took part
+    sectors: int = 0  #: sectors of 32 bytes, in global or local memory
+    wavefronts: int = 0  #: wavefronts, in shared memory
+    conflict_free: int = 0  #: the part of the wavefronts without bank conflicts
+    ideal: int = 0  #: fewest sectors or wavefronts that could carry the distinct bytes
+    taken: int = 0  #: lanes that took a branch
+    divergent: int = 0  #: warps that a branch split
+    #: warps for which hardware issues the instruction once more, because lanes diverged; only
+    #: counters of the issue stage see it, not instrumented ones (`smsp__sass_*`)
     reissued: int = 0
-    reissued_threads: int = 0
+    reissued_threads: int = 0  #: active lanes of these warps
+    #: lanes of a branch whose guard was true and whose other predicate (`@P1 BRA P2`) was not; they
+    #: are among `predicated`, as for instrumented counters, but the issue stage leaves them out
     refused: int = 0
 
 

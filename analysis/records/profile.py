@@ -60,24 +60,18 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class MachineAccess:
-    """All machine instructions that access one space in one way, with one width per lane.
-
-    `executed` counts warps that issued one of them, `requests` those of which at least one lane's
-    guard was true, `lanes` the lanes that took part: a lane moves `instruction_bytes`. `sectors`
-    are 32-byte pieces (global, local), `wavefronts` those of shared memory, `conflict_free` their
-    part without bank conflicts; `ideal` is the fewest of either for the bytes that differ.
-    """
+    """All machine instructions that access one space in one way, with one width per lane."""
 
     space: MemorySpace
     action: MemoryAction
-    instruction_bytes: int
-    executed: int
-    requests: int
-    lanes: int
-    sectors: int
-    wavefronts: int
-    conflict_free: int
-    ideal: int
+    instruction_bytes: int  #: bytes that a lane moves
+    executed: int  #: warps that issued one of the instructions
+    requests: int  #: such warps of which at least one lane's guard was true
+    lanes: int  #: lanes that took part
+    sectors: int  #: 32-byte pieces, in global or local memory
+    wavefronts: int  #: wavefronts of shared memory
+    conflict_free: int  #: the part of the wavefronts without bank conflicts
+    ideal: int  #: fewest sectors or wavefronts that could carry the distinct bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,27 +128,20 @@ class LineAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """Counters of a launch whose machine code was executed on the CPU, block by block.
+    """Counters of a launch whose machine code was executed on the CPU, block by block."""
 
-    They are of the whole launch under Nsight Compute's names. `blocks_executed` is the number of
-    executed blocks; `basis` says which blocks these are, and how they represent the others.
-    `architecture` and `compiler` are of the machine code. `traffic_basis` says how the modelled
-    counters among them (`analysis.records.counters.MODELLED`) were obtained, None if there are
-    none. `executed` is the number of warps that issued each instruction of the `Listing` called
-    `listing` (None: the record's label); `memory` has the accesses to memory by source line.
-    """
-
-    architecture: str
-    compiler: str
-    counters: dict[str, int]
+    architecture: str  #: of the machine code
+    compiler: str  #: of the machine code
+    counters: dict[str, int]  #: of the whole launch, under Nsight Compute's names
     accesses: tuple[MachineAccess, ...]
     lines: tuple[LineCounters, ...]
-    basis: str
-    blocks_executed: int
+    basis: str  #: text that names the executed blocks, and the proof that they represent all
+    blocks_executed: int  #: number of executed blocks
+    #: origin of the modelled counters (`analysis.records.counters.MODELLED`), None without any
     traffic_basis: str | None = None
-    executed: tuple[int, ...] = ()
-    memory: tuple[LineAccess, ...] = ()
-    listing: str | None = None
+    executed: tuple[int, ...] = ()  #: warps that issued each instruction of the listing
+    memory: tuple[LineAccess, ...] = ()  #: accesses to memory by source line
+    listing: str | None = None  #: label of the `Listing`; None: the record's label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,18 +163,13 @@ class CountedKernel:
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """Hardware counters of one launch under a profiler; no time is taken from that run.
+    """Hardware counters of one launch under a profiler. No time is taken from such a run."""
 
-    `counters` are sums over `kernels` under Nsight Compute's names (a library may launch more than
-    one). `missing` names requested counters that this GPU or profiler does not have. `caches` is
-    the state of L2 at the start, `source` the profiler ("Nsight Compute 2025.3.1").
-    """
-
-    counters: dict[str, int]
-    kernels: tuple[CountedKernel, ...]
-    caches: Literal["flushed", "warm"]
-    source: str
-    missing: tuple[str, ...] = ()
+    counters: dict[str, int]  #: sums over the kernels, under Nsight Compute's names
+    kernels: tuple[CountedKernel, ...]  #: a library may launch more than one
+    caches: Literal["flushed", "warm"]  #: state of L2 at the start
+    source: str  #: the profiler, such as "Nsight Compute 2025.3.1"
+    missing: tuple[str, ...] = ()  #: requested counters that this GPU or profiler does not have
 
 
 class Verdict(Vocabulary):
@@ -203,12 +185,7 @@ class Verdict(Vocabulary):
 class Score:
     """One counter of one launch by every grade that has it, and the difference between grades.
 
-    `ratio` is `simulated` over `measured` (or `theory` over `measured`, if nothing was simulated;
-    `simulated` over `theory`, if nothing was measured), None if the denominator is 0 or only one
-    grade has the counter. The verdict is on these two. `tolerance` is the distance of the ratio
-    from 1 that the class allows (for conflicts: their difference, as a fraction of the
-    wavefronts). `reason` says why grades differ, and also why theory differs if it is not in the
-    ratio. An "apart" that `is_explained` is not a disagreement.
+    An "apart" that `is_explained` is not a disagreement.
     """
 
     counter: str
@@ -216,10 +193,14 @@ class Score:
     theory: int | None
     simulated: int | None
     measured: int | None
+    #: `simulated` over `measured`; without the first, `theory` over `measured`; without the last,
+    #: `simulated` over `theory`. None if the denominator is 0 or only one grade has the counter
     ratio: float | None
+    #: distance of the ratio from 1 that the class allows; for bank conflicts, their difference as a
+    #: fraction of the wavefronts
     tolerance: float
-    verdict: Verdict
-    reason: str | None = None
+    verdict: Verdict  #: on the two numbers of the ratio
+    reason: str | None = None  #: why grades differ, including theory if it is not in the ratio
     is_explained: bool = True
 
     @property

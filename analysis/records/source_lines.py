@@ -9,9 +9,11 @@ from enum import StrEnum
 from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.profile import FirstRequest, LineAccess
 
-# Sectors over the fewest that could hold the bytes: from here on a line is reported. A warp that
-# reads 128 bytes that do not start at a sector boundary takes 5 sectors instead of 4.
-WASTEFUL, UNCOALESCED = 1.25, 2.0
+# Number of sectors, relative to the fewest that could hold the bytes, from which a line is reported
+# as wasteful: a warp that reads 128 bytes from an address between two sector boundaries takes 5
+# sectors instead of 4.
+WASTEFUL = 1.25
+UNCOALESCED = 2.0  # the same, from which it is reported as uncoalesced
 _SUMMED = ("requests", "sectors", "wavefronts", "conflict_free", "ideal")
 NEGLIGIBLE = 0.02  # of the wavefronts or the branches: too few to be worth a remark
 

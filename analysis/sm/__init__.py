@@ -84,13 +84,15 @@ _RESULT = dtype_of(
 class Numbers:
     """Constants of an SM that its architecture determines, in clocks of the SM (docs/timing.md).
 
-    analysis/hardware/machines has their values; machine.h has the same names.
+    analysis/hardware/machines has their values. machine.h describes them, under the same names.
     """
 
     bank_count: int
     global_queue: int
     operand_clocks: int
     register_latency: int
+    #: from the issue of an LDS.32 without bank conflicts to the dependent instruction; also of SHFL
+    #: and mbarriers
     shared_latency: int
     l1_latency: int
     l2_latency: int

@@ -3,7 +3,9 @@
 
 #include "sm.h"
 
-enum { CODE_LINE = 8, CODE_WAYS = 4, CODE_AHEAD = 5 };
+enum { CODE_LINE = 8 };  /* instructions in a line of code */
+enum { CODE_WAYS = 4 };  /* of the instruction cache */
+enum { CODE_AHEAD = 5 }; /* lines that are fetched after a jump */
 
 u64 fetch_code(const Sm *s, u64 before);
 void evict_code(Sm *s, u32 line);

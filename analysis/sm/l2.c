@@ -10,7 +10,7 @@ static void ask_dram(Sm *s, double now, double clocks) {
     s->dram.work += clocks;
 }
 
-/* When the last of the sectors of a mask, which are requested from L2 now, arrives. */
+/* Arrival time of the last sector of a mask whose sectors are requested from L2 now. */
 double fetch(Sm *s, u64 sectors, double now) {
     const Machine *m = s->m;
     RAISE(s->l2.free, now);
@@ -22,7 +22,8 @@ double fetch(Sm *s, u64 sectors, double now) {
     return s->l2.free + m->l2_latency;
 }
 
-/* When what arrives at a time without DRAM arrives behind what DRAM was asked for, and after a wait. */
+/* Arrival time of data behind the queued requests of DRAM, and after a wait. `at`: arrival time without
+ * DRAM. */
 double behind_dram(const Sm *s, double now, double at, double wait) {
     const double later = GREATER(s->dram.free, now) + s->m->l2_latency;
     return GREATER(at, later) + wait;

@@ -3,7 +3,8 @@
 
 #include "sm.h"
 
-enum { ON_THEIR_WAY = 3, COPY_PLACES = 2 };
+enum { ON_THEIR_WAY = 3 }; /* requests to global memory in flight, which shared memory cannot overtake */
+enum { COPY_PLACES = 2 };  /* entries of a copy in the queue of global memory */
 
 void enqueue(Sm *s, Scheduler *x, Request q);
 int serve_next(Sm *s);

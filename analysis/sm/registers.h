@@ -3,7 +3,9 @@
 
 #include "sm.h"
 
-enum { NO_BANK = BANKS, KEPT_FOR = 2, CLOCKS_AHEAD = 48 };
+enum { NO_BANK = BANKS };     /* Operand.bank of a slot without a register */
+enum { KEPT_FOR = 2 };        /* instructions for which the reuse cache keeps a register */
+enum { CLOCKS_AHEAD = 48 };   /* for which reads of requests are recorded */
 
 /* Clocks in which a slot may read its register, one bit each, counted from the clock in which its
  * instruction leaves the dispatch. It is read in the first of them in which the bank is free. */

@@ -17,8 +17,12 @@
 
 #include "machine.h"
 
-/* NOT_KEPT: no register. STATES: sets of clocks in which banks may be taken, CLOCKS each. */
-enum { NOT_KEPT = 0xffff, REG_SHIFT = 48, CLOCKS = 3, STATES = 64, ROWS = 4096, NO_ROOM = 0xff };
+enum { NOT_KEPT = 0xffff }; /* Operand.reg and .kept: no register */
+enum { REG_SHIFT = 48 };    /* in Registers.kept: the register is above these bits */
+enum { CLOCKS = 3 };        /* clocks in which an instruction may read its registers */
+enum { STATES = 64 };       /* sets of clocks in which banks may be taken, CLOCKS bits for each bank */
+enum { ROWS = 4096 };       /* rows of Program.reads */
+enum { NO_ROOM = 0xff };    /* entry of a row: the registers cannot be read in this state */
 
 /* Operand slot of an instruction: its register, and the same if the reuse cache keeps it. */
 typedef struct { u16 reg, kept; u8 bank; } Operand;

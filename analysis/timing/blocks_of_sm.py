@@ -1,4 +1,4 @@
-"""Which blocks one SM runs, and how many of them are replayed."""
+"""Blocks that one SM runs, and the number of them to replay."""
 
 from __future__ import annotations
 
@@ -8,32 +8,31 @@ from math import ceil, comb
 
 @dataclass(frozen=True, kw_only=True)
 class OneSm:
-    """Blocks that one SM runs where blocks of a launch differ, in the order in which they start.
+    """Blocks of one SM in starting order, for a launch whose blocks differ.
 
-    `blocks`: their number. `orders`: the sampled blocks to replay, in order: all, or two orders of
-    which the second one has more. `further`: by how many times this difference the first order is
-    extended to all blocks. `rounds`: time of the SM in lifetimes of the first sampled block.
-    `relative_work`, `relative_reads`: what its blocks execute and read, relative to the average SM
-    (1 or more).
+    `orders` lists the blocks to replay by their number in the sample: all blocks of the SM, or two
+    selections, of which the second one has more blocks. The totals of all blocks then follow from
+    the two selections by linear extrapolation.
     """
 
-    blocks: int
+    blocks: int  #: number of blocks of the SM
     orders: tuple[tuple[int, ...], ...]
-    further: float
-    rounds: float
-    relative_work: float
-    relative_reads: float
+    further: float  #: steps of the extrapolation; one step leads from the first order to the second
+    rounds: float  #: time of the SM, in lifetimes of the first sampled block
+    relative_work: float  #: instructions of its blocks, relative to the average SM (1 or more)
+    relative_reads: float  #: sectors that its blocks read, relative to the average SM (1 or more)
 
 
 def most_blocks(
     blocks: int, sms: int, per_sm: int, *, finish_at_different_times: bool = False
 ) -> int:
-    """Number of blocks of the SM that runs the most blocks, `per_sm` of them resident.
+    """Number of blocks of the SM that runs the most blocks, if `per_sm` blocks fit on each SM.
 
     Blocks of full waves are distributed evenly. The remaining blocks go to the slots that become
-    free first. If resident blocks `finish_at_different_times`, that is one slot of each SM, then a
-    second one. If they finish together, all slots are equally likely, and the result is the largest
-    number of remaining blocks that at least one SM is expected to get.
+    free first. If resident blocks `finish_at_different_times`, one slot of each SM becomes free
+    before any SM has a second free slot. If they finish together, all slots are equally likely: the
+    result then includes the largest number of remaining blocks that at least one SM is expected to
+    get.
     """
     rounds, left = divmod(blocks, sms * per_sm)
     if finish_at_different_times or not rounds:
@@ -47,10 +46,11 @@ def most_blocks(
 
 
 def blocks_to_run(of_sm: int, per_sm: int, *, waves: int, unlike: int = 0) -> tuple[int, ...]:
-    """Numbers of blocks of an SM to replay: all of them, or two numbers that differ by some waves.
+    """Numbers of blocks of an SM to replay: (all,), or (fewer, more) for an extrapolation.
 
-    Resident blocks delay each other, so that waves differ. The two numbers differ by `waves`, or by
-    one wave after `unlike` blocks.
+    Fewer and more differ by `waves` waves, because resident blocks delay each other and single
+    waves take different times. If the first `unlike` blocks differ from the others, both numbers
+    include them and differ by one wave.
     """
     rounds = 1 if unlike else waves
     resident = min(per_sm, of_sm)

@@ -1,4 +1,4 @@
-"""What explains a predicted time: bounds by resource, steps from nominal peak, and the basis."""
+"""Explanation of a predicted time: bounds by resource, steps from nominal peak, and the basis."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PIPES = {
 }
 EXPOSED = "waiting for shared memory, L1, L2, DRAM and barriers, and their bandwidths below L1"
 HELD = "the clock that the device holds under load, which is not its boost clock"
-LAUNCH = "what CUDA events show around an empty launch"
+LAUNCH = "the time that CUDA events measure around an empty launch"
 
 
 def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
@@ -69,15 +69,17 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
         bound(
             Resource.LATENCY,
             waiting * rounds,
-            f"one warp by itself takes {waiting:,.0f} clocks, and {rounds:.1f} follow one "
-            f"another where {sm.resident} blocks are resident",
+            f"one warp alone takes {waiting:,.0f} clocks, and {rounds:.1f} of them run one after "
+            f"another with {sm.resident} resident blocks",
         ),
     )
 
 
 def _other_pipe(total: SmTotals, least: float) -> Iterator[tuple[Resource, float, str]]:
-    """Name, clocks and basis of the busiest other pipe, if it is busy for more than `least`
-    clocks."""
+    """Yield name, clocks and basis of the busiest pipe other than FP32.
+
+    Nothing if it is busy for `least` clocks or fewer.
+    """
     busy, name, pipes = max((getattr(total, pipe), *said) for pipe, said in PIPES.items())
     if busy / SCHEDULERS > least:
         yield (
@@ -88,7 +90,7 @@ def _other_pipe(total: SmTotals, least: float) -> Iterator[tuple[Resource, float
 
 
 def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:
-    """Clocks and basis of the bound of L2: its bandwidth, or the rate at which an SM stores."""
+    """Clocks and basis of the L2 bound: the larger of L2 bandwidth and the SM's store rate."""
     work, machine = sm.work, sm.machine
     clocks = sm.below_l1_s[0] * sm.clock_hz
     if clocks > total.stores:
@@ -103,7 +105,7 @@ def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:
 
 
 def gap_of(runs: ModelRuns, clocks: GapClocks, time_s: float) -> tuple[GapStep, ...]:
-    """Steps from nominal peak to `time_s`; each includes one more effect of the model."""
+    """Steps from the time at nominal peak to `time_s`; each step adds one effect of the model."""
     sm, device, launch_s = runs.sm, runs.sm.device, runs.sm.constants.launch_s
     peak_s = sm.work.flop / device.fp32_flop_per_s
     spread = sm.work.relative_work(device)
@@ -134,7 +136,7 @@ def gap_of(runs: ModelRuns, clocks: GapClocks, time_s: float) -> tuple[GapStep, 
 
 
 def named(constants: SmConstants) -> str:
-    """The architecture of the constants, and whether they were measured on it."""
+    """Text that names the architecture of the constants and their origin."""
     if constants.own is not None:
         return _own(constants, constants.own)
     if constants.taken_from is None:
@@ -143,7 +145,7 @@ def named(constants: SmConstants) -> str:
 
 
 def _own(constants: SmConstants, own: OwnConstants) -> str:
-    """How many constants were measured on the user's GPU, and what the others are, by name."""
+    """Text with the number of constants measured on the user's GPU, and the names of the others."""
     others = {name: one for name, one in constants.entries.items() if name not in own.values}
     taken = [name for name, one in others.items() if one.kind == "taken over"]
     unknown = [name for name, one in others.items() if one.kind == "not measured"]
@@ -158,7 +160,7 @@ def _own(constants: SmConstants, own: OwnConstants) -> str:
 
 
 def basis_of(sm: ModelledSm) -> str:
-    """What was replayed, in words."""
+    """Text that states the replayed blocks, and the clock if it is not the boost clock."""
     numbers = " and ".join(f"{n:,}" for n in sm.numbers_of_blocks)
     found = (
         f"{numbers} of the {sm.blocks:,} blocks of an SM replayed{sm.work.sample.how}, "

@@ -20,7 +20,7 @@ AMPLE = 1e9  # bytes per clock: no limit
 
 @dataclass(frozen=True, kw_only=True)
 class GapClocks:
-    """Clocks of runs of the model, each of which includes more effects than the one before."""
+    """Clocks of four runs of the model; each run includes the effects of the one before it."""
 
     issue: float
     ports: float
@@ -46,9 +46,10 @@ GAP = (
 
 
 def gap_runs(sm: ModelledSm, begun: list[Any]) -> GapClocks:
-    """Clocks of the runs on few blocks; `begun` gets what `analysis.sm.end_runs` ends them by.
+    """Clocks of the runs with fewer effects, for the smallest number of blocks.
 
-    They do not depend on the bytes below L1. Raises UnsteadyError as `Sample.extrapolated` does.
+    The clocks do not depend on the traffic below L1. Each run is appended to `begun`, so that
+    `analysis.sm.end_runs` can end it. Raises UnsteadyError as `Sample.extrapolated` does.
     """
     streams, few = sm.work.sample.replayed, sm.numbers_of_blocks[:1]
     conflict = [has_conflicts(sm.code, one.steps) for one in streams]
@@ -69,13 +70,13 @@ def gap_runs(sm: ModelledSm, begun: list[Any]) -> GapClocks:
 
 
 def has_conflicts(code: NDArray[Any], steps: NDArray[Any]) -> bool:
-    """True if an access to shared memory takes longer than without bank conflicts."""
+    """True if any access to shared memory has bank conflicts."""
     free = code["free_clocks"][steps["pc"]]
     return bool(((free > 0) & (steps["clocks"] > free)).any())
 
 
 def variations(machine: Machine) -> dict[str, Machine]:
-    """The model with fewer effects, by name. L2 and DRAM have no part in any of them."""
+    """Machines with fewer effects, by the field of `GapClocks`. None includes L2 or DRAM."""
     issue = replace(
         machine,
         bank_count=0,

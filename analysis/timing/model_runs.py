@@ -1,4 +1,4 @@
-"""Runs of the model of an SM for one launch, and the totals of the SM that follow from them."""
+"""Runs of the SM model for one launch, and the SM's totals derived from them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from analysis.sm import SCHEDULERS, Kind, Machine, Ran, Streams, run, run_parts,
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.sm_totals import SmTotals
 
-# If SMs read a line at about the same time, the first read waits for DRAM, and so do others that
-# arrive before it is served. A block that waits lets others catch up: the fraction of these that
-# wait is this factor times the relative slowdown if all do. Fitted on the ladder on an H200.
+# If several SMs read a line at about the same time, the first read waits for DRAM, and so does each
+# read that arrives before the data. While a block waits, blocks of other SMs catch up, so that more
+# of their reads coincide. The fraction of reads that wait for another SM's fetch is this factor
+# times the relative slowdown of a run in which every read waits. Fitted on the ladder on an H200.
 MEET_BY_WAITS = 2.0
 MOST_IN_STEP = 1 << 20  # warp instructions after which the slowdown of waiting in step is known
 
@@ -51,17 +52,15 @@ def over_blocks(sm: ModelledSm, ran: Sequence[Ran]) -> SmTotals:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRuns:
-    """Runs of the model. Each of the streams that are replayed, the shortest first, has an entry.
+    """Runs of the SM model for one launch.
 
-    `of_blocks`: runs of the numbers of blocks. `of_one_warp`: run of one warp alone on an SM.
-    `in_step`: run of the fewest blocks of the longest streams, in which every request waits for
-    DRAM.
+    The sequences have one entry for each of `Sample.replayed`, the shortest streams first.
     """
 
     sm: ModelledSm
-    of_blocks: Sequence[tuple[Ran, ...]]
-    of_one_warp: Sequence[Ran]
-    in_step: Ran
+    of_blocks: Sequence[tuple[Ran, ...]]  #: one run for each of `ModelledSm.numbers_of_blocks`
+    of_one_warp: Sequence[Ran]  #: one warp alone on an SM
+    in_step: Ran  #: the longest streams, fewest blocks; every request waits for DRAM
 
     @cached_property
     def total(self) -> SmTotals:
@@ -96,18 +95,18 @@ class ModelRuns:
 
     @property
     def clocks_of_few(self) -> float:
-        """Clocks of the fewest blocks."""
+        """Clocks of the run with the fewest blocks, extrapolated to complete blocks."""
         few = [SmTotals.of(ran) for ran, *_ in self.of_blocks]
         return self.sm.work.sample.extrapolated(few).clocks
 
     @property
     def clocks_of_one_warp(self) -> float:
-        """Clocks of one warp alone on an SM: only its own latencies count."""
+        """Clocks of one warp alone on an SM, extrapolated to a complete block."""
         return self.sm.work.sample.extrapolated([SmTotals.of(x) for x in self.of_one_warp]).clocks
 
     @property
     def waits(self) -> float:
-        """Relative slowdown if every request waits for DRAM."""
+        """Relative slowdown of a run in which every request waits for DRAM."""
         few, *_ = self.of_blocks[-1]
         return self.in_step.marked / few.marked - 1
 
@@ -124,13 +123,16 @@ class ModelRuns:
 
 
 def model_runs(sm: ModelledSm, begun: list[Any]) -> ModelRuns:
-    """Run the model; `begun` gets what `analysis.sm.end_runs` ends the runs by."""
+    """Run the model for a launch.
+
+    Each run is appended to `begun`, so that `analysis.sm.end_runs` can end it.
+    """
     streams, numbers = sm.work.sample.replayed, sm.numbers_of_blocks
     longest = streams[-1]
     executed = longest.executed * numbers[0] // longest.blocks
     usual = replace(sm.machine, mark=sm.work.sample.marked_at(MOST_IN_STEP, executed))
     in_step = replace(usual, waiting_share=1.0, stops_at_mark=1)
-    # the longest begin first, so that none is left over
+    # longest first: otherwise a long run might start last and keep one thread busy alone
     jobs = [partial(blocks_run, sm, usual, one, numbers, begun) for one in reversed(streams)]
     jobs += [partial(_one_warp_run, sm, one) for one in reversed(streams)]
     jobs.append(partial(blocks_run, sm, in_step, longest, numbers[:1], begun))
@@ -145,7 +147,7 @@ def model_runs(sm: ModelledSm, begun: list[Any]) -> ModelRuns:
 
 
 def _one_warp_run(sm: ModelledSm, streams: Streams) -> tuple[Ran, ...]:
-    """Run of the first warp of some streams."""
+    """Run of the first warp of `streams`, alone on the SM."""
     first = streams.first_warp[0]
     ends = np.append(streams.first_step, np.uint64(len(streams.steps)))
     one = replace(

@@ -1,4 +1,4 @@
-"""The SM of a device that is replayed, as a launch leaves it."""
+"""The SM that the model replays: its blocks, its machine code and its share of L2 and DRAM."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from analysis.timing.blocks_of_sm import blocks_to_run
 from analysis.timing.work import Work
 
 FEWEST_L1_LINES = 64
-# Fraction of L2 that is dirty when a launch begins, because the flush before it writes other lines:
-# fitted on kernels that read. And the fraction among the lines that are evicted first: fitted on
-# the additional time of stream-k on an H100 over an H200, which writes faster.
-DIRTY_SHARE, DIRTY_AT_FIRST = 0.6, 0.8
+# Fraction of L2 that is dirty when a launch begins, because the flush before it writes other lines.
+# Fitted on kernels that read.
+DIRTY_SHARE = 0.6
+# Dirty fraction of the lines that are evicted first. Fitted on stream-k, which takes longer on an
+# H100 than on an H200, whose DRAM writes faster.
+DIRTY_AT_FIRST = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelledSm:
-    """The SM that is replayed: that of `Work.of_sm`, else the one with the most blocks."""
+    """The SM that the model replays: that of `Work.of_sm`, or else the SM with the most blocks."""
 
     work: Work
     device: Device
@@ -43,12 +45,12 @@ class ModelledSm:
 
     @cached_property
     def blocks(self) -> int:
-        """Number of blocks that it runs."""
+        """Number of blocks that the SM runs."""
         return self.work.most_blocks(self.device)
 
     @property
     def resident(self) -> int:
-        """Number of blocks that it runs at a time."""
+        """Number of resident blocks."""
         return min(self.work.blocks_per_sm, self.blocks)
 
     @cached_property
@@ -64,32 +66,32 @@ class ModelledSm:
 
     @cached_property
     def code(self) -> NDArray[Any]:
-        """Machine code with the clocks of this SM."""
+        """Machine code with the pipe clocks and latencies of this SM's architecture."""
         return with_clocks(self.work.code, self.constants)
 
     @property
     def _warps(self) -> int:
-        """Warps resident on one SM."""
+        """Number of resident warps."""
         streams = self.work.sample.replayed[0]
         return self.resident * int(np.diff(streams.first_warp).max())
 
     @cached_property
     def machine(self) -> Machine:
-        """Its numbers, and its share of L2 and DRAM."""
+        """Input of the SM model: the architecture's numbers, and this SM's share of L2 and DRAM."""
         c, work = self.constants, self.work
         shared = work.shared_bytes_per_block + self.device.reserved_shared_bytes_per_block
         share = min(1.0, work.dram_read_bytes / work.l2_read_bytes) if work.l2_read_bytes else 0.0
-        own = (
-            work.l2_read_bytes - work.exchanged.read_back_bytes
-        )  # without partial sums of other blocks
+        # bytes read, excluding partial sums of other blocks, which are in L2
+        own = work.l2_read_bytes - work.exchanged.read_back_bytes
         out = self._written_back_per_byte
         crowd = self.device.sm_count / self.busy_sms
         crowd *= work.exchanged.relative_l2_reads * work.relative_reads
         dram_rate = self.dram_rate * work.relative_reads
         written = min(c.most_write_bytes_per_clock, crowd * c.write_bytes_per_clock)
+        has_several = self._warps > SCHEDULERS  # warps per scheduler
         # all constants that `Numbers` has under the same names, such as `shared_latency`
         numbers = {number.name: getattr(c, number.name) for number in fields(Numbers)} | {
-            "fetch_clocks": (c.fetch_clocks, c.fetch_clocks_of_several)[self._warps > SCHEDULERS],
+            "fetch_clocks": c.fetch_clocks_of_several if has_several else c.fetch_clocks,
             "l2_bytes_per_clock": min(c.most_l2_bytes_per_clock, c.l2_bytes_per_clock * crowd),
             # stores take the time of the sectors that remain after merging
             "write_bytes_per_clock": written / work.sent_share,
@@ -141,23 +143,23 @@ class ModelledSm:
 
     @property
     def dirty_bytes(self) -> float:
-        """Bytes of the lines dirty before the launch that are evicted during it."""
+        """Bytes of lines that were dirty before the launch and are evicted during it."""
         come = self.work.dram_read_bytes + self.work.l2_write_bytes
         return min(DIRTY_SHARE * self.device.l2_bytes, DIRTY_AT_FIRST * come)
 
     @property
     def dram_rate(self) -> float:
-        """Bytes per second that DRAM reaches."""
+        """DRAM bandwidth that kernels reach, in bytes per second."""
         return self.device.dram_bytes_per_s * self.constants.dram_efficiency
 
     @property
     def l2_rate(self) -> float:
-        """Bytes per second that L2 gives all busy SMs."""
+        """L2 bandwidth of all busy SMs together, in bytes per second."""
         return self.machine.l2_bytes_per_clock * self.busy_sms * self.clock_hz
 
     @property
     def below_l1_s(self) -> tuple[float, float]:
-        """Lower bounds on the time from L2 and DRAM bandwidth."""
+        """Lower bounds on the time from L2 and from DRAM bandwidth, in seconds."""
         work = self.work
         return (
             (work.l2_read_bytes + work.l2_write_bytes) / self.l2_rate,
@@ -166,7 +168,10 @@ class ModelledSm:
 
 
 def with_clocks(code: NDArray[Any], constants: SmConstants) -> NDArray[Any]:
-    """Copy of the machine code with pipe clocks and latencies; those of loads are in `Numbers`."""
+    """Copy of the machine code with pipe clocks and latencies by unit.
+
+    Latencies of loads are in `Numbers` instead.
+    """
     timed = code.copy()
     for unit, clocks in constants.units.items():
         timed["pipe_clocks"][code["unit"] == unit] = clocks

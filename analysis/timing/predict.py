@@ -49,9 +49,10 @@ def predict(
 
 
 def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
-    """Clocks of the runs for steps of the gap, which do not depend on the bytes below L1 in `work`.
+    """Clocks of the model runs from which the steps of the gap follow.
 
-    `begun` gets what `analysis.sm.end_runs` ends them by. Raises as `predict` does.
+    They do not depend on the traffic below L1 in `work`. Each run is appended to `begun`, so that
+    `analysis.sm.end_runs` can end it. Raises as `predict` does.
     """
     sm = modelled_sm(work, device)
     if shorter := _shorter(sm, 0, SHORTENED_FOR_GAP):
@@ -61,12 +62,16 @@ def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
 
 
 def modelled_sm(work: Work, device: Device) -> ModelledSm:
-    """The SM of a device that is replayed for a launch."""
+    """The SM to replay for a launch on a device."""
     return ModelledSm(work=work, device=device, constants=constants_of(device))
 
 
 def _shorter(sm: ModelledSm, which: int, limits: tuple[int, int, int]) -> ModelledSm | None:
-    """The SM with a shorter sample, if replays of its number of blocks `which` are long."""
+    """The SM with a shorter sample, or None.
+
+    None if the replay of `numbers_of_blocks[which]` blocks is short already, or if the sample
+    cannot be shortened. `limits` are arguments of `shortened`.
+    """
     sample = shortened(sm.code, sm.work.sample, sm.numbers_of_blocks[which], *limits)
     return replace(sm, work=replace(sm.work, sample=sample)) if sample else None
 
@@ -104,7 +109,10 @@ def _predicted(
 
 
 def dram_bytes_per_s(predicted: Predicted, device: Device) -> float:
-    """Average rate of DRAM during a launch, including write-backs of lines dirty before it."""
+    """Average DRAM bandwidth during a launch, in bytes per second.
+
+    It includes write-backs of lines that were dirty before the launch.
+    """
     bound = next(bound for bound in predicted.bounds if bound.name == Resource.DRAM)
     reachable = device.dram_bytes_per_s * constants_of(device).dram_efficiency
     return reachable * bound.time_s / predicted.time_s

@@ -10,7 +10,7 @@ from analysis.vocabulary import Vocabulary
 
 
 class Resource(Vocabulary):
-    """What can limit the time of a launch: a pipe of an SM, a memory, or waiting."""
+    """Resource that can limit the time of a launch: a pipe of an SM, a memory, or latency."""
 
     ISSUE = "issue"
     FP32 = "FP32"
@@ -27,7 +27,7 @@ class Resource(Vocabulary):
 
 
 class Cause(Vocabulary):
-    """Why a launch takes more time than at nominal peak."""
+    """Reason for a part of the time beyond that at nominal peak."""
 
     PEAK = "nominal peak"
     CLOCK_UNDER_LOAD = "clock under load"
@@ -142,39 +142,29 @@ class GapStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Predicted:
-    """Time of a launch by the model of `analysis.timing.predict`, and its limiter.
+    """Time of a launch by the model of `analysis.timing.predict`, and its limiter."""
 
-    `time_s`: time that CUDA events around one launch would show at `clock_hz`, including
-    `launch_s`, the time of an empty launch. `cycles`: cycles of an SM, without `launch_s`. `l2`:
-    state of L2 at the start. `limiter`: the resource that is busy for the largest fraction of the
-    time, `limiter_share`. `next_limiter`: the resource with the second largest fraction,
-    `next_share`. `bounds`: lower bounds per resource. `gap`: steps from nominal peak to `time_s`.
-    `constants`: the architecture of the constants. `basis`: what was simulated. `is_fitted`: the
-    constants were fitted on this kind of device. `costs`: parts of `time_s` by effect, `lines`: by
-    source line; empty in records of earlier versions.
-    """
-
-    time_s: float
-    cycles: float
-    clock_hz: float
-    launch_s: float
-    flop_per_s: float
-    l2: Literal["flushed", "warm"]
-    limiter: Resource
-    limiter_share: float
-    next_limiter: Resource
-    next_share: float
-    bounds: tuple[TimeBound, ...]
-    gap: tuple[GapStep, ...]
-    constants: str
-    basis: str
-    is_fitted: bool
-    costs: tuple[Cost, ...] = ()
-    lines: tuple[LineCost, ...] = ()
+    time_s: float  #: as CUDA events around one launch would measure it, including `launch_s`
+    cycles: float  #: of an SM, without `launch_s`
+    clock_hz: float  #: SM clock
+    launch_s: float  #: time of an empty launch
+    flop_per_s: float  #: FLOP of the problem over `time_s`
+    l2: Literal["flushed", "warm"]  #: state of L2 at the start
+    limiter: Resource  #: the resource that is busy for the largest fraction of the time
+    limiter_share: float  #: that fraction
+    next_limiter: Resource  #: the resource with the second largest fraction
+    next_share: float  #: that fraction
+    bounds: tuple[TimeBound, ...]  #: lower bounds on the time, one per resource
+    gap: tuple[GapStep, ...]  #: steps from nominal peak to `time_s`
+    constants: str  #: architecture and origin of the constants, in words
+    basis: str  #: the blocks that were replayed, in words
+    is_fitted: bool  #: the constants were fitted on a GPU of this architecture
+    costs: tuple[Cost, ...] = ()  #: parts of `time_s` by effect; empty in earlier records
+    lines: tuple[LineCost, ...] = ()  #: parts of `time_s` by source line
 
 
 def from_json(text: bytes) -> Predicted:
-    """A prediction from the JSON of its fields."""
+    """Prediction whose fields were stored as JSON."""
     values: dict[str, Any] = json.loads(text)
     for name, kind, word in (("bounds", TimeBound, Resource), ("gap", GapStep, Cause)):
         values[name] = tuple(kind(**one | {"name": word(one["name"])}) for one in values[name])

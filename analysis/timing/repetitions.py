@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from analysis.sm import COMMON, Kind, Streams
 from analysis.timing.samples import STEADY, Repetitions, Sample, Whole
 
-# A replay of more warp instructions than the first number is shortened: its loop has fewer
-# repetitions, so that about the second number is left, and at least the third one of repetitions.
-SHORTENED, SHORTENED_FOR_GAP = (1 << 22, 1 << 21, 64), (1 << 20, 1 << 18, 32)
+# Limits of `shortened`: `most` and `wanted` warp instructions, and the `least` repetitions.
+SHORTENED = (1 << 22, 1 << 21, 64)
+SHORTENED_FOR_GAP = (1 << 20, 1 << 18, 32)
 SHORTENED_FOR_COSTS = (1 << 18, 1 << 17, 16)
 
 
 class _Loop(NamedTuple):
-    """A loop of a warp: its first step and line, those of one repetition, and the repetitions."""
+    """A loop of a warp, as a part of its stream."""
 
-    step: int
-    length: int
-    line: int
-    lines: int
-    times: int
+    step: int  # index of the first step
+    length: int  # steps of one repetition
+    line: int  # index of the first line
+    lines: int  # lines of one repetition
+    times: int  # number of repetitions
 
 
 def shortened(
@@ -36,10 +36,12 @@ def shortened(
     wanted: int,
     least: int,
 ) -> Repetitions | None:
-    """A shorter sample of the same blocks.
+    """Sample of the same blocks whose loop has fewer repetitions, or None.
 
-    None if a run of `blocks` blocks is not long or is shortened already, or if the warps have no
-    common loop. Barriers in shared memory count their phases, so that none may be left out.
+    A run of `blocks` blocks is shortened if it executes more than `most` warp instructions. The
+    shorter run executes about `wanted`, and at least `least` repetitions. None if the run is not
+    that long or is shortened already, if the warps have no common loop, or if the code has
+    mbarriers or bulk copies: mbarriers count their phases, so that no phase may be left out.
     """
     if not isinstance(sample, Whole):
         return None
@@ -59,9 +61,9 @@ def shortened(
 
 
 def _loops(streams: Streams, least: int) -> list[_Loop]:
-    """The loop of each warp: the same one for all, repeated as often, at least `least` times.
+    """Loop of each warp, or an empty list.
 
-    Empty if there is none.
+    Empty unless all warps repeat the same loop equally often, at least `least` times.
     """
     starts = streams.first_step.tolist()
     found: list[_Loop] = []
@@ -82,16 +84,17 @@ def _loops(streams: Streams, least: int) -> list[_Loop]:
 
 
 def _loop(steps: NDArray[np.void], least: int) -> tuple[int, int, int] | None:
-    """The loop that has most steps of a warp: its first step, steps of a repetition, repetitions.
+    """Loop in which a warp executes more than half of its steps, or None.
 
-    All repetitions have the same steps, except that requests may take other clocks.
+    Index of its first step, steps of one repetition, and number of repetitions. All repetitions
+    have the same steps; only the clocks of requests may differ.
     """
     alike = steps.copy()
     alike["clocks"] = 0
     values = alike.view(np.uint64)
     counts = np.bincount(steps["pc"])
     for count in np.unique(counts[counts > least]):
-        pc = np.flatnonzero(counts == count)[-1]  # one that is executed that often
+        pc = np.flatnonzero(counts == count)[-1]  # an instruction that is executed `count` times
         at = np.flatnonzero(steps["pc"] == pc)
         first, length, end = at[0], at[1] - at[0], at[-1]
         is_regular = (np.diff(at) == length).all() and 2 * (end - first) > len(steps)
@@ -101,11 +104,11 @@ def _loop(steps: NDArray[np.void], least: int) -> tuple[int, int, int] | None:
 
 
 def _go_on_alike(streams: Streams, loops: Sequence[_Loop], number: int) -> bool:
-    """True if repetitions from half of `number` to `number` are like all later ones.
+    """True if the repetitions from `number` / 2 to `number` behave like all later ones.
 
-    Compared are the clocks of requests, and how many sectors are new to the warp, to within one
-    per access. Lines that all blocks access must not differ: whether a later block finds them in L1
-    depends on how many there are.
+    The comparison covers the clocks of requests, and the number of lines that a warp accesses for
+    the first time, to within one per access. Lines that all blocks access must be the same in each
+    repetition, because the number of such lines determines whether later blocks find them in L1.
     """
     of_each = np.zeros((2, loops[0].times))
     for one in loops:
@@ -125,7 +128,7 @@ def _go_on_alike(streams: Streams, loops: Sequence[_Loop], number: int) -> bool:
 
 
 def _with_repetitions(streams: Streams, loops: Sequence[_Loop], number: int) -> Streams:
-    """Copy in which each loop ends after `number` repetitions."""
+    """Copy of the streams in which each loop ends after `number` repetitions."""
     steps, lines = (np.ones(len(x), dtype=bool) for x in (streams.steps, streams.lines))
     for one in loops:
         steps[one.step + number * one.length : one.step + one.times * one.length] = False

@@ -1,7 +1,7 @@
-"""What is replayed of the blocks of a launch, and how totals of the launch follow from it.
+"""Samples: the streams that are replayed for a launch, and the extrapolation of their totals.
 
-Blocks are replayed from their first to their last instruction, or shorter versions of them are, and
-totals are extrapolated linearly.
+Blocks are replayed completely, or shorter versions of them are replayed and the totals are
+extrapolated linearly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from analysis.sm import Streams
 
-STEADY = 0.04  # relative difference of the clocks of a repetition, up to which a loop is steady
+STEADY = 0.04  # a loop is steady if the clocks of its repetitions differ by less than this fraction
 
 
 class Linear(Protocol):
@@ -25,22 +25,22 @@ class Linear(Protocol):
     def clocks(self) -> float: ...
 
     def line_to(self, other: Any, steps: float) -> Any:
-        """These totals plus `steps` times the difference to `other`."""
+        """Linear extrapolation: these totals plus `steps` times the difference to `other`."""
 
 
 T = TypeVar("T", bound=Linear)
 
 
 class UnsteadyError(Exception):
-    """Repetitions of a loop take different times."""
+    """Error: repetitions of a loop take different times, so that totals are not linear."""
 
 
 class Sample(ABC):
     """Streams that are replayed in place of a launch."""
 
-    # An SM whose blocks fill at most so many further waves is replayed with all of its blocks.
-    # Otherwise two numbers of blocks are replayed, which are `waves_apart`.
+    #: All blocks of an SM are replayed if they fill at most this many waves after the first one.
     most_waves: ClassVar[int]
+    #: Otherwise two numbers of blocks are replayed, which differ by this many waves.
     waves_apart: ClassVar[int]
 
     @property
@@ -54,12 +54,12 @@ class Sample(ABC):
 
     @abstractmethod
     def extrapolated(self, found: Sequence[T]) -> T:
-        """Totals of the complete blocks, from those of each of `replayed`."""
+        """Totals of the complete blocks, from the totals `found` of each of `replayed`."""
 
     def marked_at(self, instructions: int, executed: int) -> int:
-        """Warp instruction at which a run of the longest streams is marked.
+        """Number of issued warp instructions at which a run of the longest streams is marked.
 
-        `instructions`: where a run of the complete blocks is marked. `executed`: number of warp
+        `instructions`: the same number for a run of the complete blocks. `executed`: warp
         instructions of the run.
         """
         del executed
@@ -71,7 +71,7 @@ class Sample(ABC):
 
     @property
     def how(self) -> str:
-        """How the streams differ from the complete blocks; completes "blocks replayed"."""
+        """Text on the difference to complete blocks; completes the words "blocks replayed"."""
         return ""
 
 
@@ -98,15 +98,12 @@ class Whole(Sample):
 
 @dataclass(frozen=True, kw_only=True)
 class AlongK(Sample):
-    """Blocks of a product of matrices at two smaller values of K; totals are linear in K.
+    """Blocks of a matrix product at two smaller values of K; totals are linear in K."""
 
-    `at`: streams by their K. `k`: K of the launch.
-    """
+    at: Mapping[int, Streams]  #: streams by their K
+    k: int  #: K of the launch
 
-    at: Mapping[int, Streams]
-    k: int
-
-    most_waves: ClassVar[int] = 2  # fewer, because K is extrapolated too
+    most_waves: ClassVar[int] = 2  #: fewer, because K is extrapolated too
     waves_apart: ClassVar[int] = 2
 
     @property
@@ -126,14 +123,14 @@ class AlongK(Sample):
 
 @dataclass(frozen=True, kw_only=True)
 class Repetitions(Sample):
-    """Blocks whose loop has fewer repetitions; totals are linear in their number.
+    """Blocks whose loop has fewer repetitions; totals are linear in the number of repetitions.
 
-    `at`: streams by their number of repetitions. The first of three shows whether each repetition
-    takes equally long. `of`: number of repetitions in the launch.
+    Of three numbers of repetitions, the two largest define the line. The smallest one shows whether
+    all repetitions take the same time.
     """
 
-    at: Mapping[int, Streams]
-    of: int
+    at: Mapping[int, Streams]  #: streams by their number of repetitions
+    of: int  #: number of repetitions in the launch
 
     most_waves: ClassVar[int] = 4
     waves_apart: ClassVar[int] = 2
@@ -146,7 +143,7 @@ class Repetitions(Sample):
         return replace(self, at={length: change(one) for length, one in self.at.items()})
 
     def extrapolated(self, found: Sequence[T]) -> T:
-        """As above. Raises UnsteadyError if repetitions take different times."""
+        """Totals of the complete blocks. Raises UnsteadyError if repetitions differ in time."""
         first, second = np.diff([one.clocks for one in found]) / np.diff(sorted(self.at))
         if not abs(first - second) <= STEADY * second:
             raise UnsteadyError
@@ -156,7 +153,11 @@ class Repetitions(Sample):
         return _on_a_line(self.at, found, self.of)
 
     def marked_at(self, instructions: int, executed: int) -> int:
-        """As above: in the last repetitions, or after all, as in a run of the complete blocks."""
+        """Number of issued warp instructions, scaled down like the repetitions.
+
+        A launch that is marked late in the loop is marked near the end of the shorter run, after at
+        most 7/8 of its instructions.
+        """
         return max(instructions * max(self.at) // self.of, min(instructions, executed * 7 // 8))
 
     @property
@@ -165,7 +166,7 @@ class Repetitions(Sample):
 
 
 def _on_a_line(at: Mapping[int, Streams], found: Sequence[T], length: int) -> T:
-    """Totals at a length, on the line through those at the two largest."""
+    """Totals at `length`, on the line through the totals at the two largest lengths."""
     low, high = sorted(at)[-2:]
     extrapolated: T = found[-2].line_to(found[-1], (length - low) / (high - low))
     return extrapolated

@@ -9,19 +9,22 @@ from analysis.sm import Ran, Unit
 
 @dataclass(frozen=True, kw_only=True)
 class SmTotals:
-    """Totals of one SM over a launch, in clocks but for `issued`; of units, over all schedulers."""
+    """Totals of one SM over a launch, in clocks except for `issued`.
 
-    clocks: float
-    issued: float  # warp instructions
-    multiply_adds: float  # of the units for them
-    load_store: float
-    shared: float
-    stores: float  # to L2
-    products: float  # of integers: they have one of the two halves of those units
-    logic: float
-    double: float
-    half: float
-    special: float
+    Busy clocks of pipes are sums over the four schedulers.
+    """
+
+    clocks: float  #: duration
+    issued: float  #: warp instructions
+    multiply_adds: float  #: busy clocks of the FMA pipes
+    load_store: float  #: busy clocks of the load/store unit, including shared memory
+    shared: float  #: busy clocks of shared memory
+    stores: float  #: clocks that stores to L2 take
+    products: float  #: busy clocks of the half of the FMA pipes that multiplies integers
+    logic: float  #: busy clocks of the ALU pipes
+    double: float  #: busy clocks of the FP64 pipes
+    half: float  #: busy clocks of the FP16 pipes
+    special: float  #: busy clocks of the XU pipes
 
     @classmethod
     def of(cls, ran: Ran) -> SmTotals:

@@ -1,4 +1,4 @@
-"""Input of the timing model: one launch."""
+"""Input of the timing model: the streams and bytes of one launch."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from analysis.timing.samples import Sample
 
 @dataclass(frozen=True, kw_only=True)
 class Exchanged:
-    """Data that some blocks wait for, because others write it, such as partial sums."""
+    """Data that blocks wait for until other blocks have written it, such as partial sums."""
 
-    # number of blocks of an SM that differ from all later ones; the sample begins with these
+    #: number of first blocks of an SM that differ from all later ones; the sample begins with them
     unlike: int = 0
-    # sectors that the modelled SM reads from L2, relative to the average SM (1 or more); the other
-    # SMs are idle meanwhile
+    #: sectors that the modelled SM reads from L2, relative to the average SM (1 or more); the other
+    #: SMs are idle while it reads the excess
     relative_l2_reads: float = 1.0
-    read_back_bytes: float = 0.0  # written by other blocks, among the bytes read
-    left_bytes: float = 0.0  # that each block which writes such data writes
+    read_back_bytes: float = 0.0  #: bytes of the launch that a block reads after another wrote them
+    left_bytes: float = 0.0  #: bytes that one writing block leaves for others
 
 
 NO_EXCHANGE = Exchanged()
@@ -35,13 +35,14 @@ NO_EXCHANGE = Exchanged()
 class Work:
     """Input of the model: one launch.
 
-    Bytes are totals of the launch; at L2 they are what SMs request.
+    Bytes are totals of the launch. Bytes at L2 are those that SMs request, without transfers
+    between partitions of L2.
     """
 
-    # machine code (`analysis.sm.INSTRUCTION`); `free_clocks` are the clocks that a shared access
-    # would take without bank conflicts
+    #: machine code (`analysis.sm.INSTRUCTION`), in which `free_clocks` are the clocks of an access
+    #: to shared memory without bank conflicts
     code: NDArray[Any]
-    sample: Sample  # streams of some blocks
+    sample: Sample  #: streams of some blocks
     blocks: int
     blocks_per_sm: int
     shared_bytes_per_block: int
@@ -50,22 +51,23 @@ class Work:
     l2_write_bytes: float
     dram_read_bytes: float
     dram_write_bytes: float
-    # instructions of an average block of the launch, relative to an average sampled block
+    #: instructions of an average block of the launch, relative to an average sampled block
     weight: float = 1.0
-    sent_share: float = 1.0  # of stored sectors, after L1 merged adjacent stores
+    #: fraction of the stored sectors that L1 sends to L2 after merging adjacent stores
+    sent_share: float = 1.0
     exchanged: Exchanged = NO_EXCHANGE
-    # blocks resident on one SM do (`block_schedule.blocks_finish_at_different_times`)
+    #: blocks resident on one SM do so (`block_schedule.blocks_finish_at_different_times`)
     finish_at_different_times: bool = False
-    # counts of each instruction of the code over all blocks; empty: costs are not divided
+    #: counts of each instruction of the code over all blocks; empty: costs are not divided
     instructions: Sequence[InstructionCounts] = ()
-    of_sm: OneSm | None = None  # blocks of the modelled SM, if those of other SMs differ from them
+    of_sm: OneSm | None = None  #: blocks of the modelled SM, if those of other SMs differ from them
 
     def __post_init__(self) -> None:
         if self.blocks_per_sm < 1 or self.blocks < 1 or not self.sample.replayed:
             raise InputError("a prediction needs a launch that fits on the device, and its streams")
 
     def most_blocks(self, device: Device) -> int:
-        """Number of blocks of the modelled SM: the SM with most blocks, unless blocks differ."""
+        """Number of blocks of the modelled SM: that of `of_sm`, or else the SM with most blocks."""
         if self.of_sm:
             return self.of_sm.blocks
         return most_blocks(
@@ -83,5 +85,5 @@ class Work:
 
     @property
     def relative_reads(self) -> float:
-        """Bytes that the modelled SM reads, relative to the average SM, which is idle meanwhile."""
+        """Bytes that the modelled SM reads, relative to the average SM (1 or more)."""
         return self.of_sm.relative_reads if self.of_sm else 1.0

@@ -23,10 +23,11 @@ Integers = NDArray[np.int64]
 # A block that can keep the schedulers of an SM busy alone gets ahead of its co-resident block,
 # which then fills the idle issue slots: the two finish half a lifetime apart, and so do all later
 # ones. Observed at 1,024 threads (8 warps per scheduler), not at 256, in recorded start times of
-# the ladder's blocks on an H200. Also observed at 256 threads if the kernel loads the next tile
-# while it multiplies this one, so that two warps per scheduler never wait: in start and end times
-# on an H100 (docs/experiments.md).
-BUSY_ALONE_THREADS, BUSY_AHEAD_THREADS = 512, 256
+# the ladder's blocks on an H200.
+BUSY_ALONE_THREADS = 512
+# Also observed at 256 threads if the kernel loads the next tile while it multiplies this one, so
+# that two warps per scheduler never wait: in start and end times on an H100 (docs/experiments.md).
+BUSY_AHEAD_THREADS = 256
 LARGEST_BLOCK = 1024
 
 
@@ -138,7 +139,8 @@ def block_progress(
 # idle the SM, the more. Recorded: 0.009 of a lifetime where the busiest unit of the SM is idle for
 # 0.22 of the time (`bulk-copy`), 0.001 to 0.002 where it is idle for 0.12 to 0.14 (the four rungs
 # after it; blocks of 8192 on an H100 and an H200, docs/experiments.md).
-DRIFT_OF_SLACK, SLACK_WITHOUT_DRIFT = 0.093, 0.12
+DRIFT_OF_SLACK = 0.093  # fraction of a lifetime per fraction of idle time beyond the next number
+SLACK_WITHOUT_DRIFT = 0.12
 
 
 def drift(copies: Copies, blocks_per_sm: int, slack: float) -> float:
@@ -225,10 +227,11 @@ GOLDEN = 0.618034  # the fractional parts of its multiples are evenly spread, ne
 PACES_OF_COPIES = 0.0055
 # If the blocks of an SM share a loop that is larger than the instruction cache, SMs that fetch code
 # faster run ahead: a quarter of the SMs of an H100 and an H200 need no more than the 16 clocks per
-# 128 bytes that two warps of a scheduler take to execute them (docs/experiments.md). Lifetimes
-# were 0.02 to 0.06 shorter there in `wide-thread-tile`, the only such rung. Fitted on its DRAM
-# reads at 8192 (docs/experiments.md).
-FAST_SMS, FAST_BY = 0.25, 0.03
+# 128 bytes that two warps of a scheduler take to execute them (docs/experiments.md).
+FAST_SMS = 0.25
+# Lifetimes were 0.02 to 0.06 shorter there in `wide-thread-tile`, the only such rung. Fitted on its
+# DRAM reads at 8192 (docs/experiments.md).
+FAST_BY = 0.03
 
 
 def relative_times(

@@ -43,17 +43,16 @@ class TileGrid:
 class Pieces:
     """Parts of tiles in the order in which each block computes them, sorted by block.
 
-    `block` computes the range of K from `begins` to `ends` (fractions of K) of the tile at `row`
-    and `column`. The block that reaches the end of K stores the tile. The other blocks leave their
-    partial sums for it; if `all_leave`, it leaves its own too.
+    The block that reaches the end of K stores the tile. The other blocks leave their partial sums
+    for it.
     """
 
-    block: Indices
-    row: Indices
-    column: Indices
-    begins: Fractions
-    ends: Fractions
-    all_leave: bool = False
+    block: Indices  #: block that computes the part
+    row: Indices  #: row of the tile
+    column: Indices  #: column of the tile
+    begins: Fractions  #: start of the range of K, as a fraction of K
+    ends: Fractions  #: end of the range of K, as a fraction of K
+    all_leave: bool = False  #: the block that stores a tile leaves its own partial sums, too
 
     @property
     def leaves_sums(self) -> NDArray[np.bool_]:
@@ -70,25 +69,23 @@ class Pieces:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Assignment of the tiles of C to blocks.
+    """Assignment of the tiles of C to blocks."""
 
-    `grid`: launch grid for a number of tiles. `tile_of`: row and column of the tile of each linear
-    block index; a block without work gets a row beyond C. `leaves_over`: there can be blocks
-    without work. `busy`: number of blocks with work, if blocks without a tile also have work.
-
-    If blocks share tiles, or have other numbers than in another order, `pieces` says which parts of
-    tiles each block computes, in place of `tile_of`. `kinds` gives each block a row of numbers, of
-    which the first says how it shares; blocks with equal rows do the same on other tiles.
-    `repeats_after`: if K grows by so many phases, each part grows by a whole
-    number of phases; None if times at a smaller K say nothing about this one.
-    """
-
-    grid: Callable[[TileGrid], Grid]
+    grid: Callable[[TileGrid], Grid]  #: launch grid for a number of tiles
+    #: row and column of the tile of each linear block index; a block without work gets a row
+    #: beyond C
     tile_of: Callable[[Indices, TileGrid], tuple[Indices, Indices]] | None = None
-    leaves_over: bool = False
+    leaves_over: bool = False  #: there can be blocks without work
+    #: number of blocks with work, if blocks without a tile also have work
     busy: Callable[[TileGrid], int] | None = None
+    #: if blocks share tiles: a row of numbers for each block, of which the first states how it
+    #: shares; blocks with equal rows do the same on other tiles
     kinds: Callable[[Indices, TileGrid], Indices] | None = None
+    #: parts of tiles that each block computes for a number of phases of K, in place of `tile_of`,
+    #: if blocks share tiles or are numbered differently
     pieces: Callable[[TileGrid, int], Pieces] | None = None
+    #: number of phases by which K must grow so that each part grows by whole phases; None if times
+    #: at a smaller K do not predict this one
     repeats_after: Callable[[TileGrid], int | None] = lambda tiles: 1
 
     def busy_blocks(self, tiles: TileGrid) -> int:

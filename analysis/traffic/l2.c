@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NONE = UINT32_MAX, MOST_ARRAYS = 16 };
+enum { NONE = UINT32_MAX };
+enum { MOST_ARRAYS = 16 }; /* that one `Memory` has room for */
 
-/* Accesses of blocks to pieces, as `Accesses` in Python; less than 2^32 of them. */
+/* Accesses of blocks to pieces, as `Accesses` in Python: fewer than 2^32. */
 typedef struct {
     const double *time, *sectors, *size;
     const i64 *piece, *block;
@@ -17,7 +18,7 @@ typedef struct {
     u32 reserved;
 } Accesses;
 
-/* Constants of the model, by their names in Python. */
+/* Constants of the model, under their names in Python. */
 typedef struct {
     double moments, rounds, partitions, write_room, read_reach, read_width, dirty_reach, write_reach,
         write_width, both_sides, far_from_writer;
@@ -39,13 +40,13 @@ static void release(Memory *m) {
     while (m->used) free(m->arrays[--m->used]);
 }
 
-/* Accesses to a piece that have one key and are of one kind. `row`: the first of them. `before`: the
- * group of the same piece before this one, or NONE. */
+/* Accesses to one piece with the same key and kind. `row`: the first of these accesses. `before`: the
+ * previous group of the same piece, or NONE. */
 typedef struct { u64 key; double sectors; u32 row, count, kind, before; } Group;
 
-/* Puts accesses to one piece, with one key and of one kind, into a group; the number of groups, which
- * come in the order of their first access. `keys` are sorted, `rows` are their accesses, `kinds` those
- * of the blocks, else reads and writes are two kinds. */
+/* Combines accesses to one piece with the same key and kind into a group. Returns the number of groups,
+ * which are in the order of their first access. `keys`: sorted keys. `rows`: the access of each key.
+ * `kinds`: kind of each block; without it, the kinds are reads and writes. */
 static u64 group(const Accesses *a, const u64 *keys, const u32 *rows, u64 count, const u32 *kinds,
                  u32 *latest, Group *groups) {
     u64 used = 0;
@@ -65,13 +66,14 @@ static u64 group(const Accesses *a, const u64 *keys, const u32 *rows, u64 count,
     return used;
 }
 
-/* The moment of a time; keys are in the order of times, also of negative ones. */
+/* Moment of a time, as a key: keys have the same order as times, also for negative times. */
 static u64 moment_of(double time, double moments) {
     return (u64)llrint(time * moments) ^ 1ull << 63;
 }
 
-/* Sectors saved if one fetch serves up to `most` SMs of a GPC that read them in one moment, of which
- * a lifetime has `moments`. `gpcs`: that of each block. FAILED without memory or if cancelled. */
+/* Computes the sectors saved if one fetch serves up to `most` SMs of a GPC that read them in the same
+ * moment. `moments`: moments per lifetime. `gpcs`: GPC of each block. Returns FAILED without memory or
+ * if cancelled. */
 EXPORT i64 share_fetches(const Accesses *a, const u32 *gpcs, double moments, double most, double *saved) {
     Memory m = {.used = 0};
     u64 *const keys = array(&m, a->count, sizeof *keys), reads = 0;
@@ -93,7 +95,7 @@ EXPORT i64 share_fetches(const Accesses *a, const u32 *gpcs, double moments, dou
     return m.failed || a->is_cancelled ? FAILED : 0;
 }
 
-/* Sorts rows by time (merge sort); those of one time keep their order. `spare` has the same room. */
+/* Sorts rows by time (merge sort). Rows with equal times keep their order. `spare`: as large as `rows`. */
 static void sort_by_time(const double *time, u32 *rows, u64 count, u32 *spare) {
     if (count < 2) return;
     const u64 half = count / 2;
@@ -107,8 +109,8 @@ static void sort_by_time(const double *time, u32 *rows, u64 count, u32 *spare) {
     }
 }
 
-/* Visits: accesses in order of time, of which reads of a piece in one moment are one, and so are
- * writes. Here piece after piece, those of a piece in order of time. */
+/* Visits: accesses in time order. Reads of the same piece at the same moment are merged into one visit,
+ * and so are writes. Visits are stored piece by piece, those of a piece in time order. */
 typedef struct {
     u64 count, pieces;
     u32 *at, *readers;  /* position of each visit in time, and its number of accesses */
@@ -123,7 +125,8 @@ typedef struct {
     double *gone, *sums;
 } Visits;
 
-/* The visits in order of time, as groups of accesses; their number. `keys`, `rows`: room for all. */
+/* Computes the visits in time order, as groups of accesses, and returns their number. `keys`, `rows`:
+ * work space for all accesses. */
 static u64 in_time(const Accesses *a, double moments, u64 *keys, u32 *rows, u32 *latest, Group *groups) {
     for (u64 k = 0; k < a->count; k++) keys[k] = moment_of(a->time[k], moments);
     if (sort_keys(keys, a->count, rows)) return 0;
@@ -134,7 +137,7 @@ static u64 in_time(const Accesses *a, double moments, u64 *keys, u32 *rows, u32 
     return group(a, keys, rows, a->count, NULL, latest, groups);
 }
 
-/* Counts the blocks that access each piece. */
+/* Counts the distinct blocks that access each piece. */
 static int count_blocks(const Accesses *a, u64 *keys, u32 *rows, u32 *latest, u32 *blocks) {
     for (u64 k = 0; k < a->count; k++) keys[k] = (u64)a->block[k];
     if (sort_keys(keys, a->count, rows)) return FAILED;
@@ -147,7 +150,7 @@ static int count_blocks(const Accesses *a, u64 *keys, u32 *rows, u32 *latest, u3
     return 0;
 }
 
-/* Finds the visits; FAILED without memory. What `kept` has is freed with it. */
+/* Computes the visits. Returns FAILED without memory. Arrays in `kept` are freed with it. */
 static int find_visits(const Accesses *a, double moments, Visits *v, Memory *kept) {
     Memory m = {.used = 0};
     u64 *const keys = array(&m, a->count, sizeof *keys);
@@ -192,12 +195,12 @@ static double beyond(double distance, double reach, double width) {
     return 1 / (1 + exp(-fmin(fmax((distance - reach) / width, -50), 50)));
 }
 
-/* Room, per byte, of a piece that `readers` blocks, in one or both partitions, read. */
+/* Room in L2 per byte of a piece that `readers` blocks read. Blocks in both partitions need more. */
 static double room_of_read(double readers, const Caches *c) {
     return 1 + (c->both_sides - 1) * (1 - exp2(1 - fmax(readers, 1)));
 }
 
-/* Fraction of the pieces that are evicted in the gap between two visits, for each gap. The average
+/* Computes, for each length of a gap between two visits, the fraction of pieces evicted in it. The average
  * footprint of a window of w visits is the weight of all pieces minus that of absent pieces: a gap of
  * g visits without a piece contains g - w + 1 windows. */
 static void evict(const Visits *v, const Caches *c) {
@@ -221,12 +224,12 @@ static void evict(const Visits *v, const Caches *c) {
     }
 }
 
-/* Fraction of a piece that a visit does not find in L2 any more: of the first one 0. */
+/* Fraction of a piece that was evicted from L2 since the previous visit; 0 for the first visit. */
 static double gone_at(const Visits *v, u32 visit, u32 begin) {
     return visit == begin ? 0 : v->gone[v->at[visit] - v->at[visit - 1] - 1];
 }
 
-/* Fraction that a visit reads from DRAM. */
+/* Fraction of a piece that a visit reads from DRAM. */
 static double missed_at(const Visits *v, u32 visit, u32 begin) {
     return v->is_write[visit] ? 0 : visit == begin ? 1 : gone_at(v, visit, begin);
 }
@@ -300,7 +303,8 @@ static void write_back(const Visits *v, const Caches *c, double *after, double *
     }
 }
 
-/* Transfers of L2, and traffic of DRAM. FAILED without memory or if cancelled. */
+/* Computes transfers between partitions of L2, and the traffic of DRAM. Returns FAILED without memory or
+ * if cancelled. */
 EXPORT i64 traffic_of_l2(const Accesses *a, const Caches *c, Below *out) {
     Memory m = {.used = 0};
     Visits v = {.count = 0};

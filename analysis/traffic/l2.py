@@ -48,23 +48,18 @@ FAR = 0.5  # fraction of sectors with their home in the far partition of L2
 
 @dataclass(frozen=True, kw_only=True)
 class Caches:
-    """Constants of the caches of a device. Sizes in bytes.
+    """Constants of the caches of a device. Sizes in bytes."""
 
-    `read_reach`: reuse distance at which half of the pieces are still in L2. `read_width`: over
-    twice this distance the fraction falls from 73% to 27%. `dirty_reach`: the same for written
-    pieces, at which they are written back; its width is `read_width` too. `write_reach`: bytes that
-    may be dirty, with the width `write_width`. `both_sides`: room of a piece that SMs of both
-    partitions read, relative to a piece that SMs of one partition read. `merging_sms`: SMs of one
-    GPC that can share a fetch.
-    """
-
-    partitions: int
-    merging_sms: int
-    read_reach: float
+    partitions: int  #: of L2
+    merging_sms: int  #: SMs of one GPC that can share a fetch
+    read_reach: float  #: reuse distance at which half of the pieces are still in L2
+    #: over twice this distance, the fraction of pieces in L2 falls from 73% to 27%
     read_width: float
+    #: distance at which half of the written pieces are written back; its width is `read_width` too
     dirty_reach: float
-    write_reach: float
-    write_width: float
+    write_reach: float  #: bytes that may be dirty
+    write_width: float  #: width of `write_reach`, as `read_width`
+    #: room of a piece that SMs of both partitions read, relative to a piece that SMs of one read
     both_sides: float
 
     @property
@@ -73,16 +68,19 @@ class Caches:
         return self.read_reach / self.write_reach
 
 
-# Measured on an H100 and an H200 (docs/experiments.md), by the size of L2: cyclic reads, each
-# part by the same SM, and writes. (Of larger writes, an H100 writes all but 23.8 MiB back, but of
-# 24 MiB only 0.8: the model has 1.0 with a reach of 24.0, and 1.1 with 23.8.) Written pieces that
-# others follow are written back after 35 and 40 MiB (docs/experiments.md), 0.70 and 0.67 of L2.
-# Here it is 0.70, because with less `split-k` at 2048 writes too much on an H200. An L2 of another
-# size has the same fractions.
+# Reach by the size of L2, measured on an H100 and an H200 (docs/experiments.md): cyclic reads, each
+# part by the same SM.
 _READ_REACH = {50 * MIB: 41.7 * MIB, 60 * MIB: 47.3 * MIB}
+# The same for writes. (Of larger writes, an H100 writes back all but 23.8 MiB, but of 24 MiB it
+# writes back only 0.8: the model has 1.0 with a reach of 24.0, and 1.1 with 23.8.)
 _WRITE_REACH = {50 * MIB: 24.0 * MIB, 60 * MIB: 27.9 * MIB}
-_READ_PART, _DIRTY_PART, _WRITE_PART = 0.81, 0.70, 0.47
-_READ_WIDTH, _WRITE_WIDTH = 0.045, 0.03  # of L2
+_READ_PART = 0.81  # read reach of an L2 of another size, as a fraction of it
+_WRITE_PART = 0.47  # write reach of an L2 of another size, as a fraction of it
+# Written pieces that others follow are written back after 35 and 40 MiB (docs/experiments.md): 0.70
+# and 0.67 of L2. With less than 0.70, `split-k` at 2048 writes too much on an H200.
+_DIRTY_PART = 0.70
+_READ_WIDTH = 0.045  # as a fraction of L2
+_WRITE_WIDTH = 0.03  # as a fraction of L2
 # Nearly as if each partition kept a copy: 1.5 to 1.8 where two to four SMs read each part
 # (docs/experiments.md).
 _BOTH_SIDES = 1.55
@@ -112,36 +110,25 @@ def caches_of(device: Device) -> Caches:
 
 @dataclass(frozen=True, kw_only=True)
 class Accesses:
-    """Accesses of blocks to memory below L1: arrays of one length, in any order.
+    """Accesses of blocks to memory below L1: arrays of one length, in any order."""
 
-    `time`: since the start of the launch, in lifetimes of a block. `piece`: number of the piece,
-    from 0. `block`: linear index of the block. `sectors`: sectors that the block moves. `size`:
-    bytes of the piece, the same in all of its accesses. `is_write`: true for stores, false for
-    loads.
-    """
-
-    time: Floats
-    piece: Integers
-    block: Integers
-    sectors: Floats
-    size: Floats
-    is_write: NDArray[np.bool_]
+    time: Floats  #: since the start of the launch, in lifetimes of a block
+    piece: Integers  #: number of the piece, from 0
+    block: Integers  #: linear index of the block
+    sectors: Floats  #: sectors that the block moves
+    size: Floats  #: bytes of the piece, the same in all of its accesses
+    is_write: NDArray[np.bool_]  #: true for stores, false for loads
 
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """Modelled sectors (32 bytes) and bytes of a launch below L1.
+    """Modelled sectors (32 bytes) and bytes of a launch below L1."""
 
-    `fetched_sectors` arrive in L1; `merged_sectors` are the same with each merged fetch counted
-    once. `written_sectors`: stores that L1 sends to L2. `l2_read_sectors` and `l2_write_sectors`
-    count a sector that crosses between partitions twice.
-    """
-
-    fetched_sectors: float
-    merged_sectors: float
-    written_sectors: float
-    l2_read_sectors: float
-    l2_write_sectors: float
+    fetched_sectors: float  #: sectors that arrive in L1
+    merged_sectors: float  #: the same, with each merged fetch counted once
+    written_sectors: float  #: sectors of stores that L1 sends to L2
+    l2_read_sectors: float  #: a sector that crosses between partitions counts twice
+    l2_write_sectors: float  #: a sector that crosses between partitions counts twice
     dram_read_bytes: float
     dram_write_bytes: float
 
@@ -177,7 +164,8 @@ def shared_in_l1(
 # (`coarsened-2d`, 4 bytes per lane, on an H100; the rule has 0.29 for the second of these), and
 # about none if each SM has one block or less. Stores of 16 bytes per lane (`vectorized`) were never
 # merged.
-MERGED_STORES, OF_BYTES = 0.22, 16 * MIB  # grows with the cube root of the bytes
+MERGED_STORES = 0.22  # fraction of merged stores; grows with the cube root of the bytes
+OF_BYTES = 16 * MIB  # bytes of a launch with this fraction
 WIDE_BYTES = 16
 
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BITS = 11 }; /* most of a digit: the counts of its values stay in L1 */
+enum { BITS = 11 }; /* maximum of a digit: counts of its values fit in L1 */
 
-/* Sorts by one digit. `ends` has room for all of its values. */
+/* Sorts by one digit. `ends`: work space, one entry for each value of the digit. */
 static void by_digit(const u64 *keys, const u32 *positions, u64 count, u32 shift, u32 values, u64 *ends,
                      u64 *to_keys, u32 *to_positions) {
     memset(ends, 0, values * sizeof *ends);

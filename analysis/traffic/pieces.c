@@ -3,18 +3,18 @@
 #include <stdlib.h>
 
 enum { READ, WRITE, ATOMIC }; /* kinds of accesses, as toolkit/sass/core/trace.h numbers them */
-enum { ALL_SECTORS = 15, WHOLE = 0 };
+enum { ALL_SECTORS = 15 }; /* mask of a line */
+enum { WHOLE = 0 };        /* Division.divided of a line that is one piece */
 
-/* Accesses, and the arrays that results go to, with room for one per sector of each access, and
- * again of each atomic one. */
+/* Accesses, and arrays for the results: one entry for each sector of an access, two if it is atomic. */
 typedef struct {
     const u64 *line;
     const u8 *mask, *kind; /* `mask`: sectors of the line */
     u64 count;
-    u32 *row;              /* which access it is */
-    i64 *piece;            /* in order of address */
-    u8 *sectors;           /* of the access to the piece; 0 of an atomic one */
-    u8 *size;              /* of the piece, in sectors */
+    u32 *row;              /* number of the access to the line */
+    i64 *piece;            /* number of the piece, in order of address */
+    u8 *sectors;           /* sectors of the access to the piece; 0 if it is atomic */
+    u8 *size;              /* sectors of the piece */
     u8 *is_write;
     volatile u32 is_cancelled; /* set by another thread */
 } Lines;
@@ -39,7 +39,8 @@ static int divide(const Lines *l, Division *of, u64 *keys, u32 *order) {
     return 0;
 }
 
-/* Adds the accesses to one sector of lines that are divided, or to lines that are not. */
+/* Appends the accesses to one sector of divided lines, or to lines that are one piece. Returns the new
+ * number of accesses. */
 static u64 add(const Lines *l, const Division *of, u64 used, u32 sector, int is_divided) {
     for (u64 k = 0; k < l->count; k++) {
         if ((of[k].divided != WHOLE) != is_divided || !(l->mask[k] >> sector & 1 || !is_divided)) continue;
@@ -53,9 +54,9 @@ static u64 add(const Lines *l, const Division *of, u64 used, u32 sector, int is_
     return used;
 }
 
-/* Divides accesses to lines: the number of accesses to pieces, or FAILED without memory or if cancelled. Lines that
- * are one piece come first, then the first sectors of the others, and so on, in order of the
- * accesses. Atomic accesses come as reads, and at the end as writes too. */
+/* Divides accesses to lines into accesses to pieces. Returns their number, or FAILED without memory or if
+ * cancelled. Lines that are one piece come first, then the first sectors of other lines, the second ones,
+ * and so on, each in the order of the accesses. Atomic accesses are reads, and at the end also writes. */
 EXPORT i64 divide_lines(const Lines *l) {
     Division *of = malloc(l->count * sizeof *of + 1);
     u64 *keys = malloc(l->count * sizeof *keys + 1);

@@ -10,8 +10,9 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t i64;
 
-enum { SECTORS = 4 /* of a line */, SECTOR_BYTES = 32, FAILED = -1 };
+enum { SECTORS = 4 /* of a line */, SECTOR_BYTES = 32 };
+enum { FAILED = -1 };
 
-/* Sorts keys, and says at which position each was: 0, or FAILED without memory. Equal keys keep
- * their order. At most 2^32 keys. */
+/* Sorts at most 2^32 keys, and stores the previous position of each key. Equal keys keep their order.
+ * Returns 0, or FAILED without memory. */
 int sort_keys(u64 *keys, u64 count, u32 *positions);

@@ -188,13 +188,25 @@ def _targets(one: Drawn, found: Sequence[Piece], places: Places) -> style.Part:
         text=[str(piece.words) if is_shared else "" for piece in found],
         textfont={"color": "#ffffff", "size": 10},
         marker={
-            "symbol": ["square" if one else "circle" for one in crowded] if is_shared else "square",
-            "size": 16 if is_shared else 18 if len(found) > LANES / 2 else 24,
+            "symbol": _symbols(crowded) if is_shared else "square",
+            "size": _symbol_size(len(found), is_shared),
             "color": [CROWDED if one else USED for one in crowded],
             "opacity": 1 if is_shared else [_fullness(piece) for piece in found],
             "line": style.ink(1),
         },
     )
+
+
+def _symbols(crowded: Sequence[bool]) -> list[str]:
+    """Symbol of each bank: crowded banks differ not by colour alone."""
+    return ["square" if one else "circle" for one in crowded]
+
+
+def _symbol_size(number: int, is_shared: bool) -> int:
+    """Size of each of `number` symbols in pixels: small enough that neighbours do not overlap."""
+    if is_shared:
+        return 16
+    return 18 if number > LANES / 2 else 24
 
 
 def _fullness(piece: Piece) -> float:

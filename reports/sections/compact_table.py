@@ -38,12 +38,19 @@ def _columns(view: View) -> Iterator[tuple[Column, int]]:
     """
     on_gpu, is_replaced = view.profile.executor == "gpu", replaces_times(view)
     is_predicted = any(one.trusted_prediction for one in view.records)
-    timed_as = Grade.MEASURED if on_gpu else Grade.RECORDED if view.recorded else ""
+    timed_as = ""
+    if on_gpu:
+        timed_as = Grade.MEASURED
+    elif view.recorded:
+        timed_as = Grade.RECORDED
     earlier = view.recorded_label
+    if is_predicted:
+        own_time, roofs, others = 116, 160, 160
+    else:
+        own_time, roofs, others = 96, 96 if timed_as else 80, 116
     # without a GPU only the CPU has a time: on a narrow terminal its rate is enough
-    own_time = 0 if on_gpu else 116 if is_predicted else 96
-    roofs = 160 if is_predicted else 96 if timed_as else 80
-    others = 160 if is_predicted else 116
+    if on_gpu:
+        own_time = 0
     # the verdict belongs to this run, as the times do
     of_this_run = {Grade.MEASURED, "result"} if is_replaced else set()
     badges = {earlier: Grade.RECORDED} if earlier else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -51,13 +51,13 @@ def ladder_columns(view: View) -> tuple[Column, ...]:
     earlier = _times(view, view.of_recorded, view.recorded_label) if view.of_recorded else ()
     foreseen = tuple(_predicted(view))
     has_times = view.recorded is not None or any(one.trusted_prediction for one in view.records)
-    groups = (
-        (own_times, earlier, foreseen, _compiled(), _checked(), _theory(), _simulated())
-        if view.profile.executor == "gpu"
-        else (earlier, foreseen, _compiled(), _checked(), _theory(), _simulated(), own_times)
-        if has_times
-        else (_theory(), _compiled(), _checked(), _simulated(), own_times)
-    )
+    groups: tuple[Iterable[Column], ...]
+    if view.profile.executor == "gpu":
+        groups = own_times, earlier, foreseen, _compiled(), _checked(), _theory(), _simulated()
+    elif has_times:
+        groups = earlier, foreseen, _compiled(), _checked(), _theory(), _simulated(), own_times
+    else:
+        groups = _theory(), _compiled(), _checked(), _simulated(), own_times
     return (
         *_names(),
         *(column for group in groups for column in group),

@@ -34,7 +34,8 @@ def regressions(comparison: RunComparison, kind: str) -> Iterator[str]:
 def not_compared(comparison: RunComparison, kind: str) -> str:
     """Says that no number of a kind could be compared; empty where one was."""
     if kind == "counts":
-        return "no count could be compared" * (comparison.counts == Outcome.NOT_COMPARED)
+        is_missing = comparison.counts == Outcome.NOT_COMPARED
+        return "no count could be compared" if is_missing else ""
     if comparison.times != Outcome.NOT_COMPARED:
         return ""
     is_foreseen = comparison.predictions != Outcome.NOT_COMPARED

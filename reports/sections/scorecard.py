@@ -172,7 +172,11 @@ def _cell(found: tuple[Score, ...], name: CounterClass) -> Cell:
     of = tally(found, name)
     if not of.compared:
         return Cell(text.ABSENT)
-    sign = BAD if of.mismatches else EXPLAINED if of.explained else GOOD
+    sign = GOOD
+    if of.mismatches:
+        sign = BAD
+    elif of.explained:
+        sign = EXPLAINED
     return Cell(
         f"{sign} {of.equal + of.within} of {of.compared}",
         details=tuple(_details(found, name, of)),

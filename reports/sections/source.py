@@ -147,12 +147,10 @@ def summary(found: Annotated) -> str:
     if hottest is None:
         return f"No line of {found.label} was executed."
     wasteful = [str(one.line.number) for one in found.lines if one.reasons]
-    called = (
-        f"Uncoalesced or conflicting: line{'s' if len(wasteful) > 1 else ''} "
-        f"{text.listing(wasteful)}."
-        if wasteful
-        else "No line is uncoalesced or has bank conflicts."
-    )
+    called = "No line is uncoalesced or has bank conflicts."
+    if wasteful:
+        lines = "line" if len(wasteful) == 1 else "lines"
+        called = f"Uncoalesced or conflicting: {lines} {text.listing(wasteful)}."
     return (
         f"{text.percent(hottest.share)} of the warp instructions of {found.label} are of "
         f"line {hottest.line.number}. {called}"

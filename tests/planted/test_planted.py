@@ -102,8 +102,8 @@ def test_a_race_in_a_cluster_names_the_blocks_and_whose_memory_it_is():
     assert f"of block {write.block}: write by thread" in race.message
     assert race.message.endswith("no barrier of the cluster lies between")
     assert found.notes == (
-        "of shared memory, racecheck compared accesses of different blocks of a cluster alone, and "
-        "initcheck none",
+        "in shared memory, racecheck compared only accesses of different blocks of a cluster, and "
+        "initcheck did not run",
     )
 
 

@@ -52,7 +52,8 @@ _NAMES = (
 UNWRITTEN = "unwritten"
 FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
 POISON = 0xFF  # bytes of what nobody wrote: NaN in every floating type
-MOST_AXES, MOST_ELEMENTS = 64, 2**48  # of NumPy; addresses of a process have 48 bits
+MOST_AXES = 64  # of an array of NumPy
+MOST_ELEMENTS = 2**48  # addresses of a process have 48 bits
 IN_CACHE = 1 << 16  # floats that are made at a time, so that they are not read from memory again
 RANDOM_INTEGERS = 100  # 0 to 99: also valid in a byte, and as an index of many a buffer
 

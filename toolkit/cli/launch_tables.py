@@ -84,9 +84,8 @@ def _headline(simulated: SimulatedCall) -> Iterator[str]:
         yield f"  L2 and DRAM: {execution.traffic_basis}"
     if execution.predicted is None and execution.prediction_basis:
         yield f"  time: {execution.prediction_basis}"
-    static, dynamic = resources.static_shared_bytes, call.dynamic_shared_bytes
-    shared = [f"{text.size(static)} static"] * bool(static)
-    shared += [f"{text.size(dynamic)} dynamic"] * bool(dynamic)
+    kinds = (("static", resources.static_shared_bytes), ("dynamic", call.dynamic_shared_bytes))
+    shared = [f"{text.size(size)} {kind}" for kind, size in kinds if size]
     local = text.size(resources.local_bytes) if resources.local_bytes else "no"
     yield (
         f"  {text.many(resources.registers_per_thread, 'register')} and {local} local memory per "

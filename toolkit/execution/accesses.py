@@ -14,37 +14,37 @@ from analysis.traffic.l2 import Accesses
 from analysis.traffic.pieces import READ, piece_accesses
 from toolkit.sass.core.binding import ACCESS
 
-MOST_ACCESSES = 1 << 22  # of a launch: 100 MB; above, only some of the lines are recorded
+# Recorded accesses of a launch (100 MB). If there are more, only some of the lines are recorded.
+MOST_ACCESSES = 1 << 22
 
 _SECTORS = np.array([float(mask.bit_count()) for mask in range(256)])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """Data that blocks read after other blocks of the launch wrote it: the readers wait.
+    """Reads of data that other blocks of the same launch wrote. The reading blocks wait for it."""
 
-    `read`: indices of these reads. `before`: for each of them, the last access before it that wrote
-    one of its sectors. `lines`: these lines. `blocks`: the readers and writers. `bytes`: bytes of
-    these reads. `writers`: number of writing blocks. `read_by_block`: sectors that each block reads
-    in all.
-    """
-
-    read: Integers
-    before: Integers
-    lines: NDArray[np.uint64]
-    blocks: Integers
-    bytes: float
-    writers: int
-    read_by_block: Floats
+    read: Integers  # indices of these reads among the accesses
+    before: Integers  # for each read, index of the last write before it to one of its sectors
+    lines: NDArray[np.uint64]  # lines that are read so
+    blocks: Integers  # blocks that read or write such data
+    bytes: float  # bytes of these reads
+    writers: int  # number of blocks that write such data
+    read_by_block: Floats  # sectors that each block of the launch reads, of any data
 
 
-TAKEN_LATER = 1.01  # data is read after it is written, whatever the speeds of the SMs
+# Time of a read, relative to the write that it waits for: more than 1, so that the read stays later
+# although SMs differ in speed.
+TAKEN_LATER = 1.01
 ROUNDS = 8  # longest chain of blocks that wait for each other
-AT_ONCE = 0.02  # of a typical lifetime, up to which a block counts as idle
+AT_ONCE = 0.02  # a block with a shorter lifetime, relative to a typical block, counts as idle
 
 
 def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
-    """Exchange in accesses in the execution order of one worker, None if there is none."""
+    """Exchange of data between blocks, None if there is none.
+
+    `accesses` are in the order in which one worker executed them.
+    """
     block = accesses["block"].astype(np.int64)
     is_read, before = accesses["kind"] == READ, _last_writes(accesses)
     read = np.flatnonzero(is_read & (before >= 0))
@@ -65,7 +65,7 @@ def exchange(accesses: NDArray[Any], blocks: int) -> Exchange | None:
 
 
 def read_by_block(accesses: NDArray[Any], block: NDArray[Any], blocks: int) -> Floats:
-    """Sectors that each of some blocks reads. `block`: that of each access."""
+    """Sectors that each of `blocks` blocks reads. `block`: block of each access, from 0."""
     sectors = np.where(accesses["kind"] == READ, _SECTORS[accesses["mask"]], 0)
     return np.bincount(block.astype(np.int64), sectors, blocks).astype(np.float64)
 
@@ -86,8 +86,8 @@ def _last_writes(accesses: NDArray[Any]) -> Integers:
     return found
 
 
-def _in_turn(accesses: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
-    """Access times, delayed so that blocks read other blocks' data only after it is written."""
+def _after_writes(accesses: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
+    """Access times, delayed until other blocks have written the data that a block reads."""
     order = np.lexsort((accesses["step"], accesses["block"]))
     offset = accesses["block"][order] * 2.0 * (time.max() + 1) * ROUNDS
     for _ in range(ROUNDS):
@@ -111,23 +111,23 @@ def accesses_in_time(
     lines: int = 1,
     typical_steps: float | None = None,
 ) -> Accesses:
-    """Accesses of all blocks of a launch, line by line, each of which stands for `lines` lines.
+    """Accesses of all blocks of a launch to lines, each of which stands for `lines` lines.
 
-    Block b begins at `starts[b]` and takes `lifetimes[b]`, with even `progress` if not given. An
-    atomic is a read and a write. `typical_steps`: instructions of a warp that take a lifetime of 1,
-    if blocks differ.
+    Block b begins at `starts[b]` and takes `lifetimes[b]`. `progress` defaults to constant speed.
+    An atomic access is a read and a write. `typical_steps`: number of warp instructions that take a
+    lifetime of 1, for a launch whose blocks differ.
     """
     assert accesses.dtype == ACCESS
     block = accesses["block"].astype(np.int64)
     progress = BlockProgress.even(np.ones(len(starts))) if progress is None else progress
     done = (
-        _work(accesses, lifetimes, exchange)
+        _completed_work(accesses, lifetimes, exchange)
         if typical_steps is None
         else accesses["step"] / typical_steps
     )
     time = starts[block] + progress.time(block, done)
     if exchange is not None:
-        time = _in_turn(accesses, time, exchange)
+        time = _after_writes(accesses, time, exchange)
     return _by_piece(accesses, time, np.full(len(accesses), float(lines)))
 
 
@@ -138,9 +138,9 @@ def visits_in_time(
     progress: BlockProgress,
     lifetimes: Floats | None = None,
 ) -> Accesses:
-    """Accesses of all blocks from `analysis.traffic.groups`, `moments` of them per lifetime.
+    """Accesses of all blocks, from the visits to groups of lines (`analysis.traffic.groups`).
 
-    `lifetimes` of the blocks, if they differ.
+    `moments`: moments per lifetime of a block. `lifetimes`: those of the blocks, if they differ.
     """
     block = visits["block"].astype(np.int64)
     done = visits["moment"] / moments * (1.0 if lifetimes is None else lifetimes[block])
@@ -149,7 +149,7 @@ def visits_in_time(
 
 
 def _by_piece(accesses: NDArray[Any], time: Floats, lines: Floats) -> Accesses:
-    """Accesses to pieces of lines; each access stands for `lines` lines."""
+    """Accesses, divided into accesses to pieces of lines. `lines`: lines that each stands for."""
     found = piece_accesses(accesses)
     of_line = lines[found.row]
     return Accesses(
@@ -162,12 +162,12 @@ def _by_piece(accesses: NDArray[Any], time: Floats, lines: Floats) -> Accesses:
     )
 
 
-def _work(accesses: NDArray[Any], lifetimes: Floats, exchange: Exchange | None) -> Floats:
+def _completed_work(accesses: NDArray[Any], lifetimes: Floats, exchange: Exchange | None) -> Floats:
     """Fraction of a lifetime's work that a block has done at each access.
 
-    Work is proportional to the instructions of a warp. Where blocks do not wait for each other, all
-    make their last read after the same work: blocks at an edge, which execute a few instructions
-    more or less, keep up with the others.
+    Work is proportional to the instructions of a warp. If blocks do not wait for each other, all
+    make their last read after the same fraction of their work: blocks at an edge, which execute a
+    few instructions more or fewer, keep up with the others.
     """
     block, step = accesses["block"].astype(np.int64), accesses["step"].astype(np.float64)
     last, last_read = np.zeros((2, len(lifetimes)))
@@ -181,9 +181,10 @@ def _work(accesses: NDArray[Any], lifetimes: Floats, exchange: Exchange | None) 
 
 
 def steps_of_all_work(last: Floats, last_read: Floats) -> Floats:
-    """Steps after which all work of each block is done, if all make their last read equally late.
+    """Steps of a whole lifetime, for each block.
 
-    `last`, `last_read`: step of the last access and of the last read of each block.
+    All blocks make their last read after the same fraction of these steps. `last`, `last_read`:
+    step of the last access and of the last read of each block.
     """
     reads = last_read > 0
     usual = float(np.median(last_read[reads] / last[reads])) if reads.any() else 1.0

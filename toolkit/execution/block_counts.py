@@ -1,6 +1,6 @@
 """Counts of the blocks of a launch of any kernel, and their requests to L2.
 
-All blocks are executed, or a few that represent them (`observation`), or a given number.
+The executed blocks are all blocks, a few that represent all (`observation`), or a given number.
 """
 
 from __future__ import annotations
@@ -52,30 +52,27 @@ from toolkit.execution.schedule import Schedule, lifetimes_of, unequal_schedule
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.faults import describe
-from toolkit.sass.machine import DEADLOCK, BoundLaunch, FaultError, Run
+from toolkit.sass.machine import DEADLOCK, BoundLaunch, FaultError, Run, one_by_one
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated
 
-# Runs ranges of blocks, and follows the values of blocks if there are regions.
+# Function that executes ranges of blocks. It follows the values of blocks if regions are given.
 Execute = Callable[[Sequence[range], Regions | None], list[Run]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedCounts(LaunchCounts):
-    """Counts of a launch whose executed blocks recorded their accesses.
-
-    `again` binds the launch to its arguments as they were. `why_no_time`: why there is no traffic
-    and no time, although blocks were executed. `work`: what each block of the launch executed
-    (`core.WORK`), None if it is not known.
-    """
+    """Counts of a launch whose executed blocks recorded their accesses."""
 
     runs: Sequence[Run]
-    again: Callable[[], BoundLaunch]
+    again: Callable[[], BoundLaunch]  # binds the launch to its arguments as they were before
+    # lifetime of each block, relative to a typical one; None without traffic and time
     lifetimes: NDArray[np.float64] | None = None
-    exchange: Exchange | None = None
-    observed: Observed | None = None
-    why_no_time: str = ""
+    exchange: Exchange | None = None  # None if no block waits for another's data
+    observed: Observed | None = None  # None unless a few blocks represent all
+    why_no_time: str = ""  # reason for a launch without traffic and time
+    # instructions of each block of the launch (`core.WORK`); None if unknown
     work: NDArray[Any] | None = None
 
     @property
@@ -87,8 +84,8 @@ class RecordedCounts(LaunchCounts):
     @property
     def traffic_basis(self) -> str:
         return (
-            f"the lines that each block accesses {self._accesses_basis}, what caches keep of them "
-            "follows from the order in which blocks run (analysis.traffic.l2)"
+            f"the lines that each block accesses {self._accesses_basis}; hits in caches "
+            "follow from the order in which blocks run (analysis.traffic.l2)"
         )
 
     @property
@@ -163,7 +160,7 @@ class RecordedCounts(LaunchCounts):
         return blocks_of_busiest_sm(exchanging, sms, per_sm)
 
     def _read_by_block(self) -> NDArray[np.float64]:
-        """Sectors that each block of the launch reads."""
+        """Number of sectors that each block of the launch reads."""
         if self.observed is not None and self.observed.accesses is not None:
             of_classes = [
                 read_by_block(one.entries, np.zeros(len(one.entries)), 1)
@@ -182,7 +179,7 @@ class RecordedCounts(LaunchCounts):
         except FaultError as error:
             where = describe(error.fault, translated, bound)
             raise UnavailableError(
-                f"a block that is executed without those before it stops: {where}"
+                f"a block that is executed without the blocks before it stops: {where}"
             ) from None
         streams = streams.with_common()
         if self.exchange is not None:
@@ -191,7 +188,7 @@ class RecordedCounts(LaunchCounts):
         return Whole(streams=streams)
 
     def _streams(self, bound: BoundLaunch, blocks: Sequence[int]) -> Streams:
-        """Streams of blocks. Where they wait for others, these are executed too."""
+        """Streams of `blocks`. If these wait for other blocks, all blocks are executed."""
         try:
             return streams_of(bound, blocks)
         except FaultError as error:
@@ -208,12 +205,16 @@ class RecordedCounts(LaunchCounts):
 
 
 def _with_lifetimes(found: RecordedCounts, bound: BoundLaunch, *, waits: bool) -> RecordedCounts:
-    """Copy of `found` with lifetimes of blocks, and their exchange of data, from all accesses."""
+    """Copy of `found` with the lifetimes of blocks and their exchange of data.
+
+    Unchanged if the accesses of some blocks are unknown. `waits`: a loop waits for other blocks.
+    """
     blocks, accesses = bound.geometry.blocks, found.runs[0].accesses
     if accesses is None or found.blocks < blocks or (waits and accesses.spread):
         return found
     shared = exchange(accesses.rows, blocks) if waits else None
-    if shared is None and bound.blocks_meet:  # the first block may have taken the work of all
+    # blocks may take work from a queue: in the simulator the first block may have taken all of it
+    if shared is None and bound.blocks_meet:
         return replace(found, lifetimes=np.ones(blocks))
     work = found.runs[0].work
     assert work is not None
@@ -225,25 +226,18 @@ def _with_lifetimes(found: RecordedCounts, bound: BoundLaunch, *, waits: bool) -
 
 @dataclass(frozen=True, kw_only=True)
 class BlockSelection:
-    """Which blocks of a launch to execute, and what is known of it for that.
+    """Selection of the blocks to execute, and what the selection depends on."""
 
-    `trial` says how long all of them will take; what a few blocks wrote is undone. `again` binds
-    the launch to its arguments as they were.
-
-    `waits`: some loop waits for what other blocks write. `seed` determines which blocks are drawn
-    at random. All blocks are executed instead of estimating counters if that takes at most
-    `limit_s`. `functions`: numbers of the first instructions of functions, by name.
-    """
-
-    blocks: Blocks
-    waits: bool
-    seed: bytes
-    limit_s: float
+    blocks: Blocks  # as the caller of `simulate` gave it
+    waits: bool  # a loop waits for data that other blocks write
+    seed: bytes  # determines the blocks that are drawn at random
+    limit_s: float  # all blocks are executed, rather than counters estimated, within this time
+    # estimates the time of all blocks by executing a few, and undoes their stores
     trial: Callable[[], Estimate]
-    again: Callable[[], BoundLaunch]
+    again: Callable[[], BoundLaunch]  # binds the launch to its arguments as they were before
     flow: Flow
     metrics: Metrics
-    functions: Mapping[str, int]
+    functions: Mapping[str, int]  # number of the first instruction of each function, by name
 
 
 def counted_blocks(
@@ -253,10 +247,10 @@ def counted_blocks(
     execute_few: Execute,
     announce: Callable[[], None],
 ) -> RecordedCounts:
-    """Counts of a launch from the blocks that are selected.
+    """Counts of a launch, from the selected blocks.
 
-    `execute` runs ranges of blocks, and `execute_few` single ones. `announce` is called before all
-    blocks are executed.
+    `execute` runs all blocks as one range, `execute_few` runs single blocks. `announce` is called
+    before all blocks are executed.
     """
     everything, why = bound.geometry.blocks, ""
     if selection.blocks == "representative":
@@ -267,7 +261,7 @@ def counted_blocks(
             bound.restore()
     elif selection.blocks != "all" and selection.blocks < everything:
         if not selection.waits:
-            return _limited(bound, selection, execute_few, selection.blocks)
+            return _counts_of_some(bound, selection, execute_few, selection.blocks)
         why = WAIT
     announce()
     runs = execute([range(everything)], None)
@@ -284,7 +278,7 @@ def counted_blocks(
 
 
 def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -> RecordedCounts:
-    """Counts from a plan by observation. Raises NoPlanError if all blocks are to be executed."""
+    """Counts from a plan by observation. Raises NoPlanError if all blocks must be executed."""
     if selection.waits or bound.blocks_meet:
         raise NoPlanError(WAIT)
     if bound.cluster_blocks > 1:
@@ -293,7 +287,7 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         Observable(
             grid=bound.geometry.grid,
             flow=selection.flow,
-            run=lambda chosen, followed: execute([range(b, b + 1) for b in chosen], followed),
+            run=lambda chosen, followed: execute(one_by_one(chosen), followed),
             metrics=selection.metrics,
             functions=selection.functions,
             seed=selection.seed,
@@ -317,13 +311,13 @@ def _observed(bound: BoundLaunch, selection: BlockSelection, execute: Execute) -
         observed=found,
         estimates=found.estimates,
         uncertainty="" if found.is_sufficient else _uncertainty(len(found.runs), bound),
-        why_no_time=_takes_all(selection.trial()) if found.accesses is None else "",
+        why_no_time=_why_no_accesses(selection.trial()) if found.accesses is None else "",
         work=found.work,
     )
 
 
 def _requests(runs: Sequence[Run], bound: BoundLaunch) -> dict[int, FirstRequest]:
-    """The first request of each instruction, in the first of these blocks that executes it."""
+    """First request of each instruction, by its number, in the first block that executes it."""
     found: dict[int, FirstRequest] = {}
     for run in runs:
         found = first_requests(run.requests, bound) | found
@@ -335,31 +329,33 @@ def _uncertainty(executed: int, bound: BoundLaunch) -> str:
 
 
 def _is_short(selection: BlockSelection) -> bool:
-    """True if all blocks take no longer than the limit."""
+    """True if all blocks take no longer than `limit_s`."""
     if not selection.limit_s:
         return False
     estimate = selection.trial()
     return not estimate.is_least and estimate.seconds <= selection.limit_s
 
 
-def _takes_all(estimate: Estimate) -> str:
+def _why_no_accesses(estimate: Estimate) -> str:
     least = "more than " if estimate.is_least else "about "
     return (
-        f"that takes the accesses of all blocks, {least}{ceil(estimate.seconds):,} s: "
+        f"it needs the accesses of all blocks, which takes {least}{ceil(estimate.seconds):,} s: "
         "--blocks all executes them"
     )
 
 
-def _limited(
+def _counts_of_some(
     bound: BoundLaunch, selection: BlockSelection, execute: Execute, most: int
 ) -> RecordedCounts:
-    """Counts from `most` blocks: corners, edges and the centre, and as many random ones as are
-    left."""
+    """Counts estimated from `most` blocks.
+
+    Up to half of them are from corners, edges and the interior; the others are drawn at random.
+    """
     everything = bound.geometry.blocks
     known = sorted({b for one in regions(bound.geometry.grid) for b in one.members})[: most // 2]
     drawn = drawn_blocks(known, everything, most - len(known), selection.seed)
     chosen = sorted([*known, *drawn])
-    runs = execute([range(block, block + 1) for block in chosen], None)
+    runs = execute(one_by_one(chosen), None)
     counts = dict(zip(chosen, (run.counts for run in runs), strict=True))
     of_known, of_drawn = ([counts[b] for b in blocks] for blocks in (known, drawn))
     may_differ = np.ones(len(of_drawn[0]), dtype=COUNT)
@@ -375,5 +371,5 @@ def _limited(
         basis=f"{of_blocks(len(runs), everything)} executed; {found.seen(everything)}",
         estimates=found,
         uncertainty=_uncertainty(len(runs), bound),
-        why_no_time="that takes the accesses of all blocks: --blocks all executes them",
+        why_no_time="it needs the accesses of all blocks: --blocks all executes them",
     )

@@ -1,14 +1,14 @@
 """Plan of a rung: the blocks to execute, and the proof that they represent all others.
 
-Plans of other kernels are made in `observation`. Two symmetries shorten large products of rungs.
-Both are checked:
+`observation` makes the plans of other kernels. Two symmetries shorten the simulation of large
+products, and both are checked:
 
 - Blocks of one region do the same work. Several blocks of each region are executed. If their counts
   differ in a single instruction, all blocks are executed instead.
 - The counts of an instruction are affine in K, among values of K with the same remainder modulo the
   unrolled step, the depth of the tile and the alignment of rows. If the blocks would take long,
-  they are executed at four small values of K, two that define the line and two that must lie on it.
-  A few blocks are executed at K itself and must lie on it, too.
+  they are executed at four small values of K: two define the line, and two must lie on it. A few
+  blocks are executed at K itself, and must also lie on the line.
 """
 
 from __future__ import annotations
@@ -34,67 +34,64 @@ Blocks = Literal["all", "representative"] | int
 
 PERIOD = 8  # offsets within a sector, in floats, at which a row may begin
 
-# Budgets in thread instructions. Above this one, for the chosen blocks, K is reduced: a tenth of a
-# second of two cores. A larger budget checks more elements of the requested product.
+# Budgets in thread instructions. If the chosen blocks exceed this one (a tenth of a second of two
+# cores), K is reduced. A larger budget checks more elements of the requested product.
 FULL_K_BUDGET = 2 * 10**8
-# For the few blocks that verify an extrapolation at K itself; beyond it, none is executed there.
+# Budget of the few blocks that verify an extrapolation at K itself. No block is executed there if
+# one exceeds it.
 ANCHOR_BUDGET = 5 * 10**8
-ANCHORS = 3
-# For the representative blocks, if blocks wait for each other: ten seconds of two cores.
+ANCHORS = 3  # blocks that verify an extrapolation at K itself, at most
+# Budget of the representative blocks if blocks wait for each other: ten seconds of two cores.
 APART_BUDGET = 2 * 10**10
-# For all blocks together at K itself, which verifies the product; beyond it the blocks that share
-# tiles verify it at a small K.
+# Budget of all blocks together at K itself, which verifies the product. If they exceed it, only the
+# blocks that share tiles run together, at about `TOGETHER_K`.
 TOGETHER_BUDGET = 10**9
 TOGETHER_K = 64
-PROVEN_KINDS = 4  # kinds of which two blocks are executed, which must have equal counts
-# For all blocks, if blocks of one region differ: ten minutes of two cores.
+# Largest kinds, of each of which two blocks are executed and must have equal counts.
+PROVEN_KINDS = 4
+# Budget of all blocks if blocks of one region differ: ten minutes of two cores.
 ALL_BLOCKS_BUDGET = 2 * 10**12
 
 # K modulo 8 determines where in a sector a row of A begins. The naive rungs are unrolled by 8, and
 # compilers combine up to four such steps, or short phases, into one iteration.
 STEPS_AND_SECTORS = 32
-POINTS = (2, 3, 4, 6)  # values of K in periods, plus the remainder: two for a line, two on it
-# Periods of K at the lower of two replayed points; twice as many for blocks of many warps.
-TIMED_STEPS, MANY_WARPS = 4, 16
-WHOLE_K = 2048  # blocks with such a K are replayed whole: a transient may last until K = 512
+# Values of K in periods, plus the remainder: two points define the line, two must lie on it.
+POINTS = (2, 3, 4, 6)
+TIMED_STEPS = 4  # periods of K at the lower of two replayed points
+MANY_WARPS = 16  # per block: such blocks need twice as many periods
+WHOLE_K = 2048  # up to this K, blocks are replayed completely: a transient may last until K = 512
 
 # Reasons why a plan does not represent all blocks.
-DIFFER = ": blocks of one place in the grid (corner, edge, interior) differ"
+DIFFER = ": blocks of one region of the grid (corner, edge, interior) differ"
 NOT_AFFINE = "; counts are not affine in K, so that nothing was extrapolated"
-KINDS_DIFFER = ": blocks that share tiles alike differ"
+KINDS_DIFFER = ": blocks that share tiles in the same way differ"
 WAIT = ": blocks wait for others"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockKind(Region):
-    """Blocks that share tiles in the same way. `is_alone`: they share none."""
+    """Blocks that share tiles in the same way."""
 
-    blocks: NDArray[Any]
-    is_alone: bool
-    is_last: bool
-    is_leading: bool
+    blocks: NDArray[Any]  # their linear indices
+    is_alone: bool  # they compute a tile that they share with no block
+    is_last: bool  # the last block of the launch, which cleans up after all others
+    is_leading: bool  # they work for all other blocks, before those with tiles begin
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockPlan:
-    """Blocks to execute, and the blocks that they represent.
+    """Blocks to execute, and the blocks that they represent."""
 
-    `blocks`: number of blocks of the launch. `regions`: groups of blocks with equal counts, each
-    with the members to execute. `points`: values of K to execute instead of K itself. `anchors`:
-    numbers of the regions of which one member is also executed at K itself. `kinds`: the regions,
-    if blocks share tiles; their members find all data that they wait for, and the first `together`
-    blocks are executed together at K = `together_k`. `proof`: end of the sentence "so many blocks
-    executed".
-    """
-
-    blocks: int
-    regions: Sequence[Region]
-    proof: str = ""
-    points: Sequence[int] = ()
+    blocks: int  # number of blocks of the launch
+    regions: Sequence[Region]  # groups of blocks with equal counts, with the members to execute
+    proof: str = ""  # completes the sentence "12 of 64 blocks executed"
+    points: Sequence[int] = ()  # values of K to execute instead of K itself
+    # numbers of the regions of which one member is also executed at K itself
     anchors: Sequence[int] = ()
+    # the regions, if blocks share tiles; the data that a member waits for is provided
     kinds: Sequence[BlockKind] = ()
-    together: int = 0
-    together_k: int = 0
+    together: int = 0  # number of first blocks that are also executed together
+    together_k: int = 0  # their K
 
     @property
     def members(self) -> list[Sequence[int]]:
@@ -122,7 +119,7 @@ def all_blocks(blocks: int) -> BlockPlan:
 
 
 def limited(chosen: Sequence[Region], most: int) -> list[Region]:
-    """Regions with about `most` members in all, at least one each, taken in turns."""
+    """Regions with about `most` members in total: at least one each, the others in turns."""
     further = sorted(
         (turn, k) for k, region in enumerate(chosen) for turn in range(1, len(region.members))
     )
@@ -132,43 +129,42 @@ def limited(chosen: Sequence[Region], most: int) -> list[Region]:
     ]
 
 
-# Of rungs.
+# Plans of rungs.
 
 
 def rung_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:
-    """Plans of a rung. If the proof of one fails, the next one applies.
+    """Yield the plans of a rung. If the proof of one fails, the next one applies.
 
-    `has_room`: true if whole rows of A and B fit into memory. Raises ShapeError if the next plan
-    would take too long.
+    `has_room` returns true if whole rows of A and B fit into memory. Raises ShapeError if the next
+    plan would take too long.
     """
     everything = launch.geometry.blocks
     if launch.order.kinds is None:
-        yield from _of_regions(launch, has_room)
+        yield from _region_plans(launch, has_room)
     else:
-        yield _of_kinds(launch)
+        yield _kind_plan(launch)
     if (cost := launch.cost * everything) > ALL_BLOCKS_BUDGET:
         raise ShapeError(
-            f"blocks that should count alike differ, and all {everything:,} would take about "
+            f"blocks that should have equal counts differ, and all {everything:,} would take about "
             f"{cost:.1e} thread instructions: take a smaller shape"
         )
     yield all_blocks(everything)
 
 
-def _of_regions(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:
-    """Plans of some blocks of each region: at small values of K, if possible, and at K itself."""
+def _region_plans(launch: RungLaunch, has_room: Callable[[], bool]) -> Iterator[BlockPlan]:
+    """Yield plans of some blocks of each region: at small values of K if possible, then at K."""
     everything, k = launch.geometry.blocks, launch.executed.k
     few = BlockPlan(blocks=everything, regions=regions_of(launch))
     if few.executed < everything:
         others = (
-            "; the other blocks count like those of their place in the grid (corner, edge, "
-            "interior), which agreed instruction by instruction"
+            "; the other blocks count like the executed blocks of the same region of the grid "
+            "(corner, edge, interior), which agreed instruction by instruction"
         )
         few = replace(few, proof=others)
     points = k_points(k, period(launch.tiling))
     if points and few.executed * launch.cost > FULL_K_BUDGET:
         anchors = _anchors(few.regions, launch.cost) if has_room() else []
-        plural = "s" if len(anchors) > 1 else ""
-        anchored = f" and by {len(anchors)} block{plural} at K itself" if anchors else ""
+        anchored = f" and by {text.many(len(anchors), 'block')} at K itself" if anchors else ""
         affine = (
             f" at K = {listed(points)} instead of {k:,}: every instruction's counts are affine in "
             f"K, fitted on two of these and verified by the others{anchored}"
@@ -184,8 +180,8 @@ def listed(points: Sequence[int]) -> str:
 def regions_of(launch: RungLaunch) -> list[Region]:
     """Regions of a rung's grid, each with its blocks to execute.
 
-    If the rung has an `Order`, the region of a block is that of its tile in C; blocks without a
-    tile are one more region.
+    If the rung has an `Order`, the region of a block is that of its tile in C, and blocks without a
+    tile form one more region.
     """
     grid, tiles = launch.geometry.grid, launch.tiles
     if launch.variant.order is None:
@@ -203,19 +199,22 @@ def regions_of(launch: RungLaunch) -> list[Region]:
 
 
 def _anchors(of: Sequence[Region], cost: float) -> list[int]:
-    """Numbers of the regions of which a block is executed at K itself: the largest, and corners."""
+    """Numbers of the regions of which a block is executed at K itself.
+
+    They are the largest region and two corners, as far as the budget allows.
+    """
     largest = max(range(len(of)), key=lambda n: of[n].population)
     return list(dict.fromkeys([largest, len(of) - 1, 0]))[: min(ANCHORS, int(ANCHOR_BUDGET / cost))]
 
 
-def _of_kinds(launch: RungLaunch) -> BlockPlan:
+def _kind_plan(launch: RungLaunch) -> BlockPlan:
     """Plan that executes each kind of block alone, with all data that it waits for provided."""
     kinds, blocks = kinds_of(launch), launch.geometry.blocks
     of_tiles = [kind for kind in kinds if not kind.is_leading]
     if (cost := launch.cost * sum(len(kind.members) for kind in of_tiles)) > APART_BUDGET:
         raise ShapeError(
-            f"its blocks share tiles in {len(of_tiles):,} ways, and a block of each would take "
-            f"about {cost:.1e} thread instructions: take a smaller shape"
+            f"its blocks share tiles in {len(of_tiles):,} ways, and one block for each way would "
+            f"take about {cost:.1e} thread instructions: take a smaller shape"
         )
     together, k = _together(launch, kinds)
     return BlockPlan(
@@ -225,15 +224,15 @@ def _of_kinds(launch: RungLaunch) -> BlockPlan:
         together=together,
         together_k=k,
         proof=(
-            ", with all that they wait for already there; those that begin and end at the same "
-            "places in tiles of one place in C (corner, edge, interior) count alike, but for "
+            ", with all data that they wait for provided; blocks that begin and end at the same "
+            "places in tiles of one region of C (corner, edge, interior) count alike, except for "
             "guarded steps of divisions"
         ),
     )
 
 
 def kinds_of(launch: RungLaunch) -> list[BlockKind]:
-    """Kinds of blocks that share tiles, the largest first, the last block's kind at the end."""
+    """Kinds of blocks: the largest first, but the kind of the last block at the end."""
     assert launch.order.kinds is not None
     rows = launch.order.kinds(np.arange(launch.geometry.blocks), launch.tiles)
     found, which = np.unique(rows, axis=0, return_inverse=True)
@@ -257,10 +256,11 @@ def kinds_of(launch: RungLaunch) -> list[BlockKind]:
 
 
 def _together(launch: RungLaunch, kinds: Sequence[BlockKind]) -> tuple[int, int]:
-    """Number of blocks to execute together, and their K: all blocks, or those that share tiles.
+    """Number of blocks to execute together, and their K.
 
-    The latter run at a small K. If all blocks share tiles, no block is executed alone at K itself
-    and fills its ring of phases; then K is large enough to fill the ring more than twice.
+    All blocks at K itself within `TOGETHER_BUDGET`, or else the blocks that share tiles at a small
+    K. If all blocks share tiles, none is executed alone at K itself, which would fill its ring of
+    phases; the small K then fills the ring more than twice.
     """
     blocks, k, tiling = launch.geometry.blocks, launch.executed.k, launch.tiling
     if launch.cost * blocks > TOGETHER_BUDGET:
@@ -282,16 +282,16 @@ def _together(launch: RungLaunch, kinds: Sequence[BlockKind]) -> tuple[int, int]
 
 
 def period(tiling: Tiling) -> int:
-    """Period of K: a multiple of the steps, the phases and the turns of a ring.
+    """Period of K: a multiple of the unrolled steps, of the phases, and of the turns of a ring.
 
-    Waits for bulk copies depend on the position of a phase in the ring.
+    The ring counts because waits for bulk copies depend on the position of a phase in it.
     """
     turn = tiling.stages if tiling.bulk else 1
     return lcm(STEPS_AND_SECTORS, tiling.depth * turn or 1)
 
 
 def k_points(k: int, period: int) -> list[int]:
-    """Values of K to execute instead of `k`, with the same remainder; none if `k` is small."""
+    """Values of K to execute instead of `k`, with its remainder; empty if `k` is small."""
     points = [steps * period + k % period for steps in POINTS]
     return points if points[-1] < k else []
 
@@ -299,8 +299,8 @@ def k_points(k: int, period: int) -> list[int]:
 def timed_k(k: int, step: int, geometry: Geometry, *, shares: int = 1) -> list[int]:
     """Values of K whose streams are replayed: `k` itself, or two for a linear extrapolation to `k`.
 
-    They differ by multiples of `step` and `shares`. Waiting becomes steady within a few phases;
-    blocks of many warps need more phases to average over.
+    They differ by multiples of `step` and `shares`. Waiting times become steady within a few
+    phases; blocks of many warps need more phases to average over.
     """
     spacing = lcm(step, shares)
     settled = step * (TIMED_STEPS if geometry.warps_per_block < MANY_WARPS else 2 * TIMED_STEPS)

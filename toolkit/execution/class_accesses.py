@@ -1,8 +1,8 @@
 """Accesses of all blocks to global memory, from those of a few blocks of each class.
 
-Blocks of a class take the same path, and their addresses shift evenly. Which lines a block is the
-first to access may differ all the same, where two of its accesses overlap in one block and not in
-another: such a class is divided.
+Blocks of a class take the same path, and their addresses shift evenly. The recorded first accesses
+to lines may still differ between them, if two accesses overlap in one block but not in another.
+Such a class is divided.
 """
 
 from __future__ import annotations
@@ -24,39 +24,37 @@ from toolkit.execution.proof import Proof, far_apart, index_of
 from toolkit.execution.sampling import drawn_blocks
 from toolkit.sass.accesses import Below
 
-DRAWN_FOR_ACCESSES = 8  # blocks, whose lines must be those that others predict
-# Moments per lifetime of a block: accesses in one moment are one visit. The finest is taken with
-# which all blocks make at most so many visits to groups of lines.
-MOMENTS, FEW_VISITS = (1152, 384, 192, 96, 48, 24), 600_000
+DRAWN_FOR_ACCESSES = 8  # random blocks that check the accesses predicted from other blocks
+# Moments per lifetime of a block. Accesses to a group of lines in one moment are one visit. The
+# first number applies with which all blocks make at most FEW_VISITS visits.
+MOMENTS = (1152, 384, 192, 96, 48, 24)
+FEW_VISITS = 600_000
 
 Floats = NDArray[np.float64]
 
 
 class UnevenError(Exception):
-    """Why the accesses of some blocks are not shifted evenly; completes the same sentence."""
+    """Reason for accesses that do not shift evenly; completes the sentence of `NoPlanError`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassAccesses:
-    """Accesses of all blocks to global memory, by class; those of a class shift evenly.
+    """Accesses of all blocks to global memory, by class. Accesses of a class shift evenly."""
 
-    `class_of`: class of each block, by its linear index.
-    """
-
-    class_of: NDArray[np.uint32]
+    class_of: NDArray[np.uint32]  # class of each block, by its linear index
     classes: Sequence[BlockClass]
-    moments: int
-    below: Below
+    moments: int  # per lifetime of a block
+    below: Below  # requests of all blocks to L2
 
 
 def class_accesses(
     executed: Executed, proof: Proof, seed: bytes, *, is_open: bool
 ) -> ClassAccesses:
-    """Accesses of all blocks, from executed blocks of the classes of a proof.
+    """Accesses of all blocks, from executed blocks of each class of a proof.
 
-    Further blocks are executed, some of them drawn at random. Raises NoPlanError if the accesses of
-    a class do not shift evenly, however it is divided. It is not divided if accesses are open: if
-    they depend on data, for example.
+    Executes further blocks, some of them drawn at random. A class whose accesses do not shift
+    evenly is divided, unless accesses may differ for another reason (`is_open`), such as a
+    dependence on data. Raises NoPlanError if a class cannot be divided further.
     """
     asked, classes = Below(read=0, written_by_warps=0), list[BlockClass]()
     class_of = np.zeros(executed.blocks, dtype=np.uint32)
@@ -83,7 +81,10 @@ def class_accesses(
 def _class_of(
     executed: Executed, blocks: NDArray[np.int64], periods: tuple[int, int, int]
 ) -> BlockClass:
-    """The accesses of blocks, with the shifts that hold for all of them that are executed."""
+    """Class of some blocks, with shifts that hold for all executed blocks among them.
+
+    Executes the blocks at the ends. Raises UnevenError if there are no such shifts.
+    """
     executed.execute(far_apart(blocks, executed.grid))
     members = np.intersect1d(blocks, list(executed.samples)).tolist()
     at = np.array([index_of(block, executed.grid) for block in members], dtype=np.int64)
@@ -93,9 +94,9 @@ def _class_of(
 def _shifted(
     samples: Sequence[ExecutedBlock], at: NDArray[np.int64], periods: tuple[int, int, int]
 ) -> BlockClass:
-    """The accesses of blocks, with the shifts that hold for all samples. `at`: their indices.
+    """Class of executed blocks, with shifts that hold for all `samples`.
 
-    Raises UnevenError if there are none.
+    `at`: index of each sample along x, y and z. Raises UnevenError if there are no such shifts.
     """
     first, *others = samples
     if any(not np.array_equal(one.rows["kind"], first.rows["kind"]) for one in others):
@@ -120,7 +121,10 @@ def _shifted(
 
 
 def _by_line(entries: NDArray[Any], whole: NDArray[np.bool_]) -> NDArray[Any]:
-    """Entries whose lines shift as a whole are joined, line by line."""
+    """Entries in which the sectors of a line are joined if the line shifts as a whole.
+
+    `whole`: for each shift, true if it moves lines to lines.
+    """
     joins = whole[entries["shift"]]
     those, others = entries[joins], entries[~joins]
     line, sector = np.divmod(those["sector"], 4)
@@ -136,7 +140,7 @@ def _by_line(entries: NDArray[Any], whole: NDArray[np.bool_]) -> NDArray[Any]:
 def _with_moments(
     classes: Sequence[BlockClass], class_of: NDArray[np.uint32]
 ) -> tuple[int, list[BlockClass]]:
-    """Moments per lifetime, and classes with moments in place of steps."""
+    """Moments per lifetime, and classes whose entries have moments in place of steps."""
     steps = np.array([_last_step(one.entries) for one in classes])
     last_reads = np.array([_last_step(one.entries[one.entries["kind"] == READ]) for one in classes])
     _, first = np.unique(class_of, return_index=True)

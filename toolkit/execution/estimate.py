@@ -1,4 +1,4 @@
-"""How long the blocks of a launch take, from a few of them."""
+"""Estimated wall time of a simulation, from a few blocks."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from dataclasses import dataclass
 from toolkit.sass.machine import DEADLOCK, LIMIT, BoundLaunch, FaultError, Run
 from toolkit.sass.regions import Regions
 
-# Trials: how many turns of the workers, and how many instructions each worker may execute. The next
-# trial has fewer turns.
+# Trials: turns of the workers, and the limit of instructions of each worker. If one reaches its
+# limit, the next trial has fewer turns.
 TRIALS = ((32, 2 * 10**7), (4, 2 * 10**7), (1, 10**8))
-TRIED_PART = 1 / 32  # of all turns, at most
-MOST_INSTRUCTIONS = 2 * 10**8  # of a worker in a trial: a launch with a lower limit ends soon
-# A launch that seems to take longer is tried with twice as many blocks: blocks may do the work of
-# others. They do if twice as many take less than this factor longer.
-SHORT_S, SHARED = 10.0, 1.25
+TRIED_PART = 1 / 32  # largest fraction of all turns that a trial executes
+# No time is announced for a launch whose workers have a lower limit of instructions: it ends soon.
+MOST_INSTRUCTIONS = 2 * 10**8
+# A launch that seems to take longer is tried again with twice as many blocks, because a block may
+# take work that other blocks would do.
+SHORT_S = 10.0
+# Blocks share work if twice as many take less than this factor longer.
+SHARED = 1.25
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Wall time in seconds of so many blocks.
-
-    `is_least`: they take longer, and it is not known how much.
-    """
+    """Wall time of a number of blocks."""
 
     blocks: int
     seconds: float
-    is_least: bool = False
+    is_least: bool = False  # `seconds` is a lower bound: the blocks take an unknown time longer
 
 
 def estimated(
@@ -39,12 +39,12 @@ def estimated(
     *,
     waits: bool,
 ) -> Estimate:
-    """How long `workers` will take for some blocks of a launch.
+    """Estimated wall time of `blocks` with a number of `workers`.
 
-    A few from the middle of `blocks` are executed, and their stores undone. `execute` takes them
-    and the most instructions of each worker. Where blocks wait for others (`waits`) or
-    are not many, all are executed up to a limit; blocks that wait are then tried from the first on.
-    A fault is left to the run of all blocks, which finds the first one.
+    Executes a few blocks from the middle of `blocks`, and undoes their stores. `execute` takes
+    these blocks and the limit of instructions of each worker. If blocks wait for others (`waits`)
+    or are few, all are executed up to the limit. Blocks that wait are then tried from the first one
+    on. A fault does not raise: the run of all blocks finds the first one.
     """
     turn = 1 if waits or bound.in_order else workers
     turn *= bound.cluster_blocks
@@ -54,7 +54,7 @@ def estimated(
         return len(some if bound.cluster_blocks == 1 else set(map(bound.cluster_of, some)))
 
     def tried(number: int, most: int) -> tuple[float, int]:
-        """Seconds of that many blocks, and how many clusters were executed for them."""
+        """Wall time of `number` blocks in seconds, and the number of their clusters."""
         nonlocal fault
         first = 0 if waits else (count - number) // 2
         some, fault = blocks[first : first + number], None
@@ -99,11 +99,11 @@ def announcing(
     *,
     at_once: bool,
 ) -> Runs:
-    """Runs ranges of blocks as `execute` does, and announces at the first call that it takes long.
+    """Function that runs ranges of blocks as `execute` does, and announces a long first call.
 
-    The first turn of the workers shows it. Where that exceeds a limit of instructions, its stores
-    are undone, and it runs again. `at_once`: there is only one call, whose time is announced
-    in any case. No block may need another one that runs beside it.
+    The first turn of the workers is the trial. If it exceeds a limit of instructions, the time is
+    announced, its stores are undone, and it runs again. `at_once`: the function is called only
+    once, and the time of this call is announced in any case. No block may wait for another one.
     """
     is_first = True
 

@@ -15,24 +15,26 @@ from toolkit.execution.representatives import Grid
 from toolkit.sass.accesses import Below
 from toolkit.sass.machine import Run
 
-MOST_PART = 0.25  # of all blocks, for a plan; beyond it all blocks are executed
-MOST_EXECUTED, MOST_SECTORS = 1024, 1 << 25  # blocks, and sectors that they access: 0.5 GB
+# Largest fraction of all blocks that a plan executes. If it needs more, all blocks are executed.
+MOST_PART = 0.25
+MOST_EXECUTED = 1024  # blocks that a plan executes, at most
+MOST_SECTORS = 1 << 25  # sectors that these blocks access, at most: 0.5 GB
 
 LOST = ": its blocks make too many accesses"
 
 
 class NoPlanError(Exception):
-    """Why all blocks are to be executed; completes the sentence "all blocks executed"."""
+    """Reason to execute all blocks; completes the sentence "all blocks executed"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutedBlock:
-    """One executed block. Its accesses are one row per sector, in order."""
+    """One executed block, with one entry per accessed sector, ordered by warp and step."""
 
     run: Run
-    sectors: NDArray[np.int64]
-    rows: NDArray[Any]  # step, warp and kind of each
-    below: Below
+    sectors: NDArray[np.int64]  # number of the sector
+    rows: NDArray[Any]  # step, warp and kind of the access
+    below: Below  # requests to L2
 
     @property
     def counts(self) -> NDArray[Any]:
@@ -41,12 +43,12 @@ class ExecutedBlock:
 
 @dataclass
 class Executed:
-    """Blocks executed so far. `run` executes further ones."""
+    """Blocks of a launch that were executed so far."""
 
     grid: Grid
-    run: RunBlocks
-    samples: dict[int, ExecutedBlock] = field(default_factory=dict)
-    _sectors: int = 0
+    run: RunBlocks  # executes further blocks
+    samples: dict[int, ExecutedBlock] = field(default_factory=dict)  # by linear index
+    _sectors: int = 0  # number of all their accessed sectors
 
     @property
     def blocks(self) -> int:
@@ -55,11 +57,14 @@ class Executed:
 
     @property
     def room(self) -> int:
-        """Number of blocks that a plan may execute yet."""
+        """Number of blocks that a plan may still execute."""
         return min(MOST_EXECUTED, int(MOST_PART * self.blocks)) - len(self.samples)
 
     def execute(self, blocks: Sequence[int]) -> None:
-        """Execute the blocks that were not yet. Raises NoPlanError if they make many accesses."""
+        """Execute those of `blocks` that were not executed before.
+
+        Raises NoPlanError if the executed blocks make too many accesses.
+        """
         new = sorted(set(blocks) - self.samples.keys())
         for block, run in zip(new, self.run(new, None) if new else (), strict=True):
             self.keep(block, run)

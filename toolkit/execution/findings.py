@@ -1,4 +1,4 @@
-"""Findings of a check: the mistakes that the core noted, in the words of compute-sanitizer."""
+"""Findings of a check: the mistakes that the core recorded, in the terms of compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -73,26 +73,24 @@ _WITHIN_WARP = "no __syncwarp() lies between"
 _BULK_REMEDIES = {
     watch.READ_AFTER_WRITE: "no wait for the copy's mbarrier lies between",
     watch.WRITE_AFTER_READ: (
-        "no arrival at an mbarrier after the read, which the writer waits for, lies between"
+        "the writer does not wait for an arrival at an mbarrier after the read"
     ),
-    watch.WRITE_AFTER_WRITE: "nothing that the later one waits for lies between",
+    watch.WRITE_AFTER_WRITE: "the later write does not wait for the earlier one",
 }
 _MEMORY = (*machine.SPACES, None)  # as core.h numbers the spaces; the last is none
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadAction:
-    """Action of a thread, and its source line; `line` is None without -lineinfo.
+    """Action of a thread, such as a read, and its source line."""
 
-    `callers`: the lines that call the inlined functions around it, the innermost first.
-    """
-
-    what: str
+    what: str  #: the action: "read", "write", "atomic", "wait" ...
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
-    file: str | None
-    line: int | None
+    file: str | None  #: None without -lineinfo
+    line: int | None  #: None without -lineinfo
     instruction: str
+    #: (file, line) of the calls of the inlined functions around it, the innermost first
     callers: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -107,24 +105,23 @@ class ThreadAction:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One mistake: its name in `tool`, the accesses, the address, and the number of occurrences.
+    """One mistake, and the number of its occurrences.
 
-    A hazard has two `accesses`, in program order if both warps run the code, else in the order of
-    the simulation: the order on hardware is undefined. `address`: byte offset in the block's shared
-    memory, or in the `buffer`; None if no memory is involved. Findings of the same lines are one,
-    which occurred `times` times; its threads are those of the first hazard between two warps, if
-    any.
+    Occurrences at the same source lines are one finding. Its threads are those of the first hazard
+    between two warps, or else of the first occurrence.
     """
 
     tool: Tool
-    kind: str
+    kind: str  #: name of the mistake in `tool`
     message: str
-    memory: str | None
-    buffer: str | None
-    address: int | None
+    memory: str | None  #: "shared" or "global"; None if no memory is involved
+    buffer: str | None  #: name of the buffer in global memory
+    address: int | None  #: byte offset in the block's shared memory, or in the buffer
     width_bytes: int
+    #: a hazard has two, in program order if both warps run the same code, else in the order of the
+    #: simulation: their order on hardware is undefined
     accesses: tuple[ThreadAction, ...]
-    times: int
+    times: int  #: number of occurrences
 
     @property
     def within_warp(self) -> bool:
@@ -133,7 +130,7 @@ class Finding:
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings, with those of the same lines combined into one."""
+    """Findings, in which those of the same source lines are combined into one."""
     kept: dict[object, Finding] = {}
     for finding in findings:
         lines = [(x.file, x.line, x.line is None and x.instruction) for x in finding.accesses]
@@ -153,17 +150,18 @@ def _callers(source: SourceLine | None) -> Iterator[tuple[str, int]]:
 
 
 class Wording:
-    """Converts what the core found into values of `Finding`, with messages."""
+    """Converter of the core's records to values of `Finding`, with messages."""
 
     def __init__(self, translated: Translated, bound: BoundLaunch) -> None:
         self._translated, self._bound = translated, bound
 
     def is_mistake(self, row: Any) -> bool:
-        """False for a lane that exited before it could reach a barrier or a warp operation.
+        """False if the absent lane exited before it could reach a barrier or a warp operation.
 
-        Both wait only for lanes that have not exited. A lane that went past the operation is a
-        mistake. One that waits at another barrier instruction is none if `barrier.sync` is not
-        `.aligned`, as in cooperative groups: the compiler lists those as warp operations.
+        Both wait only for lanes that have not exited. A lane that continued past the operation is a
+        mistake. A lane that waits at another barrier instruction is no mistake if `barrier.sync` is
+        not `.aligned`, as in cooperative groups: the compiler lists such barriers as warp
+        operations.
         """
         kind, pc, left = int(row["kind"]), int(row["pc"]), int(row["pc_before"])
         if kind not in (watch.ABSENT_LANE, watch.DIVERGENT_WARP):
@@ -192,14 +190,16 @@ class Wording:
         return self._barrier(row, *_BARRIERS[kind])
 
     def of_fault(self, fault: Fault) -> Finding:
-        """Finding for the fault that stopped a kernel. Raises LaunchError if no tool covers it."""
+        """Finding for the fault that stopped a kernel. Raises LaunchError if no tool reports it."""
         message = describe(fault, self._translated, self._bound)
         if fault.kind not in _FAULTS:
             raise LaunchError(message)
         tool, kind = _FAULTS[fault.kind]
         in_memory = fault.kind in DROPPED.values()
         thread = fault.warp * LANES + fault.lane
-        what = ("write" if fault.is_store else "read") if in_memory else "wait"
+        what = "wait"
+        if in_memory:
+            what = "write" if fault.is_store else "read"
         return Finding(
             tool=tool,
             kind=kind,
@@ -213,7 +213,7 @@ class Wording:
         )
 
     def _dropped(self, row: Any) -> Finding:
-        """Finding for an invalid access."""
+        """Finding for an invalid access, which the core left out."""
         warp, lane = divmod(int(row["thread"]), LANES)
         fault = Fault(
             kind=DROPPED[int(row["kind"])],
@@ -229,10 +229,8 @@ class Wording:
         return replace(self.of_fault(fault), times=int(row["times"]))
 
     def _hazard(self, row: Any, short: str, long: str) -> Finding:
-        kind = int(row["kind"])
         first = self._access(row["pc_before"], row["block_before"], row["thread_before"])
         second = self._access(row["pc"], row["block"], row["thread"])
-        is_async = row["is_async"] in (watch.IS_ASYNC, watch.IS_BULK)
         # in a[i] += 1, neither the read nor the write of the other thread comes first
         if row["is_async"] == watch.READ_IS_FIRST and first.location != second.location:
             first, second = second, first
@@ -240,36 +238,23 @@ class Wording:
         memory, buffer, address = self._memory(row)
         in_global = memory == "global"
         in_cluster = bool(row["owner"])
-        remedy = (
-            _BULK_REMEDIES[kind]
-            if row["is_async"] == watch.IS_BULK
-            else "a copy that its thread did not wait for (cp.async.wait)"
-            if is_async
-            else "no fence and atomic operation orders the blocks"
-            if in_global
-            else "no barrier of the cluster lies between"
-            if in_cluster
-            else _WITHIN_WARP
-            if int(row["thread"]) // LANES == int(row["thread_before"]) // LANES
-            else "no __syncthreads() lies between"
-        )
         first_block = f" of block {first.block}" if in_global or in_cluster else ""
         owner = f" of block {self._owner(row)}" if in_cluster else ""
         second_block = f" of block {second.block}"
         message = (
-            f"{long} hazard on {_at(memory, buffer, address)}{owner}: {first.what} by thread "
+            f"{long} hazard on {_place(memory, buffer, address)}{owner}: {first.what} by thread "
             f"{first.thread}{first_block}, {first.location}; {second.what} by thread "
-            f"{second.thread}{second_block}, {second.location}: {remedy}"
+            f"{second.thread}{second_block}, {second.location}: {_missing_order(row, memory)}"
         )
-        return self._made(row, "racecheck", short, message, (first, second))
+        return self._finding_of_row(row, "racecheck", short, message, (first, second))
 
     def _unwritten(self, row: Any) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"])
         message = (
-            f"uninitialized read of {_at(*self._memory(row))}, which nobody has written: "
+            f"uninitialized read of {_place(*self._memory(row))}, which no thread has written: "
             f"thread {access.thread} of block {access.block}, {access.location}"
         )
-        return self._made(row, "initcheck", "uninitialized read", message, (access,))
+        return self._finding_of_row(row, "initcheck", "uninitialized read", message, (access,))
 
     def _barrier(self, row: Any, kind: str, meaning: str) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"], "wait")
@@ -283,7 +268,7 @@ class Wording:
             f"barrier error: {kind}: {meaning}: thread {access.thread} of block {access.block} "
             f"is at {access.location}{missing}"
         )
-        return self._made(row, "synccheck", kind, message, (access,))
+        return self._finding_of_row(row, "synccheck", kind, message, (access,))
 
     def _shuffle(self, row: Any) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"], "shuffle")
@@ -293,10 +278,11 @@ class Wording:
             f"shuffle error: undefined value: lane {lane} (thread {access.thread} of block "
             f"{access.block}) reads lane {source}, {why}, at {access.location}"
         )
-        return self._made(row, "synccheck", "undefined value", message, (access,))
+        return self._finding_of_row(row, "synccheck", "undefined value", message, (access,))
 
     def _unfinished(self, row: Any, kind: str, why: str) -> Finding:
-        """Finding for an access of shared memory of a block that may not be there."""
+        """Finding for an access to shared memory of a block that may not have started, or may have
+        exited."""
         first = self._access(row["pc"], row["block"], row["thread"])
         accesses = [first]
         if row["thread_before"] != watch.NOBODY:
@@ -305,17 +291,17 @@ class Wording:
             why += f" at {end.location}: no barrier of the cluster lies between"
         memory, _, address = self._memory(row)
         message = (
-            f"cluster error: {kind}: {first.what} of {_at(memory, None, address)} of block "
+            f"cluster error: {kind}: {first.what} of {_place(memory, None, address)} of block "
             f"{self._owner(row)} by thread {first.thread} of block {first.block}, "
             f"{first.location}: that block {why}"
         )
-        return self._made(row, "synccheck", kind, message, tuple(accesses))
+        return self._finding_of_row(row, "synccheck", kind, message, tuple(accesses))
 
     def _owner(self, row: Any) -> tuple[int, int, int]:
-        """The block whose shared memory was accessed."""
+        """Index of the block whose shared memory was accessed."""
         return coordinates(int(row["owner"]) - 1, self._bound.geometry.grid)
 
-    def _made(
+    def _finding_of_row(
         self, row: Any, tool: Tool, kind: str, message: str, accesses: tuple[ThreadAction, ...]
     ) -> Finding:
         memory, buffer, address = self._memory(row)
@@ -345,7 +331,7 @@ class Wording:
         instruction = self._translated.kernel.instructions[int(pc)]
         source = instruction.source
         return ThreadAction(
-            what=what or _what(instruction),
+            what=what or _action(instruction),
             block=coordinates(int(block), self._bound.geometry.grid),
             thread=self._thread(int(thread)),
             file=source.file if source else None,
@@ -358,12 +344,27 @@ class Wording:
         return coordinates(linear, self._bound.geometry.block)
 
 
-def _at(memory: str | None, buffer: str | None, address: int | None) -> str:
+def _missing_order(row: Any, memory: str | None) -> str:
+    """Reason why the two accesses of a hazard are not ordered."""
+    if row["is_async"] == watch.IS_BULK:
+        return _BULK_REMEDIES[int(row["kind"])]
+    if row["is_async"] == watch.IS_ASYNC:
+        return "a copy that its thread did not wait for (cp.async.wait)"
+    if memory == "global":
+        return "no fence and atomic operation orders the blocks"
+    if row["owner"]:
+        return "no barrier of the cluster lies between"
+    if int(row["thread"]) // LANES == int(row["thread_before"]) // LANES:
+        return _WITHIN_WARP
+    return "no __syncthreads() lies between"
+
+
+def _place(memory: str | None, buffer: str | None, address: int | None) -> str:
     return f"{memory} memory at byte {address:,}" + (f" of {buffer}" if buffer else "")
 
 
-def _what(instruction: Instruction) -> str:
-    """What an instruction does to memory."""
+def _action(instruction: Instruction) -> str:
+    """Name of the action of an instruction on memory."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "LDGSTS":
         return "asynchronous copy"

@@ -1,4 +1,4 @@
-"""Counts of a launch, and what the models of traffic and time ask of its blocks."""
+"""Counts of a launch, and the properties of its blocks that the models of traffic and time use."""
 
 from __future__ import annotations
 
@@ -23,38 +23,40 @@ from toolkit.sass.translate import Translated
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchCounts(ABC):
-    """Counts of all blocks of a launch, from those of the executed ones.
+    """Counts of all blocks of a launch, from the counts of the executed blocks.
 
-    `RecordedCounts` and `DeclaredCounts` differ in which blocks are executed and in what says that
-    these represent the others. Models ask both the same.
+    `RecordedCounts` and `DeclaredCounts` differ in the selection of these blocks, and in the proof
+    that they represent the others. Both have the same interface for the models.
     """
 
     counts: NDArray[Any]  # per instruction (core.COUNT)
     blocks: int  # number of blocks that were executed
-    basis: str  # which blocks these are, and why they represent the others
-    requests: Mapping[int, FirstRequest] = field(default_factory=dict)  # by number of instruction
+    basis: str  # text that names these blocks, and the proof that they represent the others
+    # first request to memory of each instruction, by the number of the instruction
+    requests: Mapping[int, FirstRequest] = field(default_factory=dict)
     check: Check | None = None  # verdict on the product of a rung
-    estimates: Estimates | None = None  # of counters that are neither proved nor counted in all
-    uncertainty: str = ""  # says that counters are estimates, where they are not narrow
+    # estimated counters: neither proved nor counted in all blocks
+    estimates: Estimates | None = None
+    uncertainty: str = ""  # text that warns of estimates whose intervals are not narrow
 
     @property
     @abstractmethod
     def why_no_traffic(self) -> str:
-        """Why traffic below L1 and time are not modelled, "" if they are."""
+        """Reason for a launch without modelled traffic below L1 and time, "" if there is none."""
 
     @property
     @abstractmethod
     def traffic_basis(self) -> str:
-        """How traffic below L1 follows from the executed blocks; completes "modelled for ...: "."""
+        """Text on the origin of the traffic below L1; completes "modelled for <device>: "."""
 
     def schedule(self, residence: Residence) -> Schedule | None:
-        """Schedule of the blocks if they differ and do not wait for each other."""
+        """Schedule of the blocks; None if they are equal or wait for each other."""
         del residence
         return None
 
     @abstractmethod
     def asked(self, schedule: Schedule | None) -> Asked | str:
-        """Requests of all blocks to L2, or why they are not known."""
+        """Requests of all blocks to L2, or the reason why they are unknown."""
 
     @abstractmethod
     def replay(
@@ -63,14 +65,14 @@ class LaunchCounts(ABC):
         schedule: Schedule | None,
         instructions: Sequence[InstructionCounts],
     ) -> Replay:
-        """Blocks that are replayed in place of all. Raises UnavailableError if none represent them.
+        """Blocks to replay in place of all. Raises UnavailableError if no blocks represent all.
 
-        `instructions` count all blocks.
+        `instructions`: counts of all blocks.
         """
 
     @abstractmethod
     def sample(self, translated: Translated, residence: Residence, replay: Replay) -> Sample:
-        """Streams of the replayed blocks, which are executed again.
+        """Streams of the blocks of `replay`, which are executed again for this.
 
         Raises ToolkitError or MemoryError if that is not possible.
         """
@@ -81,10 +83,10 @@ class LaunchCounts(ABC):
 
     @property
     def key(self) -> Mapping[str, object] | None:
-        """Values that identify the streams of the launch; None if only the streams do."""
+        """Values that identify the streams of the launch; None if nothing shorter does."""
         return None
 
     def unchecked(self, blocks: int) -> Iterator[str]:
-        """What was not checked if a part of the `blocks` of the launch was executed."""
+        """Yield notes on missing checks. `blocks`: number of blocks of the launch."""
         del blocks
         yield from ()

@@ -1,4 +1,4 @@
-"""A launch as a caller of `simulate` or `check` asks for it: a kernel of one's own, or a rung."""
+"""Request of a launch by a caller of `simulate` or `check`: the caller's own kernel, or a rung."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from toolkit.machine_code.kernel_source import Source, compile_kernel
 from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
 from toolkit.rungs.names import is_name
 
-NO_RUNG = "a kernel that is no rung takes grid, block and arguments, and no shape"
+NO_RUNG = "a kernel that is not a rung takes grid, block and arguments, and no shape"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """Arguments of `simulate` that say what is launched; a rung takes `shape` and `seed` alone."""
+    """Arguments of `simulate` that define the launch. A rung takes only `shape` and `seed`."""
 
     source: Source
     kernel: str | None
@@ -33,9 +33,9 @@ class LaunchRequest:
     options: Sequence[str]
 
     def rung(self, device: Device | None) -> RungLaunch | None:
-        """The launch if `source` names a rung, None if it does not.
+        """The launch if `source` names a rung, else None.
 
-        Raises InputError if it has what a rung brings itself, or as `rung_launch` does.
+        Raises InputError for an argument that the rung itself defines, and as `rung_launch` does.
         """
         if not (isinstance(self.source, str) and is_name(self.source)):
             return None
@@ -53,7 +53,7 @@ class LaunchRequest:
         return rung_launch(self.source, self.shape, device)
 
     def launched(self) -> tuple[Geometry, Sequence[Argument]]:
-        """Geometry and arguments of a kernel that is no rung. Raises InputError if some lack."""
+        """Geometry and arguments of a kernel that is not a rung. Raises InputError without them."""
         if self.shape is not None:
             raise InputError(NO_RUNG)
         if self.grid is None or self.block is None or self.arguments is None:
@@ -61,7 +61,7 @@ class LaunchRequest:
         return launch_geometry(self.grid, self.block, self.dynamic_shared_bytes), self.arguments
 
     def compiled(self, target: str | Device) -> Kernel:
-        """Machine code of a kernel that is no rung."""
+        """Machine code of a kernel that is not a rung."""
         return compile_kernel(
             self.source, self.kernel, target=target, defines=self.defines, options=self.options
         )

@@ -1,4 +1,4 @@
-"""Traffic below L1 and predicted time of a launch whose blocks are counted, of any kernel.
+"""Traffic below L1 and predicted time of a counted launch of any kernel.
 
 A few blocks that one SM would run are executed again, and their streams are replayed. They
 represent all blocks of the launch.
@@ -31,17 +31,19 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.schedule_facts import ScheduleFacts, schedule_facts
 from toolkit.sass.translate import Translated
 
-LEAST_APART = 0.05  # of a lifetime, after the last wave: L2 keeps what blocks share below that
-# Bounds that do not belong to a unit of the SM
+# Fraction of a lifetime by which blocks must have drifted apart after the last wave. With less, L2
+# still holds the data that blocks share.
+LEAST_APART = 0.05
+# Bounds that do not belong to a unit of the SM.
 NOT_OF_THE_SM = (Resource.L2, Resource.DRAM, Resource.LATENCY)
 
 
 class Modelled(NamedTuple):
-    """Traffic below L1 and time of a launch, each of them the reason if there is none."""
+    """Traffic below L1 and time of a launch. A text in their place says why there is none."""
 
     traffic: Traffic | str
     time: Predicted | str
-    replayed: str = ""  # which blocks stand for all; completes the basis of the time
+    replayed: str = ""  # text on the blocks that represent all; completes the basis of the time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ class CountedLaunch:
         return self.translated.kernel
 
     def modelled(self) -> Modelled:
-        """Traffic and time. Runs of the model that need no traffic begin beside the traffic."""
+        """Traffic and time. Model runs that do not depend on traffic run while it is computed."""
         if why := self.counts.why_no_traffic:
             return _not_modelled(why)
         if self.divides:
@@ -109,7 +111,7 @@ class CountedLaunch:
     def _drift_per_wave(self, time: Predicted | str) -> float:
         """Fraction of a lifetime by which co-resident blocks drift apart per wave.
 
-        0 if it is so small that L2 keeps the data that they share, and for blocks that differ.
+        0 if L2 still holds the data that blocks share, and for a launch whose blocks differ.
         """
         if isinstance(time, str) or self._schedule is not None:
             return 0.0
@@ -133,7 +135,7 @@ class CountedLaunch:
         )
 
     def _key(self, traffic: Traffic) -> Mapping[str, object]:
-        """What identifies the launch among all whose predictions may differ."""
+        """Key that identifies the launch among all whose predictions may differ."""
         known = self.counts.key
         if known is None:
             return key_of(self._work(traffic))
@@ -159,7 +161,7 @@ class CountedLaunch:
         return self.counts.replay(self.residence, self._schedule, self.instructions)
 
     def _sample(self) -> Sample:
-        """Streams, made by the thread that is first to need them."""
+        """Streams of the replayed blocks, made by the first thread that needs them."""
         with self._lock:
             return self._streams
 
@@ -172,7 +174,7 @@ class CountedLaunch:
         """Text that names the blocks that represent all, and a foreign architecture."""
         blocks, everything = self._replay.blocks, self.geometry.blocks
         if self._schedule is not None:
-            said = "; blocks differ, and this SM ends last"
+            said = "; blocks differ, and this SM finishes last"
         elif len(blocks) == everything:
             said = ""
         elif len(blocks) == 1:
@@ -182,7 +184,7 @@ class CountedLaunch:
         compiled, device = self.kernel.architecture, self.residence.device.sm_arch
         if compiled.rstrip("af") == device:
             return said
-        return f"{said}; the machine code is of {compiled}, the device is an {device}"
+        return f"{said}; the machine code was compiled for {compiled}, the device is {device}"
 
 
 def _not_modelled(why: str) -> Modelled:

@@ -1,4 +1,4 @@
-"""What a simulation takes of its host, and how much of it: checked before anything is executed."""
+"""Limits of a simulation, and its needs of host memory: checked before anything is executed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.machine import UNLIMITED, BoundLaunch
 
 MOST_WORKERS = 1024
-# Of the host's memory for each block, if all blocks are told apart: 46 at 2^24 blocks, by peak.
+# Host memory for the records of one block, if each block has its own: 46 bytes measured at the peak
+# with 2^24 blocks.
 BLOCK_BYTES = 48
-MOST_TOLD_APART = 1 << 24  # blocks: with more, plans and the model of traffic take minutes
+# Largest number of blocks with a record each. With more, plans and the traffic model take minutes.
+MOST_TOLD_APART = 1 << 24
 COPIES_OF_VARIABLES = 3  # `__device__` variables, linked and bound
 MOST_BLOCKS = 2**32 - 1  # numbers of blocks have 32 bits in the core's sanitizer
 
@@ -36,26 +38,26 @@ def check_limits(blocks: Blocks, max_instructions: int, workers: int | None = No
 
 
 def selected(blocks: Blocks, grid: Grid) -> Blocks:
-    """`blocks`, or "all" where so many are all of the grid."""
+    """`blocks`, or "all" for a number that covers the whole grid."""
     return "all" if not isinstance(blocks, str) and blocks >= prod(grid) else blocks
 
 
 def check_blocks(kernel: str, blocks: int) -> None:
-    """Raise InputError where memory has no room for what is kept of each block."""
+    """Raise InputError if host memory has no room for the records of each block."""
     if lack := shortage(BLOCK_BYTES * blocks):
         raise InputError(
-            f"{kernel}: what is kept of {blocks:,} blocks takes {lack}: launch fewer blocks, or "
+            f"{kernel}: records of {blocks:,} blocks take {lack}: launch fewer blocks, or "
             "execute a number of them, such as 100 (--blocks 100)"
         )
     if blocks > MOST_TOLD_APART:
         raise InputError(
-            f"{kernel}: {blocks:,} blocks are too many to tell apart, at most {MOST_TOLD_APART:,}: "
+            f"{kernel}: {blocks:,} blocks exceed the limit of {MOST_TOLD_APART:,}: "
             "launch fewer blocks, or execute a number of them, such as 100 (--blocks 100)"
         )
 
 
 def check_room(cubin: Kernel, geometry: Geometry) -> None:
-    """Raise InputError for more blocks than the core numbers, or variables beyond memory."""
+    """Raise InputError for too many blocks, or for variables that exceed host memory."""
     if geometry.blocks > MOST_BLOCKS:
         raise InputError(
             f"{cubin.name}: a grid of {geometry.blocks:,} blocks: the simulator takes at most "
@@ -66,6 +68,6 @@ def check_room(cubin: Kernel, geometry: Geometry) -> None:
 
 
 def check_buffers(kernel: str, bound: BoundLaunch) -> None:
-    """Raise InputError where memory has no room for copies of all buffers."""
+    """Raise InputError if host memory has no room for copies of all buffers."""
     if lack := shortage(sum(buffer.bytes for buffer in bound.buffers)):
         raise InputError(f"{kernel}: copies of its buffers take {lack}: pass smaller arrays")

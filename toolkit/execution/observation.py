@@ -1,11 +1,11 @@
 """Plan by observation: a few blocks of a kernel are executed and represent all blocks.
 
-Blocks form classes. Those of a class take the same path and make the same accesses, in the same
-order, and each address shifts evenly with the index of the block. Which blocks are of a class is
-proved (`toolkit.execution.proof`), as far as counts depend on neither data nor the index in another
-way. What may differ between blocks of a class is estimated from blocks drawn at random
-(`toolkit.execution.sampling`). Where that leaves too much open, all blocks are executed, unless
-that takes too long.
+Blocks form classes. All blocks of a class take the same path and make the same accesses in the same
+order, and each address shifts evenly with the index of the block. The classes are proved
+(`toolkit.execution.proof`), as far as counts do not depend on data, or on the index of the block in
+a way that the proof cannot follow. Counts that may differ within a class are estimated from blocks
+drawn at random (`toolkit.execution.sampling`). If the estimates are too uncertain, all blocks are
+executed, unless that takes too long.
 """
 
 from __future__ import annotations
@@ -36,43 +36,38 @@ from toolkit.sass.core.binding import COUNT
 from toolkit.sass.machine import Run
 from toolkit.sass.regions import Flow
 
-LEAST_BLOCKS = 256  # of a launch; a smaller one is executed completely
-# Blocks drawn at random: so many that at most 2% of all blocks differ unseen if none of these does;
-# and, for slow paths of functions alone, so many that at most 9% take one unseen.
-DRAWN, DRAWN_FOR_SLOW_PATHS = 149, 32
+LEAST_BLOCKS = 256  # a launch with fewer blocks is executed completely
+# Blocks drawn at random. If all of them agree, at most 2% of all blocks differ (95% confidence).
+DRAWN = 149
+# The same if only slow paths of functions may differ: at most 9% of all blocks take one unseen.
+DRAWN_FOR_SLOW_PATHS = 32
 MOST_SAMPLED = 1 << 28  # warp instructions of random blocks: ten seconds of two cores
-MOST_VISITS = 1 << 22  # of all blocks to groups of lines
+MOST_VISITS = 1 << 22  # visits of all blocks to groups of lines
 
 GLOBAL_ACCESSES = {"LD", "LDG", "LDGSTS", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG"}
 
-MANY = ": they are of too many classes"
-MISTAKEN = ": a block counts otherwise than was proved"
+MANY = ": they form too many classes"
+MISTAKEN = ": the counts of a block contradict the proof"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """What the executed blocks say of all blocks.
+    """Counts and accesses of all blocks of a launch, from a few executed blocks."""
 
-    `class_of`: class of each block, by its linear index. `work`: what each block executes
-    (core.WORK). `estimates`: counters that are not proved.
-    `slow_paths`: the only instructions that blocks may execute otherwise are those of slow paths of
-    these functions. `accesses`: those of all blocks, None where they are not known. `lost`: why
-    the executed blocks do not suffice, if they do not.
-    """
-
-    counts: NDArray[Any]
-    class_of: NDArray[np.uint32]
-    work: NDArray[Any]
-    runs: Sequence[Run]
+    counts: NDArray[Any]  # of all blocks, per instruction (core.COUNT)
+    class_of: NDArray[np.uint32]  # class of each block, by its linear index
+    work: NDArray[Any]  # instructions of each block (core.WORK)
+    runs: Sequence[Run]  # of the executed blocks
     grid: Grid
-    accesses: ClassAccesses | None
-    lost: str
-    estimates: Estimates | None
+    accesses: ClassAccesses | None  # accesses of all blocks; None if unknown
+    lost: str  # reason why the executed blocks do not suffice, if they do not
+    estimates: Estimates | None  # counters that are not proved
+    # functions whose slow paths are the only code that may differ between blocks; or empty
     slow_paths: Sequence[str]
 
     @property
     def is_sufficient(self) -> bool:
-        """True if no counter is more uncertain than `sampling.NARROW`, and the time is known."""
+        """True if accesses are known, and no counter is more uncertain than `sampling.NARROW`."""
         if self.accesses is None:
             return False
         found = self.estimates
@@ -86,39 +81,37 @@ class Observed:
         found = self.estimates
         if found is None:
             kinds = int(self.class_of.max()) + 1
-            classes = f"those of its class, of {kinds}" if kinds > 1 else "all others"
-            return f"{some}; proved: each of them counts like {classes}"
+            classes = f"the others of its class ({kinds} classes)" if kinds > 1 else "all others"
+            return f"{some}; proved: each block has the same counts as {classes}"
         where = (
             f" in slow paths of {text.listing(list(self.slow_paths))}" if self.slow_paths else ""
         )
         return f"{some}; {found.seen(everything, where)}"
 
     def visits(self) -> NDArray[Any] | None:
-        """Accesses of all blocks by groups of lines, None if there are too many."""
+        """Visits of all blocks to groups of lines, None if there are too many."""
         assert self.accesses is not None
         return grouped(self.accesses.classes, self.accesses.class_of, self.grid, most=MOST_VISITS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observable:
-    """A launch as it is observed.
-
-    `run` executes blocks; `metrics` makes counters of counts; `functions`: numbers of the first
-    instructions of functions, by name. `seed` chooses the random blocks. `is_short`: true if all
-    blocks can be executed instead.
-    """
+    """Launch whose blocks can be executed one by one."""
 
     grid: Grid
     flow: Flow
-    run: RunBlocks
-    metrics: Metrics
-    functions: Mapping[str, int]
-    seed: bytes
-    is_short: Callable[[], bool]
+    run: RunBlocks  # executes blocks
+    metrics: Metrics  # computes counters from counts
+    functions: Mapping[str, int]  # number of the first instruction of each function, by name
+    seed: bytes  # determines the random blocks
+    is_short: Callable[[], bool]  # true if all blocks can be executed instead
 
 
 def observed(launch: Observable) -> Observed:
-    """What a few blocks say of a launch. Raises NoPlanError if all blocks are to be executed."""
+    """Counts and accesses of a launch, from a few of its blocks.
+
+    Raises NoPlanError if all blocks must be executed.
+    """
     if prod(launch.grid) < LEAST_BLOCKS:
         raise NoPlanError("")
     return _Observer(launch, Executed(grid=launch.grid, run=launch.run)).observed()
@@ -126,7 +119,7 @@ def observed(launch: Observable) -> Observed:
 
 @dataclass
 class _Observer:
-    """A launch and its blocks executed so far."""
+    """Observation of a launch, with its blocks executed so far."""
 
     launch: Observable
     executed: Executed
@@ -144,8 +137,8 @@ class _Observer:
         executed = np.bincount(proof.class_of[known], minlength=len(classes))
         is_open = np.flatnonzero(populations > executed).tolist()
         may_differ = proof.may_differ(is_open)
-        slow_paths = self._slow_paths(proof, may_differ) if _any(may_differ) else []
-        drawn = self._drawn(slow_paths, proof.why_open) if _any(may_differ) else []
+        slow_paths = self._slow_paths(proof, may_differ) if _has_any(may_differ) else []
+        drawn = self._drawn(slow_paths, proof.why_open) if _has_any(may_differ) else []
         self._check(proof, may_differ, is_open)
         totals = extrapolated(
             [
@@ -162,7 +155,10 @@ class _Observer:
         return self._found(proof.class_of, totals, may_differ, known, drawn, slow_paths, proof)
 
     def _drawn(self, slow_paths: Sequence[str], why: str) -> list[int]:
-        """Random blocks, which are executed. Raises NoPlanError if all blocks take less time."""
+        """Execute random blocks, and return their linear indices.
+
+        Raises NoPlanError if a plan has no room for them and all blocks take little time.
+        """
         wanted = DRAWN_FOR_SLOW_PATHS if slow_paths else DRAWN
         if wanted > self.executed.room and self.launch.is_short():
             raise NoPlanError(why)
@@ -180,13 +176,16 @@ class _Observer:
         return drawn
 
     def _standing_for(self, proof: Proof, number: int, is_open: bool) -> list[int]:
-        """Blocks whose counts are those of a class: its leader, or all if all are executed."""
+        """Executed blocks that represent class `number`: its leader, or all blocks of the class.
+
+        `is_open`: some blocks of the class are not executed.
+        """
         if is_open:
             return [proof.leaders[number]]
         return [b for b in self.executed.samples if proof.class_of[b] == number]
 
     def _check(self, proof: Proof, may_differ: NDArray[Any], is_open: Sequence[int]) -> None:
-        """Raise NoPlanError if a block counts otherwise than the leader of its class."""
+        """Raise NoPlanError if proved counts of a block differ from those of its class's leader."""
         certain = {name: may_differ[name] == 0 for name in COUNT.names or ()}
         for block, sample in self.executed.samples.items():
             if proof.class_of[block] not in is_open:
@@ -197,7 +196,10 @@ class _Observer:
                     raise NoPlanError(MISTAKEN)
 
     def _slow_paths(self, proof: Proof, may_differ: NDArray[Any]) -> list[str]:
-        """Functions whose slow paths alone may differ between blocks, none if more may."""
+        """Names of the functions whose slow paths may differ between blocks.
+
+        Empty if any other code may differ, too.
+        """
         names = {number: name for name, number in self.launch.functions.items()}
         found, left = set[str](), np.zeros(len(may_differ), dtype=np.bool_)
         for name in COUNT.names or ():
@@ -206,12 +208,12 @@ class _Observer:
             decided, apart = self.launch.flow.region(branch)
             called = [names.get(pc, "") for pc in self.launch.flow.calls(decided)]
             if called and all(map(is_internal, called)):
-                found |= {_plain(name) for name in called}
+                found |= {_short_name(name) for name in called}
                 left[[branch, *decided, *apart]] = False
         return [] if left.any() else sorted(found)
 
     def _without_proof(self) -> Observed:
-        """Estimates from random blocks alone."""
+        """Estimates from random blocks alone, if the proof has too many classes."""
         if self.launch.is_short():
             raise NoPlanError(MANY)
         known = sorted({b for one in regions(self.launch.grid) for b in one.members})
@@ -234,7 +236,7 @@ class _Observer:
     ) -> Observed:
         of_known, of_drawn = ([self.executed.samples[b].counts for b in x] for x in (known, drawn))
         counts, estimated = totals, None
-        if _any(may_differ):
+        if _has_any(may_differ):
             counts = estimated_counts(totals, may_differ, of_known, of_drawn, self.executed.blocks)
             estimated = estimates(
                 self.launch.metrics(counts, None),
@@ -254,7 +256,9 @@ class _Observer:
         return Observed(
             counts=counts,
             class_of=class_of,
-            work=self._work(class_of, drawn if _any(may_differ) and not slow_paths else ()),
+            work=self._work_of_blocks(
+                class_of, drawn if _has_any(may_differ) and not slow_paths else ()
+            ),
             runs=[one.run for _, one in sorted(self.executed.samples.items())],
             grid=self.launch.grid,
             accesses=accesses,
@@ -269,10 +273,11 @@ class _Observer:
         opcodes = {self.launch.flow.instructions[row].opcode for row in rows.tolist()}
         return bool(opcodes & GLOBAL_ACCESSES)
 
-    def _work(self, class_of: NDArray[np.uint32], drawn: Sequence[int]) -> NDArray[Any]:
-        """What each block executes: as the executed blocks of its class, or as one of the `drawn`.
+    def _work_of_blocks(self, class_of: NDArray[np.uint32], drawn: Sequence[int]) -> NDArray[Any]:
+        """Instructions of each block (core.WORK).
 
-        If blocks were drawn, others execute as much as one of these, at random.
+        A block that was not executed gets those of an executed block of its class or, if blocks
+        were `drawn`, those of one of the drawn blocks, chosen at random.
         """
         known = np.concatenate([one.run.work for one in self.executed.samples.values()])
         blocks = np.array(list(self.executed.samples))
@@ -297,10 +302,11 @@ def is_internal(function: str) -> bool:
     return "__internal_" in function
 
 
-def _plain(function: str) -> str:
-    """ "$__internal_0_$__cuda_sm20_div_rn_f64_full" as "div_rn_f64_full"."""
+def _short_name(function: str) -> str:
+    """Short name of a function: "div_rn_f64_full" for
+    "$__internal_0_$__cuda_sm20_div_rn_f64_full"."""
     return function.rpartition("$")[2].removeprefix("__cuda_").partition("_")[2] or function
 
 
-def _any(may_differ: NDArray[Any]) -> bool:
+def _has_any(may_differ: NDArray[Any]) -> bool:
     return bool(may_differ.view(np.uint64).any())

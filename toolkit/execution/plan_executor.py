@@ -1,6 +1,6 @@
 """Execution of the blocks of a rung's plan, and proof that they represent all blocks.
 
-The elements that executed blocks write are compared with float64, as for a GPU.
+The elements of C that executed blocks write are compared with a float64 reference, as on a GPU.
 """
 
 from __future__ import annotations
@@ -39,27 +39,30 @@ from toolkit.execution.residency import most_resident
 from toolkit.launch.checks import check_arguments
 from toolkit.launch.host_resources import blas_on_one_thread, sparse_zeros
 from toolkit.launch.launch import buffers_of
+from toolkit.launch.progress import FinishedBlocks
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.inputs import ANCHOR_BYTES, LadderInputs, input_bytes
 from toolkit.rungs.launch import RungLaunch
 from toolkit.rungs.matrices import Matrix, Tile
 from toolkit.sass.accesses import Below
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
-from toolkit.sass.machine import BoundLaunch, FaultError, Run, run_blocks
+from toolkit.sass.machine import BoundLaunch, FaultError, Run, one_by_one, run_blocks
 from toolkit.sass.requests import first_requests
 from toolkit.sass.translate import Translated, bind
 
 Counts = NDArray[Any]
 
-MOST_GUARDS = 16  # guarded instructions of a block that may differ: corrections of divisions
-# Limits that stop an endless loop in a rung under development: a multiple of its closed forms that
-# no correct rung approaches, plus a minimum for the smallest shapes.
-EXCESS, FEWEST_INSTRUCTIONS = 32, 10**7
-ENDLESS = f"{EXCESS} times what its closed forms count: an endless loop?"
+# Guarded instructions (corrections of divisions) that may differ between blocks of one kind.
+MOST_GUARDS = 16
+# The limit of instructions stops an endless loop in a rung under development. It is a multiple of
+# the closed forms that no correct rung approaches, plus a minimum for the smallest shapes.
+EXCESS = 32
+FEWEST_INSTRUCTIONS = 10**7
+ENDLESS = f"{EXCESS} times the number by its closed forms: an endless loop?"
 
 
 class PlanExecutor:
-    """Executes blocks of one rung, on the inputs of its ladder."""
+    """Executor of the blocks of one rung, on the inputs of its ladder."""
 
     def __init__(
         self, ladder: LadderInputs, translated: Translated, launch: RungLaunch, *, notes: bool
@@ -69,22 +72,22 @@ class PlanExecutor:
         self.most_accesses = MOST_ACCESSES if notes else 0
 
     def counted(self) -> DeclaredCounts:
-        """Results of the first plan whose proof holds."""
+        """Counts by the first plan whose proof holds."""
         why = ""
         for plan in rung_plans(self.launch, self.has_room):
-            found = self._of_kinds(plan) if plan.kinds else self._of_regions(plan)
+            found = self._counts_of_kinds(plan) if plan.kinds else self._counts_of_regions(plan)
             if isinstance(found, DeclaredCounts):
                 return replace(found, basis=found.basis + why)
             why = found + why
         raise AssertionError("the last plan needs no proof")
 
     def has_room(self) -> bool:
-        """True if blocks can be executed at K itself only to verify an extrapolation."""
+        """True if there is memory to verify an extrapolation with blocks at K itself."""
         executed = self.launch.executed
         return input_bytes(executed) <= ANCHOR_BYTES and self.ladder.has_room(executed)
 
-    def _of_regions(self, plan: BlockPlan) -> DeclaredCounts | str:
-        """Results from blocks that do not wait for others, or why they do not represent all."""
+    def _counts_of_regions(self, plan: BlockPlan) -> DeclaredCounts | str:
+        """Counts from blocks that do not wait for others, or why they do not represent all."""
         k = self.launch.executed.k
         runs = [self._execute(point, plan.members) for point in plan.points or [k]]
         if not all(run.alike for run in runs):
@@ -104,8 +107,11 @@ class PlanExecutor:
                 return NOT_AFFINE
         return self._declared(plan, of_regions, runs, [anchored, *runs])
 
-    def _of_kinds(self, plan: BlockPlan) -> DeclaredCounts | str:
-        """Results from each kind of block alone; the first blocks run together at the same time."""
+    def _counts_of_kinds(self, plan: BlockPlan) -> DeclaredCounts | str:
+        """Counts from blocks of each kind alone, or why they do not represent all.
+
+        At the same time, the first blocks run together in another thread.
+        """
         stop = Event()
         with ThreadPoolExecutor(1) as pool:  # blocks run together take turns on one core
             together = pool.submit(self._together, plan.together, plan.together_k, stop)
@@ -135,7 +141,10 @@ class PlanExecutor:
         runs: Sequence[BlockRuns],
         looked_at: Sequence[BlockRuns],
     ) -> DeclaredCounts:
-        """Sums over all blocks. Requests to L2 are extrapolated linearly from the first two K."""
+        """Counts of all blocks, from the counts of one block of each region.
+
+        Requests to L2 are extrapolated linearly from the first two values of K.
+        """
         populations = [region.population for region in plan.regions]
         total = np.zeros_like(of_regions[0])
         for counts, population in zip(of_regions, populations, strict=True):
@@ -162,7 +171,7 @@ class PlanExecutor:
         )
 
     def _verdict(self, runs: Sequence[BlockRuns]) -> Check:
-        """One verdict on all runs, which names the blocks checked at K itself and at small K."""
+        """Common verdict on all runs, which names the blocks checked at K itself and at small K."""
         k, blocks = self.launch.executed.k, self.launch.geometry.blocks
         at_k = [of_blocks(run.checked, blocks) for run in runs if run.k == k and run.checked]
         small = [run for run in runs if run.k != k]
@@ -175,7 +184,10 @@ class PlanExecutor:
         return merged([verdict for run in runs for verdict in run.verdicts], where)
 
     def _served(self, kinds: Sequence[BlockKind]) -> BlockRuns:
-        """Run a group of blocks of each kind; the last block of the launch finds that it is."""
+        """Run blocks of each kind alone, with all data that they wait for provided.
+
+        For the last block of the launch, this data says that all other blocks are done.
+        """
         parts = [
             self._execute(
                 self.launch.executed.k,
@@ -196,7 +208,7 @@ class PlanExecutor:
         )
 
     def _together(self, blocks: int, k: int, stop: Event) -> BlockRuns:
-        """Verdict on the first blocks at K = k, run together."""
+        """Run the first blocks together at K = k, and check the elements that they write."""
         if not blocks:
             return BlockRuns(k=k)
         launch = self.launch.at(k)
@@ -218,8 +230,7 @@ class PlanExecutor:
     ) -> BlockRuns:
         """Run groups of blocks at K = k and check the elements that they write.
 
-        If `owners` are given, only these write tiles, and all blocks find the data that they wait
-        for.
+        If `owners` are given, only these blocks write tiles. `is_last` is as for `bound`.
         """
         blocks = [block for group in groups for block in group]
         if not blocks:
@@ -233,7 +244,7 @@ class PlanExecutor:
             most_accesses=self.most_accesses,
             notes_requests=True,
         )
-        ran = iter(self._run(bound, [range(b, b + 1) for b in blocks], len(blocks)))
+        ran = iter(self._run(bound, one_by_one(blocks), len(blocks)))
         of_groups = [[next(ran) for _ in group] for group in groups]
         accesses = [of_group[0].accesses for of_group in of_groups]
         references = self.ladder.references(self.ladder.at(launch.problem.k), tiles)
@@ -252,8 +263,8 @@ class PlanExecutor:
     def bound(self, k: int, c: Matrix, *, is_last: bool | None = None) -> BoundLaunch:
         """The launch at K = k on the ladder's matrices.
 
-        If `is_last` is given, blocks find all data that they wait for: data for the last block if
-        true, for the other blocks if false.
+        If `is_last` is given, the data that a block waits for is provided: as the last block of the
+        launch finds it if true, as the other blocks find it if false.
         """
         launch = self.launch.at(k)
         a, b = self.ladder.matrices(self.ladder.at(launch.problem.k), launch.executed)
@@ -264,14 +275,7 @@ class PlanExecutor:
         self, bound: BoundLaunch, chosen: Sequence[range], blocks: int, stop: Event | None = None
     ) -> list[Run]:
         """Run some blocks. Progress is reported unless the run can be stopped."""
-        done = 0
-
-        def advance(finished: int) -> None:
-            nonlocal done
-            done += finished
-            if stop is None:
-                self.ladder.advance(done, blocks)
-
+        progress = FinishedBlocks(of=blocks, advance=self.ladder.advance if stop is None else None)
         most = FEWEST_INSTRUCTIONS + int(EXCESS * self.launch.cost * blocks / WARP_SIZE)
         limit = ENDLESS
         if (asked := self.ladder.max_instructions) is not None and asked < most:
@@ -282,7 +286,7 @@ class PlanExecutor:
                 chosen,
                 max_instructions=most,
                 workers=self.ladder.workers,
-                advance=advance,
+                advance=progress.add,
                 stop=stop,
             )
         except FaultError as error:
@@ -290,7 +294,7 @@ class PlanExecutor:
 
 
 def _tiles(launch: RungLaunch, blocks: Sequence[int]) -> list[Tile]:
-    """Rows and columns of the product that each block owns, without blocks that own none."""
+    """Rows and columns of the tile that each block owns. Blocks that own none are left out."""
     found = tiles_of_c(launch.variant, launch.parameters, launch.executed, blocks)
     n = launch.problem.n
     within = [(rows, range(columns.start, min(columns.stop, n))) for rows, columns in found]
@@ -298,7 +302,7 @@ def _tiles(launch: RungLaunch, blocks: Sequence[int]) -> list[Tile]:
 
 
 def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:
-    """True if blocks have equal counts, except for the guards of a few steps of divisions."""
+    """True if blocks have equal counts, except for the guards of a few division steps."""
     if len(counts) == 1:
         return True
     without = [one.copy() for one in counts]
@@ -312,11 +316,11 @@ def _agree_but_for_guards(counts: Sequence[Counts]) -> bool:
 
 
 def affine(counts: Mapping[int, Counts], k: int) -> Counts | None:
-    """Counts at `k` on the line through the first two points, in exact integers.
+    """Counts at `k` on the line through the first two points, in exact integers, or None.
 
-    None unless every other point lies on that line, for every instruction and quantity, and no
-    count at `k` is negative. `counts` maps at least three values of K to counts; the first two
-    differ by one step, all values and `k` by whole steps.
+    `counts` maps at least three values of K to counts. The first two values differ by one step, and
+    all values and `k` differ by whole steps. None unless every other point lies on the line, for
+    every instruction and quantity, and no count at `k` is negative.
     """
     first, second, *others = sorted(counts)
     assert others, "a line through two points proves nothing"
@@ -340,7 +344,7 @@ def affine(counts: Mapping[int, Counts], k: int) -> Counts | None:
 
 
 def summed(found: Sequence[Below], populations: Sequence[int]) -> Below | None:
-    """Requests of all blocks to L2, the same for all blocks of a region; None if one is missing."""
+    """Requests of all blocks to L2, from those of one block per region; None if one is missing."""
     if len(found) != len(populations) or not found:
         return None
     of_regions = [one.times(blocks) for one, blocks in zip(found, populations, strict=True)]
@@ -358,9 +362,9 @@ def bind_in_place(
 ) -> BoundLaunch:
     """Launch with alpha = 1, beta = 0 that uses the matrices themselves, without copies.
 
-    A and B may be read-only: a store to one of them is then a fault. If blocks are `served`, none
-    waits for another: these words in the workspace say that all other blocks are done, and the
-    workspace holds copies of A and B.
+    A and B may be read-only: a store to one of them is then a fault. With `served`, no block waits
+    for another: these words are written to the workspace and say that all other blocks are done,
+    and the workspace holds the copies of A and B that leading blocks would make.
     """
     size_bytes = launch.variant.workspace(launch.parameters, launch.executed)
     arrays = {"A": a, "B": b, "C": c}
@@ -393,7 +397,7 @@ def bind_in_place(
 
 
 def _copy_rows(arrays: Mapping[str, NDArray[Any]], copies: Copies) -> None:
-    """Copy rows of A and B to rows of whole quads in the workspace, as leading blocks do."""
+    """Copy A and B to the workspace as leading blocks do, with rows padded to whole quads."""
     for name, begin in (("A", copies.a), ("B", copies.b)):
         if begin is None:
             continue
@@ -405,7 +409,7 @@ def _copy_rows(arrays: Mapping[str, NDArray[Any]], copies: Copies) -> None:
 
 
 def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
-    """C with NaN where it will be checked; the rest is never accessed, and takes no memory."""
+    """C with NaN in the tiles to check. The rest is never accessed, and takes no memory."""
     c = sparse_zeros((shape.m, shape.n), np.float32)
     for rows, columns in tiles:
         c[rows.start : rows.stop, columns.start : columns.stop] = np.nan
@@ -413,7 +417,7 @@ def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
 
 
 def merged(verdicts: Sequence[Check], where: str) -> Check:
-    """The worst of several verdicts, with the elements that all of them checked."""
+    """Worst of several verdicts, with a description of the elements that all of them checked."""
 
     def badness(check: Check) -> float:
         return np.inf if check.worst_ratio is None else check.worst_ratio

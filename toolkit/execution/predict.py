@@ -1,4 +1,4 @@
-"""Make the `Work` of a launch for `analysis.timing.predict`, and cache its prediction."""
+"""Input of `analysis.timing.predict` for a launch, and a cache of its predictions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ from toolkit.execution.replay import Replay
 from toolkit.execution.traffic import STORES, Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass import machine
-from toolkit.sass.machine import FaultError, run_blocks
+from toolkit.sass.machine import FaultError, one_by_one, run_blocks
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.streams import joined
 from toolkit.sass.timing_table import machine_code
 from toolkit.store.cache import cached, digest_of_folders, keep
 
-# Steps of the blocks that a worker executes: 67 MB. A prediction replays them a dozen times.
+# Recorded steps of the blocks that one worker executes (67 MB). A prediction replays them a dozen
+# times.
 MOST_STEPS = 1 << 23
-# Folders whose code a prediction depends on.
+# Folders whose code affects predictions.
 FOLDERS = (
     "analysis",
     "kernels",
@@ -53,17 +54,17 @@ def streams_of(
     *,
     others: range = range(0),
 ) -> Streams:
-    """Streams of the warps of `blocks`. `others` are executed too, because `blocks` wait for them.
+    """Streams of the warps of `blocks`.
 
-    Raises UnavailableError if they execute more than MOST_STEPS warp instructions, and FaultError
-    if execution stops otherwise, for example because a block waits for one that is not executed.
+    The blocks `others` are executed too, because `blocks` wait for them. Raises UnavailableError if
+    the blocks execute more than MOST_STEPS warp instructions, and FaultError if execution stops for
+    another reason, for example because a block waits for a block that is not executed.
     """
     bound = replace(bound, most_accesses=0, most_steps=MOST_STEPS)
     too_much = f"the blocks to replay execute more than {MOST_STEPS:,} warp instructions"
     budget = None if others else MOST_STEPS * bound.cluster_blocks * len(blocks)
-    ranges = [range(b, b + 1) for b in blocks]
     try:
-        runs = run_blocks(bound, ranges, others=others, max_instructions=budget)
+        runs = run_blocks(bound, one_by_one(blocks), others=others, max_instructions=budget)
     except FaultError as error:
         if error.fault.kind == machine.LIMIT:
             raise UnavailableError(too_much) from None
@@ -85,10 +86,10 @@ def work_of(
     sample: Sample,
     flop: int,
 ) -> Work:
-    """Input of the timing model for a launch. `sample`: the blocks of `replay`.
+    """Input of the timing model for a launch.
 
-    `counts` and `instructions` are of all blocks. The bytes of L2 are those that SMs request,
-    without transfers between its partitions.
+    `counts`, `instructions`: counts of all blocks. `sample`: streams of the blocks of `replay`.
+    Bytes at L2 are those that SMs request, without transfers between partitions of L2.
     """
     stored = _sectors(instructions, STORES + REDUCTIONS)
     sent = traffic.written_sectors + _sectors(instructions, REDUCTIONS)
@@ -118,7 +119,7 @@ def work_of(
 
 
 def finish_at_different_times(kernel: Kernel, geometry: Geometry, replay: Replay) -> bool:
-    """True if blocks resident on one SM finish at different times although all are alike."""
+    """True if blocks resident on one SM finish at different times although all are equal."""
     return replay.is_of_equal_blocks and blocks_finish_at_different_times(
         geometry.threads_per_block, fetches_ahead=schedule_facts(kernel).fetches_ahead
     )
@@ -169,10 +170,10 @@ def _digested(field: tuple[str, Any]) -> tuple[str, str]:
 def gap_clocks_beside(
     launch: Mapping[str, object], device: Device, work: Callable[[], Work]
 ) -> Iterator[Callable[[], GapClocks]]:
-    """Run in a thread what `predict` takes as `gap_clocks`; kept in the cache.
+    """Compute the clocks of the gap in a thread; yield the argument `gap_clocks` of `predict`.
 
-    `launch` and `work` are as for `cached_prediction`; traffic below L1 does not matter. At the end
-    of the `with` block the runs end, if nobody has waited for them.
+    `launch` and `work` are as for `cached_prediction`, with any traffic below L1. The result is
+    kept in the cache. The end of the `with` block ends runs whose result was not used.
     """
     name, begun = _name("gap", launch, device), list[Any]()
 
@@ -197,10 +198,10 @@ def cached_prediction(
     work: Callable[[], Work],
     gap_clocks: Callable[[], GapClocks] | None = None,
 ) -> Predicted | str:
-    """Prediction of a launch on a device, or the reason why there is none; kept in the cache.
+    """Prediction of a launch on a device, kept in the cache, or the reason why there is none.
 
-    `launch` identifies the launch, by values with distinct text. `work` is called only if the
-    prediction is not in the cache.
+    `launch` identifies the launch. Its values must differ as text if they differ. `work` is called
+    only if the prediction is not in the cache.
     """
     name = _name("prediction", launch, device)
     entry = cached(name)
@@ -222,7 +223,7 @@ def _name(kind: str, launch: Mapping[str, object], device: Device) -> str:
 
 
 def model_digest(root: Path) -> str:
-    """Digest of every file of our packages below `root` that a prediction may depend on.
+    """Digest of all files below `root` that a prediction may depend on.
 
     Sources of rungs are left out: a prediction depends on the machine code, which is in the key.
     """

@@ -1,10 +1,10 @@
-"""Which blocks of a launch provably do the same as an executed one.
+"""Proof that blocks of a launch behave like an executed block.
 
-A few blocks are executed and their values followed (`toolkit.sass.origins`). Each of them stands
-for the blocks within its borders, whole periods away: they take the same path, and their addresses
-are shifted evenly. Where no executed block stands for a block, that one is executed next, until
-there is none left. What depends on data, or on the index of the block in a way that is not
-followed, is marked: there, other blocks may count otherwise.
+A few blocks are executed, and their values are followed (`toolkit.sass.origins`). Each of them
+represents the blocks within its borders that are whole periods away: these take the same path, and
+their addresses shift evenly. Blocks that no executed block represents are executed next, until none
+is left. Counts that depend on data, or on the index of the block in a way that is not followed, are
+marked: they may differ in the represented blocks.
 """
 
 from __future__ import annotations
@@ -23,43 +23,38 @@ from toolkit.sass.origins import DATA, Origins, inside
 from toolkit.sass.regions import Flow, Regions
 
 NOBODY = np.uint32(0xFFFFFFFF)
-MOST_CLASSES = 256  # of blocks: with more, executing all of them is not much slower
-FIRST_LOOKED_AT = 3  # blocks that no other stands for, at a time; then twice as many, and so on
+MOST_CLASSES = 256  # with more classes, executing all blocks is not much slower
+# Unrepresented blocks that are followed in the first round. Each further round takes twice as many.
+FIRST_LOOKED_AT = 3
 
-# Counts that a guard decides about, and those that addresses decide about.
-_OF_ADDRESS = ("sectors", "wavefronts", "conflict_free", "ideal")
+_OF_ADDRESS = ("sectors", "wavefronts", "conflict_free", "ideal")  # counts that depend on addresses
+# counts that depend on the guard
 _OF_GUARD = (*_OF_ADDRESS, "predicated", "requests", "taken", "divergent", "refused")
 
-# Runs blocks, each by itself, and follows their values if there are regions.
+# Function that executes blocks one by one. It follows their values if regions are given.
 RunBlocks = Callable[[Sequence[int], Regions | None], Sequence[Run]]
 
 
 class TooManyClassesError(Exception):
-    """Blocks are of so many classes that a few cannot represent them."""
+    """Error: blocks form so many classes that a few cannot represent all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """Classes of blocks, each of which an executed block stands for.
-
-    `class_of`: class of each block, by its linear index; `leaders`: the block of each class whose
-    values were followed. `origins` are theirs. `periods`: blocks of a class are whole periods
-    apart. `runs`: all blocks that were followed. `branches`: instructions at which blocks may part
-    for another reason than the borders, with what they depend on, and their `regions`.
-    """
+    """Classes of blocks, each of which an executed block represents: its leader."""
 
     grid: Grid
-    class_of: NDArray[np.uint32]
-    leaders: Sequence[int]
-    origins: Sequence[Origins]
-    periods: tuple[int, int, int]
-    runs: Mapping[int, Run]
+    class_of: NDArray[np.uint32]  # class of each block, by its linear index
+    leaders: Sequence[int]  # linear index of each class's leader, whose values were followed
+    origins: Sequence[Origins]  # origins of the values of each leader
+    periods: tuple[int, int, int]  # blocks of a class are whole periods apart along x, y and z
+    runs: Mapping[int, Run]  # all blocks that were followed, by linear index
+    # instructions at which paths may part within the borders, with the kind of their dependence
     branches: Mapping[int, int]
-    regions: Regions
+    regions: Regions  # code that these branches decide about
 
     def may_differ(self, of_classes: Sequence[int]) -> NDArray[Any]:
-        """Counts (core.COUNT) that may differ between blocks of some of the classes: 1, others
-        0."""
+        """Mask of counts (core.COUNT): 1 for counts that may differ within one of the classes."""
         length = len(self.regions.counts)
         guarded, addressed = np.zeros((2, length), dtype=np.bool_)
         for k in of_classes:
@@ -79,13 +74,13 @@ class Proof:
 
     @property
     def why_open(self) -> str:
-        """Why counts may differ between blocks; completes "all blocks executed"."""
+        """Reason why counts may differ between blocks; completes "all blocks executed"."""
         kinds = [self.regions.counts.max(initial=0)]
         for one in self.origins:
             kinds += [one.depends[name].max(initial=0) for name in ("branch", "guard", "address")]
         if max(kinds) == DATA:
-            return ": they may differ with their data"
-        return ": they differ with their index in another way than by comparisons"
+            return ": they may depend on their data"
+        return ": they depend on their index in another way than by comparisons"
 
     def _varying(self, number: int) -> tuple[bool, bool, bool]:
         """Axes along which the index of the blocks of a class varies."""
@@ -96,17 +91,17 @@ class Proof:
 
 @dataclass
 class Prover:
-    """Follows blocks of a launch. `most`: number of blocks to follow."""
+    """Prover of the classes of a launch, by following a few blocks."""
 
     grid: Grid
     flow: Flow
     run: RunBlocks
-    most: int
-    branches: dict[int, int] = field(default_factory=dict)
-    runs: dict[int, Run] = field(default_factory=dict)
+    most: int  # number of blocks that may be followed
+    branches: dict[int, int] = field(default_factory=dict)  # as in `Proof`
+    runs: dict[int, Run] = field(default_factory=dict)  # followed blocks, by linear index
 
     def proof(self) -> Proof:
-        """Classes of all blocks. Raises TooManyClassesError."""
+        """Proof for all blocks. Raises TooManyClassesError if it needs too many classes."""
         pending, count = [self._number([n // 2 for n in self.grid])], FIRST_LOOKED_AT
         while pending:
             if len(self.runs) + len(pending) > min(self.most, MOST_CLASSES):
@@ -126,8 +121,10 @@ class Prover:
         )
 
     def _follow(self, blocks: Sequence[int]) -> None:
-        """Follow more blocks, and all of them again if they show another branch that may part
-        them."""
+        """Follow more blocks.
+
+        If they show a new branch at which paths may part, all blocks are followed again.
+        """
         while True:
             found = self.run(blocks, self.flow.regions(self.branches))
             self.runs |= zip(blocks, found, strict=True)
@@ -145,7 +142,10 @@ class Prover:
         return x, y, z
 
     def _classes(self) -> tuple[NDArray[np.uint32], list[int]]:
-        """Class of each block, in the order of the blocks that were followed, and its leader."""
+        """Class of each block (NOBODY without a class), and the leader of each class.
+
+        Classes are in the order in which their leaders were followed.
+        """
         class_of = np.full(self.grid[::-1], NOBODY)
         leaders, periods = list[int](), self._periods()
         for block, run in self.runs.items():
@@ -182,8 +182,7 @@ def far_apart(blocks: NDArray[np.int64], grid: Grid) -> list[int]:
 
 
 def _left_out(class_of: NDArray[np.uint32], count: int) -> list[int]:
-    """At most `count` blocks of those that are of no class: the first, the last, and some
-    between."""
+    """At most `count` of the blocks without a class: the first, the last, and some between."""
     left = np.flatnonzero(class_of == NOBODY)
     if not len(left):
         return []

@@ -1,8 +1,9 @@
-"""Which blocks are replayed in place of all: those of one SM, the one that ends last.
+"""Selection of the blocks that are replayed in place of all: blocks of the SM that finishes last.
 
-If a launch ends as if all blocks executed the mean, a few blocks of one SM stand for all. If blocks
-differ, the SM that ends last is replayed, with its own blocks. If blocks wait for the data of
-others, the SM with most work is: blocks that exchange data come first and are unlike the others.
+If a launch takes as long as if all blocks executed equally many instructions, a few blocks of one
+SM represent all. If blocks differ, the SM that finishes last is replayed with its own blocks. If
+blocks wait for other blocks' data, the SM with the most work is replayed: blocks that exchange data
+come first, and differ from the others.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from analysis.timing.blocks_of_sm import OneSm
 from analysis.timing.work import NO_EXCHANGE, Exchanged
 from toolkit.execution.schedule import Floats, Integers, Schedule, sm_of
 
-EQUAL_BLOCKS = 4  # of an SM, whose streams stand for all of its blocks where blocks are equal
-LATE = 0.9  # fraction of a launch: each block that ends later in the schedule may end last
-MOST_REPLAYED = 1 << 22  # warp instructions of one SM; beyond them only some blocks are replayed
-# Kinds of blocks are told apart by their instructions, so many kinds per factor of two, and so many
-# blocks of each kind are executed again: the first pair of which these execute at most MOST_SAMPLED
-# warp instructions.
+EQUAL_BLOCKS = 4  # blocks of an SM whose streams represent all of its blocks if blocks are equal
+# A block that ends after this fraction of the scheduled launch may be the last to finish.
+LATE = 0.9
+MOST_REPLAYED = 1 << 22  # warp instructions of one SM; if it executes more, some blocks are skipped
+# Blocks are sorted into kinds by their number of instructions. Pairs: kinds per factor of two, and
+# blocks of each kind to execute again. The first pair applies with which these blocks execute at
+# most MOST_SAMPLED warp instructions.
 KINDS = ((8, 4), (8, 1), (2, 1), (1, 1))
 MOST_SAMPLED = 1 << 22
 
@@ -35,24 +37,23 @@ class Replay:
 
     blocks: Sequence[int]
     busy_blocks: int  # number of blocks of the launch that do not exit at once
-    points: Sequence[int] = ()  # of a product of matrices: values of K at which they are executed
-    of_sm: OneSm | None = None  # how the SM runs them, if blocks of the launch differ
-    # instructions of an average block, or of the blocks of the SM, relative to those of the blocks
-    # replayed in their place; None: it follows from the totals of the launch
+    points: Sequence[int] = ()  # values of K at which the blocks of a matrix product are executed
+    of_sm: OneSm | None = None  # their order on the SM, if blocks of the launch differ
+    # instructions of an average block, or of the SM's blocks, relative to the instructions of the
+    # blocks replayed in their place; None: computed from the totals of the launch
     weight: float | None = None
     exchanged: Exchanged = NO_EXCHANGE
 
     @property
     def is_of_equal_blocks(self) -> bool:
-        """True if any blocks would do, because all of the launch are alike."""
+        """True if all blocks of the launch are equal, so that any of them may be replayed."""
         return self.of_sm is None and self.exchanged is NO_EXCHANGE
 
 
 def spread_blocks(busy: Sequence[int] | Integers, sms: int) -> Replay:
-    """Replay of blocks evenly spread over those that one SM could run, for blocks that may differ a
-    little.
+    """Replay of a few blocks, evenly spread over the blocks that one SM could run.
 
-    `busy`: the blocks that do not exit at once.
+    For launches whose blocks differ little. `busy`: the blocks that do not exit at once.
     """
     of_sm = range(0 if len(busy) <= sms else sms // 2, len(busy), sms)
     taken = min(EQUAL_BLOCKS, len(of_sm))
@@ -63,9 +64,9 @@ def spread_blocks(busy: Sequence[int] | Integers, sms: int) -> Replay:
 def first_blocks(
     blocks: int, sms: int, is_partial: Callable[[int], bool] = lambda block: False
 ) -> Replay:
-    """Replay of the first blocks that one SM runs; an SM with few partial blocks is chosen.
+    """Replay of the first blocks of one SM: of an SM with few partial blocks.
 
-    If every block is alone on its SM, block 0 represents all: it is never partial.
+    If each SM runs at most one block, block 0 represents all: it is never partial.
     """
     if blocks <= sms:
         return Replay(blocks=[0], busy_blocks=blocks)
@@ -77,26 +78,20 @@ def first_blocks(
 
 @dataclass(frozen=True, kw_only=True)
 class ExchangingBlocks:
-    """Blocks of a launch of which some wait for data of others.
+    """Blocks of a launch of which some wait for data of others."""
 
-    `first`: number of the first block that does not exit at once; blocks before it give their slots
-    to the next ones. `sharing`: number of blocks from there on that exchange data. `work`,
-    `reads`: instructions, or a lifetime, and sectors that each block of the launch executes and
-    reads. `bytes`: bytes that blocks read of others, `writers`: number of blocks that wrote them.
-    """
-
-    first: int
-    sharing: int
-    work: NDArray[Any]
-    reads: NDArray[Any]
-    bytes: float
-    writers: int
+    first: int  # the first block that does not exit at once; those before it free their slots
+    sharing: int  # number of blocks from `first` on that exchange data
+    work: NDArray[Any]  # work of each block of the launch: its instructions, or its lifetime
+    reads: NDArray[Any]  # sectors that each block of the launch reads
+    bytes: float  # bytes that blocks read after other blocks wrote them
+    writers: int  # number of blocks that wrote these bytes
 
 
 def blocks_of_busiest_sm(
     launch: ExchangingBlocks, sms: int, per_sm: int, points: Sequence[int] = ()
 ) -> Replay:
-    """Replay of the SM whose blocks have most work: of its unlike blocks and two waves more."""
+    """Replay of the SM with the most work: its blocks that differ, and two further waves."""
     work, reads = launch.work[launch.first :], launch.reads[launch.first :]
     blocks, used = len(work), min(sms, len(work))
     busiest = int(np.argmax([work[sm::sms].sum() for sm in range(used)]))
@@ -120,16 +115,16 @@ def blocks_of_busiest_sm(
 def blocks_of_last_sm(
     schedule: Schedule, work: NDArray[Any], sms: int, per_sm: int, read_by_block: Floats
 ) -> Replay:
-    """Replay of the SM that ends last, of a launch whose blocks differ.
+    """Replay of the SM that finishes last, for a launch whose blocks differ.
 
-    `work` (core.WORK), `read_by_block`: what each block executes, and sectors that it reads.
+    `work`: instructions of each block (core.WORK). `read_by_block`: sectors that each block reads.
     """
     executed = work["executed"].astype(np.float64)
     sm = sm_of(schedule.slot, sms)
     of_sm = np.flatnonzero(sm == _last_sm(schedule.end, executed, sm))
-    orders, further = _orders(schedule.slot[of_sm], executed[of_sm], per_sm)
+    orders, further = _replayed_orders(schedule.slot[of_sm], executed[of_sm], per_sm)
     most = of_sm[orders[-1]]
-    samples, stands_for = _samples(most, executed)
+    samples, stands_for = _sampled_blocks(most, executed)
     places = dict(zip(orders[-1].tolist(), stands_for.tolist(), strict=True))
     end = float(schedule.end[of_sm].max())
     return Replay(
@@ -140,17 +135,17 @@ def blocks_of_last_sm(
             orders=tuple(tuple(places[place] for place in order.tolist()) for order in orders),
             further=further,
             rounds=end / float(schedule.lifetimes[samples[0]]),
-            relative_work=_relative(executed, of_sm, sms),
-            relative_reads=_relative(read_by_block, of_sm, sms),
+            relative_work=_relative_to_average(executed, of_sm, sms),
+            relative_reads=_relative_to_average(read_by_block, of_sm, sms),
         ),
         weight=float(executed[most].sum() / executed[samples[stands_for]].sum()),
     )
 
 
 def _last_sm(end: Floats, executed: Floats, sm: Integers) -> int:
-    """The SM that ends last: that of the late block with most work of its SM up to it.
+    """The SM that finishes last: that of the late block with the most work on its SM up to it.
 
-    Schedulers prefer the oldest warp, so that what an SM got before a block delays it.
+    Schedulers prefer the oldest warp, so that earlier blocks of an SM delay a block.
     """
     rank = np.argsort(sm, kind="stable")
     done = np.cumsum(executed[rank])
@@ -160,11 +155,11 @@ def _last_sm(end: Floats, executed: Floats, sm: Integers) -> int:
     return int(sm[np.argmax(np.where(end >= LATE * end.max(), until, -1.0))])
 
 
-def _orders(slot: Integers, executed: Floats, per_sm: int) -> tuple[list[Integers], float]:
-    """Places in the order of an SM's blocks that are replayed, and `OneSm.further`.
+def _replayed_orders(slot: Integers, executed: Floats, per_sm: int) -> tuple[list[Integers], float]:
+    """Places in the order of an SM's blocks to replay, and the value of `OneSm.further`.
 
-    All of them, or the last block of each slot with some of the blocks before: every n-th, and half
-    of these.
+    One order of all blocks. If they execute too much, two orders, each with the last block of each
+    slot: the second with every n-th of the other blocks, the first with half of these.
     """
     everything = np.arange(len(slot))
     _, from_the_end = np.unique(slot[::-1], return_index=True)
@@ -181,19 +176,22 @@ def _orders(slot: Integers, executed: Floats, per_sm: int) -> tuple[list[Integer
     return [np.sort(np.append(some, last)) for some in (few, many)], float(further)
 
 
-def _samples(blocks: Integers, executed: Floats) -> tuple[Integers, Integers]:
-    """Blocks that stand for `blocks`, the longest first, and which of them does for each."""
+def _sampled_blocks(blocks: Integers, executed: Floats) -> tuple[Integers, Integers]:
+    """Sample of `blocks`, the longest first, and the number of each block's representative."""
     for per_octave, most in KINDS:
         kind = np.floor(per_octave * np.log2(np.maximum(executed[blocks], 1.0)))
-        samples, stands_for = _of_kinds(kind, most)
+        samples, stands_for = _sampled_of_kinds(kind, most)
         if executed[blocks[samples]].sum() <= MOST_SAMPLED:
             break
     rank = np.argsort(-executed[blocks[samples]], kind="stable")
     return blocks[samples[rank]], np.argsort(rank)[stands_for]
 
 
-def _of_kinds(kind: Floats, most: int) -> tuple[Integers, Integers]:
-    """Places of up to `most` members of each kind, and for each place which of them it takes."""
+def _sampled_of_kinds(kind: Floats, most: int) -> tuple[Integers, Integers]:
+    """Sample of up to `most` members of each kind, and the number of each place's representative.
+
+    `kind`: that of each place. Members of the sample are places.
+    """
     samples, stands_for = list[int](), np.zeros(len(kind), dtype=np.int64)
     for one in np.unique(kind):
         members = np.flatnonzero(kind == one)
@@ -203,7 +201,7 @@ def _of_kinds(kind: Floats, most: int) -> tuple[Integers, Integers]:
     return np.array(samples), stands_for
 
 
-def _relative(amount: Floats, of_sm: Integers, sms: int) -> float:
-    """Amount of the blocks of an SM, relative to the average SM, at least 1."""
+def _relative_to_average(amount: Floats, of_sm: Integers, sms: int) -> float:
+    """Total `amount` of the blocks `of_sm`, relative to the average SM, at least 1."""
     average = amount.sum() / min(sms, len(amount))
     return float(max(1.0, amount[of_sm].sum() / average)) if average else 1.0

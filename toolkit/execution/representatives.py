@@ -1,9 +1,9 @@
 """Representative blocks: a few are executed, and the others are assumed to have equal counts.
 
-Blocks of one region of the grid (a corner, an edge, the interior; per axis the first, the last and
-the rest) mostly do the same work. That is checked: several blocks of each region are executed, far
-apart and with odd and even indices. They represent their region only if all their counts are equal,
-instruction by instruction.
+Blocks of one region of the grid (a corner, an edge, the interior) mostly do the same work. Along
+each axis, a region consists of the first index, of the last one, or of the rest. The assumption is
+checked: several blocks of each region are executed, far apart and with odd and even indices. They
+represent their region only if all their counts are equal, instruction by instruction.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ RegionCounts = tuple[int, Sequence[NDArray[Any]]]  # population of a region, cou
 
 @dataclass(frozen=True, kw_only=True)
 class Region:
-    """Blocks with presumably equal counts: their number, and linear indices of those to execute."""
+    """Blocks with presumably equal counts."""
 
-    population: int
-    members: tuple[int, ...]
+    population: int  # number of blocks
+    members: tuple[int, ...]  # linear indices of the blocks to execute
 
 
 def regions(grid: Grid, period: int = 2) -> list[Region]:
     """Regions of a grid, each with its blocks to execute.
 
-    These include every index modulo `period` along each axis of a region. `period` is 8 for an
-    unknown kernel (a row begins at one of 8 floats of a sector), 2 if tiles begin on sectors.
+    The blocks to execute include every index modulo `period` along each axis of a region. `period`
+    is 8 for an unknown kernel (a row begins at one of 8 floats of a sector), 2 if tiles begin on
+    sectors.
     """
     parts = product(*(_parts(extent) for extent in grid))
     return [_region(of_region, grid, period) for of_region in parts]
@@ -46,7 +47,7 @@ def _parts(extent: int) -> list[range]:
 
 
 def _region(parts: Sequence[range], grid: Grid, period: int) -> Region:
-    """Region with blocks along one diagonal, and with the first block of another one."""
+    """Region whose members are blocks along one diagonal, and the first block of the other one."""
     chosen = [_spread(part, period) for part in parts]
     most = max(map(len, chosen))
     diagonal = [tuple(picks[k % len(picks)] for picks in chosen) for k in range(most)]
@@ -73,7 +74,8 @@ def agree(counts: Sequence[NDArray[Any]]) -> bool:
 def extrapolated(of_regions: Sequence[RegionCounts]) -> NDArray[Any]:
     """Counts of the whole grid, from the population of each region and counts of its members.
 
-    Exact if the members agree. Otherwise the rest has the mean of the members, rounded.
+    Exact if the members agree. Otherwise each other block gets the mean of the members, and the sum
+    is rounded.
     """
     first = of_regions[0][1][0]
     total = np.zeros_like(first)

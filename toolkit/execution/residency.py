@@ -1,4 +1,4 @@
-"""Number of resident blocks of a launch. Blocks that wait for each other depend on it."""
+"""Number of resident blocks of a launch, on which blocks that wait for each other depend."""
 
 from __future__ import annotations
 

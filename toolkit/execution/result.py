@@ -1,4 +1,4 @@
-"""The `Execution` of a launch whose blocks are counted."""
+"""Assembly of the `Execution` of a launch whose blocks are counted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def counted_execution(
     outputs: tuple[NDArray[np.generic], ...] = (),
     notes: Sequence[str] = (),
 ) -> Execution:
-    """The execution with its counters, without traffic below L1 and time."""
+    """Execution with counters, without traffic below L1 and time."""
     kernel, found = translated.kernel, counts.estimates
     instructions = instruction_counts(translated, counts.counts)
     return Execution(
@@ -85,7 +85,7 @@ def modelled_execution(
 
 
 def unmodelled_execution(execution: Execution, reason: str) -> Execution:
-    """The execution, and why it has neither traffic below L1 nor a time."""
+    """Copy of an execution, with the reason why it has neither traffic below L1 nor a time."""
     why = f"not modelled: {reason}"
     return replace(
         execution,

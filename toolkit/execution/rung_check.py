@@ -17,7 +17,7 @@ BLOCKS = 8
 
 
 def check_rung(kernel: Kernel, variant: Variant, parameters: Parameters, seed: int) -> Checked:
-    """Findings of the sanitizer in some blocks of a small product; C is unwritten before.
+    """Findings of the sanitizer in some blocks of a small product. C counts as unwritten before.
 
     Raises UnsupportedError for machine code that the simulator does not support, ShapeError if the
     rung accepts neither shape.
@@ -35,7 +35,7 @@ def check_rung(kernel: Kernel, variant: Variant, parameters: Parameters, seed: i
 
 
 def sentence(checked: Checked, variant: Variant) -> str:
-    """Sentence for the record of a rung."""
+    """Sentence on the result of a check, for the record of a rung."""
     blocks = f"{checked.executed_blocks} blocks of {_shape_of(variant)}"
     looked = "; ".join((f"{', '.join(checked.tools)} on {blocks}", *checked.notes))
     if not checked.findings:

@@ -18,7 +18,7 @@ from toolkit.sass.translate import translate
 
 
 class LadderSimulator(LadderInputs):
-    """Executes rungs at one shape, which share inputs and references."""
+    """Simulator of rungs at one shape, which share inputs and references."""
 
     def simulate(
         self,
@@ -28,7 +28,7 @@ class LadderSimulator(LadderInputs):
         *,
         divides: bool = False,
     ) -> Execution:
-        """Counters and verdict of one rung; its traffic below L1 and time if `residence` is known.
+        """Counters and verdict of one rung, with traffic below L1 and time if `residence` is given.
 
         The time is divided by cause and source line if `divides`, which takes a few seconds, else
         explained by its gap to nominal peak.

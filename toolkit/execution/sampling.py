@@ -1,7 +1,7 @@
 """Counters of a launch estimated from blocks drawn at random, with intervals.
 
-Blocks that were not drawn at random (corners, edges, the centre, and those that were followed)
-count as what they are; the mean of the random ones stands for the rest.
+Blocks that were executed for another reason (corners, edges, the centre, and blocks whose values
+were followed) contribute their own counts. All other blocks contribute the mean of the random ones.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ from numpy.typing import NDArray
 from toolkit.sass.core.binding import COUNT
 
 CONFIDENCE = 0.95
-# Half widths of intervals, in standard errors. Two would do for a normal distribution; the mean of
-# few values that are mostly equal is skewed, and two cover it in 93% of cases.
+# Half width of an interval, in standard errors. Two would be enough for a normal distribution, but
+# the mean of few values that are mostly equal is skewed: two standard errors cover it in only 93%
+# of cases.
 STANDARD_ERRORS = 2.4
-NARROW = 0.02  # relative half width of an interval, or share of blocks, that is taken for none
+NARROW = 0.02  # relative half width of an interval, or share of blocks, that counts as negligible
 
-# Makes counters of the counts of some instructions, by their numbers; None: of all.
+# Function that computes counters from the counts of the instructions with these numbers (None: of
+# all instructions).
 Metrics = Callable[[NDArray[Any], Sequence[int] | None], Mapping[str, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimates:
-    """Counters that are estimates, with the ends of their 95% intervals.
+    """Estimated counters with their 95% intervals."""
 
-    `agreeing`, `drawn`: how many of the random blocks have the counts of most. `unseen_share`:
-    share of the blocks that may count otherwise although none of the random ones does, at 95%
-    confidence.
-    """
-
-    intervals: Mapping[str, tuple[float, float]]
-    drawn: int
-    agreeing: int
+    intervals: Mapping[str, tuple[float, float]]  # ends of the interval, by counter
+    drawn: int  # number of random blocks
+    agreeing: int  # number of random blocks with the most frequent counts
+    # largest share of all blocks that may have other counts if all random blocks agree (95%)
     unseen_share: float
 
     def seen(self, blocks: int, where: str = "") -> str:
-        """What the random blocks show of all `blocks`; `where` they may differ."""
+        """Text on the agreement of the random blocks.
+
+        `blocks`: number of all blocks. `where`: text that names the code that may differ.
+        """
         if self.agreeing < self.drawn:
             return f"{self.drawn} of them were drawn at random and differ{where}"
         return (
@@ -57,7 +58,7 @@ class Estimates:
 
     @property
     def is_narrow(self) -> bool:
-        """True if the intervals are narrow, and so is what blocks that agree leave open."""
+        """True if the intervals are narrow and, if all blocks agree, the unseen share is small."""
         is_seen = self.agreeing < self.drawn or self.unseen_share <= NARROW
         return self.widest <= NARROW and is_seen
 
@@ -68,7 +69,7 @@ def relative_half_width(interval: tuple[float, float]) -> float:
 
 
 def unseen_share(drawn: int) -> float:
-    """Largest share of blocks that a sample of so many misses with a probability of 5%.
+    """Share of blocks that `drawn` random blocks miss with a probability of 5%.
 
     Source: (1 - share) ** drawn = 0.05.
     """
@@ -76,11 +77,11 @@ def unseen_share(drawn: int) -> float:
 
 
 def drawn_blocks(known: Sequence[int], blocks: int, count: int, seed: bytes) -> list[int]:
-    """`count` blocks other than those that are `known`, drawn uniformly without replacement."""
+    """Linear indices of `count` blocks other than `known`, drawn uniformly without replacement."""
     generator = np.random.default_rng(int.from_bytes(sha256(seed).digest()[:8]))
     rest = blocks - len(known)
     drawn = np.sort(generator.choice(rest, size=min(count, rest), replace=False, shuffle=False))
-    # The nth of the other blocks comes after each known one that at most n others precede.
+    # The nth of the other blocks comes after each known block that at most n other blocks precede.
     others_before = np.sort(np.asarray(known, dtype=np.int64)) - np.arange(len(known))
     after = np.searchsorted(others_before, drawn, side="right")
     return [int(block) for block in drawn + after]
@@ -93,7 +94,11 @@ def estimated_counts(
     drawn: Sequence[NDArray[Any]],
     blocks: int,
 ) -> NDArray[Any]:
-    """Counts of a launch: `certain` ones as they are, those that `may_differ` as estimates."""
+    """Counts of a launch: the `certain` counts, with estimates of those that `may_differ`.
+
+    `known`, `drawn`: counts of the blocks that were executed for another reason, and of the random
+    blocks. `blocks`: number of blocks of the launch.
+    """
     found = certain.copy()
     rest = blocks - len(known)
     for name in COUNT.names or ():
@@ -112,10 +117,10 @@ def estimates(
     rest: int,
     metrics: Metrics,
 ) -> Estimates:
-    """Intervals of the counters among `total` that may differ between blocks.
+    """Intervals of those counters of `total` that may differ between blocks.
 
-    `drawn`: counts of the random blocks, which stand for `rest` blocks. `metrics` makes counters of
-    counts.
+    `drawn`: counts of the random blocks, which represent `rest` blocks. `metrics` computes counters
+    from counts.
     """
     rows = np.flatnonzero(_any_field(may_differ))
     names = [name for name, n in metrics(_weights(may_differ), rows.tolist()).items() if n]
@@ -123,7 +128,8 @@ def estimates(
     intervals = {}
     for name, of_blocks in zip(names, values.T, strict=True):
         error = _standard_error(of_blocks, rest) * rest
-        least = float(total[name] - of_blocks.mean() * rest + of_blocks.sum())  # was executed
+        # the executed blocks alone: a lower bound
+        least = float(total[name] - of_blocks.mean() * rest + of_blocks.sum())
         middle = float(total[name])
         low = max(least, middle - STANDARD_ERRORS * error) if error else middle
         intervals[name] = (low, middle + STANDARD_ERRORS * error)
@@ -138,7 +144,7 @@ def estimates(
 
 
 def _standard_error(values: NDArray[np.float64], rest: int) -> float:
-    """Of the mean of values that were drawn without replacement from `rest` ones."""
+    """Standard error of the mean of `values`, drawn without replacement from `rest` values."""
     drawn = len(values)
     if drawn < 2 or (values == values[0]).all():
         return 0.0
@@ -146,7 +152,10 @@ def _standard_error(values: NDArray[np.float64], rest: int) -> float:
 
 
 def _weights(may_differ: NDArray[Any]) -> NDArray[Any]:
-    """Counts that no difference of two of them makes zero, where they may differ."""
+    """Made-up counts, such that a counter is nonzero if a count that may differ enters it.
+
+    Each field has another power of 4, so that differences of fields are not zero.
+    """
     found = may_differ.copy()
     for k, name in enumerate(COUNT.names or ()):
         found[name] <<= np.uint64(2 * k)
@@ -167,7 +176,10 @@ def _metrics_of(
     metrics: Metrics,
     names: Sequence[str],
 ) -> NDArray[np.float64]:
-    """Counters of each random block, as far as its counts may differ; equal ones are made once."""
+    """Part of each random block's counters that may differ: a row per block, a column per name.
+
+    Blocks that share one array of counts are computed once.
+    """
     known: dict[int, list[float]] = {}
     found = []
     for one in drawn:

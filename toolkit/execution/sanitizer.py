@@ -1,4 +1,4 @@
-"""Mistakes of a kernel, found on the CPU and reported in the terms of NVIDIA's compute-sanitizer.
+"""Check of a kernel on the CPU, with findings in the terms of NVIDIA's compute-sanitizer.
 
 >>> import numpy as np
 >>> from toolkit import check
@@ -25,8 +25,9 @@ from analysis.argument_types import checked, shown
 from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
+from reports import text
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
-from toolkit.execution.estimate import MOST_INSTRUCTIONS, estimated
+from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, estimated
 from toolkit.execution.findings import (
     DROPPED,
     TOOLS,
@@ -46,6 +47,7 @@ from toolkit.execution.simulate import (
 )
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of
+from toolkit.launch.progress import FinishedBlocks
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.rungs.arguments import position_of_c
@@ -60,18 +62,18 @@ from toolkit.sass.translate import Translated
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """Findings of a check, and the number of blocks checked. `tools`: tools that could run."""
+    """Findings of a check, and its extent."""
 
     kernel: str
     findings: tuple[Finding, ...]
-    executed_blocks: int
-    blocks: int
-    tools: tuple[Tool, ...]
+    executed_blocks: int  #: number of blocks that were checked
+    blocks: int  #: number of blocks of the launch
+    tools: tuple[Tool, ...]  #: tools that could run
     notes: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
-        """Summary in one line."""
+        """Number of findings by tool, and the extent of the check, in one line."""
         of = (
             "the one block"
             if self.blocks == 1
@@ -79,7 +81,7 @@ class Checked:
         )
         if not self.findings:
             return f"{self.kernel}: no errors: {', '.join(self.tools)} on {of}"
-        errors = f"{len(self.findings)} error{'s' * (len(self.findings) != 1)}"
+        errors = text.many(len(self.findings), "error")
         return f"{self.kernel}: {errors}: {', '.join(self._counts())} on {of}"
 
     def _counts(self) -> Iterator[str]:
@@ -108,14 +110,14 @@ def check(
     advance: Callable[[int, int], None] = lambda done, of: None,
     announce: Announce | None = None,
 ) -> Checked:
-    """Findings in a launch, executed as by `simulate`, about its memory and its synchronisation.
+    """Check the memory accesses and the synchronisation of a launch, executed as by `simulate`.
 
     `unwritten`: positions of array arguments without contents, such as outputs: initcheck reports
-    reads before the first write. A rung by its name takes `shape` and `seed` instead, as in
-    `simulate`. `blocks`: "all"; "representative", some of each corner, edge and the interior of the
-    grid; or how many. Accesses are compared among the executed blocks. A fault of the kernel is a
-    finding. `advance` and `announce` are as in `simulate`. Raises as `simulate` does for everything
-    else.
+    reads of them before the first write. A rung, given by its name, takes `shape` and `seed`
+    instead, as in `simulate`. `blocks`: "all"; "representative": some blocks of each corner, edge
+    and the interior of the grid; or a number of blocks. Accesses are compared among the executed
+    blocks. A fault of the kernel is a finding. `advance` and `announce` are as in `simulate`. Other
+    errors are raised as by `simulate`.
     """
     check_limits(blocks, max_instructions)
     request = LaunchRequest(
@@ -142,25 +144,23 @@ def check(
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)
         if lack := shortage(watch.memory_bytes(watched(translated, bound, names))):
-            raise LaunchError(
-                f"{cubin.name}: to check it takes up to {lack}: take a smaller launch"
-            )
+            raise LaunchError(f"{cubin.name}: a check takes up to {lack}: take a smaller launch")
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
-
-            def execute(few: Sequence[int], most: int) -> None:
-                launch = watched(translated, bound, names)
-                if fault := run_watched(launch, few, max_instructions=most).fault:
-                    raise FaultError(fault)
-
-            estimate = estimated(
-                execute,
-                bound,
-                chosen,
-                1,
-                waits=bound.blocks_meet,
-            )
-            announce(estimate)
+            announce(_estimated(translated, bound, chosen, names))
         return _check(translated, bound, chosen, names, max_instructions, advance)
+
+
+def _estimated(
+    translated: Translated, bound: BoundLaunch, blocks: Sequence[int], unwritten: Sequence[str]
+) -> Estimate:
+    """Estimated time of a check of some blocks, from a few of them."""
+
+    def execute(few: Sequence[int], most: int) -> None:
+        launch = watched(translated, bound, unwritten)
+        if fault := run_watched(launch, few, max_instructions=most).fault:
+            raise FaultError(fault)
+
+    return estimated(execute, bound, blocks, 1, waits=bound.blocks_meet)
 
 
 def _check(
@@ -171,21 +171,16 @@ def _check(
     max_instructions: int,
     advance: Callable[[int, int], None],
 ) -> Checked:
-    """Findings in some blocks. `unwritten`: names of buffers.
+    """Check some blocks. `unwritten`: names of the buffers without contents.
 
-    Raises LaunchError if the kernel stops for a reason that is no finding, such as an endless loop.
+    Raises LaunchError if the kernel stops for a reason that is not a finding, such as an endless
+    loop.
     """
-    done = 0
-
-    def count(finished: int) -> None:
-        nonlocal done
-        done += finished
-        advance(done, len(blocks))
-
+    progress = FinishedBlocks(of=len(blocks), advance=advance)
     follows = watch.follows_shared_memory(translated)
     in_cluster = watch.follows_clusters(translated)
     launch = watched(translated, bound, unwritten)
-    raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=count)
+    raw = run_watched(launch, blocks, max_instructions=max_instructions, advance=progress.add)
     words = Wording(translated, bound)
     rows = [row for row in raw.findings if words.is_mistake(row)]
     shuffles = [row for row in rows if row["kind"] in UNDEFINED_SHUFFLES]
@@ -197,24 +192,26 @@ def _check(
         rows = [row for row in rows if row["kind"] not in UNDEFINED_SHUFFLES]
     findings = folded(map(words.finding, rows))
     if not follows:
-        unseen = ("racecheck", "initcheck")
-        findings = [
-            x
-            for x in findings
-            if x.tool not in unseen
-            or x.memory != "shared"
-            or len({a.block for a in x.accesses}) > 1
-        ]
+        findings = [one for one in findings if not _is_unfollowed(one)]
     if raw.fault is not None and not _outlives_its_faults(raw):
         findings.append(words.of_fault(raw.fault))
     return Checked(
         kernel=translated.kernel.name,
         findings=tuple(sorted(findings, key=lambda finding: TOOLS.index(finding.tool))),
-        executed_blocks=done + (raw.fault is not None),
+        executed_blocks=progress.done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
         notes=tuple(_notes(raw, follows, in_cluster)),
     )
+
+
+def _is_unfollowed(finding: Finding) -> bool:
+    """True for findings in shared memory that cannot be trusted if it is not followed.
+
+    A race between blocks of a cluster can.
+    """
+    is_of_shared_memory = finding.memory == "shared" and finding.tool in ("racecheck", "initcheck")
+    return is_of_shared_memory and len({one.block for one in finding.accesses}) <= 1
 
 
 def _dropped_some(raw: Raw) -> bool:
@@ -222,16 +219,19 @@ def _dropped_some(raw: Raw) -> bool:
 
 
 def _outlives_its_faults(raw: Raw) -> bool:
-    """True if a launch did not end because accesses were dropped: no mistake of the kernel."""
+    """True if a launch did not end after invalid accesses were left out.
+
+    That is not a mistake of the kernel: the loop may depend on these accesses.
+    """
     return raw.fault is not None and raw.fault.kind == machine.LIMIT and _dropped_some(raw)
 
 
 def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
-    unchecked = "what it does afterwards, and in later blocks, was not checked"
+    unchecked = "the instructions after it, and later blocks, were not checked"
     if _dropped_some(raw):
         yield (
-            "accesses that memcheck names were left out, reads among them gave 0: what else is "
-            "found may follow from that"
+            "the accesses that memcheck reports were left out, and such reads returned 0: other "
+            "findings may be a consequence"
         )
     if _outlives_its_faults(raw):
         limit = f"its limit of instructions (at most {watch.AFTERLIFE:,}, counted by warps)"
@@ -240,23 +240,23 @@ def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
         yield f"the kernel was stopped there: {unchecked}"
     if not raw.is_complete:
         yield (
-            f"there are more kinds of findings than are listed (memcheck stops after "
-            f"{watch.MOST_FAULTS}): mend these first"
+            f"there are more findings than are listed (memcheck stops after "
+            f"{watch.MOST_FAULTS}): fix these first"
         )
     if in_cluster:
         yield (
-            "of shared memory, racecheck compared accesses of different blocks of a cluster alone, "
-            "and initcheck none"
+            "in shared memory, racecheck compared only accesses of different blocks of a cluster, "
+            "and initcheck did not run"
         )
     elif not follows:
         yield (
-            "racecheck and initcheck did not look at shared memory: blocks of a cluster access "
-            "each other's, which is not followed"
+            "racecheck and initcheck did not check shared memory, because blocks of a cluster "
+            "access each other's shared memory in a way that is not followed"
         )
 
 
 def _chosen_blocks(bound: BoundLaunch, blocks: Blocks) -> Sequence[int]:
-    """Linear indices of the blocks that `blocks` selects; all if blocks may wait for each other."""
+    """Linear indices of the blocks that `blocks` selects: all if blocks may wait for each other."""
     everything = bound.geometry.blocks
     if bound.blocks_meet or blocks == "all" or (isinstance(blocks, int) and blocks >= everything):
         return range(everything)
@@ -275,7 +275,7 @@ def _named(
     wrong = [k for k in unwritten if not isinstance(k, int) or k not in buffers]
     if wrong:
         raise InputError(
-            f"unwritten = {shown(wrong[0])}: that argument is no array: give positions among "
+            f"unwritten = {shown(wrong[0])}: that argument is not an array: give positions among "
             f"{sorted(buffers)}"
         )
     return [buffers[k].name for k in unwritten]

@@ -1,7 +1,7 @@
-"""When each block of a launch starts and ends, and on which SM, from what the blocks execute.
+"""Schedule of blocks that differ: SM, start and end of each block, from their instruction counts.
 
-Blocks are dispatched in the order of their index, each to the slot of an SM that becomes free
-first, and hold it for as long as their longest warp executes.
+Blocks are dispatched in the order of their index. Each block takes the slot that becomes free
+first, and holds it for as long as its longest warp executes.
 """
 
 from __future__ import annotations
@@ -19,27 +19,25 @@ from toolkit.execution.accesses import AT_ONCE
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Relative difference between the end of a launch and that of one with equal blocks, up to which
-# blocks count as equal.
+# Blocks count as equal if the launch ends within this relative difference of a launch whose blocks
+# are all average.
 UNEQUAL = 0.05
-# The first blocks are dealt to the SMs in rounds, each of which begins so many SMs later. Recorded
-# SMs of 1,056 blocks of 256 threads and 4,224 of 64 on an H200: a round reaches 124 of 132 SMs
-# before one gets a second block. Of every 2nd or 4th block, one SM gets up to 32 of 32, of every
-# 8th 16, of every 3rd 12, of every 16th 9; with this rule 32, 17, 11 and 10.
+# The first blocks are distributed to the SMs in rounds, and each round begins this many SMs later.
+# Source: SMs recorded for 1,056 blocks of 256 threads and 4,224 blocks of 64 threads on an H200. A
+# round reaches 124 of 132 SMs before an SM gets a second block. The number of every n-th block that
+# one SM gets, at most: 32 of 32 for n = 2 and 4, 16 for n = 8, 12 for n = 3, and 9 for n = 16; with
+# this rule 32, 17, 11 and 10.
 LATER = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Slot and start of each block, and how long it holds the slot, where blocks differ.
+    """Slot and time of each block. Times are in lifetimes of a typical block."""
 
-    Times are in lifetimes of a typical block, whose longest warp executes `typical_steps`.
-    """
-
-    lifetimes: Floats
+    lifetimes: Floats  # time for which each block holds its slot
     slot: Integers
     start: Floats
-    typical_steps: float
+    typical_steps: float  # instructions of the longest warp of a typical block
 
     @property
     def end(self) -> Floats:
@@ -47,10 +45,10 @@ class Schedule:
 
 
 def typical_steps(work: NDArray[Any]) -> float:
-    """Instructions of the longest warp of a typical block, from those of all blocks (`core.WORK`).
+    """Instructions of the longest warp of a typical block. `work`: those of all blocks (core.WORK).
 
-    Blocks that execute as many or more do half of all work. So neither a few long blocks nor many
-    blocks that exit at once are typical.
+    Blocks with at least this many instructions do half of all work. So neither a few long blocks
+    nor many blocks that exit at once are typical.
     """
     ranked = np.sort(work["longest"].astype(np.float64))
     half = int(np.searchsorted(np.cumsum(ranked), ranked.sum() / 2))
@@ -64,9 +62,9 @@ def lifetimes_of(work: NDArray[Any]) -> Floats:
 
 
 def scheduled(lifetimes: Floats, slots: int) -> tuple[Integers, Floats]:
-    """List schedule: each block takes the slot that becomes free first, or the first of several.
+    """Slot and start of each block by list scheduling.
 
-    Slot and start of each block.
+    Each block takes the slot that becomes free first: of several, the one with the lowest number.
     """
     takes = lifetimes.tolist()
     slot, start = np.arange(len(takes)) % slots, np.zeros(len(takes))
@@ -79,12 +77,15 @@ def scheduled(lifetimes: Floats, slots: int) -> tuple[Integers, Floats]:
 
 
 def sm_of(slot: Integers, sms: int) -> Integers:
-    """The SM of each slot, to which blocks are dealt in the order of their numbers."""
+    """The SM of each slot. Blocks fill the slots in order of their numbers."""
     return (slot + slot // sms * LATER) % sms
 
 
 def unequal_schedule(work: NDArray[Any], sms: int, per_sm: int) -> Schedule | None:
-    """Schedule of blocks that differ, None if the launch ends as if those with work were equal."""
+    """Schedule of blocks that differ.
+
+    None if the launch ends as early as if all blocks with work were equal.
+    """
     lifetimes = lifetimes_of(work)
     busy = lifetimes > AT_ONCE
     mean = float(lifetimes[busy].mean())

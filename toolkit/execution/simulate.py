@@ -57,6 +57,7 @@ from toolkit.launch.launch import (
     Execution,
     buffer_labels,
 )
+from toolkit.launch.progress import FinishedBlocks
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.compile import supported_architectures
 from toolkit.machine_code.disassemble import disassembler
@@ -75,10 +76,10 @@ from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
 from toolkit.store.constants_file import with_constants
 
-# An hour of two cores: a launch that runs longer is taken to hang.
+# An hour of two cores: a launch that runs longer is assumed to hang.
 MAX_INSTRUCTIONS = 10**12
 
-LIMIT_S = 10.0  # all blocks are executed, rather than counters estimated, if it takes no longer
+LIMIT_S = 10.0  # all blocks are executed, rather than counters estimated, within this time
 
 Advance = Callable[[int, int], None]
 Announce = Callable[[Estimate], None]
@@ -119,45 +120,52 @@ def simulate(
 ) -> Execution:
     """Execute one launch of any kernel on the CPU: outputs, resources and exact counters.
 
-    `source` is a path, CUDA C++ text, or machine code that was compiled elsewhere: a `Kernel`,
-    its bytes, or a path to a .cubin (`arch`, `defines` and `options` are then its own). `kernel`
-    is an `extern "C"` name or a C++ name expression such as "gemm<128, 64>"; it may be left out
-    where there is only one. Arrays among `arguments` are device buffers, each one of its own,
-    and stay as they are: `outputs` are copies; NumPy scalars are passed by value, structs as
-    `numpy.void`, and so are tensor maps (`toolkit.TensorMap`), whose arrays are buffers too.
+    `source` is a path, CUDA C++ text, or machine code that was compiled elsewhere: a `Kernel`, its
+    bytes, or a path to a .cubin. Machine code has its own `arch`, `defines` and `options`. `kernel`
+    is an `extern "C"` name or a C++ name expression such as "gemm<128, 64>". It may be omitted if
+    the source has only one kernel. Arrays among `arguments` are separate device buffers. They are
+    not changed: `outputs` are copies. NumPy scalars are passed by value, structs as `numpy.void`,
+    and so are tensor maps (`toolkit.TensorMap`), whose arrays are buffers too. Arrays must not
+    change while blocks are executed.
 
     `source` may also be the name of a rung, such as "stream-k" or "stream-k:band=4", with the
-    `shape` of its product and a `seed` of its random matrices; it defines grid, block and
+    `shape` of its product and the `seed` of its random matrices. The rung defines grid, block and
     arguments. The result is that of `profile`: a few blocks are executed, which represent all
-    blocks as `basis` says, and `outputs` are empty. With `blocks` it is executed like any other
-    kernel.
+    blocks as `basis` states, and `outputs` are empty. With `blocks`, a rung is executed like any
+    other kernel.
 
-    `blocks` selects the blocks to execute: "all", the default of other kernels; "representative":
-    a few, whose values are followed, stand for those that provably count alike; what depends on
-    data is estimated from blocks drawn at random (`seed` draws others), or all blocks are executed,
-    if that takes at most `limit_s` seconds and the estimates are not narrow
-    (`toolkit.execution.observation`); or a number of blocks, most of them drawn at random. `basis`
-    of the result says what that means for the counters, `estimates` has intervals. With fewer than
-    all blocks, `outputs` hold the results of the executed ones. If `outputs` is false, there are
-    none, and only pages that blocks write are copied: less memory is needed. Arrays must not change
-    while blocks are executed.
+    `blocks` selects the blocks to execute:
 
-    `device`, a record or its key, adds the modelled traffic of L2 and DRAM on that device (the
-    counters of `counters.MODELLED`) and the time: `predicted`. `traffic_basis` and
-    `prediction_basis` say how they were obtained, or why not. Without it no time is predicted, and
-    less memory is needed; the command predicts for a default device. Code is compiled for `arch`
-    ("sm_86"), else for the device, else for sm_90; InputError if it does not run on the device.
-    `constants` is a file that `python -m toolkit.microbenchmarks` wrote on such a GPU: what it
-    measured takes the place of constants of the model of time, and `predicted.constants` says so.
+    - "all": the default for kernels other than rungs.
+    - "representative": a few blocks, whose values are followed, represent the blocks that provably
+      have the same counts. Counts that depend on data are estimated from random blocks, which
+      `seed` determines. If the estimates are not narrow and all blocks take at most `limit_s`
+      seconds, all blocks are executed (`toolkit.execution.observation`).
+    - a number of blocks, most of them drawn at random.
 
-    `max_instructions`: limit of warp instructions on each of the `workers` (default: all cores),
-    which stops an endless loop. `advance(done, of)` is called as blocks finish, `when_counted` with
-    the counters (of a rung, with `blocks` only), before traffic and time. `announce` is called with
-    the estimated time (`toolkit.execution.estimate.Estimate`) before blocks are executed; to get
-    it, a few are executed first. Of representative blocks it is called only if they take long. It
-    is not called where `max_instructions` is below 2 * 10^8, or for a rung without `blocks`.
-    Raises InputError, CompileError, UnsupportedError, UnavailableError, and LaunchError for
-    mistakes of the kernel.
+    `basis` of the result states how the counters were obtained, and `estimates` has intervals. If
+    some blocks are not executed, `outputs` hold only the results of the executed blocks. If
+    `outputs` is false, the result has none; only pages that blocks write are copied, which needs
+    less memory.
+
+    `device` is a record of a device, or its key. It adds the modelled traffic of L2 and DRAM on the
+    device (the counters of `counters.MODELLED`) and the time, `predicted`. `traffic_basis` and
+    `prediction_basis` state how they were obtained, or why there are none. Without a device, no
+    time is predicted and less memory is needed; the command uses a default device. Code is compiled
+    for `arch` ("sm_86"), or else for the device, or else for sm_90. `constants` is a file that
+    `python -m toolkit.microbenchmarks` wrote on such a GPU: its measured values replace constants
+    of the timing model, as `predicted.constants` states.
+
+    `max_instructions` is the limit of warp instructions of each of the `workers` (default: one per
+    core), which stops an endless loop. `advance(done, of)` is called when blocks finish.
+    `when_counted` is called with the counters, before traffic and time are modelled; for a rung,
+    only with `blocks`. `announce` is called with the estimated time
+    (`toolkit.execution.estimate.Estimate`) before blocks are executed; a few blocks are executed
+    first to estimate it. It is called for representative blocks only if they take long, and not
+    called if `max_instructions` is below 2 * 10^8, or for a rung without `blocks`.
+
+    Raises InputError (also if the code does not run on the device), CompileError,
+    UnsupportedError, UnavailableError, and LaunchError for mistakes of the kernel.
     """
     chosen = find_device(device) if isinstance(device, str) else device
     if constants is not None:
@@ -189,16 +197,16 @@ def simulate(
         options=options,
     )
     if rung := request.rung(simulator.device):
-        return _of_rung(rung, chosen_seed(seed), simulator, options, by_plan=blocks is None)
+        return _simulated_rung(rung, chosen_seed(seed), simulator, options, by_plan=blocks is None)
     launched = request.launched()
     with naming(source):
         return simulator.run(request.compiled(simulator.target), *launched)
 
 
-def _of_rung(
+def _simulated_rung(
     launch: RungLaunch, seed: int, simulator: Simulator, options: Sequence[str], *, by_plan: bool
 ) -> Execution:
-    """Execution of a rung: the blocks of its plan, or the blocks that `simulator` selects."""
+    """Execute a rung: the blocks of its plan, or the blocks that `simulator` selects."""
     device = simulator.device
     cubin = compile_for(simulator.arch or device or simulator.target, launch.selection, options)
     if not by_plan:
@@ -218,14 +226,14 @@ def _check_time(launch: RungLaunch, simulator: Simulator) -> None:
     if simulator.blocks == "all" and needed > limit:
         raise ShapeError(
             f"all {launch.geometry.blocks:,} blocks of {launch.label} at {launch.problem} take "
-            f"about {needed:.1e} thread instructions, and the limit is {limit:.1e}: leave the "
-            "blocks out, or take a smaller shape"
+            f"about {needed:.1e} thread instructions, and the limit is {limit:.1e}: omit `blocks`, "
+            "or take a smaller shape"
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulator:
-    """Executor without a GPU, for one architecture. The fields are arguments of `simulate`."""
+    """Executor without a GPU, for one architecture. Its fields are arguments of `simulate`."""
 
     arch: str | None = None
     blocks: Blocks = "all"
@@ -248,7 +256,7 @@ class Simulator:
         return architecture_of(self.arch, self.device)
 
     def run(self, cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
-        """Execution of a compiled kernel, as by `simulate`."""
+        """Execute a compiled kernel, as `simulate` does."""
         if self.blocks != (blocks := selected(self.blocks, geometry.grid)):
             return replace(self, blocks=blocks).run(cubin, geometry, arguments)
         check_runs_on(cubin.limits_of, self.device)
@@ -259,43 +267,15 @@ class Simulator:
         if self.blocks == "representative" or (self.blocks == "all" and self.device):
             check_blocks(cubin.name, geometry.blocks)
             bound = replace(bound, most_accesses=MOST_ACCESSES, notes_work=True)
-        waits = schedule_facts(cubin).waits
-        trial = cache(partial(self._trial, bound, waits))
-
-        def again() -> BoundLaunch:
-            fresh = bind(translated, geometry, arguments)[0]
-            return replace(fresh, most_resident=bound.most_resident)
-
-        selection = BlockSelection(
-            blocks=self.blocks,
-            waits=waits,
-            seed=_seed_of(cubin, geometry, arguments, self.seed),
-            limit_s=self.limit_s,
-            trial=trial,
-            again=again,
-            flow=Flow(translated.linked.instructions, translated.lowered),
-            metrics=lambda counts, rows: totals(instruction_counts(translated, counts, rows)),
-            functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
-        )
-        followed = partial(self._followed, bound)
-        execute_few: Execute = followed
-        are_independent = not bound.blocks_meet and bound.cluster_blocks == 1
-        if self.announce and are_independent and self.max_instructions >= MOST_INSTRUCTIONS:
-            execute_few = announcing(
-                followed,
-                bound,
-                self.announce,
-                self.workers or available_cores(),
-                at_once=self.blocks != "representative",
-            )
+        selection = self._selection(translated, bound, arguments)
         started = time.perf_counter()
         try:
             counted = counted_blocks(
                 bound,
                 selection,
-                followed,
-                execute_few,
-                partial(self._before_all, cubin.name, bound, trial),
+                partial(self._followed, bound),
+                self._few_followed(bound),
+                partial(self._before_all, cubin.name, bound, selection.trial),
             )
         except FaultError as error:
             raise LaunchError(describe(error.fault, translated, bound)) from None
@@ -325,14 +305,51 @@ class Simulator:
             return unmodelled_execution(execution, str(error))
         return modelled_execution(execution, translated, geometry, counted, residence)
 
+    def _selection(
+        self, translated: Translated, bound: BoundLaunch, arguments: Sequence[Argument]
+    ) -> BlockSelection:
+        """Selection of the blocks of a bound launch."""
+        cubin, geometry = translated.kernel, bound.geometry
+        waits = schedule_facts(cubin).waits
+
+        def again() -> BoundLaunch:
+            fresh = bind(translated, geometry, arguments)[0]
+            return replace(fresh, most_resident=bound.most_resident)
+
+        return BlockSelection(
+            blocks=self.blocks,
+            waits=waits,
+            seed=_seed_of(cubin, geometry, arguments, self.seed),
+            limit_s=self.limit_s,
+            trial=cache(partial(self._trial, bound, waits)),
+            again=again,
+            flow=Flow(translated.linked.instructions, translated.lowered),
+            metrics=lambda counts, rows: totals(instruction_counts(translated, counts, rows)),
+            functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
+        )
+
+    def _few_followed(self, bound: BoundLaunch) -> Execute:
+        """Function that executes single blocks, and announces if they take long."""
+        followed = partial(self._followed, bound)
+        are_independent = not bound.blocks_meet and bound.cluster_blocks == 1
+        if not (self.announce and are_independent and self.max_instructions >= MOST_INSTRUCTIONS):
+            return followed
+        return announcing(
+            followed,
+            bound,
+            self.announce,
+            self.workers or available_cores(),
+            at_once=self.blocks != "representative",
+        )
+
     def _before_all(self, kernel: str, bound: BoundLaunch, trial: Callable[[], Estimate]) -> None:
-        """Check that copies of all buffers fit, and announce how long all blocks will take."""
+        """Check that copies of all buffers fit, and announce the estimated time of all blocks."""
         check_buffers(kernel, bound)
         if self.announce is not None and self.max_instructions >= MOST_INSTRUCTIONS:
             self.announce(trial())
 
     def _trial(self, bound: BoundLaunch, waits: bool) -> Estimate:
-        """How long all blocks will take, from a few of them."""
+        """Estimated time of all blocks, from a few of them."""
         return estimated(
             lambda few, most: run_blocks(
                 bound,
@@ -358,27 +375,20 @@ class Simulator:
     def _run(
         self, bound: BoundLaunch, blocks: Sequence[range], most_instructions: int | None = None
     ) -> list[Run]:
-        of, done = sum(map(len, blocks)), 0
-
-        def advance(finished: int) -> None:
-            nonlocal done
-            done += finished
-            if self.advance is not None:
-                self.advance(done, of)
-
+        progress = FinishedBlocks(of=sum(map(len, blocks)), advance=self.advance)
         return run_blocks(
             bound,
             blocks,
             max_instructions=most_instructions or self.max_instructions,
             workers=self.workers,
-            advance=advance,
+            advance=progress.add,
         )
 
 
 def _seed_of(
     cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument], seed: int | None
 ) -> bytes:
-    """What determines the random blocks of a launch."""
+    """Seed of the random blocks of a launch: the code, the geometry, scalars and `seed`."""
     values = [a.tobytes() for a in arguments if isinstance(a, np.generic)]
     return repr((sha256(cubin.code).hexdigest(), geometry, values, seed)).encode()
 
@@ -390,9 +400,10 @@ def prepared(
     *,
     device: Device | None = None,
 ) -> tuple[Translated, BoundLaunch, tuple[NDArray[np.generic], ...]]:
-    """Checked launch, ready to run, and its outputs: what blocks do not write is not yet in them.
+    """Translated kernel, checked launch that is ready to run, and its output arrays.
 
-    Raises as `simulate` does, except for mistakes of the kernel.
+    Outputs do not yet hold the data that blocks leave unchanged. Raises as `simulate` does, except
+    for mistakes of the kernel.
     """
     arch = cubin.limits_of
     check_geometry(cubin.name, geometry)

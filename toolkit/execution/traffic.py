@@ -1,4 +1,4 @@
-"""Traffic of a launch below L1, from the requests of its blocks to L2; the same for all kernels."""
+"""Traffic below L1 of a launch of any kernel, from the requests of its blocks to L2."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from toolkit.sass.schedule_facts import ScheduleFacts
 from toolkit.sass.statistics import loop_bytes
 
 READS, STORES = ("load", "copy", "bulk load"), ("store", "bulk store")
-WIDEST_BYTES = 16  # per lane: what a bulk copy counts as
+WIDEST_BYTES = 16  # per lane; a bulk copy counts as accesses of this width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,17 +48,13 @@ class Residence:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Requests of all blocks of a launch to L2.
+    """Requests of all blocks of a launch to L2."""
 
-    `lifetimes`: time that each block takes, 1 for a typical one. `in_time`: function from start
-    times and progress of blocks to their accesses. `starts`: start time of each block, if blocks
-    differ.
-    """
-
-    below: Below
-    lifetimes: Floats
+    below: Below  # number of sectors
+    lifetimes: Floats  # time that each block takes, relative to a typical block
+    # function from start times and progress of blocks to their accesses
     in_time: Callable[[Floats, BlockProgress], Accesses]
-    starts: Floats | None = None
+    starts: Floats | None = None  # start time of each block, if blocks differ
 
 
 def traffic_of(
@@ -70,10 +66,10 @@ def traffic_of(
     *,
     drift_per_wave: float = 0.0,
 ) -> Traffic:
-    """Traffic of a launch on a device.
+    """Traffic of a launch below L1 on a device.
 
-    `instructions` count all blocks. `drift_per_wave`: fraction of a lifetime by which co-resident
-    blocks drift apart per wave.
+    `instructions`: counts of all blocks. `drift_per_wave`: fraction of a lifetime by which
+    co-resident blocks drift apart per wave.
     """
     device, per_sm = residence.device, residence.blocks_per_sm
     blocks, threads = geometry.blocks, geometry.threads_per_block
@@ -121,7 +117,7 @@ def traffic_of(
 
 
 def share_of_a_block(lifetimes: Floats) -> float:
-    """Fraction of a launch's work that one block does: the mean, weighted by work."""
+    """Fraction of a launch's work that a block does, averaged over blocks weighted by work."""
     return float((lifetimes**2).sum() / lifetimes.sum() ** 2)
 
 
@@ -132,7 +128,7 @@ def _accesses(
 
 
 def _requests(one: InstructionCounts) -> float:
-    """Requests of a load. A bulk copy counts as many as full-warp loads would make."""
+    """Number of requests of a load. A bulk copy counts as full-warp loads of its sectors."""
     if one.bytes_per_lane:
         return one.requests
     return one.sectors * SECTOR_BYTES / (WARP_SIZE * WIDEST_BYTES)
@@ -146,7 +142,10 @@ NEXT_BYTES = 8 * INSTRUCTION_BYTES  # of code between consecutive stores
 
 
 def _sent(stores: Sequence[InstructionCounts], distinct: int) -> float:
-    """Sectors that stores send. It is `distinct` if each warp sends each sector once."""
+    """Number of sectors that stores send to L2.
+
+    `distinct`: the number if each warp sent each sector once, which is a lower bound.
+    """
     everything, group = 0, list[InstructionCounts]()
     sent = 0
     for one in sorted(stores, key=lambda store: store.address):

@@ -14,6 +14,7 @@ from analysis.devices import limits_of
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources, occupancy
+from reports import text
 from toolkit.launch.launch import Argument, check_numpy
 from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
 from toolkit.machine_code.kernel import KernelParameter
@@ -138,7 +139,7 @@ def check_arguments(
     if len(arguments) != len(parameters):
         listed = f" ({', '.join(d.text for d in declared)})" if declared else ""
         raise InputError(
-            f"{kernel} takes {len(parameters)} argument{'s' * (len(parameters) != 1)}{listed}, "
+            f"{kernel} takes {text.many(len(parameters), 'argument')}{listed}, "
             f"{len(arguments)} {'was' if len(arguments) == 1 else 'were'} given"
         )
     for index, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True)):

@@ -30,23 +30,21 @@ Argument = NDArray[np.generic] | np.generic | TensorMap
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """One kernel launch: what is compiled, how it is launched and with which arguments.
+    """One kernel launch: the code to compile, the geometry and the arguments.
 
-    `source` is CUDA C++ text, and `name` its file name in messages, or machine code; cuBLAS's
-    product of the arguments has none. Arrays among `arguments` are device buffers, NumPy scalars
-    and tensor maps are passed by value. Raises InputError for others. `inputs` are positions of
-    arrays that no kernel may write to, `unwritten` those of arrays that hold nothing.
+    Raises InputError for an argument that is not an array, a NumPy scalar or a tensor map.
     """
 
-    source: str | bytes
-    name: str
+    source: str | bytes  #: CUDA C++ text, or machine code; empty for cuBLAS
+    name: str  #: file name of the source in messages
     kernel: str
     geometry: Geometry
+    #: arrays are device buffers; NumPy scalars and tensor maps are passed by value
     arguments: Sequence[Argument]
     defines: Mapping[str, object] = field(default_factory=dict)
     options: Sequence[str] = ("-lineinfo",)
-    inputs: Sequence[int] = ()
-    unwritten: Sequence[int] = ()
+    inputs: Sequence[int] = ()  #: positions of arrays that the kernel must not write to
+    unwritten: Sequence[int] = ()  #: positions of arrays without contents, such as outputs
 
     def __post_init__(self) -> None:
         check_numpy(self.kernel, self.arguments)
@@ -54,43 +52,34 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """Result of a launch.
+    """Result of a launch. A field is empty or None if its data was not collected."""
 
-    `outputs` are the arrays of `buffers_of` the arguments, in their order, as the launch left them;
-    none if they were not asked for. `counters` are raw integers under Nsight Compute's names and
-    `instructions` the same facts for each machine instruction, in order of address; `basis` says
-    how they were obtained: a simulation that took `simulation_s` executed `executed_blocks` of the
-    grid; `traffic_basis` does the same for the modelled counters of L2 and DRAM. `estimates` has
-    the ends of the 95% interval of each counter that is an estimate; all others are equal to those
-    of an execution of all blocks. `unseen_share` of the blocks may differ unseen (95%), None
-    without estimates. `uncertainty` says that counters are estimates, where they are not narrow.
-    `predicted` is the time on the device that a simulation was asked about, and `prediction_basis`
-    says what it rests on, or why there is none. `device` is that device. `samples_s` are times of
-    repeated launches. Each is empty where it was not collected. `cubin` is the machine code that
-    ran; `notes` are for the reader: what was done otherwise than asked, what looks wrong.
-    `requests` has the first request to memory of each instruction, by its number. `check` is the
-    verdict on the product of a rung, in the executed blocks.
-    """
-
+    #: arrays of `buffers_of` the arguments, in their order, as the launch left them
     outputs: tuple[NDArray[np.generic], ...]
     resources: Resources
+    #: raw integers under Nsight Compute's names
     counters: Mapping[str, int] = field(default_factory=dict)
+    #: the same counts for each machine instruction, in order of address
     instructions: tuple[InstructionCounts, ...] = ()
-    basis: str | None = None
-    traffic_basis: str | None = None
-    predicted: Predicted | None = None
-    prediction_basis: str | None = None
-    device: Device | None = None
-    samples_s: tuple[float, ...] = ()
-    notes: tuple[str, ...] = ()
-    cubin: Kernel | None = field(default=None, repr=False)
-    executed_blocks: int | None = None
-    simulation_s: float | None = None
+    basis: str | None = None  #: origin of the counters, in words
+    traffic_basis: str | None = None  #: the same for the modelled counters of L2 and DRAM
+    predicted: Predicted | None = None  #: predicted time on `device`
+    prediction_basis: str | None = None  #: basis of this time, or the reason why there is none
+    device: Device | None = None  #: device of the modelled traffic and the predicted time
+    samples_s: tuple[float, ...] = ()  #: times of repeated launches
+    notes: tuple[str, ...] = ()  #: deviations from the request, and suspicious results
+    cubin: Kernel | None = field(default=None, repr=False)  #: the machine code that ran
+    executed_blocks: int | None = None  #: number of blocks that a simulation executed
+    simulation_s: float | None = None  #: wall time of their execution
+    #: ends of the 95% interval of each counter that is an estimate; all other counters are equal to
+    #: those of an execution of all blocks
     estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    #: largest share of blocks that may differ unseen (95%)
     unseen_share: float | None = None
-    uncertainty: str = ""
+    uncertainty: str = ""  #: text that warns of estimates whose intervals are not narrow
+    #: first request to memory of each instruction, by the number of the instruction
     requests: Mapping[int, FirstRequest] = field(default_factory=dict, repr=False)
-    check: Check | None = None
+    check: Check | None = None  #: verdict on the product of a rung, in the executed blocks
 
     @property
     def lines(self) -> dict[tuple[str, int], dict[str, int]]:

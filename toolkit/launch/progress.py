@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 
 class Progress:
-    """Hears of every step; this one says nothing."""
+    """Receiver of the steps of a long run. This one ignores them."""
 
     def stage(self, text: str, steps: int) -> None:
-        """A stage of `steps` steps begins."""
+        """Begin a stage of `steps` steps."""
 
     def step(self, text: str) -> None:
-        """A step of the stage begins; `text` says which."""
+        """Begin a step of the stage; `text` names it."""
 
     def detail(self, text: str) -> None:
-        """Something changed within the step."""
+        """Show a detail of the current step."""
 
     def notice(self, text: str) -> None:
-        """The user should read this, now and afterwards."""
+        """Show a text that the user should read, now and after the run."""
 
     def end(self) -> None:
-        """End the progress: a terminal removes what it shows."""
+        """End the progress: a terminal removes its lines."""
+
+
+@dataclass
+class FinishedBlocks:
+    """Count of finished blocks, which is reported as `advance(done, of)` after each change."""
+
+    of: int  # number of blocks to execute
+    advance: Callable[[int, int], None] | None
+    done: int = 0
+
+    def add(self, finished: int) -> None:
+        self.done += finished
+        if self.advance is not None:
+            self.advance(self.done, self.of)

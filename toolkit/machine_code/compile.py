@@ -259,7 +259,9 @@ def _raise_first_error(log: str, request: _Request) -> NoReturn:
         )
     place = f"{found['file']}, line {found['line']}" if found["file"] else request.name
     others = len(_FRONT_END_ERROR.findall(log)) - 1
-    more = f" (and {others} more error{'s' if others > 1 else ''})" if others else ""
+    more = ""
+    if others:
+        more = f" (and {others} more {'error' if others == 1 else 'errors'})"
     raise CompileError(f"{place}: {explained(found['text'])}{more}", log=log)
 
 

@@ -23,7 +23,8 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 # A large kernel of templates takes seconds; macros that double each other never end.
-NOTICE_S, LIMIT_S = 10, 300
+NOTICE_S = 10  # time after which a notice is shown
+LIMIT_S = 300  # time after which the compiler is stopped
 WATCH_S = 0.5
 MOST_MEMORY_BYTES = 2**33  # large templates take 1 GB
 GRACE_S = 1  # of a process that has closed its output, to end with a status of its own

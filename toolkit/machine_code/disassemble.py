@@ -36,10 +36,13 @@ from toolkit.store.cache import cached, digest_of_files, keep
 WHEEL = "nvidia-cuda-nvdisasm"
 REMEDY = nvidia_remedy(f"pip install {WHEEL}")
 
-# Only a damaged image gets there. On a busy machine nvdisasm took 2 s for 27 KB of templates and
-# 33 s for 23 MB, of which it printed 16 MB and for which it took 0.4 GB of memory.
-LIMIT_S, BYTES_PER_S = 30, 100_000
-TIMES_OUTPUT, TIMES_MEMORY, MOST_MEMORY_BYTES = 16, 256, 2**32
+# Limits that only a damaged image reaches. On a busy machine nvdisasm took 2 s for 27 KB of
+# templates. For 23 MB it took 33 s and 0.4 GB of memory, and printed 16 MB.
+LIMIT_S = 30  # time for a small image
+BYTES_PER_S = 100_000  # a larger image gets additional time at this rate
+TIMES_OUTPUT = 16  # additional bytes of output per byte of the image
+TIMES_MEMORY = 256  # additional bytes of memory per byte of the image
+MOST_MEMORY_BYTES = 2**32
 
 _SOURCES = digest_of_files(__file__, merge.__file__)
 _PREFIX = re.compile(r"nvdisasm \w+ *: *")  # of its messages: "nvdisasm fatal   : "

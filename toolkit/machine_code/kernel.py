@@ -71,8 +71,10 @@ _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow pa
 _RESERVED_SHARED_BYTES = 0x400
 _FIRST_WITH_RESERVED_IN_SECTION = 90
 
-# CUDA C++ Programming Guide, "Compute Capabilities"; of shared memory more than any device has.
-MOST_REGISTERS, MOST_LOCAL_BYTES, MOST_SHARED_BYTES = 255, 512 * 1024, 2**20
+# CUDA C++ Programming Guide, "Compute Capabilities".
+MOST_REGISTERS = 255  # per thread
+MOST_LOCAL_BYTES = 512 * 1024  # per thread
+MOST_SHARED_BYTES = 2**20  # per block: more than any device has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,17 +105,15 @@ class ConstantVariable:
 
 @dataclass(frozen=True, kw_only=True)
 class Relocation:
-    """An address that is not known before everything has its place in memory.
+    """Address to write into data once everything has its place in memory.
 
-    At `offset` of `place`, a constant bank (4) or a variable ("table"), stands the address of
-    `target`, plus `addend`, in `size` bytes. The target is a variable, a constant variable, or a
-    function of the system such as "vprintf".
+    The value is the address of `target` plus `addend`.
     """
 
-    place: int | str
-    offset: int
-    size: int
-    target: str
+    place: int | str  # number of a constant bank (4), or name of a variable ("table")
+    offset: int  # in bytes from the start of the place
+    size: int  # of the address, in bytes
+    target: str  # a variable, a constant variable, or a system function such as "vprintf"
     addend: int
 
 
@@ -132,45 +132,35 @@ class CodeRelocation:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """One kernel of a cubin, and all that the simulator and a driver need of it.
+    """One kernel of a cubin, with everything that the simulator and a driver need of it."""
 
-    `name` is the name as the caller wrote it ("gemm<128, 64>"), `symbol` the one in `image`, the
-    cubin. `code` has 16 bytes per instruction, those of the functions that the kernel calls
-    included; `functions` says where each begins, the kernel first. `lines` has the source line of
-    each instruction by its address, without those of the compiler's own functions (the slow paths
-    of division, square root ...). The parameters begin at `parameter_base` of constant bank 0.
-    `max_threads` is that of `__launch_bounds__`, `required_block`
-    that of `__block_size__`, `cluster` that of `__cluster_dims__`. `warp_operations` has the
-    address of each instruction that lanes of a warp execute together, with the register of their
-    mask (None: a constant); a __syncwarp() of lanes known to be together is a NOP there.
-    `unsupported` says why the simulator cannot take the kernel's data, None where it can.
-    `declared` are the parameters as the source declares them, None where it is not known; `target`
-    is the architecture that was asked for, and `file` the name of the source, where that was
-    compiled here.
-    """
-
-    image: bytes
-    name: str
-    symbol: str
+    image: bytes  #: the cubin
+    name: str  #: name as the caller wrote it ("gemm<128, 64>")
+    symbol: str  #: name in the cubin
     resources: Resources
-    code: bytes
+    code: bytes  #: 16 bytes per instruction, including the functions that the kernel calls
+    #: offset of each function in `code`, in bytes; the kernel is the first
     functions: Mapping[str, int] = field(hash=False)
+    #: source line of each instruction by its address, except in the compiler's own functions (slow
+    #: paths of division, square root ...)
     lines: Mapping[int, SourceLine] = field(hash=False)
     parameters: tuple[KernelParameter, ...]
-    parameter_base: int
+    parameter_base: int  #: offset of the parameters in constant bank 0
     constant_banks: Mapping[int, bytes] = field(hash=False)
     constants: tuple[ConstantVariable, ...] = ()
     variables: tuple[Variable, ...] = ()
     relocations: tuple[Relocation, ...] = ()
     code_relocations: tuple[CodeRelocation, ...] = ()
-    max_threads: int | None
-    required_block: tuple[int, ...] | None
-    cluster: tuple[int, int, int]
+    max_threads: int | None  #: of `__launch_bounds__`
+    required_block: tuple[int, ...] | None  #: of `__block_size__`
+    cluster: tuple[int, int, int]  #: of `__cluster_dims__`
+    #: address of each instruction that lanes of a warp execute together, with the register of their
+    #: mask (None: a constant); a __syncwarp() of lanes known to be together is a NOP there
     warp_operations: Mapping[int, int | None] = field(hash=False)
-    unsupported: str | None = None
-    declared: tuple[Declared, ...] | None = None
-    target: str | None = None
-    file: str | None = None
+    unsupported: str | None = None  #: reason why the simulator does not support the kernel's data
+    declared: tuple[Declared, ...] | None = None  #: parameters as the source declares them
+    target: str | None = None  #: requested architecture, if the kernel was compiled here
+    file: str | None = None  #: name of the source, if the kernel was compiled here
 
     @classmethod
     def from_image(cls, image: bytes, name: str | None = None) -> Kernel:

@@ -76,13 +76,13 @@ def link(kernel: Kernel, addresses: Mapping[str, int]) -> Linked:
         for x in kernel.code_relocations
         if x.target not in kernel.functions
     }
-    return Linked(
-        instructions=tuple(
-            _with_half(i, halves[i.address]) if i.address in halves else i
-            for i in kernel.instructions
+    instructions = kernel.instructions
+    if halves:
+        instructions = tuple(
+            _with_half(i, halves[i.address]) if i.address in halves else i for i in instructions
         )
-        if halves
-        else kernel.instructions,
+    return Linked(
+        instructions=instructions,
         constant_banks={number: bytes(places[number]) for number in kernel.constant_banks},
         variables={variable.name: bytes(places[variable.name]) for variable in kernel.variables},
     )

@@ -149,7 +149,11 @@ def _plain_type(text: str, *, pointed_to: bool) -> tuple[Kind | None, int | None
         known = set(words) <= {"long", "int", "unsigned", "signed"}
         return ("integer", 8, 1) if known else (None, None, 1)
     sized = [word for word in words if word not in ("unsigned", "signed", "int")]
-    name = sized[0] if len(sized) == 1 else "int" if words and not sized else ""
+    name = ""
+    if len(sized) == 1:
+        name = sized[0]
+    elif words and not sized:
+        name = "int"
     if name in _PLAIN:
         return *_PLAIN[name], 1
     return _VECTORS.get(name, (None, None, 1)) if pointed_to else (None, None, 1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from toolkit.microbenchmarks.bench import SCHEDULERS, WHERE, Bench
 from toolkit.microbenchmarks.probe import MULTIPLY_ADD, Probe, interleaved
-from toolkit.microbenchmarks.record import Measured, each, values
+from toolkit.microbenchmarks.record import Benchmark, Measured, each, values
 
 KIB = 1024
 INSTRUCTION_BYTES, LINE_BYTES = 16, 128
@@ -52,25 +53,21 @@ PROBES = tuple(LOOPS.values())
 def _measure(bench: Bench, of: Probe, on: str) -> Measured:
     how = {"schedulers": SCHEDULERS, "blocks": bench.blocks(on), "few": FEW, "many": MANY}
     found = {
-        number: cycles.scaled(
-            number * LINE_BYTES / INSTRUCTION_BYTES
-        )  # of all warps of a scheduler
+        # of all warps of a scheduler
+        number: cycles.scaled(number * LINE_BYTES / INSTRUCTION_BYTES)
         for number, cycles in bench.by_warps(of, WARPS_PER_SCHEDULER, **how).items()
     }
     return found[1].with_detail(cycles_by_warps_per_scheduler=values(found))
 
 
-BENCHMARKS = tuple(
-    benchmark
-    for on in WHERE
-    for (_, jumps), probe in LOOPS.items()
-    for benchmark in each(
-        "{of.name}_{on}_cycles",
-        "cycles per 128 bytes of code",
-        f"FFMAs on {on.replace('_', ' ')}, 1 warp per scheduler (2, 4: detail)"
-        + (f", {jumps} jumps over {DEAD} more" if jumps else ""),
-        _measure,
-        of=probe,
-        on=on,
-    )
-)
+def _benchmarks() -> Iterator[Benchmark]:
+    for on in WHERE:
+        for (_, jumps), probe in LOOPS.items():
+            how = f"FFMAs on {on.replace('_', ' ')}, 1 warp per scheduler (2, 4: detail)"
+            if jumps:
+                how += f", {jumps} jumps over {DEAD} more"
+            unit = "cycles per 128 bytes of code"
+            yield from each("{of.name}_{on}_cycles", unit, how, _measure, of=probe, on=on)
+
+
+BENCHMARKS = tuple(_benchmarks())

@@ -13,8 +13,9 @@ from toolkit.microbenchmarks.record import Measured, each
 SOURCE = text("launch.cu")
 PROBES: tuple[Probe, ...] = ()
 THREADS = (32, 256, 1024)
-SM, BEGIN, END = 0, 1, 2  # columns of what blocks note
-BLOCK_CYCLES, WAVES = 2000, 16  # of a turnover
+SM, BEGIN, END = 0, 1, 2  # columns of the records that blocks write
+BLOCK_CYCLES = 2000  # duration of a block in the benchmark of turnover
+WAVES = 16  # waves in the benchmark of turnover
 
 
 def _empty(bench: Bench, threads: int) -> Measured:

@@ -25,12 +25,14 @@ WARPS_PER_SCHEDULER = (1, 2, 4, 8)
 
 def _columns(reuse: str) -> list[str]:
     """Eight rows by a column of the even bank, then by one of the odd: banks busy in turn."""
-    return [
-        f"{sums}{at} {row}{12 + n // 2} {column}16{reuse if n < 7 else ''} {sums}{at}"
-        for column, first in (("e", 0), ("o", 4))
-        for n in range(8)
-        for row, sums, at in [("eo"[n % 2], "oe"[n % 2], first + n // 2)]
-    ]
+    found = []
+    for column, first in (("e", 0), ("o", 4)):
+        for n in range(8):
+            row, other = ("e", "o") if n % 2 == 0 else ("o", "e")
+            total = f"{other}{first + n // 2}"
+            kept = reuse if n < 7 else ""  # another column follows the last row
+            found.append(f"{total} {row}{12 + n // 2} {column}16{kept} {total}")
+    return found
 
 
 def _four(instruction: str) -> list[str]:

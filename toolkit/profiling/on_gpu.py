@@ -114,9 +114,9 @@ class GpuBench:
     def profile_shape(
         self, problem: Gemm, plan: Plan, records: Records, progress: Progress
     ) -> None:
-        """Add one record per selection: each is checked alone, then all are timed in turns.
+        """Add one record per selection: each is checked alone, then all are timed round-robin.
 
-        Then, if so wished, they are counted. What is done stays when Ctrl-C ends it.
+        Counters follow if they are requested. Completed records stay if Ctrl-C ends the run.
         """
         plan = plan.at(problem, self.device)
         kernels = self._check_and_time(problem, plan, records, progress)
@@ -179,7 +179,7 @@ class GpuBench:
         if stage is None:
             return {}
         _measure_cpu(problem, plan, records, progress, stage)
-        # cuBLAS first: whoever is timed is timed in turns with it
+        # cuBLAS first: each kernel is timed round-robin with it
         selections = {
             x.label: x
             for x in sorted(plan.selections, key=lambda x: x.variant is not CUBLAS)
@@ -371,9 +371,9 @@ class _Stage:
 
 
 class _Field:
-    """Competitors that are timed in turns, each with its own memory on the GPU; a context manager.
+    """Kernels that are timed round-robin, each with its own memory on the GPU; a context manager.
 
-    Those in `coming` are still being prepared, in this order; all others have been checked.
+    The kernels in `coming` are still being prepared, in this order; all others have been checked.
     """
 
     def __init__(self, gpu: Gpu) -> None:

@@ -1,4 +1,4 @@
-"""What a record of a profile keeps of a rung that was simulated."""
+"""Conversion of a simulated rung to a record of a profile."""
 
 from __future__ import annotations
 

@@ -18,10 +18,12 @@ from kernels.selection import Selection
 from kernels.variant import Preference, Variant
 from toolkit.store.tuned import selection_of, tuned_for
 
-# What comes to the time of phases: a start, and the sums that blocks leave for each other. These
-# and the shares of peak of the ladder are of products whose times docs/against_cublas.md has.
-START_CLOCKS, SUMS_OF_SPLITS_CLOCKS = 3_500, 5_000
-SUMS_OF_WORKERS_CLOCKS, SUM_OF_A_WORKER_CLOCKS = 12_000, 1_750  # one after the other
+# Clocks in addition to those of phases. They and the shares of peak of the ladder are from the
+# products in docs/against_cublas.md.
+START_CLOCKS = 3_500
+SUMS_OF_SPLITS_CLOCKS = 5_000  # exchange of partial sums between splits
+SUMS_OF_WORKERS_CLOCKS = 12_000  # exchange of partial sums between workers
+SUM_OF_A_WORKER_CLOCKS = 1_750  # one worker after the other adds its partial sums
 WORKERS_PER_SM = 2
 
 

@@ -52,11 +52,13 @@ from toolkit.sass.translate import Translated
     LEFT_BLOCK,
 ) = range(1, 16)
 NOBODY = 0xFFFFFFFF
-RELAXED, HAS_MASK, MET, GIVES, CLUSTER, INSTEAD_SHIFT = 1, 2, 4, 8, 16, 8  # CHECK_* of check.h
+RELAXED, HAS_MASK, MET, GIVES, CLUSTER = 1, 2, 4, 8, 16  # bits of Ins.reserved: CHECK_* of check.h
+INSTEAD_SHIFT = 8  # above these bits, the operation that a checked one stands for
 MASK_SOURCE = 5
 IS_ASYNC, IS_BULK, READ_IS_FIRST = 1, 2, 3  # of a finding
-# Of check_ops.h: distinct instructions that fault, and what is executed after the first.
-MOST_FAULTS, AFTERLIFE = 100, 1 << 25
+# As in check_ops.h.
+MOST_FAULTS = 100  # distinct instructions that fault, after which a launch stops
+AFTERLIFE = 1 << 25  # warp instructions that are executed after the first fault
 
 SHADOW_BYTES = 40  # of a cell of global memory: Owner, Reader and Detail of check_blocks.h
 WORD = 4  # bytes of a cell, unless an access of the program is narrower

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from reports import text
 from toolkit.machine_code.instruction import Register
 from toolkit.sass import machine
 from toolkit.sass.core.binding import LANES, Fault
@@ -42,18 +43,13 @@ def describe(
         return f"{kernel}: {_access(fault, bound)}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.DEADLOCK:
         return f"{kernel}: {_deadlock(fault, translated, bound)}: {where}"
-    if fault.kind in (machine.ARRIVALS, machine.NO_TENSOR_MAP):
-        said = _arrivals(fault, bound) if fault.kind == machine.ARRIVALS else _no_map(fault)
-        return f"{kernel}: {said}; {_thread_of(fault, bound)}, {where}"
-    reason = {
-        machine.LIMIT: f"did not end within {limit}",
-        machine.BAD_TARGET: "jumped out of its code: a wrong function pointer?",
-        machine.TRAP: "failed an assert" if _is_call(fault, translated) else "trapped (__trap)",
-        machine.UNIMPLEMENTED: _unknown(fault, translated),
-        machine.NO_MEMORY: "needs more memory than there is",
-    }[fault.kind]
-    subject = _block(fault, bound) if fault.kind == machine.LIMIT else _thread_of(fault, bound)
-    return f"{kernel} {reason}; {subject}, {where}"
+    if fault.kind == machine.ARRIVALS:
+        return f"{kernel}: {_arrivals(fault, bound)}; {_thread_of(fault, bound)}, {where}"
+    if fault.kind == machine.NO_TENSOR_MAP:
+        return f"{kernel}: {_no_map(fault)}; {_thread_of(fault, bound)}, {where}"
+    if fault.kind == machine.LIMIT:
+        return f"{kernel} did not end within {limit}; {_block(fault, bound)}, {where}"
+    return f"{kernel} {_end(fault, translated)}; {_thread_of(fault, bound)}, {where}"
 
 
 def describe_unwritten(
@@ -82,7 +78,19 @@ def describe_printing(translated: Translated, counts: NDArray[Any]) -> Iterator[
         if instruction.opcode == "CALL" and isinstance(instruction.operands[-1], Register)
     )
     if printing and (threads := sum(calls)):
-        yield f"printf was called {threads:,} time{'s' * (threads != 1)}: it prints nothing here"
+        yield f"printf was called {text.many(threads, 'time')}: it prints nothing here"
+
+
+def _end(fault: Fault, translated: Translated) -> str:
+    """Predicate of the sentence on a kernel that stopped by itself."""
+    if fault.kind == machine.BAD_TARGET:
+        return "jumped out of its code: a wrong function pointer?"
+    if fault.kind == machine.TRAP:
+        return "failed an assert" if _is_call(fault, translated) else "trapped (__trap)"
+    if fault.kind == machine.NO_MEMORY:
+        return "needs more memory than there is"
+    assert fault.kind == machine.UNIMPLEMENTED
+    return _unknown(fault, translated)
 
 
 def _access(fault: Fault, bound: BoundLaunch) -> str:
@@ -95,12 +103,17 @@ def _access(fault: Fault, bound: BoundLaunch) -> str:
         return f"{what} at {at}, which is read-only"
     if space == "global":
         return f"{what} out of bounds at {at}: {_nearest(fault, bound.buffers)}"
-    limit = {
-        "shared": f"the block has {_bytes(bound.shared_bytes - bound.shared_base)}",
-        "local": f"the thread has {_bytes(bound.local_bytes)}",
-        "constant": "that is beyond the bank",
-    }[space]
-    return f"{what} out of bounds at {at}: {limit}"
+    return f"{what} out of bounds at {at}: {_limit(space, bound)}"
+
+
+def _limit(space: str, bound: BoundLaunch) -> str:
+    """Size that an access outside a memory other than global exceeds."""
+    if space == "shared":
+        return f"the block has {_bytes(bound.shared_bytes - bound.shared_base)}"
+    if space == "local":
+        return f"the thread has {_bytes(bound.local_bytes)}"
+    assert space == "constant"
+    return "that is beyond the bank"
 
 
 def _nearest(fault: Fault, buffers: Sequence[Buffer]) -> str:
@@ -143,15 +156,17 @@ def _deadlock(fault: Fault, translated: Translated, bound: BoundLaunch) -> str:
         return f"{subject} for {_mbarrier(fault, bound)}, which never comes: {_lacking(fault)}"
     if opcode in _WAITS:
         return f"{subject} {_WAITS[opcode]} and the others never come"
-    resident = f", of {fault.resident:,} blocks that run" if fault.resident > 1 else ""
-    return f"{subject} for what nobody writes any more{resident}: all that run go round in circles"
+    polling = "it polls in a loop"
+    if fault.resident > 1:
+        polling = f"all {fault.resident:,} running blocks poll in loops"
+    return f"{subject} for memory that no running block will write: {polling}"
 
 
 def _lacking(fault: Fault) -> str:
     """Arrivals and bytes that the current phase of an mbarrier still waits for."""
     return (
-        f"in its phase of parity {fault.phase} {fault.pending:,} "
-        f"arrival{'s' * (fault.pending != 1)} and {_bytes(fault.bytes)} of copies lack"
+        f"its phase of parity {fault.phase} lacks {text.many(fault.pending, 'arrival')} and "
+        f"{_bytes(fault.bytes)} of copies"
     )
 
 
@@ -163,8 +178,8 @@ def _mbarrier(fault: Fault, bound: BoundLaunch) -> str:
 
 def _arrivals(fault: Fault, bound: BoundLaunch) -> str:
     return (
-        f"{_mbarrier(fault, bound)} is told of more than it counts: {_lacking(fault)} "
-        "(was it initialized, with as many arrivals as come in a phase?)"
+        f"{_mbarrier(fault, bound)} received more arrivals than expected: {_lacking(fault)} "
+        "(was it initialized with the number of arrivals of a phase?)"
     )
 
 
@@ -213,4 +228,4 @@ def coordinates(linear: int, extents: tuple[int, int, int]) -> tuple[int, int, i
 
 
 def _bytes(count: int) -> str:
-    return f"{count:,} byte{'s' * (count != 1)}"
+    return text.many(count, "byte")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -177,6 +177,11 @@ def run_blocks(
             return _with_work(runs, blocks, work)
         runs = [_run_range(launch, bound, budget, advance, stop, chosen, cores)]
         return _with_work(runs, blocks, work)
+
+
+def one_by_one(blocks: Iterable[int]) -> list[range]:
+    """Ranges for `run_blocks` that give each block a Run of its own."""
+    return [range(block, block + 1) for block in blocks]
 
 
 def available_cores() -> int:

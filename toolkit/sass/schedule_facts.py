@@ -13,13 +13,16 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.timing_table import machine_code
 from toolkit.sass.waits import loops, waits
 
-BULK, ASYNCHRONOUS, BARRIERS = {"UTMALDG", "UBLKCP"}, {"LDGSTS"}, {"BAR", "SYNCS"}
+BULK = {"UTMALDG", "UBLKCP"}
+ASYNCHRONOUS = {"LDGSTS"}
+BARRIERS = {"BAR", "SYNCS"}
 # Of a loop's loads from shared memory, those between a global load and the first instruction that
 # waits for its scoreboard. In the ladder, on sm_75 to sm_120, they are none of them, or 0.56 to
 # 0.63 where the next tile is loaded while one is multiplied.
 SHARE_AHEAD = 0.25
-# What adds to a register: multiply-adds to their last operand, additions to either.
-MULTIPLY_ADDS, ADDITIONS = {"FFMA", "DFMA", "HFMA2", "FFMA2"}, {"FADD", "DADD", "HADD2", "FADD2"}
+# Opcodes that add to a register: multiply-adds to their last operand, additions to either.
+MULTIPLY_ADDS = {"FFMA", "DFMA", "HFMA2", "FFMA2"}
+ADDITIONS = {"FADD", "DADD", "HADD2", "FADD2"}
 
 
 @dataclass(frozen=True, kw_only=True)

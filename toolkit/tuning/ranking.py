@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from analysis.devices import Device
 from analysis.errors import InputError
@@ -99,15 +100,18 @@ def _predicted(candidate: Candidate, before: Record, after: Record) -> Candidate
     reason = after.reason
     if after.status != "ok" and after.occupancy is not None:
         reason = f"simulated: {reason}"
-    too_large = after.resources is not None and after.occupancy is None
+    is_ok = after.status == "ok"
+    status: Literal["ok", "left out", "failed"] = "ok" if is_ok else "failed"
+    if after.resources is not None and after.occupancy is None:  # too large for the device
+        status = "left out"
     return replace(
         candidate,
-        status="left out" if too_large else "ok" if after.status == "ok" else "failed",
+        status=status,
         reason=reason,
         notes=after.notes[len(before.notes) :],
         resources=after.resources,
         occupancy=after.occupancy,
-        predicted=after.predicted if after.status == "ok" else None,
+        predicted=after.predicted if is_ok else None,
     )
 
 

@@ -74,7 +74,7 @@ def test_a_check_that_does_not_fit_into_memory_is_one_line(monkeypatch):
     result = check("__syncthreads();")
     assert result.exit_code == 1
     assert result.stderr == (
-        "error: reverse: to check it takes up to 0.0 GB on the host, 0.0 GB are free: "
+        "error: reverse: a check takes up to 0.0 GB on the host, 0.0 GB are free: "
         "take a smaller launch\n"
     )
 

@@ -392,7 +392,11 @@ def old_record(name, basis, rung=None):
     [
         ("all 4,096 blocks executed: addresses do not shift evenly", None, 0),
         ("40 of 4,096 blocks executed, in one class of equal counts", None, 1),
-        ("59 of 4,096 blocks executed; the other blocks count like those", "tiled", 0),
+        (
+            "59 of 4,096 blocks executed; the other blocks count like the executed blocks",
+            "tiled",
+            0,
+        ),
     ],
 )
 def test_a_record_of_an_earlier_version_that_executed_all_blocks_is_exact(basis, rung, code):

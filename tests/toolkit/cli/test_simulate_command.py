@@ -485,7 +485,7 @@ def test_a_device_adds_the_predicted_time_and_what_limits_it(monkeypatch):
     assert "constants of sm_90, measured, fitted on such a device" in said
     bounds = re.search(r" least time of .*?\n\n? *\n", said, re.DOTALL)
     assert bounds
-    assert re.search(r"^ latency +\S+ [nµ]s  one warp by itself takes", bounds[0], re.MULTILINE)
+    assert re.search(r"^ latency +\S+ [nµ]s  one warp alone takes", bounds[0], re.MULTILINE)
     assert "from FP32 peak" not in said  # a transpose does no FLOP
     assert max(map(len, said.split("least time of")[1].splitlines())) <= 100
 
@@ -500,7 +500,7 @@ def test_the_document_has_the_prediction():
 def test_why_there_is_no_prediction_is_told():
     write("big.cu", ADD.replace("x[", "x[blockIdx.x * 32 + "))
     call = "big.cu -g 1000 -b 32 -a f32[32000] --blocks 3 -d h200"
-    why = "not predicted: its traffic below L1 is not modelled: that takes the accesses of all bloc"
+    why = "not predicted: its traffic below L1 is not modelled: it needs the accesses of all blocks"
     said = shown(call)
     assert said.startswith(f"add: {why}")
     assert f"\n  time: {why}" in said
@@ -533,7 +533,10 @@ def test_the_basis_of_some_blocks_is_told():
     assert "  5 of 1,000 blocks executed; 3 of 3 random blocks agree: up to 63% of" in said
     assert "Counters are estimates from 5 of 1,000 blocks" in said
     assert "per second" not in said  # of 5 blocks, the counters are of 1,000
-    assert " of 1,000 blocks executed; proved: each of them counts like all others" in shown(launch)
+    assert (
+        " of 1,000 blocks executed; proved: each block has the same counts as all others"
+        in shown(launch)
+    )
     for everything in ("--blocks all", "--save 0=x.npy"):
         assert "  all 1,000 blocks executed in" in shown(f"{launch} {everything}")
 
@@ -564,7 +567,7 @@ def test_the_first_lines_of_a_rung_say_which_blocks_stand_for_all():
     assert said[2].startswith("Most expensive: line ")
     assert said[4].startswith("sgemm_tiled of 04_tiled.cu for sm_90 ")
     assert said[6] == "  tiled at 512x512x64: random A and B, --seed 5 repeats them"
-    assert re.match(r"  \d+ of 256 blocks executed; the other blocks count like those of", said[7])
+    assert re.match(r"  \d+ of 256 blocks executed; the other blocks count like the", said[7])
 
 
 def test_all_blocks_of_a_rung_leave_its_product():
@@ -668,7 +671,10 @@ def test_a_file_is_told_from_a_rung():
             "tiled -s 40000 --blocks all --max-instructions 100000000",
             "all 1,562,500 blocks of tiled at 40000x40000x40000 take about",
         ),
-        ("stream-k -s 1024x1024x262144", "its blocks share tiles in 70 ways, and a block of each"),
+        (
+            "stream-k -s 1024x1024x262144",
+            "its blocks share tiles in 70 ways, and one block for each",
+        ),
         ("tiled -s 64 --max-instructions 1000", "sgemm_tiled did not end within the limit"),
         ("endless.cu -g 1 -b 1 -a f32[1] --max-instructions 1000", "endless did not end within"),
     ],

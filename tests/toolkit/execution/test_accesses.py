@@ -211,7 +211,7 @@ def test_traffic_takes_the_accesses_of_all_blocks():
     execution = copied(1 << 16, device=find_device("h200"), blocks=12)
     assert not set(MODELLED) & set(execution.counters)
     assert execution.traffic_basis == (
-        "not modelled: that takes the accesses of all blocks: --blocks all executes them"
+        "not modelled: it needs the accesses of all blocks: --blocks all executes them"
     )
 
 

@@ -108,7 +108,7 @@ def test_each_block_reads_through_l2_again():
 # --- what a kernel does wrong -------------------------------------------------------------------
 
 
-LACKS = "in its phase of parity"
+LACKS = "its phase of parity"
 
 
 @pytest.mark.parametrize(
@@ -118,17 +118,23 @@ LACKS = "in its phase of parity"
             "lacks_bytes",
             [
                 "64 of the 64 threads of block (0, 0, 0) wait for the mbarrier at byte 4,096",
-                f"{LACKS} 0 0 arrivals and 16 bytes of copies lack: loads.cu, line",
+                f"{LACKS} 0 lacks 0 arrivals and 16 bytes of copies: loads.cu, line",
             ],
         ),
-        ("lacks_an_arrival", [f"{LACKS} 0 1 arrival and 0 bytes of copies lack"]),
-        ("waits_for_the_next", [f"{LACKS} 1 64 arrivals and 0 bytes of copies lack"]),
-        ("asks", ["64 of the 64 threads of block (0, 0, 0) wait for what nobody writes any more"]),
+        ("lacks_an_arrival", [f"{LACKS} 0 lacks 1 arrival and 0 bytes of copies"]),
+        ("waits_for_the_next", [f"{LACKS} 1 lacks 64 arrivals and 0 bytes of copies"]),
+        (
+            "asks",
+            [
+                "64 of the 64 threads of block (0, 0, 0) wait for memory that no running block will"
+                " write: it polls in a loop"
+            ],
+        ),
         (
             "arrives_twice",
             [
-                "the mbarrier at byte 0 of shared memory is told of more than it counts",
-                f"{LACKS} 0 0 arrivals and 16 bytes of copies lack",
+                "the mbarrier at byte 0 of shared memory received more arrivals than expected",
+                f"{LACKS} 0 lacks 0 arrivals and 16 bytes of copies",
             ],
         ),
         ("misaligned", ["misaligned shared write of 128 bytes at byte 16: it is not a multiple"]),
@@ -182,7 +188,7 @@ def waits(condition, on, grid, **more):
 
 
 def test_a_block_that_waits_for_itself_is_a_deadlock():
-    assert "1 of the 1 threads of block (0, 0, 0) waits for what" in refusal(
+    assert "1 of the 1 threads of block (0, 0, 0) waits for memory" in refusal(
         LaunchError, waits, ">= 0", "+ 0", 2
     )
 
@@ -198,7 +204,7 @@ def test_more_blocks_than_fit_cannot_wait_for_the_last():
     whole = device.shared_bytes_per_block_optin  # of an SM: one block of it each
     fits, more = device.sm_count, {"arch": "sm_80", "dynamic_shared_bytes": whole}
     assert waits(f"< {fits - 1}", "+ 1", fits, **more).outputs[1].all()
-    with pytest.raises(LaunchError, match=f"of {fits} blocks that run: all that run go round"):
+    with pytest.raises(LaunchError, match=f"all {fits} running blocks poll in loops"):
         waits(f"< {fits}", "+ 1", fits + 1, **more)
 
 

@@ -266,5 +266,5 @@ def test_too_little_memory_for_a_check_is_said_before_blocks_are_tried(monkeypat
     monkeypatch.setattr(
         "toolkit.execution.sanitizer.run_watched", lambda *_, **__: pytest.fail("executed")
     )
-    with pytest.raises(LaunchError, match=r"to check it takes up to .* take a smaller launch"):
+    with pytest.raises(LaunchError, match=r"a check takes up to .* take a smaller launch"):
         launched("add", check, announce=lambda told: None)

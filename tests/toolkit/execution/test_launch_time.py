@@ -220,13 +220,15 @@ def test_machine_code_compiled_elsewhere_has_a_time():
 def test_machine_code_of_another_architecture_is_told():
     found = launched(COPY, device="rtx-3090", arch="sm_80")
     assert time_of(found).constants == "sm_86, mostly taken over from sm_90"
-    assert "; the machine code is of sm_80, the device is an sm_86" in found.prediction_basis
+    assert (
+        "; the machine code was compiled for sm_80, the device is sm_86" in found.prediction_basis
+    )
 
 
 def test_the_device_selects_the_architecture():
     found = launched(COPY, device="t4")
     assert found.resources.architecture == "sm_75"
-    assert "the machine code is of" not in found.prediction_basis
+    assert "the machine code was compiled for" not in found.prediction_basis
 
 
 def test_machine_code_that_does_not_run_on_the_device_is_refused():
@@ -282,7 +284,7 @@ def test_a_block_that_fails_without_those_before_it_is_told():
     arguments = [np.full(1, 2**31, dtype=np.uint32), np.zeros(BLOCKS, dtype=np.uint32)]
     found = launched(code("next"), arguments=arguments)
     assert reason(found).startswith(
-        "a block that is executed without those before it stops: next: global write of 4 bytes"
+        "a block that is executed without the blocks before it stops: next: global write of 4 bytes"
     )
     assert found.outputs[1].all()
 

@@ -180,7 +180,7 @@ def test_a_plan_with_too_many_blocks_is_given_up(monkeypatch):
     monkeypatch.setattr(executed, "MOST_EXECUTED", 5)
     few = launched("edges", *REGULAR["edges"], "representative")
     assert few.executed_blocks == 16 * 64
-    assert few.basis == "all 1,024 blocks executed: they are of too many classes"
+    assert few.basis == "all 1,024 blocks executed: they form too many classes"
 
 
 WIDE = """extern "C" __global__ void wide(float *x) {

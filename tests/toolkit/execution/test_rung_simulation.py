@@ -96,8 +96,9 @@ def test_the_basis_says_what_was_executed_and_the_check_on_what():
     blocks = found.executed_blocks
     assert 9 <= blocks < 256
     assert found.basis == (
-        f"{blocks} of 256 blocks executed; the other blocks count like those of their place in "
-        "the grid (corner, edge, interior), which agreed instruction by instruction"
+        f"{blocks} of 256 blocks executed; the other blocks count like the executed blocks of "
+        "the same region of the grid (corner, edge, interior), which agreed instruction by "
+        "instruction"
     )
     assert found.check.bound.endswith(f"; on {blocks} of 256 blocks")
     assert found.cubin.architecture == "sm_90"
@@ -312,7 +313,7 @@ def test_blocks_that_share_tiles_alike_and_differ_are_all_executed(edit_rung):
     edit_rung("split-k", begin, begin + "for (int i = blockIdx.x / 8; i > 0; --i) __syncthreads();")
     of = "split-k:splits=2", "200x1100x96"
     found = simulated(*of, 1)
-    assert found.basis == "all 72 blocks executed: blocks that share tiles alike differ"
+    assert found.basis == "all 72 blocks executed: blocks that share tiles in the same way differ"
     assert found.check.passed
     exact = whole_counters(*of)
     assert {name: found.counters[name] for name in exact} == exact
@@ -482,7 +483,7 @@ def test_blocks_that_take_tiles_in_an_order_of_their_own_stand_for_those_at_thei
     residence = Residence(device=DEVICE, blocks_per_sm=6)
     found = ladder_at("200x171x65").simulate(cubin, selection, residence)
     assert found.executed_blocks < 100  # of 13 · 11, and 3 · 11 below C
-    assert "the other blocks count like those of their place" in found.basis
+    assert "the other blocks count like the executed blocks of the same region" in found.basis
     assert found.check.passed
     exact = all_executed(cubin, selection, "200x171x65")
     assert {name: found.counters[name] for name in exact} == exact
@@ -502,7 +503,7 @@ def test_blocks_of_one_place_that_differ_are_all_executed(k, short_of_time):
     found = made("of_its_block", f"128x128x{k}")
     assert found.executed_blocks == 64
     assert found.basis == (
-        "all 64 blocks executed: blocks of one place in the grid (corner, edge, interior) differ"
+        "all 64 blocks executed: blocks of one region of the grid (corner, edge, interior) differ"
     )
     whole = all_executed(*kernel("of_its_block"), f"128x128x{k}")
     assert found.counters == whole
@@ -511,7 +512,7 @@ def test_blocks_of_one_place_that_differ_are_all_executed(k, short_of_time):
 
 def test_blocks_that_differ_in_a_grid_that_is_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(block_plan, "ALL_BLOCKS_BUDGET", 1000)
-    assert "blocks that should count alike differ, and all 64 would" in refusal(
+    assert "blocks that should have equal counts differ, and all 64 would" in refusal(
         ShapeError, made, "of_its_block", "128x128x32"
     )
 

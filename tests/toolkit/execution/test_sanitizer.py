@@ -95,7 +95,7 @@ def test_the_next_faults_are_found_too_each_at_its_line():
 def test_what_faults_is_left_out_and_the_rest_is_done():
     found = checked("if (x[t] != (t < 48 ? 1 : 0)) __trap(); x[t] = 2; if (x[t] == 1) __trap();")
     assert {kind for kind, _ in faults(found)} == {"out of bounds"}
-    assert "were left out, reads among them gave 0" in found.notes[0]
+    assert "were left out, and such reads returned 0" in found.notes[0]
 
 
 def test_a_launch_that_goes_on_for_ever_after_a_fault_is_ended():
@@ -108,7 +108,7 @@ def test_there_is_an_end_to_what_is_told():
     wrong = "".join(f"((volatile float*)x)[t + {1000 * n}] = 1;\n" for n in range(1, 121))
     found = checked(wrong)
     assert len(faults(found)) == watch.MOST_FAULTS == 100
-    assert "there are more kinds of findings" in found.notes[-1]
+    assert "there are more findings" in found.notes[-1]
 
 
 LATE = """
@@ -148,7 +148,10 @@ def test_what_another_block_wrote_and_read_is_read_after_a_fence(first, fence, f
         ({"blocks": 0}, "blocks = 0: give 'all', 'representative' or a number from 1 on"),
         ({"blocks": 1.5}, "blocks = 1.5: give 'all', 'representative' or a whole number"),
         ({"max_instructions": 2**63}, "max_instructions = 9223372036854775808: give 1 to 4,611,"),
-        ({"unwritten": [[1]]}, "unwritten = [1]: that argument is no array: give positions among"),
+        (
+            {"unwritten": [[1]]},
+            "unwritten = [1]: that argument is not an array: give positions among",
+        ),
         ({"source": None}, "source = None: give a text or a path or bytes or a kernel"),
         ({"grid": ()}, "grid = (): give one to three whole sizes of at least 1"),
     ],

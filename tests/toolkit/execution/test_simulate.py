@@ -357,7 +357,7 @@ def test_more_blocks_than_memory_has_room_for_are_refused(monkeypatch):
     monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 10**9)
     said = refused(grid=2**31 - 1, blocks="representative")
     assert said == (  # 48 B of each
-        "twice: what is kept of 2,147,483,647 blocks takes 103.1 GB on the host, 1.0 GB are free: "
+        "twice: records of 2,147,483,647 blocks take 103.1 GB on the host, 1.0 GB are free: "
         "launch fewer blocks, or execute a number of them, such as 100 (--blocks 100)"
     )
     found = launch("__global__ void k() {}", grid=2**31 - 1, blocks=40)
@@ -458,8 +458,8 @@ def test_representative_blocks_count_like_all_of_them():
     some = twice(x, grid=1000, blocks="representative")
     assert some.counters == everything.counters
     assert some.basis == (
-        f"{some.executed_blocks} of 1,000 blocks executed; proved: each of them counts like those "
-        "of its class, of 2"
+        f"{some.executed_blocks} of 1,000 blocks executed; proved: each block has the same counts "
+        "as the others of its class (2 classes)"
     )
     assert some.executed_blocks <= 2 + 3 + 1 + 8  # of each class, its ends, and at random
     written = some.outputs[0] != x
@@ -477,7 +477,7 @@ def test_where_blocks_differ_all_are_executed_from_the_start():
     some = launch(DIFFERS, x, grid=1000, block=32, blocks="representative")
     assert some.counters == everything.counters
     assert some.basis == (
-        "all 1,000 blocks executed: they differ with their index in another way than by comparisons"
+        "all 1,000 blocks executed: they depend on their index in another way than by comparisons"
     )
     assert np.array_equal(some.outputs[0], everything.outputs[0])  # none was executed twice
 
@@ -914,7 +914,7 @@ def one_compilation(monkeypatch):
 def test_more_blocks_than_can_be_told_apart_are_refused():
     said = refused(grid=2**24 + 1, blocks="representative")
     assert said == (
-        "twice: 16,777,217 blocks are too many to tell apart, at most 16,777,216: launch fewer "
+        "twice: 16,777,217 blocks exceed the limit of 16,777,216: launch fewer "
         "blocks, or execute a number of them, such as 100 (--blocks 100)"
     )
 

@@ -112,7 +112,7 @@ def test_blocks_that_exit_at_once_beside_one_with_work():
     arguments = [*(floats(1024) for _ in range(3)), np.int32(10)]
     found = predicted("add", *arguments, grid=1024, block=256)
     assert 1e6 * found.predicted.time_s == pytest.approx(3.55, rel=0.1)
-    assert "blocks differ, and this SM ends last" in found.prediction_basis
+    assert "blocks differ, and this SM finishes last" in found.prediction_basis
 
 
 def test_one_long_block_among_many():

@@ -288,7 +288,8 @@ def test_a_rung_that_never_ends_fails_and_the_others_are_counted(edit_rung, monk
     assert (before.status, after.status) == ("ok", "ok")
     assert broken.status == "failed"
     assert re.fullmatch(
-        r"sgemm_tiled did not end within 32 times what its closed forms count: an endless loop\?; "
+        r"sgemm_tiled did not end within 32 times the number by its closed forms: "
+        r"an endless loop\?; "
         r"block \(\d, \d, 0\), 04_tiled\.cu, line \d+: .*",
         broken.reason or "",
     )

@@ -35,7 +35,7 @@ COUNTER_NAMES = tuple(tag for tag, counter in ALL_COUNTERS.items() if counter.is
 # runs (docs/experiments.md).
 TRAFFIC = tuple(name for name in COUNTER_NAMES if name in MODELLED)
 INSTRUCTIONS = tuple(name for name in COUNTER_NAMES if name not in TRAFFIC)
-TRAFFIC_TIMES = 3  # that it is counted, for it differs from launch to launch
+TRAFFIC_TIMES = 3  # runs that count traffic, because the counts vary between launches
 REGISTERS = "launch__registers_per_thread"
 STATIC_SHARED = "launch__shared_mem_per_block_static"
 DYNAMIC_SHARED = "launch__shared_mem_per_block_dynamic"
@@ -104,10 +104,10 @@ def run(
     patience_s: float,
     environment: Mapping[str, str],
 ) -> NcuRun:
-    """Run ncu, which writes into `log`, to its end; the program's lines go to `on_line`.
+    """Run ncu, which writes into `log`, to its end. `on_line` receives the program's lines.
 
-    That says for how many seconds the next line may take, as `patience_s` does of the first; then
-    ncu and what it started are stopped, as they are on Ctrl-C.
+    `on_line` returns the timeout for the next line in seconds; `patience_s` is that for the first
+    line. After a timeout, and on Ctrl-C, ncu and its child processes are stopped.
     """
     process = subprocess.Popen(
         command,

@@ -3,8 +3,13 @@
 
 #include "core.h"
 
-enum { AXES = 5, MOST_BOX = 256, MOST_ELEMENT = 8, UNIT = 16, BOX_ALIGNMENT = 128 };
-enum { MAP_BYTES = 128, MAP_ALIGNMENT = 64, AXES_BITS = 3 };
+enum { AXES = 5 };                               /* of a tensor map, at most */
+enum { MOST_BOX = 256 };                         /* elements of a box along one axis */
+enum { MOST_ELEMENT = 8 };                       /* bytes of an element */
+enum { UNIT = 16 };                              /* bytes: sizes and addresses of bulk copies are multiples */
+enum { BOX_ALIGNMENT = 128 };                    /* bytes, of a box in shared memory */
+enum { MAP_BYTES = 128, MAP_ALIGNMENT = 64 };    /* of a tensor map in memory */
+enum { AXES_BITS = 3 };                          /* bits of Ins.aux with the number of axes */
 #define MAP_MARK 0x50414d524f534e54ull
 
 /* A tensor map as toolkit/sass/tensor_maps.py describes it; axes from the innermost on. */

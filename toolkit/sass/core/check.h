@@ -31,15 +31,19 @@ enum {
     FOUND_OUT_OF_BOUNDS, FOUND_MISALIGNED, FOUND_WRITE_TO_CONSTANT, FOUND_UNNAMED_SOURCE,
     FOUND_ABSENT_SOURCE, FOUND_EARLY_ACCESS, FOUND_LEFT_BLOCK
 };
-/* Ins.reserved of checked operations: an access that is atomic or volatile, which races with no other
- * such; for CHECK_COLLECTIVE, whether source MASK_SOURCE is its mask, or the WARPSYNC before it has it, and
- * whether lanes of a shuffle whose value is undefined get `imm`; of an access, whether
- * what orders blocks of a cluster is followed (check_cluster.h); above, the operation that it stands for. */
+/* Bits of Ins.reserved of checked operations. */
 enum {
-    CHECK_RELAXED = 1, CHECK_HAS_MASK = 2, CHECK_MET = 4, CHECK_GIVES = 8, CHECK_CLUSTER = 16, CHECK_INSTEAD_SHIFT = 8
+    CHECK_RELAXED = 1,  /* access: atomic or volatile, and does not race with another such access */
+    CHECK_HAS_MASK = 2, /* CHECK_COLLECTIVE: source MASK_SOURCE is its mask */
+    CHECK_MET = 4,      /* CHECK_COLLECTIVE: the WARPSYNC before it has its mask */
+    CHECK_GIVES = 8,    /* shuffle: lanes whose value is undefined get `imm` */
+    CHECK_CLUSTER = 16  /* access: the order of blocks in a cluster is followed (check_cluster.h) */
 };
+enum { CHECK_INSTEAD_SHIFT = 8 }; /* above these bits, the operation that the checked one stands for */
 
-enum { NOBODY = 0xffffffffu, UNSETTLED = 0xffffffffu, BY_COPY = 0xfffffffeu, MOST_FINDINGS = 1 << 12 };
+enum { NOBODY = 0xffffffffu };                             /* of threads */
+enum { UNSETTLED = 0xffffffffu, BY_COPY = 0xfffffffeu };   /* Written.epoch */
+enum { MOST_FINDINGS = 1 << 12 };
 enum { WRITE_PLAIN = 0, WRITE_ATOMIC, WRITE_ASYNC, WRITE_BULK };
 /* Finding.is_async: a copy of a thread, a bulk copy, and neither, of a read that was simulated after the
  * write and comes before it */

@@ -75,7 +75,7 @@ void order_epoch(Checker *k) {
     for (u64 n = 0; n < count; n++) {
         if (order->at[n].warp == ALL_WARPS || !order->at[n].fences) continue;
         const i64 all = acquired_by(order, order->at[n].block, ALL_WARPS);
-        if (all < 0) return; /* too little memory: they are told of more than there is */
+        if (all < 0) return; /* too little memory: findings may be missing */
         if (order->at[n].fences > order->at[all].fences) order->at[all].fences = order->at[n].fences;
         join_clock(seen_by(order, (u64)all), seen_by(order, n), order->warps);
         order->at[n].fences = 0;

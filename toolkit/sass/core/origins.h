@@ -23,7 +23,9 @@ enum { SAME = 0, BLOCK_INDEX, DATA, SIGN_ALIKE, PENDING, FIRST_AFFINE };
  * of some request are apart by a value that grows like this. */
 typedef struct { i64 c[3], low, high, parts; } Affine;
 
-enum { FRACTION_BITS = 16, MOST_PERIOD_BITS = 6, MOST_AFFINE = 2048 };
+enum { FRACTION_BITS = 16 };   /* of the coefficients of `Affine` */
+enum { MOST_PERIOD_BITS = 6 }; /* logarithm of the largest period */
+enum { MOST_AFFINE = 2048 };   /* affine functions that are told apart */
 
 /* Dependence of an instruction in other blocks: BLOCK_INDEX or DATA if the branch, the guard or an address
  * depends on it, SAME if it does not. `parted`: the same if the addresses of lanes are shifted by different
@@ -42,7 +44,9 @@ const Dependence *dependences(const Origins *o);
 
 /* Inside. */
 
-enum { BUCKETS = 2 * MOST_AFFINE, WORD_BYTES = 4, MOST_WORDS = 4, SWAPS = 4 };
+enum { BUCKETS = 2 * MOST_AFFINE };          /* of the hash table of affine functions */
+enum { WORD_BYTES = 4, MOST_WORDS = 4 };     /* words of a register, and of an operand at most */
+enum { SWAPS = 4 };                          /* entries of each warp in Origins.swaps */
 
 static const i64 UNIT = 1ll << FRACTION_BITS, FAR_AWAY = 1ll << 44, WRAP_32 = 1ll << 32;
 

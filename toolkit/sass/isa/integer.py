@@ -343,10 +343,13 @@ def isetp(i: Lowering) -> None:
     extended, wide = "EX" in i.modifiers, bits == 64
     if extended and wide:
         return
+    operands = list(i.operands)
+    if extended and len(operands) == 5:  # without the other verdict, which is then PT
+        operands.append(TRUE)
     i.form(
         f"P P {'u64 u64' if wide else 'u32 u32'} p {'p' if extended else ''}",
         "ISETP64" if wide else "ISETP",
-        operands=[*i.operands, *[TRUE] * (extended and len(i.operands) == 5)],
+        operands=operands,
         flags=signed | i.flags(FLAGS),
         aux=i.choice(RELATIONS) | i.choice(COMBINATIONS),
     )

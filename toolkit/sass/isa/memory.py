@@ -244,9 +244,9 @@ def addressing(i: Lowering, operand: Operand, space: int) -> list[Source]:
     for register in lanes:
         names = set(register.suffix)
         is_pair = wide and not {"U32", "S32"} & names and ("64" in names or "E" in i.modifiers)
-        flags = ADDRESS_64 * is_pair | ADDRESS_SIGNED * ("S32" in names)
+        flags = (ADDRESS_64 if is_pair else 0) | (ADDRESS_SIGNED if "S32" in names else 0)
         scale = sum(SCALES.get(name, 0) for name in names)
         lane = Source(i.slot(register), flags=lane.flags | flags | scale << SCALE_SHIFT)
     for register in uniforms:
-        uniform = Source(i.slot(register), flags=UNIFORM_64 * wide)
+        uniform = Source(i.slot(register), flags=UNIFORM_64 if wide else 0)
     return [lane, uniform]
