@@ -36,7 +36,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
     fp32, l1 = total.multiply_adds / halves, total.load_store - total.shared
     dram_bytes = work.dram_read_bytes + sm.dram_write_bytes
     rounds = work.of_sm.rounds if work.of_sm else sm.blocks / sm.resident
-    waiting = runs.clocks_of_one_warp * work.weight
+    first, later = (clocks * work.weight for clocks in runs.latency_of_a_block)
 
     def bound(name: Resource, clocks: float, basis: str) -> TimeBound:
         return TimeBound(name=name, time_s=clocks / sm.clock_hz, basis=basis)
@@ -68,9 +68,9 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
         ),
         bound(
             Resource.LATENCY,
-            waiting * rounds,
-            f"one warp alone takes {waiting:,.0f} clocks, and {rounds:.1f} of them run one after "
-            f"another with {sm.resident} resident blocks",
+            first + (rounds - 1) * later if rounds > 1 else rounds * first,
+            f"a block takes at least {first:,.0f} clocks, a later one {later:,.0f}, and "
+            f"{rounds:.1f} run one after another where {sm.resident} are resident",
         ),
     )
 

@@ -86,7 +86,7 @@ def _predicted(
     time_s = seconds + sm.constants.launch_s
     bounds = bounds_of(runs)
     ranked = sorted(bounds, key=lambda bound: -bound.time_s)
-    shares = [min(1.0, bound.time_s / seconds) for bound in ranked]
+    shares = [bound.time_s / seconds for bound in ranked]
     return Predicted(
         time_s=time_s,
         cycles=runs.total.clocks,

@@ -17,6 +17,7 @@ from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.sm import Streams
 from analysis.timing.predict import predict
+from analysis.timing.predicted import Effect
 from tests.cubins import cubin_of
 from tests.processes import said
 from toolkit.execution.block_counts import RecordedCounts
@@ -139,7 +140,8 @@ def test_a_launch_has_a_time_a_limiter_and_bounds_below_the_time():
     assert found.limiter == max(bounds, key=lambda name: bounds[name])
     assert max(bounds.values()) <= found.time_s
     assert found.flop_per_s == pytest.approx(2 * BLOCKS * THREADS / found.time_s)  # one FFMA each
-    assert fsum(step.time_s for step in found.gap) == pytest.approx(found.time_s)
+    assert fsum(cost.time_s for cost in found.costs) == pytest.approx(found.time_s)
+    assert fsum(line.time_s for line in found.lines) == pytest.approx(found.time_s)
     assert found.constants == "sm_90, measured"
 
 
@@ -158,15 +160,14 @@ def test_blocks_that_are_not_replayed_tell_launches_apart():
         time_of(launched(code("pick"), arguments=[out, apart])) for apart in (all_apart, few_apart)
     )
     assert first.time_s == second.time_s
-    assert first.gap != second.gap
+    assert first.costs != second.costs
 
 
-def test_without_flop_the_peak_takes_no_time():
+def test_without_flop_there_is_no_rate_and_no_time_of_fp32():
     found = time_of(launched(code("copy")))
     assert found.flop_per_s == 0
-    assert found.gap[0].name == "nominal peak"
-    assert found.gap[0].time_s == 0
-    assert fsum(step.time_s for step in found.gap) == pytest.approx(found.time_s)
+    assert Effect.FP32_PIPE not in {cost.effect for cost in found.costs}
+    assert fsum(cost.time_s for cost in found.costs) == pytest.approx(found.time_s)
 
 
 def test_a_launch_that_moves_and_computes_nothing_has_a_time():
