@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tests.mutants.edits import Mutant, NotFoundError, apply, find, functions, stored
-from tests.mutants.generate import code_of, edits_of
+from tests.mutants.generate import code_of, edits_of, original_assembly
 from tests.mutants.run import beside
 from tests.refusals import refusal
 from validation import ROOT
@@ -144,3 +144,12 @@ def test_text_is_no_site_of_an_edit(tree):
     code = code_of(tree / "analysis/box.py")
     assert code[3].strip() == ""  # a docstring
     assert code[4] == "        if width < 0:"
+
+
+def test_c_of_the_product_compiles_so_that_mutants_of_it_are_drawn():
+    assert original_assembly(ROOT / "analysis/traffic")
+
+
+def test_c_that_does_not_compile_without_a_mutant_is_no_reason_to_draw_another(tree):
+    (tree / "toolkit/box.c").write_text("int broken(void) { return missing; }")
+    assert "does not compile" in refusal(RuntimeError, original_assembly, tree / "toolkit")
