@@ -20,7 +20,7 @@ SUFFIXES = {"python": (".py",), "c": (".c", ".h")}
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    package: str
+    package: str  # or a folder of it
     language: str  # python or c
     function: str  # with its classes and outer functions, as in Python's __qualname__
     edit: str  # what kind of mistake it is
@@ -47,13 +47,13 @@ class NotFoundError(Exception):
     """The product no longer has the line, or has it more than once."""
 
 
-def stored():
-    return [Mutant(**entry) for entry in recordings.read(STORED)]
+def stored(path=STORED):
+    return [Mutant(**entry) for entry in recordings.read(path)]
 
 
-def store(mutants):
+def store(mutants, path=STORED):
     entries = [{k: v for k, v in asdict(each).items() if v not in ("", 0)} for each in mutants]
-    recordings.write(STORED, entries)
+    recordings.write(path, entries)
 
 
 def files(root, package, language):

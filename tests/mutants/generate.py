@@ -49,11 +49,13 @@ Edit = tuple[str, int, int, str]  # what kind of mistake, columns of a line, wha
 
 
 def main():
-    kept = [mutant for mutant in stored() if is_there(mutant)]
+    kept = [mutant for mutant in stored() if is_there(ROOT, mutant)]
     for (package, language), quota in QUOTAS.items():
         of_it = [each for each in kept if (each.package, each.language) == (package, language)]
         have = [each for each in of_it if not each.equivalent]
-        drawn = draw(package, language, {each.function for each in kept})
+        chance = random.Random(f"{SEED} {package} {language}")
+        sites = sites_of(ROOT, package, language)
+        drawn = draw(ROOT, sites, chance, {each.function for each in kept})
         while len(have) < quota:
             mutant = next(drawn)
             print(mutant)
@@ -66,38 +68,43 @@ def main():
     return 0
 
 
-def is_there(mutant):
+def is_there(root, mutant):
     try:
-        find(ROOT, mutant)
+        find(root, mutant)
     except NotFoundError:
         return False
     return True
 
 
-def draw(package, language, taken):
-    """Mutants of a package in an order that only the seed and the sources decide."""
-    chance = random.Random(f"{SEED} {package} {language}")
+def sites_of(root, package, language):
+    """Where a folder can be edited, and how: folder, language, function, line, edit."""
     sites = []
-    for path in files(ROOT, package, language):
+    for path in files(root, package, language):
         found = functions(path)
         for line, text in enumerate(code_of(path)):
             around = [each for each in found if each.first < line < each.last]
             if around and not WITHOUT_BEHAVIOUR.match(text):
-                sites += [(around[-1], line, edit) for edit in edits_of(text)]
+                sites += [(package, language, around[-1], line, edit) for edit in edits_of(text)]
+    return sites
+
+
+def draw(root, sites, chance, taken):
+    """Mutants of a tree in an order that only the generator `chance` and the sources decide."""
     while sites:
-        function, line, (edit, first, last, text) = sites.pop(chance.randrange(len(sites)))
+        package, language, function, line, edit = sites.pop(chance.randrange(len(sites)))
+        kind, first, last, text = edit
         lines = function.path.read_text(encoding="utf-8").split("\n")
         original = lines[line].strip()
         mutant = Mutant(
             package=package,
             language=language,
             function=function.name,
-            edit=edit,
+            edit=kind,
             original=original,
             replacement=(lines[line][:first] + text + lines[line][last:]).strip(),
             occurrence=[each.strip() for each in lines[function.first : line]].count(original),
         )
-        if function.name not in taken and is_there(mutant) and changes_code(mutant):
+        if function.name not in taken and is_there(root, mutant) and changes_code(root, mutant):
             taken.add(function.name)
             yield mutant
 
@@ -161,13 +168,13 @@ def edits_of(line):
         yield "statement removed", indentation, len(line), "pass"
 
 
-def changes_code(mutant):
+def changes_code(root, mutant):
     """False for an edit that does not compile, or that the compiler of C does not notice."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         packages = {package for package, _ in QUOTAS}  # C includes headers of other packages
-        for each in (file for one in packages for file in files(ROOT, one, mutant.language)):
-            target = copy / each.relative_to(ROOT)
+        for each in (file for one in packages for file in files(root, one, mutant.language)):
+            target = copy / each.relative_to(root)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(each.read_bytes())
         edited = apply(copy, mutant)
@@ -177,22 +184,23 @@ def changes_code(mutant):
             except SyntaxError:
                 return False
             return True
-        made = assembly(edited.parent)
-        return made is not None and made != original_assembly(
-            ROOT / edited.parent.relative_to(copy)
-        )
+        original = original_assembly(root / edited.parent.relative_to(copy))
+        return assembly(edited.parent) not in (None, original)
 
 
 @cache
 def original_assembly(folder):
-    return assembly(folder)
+    found = assembly(folder)
+    if found is None:
+        raise RuntimeError(f"gcc does not compile {folder}")
+    return found
 
 
 def assembly(folder):
     """Output of the compiler for a folder's C files; None if it refuses them."""
     text = b""
     for path in sorted(folder.glob("*.c")):
-        command = ["gcc", "-std=c11", "-O1", *STRICT, "-S", "-o", "-", path.name]
+        command = ["gcc", "-std=c11", "-O1", '-DBUILT_FROM=""', *STRICT, "-S", "-o", "-", path.name]
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
         if done.returncode:
             return None

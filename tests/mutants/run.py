@@ -3,6 +3,7 @@
     python -m tests.mutants.run               # every mutant
     python -m tests.mutants.run 3 17          # some
     python -m tests.mutants.run --exhaustive  # and the exhaustive tests on those that are missed
+    python -m tests.mutants.run --file tests/mutants/printed.json  # those of another list
 
 The suite runs once without a mutant: tests that fail in a copy are left out from then on, and what
 the compilers made is kept. Each mutant gets a fresh copy of the tree, and a cache with nothing of
@@ -21,7 +22,7 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from tests.mutants.edits import NotFoundError, apply, stored
+from tests.mutants.edits import STORED, NotFoundError, apply, stored
 from validation import ROOT
 
 COMPILED = ("*.cubin", "*.sass.json")  # the compilers' part of the cache
@@ -34,9 +35,10 @@ def main():
     parser.add_argument("numbers", nargs="*", type=int, help="of mutants; all if left out")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "mutants")
     parser.add_argument("--exhaustive", action="store_true")
+    parser.add_argument("--file", type=Path, default=STORED, help="the list of mutants")
     options = parser.parse_args()
     work = options.work.resolve()
-    mutants = stored()
+    mutants = stored(options.file)
     chosen = options.numbers or [n for n, each in enumerate(mutants) if not each.equivalent]
     if not (work / "compiled").exists():
         fresh(work)

@@ -1,6 +1,7 @@
 """The mutants are in the product still, and what plants them in a copy of it works."""
 
 import ast
+import subprocess
 from collections import Counter
 from pathlib import Path
 from textwrap import dedent
@@ -8,7 +9,8 @@ from textwrap import dedent
 import pytest
 
 from tests.mutants.edits import Mutant, NotFoundError, apply, find, functions, stored
-from tests.mutants.generate import code_of, edits_of
+from tests.mutants.generate import code_of, edits_of, original_assembly
+from tests.mutants.printed import COMMIT, DRAWN, FOLDERS, MUTANTS, as_drawn, drawn
 from tests.mutants.run import beside
 from tests.refusals import refusal
 from validation import ROOT
@@ -144,3 +146,27 @@ def test_text_is_no_site_of_an_edit(tree):
     code = code_of(tree / "analysis/box.py")
     assert code[3].strip() == ""  # a docstring
     assert code[4] == "        if width < 0:"
+
+
+def test_c_of_the_product_compiles_so_that_mutants_of_it_are_drawn():
+    assert original_assembly(ROOT / "analysis/traffic")
+
+
+def test_c_that_does_not_compile_without_a_mutant_is_no_reason_to_draw_another(tree):
+    (tree / "toolkit/box.c").write_text("int broken(void) { return missing; }")
+    assert "does not compile" in refusal(RuntimeError, original_assembly, tree / "toolkit")
+
+
+def test_mutants_of_printed_numbers_are_of_three_folders_and_two_languages():
+    found = stored(DRAWN)
+    assert len(set(found)) == MUTANTS
+    assert {each.package for each in found} == set(FOLDERS)
+    assert {each.language for each in found} == {"python", "c"}
+    assert len({each.function for each in found}) == MUTANTS
+
+
+@pytest.mark.exhaustive  # compiles C for each mutant of it
+def test_the_seed_draws_the_stored_mutants_of_printed_numbers_again():
+    if subprocess.run(["git", "cat-file", "-e", COMMIT], cwd=ROOT, check=False).returncode:
+        pytest.skip("git does not have the commit that they are drawn from")
+    assert drawn() == as_drawn()

@@ -94,6 +94,11 @@ def test_the_launch_is_told_first():
     assert empty == ""
 
 
+def test_shared_memory_of_the_code_and_of_the_launch_are_told_apart():
+    said = shown(f"{LAUNCH} --shared 1024 -d h200")
+    assert "thread, 4 KiB static + 1 KiB dynamic shared memory per block\n" in said
+
+
 SCALE = """extern "C" __global__ void scale(float *y, const float *x, float a) {
     const int i = blockIdx.x * 256 + threadIdx.x;
     y[i] = a * x[i];

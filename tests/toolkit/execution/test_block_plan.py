@@ -4,7 +4,10 @@ from itertools import pairwise
 
 import pytest
 
+from analysis.errors import ShapeError
 from kernels import LADDER
+from tests.refusals import refusal
+from toolkit.execution import block_plan
 from toolkit.execution.block_plan import (
     BlockPlan,
     all_blocks,
@@ -105,3 +108,11 @@ def test_a_basis_says_how_many_blocks_are_executed():
         blocks=1500, regions=[Region(population=1500, members=(0, 7))], proof=", proved"
     )
     assert few.basis == "2 of 1,500 blocks executed, proved"
+
+
+def test_a_plan_of_all_blocks_may_cost_the_budget_and_no_more(monkeypatch):
+    launch = launched("tiled", "512")
+    monkeypatch.setattr(block_plan, "ALL_BLOCKS_BUDGET", launch.cost * launch.geometry.blocks)
+    assert of_rung(launch)[-1].executed == launch.geometry.blocks
+    monkeypatch.setattr(block_plan, "ALL_BLOCKS_BUDGET", launch.cost * launch.geometry.blocks - 1)
+    assert "take a smaller shape" in refusal(ShapeError, of_rung, launch)

@@ -65,6 +65,25 @@ def test_the_time_of_all_blocks_is_told_before_they_are_executed(run):
     assert set(told[at + 1 :]) == {128}
 
 
+def test_a_first_turn_that_exceeds_its_limit_is_the_least_that_all_blocks_take(monkeypatch):
+    """A clock at 500 s; the first two blocks execute for 3 s, until they are stopped."""
+    now_s, told, asked = iter((500.0, 503.0)), [], []
+
+    def execute(blocks, regions, most):
+        asked.append((blocks, most))
+        if most is not None:
+            raise FaultError(SimpleNamespace(kind=LIMIT, instruction=0))
+        return list(blocks)
+
+    monkeypatch.setattr(estimate.time, "perf_counter", lambda: next(now_s))
+    bound = SimpleNamespace(restore=lambda: asked.append("restored"))
+    blocks = [range(k, k + 1) for k in range(7)]
+    run = estimate.announcing(execute, bound, told.append, 2, at_once=True)
+    assert run(blocks, None) == blocks
+    assert told == [estimate.Estimate(7, 3.0, is_least=True)]
+    assert asked == [(blocks[:2], estimate.TRIALS[0][1]), "restored", (blocks, None)]
+
+
 def test_blocks_that_were_tried_leave_no_trace():
     plain = launched("add", workers=1)
     told = launched("add", workers=1, announce=lambda told: None)

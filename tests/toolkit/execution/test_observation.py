@@ -123,6 +123,14 @@ def test_blocks_that_do_not_stand_for_others_are_all_executed(kernel):
     assert all(map(np.array_equal, few.outputs, everything.outputs))
 
 
+def test_blocks_whose_addresses_depend_on_data_are_not_divided_into_ever_smaller_classes():
+    """Only sectors may differ. Further blocks would show no class whose addresses shift evenly."""
+    found = launched("gather", 4096, 256, 4096 * 256, "representative", limit_s=0.0)
+    assert found.executed_blocks < 200  # 149 at random, and few others
+    assert "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum" in found.estimates
+    assert "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum" not in found.estimates
+
+
 def test_results_do_not_depend_on_the_number_of_workers():
     found = [
         launched("edges", *REGULAR["edges"], "representative", workers=workers)

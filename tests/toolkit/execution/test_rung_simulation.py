@@ -22,9 +22,9 @@ from tests.cubins import cubin_of
 from tests.records_by_hand import check
 from tests.refusals import refusal
 from tests.sampling import chosen_of, exhaustive
-from toolkit.execution import block_plan, declared, launch_time
+from toolkit.execution import block_plan, declared, launch_time, plan_executor
 from toolkit.execution.block_plan import k_points, period, timed_k
-from toolkit.execution.plan_executor import affine, merged
+from toolkit.execution.plan_executor import MOST_GUARDS, affine, merged
 from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.execution.simulate import Simulator
 from toolkit.execution.traffic import Residence
@@ -374,11 +374,37 @@ def counts(*executed):
         (2056, 1, [32, 64]),  # 4 steps of 8, and twice as many
         (2059, 1, [35, 67]),  # the remainder of a step on top
         (2065, 3, [49, 97]),  # whole multiples of 3 steps, and of one left over
-        (2056, 86, [2056]),  # 1.5 times the second point exceeds it
+        (2056, 80, [2056]),  # 1.5 times the second point, 776 + 640, exceeds it
+        (2056, 86, [2056]),  # so does the second point
     ],
 )
 def test_two_values_of_k_stand_for_one_far_behind_them(k, shares, points):
     assert timed_k(k, 8, Geometry(grid=(1, 1, 1), block=(64, 1, 1)), shares=8 * shares) == points
+
+
+@pytest.mark.parametrize(
+    ("guards", "executed", "requests", "agree"),
+    [
+        (0, 0, 0, True),
+        (MOST_GUARDS, 0, 0, True),
+        (MOST_GUARDS + 1, 0, 0, False),
+        (0, 1, 0, False),
+        (1, 1, 0, False),
+        (1, 0, 1, False),  # the guard of an access
+        (0, 0, 1, True),
+    ],
+)
+def test_blocks_that_share_tiles_alike_may_differ_in_a_few_guards_alone(
+    guards, executed, requests, agree
+):
+    one, other = counts(*[5] * 20), counts(*[5] * 20)
+    other["predicated"][:guards] += 1
+    other["executed"][0] += executed
+    for counted in (one, other):
+        counted["requests"][0] = requests
+    assert plan_executor._agree_but_for_guards([one])
+    assert plan_executor._agree_but_for_guards([one, other]) == agree
+    assert plan_executor._agree_but_for_guards([one, one, other]) == agree
 
 
 def test_a_line_must_hold_every_point():
