@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from math import fsum
 from types import SimpleNamespace
@@ -347,6 +347,14 @@ def test_generic_stores_that_are_not_modelled_do_not_keep_a_launch_from_having_a
     assert time_of(launched(GENERIC, arguments=[*arrays, np.int32(2)])).time_s > 0
 
 
+@pytest.fixture
+def with_gap(monkeypatch):
+    """Times are explained by their gap to nominal peak, as those of a profile."""
+    modelled = partial(toolkit.execution.simulate.modelled_execution, divides=False)
+    monkeypatch.setattr(toolkit.execution.simulate, "modelled_execution", modelled)
+
+
+@pytest.mark.usefixtures("with_gap")
 def test_runs_that_need_no_traffic_end_when_nobody_waits_for_them(monkeypatch):
     ended = []
 
@@ -366,6 +374,7 @@ def test_runs_that_need_no_traffic_end_when_nobody_waits_for_them(monkeypatch):
     assert ended == [0]
 
 
+@pytest.mark.usefixtures("with_gap")
 def test_what_needs_no_traffic_is_not_run_again(empty_cache, monkeypatch):
     before = time_of(launched(COPY))
     (prediction,) = empty_cache.glob("prediction-*")
