@@ -43,6 +43,32 @@ def occupancy(
     `shared_bytes_per_block` is static plus dynamic. Source: the head of this file. Raises
     InputError if not even one block can be resident, because such a launch fails.
     """
+    limits = block_limits(
+        device,
+        threads_per_block=threads_per_block,
+        registers_per_thread=registers_per_thread,
+        shared_bytes_per_block=shared_bytes_per_block,
+    )
+    blocks = min(limits.values())
+    return Occupancy(
+        blocks_per_sm=blocks,
+        warps_per_sm=blocks * ceil_div(threads_per_block, WARP_SIZE),
+        max_warps_per_sm=device.max_warps_per_sm,
+        limiters=tuple(name for name, limit in limits.items() if limit == blocks),
+    )
+
+
+def block_limits(
+    device: Limits,
+    *,
+    threads_per_block: int,
+    registers_per_thread: int,
+    shared_bytes_per_block: int,
+) -> dict[Limiter, int]:
+    """Blocks per SM that each resource allows, without resources that the kernel does not use.
+
+    Arguments and errors are those of `occupancy`.
+    """
     _check_block(device, threads_per_block, registers_per_thread, shared_bytes_per_block)
     warps_per_block = ceil_div(threads_per_block, WARP_SIZE)
     limits: dict[Limiter, int] = {
@@ -55,13 +81,7 @@ def occupancy(
     shared_bytes = _allocated_shared_bytes(device, shared_bytes_per_block)
     if shared_bytes:
         limits[Limiter.SHARED_MEMORY] = device.shared_bytes_per_sm // shared_bytes
-    blocks = min(limits.values())
-    return Occupancy(
-        blocks_per_sm=blocks,
-        warps_per_sm=blocks * warps_per_block,
-        max_warps_per_sm=device.max_warps_per_sm,
-        limiters=tuple(name for name, limit in limits.items() if limit == blocks),
-    )
+    return limits
 
 
 def waves(geometry_blocks: int, device: Device, occupancy: Occupancy) -> float:

@@ -46,6 +46,24 @@ def predicted_seconds(time_s: float | None) -> str:
     return _with_prefix(time_s, "s", digits=3)
 
 
+def time_unit(time_s: float) -> tuple[float, str]:
+    """Seconds in the unit of a predicted time, and its symbol: (1e-6, 'µs')."""
+    rounded = float(f"{time_s:.2e}") if math.isfinite(time_s) else 1.0
+    scale, prefix = next((row for row in _DECIMAL if rounded >= row[0]), _SMALLEST)
+    return (1.0, "s") if scale >= 1 else (scale, f"{prefix}s")
+
+
+def part_of_time(part_s: float, time_s: float) -> str:
+    """A part of a predicted time: '16.1 of 28.4 µs'."""
+    scale, unit = time_unit(time_s)
+    return f"{three_digits(part_s / scale)} of {three_digits(time_s / scale)} {unit}"
+
+
+def three_digits(value: float) -> str:
+    """A predicted number without its unit: '28.4'."""
+    return _significant(value, 3)
+
+
 def flop_per_s(rate: float | None) -> str:
     """A rate of work to three digits: '8.43 TFLOP/s'."""
     return _with_prefix(rate, "FLOP/s", digits=3)

@@ -77,6 +77,23 @@ def accesses(counted: Iterable[InstructionCounts | LineAccess]) -> list[AccessTo
     ]
 
 
+def distinct_accesses(counted: Iterable[InstructionCounts]) -> list[AccessTotal]:
+    """Accesses by memory and action; those that differ in units per request stay apart.
+
+    The most units come first. Unrolled copies of an access have equal units and are one entry.
+    """
+    kinds: dict[tuple[object, ...], list[InstructionCounts]] = {}
+    for one in counted:
+        if one.space is not None and one.action is not None and one.requests:
+            is_shared = one.space == "shared"
+            units = one.wavefronts if is_shared else one.sectors
+            ideal = one.conflict_free if is_shared else one.ideal
+            each = tuple(float(f"{x / one.requests:.3g}") for x in (units, ideal))
+            kinds.setdefault((one.space, one.action, *each), []).append(one)
+    found = [total for same in kinds.values() for total in accesses(same)]
+    return sorted(found, key=lambda one: -one.units)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Line:
     """Counts of the instructions of one source line."""

@@ -1,0 +1,257 @@
+"""The answer on one launch, for the page and the terminal: its time, the cause, and the line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.comparison.accuracy import DEFAULT_DEVICE
+from analysis.devices import Device
+from analysis.errors import shortened
+from analysis.records.counters import InstructionCounts, of_lines
+from analysis.records.source_lines import AccessTotal, distinct_accesses
+from analysis.timing.predicted import Cost, Effect, Predicted
+from reports import text
+from reports.sections.prediction import limits
+
+NAMED = 0.02  # of the time: causes and lines below it are not named
+LIMITS = 2 / 3  # of the time: a roof above it limits the launch, whatever else costs time
+LEADS = 0.1  # of the time: an avoidable cause above it is named before a roof that does not limit
+MOST_VALUES = 2  # of one line in a sentence
+
+_SUBJECTS = {
+    Effect.FP32_PIPE: "the FP32 pipe",
+    Effect.FP64_PIPE: "the FP64 pipe",
+    Effect.FP16_PIPE: "the FP16 pipe",
+    Effect.INTEGER_PIPE: "the integer multiply pipe",
+    Effect.LOGIC_PIPE: "the ALU pipe",
+    Effect.SPECIAL_PIPE: "the special-function pipe",
+    Effect.LAUNCH: "the launch itself",
+}
+_PLURAL = frozenset(
+    {
+        Effect.IDLE_SMS,
+        Effect.CONFLICTS,
+        Effect.UNCOALESCED,
+        Effect.DIVERGENCE,
+        Effect.REGISTER_BANKS,
+        Effect.SHARED_WAVEFRONTS,
+        Effect.L1_WAVEFRONTS,
+        Effect.OTHER_INSTRUCTIONS,
+    }
+)
+_UNAVOIDABLE = frozenset({Effect.LAUNCH, Effect.REMAINDER})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """Three sentences on one launch, and what they name.
+
+    `cause` is the largest avoidable part of the time, None if it is negligible or not known.
+    `place` is the (file, line) that `line_sentence` names.
+    """
+
+    time_sentence: str
+    cause_sentence: str
+    line_sentence: str
+    cause: Cost | None = None
+    place: tuple[str, int] | None = None
+
+
+def answer(
+    name: str,
+    predicted: Predicted | None,
+    instructions: Sequence[InstructionCounts],
+    device: Device | None,
+    file: str | None,
+    *,
+    measured_s: float | None = None,
+    basis: str | None = None,
+    blocks: int | None = None,
+) -> Answer:
+    """The answer on a launch of the kernel `name`.
+
+    `predicted` is the time on `device`, None where `basis` says why there is none. Lines are of
+    `file`, unless the sentence names another. `blocks` is the number of blocks of the grid.
+    """
+    cause = cause_of(predicted) if predicted else None
+    place, line_sentence = _line(predicted, instructions, cause, file)
+    return Answer(
+        time_sentence=_time(shortened(name), predicted, device, measured_s, basis),
+        cause_sentence=_cause(predicted, cause, device, blocks, is_measured=measured_s is not None),
+        line_sentence=line_sentence,
+        cause=cause,
+        place=place,
+    )
+
+
+def is_avoidable(cost: Cost) -> bool:
+    return not cost.is_roof and cost.effect not in _UNAVOIDABLE
+
+
+def cause_of(predicted: Predicted) -> Cost | None:
+    """The largest avoidable part of the time, None if it is negligible."""
+    avoidable = [cost for cost in predicted.costs if is_avoidable(cost)]
+    largest = max(avoidable, key=lambda cost: cost.time_s, default=None)
+    return largest if largest and largest.time_s >= NAMED * predicted.time_s else None
+
+
+def _time(
+    name: str,
+    predicted: Predicted | None,
+    device: Device | None,
+    measured_s: float | None,
+    basis: str | None,
+) -> str:
+    on = f" on {device.name}" if device else ""
+    told = text.predicted_seconds(predicted.time_s) if predicted else None
+    if measured_s is not None:
+        also = f", {told} predicted" if told else ""
+        return f"{name}: {text.predicted_seconds(measured_s)} measured{on}{also}."
+    if told:
+        return f"{name}: {told} predicted{on}."
+    return f"{name}: {basis or _no_device()}."
+
+
+def _no_device() -> str:
+    return f"no predicted time without a device, such as device='{DEFAULT_DEVICE.key}'"
+
+
+# The cause.
+
+
+def _cause(
+    predicted: Predicted | None,
+    cause: Cost | None,
+    device: Device | None,
+    blocks: int | None,
+    *,
+    is_measured: bool,
+) -> str:
+    if predicted is None:
+        return "What limits it is unknown without a predicted time."
+    if not predicted.costs:
+        return f"{_capital(limits(predicted))}."
+    whole_s = predicted.time_s
+    largest = max(predicted.costs, key=lambda cost: cost.time_s)
+    end = " predicted" if is_measured else ""
+    of = f"{text.part_of_time(largest.time_s, whole_s)}{end}"
+    if cause is largest:
+        why = _detail(cause, device, blocks)
+        return f"{_does(cause, _weight(cause, whole_s))}: {of}{f'; {why}' if why else ''}."
+    if cause is None:
+        return f"{_does(largest, _weight(largest, whole_s))}: {of}."
+    scale, unit = text.time_unit(whole_s)
+    part = text.three_digits(cause.time_s / scale)
+    if largest.time_s < LIMITS * whole_s and cause.time_s >= LEADS * whole_s and largest.is_roof:
+        first = text.part_of_time(cause.time_s, whole_s)
+        of_roof = f"{text.three_digits(largest.time_s / scale)} {unit}"
+        return f"{_does(cause, 'cost')} {first}{end}. {_does(largest, 'need')} {of_roof}."
+    return (
+        f"{_does(largest, _weight(largest, whole_s))}: {of}. "
+        f"{_does(cause, 'cost')} {part} {unit}{_in_brackets(_detail(cause, device, blocks))}."
+    )
+
+
+def _weight(cost: Cost, whole_s: float) -> str:
+    """Verb of the largest part of a time."""
+    if cost.effect in _UNAVOIDABLE:
+        return "take most"
+    return "limit it" if cost.time_s >= LIMITS * whole_s else "take most"
+
+
+def _does(cost: Cost, verb: str) -> str:
+    """'Idle SMs limit it', 'DRAM bandwidth limits it'"""
+    first, _, rest = verb.partition(" ")
+    inflected = first if cost.effect in _PLURAL else f"{first}s"
+    return f"{_capital(_SUBJECTS.get(cost.effect, cost.effect))} {inflected} {rest}".rstrip()
+
+
+def _detail(cost: Cost, device: Device | None, blocks: int | None) -> str:
+    """Reason in words, empty if the effect says it all."""
+    if cost.detail or cost.effect != Effect.IDLE_SMS or device is None or blocks is None:
+        return cost.detail
+    if blocks < device.sm_count:
+        idle = device.sm_count - blocks
+        return f"{idle} of {device.sm_count} SMs have no block"
+    return f"{blocks:,} blocks fill {device.sm_count} SMs unevenly"
+
+
+def _in_brackets(why: str) -> str:
+    return f" ({why})" if why else ""
+
+
+def _capital(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}"
+
+
+# The line.
+
+
+def _line(
+    predicted: Predicted | None,
+    instructions: Sequence[InstructionCounts],
+    cause: Cost | None,
+    file: str | None,
+) -> tuple[tuple[str, int] | None, str]:
+    lines = of_lines(one for one in instructions if one.executed)
+    if not lines:
+        return None, "No source lines: the machine code was compiled without -lineinfo."
+    accesses = {place: distinct_accesses(of) for place, of in lines.items()}
+    effects = [cause.effect] if cause else [] if predicted else list(_WASTE)
+    for effect in effects:
+        wasted = {place: _wasted(effect, of) for place, of in accesses.items()}
+        if any(wasted.values()):
+            place = max(wasted, key=lambda one: sum(x.excess for x in wasted[one]))
+            return place, f"{_name(place, file)} takes {per_request(wasted[place])}."
+    if predicted is not None and predicted.lines:
+        known = [one for one in predicted.lines if one.file is not None and one.line is not None]
+        dearest = max(known, key=lambda one: one.time_s, default=None)
+        if dearest is None or dearest.time_s < NAMED * predicted.time_s:
+            return None, "No source line stands out."
+        assert dearest.file is not None
+        assert dearest.line is not None
+        place = dearest.file, dearest.line
+        of = text.part_of_time(dearest.time_s, predicted.time_s)
+        return place, f"{_name(place, file)} costs most: {of}."
+    executed = {place: sum(one.executed for one in of) for place, of in lines.items()}
+    place = max(executed, key=lambda one: executed[one])
+    share = text.percent(executed[place] / sum(executed.values()))
+    return place, f"{_name(place, file)} has most warp instructions: {share}."
+
+
+def _name(place: tuple[str, int], file: str | None) -> str:
+    return f"Line {place[1]}{'' if place[0] == file else f' of {shortened(place[0])}'}"
+
+
+_WASTE = {
+    Effect.CONFLICTS: "shared",
+    Effect.UNCOALESCED: "global",
+    Effect.LOCAL_MEMORY: "local",
+}
+
+
+def _wasted(effect: Effect, accesses: Sequence[AccessTotal]) -> list[AccessTotal]:
+    """The accesses of a line that an effect is about, those of one action, the worst first."""
+    space = _WASTE.get(effect)
+    of = [a for a in accesses if a.space == space and (a.excess > 0 or space == "local")]
+    of.sort(key=lambda one: -one.excess)
+    return [one for one in of if one.action == of[0].action]
+
+
+def per_request(accesses: Sequence[AccessTotal]) -> str:
+    """'32 wavefronts per shared load, ideal 1'; of unlike accesses each value.
+
+    All of them are of one space and action, at least one.
+    """
+    one, shown = accesses[0], accesses[:MOST_VALUES]
+    unit = "wavefronts" if one.space == "shared" else "sectors"
+    values = [text.average(a.units / a.requests) for a in shown]
+    ideals = [text.average(a.ideal / a.requests) for a in shown]
+    if len(set(ideals)) == 1:
+        ideals = ideals[:1]
+    worst = f" (worst {len(shown)} of {len(accesses)})" if len(shown) < len(accesses) else ""
+    return (
+        f"{text.listing(values)} {unit} per {one.space} {one.action}, "
+        f"ideal {text.listing(ideals)}{worst}"
+    )

@@ -1,0 +1,189 @@
+"""Facts about a launch: its occupancy, how far to trust each number, and what it does not use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analysis.comparison.accuracy import Accuracy, accuracies
+from analysis.devices import DEVICES, Device
+from analysis.errors import InputError
+from analysis.occupancy import Limiter, Occupancy, block_limits, occupancy, waves
+from reports import text
+from reports.sections.launch_report import LaunchReport
+from reports.svg.busy import Bar
+
+Row = tuple[str, str]
+_LIMITERS = {Limiter.BLOCKS: "block slots", Limiter.SHARED_MEMORY: "shared memory"}
+
+
+def occupancy_of(report: LaunchReport) -> Occupancy | None:
+    """Theoretical occupancy, None without a geometry or a device, or where no block fits."""
+    if report.device is None or report.geometry is None:
+        return None
+    try:
+        return occupancy(report.device, **_needs(report))
+    except InputError:
+        return None
+
+
+def _needs(report: LaunchReport) -> dict[str, int]:
+    assert report.geometry is not None
+    return {
+        "threads_per_block": report.geometry.threads_per_block,
+        "registers_per_thread": report.resources.registers_per_thread,
+        "shared_bytes_per_block": report.resources.static_shared_bytes
+        + report.geometry.dynamic_shared_bytes,
+    }
+
+
+def occupancy_sentence(report: LaunchReport) -> str:
+    found, device, geometry = occupancy_of(report), report.device, report.geometry
+    if found is None or device is None or geometry is None:
+        return "How many warps fit on an SM is unknown without grid, block and device."
+    share = text.three_digits(100 * found.fraction)
+    number = waves(geometry.blocks, device, found)
+    blocks = text.many(geometry.blocks, "block")
+    filled = (
+        f"{blocks} make {text.three_digits(number)} waves on {device.sm_count} SMs."
+        if number >= 1
+        else f"{blocks} fill {text.three_digits(100 * number)} % of one wave on "
+        f"{device.sm_count} SMs."
+    )
+    return (
+        f"{found.warps_per_sm} of {found.max_warps_per_sm} warps fit on an SM: {share} % "
+        f"theoretical occupancy, limited by {text.listing(found.limiters)}. {filled}"
+    )
+
+
+def occupancy_bars(report: LaunchReport) -> list[Bar]:
+    """Blocks per SM that each resource allows."""
+    found, device = occupancy_of(report), report.device
+    if found is None or device is None:
+        return []
+    limits = sorted(block_limits(device, **_needs(report)).items(), key=lambda one: one[1])
+    longest = max(limit for _, limit in limits)
+    return [
+        Bar(
+            name=_LIMITERS.get(name, name),
+            share=limit / longest,
+            value=f"{limit:,}",
+            class_="s1" if name in found.limiters else "s2",
+        )
+        for name, limit in limits
+    ]
+
+
+def launch_rows(report: LaunchReport) -> Iterator[Row]:
+    resources, geometry = report.resources, report.geometry
+    if geometry:
+        yield "grid", times(geometry.grid)
+        yield "block", f"{times(geometry.block)} threads"
+    yield "registers per thread", f"{resources.registers_per_thread}"
+    yield "static shared memory per block", text.size(resources.static_shared_bytes)
+    if geometry and geometry.dynamic_shared_bytes:
+        yield "dynamic shared memory per block", text.size(geometry.dynamic_shared_bytes)
+    yield "local memory per thread (spills)", text.size(resources.local_bytes)
+    if report.predicted:
+        yield "clock", f"{report.predicted.clock_hz / 1e6:,.0f} MHz"
+        yield "L2 before the launch", report.predicted.l2
+    yield "architecture", resources.architecture
+
+
+def times(extent: tuple[int, int, int]) -> str:
+    """'64 × 64', without trailing ones."""
+    sizes = list(extent)
+    while len(sizes) > 1 and sizes[-1] == 1:
+        sizes.pop()
+    return " × ".join(f"{size:,}" for size in sizes)
+
+
+# Trust.
+
+
+def known_errors(report: LaunchReport) -> list[Accuracy]:
+    """Errors of predictions for such a kernel on the device, or on devices alike."""
+    if report.device is None or report.predicted is None:
+        return []
+    kind = "ladder" if report.is_rung else "other kernels"
+    found = accuracies(report.device)
+    return [one for one in found if one.kernels == kind] or list(found)
+
+
+def error_short(report: LaunchReport) -> str:
+    """'16.0 % mean error on 48 launches', empty if the error is not known."""
+    known = known_errors(report)
+    if not known:
+        return ""
+    one = known[0]
+    return f"{text.three_digits(100 * one.mean_error)} % mean error on {one.launches} launches"
+
+
+def trust_sentence(report: LaunchReport) -> str:
+    predicted, device = report.predicted, report.device
+    if predicted is None or device is None:
+        return "No time was predicted."
+    known = known_errors(report)
+    if not known:
+        return f"Predictions for {device.name} were never compared with measured times."
+    measured_on = list(dict.fromkeys(DEVICES[one.device].name for one in known))
+    here = "this GPU" if measured_on == [device.name] else text.listing(measured_on)
+    own = "" if predicted.is_fitted else " The constants were not fitted on such a device."
+    return f"Predictions were compared with measured times of {here}.{own}"
+
+
+def error_rows(report: LaunchReport) -> Iterator[tuple[str, str, str, str]]:
+    """Device, launches, their number, mean error in percent."""
+    for one in known_errors(report):
+        how = "held out" if one.is_held_out else "fitted"
+        yield (
+            DEVICES[one.device].name,
+            f"{one.what}, {how}",
+            f"{one.launches}",
+            text.three_digits(100 * one.mean_error),
+        )
+
+
+def grade_rows(report: LaunchReport) -> Iterator[tuple[str, str, str]]:
+    """What was obtained, its grade, and how it was obtained."""
+    if report.measured_s is not None:
+        number = len(report.samples_s)
+        how = f"median of {number:,} launches" if number > 1 else "one launch"
+        yield text.predicted_seconds(report.measured_s), "measured", how
+    if report.predicted:
+        basis = report.prediction_basis or report.predicted.basis
+        told = text.predicted_seconds(report.predicted.time_s)
+        yield f"{told}, its parts and lines", "predicted", basis
+    if report.basis:
+        yield "instructions, requests, bank conflicts", "simulated", report.basis
+    if report.traffic_basis:
+        yield "bytes at L2 and DRAM", "modelled", report.traffic_basis
+    yield "registers, shared memory, occupancy", "compiled", report.resources.compiler
+
+
+_FEATURES = {
+    "FP64": ("DFMA", "DADD", "DMUL", "DMMA"),
+    "tensor cores": ("HMMA", "IMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA", "BMMA"),
+}
+
+
+def unused(report: LaunchReport) -> list[str]:
+    """What the launch does not use, and the page leaves out."""
+    if not report.instructions:
+        return []
+    done = [one for one in report.instructions if one.executed]
+    opcodes, spaces = {one.opcode for one in done}, {one.space for one in done}
+    found = [name for name, of in _FEATURES.items() if not opcodes.intersection(of)]
+    for name in ("shared", "local"):
+        if name not in spaces:
+            found.append(f"{name} memory")
+    if not any(one.action in ("atomic", "reduction") for one in done):
+        found.append("atomics")
+    return found
+
+
+def short_device(device: Device | None) -> str:
+    """'H100 SXM5', without the maker and the memory."""
+    if device is None:
+        return ""
+    words = device.name.removeprefix("NVIDIA ").split()
+    return " ".join(word for word in words if not word.isdigit() and word != "GB")

@@ -1,0 +1,79 @@
+"""Everything that the report of one launch is made of, predicted, measured or both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import median
+
+from analysis.devices import Device
+from analysis.geometry import Geometry
+from analysis.occupancy import Resources
+from analysis.records.counters import InstructionCounts
+from analysis.records.profile import LineAccess
+from analysis.records.remedy import Remedy
+from analysis.timing.predicted import Predicted
+from reports.sections.answer import Answer, answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchReport:
+    """One launch of a kernel.
+
+    `file` is the name of its source and `source` the text, None where they are not known.
+    `predicted` is the time on `device`, None where `prediction_basis` says why there is none.
+    `samples_s` are measured times, empty without a measurement. `instructions` and `counters` are
+    empty if the launch was not executed on the CPU; `basis` and `traffic_basis` say how they were
+    obtained. `memory` has accesses with their first requests. `command` repeats the launch.
+    """
+
+    name: str
+    resources: Resources
+    file: str | None = None
+    source: str | None = None
+    geometry: Geometry | None = None
+    device: Device | None = None
+    predicted: Predicted | None = None
+    prediction_basis: str | None = None
+    samples_s: tuple[float, ...] = ()
+    instructions: Sequence[InstructionCounts] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+    memory: Sequence[LineAccess] = ()
+    basis: str | None = None
+    traffic_basis: str | None = None
+    notes: Sequence[str] = ()
+    uncertainty: str = ""
+    estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    remedies: Sequence[Remedy] = ()
+    command: str | None = None
+    is_rung: bool = False
+
+    @property
+    def measured_s(self) -> float | None:
+        return median(self.samples_s) if self.samples_s else None
+
+    @cached_property
+    def answer(self) -> Answer:
+        return answer(
+            self.name,
+            self.predicted,
+            self.instructions,
+            self.device,
+            self.file,
+            measured_s=self.measured_s,
+            basis=self.prediction_basis,
+            blocks=self.geometry.blocks if self.geometry else None,
+        )
+
+    @property
+    def work_s(self) -> float | None:
+        """Predicted time without the cost of any launch, of which units are busy for a share."""
+        predicted = self.predicted
+        return predicted.time_s - predicted.launch_s if predicted else None
+
+    def line_s(self, file: str, line: int) -> float | None:
+        """Predicted cost of a source line, None if it is not known."""
+        costs = self.predicted.lines if self.predicted else ()
+        found = [one.time_s for one in costs if (one.file, one.line) == (file, line)]
+        return found[0] if found else None

@@ -1,0 +1,195 @@
+"""Roofline of one launch: one point for each memory level, all of them at the launch's rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import atan2, ceil, degrees, floor, log10
+
+from markupsafe import Markup
+
+from reports.svg.drawing import NARROW, element, number, path, svg, text, two, width_of
+
+WIDE, WIDE_HEIGHT, NARROW_HEIGHT = 600, 330, 310
+TOP, BOTTOM, RIGHT = 26, 44, 16
+RADIUS = 5.5
+MEETING_PX = 9  # points this close have one label
+LINE_PX = 18
+MOST_DECADES = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A memory level: its bandwidth in bytes per second, and the bytes that it moves."""
+
+    name: str
+    bytes_per_s: float
+    moved_bytes: float
+    bandwidth: str  # as text
+    is_hot: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roofline:
+    """Work of a launch in `unit`, its rate and the peak per second, and the levels it uses.
+
+    `per_bytes` is the number of bytes that x counts work for: 1 (FLOP/B) or 1000.
+    """
+
+    work: float
+    rate: float
+    peak: float
+    rate_label: str
+    peak_label: str
+    x_label: str
+    y_label: str
+    scale: float  # of the y axis, such as 1e9
+    per_bytes: float
+    levels: Sequence[Level]
+    label: str = ""
+
+    def x(self, level: Level) -> float:
+        return self.work / level.moved_bytes * self.per_bytes
+
+
+def roofline(shown: Roofline) -> Markup:
+    return two(
+        _Axes.of(shown, WIDE, WIDE_HEIGHT).drawn(), _Axes.of(shown, NARROW, NARROW_HEIGHT).drawn()
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Axes:
+    shown: Roofline
+    width: int
+    height: int
+    left: int
+    decades: tuple[float, float, float, float] = field(default=(0, 1, 0, 1))
+
+    @classmethod
+    def of(cls, shown: Roofline, width: int, height: int) -> _Axes:
+        xs = [shown.x(level) for level in shown.levels]
+        ridges = [shown.peak / one.bytes_per_s * shown.per_bytes for one in shown.levels]
+        x0, x1 = floor(log10(min(xs + ridges)) - 0.3), ceil(log10(max(xs + ridges)) + 0.3)
+        y0 = floor(log10(shown.rate / shown.scale) - 0.5)
+        y1 = log10(shown.peak / shown.scale) + 0.3
+        return cls(
+            shown=shown,
+            width=width,
+            height=height,
+            left=44 if width == NARROW else 56,
+            decades=(float(x0), float(x1), float(y0), y1),
+        )
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.width == NARROW
+
+    @property
+    def right(self) -> float:
+        return self.width - RIGHT
+
+    @property
+    def base(self) -> float:
+        return self.height - BOTTOM
+
+    def at_x(self, value: float) -> float:
+        x0, x1, _, _ = self.decades
+        return self.left + (self.right - self.left) * (log10(value) - x0) / (x1 - x0)
+
+    def at_y(self, rate: float) -> float:
+        _, _, y0, y1 = self.decades
+        return self.base - (self.base - TOP) * (log10(rate / self.shown.scale) - y0) / (y1 - y0)
+
+    def drawn(self) -> Markup:
+        parts = [*self._grid(), *self._roofs(), *self._points()]
+        return svg(self.width, self.height, self.shown.label, parts, class_="halo")
+
+    def _grid(self) -> Iterator[Markup]:
+        x0, x1, y0, y1 = self.decades
+        step_x, step_y = (1 + int(b - a) // MOST_DECADES for a, b in ((x0, x1), (y0, y1)))
+        for exponent in range(int(x0), int(x1) + 1, step_x):
+            x = self.at_x(10.0**exponent)
+            yield path("gl", f"M{number(x)} {TOP}V{number(self.base)}")
+            yield text(x, self.base + 17, _power(exponent), "mu", anchor="middle")
+        for exponent in range(ceil(y0), floor(y1) + 1, step_y):
+            y = self.at_y(10.0**exponent * self.shown.scale)
+            yield path("gl", f"M{self.left} {number(y)}H{number(self.right)}")
+            yield text(self.left - 6, y + 4, _power(exponent), "mu", anchor="end")
+        yield text(self.right, self.height - 6, self.shown.x_label, "mu", anchor="end")
+        yield text(0, 12, self.shown.y_label, "mu")
+
+    def _roofs(self) -> Iterator[Markup]:
+        shown = self.shown
+        ridges = {one.name: shown.peak / one.bytes_per_s * shown.per_bytes for one in shown.levels}
+        peak_y, left = self.at_y(shown.peak), self.at_x(min(ridges.values()))
+        yield path("rf", f"M{number(left)} {number(peak_y)}H{number(self.right)}")
+        yield text(self.right, peak_y - 7, shown.peak_label, "b", anchor="end")
+        x0, _, y0, _ = self.decades
+        for level in shown.levels:
+            slope = level.bytes_per_s / shown.per_bytes
+            x = max(10.0**x0, 10.0**y0 * shown.scale / slope)
+            start, end = (self.at_x(x), self.at_y(slope * x)), (self.at_x(ridges[level.name]), peak_y)
+            yield path("rf", f"M{_point(start)}L{_point(end)}")
+            yield self._roof_label(level, start, end)
+
+    def _roof_label(
+        self, level: Level, start: tuple[float, float], end: tuple[float, float]
+    ) -> Markup:
+        angle = -degrees(atan2(start[1] - end[1], end[0] - start[0]))
+        x, y = (a + 0.6 * (b - a) for a, b in zip(start, end, strict=True))
+        label = level.name if self.is_narrow else f"{level.name}  {level.bandwidth}"
+        turned = f"translate({number(x)} {number(y)}) rotate({number(angle)}) translate(0 -6)"
+        return element("text", label, transform=turned, text_anchor="middle")
+
+    def _points(self) -> Iterator[Markup]:
+        shown, y = self.shown, self.at_y(self.shown.rate)
+        yield path("ax", f"M{self.left} {number(y)}H{number(self.right)}")
+        groups = list[list[Level]]()
+        for level in sorted(shown.levels, key=shown.x):
+            if groups and self._x(level) - self._x(groups[-1][0]) < MEETING_PX:
+                groups[-1].append(level)
+            else:
+                groups.append([level])
+        for level in shown.levels:
+            roof = self.at_y(min(shown.peak, level.bytes_per_s * shown.x(level) / shown.per_bytes))
+            class_ = "dh" if level.is_hot else "dr"
+            yield path(class_, f"M{number(self._x(level))} {number(y)}V{number(roof)}")
+        for level in sorted(shown.levels, key=lambda one: one.is_hot):
+            hot = "pt pth" if level.is_hot else "pt"
+            yield element("circle", class_=hot, cx=self._x(level), cy=y, r=RADIUS)
+        yield from self._labels(groups, y)
+
+    def _x(self, level: Level) -> float:
+        return self.at_x(self.shown.x(level))
+
+    def _labels(self, groups: Sequence[Sequence[Level]], y: float) -> Iterator[Markup]:
+        """The rate above its line, and names below the points, in as many lines as they need."""
+        ends = [self.left - 8.0] * (len(groups) + 1)
+        middle = [self._x(group[0]) for group in groups]
+        first = min(middle) - RADIUS
+        rate_px = width_of(self.shown.rate_label)
+        is_left = first - self.left > rate_px + 8
+        at, anchor = (self.left + 4, "start") if is_left else (self.right, "end")
+        yield text(at, y - 8, self.shown.rate_label, "b", anchor=anchor)
+        for group, x in zip(groups, middle, strict=True):
+            label = ", ".join(level.name for level in group)
+            half = width_of(label) / 2
+            x = min(max(x, self.left + half), self.right - half)
+            line = next(n for n, end in enumerate(ends) if x - half > end + 4)
+            ends[line] = x + half
+            is_hot = any(level.is_hot for level in group)
+            baseline = y + 20 + line * LINE_PX
+            if baseline > self.base - 2:
+                baseline = y - 24 - line * LINE_PX
+            yield text(x, baseline, label, "cost b" if is_hot else "", anchor="middle")
+
+
+def _power(exponent: int) -> str:
+    return f"{10**exponent:,}" if 0 <= exponent <= 4 else (
+        f"{10.0**exponent:g}" if -3 <= exponent < 0 else f"1e{exponent}"
+    )
+
+
+def _point(at: tuple[float, float]) -> str:
+    return f"{number(at[0])} {number(at[1])}"

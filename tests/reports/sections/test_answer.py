@@ -1,0 +1,139 @@
+"""The answer on a launch: its sentences, for any kind of cause."""
+
+import pytest
+
+from analysis.devices import DEVICES
+from analysis.records.counters import InstructionCounts
+from analysis.timing.predicted import Cost, Effect, LineCost, Predicted, Resource
+from reports.sections.answer import NAMED, answer
+
+H100 = DEVICES["h100-sxm"]
+
+
+def instruction(line, *, requests=0, units=0, ideal=0, space=None, action="load", file="k.cu"):
+    is_shared = space == "shared"
+    return InstructionCounts(
+        address=0,
+        opcode="LDG",
+        text="LDG",
+        file=file,
+        line=line,
+        executed=max(1, requests),
+        threads=32,
+        predicated=32,
+        space=space,
+        action=action if space else None,
+        requests=requests,
+        sectors=0 if is_shared else units,
+        wavefronts=units if is_shared else 0,
+        conflict_free=ideal if is_shared else 0,
+        ideal=ideal,
+    )
+
+
+def predicted(parts, lines=()):
+    """A prediction of parts in µs."""
+    costs = [Cost(effect=e, time_s=us * 1e-6, alone_s=us * 1e-6) for e, us in parts.items()]
+    return Predicted(
+        time_s=sum(cost.time_s for cost in costs),
+        cycles=1.0,
+        clock_hz=1e9,
+        launch_s=3e-6,
+        flop_per_s=0.0,
+        l2="flushed",
+        limiter=Resource.DRAM,
+        limiter_share=0.9,
+        next_limiter=Resource.L2,
+        next_share=0.2,
+        bounds=(),
+        gap=(),
+        constants="sm_90",
+        basis="",
+        is_fitted=True,
+        costs=tuple(costs),
+        lines=tuple(LineCost(file="k.cu", line=n, time_s=us * 1e-6) for n, us in lines),
+    )
+
+
+def of(parts, instructions=(), *, lines=(), **more):
+    return answer("k", predicted(parts, lines), instructions, H100, "k.cu", **more)
+
+
+def test_an_avoidable_cause_is_named_with_its_line():
+    conflicts = [instruction(19, requests=10, units=320, ideal=10, space="shared")]
+    found = of({Effect.CONFLICTS: 16.1, Effect.DRAM_BANDWIDTH: 9, Effect.LAUNCH: 3}, conflicts)
+    assert found.time_sentence == "k: 28.1 µs predicted on NVIDIA H100 SXM5 80 GB."
+    assert found.cause_sentence == "Shared-memory bank conflicts take most: 16.1 of 28.1 µs."
+    assert found.line_sentence == "Line 19 takes 32 wavefronts per shared load, ideal 1."
+    assert (found.cause.effect, found.place) == (Effect.CONFLICTS, ("k.cu", 19))
+
+
+def test_a_roof_limits_and_an_avoidable_cause_costs():
+    found = of({Effect.DRAM_BANDWIDTH: 34.8, Effect.UNCOALESCED: 1, Effect.LAUNCH: 2.7})
+    assert found.cause_sentence == (
+        "DRAM bandwidth limits it: 34.8 of 38.5 µs. Uncoalesced accesses cost 1.00 µs."
+    )
+
+
+def test_an_avoidable_cause_leads_if_the_roof_is_far():
+    found = of({Effect.CONFLICTS: 10, Effect.DRAM_BANDWIDTH: 15, Effect.LAUNCH: 3})
+    assert found.cause_sentence == (
+        "Shared-memory bank conflicts cost 10.0 of 28.0 µs. DRAM bandwidth needs 15.0 µs."
+    )
+
+
+def test_a_negligible_cause_is_not_named():
+    small = NAMED * 50 * 0.9
+    found = of({Effect.DRAM_BANDWIDTH: 50, Effect.IDLE_SMS: small}, blocks=8)
+    assert found.cause_sentence == "DRAM bandwidth limits it: 50.0 of 50.9 µs."
+    assert found.cause is None
+
+
+def test_idle_sms_are_counted():
+    found = of({Effect.IDLE_SMS: 186, Effect.LAUNCH: 3}, blocks=8)
+    assert found.cause_sentence == (
+        "Idle SMs limit it: 186 of 189 µs; 124 of 132 SMs have no block."  # 132 - 8
+    )
+
+
+def test_two_accesses_of_a_line_keep_their_values():
+    line = [
+        instruction(3, requests=10, units=320, ideal=40, space="global"),
+        instruction(3, requests=10, units=160, ideal=40, space="global"),
+        instruction(3, requests=10, units=40, ideal=40, space="global"),  # not wasted
+    ]
+    found = of({Effect.UNCOALESCED: 10, Effect.LAUNCH: 3}, line)
+    assert found.line_sentence == "Line 3 takes 32 and 16 sectors per global load, ideal 4."
+    line.append(instruction(3, requests=10, units=160, ideal=80, space="global"))
+    assert of({Effect.UNCOALESCED: 10}, line).line_sentence == (
+        "Line 3 takes 32 and 16 sectors per global load, ideal 4 (worst 2 of 3)."
+    )
+
+
+def test_the_most_expensive_line_is_named_without_a_wasteful_access():
+    code = [instruction(4), instruction(7, file="util.cuh")]
+    found = of({Effect.DRAM_LATENCY: 6, Effect.LAUNCH: 3}, code, lines=[(4, 5.0), (7, 1.0)])
+    assert found.line_sentence == "Line 4 costs most: 5.00 of 9.00 µs."
+
+
+@pytest.mark.parametrize("instructions", [[], [instruction(None, file=None)]])
+def test_without_source_lines_it_says_so(instructions):
+    found = of({Effect.LAUNCH: 3}, instructions)
+    assert found.cause_sentence == "The launch itself takes most: 3.00 of 3.00 µs."
+    assert "without -lineinfo" in found.line_sentence
+    assert found.place is None
+
+
+def test_grades():
+    code = [instruction(4)]
+    both = of({Effect.DRAM_BANDWIDTH: 30}, code, measured_s=33e-6)
+    assert both.time_sentence == (
+        "k: 33.0 µs measured on NVIDIA H100 SXM5 80 GB, 30.0 µs predicted."
+    )
+    assert both.cause_sentence == "DRAM bandwidth limits it: 30.0 of 30.0 µs predicted."
+    measured = answer("k", None, code, H100, "k.cu", measured_s=33e-6)
+    assert measured.time_sentence == "k: 33.0 µs measured on NVIDIA H100 SXM5 80 GB."
+    assert measured.cause_sentence == "What limits it is unknown without a predicted time."
+    assert measured.line_sentence == "Line 4 has most warp instructions: 100.0 %."
+    neither = answer("k" * 300, None, code, None, "k.cu", basis="not predicted: it waits")
+    assert neither.time_sentence == f"{'k' * 60}…: not predicted: it waits."
