@@ -133,9 +133,25 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
         costs.append((effect, part, 0.0))
     launch_s = runs.sm.constants.launch_s
     return (
-        *(Cost(effect=e, time_s=part / hz, alone_s=a / hz) for e, part, a in costs if part > 0),
+        *(
+            Cost(effect=e, time_s=part / hz, alone_s=a / hz, detail=_detail(e, runs.sm))
+            for e, part, a in costs
+            if part > 0
+        ),
         Cost(effect=Effect.LAUNCH, time_s=launch_s, alone_s=0.0),
     )
+
+
+def _detail(effect: Effect, sm: ModelledSm) -> str:
+    """Reason for an effect in words, empty if its name says it all."""
+    if effect != Effect.IDLE_SMS:
+        return ""
+    blocks, sms = sm.work.blocks, sm.device.sm_count
+    if blocks < sms:
+        return f"{sms - blocks} of {sms} SMs have no block"
+    if sm.work.of_sm:
+        return "blocks take different times"
+    return f"{blocks:,} blocks on {sms} SMs: up to {sm.blocks:,} on one"
 
 
 def _at_roof(time: SceneTime, clocks: float) -> Iterator[tuple[Effect, float]]:

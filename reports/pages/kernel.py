@@ -384,7 +384,9 @@ def _lines_sentence(report: LaunchReport) -> str:
     rows = line_rows(report)
     if not rows:
         return "The machine code has no line information: compile it with -lineinfo."
-    told = f"The {MOST_ROWS} most expensive of {len(rows):,} lines. " if len(rows) > MOST_ROWS else ""
+    told = (
+        f"The {MOST_ROWS} most expensive of {len(rows):,} lines. " if len(rows) > MOST_ROWS else ""
+    )
     predicted = report.predicted
     if predicted is None or not predicted.lines:
         return told + "Values are per request; an ideal stands in brackets where it is less."

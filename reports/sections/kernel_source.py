@@ -69,7 +69,9 @@ def highlighted(code: str) -> Markup:
         kind = match.lastgroup
         found += escape(shown[end : match.start()])
         words = escape(match[0])
-        found += words if kind == "str" else Markup('<span class="{}">{}</span>').format(kind, words)
+        found += (
+            words if kind == "str" else Markup('<span class="{}">{}</span>').format(kind, words)
+        )
         end = match.end()
     return found + escape(shown[end:])
 
@@ -126,9 +128,7 @@ def _source_line(
     if unit and report.predicted and cost_s and cost_s >= NAMED * report.predicted.time_s:
         cost = f"{text.three_digits(cost_s / unit[0])} {unit[1]}"
     why = reasons(distinct_accesses(instructions)) if is_hot else ""
-    return SourceLine(
-        number=number, code=highlighted(code), cost=cost, why=why, is_hot=is_hot
-    )
+    return SourceLine(number=number, code=highlighted(code), cost=cost, why=why, is_hot=is_hot)
 
 
 def reasons(accesses: Sequence[AccessTotal]) -> str:

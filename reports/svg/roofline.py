@@ -129,7 +129,10 @@ class _Axes:
         for level in shown.levels:
             slope = level.bytes_per_s / shown.per_bytes
             x = max(10.0**x0, 10.0**y0 * shown.scale / slope)
-            start, end = (self.at_x(x), self.at_y(slope * x)), (self.at_x(ridges[level.name]), peak_y)
+            start, end = (
+                (self.at_x(x), self.at_y(slope * x)),
+                (self.at_x(ridges[level.name]), peak_y),
+            )
             yield path("rf", f"M{_point(start)}L{_point(end)}")
             yield self._roof_label(level, start, end)
 
@@ -186,8 +189,10 @@ class _Axes:
 
 
 def _power(exponent: int) -> str:
-    return f"{10**exponent:,}" if 0 <= exponent <= 4 else (
-        f"{10.0**exponent:g}" if -3 <= exponent < 0 else f"1e{exponent}"
+    return (
+        f"{10**exponent:,}"
+        if 0 <= exponent <= 4
+        else (f"{10.0**exponent:g}" if -3 <= exponent < 0 else f"1e{exponent}")
     )
 
 

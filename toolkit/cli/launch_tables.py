@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from math import prod
@@ -16,17 +16,17 @@ from analysis.occupancy import occupancy
 from analysis.records.launch import SCHEMA_VERSION, LaunchRecord
 from analysis.records.metrics import THREAD_INSTRUCTIONS, is_arithmetic
 from analysis.records.profile import LineCounters
-from analysis.records.source_lines import LimitedWork, Line, summed_by_line
+from analysis.records.source_lines import Line, summed_by_line
 from analysis.records.summaries import summaries
 from analysis.timing.predicted import Predicted
 from reports import text
 from reports.sections.access import remarks
 from reports.sections.launch import counters_table
 from reports.sections.prediction import launch_tables, limits
-from reports.sections.table import Cell, Title, plain_table
 from toolkit.cli.argument_syntax import BufferArgument
+from toolkit.cli.launch_answer import print_answer
 from toolkit.cli.launch_options import Call, SimulatedCall
-from toolkit.cli.terminal import note, out, rich_table, say
+from toolkit.cli.terminal import out, rich_table, say
 from toolkit.launch.launch import Execution
 
 NEGLIGIBLE = 0.02  # of the time: nobody would look for these
@@ -34,16 +34,22 @@ NEGLIGIBLE = 0.02  # of the time: nobody would look for these
 FROM_WIDTH_OF_NAMES = 116
 
 
-def print_simulated(simulated: SimulatedCall, *, top: int | None) -> None:
-    """Everything about one launch; the `top` busiest source lines, None for no lines."""
+def print_simulated(simulated: SimulatedCall, *, top: int | None, verbose: bool = False) -> None:
+    """The answer on one launch, and everything else about it if `verbose`.
+
+    `top`: number of source lines, None for none.
+    """
+    print_answer(simulated, top=top)
+    if verbose:
+        out.print()
+        _print_details(simulated, top=top)
+
+
+def _print_details(simulated: SimulatedCall, *, top: int | None) -> None:
+    """The launch, its counters, the bounds on its time, and remarks on source lines."""
     execution = simulated.execution
-    for line in execution.verdict.splitlines():
-        say(line, "bold")
-    out.print()
     for line in _headline(simulated):
         say(line)
-    for one in filter(None, [execution.resources.note, *execution.notes]):
-        note(one)
     out.print()
     counters = counters_table(execution.instructions, execution.counters, execution.estimates)
     is_narrow = out.width < FROM_WIDTH_OF_NAMES
@@ -51,11 +57,7 @@ def print_simulated(simulated: SimulatedCall, *, top: int | None) -> None:
     if execution.predicted is not None:
         _print_predicted(execution.predicted, simulated)
     if top is not None:
-        lines = summed_by_line(execution.instructions)
-        if lines:
-            _print_lines(lines, simulated.call, top)
-        else:
-            out.print("no source lines: the machine code was compiled without -lineinfo")
+        _print_remarks(summed_by_line(execution.instructions), simulated.call)
 
 
 def _headline(simulated: SimulatedCall) -> Iterator[str]:
@@ -159,63 +161,14 @@ def _print_predicted(predicted: Predicted, simulated: SimulatedCall) -> None:
 # Source lines.
 
 
-# Title, grade or what it is an average of, and what a line has
-_COLUMNS: tuple[tuple[str, str, Callable[[Line], str]], ...] = (
-    ("instr.", "of warps", lambda line: text.digits(line.executed)),
-    ("threads", "active", lambda line: text.count((line.threads or 0) / line.executed)),
-    ("sectors", "/request", lambda line: text.average(line.per_request("units", shared=False))),
-    ("ideal", "", lambda line: text.average(line.per_request("ideal", shared=False))),
-    ("conflicts", "/access", lambda line: text.average(line.per_request("excess", shared=True))),
-)
-
-
-NARROWEST_SOURCE = 16
-FULL_WARP = "32"
-
-
-def _print_lines(lines: Sequence[Line], call: Call, top: int) -> None:
-    busiest = sorted(lines, key=lambda line: line.work(LimitedWork.ANY), reverse=True)[:top]
-    ordered = sorted(lines, key=lambda line: not _is_own(line, call))
-    shown = [line for line in ordered if line in busiest]
-    left = f": the {top} busiest of {len(lines)}, --top {len(lines)} shows all"
-    out.print(f"source lines{left if len(lines) > top else ''}")
-    remarkable = {line.number: list(remarks(line)) for line in shown if _is_own(line, call)}
-    dull = {"", FULL_WARP}
-    columns = [column for column in _COLUMNS if any(column[2](line) not in dull for line in shown)]
-    cells = [[cell(line) for _, _, cell in columns] for line in shown]
-    width = max(NARROWEST_SOURCE, out.width - _width(columns, cells) - len("line") - 5)
-    titles: list[Title] = [("line", "", True), "source"]
-    titles += [(title, per, True) for title, per, _ in columns]
-    rows: list[list[Cell | str]] = [
-        [
-            Cell(str(line.number), is_bad=_is_own(line, call) and bool(remarkable[line.number])),
-            _source_line(line, call, width),
-            *row,
-        ]
-        for line, row in zip(shown, cells, strict=True)
-    ]
-    out.print(rich_table(plain_table(titles, rows)))
-    for number_, found in remarkable.items():
-        for remark in found:
-            say(f": {remark}", "bold red", lead=f"line {number_}")
-
-
-def _width(columns: Sequence[tuple[str, str, Any]], rows: Sequence[Sequence[str]]) -> int:
-    """Width of the columns of numbers, with two spaces between them."""
-    return sum(
-        2 + max(len(title), len(per), *(len(row[k]) for row in rows))
-        for k, (title, per, _) in enumerate(columns)
-    )
+def _print_remarks(lines: Sequence[Line], call: Call) -> None:
+    for line in lines:
+        for remark in remarks(line) if _is_own(line, call) else ():
+            say(f": {remark}", "bold", lead=f"line {line.number}")
 
 
 def _is_own(line: Line, call: Call) -> bool:
     return line.file == call.source.name
-
-
-def _source_line(line: Line, call: Call, width: int) -> str:
-    """The text of a line as far as there is room; of another file its name."""
-    code = _text(line.file, line.number, call) if _is_own(line, call) else line.file
-    return code if len(code) <= width else code[: width - 1] + "…"
 
 
 def _text(file: str, number: int, call: Call) -> str:

@@ -22,7 +22,10 @@ def simulate(
         ),
     ] = None,
     lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 20,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 6,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show the launch, its counters and bounds too.")
+    ] = False,
     as_json: Json = False,
     watch: Annotated[
         bool,
@@ -70,4 +73,4 @@ def simulate(
         if as_json:
             print_json(launch_tables.document(simulated))
         else:
-            launch_tables.print_simulated(simulated, top=top if lines else None)
+            launch_tables.print_simulated(simulated, top=top if lines else None, verbose=verbose)

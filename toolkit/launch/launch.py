@@ -96,26 +96,25 @@ class Execution:
 
     @property
     def verdict(self) -> str:
-        """First lines of `simulate`: the time, the limiter, and the most expensive source line.
+        """First lines of `simulate`: the time, its cause, and the source line.
 
         Three lines; empty if the instructions of the launch were not counted.
         """
-        from reports.sections.verdict import verdict
+        from reports.sections.answer import answer
 
         if not self.instructions or self.cubin is None:
             return ""
-        return "\n".join(
-            verdict(
-                self.cubin.name,
-                self.instructions,
-                self.counters,
-                predicted=self.predicted,
-                device=self.device,
-                basis=self.prediction_basis,
-                file=self.cubin.file,
-                uncertainty=self.uncertainty,
-            )
+        found = answer(
+            self.cubin.name,
+            self.predicted,
+            self.instructions,
+            self.device,
+            self.cubin.file,
+            basis=self.prediction_basis,
         )
+        doubt = f" {self.uncertainty}." if self.uncertainty else ""
+        first = f"{found.time_sentence}{doubt}"
+        return "\n".join((first, found.cause_sentence, found.line_sentence))
 
 
 def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:

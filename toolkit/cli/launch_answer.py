@@ -1,0 +1,211 @@
+"""First screen of `simulate`: the time, its cause, the line, and what the time is spent on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+
+from analysis.occupancy import occupancy
+from analysis.records.counters import InstructionCounts, of_lines
+from analysis.records.metrics import is_arithmetic
+from analysis.records.source_lines import AccessTotal, distinct_accesses
+from analysis.timing.predicted import Predicted
+from reports import text
+from reports.sections.prediction import trust
+from reports.sections.table import Title, plain_table
+from toolkit.cli.argument_syntax import BufferArgument
+from toolkit.cli.launch_options import Call, SimulatedCall
+from toolkit.cli.terminal import note, out, rich_table, say
+
+SMALL = 0.02  # of the time: smaller parts are one part, and smaller lines are not shown
+BAR_WIDTH = 24
+LABEL_WIDTH = 10  # of the facts at the end
+MOST_UNITS = 5  # of those that are busy
+MOST_VALUES = 2  # of the accesses of one line
+NARROWEST_SOURCE = 16
+FULL_WARP = 32
+
+
+def print_answer(simulated: SimulatedCall, *, top: int | None) -> None:
+    """The answer on one launch in at most 45 lines; the `top` source lines, None for none."""
+    execution = simulated.execution
+    first, *rest = execution.verdict.splitlines()
+    say(first, "bold")
+    for line in rest:
+        say(line)
+    for one in filter(None, [execution.resources.note, *execution.notes]):
+        note(one)
+    if execution.predicted is not None:
+        _print_parts(execution.predicted)
+    if top is not None:
+        _print_lines(simulated, top)
+    out.print()
+    for label, fact in _facts(simulated):
+        say(f"{label:<{LABEL_WIDTH}}{fact}")
+
+
+def _print_parts(predicted: Predicted) -> None:
+    """Parts of the time as bars, the largest first."""
+    rows = parts(predicted)
+    if not rows:
+        return
+    scale, unit = text.time_unit(predicted.time_s)
+    width, largest = max(len(name) for name, _ in rows), max(time_s for _, time_s in rows)
+    out.print()
+    say(f"time, {unit}")
+    for name, time_s in rows:
+        bar = "█" * round(BAR_WIDTH * time_s / largest)
+        say(f"  {name:<{width}}  {bar:<{BAR_WIDTH}}  {text.three_digits(time_s / scale):>7}")
+
+
+def parts(predicted: Predicted) -> list[tuple[str, float]]:
+    """(name, seconds) of each part of a time, the largest first; small parts are the last one."""
+    costs = sorted(predicted.costs, key=lambda cost: -cost.time_s)
+    least_s = SMALL * predicted.time_s
+    rows: list[tuple[str, float]] = [
+        (cost.effect, cost.time_s) for cost in costs if cost.time_s >= least_s
+    ]
+    rest = [cost for cost in costs if cost.time_s < least_s]
+    if len(rest) == 1:
+        rows.append((rest[0].effect, rest[0].time_s))
+    elif rest:
+        rows.append((f"{len(rest)} parts below 2 %", sum(cost.time_s for cost in rest)))
+    return rows
+
+
+# Source lines.
+
+
+def _print_lines(simulated: SimulatedCall, top: int) -> None:
+    call, execution = simulated.call, simulated.execution
+    lines = of_lines(one for one in execution.instructions if one.executed)
+    out.print()
+    if not lines:
+        say("no source lines: the machine code was compiled without -lineinfo")
+        return
+    costs = _costs_of_lines(execution.predicted)
+    executed = {place: sum(one.executed for one in of) for place, of in lines.items()}
+    order = sorted(lines, key=lambda place: (-costs.get(place, 0.0), -executed[place]))
+    shown = order[:top]
+    columns = [
+        (title, per, [cell(place, lines[place]) for place in shown])
+        for title, per, cell in _columns(costs, execution.predicted)
+    ]
+    columns = [one for one in columns if any(one[2])]
+    taken = sum(2 + max(map(len, (title, per, *cells))) for title, per, cells in columns)
+    room = max(NARROWEST_SOURCE, out.width - taken - len("line") - 5)
+    titles: list[Title] = [("line", "", True), "source"]
+    titles += [(title, per, True) for title, per, _ in columns]
+    rows = [
+        [str(place[1]), _shortened(source_line(place, call), room), *cells]
+        for place, *cells in zip(shown, *(cells for *_, cells in columns), strict=True)
+    ]
+    out.print(rich_table(plain_table(titles, rows)))
+    if len(lines) > len(shown):
+        say(f"      {text.many(len(lines) - len(shown), 'more line')}: --top {len(lines)}")
+
+
+Place = tuple[str, int]
+Cells = Callable[[Place, Sequence[InstructionCounts]], str]
+
+
+def _columns(
+    costs: Mapping[Place, float], predicted: Predicted | None
+) -> Iterator[tuple[str, str, Cells]]:
+    """Title, second title and cells of each column after the source."""
+    yield "warp", "instr.", lambda _, of: text.digits(sum(one.executed for one in of))
+    yield "active", "threads", lambda _, of: _active(of)
+    yield "sectors", "/request", lambda _, of: _per_request(of, shared=False)
+    yield "wavefronts", "/access", lambda _, of: _per_request(of, shared=True)
+    if predicted is not None and costs:
+        scale, unit = text.time_unit(predicted.time_s)
+        least_s = SMALL * predicted.time_s
+
+        def cost(place: Place, _: Sequence[InstructionCounts]) -> str:
+            time_s = costs.get(place, 0.0)
+            return text.three_digits(time_s / scale) if time_s >= least_s else ""
+
+        yield unit, "", cost
+
+
+def _costs_of_lines(predicted: Predicted | None) -> dict[Place, float]:
+    known = predicted.lines if predicted else ()
+    return {
+        (one.file, one.line): one.time_s
+        for one in known
+        if one.file is not None and one.line is not None
+    }
+
+
+def _active(of: Sequence[InstructionCounts]) -> str:
+    """Active threads per warp instruction, empty where all are."""
+    threads = sum(one.threads for one in of) / sum(one.executed for one in of)
+    return "" if threads == FULL_WARP else text.count(threads)
+
+
+def _per_request(of: Sequence[InstructionCounts], *, shared: bool) -> str:
+    """'4', '32, ideal 1', '4 and 32, ideal 4': of each access of a line that differs."""
+    accesses = [one for one in distinct_accesses(of) if (one.space == "shared") == shared]
+    if not accesses:
+        return ""
+    each = list(dict.fromkeys(map(_units, accesses)))
+    ideal = list(dict.fromkeys(text.average(one.ideal / one.requests) for one in accesses))
+    values = " and ".join(each[:MOST_VALUES]) + ("…" if len(each) > MOST_VALUES else "")
+    if each == ideal:
+        return values
+    return f"{values}, ideal {' and '.join(ideal[:MOST_VALUES])}"
+
+
+def _units(access: AccessTotal) -> str:
+    return text.average(access.units / access.requests)
+
+
+def source_line(place: Place, call: Call) -> str:
+    """The text of a line; of another file its name, and empty past the end of the source."""
+    file, number = place
+    if file != call.source.name:
+        return file
+    texts = (call.text or "").splitlines()
+    return texts[number - 1].strip() if 0 < number <= len(texts) else ""
+
+
+def _shortened(code: str, width: int) -> str:
+    return code if len(code) <= width else code[: width - 1] + "…"
+
+
+# Facts.
+
+
+def _facts(simulated: SimulatedCall) -> Iterator[tuple[str, str]]:
+    """Label and sentence of each fact below the tables."""
+    call, execution = simulated.call, simulated.execution
+    predicted = execution.predicted
+    if predicted is not None:
+        bounds = sorted(predicted.bounds, key=lambda bound: -bound.time_s)
+        busy_s = predicted.time_s - predicted.launch_s
+        units = [f"{one.name} {text.percent(one.time_s / busy_s)}" for one in bounds[:MOST_UNITS]]
+        yield "busy", ", ".join(units)
+        if is_arithmetic(execution.instructions, execution.counters):
+            yield "rate", text.flop_per_s(predicted.flop_per_s)
+    if call.device is not None:
+        found = occupancy(
+            call.device,
+            threads_per_block=prod(call.block),
+            registers_per_thread=execution.resources.registers_per_thread,
+            shared_bytes_per_block=execution.resources.static_shared_bytes
+            + call.dynamic_shared_bytes,
+        )
+        yield (
+            "fits",
+            f"{found.warps_per_sm} of {found.max_warps_per_sm} warps on an SM, limited by "
+            f"{text.listing(found.limiters)}",
+        )
+    yield "counted", execution.basis or ""
+    if predicted is not None and call.device is not None:
+        yield "trust", trust(call.device)
+    is_random = call.rung is not None or any(
+        isinstance(item, BufferArgument) and item.fill == "random" for item in call.arguments
+    )
+    if is_random:
+        yield "repeat", f"--seed {call.seed}"
+    yield "more", "--verbose: launch, counters and bounds; --html FILE: a page; --json"
