@@ -60,6 +60,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
         ),
         bound(Resource.L1, l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
         bound(Resource.L2, *_of_l2(sm, total)),
+        *_of_atomics(sm),
         TimeBound(
             name=Resource.DRAM,
             time_s=sm.below_l1_s[1],
@@ -85,6 +86,12 @@ def _other_pipe(total: SmTotals, least: float) -> Iterator[tuple[Resource, float
             busy / SCHEDULERS,
             f"{busy:,.0f} clocks of {pipes} {OF_SM}, {SCHEDULERS} of them",
         )
+
+
+def _of_atomics(sm: ModelledSm) -> Iterator[TimeBound]:
+    """The bound of atomic operations at L2, if the launch has any."""
+    if sm.atomics is not None:
+        yield TimeBound(name=Resource.ATOMICS, time_s=sm.atomics.time_s, basis=sm.atomics.basis)
 
 
 def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:

@@ -57,7 +57,8 @@ class ModelRuns:
         clocks = found.clocks * (1 + self.coupling * self.waits / relative_reads)
         # an extrapolation from a few blocks and small K may fall below the busy time of a unit
         busy = found.load_store, found.issued / SCHEDULERS
-        least = (*busy, *(time_s * self.sm.clock_hz for time_s in self.sm.below_l1_s))
+        below_s = (*self.sm.below_l1_s, self.sm.atomics.time_s if self.sm.atomics else 0.0)
+        least = (*busy, *(time_s * self.sm.clock_hz for time_s in below_s))
         return replace(found, clocks=max(clocks, *least))
 
     @cached_property

@@ -22,6 +22,7 @@ class Resource(Vocabulary):
     SHARED_MEMORY = "shared memory"
     L1 = "L1"
     L2 = "L2"
+    ATOMICS = "atomics at L2"
     DRAM = "DRAM"
     LATENCY = "latency"  # Little's law: work in flight over its latency
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.timing.blocks_of_sm import OneSm, most_blocks
+from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.samples import Sample
 
 
@@ -54,6 +55,7 @@ class Work:
     exchanged: Exchanged = NO_EXCHANGE
     # blocks resident on one SM do (`block_schedule.blocks_finish_at_different_times`)
     finish_at_different_times: bool = False
+    atomics: AtomicOperations | None = None  # on global memory
     of_sm: OneSm | None = None  # blocks of the modelled SM, if those of other SMs differ from them
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ _WORK_OF = {
     Resource.SHARED_MEMORY: LimitedWork.WAVEFRONTS,
     Resource.L1: LimitedWork.SECTORS,
     Resource.L2: LimitedWork.SECTORS,
+    Resource.ATOMICS: LimitedWork.ATOMICS,
     Resource.DRAM: LimitedWork.SECTORS,
     Resource.LATENCY: LimitedWork.ANY,
 }
@@ -83,7 +84,7 @@ def _most_expensive(lines: Sequence[Line], predicted: Predicted | None, file: st
 
 def _reason(line: Line, work: LimitedWork) -> str:
     """Cost of the line's most expensive access; empty if its instructions cost more."""
-    of = [one for one in line.accesses if work in (one.work, LimitedWork.ANY)]
+    of = [one for one in line.accesses if one.is_part_of(work)]
     one = max(of, key=lambda access: access.units, default=None)
     if one is None or (work is LimitedWork.ANY and one.units < line.executed / 2):
         return ""

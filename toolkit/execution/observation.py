@@ -32,6 +32,7 @@ from toolkit.execution.sampling import (
     estimated_counts,
     estimates,
 )
+from toolkit.sass.atomics import Atomics
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.machine import Run
 from toolkit.sass.regions import Flow
@@ -57,7 +58,8 @@ class Observed:
     (core.WORK). `estimates`: counters that are not proved.
     `slow_paths`: the only instructions that blocks may execute otherwise are those of slow paths of
     these functions. `accesses`: those of all blocks, None where they are not known. `lost`: why
-    the executed blocks do not suffice, if they do not.
+    the executed blocks do not suffice, if they do not. `atomics`: atomic operations of each executed
+    block, by its linear index.
     """
 
     counts: NDArray[Any]
@@ -69,6 +71,7 @@ class Observed:
     lost: str
     estimates: Estimates | None
     slow_paths: Sequence[str]
+    atomics: Mapping[int, Atomics]
 
     @property
     def is_sufficient(self) -> bool:
@@ -261,6 +264,11 @@ class _Observer:
             lost=lost,
             estimates=estimated,
             slow_paths=slow_paths,
+            atomics={
+                block: one.run.atomics
+                for block, one in self.executed.samples.items()
+                if one.run.atomics is not None
+            },
         )
 
     def _has_open_accesses(self, may_differ: NDArray[Any]) -> bool:

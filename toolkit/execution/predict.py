@@ -21,6 +21,7 @@ from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
 from analysis.sm import Streams, end_runs
 from analysis.timing.gap import GapClocks
+from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.predict import gap_clocks_of, predict
 from analysis.timing.predicted import Predicted, from_json
 from analysis.timing.samples import Sample
@@ -84,6 +85,7 @@ def work_of(
     replay: Replay,
     sample: Sample,
     flop: int,
+    atomics: AtomicOperations | None = None,
 ) -> Work:
     """Input of the timing model for a launch. `sample`: the blocks of `replay`.
 
@@ -112,6 +114,7 @@ def work_of(
         sent_share=sent / stored if sent else 1.0,
         exchanged=replay.exchanged,
         finish_at_different_times=finish_at_different_times(kernel, geometry, replay),
+        atomics=atomics,
         of_sm=replay.of_sm,
     )
 
@@ -149,6 +152,7 @@ def key_of(work: Work) -> dict[str, object]:
     rounded = {k: f"{v:.9g}" if isinstance(v, float) else v for k, v in values.items()}
     return rounded | {
         "code": sha256(work.code.tobytes()).hexdigest(),
+        "atomics": work.atomics and work.atomics.digest,
         "sample": (type(work.sample).__name__, sorted(map(_digested, vars(work.sample).items()))),
     }
 
