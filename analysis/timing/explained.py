@@ -58,6 +58,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
             total.shared,
             f"{total.shared:,.0f} clocks of the load/store unit {OF_SM}",
         ),
+        *(bound(*of) for of in _of_constants(total)),
         bound(Resource.L1, l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
         bound(Resource.L2, *_of_l2(sm, total)),
         *_of_atomics(sm),
@@ -85,6 +86,17 @@ def _other_pipe(total: SmTotals, least: float) -> Iterator[tuple[Resource, float
             name,
             busy / SCHEDULERS,
             f"{busy:,.0f} clocks of {pipes} {OF_SM}, {SCHEDULERS} of them",
+        )
+
+
+def _of_constants(total: SmTotals) -> Iterator[tuple[Resource, float, str]]:
+    """Name, clocks and basis of the unit that reads constants, if the launch uses it."""
+    if total.constants:
+        yield (
+            Resource.CONSTANTS,
+            total.constants,
+            f"{total.constants:,.0f} clocks for words of constants at addresses in registers "
+            f"{OF_SM}, one after the other",
         )
 
 

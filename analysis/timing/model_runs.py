@@ -56,7 +56,7 @@ class ModelRuns:
         relative_reads = work.exchanged.relative_l2_reads * work.relative_reads
         clocks = found.clocks * (1 + self.coupling * self.waits / relative_reads)
         # an extrapolation from a few blocks and small K may fall below the busy time of a unit
-        busy = found.load_store, found.issued / SCHEDULERS
+        busy = found.load_store, found.constants, found.issued / SCHEDULERS
         below_s = (*self.sm.below_l1_s, self.sm.atomics.time_s if self.sm.atomics else 0.0)
         least = (*busy, *(time_s * self.sm.clock_hz for time_s in below_s))
         return replace(found, clocks=max(clocks, *least))

@@ -20,6 +20,7 @@ class Resource(Vocabulary):
     HALF = "half precision"
     SPECIAL = "special functions"
     SHARED_MEMORY = "shared memory"
+    CONSTANTS = "constants"
     L1 = "L1"
     L2 = "L2"
     ATOMICS = "atomics at L2"

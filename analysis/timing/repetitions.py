@@ -15,6 +15,8 @@ from analysis.timing.samples import STEADY, Repetitions, Sample, Whole
 # A replay of more warp instructions than the first number is shortened: its loop has fewer
 # repetitions, so that about the second number is left, and at least the third one of repetitions.
 SHORTENED, SHORTENED_FOR_GAP = (1 << 22, 1 << 21, 64), (1 << 20, 1 << 18, 32)
+# Barriers in shared memory count their phases, and bulk copies arrive at them.
+KINDS_WITH_PHASES = tuple(kind for kind in Kind if Kind.EXIT < kind <= Kind.BULK_GROUP)
 
 
 class _Loop(NamedTuple):
@@ -44,7 +46,7 @@ def shortened(
         return None
     streams = sample.streams
     executed = streams.executed / streams.blocks * blocks
-    if executed <= most or (code["kind"] > Kind.EXIT).any():
+    if executed <= most or np.isin(code["kind"], KINDS_WITH_PHASES).any():
         return None
     loops = _loops(streams, 2 * least)
     if not loops:

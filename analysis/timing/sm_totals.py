@@ -17,6 +17,7 @@ class SmTotals:
     load_store: float
     shared: float
     stores: float  # to L2
+    constants: float  # of the unit that reads them by addresses in registers
     products: float  # of integers: they have one of the two halves of those units
     logic: float
     double: float
@@ -33,6 +34,7 @@ class SmTotals:
             load_store=ran.load_store_busy,
             shared=ran.shared_busy,
             stores=ran.write_clocks,
+            constants=ran.constant_busy,
             products=busy[Unit.FMA_HEAVY] + busy[Unit.FMA_WIDE],
             logic=busy[Unit.ALU],
             double=busy[Unit.FP64],
