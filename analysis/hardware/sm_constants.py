@@ -48,8 +48,8 @@ class SmConstants(Numbers):
     what CUDA events show around an empty launch. `dram_scatter` is how much longer than
     `dram_latency` a page of DRAM takes on average, `dram_spread` how much longer a request may take
     where DRAM is always busy. `flag_latency` is between the stores of a block's sums and the time
-    at which others see its flag. A slice of L2 has `l2_slice_bytes`; `analysis.timing.l2_atomics` has
-    the numbers of atomic operations.
+    at which others see its flag. A slice of L2 has `l2_slice_bytes`; `analysis.timing.l2_atomics`
+    describes the numbers of atomic operations.
 
     `entries` has unit, kind, source and evidence of each number by its name, such as "l1_latency"
     or "units.FMA". `taken_from` is the architecture whose values are taken over, None if there is

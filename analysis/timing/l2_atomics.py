@@ -25,8 +25,8 @@ from analysis.hardware.sm_constants import SmConstants
 
 MOST_WINDOWS = 1 << 12
 CROWDED = 1.05  # times the time of the busiest slice, above which a basis says so
-# Times the time of the busiest slice that any measured walk took at most (docs/timing.md): warps fall
-# out of step.
+# The most that any measured walk took, in times of the busiest slice (docs/timing.md): warps fall out
+# of step.
 MOST_CROWDED = 3.0
 RUN_LINES, LINES_OF_PAIR = 2, 8  # lines of a run, and of a KiB with two slices
 APART = 7  # slices by which a pair moves on after each round of all slices
@@ -40,8 +40,8 @@ class AtomicOperations:
 
     `requests`: of warps. `parts`, `wholes`: operations on a part of a sector and on all of it.
     `additions`: additions of floats to each sector of the line. `first`, `last`: places
-    of the first and of the last request among the atomic requests of their warps. `other_parts`, `other_wholes`:
-    operations on lines that few blocks access, which spread evenly over the slices.
+    of the first and of the last request among the atomic requests of their warps. `other_parts`,
+    `other_wholes`: operations on lines that few blocks access, which spread evenly over the slices.
     """
 
     line: NDArray[np.uint64]
@@ -104,7 +104,9 @@ def atomic_time(operations: AtomicOperations, l2_bytes: int, constants: SmConsta
     count = np.bincount(place, operations.parts + operations.wholes, slices)
     most = count[of_slice.argmax()] + (operations.other_parts + operations.other_wholes) / slices
     factor = queue_s / least_s
-    crowded = f", {factor:.1f} times as long where warps take turns alike" if factor > CROWDED else ""
+    crowded = (
+        f", {factor:.1f} times as long where warps take turns alike" if factor > CROWDED else ""
+    )
     return AtomicTime(
         time_s=queue_s,
         basis=f"{most:,.0f} operations on sectors in the busiest of {slices} slices of L2, "

@@ -59,9 +59,7 @@ def _of_class(executed: Sequence[Atomics], blocks: int) -> Iterator[tuple[Atomic
     yield Atomics(lines=together.lines[:0], others=together.others), blocks / count
 
 
-def _joined(
-    parts: Sequence[tuple[Atomics, float]], everything: Atomics
-) -> AtomicOperations | None:
+def _joined(parts: Sequence[tuple[Atomics, float]], everything: Atomics) -> AtomicOperations | None:
     numbers = everything.lines["line"]
     if not len(numbers):
         return None

@@ -58,8 +58,8 @@ class Observed:
     (core.WORK). `estimates`: counters that are not proved.
     `slow_paths`: the only instructions that blocks may execute otherwise are those of slow paths of
     these functions. `accesses`: those of all blocks, None where they are not known. `lost`: why
-    the executed blocks do not suffice, if they do not. `atomics`: atomic operations of each executed
-    block, by its linear index.
+    the executed blocks do not suffice, if they do not. `atomics`: atomic operations of each
+    executed block, by its linear index.
     """
 
     counts: NDArray[Any]

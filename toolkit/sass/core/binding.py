@@ -63,7 +63,7 @@ ALLOCATION = dtype_of("u8 base bytes host source pages; u4 writable unwritten")
 ACCESS = dtype_of("u8 line block; u4 step; u2 warp; u1 mask kind")
 
 # Atomic operations on a line: requests, operations on parts of sectors and on whole ones, additions
-# of floats to each sector, and the places of the first and the last among those of a warp (tally.h).
+# of floats to each sector, and places of the first and the last among those of a warp (tally.h).
 ATOMIC_LINE = dtype_of("u8 line requests parts wholes additions[4]; u4 first last")
 
 # Warp instructions that a block executed: of all its warps, and of the one that executed most.
