@@ -21,9 +21,7 @@ RUN, ON_AN_H100 = (
     for gpu in ("h200", "h100")
 )
 # Benchmarks that are younger than the recorded run on an H200
-RUN["constants"] |= {
-    one.name: ON_AN_H100["constants"][one.name] for one in contention.BENCHMARKS
-}
+RUN["constants"] |= {one.name: ON_AN_H100["constants"][one.name] for one in contention.BENCHMARKS}
 H200, H100, RTX_3090 = (DEVICES[key] for key in ("h200", "h100-sxm", "rtx-3090"))
 BENCHMARKS = {one.name: one for module in MODULES for one in module.BENCHMARKS}
 DOCUMENT = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
@@ -109,8 +107,8 @@ def test_the_basis_says_what_is_measured_and_what_is_taken_over():
     assert named(constants_of(with_own(RTX_3090, of_rtx_3090()))) == (
         "sm_86 (42 of 62 measured on NVIDIA GeForce RTX 3090, mine.json; taken over from sm_90: "
         "bank_count, dram_latency, branch_clocks, fetch_latency, write_slots, miss_clocks, "
-        "dram_scatter, dram_spread, code_bytes, flag_latency, atomic_window; measured on no GPU: units.CONTROL, "
-        "units.UNIFORM, units.LSU, latencies.UNIFORM, latencies.CONTROL)"
+        "dram_scatter, dram_spread, code_bytes, flag_latency, atomic_window; "
+        "measured on no GPU: units.CONTROL, units.UNIFORM, units.LSU, latencies.UNIFORM, latencies.CONTROL)"
     )
 
 
