@@ -61,7 +61,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
         *(bound(*of) for of in _of_constants(total)),
         bound(Resource.L1, l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
         bound(Resource.L2, *_of_l2(sm, total)),
-        *_of_atomics(sm),
+        *_of_atomics(runs),
         TimeBound(
             name=Resource.DRAM,
             time_s=sm.below_l1_s[1],
@@ -100,10 +100,10 @@ def _of_constants(total: SmTotals) -> Iterator[tuple[Resource, float, str]]:
         )
 
 
-def _of_atomics(sm: ModelledSm) -> Iterator[TimeBound]:
+def _of_atomics(runs: ModelRuns) -> Iterator[TimeBound]:
     """The bound of atomic operations at L2, if the launch has any."""
-    if sm.atomics is not None:
-        yield TimeBound(name=Resource.ATOMICS, time_s=sm.atomics.time_s, basis=sm.atomics.basis)
+    if (found := runs.atomics) is not None:
+        yield TimeBound(name=Resource.ATOMICS, time_s=found.time_s, basis=found.basis)
 
 
 def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:

@@ -25,7 +25,7 @@ from analysis.hardware.sm_constants import SmConstants
 
 MOST_WINDOWS = 1 << 12
 CROWDED = 1.05  # times the time of the busiest slice, above which a basis says so
-# The most that any measured walk took, in times of the busiest slice (docs/timing.md), because warps
+# The most that a measured walk took, in times of the busiest slice (docs/timing.md), because warps
 # fall out of step.
 MOST_CROWDED = 3.0
 RUN_LINES, LINES_OF_PAIR = 2, 8  # lines of a run, and of a KiB with two slices

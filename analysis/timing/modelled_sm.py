@@ -14,7 +14,6 @@ from analysis.devices import Device
 from analysis.hardware.sm_constants import SmConstants
 from analysis.sm import LINE_BYTES, SCHEDULERS, Machine, Numbers
 from analysis.timing.blocks_of_sm import blocks_to_run
-from analysis.timing.l2_atomics import AtomicTime, atomic_time
 from analysis.timing.work import Work
 
 FEWEST_L1_LINES = 64
@@ -155,13 +154,6 @@ class ModelledSm:
     def l2_rate(self) -> float:
         """Bytes per second that L2 gives all busy SMs."""
         return self.machine.l2_bytes_per_clock * self.busy_sms * self.clock_hz
-
-    @cached_property
-    def atomics(self) -> AtomicTime | None:
-        """Time that L2 needs for atomic operations, None if there are none."""
-        if self.work.atomics is None:
-            return None
-        return atomic_time(self.work.atomics, self.device.l2_bytes, self.constants)
 
     @property
     def below_l1_s(self) -> tuple[float, float]:

@@ -3,8 +3,8 @@
 `recorded/contended_h100.json` has what they took on an H100: medians of eight launches by CUDA
 events, after a launch that writes 256 MiB ("flushed"), and after the same launch ("warm").
 Constants of the model were measured by microbenchmarks, not on these. `atomic_window` and
-`MOST_CROWDED` were chosen with `columns` and `columns_of_blocks` in view; the others, with the part "evaluated", had no
-part in any rule.
+`MOST_CROWDED` were chosen with `columns` and `columns_of_blocks` in view; the others, with the
+part "evaluated", had no part in any rule.
 """
 
 from __future__ import annotations

@@ -108,7 +108,8 @@ def test_the_basis_says_what_is_measured_and_what_is_taken_over():
         "sm_86 (42 of 62 measured on NVIDIA GeForce RTX 3090, mine.json; taken over from sm_90: "
         "bank_count, dram_latency, branch_clocks, fetch_latency, write_slots, miss_clocks, "
         "dram_scatter, dram_spread, code_bytes, flag_latency, atomic_window; "
-        "measured on no GPU: units.CONTROL, units.UNIFORM, units.LSU, latencies.UNIFORM, latencies.CONTROL)"
+        "measured on no GPU: units.CONTROL, units.UNIFORM, units.LSU, latencies.UNIFORM, "
+        "latencies.CONTROL)"
     )
 
 
