@@ -119,6 +119,14 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "analysis/timing/gap.py": {
         "WORK_LEFT_OUT AMPLE": technical("keeps a run of the model going"),
     },
+    "analysis/timing/l2_atomics.py": {
+        "MOST_WINDOWS": _ENOUGH,
+        "RUN_LINES LINES_OF_PAIR APART": measured(
+            "additions to two addresses at a time, H100 (docs/timing.md)"
+        ),
+        "CROWDED": technical("above which a text says so"),
+        "MOST_CROWDED": measured("walks over 24 and 64 lines, H100 (docs/timing.md)"),
+    },
     "analysis/timing/model_runs.py": {
         "MEET_BY_WAITS": fitted("the ladder, H200"),
         "MOST_IN_STEP": _ENOUGH,

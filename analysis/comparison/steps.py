@@ -59,7 +59,11 @@ _OF_LEVEL: Mapping[LevelName, Quantity] = MappingProxyType(
         LevelName.DRAM: "DRAM bytes",
     }
 )
-_SHARED_BY_ALL = (Resource.L2, Resource.DRAM)  # each SM has the other resources for itself
+_SHARED_BY_ALL = (
+    Resource.L2,
+    Resource.ATOMICS,
+    Resource.DRAM,
+)  # each SM has the other resources for itself
 
 Basis = Literal["predicted bounds", "predicted steps"]
 End = Literal["before", "after"]

@@ -65,6 +65,15 @@ RULES: Mapping[str, Rule] = {
     "l2_latency": _equal("l2_hit_latency_cycles"),
     "atomic_latency": _equal("atom_add_latency_cycles"),
     "shared_atomic_latency": _equal("atoms_add_1_ways_latency_cycles"),
+    "constant_latency": _by(  # without the multiply-add for the next address
+        "A - 5", lambda a: a - 5, "ldc_1_words_latency_cycles"
+    ),
+    "constant_word_latency": _by(
+        "(A - B) / 31",
+        lambda a, b: (a - b) / 31,
+        "ldc_32_words_latency_cycles",
+        "ldc_1_words_latency_cycles",
+    ),
     "barrier_latency": _by(  # that of no warp at all
         "2 A - B", lambda a, b: 2 * a - b, "barrier_1_warps_cycles", "barrier_2_warps_cycles"
     ),
@@ -88,6 +97,9 @@ RULES: Mapping[str, Rule] = {
         "stg_32_lines_one_sm_cycles",
         "stg_32_one_sm_cycles",
     ),
+    "constant_clocks": _by("A / 32", lambda a: a / 32, "ldc_32_words_cycles"),
+    "constant_clocks_of_one": _by("A / 32", lambda a: a / 32, "ldc_32_words_one_scheduler_cycles"),
+    "least_constant_clocks": _equal("ldc_1_words_one_scheduler_cycles"),
     "barrier_unit_clocks": _by("A / 64", lambda a: a / 64, "barrier_8_warps_8_blocks_cycles"),
     "write_bytes_per_clock": _by("128 / A", lambda a: 128 / a, "stg_32_all_sms_cycles"),
     "fetch_clocks_of_several": _equal(f"{_BY_WARPS}/2"),
@@ -96,6 +108,10 @@ RULES: Mapping[str, Rule] = {
     "dram_efficiency": _by(
         "A / nominal bandwidth", lambda a, b: a / b, "dram_read_bytes_per_s", NOMINAL
     ),
+    "l2_slice_bytes": _equal("l2_bytes_per_slice"),
+    "atomic_part_s": _equal("red_u32_word_s"),
+    "atomic_whole_s": _equal("red_u32_line_s"),
+    "atomic_sum_s": _equal("red_f32_word_s"),
     "launch_s": _equal("empty_kernel_256_threads_s"),
     "units.FMA": _by(
         "A · (2 / B, 1 or 2)",
@@ -130,6 +146,7 @@ NOT_DETERMINED: Mapping[str, str] = {
     "code_bytes": "loops show between which two sizes it is",
     "flag_latency": _FITTED,
     "l1_bytes": "a document gives it",
+    "atomic_window": "several windows have the measured lines that are busy in a walk",
     "units.CONTROL": _NO_BENCHMARK,
     "units.UNIFORM": _NO_BENCHMARK,
     "units.LSU": _NO_BENCHMARK,

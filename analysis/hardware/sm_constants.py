@@ -45,6 +45,11 @@ class SmConstants(Numbers):
     most_write_bytes_per_clock: float  #: L2 write bandwidth of one SM if the others are idle
     dram_efficiency: float  #: fraction of the nominal DRAM bandwidth that kernels reach
     l1_bytes: int  #: size of L1, which includes shared memory
+    l2_slice_bytes: int  #: consecutive bytes that share a slice of L2
+    atomic_part_s: float  #: time of a slice for an atomic operation on a part of a sector
+    atomic_whole_s: float  #: the same on a whole sector
+    atomic_sum_s: float  #: the same for each float that is added
+    atomic_window: int  #: requests by which warps that walk the same lines run ahead
     launch_s: float  #: time that CUDA events measure around an empty launch
     #: architecture whose values are taken over, None if there is none
     taken_from: str | None = None

@@ -24,6 +24,7 @@ class LimitedWork(StrEnum):
     INSTRUCTIONS = "all warp instructions"
     WAVEFRONTS = "all shared-memory wavefronts"
     SECTORS = "all sectors"
+    ATOMICS = "all sectors of atomic operations"
     ANY = "all instructions, sectors and wavefronts"
 
 
@@ -48,6 +49,12 @@ class AccessTotal:
     @property
     def work(self) -> LimitedWork:
         return LimitedWork.WAVEFRONTS if self.space == "shared" else LimitedWork.SECTORS
+
+    def is_part_of(self, kind: LimitedWork) -> bool:
+        """True if the accesses belong to this kind of work."""
+        if kind is LimitedWork.ATOMICS:
+            return self.space != "shared" and self.action in ("reduction", "atomic")
+        return kind in (self.work, LimitedWork.ANY)
 
     @property
     def waste(self) -> str:
@@ -109,7 +116,7 @@ class Line:
     def work(self, kind: LimitedWork) -> int:
         """Amount of one kind of work that the line does."""
         executed = self.executed if kind in (LimitedWork.INSTRUCTIONS, LimitedWork.ANY) else 0
-        return executed + sum(a.units for a in self.accesses if kind in (a.work, LimitedWork.ANY))
+        return executed + sum(a.units for a in self.accesses if a.is_part_of(kind))
 
     def per_request(self, quantity: str, *, shared: bool) -> float | None:
         """Average `units`, `ideal` or `excess` of the accesses to shared memory, or to others."""

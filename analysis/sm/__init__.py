@@ -46,6 +46,7 @@ class Kind(IntEnum):
     COPY, COPY_GROUP, WAIT_GROUP, BARRIER, BRANCH, EXIT = range(6, 12)
     MBARRIER_BEGIN, MBARRIER_ARRIVE, MBARRIER_WAIT = range(12, 15)
     BULK_LOAD, BULK_STORE, BULK_GROUP = range(15, 18)
+    CONSTANT = 18
 
 
 # Reasons why a scheduler issues nothing in a clock.
@@ -76,7 +77,7 @@ _STREAM = dtype_of("u8 first_step steps first_line")
 _JOB = dtype_of("u4 first_stream warps; u8 space")
 _RESULT = dtype_of(
     f"u8 clocks issued unit_busy[{len(Unit)}] l2_read_bytes l2_write_bytes l1_misses "
-    f"lost[{len(LOST)}]; f8 lsu_busy shared_busy write_clocks; u8 unfinished marked"
+    f"lost[{len(LOST)}]; f8 lsu_busy shared_busy write_clocks constant_busy; u8 unfinished marked"
 )
 
 
@@ -99,6 +100,8 @@ class Numbers:
     dram_latency: int
     atomic_latency: int
     shared_atomic_latency: int
+    constant_latency: int
+    constant_word_latency: int
     barrier_latency: int
     barrier_per_warp: int
     branch_clocks: int
@@ -114,6 +117,9 @@ class Numbers:
     store_line_bytes: float
     write_slots: float
     barrier_unit_clocks: float
+    constant_clocks: float
+    constant_clocks_of_one: float
+    least_constant_clocks: float
     miss_clocks: float
     l2_bytes_per_clock: float
     write_bytes_per_clock: float
@@ -246,6 +252,7 @@ class Ran:
     l2_write_bytes: int
     l1_misses: int
     write_clocks: float
+    constant_busy: float
     lost: dict[str, int] = field(default_factory=dict)
 
 

@@ -15,7 +15,8 @@ enum { UNIT_CONTROL, UNIT_FMA, UNIT_FMA_HEAVY, UNIT_FMA_WIDE, UNIT_HALF, UNIT_AL
        UNITS };
 enum { KIND_PLAIN, KIND_SHARED_LOAD, KIND_SHARED_STORE, KIND_LOAD, KIND_STORE, KIND_ATOMIC, KIND_COPY,
        KIND_COPY_GROUP, KIND_WAIT_GROUP, KIND_BARRIER, KIND_BRANCH, KIND_EXIT, KIND_MBARRIER_BEGIN,
-       KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP };
+       KIND_MBARRIER_ARRIVE, KIND_MBARRIER_WAIT, KIND_BULK_LOAD, KIND_BULK_STORE, KIND_BULK_GROUP,
+       KIND_CONSTANT };
 
 /* Raise x to a minimum, lower x to a maximum; the greater of two values. */
 #define RAISE(x, least) do { if ((x) < (least)) (x) = (least); } while (0)
@@ -49,6 +50,8 @@ typedef struct {
     u32 shared_latency, l1_latency; /* from issue, without contention */
     u32 l2_latency, dram_latency; /* from the load/store unit; dram_latency is added to l2_latency */
     u32 atomic_latency, shared_atomic_latency;
+    u32 constant_latency; /* of a load of one word of constants, at an address in a register */
+    u32 constant_word_latency; /* of each further word */
     u32 barrier_latency, barrier_per_warp, branch_clocks, block_start, block_interval;
     u32 fetch_latency;    /* latency of a 128-byte code line that the SM has not executed before */
     u32 fetch_clocks;     /* clocks after the previous line, if the SM executes lines in order */
@@ -60,6 +63,9 @@ typedef struct {
     double store_line_bytes; /* minimum bytes that a line counts in a store */
     double write_slots;   /* issue slots that writing one register of a load takes */
     double barrier_unit_clocks; /* clocks that the arrival of a warp occupies the barrier unit */
+    double constant_clocks; /* clocks of the SM for each word of a load of constants */
+    double constant_clocks_of_one; /* the same of each scheduler */
+    double least_constant_clocks; /* minimum clocks of a scheduler for a load of constants */
     double miss_clocks;   /* minimum clocks of the path to L2 for a request that misses L1 */
     double l2_bytes_per_clock, write_bytes_per_clock; /* this SM's share */
     double dram_scatter;  /* average of the random additional clocks per line of DRAM */
@@ -88,7 +94,7 @@ enum { LOST_BANK, LOST_WRITE, LOST_STALL, LOST_PIPE, LOST_QUEUE, LOST_SHARED, LO
 typedef struct {
     u64 clocks, issued, unit_busy[UNITS], l2_read_bytes, l2_write_bytes, l1_misses,
         lost[LOST];
-    double lsu_busy, shared_busy, write_clocks;
+    double lsu_busy, shared_busy, write_clocks, constant_busy;
     u64 unfinished, marked;
 } Result;
 

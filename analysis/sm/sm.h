@@ -97,6 +97,7 @@ typedef struct {
     double write_due;     /* issue slots that written registers still have to take */
     u64 write_since;      /* when `write_due` was updated last */
     u64 port;             /* when the next request can be handed over */
+    double constants_free; /* when its next load of constants can begin */
     u64 unit_free[UNITS]; /* UNIT_FMA: the half that makes no integer products */
     i64 last;             /* warp that issued last */
     u32 count, *warps;
@@ -182,6 +183,7 @@ typedef struct {
     CodeFetch fetch;
     Events events;
     Arrivals arrivals;    /* at barriers in shared memory */
+    double constants_free; /* of the unit that reads constants by addresses in registers */
     double barrier_free;  /* of the unit for barriers of a block */
     LoadStore lsu;
     L1 l1;

@@ -15,8 +15,8 @@ typedef int64_t i64;
 
 enum { LANES = 32, SECTOR = 32, SECTORS_OF_LINE = 4 };
 
-/* One executed instruction of a warp: `clocks` of the shared or L1 data stage, and `lines` of global or
- * local memory. For barriers in shared memory and bulk copies, `lines` is the number of words that
+/* One executed instruction of a warp: `clocks` of the shared or L1 data stage, or words that a load of
+ * constants reads, and `lines` of global or local memory. For barriers in shared memory and bulk copies, `lines` is the number of words that
  * describe them, and a bulk copy has 256 more for each of its `clocks`. With STEP_RUN, a straight run of
  * `clocks` instructions from `pc` on, without memory requests. */
 typedef struct { u32 pc; u16 clocks; u8 lines, flags; } Step;

@@ -85,9 +85,10 @@ class Pricing:
             Effect.SPECIAL_PIPE: totals.special / SCHEDULERS,
         }
         clocks = totals.clocks * (1 + (self.runs.slowdown if scene.is_coupled else 0))
-        return SceneTime(
-            clocks=max(clocks, totals.load_store, issue, l2, dram), roofs=roofs, lost=lost
-        )
+        least = max(totals.load_store, totals.constants, issue, l2, dram)
+        if scene.has_atomics and self.runs.atomics is not None:
+            least = max(least, self.runs.atomics.time_s * scene.sm.clock_hz)
+        return SceneTime(clocks=max(clocks, least), roofs=roofs, lost=lost)
 
     @cached_property
     def _complete(self) -> SmTotals:

@@ -33,7 +33,8 @@ class Scene:
 
     `changes`: fields of the machine that are replaced. `code`: machine code with the clocks of the
     SM. `is_coupled`: requests wait for DRAM because other SMs request the same lines. `is_spread`:
-    the work of the blocks is spread evenly over all SMs.
+    the work of the blocks is spread evenly over all SMs. `has_atomics`: L2 makes atomic operations
+    one after the other.
     """
 
     sm: ModelledSm
@@ -41,6 +42,7 @@ class Scene:
     changes: Mapping[str, Any] = field(default_factory=dict)
     is_coupled: bool = True
     is_spread: bool = False
+    has_atomics: bool = True
 
     def with_machine(self, **changes: Any) -> Scene:
         return replace(self, changes={**self.changes, **changes})
@@ -279,6 +281,20 @@ REMOVABLE = (
         moves_roof=True,
     ),
     Removable(
+        effect=Effect.ATOMICS,
+        is_present=lambda scene: scene.sm.work.atomics is not None,
+        removed=lambda scene: replace(
+            scene.with_machine(atomic_latency=REMOVED), has_atomics=False
+        ),
+        moves_roof=True,
+    ),
+    Removable(
+        effect=Effect.CONSTANTS,
+        is_present=lambda scene: bool((scene.code["kind"] == Kind.CONSTANT).any()),
+        removed=lambda scene: skipping(scene, scene.code["kind"] == Kind.CONSTANT),
+        moves_roof=True,
+    ),
+    Removable(
         effect=Effect.DIVERGENCE,
         is_present=lambda scene: bool((_lanes(scene) < 1 - LEAST_DIVERGENCE).any()),
         removed=lambda scene: skipping(scene, 1 - _lanes(scene)),
@@ -299,7 +315,7 @@ REMOVABLE = (
     Removable(
         effect=Effect.L2_LATENCY,
         is_present=_accesses_l2,
-        removed=lambda scene: scene.with_machine(l2_latency=REMOVED, atomic_latency=REMOVED),
+        removed=lambda scene: scene.with_machine(l2_latency=REMOVED),
         reasons=("global latency", "barrier"),
     ),
     Removable(

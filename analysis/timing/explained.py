@@ -58,8 +58,10 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
             total.shared,
             f"{total.shared:,.0f} clocks of the load/store unit {OF_SM}",
         ),
+        *(bound(*of) for of in _of_constants(total)),
         bound(Resource.L1, l1, f"{l1:,.0f} clocks of L1's tags and data {OF_SM}"),
         bound(Resource.L2, *_of_l2(sm, total)),
+        *_of_atomics(runs),
         TimeBound(
             name=Resource.DRAM,
             time_s=sm.below_l1_s[1],
@@ -87,6 +89,23 @@ def _other_pipe(total: SmTotals, least: float) -> Iterator[tuple[Resource, float
             busy / SCHEDULERS,
             f"{busy:,.0f} clocks of {pipes} {OF_SM}, {SCHEDULERS} of them",
         )
+
+
+def _of_constants(total: SmTotals) -> Iterator[tuple[Resource, float, str]]:
+    """Name, clocks and basis of the unit that reads constants, if the launch uses it."""
+    if total.constants:
+        yield (
+            Resource.CONSTANTS,
+            total.constants,
+            f"{total.constants:,.0f} clocks for words of constants at addresses in registers "
+            f"{OF_SM}, one after the other",
+        )
+
+
+def _of_atomics(runs: ModelRuns) -> Iterator[TimeBound]:
+    """The bound of atomic operations at L2, if the launch has any."""
+    if (found := runs.atomics) is not None:
+        yield TimeBound(name=Resource.ATOMICS, time_s=found.time_s, basis=found.basis)
 
 
 def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.sm import SCHEDULERS, Kind, Machine, Ran, Streams, run, run_parts, side_by_side
+from analysis.timing.l2_atomics import AtomicTime, atomic_time
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.sm_totals import SmTotals
 
@@ -72,8 +73,9 @@ class ModelRuns:
         found = self.replayed
         clocks = found.clocks * (1 + self.slowdown)
         # an extrapolation from a few blocks and small K may fall below the busy time of a unit
-        busy = found.load_store, found.issued / SCHEDULERS
-        least = (*busy, *(time_s * self.sm.clock_hz for time_s in self.sm.below_l1_s))
+        busy = found.load_store, found.constants, found.issued / SCHEDULERS
+        below_s = (*self.sm.below_l1_s, self.atomics.time_s if self.atomics else 0.0)
+        least = (*busy, *(time_s * self.sm.clock_hz for time_s in below_s))
         return replace(found, clocks=max(clocks, *least))
 
     @property
@@ -85,6 +87,14 @@ class ModelRuns:
         work = self.sm.work
         relative_reads = work.exchanged.relative_l2_reads * work.relative_reads
         return self.coupling * self.waits / relative_reads
+
+    @cached_property
+    def atomics(self) -> AtomicTime | None:
+        """Time that L2 needs for atomic operations, None if there are none."""
+        sm = self.sm
+        if sm.work.atomics is None:
+            return None
+        return atomic_time(sm.work.atomics, sm.device.l2_bytes, sm.constants)
 
     @cached_property
     def replayed(self) -> SmTotals:

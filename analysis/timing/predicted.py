@@ -20,8 +20,10 @@ class Resource(Vocabulary):
     HALF = "half precision"
     SPECIAL = "special functions"
     SHARED_MEMORY = "shared memory"
+    CONSTANTS = "constants"
     L1 = "L1"
     L2 = "L2"
+    ATOMICS = "atomics at L2"
     DRAM = "DRAM"
     LATENCY = "latency"  # Little's law: work in flight over its latency
 
@@ -51,6 +53,8 @@ class Effect(Vocabulary):
     CONFLICTS = "shared-memory bank conflicts"
     UNCOALESCED = "uncoalesced accesses"
     LOCAL_MEMORY = "local memory"
+    ATOMICS = "atomics at L2"
+    CONSTANTS = "constants at addresses in registers"
     DIVERGENCE = "divergent warps"
     BARRIERS = "waiting at barriers"
     DRAM_LATENCY = "waiting for DRAM"

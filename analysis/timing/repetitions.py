@@ -16,6 +16,8 @@ from analysis.timing.samples import STEADY, Repetitions, Sample, Whole
 SHORTENED = (1 << 22, 1 << 21, 64)
 SHORTENED_FOR_GAP = (1 << 20, 1 << 18, 32)
 SHORTENED_FOR_COSTS = (1 << 18, 1 << 17, 16)
+# Barriers in shared memory count their phases, and bulk copies arrive at them.
+KINDS_WITH_PHASES = tuple(kind for kind in Kind if Kind.EXIT < kind <= Kind.BULK_GROUP)
 
 
 class _Loop(NamedTuple):
@@ -47,7 +49,7 @@ def shortened(
         return None
     streams = sample.streams
     executed = streams.executed / streams.blocks * blocks
-    if executed <= most or (code["kind"] > Kind.EXIT).any():
+    if executed <= most or np.isin(code["kind"], KINDS_WITH_PHASES).any():
         return None
     loops = _loops(streams, 2 * least)
     if not loops:

@@ -20,6 +20,7 @@ class SmTotals:
     load_store: float  #: busy clocks of the load/store unit, including shared memory
     shared: float  #: busy clocks of shared memory
     stores: float  #: clocks that stores to L2 take
+    constants: float  #: busy clocks of the unit that loads constants at addresses in registers
     products: float  #: busy clocks of the half of the FMA pipes that multiplies integers
     logic: float  #: busy clocks of the ALU pipes
     double: float  #: busy clocks of the FP64 pipes
@@ -36,6 +37,7 @@ class SmTotals:
             load_store=ran.load_store_busy,
             shared=ran.shared_busy,
             stores=ran.write_clocks,
+            constants=ran.constant_busy,
             products=busy[Unit.FMA_HEAVY] + busy[Unit.FMA_WIDE],
             logic=busy[Unit.ALU],
             double=busy[Unit.FP64],

@@ -12,6 +12,7 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.records.counters import InstructionCounts
 from analysis.timing.blocks_of_sm import OneSm, most_blocks
+from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.samples import Sample
 
 
@@ -60,6 +61,7 @@ class Work:
     finish_at_different_times: bool = False
     #: counts of each instruction of the code over all blocks; empty: costs are not divided
     instructions: Sequence[InstructionCounts] = ()
+    atomics: AtomicOperations | None = None  #: on global memory
     of_sm: OneSm | None = None  #: blocks of the modelled SM, if those of other SMs differ from them
 
     def __post_init__(self) -> None:

@@ -35,6 +35,8 @@ _PLURAL = frozenset(
         Effect.UNCOALESCED,
         Effect.DIVERGENCE,
         Effect.REGISTER_BANKS,
+        Effect.ATOMICS,
+        Effect.CONSTANTS,
         Effect.SHARED_WAVEFRONTS,
         Effect.L1_WAVEFRONTS,
         Effect.OTHER_INSTRUCTIONS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from math import ceil
 from typing import Any
 
@@ -18,6 +18,7 @@ from analysis.errors import UnavailableError
 from analysis.records.counters import InstructionCounts
 from analysis.records.profile import FirstRequest
 from analysis.sm import FLAG, IN_L2, Streams
+from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.samples import Sample, Whole
 from reports import text
 from toolkit.execution.accesses import (
@@ -28,6 +29,7 @@ from toolkit.execution.accesses import (
     read_by_block,
     visits_in_time,
 )
+from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
 from toolkit.execution.block_plan import WAIT, Blocks, of_blocks
 from toolkit.execution.estimate import Estimate
 from toolkit.execution.executed import NoPlanError
@@ -95,6 +97,13 @@ class RecordedCounts(LaunchCounts):
         accesses = self.runs[0].accesses
         spread = accesses.spread if accesses else 0
         return f"were recorded (one of {1 << spread})" if spread else "were recorded"
+
+    @cached_property
+    def atomics(self) -> AtomicOperations | None:
+        if self.observed is not None:
+            return of_executed_blocks(self.observed.atomics, self.observed.class_of)
+        (run,) = self.runs
+        return of_all_blocks(run.atomics) if run.atomics else None
 
     def schedule(self, residence: Residence) -> Schedule | None:
         if self.work is None or self.exchange is not None:

@@ -13,6 +13,7 @@ from analysis.records.counters import InstructionCounts
 from analysis.records.metrics import flop
 from analysis.records.profile import FirstRequest
 from analysis.rounding import Check
+from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.samples import Sample
 from toolkit.execution.replay import Replay
 from toolkit.execution.sampling import Estimates
@@ -76,6 +77,11 @@ class LaunchCounts(ABC):
 
         Raises ToolkitError or MemoryError if that is not possible.
         """
+
+    @property
+    def atomics(self) -> AtomicOperations | None:
+        """Atomic operations of the launch on global memory, None if there are none."""
+        return None
 
     def flop(self, instructions: Sequence[InstructionCounts]) -> int:
         """Useful floating-point operations of the launch."""

@@ -35,7 +35,7 @@ from toolkit.sass.translate import Translated
 # still holds the data that blocks share.
 LEAST_APART = 0.05
 # Bounds that do not belong to a unit of the SM.
-NOT_OF_THE_SM = (Resource.L2, Resource.DRAM, Resource.LATENCY)
+NOT_OF_THE_SM = (Resource.L2, Resource.ATOMICS, Resource.DRAM, Resource.LATENCY)
 
 
 class Modelled(NamedTuple):
@@ -132,6 +132,7 @@ class CountedLaunch:
             self._replay,
             self._sample(),
             self.counts.flop(self.instructions),
+            self.counts.atomics,
         )
 
     def _key(self, traffic: Traffic) -> Mapping[str, object]:

@@ -32,6 +32,7 @@ from toolkit.execution.sampling import (
     estimated_counts,
     estimates,
 )
+from toolkit.sass.atomics import Atomics
 from toolkit.sass.core.binding import COUNT
 from toolkit.sass.machine import Run
 from toolkit.sass.regions import Flow
@@ -64,6 +65,7 @@ class Observed:
     estimates: Estimates | None  # counters that are not proved
     # functions whose slow paths are the only code that may differ between blocks; or empty
     slow_paths: Sequence[str]
+    atomics: Mapping[int, Atomics]  # of each executed block, by its linear index
 
     @property
     def is_sufficient(self) -> bool:
@@ -265,6 +267,11 @@ class _Observer:
             lost=lost,
             estimates=estimated,
             slow_paths=slow_paths,
+            atomics={
+                block: one.run.atomics
+                for block, one in self.executed.samples.items()
+                if one.run.atomics is not None
+            },
         )
 
     def _has_open_accesses(self, may_differ: NDArray[Any]) -> bool:

@@ -21,6 +21,7 @@ from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
 from analysis.sm import Streams, end_runs
 from analysis.timing.gap import GapClocks
+from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.predict import gap_clocks_of, predict
 from analysis.timing.predicted import Predicted, from_json
 from analysis.timing.samples import Sample
@@ -85,6 +86,7 @@ def work_of(
     replay: Replay,
     sample: Sample,
     flop: int,
+    atomics: AtomicOperations | None = None,
 ) -> Work:
     """Input of the timing model for a launch.
 
@@ -113,6 +115,7 @@ def work_of(
         sent_share=sent / stored if sent else 1.0,
         exchanged=replay.exchanged,
         finish_at_different_times=finish_at_different_times(kernel, geometry, replay),
+        atomics=atomics,
         of_sm=replay.of_sm,
         instructions=instructions,
     )
@@ -152,6 +155,7 @@ def key_of(work: Work) -> dict[str, object]:
     return rounded | {
         "instructions": sha256(repr(work.instructions).encode()).hexdigest(),
         "code": sha256(work.code.tobytes()).hexdigest(),
+        "atomics": work.atomics and work.atomics.digest,
         "sample": (type(work.sample).__name__, sorted(map(_digested, vars(work.sample).items()))),
     }
 

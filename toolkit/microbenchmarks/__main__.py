@@ -29,6 +29,7 @@ from toolkit.microbenchmarks import (
     barriers,
     bulk,
     code,
+    contention,
     global_memory,
     issue,
     launch,
@@ -50,6 +51,7 @@ MODULES = (
     bulk,
     global_memory,
     atomics,
+    contention,
     launch,
 )
 Constants = dict[str, dict[str, Any]]  # by name, as they stand in the file

@@ -28,6 +28,7 @@ from analysis.errors import LaunchError
 from analysis.geometry import Geometry
 from analysis.sm import Streams
 from toolkit.sass.accesses import RecordedAccesses, recorded_accesses
+from toolkit.sass.atomics import Atomics, recorded_atomics
 from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import Fault
 from toolkit.sass.isa.registry import Lowered
@@ -127,8 +128,9 @@ class Run:
     `accesses` are the accesses of each block to global memory, `requests` the first one of each
     instruction, in the block with the lowest index (`core.REQUEST`; of several runs the first has
     those of all). Each is None if not requested, `accesses` also if there were more than the bound
-    launch allows. `recorded` is what the warps of each worker executed. `origins` are those of the
-    last block, if they were followed. `work` holds the number of instructions of each block in
+    launch allows. `atomics` are the atomic operations on global memory, requested with the
+    accesses. `recorded` is what the warps of each worker executed. `origins` are those of the last
+    block, if they were followed. `work` holds the number of instructions of each block in
     order (`core.WORK`), None if not requested.
     """
 
@@ -136,6 +138,7 @@ class Run:
     unwritten_reads: int
     first_unwritten: Fault | None
     accesses: RecordedAccesses | None = None
+    atomics: Atomics | None = None
     recorded: Sequence[Recorded] = ()
     requests: NDArray[Any] | None = None
     origins: Origins | None = None
@@ -297,6 +300,7 @@ def _checked(
         unwritten_reads=sum(reads for _, reads in of_keepers),
         first_unwritten=min(unwritten, key=lambda fault: fault.block, default=None),
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
+        atomics=recorded_atomics(keepers) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
         origins=origins_of(keepers[0], len(bound.lowered.program)) if bound.regions else None,
     )

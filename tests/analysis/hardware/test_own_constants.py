@@ -12,10 +12,16 @@ from analysis.hardware.own_constants import NOMINAL, NOT_DETERMINED, RULES, own_
 from analysis.hardware.sm_constants import CONSTANTS, NAMES, constants_of
 from analysis.timing.explained import named
 from benchmarks.timing_tables import not_determined, rules
+from toolkit.microbenchmarks import contention
 from toolkit.microbenchmarks.__main__ import MODULES
 from validation import ROOT, recordings
 
-RUN = recordings.read(ROOT / "validation/timing/recorded/constants_h200.json")
+RUN, ON_AN_H100 = (
+    recordings.read(ROOT / f"validation/timing/recorded/constants_{gpu}.json")
+    for gpu in ("h200", "h100")
+)
+# Benchmarks that are younger than the recorded run on an H200
+RUN["constants"] |= {one.name: ON_AN_H100["constants"][one.name] for one in contention.BENCHMARKS}
 H200, H100, RTX_3090 = (DEVICES[key] for key in ("h200", "h100-sxm", "rtx-3090"))
 BENCHMARKS = {one.name: one for module in MODULES for one in module.BENCHMARKS}
 DOCUMENT = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
@@ -66,8 +72,7 @@ def test_the_recorded_run_gives_about_the_constants_that_ship():
 
 
 def test_a_run_of_today_determines_all_of_them():
-    run = recordings.read(ROOT / "validation/timing/recorded/constants_h100.json")
-    found = own_constants(run, "mine.json", H100)
+    found = own_constants(ON_AN_H100, "mine.json", H100)
     assert found.lacks == ()
     assert found.values["write_bytes_per_clock"] == 15.9  # 128 / 8.07
     assert found.values["dram_efficiency"] == 0.91  # 3.050e12 / 3.352e12
@@ -100,10 +105,11 @@ def test_constants_read_back_from_json_have_their_types():
 
 def test_the_basis_says_what_is_measured_and_what_is_taken_over():
     assert named(constants_of(with_own(RTX_3090, of_rtx_3090()))) == (
-        "sm_86 (33 of 52 measured on NVIDIA GeForce RTX 3090, mine.json; taken over from sm_90: "
+        "sm_86 (42 of 62 measured on NVIDIA GeForce RTX 3090, mine.json; taken over from sm_90: "
         "bank_count, dram_latency, branch_clocks, fetch_latency, write_slots, miss_clocks, "
-        "dram_scatter, dram_spread, code_bytes, flag_latency; measured on no GPU: units.CONTROL, "
-        "units.UNIFORM, units.LSU, latencies.UNIFORM, latencies.CONTROL)"
+        "dram_scatter, dram_spread, code_bytes, flag_latency, atomic_window; "
+        "measured on no GPU: units.CONTROL, units.UNIFORM, units.LSU, latencies.UNIFORM, "
+        "latencies.CONTROL)"
     )
 
 

@@ -11,6 +11,10 @@ from validation import ROOT, recordings
 RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
 RUN = recordings.read(RECORDED)
 MEASURED = {name: constant["value"] for name, constant in RUN["constants"].items()}
+ON_AN_H100 = {
+    name: constant["value"]
+    for name, constant in recordings.read(RECORDED.with_stem("constants_h100"))["constants"].items()
+}
 HOPPER = CONSTANTS["sm_90"]
 
 L1_CLOCKS = MEASURED["l1_hit_latency_cycles"]
@@ -112,6 +116,21 @@ FROM_RECORDED |= {
     "latencies.XU": (MEASURED["mufu_ex2_latency_cycles"], 0.01),
     "latencies.FP64": (MEASURED["dfma_latency_cycles"], 0.01),
 }
+FROM_H100 = {
+    "constant_latency": (ON_AN_H100["ldc_1_words_latency_cycles"] - 5, 0.01),
+    "constant_word_latency": (
+        (ON_AN_H100["ldc_32_words_latency_cycles"] - ON_AN_H100["ldc_1_words_latency_cycles"]) / 31,
+        0.001,
+    ),
+    "constant_clocks": (ON_AN_H100["ldc_32_words_cycles"] / 32, 0.001),
+    "constant_clocks_of_one": (ON_AN_H100["ldc_32_words_one_scheduler_cycles"] / 32, 0.01),
+    "least_constant_clocks": (ON_AN_H100["ldc_1_words_one_scheduler_cycles"], 0.01),
+    "l2_slice_bytes": (ON_AN_H100["l2_bytes_per_slice"], 0.02),
+    "atomic_part_s": (ON_AN_H100["red_u32_word_s"], 0.002),
+    "atomic_whole_s": (ON_AN_H100["red_u32_line_s"], 0.01),
+    "atomic_sum_s": (ON_AN_H100["red_f32_word_s"], 0.001),
+    "atomic_window": (10 / 8 * ON_AN_H100["red_walk_lines"], 0.01),  # 24 lines in 3 windows
+}
 ASSUMED = {
     *("units.CONTROL", "units.UNIFORM", "units.LSU"),
     *("latencies.UNIFORM", "latencies.CONTROL"),
@@ -145,22 +164,23 @@ def test_a_number_that_nobody_measured_says_so(constants):
     assert {n for n, entry in constants.entries.items() if entry.kind == "not measured"} == ASSUMED
 
 
-@pytest.mark.parametrize("name", FROM_RECORDED)
+@pytest.mark.parametrize("name", FROM_RECORDED | FROM_H100)
 def test_constants_are_what_was_measured(name):
-    expected, tolerance = FROM_RECORDED[name]
+    expected, tolerance = (FROM_RECORDED | FROM_H100)[name]
     assert HOPPER.entries[name].value == pytest.approx(expected, rel=tolerance)
 
 
-def test_all_that_says_measured_on_an_h200_is_compared_and_has_its_command():
+def test_all_that_says_measured_is_compared_and_has_its_command():
     says = {name for name, entry in HOPPER.entries.items() if entry.command}
-    assert says == set(FROM_RECORDED)
+    assert says == set(FROM_RECORDED | FROM_H100)
     for name in says:
-        entry = HOPPER.entries[name]
+        entry, gpu = HOPPER.entries[name], "H100" if name in FROM_H100 else "H200"
         assert entry.kind == "measured"
-        assert entry.source.startswith("H200, CUDA 13.0")
+        assert entry.source.startswith(f"{gpu}, CUDA 13.0")
         assert entry.command.startswith(RUN_OF)
         chosen = entry.command.removeprefix(RUN_OF)
-        assert any(chosen in bench for bench in MEASURED), name
+        recorded = ON_AN_H100 if name in FROM_H100 else MEASURED
+        assert any(chosen in bench for bench in recorded), name
 
 
 def test_fitted_numbers_have_the_recorded_errors():

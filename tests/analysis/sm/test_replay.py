@@ -970,7 +970,7 @@ def test_reasons_are_numbered_alike_in_python_and_c():
     assert len(names("LOST_BANK", "LOST")) == len(LOST) + 1
     units = [name.removeprefix("UNIT_") for name in names("UNIT_CONTROL", "UNITS")[:-1]]
     assert units == [unit.name for unit in Unit]
-    kinds = [name.removeprefix("KIND_") for name in names("KIND_PLAIN", "KIND_BULK_GROUP")]
+    kinds = [name.removeprefix("KIND_") for name in names("KIND_PLAIN", "KIND_CONSTANT")]
     assert kinds == [kind.name for kind in Kind]
     assert ctypes.sizeof(cycles._Machine) % 8 == 0
 
@@ -1190,3 +1190,25 @@ def test_a_group_of_bulk_stores_ends_when_all_have_left():
 def test_what_other_blocks_of_a_cluster_would_do_is_taken_as_done():
     of_peer = (1, 0, 0, words(AT | 1 << 24, 1 << 32))  # the barrier of block 1 stands for its own
     assert clocks(BARRIERS, [begins(1), of_peer, WAITS, LEAVES]) < 60
+
+
+# Constants at addresses in registers.
+
+LDC = {"unit": Unit.UNIFORM, "kind": Kind.CONSTANT, "pipe_clocks": 2, "write_barrier": 0}
+
+
+@pytest.mark.parametrize("words", [1, 2, 8, 32])
+@pytest.mark.parametrize(
+    ("warps", "per_word", "least"),
+    [(32, 2.0, 2.0), (8, 2.0, 2.0), (1, 3.0, 4.0)],  # of the SM; of one scheduler
+)
+def test_loads_of_constants_take_so_many_clocks_per_word(words, warps, per_word, least):
+    found = steady(code(LDC, WAITING_EXIT), warps, [(0, words)]) / warps
+    assert found == pytest.approx(max(least, per_word * words), rel=0.02)
+
+
+@pytest.mark.parametrize("words", [1, 2, 32])
+def test_a_load_of_constants_waits_for_its_words(words):
+    # the next one waits for its result: 30 clocks, and 10 for each further word
+    found = steady(code(LDC | {"wait": 1}, EXIT), 1, [(0, words)])
+    assert found == pytest.approx(30 + 10 * (words - 1), abs=1.5)

@@ -10,6 +10,7 @@
 #include "requests.h"
 #include "space.h"
 #include "stream.h"
+#include "tally.h"
 #include "trace.h"
 
 /* The sum, or the extreme, of two pairs of halves: of a number and a NaN the number, +0 above -0. */
@@ -76,6 +77,10 @@ static void atomic_space(Worker *c, Warp *w, const Ins *i, u32 m, u32 space, u64
     if (!resolve(c, w, i, a, m, space, is_store, at)) return;
     count_request(c, i, a, m, space, is_store);
     note_access(c, w, i, a, m, space, TRACE_ATOMIC);
+    if (space == SPACE_GLOBAL && c->tally) {
+        const int adds_floats = what == ATOMIC_ADD && type >= TYPE_F32 && type <= TYPE_BF16X2;
+        tally_request(c->tally, a, i->width, m, w->atomics++, adds_floats, type == TYPE_F64);
+    }
     if (space == SPACE_SHARED) {
         check_written(c, w, i, at, m, m);
         mark_written(c, i, at, m);

@@ -62,6 +62,10 @@ ALLOCATION = dtype_of("u8 base bytes host source pages; u4 writable unwritten")
 # Sectors of a 128-byte line that a block reads or writes for the first time.
 ACCESS = dtype_of("u8 line block; u4 step; u2 warp; u1 mask kind")
 
+# Atomic operations on a line: requests, operations on parts of sectors and on whole ones, additions
+# of floats to each sector, and places of the first and the last among those of a warp (tally.h).
+ATOMIC_LINE = dtype_of("u8 line requests parts wholes additions[4]; u4 first last")
+
 # Warp instructions that a block executed: of all its warps, and of the one that executed most.
 WORK = dtype_of("u8 executed longest")
 
@@ -161,6 +165,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_faults": ([c_void_p, POINTER(Fault), POINTER(Fault), POINTER(c_uint64)], None),
     "core_finished": ([c_void_p], c_uint64),
     "core_accesses": ([c_void_p, POINTER(c_uint64 * 4)], c_void_p),
+    "core_atomics": ([c_void_p, POINTER(c_uint64), c_void_p], c_void_p),
     "core_take_stream": ([c_void_p], c_void_p),
     "core_free_stream": ([c_void_p], None),
     "core_requests": ([c_void_p], c_void_p),

@@ -36,6 +36,7 @@ void take_up(Worker *c, Block *b) {
     c->count = keeper ? keeper->counts : c->uncounted;
     c->turns = keeper ? keeper->own_turns : NULL;
     c->trace = keeper ? keeper->own_trace : NULL;
+    c->tally = keeper ? keeper->own_tally : NULL;
     c->stream = keeper ? keeper->own_stream : NULL;
     c->requests = keeper ? c->own_requests : NULL;
     c->origins = keeper ? keeper->own_origins : NULL;

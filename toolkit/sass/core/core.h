@@ -9,7 +9,7 @@
  * its own header includes already:
  *
  *     core lanes compare operations grow
- *     costs trace stream requests space memory
+ *     costs trace tally stream requests space memory
  *     integer floating double half atomics convert special warp
  *     check check_order check_cluster check_threads check_shared check_blocks
  *     groups control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
@@ -159,6 +159,7 @@ typedef struct {
 } TracedAccess;
 
 typedef struct Trace Trace;
+typedef struct Tally Tally;
 
 /* Steps that one warp executed in a row, from `first` on, with their lines. */
 typedef struct { u64 block, first, first_line; u32 warp, reserved; } Segment;
@@ -218,6 +219,7 @@ typedef struct {
     u32 stuck;   /* slices that ended with lanes waiting for such ones */
     u32 index;           /* in the block */
     u32 steps;           /* instructions executed so far */
+    u32 atomics;         /* atomic requests to global memory so far */
     u32 barrier_result[CTA_BARRIERS]; /* of BAR.RED */
     u32 reduced;         /* the barrier of the last BAR.RED */
     u32 cluster_phase;   /* of its cluster's barrier, when it arrived there */
@@ -295,6 +297,7 @@ struct Worker {
     Fault fault;
     Trace *trace;          /* of the keeper of the block in hand; NULL: nothing is noted */
     Stream *stream;        /* likewise; NULL: nothing is kept */
+    Tally *tally, *own_tally; /* likewise, of atomic operations */
     Trace *own_trace;
     Stream *own_stream;
     Request *requests, *own_requests; /* [length]: likewise; NULL: none are noted; `mask` 0: none was */

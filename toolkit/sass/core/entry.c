@@ -16,6 +16,7 @@
 #include "rounds.h"
 #include "straight.h"
 #include "stream.h"
+#include "tally.h"
 #include "trace.h"
 #include "waits.h"
 
@@ -30,6 +31,7 @@ EXPORT void core_free_worker(Worker *c) {
     free(c->last_allocation); free(c->memo); free(c->blocks); free(c->uncounted); free(c->bulk);
     free(c->own_turns); free(c->straight); free(c->own_requests);
     free_trace(c->own_trace);
+    free_tally(c->own_tally);
     free_stream(c->own_stream);
     free_origins(c->own_origins);
     free_checks(c->checks, c->launch->allocation_count);
@@ -49,7 +51,8 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
     c->cluster_size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
     int is_whole =
         ZEROS(c->own_turns, (size_t)launch->length + 1) &&
-        (!launch->most_accesses || (c->own_trace = new_trace(launch->most_accesses))) &&
+        (!launch->most_accesses ||
+         ((c->own_trace = new_trace(launch->most_accesses)) && (c->own_tally = new_tally()))) &&
         (!launch->most_steps || (c->own_stream = new_stream(launch->most_steps))) &&
         (!launch->notes_requests || ZEROS(c->own_requests, launch->length)) &&
         (!launch->follows || (c->own_origins = new_origins(launch, warps)));
@@ -112,6 +115,16 @@ EXPORT const TracedAccess *core_accesses(const Worker *c, u64 numbers[4]) {
     const u64 found[] = {t->count, t->spread, t->read, t->written};
     memcpy(numbers, found, sizeof found);
     return t->accesses;
+}
+
+/* Atomic operations of the blocks so far, one entry per slot (free ones have no requests), and in
+ * `others` those on further lines; NULL if they were not noted. */
+EXPORT const AtomicLine *core_atomics(const Worker *c, u64 *slots, AtomicLine *others) {
+    const Tally *t = c->own_tally;
+    if (!t) return NULL;
+    *slots = t->slots;
+    *others = t->others;
+    return t->lines;
 }
 
 /* Stream of the blocks so far; the caller owns it from now on. */

@@ -306,6 +306,13 @@ OPERATION(LOAD) {
 }
 OPERATION(STORE) { access_memory(core, w, i, m, 1); }
 
+/* Number of distinct offsets of the lanes in m. */
+static u32 distinct_words(const u32 *offset, u32 m) {
+    u64 x[LANES];
+    FOR_LANES x[l] = offset[l];
+    return (u32)distinct(x, m);
+}
+
 /* A constant load whose address is in a register: LDC, ULDC. s[0] offset in bytes, aux the bank. */
 OPERATION(LOAD_CONSTANT) {
     const Bank *bank = &core->launch->banks[i->aux % BANKS_OF_CONSTANTS];
@@ -319,5 +326,6 @@ OPERATION(LOAD_CONSTANT) {
         }
         at[l] = bank->data + from;
     }
+    if (core->stream) add_clocks(core->stream, distinct_words(offset, m));
     read_lanes(i, at, GENERAL, m, DESTINATION);
 }

@@ -1,0 +1,26 @@
+/* Atomic operations on global memory, by the line that they access: what L2 has to do for them. L2 makes
+ * the operations of a request sector by sector. Lanes with one address are not combined: it makes as many
+ * operations on a sector as the most lanes have one address of it. */
+#pragma once
+
+#include "core.h"
+
+/* Of one line: requests, operations on parts of sectors and on whole sectors, additions of floats to each
+ * sector, and the places of the first and of the last request among the atomic requests of their warps. */
+typedef struct {
+    u64 line, requests, parts, wholes, additions[SECTORS_OF_LINE];
+    u32 first, last;
+} AtomicLine;
+
+/* Open addressing; a free slot has no requests. Operations on lines without a slot are in `others`, whose
+ * line means nothing. */
+struct Tally {
+    AtomicLine *lines, others;
+    u64 slots, used;
+};
+
+enum { MOST_ATOMIC_LINES = 1 << 18 }; /* 42 MB with their free slots */
+
+Tally *new_tally(void);
+void free_tally(Tally *t);
+void tally_request(Tally *t, const u64 *a, u32 width, u32 m, u32 place, int adds_floats, int is_double);
