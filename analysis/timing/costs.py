@@ -17,7 +17,16 @@ from typing import Any
 import numpy as np
 
 from analysis.sm import LOST, SCHEDULERS, side_by_side
-from analysis.timing.effects import REMOVABLE, Removable, Scene, skipping
+from analysis.timing.effects import (
+    ATOMICS,
+    GLOBAL,
+    LOADS,
+    REMOVABLE,
+    STORES,
+    Removable,
+    Scene,
+    skipping,
+)
 from analysis.timing.model_runs import ModelRuns, blocks_run, over_blocks
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.predicted import Cost, Effect, LineCost
@@ -86,8 +95,9 @@ class Pricing:
         }
         clocks = totals.clocks * (1 + (self.runs.slowdown if scene.is_coupled else 0))
         least = max(totals.load_store, totals.constants, issue, l2, dram)
-        if scene.has_atomics and self.runs.atomics is not None:
-            least = max(least, self.runs.atomics.time_s * scene.sm.clock_hz)
+        if self.runs.atomics is not None:
+            atomics_s = scene.atomics_share * self.runs.atomics.time_s
+            least = max(least, atomics_s * scene.sm.clock_hz)
         return SceneTime(clocks=max(clocks, least), roofs=roofs, lost=lost)
 
     @cached_property
@@ -224,26 +234,24 @@ def _rows_of_lines(scene: Scene) -> dict[tuple[str, int], Any]:
 
 
 def without_lines(scene: Scene, rows: Any) -> Scene:
-    """Scene without these instructions, and without their bytes at L2 and DRAM."""
-    work = scene.sm.work
-    left = {"read": 1.0, "write": 1.0}
-    skipped = np.zeros(len(scene.code))
+    """Scene without these instructions, and without their share of the work of L2 and DRAM."""
+    work, skipped = scene.sm.work, np.zeros(len(scene.code))
     skipped[rows] = 1
-    for side, actions in (("read", ("load", "copy")), ("write", ("store",))):
-        sectors = np.array(
-            [
-                one.sectors if one.action in actions and one.space in ("global", "generic") else 0
-                for one in scene.instructions
-            ],
-            dtype=np.float64,
+
+    def left(actions: tuple[str, ...]) -> float:
+        """Share of the sectors of some accesses to global memory that other lines access."""
+        sectors = scene.of_each(
+            lambda one: one.sectors if one.action in actions and one.space in GLOBAL else 0
         )
-        if sectors.sum():
-            left[side] = 1 - (sectors * skipped).sum() / sectors.sum()
+        return 1 - (sectors * skipped).sum() / sectors.sum() if sectors.sum() else 1.0
+
+    reads, writes = left(LOADS), left(STORES)
     changed = replace(
         work,
-        l2_read_bytes=work.l2_read_bytes * left["read"],
-        dram_read_bytes=work.dram_read_bytes * left["read"],
-        l2_write_bytes=work.l2_write_bytes * left["write"],
-        dram_write_bytes=work.dram_write_bytes * left["write"],
+        l2_read_bytes=work.l2_read_bytes * reads,
+        dram_read_bytes=work.dram_read_bytes * reads,
+        l2_write_bytes=work.l2_write_bytes * writes,
+        dram_write_bytes=work.dram_write_bytes * writes,
     )
-    return skipping(replace(scene, sm=replace(scene.sm, work=changed)), skipped)
+    without = replace(scene, sm=replace(scene.sm, work=changed), atomics_share=left(ATOMICS))
+    return skipping(without, skipped)

@@ -23,7 +23,7 @@ SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
 FULL_LINE = (1 << SECTORS_OF_LINE) - 1
 LEAST_DIVERGENCE = 0.02  # of lanes that are inactive
 GLOBAL = ("global", "generic")
-LOADS, STORES = ("load", "copy"), ("store",)
+LOADS, STORES, ATOMICS = ("load", "copy"), ("store",), ("atomic", "reduction")
 WAITS_FOR_DRAM = {"dram_latency": REMOVED, "dram_scatter": 0.0, "dram_spread": 0.0}
 
 
@@ -33,8 +33,8 @@ class Scene:
 
     `changes`: fields of the machine that are replaced. `code`: machine code with the clocks of the
     SM. `is_coupled`: requests wait for DRAM because other SMs request the same lines. `is_spread`:
-    the work of the blocks is spread evenly over all SMs. `has_atomics`: L2 makes atomic operations
-    one after the other.
+    the work of the blocks is spread evenly over all SMs. `atomics_share`: of the time that L2
+    needs for atomic operations.
     """
 
     sm: ModelledSm
@@ -42,7 +42,7 @@ class Scene:
     changes: Mapping[str, Any] = field(default_factory=dict)
     is_coupled: bool = True
     is_spread: bool = False
-    has_atomics: bool = True
+    atomics_share: float = 1.0
 
     def with_machine(self, **changes: Any) -> Scene:
         return replace(self, changes={**self.changes, **changes})
@@ -284,7 +284,7 @@ REMOVABLE = (
         effect=Effect.ATOMICS,
         is_present=lambda scene: scene.sm.work.atomics is not None,
         removed=lambda scene: replace(
-            scene.with_machine(atomic_latency=REMOVED), has_atomics=False
+            scene.with_machine(atomic_latency=REMOVED), atomics_share=0.0
         ),
         moves_roof=True,
     ),
