@@ -114,7 +114,7 @@ class DeclaredCounts(LaunchCounts):
         found = self.tiles.visits()
         if found is None:
             return "too many lines are accessed, by too many groups of blocks"
-        lifetimes = self._pieces.lifetimes(self.launch.geometry.blocks)
+        lifetimes = self.tiles.lifetimes
         return Asked(
             below=self.below,
             lifetimes=lifetimes,

@@ -70,7 +70,7 @@ class BlockAccesses:
 def in_arrays(
     rows: NDArray[Any], addresses: Mapping[str, int], launch: RungLaunch, whole_k: int
 ) -> BlockAccesses:
-    """Recorded accesses (ACCESS) of a block at the K of `launch`, except those to flags.
+    """Recorded accesses (ACCESS) of a block at the K of `launch`, except to flags and counts.
 
     `addresses` of the buffers by their names.
     """
@@ -104,14 +104,16 @@ def in_arrays(
 
 
 def _parts_of_workspace(launch: RungLaunch) -> list[tuple[int, int]]:
-    """Arrays in the workspace, with their offsets in bytes, in ascending order."""
-    flags, copies = launch.ready_words(is_last=False), launch.copies
-    parts = {
-        SUMS: FLOAT_BYTES * flags[0].count if flags else None,
-        COPY_OF_A: copies.a,
-        COPY_OF_B: copies.b,
-    }
-    return [(number, offset) for number, offset in parts.items() if offset is not None]
+    """Arrays in the workspace, with their offsets in bytes, in ascending order: first flags, then
+    sums, then counts (NONE), then copies."""
+    flags, *counts = launch.ready_words(is_last=False) or (None,)
+    parts = [
+        (SUMS, FLOAT_BYTES * flags.count if flags else None),
+        *((NONE, words.offset) for words in counts[:1]),
+        (COPY_OF_A, launch.copies.a),
+        (COPY_OF_B, launch.copies.b),
+    ]
+    return [(number, offset) for number, offset in parts if offset is not None]
 
 
 def tile_shifts(launch: RungLaunch) -> Indices:

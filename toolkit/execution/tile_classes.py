@@ -118,6 +118,19 @@ class TileClasses:
     last: Sequence[tuple[float, float]]
     repeated: float = 1.0
 
+    @property
+    def lifetimes(self) -> Floats:
+        """Time that each block takes, 1 for a typical one.
+
+        Blocks that share no tiles take equally long, others as long as their instructions say.
+        """
+        first = self.parts.first
+        if self.launch.order.kinds is None:
+            return (self.parts.ends - self.parts.begins)[first]
+        last = np.array([one for one, _ in self.last])[self.class_of[first]]
+        found: Floats = last / max(1.0, float(np.median(last[last > 0])))
+        return found
+
     def makes(self, block: int, found: BlockAccesses) -> bool:
         """True if a block with one part makes these accesses, by those of its class."""
         part = self.parts.first[block]

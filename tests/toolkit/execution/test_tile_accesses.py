@@ -19,7 +19,12 @@ from toolkit.execution.block_plan import period
 from toolkit.execution.plan_executor import PlanExecutor
 from toolkit.execution.tile_accesses import (
     ARRAYS,
+    COPY_OF_A,
+    COPY_OF_B,
+    A,
+    B,
     BlockAccesses,
+    C,
     UnevenError,
     extrapolated,
     is_moved,
@@ -173,6 +178,13 @@ def test_traffic_is_that_of_the_closed_form(label, shape):
     assert recorded.written_sectors == pytest.approx(closed.written_sectors, rel=0.01)
     assert recorded.dram_read_bytes == pytest.approx(closed.dram_read_bytes, rel=0.01)
     assert recorded.l2_read_sectors == pytest.approx(closed.l2_read_sectors, rel=0.02)
+
+
+def test_copies_of_matrices_are_accessed_but_no_counts_of_them():
+    found, _ = counted("realigned", "127x129x31")
+    assert found.plan.kinds  # blocks of a kind make the same accesses, so that not all are needed
+    arrays = {array for one in found.tiles.accesses for array in one.array.tolist()}
+    assert arrays == {A, B, C, COPY_OF_A, COPY_OF_B}  # K has one phase, of which no sums are left
 
 
 def test_sums_are_read_after_they_are_written():
