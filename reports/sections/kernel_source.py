@@ -69,7 +69,9 @@ def highlighted(code: str) -> Markup:
         kind = match.lastgroup
         found += escape(shown[end : match.start()])
         words = escape(match[0])
-        found += words if kind == "str" else Markup('<span class="{}">{}</span>').format(kind, words)
+        found += (
+            words if kind == "str" else Markup('<span class="{}">{}</span>').format(kind, words)
+        )
         end = match.end()
     return found + escape(shown[end:])
 
@@ -126,18 +128,16 @@ def _source_line(
     if unit and report.predicted and cost_s and cost_s >= NAMED * report.predicted.time_s:
         cost = f"{text.three_digits(cost_s / unit[0])} {unit[1]}"
     why = reasons(distinct_accesses(instructions)) if is_hot else ""
-    return SourceLine(
-        number=number, code=highlighted(code), cost=cost, why=why, is_hot=is_hot
-    )
+    return SourceLine(number=number, code=highlighted(code), cost=cost, why=why, is_hot=is_hot)
 
 
 def reasons(accesses: Sequence[AccessTotal]) -> str:
-    """Accesses of a line that waste traffic, each kind with its values; else all of them."""
+    """Accesses of a line that waste traffic, each kind with its values; empty without any."""
     kinds: dict[tuple[str, str], list[AccessTotal]] = {}
     for one in sorted(accesses, key=lambda one: (not one.waste, -one.units)):
         kinds.setdefault((one.space, one.action), []).append(one)
     wasted = [same for same in kinds.values() if any(one.waste for one in same)]
-    told = [per_request(same) for same in wasted or list(kinds.values())]
+    told = [per_request(same) for same in wasted]
     return f"{'; '.join(told[:2])}." if told else ""
 
 
@@ -178,8 +178,5 @@ def values(accesses: Iterable[AccessTotal]) -> str:
 
 def _values(accesses: Iterable[AccessTotal]) -> Iterator[str]:
     for one in accesses:
-        units, ideal = (
-            text.three_digits(x / one.requests).removesuffix(".00").removesuffix(".0")
-            for x in (one.units, one.ideal)
-        )
+        units, ideal = (text.per_each(x / one.requests) for x in (one.units, one.ideal))
         yield units if units == ideal else f"{units} (ideal {ideal})"

@@ -270,7 +270,9 @@ def launch_flow(report: LaunchReport) -> Flow | None:
         shared_load=edge(
             "load", requested_bytes(listed, of="shared", reads=True), Resource.SHARED_MEMORY
         ),
-        shared_store=edge(_stores(listed, "shared"), requested_bytes(listed, of="shared", reads=False)),
+        shared_store=edge(
+            _stores(listed, "shared"), requested_bytes(listed, of="shared", reads=False)
+        ),
         l1_load=edge("load", requested_bytes(listed, of="global", reads=True)),
         l1_store=edge(_stores(listed, "global"), requested_bytes(listed, of="global", reads=False)),
         l2_read=edge("read", fetched, Resource.L2),

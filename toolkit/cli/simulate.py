@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.options import Json, SimulateOptions, takes_launch
-from toolkit.cli.output import print_json, write
+from toolkit.cli.output import check_output, print_json, write
 
 
 @takes_launch
@@ -23,6 +24,10 @@ def simulate(
     ] = None,
     lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 20,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Where a page of the launch goes.", show_default="none"),
+    ] = None,
     as_json: Json = False,
     watch: Annotated[
         bool,
@@ -45,8 +50,10 @@ def simulate(
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
-    if watch and (save or as_json):
-        raise typer.BadParameter("goes with neither --save nor --json", param_hint="'--watch'")
+    if watch and (save or as_json or html):
+        raise typer.BadParameter(
+            "goes with none of --save, --json and --html", param_hint="'--watch'"
+        )
     with one_line_errors("interrupted: nothing was written"):
         if watch:
             from toolkit.cli.watch import watch as run_after_saves
@@ -62,11 +69,14 @@ def simulate(
             from toolkit.cli.progress import SimulationProgress
 
             call = parse_call(launch, save or [])
+            if html:
+                check_output(html, others=[call.source, *call.saves.values()])
             keeps = as_json or bool(save)
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
             with SimulationProgress(call.source.name, needed) as progress:
                 simulated = call.run(compiled, progress.advance, progress.announce, outputs=keeps)
-        write(simulated.files())
+        pages = {html: launch_tables.page(simulated)} if html else {}
+        write({**simulated.files(), **pages})
         if as_json:
             print_json(launch_tables.document(simulated))
         else:

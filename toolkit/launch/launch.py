@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import index
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
 
 if TYPE_CHECKING:
+    from analysis.records.remedy import Remedy
+    from reports.sections.launch_report import LaunchReport
     from toolkit.machine_code.kernel import Kernel
 
 Argument = NDArray[np.generic] | np.generic | TensorMap
@@ -69,11 +71,13 @@ class Execution:
     repeated launches. Each is empty where it was not collected. `cubin` is the machine code that
     ran; `notes` are for the reader: what was done otherwise than asked, what looks wrong.
     `requests` has the first request to memory of each instruction, by its number. `check` is the
-    verdict on the product of a rung, in the executed blocks.
+    verdict on the product of a rung, in the executed blocks. `geometry` is the launch's, None where
+    it is not known. `html` makes a page of it all.
     """
 
     outputs: tuple[NDArray[np.generic], ...]
     resources: Resources
+    geometry: Geometry | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     instructions: tuple[InstructionCounts, ...] = ()
     basis: str | None = None
@@ -127,6 +131,49 @@ class Execution:
                 uncertainty=self.uncertainty,
             )
         )
+
+    @property
+    def report(self) -> LaunchReport:
+        """What a page of the launch shows; `dataclasses.replace` adds remedies or a command."""
+        from reports.sections.launch_report import LaunchReport
+
+        cubin = self.cubin
+        return LaunchReport(
+            name=cubin.name if cubin else "kernel",
+            resources=self.resources,
+            file=cubin.file if cubin else None,
+            source=cubin.source if cubin else None,
+            geometry=self.geometry,
+            device=self.device,
+            predicted=self.predicted,
+            prediction_basis=self.prediction_basis,
+            samples_s=self.samples_s,
+            instructions=self.instructions,
+            counters=self.counters,
+            memory=self.memory,
+            basis=self.basis,
+            traffic_basis=self.traffic_basis,
+            notes=self.notes,
+            uncertainty=self.uncertainty,
+            estimates=self.estimates,
+            is_rung=self.check is not None,
+        )
+
+    def html(self, remedies: Sequence[Remedy] = ()) -> str:
+        """One page on the launch that needs no network: its time, the cause, lines, remedies.
+
+        Times that were measured elsewhere stand beside the prediction if they are its `samples_s`:
+        `dataclasses.replace(execution, samples_s=measured.samples_s).html()`.
+        """
+        from reports.pages.kernel import page
+
+        return page(replace(self.report, remedies=tuple(remedies)))
+
+    def _repr_html_(self) -> str:
+        """The first screen of the page, for a notebook."""
+        from reports.pages.kernel import notebook_frame
+
+        return notebook_frame(self.report)
 
 
 def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:

@@ -145,8 +145,8 @@ class Kernel:
     mask (None: a constant); a __syncwarp() of lanes known to be together is a NOP there.
     `unsupported` says why the simulator cannot take the kernel's data, None where it can.
     `declared` are the parameters as the source declares them, None where it is not known; `target`
-    is the architecture that was asked for, and `file` the name of the source, where that was
-    compiled here.
+    is the architecture that was asked for, `file` the name of the source and `source` its text,
+    where that was compiled here.
     """
 
     image: bytes
@@ -171,6 +171,7 @@ class Kernel:
     declared: tuple[Declared, ...] | None = None
     target: str | None = None
     file: str | None = None
+    source: str | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_image(cls, image: bytes, name: str | None = None) -> Kernel:
