@@ -35,7 +35,7 @@ NOW_PX, OTHER_PX = 46, 30  # heights of bars
 NOTEBOOK_PX, LINE_PX = 380, 24
 MOST_SHOWN = 3  # remedies on the first screen
 MOST_DIFF_LINES = 6
-MOST_ROWS = 200  # lines of the table
+MOST_OPEN, MOST_ROWS = 20, 200  # lines of the table: shown at once, and in all
 MOST_INSTRUCTIONS = 1500
 LEAST_COST = 0.001  # of the time: a line below it has no number
 LEAST_GAIN = 0.005  # of the time: a remedy below it has no factor
@@ -90,6 +90,7 @@ class _Whole:
     request_title: str
     request: Markup | None
     lines: Sequence[dict[str, object]]
+    more_lines: Sequence[dict[str, object]]
     lines_sentence: str
     time_unit: str
     has_costs: bool
@@ -109,7 +110,7 @@ class _Whole:
     def of(cls, report: LaunchReport) -> _Whole:
         shown_roofline, shown_flow = memory.launch_roofline(report), memory.launch_flow(report)
         busy, limits = memory.busy_bars(report), facts.occupancy_bars(report)
-        request = _request(report)
+        request, lines = _request(report), list(_line_rows(report))
         return cls(
             units=memory.busy_sentence(report),
             busy=bars(busy, "Share of the time for which each unit is busy") if busy else None,
@@ -118,7 +119,8 @@ class _Whole:
             flow=flow(shown_flow) if shown_flow else None,
             request_title=request[0] if request else "",
             request=request[1] if request else None,
-            lines=list(_line_rows(report)),
+            lines=lines[:MOST_OPEN],
+            more_lines=lines[MOST_OPEN:],
             lines_sentence=_lines_sentence(report),
             time_unit=(_unit(report) or (1, ""))[1],
             has_costs=bool(report.predicted and report.predicted.lines),

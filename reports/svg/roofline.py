@@ -173,7 +173,8 @@ class _Axes:
         ends = [self.left - 8.0] * (len(groups) + 1)
         middle = [self._x(group[0]) for group in groups]
         rate_px = width_of(self.shown.rate_label)
-        is_left = min(middle) - RADIUS - self.left > rate_px + 8
+        is_near_peak = y - self.at_y(self.shown.peak) < 2 * LINE_PX
+        is_left = is_near_peak or max(middle) + RADIUS > self.right - rate_px - 8
         at, anchor = (self.left + 4, "start") if is_left else (self.right, "end")
         yield text(at, y - 8, self.shown.rate_label, "b", anchor=anchor)
         for group, of_points in zip(groups, middle, strict=True):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from analysis.errors import InputError
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.options import Json, SimulateOptions, takes_launch
-from toolkit.cli.output import check_output, print_json, write
+from toolkit.cli.output import check_is_no_input, check_output, print_json, write
+
+if TYPE_CHECKING:
+    from toolkit.cli.launch_options import Call
 
 
 @takes_launch
@@ -70,7 +74,7 @@ def simulate(
 
             call = parse_call(launch, save or [])
             if html:
-                check_output(html, others=[call.source, *call.saves.values()])
+                check_page(html, call)
             keeps = as_json or bool(save)
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
             with SimulationProgress(call.source.name, needed) as progress:
@@ -81,3 +85,14 @@ def simulate(
             print_json(launch_tables.document(simulated))
         else:
             launch_tables.print_simulated(simulated, top=top if lines else None)
+
+
+def check_page(html: Path, call: Call) -> None:
+    """Raise InputError if a page cannot be written to `html`, or something else is there."""
+    from toolkit.store.user_files import same_file
+
+    check_output(html)
+    fills = [getattr(item, "fill", None) for item in call.arguments]
+    check_is_no_input(html, [call.source, *(fill for fill in fills if isinstance(fill, Path))])
+    if any(same_file(html, saved) for saved in call.saves.values()):
+        raise InputError(f"cannot write the page to {html}: --save has that file: give another")
