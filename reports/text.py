@@ -64,6 +64,12 @@ def three_digits(value: float) -> str:
     return _significant(value, 3)
 
 
+def per_each(value: float) -> str:
+    """A count per something to three digits, without trailing zeros: '32', '3.15'."""
+    shown = _significant(value, 3)
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
 def flop_per_s(rate: float | None) -> str:
     """A rate of work to three digits: '8.43 TFLOP/s'."""
     return _with_prefix(rate, "FLOP/s", digits=3)

@@ -108,6 +108,7 @@ STAGES = (
     "analysis/comparison",
     "kernels",
     "reports",
+    "reports/svg",
     "reports/sections",
     "reports/figures",
     "reports/pages",

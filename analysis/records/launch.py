@@ -61,8 +61,21 @@ class LaunchRecord:
         return tuple(name for name in self.counters if name not in MODELLED)
 
     @property
+    def command(self) -> str:
+        """Shell command that repeats the launch."""
+        return shlex.join(self._words)
+
+    @property
     def exact_command(self) -> str:
         """Shell command that executes all blocks of the launch."""
+        return shlex.join([*self._words, "--blocks", "all", "--json"])
+
+    @property
+    def _words(self) -> list[str]:
+        if self.rung is not None:
+            shape = [word for text in self.arguments for word in ("--shape", text)]
+            words = ["python", "-m", "toolkit", "simulate", self.rung, *shape]
+            return [*words, *self._seed_and_device]
         words = [
             *("python", "-m", "toolkit", "simulate", self.source, "-k", self.kernel),
             *("-g", ",".join(map(str, self.grid)), "-b", ",".join(map(str, self.block))),
@@ -71,11 +84,12 @@ class LaunchRecord:
         ]
         if self.dynamic_shared_bytes:
             words += ["--shared", str(self.dynamic_shared_bytes)]
-        if self.seed is not None:
-            words += ["--seed", str(self.seed)]
-        if self.device is not None:
-            words += ["--device", self.device]
-        return shlex.join([*words, "--blocks", "all", "--json"])
+        return [*words, *self._seed_and_device]
+
+    @property
+    def _seed_and_device(self) -> list[str]:
+        seed = [] if self.seed is None else ["--seed", str(self.seed)]
+        return [*seed, *([] if self.device is None else ["--device", self.device])]
 
     def doubt(self, side: str) -> str:
         """Note that names the counters of one side of a comparison that are estimates, else "".

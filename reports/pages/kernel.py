@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from analysis.access import BANKS, WORD_BYTES
 from analysis.errors import shortened
 from analysis.records.counters import ALL_COUNTERS, InstructionCounts
 from analysis.records.profile import FirstRequest, LineAccess
 from analysis.records.remedy import Remedy
 from analysis.records.source_lines import distinct_accesses
 from analysis.timing.predicted import Effect
+from analysis.traffic.requests import pieces
 from reports import text
 from reports.sections import launch_facts as facts
 from reports.sections import launch_memory as memory
@@ -26,11 +29,15 @@ from reports.svg.request import banks, sectors
 from reports.svg.roofline import roofline
 from reports.templating import template
 
+_UNIT = re.compile(r"(\d) ([mµn]?s|%)(?!\w)")  # which stands on the line of its number
+
 NOW_PX, OTHER_PX = 46, 30  # heights of bars
+NOTEBOOK_PX, LINE_PX = 380, 24
 MOST_SHOWN = 3  # remedies on the first screen
 MOST_DIFF_LINES = 6
-MOST_ROWS = 200  # lines of the table
+MOST_OPEN, MOST_ROWS = 20, 200  # lines of the table: shown at once, and in all
 MOST_INSTRUCTIONS = 1500
+LEAST_COST = 0.001  # of the time: a line below it has no number
 LEAST_GAIN = 0.005  # of the time: a remedy below it has no factor
 
 
@@ -39,9 +46,15 @@ def page(report: LaunchReport) -> str:
     return _rendered(report, is_whole=True)
 
 
-def first_screen(report: LaunchReport) -> str:
-    """A page of its first screen only: the answer, the bar, the source and the remedies."""
-    return _rendered(report, is_whole=False)
+def notebook_frame(report: LaunchReport) -> str:
+    """The first screen as HTML for a notebook, in a frame that keeps its style to itself."""
+    lines = len(excerpt(report, None))
+    height = NOTEBOOK_PX + LINE_PX * max(
+        lines, len(report.predicted.costs) if report.predicted else 0
+    )
+    return Markup(
+        '<iframe srcdoc="{}" style="width:100%;height:{}px;border:0" title="{}"></iframe>'
+    ).format(_rendered(report, is_whole=False), height, shortened(report.name))
 
 
 def _rendered(report: LaunchReport, *, is_whole: bool) -> str:
@@ -51,12 +64,14 @@ def _rendered(report: LaunchReport, *, is_whole: bool) -> str:
         short_name=shortened(report.name),
         meta=list(_meta(report)),
         big=_big(report),
-        verdict=_verdict(report),
+        verdict=[_UNIT.sub("\\1\u00a0\\2", one) for one in _verdict(report)],
         gain=_gain(report),
         figure=_figure(report),
         source=excerpt(report, _unit(report)),
         parts=list(_part_rows(report)),
-        remedies=[_remedy(one) for one in report.remedies],
+        remedies=[
+            _remedy(one, _unit(report) or text.time_unit(one.before_s)) for one in report.remedies
+        ],
         most_shown=MOST_SHOWN,
         notes=[*filter(None, [report.resources.note, report.uncertainty]), *report.notes],
         whole=_Whole.of(report) if is_whole else None,
@@ -75,6 +90,7 @@ class _Whole:
     request_title: str
     request: Markup | None
     lines: Sequence[dict[str, object]]
+    more_lines: Sequence[dict[str, object]]
     lines_sentence: str
     time_unit: str
     has_costs: bool
@@ -94,7 +110,7 @@ class _Whole:
     def of(cls, report: LaunchReport) -> _Whole:
         shown_roofline, shown_flow = memory.launch_roofline(report), memory.launch_flow(report)
         busy, limits = memory.busy_bars(report), facts.occupancy_bars(report)
-        request = _request(report)
+        request, lines = _request(report), list(_line_rows(report))
         return cls(
             units=memory.busy_sentence(report),
             busy=bars(busy, "Share of the time for which each unit is busy") if busy else None,
@@ -103,7 +119,8 @@ class _Whole:
             flow=flow(shown_flow) if shown_flow else None,
             request_title=request[0] if request else "",
             request=request[1] if request else None,
-            lines=list(_line_rows(report)),
+            lines=lines[:MOST_OPEN],
+            more_lines=lines[MOST_OPEN:],
             lines_sentence=_lines_sentence(report),
             time_unit=(_unit(report) or (1, ""))[1],
             has_costs=bool(report.predicted and report.predicted.lines),
@@ -146,20 +163,17 @@ def _title(report: LaunchReport) -> str:
 
 
 def _meta(report: LaunchReport) -> Iterator[str]:
-    first = min((one.line for one in report.instructions if _is_own(report, one)), default=None)
+    own = (one.line for one in report.instructions if one.file == report.file)
+    first = min((line for line in own if line), default=None)
     if report.file:
         yield shortened(report.file) + (f":{first}" if first else "")
     if report.device:
         yield report.device.name
     if report.geometry:
-        yield (
-            f"{facts.times(report.geometry.grid)} blocks of {facts.times(report.geometry.block)} "
-            "threads"
-        )
-
-
-def _is_own(report: LaunchReport, one: InstructionCounts) -> bool:
-    return one.file == report.file and one.line is not None
+        grid, block = facts.times(report.geometry.grid), facts.times(report.geometry.block)
+        blocks = "block" if report.geometry.blocks == 1 else "blocks"
+        threads = "thread" if report.geometry.threads_per_block == 1 else "threads"
+        yield f"{grid} {blocks} of {block} {threads}"
 
 
 def _big(report: LaunchReport) -> dict[str, str]:
@@ -284,8 +298,10 @@ def _part_rows(report: LaunchReport) -> Iterator[dict[str, str]]:
         }
 
 
-def _remedy(remedy: Remedy) -> dict[str, object]:
+def _remedy(remedy: Remedy, unit: tuple[float, str]) -> dict[str, object]:
     saved_s = remedy.saved_s
+    saves = "" if saved_s is None else f"{text.three_digits(abs(saved_s) / unit[0])} {unit[1]}"
+    sign = "−" if saved_s is not None and saved_s >= 0 else "+"
     told = [remedy.compared, "changes rounding" if remedy.is_rounding else "", remedy.error]
     if remedy.arguments:
         told.insert(0, f"launch with {' '.join(remedy.arguments)}")
@@ -293,7 +309,7 @@ def _remedy(remedy: Remedy) -> dict[str, object]:
     return {
         "number": remedy.number,
         "title": f"{title[:1].upper()}{title[1:]}",
-        "saves": "" if saved_s is None else f"−{text.predicted_seconds(saved_s)}",
+        "saves": saves and f"{sign}{saves}",
         "tags": [
             *(f"instead of {number}" for number in remedy.instead_of),
             *(f"after {number}" for number in remedy.after),
@@ -337,16 +353,16 @@ def _request(report: LaunchReport) -> tuple[str, Markup] | None:
 
 def _drawn_request(one: LineAccess, first: FirstRequest, line: int) -> tuple[str, Markup] | None:
     if one.space == "shared":
-        title = f"Line {line}, one warp: which bank each lane {_verb(one)}"
+        active = [offset for offset in first.lanes if offset is not None]
+        hit = len({offset // WORD_BYTES % BANKS for offset in active})
+        met = f"{text.many(len(active), 'lane')} in {text.many(hit, 'bank')}"
+        title = f"Line {line}, one {one.action} of a warp: {met}"
         return title, banks(first.lanes, title)
     if one.space != "global":
         return None
-    title = f"Line {line}, one warp: sectors that a {one.action} takes"
+    taken = len(pieces(first.lanes, one.bytes_per_lane, one.space))
+    title = f"Line {line}, one {one.action} of a warp: {text.many(taken, 'sector')}"
     return title, sectors(first.lanes, one.bytes_per_lane, title)
-
-
-def _verb(one: LineAccess) -> str:
-    return {"load": "reads", "store": "writes"}.get(one.action, "updates")
 
 
 def _place(report: LaunchReport, one: LineAccess) -> tuple[str | None, int | None]:
@@ -363,7 +379,7 @@ def _wasted(one: LineAccess) -> int:
 def _line_rows(report: LaunchReport) -> Iterator[dict[str, object]]:
     unit = _unit(report)
     for row in line_rows(report)[:MOST_ROWS]:
-        cost = text.three_digits(row.cost_s / unit[0]) if unit and row.cost_s else ""
+        cost = _line_cost(row.cost_s, report, unit) if unit and row.cost_s else ""
         yield {
             "number": row.number,
             "code": row.code,
@@ -376,6 +392,15 @@ def _line_rows(report: LaunchReport) -> Iterator[dict[str, object]]:
             "wavefronts": row.wavefronts,
             "is_hot": row.is_hot,
         }
+
+
+def _line_cost(cost_s: float, report: LaunchReport, unit: tuple[float, str]) -> str:
+    """A cost as a number, or an upper bound for a negligible one."""
+    assert report.predicted is not None
+    least_s = LEAST_COST * report.predicted.time_s
+    if cost_s >= least_s:
+        return text.three_digits(cost_s / unit[0])
+    return f"<{float(f'{least_s / unit[0]:.1g}'):g}"
 
 
 def _lines_sentence(report: LaunchReport) -> str:

@@ -197,6 +197,8 @@ def _line(
     file: str | None,
 ) -> tuple[tuple[str, int] | None, str]:
     lines = of_lines(one for one in instructions if one.executed)
+    if not instructions:
+        return None, "Its source lines were not counted."
     if not lines:
         return None, "No source lines: the machine code was compiled without -lineinfo."
     accesses = {place: distinct_accesses(of) for place, of in lines.items()}
@@ -248,8 +250,8 @@ def per_request(accesses: Sequence[AccessTotal]) -> str:
     """
     one, shown = accesses[0], accesses[:MOST_VALUES]
     unit = "wavefronts" if one.space == "shared" else "sectors"
-    values = [text.average(a.units / a.requests) for a in shown]
-    ideals = [text.average(a.ideal / a.requests) for a in shown]
+    values = [text.per_each(a.units / a.requests) for a in shown]
+    ideals = [text.per_each(a.ideal / a.requests) for a in shown]
     if len(set(ideals)) == 1:
         ideals = ideals[:1]
     worst = f" (worst {len(shown)} of {len(accesses)})" if len(shown) < len(accesses) else ""

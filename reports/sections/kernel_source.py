@@ -132,12 +132,12 @@ def _source_line(
 
 
 def reasons(accesses: Sequence[AccessTotal]) -> str:
-    """Accesses of a line that waste traffic, each kind with its values; else all of them."""
+    """Accesses of a line that waste traffic, each kind with its values; empty without any."""
     kinds: dict[tuple[str, str], list[AccessTotal]] = {}
     for one in sorted(accesses, key=lambda one: (not one.waste, -one.units)):
         kinds.setdefault((one.space, one.action), []).append(one)
     wasted = [same for same in kinds.values() if any(one.waste for one in same)]
-    told = [per_request(same) for same in wasted or list(kinds.values())]
+    told = [per_request(same) for same in wasted]
     return f"{'; '.join(told[:2])}." if told else ""
 
 
@@ -178,8 +178,5 @@ def values(accesses: Iterable[AccessTotal]) -> str:
 
 def _values(accesses: Iterable[AccessTotal]) -> Iterator[str]:
     for one in accesses:
-        units, ideal = (
-            text.three_digits(x / one.requests).removesuffix(".00").removesuffix(".0")
-            for x in (one.units, one.ideal)
-        )
+        units, ideal = (text.per_each(x / one.requests) for x in (one.units, one.ideal))
         yield units if units == ideal else f"{units} (ideal {ideal})"

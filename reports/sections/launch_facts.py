@@ -77,7 +77,7 @@ def launch_rows(report: LaunchReport) -> Iterator[Row]:
     resources, geometry = report.resources, report.geometry
     if geometry:
         yield "grid", times(geometry.grid)
-        yield "block", f"{times(geometry.block)} threads"
+        yield "block", times(geometry.block)
     yield "registers per thread", f"{resources.registers_per_thread}"
     yield "static shared memory per block", text.size(resources.static_shared_bytes)
     if geometry and geometry.dynamic_shared_bytes:

@@ -14,6 +14,17 @@ MOST_PARTS = 6  # of one bar
 LEAST_SHARE = 0.01  # of the time: smaller parts are one
 
 
+# Names that fit into a bar; other effects have their own
+_SHORT = {
+    Effect.CONFLICTS: "bank conflicts",
+    Effect.REGISTER_BANKS: "register banks",
+    Effect.DEPENDENCES: "waiting for instructions",
+    Effect.OTHER_INSTRUCTIONS: "non-FP32 instructions",
+    Effect.SHARED_WAVEFRONTS: "shared wavefronts",
+    Effect.REMAINDER: "no overlap",
+}
+
+
 class Kind(StrEnum):
     """Classes of a part in the style sheet."""
 
@@ -66,7 +77,7 @@ def _predicted(predicted: Predicted, cause: Cost | None) -> Iterator[Part]:
             if is_avoidable(cost)
             else Kind.REST
         )
-        yield Part(name=cost.effect, time_s=cost.time_s, kind=kind)
+        yield Part(name=_SHORT.get(cost.effect, cost.effect), time_s=cost.time_s, kind=kind)
 
 
 def _few(found: Sequence[Part], whole_s: float) -> list[Part]:

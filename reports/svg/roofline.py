@@ -111,7 +111,9 @@ class _Axes:
         for exponent in range(int(x0), int(x1) + 1, step_x):
             x = self.at_x(10.0**exponent)
             yield path("gl", f"M{number(x)} {TOP}V{number(self.base)}")
-            yield text(x, self.base + 17, _power(exponent), "mu", anchor="middle")
+            is_last = x > self.right - width_of(_power(exponent)) / 2
+            at, anchor = (self.right, "end") if is_last else (x, "middle")
+            yield text(at, self.base + 17, _power(exponent), "mu", anchor=anchor)
         for exponent in range(ceil(y0), floor(y1) + 1, step_y):
             y = self.at_y(10.0**exponent * self.shown.scale)
             yield path("gl", f"M{self.left} {number(y)}H{number(self.right)}")
@@ -170,15 +172,15 @@ class _Axes:
         """The rate above its line, and names below the points, in as many lines as they need."""
         ends = [self.left - 8.0] * (len(groups) + 1)
         middle = [self._x(group[0]) for group in groups]
-        first = min(middle) - RADIUS
         rate_px = width_of(self.shown.rate_label)
-        is_left = first - self.left > rate_px + 8
+        is_near_peak = y - self.at_y(self.shown.peak) < 2 * LINE_PX
+        is_left = is_near_peak or max(middle) + RADIUS > self.right - rate_px - 8
         at, anchor = (self.left + 4, "start") if is_left else (self.right, "end")
         yield text(at, y - 8, self.shown.rate_label, "b", anchor=anchor)
-        for group, x in zip(groups, middle, strict=True):
+        for group, of_points in zip(groups, middle, strict=True):
             label = ", ".join(level.name for level in group)
             half = width_of(label) / 2
-            x = min(max(x, self.left + half), self.right - half)
+            x = min(max(of_points, self.left + half), self.right - half)
             line = next(n for n, end in enumerate(ends) if x - half > end + 4)
             ends[line] = x + half
             is_hot = any(level.is_hot for level in group)

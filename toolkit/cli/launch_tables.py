@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from math import prod
 from typing import Any
@@ -207,6 +207,22 @@ def record(simulated: SimulatedCall) -> LaunchRecord:
             for (file, line), counters in execution.lines.items()
         ),
     )
+
+
+def page(simulated: SimulatedCall) -> str:
+    """HTML page of the launch."""
+    from reports.pages.kernel import page as report_page
+
+    call = simulated.call
+    report = replace(
+        simulated.execution.report,
+        name=simulated.kernel,
+        file=call.source.name,
+        source=call.text,
+        command=record(simulated).command,
+        is_rung=call.rung is not None,
+    )
+    return report_page(report)
 
 
 def document(simulated: SimulatedCall) -> dict[str, Any]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from analysis.errors import InputError
 from toolkit.cli.errors import one_line_errors
 from toolkit.cli.options import Json, SimulateOptions, takes_launch
-from toolkit.cli.output import print_json, write
+from toolkit.cli.output import check_is_no_input, check_output, print_json, write
+
+if TYPE_CHECKING:
+    from toolkit.cli.launch_options import Call
 
 
 @takes_launch
@@ -26,6 +31,10 @@ def simulate(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show the launch, its counters and bounds too.")
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Where a page of the launch goes.", show_default="none"),
+    ] = None,
     as_json: Json = False,
     watch: Annotated[
         bool,
@@ -48,8 +57,10 @@ def simulate(
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
-    if watch and (save or as_json):
-        raise typer.BadParameter("goes with neither --save nor --json", param_hint="'--watch'")
+    if watch and (save or as_json or html):
+        raise typer.BadParameter(
+            "goes with none of --save, --json and --html", param_hint="'--watch'"
+        )
     with one_line_errors("interrupted: nothing was written"):
         if watch:
             from toolkit.cli.watch import watch as run_after_saves
@@ -65,12 +76,26 @@ def simulate(
             from toolkit.cli.progress import SimulationProgress
 
             call = parse_call(launch, save or [])
+            if html:
+                check_page(html, call)
             keeps = as_json or bool(save)
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
             with SimulationProgress(call.source.name, needed) as progress:
                 simulated = call.run(compiled, progress.advance, progress.announce, outputs=keeps)
-        write(simulated.files())
+        pages = {html: launch_tables.page(simulated)} if html else {}
+        write({**simulated.files(), **pages})
         if as_json:
             print_json(launch_tables.document(simulated))
         else:
             launch_tables.print_simulated(simulated, top=top if lines else None, verbose=verbose)
+
+
+def check_page(html: Path, call: Call) -> None:
+    """Raise InputError if a page cannot be written to `html`, or something else is there."""
+    from toolkit.store.user_files import same_file
+
+    check_output(html)
+    fills = [getattr(item, "fill", None) for item in call.arguments]
+    check_is_no_input(html, [call.source, *(fill for fill in fills if isinstance(fill, Path))])
+    if any(same_file(html, saved) for saved in call.saves.values()):
+        raise InputError(f"cannot write the page to {html}: --save has that file: give another")

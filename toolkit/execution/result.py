@@ -23,6 +23,7 @@ from toolkit.sass.translate import Translated
 def counted_execution(
     translated: Translated,
     counts: LaunchCounts,
+    geometry: Geometry,
     *,
     simulation_s: float,
     outputs: tuple[NDArray[np.generic], ...] = (),
@@ -33,6 +34,7 @@ def counted_execution(
     instructions = instruction_counts(translated, counts.counts)
     return Execution(
         outputs=outputs,
+        geometry=geometry,
         resources=kernel.resources,
         counters=totals(instructions),
         instructions=instructions,

@@ -53,6 +53,7 @@ class LadderSimulator(LadderInputs):
         execution = counted_execution(
             translated,
             counts,
+            launch.geometry,
             simulation_s=time.perf_counter() - started,
             notes=[note for note in notes if note],
         )

@@ -286,6 +286,7 @@ class Simulator:
         execution = counted_execution(
             translated,
             counted,
+            geometry,
             simulation_s=simulation_s,
             outputs=outputs if self.outputs else (),
             notes=(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import index
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
 
 if TYPE_CHECKING:
+    from analysis.records.remedy import Remedy
+    from reports.sections.launch_report import LaunchReport
     from toolkit.machine_code.kernel import Kernel
 
 Argument = NDArray[np.generic] | np.generic | TensorMap
@@ -57,6 +59,7 @@ class Execution:
     #: arrays of `buffers_of` the arguments, in their order, as the launch left them
     outputs: tuple[NDArray[np.generic], ...]
     resources: Resources
+    geometry: Geometry | None = None  #: of the launch, None if it is not known
     #: raw integers under Nsight Compute's names
     counters: Mapping[str, int] = field(default_factory=dict)
     #: the same counts for each machine instruction, in order of address
@@ -119,6 +122,49 @@ class Execution:
             doubts.append(f"Most constants are those of {source}, not of {arch}.")
         first = " ".join((found.time_sentence, *doubts))
         return "\n".join((first, found.cause_sentence, found.line_sentence))
+
+    @property
+    def report(self) -> LaunchReport:
+        """What a page of the launch shows; `dataclasses.replace` adds remedies or a command."""
+        from reports.sections.launch_report import LaunchReport
+
+        cubin = self.cubin
+        return LaunchReport(
+            name=cubin.name if cubin else "kernel",
+            resources=self.resources,
+            file=cubin.file if cubin else None,
+            source=cubin.source if cubin else None,
+            geometry=self.geometry,
+            device=self.device,
+            predicted=self.predicted,
+            prediction_basis=self.prediction_basis,
+            samples_s=self.samples_s,
+            instructions=self.instructions,
+            counters=self.counters,
+            memory=self.memory,
+            basis=self.basis,
+            traffic_basis=self.traffic_basis,
+            notes=self.notes,
+            uncertainty=self.uncertainty,
+            estimates=self.estimates,
+            is_rung=self.check is not None,
+        )
+
+    def html(self, remedies: Sequence[Remedy] = ()) -> str:
+        """One page on the launch that needs no network: its time, the cause, lines, remedies.
+
+        Times that were measured elsewhere stand beside the prediction if they are its `samples_s`:
+        `dataclasses.replace(execution, samples_s=measured.samples_s).html()`.
+        """
+        from reports.pages.kernel import page
+
+        return page(replace(self.report, remedies=tuple(remedies)))
+
+    def _repr_html_(self) -> str:
+        """The first screen of the page, for a notebook."""
+        from reports.pages.kernel import notebook_frame
+
+        return notebook_frame(self.report)
 
 
 def buffers_of(arguments: Sequence[Argument]) -> dict[int, NDArray[np.generic]]:

@@ -161,6 +161,8 @@ class Kernel:
     declared: tuple[Declared, ...] | None = None  #: parameters as the source declares them
     target: str | None = None  #: requested architecture, if the kernel was compiled here
     file: str | None = None  #: name of the source, if the kernel was compiled here
+    #: text of the source, if the kernel was compiled here
+    source: str | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_image(cls, image: bytes, name: str | None = None) -> Kernel:

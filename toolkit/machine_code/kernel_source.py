@@ -63,6 +63,7 @@ def compile_kernel(
         declared=signature(str(text), cubin.name),
         target=target if isinstance(target, str) else target.sm_arch,
         file=Path(file).name,
+        source=str(text),
     )
 
 

@@ -116,12 +116,17 @@ def test_the_most_expensive_line_is_named_without_a_wasteful_access():
     assert found.line_sentence == "Line 4 costs most: 5.00 of 9.00 µs."
 
 
-@pytest.mark.parametrize("instructions", [[], [instruction(None, file=None)]])
+@pytest.mark.parametrize("instructions", [[instruction(None, file=None)]])
 def test_without_source_lines_it_says_so(instructions):
     found = of({Effect.LAUNCH: 3}, instructions)
     assert found.cause_sentence == "The launch itself takes most: 3.00 of 3.00 µs."
     assert "without -lineinfo" in found.line_sentence
     assert found.place is None
+
+
+def test_lines_of_a_launch_that_was_not_executed_are_not_counted():
+    found = of({Effect.LAUNCH: 3})
+    assert found.line_sentence == "Its source lines were not counted."
 
 
 def test_grades():
