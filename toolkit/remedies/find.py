@@ -1,0 +1,207 @@
+"""Remedies of a launch: edits that are tried one by one, then in pairs, and ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from difflib import unified_diff
+
+from analysis.errors import ToolkitError
+from analysis.records.remedy import Remedy
+from analysis.timing.predicted import Predicted
+from toolkit.launch.launch import Execution
+from toolkit.machine_code.kernel import Kernel
+from toolkit.remedies.advice import advised
+from toolkit.remedies.edit import Edit
+from toolkit.remedies.facts import LEAST_SAVED, Facts
+from toolkit.remedies.kernel_launch import KernelLaunch
+from toolkit.remedies.proposals import proposals
+from toolkit.remedies.source_tree import parsed
+from toolkit.remedies.trial import RefusedError, Trial, Trials
+
+MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kernel
+MOST_SHOWN = 5
+PAIRED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedies:
+    """Remedies of a launch, and the edits of those that were made, by their number.
+
+    `refused` has a line for each edit that was not offered because results differ.
+    """
+
+    launch: KernelLaunch | None
+    found: tuple[Remedy, ...] = ()
+    edits: dict[int, Edit] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+
+
+NONE = Remedies(launch=None)
+
+
+def find_remedies(launch: KernelLaunch, execution: Execution) -> Remedies:
+    """Remedies of a launch that was simulated on a device, the largest saving first.
+
+    None if its time was not predicted, or if the source does not plainly define the kernel.
+    """
+    kernel, predicted = execution.cubin, execution.predicted
+    if kernel is None or predicted is None or not predicted.costs:
+        return replace(NONE, launch=launch)
+    source = parsed(launch.text, kernel.name, launch.defines)
+    if source is None:
+        return replace(NONE, launch=launch)
+    facts = Facts(
+        source=source,
+        execution=execution,
+        predicted=predicted,
+        device=launch.device,
+        grid=launch.grid,
+        block=launch.block,
+        dynamic_shared_bytes=launch.dynamic_shared_bytes,
+        file=launch.name,
+    )
+    trials = Trials(launch=launch, kernel=kernel, execution=execution)
+    search = Search(trials=trials, predicted=predicted)
+    made = search.ranked(proposals(facts)[:MOST_TRIED])
+    edits = {number: edit for number, (_, edit) in enumerate(made, 1)}
+    remedies = [remedy for remedy, _ in made]
+    for number, advice in enumerate(advised(facts, {one.effect for one in remedies}), len(made) + 1):
+        remedies.append(
+            Remedy(
+                number=number,
+                effect=advice.effect,
+                lines=advice.lines,
+                title=advice.text,
+                before_s=predicted.time_s,
+                after_s=None,
+            )
+        )
+    return Remedies(
+        launch=launch,
+        found=tuple(remedies[:MOST_SHOWN]),
+        edits=edits,
+        refused=tuple(search.refused),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Trials of edits, relative to the predicted time of the launch as it is."""
+
+    trials: Trials
+    predicted: Predicted
+    refused: list[str] = field(default_factory=list)
+
+    def ranked(self, edits: Sequence[Edit]) -> list[tuple[Remedy, Edit]]:
+        """Remedies that save something, and their edits."""
+        before_s = self.predicted.time_s
+        worth = [one for one in self._tried(edits) if self._saves(before_s, one.time_s)]
+        worth.sort(key=lambda one: one.time_s)
+        worth = _without_equals(worth)[:MOST_SHOWN]
+        found = [self._remedy(number, one) for number, one in enumerate(worth, 1)]
+        return self._paired(found, worth)
+
+    def _saves(self, before_s: float, after_s: float) -> bool:
+        return before_s - after_s >= LEAST_SAVED * self.predicted.time_s
+
+    def _tried(self, edits: Sequence[Edit]) -> Iterator[Trial]:
+        """Trials that succeed. The next edit is compiled while one is tried."""
+
+        def compiled(edit: Edit) -> Kernel | ToolkitError:
+            try:
+                return self.trials.launch.edited(edit).compiled()
+            except ToolkitError as error:
+                return error
+
+        with ThreadPoolExecutor(1) as pool:
+            for edit, kernel in zip(edits, pool.map(compiled, edits), strict=True):
+                if isinstance(kernel, ToolkitError) or kernel.code == self.trials.kernel.code:
+                    if not edit.options or isinstance(kernel, ToolkitError):
+                        continue
+                try:
+                    yield self.trials.tried(edit, kernel)
+                except RefusedError as error:
+                    self.refused.append(f"{edit.title}: {error}")
+                except ToolkitError:
+                    continue
+
+    def _paired(
+        self, found: Sequence[Remedy], trials: Sequence[Trial]
+    ) -> list[tuple[Remedy, Edit]]:
+        """Remedies with their relation to those before them, for the first three."""
+        pairs = [(one, other) for other in range(1, len(found[:PAIRED])) for one in range(other)]
+        merged = {
+            pair: edit
+            for pair in pairs
+            if (edit := trials[pair[0]].edit.with_other(trials[pair[1]].edit)) is not None
+        }
+        tried = {one.edit.title: one for one in self._tried(list(merged.values()))}
+        result = [(remedy, one.edit) for remedy, one in zip(found, trials, strict=True)]
+        for one, other in pairs:
+            first, (second, _) = result[one][0], result[other]
+            if first.instead_of or second.instead_of or second.after:
+                continue
+            pair = tried.get(merged[one, other].title) if (one, other) in merged else None
+            single_s = trials[one].time_s
+            if pair is None or not self._saves(single_s, pair.time_s):
+                result[other] = (
+                    replace(second, instead_of=(first.number,)),
+                    trials[other].edit,
+                )
+            else:
+                both = self._remedy(second.number, pair)
+                result[other] = (
+                    replace(
+                        second,
+                        before_s=single_s,
+                        after_s=pair.time_s,
+                        after=(first.number,),
+                        diff=both.diff,
+                        arguments=both.arguments,
+                        is_rounding=both.is_rounding,
+                        error=both.error,
+                        compared=both.compared,
+                    ),
+                    merged[one, other],
+                )
+        return result
+
+    def _remedy(self, number: int, trial: Trial) -> Remedy:
+        launch, edit, comparison = self.trials.launch, trial.edit, trial.comparison
+        rounds = comparison.is_rounding
+        equal = "values differ by rounding" if rounds else "equal bit for bit"
+        return Remedy(
+            number=number,
+            effect=edit.effect,
+            lines=edit.lines,
+            title=edit.title,
+            before_s=self.predicted.time_s,
+            after_s=trial.time_s,
+            compared=f"{comparison.text}: {equal}",
+            diff=diff_of(launch, edit),
+            arguments=edit.options,
+            is_rounding=rounds,
+            error=error_of(comparison.error, comparison.bound) if rounds else "",
+        )
+
+
+def diff_of(launch: KernelLaunch, edit: Edit) -> str:
+    """Unified diff of the source; empty if an edit changes only the launch."""
+    old, new = (text.splitlines(keepends=True) for text in (launch.text, edit.applied(launch.text)))
+    return "".join(unified_diff(old, new, launch.name, launch.name))
+
+
+def error_of(error: float, bound: float) -> str:
+    return f"largest relative error {error:.1e}, at most {bound:.1e} is accepted"
+
+
+def _without_equals(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials without those that change the launch to another size, except the best one."""
+    found = list[Trial]()
+    for one in trials:
+        if one.edit.options and any(other.edit.options for other in found):
+            continue
+        found.append(one)
+    return found
