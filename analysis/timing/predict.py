@@ -49,6 +49,15 @@ def predict(
     return _predicted(sm, cheaper, gap_clocks)
 
 
+def predict_time(work: Work, device: Device) -> Predicted:
+    """What `predict` returns, without gap, costs and lines, in less time."""
+    sm = modelled_sm(work, device)
+    if shorter := _shorter(sm, -1, SHORTENED):
+        with suppress(UnsteadyError):
+            return _predicted(shorter)
+    return _predicted(sm)
+
+
 def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
     """Clocks of the runs for steps of the gap, which do not depend on the bytes below L1 in `work`.
 
@@ -73,9 +82,11 @@ def _shorter(sm: ModelledSm, which: int, limits: tuple[int, int, int]) -> Modell
 
 
 def _predicted(
-    sm: ModelledSm, cheaper: ModelledSm, gap_clocks: Callable[[], GapClocks]
+    sm: ModelledSm,
+    cheaper: ModelledSm | None = None,
+    gap_clocks: Callable[[], GapClocks] | None = None,
 ) -> Predicted:
-    """`cheaper`: the SM with the sample that is replayed once for each effect."""
+    """`cheaper`: the SM with the sample that is replayed once for each effect, None for none."""
     begun = list[Any]()
     runs = model_runs(sm, begun)
     seconds = runs.total.clocks / sm.clock_hz
@@ -95,9 +106,9 @@ def _predicted(
         next_limiter=ranked[1].name,
         next_share=shares[1],
         bounds=bounds,
-        gap=gap_of(runs, gap_clocks(), time_s),
-        costs=costs_of(runs, cheaper, begun),
-        lines=line_costs(runs, cheaper, begun),
+        gap=gap_of(runs, gap_clocks(), time_s) if gap_clocks else (),
+        costs=costs_of(runs, cheaper, begun) if cheaper else (),
+        lines=line_costs(runs, cheaper, begun) if cheaper else (),
         constants=named(sm.constants),
         basis=basis_of(sm),
         is_fitted=sm.constants.is_fitted,

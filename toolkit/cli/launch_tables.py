@@ -26,6 +26,7 @@ from reports.sections.prediction import launch_tables, limits
 from reports.sections.table import Cell, Title, plain_table
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.launch_options import Call, SimulatedCall
+from toolkit.cli.remedies import print_remedies, remedies_document
 from toolkit.cli.terminal import note, out, rich_table, say
 from toolkit.launch.launch import Execution
 
@@ -45,6 +46,7 @@ def print_simulated(simulated: SimulatedCall, *, top: int | None) -> None:
     for one in filter(None, [execution.resources.note, *execution.notes]):
         note(one)
     out.print()
+    print_remedies(simulated.remedies)
     counters = counters_table(execution.instructions, execution.counters, execution.estimates)
     is_narrow = out.width < FROM_WIDTH_OF_NAMES
     out.print(rich_table(counters.without_last_column if is_narrow else counters))
@@ -270,6 +272,7 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
         "summaries": list(summaries(execution.counters)),
         "simulation_s": execution.simulation_s,
         "notes": execution.notes,
+        "remedies": remedies_document(simulated.remedies),
         "instructions": [asdict(instruction) for instruction in execution.instructions],
         "outputs": [
             {

@@ -24,6 +24,22 @@ def simulate(
     lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 20,
     as_json: Json = False,
+    remedies: Annotated[
+        bool,
+        typer.Option("--remedies/--no-remedies", help="Try edits, and say what they save."),
+    ] = True,
+    apply: Annotated[
+        int | None,
+        typer.Option(
+            "--apply",
+            min=1,
+            metavar="N",
+            help="Write the source with remedy N to NAME.remedyN.cu, if all blocks agree.",
+        ),
+    ] = None,
+    rounding: Annotated[
+        bool, typer.Option("--rounding", help="With --apply: results may differ by rounding.")
+    ] = False,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="Run again after every save, and say what changed."),
@@ -45,8 +61,14 @@ def simulate(
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
-    if watch and (save or as_json):
-        raise typer.BadParameter("goes with neither --save nor --json", param_hint="'--watch'")
+    if watch and (save or as_json or apply):
+        raise typer.BadParameter(
+            "goes with none of --save, --json and --apply", param_hint="'--watch'"
+        )
+    if apply and not remedies:
+        raise typer.BadParameter("goes without --no-remedies", param_hint="'--apply'")
+    if rounding and not apply:
+        raise typer.BadParameter("goes with --apply", param_hint="'--rounding'")
     with one_line_errors("interrupted: nothing was written"):
         if watch:
             from toolkit.cli.watch import watch as run_after_saves
@@ -60,14 +82,21 @@ def simulate(
             from toolkit.cli import launch_tables
             from toolkit.cli.launch_options import parse_call
             from toolkit.cli.progress import SimulationProgress
+            from toolkit.cli.remedies import apply_remedy, check_applies, with_remedies
 
             call = parse_call(launch, save or [])
+            if apply:
+                check_applies(call, apply)
             keeps = as_json or bool(save)
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
             with SimulationProgress(call.source.name, needed) as progress:
                 simulated = call.run(compiled, progress.advance, progress.announce, outputs=keeps)
+                if remedies:
+                    simulated = with_remedies(simulated)
         write(simulated.files())
         if as_json:
             print_json(launch_tables.document(simulated))
         else:
             launch_tables.print_simulated(simulated, top=top if lines else None)
+        if apply:
+            apply_remedy(simulated, apply, rounding=rounding, is_quiet=as_json)

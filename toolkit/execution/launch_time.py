@@ -7,6 +7,7 @@ represent all blocks of the launch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
@@ -23,7 +24,13 @@ from analysis.timing.work import Work
 from analysis.traffic.block_schedule import drift
 from analysis.traffic.l2 import NO_TRAFFIC, Traffic
 from toolkit.execution.launch_counts import LaunchCounts
-from toolkit.execution.predict import cached_prediction, gap_clocks_beside, key_of, work_of
+from toolkit.execution.predict import (
+    cached_prediction,
+    cached_time,
+    gap_clocks_beside,
+    key_of,
+    work_of,
+)
 from toolkit.execution.replay import Replay
 from toolkit.execution.schedule import Schedule
 from toolkit.execution.traffic import Asked, Residence, traffic_of
@@ -46,13 +53,17 @@ class Modelled(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CountedLaunch:
-    """A launch whose blocks are counted, on the device of its residence."""
+    """A launch whose blocks are counted, on the device of its residence.
+
+    `is_explained`: the prediction says what the time is spent on, which takes longer.
+    """
 
     translated: Translated
     geometry: Geometry
     residence: Residence
     counts: LaunchCounts
     instructions: Sequence[InstructionCounts]
+    is_explained: bool = True
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
@@ -71,7 +82,8 @@ class CountedLaunch:
                 return _not_modelled(asked)
             return Modelled(self._traffic(asked), str(error) or "not enough memory")
         device, gap_work = self.residence.device, partial(self._work, NO_TRAFFIC)
-        with gap_clocks_beside(gap_key, device, gap_work) as gap_clocks:
+        begun = gap_clocks_beside(gap_key, device, gap_work) if self.is_explained else nullcontext()
+        with begun as gap_clocks:
             asked = self.counts.asked(self._schedule)
             if isinstance(asked, str):
                 return _not_modelled(asked)
@@ -93,8 +105,12 @@ class CountedLaunch:
             drift_per_wave=drift_per_wave,
         )
 
-    def _time(self, traffic: Traffic, gap_clocks: Callable[[], GapClocks]) -> Predicted | str:
+    def _time(
+        self, traffic: Traffic, gap_clocks: Callable[[], GapClocks] | None
+    ) -> Predicted | str:
         work = partial(self._work, traffic)
+        if not self.is_explained:
+            return cached_time(self._key(traffic), self.residence.device, work)
         return cached_prediction(self._key(traffic), self.residence.device, work, gap_clocks)
 
     def _drift_per_wave(self, time: Predicted | str) -> float:

@@ -21,7 +21,7 @@ from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
 from analysis.sm import Streams, end_runs
 from analysis.timing.gap import GapClocks
-from analysis.timing.predict import gap_clocks_of, predict
+from analysis.timing.predict import gap_clocks_of, predict, predict_time
 from analysis.timing.predicted import Predicted, from_json
 from analysis.timing.samples import Sample
 from analysis.timing.work import Work
@@ -203,11 +203,22 @@ def cached_prediction(
     prediction is not in the cache.
     """
     name = _name("prediction", launch, device)
+    return _cached(name, lambda: predict(work(), device, gap_clocks))
+
+
+def cached_time(
+    launch: Mapping[str, object], device: Device, work: Callable[[], Work]
+) -> Predicted | str:
+    """What `cached_prediction` returns, without gap, costs and lines (`predict_time`)."""
+    return _cached(_name("time", launch, device), lambda: predict_time(work(), device))
+
+
+def _cached(name: str, make: Callable[[], Predicted]) -> Predicted | str:
     entry = cached(name)
     if entry is not None:
         return from_json(entry)
     try:
-        made = predict(work(), device, gap_clocks)
+        made = make()
     except (ToolkitError, ValueError, MemoryError) as error:
         return str(error) or "not enough memory"
     keep(name, json.dumps(asdict(made)).encode())

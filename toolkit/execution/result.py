@@ -55,8 +55,13 @@ def modelled_execution(
     geometry: Geometry,
     counts: LaunchCounts,
     residence: Residence,
+    *,
+    is_explained: bool = True,
 ) -> Execution:
-    """The execution with traffic below L1 and time on a device, or why it has none."""
+    """The execution with traffic below L1 and time on a device, or why it has none.
+
+    `is_explained`: `predicted` says what the time is spent on (`CountedLaunch`).
+    """
     device = residence.device
     traffic, time, replayed = CountedLaunch(
         translated=translated,
@@ -64,6 +69,7 @@ def modelled_execution(
         residence=residence,
         counts=counts,
         instructions=execution.instructions,
+        is_explained=is_explained,
     ).modelled()
     found: dict[str, Any] = {}
     if isinstance(traffic, str):

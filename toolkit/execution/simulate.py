@@ -225,7 +225,10 @@ def _check_time(launch: RungLaunch, simulator: Simulator) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulator:
-    """Executor without a GPU, for one architecture. The fields are arguments of `simulate`."""
+    """Executor without a GPU, for one architecture. The fields are arguments of `simulate`.
+
+    `is_explained`: predictions say what the time is spent on (`CountedLaunch`).
+    """
 
     arch: str | None = None
     blocks: Blocks = "all"
@@ -238,6 +241,7 @@ class Simulator:
     outputs: bool = True
     seed: int | None = None
     limit_s: float = LIMIT_S
+    is_explained: bool = True
 
     def __post_init__(self) -> None:
         check_limits(self.blocks, self.max_instructions, self.workers)
@@ -323,7 +327,14 @@ class Simulator:
             residence = residence_of(self.device, cubin, geometry)
         except InputError as error:
             return unmodelled_execution(execution, str(error))
-        return modelled_execution(execution, translated, geometry, counted, residence)
+        return modelled_execution(
+            execution,
+            translated,
+            geometry,
+            counted,
+            residence,
+            is_explained=self.is_explained,
+        )
 
     def _before_all(self, kernel: str, bound: BoundLaunch, trial: Callable[[], Estimate]) -> None:
         """Check that copies of all buffers fit, and announce how long all blocks will take."""

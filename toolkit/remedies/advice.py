@@ -77,7 +77,6 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice]] = {
 def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
     """Sentences for the causes that cost much and that no remedy removes, largest first."""
     for cost in sorted(facts.predicted.costs, key=lambda cost: -cost.time_s):
-        of = ADVICE.get(cost.effect)
-        if of and cost.effect not in removed:
-            if cost.time_s >= LEAST_COST * facts.predicted.time_s:
-                yield of(facts)
+        of, is_large = ADVICE.get(cost.effect), cost.time_s >= LEAST_COST * facts.predicted.time_s
+        if of and is_large and cost.effect not in removed:
+            yield of(facts)

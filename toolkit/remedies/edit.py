@@ -58,7 +58,7 @@ class Edit:
     def with_other(self, other: Edit) -> Edit | None:
         """Both changes as one; None if they change the same."""
         if (self.options and other.options) or any(
-            one.start < two.end and two.start < one.end
+            (one.start < two.end and two.start < one.end)
             or (one.start == two.start and one.end == two.end)
             for one in self.replacements
             for two in other.replacements

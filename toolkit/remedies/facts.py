@@ -55,8 +55,9 @@ class Facts:
     @cached_property
     def conflicting_lines(self) -> frozenset[int]:
         return self.lines(
-            lambda one: one.space == "shared"
-            and one.wavefronts > LEAST_CONFLICTS * one.conflict_free
+            lambda one: (
+                one.space == "shared" and one.wavefronts > LEAST_CONFLICTS * one.conflict_free
+            )
         )
 
     @cached_property

@@ -67,7 +67,9 @@ def find_remedies(launch: KernelLaunch, execution: Execution) -> Remedies:
     made = search.ranked(proposals(facts)[:MOST_TRIED])
     edits = {number: edit for number, (_, edit) in enumerate(made, 1)}
     remedies = [remedy for remedy, _ in made]
-    for number, advice in enumerate(advised(facts, {one.effect for one in remedies}), len(made) + 1):
+    for number, advice in enumerate(
+        advised(facts, {one.effect for one in remedies}), len(made) + 1
+    ):
         remedies.append(
             Remedy(
                 number=number,
@@ -117,9 +119,10 @@ class Search:
 
         with ThreadPoolExecutor(1) as pool:
             for edit, kernel in zip(edits, pool.map(compiled, edits), strict=True):
-                if isinstance(kernel, ToolkitError) or kernel.code == self.trials.kernel.code:
-                    if not edit.options or isinstance(kernel, ToolkitError):
-                        continue
+                if isinstance(kernel, ToolkitError):
+                    continue
+                if kernel.code == self.trials.kernel.code and not edit.options:
+                    continue
                 try:
                     yield self.trials.tried(edit, kernel)
                 except RefusedError as error:
@@ -131,42 +134,33 @@ class Search:
         self, found: Sequence[Remedy], trials: Sequence[Trial]
     ) -> list[tuple[Remedy, Edit]]:
         """Remedies with their relation to those before them, for the first three."""
-        pairs = [(one, other) for other in range(1, len(found[:PAIRED])) for one in range(other)]
-        merged = {
-            pair: edit
-            for pair in pairs
-            if (edit := trials[pair[0]].edit.with_other(trials[pair[1]].edit)) is not None
-        }
-        tried = {one.edit.title: one for one in self._tried(list(merged.values()))}
         result = [(remedy, one.edit) for remedy, one in zip(found, trials, strict=True)]
-        for one, other in pairs:
-            first, (second, _) = result[one][0], result[other]
-            if first.instead_of or second.instead_of or second.after:
-                continue
-            pair = tried.get(merged[one, other].title) if (one, other) in merged else None
-            single_s = trials[one].time_s
-            if pair is None or not self._saves(single_s, pair.time_s):
-                result[other] = (
-                    replace(second, instead_of=(first.number,)),
-                    trials[other].edit,
-                )
-            else:
-                both = self._remedy(second.number, pair)
-                result[other] = (
-                    replace(
-                        second,
-                        before_s=single_s,
-                        after_s=pair.time_s,
-                        after=(first.number,),
-                        diff=both.diff,
-                        arguments=both.arguments,
-                        is_rounding=both.is_rounding,
-                        error=both.error,
-                        compared=both.compared,
-                    ),
-                    merged[one, other],
-                )
+        for other in range(1, len(found[:PAIRED])):
+            for one in range(other):
+                if not result[one][0].instead_of and not result[one][0].after:
+                    result[other] = self._related(
+                        result[other][0], trials[other], trials[one], one + 1
+                    )
+                    break
         return result
+
+    def _related(
+        self, remedy: Remedy, trial: Trial, larger: Trial, number: int
+    ) -> tuple[Remedy, Edit]:
+        """A remedy relative to one that saves more: instead of it, or after it."""
+        both = larger.edit.with_other(trial.edit)
+        pair = next(self._tried([both]), None) if both else None
+        if both is None or pair is None or not self._saves(larger.time_s, pair.time_s):
+            return replace(remedy, instead_of=(number,)), trial.edit
+        joint = replace(
+            self._remedy(remedy.number, pair),
+            effect=remedy.effect,
+            lines=remedy.lines,
+            title=remedy.title,
+            before_s=larger.time_s,
+            after=(number,),
+        )
+        return joint, both
 
     def _remedy(self, number: int, trial: Trial) -> Remedy:
         launch, edit, comparison = self.trials.launch, trial.edit, trial.comparison

@@ -65,7 +65,7 @@ class KernelLaunch:
         _ = found.instructions
         return found
 
-    def simulated(self, kernel: Kernel) -> Execution:
+    def simulated(self, kernel: Kernel, *, is_explained: bool = True) -> Execution:
         """Counters and predicted time, without outputs. Raises as `simulate` does."""
         simulator = Simulator(
             arch=self.arch,
@@ -75,5 +75,6 @@ class KernelLaunch:
             outputs=False,
             seed=self.seed,
             limit_s=self.limit_s,
+            is_explained=is_explained,
         )
         return simulator.run(kernel, self.geometry, self.arguments)

@@ -27,9 +27,7 @@ KINDS = (
     Kind(effects=threads.EFFECTS, proposed=threads.more_blocks),
     Kind(effects=vectors.EFFECTS, proposed=vectors.vectorized),
     Kind(effects=qualifiers.LATENCIES, proposed=qualifiers.unaliased),
-    Kind(
-        effects=(*qualifiers.LATENCIES, Effect.LOCAL_MEMORY), proposed=qualifiers.bounded
-    ),
+    Kind(effects=(*qualifiers.LATENCIES, Effect.LOCAL_MEMORY), proposed=qualifiers.bounded),
     Kind(effects=threads.EFFECTS, proposed=threads.resized),
 )
 

@@ -57,16 +57,17 @@ def bounded(facts: Facts) -> Iterator[Edit]:
     if not spills and facts.occupancy.limiters[0] == Limiter.REGISTERS:
         for blocks in dict.fromkeys((resident + 1, 2 * resident)):
             registers = facts.device.registers_per_sm // (blocks * threads)
-            if registers >= FEWEST_REGISTERS and blocks * threads <= facts.device.max_threads_per_sm:
+            if (
+                registers >= FEWEST_REGISTERS
+                and blocks * threads <= facts.device.max_threads_per_sm
+            ):
                 wanted.append(f"__launch_bounds__({threads}, {blocks})")
     for text in wanted:
         yield Edit(
             effect=Effect.LOCAL_MEMORY if spills else facts.worst(LATENCIES),
             lines=(line_of(declarator),),
             title=f"{text}, {'more registers' if spills else 'more blocks on an SM'}",
-            replacements=(
-                Replacement(start=start, end=end, text=text if present else f"{text} "),
-            ),
+            replacements=(Replacement(start=start, end=end, text=text if present else f"{text} "),),
         )
 
 

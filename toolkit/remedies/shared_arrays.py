@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tree_sitter import Node
+
 from analysis.timing.predicted import Effect
 from toolkit.remedies.edit import Edit, Replacement
 from toolkit.remedies.facts import Facts
 from toolkit.remedies.source_tree import KernelSource, SharedArray, line_of, walk
-from tree_sitter import Node
 
-ELEMENT_BYTES = {"float": 4, "int": 4, "unsigned": 4, "double": 8, "char": 1, "half": 2, "__half": 2}
+ELEMENT_BYTES = {
+    "float": 4,
+    "int": 4,
+    "unsigned": 4,
+    "double": 8,
+    "char": 1,
+    "half": 2,
+    "__half": 2,
+}
 BANK_BYTES = 4
 _SUMS = ("+", "-", "*", "/", "%")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import tree_sitter_cuda
@@ -68,7 +69,7 @@ class KernelSource:
     text: bytes
     root: Node
     kernel: Node
-    defines: Mapping[str, object] = field(default_factory=dict)
+    defines: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
     @property
     def body(self) -> Node:
@@ -174,9 +175,10 @@ class KernelSource:
     def is_assigned(self, name: str, inside: Node) -> bool:
         """True if a variable changes in a part of the kernel."""
         for one in walk(inside):
-            target = one.child_by_field_name("left" if "assignment" in one.type else "argument")
-            if one.type in ("assignment_expression", "update_expression") and target is not None:
-                if self.written(target) == name:
+            if one.type in ("assignment_expression", "update_expression"):
+                field = "left" if one.type == "assignment_expression" else "argument"
+                target = one.child_by_field_name(field)
+                if target is not None and self.written(target) == name:
                     return True
         return False
 
@@ -188,7 +190,10 @@ class KernelSource:
             if one.type == "preproc_def":
                 name, value = one.child_by_field_name("name"), one.child_by_field_name("value")
             elif one.type == "init_declarator" and self._is_constant(one):
-                name, value = one.child_by_field_name("declarator"), one.child_by_field_name("value")
+                name, value = (
+                    one.child_by_field_name("declarator"),
+                    one.child_by_field_name("value"),
+                )
             else:
                 continue
             if name is None or value is None:

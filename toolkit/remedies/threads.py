@@ -104,9 +104,7 @@ def _fewer_rows(facts: Facts) -> Iterator[Edit]:
             effect=facts.worst(EFFECTS),
             lines=(constant.line,),
             title=f"{constant.name} {rows}, --block {extent_text((x, rows, 1))}",
-            replacements=(
-                Replacement(start=constant.start, end=constant.end, text=str(rows)),
-            ),
+            replacements=(Replacement(start=constant.start, end=constant.end, text=str(rows)),),
             block=(x, rows, 1),
             may_round=True,
         )

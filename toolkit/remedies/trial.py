@@ -76,7 +76,7 @@ class Trials:
         comparison = self.compared(edit, changed, kernel)
         if not (comparison.is_equal or (edit.may_round and comparison.is_rounding)):
             raise RefusedError(comparison.place)
-        execution = changed.simulated(kernel)
+        execution = changed.simulated(kernel, is_explained=False)
         if execution.predicted is None:
             raise UnavailableError(execution.prediction_basis or "no predicted time")
         return Trial(edit=edit, comparison=comparison, predicted=execution.predicted)

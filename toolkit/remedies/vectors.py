@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tree_sitter import Node
+
 from analysis.timing.predicted import Effect
 from toolkit.remedies.edit import Edit, Replacement
 from toolkit.remedies.facts import Facts
 from toolkit.remedies.source_tree import KernelSource, Parameter, line_of, walk
-from tree_sitter import Node
 
 WIDTH = 4
 VECTORS = {"float": "float4", "int": "int4", "unsigned": "uint4"}
@@ -209,12 +210,12 @@ def _is_stored(element: Node) -> bool:
 def _is_always(element: Node, body: Node) -> bool:
     """True if an assignment with `=` is a statement of the body itself, under no condition."""
     parent = element.parent
-    if parent is None or parent.type != "assignment_expression" or b"=" != _operator(parent):
+    if parent is None or parent.type != "assignment_expression" or _operator(parent) != b"=":
         return False
     statement = parent.parent
     if statement is None or statement.type != "expression_statement":
         return False
-    return statement == body or statement.parent == body
+    return body in (statement, statement.parent)
 
 
 def _operator(node: Node) -> bytes | None:
@@ -236,9 +237,7 @@ def _of_statements(source: KernelSource) -> Iterator[tuple[Node, Elements]]:
                     continue
                 base, offset = _offset(source.written(indices[0]))
                 if base and _is_steady_after(source, base, block, statement):
-                    groups.setdefault(base, []).append(
-                        (source.element(use, 1), offset, statement)
-                    )
+                    groups.setdefault(base, []).append((source.element(use, 1), offset, statement))
             for base, group in groups.items():
                 if {offset for _, offset, _ in group} == set(range(WIDTH)):
                     first = min((one for _, _, one in group), key=lambda one: one.start_byte)

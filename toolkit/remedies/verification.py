@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, lcm, prod
 from typing import Any
@@ -109,16 +109,16 @@ def _threads_of_unit(before: KernelLaunch, after: KernelLaunch) -> int:
 
 def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pages, ...]:
     """What some blocks write. Raises as `simulate` does."""
-    translated, bound, _ = prepared(
-        kernel, launch.geometry, launch.arguments, device=launch.device
-    )
+    translated, bound, _ = prepared(kernel, launch.geometry, launch.arguments, device=launch.device)
     try:
         run_blocks(bound, list(blocks), max_instructions=launch.max_instructions)
     except FaultError as error:
         raise LaunchError(describe(error.fault, translated, bound)) from None
     labels, arrays = buffer_labels(launch.arguments, kernel.declared), buffers_of(launch.arguments)
     found = []
-    for buffer, (position, array) in zip(bound.buffers[-len(arrays) :], arrays.items(), strict=True):
+    for buffer, (position, array) in zip(
+        bound.buffers[-len(arrays) :], arrays.items(), strict=True
+    ):
         assert buffer.shared is not None, "buffers are not bound in place"
         content, state = buffer.shared
         found.append(
@@ -136,9 +136,28 @@ def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pa
     return tuple(found)
 
 
-def compared(
-    before: Sequence[Pages], after: Sequence[Pages], blocks: int, of: int
-) -> Comparison:
+def pages_of(
+    launch: KernelLaunch, kernel: Kernel, outputs: Sequence[NDArray[np.generic]]
+) -> tuple[Pages, ...]:
+    """All pages of the buffers after a launch."""
+    labels = buffer_labels(launch.arguments, kernel.declared)
+    found = []
+    for position, output in zip(buffers_of(launch.arguments), outputs, strict=True):
+        content = np.ascontiguousarray(output).reshape(-1).view(np.uint8)
+        pages = range(-(-content.size // PAGE_BYTES))
+        found.append(
+            Pages(
+                label=labels[position],
+                dtype=output.dtype,
+                shape=output.shape,
+                content=content,
+                written={k: content[k * PAGE_BYTES : (k + 1) * PAGE_BYTES] for k in pages},
+            )
+        )
+    return tuple(found)
+
+
+def compared(before: Sequence[Pages], after: Sequence[Pages], blocks: int, of: int) -> Comparison:
     """The comparison of what `blocks` blocks wrote."""
     error, bound, place = 0.0, inf, ""
     for old, new in zip(before, after, strict=True):
@@ -171,7 +190,7 @@ def _error(dtype: np.dtype[Any], a: NDArray[np.uint8], b: NDArray[np.uint8]) -> 
 
 
 def _place(pages: Pages, page: int, a: NDArray[np.uint8], b: NDArray[np.uint8]) -> str:
-    """The first element that differs: 'argument 0 `out`, float32[64,64] at [0, 3]: 2.0, not 1.0'."""
+    """The first element that differs: 'argument 0, float32[64] at [3]: 2.0 instead of 1.0'."""
     offset = int(np.flatnonzero(a != b)[0])
     size = pages.dtype.itemsize
     element = (page * PAGE_BYTES + offset) // size
@@ -183,14 +202,3 @@ def _place(pages: Pages, page: int, a: NDArray[np.uint8], b: NDArray[np.uint8]) 
 
 def _value(page: NDArray[np.uint8], start: int, dtype: np.dtype[Any]) -> str:
     return str(page[start : start + dtype.itemsize].view(dtype)[0])
-
-
-def differences(
-    before: Sequence[Pages], after: Sequence[Pages]
-) -> Iterator[str]:
-    """The first difference of each buffer."""
-    for old, new in zip(before, after, strict=True):
-        for page in sorted({*old.written, *new.written}):
-            if not np.array_equal(old.page(page), new.page(page)):
-                yield _place(old, page, old.page(page), new.page(page))
-                break
