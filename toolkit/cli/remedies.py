@@ -8,13 +8,14 @@ from typing import Any
 
 from analysis.errors import InputError
 from reports.sections.remedies import remedies_notes, remedies_table
+from reports.text import many
 from toolkit.cli.argument_syntax import make_arguments
 from toolkit.cli.launch_options import Call, SimulatedCall
 from toolkit.cli.output import write
 from toolkit.cli.progress import SimulationProgress
 from toolkit.cli.terminal import note, out, rich_table, say
 from toolkit.remedies.application import applied
-from toolkit.remedies.find import Remedies, find_remedies
+from toolkit.remedies.find import LIMIT_S, Remedies, find_remedies
 from toolkit.remedies.kernel_launch import KernelLaunch
 
 
@@ -49,6 +50,8 @@ def print_remedies(remedies: Remedies) -> None:
         for line in remedies_notes(remedies.found):
             say(f"  {line}")
         out.print()
+    if remedies.untried:
+        note(f"{many(remedies.untried, 'edit')} not tried within {LIMIT_S:g} s")
     for line in remedies.refused:
         note(f"not offered, results differ: {line}")
 

@@ -47,7 +47,7 @@ class Edit:
     @property
     def options(self) -> tuple[str, ...]:
         """Options of `simulate` for the changed launch."""
-        given = {"--grid": self.grid, "--block": self.block}
+        given = {"--block": self.block, "--grid": self.grid}
         return tuple(
             word
             for option, extent in given.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,9 @@ from toolkit.remedies.trial import RefusedError, Trial, Trials
 
 MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kernel
 MOST_SHOWN = 5
+LIMIT_S = (
+    10.0  # of processor time, after which no further trial begins; causes that cost most are first
+)
 PAIRED = 3
 
 
@@ -29,13 +33,15 @@ PAIRED = 3
 class Remedies:
     """Remedies of a launch, and the edits of those that were made, by their number.
 
-    `refused` has a line for each edit that was not offered because results differ.
+    `refused` has a line for each edit that was not offered because results differ. `untried`: edits
+    for which there was no time (`LIMIT_S`).
     """
 
     launch: KernelLaunch | None
     found: tuple[Remedy, ...] = ()
     edits: dict[int, Edit] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
+    untried: int = 0
 
 
 NONE = Remedies(launch=None)
@@ -85,6 +91,7 @@ def find_remedies(launch: KernelLaunch, execution: Execution) -> Remedies:
         found=tuple(remedies[:MOST_SHOWN]),
         edits=edits,
         refused=tuple(search.refused),
+        untried=len(search.untried),
     )
 
 
@@ -95,6 +102,8 @@ class Search:
     trials: Trials
     predicted: Predicted
     refused: list[str] = field(default_factory=list)
+    untried: list[Edit] = field(default_factory=list)
+    until_s: float = field(default_factory=lambda: time.process_time() + LIMIT_S)
 
     def ranked(self, edits: Sequence[Edit]) -> list[tuple[Remedy, Edit]]:
         """Remedies that save something, and their edits."""
@@ -119,6 +128,9 @@ class Search:
 
         with ThreadPoolExecutor(1) as pool:
             for edit, kernel in zip(edits, pool.map(compiled, edits), strict=True):
+                if time.process_time() > self.until_s:
+                    self.untried.append(edit)
+                    continue
                 if isinstance(kernel, ToolkitError):
                     continue
                 if kernel.code == self.trials.kernel.code and not edit.options:

@@ -163,8 +163,8 @@ def _loop_edit(
     if not any(stores):
         listed = ", ".join(f"{name}_vector.{field}" for field in FIELDS)
         before = (
-            f"const {kind} {name}_vector = {_vector(pointer, elements.base, is_const=True)}; "
-            f"const {pointer.type} {name}[{WIDTH}] = {{{listed}}};"
+            f"const {kind} {name}_vector = {_vector(pointer, elements.base, is_const=True)};"
+            f"{_break(source, start)}const {pointer.type} {name}[{WIDTH}] = {{{listed}}};"
         )
         around = [Replacement(start=start, end=start, text=f"{before}{_break(source, start)}")]
     elif all(stores) and len(stores) == 1 and _is_always(elements.accesses[0][0], loop.body):
@@ -225,7 +225,9 @@ def _operator(node: Node) -> bytes | None:
 
 def _of_statements(source: KernelSource) -> Iterator[tuple[Node, Elements]]:
     """Loads of four neighbours in the statements of one block, and the first of them."""
-    for block in source.nodes("compound_statement", source.kernel):
+    for block in walk(source.body):
+        if block.type not in ("compound_statement", "for_statement"):
+            continue
         for pointer in source.pointers.values():
             if pointer.type not in VECTORS or _is_written(source, pointer):
                 continue
@@ -255,6 +257,8 @@ def _statement_in(block: Node, use: Node) -> Node | None:
         if node.type in ("conditional_expression", "lambda_expression"):
             return None
     plain = ("declaration", "expression_statement")
+    if block.type == "for_statement" and block.child_by_field_name("body") != node:
+        return None
     return node if node.parent == block and node.type in plain else None
 
 
@@ -286,8 +290,13 @@ def _statement_edit(
     pointer, kind = elements.pointer, VECTORS[elements.pointer.type]
     name, start = f"{pointer.name}_{number}", statement.start_byte
     before = f"const {kind} {name} = {_vector(pointer, elements.base, is_const=True)};"
+    is_body = statement.parent is not None and statement.parent.type == "for_statement"
+    end = statement.end_byte
     return [
-        Replacement(start=start, end=start, text=f"{before}{_break(source, start)}"),
+        Replacement(
+            start=start, end=start, text=f"{'{ ' * is_body}{before}{_break(source, start)}"
+        ),
+        *[Replacement(start=end, end=end, text=" }")] * is_body,
         *(
             Replacement(start=node.start_byte, end=node.end_byte, text=f"{name}.{field}")
             for node, field in elements.accesses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, lcm, prod
+from math import inf, lcm, prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ AT_THE_ENDS = 4
 # Units in the last place that rounding may change, relative to the largest value nearby: FP32 sums
 # of a few hundred terms in another order differ by less.
 MOST_ULPS = 128
+SMALL = 2.0**-10  # of the largest value of a page: below, differences are relative to this
 
 Ranges = tuple[range, ...]
 
@@ -49,9 +50,10 @@ class Pages:
 class Comparison:
     """What so many of the blocks wrote, compared.
 
-    `error`: 0 if all bytes are equal; else the largest difference relative to the value, or to the
-    root mean square of its page if that is larger; inf if it is more than rounding. `bound`: the
-    most that rounding explains. `place`: the first different element, with both values.
+    `error`: largest difference relative to the value (to `SMALL` of the largest value of its page
+    if that is more); inf for integers, and where only one is finite. `bound`: the most that
+    rounding explains. `place`: the first different element with both values, empty if all bytes are
+    equal.
     """
 
     blocks: int
@@ -180,13 +182,14 @@ def _error(dtype: np.dtype[Any], a: NDArray[np.uint8], b: NDArray[np.uint8]) -> 
     if dtype.kind != "f":
         return inf
     x, y = (np.asarray(one.view(dtype), dtype=np.float64) for one in (a, b))
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
-    if not np.isfinite(x[~same]).all() or not np.isfinite(y[~same]).all():
+    differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
+    if not differ.any():  # other bits of NaN, or a zero with another sign
+        return 0.0
+    largest = np.max(np.abs(x[np.isfinite(x)]), initial=0.0)
+    x, y = x[differ], y[differ]
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return inf
-    usual = np.sqrt(np.mean(np.square(x[np.isfinite(x)])))
-    scale = np.maximum(np.abs(x[~same]), usual)
-    found = float(np.max(np.abs(x - y)[~same] / scale, initial=0.0))
-    return found if isfinite(found) else inf
+    return float(np.max(np.abs(x - y) / np.maximum(np.abs(x), SMALL * largest)))
 
 
 def _place(pages: Pages, page: int, a: NDArray[np.uint8], b: NDArray[np.uint8]) -> str:
