@@ -15,7 +15,7 @@ from toolkit.cli.output import write
 from toolkit.cli.progress import SimulationProgress
 from toolkit.cli.terminal import note, out, rich_table, say
 from toolkit.remedies.application import applied
-from toolkit.remedies.find import LIMIT_S, Remedies, find_remedies
+from toolkit.remedies.find import LIMIT_S, Remedies, remedies_of
 from toolkit.remedies.kernel_launch import KernelLaunch
 
 
@@ -41,7 +41,7 @@ def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
         limit_s=call.limit_s,
         max_instructions=call.max_instructions,
     )
-    return replace(simulated, remedies=find_remedies(launch, simulated.execution))
+    return replace(simulated, remedies=remedies_of(launch, simulated.execution))
 
 
 def print_remedies(remedies: Remedies) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
+from pathlib import Path
 
+from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Predicted
-from toolkit.launch.launch import Execution
+from toolkit.launch.launch import Argument, Execution, three
 from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import read_source
 from toolkit.remedies.advice import advised
 from toolkit.remedies.edit import Edit
 from toolkit.remedies.facts import LEAST_SAVED, Facts
@@ -23,9 +26,7 @@ from toolkit.remedies.trial import RefusedError, Trial, Trials
 
 MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kernel
 MOST_SHOWN = 5
-LIMIT_S = (
-    10.0  # of processor time, after which no further trial begins; causes that cost most are first
-)
+LIMIT_S = 4.0  # of processor time: no further trial begins then
 PAIRED = 3
 
 
@@ -47,7 +48,41 @@ class Remedies:
 NONE = Remedies(launch=None)
 
 
-def find_remedies(launch: KernelLaunch, execution: Execution) -> Remedies:
+def find_remedies(
+    source: str | Path,
+    kernel: str | None = None,
+    *,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    arguments: Sequence[Argument],
+    device: Device | str,
+    dynamic_shared_bytes: int = 0,
+    defines: Mapping[str, object] | None = None,
+    options: Sequence[str] = ("-lineinfo",),
+    seed: int | None = None,
+) -> tuple[Remedy, ...]:
+    """Remedies of a launch of CUDA C++ on a device, the largest saving first; see `simulate`."""
+    text, name = read_source(source)
+    found = find_device(device) if isinstance(device, str) else device
+    launch = KernelLaunch(
+        text=text,
+        name=name,
+        folder=None if text == source else Path(source).resolve().parent,
+        kernel=kernel,
+        grid=three(grid, "grid"),
+        block=three(block, "block"),
+        arguments=arguments,
+        dynamic_shared_bytes=dynamic_shared_bytes,
+        device=found,
+        arch=found.sm_arch,
+        defines=defines or {},
+        options=options,
+        seed=seed,
+    )
+    return remedies_of(launch, launch.simulated(launch.compiled())).found
+
+
+def remedies_of(launch: KernelLaunch, execution: Execution) -> Remedies:
     """Remedies of a launch that was simulated on a device, the largest saving first.
 
     None if its time was not predicted, or if the source does not plainly define the kernel.

@@ -18,7 +18,7 @@ LATENCIES = (
     Effect.SHARED_LATENCY,
     Effect.DEPENDENCES,
 )
-FEWEST_REGISTERS = 16
+LEAST_SHARE = 0.6  # of the registers of a thread: with fewer, most of it would be in local memory
 
 
 def unaliased(facts: Facts) -> Iterator[Edit]:
@@ -55,13 +55,12 @@ def bounded(facts: Facts) -> Iterator[Edit]:
     if spills and present is not None:
         wanted.append(f"__launch_bounds__({threads})")
     if not spills and facts.occupancy.limiters[0] == Limiter.REGISTERS:
-        for blocks in dict.fromkeys((resident + 1, 2 * resident)):
-            registers = facts.device.registers_per_sm // (blocks * threads)
-            if (
-                registers >= FEWEST_REGISTERS
-                and blocks * threads <= facts.device.max_threads_per_sm
-            ):
-                wanted.append(f"__launch_bounds__({threads}, {blocks})")
+        blocks = resident + 1
+        registers = facts.device.registers_per_sm // (blocks * threads)
+        is_close = registers >= LEAST_SHARE * facts.execution.resources.registers_per_thread
+        fits = blocks * threads <= facts.device.max_threads_per_sm
+        if is_close and fits and prod(facts.grid) > resident * facts.device.sm_count:
+            wanted.append(f"__launch_bounds__({threads}, {blocks})")
     for text in wanted:
         yield Edit(
             effect=Effect.LOCAL_MEMORY if spills else facts.worst(LATENCIES),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from analysis.errors import ToolkitError, UnavailableError
@@ -12,6 +12,7 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.remedies.edit import Edit
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.remedies.verification import (
+    MOST_INSTRUCTIONS,
     Comparison,
     Pages,
     Ranges,
@@ -22,6 +23,7 @@ from toolkit.remedies.verification import (
 )
 
 EXECUTED = "smsp__inst_executed.sum"
+MORE_INSTRUCTIONS = 2  # times those of the original: no faster version executes more
 TOO_LONG = "too many instructions to compare"
 
 
@@ -76,7 +78,9 @@ class Trials:
         comparison = self.compared(edit, changed, kernel)
         if not (comparison.is_equal or (edit.may_round and comparison.is_rounding)):
             raise RefusedError(comparison.place)
-        execution = changed.simulated(kernel, is_explained=False)
+        most = MORE_INSTRUCTIONS * self.execution.counters[EXECUTED] + MOST_INSTRUCTIONS
+        limited = replace(changed, max_instructions=min(most, changed.max_instructions))
+        execution = limited.simulated(kernel, is_explained=False)
         if execution.predicted is None:
             raise UnavailableError(execution.prediction_basis or "no predicted time")
         return Trial(edit=edit, comparison=comparison, predicted=execution.predicted)
