@@ -12,7 +12,7 @@ from pathlib import Path
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from analysis.records.remedy import Remedy
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Effect, Predicted
 from toolkit.launch.launch import Argument, Execution, three
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import read_source
@@ -28,6 +28,7 @@ MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kerne
 MOST_SHOWN = 5
 LIMIT_S = 4.0  # of processor time: no further trial begins then
 PAIRED = 3
+ALL = 0.9  # of what can be avoided: as good as all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +144,8 @@ class Search:
     def ranked(self, edits: Sequence[Edit]) -> list[tuple[Remedy, Edit]]:
         """Remedies that save something, and their edits."""
         before_s = self.predicted.time_s
-        worth = [one for one in self._tried(edits) if self._saves(before_s, one.time_s)]
+        tried = self._tried(edits, self.refused)
+        worth = [one for one in tried if self._saves(before_s, one.time_s)]
         worth.sort(key=lambda one: one.time_s)
         worth = _without_equals(worth)[:MOST_SHOWN]
         found = [self._remedy(number, one) for number, one in enumerate(worth, 1)]
@@ -152,8 +154,21 @@ class Search:
     def _saves(self, before_s: float, after_s: float) -> bool:
         return before_s - after_s >= LEAST_SAVED * self.predicted.time_s
 
-    def _tried(self, edits: Sequence[Edit]) -> Iterator[Trial]:
-        """Trials that succeed. The next edit is compiled while one is tried."""
+    def _leaves_nothing(self, trial: Trial) -> bool:
+        """True if a remedy saves about all that can be avoided: others can only replace it."""
+        rest = (Effect.LAUNCH, Effect.REMAINDER)
+        avoidable_s = sum(
+            one.time_s for one in self.predicted.costs if not one.is_roof and one.effect not in rest
+        )
+        return self.predicted.time_s - trial.time_s >= ALL * avoidable_s
+
+    def _tried(self, edits: Sequence[Edit], refused: list[str]) -> Iterator[Trial]:
+        """Trials that succeed. The next edit is compiled while one is tried.
+
+        Lines on edits that change results are added to `refused`. Edits for other causes are left
+        out once nothing is left for them to save.
+        """
+        only: Effect | None = None
 
         def compiled(edit: Edit) -> Kernel | ToolkitError:
             try:
@@ -163,6 +178,8 @@ class Search:
 
         with ThreadPoolExecutor(1) as pool:
             for edit, kernel in zip(edits, pool.map(compiled, edits), strict=True):
+                if only not in (None, edit.effect):
+                    continue
                 if time.process_time() > self.until_s:
                     self.untried.append(edit)
                     continue
@@ -171,11 +188,15 @@ class Search:
                 if kernel.code == self.trials.kernel.code and not edit.options:
                     continue
                 try:
-                    yield self.trials.tried(edit, kernel)
+                    trial = self.trials.tried(edit, kernel)
                 except RefusedError as error:
-                    self.refused.append(f"{edit.title}: {error}")
+                    refused.append(f"{edit.title}: {error}")
+                    continue
                 except ToolkitError:
                     continue
+                if self._saves(self.predicted.time_s, trial.time_s) and self._leaves_nothing(trial):
+                    only = edit.effect
+                yield trial
 
     def _paired(
         self, found: Sequence[Remedy], trials: Sequence[Trial]
@@ -195,8 +216,10 @@ class Search:
         self, remedy: Remedy, trial: Trial, larger: Trial, number: int
     ) -> tuple[Remedy, Edit]:
         """A remedy relative to one that saves more: instead of it, or after it."""
-        both = larger.edit.with_other(trial.edit)
-        pair = next(self._tried([both]), None) if both else None
+        both = None if self._leaves_nothing(larger) else larger.edit.with_other(trial.edit)
+        if both is not None and time.process_time() > self.until_s:
+            return remedy, trial.edit
+        pair = next(self._tried([both], []), None) if both else None
         if both is None or pair is None or not self._saves(larger.time_s, pair.time_s):
             return replace(remedy, instead_of=(number,)), trial.edit
         joint = replace(

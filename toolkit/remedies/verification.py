@@ -19,8 +19,8 @@ from toolkit.sass.faults import describe
 from toolkit.sass.machine import FaultError, run_blocks
 from toolkit.sass.space import PAGE_BYTES
 
-# Warp instructions that the compared blocks of one version execute: about 1 s of one core.
-MOST_INSTRUCTIONS = 4_000_000
+# Warp instructions that the compared blocks of one version execute: about 0.2 s of one core.
+MOST_INSTRUCTIONS = 2_000_000
 MOST_BLOCKS, LEAST_BLOCKS = 40, 4
 AT_THE_ENDS = 4
 # Units in the last place that rounding may change, relative to the largest value nearby: FP32 sums
