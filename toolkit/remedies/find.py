@@ -28,6 +28,7 @@ MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kerne
 MOST_SHOWN = 5
 LIMIT_S = 4.0  # of processor time: no further trial begins then
 PAIRED = 3
+ALIKE = 0.01  # of the time: of edits that save as much, the simpler one is first
 ALL = 0.9  # of what can be avoided: as good as all
 
 
@@ -146,7 +147,7 @@ class Search:
         before_s = self.predicted.time_s
         tried = self._tried(edits, self.refused)
         worth = [one for one in tried if self._saves(before_s, one.time_s)]
-        worth.sort(key=lambda one: one.time_s)
+        worth.sort(key=lambda one: round(one.time_s / (ALIKE * before_s)))
         worth = _without_equals(worth)[:MOST_SHOWN]
         found = [self._remedy(number, one) for number, one in enumerate(worth, 1)]
         return self._paired(found, worth)
