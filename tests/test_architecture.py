@@ -123,6 +123,7 @@ STAGES = (
     "toolkit/sass",
     "toolkit/rungs",
     "toolkit/execution",
+    "toolkit/remedies",
     "toolkit/gpu",
     "toolkit/gpu/nsight_compute",
     "toolkit/profiling",

@@ -6,8 +6,9 @@
 8.0
 
 `profile` runs the ladder and returns an `analysis.records.profile.Profile`; `run` launches any
-kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles; `save` and
-`load` keep profiles in files. The command line is `python -m toolkit`.
+kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles;
+`find_remedies` tries edits of a kernel; `save` and `load` keep profiles in files. The command line
+is `python -m toolkit`.
 """
 
 from __future__ import annotations
@@ -22,15 +23,27 @@ if TYPE_CHECKING:
     from toolkit.gpu.launch import run
     from toolkit.launch.tensor_map import TensorMap
     from toolkit.profiling.profile import profile
+    from toolkit.remedies.find import find_remedies
     from toolkit.store.profile_json import load, save
 
 __version__ = "0.1.0"
 
-__all__ = ["TensorMap", "__version__", "check", "load", "profile", "run", "save", "simulate"]
+__all__ = [
+    "TensorMap",
+    "__version__",
+    "check",
+    "find_remedies",
+    "load",
+    "profile",
+    "run",
+    "save",
+    "simulate",
+]
 
 _HOMES = {
     "TensorMap": "toolkit.launch.tensor_map",
     "check": "toolkit.execution.sanitizer",
+    "find_remedies": "toolkit.remedies.find",
     "profile": "toolkit.profiling.profile",
     "run": "toolkit.gpu.launch",
     "simulate": "toolkit.execution.simulate",

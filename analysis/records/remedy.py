@@ -12,8 +12,9 @@ class Remedy:
     """A change to a kernel or its launch, and the time that it is predicted to save.
 
     A verified remedy was made: the edited kernel compiles, the executed blocks write the same
-    values, and its predicted time is `after_s`. Otherwise `after_s` is None, and `title` says what
-    to do in one sentence.
+    values, and its predicted time is `after_s`. Otherwise `after_s` is None, and `title` says in
+    one sentence what to do. A remedy `after` others is made on top of them: `before_s` is the time
+    with them, `diff` and `arguments` are those of all.
     """
 
     number: int  # from 1, the largest saving first

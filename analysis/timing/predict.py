@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from analysis.devices import Device
@@ -20,7 +21,14 @@ from analysis.timing.explained import basis_of, bounds_of, gap_of, named
 from analysis.timing.gap import GapClocks, gap_runs
 from analysis.timing.model_runs import model_runs
 from analysis.timing.modelled_sm import ModelledSm
-from analysis.timing.predicted import Predicted, Resource
+from analysis.timing.predicted import (
+    Cost,
+    Explanation,
+    GapStep,
+    LineCost,
+    Predicted,
+    Resource,
+)
 from analysis.timing.repetitions import (
     SHORTENED,
     SHORTENED_FOR_COSTS,
@@ -32,20 +40,22 @@ from analysis.timing.work import Work
 
 
 def predict(
-    work: Work, device: Device, gap_clocks: Callable[[], GapClocks] | None = None
+    work: Work,
+    device: Device,
+    explanation: Explanation = Explanation.COSTS,
+    gap_clocks: Callable[[], GapClocks] | None = None,
 ) -> Predicted:
     """Predicted time of a launch on a device, its limiter, its bounds, and what it is spent on.
 
-    With `gap_clocks`, which returns what `gap_clocks_of` does, the time is explained by the gap to
-    nominal peak instead. L2 is flushed at the start. Raises UnavailableError without the model's
-    native code.
+    L2 is flushed at the start. `gap_clocks` returns the result of `gap_clocks_of`, for a caller
+    that explains the time by its gap and computes this in another thread; by default it is computed
+    here. Raises UnavailableError if the native code of the model was not built.
     """
     sm = modelled_sm(work, device)
-    cheaper = _shorter(sm, 0, SHORTENED_FOR_COSTS) or sm
     if shorter := _shorter(sm, -1, SHORTENED):
         with suppress(UnsteadyError):
-            return _predicted(shorter, cheaper, gap_clocks)
-    return _predicted(sm, cheaper, gap_clocks)
+            return _predicted(shorter, sm, explanation, gap_clocks)
+    return _predicted(sm, sm, explanation, gap_clocks)
 
 
 def gap_clocks_of(work: Work, device: Device, begun: list[Any]) -> GapClocks:
@@ -77,9 +87,12 @@ def _shorter(sm: ModelledSm, which: int, limits: tuple[int, int, int]) -> Modell
 
 
 def _predicted(
-    sm: ModelledSm, cheaper: ModelledSm, gap_clocks: Callable[[], GapClocks] | None
+    sm: ModelledSm,
+    complete: ModelledSm,
+    explanation: Explanation,
+    gap_clocks: Callable[[], GapClocks] | None,
 ) -> Predicted:
-    """`cheaper`: the SM with the sample that is replayed once for each effect."""
+    """Prediction from a replay of `sm`, whose sample may be shorter than that of `complete`."""
     begun = list[Any]()
     runs = model_runs(sm, begun)
     seconds = runs.total.clocks / sm.clock_hz
@@ -87,6 +100,15 @@ def _predicted(
     bounds = bounds_of(runs)
     ranked = sorted(bounds, key=lambda bound: -bound.time_s)
     shares = [bound.time_s / seconds for bound in ranked]
+    gap: tuple[GapStep, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    lines: tuple[LineCost, ...] = ()
+    if explanation is Explanation.GAP:
+        gap_clocks = gap_clocks or partial(gap_clocks_of, complete.work, complete.device, begun)
+        gap = gap_of(runs, gap_clocks(), time_s)
+    elif explanation is Explanation.COSTS:
+        cheaper = _shorter(complete, 0, SHORTENED_FOR_COSTS) or complete
+        costs, lines = costs_of(runs, cheaper, begun), line_costs(runs, cheaper, begun)
     return Predicted(
         time_s=time_s,
         cycles=runs.total.clocks,
@@ -99,9 +121,9 @@ def _predicted(
         next_limiter=ranked[1].name,
         next_share=shares[1],
         bounds=bounds,
-        gap=gap_of(runs, gap_clocks(), time_s) if gap_clocks else (),
-        costs=() if gap_clocks else costs_of(runs, cheaper, begun),
-        lines=() if gap_clocks else line_costs(runs, cheaper, begun),
+        gap=gap,
+        costs=costs,
+        lines=lines,
         constants=named(sm.constants),
         basis=basis_of(sm),
         is_fitted=sm.constants.is_fitted,

@@ -45,6 +45,14 @@ class Cause(Vocabulary):
     REMAINDER = "remainder"
 
 
+class Explanation(Vocabulary):
+    """What a prediction says that its time is spent on. The time itself is the same."""
+
+    COSTS = "costs"  # parts by effect and by source line, each from replays without it
+    GAP = "gap"  # steps from nominal peak, each from a replay with one more effect
+    NONE = "none"  # nothing, in less time
+
+
 class Effect(Vocabulary):
     """What a part of the time of a launch is spent on."""
 

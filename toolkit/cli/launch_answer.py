@@ -15,6 +15,7 @@ from reports.sections.prediction import trust
 from reports.sections.table import Title, plain_table
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.launch_options import Call, SimulatedCall
+from toolkit.cli.remedies import print_remedies
 from toolkit.cli.terminal import note, out, rich_table, say
 
 SMALL = 0.02  # of the time: smaller parts are one part, and smaller lines are not shown
@@ -35,6 +36,7 @@ def print_answer(simulated: SimulatedCall, *, top: int | None) -> None:
         say(line)
     for one in filter(None, [execution.resources.note, *execution.notes]):
         note(one)
+    print_remedies(simulated.remedies)
     if execution.predicted is not None:
         _print_parts(execution.predicted)
     if top is not None:

@@ -38,6 +38,7 @@ from toolkit.execution.simulate import (
 from toolkit.launch.launch import Execution
 from toolkit.machine_code.kernel_source import CUBIN, Source, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
+from toolkit.remedies.find import NONE, Remedies
 from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
@@ -154,10 +155,11 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedCall:
-    """Call and its result."""
+    """Call, its result, and its remedies, which are none unless they were asked for."""
 
     call: Call
     execution: Execution
+    remedies: Remedies = NONE
 
     @property
     def kernel(self) -> str:

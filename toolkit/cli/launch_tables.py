@@ -26,6 +26,7 @@ from reports.sections.prediction import launch_tables, limits
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.launch_answer import print_answer
 from toolkit.cli.launch_options import Call, SimulatedCall
+from toolkit.cli.remedies import remedies_document
 from toolkit.cli.terminal import out, rich_table, say
 from toolkit.launch.launch import Execution
 
@@ -220,6 +221,7 @@ def page(simulated: SimulatedCall) -> str:
         file=call.source.name,
         source=call.text,
         command=record(simulated).command,
+        remedies=simulated.remedies.found,
         is_rung=call.rung is not None,
     )
     return report_page(report)
@@ -238,6 +240,7 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
         "summaries": list(summaries(execution.counters)),
         "simulation_s": execution.simulation_s,
         "notes": execution.notes,
+        "remedies": remedies_document(simulated.remedies),
         "instructions": [asdict(instruction) for instruction in execution.instructions],
         "outputs": [
             {

@@ -36,6 +36,22 @@ def simulate(
         typer.Option("--html", help="Where a page of the launch goes.", show_default="none"),
     ] = None,
     as_json: Json = False,
+    remedies: Annotated[
+        bool,
+        typer.Option("--remedies/--no-remedies", help="Try edits, and say what they save."),
+    ] = True,
+    apply: Annotated[
+        int | None,
+        typer.Option(
+            "--apply",
+            min=1,
+            metavar="N",
+            help="Write the source with remedy N to NAME.remedyN.cu, if all blocks agree.",
+        ),
+    ] = None,
+    rounding: Annotated[
+        bool, typer.Option("--rounding", help="With --apply: results may differ by rounding.")
+    ] = False,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="Run again after every save, and say what changed."),
@@ -57,10 +73,14 @@ def simulate(
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
-    if watch and (save or as_json or html):
+    if watch and (save or as_json or html or apply):
         raise typer.BadParameter(
-            "goes with none of --save, --json and --html", param_hint="'--watch'"
+            "goes with none of --save, --json, --html and --apply", param_hint="'--watch'"
         )
+    if apply and not remedies:
+        raise typer.BadParameter("goes without --no-remedies", param_hint="'--apply'")
+    if rounding and not apply:
+        raise typer.BadParameter("goes with --apply", param_hint="'--rounding'")
     with one_line_errors("interrupted: nothing was written"):
         if watch:
             from toolkit.cli.watch import watch as run_after_saves
@@ -74,20 +94,27 @@ def simulate(
             from toolkit.cli import launch_tables
             from toolkit.cli.launch_options import parse_call
             from toolkit.cli.progress import SimulationProgress
+            from toolkit.cli.remedies import apply_remedy, check_applies, with_remedies
 
             call = parse_call(launch, save or [])
             if html:
                 check_page(html, call)
+            if apply:
+                check_applies(call, apply)
             keeps = as_json or bool(save)
             needed = call.needed_bytes(copies=keeps or call.blocks == "all")
             with SimulationProgress(call.source.name, needed) as progress:
                 simulated = call.run(compiled, progress.advance, progress.announce, outputs=keeps)
+                if remedies:
+                    simulated = with_remedies(simulated)
         pages = {html: launch_tables.page(simulated)} if html else {}
         write({**simulated.files(), **pages})
         if as_json:
             print_json(launch_tables.document(simulated))
         else:
             launch_tables.print_simulated(simulated, top=top if lines else None, verbose=verbose)
+        if apply:
+            apply_remedy(simulated, apply, rounding=rounding, is_quiet=as_json)
 
 
 def check_page(html: Path, call: Call) -> None:

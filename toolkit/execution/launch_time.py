@@ -17,13 +17,18 @@ from analysis.errors import ToolkitError
 from analysis.geometry import Geometry
 from analysis.records.counters import InstructionCounts
 from analysis.timing.gap import GapClocks
-from analysis.timing.predicted import Predicted, Resource
+from analysis.timing.predicted import Explanation, Predicted, Resource
 from analysis.timing.samples import Sample
 from analysis.timing.work import Work
 from analysis.traffic.block_schedule import drift
 from analysis.traffic.l2 import NO_TRAFFIC, Traffic
 from toolkit.execution.launch_counts import LaunchCounts
-from toolkit.execution.predict import cached_prediction, gap_clocks_beside, key_of, work_of
+from toolkit.execution.predict import (
+    cached_prediction,
+    gap_clocks_beside,
+    key_of,
+    work_of,
+)
 from toolkit.execution.replay import Replay
 from toolkit.execution.schedule import Schedule
 from toolkit.execution.traffic import Asked, Residence, traffic_of
@@ -55,7 +60,7 @@ class CountedLaunch:
     residence: Residence
     counts: LaunchCounts
     instructions: Sequence[InstructionCounts]
-    divides: bool  # the time by cause and source line; otherwise it is explained by the gap
+    explanation: Explanation = Explanation.COSTS
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
@@ -66,7 +71,7 @@ class CountedLaunch:
         """Traffic and time. Model runs that do not depend on traffic run while it is computed."""
         if why := self.counts.why_no_traffic:
             return _not_modelled(why)
-        if self.divides:
+        if self.explanation is not Explanation.GAP:
             return self._modelled(None)
         try:
             gap_key = self._key(NO_TRAFFIC)
@@ -105,8 +110,8 @@ class CountedLaunch:
         self, traffic: Traffic, gap_clocks: Callable[[], GapClocks] | None
     ) -> Predicted | str:
         work = partial(self._work, traffic)
-        key = {**self._key(traffic), "divides": self.divides}
-        return cached_prediction(key, self.residence.device, work, gap_clocks)
+        key, device = self._key(traffic), self.residence.device
+        return cached_prediction(key, device, work, self.explanation, gap_clocks)
 
     def _drift_per_wave(self, time: Predicted | str) -> float:
         """Fraction of a lifetime by which co-resident blocks drift apart per wave.

@@ -23,7 +23,7 @@ from analysis.sm import Streams, end_runs
 from analysis.timing.gap import GapClocks
 from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.predict import gap_clocks_of, predict
-from analysis.timing.predicted import Predicted, from_json
+from analysis.timing.predicted import Explanation, Predicted, from_json
 from analysis.timing.samples import Sample
 from analysis.timing.work import Work
 from analysis.traffic.block_schedule import blocks_finish_at_different_times
@@ -200,6 +200,7 @@ def cached_prediction(
     launch: Mapping[str, object],
     device: Device,
     work: Callable[[], Work],
+    explanation: Explanation = Explanation.COSTS,
     gap_clocks: Callable[[], GapClocks] | None = None,
 ) -> Predicted | str:
     """Prediction of a launch on a device, kept in the cache, or the reason why there is none.
@@ -207,12 +208,12 @@ def cached_prediction(
     `launch` identifies the launch. Its values must differ as text if they differ. `work` is called
     only if the prediction is not in the cache.
     """
-    name = _name("prediction", launch, device)
+    name = _name("prediction", {**launch, "explanation": explanation}, device)
     entry = cached(name)
     if entry is not None:
         return from_json(entry)
     try:
-        made = predict(work(), device, gap_clocks)
+        made = predict(work(), device, explanation, gap_clocks)
     except (ToolkitError, ValueError, MemoryError) as error:
         return str(error) or "not enough memory"
     keep(name, json.dumps(asdict(made)).encode())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.geometry import Geometry
 from analysis.records.counters import of_traffic, totals
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Explanation, Predicted
 from toolkit.execution.launch_counts import LaunchCounts
 from toolkit.execution.launch_time import CountedLaunch
 from toolkit.execution.traffic import Residence
@@ -58,12 +58,9 @@ def modelled_execution(
     counts: LaunchCounts,
     residence: Residence,
     *,
-    divides: bool = True,
+    explanation: Explanation = Explanation.COSTS,
 ) -> Execution:
-    """The execution with traffic below L1 and time on a device, or why it has none.
-
-    The time is divided by cause and source line if `divides`, else explained by its gap to peak.
-    """
+    """Copy of an execution with traffic below L1 and time on a device, or why it has none."""
     device = residence.device
     traffic, time, replayed = CountedLaunch(
         translated=translated,
@@ -71,7 +68,7 @@ def modelled_execution(
         residence=residence,
         counts=counts,
         instructions=execution.instructions,
-        divides=divides,
+        explanation=explanation,
     ).modelled()
     found: dict[str, Any] = {}
     if isinstance(traffic, str):

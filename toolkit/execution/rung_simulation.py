@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from analysis.timing.predicted import Explanation
 from kernels.selection import Selection
 from kernels.variant import Variant
 from toolkit.execution.plan_executor import PlanExecutor
@@ -26,16 +27,13 @@ class LadderSimulator(LadderInputs):
         selection: Selection,
         residence: Residence | None = None,
         *,
-        divides: bool = False,
+        explanation: Explanation = Explanation.GAP,
     ) -> Execution:
         """Counters and verdict of one rung, with traffic below L1 and time if `residence` is given.
 
-        The time is divided by cause and source line if `divides`, which takes a few seconds, else
-        explained by its gap to nominal peak.
-
-
-        Raises UnsupportedError for machine code that the simulator does not support, LaunchError if
-        the kernel faults, ShapeError if there is not enough memory or time.
+        The time is explained by its gap to nominal peak unless asked otherwise: costs take a few
+        seconds. Raises UnsupportedError for machine code that the simulator does not support,
+        LaunchError if the kernel faults, ShapeError if there is not enough memory or time.
         """
         variant = selection.variant
         assert isinstance(variant, Variant)
@@ -60,5 +58,5 @@ class LadderSimulator(LadderInputs):
         if residence is None:
             return execution
         return modelled_execution(
-            execution, translated, launch.geometry, counts, residence, divides=divides
+            execution, translated, launch.geometry, counts, residence, explanation=explanation
         )

@@ -33,6 +33,7 @@ from analysis.errors import InputError, LaunchError, ShapeError
 from analysis.geometry import WARP_SIZE, Geometry
 from analysis.problem import Gemm
 from analysis.records.counters import totals
+from analysis.timing.predicted import Explanation
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_counts import BlockSelection, Execute, counted_blocks
 from toolkit.execution.block_plan import Blocks
@@ -216,7 +217,7 @@ def _simulated_rung(
     residence = residence_of(device, cubin, launch.geometry) if device else None
     ladder = LadderSimulator(Workload(launch.problem, seed), simulator.max_instructions)
     ladder.workers, ladder.advance = simulator.workers, simulator.advance or ladder.advance
-    return ladder.simulate(cubin, launch.selection, residence, divides=True)
+    return ladder.simulate(cubin, launch.selection, residence, explanation=Explanation.COSTS)
 
 
 def _check_time(launch: RungLaunch, simulator: Simulator) -> None:
@@ -233,7 +234,10 @@ def _check_time(launch: RungLaunch, simulator: Simulator) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulator:
-    """Executor without a GPU, for one architecture. Its fields are arguments of `simulate`."""
+    """Executor without a GPU, for one architecture. Its fields are arguments of `simulate`.
+
+    `explanation`: what predictions say that the time is spent on.
+    """
 
     arch: str | None = None
     blocks: Blocks = "all"
@@ -246,6 +250,7 @@ class Simulator:
     outputs: bool = True
     seed: int | None = None
     limit_s: float = LIMIT_S
+    explanation: Explanation = Explanation.COSTS
 
     def __post_init__(self) -> None:
         check_limits(self.blocks, self.max_instructions, self.workers)
@@ -304,7 +309,14 @@ class Simulator:
             residence = residence_of(self.device, cubin, geometry)
         except InputError as error:
             return unmodelled_execution(execution, str(error))
-        return modelled_execution(execution, translated, geometry, counted, residence)
+        return modelled_execution(
+            execution,
+            translated,
+            geometry,
+            counted,
+            residence,
+            explanation=self.explanation,
+        )
 
     def _selection(
         self, translated: Translated, bound: BoundLaunch, arguments: Sequence[Argument]

@@ -27,14 +27,15 @@ def compile_kernel(
     *,
     target: str | Device,
     name: str | None = None,
+    folder: Path | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
 ) -> Kernel:
     """One kernel of a source, which is what `simulate` takes.
 
     Sources are compiled for `target`, or for the nearest architecture that the compiler knows: the
-    resources have a note then. A source that is a text has a `name` in messages. Raises as
-    `Kernel.from_image` and `compile_cubin` do.
+    resources have a note then. A source that is a text has a `name` in messages, and its headers
+    are in `folder`. Raises as `Kernel.from_image` and `compile_cubin` do.
     """
     found = _compiled_elsewhere(source, kernel)
     if found is not None:
@@ -55,7 +56,7 @@ def compile_kernel(
         arch=architecture,
         defines=defines,
         options=options,
-        folder=Path(source).resolve().parent if is_file else None,
+        folder=Path(source).resolve().parent if is_file and name is None else folder,
     )
     return replace(
         cubin,

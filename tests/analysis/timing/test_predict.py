@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from threading import Timer
 
@@ -20,6 +19,7 @@ from analysis.timing.gap import GapClocks
 from analysis.timing.model_runs import model_runs
 from analysis.timing.modelled_sm import ModelledSm, with_clocks
 from analysis.timing.predict import gap_clocks_of
+from analysis.timing.predicted import Explanation
 from analysis.timing.repetitions import shortened
 from analysis.timing.samples import AlongK, Repetitions, Whole
 from analysis.timing.work import Exchanged, Work
@@ -31,7 +31,7 @@ H200 = find_device("h200")
 
 def predict(work, device, gap_clocks=None):
     """Prediction that is explained by its gap to nominal peak."""
-    return timing.predict(work, device, gap_clocks or partial(gap_clocks_of, work, device, []))
+    return timing.predict(work, device, Explanation.GAP, gap_clocks)
 
 
 DEPTH, WARPS, MULTIPLY_ADDS = 16, 8, 8

@@ -17,7 +17,7 @@ from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.sm import Streams
 from analysis.timing.predict import predict
-from analysis.timing.predicted import Effect
+from analysis.timing.predicted import Effect, Explanation
 from tests.cubins import cubin_of
 from tests.processes import said
 from toolkit.execution.block_counts import RecordedCounts
@@ -350,7 +350,7 @@ def test_generic_stores_that_are_not_modelled_do_not_keep_a_launch_from_having_a
 @pytest.fixture
 def with_gap(monkeypatch):
     """Times are explained by their gap to nominal peak, as those of a profile."""
-    modelled = partial(toolkit.execution.simulate.modelled_execution, divides=False)
+    modelled = partial(toolkit.execution.simulate.modelled_execution, explanation=Explanation.GAP)
     monkeypatch.setattr(toolkit.execution.simulate, "modelled_execution", modelled)
 
 

@@ -668,7 +668,7 @@ def test_more_waves_are_replayed_where_the_blocks_are_whole(monkeypatch, k, wave
 
     monkeypatch.setattr(declared, "blocks_to_run", blocks_to_run)
     monkeypatch.setattr(
-        launch_time, "cached_prediction", lambda key, device, work, gap: predict(work(), device)
+        launch_time, "cached_prediction", lambda key, device, work, *_: predict(work(), device)
     )
     simulated("tiled", f"64x64x{k}", blocks_per_sm=2)
     assert set(asked) == {waves}

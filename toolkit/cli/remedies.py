@@ -1,0 +1,100 @@
+"""Remedies of a launch in the command `simulate`: found, printed, and applied."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import InputError
+from reports.sections.remedies import remedies_notes, remedies_table
+from reports.text import many
+from toolkit.cli.argument_syntax import make_arguments
+from toolkit.cli.launch_options import Call, SimulatedCall
+from toolkit.cli.output import write
+from toolkit.cli.progress import SimulationProgress
+from toolkit.cli.terminal import note, out, rich_table, say
+from toolkit.remedies.application import applied
+from toolkit.remedies.find import LIMIT_S, Remedies, remedies_of
+from toolkit.remedies.kernel_launch import KernelLaunch
+
+
+def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
+    """The result with the remedies of a launch of CUDA C++ that has a predicted time."""
+    call = simulated.call
+    if call.rung or call.text is None or call.device is None or not simulated.execution.predicted:
+        return simulated
+    launch = KernelLaunch(
+        text=call.text,
+        name=call.source.name,
+        folder=call.source.resolve().parent,
+        kernel=call.kernel,
+        grid=call.grid,
+        block=call.block,
+        dynamic_shared_bytes=call.dynamic_shared_bytes,
+        arguments=make_arguments(call.arguments, seed=call.seed),
+        device=call.device,
+        arch=call.arch,
+        defines=call.defines,
+        options=call.options,
+        seed=call.seed,
+        limit_s=call.limit_s,
+        max_instructions=call.max_instructions,
+    )
+    return replace(simulated, remedies=remedies_of(launch, simulated.execution))
+
+
+def print_remedies(remedies: Remedies) -> None:
+    if remedies.found:
+        out.print(rich_table(remedies_table(remedies.found)))
+        for line in remedies_notes(remedies.found):
+            say(f"  {line}")
+        out.print()
+    if remedies.untried:
+        note(f"{many(remedies.untried, 'edit')} not tried within {LIMIT_S:g} s")
+    for line in remedies.refused:
+        note(f"not offered, results differ: {line}")
+
+
+def remedies_document(remedies: Remedies) -> list[dict[str, Any]]:
+    return [asdict(one) | {"saved_s": one.saved_s} for one in remedies.found]
+
+
+def check_applies(call: Call, number: int) -> None:
+    """Raise InputError where a remedy cannot be applied, before the work."""
+    if call.rung or call.text is None:
+        raise InputError(f"--apply: {call.source.name} is no CUDA C++ of yours: give a .cu file")
+    if (path := _path(call.source.name, number)).exists():
+        raise InputError(f"--apply: {path} exists, and is not overwritten: move it away")
+
+
+def _path(name: str, number: int) -> Path:
+    source = Path(name)
+    return Path(f"{source.stem}.remedy{number}{source.suffix}")
+
+
+def apply_remedy(
+    simulated: SimulatedCall, number: int, *, rounding: bool, is_quiet: bool = False
+) -> None:
+    """Write the source with a remedy, and print the diff. Raises InputError if results differ."""
+    call = simulated.call
+    with SimulationProgress(call.source.name, call.needed_bytes(copies=True)) as progress:
+        found = applied(
+            simulated.remedies,
+            number,
+            rounding=rounding,
+            advance=progress.advance,
+            announce=progress.announce,
+        )
+    path = _path(call.source.name, number)
+    if found.text:
+        if path.exists():
+            raise InputError(f"--apply: {path} exists, and is not overwritten: move it away")
+        write({path: found.text})
+    if is_quiet:
+        return
+    say(f"remedy {number}: {found.compared}")
+    if found.arguments:
+        say(f"launch it with {' '.join(found.arguments)}")
+    if found.diff:
+        say(found.diff.rstrip("\n"))

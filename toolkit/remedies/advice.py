@@ -1,0 +1,82 @@
+"""What to do by hand about a cause that no edit removes, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from analysis.timing.predicted import Effect
+from toolkit.remedies.facts import Facts
+
+LEAST_COST = 0.1  # of the time: sentences about smaller costs would be noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    effect: Effect
+    lines: tuple[int, ...]
+    text: str
+
+
+def _conflicts(facts: Facts) -> Advice:
+    lines = sorted(facts.conflicting_lines)
+    return Advice(
+        effect=Effect.CONFLICTS,
+        lines=tuple(lines),
+        text="let the lanes of a warp access different banks: pad or exchange the shared data",
+    )
+
+
+def _uncoalesced(facts: Facts) -> Advice:
+    lines = sorted(facts.uncoalesced_lines)
+    return Advice(
+        effect=Effect.UNCOALESCED,
+        lines=tuple(lines),
+        text="let neighbouring threads access neighbouring addresses, through shared memory if "
+        "need be",
+    )
+
+
+def _local(facts: Facts) -> Advice:
+    lines = sorted(facts.lines(lambda one: one.space == "local"))
+    return Advice(
+        effect=Effect.LOCAL_MEMORY,
+        lines=tuple(lines),
+        text="index arrays of a thread by constants only, or use fewer registers, so that nothing "
+        "is in local memory",
+    )
+
+
+def _idle(facts: Facts) -> Advice:
+    return Advice(
+        effect=Effect.IDLE_SMS,
+        lines=(),
+        text=f"divide the work into more blocks of equal size: {facts.device.sm_count} SMs have "
+        f"room for {facts.occupancy.blocks_per_sm * facts.device.sm_count:,}",
+    )
+
+
+def _divergence(facts: Facts) -> Advice:
+    lines = sorted(facts.lines(lambda one: bool(one.divergent)))
+    return Advice(
+        effect=Effect.DIVERGENCE,
+        lines=tuple(lines),
+        text="let all lanes of a warp take the same branch",
+    )
+
+
+ADVICE: Mapping[Effect, Callable[[Facts], Advice]] = {
+    Effect.CONFLICTS: _conflicts,
+    Effect.UNCOALESCED: _uncoalesced,
+    Effect.LOCAL_MEMORY: _local,
+    Effect.IDLE_SMS: _idle,
+    Effect.DIVERGENCE: _divergence,
+}
+
+
+def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
+    """Sentences for the causes that cost much and that no remedy removes, largest first."""
+    for cost in sorted(facts.predicted.costs, key=lambda cost: -cost.time_s):
+        of, is_large = ADVICE.get(cost.effect), cost.time_s >= LEAST_COST * facts.predicted.time_s
+        if of and is_large and cost.effect not in removed:
+            yield of(facts)

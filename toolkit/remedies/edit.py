@@ -1,0 +1,81 @@
+"""An edit of a kernel and its launch: replaced parts of the source, another grid or block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from analysis.timing.predicted import Effect
+
+Extent = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replacement:
+    """Bytes of a source from `start` to `end` that become `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """A change to a kernel that keeps its results, or a change to its launch.
+
+    `effect`: the cause that it removes. `lines`: those of the source that the reader looks at.
+    `may_round`: results may differ by rounding, because it changes the type or the order of sums.
+    `all_blocks`: the work of each block changes, so that only whole launches are comparable.
+    """
+
+    effect: Effect
+    lines: tuple[int, ...]
+    title: str
+    replacements: tuple[Replacement, ...] = ()
+    grid: Extent | None = None
+    block: Extent | None = None
+    may_round: bool = False
+    all_blocks: bool = False
+
+    def applied(self, text: str) -> str:
+        """The source with this change."""
+        content = text.encode()
+        for one in sorted(self.replacements, key=lambda one: (one.start, one.end), reverse=True):
+            content = content[: one.start] + one.text.encode() + content[one.end :]
+        return content.decode()
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options of `simulate` for the changed launch."""
+        given = {"--block": self.block, "--grid": self.grid}
+        return tuple(
+            word
+            for option, extent in given.items()
+            if extent is not None
+            for word in (option, extent_text(extent))
+        )
+
+    def with_other(self, other: Edit) -> Edit | None:
+        """Both changes as one; None if they change the same."""
+        if (self.options and other.options) or any(
+            (one.start < two.end and two.start < one.end)
+            or (one.start == two.start and one.end == two.end)
+            for one in self.replacements
+            for two in other.replacements
+        ):
+            return None
+        return Edit(
+            effect=self.effect,
+            lines=tuple(sorted({*self.lines, *other.lines})),
+            title=f"{self.title}; {other.title}",
+            replacements=(*self.replacements, *other.replacements),
+            grid=self.grid or other.grid,
+            block=self.block or other.block,
+            may_round=self.may_round or other.may_round,
+            all_blocks=self.all_blocks or other.all_blocks,
+        )
+
+
+def extent_text(extent: Extent) -> str:
+    """Sizes as options take them: '32,4'."""
+    return ",".join(str(size) for k, size in enumerate(extent) if k == 0 or prod(extent[k:]) > 1)

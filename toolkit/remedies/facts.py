@@ -1,0 +1,81 @@
+"""What is known about a launch when edits are proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from analysis.devices import Device
+from analysis.occupancy import Occupancy, occupancy
+from analysis.records.counters import InstructionCounts
+from analysis.timing.predicted import Effect, Predicted
+from toolkit.launch.launch import Execution
+from toolkit.remedies.edit import Extent
+from toolkit.remedies.source_tree import KernelSource
+
+LEAST_SAVED = 0.02  # of the time: nobody would look for these
+LEAST_CONFLICTS = 1.05  # wavefronts per wavefront without bank conflicts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """A launch on a device, its source and its simulation, which has a predicted time."""
+
+    source: KernelSource
+    execution: Execution
+    predicted: Predicted
+    device: Device
+    grid: Extent
+    block: Extent
+    dynamic_shared_bytes: int
+    file: str
+
+    def cost_s(self, effects: Iterable[Effect]) -> float:
+        """The most that one of these effects costs, alone or after others."""
+        wanted = frozenset(effects)
+        found = [one for one in self.predicted.costs if one.effect in wanted]
+        return max((max(one.time_s, one.alone_s) for one in found), default=0.0)
+
+    def worst(self, effects: Iterable[Effect]) -> Effect:
+        """The one of these effects that costs most."""
+        return max(effects, key=lambda effect: self.cost_s([effect]))
+
+    def matters(self, effects: Iterable[Effect]) -> bool:
+        return self.cost_s(effects) >= LEAST_SAVED * self.predicted.time_s
+
+    def lines(self, wanted: Callable[[InstructionCounts], bool]) -> frozenset[int]:
+        """Lines of the source with such an instruction."""
+        return frozenset(
+            one.line
+            for one in self.execution.instructions
+            if one.executed and one.file == self.file and one.line is not None and wanted(one)
+        )
+
+    @cached_property
+    def conflicting_lines(self) -> frozenset[int]:
+        return self.lines(
+            lambda one: (
+                one.space == "shared" and one.wavefronts > LEAST_CONFLICTS * one.conflict_free
+            )
+        )
+
+    @cached_property
+    def uncoalesced_lines(self) -> frozenset[int]:
+        return self.lines(
+            lambda one: one.space in ("global", "generic") and one.sectors >= 2 * one.ideal > 0
+        )
+
+    @cached_property
+    def double_lines(self) -> frozenset[int]:
+        return self.lines(lambda one: one.opcode in ("DADD", "DMUL", "DFMA", "DSETP"))
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        resources, (x, y, z) = self.execution.resources, self.block
+        return occupancy(
+            self.device,
+            threads_per_block=x * y * z,
+            registers_per_thread=resources.registers_per_thread,
+            shared_bytes_per_block=resources.static_shared_bytes + self.dynamic_shared_bytes,
+        )

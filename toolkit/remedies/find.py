@@ -1,0 +1,272 @@
+"""Remedies of a launch: edits that are tried one by one, then in pairs, and ranked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from difflib import unified_diff
+from pathlib import Path
+
+from analysis.devices import Device, find_device
+from analysis.errors import ToolkitError
+from analysis.records.remedy import Remedy
+from analysis.timing.predicted import Effect, Predicted
+from toolkit.launch.launch import Argument, Execution, three
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import read_source
+from toolkit.remedies.advice import advised
+from toolkit.remedies.edit import Edit
+from toolkit.remedies.facts import LEAST_SAVED, Facts
+from toolkit.remedies.kernel_launch import KernelLaunch
+from toolkit.remedies.proposals import proposals
+from toolkit.remedies.source_tree import parsed
+from toolkit.remedies.trial import RefusedError, Trial, Trials
+
+MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kernel
+MOST_SHOWN = 5
+LIMIT_S = 4.0  # of processor time: no further trial begins then
+PAIRED = 3
+ALIKE = 0.01  # of the time: of edits that save as much, the simpler one is first
+ALL = 0.9  # of what can be avoided: as good as all
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedies:
+    """Remedies of a launch, and the edits of those that were made, by their number.
+
+    `refused` has a line for each edit that was not offered because results differ. `untried`: edits
+    for which there was no time (`LIMIT_S`).
+    """
+
+    launch: KernelLaunch | None
+    found: tuple[Remedy, ...] = ()
+    edits: dict[int, Edit] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    untried: int = 0
+
+
+NONE = Remedies(launch=None)
+
+
+def find_remedies(
+    source: str | Path,
+    kernel: str | None = None,
+    *,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    arguments: Sequence[Argument],
+    device: Device | str,
+    dynamic_shared_bytes: int = 0,
+    defines: Mapping[str, object] | None = None,
+    options: Sequence[str] = ("-lineinfo",),
+    seed: int | None = None,
+) -> tuple[Remedy, ...]:
+    """Remedies of a launch of CUDA C++ on a device, the largest saving first; see `simulate`."""
+    text, name = read_source(source)
+    found = find_device(device) if isinstance(device, str) else device
+    launch = KernelLaunch(
+        text=text,
+        name=name,
+        folder=None if text == source else Path(source).resolve().parent,
+        kernel=kernel,
+        grid=three(grid, "grid"),
+        block=three(block, "block"),
+        arguments=arguments,
+        dynamic_shared_bytes=dynamic_shared_bytes,
+        device=found,
+        arch=found.sm_arch,
+        defines=defines or {},
+        options=options,
+        seed=seed,
+    )
+    return remedies_of(launch, launch.simulated(launch.compiled())).found
+
+
+def remedies_of(launch: KernelLaunch, execution: Execution) -> Remedies:
+    """Remedies of a launch that was simulated on a device, the largest saving first.
+
+    None if its time was not predicted, or if the source does not plainly define the kernel.
+    """
+    kernel, predicted = execution.cubin, execution.predicted
+    if kernel is None or predicted is None or not predicted.costs:
+        return replace(NONE, launch=launch)
+    source = parsed(launch.text, kernel.name, launch.defines)
+    if source is None:
+        return replace(NONE, launch=launch)
+    facts = Facts(
+        source=source,
+        execution=execution,
+        predicted=predicted,
+        device=launch.device,
+        grid=launch.grid,
+        block=launch.block,
+        dynamic_shared_bytes=launch.dynamic_shared_bytes,
+        file=launch.name,
+    )
+    trials = Trials(launch=launch, kernel=kernel, execution=execution)
+    search = Search(trials=trials, predicted=predicted)
+    made = search.ranked(proposals(facts)[:MOST_TRIED])
+    edits = {number: edit for number, (_, edit) in enumerate(made, 1)}
+    remedies = [remedy for remedy, _ in made]
+    for number, advice in enumerate(
+        advised(facts, {one.effect for one in remedies}), len(made) + 1
+    ):
+        remedies.append(
+            Remedy(
+                number=number,
+                effect=advice.effect,
+                lines=advice.lines,
+                title=advice.text,
+                before_s=predicted.time_s,
+                after_s=None,
+            )
+        )
+    return Remedies(
+        launch=launch,
+        found=tuple(remedies[:MOST_SHOWN]),
+        edits=edits,
+        refused=tuple(search.refused),
+        untried=len(search.untried),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Trials of edits, relative to the predicted time of the launch as it is."""
+
+    trials: Trials
+    predicted: Predicted
+    refused: list[str] = field(default_factory=list)
+    untried: list[Edit] = field(default_factory=list)
+    until_s: float = field(default_factory=lambda: time.process_time() + LIMIT_S)
+
+    def ranked(self, edits: Sequence[Edit]) -> list[tuple[Remedy, Edit]]:
+        """Remedies that save something, and their edits."""
+        before_s = self.predicted.time_s
+        tried = self._tried(edits, self.refused)
+        worth = [one for one in tried if self._saves(before_s, one.time_s)]
+        worth.sort(key=lambda one: round(one.time_s / (ALIKE * before_s)))
+        worth = _without_equals(worth)[:MOST_SHOWN]
+        found = [self._remedy(number, one) for number, one in enumerate(worth, 1)]
+        return self._paired(found, worth)
+
+    def _saves(self, before_s: float, after_s: float) -> bool:
+        return before_s - after_s >= LEAST_SAVED * self.predicted.time_s
+
+    def _leaves_nothing(self, trial: Trial) -> bool:
+        """True if a remedy saves about all that can be avoided: others can only replace it."""
+        rest = (Effect.LAUNCH, Effect.REMAINDER)
+        avoidable_s = sum(
+            one.time_s for one in self.predicted.costs if not one.is_roof and one.effect not in rest
+        )
+        return self.predicted.time_s - trial.time_s >= ALL * avoidable_s
+
+    def _tried(self, edits: Sequence[Edit], refused: list[str]) -> Iterator[Trial]:
+        """Trials that succeed. The next edit is compiled while one is tried.
+
+        Lines on edits that change results are added to `refused`. Edits for other causes are left
+        out once nothing is left for them to save.
+        """
+        only: Effect | None = None
+
+        def compiled(edit: Edit) -> Kernel | ToolkitError:
+            try:
+                return self.trials.launch.edited(edit).compiled()
+            except ToolkitError as error:
+                return error
+
+        with ThreadPoolExecutor(1) as pool:
+            for edit, kernel in zip(edits, pool.map(compiled, edits), strict=True):
+                if only not in (None, edit.effect):
+                    continue
+                if time.process_time() > self.until_s:
+                    self.untried.append(edit)
+                    continue
+                if isinstance(kernel, ToolkitError):
+                    continue
+                if kernel.code == self.trials.kernel.code and not edit.options:
+                    continue
+                try:
+                    trial = self.trials.tried(edit, kernel)
+                except RefusedError as error:
+                    refused.append(f"{edit.title}: {error}")
+                    continue
+                except ToolkitError:
+                    continue
+                if self._saves(self.predicted.time_s, trial.time_s) and self._leaves_nothing(trial):
+                    only = edit.effect
+                yield trial
+
+    def _paired(
+        self, found: Sequence[Remedy], trials: Sequence[Trial]
+    ) -> list[tuple[Remedy, Edit]]:
+        """Remedies with their relation to those before them, for the first three."""
+        result = [(remedy, one.edit) for remedy, one in zip(found, trials, strict=True)]
+        for other in range(1, len(found[:PAIRED])):
+            for one in range(other):
+                if not result[one][0].instead_of and not result[one][0].after:
+                    result[other] = self._related(
+                        result[other][0], trials[other], trials[one], one + 1
+                    )
+                    break
+        return result
+
+    def _related(
+        self, remedy: Remedy, trial: Trial, larger: Trial, number: int
+    ) -> tuple[Remedy, Edit]:
+        """A remedy relative to one that saves more: instead of it, or after it."""
+        both = None if self._leaves_nothing(larger) else larger.edit.with_other(trial.edit)
+        if both is not None and time.process_time() > self.until_s:
+            return remedy, trial.edit
+        pair = next(self._tried([both], []), None) if both else None
+        if both is None or pair is None or not self._saves(larger.time_s, pair.time_s):
+            return replace(remedy, instead_of=(number,)), trial.edit
+        joint = replace(
+            self._remedy(remedy.number, pair),
+            effect=remedy.effect,
+            lines=remedy.lines,
+            title=remedy.title,
+            before_s=larger.time_s,
+            after=(number,),
+        )
+        return joint, both
+
+    def _remedy(self, number: int, trial: Trial) -> Remedy:
+        launch, edit, comparison = self.trials.launch, trial.edit, trial.comparison
+        rounds = comparison.is_rounding
+        equal = "values differ by rounding" if rounds else "equal bit for bit"
+        return Remedy(
+            number=number,
+            effect=edit.effect,
+            lines=edit.lines,
+            title=edit.title,
+            before_s=self.predicted.time_s,
+            after_s=trial.time_s,
+            compared=f"{comparison.text}: {equal}",
+            diff=diff_of(launch, edit),
+            arguments=edit.options,
+            is_rounding=rounds,
+            error=error_of(comparison.error, comparison.bound) if rounds else "",
+        )
+
+
+def diff_of(launch: KernelLaunch, edit: Edit) -> str:
+    """Unified diff of the source; empty if an edit changes only the launch."""
+    old, new = (text.splitlines(keepends=True) for text in (launch.text, edit.applied(launch.text)))
+    return "".join(unified_diff(old, new, launch.name, launch.name))
+
+
+def error_of(error: float, bound: float) -> str:
+    return f"largest relative error {error:.1e}, at most {bound:.1e} is accepted"
+
+
+def _without_equals(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials without those that change the launch to another size, except the best one."""
+    found = list[Trial]()
+    for one in trials:
+        if one.edit.options and any(other.edit.options for other in found):
+            continue
+        found.append(one)
+    return found

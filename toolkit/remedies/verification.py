@@ -1,0 +1,207 @@
+"""Comparison of what the same blocks of a kernel and of its edited version write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, lcm, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import LaunchError
+from toolkit.execution.simulate import prepared
+from toolkit.launch.launch import buffer_labels, buffers_of
+from toolkit.machine_code.kernel import Kernel
+from toolkit.remedies.kernel_launch import KernelLaunch
+from toolkit.sass.faults import describe
+from toolkit.sass.machine import FaultError, run_blocks
+from toolkit.sass.space import PAGE_BYTES
+
+# Warp instructions that the compared blocks of one version execute: about 0.2 s of one core.
+MOST_INSTRUCTIONS = 2_000_000
+MOST_BLOCKS, LEAST_BLOCKS = 40, 4
+AT_THE_ENDS = 4
+# Units in the last place that rounding may change, relative to the largest value nearby: FP32 sums
+# of a few hundred terms in another order differ by less.
+MOST_ULPS = 128
+SMALL = 2.0**-10  # of the largest value of a page: below, differences are relative to this
+
+Ranges = tuple[range, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pages:
+    """Written pages of a buffer by number, and the content of the others."""
+
+    label: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    content: NDArray[np.uint8]
+    written: Mapping[int, NDArray[np.uint8]]
+
+    def page(self, number: int) -> NDArray[np.uint8]:
+        start = number * PAGE_BYTES
+        return self.written.get(number, self.content[start : start + PAGE_BYTES])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What so many of the blocks wrote, compared.
+
+    `error`: largest difference relative to the value (to `SMALL` of the largest value of its page
+    if that is more); inf for integers, and where only one is finite. `bound`: the most that
+    rounding explains. `place`: the first different element with both values, empty if all bytes are
+    equal.
+    """
+
+    blocks: int
+    of: int
+    error: float
+    bound: float
+    place: str = ""
+
+    @property
+    def is_equal(self) -> bool:
+        return not self.place
+
+    @property
+    def is_rounding(self) -> bool:
+        return not self.is_equal and self.error <= self.bound
+
+    @property
+    def text(self) -> str:
+        return f"{self.blocks:,} of {self.of:,} blocks compared"
+
+
+def compared_blocks(before: KernelLaunch, after: KernelLaunch, executed: int) -> Ranges | None:
+    """Pairs of ranges are compared: the blocks of `before`. None if all blocks take too long.
+
+    `executed`: warp instructions of all blocks.
+    """
+    blocks = prod(before.grid)
+    if executed <= MOST_INSTRUCTIONS:
+        return (range(blocks),)
+    units = _threads_of_unit(before, after) // prod(before.block)
+    whole = blocks // units
+    most = min(MOST_BLOCKS, whole, MOST_INSTRUCTIONS * whole // executed)
+    if most < min(LEAST_BLOCKS, whole):
+        return None
+    ends = min(AT_THE_ENDS, most // 2)
+    random = np.random.default_rng(0).choice(whole, size=most - ends, replace=False)
+    chosen = {*range(ends // 2), *range(whole - (ends - ends // 2), whole), *map(int, random)}
+    return tuple(range(unit * units, (unit + 1) * units) for unit in sorted(chosen))
+
+
+def same_work(blocks: Ranges, before: KernelLaunch, after: KernelLaunch) -> Ranges:
+    """The blocks of `after` with the threads of these blocks of `before`."""
+    if before.grid == after.grid:
+        return blocks
+    old, new = prod(before.block), prod(after.block)
+    return tuple(range(one.start * old // new, one.stop * old // new) for one in blocks)
+
+
+def _threads_of_unit(before: KernelLaunch, after: KernelLaunch) -> int:
+    """Threads of the smallest group of whole blocks of both launches."""
+    if before.grid == after.grid:
+        return prod(before.block)
+    return lcm(prod(before.block), prod(after.block))
+
+
+def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pages, ...]:
+    """What some blocks write. Raises as `simulate` does."""
+    translated, bound, _ = prepared(kernel, launch.geometry, launch.arguments, device=launch.device)
+    try:
+        run_blocks(bound, list(blocks), max_instructions=launch.max_instructions)
+    except FaultError as error:
+        raise LaunchError(describe(error.fault, translated, bound)) from None
+    labels, arrays = buffer_labels(launch.arguments, kernel.declared), buffers_of(launch.arguments)
+    found = []
+    for buffer, (position, array) in zip(
+        bound.buffers[-len(arrays) :], arrays.items(), strict=True
+    ):
+        assert buffer.shared is not None, "buffers are not bound in place"
+        content, state = buffer.shared
+        found.append(
+            Pages(
+                label=labels[position],
+                dtype=array.dtype,
+                shape=array.shape,
+                content=content,
+                written={
+                    int(page): buffer.data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES]
+                    for page in np.flatnonzero(state)
+                },
+            )
+        )
+    return tuple(found)
+
+
+def pages_of(
+    launch: KernelLaunch, kernel: Kernel, outputs: Sequence[NDArray[np.generic]]
+) -> tuple[Pages, ...]:
+    """All pages of the buffers after a launch."""
+    labels = buffer_labels(launch.arguments, kernel.declared)
+    found = []
+    for position, output in zip(buffers_of(launch.arguments), outputs, strict=True):
+        content = np.ascontiguousarray(output).reshape(-1).view(np.uint8)
+        pages = range(-(-content.size // PAGE_BYTES))
+        found.append(
+            Pages(
+                label=labels[position],
+                dtype=output.dtype,
+                shape=output.shape,
+                content=content,
+                written={k: content[k * PAGE_BYTES : (k + 1) * PAGE_BYTES] for k in pages},
+            )
+        )
+    return tuple(found)
+
+
+def compared(before: Sequence[Pages], after: Sequence[Pages], blocks: int, of: int) -> Comparison:
+    """The comparison of what `blocks` blocks wrote."""
+    error, bound, place = 0.0, inf, ""
+    for old, new in zip(before, after, strict=True):
+        for page in sorted({*old.written, *new.written}):
+            a, b = old.page(page), new.page(page)
+            if np.array_equal(a, b):
+                continue
+            place = place or _place(old, page, a, b)
+            error = max(error, _error(old.dtype, a, b))
+            bound = min(bound, _bound(old.dtype))
+    return Comparison(blocks=blocks, of=of, error=error, bound=bound, place=place)
+
+
+def _bound(dtype: np.dtype[Any]) -> float:
+    return float(MOST_ULPS * np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+
+
+def _error(dtype: np.dtype[Any], a: NDArray[np.uint8], b: NDArray[np.uint8]) -> float:
+    """Largest relative difference of two pages; inf for integers and where one is not finite."""
+    if dtype.kind != "f":
+        return inf
+    x, y = (np.asarray(one.view(dtype), dtype=np.float64) for one in (a, b))
+    differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
+    if not differ.any():  # other bits of NaN, or a zero with another sign
+        return 0.0
+    largest = np.max(np.abs(x[np.isfinite(x)]), initial=0.0)
+    x, y = x[differ], y[differ]
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return inf
+    return float(np.max(np.abs(x - y) / np.maximum(np.abs(x), SMALL * largest)))
+
+
+def _place(pages: Pages, page: int, a: NDArray[np.uint8], b: NDArray[np.uint8]) -> str:
+    """The first element that differs: 'argument 0, float32[64] at [3]: 2.0 instead of 1.0'."""
+    offset = int(np.flatnonzero(a != b)[0])
+    size = pages.dtype.itemsize
+    element = (page * PAGE_BYTES + offset) // size
+    at = ", ".join(str(int(k)) for k in np.unravel_index(element, pages.shape))
+    start = offset // size * size
+    old, new = (_value(one, start, pages.dtype) for one in (a, b))
+    return f"{pages.label} at [{at}]: {new} instead of {old}"
+
+
+def _value(page: NDArray[np.uint8], start: int, dtype: np.dtype[Any]) -> str:
+    return str(page[start : start + dtype.itemsize].view(dtype)[0])
