@@ -305,10 +305,9 @@ def _remedy(remedy: Remedy, unit: tuple[float, str]) -> dict[str, object]:
     told = [remedy.compared, "changes rounding" if remedy.is_rounding else "", remedy.error]
     if remedy.arguments:
         told.insert(0, f"launch with {' '.join(remedy.arguments)}")
-    title = remedy.title
     return {
         "number": remedy.number,
-        "title": f"{title[:1].upper()}{title[1:]}",
+        "title": remedy.title,  # begins with source code
         "saves": saves and f"{sign}{saves}",
         "tags": [
             *(f"instead of {number}" for number in remedy.instead_of),

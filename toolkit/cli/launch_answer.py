@@ -11,7 +11,7 @@ from analysis.records.metrics import is_arithmetic
 from analysis.records.source_lines import AccessTotal, distinct_accesses
 from analysis.timing.predicted import Predicted
 from reports import text
-from reports.sections.prediction import trust
+from reports.sections.launch_facts import error_short
 from reports.sections.table import Title, plain_table
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.launch_options import Call, SimulatedCall
@@ -203,8 +203,8 @@ def _facts(simulated: SimulatedCall) -> Iterator[tuple[str, str]]:
             f"{text.listing(found.limiters)}",
         )
     yield "counted", execution.basis or ""
-    if predicted is not None and call.device is not None:
-        yield "trust", trust(call.device)
+    if error := error_short(execution.report):
+        yield "trust", f"{error} of its kind (docs/trust.md)"
     is_random = call.rung is not None or any(
         isinstance(item, BufferArgument) and item.fill == "random" for item in call.arguments
     )
