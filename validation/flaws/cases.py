@@ -43,7 +43,9 @@ class Flaw:
 
     def launch(self, *, is_fixed: bool) -> dict[str, Any]:
         """Arguments of `simulate` and `run`."""
-        geometry = {"grid": self.grid, "block": self.block} | (self.fixed if is_fixed else {})
+        geometry: dict[str, Any] = {"grid": self.grid, "block": self.block}
+        if is_fixed:
+            geometry |= self.fixed
         arguments = [a.copy() if isinstance(a, np.ndarray) else a for a in self.arguments]
         defines = {"FIXED": int(is_fixed)}
         return {**geometry, "kernel": self.kernel, "arguments": arguments, "defines": defines}
