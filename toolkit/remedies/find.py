@@ -28,7 +28,6 @@ MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kerne
 MOST_SHOWN = 5
 LIMIT_S = 4.0  # of processor time: no further trial begins then
 PAIRED = 3
-ALIKE = 0.01  # of the time: of edits that save as much, the simpler one is first
 ALL = 0.9  # of what can be avoided: as good as all
 
 
@@ -147,8 +146,7 @@ class Search:
         before_s = self.predicted.time_s
         tried = self._tried(edits, self.refused)
         worth = [one for one in tried if self._saves(before_s, one.time_s)]
-        worth.sort(key=lambda one: round(one.time_s / (ALIKE * before_s)))
-        worth = _without_equals(worth)[:MOST_SHOWN]
+        worth = _without_equals(_in_order(worth, LEAST_SAVED * before_s))[:MOST_SHOWN]
         found = [self._remedy(number, one) for number, one in enumerate(worth, 1)]
         return self._paired(found, worth)
 
@@ -260,6 +258,19 @@ def diff_of(launch: KernelLaunch, edit: Edit) -> str:
 
 def error_of(error: float, bound: float) -> str:
     return f"largest relative error {error:.1e}, at most {bound:.1e} is accepted"
+
+
+def _in_order(trials: Sequence[Trial], alike_s: float) -> list[Trial]:
+    """Trials by their time; of those that differ by less than `alike_s` the simpler one is first.
+
+    Edits are proposed in order of simplicity.
+    """
+    left, found = list(trials), list[Trial]()
+    while left:
+        best_s = min(one.time_s for one in left)
+        found.append(next(one for one in left if one.time_s <= best_s + alike_s))
+        left.remove(found[-1])
+    return found
 
 
 def _without_equals(trials: Sequence[Trial]) -> list[Trial]:
