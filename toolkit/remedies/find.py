@@ -175,7 +175,8 @@ class Search:
             except ToolkitError as error:
                 return error
 
-        with ThreadPoolExecutor(1) as pool:
+        pool = ThreadPoolExecutor(1)
+        try:
             for edit, kernel in zip(edits, pool.map(compiled, edits), strict=True):
                 if only not in (None, edit.effect):
                     continue
@@ -196,6 +197,8 @@ class Search:
                 if self._saves(self.predicted.time_s, trial.time_s) and self._leaves_nothing(trial):
                     only = edit.effect
                 yield trial
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _paired(
         self, found: Sequence[Remedy], trials: Sequence[Trial]

@@ -177,6 +177,13 @@ class KernelSource:
             )
         return found
 
+    @property
+    def names_double(self) -> bool:
+        """True if the kernel names the type double."""
+        types = ("primitive_type", "type_identifier")
+        found = (self.written(one) for kind in types for one in self.nodes(kind))
+        return any(one.startswith("double") for one in found)
+
     def is_assigned(self, name: str, inside: Node) -> bool:
         """True if a variable changes in a part of the kernel."""
         for one in walk(inside):
