@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
@@ -168,37 +169,45 @@ class Search:
         out once nothing is left for them to save.
         """
         only: Effect | None = None
+        queue, pool = deque(edits), ThreadPoolExecutor(1)
 
-        def compiled(edit: Edit) -> Kernel | ToolkitError:
-            try:
-                return self.trials.launch.edited(edit).compiled()
-            except ToolkitError as error:
-                return error
+        def begun() -> tuple[Edit, Future[Kernel]] | None:
+            while queue:
+                edit = queue.popleft()
+                if only in (None, edit.effect):
+                    return edit, pool.submit(self.trials.launch.edited(edit).compiled)
+            return None
 
-        pool = ThreadPoolExecutor(1)
+        ahead = begun()
         try:
-            for edit, kernel in zip(edits, pool.map(compiled, edits), strict=True):
+            while ahead is not None:
+                edit, kernel = ahead
+                ahead = begun()
                 if only not in (None, edit.effect):
                     continue
                 if time.process_time() > self.until_s:
                     self.untried.append(edit)
                     continue
-                if isinstance(kernel, ToolkitError):
-                    continue
-                if kernel.code == self.trials.kernel.code and not edit.options:
-                    continue
                 try:
-                    trial = self.trials.tried(edit, kernel)
+                    trial = self._trial(edit, kernel.result())
                 except RefusedError as error:
                     refused.append(f"{edit.title}: {error}")
                     continue
                 except ToolkitError:
+                    continue
+                if trial is None:
                     continue
                 if self._saves(self.predicted.time_s, trial.time_s) and self._leaves_nothing(trial):
                     only = edit.effect
                 yield trial
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def _trial(self, edit: Edit, kernel: Kernel) -> Trial | None:
+        """The trial of an edit, None if neither machine code nor launch change."""
+        if kernel.code == self.trials.kernel.code and not edit.options:
+            return None
+        return self.trials.tried(edit, kernel)
 
     def _paired(
         self, found: Sequence[Remedy], trials: Sequence[Trial]
