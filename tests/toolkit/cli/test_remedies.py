@@ -71,6 +71,7 @@ def test_a_change_of_rounding_is_asked_for():
     assert "results differ by rounding" in result.stderr
     assert result.stderr.endswith(": add --rounding\n")
     text = shown(f"{ROUNDED} --no-lines --apply 1 --rounding")
+    assert "--apply 1 --rounding writes the edited source" in text
     assert "at most 1.5e-05 is accepted" in text
     assert Path("smooth.remedy1.cu").is_file()
 
