@@ -61,10 +61,10 @@ def simulate(
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
-    if watch and (save or as_json or apply):
-        raise typer.BadParameter(
-            "goes with none of --save, --json and --apply", param_hint="'--watch'"
-        )
+    if watch and (save or as_json):
+        raise typer.BadParameter("goes with neither --save nor --json", param_hint="'--watch'")
+    if watch and apply:
+        raise typer.BadParameter("goes without --watch", param_hint="'--apply'")
     if apply and not remedies:
         raise typer.BadParameter("goes without --no-remedies", param_hint="'--apply'")
     if rounding and not apply:
