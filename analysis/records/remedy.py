@@ -17,7 +17,7 @@ class Remedy:
     with them, `diff` and `arguments` are those of all.
     """
 
-    number: int  # from 1, the largest saving first
+    number: int  # from 1, the largest saving first; of those about as large, the simpler edit
     effect: Effect  # the cause that it removes
     lines: tuple[int, ...]  # of the source, that change; empty for a change of the launch
     title: str  # such as "pad each row of tile: tile[TILE][TILE + 1]"

@@ -50,7 +50,9 @@ def remedies_notes(remedies: Sequence[Remedy]) -> Iterator[str]:
         if one.error:
             yield f"remedy {one.number}: {one.error}"
     if made:
-        yield f"--apply {made[0].number} writes the edited source, after comparing all blocks"
+        rounding = " --rounding" * made[0].is_rounding
+        number = made[0].number
+        yield f"--apply {number}{rounding} writes the edited source, after comparing all blocks"
 
 
 def _numbers(numbers: Sequence[int]) -> str:

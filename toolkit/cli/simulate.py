@@ -73,10 +73,12 @@ def simulate(
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
-    if watch and (save or as_json or html or apply):
+    if watch and (save or as_json or html):
         raise typer.BadParameter(
-            "goes with none of --save, --json, --html and --apply", param_hint="'--watch'"
+            "goes with none of --save, --json and --html", param_hint="'--watch'"
         )
+    if watch and apply:
+        raise typer.BadParameter("goes without --watch", param_hint="'--apply'")
     if apply and not remedies:
         raise typer.BadParameter("goes without --no-remedies", param_hint="'--apply'")
     if rounding and not apply:

@@ -65,7 +65,18 @@ def _divergence(facts: Facts) -> Advice:
     )
 
 
-ADVICE: Mapping[Effect, Callable[[Facts], Advice]] = {
+def _double(facts: Facts) -> Advice | None:
+    if facts.source.names_double or not facts.double_lines:
+        return None
+    return Advice(
+        effect=Effect.FP64_PIPE,
+        lines=tuple(sorted(facts.double_lines)),
+        text="write literals and functions of FP32, such as 0.5f and sqrtf: FP64 is slower",
+    )
+
+
+ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
+    Effect.FP64_PIPE: _double,
     Effect.CONFLICTS: _conflicts,
     Effect.UNCOALESCED: _uncoalesced,
     Effect.LOCAL_MEMORY: _local,
@@ -78,5 +89,6 @@ def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
     """Sentences for the causes that cost much and that no remedy removes, largest first."""
     for cost in sorted(facts.predicted.costs, key=lambda cost: -cost.time_s):
         of, is_large = ADVICE.get(cost.effect), cost.time_s >= LEAST_COST * facts.predicted.time_s
-        if of and is_large and cost.effect not in removed:
-            yield of(facts)
+        advice = of(facts) if of and is_large and cost.effect not in removed else None
+        if advice is not None:
+            yield advice

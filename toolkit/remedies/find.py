@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
@@ -28,7 +29,6 @@ MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kerne
 MOST_SHOWN = 5
 LIMIT_S = 4.0  # of processor time: no further trial begins then
 PAIRED = 3
-ALIKE = 0.01  # of the time: of edits that save as much, the simpler one is first
 ALL = 0.9  # of what can be avoided: as good as all
 
 
@@ -147,8 +147,7 @@ class Search:
         before_s = self.predicted.time_s
         tried = self._tried(edits, self.refused)
         worth = [one for one in tried if self._saves(before_s, one.time_s)]
-        worth.sort(key=lambda one: round(one.time_s / (ALIKE * before_s)))
-        worth = _without_equals(worth)[:MOST_SHOWN]
+        worth = _without_equals(_in_order(worth, LEAST_SAVED * before_s))[:MOST_SHOWN]
         found = [self._remedy(number, one) for number, one in enumerate(worth, 1)]
         return self._paired(found, worth)
 
@@ -170,34 +169,45 @@ class Search:
         out once nothing is left for them to save.
         """
         only: Effect | None = None
+        queue, pool = deque(edits), ThreadPoolExecutor(1)
 
-        def compiled(edit: Edit) -> Kernel | ToolkitError:
-            try:
-                return self.trials.launch.edited(edit).compiled()
-            except ToolkitError as error:
-                return error
+        def begun() -> tuple[Edit, Future[Kernel]] | None:
+            while queue:
+                edit = queue.popleft()
+                if only in (None, edit.effect):
+                    return edit, pool.submit(self.trials.launch.edited(edit).compiled)
+            return None
 
-        with ThreadPoolExecutor(1) as pool:
-            for edit, kernel in zip(edits, pool.map(compiled, edits), strict=True):
+        ahead = begun()
+        try:
+            while ahead is not None:
+                edit, kernel = ahead
+                ahead = begun()
                 if only not in (None, edit.effect):
                     continue
                 if time.process_time() > self.until_s:
                     self.untried.append(edit)
                     continue
-                if isinstance(kernel, ToolkitError):
-                    continue
-                if kernel.code == self.trials.kernel.code and not edit.options:
-                    continue
                 try:
-                    trial = self.trials.tried(edit, kernel)
+                    trial = self._trial(edit, kernel.result())
                 except RefusedError as error:
                     refused.append(f"{edit.title}: {error}")
                     continue
                 except ToolkitError:
                     continue
+                if trial is None:
+                    continue
                 if self._saves(self.predicted.time_s, trial.time_s) and self._leaves_nothing(trial):
                     only = edit.effect
                 yield trial
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _trial(self, edit: Edit, kernel: Kernel) -> Trial | None:
+        """The trial of an edit, None if neither machine code nor launch change."""
+        if kernel.code == self.trials.kernel.code and not edit.options:
+            return None
+        return self.trials.tried(edit, kernel)
 
     def _paired(
         self, found: Sequence[Remedy], trials: Sequence[Trial]
@@ -260,6 +270,19 @@ def diff_of(launch: KernelLaunch, edit: Edit) -> str:
 
 def error_of(error: float, bound: float) -> str:
     return f"largest relative error {error:.1e}, at most {bound:.1e} is accepted"
+
+
+def _in_order(trials: Sequence[Trial], alike_s: float) -> list[Trial]:
+    """Trials by their time; of those that differ by less than `alike_s` the simpler one is first.
+
+    Edits are proposed in order of simplicity.
+    """
+    left, found = list(trials), list[Trial]()
+    while left:
+        best_s = min(one.time_s for one in left)
+        found.append(next(one for one in left if one.time_s <= best_s + alike_s))
+        left.remove(found[-1])
+    return found
 
 
 def _without_equals(trials: Sequence[Trial]) -> list[Trial]:

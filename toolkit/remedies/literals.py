@@ -22,7 +22,7 @@ EFFECTS = (
 def single(facts: Facts) -> Iterator[Edit]:
     """All literals of FP64 in lines that execute FP64, if the kernel names no variable of it."""
     source = facts.source
-    if not facts.double_lines or re.search(r"\bdouble\b", source.written(source.kernel)):
+    if not facts.double_lines or source.names_double:
         return
     found = [
         one

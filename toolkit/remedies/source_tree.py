@@ -14,9 +14,10 @@ import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
 
 CUDA = Language(tree_sitter_cuda.language())
-# What the grammar does not know: attributes of alignment, and pragmas inside functions
+# What the grammar does not know: some attributes, and pragmas inside functions
 UNKNOWN = re.compile(
-    rb"\b(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)|^[ \t]*#[ \t]*pragma\b[^\n]*",
+    rb"\b(?:__align__|alignas|__maxnreg__|__cluster_dims__)\s*\((?:[^()]|\([^()]*\))*\)"
+    rb"|^[ \t]*#[ \t]*pragma\b[^\n]*",
     re.MULTILINE,
 )
 DEEPEST = 8  # constants that are defined by other constants
@@ -177,6 +178,13 @@ class KernelSource:
             )
         return found
 
+    @property
+    def names_double(self) -> bool:
+        """True if the kernel names the type double."""
+        types = ("primitive_type", "type_identifier")
+        found = (self.written(one) for kind in types for one in self.nodes(kind))
+        return any(one.startswith("double") for one in found)
+
     def is_assigned(self, name: str, inside: Node) -> bool:
         """True if a variable changes in a part of the kernel."""
         for one in walk(inside):
@@ -253,12 +261,8 @@ def parsed(text: str, kernel: str, defines: Mapping[str, object]) -> KernelSourc
     root = Parser(CUDA).parse(UNKNOWN.sub(_blank, content)).root_node
     name = kernel.partition("<")[0].rpartition("::")[2].strip()
     found = [
-        one
-        for one in walk(root)
-        if one.type == "function_definition"
-        and any(child.type == "__global__" for child in one.children)
-        and _name(one) == name
-    ]
+        one for one in walk(root) if one.type == "function_definition" and _name(one) == name
+    ]  # `__global__` may be part of a macro
     if len(found) != 1 or found[0].child_by_field_name("body") is None:
         return None
     return KernelSource(text=content, root=root, kernel=found[0], defines=defines)

@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import LaunchError
+from analysis.errors import LaunchError, UnavailableError
 from toolkit.execution.simulate import prepared
 from toolkit.launch.launch import buffer_labels, buffers_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import FaultError, run_blocks
+from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.space import PAGE_BYTES
 
 # Warp instructions that the compared blocks of one version execute: about 0.2 s of one core.
 MOST_INSTRUCTIONS = 2_000_000
+PATIENCE = 10  # times as many: an edited kernel that executes more is taken to hang
 MOST_BLOCKS, LEAST_BLOCKS = 40, 4
 AT_THE_ENDS = 4
 # Units in the last place that rounding may change, relative to the largest value nearby: FP32 sums
@@ -110,10 +112,18 @@ def _threads_of_unit(before: KernelLaunch, after: KernelLaunch) -> int:
 
 
 def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pages, ...]:
-    """What some blocks write. Raises as `simulate` does."""
+    """What some blocks write. Raises as `simulate` does.
+
+    Raises UnavailableError if they wait for blocks that are not among them, or execute very many
+    instructions.
+    """
     translated, bound, _ = prepared(kernel, launch.geometry, launch.arguments, device=launch.device)
+    waits = bound.blocks_meet or schedule_facts(kernel).waits
+    if waits and blocks != (range(launch.geometry.blocks),):
+        raise UnavailableError("blocks wait for each other, and not all of them are compared")
+    most = min(PATIENCE * MOST_INSTRUCTIONS, launch.max_instructions)
     try:
-        run_blocks(bound, list(blocks), max_instructions=launch.max_instructions)
+        run_blocks(bound, list(blocks), max_instructions=most)
     except FaultError as error:
         raise LaunchError(describe(error.fault, translated, bound)) from None
     labels, arrays = buffer_labels(launch.arguments, kernel.declared), buffers_of(launch.arguments)

@@ -8,8 +8,8 @@ import pytest
 from tests.toolkit.cli.commands import invoke, refused, write
 from tests.toolkit.remedies.launches import ACCIDENTAL, FEW_BLOCKS, FLAT, TRANSPOSE
 
-LAUNCH = "-g 16,16 -b 32,8 -a f32[512,512]=zeros -a f32[512,512] -a 512 --seed 1 -d h200"
-ROUNDED = "smooth.cu -g 1024 -b 256 -a f32[512,512]=zeros -a f32[512,512] --seed 1 -d rtx-3090"
+LAUNCH = "-g 32,32 -b 32,8 -a f32[1024,1024]=zeros -a f32[1024,1024] -a 1024 --seed 1 -d h200"
+ROUNDED = "smooth.cu -g 4096 -b 256 -a f32[1024,1024]=zeros -a f32[1024,1024] --seed 1 -d rtx-3090"
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def test_remedies_are_a_table():
     assert saved > 0.2 * (saved + left)
     rest = " ".join("\n".join(lines[start + 3 :]).split())
     assert "2 lines 6, 11: column ^ row in each access to tile; " in rest
-    assert "256 of 256 blocks compared: equal bit for bit" in rest
+    assert "1,024 of 1,024 blocks compared: equal bit for bit" in rest
     assert "--apply 1 writes the edited source, after comparing all blocks" in rest
 
 
@@ -52,7 +52,7 @@ def test_the_document_has_them():
 
 def test_a_remedy_is_written_beside_its_diff():
     text = shown(f"transpose.cu {LAUNCH} --no-lines --apply 1")
-    assert "remedy 1: all 256 blocks compared: equal bit for bit" in text
+    assert "remedy 1: all 1,024 blocks compared: equal bit for bit" in text
     assert "+    __shared__ float tile[32][32 + 1];" in text
     expected = TRANSPOSE.replace("tile[32][32];", "tile[32][32 + 1];")
     assert Path("transpose.remedy1.cu").read_text(encoding="utf-8") == expected
@@ -71,6 +71,7 @@ def test_a_change_of_rounding_is_asked_for():
     assert "results differ by rounding" in result.stderr
     assert result.stderr.endswith(": add --rounding\n")
     text = shown(f"{ROUNDED} --no-lines --apply 1 --rounding")
+    assert "--apply 1 --rounding writes the edited source" in text
     assert "at most 1.5e-05 is accepted" in text
     assert Path("smooth.remedy1.cu").is_file()
 
@@ -86,7 +87,8 @@ def test_a_remedy_that_does_not_exist_is_refused():
 def test_another_launch_is_printed_and_nothing_is_written():
     write("saxpy.cu", FEW_BLOCKS)
     text = shown(
-        "saxpy.cu -g 16 -b 256 -a f32[262144] -a f32[262144] -a f32=2 -a 262144 -d h200 --apply 1"
+        "saxpy.cu -g 32 -b 256 -d h200 -a f32[1048576] -a f32[1048576] -a f32=2 -a 1048576 "
+        "--apply 1"
     )
     assert "launch it with --grid 1056" in text
     assert not list(Path().glob("*.remedy*"))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-N = 512
+N = 1024
 SHAPE = (N, N)
 DEVICE = "h200"
 
@@ -35,7 +35,7 @@ PADDED = transpose_of("tile[32][33]")
 FLAT = transpose_of(
     load="flat[(threadIdx.y + j) * 32 + threadIdx.x]", before="float *flat = &tile[0][0];"
 )
-SQUARE = {"grid": (16, 16), "block": (32, 8)}
+SQUARE = {"grid": (32, 32), "block": (32, 8)}
 
 ACCIDENTAL = """__global__ void smooth(float *out, const float *in) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

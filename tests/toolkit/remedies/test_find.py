@@ -39,7 +39,7 @@ def test_rows_are_padded_or_columns_exchanged():
     assert (first.number, first.effect, first.lines) == (1, Effect.CONFLICTS, (2,))
     assert first.title == "tile[32][32 + 1], pads each row"
     assert "+    __shared__ float tile[32][32 + 1];\n" in first.diff
-    assert first.compared == "256 of 256 blocks compared: equal bit for bit"
+    assert first.compared == "1,024 of 1,024 blocks compared: equal bit for bit"
     assert first.saved_s > 0.2 * first.before_s
     assert (second.lines, second.instead_of) == ((6, 11), (1,))
     assert second.title == "column ^ row in each access to tile"
@@ -48,7 +48,7 @@ def test_rows_are_padded_or_columns_exchanged():
 
 @pytest.mark.parametrize("source", [PADDED, COPY])
 def test_nothing_is_offered_at_a_roof(source):
-    launch = {"grid": (256,), "block": (256,)} if source is COPY else SQUARE
+    launch = {"grid": (1024,), "block": (256,)} if source is COPY else SQUARE
     arguments = [] if source is COPY else [np.int32(N)]
     made = [one for one in remedies(source, *arguments, **launch) if one.after_s is not None]
     assert made == []
@@ -61,7 +61,7 @@ def test_an_edit_that_changes_results_is_refused_with_the_place():
         text=FLAT,
         name="flat.cu",
         kernel=None,
-        grid=(16, 16, 1),
+        grid=(32, 32, 1),
         block=(32, 8, 1),
         arguments=[out, values, np.int32(N)],
         device=device,
@@ -72,13 +72,13 @@ def test_an_edit_that_changes_results_is_refused_with_the_place():
     (refused,) = found.refused
     # out[0][1] is in[1][0], which `flat` stores at element 32: that is tile[0][32] of padded rows
     assert refused == (
-        "tile[32][32 + 1], pads each row: argument 0 `out`, float32[512,512] at [0, 1]: "
+        "tile[32][32 + 1], pads each row: argument 0 `out`, float32[1024,1024] at [0, 1]: "
         f"{values[1, 1]!s} instead of {values[1, 0]!s}"
     )
 
 
 def test_literals_of_fp64_become_single_with_a_bound():
-    one = remedies(ACCIDENTAL, grid=1024, block=256, device="rtx-3090")[0]
+    one = remedies(ACCIDENTAL, grid=4096, block=256, device="rtx-3090")[0]
     assert one.title == "0.5f, 0.1f, ... instead of FP64 literals"
     assert one.lines == (5,)
     assert one.is_rounding
@@ -89,21 +89,21 @@ def test_literals_of_fp64_become_single_with_a_bound():
 
 
 def test_literals_that_change_no_bit_need_no_bound():
-    one = remedies(EXACT, grid=1024, block=256, device="rtx-3090")[0]
+    one = remedies(EXACT, grid=4096, block=256, device="rtx-3090")[0]
     assert not one.is_rounding
     assert one.compared.endswith("equal bit for bit")
 
 
 def test_a_loop_over_the_grid_gets_more_blocks():
-    first = remedies(FEW_BLOCKS, np.float32(2), np.int32(N * N), grid=16, block=256)[0]
+    first = remedies(FEW_BLOCKS, np.float32(2), np.int32(N * N), grid=32, block=256)[0]
     assert (first.effect, first.lines, first.diff) == (Effect.IDLE_SMS, (), "")
     assert first.arguments == ("--grid", "1056")  # 132 SMs of 8 blocks each
-    assert first.compared == "16 of 16 blocks compared: equal bit for bit"
+    assert first.compared == "32 of 32 blocks compared: equal bit for bit"
 
 
 def test_four_neighbours_are_loaded_at_once():
     weights = np.ones(264, np.float32)
-    launch = {"grid": 1024, "block": 256}
+    launch = {"grid": 4096, "block": 256}
     (one,) = remedies(WEIGHTS.replace("FIRST", "0"), weights, np.int32(64), **launch)
     assert one.title == "float4 accesses to w, which must be aligned to 16 bytes"
     assert "*reinterpret_cast<const float4 *>(&w[4 * j + 0]);" in one.diff
@@ -112,14 +112,14 @@ def test_four_neighbours_are_loaded_at_once():
 
 def test_misaligned_neighbours_are_loaded_as_they_are():
     weights = np.ones(264, np.float32)
-    launch = {"grid": 1024, "block": 256}
+    launch = {"grid": 4096, "block": 256}
     found = remedies(WEIGHTS.replace("FIRST", "1"), weights, np.int32(64), **launch)
     assert [one for one in found if "float4" in one.title] == []
 
 
 def test_pointers_that_do_not_overlap_are_restricted():
     coefficients = np.ones(17, np.float32)
-    first = remedies(ALIASED, coefficients, np.int32(N * N // 16), grid=64, block=256)[0]
+    first = remedies(ALIASED, coefficients, np.int32(N * N // 16), grid=256, block=256)[0]
     assert first.title == "__restrict__ on out, in and c, which must not overlap"
     assert "float *__restrict__ out" in first.diff
 
@@ -131,7 +131,7 @@ def test_blocks_of_one_warp_grow():
     size, blocks = map(int, first.arguments[1::2])
     assert size in (128, 256, 512)
     assert size * blocks == N * N
-    assert first.compared == "8,192 of 8,192 blocks compared: equal bit for bit"
+    assert first.compared == "32,768 of 32,768 blocks compared: equal bit for bit"
 
 
 def test_axes_of_threads_are_exchanged():
