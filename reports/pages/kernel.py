@@ -378,7 +378,7 @@ def _wasted(one: LineAccess) -> int:
 
 def _line_rows(report: LaunchReport) -> Iterator[dict[str, object]]:
     unit = _unit(report)
-    for row in line_rows(report)[:MOST_ROWS]:
+    for row in line_rows(report, MOST_ROWS):
         cost = _line_cost(row.cost_s, report, unit) if unit and row.cost_s else ""
         yield {
             "number": row.number,
@@ -406,12 +406,10 @@ def _line_cost(cost_s: float, report: LaunchReport, unit: tuple[float, str]) -> 
 def _lines_sentence(report: LaunchReport) -> str:
     if not report.instructions:
         return "The launch was not executed on the CPU, so its lines have no counts."
-    rows = line_rows(report)
-    if not rows:
+    number = len(report.lines)
+    if not number:
         return "The machine code has no line information: compile it with -lineinfo."
-    told = (
-        f"The {MOST_ROWS} most expensive of {len(rows):,} lines. " if len(rows) > MOST_ROWS else ""
-    )
+    told = f"The {MOST_ROWS} most expensive of {number:,} lines. " if number > MOST_ROWS else ""
     predicted = report.predicted
     if predicted is None or not predicted.lines:
         return told + "Values are per request; an ideal stands in brackets where it is less."
