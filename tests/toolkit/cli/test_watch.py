@@ -227,7 +227,7 @@ def test_only_a_file_is_watched(source, said):
     assert refused(f"simulate {source} {GRID} --watch").startswith(said)
 
 
-@pytest.mark.parametrize("more", ["--json", "--save 0=x.npy"])
+@pytest.mark.parametrize("more", ["--json", "--save 0=x.npy", "--html x.html"])
 def test_nothing_is_kept_of_watched_runs(more):
     result = invoke(f"{LAUNCH} {more}")
     assert result.exit_code == 2
