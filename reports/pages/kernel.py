@@ -73,7 +73,7 @@ def _rendered(report: LaunchReport, *, is_whole: bool) -> str:
             _remedy(one, _unit(report) or text.time_unit(one.before_s)) for one in report.remedies
         ],
         most_shown=MOST_SHOWN,
-        notes=[*filter(None, [report.resources.note, report.uncertainty]), *report.notes],
+        notes=[*filter(None, [report.resources.note]), *report.notes],
         whole=_Whole.of(report) if is_whole else None,
     )
 
@@ -174,6 +174,8 @@ def _meta(report: LaunchReport) -> Iterator[str]:
         blocks = "block" if report.geometry.blocks == 1 else "blocks"
         threads = "thread" if report.geometry.threads_per_block == 1 else "threads"
         yield f"{grid} {blocks} of {block} {threads}"
+    if report.uncertainty:
+        yield report.uncertainty[0].lower() + report.uncertainty[1:]
 
 
 def _big(report: LaunchReport) -> dict[str, str]:
