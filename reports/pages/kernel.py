@@ -73,7 +73,7 @@ def _rendered(report: LaunchReport, *, is_whole: bool) -> str:
             _remedy(one, _unit(report) or text.time_unit(one.before_s)) for one in report.remedies
         ],
         most_shown=MOST_SHOWN,
-        notes=[*filter(None, [report.resources.note, report.uncertainty]), *report.notes],
+        notes=[*filter(None, [report.resources.note]), *report.notes],
         whole=_Whole.of(report) if is_whole else None,
     )
 
@@ -174,6 +174,8 @@ def _meta(report: LaunchReport) -> Iterator[str]:
         blocks = "block" if report.geometry.blocks == 1 else "blocks"
         threads = "thread" if report.geometry.threads_per_block == 1 else "threads"
         yield f"{grid} {blocks} of {block} {threads}"
+    if report.uncertainty:
+        yield report.uncertainty[0].lower() + report.uncertainty[1:]
 
 
 def _big(report: LaunchReport) -> dict[str, str]:
@@ -377,7 +379,7 @@ def _wasted(one: LineAccess) -> int:
 
 def _line_rows(report: LaunchReport) -> Iterator[dict[str, object]]:
     unit = _unit(report)
-    for row in line_rows(report)[:MOST_ROWS]:
+    for row in line_rows(report, MOST_ROWS):
         cost = _line_cost(row.cost_s, report, unit) if unit and row.cost_s else ""
         yield {
             "number": row.number,
@@ -405,12 +407,10 @@ def _line_cost(cost_s: float, report: LaunchReport, unit: tuple[float, str]) -> 
 def _lines_sentence(report: LaunchReport) -> str:
     if not report.instructions:
         return "The launch was not executed on the CPU, so its lines have no counts."
-    rows = line_rows(report)
-    if not rows:
+    number = len(report.lines)
+    if not number:
         return "The machine code has no line information: compile it with -lineinfo."
-    told = (
-        f"The {MOST_ROWS} most expensive of {len(rows):,} lines. " if len(rows) > MOST_ROWS else ""
-    )
+    told = f"The {MOST_ROWS} most expensive of {number:,} lines. " if number > MOST_ROWS else ""
     predicted = report.predicted
     if predicted is None or not predicted.lines:
         return told + "Values are per request; an ideal stands in brackets where it is less."

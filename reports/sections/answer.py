@@ -15,8 +15,8 @@ from reports import text
 from reports.sections.prediction import limits
 
 NAMED = 0.02  # of the time: causes and lines below it are not named
-LIMITS = 2 / 3  # of the time: a roof above it limits the launch, whatever else costs time
-LEADS = 0.1  # of the time: an avoidable cause above it is named before a roof that does not limit
+LIMITS = 2 / 3  # of the time: a part above it limits the launch, whatever else costs time
+LEADS = 0.1  # of the time: an avoidable cause above it is named before what does not limit
 MOST_VALUES = 2  # of one line in a sentence
 
 _SUBJECTS = {
@@ -145,10 +145,11 @@ def _cause(
         return f"{_does(largest, _weight(largest, whole_s))}: {of}."
     scale, unit = text.time_unit(whole_s)
     part = text.three_digits(cause.time_s / scale)
-    if largest.time_s < LIMITS * whole_s and cause.time_s >= LEADS * whole_s and largest.is_roof:
+    if largest.time_s < LIMITS * whole_s and cause.time_s >= LEADS * whole_s:
         first = text.part_of_time(cause.time_s, whole_s)
-        of_roof = f"{text.three_digits(largest.time_s / scale)} {unit}"
-        return f"{_does(cause, 'cost')} {first}{end}. {_does(largest, 'need')} {of_roof}."
+        of_largest = f"{text.three_digits(largest.time_s / scale)} {unit}"
+        verb = "need" if largest.is_roof else "take"
+        return f"{_does(cause, 'cost')} {first}{end}. {_does(largest, verb)} {of_largest}."
     return (
         f"{_does(largest, _weight(largest, whole_s))}: {of}. "
         f"{_does(cause, 'cost')} {part} {unit}{_in_brackets(_detail(cause, device, blocks))}."
@@ -201,10 +202,9 @@ def _line(
         return None, "Its source lines were not counted."
     if not lines:
         return None, "No source lines: the machine code was compiled without -lineinfo."
-    accesses = {place: distinct_accesses(of) for place, of in lines.items()}
     effects = [cause.effect] if cause else [] if predicted else list(_WASTE)
     for effect in effects:
-        wasted = {place: _wasted(effect, of) for place, of in accesses.items()}
+        wasted = {place: _wasted(effect, of) for place, of in lines.items()}
         if any(wasted.values()):
             place = max(wasted, key=lambda one: sum(x.excess for x in wasted[one]))
             return place, f"{_name(place, file)} takes {per_request(wasted[place])}."
@@ -235,10 +235,11 @@ _WASTE = {
 }
 
 
-def _wasted(effect: Effect, accesses: Sequence[AccessTotal]) -> list[AccessTotal]:
+def _wasted(effect: Effect, instructions: Sequence[InstructionCounts]) -> list[AccessTotal]:
     """The accesses of a line that an effect is about, those of one action, the worst first."""
     space = _WASTE.get(effect)
-    of = [a for a in accesses if a.space == space and (a.excess > 0 or space == "local")]
+    accesses = distinct_accesses(one for one in instructions if one.space == space)
+    of = [one for one in accesses if one.excess > 0 or space == "local"]
     of.sort(key=lambda one: -one.excess)
     return [one for one in of if one.action == of[0].action]
 

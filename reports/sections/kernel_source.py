@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from analysis.records.counters import InstructionCounts, of_lines
+from analysis.records.counters import InstructionCounts
 from analysis.records.source_lines import AccessTotal, distinct_accesses
 from reports import text
 from reports.sections.answer import NAMED, per_request
@@ -49,9 +49,7 @@ class LineRow:
     `cost_s` is its predicted cost, None if it is not known.
     """
 
-    file: str
     number: int
-    is_own: bool
     code: Markup
     cost_s: float | None
     executed: int
@@ -79,8 +77,7 @@ def highlighted(code: str) -> Markup:
 def excerpt(report: LaunchReport, unit: tuple[float, str] | None) -> list[SourceLine]:
     """Lines around the most expensive ones; empty if the source or its lines are not known."""
     lines = (report.source or "").splitlines()
-    executed = of_lines(one for one in report.instructions if one.executed)
-    own = {number: of for (file, number), of in executed.items() if file == report.file}
+    own = {number: of for (file, number), of in report.lines.items() if file == report.file}
     own = {number: of for number, of in own.items() if 1 <= number <= len(lines)}
     if not own:
         return []
@@ -141,31 +138,31 @@ def reasons(accesses: Sequence[AccessTotal]) -> str:
     return f"{'; '.join(told[:2])}." if told else ""
 
 
-def line_rows(report: LaunchReport) -> list[LineRow]:
-    """The lines that were executed, the most expensive first."""
-    found = of_lines(one for one in report.instructions if one.executed)
-    total = sum(one.executed for of in found.values() for one in of)
-    lines = (report.source or "").splitlines()
+def line_rows(report: LaunchReport, most: int) -> list[LineRow]:
+    """The `most` expensive lines that were executed, in order of cost, then of instructions."""
+    executed = {place: sum(one.executed for one in of) for place, of in report.lines.items()}
+    cost_s = {place: report.line_s(*place) for place in executed}
+    order = sorted(executed, key=lambda place: (-(cost_s[place] or 0.0), -executed[place]))
+    total, text_lines = sum(executed.values()), (report.source or "").splitlines()
     rows = []
-    for (file, number), of in found.items():
+    for place in order[:most]:
+        file, number = place
         is_own = file == report.file
-        code = lines[number - 1].strip() if is_own and 0 < number <= len(lines) else ""
-        accesses, executed = distinct_accesses(of), sum(one.executed for one in of)
+        code = text_lines[number - 1].strip() if is_own and 0 < number <= len(text_lines) else ""
+        accesses = distinct_accesses(report.lines[place])
         rows.append(
             LineRow(
-                file=file,
                 number=number,
-                is_own=is_own,
                 code=highlighted(code) if is_own else escape(file),
-                cost_s=report.line_s(file, number),
-                executed=executed,
-                share=executed / total,
+                cost_s=cost_s[place],
+                executed=executed[place],
+                share=executed[place] / total,
                 sectors=values(a for a in accesses if a.space != "shared"),
                 wavefronts=values(a for a in accesses if a.space == "shared"),
-                is_hot=report.answer.place == (file, number),
+                is_hot=report.answer.place == place,
             )
         )
-    return sorted(rows, key=lambda row: (-(row.cost_s or 0.0), -row.executed))
+    return rows
 
 
 def values(accesses: Iterable[AccessTotal]) -> str:

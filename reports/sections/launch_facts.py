@@ -110,12 +110,11 @@ def known_errors(report: LaunchReport) -> list[Accuracy]:
 
 
 def error_short(report: LaunchReport) -> str:
-    """'16.0 % mean error on 48 launches', empty if the error is not known."""
+    """'mean error 16.0 %', empty if the error is not known."""
     known = known_errors(report)
     if not known:
         return ""
-    one = known[0]
-    return f"{text.three_digits(100 * one.mean_error)} % mean error on {one.launches} launches"
+    return f"mean error {text.three_digits(100 * known[0].mean_error)} %"
 
 
 def trust_sentence(report: LaunchReport) -> str:

@@ -36,14 +36,12 @@ UNITS = {
     Resource.SPECIAL: "Special functions",
     Resource.SHARED_MEMORY: "Shared memory",
 }
-# What an effect keeps busy, or waits for
+# What an avoidable effect keeps busy
 _HOT = {
     Effect.CONFLICTS: Resource.SHARED_MEMORY,
-    Effect.SHARED_WAVEFRONTS: Resource.SHARED_MEMORY,
-    Effect.L1_WAVEFRONTS: Resource.L1,
-    Effect.L2_BANDWIDTH: Resource.L2,
-    Effect.DRAM_BANDWIDTH: Resource.DRAM,
+    Effect.SHARED_LATENCY: Resource.SHARED_MEMORY,
 }
+_CACHES = (Resource.L1, Resource.L2, Resource.DRAM)
 OFF_CHIP = ("global", "generic", "local")
 READS, WRITES = ("load", "copy"), ("store", "reduction", "atomic")
 LEAST_DIRTY = 0.05  # of the bytes at DRAM: fewer are not worth a remark
@@ -67,13 +65,13 @@ def busy_shares(report: LaunchReport) -> dict[Resource, float]:
 
 
 def busy_bars(report: LaunchReport) -> list[Bar]:
-    shares = busy_shares(report)
+    shares, hot = busy_shares(report), hot_unit(report)
     return [
         Bar(
             name=UNITS.get(unit, unit),
             share=share,
             value=_percent(share),
-            class_="s1" if place == 0 else "s2",
+            class_="c0" if unit == hot else "s1" if place == 0 else "s2",
         )
         for place, (unit, share) in enumerate(shares.items())
     ]
@@ -167,6 +165,8 @@ def _levels(report: LaunchReport, predicted: Predicted, device: Device) -> Itera
 def hot_unit(report: LaunchReport) -> Resource | None:
     """The memory that the largest avoidable cause keeps busy, None if it is another cause."""
     cause = report.answer.cause
+    if cause and cause.effect in (Effect.UNCOALESCED, Effect.LOCAL_MEMORY):
+        return next((unit for unit in busy_shares(report) if unit in _CACHES), None)
     return _HOT.get(cause.effect) if cause else None
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from analysis.devices import Device
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
-from analysis.records.counters import InstructionCounts
+from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.profile import LineAccess
 from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Predicted
@@ -65,6 +65,11 @@ class LaunchReport:
             basis=self.prediction_basis,
             blocks=self.geometry.blocks if self.geometry else None,
         )
+
+    @cached_property
+    def lines(self) -> dict[tuple[str, int], list[InstructionCounts]]:
+        """Executed instructions of each (file, line)."""
+        return of_lines(one for one in self.instructions if one.executed)
 
     @property
     def work_s(self) -> float | None:

@@ -6,7 +6,7 @@ from tests.reports.launches import CASES, LAUNCHES, executed, page_of
 
 pytestmark = pytest.mark.browser
 
-WIDTHS = (1440, 900, 400)
+WIDTHS = (1440, 900, 700, 400)
 SCHEMES = ("light", "dark")
 LEAST_CONTRAST = 4.5  # WCAG 2, AA
 LEAST_TARGET_PX, LEAST_TEXT_PX = 31.5, 11.5

@@ -74,6 +74,7 @@ class OnGpu:
             self._guarded = Guarded(self.gpu)
             launch = self._task.launch()
             self._name, self._unwritten = launch.kernel, launch.unwritten
+            self._geometry = launch.geometry
             self._kernel = _loaded(self.gpu, launch)
             self.once = self._prepared(launch, held)
             self.gpu.timer.flush_l2()  # there is room for what that takes, or it fails here
@@ -135,6 +136,7 @@ class OnGpu:
         execution = Execution(
             outputs=tuple(map(self._downloaded, self._shapes)),
             resources=kernel.resources,
+            geometry=self._geometry,
             samples_s=tuple(self.sample(flush_l2) for _ in range(samples)),
             cubin=kernel,
         )

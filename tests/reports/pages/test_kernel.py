@@ -103,6 +103,12 @@ def test_a_page_without_facts_says_which():
     assert "limited by" in page_of("earlier version").lower()
 
 
+def test_estimated_counters_are_told_at_the_top():
+    report = replace(executed("copy").report, uncertainty="Counters are estimates from 9 blocks")
+    first = page(report).split('class="big"')[0]
+    assert "counters are estimates from 9 blocks" in first
+
+
 def test_a_bare_report_is_a_page():
     one = reports()["measured"]
     html = page(

@@ -797,3 +797,36 @@ def test_too_little_memory_is_one_line(monkeypatch):
         "there is too little memory (Unable to allocate 16.0 GiB for an array): make the launch "
         "smaller, or free memory"
     )
+
+
+def test_a_page_of_the_launch_is_written():
+    result = invoke(f"simulate {LAUNCH} --html page.html --no-lines")
+    assert result.exit_code == 0, result.output
+    assert "wrote page.html" in result.stderr
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert '<h1 class="mono">transpose</h1>' in page
+    assert "2 × 2 blocks of 32 × 32 threads" in page
+    assert "tile[threadIdx.x][threadIdx.y]" in page  # the source
+    command = page.split("Repeat: <code>")[1].split("</code>")[0]
+    assert command.startswith("python -m toolkit simulate transpose.cu -k transpose -g 2,2,1")
+    assert "--blocks" not in command
+
+
+def test_a_page_of_a_rung_is_written():
+    result = invoke("simulate tiled --shape 64 --seed 3 --html page.html --no-lines")
+    assert result.exit_code == 0, result.output
+    page = Path("page.html").read_text(encoding="utf-8")
+    device = DEFAULT_DEVICE.key
+    assert f"simulate tiled --shape 64x64x64 --seed 3 --device {device}</code>" in page
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("--html transpose.cu", "the command reads transpose.cu"),
+        ("--html no/such/page.html", "no/such"),
+        ("--html page.npy --save 1=page.npy", "--save has that file"),
+    ],
+)
+def test_a_page_takes_no_place_of_another_file(more, said):
+    assert said in refused(f"simulate {LAUNCH} {more}")

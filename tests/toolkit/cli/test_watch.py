@@ -227,11 +227,11 @@ def test_only_a_file_is_watched(source, said):
     assert refused(f"simulate {source} {GRID} --watch").startswith(said)
 
 
-@pytest.mark.parametrize("more", ["--json", "--save 0=x.npy"])
+@pytest.mark.parametrize("more", ["--json", "--save 0=x.npy", "--html x.html"])
 def test_nothing_is_kept_of_watched_runs(more):
     result = invoke(f"{LAUNCH} {more}")
     assert result.exit_code == 2
-    assert "goes with neither --save nor --json" in result.stderr
+    assert "goes with none of --save, --json and --html" in result.stderr
 
 
 def test_mistakes_of_the_launch_end_the_command():
