@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from analysis.coalescing import LINE_BYTES, SECTOR_BYTES
 from analysis.geometry import WARP_SIZE
-from analysis.records.counters import InstructionCounts
 from analysis.sm import Kind, Machine, Streams
 from analysis.timing.modelled_sm import ModelledSm
 from analysis.timing.predicted import Effect
+from analysis.timing.work import CountedInstruction
 
 REMOVED = 2  # clocks of a removed latency; not 0, so that each event still occurs
 SKIPPED_ALL = 32  # of 32 executions
@@ -70,11 +70,11 @@ class Scene:
         return self.sm.work.sample.replayed
 
     @property
-    def instructions(self) -> Sequence[InstructionCounts]:
+    def instructions(self) -> Sequence[CountedInstruction]:
         """Counts of each instruction of the code; empty if they are not known."""
         return self.sm.work.instructions
 
-    def of_each(self, value: Callable[[InstructionCounts], float]) -> NDArray[np.float64]:
+    def of_each(self, value: Callable[[CountedInstruction], float]) -> NDArray[np.float64]:
         """A value for each instruction of the code, 1 if counts are not known."""
         if not self.instructions:
             return np.ones(len(self.code))

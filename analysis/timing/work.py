@@ -4,16 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from analysis.devices import Device
 from analysis.errors import InputError
-from analysis.records.counters import InstructionCounts
 from analysis.timing.blocks_of_sm import OneSm, most_blocks
 from analysis.timing.l2_atomics import AtomicOperations
 from analysis.timing.samples import Sample
+
+
+class CountedInstruction(Protocol):
+    """Counts of one machine instruction (`analysis.records.counters.InstructionCounts`)."""
+
+    @property
+    def file(self) -> str | None: ...
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def executed(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def space(self) -> str | None: ...
+    @property
+    def action(self) -> str | None: ...
+    @property
+    def requests(self) -> int: ...
+    @property
+    def sectors(self) -> int: ...
+    @property
+    def wavefronts(self) -> int: ...
+    @property
+    def ideal(self) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +84,7 @@ class Work:
     #: blocks resident on one SM do so (`block_schedule.blocks_finish_at_different_times`)
     finish_at_different_times: bool = False
     #: counts of each instruction of the code over all blocks; empty: costs are not divided
-    instructions: Sequence[InstructionCounts] = ()
+    instructions: Sequence[CountedInstruction] = ()
     atomics: AtomicOperations | None = None  #: on global memory
     of_sm: OneSm | None = None  #: blocks of the modelled SM, if those of other SMs differ from them
 

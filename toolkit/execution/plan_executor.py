@@ -21,8 +21,6 @@ from analysis.geometry import WARP_SIZE, ceil_div
 from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.rounding import Check
 from kernels.closed_forms import pieces_of_c, tiles_of_c
-from kernels.variant import Copies, Words
-from kernels.workspace import row_floats
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_plan import (
     DIFFER,
@@ -36,7 +34,7 @@ from toolkit.execution.block_plan import (
 )
 from toolkit.execution.declared import BlockRuns, DeclaredCounts
 from toolkit.execution.representatives import agree
-from toolkit.execution.residency import most_resident
+from toolkit.execution.rung_binding import bind_in_place
 from toolkit.execution.tile_accesses import (
     NOT_REPEATED,
     BlockAccesses,
@@ -46,11 +44,8 @@ from toolkit.execution.tile_accesses import (
     is_same,
 )
 from toolkit.execution.tile_classes import TileClasses, groups_of, tile_classes
-from toolkit.launch.checks import check_arguments
 from toolkit.launch.host_resources import blas_on_one_thread, sparse_zeros
-from toolkit.launch.launch import buffers_of
 from toolkit.launch.progress import FinishedBlocks
-from toolkit.rungs.arguments import rung_arguments
 from toolkit.rungs.inputs import ANCHOR_BYTES, LadderInputs, input_bytes
 from toolkit.rungs.launch import RungLaunch
 from toolkit.rungs.matrices import Matrix, Tile
@@ -58,7 +53,7 @@ from toolkit.sass.accesses import Below
 from toolkit.sass.faults import MOST_INSTRUCTIONS, describe
 from toolkit.sass.machine import BoundLaunch, FaultError, Run, one_by_one, run_blocks
 from toolkit.sass.requests import first_requests
-from toolkit.sass.translate import Translated, bind
+from toolkit.sass.translate import Translated
 
 Counts = NDArray[Any]
 
@@ -420,63 +415,6 @@ def summed(found: Sequence[Below], populations: Sequence[int]) -> Below | None:
         return None
     of_regions = [one.times(blocks) for one, blocks in zip(found, populations, strict=True)]
     return reduce(Below.__add__, of_regions)
-
-
-def bind_in_place(
-    translated: Translated,
-    launch: RungLaunch,
-    a: Matrix,
-    b: Matrix,
-    c: Matrix,
-    *,
-    served: Sequence[Words] | None = None,
-) -> BoundLaunch:
-    """Launch with alpha = 1, beta = 0 that uses the matrices themselves, without copies.
-
-    A and B may be read-only: a store to one of them is then a fault. With `served`, no block waits
-    for another: these words are written to the workspace and say that all other blocks are done,
-    and the workspace holds the copies of A and B that leading blocks would make.
-    """
-    size_bytes = launch.variant.workspace(launch.parameters, launch.executed)
-    arrays = {"A": a, "B": b, "C": c}
-    if size_bytes is not None:
-        arrays["workspace"] = sparse_zeros((max(size_bytes // FLOAT_BYTES, 1),), np.float32)
-        if served is not None:
-            _copy_rows(arrays, launch.copies)
-        for words in served or ():
-            begin = words.offset // FLOAT_BYTES
-            arrays["workspace"].view(np.uint32)[begin : begin + words.count] = words.value
-    arguments = rung_arguments(
-        launch.variant,
-        launch.parameters,
-        launch.executed,
-        (a, b, c),
-        workspace=arrays.get("workspace"),
-    )
-    check_arguments(translated.kernel.name, arguments, translated.kernel.parameters)
-    bound, _ = bind(translated, launch.geometry, arguments, in_place=True)
-    names = {
-        f"argument {k}": next(name for name, known in arrays.items() if known is array)
-        for k, array in buffers_of(arguments).items()
-    }
-    bound = replace(
-        bound,
-        buffers=[replace(one, name=names.get(one.name, one.name)) for one in bound.buffers],
-        most_resident=most_resident(None, translated.kernel, bound),
-    )
-    return bound if served is None else replace(bound, blocks_meet=False, in_order=False)
-
-
-def _copy_rows(arrays: Mapping[str, NDArray[Any]], copies: Copies) -> None:
-    """Copy A and B to the workspace as leading blocks do, with rows padded to whole quads."""
-    for name, begin in (("A", copies.a), ("B", copies.b)):
-        if begin is None:
-            continue
-        rows, columns = arrays[name].shape
-        pitch = row_floats(columns)
-        first = begin // FLOAT_BYTES
-        copy = arrays["workspace"][first : first + rows * pitch]
-        copy.reshape(rows, pitch)[:, :columns] = arrays[name]
 
 
 def _poisoned(shape: Gemm, tiles: Sequence[Tile]) -> Matrix:
