@@ -20,6 +20,7 @@ from analysis.devices import Device
 from analysis.errors import ToolkitError, first_line
 from analysis.problem import Gemm, parse_shape
 from analysis.traffic.block_schedule import BlockProgress
+from analysis.traffic.gemm_accesses import gemm_accesses
 from analysis.traffic.l2 import traffic
 from benchmarks.gpu_operands import GpuOperands
 from kernels import LADDER
@@ -30,7 +31,6 @@ from toolkit.gpu.context import Gpu
 from toolkit.machine_code.compile import compile_cubin
 from toolkit.machine_code.kernel import Kernel
 from toolkit.rungs.matrices import Workload
-from validation.traffic.gemm_accesses import gemm_accesses
 
 MADE_UP_ADDRESS = 1 << 40  # for machine code that is not launched
 FEWEST = 0.5  # of all SMs, that have blocks in a wave that is shown

@@ -152,6 +152,7 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "_GROUPS_PER_REQUEST": documented(f"{_GUIDE}: 32 banks of 4 bytes"),
         "LINES_PER_CLOCK CLOCKS_PER_WIDE_LOAD": measured(_LOAD_CYCLES),
     },
+    "analysis/traffic/gemm_accesses.py": {"MOST_ACCESSES MOST_PARTS TAKEN_LATER": _ENOUGH},
     "analysis/sm/__init__.py": {
         "SCHEDULERS LINE_BYTES": documented("NVIDIA H100 whitepaper"),
         "BANKS": measured(_PATTERNS),
@@ -198,14 +199,6 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     "toolkit/execution/class_accesses.py": {
         "DRAWN_FOR_ACCESSES": _ENOUGH,
         "MOMENTS FEW_VISITS": technical("a resolution"),
-    },
-    "toolkit/execution/tile_accesses.py": {
-        "ARRAYS NONE FLOATS SECTORS ALL_SECTORS _LAST_FLOAT": _LAYOUT,
-    },
-    "toolkit/execution/tile_classes.py": {
-        "MOST_VISITS MOST_ENTRIES": _ENOUGH,
-        "FEW_VISITS FEWEST_MOMENTS MOST_MOMENTS": technical("a resolution"),
-        "LINES_OF_ARRAY OTHER_TILE": _LAYOUT,
     },
     "toolkit/execution/sampling.py": {
         "CONFIDENCE NARROW": technical("what estimates are held to"),

@@ -24,14 +24,9 @@ def row_floats(columns: int) -> int:
     return ceil_div(columns, ROW_FLOATS) * ROW_FLOATS
 
 
-def sums_bytes(tiling: Tiling) -> int:
-    """Bytes of the partial sums of a tile that a block leaves: one sum per element."""
-    return FLOAT_BYTES * tiling.block_m * tiling.block_n
-
-
 def _flags_and_sums_bytes(tiling: Tiling, blocks: int, *, flags_of_a_block: int = 1) -> int:
     flags = ceil_div(FLAG_BYTES * flags_of_a_block * blocks, FLAGS_ALIGNMENT) * FLAGS_ALIGNMENT
-    return flags + blocks * sums_bytes(tiling)
+    return flags + blocks * FLOAT_BYTES * tiling.block_m * tiling.block_n
 
 
 def bytes_of_workers(tiling: Tiling, p: Parameters, tiles: TileGrid, problem: Gemm) -> int:

@@ -17,17 +17,17 @@ enum { LINES_OF_PAGE = 8 };
 /* One access of a representative: sectors `mask` from `sector` on. `shift`: which shift applies. */
 typedef struct { u64 sector; u32 moment; u16 shift; u8 mask, kind; } Entry;
 
-/* Entries and shifts of a class, and the index of its representative. */
+/* Entries and shifts of a class, and the index of its representative in the grid. */
 typedef struct { u64 first, end, first_shift, shifts; i64 at[AXES]; } Class;
 
 typedef struct {
     const Entry *entries;
     const Class *classes;
-    const i64 *shifts;   /* bytes per step along each axis of the index, AXES for each shift */
+    const i64 *shifts;   /* bytes per step along each axis of the grid, AXES for each shift */
     const u32 *class_of; /* of each block */
     const u64 *run_ends; /* for each entry, the end of the entries of its class with one shift */
-    const i64 *index;    /* of each block, AXES each */
     u64 blocks;
+    u64 grid[AXES];
     u64 most_shifts;     /* of a class */
     u32 spread;          /* only one of 2^spread lines is looked at */
     volatile u32 is_cancelled; /* set by another thread */
@@ -211,11 +211,13 @@ static void each_access(const Launch *l, State *s, i64 *by, int is_last) {
     for (u64 block = 0; block < l->blocks; block++) {
         if (l->is_cancelled) { s->failed = 1; return; }
         const Class *c = &l->classes[l->class_of[block]];
-        const i64 *const index = l->index + AXES * block;
+        const u64 index[AXES] = {
+            block % l->grid[0], block / l->grid[0] % l->grid[1], block / l->grid[0] / l->grid[1],
+        };
         for (u64 k = 0; k < c->shifts; k++) {
             by[k] = 0;
             for (int axis = 0; axis < AXES; axis++)
-                by[k] += l->shifts[AXES * (c->first_shift + k) + (u64)axis] * (index[axis] - c->at[axis]);
+                by[k] += l->shifts[AXES * (c->first_shift + k) + (u64)axis] * ((i64)index[axis] - c->at[axis]);
             by[k] /= SECTOR_BYTES;
         }
         for (u64 start = c->first; start < c->end; start = l->run_ends[start]) {

@@ -39,13 +39,14 @@ class BlockClass:
     at: tuple[int, int, int]
 
 
-_ARRAYS = ("entries", "classes", "shifts", "class_of", "run_ends", "index")
+_ARRAYS = ("entries", "classes", "shifts", "class_of", "run_ends")
 
 
 class _Launch(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in _ARRAYS),
         ("blocks", ctypes.c_uint64),
+        ("grid", ctypes.c_uint64 * 3),
         ("most_shifts", ctypes.c_uint64),
         ("spread", ctypes.c_uint32),
         ("is_cancelled", ctypes.c_uint32),
@@ -55,21 +56,20 @@ class _Launch(ctypes.Structure):
 def grouped(
     classes: Sequence[BlockClass],
     class_of: NDArray[np.uint32],
-    index: NDArray[np.int64],
+    grid: tuple[int, int, int],
     *,
     most: int,
-    most_entries: int = MOST_ENTRIES,
 ) -> NDArray[Any] | None:
     """Accesses to one line of each group (VISIT), `lines` of which it stands for.
 
-    `class_of`, `index`: class and index (x, y, z) of each block. At most `most` accesses are
-    returned; if there are more, or more than `most_entries` to look at, only some of the lines are
-    considered, evenly spread. None if even 1 of 256 lines has more. Raises MemoryError.
+    `class_of`: class of each block, by its linear index. At most `most` accesses are returned; if
+    there are more, or too many to look at, only some of the lines are considered, evenly spread.
+    None if even 1 of 256 lines has more. Raises MemoryError.
     """
     per_class = np.array([len(one.entries) for one in classes])
     entries = int(per_class[class_of].sum())
-    for spread in range((entries // most_entries).bit_length(), MOST_SPREAD + 1):
-        found = _grouped(classes, class_of, index, spread, most)
+    for spread in range((entries // MOST_ENTRIES).bit_length(), MOST_SPREAD + 1):
+        found = _grouped(classes, class_of, grid, spread, most)
         if found is not None:
             found["lines"] <<= spread
             return found
@@ -79,7 +79,7 @@ def grouped(
 def _grouped(
     classes: Sequence[BlockClass],
     class_of: NDArray[np.uint32],
-    index: NDArray[np.int64],
+    grid: tuple[int, int, int],
     spread: int,
     most: int,
 ) -> NDArray[Any] | None:
@@ -92,11 +92,11 @@ def _grouped(
     table["first_shift"] = np.cumsum(table["shifts"]) - table["shifts"]
     table["at"] = [one.at for one in classes]
     class_of = np.ascontiguousarray(class_of, dtype=np.uint32)
-    index = np.ascontiguousarray(index, dtype=np.int64)
     run_ends = _run_ends(entries["shift"], table["end"])
     launch = _Launch(
-        *(array.ctypes.data for array in (entries, table, shifts, class_of, run_ends, index)),
+        *(array.ctypes.data for array in (entries, table, shifts, class_of, run_ends)),
         len(class_of),
+        grid,
         int(table["shifts"].max()),
         spread,
     )

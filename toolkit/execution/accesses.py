@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -86,13 +86,10 @@ def _last_writes(accesses: NDArray[Any]) -> Integers:
     return found
 
 
-def _after_writes(block: Integers, step: Integers, time: Floats, exchange: Exchange) -> Floats:
-    """Access times, delayed until other blocks have written the data that a block reads.
-
-    `block`, `step`: block of each access, and its place in the order of the block's accesses.
-    """
-    order = np.lexsort((step, block))
-    offset = block[order] * 2.0 * (time.max() + 1) * ROUNDS
+def _after_writes(accesses: NDArray[Any], time: Floats, exchange: Exchange) -> Floats:
+    """Access times, delayed until other blocks have written the data that a block reads."""
+    order = np.lexsort((accesses["step"], accesses["block"]))
+    offset = accesses["block"][order] * 2.0 * (time.max() + 1) * ROUNDS
     for _ in range(ROUNDS):
         later = time.copy()
         written = TAKEN_LATER * time[exchange.before]
@@ -130,7 +127,7 @@ def accesses_in_time(
     )
     time = starts[block] + progress.time(block, done)
     if exchange is not None:
-        time = _after_writes(block, accesses["step"], time, exchange)
+        time = _after_writes(accesses, time, exchange)
     return _by_piece(accesses, time, np.full(len(accesses), float(lines)))
 
 
@@ -140,39 +137,15 @@ def visits_in_time(
     starts: Floats,
     progress: BlockProgress,
     lifetimes: Floats | None = None,
-    exchanged: NDArray[np.bool_] | None = None,
 ) -> Accesses:
     """Accesses of all blocks, from the visits to groups of lines (`analysis.traffic.groups`).
 
     `moments`: moments per lifetime of a block. `lifetimes`: those of the blocks, if they differ.
-    `exchanged`: marks visits to lines that blocks read after other blocks wrote them.
     """
     block = visits["block"].astype(np.int64)
     done = visits["moment"] / moments * (1.0 if lifetimes is None else lifetimes[block])
     time = starts[block] + progress.time(block, done)
-    if exchanged is not None and exchanged.any():
-        time = _visits_after_writes(visits, block, time, exchanged, len(starts))
     return _by_piece(visits, time, visits["lines"].astype(np.float64))
-
-
-def _visits_after_writes(
-    visits: NDArray[Any], block: Integers, time: Floats, exchanged: NDArray[np.bool_], blocks: int
-) -> Floats:
-    """Times of visits, delayed so that blocks read exchanged data only after it is written."""
-    rows = np.flatnonzero(exchanged)
-    rows = rows[np.argsort(visits["kind"][rows] == READ, kind="stable")]
-    found = exchange(visits[rows], blocks)
-    if found is None:
-        return time
-    own = np.flatnonzero(np.isin(block, found.blocks))
-    of_own = np.zeros(len(visits), dtype=np.int64)
-    of_own[own] = np.arange(len(own))
-    found = replace(found, read=of_own[rows[found.read]], before=of_own[rows[found.before]])
-    delayed = time.copy()
-    delayed[own] = _after_writes(
-        block[own], visits["moment"][own].astype(np.int64), time[own], found
-    )
-    return delayed
 
 
 def _by_piece(accesses: NDArray[Any], time: Floats, lines: Floats) -> Accesses:

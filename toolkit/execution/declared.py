@@ -23,10 +23,9 @@ from analysis.rounding import Check
 from analysis.sm import FLAG, IN_L2, LINE_BYTES, Streams
 from analysis.timing.blocks_of_sm import blocks_to_run, most_blocks
 from analysis.timing.samples import AlongK, Sample, Whole
+from analysis.traffic.gemm_accesses import gemm_accesses, sums_bytes
 from analysis.traffic.grid import Pieces
 from kernels.closed_forms import pieces_of_c
-from kernels.workspace import sums_bytes
-from toolkit.execution.accesses import visits_in_time
 from toolkit.execution.block_plan import (
     BlockPlan,
     period,
@@ -42,7 +41,6 @@ from toolkit.execution.replay import (
 )
 from toolkit.execution.representatives import agree
 from toolkit.execution.schedule import Schedule
-from toolkit.execution.tile_classes import TileClasses
 from toolkit.execution.traffic import Asked, Residence
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.rungs.launch import RungLaunch
@@ -59,8 +57,7 @@ class BlockRuns:
 
     `below`: requests of the first member of each group to L2. `requests`: the first request of
     each instruction, in the first member of the first group. `checked`: number of blocks whose
-    tiles of C have verdicts. `accesses` of each block (core.ACCESS), without those that were lost;
-    `addresses` of the buffers by name.
+    tiles of C have verdicts.
     """
 
     k: int
@@ -69,8 +66,6 @@ class BlockRuns:
     below: Sequence[Below] = ()
     requests: Mapping[int, FirstRequest] = field(default_factory=dict)
     checked: int = 0
-    accesses: Mapping[int, NDArray[Any]] = field(default_factory=dict)
-    addresses: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def alike(self) -> bool:
@@ -83,48 +78,35 @@ class DeclaredCounts(LaunchCounts):
     """Counts of a rung, from the blocks of a plan.
 
     `bind`: binds the launch at K = k to C and, where blocks wait for others, to the data that they
-    wait for (`PlanExecutor.bound`). `below`, `tiles`: requests to L2 and accesses, None if not
-    known. `runs`: results at the first K. `typical`: warp instructions of a block of the region
-    with the most work.
+    wait for (`PlanExecutor.bound`). `below`: requests to L2, None if not known. `runs`: results at
+    the first K. `typical`: warp instructions of a block of the region with the most work.
     """
 
     launch: RungLaunch
     bind: Callable[..., BoundLaunch]
     plan: BlockPlan
     below: Below | None
-    tiles: TileClasses | None
     runs: BlockRuns
     typical: int
 
     @property
     def why_no_traffic(self) -> str:
-        return "too many lines are accessed; take a smaller shape" if self.tiles is None else ""
+        return "too many lines are accessed; take a smaller shape" if self.below is None else ""
 
     @property
     def traffic_basis(self) -> str:
         return (
-            "the lines that each block accesses follow from those of the executed blocks, what "
-            "caches keep of them follows from the order in which blocks run (analysis.traffic.l2)"
+            "what each block asks of L2 follows from the executed blocks, what caches keep of it "
+            "from the order in which blocks run and the sizes of their tiles (analysis.traffic.l2)"
         )
 
     def asked(self, schedule: Schedule | None) -> Asked | str:
         assert schedule is None, "blocks of a plan are alike, or wait for each other"
         assert self.below is not None
-        assert self.tiles is not None
-        found = self.tiles.visits()
-        if found is None:
-            return "too many lines are accessed, by too many groups of blocks"
-        lifetimes = self.tiles.lifetimes
         return Asked(
             below=self.below,
-            lifetimes=lifetimes,
-            in_time=partial(
-                visits_in_time,
-                found.visits,
-                found.moments,
-                lifetimes=lifetimes,
-                exchanged=found.exchanged,
-            ),
+            lifetimes=self._pieces.lifetimes(self.launch.geometry.blocks),
+            in_time=partial(gemm_accesses, self.launch.tiling, self.launch.executed, self._pieces),
         )
 
     def replay(

@@ -22,7 +22,7 @@ from analysis.traffic.groups import grouped
 from reports import text
 from toolkit.execution.class_accesses import ClassAccesses, class_accesses
 from toolkit.execution.executed import Executed, NoPlanError
-from toolkit.execution.proof import Proof, Prover, RunBlocks, TooManyClassesError, index_of
+from toolkit.execution.proof import Proof, Prover, RunBlocks, TooManyClassesError
 from toolkit.execution.representatives import Grid, extrapolated, regions
 from toolkit.execution.sampling import (
     NARROW,
@@ -93,8 +93,7 @@ class Observed:
     def visits(self) -> NDArray[Any] | None:
         """Visits of all blocks to groups of lines, None if there are too many."""
         assert self.accesses is not None
-        index = np.stack(index_of(np.arange(prod(self.grid)), self.grid), axis=1)
-        return grouped(self.accesses.classes, self.accesses.class_of, index, most=MOST_VISITS)
+        return grouped(self.accesses.classes, self.accesses.class_of, self.grid, most=MOST_VISITS)
 
 
 @dataclass(frozen=True, kw_only=True)

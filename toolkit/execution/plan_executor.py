@@ -8,19 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from threading import Event
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.coalescing import SECTOR_BYTES
 from analysis.errors import LaunchError
-from analysis.geometry import WARP_SIZE, ceil_div
-from analysis.problem import FLOAT_BYTES, Gemm
+from analysis.geometry import WARP_SIZE
+from analysis.problem import Gemm
 from analysis.rounding import Check
-from kernels.closed_forms import pieces_of_c, tiles_of_c
+from kernels.closed_forms import tiles_of_c
 from toolkit.execution.accesses import MOST_ACCESSES
 from toolkit.execution.block_plan import (
     DIFFER,
@@ -35,15 +34,6 @@ from toolkit.execution.block_plan import (
 from toolkit.execution.declared import BlockRuns, DeclaredCounts
 from toolkit.execution.representatives import agree
 from toolkit.execution.rung_binding import bind_in_place
-from toolkit.execution.tile_accesses import (
-    NOT_REPEATED,
-    BlockAccesses,
-    UnevenError,
-    extrapolated,
-    in_arrays,
-    is_same,
-)
-from toolkit.execution.tile_classes import TileClasses, groups_of, tile_classes
 from toolkit.launch.host_resources import blas_on_one_thread, sparse_zeros
 from toolkit.launch.progress import FinishedBlocks
 from toolkit.rungs.inputs import ANCHOR_BYTES, LadderInputs, input_bytes
@@ -57,8 +47,6 @@ from toolkit.sass.translate import Translated
 
 Counts = NDArray[Any]
 
-# Sectors of a block along K, beyond which only some repetitions of its accesses are made.
-MOST_SECTORS = 1 << 20
 # Guarded instructions (corrections of divisions) that may differ between blocks of one kind.
 MOST_GUARDS = 16
 # The limit of instructions stops an endless loop in a rung under development. It is a multiple of
@@ -112,11 +100,7 @@ class PlanExecutor:
                 agree([of_regions[n], counts]) for n, (counts,) in proofs
             ):
                 return NOT_AFFINE
-        try:
-            tiles = self._tiles(plan, runs, anchored)
-        except UnevenError as reason:
-            return str(reason)
-        return self._declared(plan, of_regions, runs, [anchored, *runs], tiles)
+        return self._declared(plan, of_regions, runs, [anchored, *runs])
 
     def _counts_of_kinds(self, plan: BlockPlan) -> DeclaredCounts | str:
         """Counts from blocks of each kind alone, or why they do not represent all.
@@ -135,12 +119,8 @@ class PlanExecutor:
         if not all(map(_agree_but_for_guards, run.groups)):
             return KINDS_DIFFER
         of_kinds = [counts for counts, *_ in run.groups]
-        try:
-            tiles = self._tiles(plan, [run], BlockRuns(k=run.k))
-        except UnevenError as reason:
-            return str(reason)
         looked_at = [proof] if proof.checked == plan.blocks else [run, proof]
-        found = self._declared(plan, of_kinds, [run], looked_at, tiles)
+        found = self._declared(plan, of_kinds, [run], looked_at)
         if (proof.checked, proof.k) != (plan.blocks, run.k):
             return found
         ((counts,),) = proof.groups
@@ -155,7 +135,6 @@ class PlanExecutor:
         of_regions: Sequence[Counts],
         runs: Sequence[BlockRuns],
         looked_at: Sequence[BlockRuns],
-        tiles: TileClasses | None,
     ) -> DeclaredCounts:
         """Counts of all blocks, from the counts of one block of each region.
 
@@ -181,55 +160,10 @@ class PlanExecutor:
             counts=total,
             check=self._verdict(looked_at),
             below=asked,
-            tiles=None if asked is None else tiles,
             requests=runs[0].requests,
             runs=runs[0],
             typical=int(by_region[np.argmax(np.multiply(by_region, populations))]),
         )
-
-    def _tiles(
-        self, plan: BlockPlan, runs: Sequence[BlockRuns], anchored: BlockRuns
-    ) -> TileClasses | None:
-        """Accesses of all blocks, None if they were not recorded or some were lost.
-
-        Raises UnevenError if they do not follow from those of the executed blocks.
-        """
-        launch, (first, *others) = self.launch, runs
-        members = {block for group in plan.members for block in group}
-        if any(run.accesses.keys() < members for run in runs):
-            return None
-
-        sectors = launch.executed.k * (launch.tiling.block_m + launch.tiling.block_n)
-        one_of = ceil_div(sectors * FLOAT_BYTES // SECTOR_BYTES, MOST_SECTORS)
-
-        def further() -> int:
-            """Repetitions beyond the second of the K that are extrapolated."""
-            return (launch.executed.k - others[1].k) // (others[1].k - others[0].k)
-
-        def at_k(block: int) -> BlockAccesses:
-            if not others:
-                return self._accesses(first, block)
-            low, high, last = (self._accesses(run, block) for run in others)
-            step = others[1].k - others[0].k
-            proof = extrapolated(low, high, (others[2].k - others[1].k) // step)
-            if not is_same(proof, last):
-                raise UnevenError(NOT_REPEATED)
-            return extrapolated(low, high, further(), one_of=one_of)
-
-        pieces = pieces_of_c(launch.variant, launch.parameters, launch.executed)
-        groups = list(groups_of(launch, plan))
-        found = tile_classes(launch, groups, pieces, partial(self._accesses, first), at_k)
-        if others and one_of > 1:
-            turns = further() + 1
-            return replace(found, repeated=turns / ceil_div(turns, one_of))
-        if not all(found.makes(b, self._accesses(anchored, b)) for b in anchored.accesses):
-            raise UnevenError(NOT_REPEATED)
-        return found
-
-    def _accesses(self, run: BlockRuns, block: int) -> BlockAccesses:
-        """Accesses of a block, with the row pitch of A as at K itself."""
-        launch = self.launch.at(run.k)
-        return in_arrays(run.accesses[block], run.addresses, launch, self.launch.executed.k)
 
     def _verdict(self, runs: Sequence[BlockRuns]) -> Check:
         """Common verdict on all runs, which names the blocks checked at K itself and at small K."""
@@ -265,8 +199,6 @@ class PlanExecutor:
             verdicts=[verdict for part in parts for verdict in part.verdicts],
             below=[one for part in parts for one in part.below],
             requests=parts[0].requests,
-            accesses={block: rows for part in parts for block, rows in part.accesses.items()},
-            addresses=parts[0].addresses,
             checked=sum(part.checked for part in parts),
         )
 
@@ -309,8 +241,7 @@ class PlanExecutor:
         )
         ran = iter(self._run(bound, one_by_one(blocks), len(blocks)))
         of_groups = [[next(ran) for _ in group] for group in groups]
-        accesses = [[run.accesses for run in of_group] for of_group in of_groups]
-        recorded = zip(blocks, (one for group in accesses for one in group), strict=True)
+        accesses = [of_group[0].accesses for of_group in of_groups]
         references = self.ladder.references(self.ladder.at(launch.problem.k), tiles)
         n = launch.executed.n
         return BlockRuns(
@@ -318,9 +249,7 @@ class PlanExecutor:
             groups=[[run.counts for run in of_group] for of_group in of_groups],
             verdicts=[references[tile].check(c) for tile in tiles],
             checked=len(owners),
-            below=[one.below for one, *_ in accesses if one is not None],
-            accesses={b: one.rows for b, one in recorded if one is not None and not one.spread},
-            addresses={buffer.name: buffer.address for buffer in bound.buffers},
+            below=[one.below for one in accesses if one is not None],
             requests=first_requests(
                 of_groups[0][0].requests, bound, k=k, row_floats={"A": k, "B": n, "C": n}
             ),

@@ -12,6 +12,7 @@ from analysis.coalescing import SECTOR_BYTES
 from analysis.devices import find_device
 from analysis.problem import Gemm, parse_shape
 from analysis.traffic.block_schedule import BlockProgress, starts
+from analysis.traffic.gemm_accesses import gemm_accesses
 from analysis.traffic.l2 import (
     FAR_FROM_WRITER,
     MOMENTS,
@@ -26,7 +27,6 @@ from analysis.traffic.l2 import (
 )
 from kernels import LADDER
 from kernels.closed_forms import pieces_of_c, tiles_of_c
-from validation.traffic.gemm_accesses import gemm_accesses
 
 H200 = find_device("h200")
 RTX_3090 = find_device("rtx-3090")  # L2 in one part, SMs that merge nothing

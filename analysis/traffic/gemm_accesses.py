@@ -1,6 +1,4 @@
-"""Accesses of the blocks of a tiled matrix product to A, B and C, in a closed form.
-
-Tests compare it with what is recorded, and a benchmark uses it with measured times of blocks.
+"""Accesses of the blocks of a tiled matrix product to A, B and C, for `analysis.traffic.l2`.
 
 A block reads its rows of A and its columns of B along k and then writes its tile of C. A piece is a
 part along K of a row of tiles in A or of a column of tiles in B, a tile of C, or the partial sums
@@ -20,13 +18,17 @@ from analysis.problem import FLOAT_BYTES, Gemm
 from analysis.traffic.block_schedule import BlockProgress, Floats
 from analysis.traffic.grid import Indices, Pieces
 from analysis.traffic.l2 import Accesses
-from kernels.workspace import sums_bytes
 
 # Parts along K: enough to distinguish near reuse from far reuse, few enough to run in seconds.
 MOST_ACCESSES = 600_000
 MOST_PARTS = 32
 TAKEN_LATER = 1.01  # partial sums are read after they are written, whatever the speeds of the SMs
 FLOATS_PER_SECTOR = SECTOR_BYTES // FLOAT_BYTES
+
+
+def sums_bytes(tiling: Tiling) -> int:
+    """Bytes of the partial sums of a tile that a block leaves: one sum per element."""
+    return FLOAT_BYTES * tiling.block_m * tiling.block_n
 
 
 def gemm_accesses(
