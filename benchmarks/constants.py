@@ -136,7 +136,11 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
         "DIRTY_SHARE": fitted("kernels that read, H200"),
         "DIRTY_AT_FIRST": fitted("stream-k, H100 against H200"),
     },
-    "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_GAP": _ENOUGH},
+    "analysis/timing/repetitions.py": {"SHORTENED SHORTENED_FOR_GAP SHORTENED_FOR_COSTS": _ENOUGH},
+    "analysis/timing/costs.py": {
+        "AT_ROOF LEAST_LOST MUCH_LEFT MOST_LINES LEAST_OF_LINE": _ENOUGH,
+        "THREADS": technical("cores that replays use"),
+    },
     "analysis/timing/samples.py": {"STEADY": _ENOUGH},
     "analysis/comparison/scorecard.py": {
         "STORE_ARBITRATION LOAD_ARBITRATION LOAD_REMAINDER": measured(

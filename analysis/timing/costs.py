@@ -34,6 +34,7 @@ from analysis.timing.sm_totals import SmTotals
 
 THREADS = 2
 AT_ROOF = 1.05  # times the roof: further effects are not removed
+MUCH_LEFT = 0.05  # of the time: what is left above the roof, so that unlikely effects are removed
 LEAST_LOST = 0.02  # of the clocks of the schedulers, that the reasons of an effect take
 MOST_LINES, LEAST_OF_LINE = 5, 0.03
 
@@ -124,21 +125,24 @@ def costs_of(runs: ModelRuns, sm: ModelledSm, begun: list[Any]) -> tuple[Cost, .
     base = Scene(sm=sm, code=sm.code)
     pricing = Pricing(runs=runs, base=base, begun=begun)
     before, hz = pricing.complete, runs.sm.clock_hz
-    present = [one for one in REMOVABLE if one.is_present(base) and _may_matter(one, before)]
-    alone = _times(pricing, [[one] for one in present])
+    present = [one for one in REMOVABLE if one.is_present(base)]
+    likely = [one for one in present if _may_matter(one, before)]
+    alone = _times(pricing, [[one] for one in likely])
     saved = {
         one.effect: max(0.0, before.clocks - time.clocks)
-        for one, time in zip(present, alone, strict=True)
+        for one, time in zip(likely, alone, strict=True)
     }
-    pending = sorted(present, key=lambda one: -saved[one.effect])
+    order = sorted(likely, key=lambda one: -saved[one.effect])
+    order += [one for one in present if one not in likely]
     removed, now, clocks = list[Removable](), before, before.clocks
     costs = []
-    for one in pending:
-        if not _may_matter(one, now):
+    for one in order:
+        is_much_left = clocks - now.roof > MUCH_LEFT * before.clocks
+        if not _may_matter(one, now) and not (is_much_left and one not in likely):
             continue
         removed.append(one)
         (now,) = _times(pricing, [removed])
-        costs.append((one.effect, max(0.0, clocks - now.clocks), saved[one.effect]))
+        costs.append((one.effect, max(0.0, clocks - now.clocks), saved.get(one.effect, 0.0)))
         clocks = min(clocks, now.clocks)
     for effect, part in _at_roof(now, clocks):
         costs.append((effect, part, 0.0))

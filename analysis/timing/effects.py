@@ -354,6 +354,5 @@ REMOVABLE = (
         effect=Effect.BLOCK_START,
         is_present=_always,
         removed=lambda scene: scene.with_machine(block_start=0, block_interval=0),
-        reasons=("no warp",),
     ),
 )

@@ -251,7 +251,7 @@ class Wording:
     def _unwritten(self, row: Any) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"])
         message = (
-            f"uninitialized read of {_place(*self._memory(row))}, which no thread has written: "
+            f"uninitialized read of {_place(*self._memory(row))}, which nobody has written: "
             f"thread {access.thread} of block {access.block}, {access.location}"
         )
         return self._finding_of_row(row, "initcheck", "uninitialized read", message, (access,))

@@ -11,8 +11,8 @@ array([0., 2., 4., 6.], dtype=float32)
 4
 >>> print(execution.verdict)
 twice: no predicted time without a device, such as device='h200'.
-Limiter: unknown without a predicted time.
-Most expensive: line 1, 100.0 % of all instructions, sectors and wavefronts.
+What limits it is unknown without a predicted time.
+Line 1 has most warp instructions: 100.0 %.
 """
 
 from __future__ import annotations

@@ -103,6 +103,7 @@ class Execution:
 
         Three lines; empty if the instructions of the launch were not counted.
         """
+        from analysis.hardware.sm_constants import constants_of
         from reports.sections.answer import answer
 
         if not self.instructions or self.cubin is None:
@@ -115,8 +116,11 @@ class Execution:
             self.cubin.file,
             basis=self.prediction_basis,
         )
-        doubt = f" {self.uncertainty}." if self.uncertainty else ""
-        first = f"{found.time_sentence}{doubt}"
+        doubts = [f"{self.uncertainty}."] if self.uncertainty else []
+        if self.predicted and self.device and (source := constants_of(self.device).taken_from):
+            arch = self.device.sm_arch
+            doubts.append(f"Most constants are those of {source}, not of {arch}.")
+        first = " ".join((found.time_sentence, *doubts))
         return "\n".join((first, found.cause_sentence, found.line_sentence))
 
     @property

@@ -20,7 +20,7 @@ from validation import ROOT
 RECORDED = ROOT / "validation/timing/recorded/constants_h200.json"
 ADD = 'extern "C" __global__ void add(float *x) { x[threadIdx.x] += 1; }\n'
 LAUNCH = "add.cu -g 1 -b 32 -a f32[32]"
-OWN = "sm_90 (33 of 52 measured on NVIDIA H200 SXM 141 GB, mine.json; "
+OWN = "sm_90 (33 of 62 measured on NVIDIA H200 SXM 141 GB, mine.json; "
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def test_simulate_predicts_with_the_constants_of_a_file():
     assert own["constants"].startswith(OWN)
     again = json.loads(invoke(f"simulate {LAUNCH} --json").stdout)["predicted"]
     assert again == usual
-    shown = " ".join(invoke(f"simulate {LAUNCH} --constants mine.json").stdout.split())
+    shown = " ".join(invoke(f"simulate {LAUNCH} --constants mine.json --verbose").stdout.split())
     assert f"constants of {OWN}" in shown
 
 

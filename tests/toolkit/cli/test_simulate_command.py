@@ -210,7 +210,7 @@ def test_a_kernel_that_dram_limits_has_no_flop_rate():
     call = "scale.cu -g 4096 -b 256 -a f32[1048576] -a f32[1048576] -a f32=2 --device rtx-3090"
     said = shown(f"{call} --verbose")
     time, cause, *_ = said.splitlines()
-    assert time.endswith(" predicted on NVIDIA GeForce RTX 3090.")
+    assert " predicted on NVIDIA GeForce RTX 3090. " in time
     assert cause.startswith("DRAM bandwidth limits it: ")
     assert re.search(r"^busy +DRAM \S+ %, ", said, re.MULTILINE)
     for word in ("FLOP", "product", "multiply-adds", "FP32 peak"):
@@ -503,7 +503,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
     ],
 )
 def test_a_device_stands_for_its_architecture(device, arch, note):
-    said = shown(f"{LAUNCH} --device '{device}' --no-lines")
+    said = shown(f"{LAUNCH} --device '{device}' --no-lines --verbose")
     assert f"\n\ntranspose of transpose.cu for {arch} (" in said
     assert ("\nnote: compiled for sm_75, because this compiler does not" in said) == bool(note)
     assert note is None or f"the device's own {note}: " in said
@@ -511,7 +511,7 @@ def test_a_device_stands_for_its_architecture(device, arch, note):
 
 def test_a_device_adds_the_predicted_time_and_what_limits_it(monkeypatch):
     monkeypatch.setattr(console.out, "width", 100)
-    said = shown(f"{LAUNCH} --device h200 --no-lines")
+    said = shown(f"{LAUNCH} --device h200 --no-lines --verbose")
     assert re.search(r"^\d\.\d+ µs predicted on NVIDIA H200 SXM 141 GB$", said, re.MULTILINE)
     limited = (
         r"^  limited by [\w ]+ \((busy )?\S+ % of the time\), then [\w ]+ \("  # latency is not busy
@@ -520,7 +520,7 @@ def test_a_device_adds_the_predicted_time_and_what_limits_it(monkeypatch):
     assert "constants of sm_90, measured, fitted on such a device" in said
     bounds = re.search(r" least time of .*?\n\n? *\n", said, re.DOTALL)
     assert bounds
-    assert re.search(r"^ latency +\S+ [nµ]s  one warp alone takes", bounds[0], re.MULTILINE)
+    assert re.search(r"^ latency +\S+ [nµ]s  a block takes at least", bounds[0], re.MULTILINE)
     assert "from FP32 peak" not in said  # a transpose does no FLOP
     assert max(map(len, said.split("least time of")[1].splitlines())) <= 100
 
@@ -536,7 +536,7 @@ def test_why_there_is_no_prediction_is_told():
     write("big.cu", ADD.replace("x[", "x[blockIdx.x * 32 + "))
     call = "big.cu -g 1000 -b 32 -a f32[32000] --blocks 3 -d h200"
     why = "not predicted: its traffic below L1 is not modelled: it needs the accesses of all blocks"
-    said = shown(call)
+    said = shown(f"{call} --verbose")
     assert said.startswith(f"add: {why}")
     assert f"\n  time: {why}" in said
     assert document(call)["prediction_basis"].startswith(why)
@@ -547,7 +547,10 @@ def test_why_there_is_no_prediction_is_told():
 )
 def test_constants_of_another_architecture_are_labelled(device, arch, nearest):
     label = f"constants of {arch}, mostly taken over from {nearest}, not fitted on such a device"
-    assert label in " ".join(shown(f"{LAUNCH} -d {device}").split())
+    said = shown(f"{LAUNCH} -d {device} --verbose")
+    assert label in " ".join(said.split())
+    time, *_ = said.splitlines()
+    assert time.endswith(f". Most constants are those of {nearest}, not of {arch}.")
 
 
 @pytest.mark.parametrize("device", sampled(DEVICES, lambda device: DEVICES[device].sm_arch))
@@ -565,7 +568,9 @@ def test_the_basis_of_some_blocks_is_told():
     write("big.cu", ADD.replace("x[", "x[blockIdx.x * 32 + "))
     launch = "big.cu -g 1000 -b 32 -a f32[32000]"
     said = shown(f"{launch} --blocks 5")
-    assert "  5 of 1,000 blocks executed; 3 of 3 random blocks agree: up to 63% of" in said
+    assert (
+        "\ncounted   5 of 1,000 blocks executed; 3 of 3 random blocks agree: up to 63% of" in said
+    )
     assert "Counters are estimates from 5 of 1,000 blocks" in said
     assert "per second" not in said  # of 5 blocks, the counters are of 1,000
     assert (
@@ -573,7 +578,9 @@ def test_the_basis_of_some_blocks_is_told():
         in shown(launch)
     )
     for everything in ("--blocks all", "--save 0=x.npy"):
-        assert "  all 1,000 blocks executed in" in shown(f"{launch} {everything}")
+        said = shown(f"{launch} {everything} --verbose")
+        assert "\ncounted   all 1,000 blocks executed\n" in said
+        assert "  all 1,000 blocks executed in" in said
 
 
 # --- rungs by name ------------------------------------------------------------------------------
@@ -596,13 +603,14 @@ def test_a_rung_by_its_name_says_what_profile_says():
 
 
 def test_the_first_lines_of_a_rung_say_which_blocks_stand_for_all():
-    said = shown(RUNG).splitlines()
-    assert re.fullmatch(r"sgemm_tiled: \S+ µs predicted on NVIDIA H200 .*FLOP/s\.", said[0])
-    assert said[1].startswith("Limited by ")
-    assert said[2].startswith("Most expensive: line ")
-    assert said[4].startswith("sgemm_tiled of 04_tiled.cu for sm_90 ")
-    assert said[6] == "  tiled at 512x512x64: random A and B, --seed 5 repeats them"
-    assert re.match(r"  \d+ of 256 blocks executed; the other blocks count like the", said[7])
+    said = shown(f"{RUNG} --verbose")
+    time, *_ = said.splitlines()
+    assert re.fullmatch(r"sgemm_tiled: \S+ µs predicted on NVIDIA H200 SXM 141 GB\.", time)
+    assert re.search(r"^counted +\d+ of 256 blocks executed; the other", said, re.MULTILINE)
+    assert re.search(r"^rate +\S+ .?FLOP/s$", said, re.MULTILINE)
+    first, _, second, *_ = _details(said).splitlines()
+    assert first.startswith("sgemm_tiled of 04_tiled.cu for sm_90 ")
+    assert second == "  tiled at 512x512x64: random A and B, --seed 5 repeats them"
 
 
 def test_all_blocks_of_a_rung_leave_its_product():
@@ -741,14 +749,14 @@ def test_wrong_usage_is_said_with_code_2(arguments):
 
 def test_markup_in_what_is_given_is_shown_as_it_is():
     write("[red].cu", ADD)
-    assert "\n\nadd of [red].cu" in shown("[red].cu -g 1 -b 1 -a f32[1]")
+    assert "\n\nadd of [red].cu" in shown("[red].cu -g 1 -b 1 -a f32[1] --verbose")
     assert refused("simulate [/].cu -g 1 -b 1").startswith("kernel source '[/].cu' cannot")
 
 
 def test_a_listing_of_templates_and_kernels_is_short_of_nothing():
     write("t.cu", "template <int N> __global__ void fill(float *x) { x[threadIdx.x] = N; }")
     launch = "t.cu -g 1 -b 32 -a f32[32] -k 'fill<7>' --save 0=x.npy"
-    assert "\n\nfill<7> of t.cu for sm_90" in shown(launch)
+    assert "\n\nfill<7> of t.cu for sm_90" in shown(f"{launch} --verbose")
     assert set(np.load("x.npy").tolist()) == {7.0}
 
 

@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from math import fsum
 from types import SimpleNamespace
@@ -350,7 +350,11 @@ def test_generic_stores_that_are_not_modelled_do_not_keep_a_launch_from_having_a
 @pytest.fixture
 def with_gap(monkeypatch):
     """Times are explained by their gap to nominal peak, as those of a profile."""
-    modelled = partial(toolkit.execution.simulate.modelled_execution, explanation=Explanation.GAP)
+    complete = toolkit.execution.simulate.modelled_execution
+
+    def modelled(*launch, explanation):
+        return complete(*launch, explanation=Explanation.GAP)
+
     monkeypatch.setattr(toolkit.execution.simulate, "modelled_execution", modelled)
 
 
