@@ -1,7 +1,8 @@
 """The pictures of docs/, anew: python -m benchmarks.gallery [NAME ...].
 
-All are of one profile, which is made first, in a minute: the ladder at 4096 on an H200, simulated,
-beside the run that ships with the package. Pictures are parts of its report, or a single figure.
+All but one are of one profile, which is made first, in a minute: the ladder at 4096 on an H200,
+simulated, beside the run that ships with the package. They are parts of its report, or a single
+figure. The other one is the first screen of the page of README's kernel, with its remedies.
 Needs Playwright and the system's Chromium, as the tests of the report do.
 """
 
@@ -16,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 from playwright.sync_api import sync_playwright
 
@@ -25,7 +27,7 @@ from kernels.variant import Variant
 from reports import render
 from reports.figures import gap, hierarchy
 from reports.ladder import View
-from toolkit import profile
+from toolkit import find_remedies, profile, simulate
 from toolkit.store.recorded_runs import recorded_run
 from validation import ROOT
 
@@ -58,16 +60,25 @@ FIGURES: dict[str, Callable[[Profile, Profile | None], go.Figure]] = {
         View(_only(made, VARIANT), made.records[0].shape, recorded)
     ),
 }
+# First screens of the page of a launch
+PAGES = ("kernel",)
+PAGE_SIZE = {"width": 1280, "height": 760}
+N = 4096  # rows and columns of README's kernel
 PLOTLY = Path(go.__file__).parents[1] / "package_data" / "plotly.min.js"
 
 
 def main(names: Sequence[str], folder: Path = FOLDER) -> None:
     """Make the profile and take the pictures that are named, all unless some are."""
-    if unknown := set(names) - {*PARTS, *FIGURES}:
-        sys.exit(f"no such picture: {', '.join(unknown)} (known: {', '.join([*PARTS, *FIGURES])})")
-    made = profile(shapes=[SHAPE], device=DEVICE, executor="simulate", seed=1)
+    known = [*PARTS, *FIGURES, *PAGES]
+    if unknown := set(names) - {*known}:
+        sys.exit(f"no such picture: {', '.join(unknown)} (known: {', '.join(known)})")
+    wanted = names or known
     with browser() as shown:
-        take(shown, made, names or [*PARTS, *FIGURES], folder)
+        if of_profile := [name for name in wanted if name not in PAGES]:
+            made = profile(shapes=[SHAPE], device=DEVICE, executor="simulate", seed=1)
+            take(shown, made, of_profile, folder)
+        if "kernel" in wanted:
+            take_page(shown, folder / "kernel.png")
 
 
 def take(shown: Any, made: Profile, names: Sequence[str], folder: Path) -> None:
@@ -107,6 +118,22 @@ def take_part(shown: Any, ends: tuple[str, str], target: Path) -> None:
     height = end["y"] + end["height"] + MARGIN - top
     clip = {"x": 0, "y": top, "width": WIDTH, "height": height}
     shown.screenshot(path=target, full_page=True, clip=clip)
+
+
+def take_page(shown: Any, target: Path) -> None:
+    """The first screen of the page of README's kernel."""
+    source = (ROOT / "README.md").read_text(encoding="utf-8").split("```cuda\n")[1].split("```")[0]
+    given = np.random.default_rng(1).random((N, N), dtype=np.float32)
+    launch: dict[str, Any] = {
+        "grid": (N // 32, N // 32),
+        "block": (32, 8),
+        "arguments": [np.zeros_like(given), given, np.int32(N)],
+        "device": DEVICE,
+    }
+    html = simulate(source, **launch).html(find_remedies(source, **launch))
+    shown.set_viewport_size(PAGE_SIZE)
+    _open(shown, html)
+    shown.screenshot(path=target)
 
 
 def take_figure(shown: Any, figure: go.Figure, target: Path) -> None:

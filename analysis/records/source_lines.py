@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.profile import FirstRequest, LineAccess
@@ -16,16 +15,6 @@ WASTEFUL = 1.25
 UNCOALESCED = 2.0  # the same, from which it is reported as uncoalesced
 _SUMMED = ("requests", "sectors", "wavefronts", "conflict_free", "ideal")
 NEGLIGIBLE = 0.02  # of the wavefronts or the branches: too few to be worth a remark
-
-
-class LimitedWork(StrEnum):
-    """Work that a launch can do only at a limited rate, as a verdict calls it."""
-
-    INSTRUCTIONS = "all warp instructions"
-    WAVEFRONTS = "all shared-memory wavefronts"
-    SECTORS = "all sectors"
-    ATOMICS = "all sectors of atomic operations"
-    ANY = "all instructions, sectors and wavefronts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +34,6 @@ class AccessTotal:
     @property
     def excess(self) -> int:
         return self.units - self.ideal
-
-    @property
-    def work(self) -> LimitedWork:
-        return LimitedWork.WAVEFRONTS if self.space == "shared" else LimitedWork.SECTORS
-
-    def is_part_of(self, kind: LimitedWork) -> bool:
-        """True if the accesses belong to this kind of work."""
-        if kind is LimitedWork.ATOMICS:
-            return self.space != "shared" and self.action in ("reduction", "atomic")
-        return kind in (self.work, LimitedWork.ANY)
 
     @property
     def waste(self) -> str:
@@ -112,11 +91,6 @@ class Line:
     threads: int | None = None  # None where they were not counted
     branches: int = 0  # those that split a warp, by warps
     splits: int = 0
-
-    def work(self, kind: LimitedWork) -> int:
-        """Amount of one kind of work that the line does."""
-        executed = self.executed if kind in (LimitedWork.INSTRUCTIONS, LimitedWork.ANY) else 0
-        return executed + sum(a.units for a in self.accesses if a.is_part_of(kind))
 
     def per_request(self, quantity: str, *, shared: bool) -> float | None:
         """Average `units`, `ideal` or `excess` of the accesses to shared memory, or to others."""

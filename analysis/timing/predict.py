@@ -27,7 +27,6 @@ from analysis.timing.predicted import (
     GapStep,
     LineCost,
     Predicted,
-    Resource,
 )
 from analysis.timing.repetitions import (
     SHORTENED,
@@ -128,13 +127,3 @@ def _predicted(
         basis=basis_of(sm),
         is_fitted=sm.constants.is_fitted,
     )
-
-
-def dram_bytes_per_s(predicted: Predicted, device: Device) -> float:
-    """Average DRAM bandwidth during a launch, in bytes per second.
-
-    It includes write-backs of lines that were dirty before the launch.
-    """
-    bound = next(bound for bound in predicted.bounds if bound.name == Resource.DRAM)
-    reachable = device.dram_bytes_per_s * constants_of(device).dram_efficiency
-    return reachable * bound.time_s / predicted.time_s

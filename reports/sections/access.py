@@ -8,7 +8,7 @@ from analysis.access import BANKS, WORD_BYTES
 from analysis.coalescing import SECTOR_BYTES
 from analysis.problem import FLOAT_BYTES
 from analysis.records.profile import FirstRequest, LineAccess, Profile, Record
-from analysis.records.source_lines import NEGLIGIBLE, AccessTotal, LimitedWork, Line, accesses
+from analysis.records.source_lines import NEGLIGIBLE, AccessTotal, Line, accesses
 from analysis.traffic.requests import pieces, strides
 from reports import ladder, text
 
@@ -103,7 +103,7 @@ def reason(one: LineAccess, request: FirstRequest | None) -> str:
 def cost(one: AccessTotal) -> str:
     """'global loads take 32 sectors each instead of 4 (uncoalesced)'"""
     found, ideal = (text.count(x / one.requests) for x in (one.units, one.ideal))
-    unit = "wavefronts" if one.work is LimitedWork.WAVEFRONTS else "sectors"
+    unit = "wavefronts" if one.space == "shared" else "sectors"
     takes = f"{one.space} {one.action}s take {found} {unit} each"
     if found == ideal:
         return f"{takes}, the fewest possible"

@@ -162,12 +162,10 @@ def _basis_table(found: Sequence[Timing]) -> Table:
     )
 
 
-def launch_tables(predicted: Predicted, *, share: float, has_gap: bool) -> Iterator[Table]:
-    """Table of the bounds of at least `share` of the time, and table of the gap if `has_gap`."""
-    tables = [("least time of", bound_rows(predicted, share))]
-    tables += [("from FP32 peak", gap_rows(predicted))] if has_gap else []
-    for title, rows in tables:
-        yield plain_table((title, ("time", Grade.PREDICTED, True), "basis"), rows)
+def bounds_table(predicted: Predicted, *, share: float) -> Table:
+    """The bounds of at least `share` of the time, the longest first."""
+    titles = ("least time of", ("time", Grade.PREDICTED, True), "basis")
+    return plain_table(titles, bound_rows(predicted, share))
 
 
 def bound_rows(predicted: Predicted, share: float = 0.0) -> Iterator[tuple[str, str, str]]:
@@ -175,14 +173,6 @@ def bound_rows(predicted: Predicted, share: float = 0.0) -> Iterator[tuple[str, 
     for bound in sorted(predicted.bounds, key=lambda bound: -bound.time_s):
         if bound.time_s >= share * predicted.time_s:
             yield bound.name, text.predicted_seconds(bound.time_s), bound.basis
-
-
-def gap_rows(predicted: Predicted) -> Iterator[tuple[str, str, str]]:
-    """(name, time, detail) of each step from nominal FP32 peak, then the predicted time."""
-    for number, step in enumerate(predicted.gap):
-        row = _gap_row(step, is_total=number == 0)
-        yield row.name, row.text, row.about
-    yield "time", text.predicted_seconds(predicted.time_s), ""
 
 
 @dataclass(frozen=True, kw_only=True)

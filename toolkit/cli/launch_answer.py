@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import prod
 
-from analysis.occupancy import occupancy
 from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.metrics import is_arithmetic
 from analysis.records.source_lines import AccessTotal, distinct_accesses
 from analysis.timing.predicted import Predicted
 from reports import text
-from reports.sections.launch_facts import error_short
+from reports.sections.launch_facts import error_short, occupancy_of
 from reports.sections.table import Title, plain_table
+from reports.sections.time_parts import parts
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.launch_options import Call, SimulatedCall
 from toolkit.cli.remedies import print_remedies
 from toolkit.cli.terminal import note, out, rich_table, say
+from toolkit.launch.launch import Execution
 
-SMALL = 0.02  # of the time: smaller parts are one part, and smaller lines are not shown
+SMALL = 0.02  # of the time: the cost of a line below it is not shown
 BAR_WIDTH = 24
 LABEL_WIDTH = 10  # of the facts at the end
 MOST_UNITS = 5  # of those that are busy
@@ -37,8 +37,7 @@ def print_answer(simulated: SimulatedCall, *, top: int | None) -> None:
     for one in filter(None, [execution.resources.note, *execution.notes]):
         note(one)
     print_remedies(simulated.remedies)
-    if execution.predicted is not None:
-        _print_parts(execution.predicted)
+    _print_parts(execution)
     if top is not None:
         _print_lines(simulated, top)
     out.print()
@@ -46,33 +45,20 @@ def print_answer(simulated: SimulatedCall, *, top: int | None) -> None:
         say(f"{label:<{LABEL_WIDTH}}{fact}")
 
 
-def _print_parts(predicted: Predicted) -> None:
-    """Parts of the time as bars, the largest first."""
-    rows = parts(predicted)
+def _print_parts(execution: Execution) -> None:
+    """Parts of the time as bars, as the page shows them."""
+    rows = parts(execution.report)
     if not rows:
         return
-    scale, unit = text.time_unit(predicted.time_s)
-    width, largest = max(len(name) for name, _ in rows), max(time_s for _, time_s in rows)
+    whole_s = sum(row.time_s for row in rows)
+    scale, unit = text.time_unit(whole_s)
+    width, largest = max(len(row.name) for row in rows), max(row.time_s for row in rows)
     out.print()
     say(f"time, {unit}")
-    for name, time_s in rows:
-        bar = "█" * round(BAR_WIDTH * time_s / largest)
-        say(f"  {name:<{width}}  {bar:<{BAR_WIDTH}}  {text.three_digits(time_s / scale):>7}")
-
-
-def parts(predicted: Predicted) -> list[tuple[str, float]]:
-    """(name, seconds) of each part of a time, the largest first; small parts are the last one."""
-    costs = sorted(predicted.costs, key=lambda cost: -cost.time_s)
-    least_s = SMALL * predicted.time_s
-    rows: list[tuple[str, float]] = [
-        (cost.effect, cost.time_s) for cost in costs if cost.time_s >= least_s
-    ]
-    rest = [cost for cost in costs if cost.time_s < least_s]
-    if len(rest) == 1:
-        rows.append((rest[0].effect, rest[0].time_s))
-    elif rest:
-        rows.append((f"{len(rest)} parts below 2 %", sum(cost.time_s for cost in rest)))
-    return rows
+    for row in rows:
+        bar = "█" * round(BAR_WIDTH * row.time_s / largest)
+        shown = text.three_digits(row.time_s / scale)
+        say(f"  {row.name:<{width}}  {bar:<{BAR_WIDTH}}  {shown:>7}")
 
 
 # Source lines.
@@ -189,14 +175,7 @@ def _facts(simulated: SimulatedCall) -> Iterator[tuple[str, str]]:
         yield "busy", ", ".join(units)
         if is_arithmetic(execution.instructions, execution.counters):
             yield "rate", text.flop_per_s(predicted.flop_per_s)
-    if call.device is not None:
-        found = occupancy(
-            call.device,
-            threads_per_block=prod(call.block),
-            registers_per_thread=execution.resources.registers_per_thread,
-            shared_bytes_per_block=execution.resources.static_shared_bytes
-            + call.dynamic_shared_bytes,
-        )
+    if found := occupancy_of(execution.report):
         yield (
             "fits",
             f"{found.warps_per_sm} of {found.max_warps_per_sm} warps on an SM, limited by "

@@ -12,7 +12,6 @@ from rich.markup import escape
 from rich.padding import Padding
 
 import toolkit
-from analysis.occupancy import occupancy
 from analysis.records.launch import SCHEMA_VERSION, LaunchRecord
 from analysis.records.metrics import THREAD_INSTRUCTIONS, is_arithmetic
 from analysis.records.profile import LineCounters
@@ -22,7 +21,7 @@ from analysis.timing.predicted import Predicted
 from reports import text
 from reports.sections.access import remarks
 from reports.sections.launch import counters_table
-from reports.sections.prediction import launch_tables, limits
+from reports.sections.prediction import bounds_table, limits
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.launch_answer import print_answer
 from toolkit.cli.launch_options import Call, SimulatedCall
@@ -94,23 +93,6 @@ def _headline(simulated: SimulatedCall) -> Iterator[str]:
         f"  {text.many(resources.registers_per_thread, 'register')} and {local} local memory per "
         f"thread, {' + '.join(shared) or 'no'} shared memory per block"
     )
-    yield from _occupancy(simulated)
-
-
-def _occupancy(simulated: SimulatedCall) -> Iterator[str]:
-    call, resources = simulated.call, simulated.execution.resources
-    if (device := call.device) is None:
-        return
-    found = occupancy(
-        device,
-        threads_per_block=prod(call.block),
-        registers_per_thread=resources.registers_per_thread,
-        shared_bytes_per_block=resources.static_shared_bytes + call.dynamic_shared_bytes,
-    )
-    yield (
-        f"  {found.warps_per_sm} of {found.max_warps_per_sm} warps fit on an SM of {device.name}, "
-        f"limited by {text.listing(found.limiters)}"
-    )
 
 
 def _arguments(simulated: SimulatedCall) -> Iterator[str]:
@@ -138,7 +120,7 @@ def _speed(call: Call, execution: Execution) -> str:
 
 
 def _print_predicted(predicted: Predicted, simulated: SimulatedCall) -> None:
-    """Print the time and its limiter, the simple bounds, and the gap from nominal peak."""
+    """Print the time and its limiter, and the bound of each resource."""
     device = simulated.call.device
     where = f" on {device.name}" if device else ""
     execution = simulated.execution
@@ -155,8 +137,7 @@ def _print_predicted(predicted: Predicted, simulated: SimulatedCall) -> None:
     ):
         out.print(Padding(escape(line or ""), (0, 0, 0, 2)))
     out.print()
-    for table in launch_tables(predicted, share=NEGLIGIBLE, has_gap=has_rate):
-        out.print(rich_table(table))
+    out.print(rich_table(bounds_table(predicted, share=NEGLIGIBLE)))
 
 
 # Source lines.

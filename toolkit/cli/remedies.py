@@ -49,7 +49,6 @@ def print_remedies(remedies: Remedies) -> None:
         out.print(rich_table(remedies_table(remedies.found)))
         for line in remedies_notes(remedies.found):
             say(f"  {line}")
-        out.print()
     if remedies.untried:
         note(f"{many(remedies.untried, 'edit')} not tried within {LIMIT_S:g} s")
     for line in remedies.refused:

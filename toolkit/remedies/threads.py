@@ -22,7 +22,6 @@ EFFECTS = (
     Effect.BLOCK_START,
 )
 SIZES = (128, 256, 512)
-FULL_OCCUPANCY = 0.95
 
 
 def transposed(facts: Facts) -> Iterator[Edit]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from analysis.timing.predicted import Effect, Predicted
+from validation import recordings
 from validation.flaws.cases import FLAWS, SOURCE
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -41,7 +42,7 @@ def measure(file: Path) -> None:
             pair.append(1e6 * median(found.samples_s))
         times[flaw.kernel] = pair
         print(f"{flaw.kernel:18} {pair[0]:9.2f} {pair[1]:9.2f} µs", flush=True)
-    file.write_text(json.dumps({"gpu": gpu, "times_us": times}, indent=1))
+    recordings.write(file, {"gpu": gpu, "times_us": times})
 
 
 def compare(device: str, kernel: str | None) -> None:
