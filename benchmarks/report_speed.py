@@ -10,8 +10,9 @@ Python of its own `.venv`, else the one that runs this. A case is
     cold:DEVICE       `profile`, with an empty cache; cold:DEVICE:8192 of this shape, not of 4096
     warm:DEVICE       `profile` again: code, predictions, and the time of the CPU where it is kept,
                       are in the cache; counts and checks are made again, with other matrices
-    simulate:KERNEL   `simulate` of a kernel of kernels/ on an H200 (`LAUNCHES`), warm; also of a
-                      rung, at 4096 or at another shape: simulate:stream-k:1024
+    simulate:KERNEL   `simulate` of a kernel of kernels/ on an H200 (`LAUNCHES`), warm and without
+                      remedies; also of a rung, at 4096 or another shape: simulate:stream-k:1024
+    remedies:KERNEL   the same with remedies, where the checkout has them
     compile:KERNEL    the same with an empty cache
     replay:KERNEL     the same without the kept prediction: streams are replayed again
     all:KERNEL        the same with all blocks executed
@@ -64,7 +65,7 @@ LAUNCHES = {
 CASES = (
     *("help", "theory", "cold:rtx-3090", "warm:rtx-3090", "cold:h200", "warm:h200"),
     *("cold:h200:8192", "warm:h200:8192"),
-    *(f"simulate:{name}" for name in LAUNCHES),
+    *(f"{kind}:{name}" for kind in ("simulate", "remedies") for name in LAUNCHES),
     "compile:sgemm-2048",
     "replay:stream-k",
     *("all:vectorized:1024", "all:naive-coalesced:1024", "all:transpose"),
@@ -101,9 +102,11 @@ class Checkout:
                 kept.unlink()
         if kind == "help":
             return self._run("--help")
-        if kind in ("simulate", "compile", "replay", "all"):
-            blocks = ("--blocks", "all") if kind == "all" else ()
-            return self._run("simulate", *launched(what), "--device", "h200", *blocks)
+        if kind in ("simulate", "remedies", "compile", "replay", "all"):
+            options = ["--blocks", "all"] if kind == "all" else []
+            if kind != "remedies" and (self.root / "toolkit" / "remedies").exists():
+                options.append("--no-remedies")
+            return self._run("simulate", *launched(what), "--device", "h200", *options)
         outputs = [
             f"--{option}={self.scratch / file}"
             for option, file in (("html", "profile.html"), ("record", "profile.json"))
