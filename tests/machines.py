@@ -21,7 +21,7 @@ class OnSimulator:
         from toolkit.execution.simulate import Simulator, simulate
 
         self.arch = arch
-        self.call = partial(simulate, arch=arch)
+        self.call = partial(simulate, arch=arch, predict=False)
         self._run = Simulator(arch=arch).run
 
     @property

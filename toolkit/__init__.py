@@ -7,8 +7,8 @@
 
 `profile` runs the ladder and returns an `analysis.records.profile.Profile`; `run` launches any
 kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles;
-`find_remedies` tries edits of a kernel; `save` and `load` keep profiles in files. The command line
-is `python -m toolkit`.
+`find_remedies` tries edits of a kernel, `explain` says what a word means, and `save` and `load`
+keep profiles in files. The command line is `python -m toolkit`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from analysis.records.words import explain
     from toolkit.execution.sanitizer import check
     from toolkit.execution.simulate import simulate
     from toolkit.gpu.launch import run
     from toolkit.launch.tensor_map import TensorMap
     from toolkit.profiling.profile import profile
     from toolkit.remedies.find import find_remedies
-    from toolkit.store.profile_json import load, save
+    from toolkit.store.presented import load
+    from toolkit.store.profile_json import save
 
 __version__ = "0.1.0"
 
@@ -32,6 +34,7 @@ __all__ = [
     "TensorMap",
     "__version__",
     "check",
+    "explain",
     "find_remedies",
     "load",
     "profile",
@@ -43,11 +46,12 @@ __all__ = [
 _HOMES = {
     "TensorMap": "toolkit.launch.tensor_map",
     "check": "toolkit.execution.sanitizer",
+    "explain": "analysis.records.words",
     "find_remedies": "toolkit.remedies.find",
     "profile": "toolkit.profiling.profile",
     "run": "toolkit.gpu.launch",
     "simulate": "toolkit.execution.simulate",
-    "load": "toolkit.store.profile_json",
+    "load": "toolkit.store.presented",
     "save": "toolkit.store.profile_json",
 }
 

@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from analysis.records.counters import ALL_COUNTERS, Counter
+from analysis.records.counters import ALL_COUNTERS, Counter, InstructionCounts, by_line
 from analysis.records.description import Metric
 from analysis.records.metrics import METRICS
-from analysis.records.profile import Grade, Profile
+from analysis.records.profile import Grade, Profile, Record
+from analysis.timing.predicted import Predicted
 
 Row = dict[str, object]
 
@@ -55,3 +56,43 @@ def rows(profile: Profile) -> list[Row]:
             for one in summaries(source.counters) if source else ():
                 found.append(key | {"grade": str(grade)} | one)
     return found
+
+
+def rows_of_lines(
+    instructions: Iterable[InstructionCounts], predicted: Predicted | None
+) -> Iterator[Row]:
+    """One row per source line: its predicted cost in seconds, and each counter under its tag.
+
+    The cost is None where it is not known.
+    """
+    costs = {(one.file, one.line): one.time_s for one in predicted.lines} if predicted else {}
+    for (file, line), counters in by_line(instructions).items():
+        yield {"file": file, "line": line, "cost_s": costs.get((file, line)), **counters}
+
+
+def rows_of_times(profile: Profile) -> Iterator[Row]:
+    """One row per record: its predicted and measured time in seconds, and the limiter."""
+    return map(_times, profile.records)
+
+
+def _times(record: Record) -> Row:
+    predicted, measured = record.trusted_prediction, record.trusted
+    interval = measured.interval_s if measured else None
+    return {
+        "variant": record.label,
+        "rung": record.rung,
+        "m": record.shape.m,
+        "n": record.shape.n,
+        "k": record.shape.k,
+        "status": record.status,
+        "measured_s": measured.median_s if measured else None,
+        "measured_low_s": interval.low if interval else None,
+        "measured_high_s": interval.high if interval else None,
+        "predicted_s": predicted.time_s if predicted else None,
+        "limiter": str(predicted.limiter) if predicted else None,
+        "limiter_share": predicted.limiter_share if predicted else None,
+        "theory_flop_per_s": record.theory.attainable_flop_per_s if record.theory else None,
+        "registers_per_thread": (
+            record.resources.registers_per_thread if record.resources else None
+        ),
+    }

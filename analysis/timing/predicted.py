@@ -93,6 +93,8 @@ class Effect(Vocabulary):
 ROOFS = frozenset(
     effect for effect in Effect if effect.name.endswith(("_PIPE", "_BANDWIDTH", "_WAVEFRONTS"))
 ) | {Effect.OTHER_INSTRUCTIONS}
+UNAVOIDABLE = frozenset({Effect.LAUNCH, Effect.REMAINDER})
+NAMED = 0.02  # of the time: causes and lines below it are not named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +114,10 @@ class Cost:
     @property
     def is_roof(self) -> bool:
         return self.effect in ROOFS
+
+    @property
+    def is_avoidable(self) -> bool:
+        return not self.is_roof and self.effect not in UNAVOIDABLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +159,17 @@ class GapStep:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RankedCause:
+    """A cause of a predicted time: what it is, its seconds, and its share of the time."""
+
+    cause: Effect | Cause
+    time_s: float
+    share: float
+    is_avoidable: bool  #: False at a roof, and for the launch
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Predicted:
     """Time of a launch by the model of `analysis.timing.predict`, and its limiter."""
 
@@ -173,6 +190,35 @@ class Predicted:
     is_fitted: bool  #: the constants were fitted on a GPU of this architecture
     costs: tuple[Cost, ...] = ()  #: parts of `time_s` by effect; empty in earlier records
     lines: tuple[LineCost, ...] = ()  #: parts of `time_s` by source line
+
+    @property
+    def causes(self) -> tuple[RankedCause, ...]:
+        """What the time is spent on, the largest part first; parts below 2% are left out.
+
+        They are of `costs` or, without any, of the steps of `gap`. Work that does not overlap comes
+        last: it is no cause that one can remove.
+        """
+        found = [
+            RankedCause(
+                cause=one.effect,
+                time_s=one.time_s,
+                share=one.time_s / self.time_s,
+                is_avoidable=one.is_avoidable,
+                detail=one.detail,
+            )
+            for one in self.costs
+        ] or [
+            RankedCause(
+                cause=one.name,
+                time_s=one.time_s,
+                share=one.time_s / self.time_s,
+                is_avoidable=one.name not in (Cause.PEAK, Cause.LAUNCH),
+                detail=one.detail,
+            )
+            for one in self.gap
+        ]
+        named = [one for one in found if one.share >= NAMED]
+        return tuple(sorted(named, key=lambda one: (one.cause == Effect.REMAINDER, -one.time_s)))
 
 
 def from_json(text: bytes) -> Predicted:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import Device
 from analysis.errors import shortened
 from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.source_lines import AccessTotal, distinct_accesses
-from analysis.timing.predicted import Cost, Effect, Predicted
+from analysis.timing.predicted import NAMED, UNAVOIDABLE, Cost, Effect, Predicted
 from reports import text
 from reports.sections.prediction import limits
 
-NAMED = 0.02  # of the time: causes and lines below it are not named
 LIMITS = 2 / 3  # of the time: a part above it limits the launch, whatever else costs time
 LEADS = 0.1  # of the time: an avoidable cause above it is named before what does not limit
 MOST_VALUES = 2  # of one line in a sentence
@@ -42,7 +40,6 @@ _PLURAL = frozenset(
         Effect.OTHER_INSTRUCTIONS,
     }
 )
-_UNAVOIDABLE = frozenset({Effect.LAUNCH, Effect.REMAINDER})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +84,9 @@ def answer(
     )
 
 
-def is_avoidable(cost: Cost) -> bool:
-    return not cost.is_roof and cost.effect not in _UNAVOIDABLE
-
-
 def cause_of(predicted: Predicted) -> Cost | None:
     """The largest avoidable part of the time, None if it is negligible."""
-    avoidable = [cost for cost in predicted.costs if is_avoidable(cost)]
+    avoidable = [cost for cost in predicted.costs if cost.is_avoidable]
     largest = max(avoidable, key=lambda cost: cost.time_s, default=None)
     return largest if largest and largest.time_s >= NAMED * predicted.time_s else None
 
@@ -112,11 +105,7 @@ def _time(
         return f"{name}: {text.predicted_seconds(measured_s)} measured{on}{also}."
     if told:
         return f"{name}: {told} predicted{on}."
-    return f"{name}: {basis or _no_device()}."
-
-
-def _no_device() -> str:
-    return f"no predicted time without a device, such as device='{DEFAULT_DEVICE.key}'"
+    return f"{name}: {basis or 'not predicted'}."
 
 
 # The cause.
@@ -158,7 +147,7 @@ def _cause(
 
 def _weight(cost: Cost, whole_s: float) -> str:
     """Verb of the largest part of a time."""
-    if cost.effect in _UNAVOIDABLE:
+    if cost.effect in UNAVOIDABLE:
         return "take most"
     return "limit it" if cost.time_s >= LIMITS * whole_s else "take most"
 

@@ -10,8 +10,9 @@ from markupsafe import Markup, escape
 
 from analysis.records.counters import InstructionCounts
 from analysis.records.source_lines import AccessTotal, distinct_accesses
+from analysis.timing.predicted import NAMED
 from reports import text
-from reports.sections.answer import NAMED, per_request
+from reports.sections.answer import per_request
 from reports.sections.launch_report import LaunchReport
 
 MOST_LINES = 24  # of an excerpt

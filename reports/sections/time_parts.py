@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from analysis.timing.predicted import Cost, Effect, Predicted
-from reports.sections.answer import is_avoidable
 from reports.sections.launch_report import LaunchReport
 
 MOST_PARTS = 6  # of one bar
@@ -66,7 +65,7 @@ def _predicted(predicted: Predicted, cause: Cost | None) -> Iterator[Part]:
         yield Part(name="work, not divided", time_s=work_s, kind=Kind.ROOF)
         yield Part(name=Effect.LAUNCH, time_s=predicted.launch_s, kind=Kind.REST)
         return
-    order = sorted(predicted.costs, key=lambda cost: (cost is not cause, not is_avoidable(cost)))
+    order = sorted(predicted.costs, key=lambda cost: (cost is not cause, not cost.is_avoidable))
     for cost in order:
         kind = (
             Kind.CAUSE
@@ -74,7 +73,7 @@ def _predicted(predicted: Predicted, cause: Cost | None) -> Iterator[Part]:
             else Kind.ROOF
             if cost.is_roof
             else Kind.AVOIDABLE
-            if is_avoidable(cost)
+            if cost.is_avoidable
             else Kind.REST
         )
         yield Part(name=_SHORT.get(cost.effect, cost.effect), time_s=cost.time_s, kind=kind)

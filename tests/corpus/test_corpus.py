@@ -82,6 +82,7 @@ def test_the_machine_code_of_silicon_leaves_the_same_bits_on_the_simulator(case,
         block=case.block,
         dynamic_shared_bytes=case.dynamic_shared_bytes,
         arguments=arguments,
+        predict=False,
     )
     opcodes = {i.opcode for i in simulated.instructions if i.executed}
     if opcodes & CHECKED_BY_REFERENCE or case.kernel in COUNTS_ARRIVALS:

@@ -98,6 +98,7 @@ def test_simulate_computes_the_product_with_all_that_it_takes(parameters):
         arguments=arguments,
         defines=TWO_ROWS.macros(parameters),
         arch="sm_86",
+        predict=False,
     )
     expected = 2.0 * a.astype(float) @ b + 0.5 * c
     of_c, *_ = execution.outputs  # the first array of the arguments

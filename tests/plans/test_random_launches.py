@@ -63,6 +63,7 @@ def test_an_index_has_the_values_that_its_text_has_on_the_simulator():
         grid=1000,
         block=1,
         arguments=[np.zeros(1000 * len(expressions), np.int32)],
+        predict=False,
     )
     expected = np.concatenate([one.values for one in expressions])
     assert np.array_equal(found.outputs[0], expected)

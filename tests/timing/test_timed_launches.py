@@ -19,6 +19,7 @@ def test_a_timed_kernel_leaves_what_it_left_on_a_gpu(timed):
         block=case.block,
         dynamic_shared_bytes=case.dynamic_shared_bytes,
         arguments=arguments,
+        predict=False,
     )
     case.check(execution.outputs, arguments)
 

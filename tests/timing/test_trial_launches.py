@@ -31,7 +31,9 @@ def test_a_kernel_on_trial_leaves_what_it_left_on_a_gpu(trial):
         pytest.skip("there is no nvcc")
     case = trial.small_case
     arguments = case.make(rng())
-    execution = simulate(trial.code("sm_90"), grid=case.grid, block=case.block, arguments=arguments)
+    execution = simulate(
+        trial.code("sm_90"), grid=case.grid, block=case.block, arguments=arguments, predict=False
+    )
     case.check(execution.outputs, arguments)
 
 
@@ -121,6 +123,8 @@ def test_counters_of_a_launch_are_those_of_the_simulator(trial, case):
     cell = next(cell for cell in found["cells"] if cell["label"] == case.name)
     assert sha256(code.code).hexdigest() == cell["code_sha256"]
     counted = next(one for one in found["counted"] if one["label"] == case.name)["counters"]
-    execution = simulate(code, grid=case.grid, block=case.block, arguments=case.make(rng()))
+    execution = simulate(
+        code, grid=case.grid, block=case.block, arguments=case.make(rng()), predict=False
+    )
     for name in (EXECUTED, *SECTORS.values()):
         assert execution.counters[name] == counted[name]

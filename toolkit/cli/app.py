@@ -20,6 +20,7 @@ from toolkit.cli.check import check
 from toolkit.cli.compare import compare
 from toolkit.cli.doctor import doctor
 from toolkit.cli.errors import FAILED, INTERRUPTED
+from toolkit.cli.explain import explain
 from toolkit.cli.list import list_
 from toolkit.cli.profile import profile
 from toolkit.cli.report import report
@@ -46,6 +47,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "tune vectorized --shape 4096,1000x333x64": tune,
     "report profile.json --html report.html": report,
     "compare before.json after.json --fail-on counts": compare,
+    "explain bank conflicts": explain,
     "list devices": list_,
     "doctor": doctor,
 }

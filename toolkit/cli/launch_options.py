@@ -108,10 +108,6 @@ class Call:
         )
         if self.saves and (left := prod(self.grid) - (execution.executed_blocks or 0)):
             execution = replace(execution, notes=(*execution.notes, _of_saved(left)))
-        if self.device is None:
-            execution = replace(
-                execution, prediction_basis=f"not predicted: no device of {self.arch} is known"
-            )
         return SimulatedCall(call=self, execution=execution)
 
     def check(

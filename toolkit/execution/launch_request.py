@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from analysis.devices import Device
 from analysis.errors import InputError
@@ -32,12 +33,23 @@ class LaunchRequest:
     defines: Mapping[str, object] | None
     options: Sequence[str]
 
+    @property
+    def is_rung(self) -> bool:
+        return isinstance(self.source, str) and is_name(self.source)
+
+    def repeated(self, seed: int | None, arch: str) -> dict[str, Any]:
+        """Arguments of `find_remedies` for the same launch."""
+        asked = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name != "shape"
+        }
+        return asked | {"seed": seed, "arch": arch}
+
     def rung(self, device: Device | None) -> RungLaunch | None:
         """The launch if `source` names a rung, else None.
 
         Raises InputError for an argument that the rung itself defines, and as `rung_launch` does.
         """
-        if not (isinstance(self.source, str) and is_name(self.source)):
+        if not (isinstance(self.source, str) and self.is_rung):
             return None
         check_nothing_given(
             self.source,

@@ -112,12 +112,37 @@ def check(
 ) -> Checked:
     """Check the memory accesses and the synchronisation of a launch, executed as by `simulate`.
 
-    `unwritten`: positions of array arguments without contents, such as outputs: initcheck reports
-    reads of them before the first write. A rung, given by its name, takes `shape` and `seed`
-    instead, as in `simulate`. `blocks`: "all"; "representative": some blocks of each corner, edge
-    and the interior of the grid; or a number of blocks. Accesses are compared among the executed
-    blocks. A fault of the kernel is a finding. `advance` and `announce` are as in `simulate`. Other
-    errors are raised as by `simulate`.
+    Parameters
+    ----------
+    source, kernel, grid, block, arguments, shape, seed, arch, defines, options
+        As of `simulate`.
+    unwritten
+        Positions of array arguments without contents, such as outputs: reads of them before the
+        first write are findings.
+    blocks
+        "all"; "representative": some blocks of each corner, edge and the interior of the grid; or a
+        number of blocks. Accesses are compared among the executed blocks.
+    advance, announce
+        As of `simulate`.
+
+    Returns
+    -------
+    Checked
+        A fault of the kernel is a finding, not an error.
+
+    Raises
+    ------
+    ToolkitError
+        As `simulate` does for what is no fault of the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toolkit import check
+    >>> source = 'extern "C" __global__ void shift(float *x) { x[threadIdx.x + 1] = 1; }'
+    >>> found = check(source, grid=1, block=32, arguments=[np.zeros(32, np.float32)])
+    >>> [finding.kind for finding in found.findings]
+    ['out of bounds']
     """
     check_limits(blocks, max_instructions)
     request = LaunchRequest(

@@ -1,19 +1,4 @@
-"""Execution of a kernel's machine code on the CPU: its outputs, and the counters of hardware.
-
->>> import numpy as np
->>> from toolkit import simulate
->>> source = 'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }'
->>> x = np.arange(32, dtype=np.float32)
->>> execution = simulate(source, "twice", grid=(1,), block=(32,), arguments=[x], arch="sm_80")
->>> execution.outputs[0][:4]
-array([0., 2., 4., 6.], dtype=float32)
->>> execution.counters["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
-4
->>> print(execution.verdict)
-twice: no predicted time without a device, such as device='h200'.
-What limits it is unknown without a predicted time.
-Line 1 has most warp instructions: 100.0 %.
-"""
+"""Execution of a kernel's machine code on the CPU: its outputs, and the counters of hardware."""
 
 from __future__ import annotations
 
@@ -28,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.argument_types import checked
+from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, LaunchError, ShapeError
 from analysis.geometry import WARP_SIZE, Geometry
@@ -116,63 +102,92 @@ def simulate(
     when_counted: WhenCounted | None = None,
     device: Device | str | None = None,
     constants: str | Path | None = None,
+    predict: bool = True,
     outputs: bool = True,
     limit_s: float = LIMIT_S,
 ) -> Execution:
-    """Execute one launch of any kernel on the CPU: outputs, resources and exact counters.
+    """Execute one launch of any kernel on the CPU: outputs, exact counters, and a predicted time.
 
-    `source` is a path, CUDA C++ text, or machine code that was compiled elsewhere: a `Kernel`, its
-    bytes, or a path to a .cubin. Machine code has its own `arch`, `defines` and `options`. `kernel`
-    is an `extern "C"` name or a C++ name expression such as "gemm<128, 64>". It may be omitted if
-    the source has only one kernel. Arrays among `arguments` are separate device buffers. They are
-    not changed: `outputs` are copies. NumPy scalars are passed by value, structs as `numpy.void`,
-    and so are tensor maps (`toolkit.TensorMap`), whose arrays are buffers too. Arrays must not
-    change while blocks are executed.
+    Parameters
+    ----------
+    source
+        A path, CUDA C++ text, or machine code that was compiled elsewhere: a `Kernel`, its bytes,
+        or a path to a .cubin, which has its own `arch`, `defines` and `options`. Or the name of a
+        rung, such as "stream-k:band=4", which takes `shape` and `seed` and defines grid, block and
+        arguments; a few blocks represent all, and there are no outputs unless `blocks` is given.
+    kernel
+        An `extern "C"` name or a C++ name expression such as "gemm<128, 64>". It may be omitted if
+        the source has only one kernel.
+    grid, block
+        One to three sizes each.
+    arguments
+        Arrays are separate device buffers, which are not changed and must not change meanwhile.
+        NumPy scalars are passed by value, structs as `numpy.void`, and so are tensor maps
+        (`toolkit.TensorMap`), whose arrays are buffers too.
+    shape, seed
+        Of the product of a rung, and of its random matrices. `seed` also determines random blocks.
+    arch
+        Architecture to compile for, such as "sm_86"; by default that of the device.
+    device
+        A record of a device, or its key, for traffic and time. By default the device that the
+        command takes: the best validated one of `arch`, without `arch` an H200. None is used if no
+        device of `arch` is known, as `prediction_basis` then says.
+    constants
+        A file that `python -m toolkit.microbenchmarks` wrote on such a GPU: its measured values
+        replace constants of the timing model, as `predicted.constants` states.
+    predict
+        If false, neither traffic below L1 nor a time is modelled, which takes less time and memory.
+    blocks
+        "all", the default except for rungs. "representative": a few blocks, whose values are
+        followed, represent the blocks that provably have the same counts; counts that depend on
+        data are estimated from random blocks. If these estimates are not narrow and all blocks take
+        at most `limit_s` seconds, all are executed (`toolkit.execution.observation`). Or a number
+        of blocks, most of them drawn at random. `outputs` hold only what executed blocks wrote.
+    outputs
+        If false, the result has none; only pages that blocks write are copied, which needs less
+        memory.
+    max_instructions, workers
+        Limit of warp instructions of each worker, which stops an endless loop, and the number of
+        workers (default: one per core).
+    advance, announce, when_counted
+        Called as `advance(done, of)` when blocks finish; with the estimated time
+        (`toolkit.execution.estimate.Estimate`) before many blocks are executed, of which a few are
+        executed to estimate it; and with the counters before traffic and time are modelled.
 
-    `source` may also be the name of a rung, such as "stream-k" or "stream-k:band=4", with the
-    `shape` of its product and the `seed` of its random matrices. The rung defines grid, block and
-    arguments. The result is that of `profile`: a few blocks are executed, which represent all
-    blocks as `basis` states, and `outputs` are empty. With `blocks`, a rung is executed like any
-    other kernel.
+    Returns
+    -------
+    Execution
+        `basis`, `traffic_basis` and `prediction_basis` state how its numbers were obtained, and
+        `estimates` has the intervals of counters that are not exact.
 
-    `blocks` selects the blocks to execute:
+    Raises
+    ------
+    InputError
+        For arguments that cannot be used, or code that does not run on the device.
+    CompileError, UnsupportedError, UnavailableError
+        For code that does not compile, or that this machine cannot execute.
+    LaunchError
+        For mistakes of the kernel, with the source line.
 
-    - "all": the default for kernels other than rungs.
-    - "representative": a few blocks, whose values are followed, represent the blocks that provably
-      have the same counts. Counts that depend on data are estimated from random blocks, which
-      `seed` determines. If the estimates are not narrow and all blocks take at most `limit_s`
-      seconds, all blocks are executed (`toolkit.execution.observation`).
-    - a number of blocks, most of them drawn at random.
-
-    `basis` of the result states how the counters were obtained, and `estimates` has intervals. If
-    some blocks are not executed, `outputs` hold only the results of the executed blocks. If
-    `outputs` is false, the result has none; only pages that blocks write are copied, which needs
-    less memory.
-
-    `device` is a record of a device, or its key. It adds the modelled traffic of L2 and DRAM on the
-    device (the counters of `counters.MODELLED`) and the time, `predicted`. `traffic_basis` and
-    `prediction_basis` state how they were obtained, or why there are none. Without a device, no
-    time is predicted and less memory is needed; the command uses a default device. Code is compiled
-    for `arch` ("sm_86"), or else for the device, or else for sm_90. `constants` is a file that
-    `python -m toolkit.microbenchmarks` wrote on such a GPU: its measured values replace constants
-    of the timing model, as `predicted.constants` states.
-
-    `max_instructions` is the limit of warp instructions of each of the `workers` (default: one per
-    core), which stops an endless loop. `advance(done, of)` is called when blocks finish.
-    `when_counted` is called with the counters, before traffic and time are modelled; for a rung,
-    only with `blocks`. `announce` is called with the estimated time
-    (`toolkit.execution.estimate.Estimate`) before blocks are executed; a few blocks are executed
-    first to estimate it. It is called for representative blocks only if they take long, and not
-    called if `max_instructions` is below 2 * 10^8, or for a rung without `blocks`.
-
-    Raises InputError (also if the code does not run on the device), CompileError,
-    UnsupportedError, UnavailableError, and LaunchError for mistakes of the kernel.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toolkit import simulate
+    >>> source = 'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }'
+    >>> x = np.arange(32, dtype=np.float32)
+    >>> execution = simulate(source, grid=1, block=32, arguments=[x], arch="sm_80")
+    >>> execution.outputs[0][:4]
+    array([0., 2., 4., 6.], dtype=float32)
+    >>> execution.counters["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+    4
+    >>> execution.device.key
+    'a100-40gb'
     """
     chosen = find_device(device) if isinstance(device, str) else device
-    if constants is not None:
-        if chosen is None:
-            raise InputError("constants are for a predicted time: give a device, such as 'h200'")
-        chosen = with_constants(chosen, constants)
+    if not predict:
+        if constants is not None:
+            raise InputError("constants are for a predicted time: leave out predict=False")
+        arch, chosen = architecture_of(arch, chosen) if arch or chosen else None, None
     simulator = Simulator(
         arch=arch,
         blocks="all" if blocks is None else blocks,
@@ -197,11 +212,39 @@ def simulate(
         defines=defines,
         options=options,
     )
+    if predict and request.is_rung:
+        simulator = _on_a_device(simulator, simulator.target, constants)
     if rung := request.rung(simulator.device):
-        return _simulated_rung(rung, chosen_seed(seed), simulator, options, by_plan=blocks is None)
+        seed, by_plan = chosen_seed(seed), blocks is None
+        found = _simulated_rung(rung, seed, simulator, options, by_plan=by_plan)
+        return found if simulator.device else _without_time(found, predict, simulator.target)
     launched = request.launched()
     with naming(source):
-        return simulator.run(request.compiled(simulator.target), *launched)
+        compiled = request.compiled(simulator.target)
+        if predict:
+            simulator = _on_a_device(simulator, compiled.limits_of, constants)
+        found = simulator.run(compiled, *launched)
+    if simulator.device is None:
+        return _without_time(found, predict, compiled.limits_of)
+    is_source = isinstance(source, str | Path) and compiled.source is not None
+    return replace(found, call=request.repeated(seed, simulator.target)) if is_source else found
+
+
+def _without_time(execution: Execution, is_asked_for: bool, arch: str) -> Execution:
+    why = f"not predicted: no device of {arch} is known" if is_asked_for else "not predicted"
+    return replace(execution, prediction_basis=why)
+
+
+def _on_a_device(simulator: Simulator, arch: str, constants: str | Path | None) -> Simulator:
+    """Simulator of its device or, without one, of a device of `arch` if one is known."""
+    device = simulator.device or device_of(arch)
+    if constants is not None:
+        if device is None:
+            raise InputError(
+                f"constants are for a predicted time, and no device of {arch} is known: name one"
+            )
+        device = with_constants(device, constants)
+    return replace(simulator, device=device)
 
 
 def _simulated_rung(

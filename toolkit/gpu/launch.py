@@ -314,12 +314,45 @@ def run(
 ) -> Execution:
     """Launch any kernel on the GPU and return its outputs, resources and, if asked, times.
 
-    `source` is a path or CUDA C++ text; arrays among `arguments` are device buffers, NumPy
-    scalars and tensor maps are passed by value. `outputs` are the arrays after the first launch;
-    `samples` further launches are timed on the same buffers, with L2 flushed before each unless
-    `flush_l2` is False. All of that happens in a process of its own, which is ended after
-    `limit_s`. Raises InputError, CompileError, UnavailableError, or LaunchError, also for a
-    kernel that writes beside its buffers.
+    Parameters
+    ----------
+    source
+        A path or CUDA C++ text.
+    kernel
+        An `extern "C"` name or a C++ name expression.
+    grid, block
+        One to three sizes each.
+    arguments
+        Arrays are device buffers; NumPy scalars and tensor maps are passed by value.
+    samples
+        Number of further launches that are timed on the same buffers.
+    flush_l2
+        If true, L2 is flushed before each of them.
+    limit_s
+        All of that happens in a process of its own, which is ended after so many seconds.
+
+    Returns
+    -------
+    Execution
+        Its `outputs` are the arrays after the first launch, its `samples_s` the times.
+
+    Raises
+    ------
+    InputError, CompileError, UnavailableError
+        For arguments or code that cannot be used, or without a GPU.
+    LaunchError
+        Also for a kernel that writes beside its buffers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toolkit import run
+    >>> source = 'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }'
+    >>> x = np.ones(32, np.float32)
+    >>> run(source, "twice", grid=1, block=32, arguments=[x], samples=10)  # doctest: +SKIP
+    <Execution twice: 2.10 µs measured.
+      What limits it is unknown without a predicted time.
+      Its source lines were not counted.>
     """
     text, name = read_source(source)
     launch = Launch(

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from operator import index
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.devices import Device
-from analysis.errors import InputError, shortened
+from analysis.errors import InputError, UnknownNameError, shortened
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
 from analysis.records.counters import InstructionCounts, by_line
 from analysis.records.profile import FirstRequest, LineAccess
 from analysis.records.source_lines import line_accesses
+from analysis.records.summaries import rows_of_lines, summaries
 from analysis.rounding import Check
-from analysis.timing.predicted import Predicted
+from analysis.timing.predicted import Predicted, RankedCause
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
+from toolkit.store.dataframe import dataframe
+from toolkit.store.user_files import write_page
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
     from analysis.records.remedy import Remedy
     from reports.sections.launch_report import LaunchReport
     from toolkit.machine_code.kernel import Kernel
@@ -54,7 +62,22 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """Result of a launch. A field is empty or None if its data was not collected."""
+    """Result of a launch. A field is empty or None if its data was not collected.
+
+    A prompt shows the verdict, a notebook the first screen of the launch's page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toolkit import simulate
+    >>> source = 'extern "C" __global__ void one(float *x) { x[threadIdx.x * 32] = 1; }'
+    >>> x = np.zeros(1024, np.float32)
+    >>> execution = simulate(source, grid=1, block=32, arguments=[x], device="h200")
+    >>> execution.causes[0].cause, execution.causes[0].is_avoidable
+    ('launch', False)
+    >>> execution.figure("time").layout.title.text
+    'Parts of the time of one'
+    """
 
     #: arrays of `buffers_of` the arguments, in their order, as the launch left them
     outputs: tuple[NDArray[np.generic], ...]
@@ -83,6 +106,13 @@ class Execution:
     #: first request to memory of each instruction, by the number of the instruction
     requests: Mapping[int, FirstRequest] = field(default_factory=dict, repr=False)
     check: Check | None = None  #: verdict on the product of a rung, in the executed blocks
+    #: arguments of `find_remedies` for this launch, None unless CUDA C++ was simulated
+    call: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        """The verdict in at most three lines."""
+        told = self.verdict or f"{self.report.name}: not timed"
+        return f"<Execution {told}>".replace("\n", "\n  ")
 
     @property
     def lines(self) -> dict[tuple[str, int], dict[str, int]]:
@@ -101,21 +131,13 @@ class Execution:
     def verdict(self) -> str:
         """First lines of `simulate`: the time, its cause, and the source line.
 
-        Three lines; empty if the instructions of the launch were not counted.
+        Three lines; empty if the launch was neither counted nor timed.
         """
         from analysis.hardware.sm_constants import constants_of
-        from reports.sections.answer import answer
 
-        if not self.instructions or self.cubin is None:
+        if not self.instructions and not self.samples_s:
             return ""
-        found = answer(
-            self.cubin.name,
-            self.predicted,
-            self.instructions,
-            self.device,
-            self.cubin.file,
-            basis=self.prediction_basis,
-        )
+        found = self.report.answer
         doubts = [f"{self.uncertainty}."] if self.uncertainty else []
         if self.predicted and self.device and (source := constants_of(self.device).taken_from):
             arch = self.device.sm_arch
@@ -124,8 +146,33 @@ class Execution:
         return "\n".join((first, found.cause_sentence, found.line_sentence))
 
     @property
+    def causes(self) -> tuple[RankedCause, ...]:
+        """What the predicted time is spent on, the largest part first; empty without a time."""
+        return self.predicted.causes if self.predicted else ()
+
+    @cached_property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Edits of the kernel and what each saves, found on first use, in seconds.
+
+        Same as `toolkit.find_remedies`. Arrays among the arguments must be as they were. Raises
+        InputError unless CUDA C++ was simulated and its time predicted.
+        """
+        from toolkit import find_remedies
+
+        if self.call is None or self.predicted is None:
+            raise InputError(
+                f"{self.report.name}: remedies need CUDA C++ that was simulated with a predicted "
+                "time: call simulate(source, ..., device='h200')"
+            )
+        found: tuple[Remedy, ...] = find_remedies(**self.call, device=self.device)
+        return found
+
+    @property
     def report(self) -> LaunchReport:
-        """What a page of the launch shows; `dataclasses.replace` adds remedies or a command."""
+        """What a page of the launch shows; `dataclasses.replace` adds a command.
+
+        Remedies are among it once `remedies` were asked for.
+        """
         from reports.sections.launch_report import LaunchReport
 
         cubin = self.cubin
@@ -147,8 +194,70 @@ class Execution:
             notes=self.notes,
             uncertainty=self.uncertainty,
             estimates=self.estimates,
+            remedies=vars(self).get("remedies", ()),
             is_rung=self.check is not None,
         )
+
+    def figure(self, name: str) -> go.Figure:
+        """A figure of the launch's page as a Plotly figure.
+
+        Parameters
+        ----------
+        name
+            "time", "units", "roofline", "memory", "lines" or "occupancy".
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            Without traces, but with the reason, where the launch has no such data.
+
+        Raises
+        ------
+        UnknownNameError
+            For another name.
+        """
+        from reports.figures.launch import FIGURES
+
+        if name not in FIGURES:
+            raise UnknownNameError("figure", name, FIGURES)
+        return FIGURES[name](self.report)
+
+    def to_dataframe(
+        self, of: Literal["lines", "counters", "instructions", "causes"] = "lines"
+    ) -> pd.DataFrame:
+        """A table of the launch for pandas, which `pip install 'gemm-ladder[pandas]'` installs.
+
+        Parameters
+        ----------
+        of
+            "lines": a row per source line, with its cost in seconds and a column per counter.
+            "counters": a row per counter and derived metric, with value, unit and label.
+            "instructions": a row per machine instruction.
+            "causes": a row per part of the predicted time, in seconds.
+
+        Raises
+        ------
+        UnknownNameError
+            For another table.
+        UnavailableError
+            Without pandas.
+        """
+        tables: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {
+            "lines": lambda: rows_of_lines(self.instructions, self.predicted),
+            "counters": lambda: summaries(self.counters),
+            "instructions": lambda: map(asdict, self.instructions),
+            "causes": lambda: map(asdict, self.causes),
+        }
+        if of not in tables:
+            raise UnknownNameError("table", of, tables)
+        return dataframe(tables[of]())
+
+    def save(self, path: str | Path) -> None:
+        """Write the launch's page, which needs no network, to a path that ends in .html.
+
+        Raises InputError for another path, or one that cannot be written.
+        """
+        write_page(path, self.html)
 
     def html(self, remedies: Sequence[Remedy] = ()) -> str:
         """One page on the launch that needs no network: its time, the cause, lines, remedies.
@@ -158,7 +267,7 @@ class Execution:
         """
         from reports.pages.kernel import page
 
-        return page(replace(self.report, remedies=tuple(remedies)))
+        return page(replace(self.report, remedies=tuple(remedies) or self.report.remedies))
 
     def _repr_html_(self) -> str:
         """The first screen of the page, for a notebook."""

@@ -90,9 +90,31 @@ class TensorMap:
     """An argument of a launch: the tensor map of `array`, cut into tiles of `box`.
 
     An array that is an argument itself (the same object) shares its buffer with the map, and so do
-    maps of one array; any other becomes a buffer, and an output, of its own. `shape` and `pitches`
-    (bytes, see `MapTiling`) make it a map of a part of the array, from byte `offset` on: of every
-    fourth row, say. Raises InputError for a part that is not inside of the array.
+    maps of one array; any other becomes a buffer, and an output, of its own.
+
+    Parameters
+    ----------
+    array
+        The whole array, of up to five axes.
+    box
+        Size of a tile along each axis.
+    swizzle, l2_promotion
+        In bytes, as of `cuTensorMapEncodeTiled`.
+    shape, pitches, offset
+        A part of the array, from byte `offset` on: of every fourth row, say. `pitches` are bytes
+        (see `MapTiling`).
+
+    Raises
+    ------
+    InputError
+        For a part that is not inside of the array, or a tiling that the hardware does not take.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toolkit import TensorMap
+    >>> TensorMap(np.zeros((64, 32), np.float32), (32, 32)).tiling.shape
+    (64, 32)
     """
 
     array: NDArray[Any]

@@ -22,7 +22,8 @@ from analysis.comparison.scorecard import scored
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.records.profile import SCHEMA_VERSION, Environment, Listing, Profile, Record
+from analysis.records.profile import SCHEMA_VERSION, Environment, Listing, Record
+from analysis.records.profile import Profile as ProfileRecord
 from toolkit.gpu.context import Gpu, gpu_here
 from toolkit.gpu.environment import environment
 from toolkit.gpu.sampling import Sampling
@@ -41,6 +42,7 @@ from toolkit.profiling.resume import (
 )
 from toolkit.store.constants_file import with_constants
 from toolkit.store.journal import Journal
+from toolkit.store.presented import Profile
 
 if TYPE_CHECKING:
     from toolkit.profiling.on_gpu import GpuBench
@@ -64,25 +66,59 @@ def profile(
     seed: int | None = None,
     counters: bool = False,
     progress: Progress | None = None,
-    resume: Profile | None = None,
+    resume: ProfileRecord | None = None,
     journal: str | Path | None = None,
 ) -> Profile:
-    """Profile `variants` (default: the whole ladder and its references) at every shape.
+    """Profile rungs of the ladder at every shape: measured on a GPU, else simulated and predicted.
 
-    Shapes are "4096", "MxNxK" or `Gemm`; variants are names such as "tiled" or "tiled:tile=16".
-    `executor` "auto" uses the GPU where there is one and `device` does not name another, else the
-    simulator; "theory" executes nothing. Where no GPU is used and `device` names none, it is
-    `analysis.comparison.accuracy.DEFAULT_DEVICE`. `constants` is a file that `python -m
-    toolkit.microbenchmarks` wrote on a GPU of that architecture: what it measured takes the place
-    of constants of predicted times. `seed` makes the random inputs repeatable; the
-    profile holds it. `counters` collects hardware counters on the GPU through Nsight Compute. On
-    Ctrl-C what was done is returned with status "interrupted"; with nothing done, KeyboardInterrupt
-    is raised. `journal` names a file that each record is appended to as soon as it is done, so that
-    nothing is lost where the process is killed (`toolkit.store.journal`); the caller removes it
-    once the profile is saved. `resume` goes on from an interrupted profile, and raises InputError
-    where device, versions, sources or parameters differ. Raises InputError or UnavailableError
-    before anything runs; a variant that fails to compile, launch or compute becomes a failed
-    record.
+    Parameters
+    ----------
+    shapes
+        "4096", "MxNxK" or `Gemm`.
+    variants
+        Names such as "tiled" or "tiled:tile=16"; by default the whole ladder and its references.
+    device
+        Key of a device. Where no GPU is used it is `analysis.comparison.accuracy.DEFAULT_DEVICE` by
+        default.
+    constants
+        A file that `python -m toolkit.microbenchmarks` wrote on a GPU of that architecture: what it
+        measured takes the place of constants of predicted times.
+    executor
+        "auto" uses the GPU where there is one and `device` does not name another, else the
+        simulator; "theory" executes nothing.
+    sampling, warm_l2
+        How samples are taken on a GPU.
+    seed
+        Makes the random inputs repeatable; the profile holds it.
+    counters
+        If true, hardware counters are collected on the GPU through Nsight Compute.
+    resume
+        An interrupted profile to go on from.
+    journal
+        A file that each record is appended to as soon as it is done, so that nothing is lost where
+        the process is killed (`toolkit.store.journal`); the caller removes it once the profile is
+        saved.
+
+    Returns
+    -------
+    Profile
+        A variant that fails to compile, launch or compute is a failed record. On Ctrl-C what was
+        done is returned with status "interrupted"; with nothing done, KeyboardInterrupt is raised.
+
+    Raises
+    ------
+    InputError
+        Before anything runs; also where device, versions, sources or parameters differ from those
+        of `resume`.
+    UnavailableError
+        For a GPU or a tool that is not there.
+
+    Examples
+    --------
+    >>> from toolkit import profile
+    >>> found = profile(["512"], ["tiled", "coarsened-2d"], device="t4", executor="theory")
+    >>> [record.label for record in found.records]
+    ['tiled', 'coarsened-2d']
     """
     if resume is not None and seed is None:
         seed = resume.seed
@@ -158,7 +194,7 @@ def _run(
     plan: Plan,
     bench: Bench,
     progress: Progress,
-    resume: Profile | None,
+    resume: ProfileRecord | None,
     journal: str | Path | None,
     constants: str | Path | None,
 ) -> Profile:

@@ -10,11 +10,14 @@ from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
 
+from analysis.argument_types import checked
+from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
-from analysis.errors import ToolkitError
+from analysis.errors import InputError, ToolkitError
 from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Effect, Predicted
 from toolkit.launch.launch import Argument, Execution, three
+from toolkit.machine_code.architectures import architecture_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import read_source
 from toolkit.remedies.advice import advised
@@ -50,6 +53,7 @@ class Remedies:
 NONE = Remedies(launch=None)
 
 
+@checked
 def find_remedies(
     source: str | Path,
     kernel: str | None = None,
@@ -57,15 +61,58 @@ def find_remedies(
     grid: int | Sequence[int],
     block: int | Sequence[int],
     arguments: Sequence[Argument],
-    device: Device | str,
+    device: Device | str | None = None,
+    arch: str | None = None,
     dynamic_shared_bytes: int = 0,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     seed: int | None = None,
 ) -> tuple[Remedy, ...]:
-    """Remedies of a launch of CUDA C++ on a device, the largest saving first; see `simulate`."""
+    """Edits of a kernel, or of its launch, and the time that each is predicted to save.
+
+    Parameters
+    ----------
+    source
+        A path or CUDA C++ text.
+    kernel, grid, block, arguments, device, arch, dynamic_shared_bytes, defines, options, seed
+        As of `simulate`.
+
+    Returns
+    -------
+    tuple of Remedy
+        The largest saving first. Edits were compiled, and the executed blocks write the same
+        values.
+
+    Raises
+    ------
+    ToolkitError
+        As `simulate` does; InputError too if no device of `arch` is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toolkit import find_remedies
+    >>> source = '''
+    ... extern "C" __global__ void turn(float *out, const float *in)
+    ... {
+    ...     __shared__ float tile[32][32];
+    ...     tile[threadIdx.y][threadIdx.x] = in[32 * threadIdx.y + threadIdx.x];
+    ...     __syncthreads();
+    ...     for (int k = 0; k < 32; k++)
+    ...         out[32 * threadIdx.y + threadIdx.x] += tile[threadIdx.x][(threadIdx.y + k) % 32];
+    ... }'''
+    >>> arguments = [np.zeros(1024, np.float32), np.ones(1024, np.float32)]
+    >>> found = find_remedies(source, grid=1, block=(32, 32), arguments=arguments, device="h200")
+    >>> found[0].title, found[0].saved_s > 0
+    ('tile[32][32 + 1], pads each row', True)
+    """
+
     text, name = read_source(source)
-    found = find_device(device) if isinstance(device, str) else device
+    named = find_device(device) if isinstance(device, str) else device
+    target = architecture_of(arch, named)
+    found = named or device_of(target)
+    if found is None:
+        raise InputError(f"no device of {target} is known, and remedies need one: name a device")
     launch = KernelLaunch(
         text=text,
         name=name,
@@ -76,7 +123,7 @@ def find_remedies(
         arguments=arguments,
         dynamic_shared_bytes=dynamic_shared_bytes,
         device=found,
-        arch=found.sm_arch,
+        arch=target,
         defines=defines or {},
         options=options,
         seed=seed,

@@ -13,22 +13,30 @@ from toolkit.remedies.facts import Facts
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of edit: proposed only where one of its effects costs time."""
+    """A kind of edit: proposed only where one of its effects costs time.
 
+    `word`: its entry of `explain` (analysis/records/words_of_code.py).
+    """
+
+    word: str
     effects: tuple[Effect, ...]
     proposed: Callable[[Facts], Iterator[Edit]]
 
 
 KINDS = (
-    Kind(effects=(Effect.CONFLICTS,), proposed=shared_arrays.padded),
-    Kind(effects=(Effect.CONFLICTS,), proposed=shared_arrays.exchanged),
-    Kind(effects=(Effect.UNCOALESCED,), proposed=threads.transposed),
-    Kind(effects=literals.EFFECTS, proposed=literals.single),
-    Kind(effects=threads.EFFECTS, proposed=threads.more_blocks),
-    Kind(effects=vectors.EFFECTS, proposed=vectors.vectorized),
-    Kind(effects=qualifiers.LATENCIES, proposed=qualifiers.unaliased),
-    Kind(effects=(*qualifiers.LATENCIES, Effect.LOCAL_MEMORY), proposed=qualifiers.bounded),
-    Kind(effects=threads.EFFECTS, proposed=threads.resized),
+    Kind(word="padding", effects=(Effect.CONFLICTS,), proposed=shared_arrays.padded),
+    Kind(word="swizzling", effects=(Effect.CONFLICTS,), proposed=shared_arrays.exchanged),
+    Kind(word="exchanged thread axes", effects=(Effect.UNCOALESCED,), proposed=threads.transposed),
+    Kind(word="FP32 literals", effects=literals.EFFECTS, proposed=literals.single),
+    Kind(word="more blocks", effects=threads.EFFECTS, proposed=threads.more_blocks),
+    Kind(word="vectorized access", effects=vectors.EFFECTS, proposed=vectors.vectorized),
+    Kind(word="__restrict__", effects=qualifiers.LATENCIES, proposed=qualifiers.unaliased),
+    Kind(
+        word="__launch_bounds__",
+        effects=(*qualifiers.LATENCIES, Effect.LOCAL_MEMORY),
+        proposed=qualifiers.bounded,
+    ),
+    Kind(word="block size", effects=threads.EFFECTS, proposed=threads.resized),
 )
 
 

@@ -55,7 +55,33 @@ _XZ_MAGIC = b"\xfd7zXZ\0"  # The .xz File Format, section 2.1.1.1
 
 @checked
 def save(profile: Profile, path: str | Path) -> None:
-    """Write a profile as indented JSON; raises as `dumps` and `write_atomically`."""
+    """Write a profile as indented JSON, whole or not at all.
+
+    Parameters
+    ----------
+    profile
+        What `toolkit.profile` returned.
+    path
+        An existing file is replaced.
+
+    Raises
+    ------
+    RecordError
+        For a profile that could not be read back equal, such as one with a NaN.
+    InputError
+        For a path that cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from toolkit import profile, save
+    >>> found = profile(["512"], ["tiled"], device="t4", executor="theory")
+    >>> with TemporaryDirectory() as folder:
+    ...     save(found, Path(folder, "profile.json"))
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['profile.json']
+    """
     write_atomically(path, dumps(profile, where=f"{path}: the profile cannot be written"))
 
 

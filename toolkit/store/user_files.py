@@ -10,7 +10,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
@@ -50,6 +50,13 @@ def check_regular(path: str | Path, most_bytes: float = inf) -> None:
 def _too_large(path: str | Path, size: int, most: float) -> OSError:
     reason = f"it has {size / 1e6:,.0f} MB, and at most {most / 1e6:,.0f} MB are read"
     return OSError(errno.EFBIG, reason, str(path))
+
+
+def write_page(path: str | Path, html: Callable[[], str]) -> None:
+    """Write an HTML page. Raises InputError unless the path ends in .html and can be written."""
+    if Path(path).suffix != ".html":
+        raise InputError(f"{path}: a page is HTML: give a path that ends in .html")
+    write_atomically(path, html())
 
 
 def same_file(one: str | Path, other: str | Path) -> bool:

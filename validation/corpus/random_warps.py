@@ -361,6 +361,7 @@ def of_the_simulator(code: Kernel, seed: int) -> list[NDArray[Any]]:
         block=BLOCK,
         arguments=arguments,
         max_instructions=10**7,
+        predict=False,
     ).outputs
     return [outputs[0], outputs[2]]
 

@@ -4,8 +4,8 @@ import pytest
 
 from analysis.devices import DEVICES
 from analysis.records.counters import InstructionCounts
-from analysis.timing.predicted import Cost, Effect, LineCost, Predicted, Resource
-from reports.sections.answer import NAMED, answer
+from analysis.timing.predicted import NAMED, Cost, Effect, LineCost, Predicted, Resource
+from reports.sections.answer import answer
 
 H100 = DEVICES["h100-sxm"]
 

@@ -12,6 +12,7 @@ import pytest
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
 from analysis.devices import DEVICES
+from analysis.errors import InputError
 from analysis.problem import parse_shape
 from analysis.records.counters import COUNTERS, MODELLED
 from tests.cubins import cubin_of
@@ -192,11 +193,29 @@ def test_of_an_architecture_without_a_known_device_there_is_no_time():
         assert found["device"] is found["predicted"] is found["traffic_basis"] is None
 
 
-def test_from_python_there_is_no_time_without_a_device():
+@pytest.mark.parametrize("arch", [None, "sm_80", "sm_87"])
+def test_from_python_the_device_and_the_time_are_those_of_the_command(arch):
     arguments = make_arguments(parse_arguments(["f32[32]=ones"]), seed=1)
-    execution = simulate("add.cu", grid=1, block=32, arguments=arguments)
+    execution = simulate("add.cu", grid=1, block=32, arguments=arguments, arch=arch)
+    option = f"--arch {arch}" if arch else ""
+    call = f"add.cu -g 1 -b 32 -a f32[32]=ones {option}"
+    assert shown(call).startswith(f"{execution.verdict}\n")
+    found = document(call)
+    assert found["device"] == (execution.device.key if execution.device else None)
+    assert found["prediction_basis"] == execution.prediction_basis
+    assert (execution.predicted is None) == (arch == "sm_87")
+
+
+def test_from_python_nothing_is_predicted_if_that_is_asked_for():
+    arguments = make_arguments(parse_arguments(["f32[32]=ones"]), seed=1)
+    launch = {"grid": 1, "block": 32, "arguments": arguments, "predict": False}
+    execution = simulate("add.cu", device="t4", **launch)
+    assert (execution.resources.architecture, execution.device) == ("sm_75", None)
+    assert "dram__bytes_read.sum" not in execution.counters
+    with pytest.raises(InputError, match="leave out predict=False"):
+        simulate("add.cu", constants="constants.json", **launch)
     time, limiter, line = execution.verdict.splitlines()
-    assert time == "add: no predicted time without a device, such as device='h200'."
+    assert time == "add: not predicted."
     assert limiter == "What limits it is unknown without a predicted time."
     assert line.startswith("Line 1 has most warp instructions: ")
 

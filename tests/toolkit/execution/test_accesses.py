@@ -193,8 +193,8 @@ def test_visits_of_blocks_that_differ_take_their_lifetimes():
 
 
 def copied(n, **how):
-    arguments = [zeros(n), zeros(n)]
-    return simulate(SOURCE, "copy", grid=n // 256, block=256, arguments=arguments, **how)
+    how = {"predict": "device" in how, "arguments": [zeros(n), zeros(n)]} | how
+    return simulate(SOURCE, "copy", grid=n // 256, block=256, **how)
 
 
 def test_a_simulation_for_a_device_models_its_traffic():
@@ -217,6 +217,6 @@ def test_traffic_takes_the_accesses_of_all_blocks():
 
 def test_without_a_device_nothing_is_modelled():
     arguments = [zeros(64), zeros(64)]
-    execution = simulate(SOURCE, "copy", grid=1, block=64, arguments=arguments)
+    execution = simulate(SOURCE, "copy", grid=1, block=64, arguments=arguments, predict=False)
     assert execution.traffic_basis is None
     assert not set(MODELLED) & set(execution.counters)

@@ -65,7 +65,7 @@ def array(*shape):
 
 def launched(name, **more):
     arguments = [TensorMap(array(64, 32), (32, 32)), np.zeros(1024, np.float32)]
-    settings = {"grid": 1, "block": 64, "arguments": arguments}
+    settings = {"grid": 1, "block": 64, "arguments": arguments, "predict": "device" in more}
     return simulate(Kernel.from_image(image(), name), **settings | more)
 
 
@@ -184,7 +184,9 @@ WAITS = """extern "C" __global__ void k(volatile unsigned *flags, unsigned *out)
 
 def waits(condition, on, grid, **more):
     arguments = [np.zeros(grid + 1, np.uint32), np.zeros(grid, np.uint32)]
-    return simulate(WAITS % (condition, on), "k", grid=grid, block=1, arguments=arguments, **more)
+    source = WAITS % (condition, on)
+    launch = {"grid": grid, "block": 1, "arguments": arguments, "predict": False}
+    return simulate(source, "k", **launch, **more)
 
 
 def test_a_block_that_waits_for_itself_is_a_deadlock():
@@ -215,10 +217,12 @@ def test_a_block_of_a_cluster_counts_alone():
     }"""
     grid = 64
     execution = simulate(
-        source, grid=grid, block=32, arguments=[np.zeros(grid, np.int32)], blocks=9
+        source, grid=grid, block=32, arguments=[np.zeros(grid, np.int32)], blocks=9, predict=False
     )
     assert execution.executed_blocks == 9
-    whole = simulate(source, grid=grid, block=32, arguments=[np.zeros(grid, np.int32)])
+    whole = simulate(
+        source, grid=grid, block=32, arguments=[np.zeros(grid, np.int32)], predict=False
+    )
     (arrivals,) = (i for i in execution.instructions if i.opcode == "UCGABAR_ARV")
     assert arrivals.executed == grid
     assert whole.outputs[0].tolist() == [32 * k for k in range(grid)]

@@ -99,6 +99,7 @@ def simulated(launch):
         block=launch["block"],
         dynamic_shared_bytes=launch["dynamic_shared_bytes"],
         arguments=arguments,
+        predict=False,
     )
     recipe(launch).check(execution.outputs, arguments)
     return execution

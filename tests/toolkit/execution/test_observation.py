@@ -148,7 +148,7 @@ def some_of(data, **settings):
         if (y > 0.75f) y = y * y + 1.0f;
         x[i] = y;
     }"""
-    return simulate(source, grid=2048, block=256, arguments=[data], **settings)
+    return simulate(source, grid=2048, block=256, arguments=[data], **settings, predict=False)
 
 
 def test_a_guard_that_depends_on_the_data_is_estimated():
@@ -227,7 +227,7 @@ def test_slow_paths_of_a_division_are_named_and_force_nothing():
     }"""
     data = np.random.default_rng(3).random(1024 * 256, dtype=np.float32) + 1
     launch = {"grid": 1024, "block": 256, "arguments": [data, np.float32(3)]}
-    found = simulate(source, **launch, blocks="representative")
+    found = simulate(source, **launch, blocks="representative", predict=False)
     assert "in slow paths of div_rn_noftz_f32_slowpath" in found.basis
     assert "32 of 32 random blocks agree" in found.basis
     assert "smsp__inst_executed.sum" in found.estimates
@@ -243,7 +243,9 @@ def test_a_fault_in_a_block_that_a_comparison_singles_out_is_found():
     }"""
     data = np.zeros(4096 * 64, np.float32)
     with pytest.raises(LaunchError, match=r"block \(1500, 0, 0\)"):
-        simulate(source, grid=4096, block=64, arguments=[data], blocks="representative")
+        simulate(
+            source, grid=4096, block=64, arguments=[data], blocks="representative", predict=False
+        )
 
 
 def test_what_was_not_executed_was_not_checked():

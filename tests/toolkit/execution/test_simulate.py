@@ -40,6 +40,7 @@ def floats(*shape):
 
 
 def launch(source, *arguments, grid=1, block=1, kernel=None, **how):
+    how = {"predict": "device" in how} | how
     return simulate(source, kernel, grid=grid, block=block, arguments=list(arguments), **how)
 
 
@@ -47,6 +48,7 @@ def twice(x=None, n=None, **changes):
     x = np.arange(100, dtype=np.float32) if x is None else x
     n = np.int32(x.size) if n is None else n
     settings = {"grid": 4, "block": 32, "arguments": [x, n], "arch": "sm_86"}
+    settings["predict"] = "device" in changes
     return simulate(TWICE, "twice", **settings | changes)
 
 
@@ -931,7 +933,13 @@ TRANSPOSE = """extern "C" __global__ void transpose(float *out, const float *in)
 def test_each_access_has_the_lanes_of_its_first_request(blocks):
     arrays = [np.zeros((512, 512), np.float32) for _ in range(2)]
     found = simulate(
-        TRANSPOSE, grid=(32, 32), block=(16, 16), arguments=arrays, blocks=blocks, arch="sm_90"
+        TRANSPOSE,
+        grid=(32, 32),
+        block=(16, 16),
+        arguments=arrays,
+        blocks=blocks,
+        arch="sm_90",
+        predict=False,
     )
     by_action = {(one.space, one.action): one for one in found.memory}
     load, store = by_action["global", "load"], by_action["global", "store"]

@@ -125,6 +125,7 @@ def test_a_round_of_bulk_copies_ends_when_all_are_there():
     execution = simulate(
         probe.source, grid=1, block=32, dynamic_shared_bytes=4096,
         arguments=[*arguments, memory, np.int32(rounds), np.int32(0)],
+        predict=False,
     )  # fmt: skip
     sectors = rounds * bulk.COUNT * 4 * 1024 // 32
     assert execution.counters["bulk__sectors_read.sum"] == sectors

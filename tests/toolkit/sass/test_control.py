@@ -384,7 +384,13 @@ extern "C" __global__ void half_waits(float *out, int n) {
 def test_lanes_at_a_bsync_wait_for_lanes_whose_trywait_has_not_returned():
     out = np.zeros(64, np.float32)
     found = simulate(
-        TRYWAIT, "half_waits", grid=1, block=64, arguments=[out, np.int32(5000)], arch="sm_90"
+        TRYWAIT,
+        "half_waits",
+        grid=1,
+        block=64,
+        arguments=[out, np.int32(5000)],
+        arch="sm_90",
+        predict=False,
     )
     (store,) = (one for one in found.instructions if one.action == "store")
     assert store.executed == 2  # once per warp

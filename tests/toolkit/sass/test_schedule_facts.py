@@ -154,6 +154,7 @@ def test_the_steps_of_a_rung_are_its_k(variant):
         block=geometry.block,
         dynamic_shared_bytes=geometry.dynamic_shared_bytes,
         arguments=rung_arguments(variant, variant.defaults, executed, (a, b, c)),
+        predict=False,
     )
     steps = schedule_facts(kernel).steps([one.executed for one in found.instructions])
     busy = variant.tile_grid(variant.defaults, executed).tiles * geometry.warps_per_block
