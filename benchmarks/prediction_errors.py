@@ -102,7 +102,10 @@ def on_trial(part: str, gpu: str, limit_s: float = LIMIT_S) -> Iterator[Cell]:
     trials = [trial for trial in TRIALS if trial.part == part]
     for cell in _of_declared(trials, times, measured(times, "trial"), limit_s):
         counters = counted[cell["label"]]
-        yield cell | {"counted": {name: counters[name] for name in MODELLED}}
+        yield cell | {
+            "timed_on": times["device"],
+            "counted": {name: counters[name] for name in MODELLED},
+        }
 
 
 def _of_declared(
@@ -176,6 +179,7 @@ def ladder(limit_s: float = LIMIT_S) -> Iterator[Cell]:
             if isinstance(parse_selection(label).variant, Variant) and "flushed" in medians:
                 yield {
                     "label": f"{label} {shape}",
+                    "timed_on": device.key,
                     "held_out": ":" in label,
                     **of_rung(simulator, parse_selection(label), device),
                 } | {f"measured_{l2}_s": median_s for l2, median_s in medians.items()}
@@ -212,6 +216,7 @@ def published(limit_s: float = LIMIT_S) -> Iterator[Cell]:
                     yield {
                         "label": f"{device.key} {timing.rung} {size}",
                         "device": device.key,
+                        "timed_on": device.key,
                         "measured_flushed_s": timing.seconds[place],
                         **of_rung(simulator, timed(device.key, timing.rung), device),
                     }

@@ -14,7 +14,7 @@ from toolkit import __version__  # noqa: E402
 
 project = "gemm-ladder"
 version = release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".ipynb": "markdown"}
 exclude_patterns = ["decisions/README.md"]  # decisions/index.md includes it
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
 
+from analysis.comparison.held_out import HELD_OUT, HeldOut, Kernels
 from analysis.devices import DEVICES, Device
-
-Kernels = Literal["ladder", "other kernels"]
-
+from analysis.timing.predicted import Resource
 
 RECORDED = "recorded"  # the part whose launches are those of the recorded run of a device
 
@@ -99,6 +97,24 @@ ACCURACIES = (
     Accuracy("rtx-3090", "ladder", "times that xGeMM published", 18, 0.113, True, "published"),
     Accuracy("t4", "ladder", "times that a text published", 5, 0.116, True, "published"),
 )
+
+
+LEAST_LIKE = 5  # launches: the mean error of fewer says little
+
+
+def held_out_like(device: Device, limiter: Resource, *, is_rung: bool) -> HeldOut | None:
+    """Error of the held-out launches on a device with this limiter; None below `LEAST_LIKE`.
+
+    Rungs of the ladder are compared with rungs, other kernels with other kernels.
+    """
+    kernels: Kernels = "ladder" if is_rung else "other kernels"
+    found = (
+        one
+        for one in HELD_OUT
+        if (one.device, one.kernels, one.limiter) == (device.key, kernels, limiter)
+    )
+    like = next(found, None)
+    return like if like and like.launches >= LEAST_LIKE else None
 
 
 def accuracies(device: Device) -> tuple[Accuracy, ...]:

@@ -277,7 +277,7 @@ CAUSES = (
     ),
     _roof(
         Effect.SPECIAL_PIPE,
-        "Functions such as exp2 and sin, and conversions take this time on the special-function (XU) pipe.",
+        "Operations such as exp2, sin and conversions take this time on the XU pipe.",
         "It has a quarter or less of the rate of FP32.",
         "Fewer calls, or one reciprocal instead of many divisions, help.",
         "timing.md#One SM",

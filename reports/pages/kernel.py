@@ -188,7 +188,7 @@ def _big(report: LaunchReport) -> dict[str, str]:
         return {
             **_number(predicted.time_s),
             "grade": "predicted",
-            "trust": facts.error_short(report) or "error unknown",
+            "trust": facts.error_short(report),
         }
     return {"value": text.ABSENT, "unit": "", "grade": "no time", "trust": ""}
 

@@ -38,7 +38,7 @@ def test_outputs_are_those_of_the_code(kept):
         for one in cell.outputs
         if FIGURE in one.get("data", {})
     ]
-    assert len(drawn) == 3
+    assert len(drawn) == 4
     assert all(figure["data"] for figure in drawn)
     found = list(differences(kept, made))
     assert not found, "\n\n".join(found) + f"\n\npython -m docs.update {NOTEBOOK} writes them anew"

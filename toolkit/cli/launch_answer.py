@@ -9,7 +9,7 @@ from analysis.records.metrics import is_arithmetic
 from analysis.records.source_lines import AccessTotal, distinct_accesses
 from analysis.timing.predicted import Predicted
 from reports import text
-from reports.sections.launch_facts import error_short, occupancy_of
+from reports.sections.launch_facts import error_sentence, occupancy_of
 from reports.sections.table import Title, plain_table
 from reports.sections.time_parts import parts
 from toolkit.cli.argument_syntax import BufferArgument
@@ -182,8 +182,8 @@ def _facts(simulated: SimulatedCall) -> Iterator[tuple[str, str]]:
             f"{text.listing(found.limiters)}",
         )
     yield "counted", execution.basis or ""
-    if error := error_short(execution.report):
-        yield "trust", f"{error} over launches of its kind (docs/trust.md)"
+    if error := error_sentence(execution.report):
+        yield "trust", f"{error} (docs/trust.md)"
     is_random = call.rung is not None or any(
         isinstance(item, BufferArgument) and item.fill == "random" for item in call.arguments
     )

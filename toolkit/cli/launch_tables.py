@@ -21,6 +21,7 @@ from analysis.timing.predicted import Predicted
 from reports import text
 from reports.sections.access import remarks
 from reports.sections.launch import counters_table
+from reports.sections.launch_facts import errors_alike
 from reports.sections.prediction import bounds_table, limits
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.launch_answer import print_answer
@@ -218,6 +219,7 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
         **asdict(record(simulated)),
         "traffic_basis": execution.traffic_basis,
         "prediction_basis": execution.prediction_basis,
+        "similar_launches": asdict(alike) if (alike := errors_alike(execution.report)) else None,
         "summaries": list(summaries(execution.counters)),
         "simulation_s": execution.simulation_s,
         "notes": execution.notes,

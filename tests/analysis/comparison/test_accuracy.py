@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 
+from analysis.comparison import accuracy
 from analysis.comparison.accuracy import (
     ACCURACIES,
     DEFAULT_DEVICE,
@@ -11,7 +12,10 @@ from analysis.comparison.accuracy import (
     accuracies,
     device_of,
 )
+from analysis.comparison.held_out import HELD_OUT, HeldOut
 from analysis.devices import DEVICES, find_device
+from analysis.timing.predicted import Resource
+from benchmarks import errors_by_limiter
 from benchmarks.prediction_errors import (
     LIMIT_S,
     PARTS,
@@ -119,3 +123,74 @@ def test_the_device_of_an_architecture_is_its_best_validated_one(architecture, k
 
 def test_parts_are_those_of_the_benchmark():
     assert {one.part.split()[0] for one in ACCURACIES} <= {*PARTS, *TRIAL_PARTS}
+
+
+# By limiter.
+
+
+def cell(limiter, predicted_s, measured_s=1.0, **more):
+    return {
+        "timed_on": "t4",
+        "limiter": limiter,
+        "predicted_s": predicted_s,
+        "measured_flushed_s": measured_s,
+        **more,
+    }
+
+
+def test_errors_are_means_by_device_kind_and_limiter():
+    found = errors_by_limiter.held_out(
+        {
+            "final": [
+                cell("DRAM", 1.2),
+                cell("DRAM", 1.9, 2.0),
+                cell("L2", 1.0),
+                {"timed_on": "t4", "left_out": "too long", "measured_flushed_s": 1.0},
+            ],
+            "ladder": [cell("DRAM", 1.1, held_out=True), cell("DRAM", 3.0, held_out=False)],
+            "published": [cell("DRAM", 1.5)],
+        }
+    )
+    assert [(one.kernels, one.limiter, one.launches, one.mean_error) for one in found] == [
+        ("ladder", "DRAM", 2, 0.3),  # (0.1 + 0.5) / 2; a fitted one is left out
+        ("other kernels", "DRAM", 2, 0.125),  # (0.2 + 0.05) / 2
+        ("other kernels", "L2", 1, 0.0),
+    ]
+
+
+def test_the_table_is_written_as_it_is_read():
+    text = errors_by_limiter.TABLE.read_text("utf-8")
+    assert errors_by_limiter.written(HELD_OUT, text) == text
+
+
+@pytest.mark.parametrize("one", [one for one in ACCURACIES if one.is_held_out])
+def test_errors_by_limiter_have_the_mean_of_all(one):
+    rows = [x for x in HELD_OUT if (x.device, x.kernels) == (one.device, one.kernels)]
+    assert sum(x.launches for x in rows) == one.launches
+    mean = sum(x.launches * x.mean_error for x in rows) / one.launches
+    assert mean == pytest.approx(one.mean_error, abs=0.001)  # both are rounded
+
+
+@pytest.mark.exhaustive
+def test_the_benchmark_computes_the_errors_by_limiter():
+    trials = [one.part for one in ACCURACIES if one.part.startswith("final")]
+    parts = {
+        "final": [c | {"timed_on": c["device"]} for part in trials for c in cells(part)],
+        "ladder": cells("ladder"),
+        "published": cells("published"),
+    }
+    assert tuple(errors_by_limiter.held_out(parts)) == HELD_OUT
+
+
+def test_launches_are_alike_by_device_kind_and_limiter(monkeypatch):
+    rows = (
+        HeldOut("h200", "other kernels", Resource.DRAM, 5, 0.1),
+        HeldOut("h200", "other kernels", Resource.L2, 4, 0.2),
+        HeldOut("h200", "ladder", Resource.L2, 9, 0.3),
+    )
+    monkeypatch.setattr(accuracy, "HELD_OUT", rows)
+    device = find_device("h200")
+    assert accuracy.held_out_like(device, Resource.DRAM, is_rung=False) == rows[0]
+    assert accuracy.held_out_like(device, Resource.L2, is_rung=False) is None  # fewer than five
+    assert accuracy.held_out_like(device, Resource.L2, is_rung=True) == rows[2]
+    assert accuracy.held_out_like(find_device("h100-sxm"), Resource.DRAM, is_rung=False) is None
