@@ -66,7 +66,7 @@ def predicted(known: Mapping[str, Sequence[Cell]]) -> dict[str, list[Cell]]:
             trials += on_trial(TRIAL, gpu, NO_LIMIT_S)
     return {
         TRIAL: trials,
-        LADDER: list(known.get(LADDER) or ladder(LIMIT_S)),
+        LADDER: list(known.get(LADDER) or ladder(LIMIT_S, only_held_out=True)),
         PUBLISHED: list(known.get(PUBLISHED) or published(LIMIT_S)),
     }
 

@@ -161,7 +161,7 @@ def _cell(found: Predicted) -> Cell:
     }
 
 
-def ladder(limit_s: float = LIMIT_S) -> Iterator[Cell]:
+def ladder(limit_s: float = LIMIT_S, *, only_held_out: bool = False) -> Iterator[Cell]:
     """Each rung at each shape of which a time was recorded with L2 flushed, predicted.
 
     Constants were fitted on rungs with their default parameters; the others are held out.
@@ -176,6 +176,8 @@ def ladder(limit_s: float = LIMIT_S) -> Iterator[Cell]:
     for shape, of_shape in groupby(found.items(), key=lambda item: item[0][0]):
         simulator = LadderSimulator(Workload(parse_shape(shape), seed=0))
         for (_, label), medians in of_shape:
+            if only_held_out and ":" not in label:
+                continue
             if isinstance(parse_selection(label).variant, Variant) and "flushed" in medians:
                 yield {
                     "label": f"{label} {shape}",
