@@ -3,9 +3,9 @@
 python -m benchmarks.errors_by_limiter
 
 It predicts the held-out launches of `benchmarks.prediction_errors` (the part *final* of those on
-trial, other parameters of rungs, published times), and writes the table that `simulate` reads. It
-takes 20 minutes of one core. Files that `prediction_errors --json` wrote take the place of what
-they hold.
+trial, other parameters of rungs, published times), and writes the table that `simulate` reads,
+which takes some minutes. Files that `prediction_errors --json` wrote take the place of what they
+hold.
 """
 
 from __future__ import annotations

@@ -27,4 +27,30 @@ class HeldOut:
     mean_error: float
 
 
-HELD_OUT: tuple[HeldOut, ...] = ()
+HELD_OUT: tuple[HeldOut, ...] = (
+    HeldOut("h100-sxm", "other kernels", Resource.DRAM, 26, 0.147),
+    HeldOut("h100-sxm", "other kernels", Resource.DOUBLE, 1, 0.039),
+    HeldOut("h100-sxm", "other kernels", Resource.L1, 1, 0.098),
+    HeldOut("h100-sxm", "other kernels", Resource.L2, 3, 0.248),
+    HeldOut("h100-sxm", "other kernels", Resource.PRODUCTS, 1, 0.109),
+    HeldOut("h100-sxm", "other kernels", Resource.LOGIC, 1, 0.049),
+    HeldOut("h100-sxm", "other kernels", Resource.ISSUE, 6, 0.224),
+    HeldOut("h100-sxm", "other kernels", Resource.LATENCY, 7, 0.193),
+    HeldOut("h100-sxm", "other kernels", Resource.SHARED_MEMORY, 2, 0.058),
+    HeldOut("h200", "ladder", Resource.L1, 8, 0.035),
+    HeldOut("h200", "ladder", Resource.SHARED_MEMORY, 18, 0.039),
+    HeldOut("h200", "other kernels", Resource.DRAM, 22, 0.146),
+    HeldOut("h200", "other kernels", Resource.DOUBLE, 1, 0.044),
+    HeldOut("h200", "other kernels", Resource.L1, 1, 0.11),
+    HeldOut("h200", "other kernels", Resource.L2, 3, 0.159),
+    HeldOut("h200", "other kernels", Resource.PRODUCTS, 1, 0.102),
+    HeldOut("h200", "other kernels", Resource.LOGIC, 1, 0.113),
+    HeldOut("h200", "other kernels", Resource.ISSUE, 7, 0.211),
+    HeldOut("h200", "other kernels", Resource.LATENCY, 10, 0.146),
+    HeldOut("h200", "other kernels", Resource.SHARED_MEMORY, 2, 0.053),
+    HeldOut("rtx-3090", "ladder", Resource.L1, 6, 0.104),
+    HeldOut("rtx-3090", "ladder", Resource.LATENCY, 1, 0.081),
+    HeldOut("rtx-3090", "ladder", Resource.SHARED_MEMORY, 11, 0.121),
+    HeldOut("t4", "ladder", Resource.L1, 1, 0.014),
+    HeldOut("t4", "ladder", Resource.SHARED_MEMORY, 4, 0.142),
+)
