@@ -46,8 +46,10 @@ def test_the_function_takes_the_file_too():
     launch = {"grid": 1, "block": 32, "arguments": [np.zeros(32, np.float32)]}
     found = simulate(ADD, **launch, device="h200", constants="mine.json")
     assert found.predicted.constants.startswith(OWN)
-    assert refusal(InputError, simulate, ADD, **launch, constants="mine.json") == (
-        "constants are for a predicted time: give a device, such as 'h200'"
+    unnamed = simulate(ADD, **launch, constants="mine.json")  # the default device has this arch
+    assert unnamed.predicted == found.predicted
+    assert refusal(InputError, simulate, ADD, **launch, arch="sm_87", constants="mine.json") == (
+        "constants are for a predicted time, and no device of sm_87 is known: name one"
     )
 
 
