@@ -183,7 +183,7 @@ def _facts(simulated: SimulatedCall) -> Iterator[tuple[str, str]]:
         )
     yield "counted", execution.basis or ""
     if error := error_short(execution.report):
-        yield "trust", f"{error} over launches of its kind (docs/trust.md)"
+        yield "trust", f"{error} over similar launches (docs/trust.md)"
     is_random = call.rung is not None or any(
         isinstance(item, BufferArgument) and item.fill == "random" for item in call.arguments
     )

@@ -39,7 +39,7 @@ def test_a_long_simulation_is_announced_once(monkeypatch, capsys):
         (59.0, False, ["10,049 of 10,100 blocks are left, about 670 min: "]),  # more than it seemed
         (150.0, False, ["10,100 blocks take about 2 min: "]),
         (7200.0, True, ["10,100 blocks take at least 120 min: "]),
-        (0.2, True, ["how long this takes is not known ", "10,049 of 10,100 blocks are left, "]),
+        (0.2, True, ["the remaining time is unknown until ", "10,049 of 10,100 blocks are left, "]),
     ],
 )
 def test_more_than_a_minute_is_announced_before_all_blocks(

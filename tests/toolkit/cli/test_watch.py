@@ -232,7 +232,7 @@ def test_only_a_file_is_watched(source, said):
 def test_nothing_is_kept_of_watched_runs(more):
     result = invoke(f"{LAUNCH} {more}")
     assert result.exit_code == 2
-    assert "goes with none of --save, --json and --html" in result.stderr
+    assert "cannot be combined with --save, --json or --html" in result.stderr
 
 
 def test_mistakes_of_the_launch_end_the_command():
