@@ -78,13 +78,11 @@ def simulate(
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
     if watch and (save or as_json or html):
-        raise typer.BadParameter(
-            "cannot be combined with --save, --json or --html", param_hint="'--watch'"
-        )
+        raise typer.BadParameter("not with --save, --json or --html", param_hint="'--watch'")
     if watch and apply:
-        raise typer.BadParameter("cannot be combined with --watch", param_hint="'--apply'")
+        raise typer.BadParameter("not with --watch", param_hint="'--apply'")
     if apply and not remedies:
-        raise typer.BadParameter("cannot be combined with --no-remedies", param_hint="'--apply'")
+        raise typer.BadParameter("not with --no-remedies", param_hint="'--apply'")
     if rounding and not apply:
         raise typer.BadParameter("needs --apply", param_hint="'--rounding'")
     with one_line_errors("interrupted: nothing was written"):

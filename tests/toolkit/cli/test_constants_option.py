@@ -101,4 +101,4 @@ def test_a_device_must_be_known():
 
 def test_profile_refuses_before_anything_runs():
     given = {"executor": "simulate", "constants": "add.cu"}
-    assert refusal(InputError, profile, [64], ["tiled"], **given).startswith("add.cu: no JSON")
+    assert refusal(InputError, profile, [64], ["tiled"], **given).startswith("add.cu: not JSON")

@@ -82,7 +82,7 @@ def test_more_than_half_of_the_memory_is_announced_before_the_launch(
     monkeypatch.setattr(view, "available_bytes", lambda: 12_000_000_000)
     with view.SimulationProgress("k.cu", needed):
         said = capsys.readouterr().err
-    assert ("take about 6.1 GB of the 12.0 GB that are free: " in said) == is_said
+    assert ("need about 6.1 GB of the 12.0 GB that are free: " in said) == is_said
 
 
 @pytest.mark.parametrize(
