@@ -25,6 +25,7 @@ def page(tuning: Tuning) -> str:
                 "lead": lead(tuning, shape),
                 "points": list(points(shape)),
                 "table": candidates_table(shape),
+                "has_finals": bool(shape.winners),
             }
             for shape in tuning.shapes
         ],

@@ -80,6 +80,11 @@ def test_winners_stand_first_and_every_row_has_its_outcome():
     assert table.rows[1][-1].is_bad
 
 
+def test_the_page_explains_intervals_only_where_they_were_measured():
+    assert "95 % interval" in page(TUNING)
+    assert "95 % interval" not in page(replace(TUNING, shapes=(UNMEASURED,)))
+
+
 def test_columns_without_a_number_are_left_out():
     titles = [column.title for column in candidates_table(UNMEASURED).columns]
     assert titles == ["bk", "tm", "time", "limiter", "outcome"]
