@@ -44,7 +44,7 @@ def advice(view: View) -> str:
     ]
     if not told:
         return (
-            f"Nothing to try next: no effect in the model costs {label} more than "
+            f"To try next: nothing. No effect in the model costs {label} more than "
             f"{text.percent(WORTH)} of its time."
         )
     whole = text.predicted_seconds(time_s)

@@ -29,7 +29,7 @@ def test_the_two_dearest_steps_are_told_with_their_remedies(in_prediction):
 def test_nothing_is_advised_for_less_than_the_model_errs(in_prediction):
     made = with_gap(in_prediction, {"nominal peak": 4.9e-3, "bank conflicts": 0.1e-3})
     assert advice(view(made)) == (
-        "Nothing to try next: no effect in the model costs vectorized more than 3.0 % of its time."
+        "To try next: nothing. No effect in the model costs vectorized more than 3.0 % of its time."
     )
 
 

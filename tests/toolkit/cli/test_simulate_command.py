@@ -88,7 +88,7 @@ def test_the_launch_is_told_on_demand():
     assert first == "transpose of transpose.cu for sm_90 (NVRTC 13.0.88)"
     assert grid == "  grid 2×2×1 of 32×32×1 threads: 4 blocks, 4,096 threads"
     assert arguments == "  in: f32[64,64]=random; out: f32[64,64]=zeros; n: i32=64"
-    assert seed == "  random buffers: --seed 5 repeats it"
+    assert seed == "  random buffers: --seed 5 repeats them"
     assert re.fullmatch(
         r"  all 4 blocks executed in \S+ [mµn]?s \(\S+( million)? thread instructions per second\)",
         basis,
@@ -125,7 +125,7 @@ def test_the_first_lines_are_the_time_its_cause_and_the_line():
     time, cause, line, *_ = shown(call).splitlines()
     assert re.fullmatch(r"transpose: \d\S+ µs predicted on NVIDIA H200 SXM 141 GB\.", time)
     whole = re.search(r"(\S+) µs", time)[1]
-    told = rf"Shared-memory bank conflicts (limit it|take most): \S+ of {whole} µs\."
+    told = rf"Shared-memory bank conflicts (limit it|take the most time): \S+ of {whole} µs\."
     assert re.fullmatch(told, cause)
     assert line == "Line 11 takes 32 wavefronts per shared load, ideal 1."
 
@@ -684,7 +684,7 @@ def test_a_file_is_told_from_a_rung():
             "--save '0=x.npy': argument 0 is not a buffer: no argument is one",
         ),
         ("add.cu -g 1 -b 1 -a f32[1] --save 0=absent/x", "cannot write absent/x: there is no fol"),
-        ("add.cu -g 1 -b 1 -a f32[1] --save 0=add.cu", "--save '0=add.cu': add.cu is used alrea"),
+        ("add.cu -g 1 -b 1 -a f32[1] --save 0=add.cu", "--save '0=add.cu': add.cu is already u"),
         (
             "add.cu -g 1 -b 1 -a f32[1] -a f32[1] --save 0=x --save 1=./x",
             "--save '1=./x': x is already used: give another",
@@ -720,7 +720,7 @@ def test_a_file_is_told_from_a_rung():
             "stream-k -s 1024x1024x262144",
             "its blocks share tiles in 70 ways, and one block for each",
         ),
-        ("tiled -s 64 --max-instructions 1000", "sgemm_tiled did not end within the limit"),
+        ("tiled -s 64 --max-instructions 1000", "sgemm_tiled did not end within its instr"),
         ("endless.cu -g 1 -b 1 -a f32[1] --max-instructions 1000", "endless did not end within"),
     ],
 )
