@@ -693,7 +693,7 @@ FAULTS = {
         (floats(128), np.int32(32)),
         {"grid": 2, "block": 128},
         "k: deadlock: 32 of the 128 threads of block (0, 0, 0) wait at the barrier and the others "
-        "never come: kernel.cu, line 3: ",
+        "never arrive: kernel.cu, line 3: ",
         "BAR.SYNC",
     ),
     "an endless loop around a barrier": (
