@@ -118,7 +118,7 @@ class RungLaunch:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherLaunch:
-    """A kernel that is no rung."""
+    """A kernel that is not a rung."""
 
     case: Case
 

@@ -210,7 +210,7 @@ def _result(results: Mapping[str, Any], path: str, file: str) -> float | None:
     if isinstance(found, bool) or not isinstance(found, int | float):
         found = float("nan")
     if not (isfinite(found) and found > 0):
-        raise InputError(f"{file}: {path} is no number above 0: {REMEDY}, as it is")
+        raise InputError(f"{file}: {path} is not a number above 0: {REMEDY}, unedited")
     return float(found)
 
 

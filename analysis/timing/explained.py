@@ -18,14 +18,14 @@ OF_SM = "of the SM with the most blocks"
 # Pipes other than FP32, by the name of their total. The busiest of them is a bound if it is busier
 # than the FP32 pipes.
 PIPES = {
-    "products": (Resource.PRODUCTS, "the FP32 pipes' integer halves"),
-    "logic": (Resource.LOGIC, "the ALU pipes"),
-    "double": (Resource.DOUBLE, "the FP64 pipes"),
-    "half": (Resource.HALF, "the FP16 pipes"),
-    "special": (Resource.SPECIAL, "the XU pipes (special functions, conversions, S2R)"),
+    "products": (Resource.PRODUCTS, "integer halves of the FP32 pipes"),
+    "logic": (Resource.LOGIC, "ALU pipes"),
+    "double": (Resource.DOUBLE, "FP64 pipes"),
+    "half": (Resource.HALF, "FP16 pipes"),
+    "special": (Resource.SPECIAL, "XU pipes (special functions, conversions, S2R)"),
 }
-EXPOSED = "waiting for shared memory, L1, L2, DRAM and barriers, and their bandwidths below L1"
-HELD = "the clock that the device holds under load, which is not its boost clock"
+EXPOSED = "waiting for shared memory, L1, L2, DRAM and barriers, and bandwidth of L2 and DRAM"
+HELD = "the clock that the device holds under load instead of its boost clock"
 LAUNCH = "the time that CUDA events measure around an empty launch"
 
 
@@ -50,7 +50,7 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
         bound(
             Resource.FP32,
             fp32,
-            f"{total.multiply_adds:,.0f} clocks of FP32 pipes {OF_SM}, {halves} of them",
+            f"{total.multiply_adds:,.0f} clocks on {halves} FP32 pipes {OF_SM}",
         ),
         *(bound(*other) for other in _other_pipe(total, fp32)),
         bound(
@@ -66,15 +66,21 @@ def bounds_of(runs: ModelRuns) -> tuple[TimeBound, ...]:
             name=Resource.DRAM,
             time_s=sm.below_l1_s[1],
             basis=f"{dram_bytes:,.0f} bytes at {sm.dram_rate / 1e9:,.0f} GB/s, "
-            f"{sm.dirty_bytes:,.0f} of them written for lines that were dirty before",
+            f"{sm.dirty_bytes:,.0f} of them to write back lines that were dirty before the launch",
         ),
         bound(
             Resource.LATENCY,
             first + (rounds - 1) * later if rounds > 1 else rounds * first,
-            f"a block takes at least {first:,.0f} clocks, a later one {later:,.0f}, and "
-            f"{rounds:.1f} run one after another where {sm.resident} are resident",
+            f"a block takes at least {first:,.0f} clocks, in later waves {later:,.0f}; "
+            f"{_many(rounds, 'wave')} of {_many(sm.resident, 'block')} per SM",
         ),
     )
+
+
+def _many(number: float, what: str) -> str:
+    """'1 wave', '2.5 waves', '4,096 blocks'"""
+    shown = f"{number:,.1f}".removesuffix(".0")
+    return f"{shown} {what}{'' if shown == '1' else 's'}"
 
 
 def _other_pipe(total: SmTotals, least: float) -> Iterator[tuple[Resource, float, str]]:
@@ -87,7 +93,7 @@ def _other_pipe(total: SmTotals, least: float) -> Iterator[tuple[Resource, float
         yield (
             name,
             busy / SCHEDULERS,
-            f"{busy:,.0f} clocks of {pipes} {OF_SM}, {SCHEDULERS} of them",
+            f"{busy:,.0f} clocks on {SCHEDULERS} {pipes} {OF_SM}",
         )
 
 
@@ -97,8 +103,8 @@ def _of_constants(total: SmTotals) -> Iterator[tuple[Resource, float, str]]:
         yield (
             Resource.CONSTANTS,
             total.constants,
-            f"{total.constants:,.0f} clocks for words of constants at addresses in registers "
-            f"{OF_SM}, one after the other",
+            f"{total.constants:,.0f} clocks {OF_SM} for constants at addresses in registers, one "
+            "word after the other",
         )
 
 
@@ -117,9 +123,9 @@ def _of_l2(sm: ModelledSm, total: SmTotals) -> tuple[float, str]:
         rate = machine.l2_bytes_per_clock * sm.busy_sms
         return clocks, f"{l2_bytes:,.0f} bytes at {rate:,.0f} per clock"
     return total.stores, (
-        f"{total.stores:,.0f} clocks of stores {OF_SM}, a line as "
-        f"{sm.constants.store_line_bytes:.0f} bytes at least, "
-        f"{machine.write_bytes_per_clock * work.sent_share:.1f} per clock"
+        f"{total.stores:,.0f} clocks of stores {OF_SM}, at least "
+        f"{sm.constants.store_line_bytes:.0f} bytes per line, "
+        f"{machine.write_bytes_per_clock * work.sent_share:.1f} bytes per clock"
     )
 
 
@@ -129,7 +135,11 @@ def gap_of(runs: ModelRuns, clocks: GapClocks, time_s: float) -> tuple[GapStep, 
     peak_s = sm.work.flop / device.fp32_flop_per_s
     spread = sm.work.relative_work(device)
     steps = [
-        GapStep(name=Cause.PEAK, time_s=peak_s, detail="the FLOP of the problem alone"),
+        GapStep(
+            name=Cause.PEAK,
+            time_s=peak_s,
+            detail="the FLOP of the problem at the nominal FP32 rate",
+        ),
     ]
     if (slower := device.boost_clock_hz / sm.clock_hz) != 1:
         lost_s = peak_s * (slower - 1)
@@ -172,7 +182,7 @@ def _own(constants: SmConstants, own: OwnConstants) -> str:
     if taken:
         parts.append(f"taken over from {constants.taken_from}: {', '.join(taken)}")
     if unknown:
-        parts.append(f"measured on no GPU: {', '.join(unknown)}")
+        parts.append(f"not measured on any GPU: {', '.join(unknown)}")
     if own.lacks:
         parts.append(f"absent from {own.file}: {', '.join(own.lacks)}")
     return f"{constants.architecture} ({'; '.join(parts)})"
@@ -182,8 +192,8 @@ def basis_of(sm: ModelledSm) -> str:
     """Text that states the replayed blocks, and the clock if it is not the boost clock."""
     numbers = " and ".join(f"{n:,}" for n in sm.numbers_of_blocks)
     found = (
-        f"{numbers} of the {sm.blocks:,} blocks of an SM replayed{sm.work.sample.how}, "
-        f"{sm.resident} at a time, on a model of the SM"
+        f"replayed on a model of one SM: {numbers} of its {_many(sm.blocks, 'block')}"
+        f"{sm.work.sample.how}, {sm.resident} at a time"
     )
     if sm.clock_hz == sm.device.boost_clock_hz:
         return found

@@ -33,15 +33,19 @@ GAP = (
     (
         Cause.INSTRUCTIONS,
         "issue",
-        "issue slots that are not multiply-adds, and dependences of fixed latency",
+        "issue slots of other instructions than multiply-adds, and fixed latencies",
     ),
-    (Cause.PORTS, "ports", "conflicts of register banks, and slots that loads take to write"),
+    (
+        Cause.PORTS,
+        "ports",
+        "register-bank conflicts, and issue slots in which loads write registers",
+    ),
     (
         Cause.WAVEFRONTS,
         "no_conflicts",
-        "shared memory and L1 as fast as they take wavefronts, without bank conflicts",
+        "wavefronts of shared memory and L1, without bank conflicts",
     ),
-    (Cause.CONFLICTS, "wavefronts", "further wavefronts of shared memory"),
+    (Cause.CONFLICTS, "wavefronts", "additional wavefronts of shared memory"),
 )
 
 

@@ -98,18 +98,18 @@ def atomic_time(operations: AtomicOperations, l2_bytes: int, constants: SmConsta
     if chain * c.atomic_sum_s > queue_s:
         return AtomicTime(
             time_s=chain * c.atomic_sum_s,
-            basis=f"{chain:,.0f} additions of floats to one sector, one after the other, "
+            basis=f"{chain:,.0f} float additions to one sector, one after the other, "
             f"{1e9 * c.atomic_sum_s:.2f} ns each",
         )
     count = np.bincount(place, operations.parts + operations.wholes, slices)
     most = count[of_slice.argmax()] + (operations.other_parts + operations.other_wholes) / slices
     factor = queue_s / least_s
     crowded = (
-        f", {factor:.1f} times as long where warps take turns alike" if factor > CROWDED else ""
+        f", times {factor:.1f} because warps wait for the same slices" if factor > CROWDED else ""
     )
     return AtomicTime(
         time_s=queue_s,
-        basis=f"{most:,.0f} operations on sectors in the busiest of {slices} slices of L2, "
+        basis=f"{most:,.0f} sector operations in the busiest of {slices} L2 slices, "
         f"{1e9 * least_s / max(most, 1.0):.2f} ns each{crowded}",
     )
 

@@ -84,7 +84,7 @@ class Effect(Vocabulary):
     INTEGER_PIPE = "integer multiply pipe"
     LOGIC_PIPE = "ALU pipe"
     SPECIAL_PIPE = "special-function pipe"
-    OTHER_INSTRUCTIONS = "instructions that are no FP32 arithmetic"
+    OTHER_INSTRUCTIONS = "instructions other than FP32 arithmetic"
     # the rest
     LAUNCH = "launch"
     REMAINDER = "work that does not overlap"

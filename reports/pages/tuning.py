@@ -25,6 +25,7 @@ def page(tuning: Tuning) -> str:
                 "lead": lead(tuning, shape),
                 "points": list(points(shape)),
                 "table": candidates_table(shape),
+                "has_finals": bool(shape.winners),
             }
             for shape in tuning.shapes
         ],
@@ -40,13 +41,13 @@ def lead(tuning: Tuning, shape: TunedShape) -> str:
     if not shape.winners:
         best = next((one for one in shape.candidates if one.status == "ok"), None)
         if best is None:
-            return f"{tuning.variant} {where}: no configuration is right"
+            return f"{tuning.variant} {where}: no configuration works"
         should = text.predicted_seconds(best.expected_s[1])
         grade = Grade.PREDICTED if best.predicted else "by closed forms"
         return f"{tuning.variant} {where}: {settings(best)} should be fastest, {should} ({grade})"
     best, *others = shape.winners
     tied = [settings(one) for one in others]
-    beside = f"; tied with it: {text.listing(tied)}" if tied else "; no other is tied with it"
+    beside = f"; tied with it: {text.listing(tied)}" if tied else "; nothing ties with it"
     return f"{tuning.variant} {where}: {settings(best)} takes {_measured(best).text}{beside}"
 
 
@@ -56,13 +57,16 @@ def points(shape: TunedShape) -> Iterator[str]:
     removed = sum(one.configurations for one in shape.exclusions)
     stages = Counter(one.status for one in shape.candidates)
     yield (
-        f"{text.count(shape.combinations)} combinations of values, {text.count(removed)} against "
+        f"{text.count(shape.combinations)} combinations of values, {text.count(removed)} violate "
         f"a constraint, {stages['left out']} left out, {stages['failed']} failed"
     )
     swept = [one for one in shape.candidates if one.swept]
     if swept:
         known = sum(one.swept.from_cache for one in swept if one.swept)
-        yield f"{len(swept)} were measured, {known} of them in an earlier run (from the cache)"
+        yield (
+            f"{text.many(len(swept), 'configuration')} measured, {known} of them in an earlier run "
+            "(from the cache)"
+        )
     yield from _of_order(swept)
     if shape.winners:
         yield from _of_winners(shape)
@@ -98,7 +102,7 @@ def _of_winners(shape: TunedShape) -> Iterator[str]:
     foreseen = [one.label for one in shape.candidates if one.predicted]
     if best.label in foreseen:
         place = foreseen.index(best.label) + 1
-        yield f"by prediction the best was number {place} of {len(foreseen)}"
+        yield f"the fastest was number {place} of {len(foreseen)} by predicted time"
     default = next((one for one in shape.candidates if ":" not in one.label), None)
     if default and default.measured and best.measured and not default.is_tied:
         slower = cost(default.measured)[0] / cost(best.measured)[0]
@@ -106,7 +110,7 @@ def _of_winners(shape: TunedShape) -> Iterator[str]:
     elif default and default.is_tied:
         yield f"the defaults ({settings(default)}) are among the best"
     beside = text.listing([text.shape(one) for one in shape.also_checked])
-    yield f"held against float64: right at this shape and, for ragged edges, at {beside}"
+    yield f"checked against float64: right at this shape and, for ragged edges, at {beside}"
 
 
 def settings(candidate: Candidate) -> str:

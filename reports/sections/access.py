@@ -57,7 +57,7 @@ def sentence(one: LineAccess, request: FirstRequest) -> str:
         ideal = -(-wanted // SECTOR_BYTES)
         return (
             f"{asked}, {wanted} different bytes, in {text.many(len(found), 'sector')} of 32 B; "
-            f"{'that is the fewest' if len(found) == ideal else f'{ideal} could hold them'}. "
+            f"{'that is the minimum' if len(found) == ideal else f'{ideal} could hold them'}. "
             f"{_pattern(request)}"
         )
     most = max(piece.words for piece in found)
@@ -106,7 +106,7 @@ def cost(one: AccessTotal) -> str:
     unit = "wavefronts" if one.space == "shared" else "sectors"
     takes = f"{one.space} {one.action}s take {found} {unit} each"
     if found == ideal:
-        return f"{takes}, the fewest possible"
+        return f"{takes}, which is ideal"
     return f"{takes} instead of {ideal}{f' ({one.waste})' if one.waste else ''}"
 
 
@@ -115,7 +115,7 @@ def remarks(line: Line) -> Iterator[str]:
     for one in line.accesses:
         if one.space == "local":
             yield (
-                f"local {one.action}s: {one.requests:,} requests for what did not fit into "
+                f"local {one.action}s: {one.requests:,} requests for values that did not fit into "
                 "registers"
             )
         elif one.waste:

@@ -44,7 +44,7 @@ def advice(view: View) -> str:
     ]
     if not told:
         return (
-            f"To try next: nothing that the model knows of costs {label} more than "
+            f"To try next: nothing. No effect in the model costs {label} more than "
             f"{text.percent(WORTH)} of its time."
         )
     whole = text.predicted_seconds(time_s)
@@ -101,8 +101,8 @@ def _of_instructions(launch: _AdvisedLaunch) -> str:
     share = FFMA_SHARE.of(launch.simulated.counters)
     others = f" ({text.percent(1 - share)} of its instructions)" if share is not None else ""
     return (
-        f"to issue what is no multiply-add{others}: wider loads and more elements per thread leave "
-        "less of it."
+        f"for instructions other than multiply-adds{others}: use wider loads and more elements per "
+        "thread."
     )
 
 
@@ -143,16 +143,14 @@ _REMEDIES: Mapping[str, Callable[[_AdvisedLaunch], str]] = MappingProxyType(
         Cause.IDLE_SMS: _of_idle_sms,
         Cause.INSTRUCTIONS: _of_instructions,
         Cause.PORTS: lambda _: (
-            "to read operands that share a register bank, and for what loads write: multiply-adds "
-            "in an order that uses an operand again read fewer."
+            "for register-bank conflicts and write-back of loads: order the multiply-adds so "
+            "that they reuse operands."
         ),
         Cause.WAVEFRONTS: _of_wavefronts,
-        Cause.CONFLICTS: lambda _: (
-            "for bank conflicts of shared memory: a padded or swizzled layout has none."
-        ),
+        Cause.CONFLICTS: lambda _: "for shared-memory bank conflicts: pad or swizzle the layout.",
         Cause.LATENCY: _of_waiting,
         Cause.LAUNCH: lambda _: (
-            "to launch it: several products in one launch, or in a CUDA graph, share that."
+            "for the launch itself: put several products into one launch or one CUDA graph."
         ),
     }
 )

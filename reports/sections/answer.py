@@ -148,8 +148,8 @@ def _cause(
 def _weight(cost: Cost, whole_s: float) -> str:
     """Verb of the largest part of a time."""
     if cost.effect in UNAVOIDABLE:
-        return "take most"
-    return "limit it" if cost.time_s >= LIMITS * whole_s else "take most"
+        return "take the most time"
+    return "limit it" if cost.time_s >= LIMITS * whole_s else "take the most time"
 
 
 def _does(cost: Cost, verb: str) -> str:
@@ -210,7 +210,7 @@ def _line(
     executed = {place: sum(one.executed for one in of) for place, of in lines.items()}
     place = max(executed, key=lambda one: executed[one])
     share = text.percent(executed[place] / sum(executed.values()))
-    return place, f"{_name(place, file)} has most warp instructions: {share}."
+    return place, f"{_name(place, file)} has the most warp instructions: {share}."
 
 
 def _name(place: tuple[str, int], file: str | None) -> str:

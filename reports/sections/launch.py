@@ -85,8 +85,8 @@ def _ideals(instructions: Sequence[InstructionCounts]) -> dict[str, float]:
 
 
 def _against(shown: str, ideal: float | None) -> str:
-    """Text that states the fewest possible, empty if there is no such number."""
+    """Text that states the ideal number, empty if it is not known."""
     if ideal is None:
         return ""
     fewest = text.count(ideal)
-    return ", the fewest possible" if fewest == shown else f" (ideal: {fewest})"
+    return " (ideal)" if fewest == shown else f" (ideal: {fewest})"

@@ -13,7 +13,7 @@ PAGES = [pytest.param(page, id=name_of(page)) for page in pages()]
 
 def is_quick(page):
     """False for pages of commands that other tests execute too, at shapes that take less time."""
-    slow = "ci|one_launch|trust|tuning|your_kernel"
+    slow = "ci|five_minutes|one_launch|trust|tuning|your_kernel"
     return not re.match(rf"README|docs/(guide/(0|quickstart)|({slow})\.)", name_of(page))
 
 

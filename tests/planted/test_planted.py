@@ -100,7 +100,7 @@ def test_a_race_in_a_cluster_names_the_blocks_and_whose_memory_it_is():
     write, read = race.accesses
     assert {write.block, read.block} == {(0, 0, 0), (1, 0, 0)}
     assert f"of block {write.block}: write by thread" in race.message
-    assert race.message.endswith("no barrier of the cluster lies between")
+    assert race.message.endswith("no cluster barrier between them")
     assert found.notes == (
         "in shared memory, racecheck compared only accesses of different blocks of a cluster, and "
         "initcheck did not run",

@@ -75,7 +75,7 @@ def test_many_rungs_in_a_row_are_named_by_the_first_and_the_last(on_gpu):
         "one-block, naive-uncoalesced, naive-coalesced and tiled"
     )
     assert ladder.named(labels[1:7], records) == "naive-uncoalesced to vectorized (6 rungs)"
-    # a reference is no rung, and a gap ends a row
+    # a reference is not a rung, and a gap ends a row
     assert ladder.named([*labels[:5], "vectorized", "cublas"], records) == (
         "one-block to coarsened-1d (5 rungs), vectorized and cublas"
     )

@@ -120,7 +120,7 @@ def number(text: str, dtype: np.dtype[Any]) -> np.generic:
         value = int(text, 0) if named is None else named
     except ValueError:
         raise InputError(
-            f"{shortened(text)!r} is no whole number: give one such as 4096, -1 or 0x1000"
+            f"{shortened(text)!r} is not an integer: give one such as 4096, -1 or 0x1000"
         ) from None
     if not low <= value <= high:
         raise InputError(f"{shortened(text)} does not fit: {dtype.name} holds {low} to {high}")
@@ -133,7 +133,7 @@ def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
         value = float(text)
     except ValueError:
         raise InputError(
-            f"{shortened(text)!r} is no number: give one such as 1.5, -2e-3, inf or nan"
+            f"{shortened(text)!r} is not a number: give one such as 1.5, -2e-3, inf or nan"
         ) from None
     with np.errstate(over="ignore"):
         result: np.generic = dtype.type(value)
@@ -178,13 +178,13 @@ def _declared_type(text: str, declared: Declared | None) -> np.dtype[Any]:
     if declared.pointer:
         raise InputError(f"the kernel takes `{declared.text}`: give a buffer, such as f32[{text}]")
     if declared.dtype is None:
-        raise InputError(f"`{declared.text}` is no plain type: give one, such as i32={text}")
+        raise InputError(f"`{declared.text}` is not a plain type: give one, such as i32={text}")
     return np.dtype(declared.dtype)
 
 
 def _type(name: str) -> np.dtype[Any]:
     if bits := _AS_BITS.get(name):
-        raise InputError(f"{name} is no type of an array here: give the bits as {bits}")
+        raise InputError(f"arrays of {name} are not supported: give the bits as {bits}")
     if name not in _NAMES:
         raise UnknownNameError("type", name, TYPES)
     return _NAMES[name]
@@ -193,7 +193,7 @@ def _type(name: str) -> np.dtype[Any]:
 def _shape(text: str) -> tuple[int, ...]:
     parts = [re.split(r" *\* *", part.strip()) for part in text.split(",")]
     if not all(re.fullmatch(r"\d{1,18}", one, re.ASCII) for part in parts for one in part):
-        raise InputError(f"[{shortened(text)}] is no size: give one such as [1024] or [64,64]")
+        raise InputError(f"[{shortened(text)}] is not a size: give one such as [1024] or [64,64]")
     shape = tuple(prod(map(int, part)) for part in parts)
     if len(shape) > MOST_AXES or prod(shape) > MOST_ELEMENTS:
         raise InputError(

@@ -20,7 +20,7 @@ INTERRUPTED = 128 + signal.SIGINT  # how Typer ends on Ctrl-C, without a word
 
 @contextmanager
 def one_line_errors(
-    interrupted: str = "interrupted: no file is new but those listed as written",
+    interrupted: str = "interrupted: only the files listed as written are new",
 ) -> Iterator[None]:
     """Turn a ToolkitError, or Ctrl-C, into one line on standard error and exit code 1."""
     try:
@@ -31,7 +31,7 @@ def one_line_errors(
         fail(interrupted)
     except MemoryError as error:
         what = f" ({first_line(error)})" if str(error) else ""
-        fail(f"there is too little memory{what}: make the launch smaller, or free memory")
+        fail(f"not enough memory{what}: make the launch smaller, or free memory")
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:

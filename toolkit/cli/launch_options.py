@@ -216,7 +216,7 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
         )
         return _of_rung(rung_launch(launch.source, launch.shape, device), saves, common)
     if launch.shape is not None:
-        raise InputError(f"--shape is for a rung by its name: {shortened(launch.source)!r} is none")
+        raise InputError(f"--shape is for rungs, and {shortened(launch.source)!r} is not one")
     assert launch.grid is not None, "only a rung brings it"
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
@@ -242,7 +242,7 @@ def _of_rung(rung: RungLaunch, saves: Sequence[str], common: Mapping[str, Any]) 
     """The call of a rung, with files for buffers only where all of its blocks are executed."""
     if saves and common["blocks"] != "all":
         raise InputError(
-            f"--save: only some blocks of {rung.label} are executed, which leave no whole product: "
+            f"--save: only some blocks of {rung.label} are executed, so the product is incomplete: "
             "add --blocks all"
         )
     geometry, variant = rung.geometry, rung.variant
@@ -277,7 +277,7 @@ def _extent(option: str, text: str) -> Extent:
         and all(map(int, parts))
     ):
         raise InputError(
-            f"{option} {shortened(text)!r} is no size: give one to three numbers of at least 1, "
+            f"{option} {shortened(text)!r} is not a size: give one to three numbers of at least 1, "
             f"such as {option} 64 or {option} 8,8"
         )
     x, y, z = (*map(int, parts), 1, 1)[:3]
@@ -311,15 +311,17 @@ def _saves(
                 "from 0 on, and a file: --save 1=out.npy"
             )
         if int(position) not in buffers:
+            known = (
+                f"give one of {', '.join(map(str, buffers))}" if buffers else "no argument is one"
+            )
             raise InputError(
-                f"--save {shortened(text)!r}: argument {position} is no buffer: give one of "
-                f"{', '.join(map(str, buffers)) or 'them; there is none'}"
+                f"--save {shortened(text)!r}: argument {position} is not a buffer: {known}"
             )
         path = Path(name)
         check_writable(path)
         read = [fill for fill in buffers.values() if isinstance(fill, Path)]
         if any(same_file(path, other) for other in [*inputs, *saves.values(), *read]):
-            raise InputError(f"--save {shortened(text)!r}: {path} is used already: give another")
+            raise InputError(f"--save {shortened(text)!r}: {path} is already used: give another")
         check_is_no_input(path, ())
         saves[int(position)] = path
     return saves
@@ -327,8 +329,8 @@ def _saves(
 
 def _of_saved(left: int) -> str:
     return (
-        f"saved files lack what the {left:,} blocks that were not executed write: what they hold "
-        "there is what the arguments held"
+        f"saved files lack the results of the {left:,} blocks that were not executed: there "
+        "they keep the values of the arguments"
     )
 
 

@@ -81,7 +81,7 @@ def _headline(simulated: SimulatedCall) -> Iterator[str]:
             "repeats them"
         )
     if any(isinstance(item, BufferArgument) and item.fill == "random" for item in call.arguments):
-        yield f"  random content: --seed {call.seed} repeats it"
+        yield f"  random buffers: --seed {call.seed} repeats them"
     yield f"  {execution.basis}{_speed(call, execution)}"
     if execution.traffic_basis:
         yield f"  L2 and DRAM: {execution.traffic_basis}"
@@ -130,8 +130,8 @@ def _print_predicted(predicted: Predicted, simulated: SimulatedCall) -> None:
     out.print(f"[bold]{text.predicted_seconds(predicted.time_s)}[/] predicted{escape(where)}{rate}")
     fitted = "fitted on such a device" if predicted.is_fitted else "not fitted on such a device"
     for line in (
-        f"at {predicted.clock_hz / 1e6:,.0f} MHz, L2 {predicted.l2} before; "
-        f"{text.predicted_seconds(predicted.launch_s)} of it are the cost of any launch",
+        f"at {predicted.clock_hz / 1e6:,.0f} MHz, L2 {predicted.l2} before the launch; "
+        f"{text.predicted_seconds(predicted.launch_s)} of it is the launch itself",
         limits(predicted),
         execution.prediction_basis,
         f"constants of {predicted.constants}, {fitted}",

@@ -1,4 +1,4 @@
-"""The command `list`: it lists the variants and the devices that are known."""
+"""The command `list`: it lists the known variants and devices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def list_(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the variants and the devices that are known."""
+    """List the known variants and devices."""
     from kernels import LADDER, REFERENCES
 
     if as_json:

@@ -32,26 +32,26 @@ DeviceName = Annotated[
     typer.Option(
         "--device",
         "-d",
-        help="A device of `list devices`.",
-        show_default=f"the GPU that is here, else {DEFAULT_DEVICE.key}",
+        help="Device: a key of `list devices`.",
+        show_default=f"the GPU of this machine, else {DEFAULT_DEVICE.key}",
         autocompletion=complete_device,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the stored record instead of tables.")]
-Html = Annotated[Path, typer.Option("--html", help="Where the report goes.")]
-Record = Annotated[Path, typer.Option("--record", help="Where the record goes.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Html = Annotated[Path, typer.Option("--html", help="File to write the page to.")]
+Record = Annotated[Path, typer.Option("--record", help="File to write the record to.")]
 Constants = Annotated[
     Path | None,
     typer.Option(
         "--constants",
         metavar="FILE",
-        help="Predict with constants that `python -m toolkit.microbenchmarks` measured.",
+        help="Constants to predict with: an output of `python -m toolkit.microbenchmarks`.",
         show_default="those of the architecture",
     ),
 ]
 InputSeed = Annotated[
     int | None,
-    typer.Option(help="Repeat the random inputs of an earlier run.", show_default="random"),
+    typer.Option(help="Seed of random inputs, to repeat an earlier run.", show_default="random"),
 ]
 
 
@@ -63,19 +63,20 @@ class LaunchOptions:
         str,
         typer.Argument(
             metavar="KERNEL.cu",
-            help="CUDA C++, a .cubin of nvcc, or a rung such as stream-k, which takes --shape.",
+            help="CUDA C++ file, .cubin, or name of a rung, such as stream-k (with --shape).",
         ),
     ]
     grid: Annotated[
         str | None,
-        typer.Option("--grid", "-g", metavar="SIZE", help="Blocks, such as '64' or '8,8'."),
+        typer.Option("--grid", "-g", metavar="SIZE", help="Grid in blocks: '64' or '8,8'."),
     ] = None
     block: Annotated[
-        str | None, typer.Option("--block", "-b", metavar="SIZE", help="Threads of a block.")
+        str | None,
+        typer.Option("--block", "-b", metavar="SIZE", help="Block in threads: '256' or '32,8'."),
     ] = None
     shape: Annotated[
         str | None,
-        typer.Option("--shape", "-s", help="Of a rung by its name: '4096' or 'MxNxK'."),
+        typer.Option("--shape", "-s", help="Problem size of a rung: '4096' or 'MxNxK'."),
     ] = None
     kernel: Annotated[
         str | None,
@@ -83,13 +84,15 @@ class LaunchOptions:
             "--kernel",
             "-k",
             metavar="NAME",
-            help="Such as 'scale' or 'gemm<128, 64>'.",
+            help="Name, such as 'scale' or 'gemm<128, 64>'.",
             show_default="the only one in the file",
         ),
     ] = None
     arguments: Annotated[
         list[str] | None,
-        typer.Option("--arg", "-a", metavar="ARG", help="An argument, as above; repeatable."),
+        typer.Option(
+            "--arg", "-a", metavar="ARG", help="Next kernel argument, as above; repeatable."
+        ),
     ] = None
     shared: Annotated[
         int,
@@ -99,7 +102,7 @@ class LaunchOptions:
         str | None,
         typer.Option(
             metavar="ARCH",
-            help="What to compile for, such as sm_86.",
+            help="Target architecture, such as sm_86.",
             show_default=DEFAULT_DEVICE.sm_arch,
         ),
     ] = None
@@ -109,26 +112,26 @@ class LaunchOptions:
             "--device",
             "-d",
             metavar="NAME",
-            help="The same by a device of `list devices`; simulate predicts its time.",
+            help="Target device of `list devices`; `simulate` predicts its time.",
             show_default=f"{DEFAULT_DEVICE.key}, or a device of ARCH",
             autocompletion=complete_device,
         ),
     ] = None
     defines: Annotated[
         list[str] | None,
-        typer.Option("--define", "-D", metavar="MACRO", help="NAME=VALUE; repeatable."),
+        typer.Option("--define", "-D", metavar="MACRO", help="Macro, NAME=VALUE; repeatable."),
     ] = None
     options: Annotated[
         list[str] | None,
-        typer.Option("--option", metavar="OPTION", help="One of the compiler's; repeatable."),
+        typer.Option("--option", metavar="OPTION", help="Option for NVRTC; repeatable."),
     ] = None
     blocks: Annotated[
         str | None,
         typer.Option(
             metavar="WHICH",
-            help="Blocks to execute: all; representative, a few that provably count like the "
-            "others, or random ones; or how many.",
-            show_default="representative; all with --save and of check",
+            help="Blocks to execute: all; representative (a few that provably have the same "
+            "counts as the others, or random ones); or a number.",
+            show_default="representative; all for check and with --save",
         ),
     ] = None
     limit: Annotated[
@@ -137,18 +140,20 @@ class LaunchOptions:
             "--limit",
             min=0,
             metavar="SECONDS",
-            help="Execute all blocks, rather than estimate counters, if that takes no longer.",
+            help="Execute all blocks, instead of estimating counters, if it takes at most SECONDS.",
         ),
     ] = 10.0
     max_instructions: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Stop a kernel whose warps execute more."),
+        typer.Option(
+            min=1, metavar="N", help="Stop a kernel that executes more warp instructions."
+        ),
     ] = None
     seed: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Repeat the random content of an earlier run.",
+            help="Seed of random buffers, to repeat an earlier run.",
             show_default="random",
         ),
     ] = None
@@ -158,7 +163,7 @@ class LaunchOptions:
         missing = {"'--grid' / '-g'": self.grid, "'--block' / '-b'": self.block}
         for option, value in missing.items():
             if value is None and not is_name(self.source):
-                raise typer.BadParameter("missing; only a rung brings its own", param_hint=option)
+                raise typer.BadParameter("missing; only a rung has a default", param_hint=option)
 
 
 @dataclass(frozen=True, kw_only=True)

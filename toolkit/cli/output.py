@@ -47,7 +47,9 @@ def write(contents: Mapping[Path, str | bytes]) -> None:
     from toolkit.store.user_files import write_atomically
 
     # Ctrl-C may come between a file and its line
-    with one_line_errors("interrupted while writing: each file is whole, the old or the new one"):
+    with one_line_errors(
+        "interrupted while writing: each file is complete, either the old or the new one"
+    ):
         for path, content in contents.items():
             write_atomically(path, content)
             say(f"wrote {path}", console=err)

@@ -51,19 +51,21 @@ def profile(
     constants: Constants = None,
     executor: Annotated[
         ExecutorChoice,
-        typer.Option(help="What runs the kernels: auto takes a GPU if it can, theory runs none."),
+        typer.Option(
+            help="auto: a GPU if there is one, else the simulator. theory: formulas only."
+        ),
     ] = ExecutorChoice.auto,
     html: Html = Path("profile.html"),
     record: Record = Path("profile.json"),
     seconds: Annotated[
-        float, typer.Option(min=0.01, help="Most time for the samples of one variant and shape.")
+        float, typer.Option(min=0.01, help="Time limit for the samples of one variant and shape.")
     ] = 2.0,
     samples: Annotated[
-        int, typer.Option(min=1, help="Most samples of one variant and shape.")
+        int, typer.Option(min=1, help="Maximum number of samples of one variant and shape.")
     ] = 1000,
     precision: Annotated[
         float,
-        typer.Option(min=1e-6, max=1.0, help="Stop when the median is known this well (± share)."),
+        typer.Option(min=1e-6, max=1.0, help="Stop when the median is known to this fraction."),
     ] = 0.01,
     warm_l2: Annotated[
         bool, typer.Option("--warm-l2", help="Do not flush L2 between samples.")
@@ -73,27 +75,27 @@ def profile(
         bool,
         typer.Option(
             "--counters",
-            help="Collect hardware counters through Nsight Compute (of traffic, which differs from "
-            "launch to launch, the median of several).",
+            help="Collect hardware counters with Nsight Compute; of traffic, which varies between "
+            "launches, the median of several.",
         ),
     ] = False,
     resume: Annotated[
         bool,
         typer.Option(
             "--resume",
-            help="Go on with an interrupted run, from RECORD.journal or else RECORD; what failed "
-            "stands.",
+            help="Continue an interrupted run from RECORD.journal, or else RECORD; failed variants "
+            "are not run again.",
         ),
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 3 where an exact counter disagrees.")
+        bool, typer.Option("--strict", help="Exit with 3 if an exact counter disagrees.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Profile the ladder and write profile.html and profile.json.
 
-    With a GPU every rung is compiled, checked and timed beside cuBLAS; without one its machine code
-    for the chosen device is executed on the CPU, checked and counted.
+    With a GPU, every rung is compiled, checked and timed together with cuBLAS. Without one, its
+    machine code for the chosen device is executed on the CPU, and its time is predicted.
     """
     with one_line_errors():
         from reports import render

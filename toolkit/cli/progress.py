@@ -117,9 +117,9 @@ class SimulationProgress(OneBar):
         available = available_bytes()
         if MUCH_MEMORY * available < needed_bytes <= available:
             say(
-                f"the buffers take about {needed_bytes / 1e9:.1f} GB of the "
-                f"{available / 1e9:.1f} GB that are free: smaller "
-                "ones take less; --save, --json and --blocks all take copies, too",
+                f"the buffers need about {needed_bytes / 1e9:.1f} GB of the "
+                f"{available / 1e9:.1f} GB that are free: make them smaller, or leave out --save, "
+                "--json and --blocks all, which need copies",
                 console=err,
             )
 
@@ -131,9 +131,8 @@ class SimulationProgress(OneBar):
             _say_long(f"{estimate.blocks:,} blocks take {how}", estimate.seconds)
         elif estimate.is_least:
             say(
-                "how long this takes is not known before some blocks have ended: each takes long, "
-                "or they wait for each other. Ctrl-C stops them; a smaller grid and smaller inputs "
-                "take less",
+                "the remaining time is unknown until some blocks finish: each takes long, or they "
+                "wait for each other. Stop with Ctrl-C and give a smaller grid or smaller inputs",
                 console=err,
             )
 
@@ -152,6 +151,6 @@ class SimulationProgress(OneBar):
 def _say_long(what: str, seconds: float) -> None:
     say(
         f"{what} {seconds / 60:.0f} min: stop with Ctrl-C and give a smaller grid, or "
-        "--blocks 100, which executes some of each place in it",
+        "--blocks 100, which executes a sample of the blocks",
         console=err,
     )

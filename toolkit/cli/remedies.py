@@ -62,9 +62,9 @@ def remedies_document(remedies: Remedies) -> list[dict[str, Any]]:
 def check_applies(call: Call, number: int) -> None:
     """Raise InputError where a remedy cannot be applied, before the work."""
     if call.rung or call.text is None:
-        raise InputError(f"--apply: {call.source.name} is no CUDA C++ of yours: give a .cu file")
+        raise InputError(f"--apply: {call.source.name} is not a CUDA C++ file of yours: give one")
     if (path := _path(call.source.name, number)).exists():
-        raise InputError(f"--apply: {path} exists, and is not overwritten: move it away")
+        raise InputError(f"--apply: {path} exists and is not overwritten: move it away")
 
 
 def _path(name: str, number: int) -> Path:
@@ -88,7 +88,7 @@ def apply_remedy(
     path = _path(call.source.name, number)
     if found.text:
         if path.exists():
-            raise InputError(f"--apply: {path} exists, and is not overwritten: move it away")
+            raise InputError(f"--apply: {path} exists and is not overwritten: move it away")
         write({path: found.text})
     if is_quiet:
         return

@@ -1,4 +1,4 @@
-"""The command `report`: it renders a saved profile."""
+"""The command `report`: it writes the page of a saved profile."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from toolkit.cli.output import check_output, write
 def report(
     saved: Annotated[
         Path,
-        typer.Argument(metavar="RECORD.json", help="A profile.json, or one that xz compressed."),
+        typer.Argument(metavar="RECORD.json", help="A profile.json, also compressed by xz."),
     ],
     html: Html = Path("profile.html"),
     recorded: Annotated[
-        Path | None, typer.Option(help="A measured profile.json to show beside it.")
+        Path | None, typer.Option(help="A measured profile.json to compare it with.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Render a saved profile into a report."""
+    """Write the page of a saved profile."""
     with one_line_errors():
         from reports import render
         from toolkit.cli.profile_tables import shown

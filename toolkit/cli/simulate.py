@@ -23,22 +23,24 @@ def simulate(
     save: Annotated[
         list[str] | None,
         typer.Option(
-            "--save", metavar="K=FILE", help="Keep a buffer: 1=x.npy is the second argument's."
+            "--save", metavar="K=FILE", help="Save a buffer: 0=x.npy saves the first argument."
         ),
     ] = None,
     lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 6,
+    top: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of source lines to show.")
+    ] = 6,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show the launch, its counters and bounds too.")
+        bool, typer.Option("--verbose", help="Also show the launch, its counters and bounds.")
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option("--html", help="Where a page of the launch goes.", show_default="none"),
+        typer.Option("--html", help="File to write a page of the launch to.", show_default="none"),
     ] = None,
     as_json: Json = False,
     remedies: Annotated[
         bool,
-        typer.Option("--remedies/--no-remedies", help="Try edits, and say what they save."),
+        typer.Option("--remedies/--no-remedies", help="Try edits and show what each saves."),
     ] = True,
     apply: Annotated[
         int | None,
@@ -46,43 +48,43 @@ def simulate(
             "--apply",
             min=1,
             metavar="N",
-            help="Write the source with remedy N to NAME.remedyN.cu, if all blocks agree.",
+            help="Write the source with remedy N to NAME.remedyN.cu, if all outputs are equal.",
         ),
     ] = None,
     rounding: Annotated[
-        bool, typer.Option("--rounding", help="With --apply: results may differ by rounding.")
+        bool,
+        typer.Option("--rounding", help="With --apply: accept results that differ by rounding."),
     ] = False,
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Run again after every save, and say what changed."),
+        typer.Option("--watch", help="Run again after each save and show what changed."),
     ] = False,
 ) -> None:
-    """Execute any kernel on the CPU: outputs, exact counters, source lines, a predicted time.
+    """Execute a kernel on the CPU: predicted time, cost of each source line, remedies, counters.
 
-    A rung by its name brings grid, block and arguments: 'simulate stream-k --shape 1024'.
+    A rung, by its name, has its own grid, block and arguments: 'simulate stream-k --shape 1024'.
 
-    Accesses out of bounds, deadlocks and endless loops stop with the source line and the thread.
+    An access out of bounds, a deadlock or an endless loop ends in one line with source line and
+    thread.
 
     Arguments, in the kernel's order:
 
-    'f32[64,64]' is a buffer of random numbers; 'f32[64*64]' has one axis.
-    'f32[64]=zeros' is one of zeros; also ones, arange, 2.5 or data.npy.
-    'data.npy' is one as it was saved.
-    'i32=4096' is a value, '4096' one of the type that the source declares.
+    'f32[64,64]' is a buffer of random numbers with two axes; 'f32[64*64]' has one.
+    'f32[64]=zeros' is a buffer of zeros; also ones, arange, 2.5 or data.npy.
+    'data.npy' is a buffer with type, shape and content of the file.
+    'i32=4096' is a value; '4096' is a value of the type that the source declares.
     'struct:i32=1,f32=2' is a struct by value.
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
     """
     if watch and (save or as_json or html):
-        raise typer.BadParameter(
-            "goes with none of --save, --json and --html", param_hint="'--watch'"
-        )
+        raise typer.BadParameter("not with --save, --json or --html", param_hint="'--watch'")
     if watch and apply:
-        raise typer.BadParameter("goes without --watch", param_hint="'--apply'")
+        raise typer.BadParameter("not with --watch", param_hint="'--apply'")
     if apply and not remedies:
-        raise typer.BadParameter("goes without --no-remedies", param_hint="'--apply'")
+        raise typer.BadParameter("not with --no-remedies", param_hint="'--apply'")
     if rounding and not apply:
-        raise typer.BadParameter("goes with --apply", param_hint="'--rounding'")
+        raise typer.BadParameter("needs --apply", param_hint="'--rounding'")
     with one_line_errors("interrupted: nothing was written"):
         if watch:
             from toolkit.cli.watch import watch as run_after_saves
@@ -127,4 +129,4 @@ def check_page(html: Path, call: Call) -> None:
     fills = [getattr(item, "fill", None) for item in call.arguments]
     check_is_no_input(html, [call.source, *(fill for fill in fills if isinstance(fill, Path))])
     if any(same_file(html, saved) for saved in call.saves.values()):
-        raise InputError(f"cannot write the page to {html}: --save has that file: give another")
+        raise InputError(f"cannot write the page to {html}: --save writes that file: give another")

@@ -1,4 +1,4 @@
-"""The command `tune`: it finds the parameters of a rung that no others beat."""
+"""The command `tune`: it finds the fastest parameters of a rung."""
 
 from __future__ import annotations
 
@@ -37,34 +37,40 @@ def tune(
     ] = None,
     device: DeviceName = None,
     predict: Annotated[
-        int, typer.Option(min=1, help="Most configurations to predict, the best by closed forms.")
+        int,
+        typer.Option(min=1, help="Number of configurations to predict: the best by closed forms."),
     ] = 64,
     measure: Annotated[
-        int, typer.Option(min=1, help="Most configurations to measure, the best by prediction.")
+        int,
+        typer.Option(min=1, help="Number of configurations to measure: the best by prediction."),
     ] = 16,
-    finalists: Annotated[int, typer.Option(min=1, help="Most leaders to race against cuBLAS.")] = 6,
+    finalists: Annotated[
+        int, typer.Option(min=1, help="Number of leaders to time with cuBLAS.")
+    ] = 6,
     cache: Annotated[
         Path | None,
-        typer.Option(help="The folder of what sweeps measured.", show_default="the user's cache"),
+        typer.Option(
+            help="Folder of measured times, to reuse them.", show_default="the user's cache"
+        ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option(min=0.01, help="Most time for the samples of one finalist.")
+        float, typer.Option(min=0.01, help="Time limit for the samples of one finalist.")
     ] = 2.0,
     seed: InputSeed = None,
     keep: Annotated[
-        bool, typer.Option("--keep/--no-keep", help="Keep the winners in the user's data folder.")
+        bool, typer.Option("--keep/--no-keep", help="Save the winners in the user's data folder.")
     ] = True,
     html: Html = Path("tuning.html"),
     record: Record = Path("tuning.json"),
     as_json: Json = False,
 ) -> None:
-    """Find the parameters of a rung that no others beat, at every shape.
+    """Find the fastest parameters of a rung at each shape.
 
-    All legal configurations are ranked by prediction. On the GPU that is here, the best are
-    measured, and the leaders are checked and raced against cuBLAS. After Ctrl-C, repeat the
-    command: it goes on.
+    All legal configurations are ranked by predicted time. With a GPU, the best are measured, and
+    the fastest of these are checked and timed together with cuBLAS. To continue after Ctrl-C,
+    repeat the command.
     """
-    with one_line_errors("interrupted: nothing was written but the cache"):
+    with one_line_errors("interrupted: only the cache was written"):
         from toolkit.cli.progress import TerminalProgress
         from toolkit.gpu.sampling import Sampling
         from toolkit.tuning.tune import tune as run_tune

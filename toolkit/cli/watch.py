@@ -40,7 +40,7 @@ def watch(launch: LaunchOptions, *, top: int | None) -> NoReturn:
             "block and arguments"
         )
     if not Path(launch.source).is_file():
-        raise InputError(f"--watch needs a file, and {shortened(launch.source)!r} is none")
+        raise InputError(f"--watch needs a file, and {shortened(launch.source)!r} is not one")
     launch = replace(launch, seed=chosen_seed(launch.seed))  # runs differ by their source alone
     with closing(Worker(launch)) as worker:
         parse_call(launch)

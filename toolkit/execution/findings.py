@@ -48,7 +48,7 @@ UNDEFINED_SHUFFLES = {
 _OF_CLUSTERS = {
     watch.EARLY_ACCESS: (
         "access before cluster barrier",
-        "may not have started: no barrier of the cluster lies before",
+        "may not have started: no cluster barrier before",
     ),
     watch.LEFT_BLOCK: (
         "access after block exit",
@@ -69,9 +69,9 @@ DROPPED = {
     watch.MISALIGNED: machine.MISALIGNED,
     watch.WRITE_TO_CONSTANT: machine.WRITE_TO_CONSTANT,
 }
-_WITHIN_WARP = "no __syncwarp() lies between"
+_WITHIN_WARP = "no __syncwarp() between them"
 _BULK_REMEDIES = {
-    watch.READ_AFTER_WRITE: "no wait for the copy's mbarrier lies between",
+    watch.READ_AFTER_WRITE: "no wait for the copy's mbarrier between them",
     watch.WRITE_AFTER_READ: (
         "the writer does not wait for an arrival at an mbarrier after the read"
     ),
@@ -251,7 +251,7 @@ class Wording:
     def _unwritten(self, row: Any) -> Finding:
         access = self._access(row["pc"], row["block"], row["thread"])
         message = (
-            f"uninitialized read of {_place(*self._memory(row))}, which nobody has written: "
+            f"uninitialized read of {_place(*self._memory(row))}, which no thread has written: "
             f"thread {access.thread} of block {access.block}, {access.location}"
         )
         return self._finding_of_row(row, "initcheck", "uninitialized read", message, (access,))
@@ -288,7 +288,7 @@ class Wording:
         if row["thread_before"] != watch.NOBODY:
             end = self._access(row["pc_before"], row["block_before"], row["thread_before"], "exit")
             accesses.append(end)
-            why += f" at {end.location}: no barrier of the cluster lies between"
+            why += f" at {end.location}: no cluster barrier between them"
         memory, _, address = self._memory(row)
         message = (
             f"cluster error: {kind}: {first.what} of {_place(memory, None, address)} of block "
@@ -351,12 +351,12 @@ def _missing_order(row: Any, memory: str | None) -> str:
     if row["is_async"] == watch.IS_ASYNC:
         return "a copy that its thread did not wait for (cp.async.wait)"
     if memory == "global":
-        return "no fence and atomic operation orders the blocks"
+        return "no fence with an atomic operation orders the blocks"
     if row["owner"]:
-        return "no barrier of the cluster lies between"
+        return "no cluster barrier between them"
     if int(row["thread"]) // LANES == int(row["thread_before"]) // LANES:
         return _WITHIN_WARP
-    return "no __syncthreads() lies between"
+    return "no __syncthreads() between them"
 
 
 def _place(memory: str | None, buffer: str | None, address: int | None) -> str:

@@ -184,9 +184,9 @@ class CountedLaunch:
         elif len(blocks) == everything:
             said = ""
         elif len(blocks) == 1:
-            said = f"; block {blocks[0]} stands for all {everything:,}"
+            said = f"; block {blocks[0]} represents all {everything:,}"
         else:
-            said = f"; blocks {', '.join(map(str, blocks))} stand for all {everything:,}"
+            said = f"; blocks {', '.join(map(str, blocks))} represent all {everything:,}"
         compiled, device = self.kernel.architecture, self.residence.device.sm_arch
         if compiled.rstrip("af") == device:
             return said

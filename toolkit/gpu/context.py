@@ -185,7 +185,8 @@ def gpu_here(asked: Device | None = None) -> Gpu:
         found = gpu.device
     if asked is not None and asked.key != found.key:
         raise InputError(
-            f"the GPU here, {found.name}, is no {asked.name}: leave the device out to measure"
+            f"the GPU of this machine is {found.name}, not {asked.name}: leave the device out to "
+            "measure"
         )
     return gpu
 
@@ -272,7 +273,7 @@ def _pycuda_driver() -> Any:
 
 def _no_gpu(error: Exception) -> UnavailableError:
     return UnavailableError(
-        f"the CUDA driver gives no GPU ({first_line(error)}): run `python -m toolkit doctor`"
+        f"the CUDA driver finds no GPU ({first_line(error)}): run `python -m toolkit doctor`"
     )
 
 

@@ -75,11 +75,11 @@ class CubinFile:
     def __init__(self, image: bytes) -> None:
         """Raises ValueError for a damaged image."""
         if image[:4] != b"\x7fELF":
-            raise ValueError("it is no ELF file")
+            raise ValueError("it is not an ELF file")
         if image[18:20] not in (b"", _CUDA):  # e_machine
             raise ValueError("it is an ELF file, but holds no code for a GPU")
         if image[4:6] not in (b"", _64_BIT):
-            raise ValueError("it is no 64-bit cubin")
+            raise ValueError("it is not a 64-bit cubin")
         try:
             ident, kind, *_, table, flags, _, _, _, _, count, strings = HEADER.unpack_from(image)
             self.sections = [

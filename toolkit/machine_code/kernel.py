@@ -179,7 +179,7 @@ class Kernel:
             raise
         except Exception as error:  # whatever a damaged file makes its reader stumble over
             reason = first_line(error) if isinstance(error, ValueError) else "it is damaged"
-            raise InputError(f"the machine code is no cubin: {reason}") from error
+            raise InputError(f"the machine code is not a cubin: {reason}") from error
 
     @property
     def architecture(self) -> str:

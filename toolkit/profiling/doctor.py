@@ -139,7 +139,7 @@ def _core() -> str:
 def _driver() -> str:
     library = driver_library()
     if library is None:
-        raise LackingError("optional missing", "there is none", _INSTALL_DRIVER)
+        raise LackingError("optional missing", "not installed", _INSTALL_DRIVER)
     status = library.cuInit(0)
     version = ".".join(map(str, _driver_cuda_version(library)))
     if status not in (0, _CUDA_ERROR_NO_DEVICE):
@@ -152,14 +152,14 @@ def _driver() -> str:
 def _gpus() -> str:
     library = driver_library()
     if library is None or library.cuInit(0) not in (0, _CUDA_ERROR_NO_DEVICE):
-        raise LackingError("optional missing", "no driver to ask")
+        raise LackingError("optional missing", "unknown without the driver")
     if names := list(_names_of_gpus(library)):
         return ", ".join(names)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
-        remedy = "`nvidia-smi` says which GPUs there are"
-        raise LackingError("optional missing", "the driver has no GPU", remedy)
-    detail = f"the driver has no GPU; CUDA_VISIBLE_DEVICES={visible!r}"
+        remedy = "`nvidia-smi` lists the GPUs"
+        raise LackingError("optional missing", "the driver finds no GPU", remedy)
+    detail = f"the driver finds no GPU; CUDA_VISIBLE_DEVICES={visible!r}"
     raise LackingError("optional missing", detail, "unset CUDA_VISIBLE_DEVICES")
 
 
@@ -203,7 +203,7 @@ def _nvcc() -> str:
 def _ncu() -> str:
     path = ncu.path()
     if path is None:
-        raise LackingError("optional missing", "there is none", ncu.INSTALL)
+        raise LackingError("optional missing", "not installed", ncu.INSTALL)
     return ncu.version(path)
 
 

@@ -23,7 +23,8 @@ def _conflicts(facts: Facts) -> Advice:
     return Advice(
         effect=Effect.CONFLICTS,
         lines=tuple(lines),
-        text="let the lanes of a warp access different banks: pad or exchange the shared data",
+        text="let the lanes of a warp access different banks: pad rows of the array or XOR its "
+        "columns",
     )
 
 
@@ -42,8 +43,8 @@ def _local(facts: Facts) -> Advice:
     return Advice(
         effect=Effect.LOCAL_MEMORY,
         lines=tuple(lines),
-        text="index arrays of a thread by constants only, or use fewer registers, so that nothing "
-        "is in local memory",
+        text="index local arrays only with constants, or use fewer registers, so that nothing is "
+        "kept in local memory",
     )
 
 
@@ -71,7 +72,7 @@ def _double(facts: Facts) -> Advice | None:
     return Advice(
         effect=Effect.FP64_PIPE,
         lines=tuple(sorted(facts.double_lines)),
-        text="write literals and functions of FP32, such as 0.5f and sqrtf: FP64 is slower",
+        text="use FP32 literals and functions, such as 0.5f and sqrtf: FP64 is slower",
     )
 
 

@@ -76,10 +76,10 @@ def applied(
 def _remedy(remedies: Remedies, number: int) -> Remedy:
     found = {one.number: one for one in remedies.found}
     if number not in found:
-        there = f"there are {len(found)}" if found else "there are none"
-        raise InputError(f"--apply {number}: no such remedy: {there}")
+        known = f"choose one of {', '.join(map(str, found))}" if found else "none was found"
+        raise InputError(f"--apply {number}: no such remedy: {known}")
     if number not in remedies.edits:
-        raise InputError(f"--apply {number}: this one is made by hand: {found[number].title}")
+        raise InputError(f"--apply {number}: this remedy is made by hand: {found[number].title}")
     return found[number]
 
 

@@ -136,7 +136,7 @@ def check_nothing_given(name: str, brought: Mapping[str, object]) -> None:
     """Raise InputError for what a caller gives of what a rung brings itself, or an unknown name."""
     parse_selection(name)
     if given := [option for option, value in brought.items() if value]:
-        raise InputError(f"{name} is a rung, which brings its own {text.listing(given)}")
+        raise InputError(f"{name} is a rung, which has its own {text.listing(given)}")
 
 
 def rung_launch(name: str, shape: str | int | Gemm | None, device: Device | None) -> RungLaunch:
@@ -154,7 +154,7 @@ def rung_launch(name: str, shape: str | int | Gemm | None, device: Device | None
         selection = best_for(device, problem)
     variant = selection.variant
     if not isinstance(variant, Variant):
-        raise InputError(f"{name} is no kernel of the ladder: `profile` measures it")
+        raise InputError(f"{name} is not a rung: `profile` measures it")
     variant.check_shape(problem)
     if device is not None:
         variant.check_device(selection.parameters, device)

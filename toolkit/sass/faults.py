@@ -30,7 +30,7 @@ _WAITS = {
 
 
 MOST_INSTRUCTIONS = (
-    "the limit of instructions: an endless loop? If it only takes long, raise --max-instructions"
+    "its instruction limit: an endless loop? If it only takes long, raise --max-instructions"
 )
 
 
@@ -153,9 +153,10 @@ def _deadlock(fault: Fault, translated: Translated, bound: BoundLaunch) -> str:
         f"deadlock: {fault.waiting:,} of the {threads:,} threads of {_block(fault, bound)} {waits}"
     )
     if opcode == "SYNCS":
-        return f"{subject} for {_mbarrier(fault, bound)}, which never comes: {_lacking(fault)}"
+        waited_for = _mbarrier(fault, bound)
+        return f"{subject} for {waited_for}, whose phase never completes: {_lacking(fault)}"
     if opcode in _WAITS:
-        return f"{subject} {_WAITS[opcode]} and the others never come"
+        return f"{subject} {_WAITS[opcode]} and the others never arrive"
     polling = "it polls in a loop"
     if fault.resident > 1:
         polling = f"all {fault.resident:,} running blocks poll in loops"
@@ -197,11 +198,11 @@ def _is_call(fault: Fault, translated: Translated) -> bool:
 
 def _unknown(fault: Fault, translated: Translated) -> str:
     if not _is_call(fault, translated):
-        return "did what the simulator does not know"
+        return "did something that the simulator does not know"
     kernel = translated.kernel
     known = {x.name for x in kernel.variables} | {x.name for x in kernel.constants}
     names = sorted({x.target for x in kernel.relocations} - known - SYSTEM_FUNCTIONS.keys())
-    return f"called a function of the system that is not simulated ({', '.join(names)})"
+    return f"called a system function that is not simulated ({', '.join(names)})"
 
 
 def _where(fault: Fault, translated: Translated) -> str:

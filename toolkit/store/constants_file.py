@@ -23,7 +23,7 @@ def with_constants(device: Device, path: str | Path) -> Device:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start} is not UTF-8: {REMEDY}") from error
     except json.JSONDecodeError as error:
-        raise InputError(f"{path}: no JSON: {one_line(error)}: {REMEDY}") from error
+        raise InputError(f"{path}: not JSON: {one_line(error)}: {REMEDY}") from error
     except RecursionError as error:
         raise InputError(f"{path}: no measured constants: {REMEDY}") from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte, a number of 5,000 digits

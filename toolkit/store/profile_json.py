@@ -130,7 +130,9 @@ def _joined(journal: str, where: str) -> str:
             head[name] = list({str([one[k] for k in key]): one for one in found}.values())
         return json.dumps(head)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise RecordError(f"{where}: it is no journal of a run, or damaged: remove it") from error
+        raise RecordError(
+            f"{where}: it is not a journal of a run, or it is damaged: remove it"
+        ) from error
 
 
 def load_launch(path: str | Path) -> LaunchRecord:
@@ -153,11 +155,11 @@ def read_text(path: Path) -> str:
     try:
         return _unpacked(read_file(path), str(path)).decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise RecordError(f"{path}: there is no such file") from error
+        raise RecordError(f"{path}: no such file") from error
     except IsADirectoryError as error:
         raise RecordError(f"{path}: it is a folder: give the profile.json in it") from error
     except UnicodeDecodeError as error:
-        raise RecordError(f"{path}: byte {error.start} is not UTF-8: it is no JSON") from error
+        raise RecordError(f"{path}: byte {error.start} is not UTF-8: it is not JSON") from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or one_line(error)
         raise RecordError(f"{path}: it cannot be read: {reason}") from error
@@ -195,11 +197,11 @@ def _parsed(
         return adapter().validate_json(text, strict=True)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise RecordError(f"{where}: it is no JSON: {place}: {error.msg}") from error
+        raise RecordError(f"{where}: it is not JSON: {place}: {error.msg}") from error
     except ValidationError as error:
         raise RecordError(f"{where}: {first_problem(error)}{_REMEDY}") from error
     except RecursionError as error:
-        raise RecordError(f"{where}: it is no profile: it is nested too deeply") from error
+        raise RecordError(f"{where}: it is not a profile: it is nested too deeply") from error
     except RecordError:
         raise
     except ToolkitError as error:  # what a record refuses itself, such as a shape
@@ -219,7 +221,9 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _check_schema(document: object, where: str, oldest: int, newest: int) -> None:
     if not isinstance(document, dict) or "schema_version" not in document:
-        raise RecordError(f"{where}: it is no profile of this toolkit (it has no schema_version)")
+        raise RecordError(
+            f"{where}: it is not a profile of this toolkit (it has no schema_version)"
+        )
     version = document["schema_version"]
     if type(version) is not int or version < 1:
         raise RecordError(f"{where}: schema_version: it is {_shown(version)}, not 1 or more")

@@ -117,7 +117,7 @@ def selection_of(entry: Tuned) -> Selection:
     try:
         variant = find(entry.variant)
         if not isinstance(variant, Variant):
-            raise InputError(f"{entry.variant} is no rung")
+            raise InputError(f"{entry.variant} is not a rung")
         return Selection(variant=variant, parameters=variant.resolve(entry.parameters))
     except InputError as error:
         raise RecordError(

@@ -105,7 +105,7 @@ def _target(path: str | Path) -> Path:
         if target.is_dir():
             raise InputError(f"cannot write {path}: it is a folder: give a file in it")
         if target.exists() and not target.is_file():
-            raise InputError(f"cannot write {path}: it is no regular file: give another place")
+            raise InputError(f"cannot write {path}: it is not a regular file: give another place")
         if not target.parent.is_dir():
             raise InputError(f"cannot write {path}: there is no folder {target.parent}: create it")
     except (OSError, ValueError) as error:  # a name that is too long, or holds a zero byte

@@ -30,10 +30,10 @@ from toolkit.tuning.space import Space
 from toolkit.tuning.sweep import BATCH, ITERATIONS, measure
 
 METHOD = (
-    f"the best by prediction, {ITERATIONS} samples each; then the leaders in rounds with cuBLAS, "
-    "as many samples as it takes"
+    f"the best by prediction, {ITERATIONS} samples each; then the leaders in turn with cuBLAS, "
+    "until the order is clear or the time is up"
 )
-PREDICTED_ONLY = "prediction alone: nothing was measured"
+PREDICTED_ONLY = "predicted only: nothing was measured"
 
 
 @dataclass(frozen=True, kw_only=True)

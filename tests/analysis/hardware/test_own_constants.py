@@ -108,7 +108,7 @@ def test_the_basis_says_what_is_measured_and_what_is_taken_over():
         "sm_86 (42 of 62 measured on NVIDIA GeForce RTX 3090, mine.json; taken over from sm_90: "
         "bank_count, dram_latency, branch_clocks, fetch_latency, write_slots, miss_clocks, "
         "dram_scatter, dram_spread, code_bytes, flag_latency, atomic_window; "
-        "measured on no GPU: units.CONTROL, units.UNIFORM, units.LSU, latencies.UNIFORM, "
+        "not measured on any GPU: units.CONTROL, units.UNIFORM, units.LSU, latencies.UNIFORM, "
         "latencies.CONTROL)"
     )
 
@@ -144,11 +144,11 @@ REFUSED = [
     (RUN | {"constants": {}}, f"it determines no constant: {LIKE}, of a whole run"),
     (
         changed(imad_issue_cycles="2"),
-        f"imad_issue_cycles is no number above 0: {LIKE}, as it is",
+        f"imad_issue_cycles is not a number above 0: {LIKE}, unedited",
     ),
     (
         changed(imad_issue_cycles=float("nan")),
-        f"imad_issue_cycles is no number above 0: {LIKE}, as it is",
+        f"imad_issue_cycles is not a number above 0: {LIKE}, unedited",
     ),
     (
         changed(imad_issue_cycles=1e9),

@@ -99,9 +99,9 @@ def test_operations_on_lines_that_few_blocks_access_spread_over_all_slices():
 def test_a_basis_names_the_slices_or_the_additions():
     one = operations((7, 1000, 1000, 0, (1000, 0, 0, 0), 0, 0))
     assert atomic_time(one, L2_BYTES, HOPPER).basis == (
-        "1,000 operations on sectors in the busiest of 80 slices of L2, 1.76 ns each"
+        "1,000 sector operations in the busiest of 80 L2 slices, 1.76 ns each"
     )
     all_lanes = operations((7, 1000, 32_000, 0, (32_000, 0, 0, 0), 0, 0))
     assert atomic_time(all_lanes, L2_BYTES, HOPPER).basis == (
-        "32,000 additions of floats to one sector, one after the other, 1.76 ns each"
+        "32,000 float additions to one sector, one after the other, 1.76 ns each"
     )

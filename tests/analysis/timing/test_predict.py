@@ -307,7 +307,7 @@ def one_sm(*orders, **changes):
 def test_an_sm_of_which_all_blocks_are_named_is_replayed_as_usual():
     usual = predict(work(k=64, samples=(64,), blocks=8 * 132), H200)
     assert predict(one_sm((0, 1) * 4), H200) == usual
-    assert "8 of the 8 blocks of an SM replayed, 4 at a time" in usual.basis
+    assert "replayed on a model of one SM: 8 of its 8 blocks, 4 at a time" in usual.basis
 
 
 def test_the_order_of_unlike_blocks_matters():
@@ -329,7 +329,7 @@ def test_two_orders_of_an_sm_are_extended_to_all_blocks():
     bounds = [{b.name: b.time_s for b in one.bounds} for one in (found, whole)]
     assert bounds[0]["issue"] == pytest.approx(bounds[1]["issue"])
     assert bounds[0]["latency"] == pytest.approx(bounds[1]["latency"])
-    assert found.basis.startswith("8 and 16 of the 40 blocks of an SM replayed")
+    assert found.basis.startswith("replayed on a model of one SM: 8 and 16 of its 40 blocks")
 
 
 def test_an_sm_that_reads_more_than_others_has_more_bandwidth():
@@ -440,7 +440,7 @@ def test_few_blocks_leave_sms_idle():
 def test_a_prediction_says_what_it_rests_on(usual):
     assert usual.is_fitted
     assert usual.constants == "sm_90, measured"
-    assert "blocks of an SM replayed at K = 64 and 128, 4 at a time" in usual.basis
+    assert "blocks at K = 64 and 128, 4 at a time" in usual.basis
     other = predict(work(), find_device("rtx-3090"))
     assert not other.is_fitted
     assert other.constants == "sm_86, mostly taken over from sm_90"
@@ -510,14 +510,14 @@ def complete(monkeypatch, asked):
 @pytest.mark.parametrize(
     ("blocks", "basis", "within"),
     [
-        (16, "16 of the 16 blocks of an SM replayed with 56 and 112 of 255 repetitions", 0.01),
-        (40, "4 and 12 of the 40 blocks of an SM replayed with 44 and 88 of 255 rep", 0.015),
+        (16, "16 of its 16 blocks with 56 and 112 of 255 repetitions", 0.01),
+        (40, "4 and 12 of its 40 blocks with 44 and 88 of 255 repetitions", 0.015),
     ],
 )
 def test_a_shorter_replay_of_a_long_loop_predicts_the_same(monkeypatch, blocks, basis, within):
     asked = replace(long(), blocks=blocks * H200.sm_count)
     short, whole = predict(asked, H200), complete(monkeypatch, asked)
-    assert short.basis.startswith(basis)
+    assert short.basis.startswith(f"replayed on a model of one SM: {basis}")
     assert "repetitions" not in whole.basis
     assert short.time_s == pytest.approx(whole.time_s, rel=within)
     assert short.time_s != whole.time_s

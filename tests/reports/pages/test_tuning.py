@@ -19,7 +19,7 @@ from tests.reports.tuned_by_hand import (
 def test_the_lead_names_the_winner_its_time_and_its_speed_over_cublas():
     assert lead(TUNING, SHAPE) == (
         "coarsened-1d at 64 × 64 × 64 on NVIDIA H200 SXM 141 GB: bk=8,tm=8 takes 1.000 ms, "
-        "0.800× of cuBLAS; no other is tied with it"
+        "0.800× of cuBLAS; nothing ties with it"
     )
 
 
@@ -37,12 +37,12 @@ def test_without_a_measurement_the_lead_says_predicted():
 def test_the_points_tell_the_space_the_stages_and_the_yardsticks():
     assert list(points(SHAPE)) == [
         "the best by prediction, 7 samples each",
-        "9 combinations of values, 3 against a constraint, 1 left out, 1 failed",
-        "2 were measured, 1 of them in an earlier run (from the cache)",
+        "9 combinations of values, 3 violate a constraint, 1 left out, 1 failed",
+        "2 configurations measured, 1 of them in an earlier run (from the cache)",
         "predictions put 1 of 1 pairs of measured configurations in the measured order",
-        "by prediction the best was number 2 of 4",
+        "the fastest was number 2 of 4 by predicted time",
         "the defaults (bk=4,tm=16) take 2.00× as long (measured)",  # 0.8 / 0.4
-        "held against float64: right at this shape and, for ragged edges, at 63 × 63 × 63 and "
+        "checked against float64: right at this shape and, for ragged edges, at 63 × 63 × 63 and "
         "65 × 65 × 65",
         "cuBLAS in the same rounds: 800.0 µs (measured)",
     ]
@@ -78,6 +78,11 @@ def test_winners_stand_first_and_every_row_has_its_outcome():
         "left out: not measured: enough",
     ]
     assert table.rows[1][-1].is_bad
+
+
+def test_the_page_explains_intervals_only_where_they_were_measured():
+    assert "95 % interval" in page(TUNING)
+    assert "95 % interval" not in page(replace(TUNING, shapes=(UNMEASURED,)))
 
 
 def test_columns_without_a_number_are_left_out():

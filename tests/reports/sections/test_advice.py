@@ -20,16 +20,16 @@ def with_gap(made, steps_s, **more):
 def test_the_two_dearest_steps_are_told_with_their_remedies(in_prediction):
     steps = {"nominal peak": 3e-3, "register ports": 0.4e-3, "bank conflicts": 1e-3, "launch": 6e-4}
     assert advice(view(with_gap(in_prediction, steps))) == (
-        "To try next on vectorized, of its 5.00 ms: 1.00 ms for bank conflicts of shared memory: "
-        "a padded or swizzled layout has none. Then: 600 µs to launch it: several products in "
-        "one launch, or in a CUDA graph, share that."
+        "To try next on vectorized, of its 5.00 ms: 1.00 ms for shared-memory bank conflicts: "
+        "pad or swizzle the layout. Then: 600 µs for the launch itself: put several products into "
+        "one launch or one CUDA graph."
     )
 
 
 def test_nothing_is_advised_for_less_than_the_model_errs(in_prediction):
     made = with_gap(in_prediction, {"nominal peak": 4.9e-3, "bank conflicts": 0.1e-3})
     assert advice(view(made)) == (
-        "To try next: nothing that the model knows of costs vectorized more than 3.0 % of its time."
+        "To try next: nothing. No effect in the model costs vectorized more than 3.0 % of its time."
     )
 
 

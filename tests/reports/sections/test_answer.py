@@ -63,7 +63,9 @@ def test_an_avoidable_cause_is_named_with_its_line():
     conflicts = [instruction(19, requests=10, units=320, ideal=10, space="shared")]
     found = of({Effect.CONFLICTS: 16.1, Effect.DRAM_BANDWIDTH: 9, Effect.LAUNCH: 3}, conflicts)
     assert found.time_sentence == "k: 28.1 µs predicted on NVIDIA H100 SXM5 80 GB."
-    assert found.cause_sentence == "Shared-memory bank conflicts take most: 16.1 of 28.1 µs."
+    assert (
+        found.cause_sentence == "Shared-memory bank conflicts take the most time: 16.1 of 28.1 µs."
+    )
     assert found.line_sentence == "Line 19 takes 32 wavefronts per shared load, ideal 1."
     assert (found.cause.effect, found.place) == (Effect.CONFLICTS, ("k.cu", 19))
 
@@ -119,7 +121,7 @@ def test_the_most_expensive_line_is_named_without_a_wasteful_access():
 @pytest.mark.parametrize("instructions", [[instruction(None, file=None)]])
 def test_without_source_lines_it_says_so(instructions):
     found = of({Effect.LAUNCH: 3}, instructions)
-    assert found.cause_sentence == "The launch itself takes most: 3.00 of 3.00 µs."
+    assert found.cause_sentence == "The launch itself takes the most time: 3.00 of 3.00 µs."
     assert "without -lineinfo" in found.line_sentence
     assert found.place is None
 
@@ -139,6 +141,6 @@ def test_grades():
     measured = answer("k", None, code, H100, "k.cu", measured_s=33e-6)
     assert measured.time_sentence == "k: 33.0 µs measured on NVIDIA H100 SXM5 80 GB."
     assert measured.cause_sentence == "What limits it is unknown without a predicted time."
-    assert measured.line_sentence == "Line 4 has most warp instructions: 100.0 %."
+    assert measured.line_sentence == "Line 4 has the most warp instructions: 100.0 %."
     neither = answer("k" * 300, None, code, None, "k.cu", basis="not predicted: it waits")
     assert neither.time_sentence == f"{'k' * 60}…: not predicted: it waits."

@@ -212,7 +212,7 @@ def test_ctrl_c_while_the_texts_are_made_replaces_neither_file(monkeypatch, brok
         write(name, "precious")
     monkeypatch.setattr(broken, interrupted)
     said = refused(f"profile {THEORY}")  # compares the files
-    assert said == "interrupted: no file is new but those listed as written"
+    assert said == "interrupted: only the files listed as written are new"
 
 
 def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch):
@@ -228,7 +228,7 @@ def test_ctrl_c_between_the_files_tells_which_are_new(monkeypatch):
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "wrote profile.html",
-        "error: interrupted while writing: each file is whole, the old or the new one",
+        "error: interrupted while writing: each file is complete, either the old or the new one",
     ]
 
 
@@ -359,12 +359,12 @@ def test_report_renders_a_saved_profile(saved):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "given.json: there is no such file"),
-        ("", "given.json: it is no JSON: line 1"),
-        ('{"name": "package"}', "given.json: it is no profile of this toolkit"),
+        (None, "given.json: no such file"),
+        ("", "given.json: it is not JSON: line 1"),
+        ('{"name": "package"}', "given.json: it is not a profile of this toolkit"),
         ('{"schema_version": 99}', "given.json: it was written by a newer version (schema 99"),
         ('{"schema_version": 6}', "given.json: created: it is missing"),
-        ("\0\x01", "given.json: it is no JSON"),
+        ("\0\x01", "given.json: it is not JSON"),
     ],
 )
 def test_a_file_that_is_no_profile_is_one_line(content, message):
@@ -422,7 +422,7 @@ def test_a_recorded_run_of_another_device_is_refused(saved):
 def test_names_are_printed_as_they_are(saved, name):
     result = invoke("report saved.json --html", f"{name}.html")
     assert result.stderr == f"wrote {name}.html\n"
-    assert refused("report", f"{name}.json") == f"{name}.json: there is no such file"
+    assert refused("report", f"{name}.json") == f"{name}.json: no such file"
 
 
 def test_markup_in_a_profile_is_printed_as_it_is(saved):
@@ -527,7 +527,7 @@ def test_help_has_an_example_that_is_valid(name, saved, monkeypatch):
 
 def test_help_shows_the_defaults():
     shown = " ".join(re.sub("[│\n]", " ", invoke("profile --help").stdout).split())
-    for default in ("4096", "the whole ladder", "the GPU that is here, else h200", "random"):
+    for default in ("4096", "the whole ladder", "the GPU of this machine, else h200", "random"):
         assert f"[default: ({default})]" in shown
     assert "[default: profile.html]" in shown
     assert "(both)" in invoke("list --help").stdout
@@ -575,7 +575,7 @@ def test_json_is_utf8_whatever_the_locale(saved):
 
 
 def test_a_process_refuses_in_one_line():
-    said = "error: absent.json: there is no such file\n"
+    said = "error: absent.json: no such file\n"
     assert run(*TOOLKIT, "report", "absent.json") == (1, "", said)
 
 

@@ -150,25 +150,25 @@ def test_a_file_fills_a_buffer_of_its_type_and_shape():
         ("f23[3]", "unknown type 'f23': did you mean 'f32'? (known: i8, "),
         ("=3", "unknown type ''"),
         ("[3]", "unknown type ''"),
-        ("f32[]", "[] is no size: give one such as [1024] or [64,64]"),
-        ("f32[-1]", "[-1] is no size"),
-        ("f32[1.5]", "[1.5] is no size"),
-        ("f32[４]", "[４] is no size"),
-        ("f32[4**4]", "[4**4] is no size"),
-        (f"f32[{'9' * 30}]", "[999999999999999999999999999999] is no size"),
+        ("f32[]", "[] is not a size: give one such as [1024] or [64,64]"),
+        ("f32[-1]", "[-1] is not a size"),
+        ("f32[1.5]", "[1.5] is not a size"),
+        ("f32[４]", "[４] is not a size"),
+        ("f32[4**4]", "[4**4] is not a size"),
+        (f"f32[{'9' * 30}]", "[999999999999999999999999999999] is not a size"),
         (
             "f32[4]=zeroes",
             "a fill 'zeroes' is not known: give random, zeros, ones, arange, unwritten, a num",
         ),
         ("f32[4]=", "a fill '' is not known"),
-        ("i32[4]=1.5", "'1.5' is no whole number: give one such as 4096, -1 or 0x1000"),
+        ("i32[4]=1.5", "'1.5' is not an integer: give one such as 4096, -1 or 0x1000"),
         ("i8=128", "128 does not fit: int8 holds -128 to 127"),
         ("u8=-1", "-1 does not fit: uint8 holds 0 to 255"),
         ("bool=2", "2 does not fit: bool holds 0 to 1"),
-        ("i32=", "'' is no whole number"),
-        ("i32=1e6", "'1e6' is no whole number"),
+        ("i32=", "'' is not an integer"),
+        ("i32=1e6", "'1e6' is not an integer"),
         (f"i32={'9' * 5000}", "'99999"),
-        ("f32=one", "'one' is no number: give one such as 1.5, -2e-3, inf or nan"),
+        ("f32=one", "'one' is not a number: give one such as 1.5, -2e-3, inf or nan"),
         ("f32=1e39", "1e39 does not fit: float32 ends at 3.40282e+38"),
         ("f16=70000", "70000 does not fit: float16 ends at 65504"),
         ("f64=1e400", "1e400 does not fit: float64 ends at 1.79769e+308"),
@@ -251,9 +251,9 @@ def test_a_bare_number_has_the_declared_type(text, declaration, value):
     ("text", "declaration", "message"),
     [
         ("4096", "float *x", "the kernel takes `float *x`: give a buffer, such as f32[4096]"),
-        ("4096", "T n", "`T n` is no plain type: give one, such as i32=4096"),
+        ("4096", "T n", "`T n` is not a plain type: give one, such as i32=4096"),
         ("4096", "", "the type of this number is unknown here: give one, such as i32=4096"),
-        ("1.5", "int n", "'1.5' is no whole number: give one such as 4096, -1 or 0x1000"),
+        ("1.5", "int n", "'1.5' is not an integer: give one such as 4096, -1 or 0x1000"),
         ("300", "char n", "300 does not fit: int8 holds -128 to 127"),
     ],
 )
@@ -273,7 +273,7 @@ def test_a_size_may_be_a_product():
     found = parse_arguments(["f16[8192*4096]", "f32[ 4 * 2,3]"])
     assert [one.shape for one in found if isinstance(one, BufferArgument)] == [(33554432,), (8, 3)]
     assert refused("f32[4*]") == (
-        "--arg 0 ('f32[4*]'): [4*] is no size: give one such as [1024] or [64,64]"
+        "--arg 0 ('f32[4*]'): [4*] is not a size: give one such as [1024] or [64,64]"
     )
 
 
@@ -282,7 +282,7 @@ def test_a_size_may_be_a_product():
     [("bf16[64]", "bf16", "u16"), ("bfloat16=1", "bfloat16", "u16"), ("e4m3[4]", "e4m3", "u8")],
 )
 def test_types_without_arithmetic_here_are_refused_by_name(text, name, bits):
-    said = f"{name} is no type of an array here: give the bits as {bits}"
+    said = f"arrays of {name} are not supported: give the bits as {bits}"
     assert refused(text) == f"--arg 0 ('{text}'): {said}"
 
 

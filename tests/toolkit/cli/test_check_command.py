@@ -41,7 +41,7 @@ def test_a_finding_names_both_lines_and_fails():
     first = next(x for x in result.output.splitlines() if "read-after-write" in x)
     assert "write by thread (31, 0, 0), reverse.cu, line 3" in first
     assert "read by thread (32, 0, 0) of block (0, 0, 0), reverse.cu, line 5" in first
-    assert first.endswith("no __syncthreads() lies between (32 times)")  # warp 1, all lanes
+    assert first.endswith("no __syncthreads() between them (32 times)")  # warp 1, all lanes
 
 
 def test_json_holds_the_findings():

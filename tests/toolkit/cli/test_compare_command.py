@@ -178,9 +178,9 @@ def test_bad_files_are_one_line(folder):
     text = Path("a.json").read_text(encoding="utf-8")
     write("cut.json", text[: len(text) // 2])
     write("foreign.json", '{"name": "something else"}')
-    assert refused("a.json cut.json").startswith("cut.json: it is no JSON: line ")
-    assert "it is no profile of this toolkit" in refused("foreign.json a.json")
-    assert refused("a.json absent.json") == "absent.json: there is no such file"
+    assert refused("a.json cut.json").startswith("cut.json: it is not JSON: line ")
+    assert "it is not a profile of this toolkit" in refused("foreign.json a.json")
+    assert refused("a.json absent.json") == "absent.json: no such file"
     assert refused("a.json /dev/zero").startswith("/dev/zero: it cannot be read: it is a device")
     assert "are one file: give two profiles" in refused("a.json ./a.json")
 
@@ -316,7 +316,7 @@ def test_a_damaged_launch_is_refused():
     launch("d.json", 16)
     document = json.loads(Path("d.json").read_text("utf-8"))
     write("e.json", json.dumps(document)[:-99])
-    assert refused("d.json e.json").startswith("e.json: it is no JSON: line 1, column ")
+    assert refused("d.json e.json").startswith("e.json: it is not JSON: line 1, column ")
     write("e.json", json.dumps(document | {"grid": [1, 1]}))
     assert refused("d.json e.json").startswith("e.json: grid[2]: it is missing")
     name = next(iter(document["counters"]))

@@ -87,7 +87,8 @@ def test_a_file_that_cannot_be_used_is_one_line(command):
     for options, message in {
         "--constants none.json": "none.json: it cannot be read: No such file or directory",
         "--constants .": ".: it cannot be read: Is a directory",
-        "--constants add.cu": f"add.cu: no JSON: Expecting value: line 1 column 1 (char 0): {like}",
+        "--constants add.cu": "add.cu: not JSON: Expecting value: "
+        f"line 1 column 1 (char 0): {like}",
         "--constants mine.json -d t4": "mine.json: its constants are of sm_90 (NVIDIA H200 SXM "
         f"141 GB), and NVIDIA T4 is of sm_75: {other}",
     }.items():
@@ -102,4 +103,4 @@ def test_a_device_must_be_known():
 
 def test_profile_refuses_before_anything_runs():
     given = {"executor": "simulate", "constants": "add.cu"}
-    assert refusal(InputError, profile, [64], ["tiled"], **given).startswith("add.cu: no JSON")
+    assert refusal(InputError, profile, [64], ["tiled"], **given).startswith("add.cu: not JSON")

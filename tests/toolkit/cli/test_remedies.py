@@ -62,7 +62,7 @@ def test_a_remedy_is_written_beside_its_diff():
 def test_no_file_is_overwritten():
     write("transpose.remedy1.cu", "mine")
     error = refused(f"simulate transpose.cu {LAUNCH} --apply 1")
-    assert error == "--apply: transpose.remedy1.cu exists, and is not overwritten: move it away"
+    assert error == "--apply: transpose.remedy1.cu exists and is not overwritten: move it away"
 
 
 def test_a_change_of_rounding_is_asked_for():
@@ -102,4 +102,4 @@ def test_options_that_exclude_each_other(options):
 def test_a_rung_is_no_source_to_edit():
     error = refused("simulate tiled --shape 256 --apply 1")
     assert error.startswith("--apply: ")
-    assert error.endswith("is no CUDA C++ of yours: give a .cu file")
+    assert error.endswith("is not a CUDA C++ file of yours: give one")

@@ -39,7 +39,7 @@ def test_a_long_simulation_is_announced_once(monkeypatch, capsys):
         (59.0, False, ["10,049 of 10,100 blocks are left, about 670 min: "]),  # more than it seemed
         (150.0, False, ["10,100 blocks take about 2 min: "]),
         (7200.0, True, ["10,100 blocks take at least 120 min: "]),
-        (0.2, True, ["how long this takes is not known ", "10,049 of 10,100 blocks are left, "]),
+        (0.2, True, ["the remaining time is unknown until ", "10,049 of 10,100 blocks are left, "]),
     ],
 )
 def test_more_than_a_minute_is_announced_before_all_blocks(
@@ -82,7 +82,7 @@ def test_more_than_half_of_the_memory_is_announced_before_the_launch(
     monkeypatch.setattr(view, "available_bytes", lambda: 12_000_000_000)
     with view.SimulationProgress("k.cu", needed):
         said = capsys.readouterr().err
-    assert ("take about 6.1 GB of the 12.0 GB that are free: " in said) == is_said
+    assert ("need about 6.1 GB of the 12.0 GB that are free: " in said) == is_said
 
 
 @pytest.mark.parametrize(

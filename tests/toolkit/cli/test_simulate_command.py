@@ -89,7 +89,7 @@ def test_the_launch_is_told_on_demand():
     assert first == "transpose of transpose.cu for sm_90 (NVRTC 13.0.88)"
     assert grid == "  grid 2×2×1 of 32×32×1 threads: 4 blocks, 4,096 threads"
     assert arguments == "  in: f32[64,64]=random; out: f32[64,64]=zeros; n: i32=64"
-    assert seed == "  random content: --seed 5 repeats it"
+    assert seed == "  random buffers: --seed 5 repeats them"
     assert re.fullmatch(
         r"  all 4 blocks executed in \S+ [mµn]?s \(\S+( million)? thread instructions per second\)",
         basis,
@@ -126,7 +126,7 @@ def test_the_first_lines_are_the_time_its_cause_and_the_line():
     time, cause, line, *_ = shown(call).splitlines()
     assert re.fullmatch(r"transpose: \d\S+ µs predicted on NVIDIA H200 SXM 141 GB\.", time)
     whole = re.search(r"(\S+) µs", time)[1]
-    told = rf"Shared-memory bank conflicts (limit it|take most): \S+ of {whole} µs\."
+    told = rf"Shared-memory bank conflicts (limit it|take the most time): \S+ of {whole} µs\."
     assert re.fullmatch(told, cause)
     assert line == "Line 11 takes 32 wavefronts per shared load, ideal 1."
 
@@ -217,7 +217,7 @@ def test_from_python_nothing_is_predicted_if_that_is_asked_for():
     time, limiter, line = execution.verdict.splitlines()
     assert time == "add: not predicted."
     assert limiter == "What limits it is unknown without a predicted time."
-    assert line.startswith("Line 1 has most warp instructions: ")
+    assert line.startswith("Line 1 has the most warp instructions: ")
 
 
 def test_a_kernel_that_dram_limits_has_no_flop_rate():
@@ -245,7 +245,7 @@ def test_counters_are_shown_in_groups_with_what_follows_from_them():
     values = {meaning.removesuffix(" (noisy)"): value for meaning, value, _ in rows}
     assert values["requests of global loads"] == "128"  # 4 blocks · 32 warps
     assert values["32-byte sectors of global loads"] == "512"  # 4 per request
-    assert values["sectors per request, the fewest possible"] == "4"
+    assert values["sectors per request (ideal)"] == "4"
     assert values["wavefronts of shared loads"] == "4,096"  # 32 per request
     assert values["bank conflicts per access"] in ("31", "0")  # of loads, of stores
     assert values["active threads per warp instruction"] == "32"
@@ -431,7 +431,7 @@ def test_an_input_is_never_overwritten(argument, output):
     os.link("x.npy", "hard.npy")
     before = Path("x.npy").read_bytes()
     said = refused(f"simulate add.cu -g 1 -b 32 -a {argument} --save 0={output}")
-    assert said.startswith(f"--save '0={output}': {Path(output)} is used already: give another")
+    assert said.startswith(f"--save '0={output}': {Path(output)} is already used: give another")
     assert Path("x.npy").read_bytes() == before
 
 
@@ -669,13 +669,16 @@ def test_a_file_is_told_from_a_rung():
         ("absent.cubin -g 1 -b 1", "absent.cubin cannot be read: No such file or directory"),
         ("/dev/zero -g 1 -b 1", "kernel source '/dev/zero' cannot be read: it is a device or a"),
         (". -g 1 -b 1", "kernel source '.' cannot be read: Is a directory"),
-        ("add.cu -g 0 -b 1", "--grid '0' is no size: give one to three numbers of at least 1, "),
-        ("add.cu -g 1,2,3,4 -b 1", "--grid '1,2,3,4' is no size: give one to three numbers"),
-        ("add.cu -g 1 -b x", "--block 'x' is no size: give one to three numbers of at least 1, "),
+        ("add.cu -g 0 -b 1", "--grid '0' is not a size: give one to three numbers of at least 1, "),
+        ("add.cu -g 1,2,3,4 -b 1", "--grid '1,2,3,4' is not a size: give one to three numbers"),
+        (
+            "add.cu -g 1 -b x",
+            "--block 'x' is not a size: give one to three numbers of at least 1, ",
+        ),
         ("add.cu -g 1 -b 2000 -a f32[1]", "add: a block of 2000×1×1 = 2,000 threads: a block has"),
         ("add.cu -g 1 -b 32", "add takes 1 argument (float *x), 0 were given"),
         ("add.cu -g 1 -b 32 -a f32", "--arg 0 ('f32'): a size or a value is missing: give "),
-        ("add.cu -g 1 -b 32 -a f32[1] -a i32=x", "--arg 1 ('i32=x'): 'x' is no whole number"),
+        ("add.cu -g 1 -b 32 -a f32[1] -a i32=x", "--arg 1 ('i32=x'): 'x' is not an integer"),
         ("add.cu -g 1 -b 32 -a f64[32]", "argument 0 of add (float *x) is an array of float64: "),
         ("add.cu -g 1 -b 32 -a f32=1", "argument 0 of add (float *x) is float32 1.0: give an arr"),
         ("add.cu -g 1 -b 32 -a f32[1] -k ad", "unknown kernel 'ad': did you mean 'add'? (known: "),
@@ -693,14 +696,17 @@ def test_a_file_is_told_from_a_rung():
         ("add.cu -g 1 -b 1 -a f32[1] --save 0=", "--save '0=' is not understood: give the pos"),
         (
             "add.cu -g 1 -b 1 -a f32[1] -a i32=1 --save 1=x.npy",
-            "--save '1=x.npy': argument 1 is no buffer: give one of 0",
+            "--save '1=x.npy': argument 1 is not a buffer: give one of 0",
         ),
-        ("add.cu -g 1 -b 1 --save 0=x.npy", "--save '0=x.npy': argument 0 is no buffer: give one"),
+        (
+            "add.cu -g 1 -b 1 --save 0=x.npy",
+            "--save '0=x.npy': argument 0 is not a buffer: no argument is one",
+        ),
         ("add.cu -g 1 -b 1 -a f32[1] --save 0=absent/x", "cannot write absent/x: there is no fol"),
-        ("add.cu -g 1 -b 1 -a f32[1] --save 0=add.cu", "--save '0=add.cu': add.cu is used alrea"),
+        ("add.cu -g 1 -b 1 -a f32[1] --save 0=add.cu", "--save '0=add.cu': add.cu is already u"),
         (
             "add.cu -g 1 -b 1 -a f32[1] -a f32[1] --save 0=x --save 1=./x",
-            "--save '1=./x': x is used already: give another",
+            "--save '1=./x': x is already used: give another",
         ),
         ("add.cu -g 1 -b 1 -a f32[999999,9999999]", "the buffers take 40,000.0 GB on the host, "),
         ("add.cu -g 1 -b 32 -a f32[8]", "add: global read of 4 bytes out of bounds at 0x"),
@@ -713,16 +719,16 @@ def test_a_file_is_told_from_a_rung():
         ("tield -s 64", "unknown variant 'tield': did you mean 'tiled'? (known: "),
         ("tiled:tile=5 -s 64", "tiled: tile = 5 is not legal: choose one of 8, 16, 32"),
         ("tiled", "tiled is a rung: give the shape of its product, such as 1024"),
-        ("tiled -s 64 -g 4 -a i32=1", "tiled is a rung, which brings its own grid and arguments"),
+        ("tiled -s 64 -g 4 -a i32=1", "tiled is a rung, which has its own grid and arguments"),
         ("tiled -s 4x", "shape '4x'"),
-        ("add.cu -s 64 -g 1 -b 1", "--shape is for a rung by its name: 'add.cu' is none"),
-        ("tiled -s 64 --save 2=c.npy", "--save: only some blocks of tiled are executed, which"),
+        ("add.cu -s 64 -g 1 -b 1", "--shape is for rungs, and 'add.cu' is not one"),
+        ("tiled -s 64 --save 2=c.npy", "--save: only some blocks of tiled are executed, so"),
         (
             "tiled -s 64 --blocks all --save 3=c.npy",
-            "--save '3=c.npy': argument 3 is no buffer: give one of 0, 1, 2",
+            "--save '3=c.npy': argument 3 is not a buffer: give one of 0, 1, 2",
         ),
         ("best -s 64 --arch sm_87", "which rung is the best depends on the device: name one"),
-        ("cublas -s 64 -d t4", "cublas is no kernel of the ladder: `profile` measures it"),
+        ("cublas -s 64 -d t4", "cublas is not a rung: `profile` measures it"),
         ("stream-k -s 64 -d t4", "stream-k needs sm_90 or later, and NVIDIA T4 is sm_75"),
         ("one-block -s 64", "one-block cannot take 64x64x64: C has at most 32x32 elements"),
         (
@@ -733,7 +739,7 @@ def test_a_file_is_told_from_a_rung():
             "stream-k -s 1024x1024x262144",
             "its blocks share tiles in 70 ways, and one block for each",
         ),
-        ("tiled -s 64 --max-instructions 1000", "sgemm_tiled did not end within the limit"),
+        ("tiled -s 64 --max-instructions 1000", "sgemm_tiled did not end within its instr"),
         ("endless.cu -g 1 -b 1 -a f32[1] --max-instructions 1000", "endless did not end within"),
     ],
 )
@@ -809,7 +815,7 @@ def test_too_little_memory_is_one_line(monkeypatch):
     monkeypatch.setattr("toolkit.cli.launch_options.simulate", run)
     write("k.cu", 'extern "C" __global__ void k() {}')
     assert refused("simulate k.cu -g 1 -b 1") == (
-        "there is too little memory (Unable to allocate 16.0 GiB for an array): make the launch "
+        "not enough memory (Unable to allocate 16.0 GiB for an array): make the launch "
         "smaller, or free memory"
     )
 
@@ -840,7 +846,7 @@ def test_a_page_of_a_rung_is_written():
     [
         ("--html transpose.cu", "the command reads transpose.cu"),
         ("--html no/such/page.html", "no/such"),
-        ("--html page.npy --save 1=page.npy", "--save has that file"),
+        ("--html page.npy --save 1=page.npy", "--save writes that file"),
     ],
 )
 def test_a_page_takes_no_place_of_another_file(more, said):

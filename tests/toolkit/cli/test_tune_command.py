@@ -71,7 +71,7 @@ def test_ctrl_c_keeps_what_was_measured(stopped, folder):
     assert (
         f"of 6 configurations of 48x48x48 are kept in {folder / FILE}: repeat the command" in said
     )
-    assert said.splitlines()[-1] == "error: interrupted: nothing was written but the cache"
+    assert said.splitlines()[-1] == "error: interrupted: only the cache was written"
     assert not (folder / "tuning.json").exists()
 
 

@@ -219,9 +219,9 @@ def test_a_time_that_is_lost_is_told_with_the_reason(capsys):
     ("source", "said"),
     [
         ("tiled", "--watch needs a file, and tiled is a rung: copy its source, "),
-        ("none.cu", "--watch needs a file, and 'none.cu' is none"),
-        ("none.cubin", "--watch needs a file, and 'none.cubin' is none"),
-        (".", "--watch needs a file, and '.' is none"),
+        ("none.cu", "--watch needs a file, and 'none.cu' is not one"),
+        ("none.cubin", "--watch needs a file, and 'none.cubin' is not one"),
+        (".", "--watch needs a file, and '.' is not one"),
     ],
 )
 def test_only_a_file_is_watched(source, said):
@@ -232,7 +232,7 @@ def test_only_a_file_is_watched(source, said):
 def test_nothing_is_kept_of_watched_runs(more):
     result = invoke(f"{LAUNCH} {more}")
     assert result.exit_code == 2
-    assert "goes with none of --save, --json and --html" in result.stderr
+    assert "not with --save, --json or --html" in result.stderr
 
 
 def test_mistakes_of_the_launch_end_the_command():

@@ -147,7 +147,7 @@ def test_a_launch_has_a_time_a_limiter_and_bounds_below_the_time():
 
 def test_the_basis_says_which_blocks_stand_for_all():
     # SM 66 of 132 has blocks 66, 198, 330, 462 and 594 of 600
-    assert "; blocks 66, 198, 462, 594 stand for all 600" in launched(code("copy")).prediction_basis
+    assert "; blocks 66, 198, 462, 594 represent all 600" in launched(code("copy")).prediction_basis
     assert "stand" not in launched(code("copy"), grid=1).prediction_basis
 
 

@@ -525,7 +525,7 @@ def test_machine_code_that_is_none_is_refused(tmp_path):
     for source, kernel, message in (
         (cubin, "other", "the cubin is of kernel twice, not of other"),
         (cubin.image, "other", "unknown kernel 'other': choose one of twice"),
-        (b"nothing", "twice", "the machine code is no cubin: it is no ELF file"),
+        (b"nothing", "twice", "the machine code is not a cubin: it is not an ELF file"),
     ):
         assert refusal(InputError, launch, source, kernel=kernel) == message
 
@@ -695,7 +695,7 @@ FAULTS = {
         (floats(128), np.int32(32)),
         {"grid": 2, "block": 128},
         "k: deadlock: 32 of the 128 threads of block (0, 0, 0) wait at the barrier and the others "
-        "never come: kernel.cu, line 3: ",
+        "never arrive: kernel.cu, line 3: ",
         "BAR.SYNC",
     ),
     "an endless loop around a barrier": (
@@ -705,7 +705,7 @@ FAULTS = {
         }""",
         (floats(3),),
         {},
-        "k did not end within the limit of instructions",
+        "k did not end within its instruction limit",
     ),
     "across the end": (
         "__global__ void k(double *x) { x[12] = 1; }",
@@ -722,7 +722,7 @@ FAULTS = {
         }""",
         (floats(1), np.int32(4)),
         {"block": 1},
-        "k called a function of the system that is not simulated (malloc); block (0, 0, 0), "
+        "k called a system function that is not simulated (malloc); block (0, 0, 0), "
         "thread (0, 0, 0), kernel.cu, line 2: CALL.",
     ),
     "one block of many": (

@@ -80,14 +80,14 @@ FAULTS = {
     "loops for ever": Fault(
         body="while (*(volatile float*)C == *(volatile float*)C + 1 || alpha > 0) {}",
         silicon="did not end within",
-        simulator="did not end within the limit of instructions: an endless loop? If it only takes "
+        simulator="did not end within its instruction limit: an endless loop? If it only takes "
         f"long, raise --max-instructions; block (0, 0, 0), {AT_THE_BODY}",
     ),
     "waits for threads that never come": Fault(
         body='if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;"); '
         'else while (1) asm volatile("");',
         silicon="did not end within",
-        simulator="did not end within the limit of instructions",
+        simulator="did not end within its instruction limit",
     ),
     "traps": Fault(
         body="if (blockIdx.x == 1 && threadIdx.x == 37) __trap();",

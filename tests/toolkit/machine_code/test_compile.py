@@ -465,14 +465,14 @@ def test_a_kernel_of_a_cubin_is_named_by_its_symbol_or_its_plain_name():
 @pytest.mark.parametrize(
     ("image", "reason"),
     [
-        (b"", "it is no ELF file"),
-        (PLAIN.encode(), "it is no ELF file"),
+        (b"", "it is not an ELF file"),
+        (PLAIN.encode(), "it is not an ELF file"),
         (b"\x7fELF", "it is damaged"),
         (Path(sys.executable).resolve().read_bytes()[:100_000], "it is an ELF file, but holds no"),
     ],
 )
 def test_bytes_that_are_no_cubin_are_refused(image, reason):
-    with pytest.raises(InputError, match=f"^the machine code is no cubin: {reason}"):
+    with pytest.raises(InputError, match=f"^the machine code is not a cubin: {reason}"):
         Kernel.from_image(image)
 
 

@@ -76,7 +76,7 @@ def test_a_function_that_begins_beyond_the_code_is_no_endless_loop(value):
 @pytest.mark.parametrize("size", [17, 2**33, 2**64 - 1])
 def test_a_variable_larger_than_its_section_is_refused(size):
     said = said_of(with_symbol("v", size=size))
-    assert said == "the machine code is no cubin: v has more bytes than its section"
+    assert said == "the machine code is not a cubin: v has more bytes than its section"
 
 
 def test_variables_that_memory_has_no_room_for_are_refused(monkeypatch):
@@ -99,7 +99,7 @@ def test_a_kernel_that_takes_more_than_an_sm_has_is_refused(attribute, value, me
     number = [x.name for x in cubin_file(image()).symbols].index("k")
     at = info.index(struct.pack("<BBHI", 4, attribute, 8, number))
     said = said_of(with_word(start + at + 8, "<I", value))
-    assert said == f"the machine code is no cubin: {message}"
+    assert said == f"the machine code is not a cubin: {message}"
 
 
 def test_sections_that_share_all_bytes_of_a_file_are_refused():
@@ -109,7 +109,7 @@ def test_sections_that_share_all_bytes_of_a_file_are_refused():
         header = SECTION.unpack_from(changed, table + number * SECTION.size)
         if header[1] == 1:
             struct.pack_into("<QQ", changed, table + number * SECTION.size + 24, 0, len(changed))
-    assert said_of(bytes(changed)) == "the machine code is no cubin: it is damaged"
+    assert said_of(bytes(changed)) == "the machine code is not a cubin: it is damaged"
 
 
 def test_names_that_are_one_long_string_are_refused():
@@ -127,7 +127,7 @@ def test_names_that_are_one_long_string_are_refused():
 def test_a_table_of_sections_beyond_the_file_is_refused(at):
     for value in (0xFFFF, 0x7FFF):
         said = said_of(with_word(at, "<H", value))
-        assert said.startswith("the machine code is no cubin: ")
+        assert said.startswith("the machine code is not a cubin: ")
 
 
 def test_a_bank_of_constants_has_a_number_of_two_digits():

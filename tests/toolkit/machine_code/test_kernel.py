@@ -284,7 +284,7 @@ def test_a_kernel_that_is_not_there_is_an_error():
 @pytest.mark.parametrize(
     ("at", "put", "why"),
     [
-        (4, b"\1", "it is no 64-bit cubin"),
+        (4, b"\1", "it is not a 64-bit cubin"),
         (40, b"\xff" * 8, "it is damaged"),  # where the table of sections begins
     ],
 )

@@ -118,17 +118,17 @@ def test_no_driver_is_told_apart_from_a_driver_without_a_gpu(machine):
     machine.driver = FakeDriver([], status=100)  # CUDA_ERROR_NO_DEVICE
     assert machine.found("NVIDIA driver").status == "ok"
     assert machine.found("GPU").status == "optional missing"
-    assert machine.found("GPU").detail == "the driver has no GPU"
+    assert machine.found("GPU").detail == "the driver finds no GPU"
     machine.driver = None
     assert machine.found("NVIDIA driver").status == "optional missing"
     assert "install the NVIDIA driver" in machine.found("NVIDIA driver").remedy
-    assert machine.found("GPU").detail == "no driver to ask"
+    assert machine.found("GPU").detail == "unknown without the driver"
 
 
 def test_hidden_gpus_are_told_with_the_variable_that_hides_them(machine, monkeypatch):
     machine.driver = FakeDriver([], status=100)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert machine.found("GPU").detail == "the driver has no GPU; CUDA_VISIBLE_DEVICES=''"
+    assert machine.found("GPU").detail == "the driver finds no GPU; CUDA_VISIBLE_DEVICES=''"
     assert machine.found("GPU").remedy == "unset CUDA_VISIBLE_DEVICES"
 
 

@@ -108,11 +108,13 @@ def test_another_device_is_simulated_or_an_error(cuda):
     result = profile([32], ["tiled"], device="t4", progress=progress)
     assert (result.executor, result.device.key) == ("simulate", "t4")
     assert progress.notices == [
-        "simulated, no GPU is used: the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA T4: leave "
+        "simulated, no GPU is used: the GPU of this machine is NVIDIA H100 SXM5 80 GB, not "
+        "NVIDIA T4: leave "
         "the device out to measure"
     ]
-    assert "the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA T4: leave the device out" in refusal(
-        InputError, profile, [32], ["tiled"], device="t4", executor="gpu"
+    assert (
+        "the GPU of this machine is NVIDIA H100 SXM5 80 GB, not NVIDIA T4: leave the device out"
+        in refusal(InputError, profile, [32], ["tiled"], device="t4", executor="gpu")
     )
 
 

@@ -105,11 +105,11 @@ def test_the_journal_of_a_resumed_run_has_the_records_of_the_first(tmp_path, jou
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda text: "", "it is no journal of a run, or damaged: remove it"),
-        (lambda text: text[:50], "it is no journal of a run, or damaged"),
-        (lambda text: text.replace("\n", "\n{]\n", 1), "it is no journal of a run, or damaged"),
-        (lambda text: text.replace("\n", "\n7\n", 1), "it is no journal of a run, or damaged"),
-        (lambda text: "7\n" + text, "it is no journal of a run, or damaged"),
+        (lambda text: "", "it is not a journal of a run, or it is damaged: remove it"),
+        (lambda text: text[:50], "it is not a journal of a run, or it is damaged"),
+        (lambda text: text.replace("\n", "\n{]\n", 1), "it is not a journal of a run, or"),
+        (lambda text: text.replace("\n", "\n7\n", 1), "it is not a journal of a run, or"),
+        (lambda text: "7\n" + text, "it is not a journal of a run, or it is damaged"),
         (lambda text: text.replace('"registers_per_thread":', '"registers_per_thread":-'),
          "records[0].resources.registers_per_thread: it is -"),
     ],

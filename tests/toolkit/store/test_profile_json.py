@@ -144,7 +144,7 @@ def test_a_profile_that_could_not_be_read_back_is_never_written(path):
 
 
 def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
-    assert "there is no such file" in refusal(RecordError, load, tmp_path / "absent.json")
+    assert "no such file" in refusal(RecordError, load, tmp_path / "absent.json")
     assert "it is a folder" in refusal(RecordError, load, tmp_path)
     assert "cannot be read" in refusal(RecordError, load, "a\0b")
 
@@ -152,13 +152,13 @@ def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "it is no JSON: line 1, column 1: Expecting value"),
-        ('{\n  "a": 1,\n  b}', "it is no JSON: line 3, column 3"),
+        ("", "it is not JSON: line 1, column 1: Expecting value"),
+        ('{\n  "a": 1,\n  b}', "it is not JSON: line 3, column 3"),
         (b"{\xff}", "byte 1 is not UTF-8"),
         (b"\xff\xfe{\x00}\x00", "byte 0 is not UTF-8"),
-        ("[]", "it is no profile of this toolkit (it has no schema_version)"),
-        ("1e999", "it is no profile of this toolkit"),
-        ('{"name": "package"}', "it is no profile of this toolkit (it has no schema_version)"),
+        ("[]", "it is not a profile of this toolkit (it has no schema_version)"),
+        ("1e999", "it is not a profile of this toolkit"),
+        ('{"name": "package"}', "it is not a profile of this toolkit (it has no schema_version)"),
         ('{"schema_version": 7}', "it was written by a newer version (schema 7, this one reads 6)"),
         ('{"schema_version": 0}', "schema_version: it is 0, not 1 or more"),
         ('{"schema_version": true}', "schema_version: it is True"),
@@ -172,7 +172,7 @@ def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
         ('{"schema_version": 6, "seed": ' + "9" * 60 + "}", "seed: it is 9999"),
         ('{"schema_version": 6, "seed": ' + "9" * 9999 + "}", "Exceeds the limit"),
         ('{"schema_version": ' + "9" * 4000 + "}", "it was written by a newer version"),
-        ("[" * 100_000, "it is no profile: it is nested too deeply"),
+        ("[" * 100_000, "it is not a profile: it is nested too deeply"),
         ('{"schema_version": 6, "a": ' + "[" * 900 + "]" * 900 + "}", ""),
         ('{"schema_version": 6, "created": "\\ud800"}', ""),
     ],
@@ -334,7 +334,7 @@ def test_a_link_stays_a_link(path):
         (lambda folder: folder, "it is a folder: give a file in it"),
         (lambda folder: folder / "absent" / "p.json", "there is no folder .*absent: create it"),
         (lambda folder: folder / "file" / "p.json", "there is no folder .*file: create it"),
-        (lambda _: Path("/dev/null"), "it is no regular file"),
+        (lambda _: Path("/dev/null"), "it is not a regular file"),
         (lambda folder: folder / "loop", "loop: the link leads to itself: give another place"),
         (lambda _: Path("/proc/p.json"), "cannot write /proc/p.json: .*: give a place"),
         (lambda folder: folder / ("x" * 300), "File name too long"),

@@ -107,8 +107,8 @@ def test_a_model_of_other_launches_is_refused(source, folder):
         (lambda data: data[:200], "its compressed data is cut short, or goes on after its end"),
         (lambda data: data + b"x", "its compressed data is cut short, or goes on after its end"),
         (lambda data: data[:200] + b"\0\0\0\0" + data[204:], "it cannot be unpacked: Corrupt"),
-        (lambda data: b"", "it is no JSON: line 1"),
-        (lambda data: lzma.compress(b"{}"), "it is no profile of this toolkit"),
+        (lambda data: b"", "it is not JSON: line 1"),
+        (lambda data: lzma.compress(b"{}"), "it is not a profile of this toolkit"),
         (lambda data: lzma.compress(b"\xff"), "byte 0 is not UTF-8"),
     ],
 )
@@ -147,7 +147,7 @@ def test_the_command_says_what_it_wrote_or_why_not(source, folder, monkeypatch, 
     monkeypatch.setattr(sys, "argv", ["recorded", str(source)])
     recorded.main()
     assert capsys.readouterr().out == f"wrote {folder / 'h200.json.xz'}\n"
-    for arguments, message in ((["absent"], "error: absent: there is no such file"), ([], "usage")):
+    for arguments, message in ((["absent"], "error: absent: no such file"), ([], "usage")):
         monkeypatch.setattr(sys, "argv", ["recorded", *arguments])
         with pytest.raises(SystemExit, match=message):
             recorded.main()

@@ -139,7 +139,7 @@ def test_a_foreign_file_is_one_line(content):
     ("change", "problem"),
     [
         ({"variant": "tilde"}, "unknown variant 'tilde'"),
-        ({"variant": "cublas"}, "cublas is no rung"),
+        ({"variant": "cublas"}, "cublas is not a rung"),
         ({"parameters": {"bk": 8, "tm": 7}}, "tm = 7 is not legal"),
         ({"parameters": {"bk": 4, "tm": 4}}, "bk * tm must be at least 64"),
     ],

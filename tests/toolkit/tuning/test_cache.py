@@ -122,7 +122,7 @@ def test_earlier_caches_that_were_set_aside_are_kept(path):
 def test_a_damaged_cache_is_set_aside(path, content):
     path.write_text(content)
     notice = SweepCache(path, EMPTY).open()
-    assert notice.endswith("it is no journal of a run, or damaged: remove it")
+    assert notice.endswith("it is not a journal of a run, or it is damaged: remove it")
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):

@@ -44,7 +44,7 @@ def test_without_a_gpu_configurations_are_ranked_for_the_device_and_that_is_said
         "NVIDIA GPU, install the driver"
     ]
     shape = found.shapes[0]
-    assert shape.method == "prediction alone: nothing was measured"
+    assert shape.method == "predicted only: nothing was measured"
     assert all(one.predicted and not one.swept for one in shape.candidates)
     assert shape.winners == ()
     assert entries_of(found) == []
@@ -278,7 +278,8 @@ def test_another_device_than_the_gpu_here_is_ranked_for(machine):
     found, heard = run(device="t4")
     assert found.device.key == "t4"
     assert heard == [
-        "ranked by prediction: no GPU is used: the GPU here, NVIDIA H100 SXM5 80 GB, is no NVIDIA "
+        "ranked by prediction: no GPU is used: the GPU of this machine is NVIDIA H100 "
+        "SXM5 80 GB, not NVIDIA "
         "T4: leave the device out to measure"
     ]
     assert machine.launched == []

@@ -361,11 +361,11 @@ def test_a_full_disk_and_a_command_that_cannot_be_started_are_said_once(
 
 
 def test_a_process_that_dies_at_once_is_said_once(cublas, replay):
-    lines = replay(dies="the CUDA driver gives no GPU (busy): run `python -m toolkit doctor`")
+    lines = replay(dies="the CUDA driver finds no GPU (busy): run `python -m toolkit doctor`")
     told, _ = heard()
     assert len(lines.read()) == 1
     assert told.notices == [
-        "no hardware counters: the CUDA driver gives no GPU (busy): run `python -m toolkit doctor`"
+        "no hardware counters: the CUDA driver finds no GPU (busy): run `python -m toolkit doctor`"
     ]
 
 

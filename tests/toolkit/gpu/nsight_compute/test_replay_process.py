@@ -110,7 +110,7 @@ def test_the_command_says_lines_and_a_code(cuda, cublas, tmp_path, capsys):
     assert capsys.readouterr().out == "begins next_is__tiled__32x32x32\nends\n"
     cuda.gpus = 0
     assert main([str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith("error: the CUDA driver gives no GPU (")
+    assert capsys.readouterr().err.startswith("error: the CUDA driver finds no GPU (")
 
 
 def test_the_command_runs_from_every_folder(tmp_path):
