@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-COMPILING = {"check", "profile", "simulate"}
+COMPILING = {"check", "profile", "run", "simulate"}
 SOON_S = 0.01
 
 _interrupts: list[int] = []  # of those that were raised: Ctrl-C

@@ -26,9 +26,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from statistics import median
 
 from analysis.comparison.counts import CountChange, Outcome, kinds
-from analysis.comparison.statistics import TimeVerdict, quotient, time_verdict
+from analysis.comparison.statistics import TimeVerdict, median_interval, quotient, time_verdict
 from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.records.counters import MODELLED
@@ -185,7 +186,7 @@ def compare(before: Profile, after: Profile) -> RunComparison:
 
 
 def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison:
-    """Every difference between two launches of `simulate --json`.
+    """Every difference between two launches of `simulate --json` or `run --json`.
 
     Raises InputError if their machine code has different architectures, or if they have no counter
     in common.
@@ -290,7 +291,7 @@ def _of_launch(one: LaunchRecord, first: LaunchRecord) -> _RunSide:
         is_of="launch",
         run=one,
         device=one.device,
-        launches={(first.kernel, None): one.launched},
+        launches={(first.kernel, None): replace(one.launched, measured=_measured(one))},
         settings={
             "kernel": one.kernel,
             "arguments": ", ".join(one.arguments),
@@ -299,6 +300,20 @@ def _of_launch(one: LaunchRecord, first: LaunchRecord) -> _RunSide:
             "executed blocks": one.basis,
         },
         remedy=f": give --device {one.device}" if one.device else "",
+    )
+
+
+def _measured(one: LaunchRecord) -> Measured | None:
+    if not one.samples_s:
+        return None
+    return Measured(
+        clock="CUDA events",
+        l2="flushed",
+        samples_s=one.samples_s,
+        median_s=median(one.samples_s),
+        interval_s=median_interval(one.samples_s),
+        flop_per_s=0.0,
+        stopped_by="sample limit",
     )
 
 

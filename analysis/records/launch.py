@@ -1,4 +1,4 @@
-"""Record of one launch that `simulate --json` writes: the fields that are read again."""
+"""Record of one launch that `simulate --json` and `run --json` write: what is read again."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from analysis.records.counters import MODELLED
 from analysis.records.profile import Launched, LineCounters, Simulated
 from analysis.timing.predicted import Predicted
 
-# 2: the device, and the text of each line; 3: the rung; 4: estimates. Earlier ones are read too.
-SCHEMA_VERSION = 4
+# 2: the device, and the text of each line; 3: the rung; 4: estimates; 5: measured times. Earlier
+# ones are read too.
+SCHEMA_VERSION = 5
 MOST_NAMES = 3  # of estimates in one sentence
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRecord:
-    """One launch of `simulate`.
+    """One launch of `simulate` or `run`.
 
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
     the time are modelled for, None without. `rung` is the label of a rung by its name. `estimates`
     has the ends of the 95% interval of each counter that is an estimate; None in records of earlier
-    versions. `unseen_share` is the share of blocks that may differ unseen (95%).
+    versions. `unseen_share` is the share of blocks that may differ unseen (95%). `samples_s` are
+    measured times, in the order taken, with L2 flushed before each.
     """
 
     source: str
@@ -45,6 +47,7 @@ class LaunchRecord:
     executed_blocks: int | None = None
     estimates: dict[str, tuple[float, float]] | None = None
     unseen_share: float | None = None
+    samples_s: tuple[float, ...] = ()
 
     @property
     def estimated(self) -> tuple[str, ...]:
@@ -108,7 +111,7 @@ class LaunchRecord:
 
     @property
     def launched(self) -> Launched:
-        """Same facts in the form of the records of a profile."""
+        """Same facts in the form of the records of a profile, without measured times."""
         return Launched(
             label=self.kernel,
             geometry=Geometry(

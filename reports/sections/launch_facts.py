@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analysis.comparison.accuracy import Accuracy, accuracies
+from analysis.comparison.statistics import median_interval
 from analysis.devices import DEVICES, Device
 from analysis.errors import InputError
 from analysis.occupancy import Limiter, Occupancy, block_limits, occupancy, waves
@@ -117,6 +118,21 @@ def error_short(report: LaunchReport) -> str:
     return f"mean error {text.three_digits(100 * known[0].mean_error)} %"
 
 
+def measured_sentence(report: LaunchReport) -> str:
+    """'median of 100 launches; the predicted time is 6.0 % less', empty without a measurement."""
+    if report.measured_s is None:
+        return ""
+    number = len(report.samples_s)
+    told = f"median of {number:,} launches" if number > 1 else "one launch"
+    if interval := median_interval(report.samples_s):
+        told += f", its 95 % interval {text.interval(interval, text.seconds)}"
+    if report.predicted is None:
+        return told
+    error = report.predicted.time_s / report.measured_s - 1
+    how = "more" if error > 0 else "less"
+    return f"{told}; the predicted time is {text.percent(abs(error))} {how}"
+
+
 def trust_sentence(report: LaunchReport) -> str:
     predicted, device = report.predicted, report.device
     if predicted is None or device is None:
@@ -145,9 +161,7 @@ def error_rows(report: LaunchReport) -> Iterator[tuple[str, str, str, str]]:
 def grade_rows(report: LaunchReport) -> Iterator[tuple[str, str, str]]:
     """What was obtained, its grade, and how it was obtained."""
     if report.measured_s is not None:
-        number = len(report.samples_s)
-        how = f"median of {number:,} launches" if number > 1 else "one launch"
-        yield text.predicted_seconds(report.measured_s), "measured", how
+        yield text.predicted_seconds(report.measured_s), "measured", measured_sentence(report)
     if report.predicted:
         basis = report.prediction_basis or report.predicted.basis
         told = text.predicted_seconds(report.predicted.time_s)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
+from analysis.comparison.statistics import median_interval
 from analysis.devices import Device
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
@@ -62,6 +63,7 @@ class LaunchReport:
             self.device,
             self.file,
             measured_s=self.measured_s,
+            interval=median_interval(self.samples_s),
             basis=self.prediction_basis,
             blocks=self.geometry.blocks if self.geometry else None,
         )

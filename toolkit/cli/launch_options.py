@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from toolkit.cli.argument_syntax import (
     parse_arguments,
 )
 from toolkit.cli.launch_source import defines_of, inputs_of, options_of, target_of
-from toolkit.cli.options import LaunchOptions, SimulateOptions
+from toolkit.cli.options import KernelOptions, RunOptions, SimulateOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
@@ -35,15 +35,19 @@ from toolkit.execution.simulate import (
     WhenCounted,
     simulate,
 )
-from toolkit.launch.launch import Execution
-from toolkit.machine_code.kernel_source import CUBIN, Source, read_source
+from toolkit.launch.launch import Argument, Execution
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.remedies.find import NONE, Remedies
-from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
+from toolkit.rungs.launch import RungLaunch, check_nothing_given, compile_for, rung_launch
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
 from toolkit.store.constants_file import with_constants
 from toolkit.store.user_files import check_writable, same_file
+
+if TYPE_CHECKING:
+    from toolkit.gpu.sampling import Sampling
 
 Extent = tuple[int, int, int]
 
@@ -114,6 +118,31 @@ class Call:
             )
         return SimulatedCall(call=self, execution=execution)
 
+    def measure(self, compiled: Future[Source], sampling: Sampling) -> Execution:
+        """Launch it on the GPU that is here, and time it. Raises as `toolkit.run` does."""
+        from toolkit.gpu.launch import run
+
+        rung = self.rung
+        return run(
+            self._kernel(compiled),
+            grid=self.grid,
+            block=self.block,
+            arguments=rung.arguments(self.seed) if rung else self._made(),
+            dynamic_shared_bytes=self.dynamic_shared_bytes,
+            samples=sampling,
+        )
+
+    def _kernel(self, compiled: Future[Source]) -> Kernel:
+        """The machine code, as `simulate` executes it."""
+        if self.rung is not None:
+            return compile_for(self.arch, self.rung.selection, self.options)
+        source = compiled.result()
+        with naming(source):
+            return compile_kernel(source, self.kernel, target=self.arch)
+
+    def _made(self) -> list[Argument]:
+        return make_arguments(self.arguments, seed=self.seed)
+
     def check(
         self,
         compiled: Future[Source],
@@ -144,7 +173,7 @@ class Call:
         if (rung := self.rung) is not None:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
         return common | {
-            "arguments": make_arguments(self.arguments, seed=self.seed),
+            "arguments": self._made(),
             "source": compiled.result(),
             "kernel": self.kernel,
             "grid": self.grid,
@@ -186,10 +215,15 @@ class SimulatedCall:
         return {path: _npy(self.outputs[position]) for position, path in self.call.saves.items()}
 
 
-def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
-    """The launch that these texts mean. Raises InputError for the first that means none."""
-    arch, device = target_of(launch)
-    if isinstance(launch, SimulateOptions) and launch.constants is not None:
+def parse_call(
+    launch: KernelOptions, saves: Sequence[str] = (), here: Device | None = None
+) -> Call:
+    """The launch that these texts mean. Raises InputError for the first that means none.
+
+    `here` is the GPU that it is for, unless the options name a device.
+    """
+    arch, device = target_of(launch, here)
+    if isinstance(launch, SimulateOptions | RunOptions) and launch.constants is not None:
         if device is None:
             raise InputError(
                 f"--constants: no device of {arch} is known, so no time is predicted: name a "
@@ -218,7 +252,8 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
                 "defines": launch.defines,
             },
         )
-        return _of_rung(rung_launch(launch.source, launch.shape, device), saves, common)
+        rung = rung_launch(launch.source, launch.shape, device)
+        return _of_rung(rung, saves, common, measures=isinstance(launch, RunOptions))
     if launch.shape is not None:
         raise InputError(f"--shape is for a rung by its name: {shortened(launch.source)!r} is none")
     assert launch.grid is not None, "only a rung brings it"
@@ -242,9 +277,11 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
     )
 
 
-def _of_rung(rung: RungLaunch, saves: Sequence[str], common: Mapping[str, Any]) -> Call:
+def _of_rung(
+    rung: RungLaunch, saves: Sequence[str], common: Mapping[str, Any], *, measures: bool
+) -> Call:
     """The call of a rung, with files for buffers only where all of its blocks are executed."""
-    if saves and common["blocks"] != "all":
+    if saves and not measures and common["blocks"] != "all":
         raise InputError(
             f"--save: only some blocks of {rung.label} are executed, which leave no whole product: "
             "add --blocks all"

@@ -47,6 +47,7 @@ class Launch:
     options: Sequence[str] = ("-lineinfo",)
     inputs: Sequence[int] = ()  #: positions of arrays that the kernel must not write to
     unwritten: Sequence[int] = ()  #: positions of arrays without contents, such as outputs
+    declared: Sequence[Declared] | None = None  #: parameters as the source declares them
 
     def __post_init__(self) -> None:
         check_numpy(self.kernel, self.arguments)
@@ -99,23 +100,15 @@ class Execution:
 
     @property
     def verdict(self) -> str:
-        """First lines of `simulate`: the time, its cause, and the source line.
+        """First lines of `simulate` and `run`: the time, its cause, and the source line.
 
-        Three lines; empty if the instructions of the launch were not counted.
+        Three lines; empty if the launch was neither timed nor were its instructions counted.
         """
         from analysis.hardware.sm_constants import constants_of
-        from reports.sections.answer import answer
 
-        if not self.instructions or self.cubin is None:
+        if self.cubin is None or not (self.instructions or self.samples_s):
             return ""
-        found = answer(
-            self.cubin.name,
-            self.predicted,
-            self.instructions,
-            self.device,
-            self.cubin.file,
-            basis=self.prediction_basis,
-        )
+        found = self.report.answer
         doubts = [f"{self.uncertainty}."] if self.uncertainty else []
         if self.predicted and self.device and (source := constants_of(self.device).taken_from):
             arch = self.device.sm_arch
