@@ -77,10 +77,10 @@ class LaunchRecord:
     def _words(self) -> list[str]:
         if self.rung is not None:
             shape = [word for text in self.arguments for word in ("--shape", text)]
-            words = ["python", "-m", "toolkit", "simulate", self.rung, *shape]
+            words = [*self._command, self.rung, *shape]
             return [*words, *self._seed_and_device]
         words = [
-            *("python", "-m", "toolkit", "simulate", self.source, "-k", self.kernel),
+            *(*self._command, self.source, "-k", self.kernel),
             *("-g", ",".join(map(str, self.grid)), "-b", ",".join(map(str, self.block))),
             *(word for argument in self.arguments for word in ("-a", argument)),
             *(word for name, value in self.defines.items() for word in ("-D", f"{name}={value}")),
@@ -90,9 +90,14 @@ class LaunchRecord:
         return [*words, *self._seed_and_device]
 
     @property
+    def _command(self) -> list[str]:
+        return ["python", "-m", "toolkit", "run" if self.samples_s else "simulate"]
+
+    @property
     def _seed_and_device(self) -> list[str]:
         seed = [] if self.seed is None else ["--seed", str(self.seed)]
-        return [*seed, *([] if self.device is None else ["--device", self.device])]
+        is_named = self.device is not None and not self.samples_s
+        return [*seed, *(["--device", str(self.device)] if is_named else [])]
 
     def doubt(self, side: str) -> str:
         """Note that names the counters of one side of a comparison that are estimates, else "".

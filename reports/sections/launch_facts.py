@@ -119,18 +119,24 @@ def error_short(report: LaunchReport) -> str:
 
 
 def measured_sentence(report: LaunchReport) -> str:
-    """'median of 100 launches; the predicted time is 6.0 % less', empty without a measurement."""
+    """'median of 100 launches and its 95 % interval; the predicted time is 6.0 % less'.
+
+    Empty without a measurement.
+    """
     if report.measured_s is None:
         return ""
-    number = len(report.samples_s)
-    told = f"median of {number:,} launches" if number > 1 else "one launch"
-    if interval := median_interval(report.samples_s):
-        told += f", its 95 % interval {text.interval(interval, text.seconds)}"
+    within = " and its 95 % interval" if median_interval(report.samples_s) else ""
+    told = f"{_launches(report)}{within}"
     if report.predicted is None:
         return told
     error = report.predicted.time_s / report.measured_s - 1
     how = "more" if error > 0 else "less"
     return f"{told}; the predicted time is {text.percent(abs(error))} {how}"
+
+
+def _launches(report: LaunchReport) -> str:
+    number = len(report.samples_s)
+    return f"median of {number:,} launches" if number > 1 else "one launch"
 
 
 def trust_sentence(report: LaunchReport) -> str:
@@ -161,7 +167,10 @@ def error_rows(report: LaunchReport) -> Iterator[tuple[str, str, str, str]]:
 def grade_rows(report: LaunchReport) -> Iterator[tuple[str, str, str]]:
     """What was obtained, its grade, and how it was obtained."""
     if report.measured_s is not None:
-        yield text.predicted_seconds(report.measured_s), "measured", measured_sentence(report)
+        interval = median_interval(report.samples_s)
+        within = f", 95 % interval {text.interval(interval, text.seconds)}" if interval else ""
+        shown = text.predicted_seconds(report.measured_s)
+        yield shown, "measured", f"{_launches(report)}{within}"
     if report.predicted:
         basis = report.prediction_basis or report.predicted.basis
         told = text.predicted_seconds(report.predicted.time_s)

@@ -348,7 +348,7 @@ def run(
         code, name, kernel = found.image, found.file or found.name, found.symbol
         facts = {
             field: getattr(found, field)
-            for field in ("name", "target", "file", "source", "declared")
+            for field in ("name", "target", "file", "source", "declared", "compiler")
         }
     launch = Launch(
         source=code,
@@ -363,4 +363,7 @@ def run(
     with InAChild(task_of(launch, limit_s)) as child:
         execution = child.execution(samples, flush_l2)
     assert execution.cubin is not None
-    return replace(execution, cubin=replace(execution.cubin, **facts))
+    if compiler := facts.pop("compiler", None):  # the driver does not know it
+        facts["resources"] = replace(execution.resources, compiler=compiler)
+    cubin = replace(execution.cubin, **facts)
+    return replace(execution, cubin=cubin, resources=cubin.resources)
