@@ -27,7 +27,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
+from analysis.comparison.causes import (
+    CauseChange,
+    LineCostChange,
+    cause_changes,
+    line_cost_changes,
+)
 from analysis.comparison.counts import CountChange, Outcome, kinds
 from analysis.comparison.statistics import TimeVerdict, median_interval, quotient, time_verdict
 from analysis.errors import InputError
@@ -37,8 +44,9 @@ from analysis.records.launch import LaunchRecord
 from analysis.records.profile import Grade, Interval, Launched, Measured, Profile, Status
 from analysis.timing.predicted import Predicted
 
-# 2: predicted times; 3: whether a missing record had counts; 4: launches as profiles have them
-COMPARISON_SCHEMA_VERSION = 5
+# 2: predicted times; 3: whether a missing record had counts; 4: launches as profiles have them;
+# 6: causes and costs of lines
+COMPARISON_SCHEMA_VERSION = 6
 
 ROUNDING = 1e-9  # of a predicted time: far above what an order of sums does, below any cycle
 RANDOM = "]"  # at the end of an argument without content: 'f32[64]'
@@ -119,6 +127,8 @@ class Pair:
     #: differences in the origin of the numbers, and numbers that were therefore not compared
     notes: tuple[str, ...] = ()
     predicted: PredictionChange | None = None
+    causes: tuple[CauseChange, ...] = ()  #: costs that moved, of predicted times
+    line_costs: tuple[LineCostChange, ...] = ()  #: the same by source line
 
     @property
     def changed(self) -> tuple[CountChange, ...]:
@@ -394,7 +404,20 @@ def _pair(key: _Key, before: _RunSide, after: _RunSide) -> Pair:
             *(note for note in (*(kind.note for kind in found), why_not, about) if note),
         ),
         predicted=predicted,
+        **(_moved(ours, theirs) if predicted else {}),
     )
+
+
+def _moved(before: Launched, after: Launched) -> dict[str, Any]:
+    """What the predicted times of two launches are spent on, where that differs."""
+    ours, theirs = before.predicted, after.predicted
+    assert ours is not None
+    assert theirs is not None
+    lines = [one.simulated.lines if one.simulated else () for one in (before, after)]
+    return {
+        "causes": cause_changes(ours, theirs),
+        "line_costs": line_cost_changes(ours, theirs, *lines),
+    }
 
 
 def _outcome(record: Launched) -> str:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Cell:
     """A value, and quieter lines below it; `is_bad` where a reader must not overlook it.
 
-    `is_head` names the rows below it.
+    `is_head` names the rows below it. `is_worse` is True for a change that costs time, False for
+    one that gives it back, None for any other value.
     """
 
     text: str
@@ -25,6 +26,7 @@ class Cell:
     details: tuple[str, ...] = ()
     is_bad: bool = False
     is_head: bool = False
+    is_worse: bool | None = None
 
 
 NO_CELL = Cell(text.ABSENT)

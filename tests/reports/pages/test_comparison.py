@@ -54,20 +54,21 @@ def rows(table):
 
 
 def test_sentences_say_what_changed_and_where(compared):
-    counts, times = sentences(compared)
+    times, counts = sentences(compared)
     assert counts.endswith(" compared in 6 records; 1 changed, in tiled.")
     assert times == (
-        "Times: 7 compared: 1 slower (tiled), 1 faster (vectorized), 1 ambiguous, 4 same."
+        "Times: 7 compared: 1 slower (tiled 1.08×), 1 faster (vectorized 1.11×), 1 ambiguous, "
+        "4 same."
     )
     assert title(compared) == "Two profiles on NVIDIA GeForce RTX 3090"
 
 
 def test_nothing_compared_and_nothing_changed_are_told_apart(in_theory):
-    counts, times = sentences(compare(in_theory, in_theory))
+    times, counts = sentences(compare(in_theory, in_theory))
     assert counts.endswith("; none changed.")
     assert times == "Times: none could be compared."
     only = replace(in_theory, records=(cublas(SHAPE, is_measured=False),))
-    assert sentences(compare(only, only))[0] == "Counts: none could be compared."
+    assert sentences(compare(only, only))[-1] == "Counts: none could be compared."
 
 
 def test_a_changed_count_stands_with_both_numbers_and_its_line(
@@ -78,10 +79,10 @@ def test_a_changed_count_stands_with_both_numbers_and_its_line(
         ["tiled", "warp instructions", "4,294,967,296", "4,294,967,299", "+3", "simulated"]
     ]
     assert section.tables["counts"].rows[0][1].details == (WARP_INSTRUCTIONS,)
-    assert rows(section.tables["source lines"]) == [
+    assert rows(section.tables["counts of source lines"]) == [
         ["tiled", "tiled.cu:42 → 44", "sum += a[k] * b[k] && k < K;", "warp instructions", "3", "6"]
     ]
-    assert list(section.tables) == ["counts", "source lines", "times"]
+    assert list(section.tables) == ["times", "counts", "counts of source lines"]
 
 
 def test_times_stand_with_intervals_and_a_sign_before_each_verdict(
@@ -89,8 +90,8 @@ def test_times_stand_with_intervals_and_a_sign_before_each_verdict(
 ):
     (section,) = shape_sections(compared)
     verdicts = {row[0].text: row[-1] for row in section.tables["times"].rows}
-    assert verdicts["tiled"] == Cell("▲ slower", is_bad=True)
-    assert verdicts["vectorized"] == Cell("▼ faster")
+    assert verdicts["tiled"] == Cell("▲ slower", is_worse=True)
+    assert verdicts["vectorized"] == Cell("▼ faster", is_worse=False)
     assert verdicts["cublas"] == Cell("= same")
     assert verdicts["coarsened-1d"].text == "? ambiguous"
     assert verdicts["coarsened-1d"].details[0].startswith("too few samples")
@@ -131,7 +132,14 @@ def test_the_page_is_complete_in_itself_and_runs_nothing(compared):
     html = page(compared)
     assert "<script" not in html
     assert "http" not in html.replace("http-equiv", "")
-    for text in ("Two profiles on", "▲ slower", "tiled.cu:42 → 44", "What to know of it", "3.0 %"):
+    for text in (
+        "Two profiles on",
+        "▲ slower",
+        "tiled.cu:42 → 44",
+        "What to know of it",
+        "3.0 %",
+        "slower</small>",
+    ):
         assert text in html
 
 
@@ -148,7 +156,7 @@ def test_predicted_times_that_changed_have_a_table(in_prediction):
     tiled = record_of(in_prediction, "tiled")
     slower = predicted(tiled, 2 * 0.0516459 * 1.1, limiter="L1").predicted
     found = compare(in_prediction, change(in_prediction, "tiled", predicted=slower))
-    assert sentences(found)[-1] == "Predicted times: 6 compared; 1 changed, in tiled."
+    assert sentences(found)[0] == "Predicted times: 6 compared: 1 slower (tiled 2.00×)."
     (section,) = shape_sections(found)
     assert rows(section.tables["predicted times"]) == [
         ["tiled", "56.8 ms", "114 ms", "+100.0 %", "shared memory → L1"]
