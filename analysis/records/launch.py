@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
-from analysis.records.counters import MODELLED
+from analysis.records.counters import MODELLED, InstructionCounts
 from analysis.records.profile import Launched, LineCounters, Simulated
+from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Predicted
 
 # 2: the device, and the text of each line; 3: the rung; 4: estimates; 5: measured times. Earlier
@@ -134,3 +135,22 @@ class LaunchRecord:
             ),
             predicted=self.predicted,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchDocument(LaunchRecord):
+    """Everything that the page of a launch shows; fields that a record lacks are empty."""
+
+    traffic_basis: str | None = None
+    prediction_basis: str | None = None
+    notes: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    instructions: tuple[InstructionCounts, ...] = ()
+
+    @property
+    def source_text(self) -> str | None:
+        """The lines of the source that were executed, each at its place; None without any."""
+        own = {one.line: one.text for one in self.lines if one.file == self.source}
+        if not any(own.values()):
+            return None
+        return "\n".join(own.get(number, "") for number in range(1, max(own) + 1))

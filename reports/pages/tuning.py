@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
+
+from markupsafe import Markup
 
 from analysis.records.profile import Grade
 from analysis.records.tuning import Candidate, TunedShape, Tuning, cost
 from reports import text
 from reports.sections.table import Cell, Table, Title, plain_table
+from reports.svg.busy import Bar, bars
 from reports.templating import template
 
 
@@ -25,10 +29,72 @@ def page(tuning: Tuning) -> str:
                 "lead": lead(tuning, shape),
                 "points": list(points(shape)),
                 "table": candidates_table(shape),
+                "figure": figure(shape),
+                "has_intervals": any(
+                    one.measured and one.measured.relative_to_cublas for one in shape.candidates
+                ),
             }
             for shape in tuning.shapes
         ],
     )
+
+
+MOST_BARS = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeBars:
+    """Bars of the times of configurations, the fastest first."""
+
+    title: str
+    bars: Markup
+
+
+def figure(shape: TunedShape) -> TimeBars | None:
+    """Times of the fastest configurations: measured ones if there are any, else predicted ones.
+
+    None if fewer than two configurations have such a time.
+    """
+    for grade, time_of in _TIMES.items():
+        timed = [(t, one) for one in shape.candidates if (t := time_of(one)) is not None]
+        if len(timed) >= 2:
+            timed.sort(key=lambda pair: pair[0])
+            shown = timed[:MOST_BARS]
+            longest_s = shown[-1][0]
+            rows = [
+                Bar(
+                    name=settings(one),
+                    share=time_s / longest_s,
+                    value=text.predicted_seconds(time_s),
+                    class_="s1" if place == 0 else "s2",
+                )
+                for place, (time_s, one) in enumerate(shown)
+            ]
+            first = (
+                "" if len(shown) == len(timed) else f"the {len(shown)} fastest of {len(timed)}, "
+            )
+            title = f"Time of a configuration: {first}{grade}"
+            return TimeBars(title=title, bars=bars(rows, title))
+    return None
+
+
+def _final_s(one: Candidate) -> float | None:
+    return one.measured.median_s if one.measured else None
+
+
+def _swept_s(one: Candidate) -> float | None:
+    return one.swept.median_s if one.swept else None
+
+
+def _predicted_s(one: Candidate) -> float | None:
+    return one.predicted.time_s if one.predicted else None
+
+
+_TIMES: dict[str, Callable[[Candidate], float | None]] = {
+    "measured in the final": _final_s,
+    "measured in the sweep": _swept_s,
+    "predicted": _predicted_s,
+}
 
 
 # In words.

@@ -121,9 +121,9 @@ def _show_changes(answer: WatchedRun, before: WatchedRun, shown: WatchedRun | No
     told = brief(replace(found, pairs=(rest,)), MOST_LINES)
     if pair.predicted:
         is_new = pair.predicted.verdict == Outcome.CHANGED
-        first, *rest = told.sentences[:-1] if is_new else ("Predicted time: no change.",)
+        first, *others = told.sentences[:-1] if is_new else ("Predicted time: no change.",)
         say(first, {True: COST, False: GAIN, None: "bold"}[told.is_worse])
-        for sentence in rest:
+        for sentence in others:
             say(sentence)
     if not pair.changed and not shown:
         say("Counts: no change.")
