@@ -23,7 +23,6 @@ A count of the first side that the second lacks is lost, which is a change too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
@@ -36,19 +35,23 @@ from analysis.comparison.causes import (
     line_cost_changes,
 )
 from analysis.comparison.counts import CountChange, Outcome, kinds
-from analysis.comparison.statistics import TimeVerdict, median_interval, quotient, time_verdict
+from analysis.comparison.statistics import TimeVerdict, median_interval
+from analysis.comparison.times import (
+    PredictionChange,
+    TimeChange,
+    predicted_change,
+    time_change,
+)
 from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.records.counters import MODELLED
 from analysis.records.launch import LaunchRecord
-from analysis.records.profile import Grade, Interval, Launched, Measured, Profile, Status
-from analysis.timing.predicted import Predicted
+from analysis.records.profile import Grade, Launched, Measured, Profile, Status
 
 # 2: predicted times; 3: whether a missing record had counts; 4: launches as profiles have them;
 # 6: causes and costs of lines
 COMPARISON_SCHEMA_VERSION = 6
 
-ROUNDING = 1e-9  # of a predicted time: far above what an order of sums does, below any cycle
 RANDOM = "]"  # at the end of an argument without content: 'f32[64]'
 
 
@@ -75,41 +78,6 @@ class Setting:
     name: str
     before: str | None
     after: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimeChange:
-    """Two medians, and the verdict on them; `reason` says why a verdict is ambiguous.
-
-    `change` is after over before, `change_interval` its interval: each end is wrong with a chance
-    of at most 5%.
-    """
-
-    before_s: float
-    after_s: float
-    before_interval_s: Interval | None
-    after_interval_s: Interval | None
-    before_samples: int
-    after_samples: int
-    change: float | None
-    change_interval: Interval | None
-    verdict: TimeVerdict
-    reason: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictionChange:
-    """Two predicted times, their limiters, and whether anything of them changed.
-
-    `change` is after over before.
-    """
-
-    before_s: float
-    after_s: float
-    limiter_before: str
-    limiter_after: str
-    change: float | None
-    verdict: Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,8 +347,10 @@ def _pair(key: _Key, before: _RunSide, after: _RunSide) -> Pair:
     same_device = before.device == after.device
     found = list(kinds(ours, theirs, same_device=same_device))
     not_simulated = [note for note in theirs.notes if note.startswith("not simulated")]
-    time, why_not = _time(ours.trusted, theirs.trusted, same_device)
-    predicted, about = _prediction(ours.trusted_prediction, theirs.trusted_prediction, same_device)
+    time, why_not = time_change(ours.trusted, theirs.trusted, same_device)
+    predicted, about = predicted_change(
+        ours.trusted_prediction, theirs.trusted_prediction, same_device
+    )
     return Pair(
         label=key[0],
         shape=key[1],
@@ -441,82 +411,3 @@ def _origin_notes(before: Launched, after: Launched, is_of: str) -> Iterator[str
     ):
         if bool(first) != bool(second):
             yield f"{what} in the {'first' if first else 'second'} {is_of} only"
-
-
-def _time(
-    before: Measured | None, after: Measured | None, same_device: bool
-) -> tuple[TimeChange | None, str]:
-    """Change of the times, or the reason why there is none."""
-    if before is None or after is None:
-        if before is None and after is None:
-            return None, ""
-        which = "first" if after is None else "second"
-        return None, f"times are not compared: only the {which} profile has a time"
-    if not same_device:
-        return None, ""  # said once, for all records
-    if obstacle := _obstacle(before, after):
-        return None, f"times are not compared: {obstacle}"
-    change = quotient(after.interval_s, before.interval_s)
-    verdict = time_verdict(change)
-    changed = TimeChange(
-        before_s=before.median_s,
-        after_s=after.median_s,
-        before_interval_s=before.interval_s,
-        after_interval_s=after.interval_s,
-        before_samples=len(before.samples_s),
-        after_samples=len(after.samples_s),
-        change=after.median_s / before.median_s if before.median_s else None,
-        change_interval=change,
-        verdict=verdict,
-        reason=_why_ambiguous(before, after) if verdict == TimeVerdict.AMBIGUOUS else None,
-    )
-    return changed, ""
-
-
-def _obstacle(before: Measured, after: Measured) -> str:
-    """Reason why two times are not comparable; empty if they are."""
-    if before.clock != after.clock:
-        return f"{before.clock} before, {after.clock} after"
-    if before.clock == "host clock":
-        return "times of the host's CPU depend on its other load and are not those of a kernel"
-    if before.l2 != after.l2:
-        return f"L2 was {before.l2} before and {after.l2} after"
-    return ""
-
-
-def _why_ambiguous(before: Measured, after: Measured) -> str:
-    if before.interval_s is None or after.interval_s is None:
-        counts = f"{len(before.samples_s)} before, {len(after.samples_s)} after"
-        return f"too few samples for an interval ({counts}): 6 are needed"
-    return (
-        "the samples are consistent with a change and with none: take more samples, or hold the "
-        "clock steady"
-    )
-
-
-def _prediction(
-    before: Predicted | None, after: Predicted | None, same_device: bool
-) -> tuple[PredictionChange | None, str]:
-    """Change of the predicted times, and notes on it."""
-    if before is None or after is None or not same_device:
-        return None, ""
-    if before.l2 != after.l2:
-        return None, (
-            f"predicted times are not compared: L2 was {before.l2} before and {after.l2} after"
-        )
-    # sums of another order differ in their last digits: that is no change
-    same_time = math.isclose(before.time_s, after.time_s, rel_tol=ROUNDING)
-    is_same = same_time and before.limiter == after.limiter
-    change = PredictionChange(
-        before_s=before.time_s,
-        after_s=after.time_s,
-        limiter_before=before.limiter,
-        limiter_after=after.limiter,
-        change=after.time_s / before.time_s if before.time_s else None,
-        verdict=Outcome.SAME if is_same else Outcome.CHANGED,
-    )
-    if before.constants == after.constants:
-        return change, ""
-    return change, (
-        f"predicted with constants of {before.constants} before, of {after.constants} after"
-    )

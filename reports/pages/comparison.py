@@ -13,12 +13,11 @@ from analysis.comparison.runs import (
     ComparedRun,
     Key,
     Pair,
-    PredictionChange,
     RunComparison,
     Source,
-    TimeChange,
 )
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE, TimeVerdict
+from analysis.comparison.times import PredictionChange, TimeChange
 from analysis.records.counters import ALL_COUNTERS
 from analysis.records.launch import LaunchRecord
 from analysis.records.profile import Grade

@@ -13,7 +13,7 @@ from analysis.records.profile import Grade
 from analysis.records.tuning import Candidate, TunedShape, Tuning, cost
 from reports import text
 from reports.sections.table import Cell, Table, Title, plain_table
-from reports.svg.busy import Bar, bars
+from reports.svg.bar import Segment, bar
 from reports.templating import template
 
 
@@ -39,15 +39,15 @@ def page(tuning: Tuning) -> str:
     )
 
 
-MOST_BARS = 12
+MOST_BARS, BAR_PX = 12, 18
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimeBars:
-    """Bars of the times of configurations, the fastest first."""
+    """Times of configurations, the fastest first: (time, configuration, bar)."""
 
     title: str
-    bars: Markup
+    rows: tuple[tuple[str, str, Markup], ...]
 
 
 def figure(shape: TunedShape) -> TimeBars | None:
@@ -60,22 +60,24 @@ def figure(shape: TunedShape) -> TimeBars | None:
         if len(timed) >= 2:
             timed.sort(key=lambda pair: pair[0])
             shown = timed[:MOST_BARS]
-            longest_s = shown[-1][0]
-            rows = [
-                Bar(
-                    name=settings(one),
-                    share=time_s / longest_s,
-                    value=text.predicted_seconds(time_s),
-                    class_="s1" if place == 0 else "s2",
-                )
-                for place, (time_s, one) in enumerate(shown)
-            ]
             first = (
                 "" if len(shown) == len(timed) else f"the {len(shown)} fastest of {len(timed)}, "
             )
-            title = f"Time of a configuration: {first}{grade}"
-            return TimeBars(title=title, bars=bars(rows, title))
+            rows = [
+                (
+                    text.predicted_seconds(time_s),
+                    settings(one),
+                    _bar(time_s / shown[-1][0], settings(one), is_first=place == 0),
+                )
+                for place, (time_s, one) in enumerate(shown)
+            ]
+            return TimeBars(title=f"Time of a configuration: {first}{grade}", rows=tuple(rows))
     return None
+
+
+def _bar(share: float, label: str, *, is_first: bool) -> Markup:
+    only = Segment(share=share, value="", name="", class_="s1" if is_first else "s2")
+    return bar([only], label, height=BAR_PX)
 
 
 def _final_s(one: Candidate) -> float | None:

@@ -110,7 +110,7 @@ def test_bars_show_the_best_grade_of_time_that_there_is():
     assert figure(SHAPE).title == "Time of a configuration: measured in the final"
     assert figure(UNMEASURED).title == "Time of a configuration: predicted"
     html = page(TUNING)
-    drawn = html.split("<figure>")[1].split("</figure>")[0]
+    drawn = html.split('<figure class="times">')[1].split("</figure>")[0]
     assert drawn.index("bk=8,tm=8") < drawn.index("bk=4,tm=16")  # the faster one is first
     many = tuple(candidate(n, 1, n * 1e-3, n * 1e-3) for n in range(1, 41))
     assert "the 12 fastest of 40, " in figure(replace(SHAPE, candidates=many)).title
