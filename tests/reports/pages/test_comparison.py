@@ -1,5 +1,6 @@
 """A comparison in sentences and tables, and as a page."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Interval
 from reports.pages.comparison import doubts, page, remarks, sentences, shape_sections, title
 from reports.sections.table import Cell
+from tests.reports.pages.test_kernel import Tags
 from tests.reports.profiles_by_hand import SHAPE, change, cublas, predicted, record_of
 
 EVIL = "</td><script>alert(1)</script><img src=x>"
@@ -150,6 +152,47 @@ def test_markup_in_a_profile_stays_text(in_counters):
     assert "<script" not in html
     assert "<img" not in html
     assert "&lt;script&gt;" in html
+
+
+def test_better_is_never_drawn_in_the_colour_of_worse(in_simulation):
+    def with_counts(factor):
+        def changed(record):
+            if record.label != "tiled" or record.simulated is None:
+                return record
+            counters = {k: int(factor * n) for k, n in record.simulated.counters.items()}
+            return replace(record, simulated=replace(record.simulated, counters=counters))
+
+        return replace(in_simulation, records=tuple(map(changed, in_simulation.records)))
+
+    for factor, is_worse, shown in ((0.5, False, "gain b"), (2, True, "cost b")):
+        found = compare(in_simulation, with_counts(factor))
+        (section,) = shape_sections(found)
+        changes = [row[4] for row in section.tables["counts"].rows]
+        assert {cell.is_worse for cell in changes} == {is_worse}
+        classes = set(re.findall(r'data-l="change"[^>]*class="r ([^"]*)"', page(found)))
+        assert classes == {shown}
+
+
+def test_a_profile_where_everything_failed_is_a_page(in_simulation):
+    def failed(record):
+        return replace(record, status="failed", reason="it does not compile", predicted=None)
+
+    after = replace(in_simulation, records=tuple(map(failed, in_simulation.records)))
+    for sides in ((in_simulation, after), (after, after)):
+        html = page(compare(*sides))
+        assert Tags(html).open == []
+        assert "it does not compile" in html
+
+
+def test_forty_records_are_a_page(in_simulation):
+    tiled = record_of(in_simulation, "tiled")
+    names = [f"{'t' * 300}-{n}" for n in range(40)]
+    before = replace(in_simulation, records=tuple(replace(tiled, label=n) for n in names))
+    after = replace(before, records=tuple(map(edited, before.records)))
+    html = page(compare(before, after))
+    assert Tags(html).open == []
+    assert all(name in html for name in names)
+    assert len(html.encode()) < 400_000
 
 
 def test_predicted_times_that_changed_have_a_table(in_prediction):
