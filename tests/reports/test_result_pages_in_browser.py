@@ -6,8 +6,8 @@ import pytest
 
 from analysis.comparison.runs import compare, compare_launches
 from analysis.records.launch import LaunchRecord
-from reports.pages import check, comparison, tuning
-from tests.reports.launches import LONG_NAME, executed
+from reports.pages import check, comparison, launches, tuning
+from tests.reports.launches import LAUNCHES, LONG_NAME, executed, reports
 from tests.reports.pages.test_check import HAZARD, REPORT
 from tests.reports.test_kernel_page_in_browser import CONTRAST, LAYOUT, SCHEMES, WIDTHS, seen_at
 from tests.reports.tuned_by_hand import TUNING
@@ -51,6 +51,10 @@ def changed(profile):
     return replace(profile, records=tuple(map(doubled, profile.records[1:])))
 
 
+def made(name):
+    return executed(name).report
+
+
 PAGES = {
     "check with findings": lambda _: check.page(replace(REPORT, findings=[HAZARD] * 20)),
     "check without findings": lambda _: check.page(replace(REPORT, kernel=LONG_NAME, findings=[])),
@@ -66,6 +70,7 @@ PAGES = {
         )
     ),
     "profiles": lambda profile: comparison.page(compare(profile, changed(profile))),
+    "40 launches": lambda _: launches.page([*map(made, LAUNCHES), *reports().values()] * 3),
     "tuning": lambda _: tuning.page(TUNING),
 }
 

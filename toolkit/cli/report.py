@@ -1,7 +1,8 @@
-"""The command `report`: it renders a saved profile, or a saved launch."""
+"""The command `report`: it renders a saved profile, or saved launches."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,17 +12,17 @@ import typer
 from analysis.errors import InputError
 from toolkit.cli.errors import damage_of, one_line_errors
 from toolkit.cli.options import Json
-from toolkit.cli.output import check_output, write
+from toolkit.cli.output import check_output, print_json, write
 from toolkit.cli.terminal import say
 
 
 def report(
     saved: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            metavar="RECORD.json",
+            metavar="RECORD.json...",
             help="A profile.json, or what `simulate` or `run --json` printed; also compressed by "
-            "xz.",
+            "xz. Several launches make one page.",
         ),
     ],
     html: Annotated[
@@ -29,7 +30,7 @@ def report(
         typer.Option(
             "--html",
             help="Where the report goes.",
-            show_default="profile.html; of a launch in NAME.json, NAME.html",
+            show_default="profile.html; of a launch NAME.html; of several launches.html",
         ),
     ] = None,
     recorded: Annotated[
@@ -37,14 +38,18 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Render a saved profile, or a saved launch, into a page."""
+    """Render a saved profile, or saved launches, into a page."""
     with one_line_errors():
         from toolkit.store.profile_json import holds_launch
 
-        if holds_launch(saved):
+        first, *others = saved
+        if others or holds_launch(first):
             if recorded:
-                raise InputError(f"--recorded is for profiles: {saved} is the record of a launch")
-            _launch(saved, html or saved.with_suffix(".html"), as_json=as_json)
+                raise InputError(f"--recorded is for profiles: {first} is the record of a launch")
+            if others:
+                _launches(saved, html or Path("launches.html"), as_json=as_json)
+            else:
+                _launch(first, html or first.with_suffix(".html"), as_json=as_json)
             return
         html = html or Path("profile.html")
         from reports import render
@@ -52,9 +57,9 @@ def report(
         from toolkit.store.profile_json import load
         from toolkit.store.recorded_runs import run_beside
 
-        files = [saved, *filter(None, [recorded])]
+        files = [first, *filter(None, [recorded])]
         check_output(html, others=files)
-        result = load(saved)
+        result = load(first)
         beside = load(recorded) if recorded else run_beside(result)
         with damage_of(*files):
             text = render(result, recorded=beside)
@@ -80,3 +85,25 @@ def _launch(saved: Path, html: Path, *, as_json: bool) -> None:
     answer = report.answer
     for sentence in (answer.time_sentence, answer.cause_sentence, answer.line_sentence):
         say(sentence)
+
+
+def _launches(saved: list[Path], html: Path, *, as_json: bool) -> None:
+    """Write one page of several launches, and print a line for each, or their records."""
+    from reports.pages.launches import page
+    from reports.sections.launch_report import report_of
+    from toolkit.store.profile_json import holds_launch, load_launch_document, read_text
+
+    for path in saved:
+        if not holds_launch(path):
+            read_text(path)  # which says why it cannot be read
+            raise InputError(f"{path} is not the record of a launch: give one profile, or launches")
+    check_output(html, others=saved)
+    reports = [report_of(load_launch_document(path)) for path in saved]
+    with damage_of(*saved):
+        text = page(reports)
+    write({html: text})
+    if as_json:
+        print_json([json.loads(read_text(path)) for path in saved])
+        return
+    for report in reports:
+        say(report.answer.time_sentence)

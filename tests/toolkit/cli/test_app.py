@@ -388,6 +388,22 @@ def test_report_renders_a_saved_launch(folder):
     assert refused("report launch.json --recorded launch.json").startswith("--recorded is for prof")
 
 
+def test_report_renders_several_launches_on_one_page(folder):
+    saved_launch()
+    saved_launch("-d h200 --no-remedies")
+    Path("second.json").write_bytes(Path("launch.json").read_bytes())
+    result = invoke("report launch.json second.json")
+    assert (result.exit_code, result.stderr) == (0, "wrote launches.html\n")
+    assert result.stdout.count("twice: ") == 2
+    assert "<h1>2 launches</h1>" in Path("launches.html").read_text(encoding="utf-8")
+    assert len(json.loads(invoke("report launch.json second.json --json").stdout)) == 2
+    write("other.json", "{}")
+    assert refused("report launch.json other.json") == (
+        "other.json is not the record of a launch: give one profile, or launches"
+    )
+    assert refused("report launch.json none.json") == "none.json: there is no such file"
+
+
 def test_report_renders_a_launch_of_an_earlier_version(folder):
     document = saved_launch()
     for new in ("estimates", "unseen_share", "samples_s", "remedies", "prediction_basis"):
