@@ -146,8 +146,9 @@ def test_apply_needs_remedies():
 
 
 @pytest.mark.gpu
-def test_a_launch_on_a_gpu_is_measured_and_explained(silicon, monkeypatch):
-    monkeypatch.undo()  # the folder's: there is a GPU
+def test_a_launch_on_a_gpu_is_measured_and_explained(silicon, folder, monkeypatch):
+    monkeypatch.undo()  # there is a GPU
+    monkeypatch.chdir(folder)
     result = invoke(f"run transpose.cu {LAUNCH.partition(' ')[2]} --json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)

@@ -359,7 +359,7 @@ def test_an_unwritten_read_is_a_note():
 
 def test_the_document_holds_everything():
     found = document(f"{LAUNCH} --seed 5 -D UNUSED=2 --option --fmad=false")
-    assert found["schema_version"] == 4
+    assert found["schema_version"] == 5
     assert found["device"] == DEFAULT_DEVICE.key
     assert (found["kernel"], found["source"]) == ("transpose", "transpose.cu")
     assert (found["grid"], found["block"]) == ([2, 2, 1], [32, 32, 1])
