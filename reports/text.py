@@ -196,6 +196,15 @@ def interval(bounds: Interval | None, one: Callable[[float], str]) -> str:
     return f"{_before(high, low)} to {high}"
 
 
+def with_interval(value: float, bounds: Interval | None, one: Callable[[float], str]) -> str:
+    """A value with its 95% interval, a shared unit once: '28.41 µs (28.39 to 28.43)'."""
+    if bounds is None:
+        return one(value)
+    shown = one(value)
+    ends = [_before(shown, one(end)) for end in (bounds.low, bounds.high)]
+    return f"{shown} ({' to '.join(ends)})"
+
+
 def each(values: list[float], one: Callable[[float], str]) -> str:
     """Values written by `one`, equal ones once, a shared unit once: '45.3 and 44.5 TFLOP/s'."""
     *first, last = dict.fromkeys(map(one, values))

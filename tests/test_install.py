@@ -3,6 +3,7 @@
 An editable install hides missing files, so these tests use wheels.
 """
 
+import os
 import sys
 import tarfile
 import venv
@@ -148,6 +149,21 @@ def test_a_users_file_that_hides_a_package_is_named(hides, tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     name = hides.rstrip("/").removesuffix(".py")
     assert done.stderr.startswith(f"error: {path} hides gemm-ladder's own package {name!r}: rename")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("is_package", [True, False])
+def test_a_users_folder_toolkit_is_named(is_package, tmp_path):
+    folder = tmp_path / "toolkit"
+    folder.mkdir()
+    if is_package:
+        (folder / "__init__.py").touch()
+    # An editable install finds our __main__.py and the user's package, as this does
+    command = [sys.executable, "-P", ROOT / "toolkit" / "__main__.py", "list"]
+    done = ran(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {folder}")
+    assert " hides gemm-ladder's own package 'toolkit': rename it" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

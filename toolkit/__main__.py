@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-COMPILING = {"check", "profile", "simulate"}
+COMPILING = {"check", "profile", "run", "simulate"}
 SOON_S = 0.01
 
 _interrupts: list[int] = []  # of those that were raised: Ctrl-C
@@ -53,7 +53,7 @@ import toolkit  # noqa: E402
 def main() -> None:
     """Run the command line."""
     try:
-        if hidden := toolkit.hidden_package():
+        if hidden := _hidden():
             sys.exit(f"error: {hidden}")
         if COMPILING.intersection(sys.argv[1:2]) and "--watch" not in sys.argv:
             from toolkit.machine_code.compiler_process import start_compiler
@@ -71,6 +71,19 @@ def main() -> None:
         _handle(signal.SIG_IGN, "SIGINT")
         if _interrupts:
             _leave(sys.exc_info()[1])
+
+
+def _hidden() -> str | None:
+    """Remedy if a user's file or folder takes the place of a package of ours, else None."""
+    from pathlib import Path
+
+    found = Path(toolkit.__file__ or next(iter(toolkit.__path__)))
+    if not Path(__file__).parent.samefile(found if found.is_dir() else found.parent):
+        return (
+            f"{found} hides gemm-ladder's own package 'toolkit': rename it, or start in another "
+            "folder (the command gemm-ladder starts in any)"
+        )
+    return toolkit.hidden_package()
 
 
 def _unraisable(lost: "sys.UnraisableHookArgs") -> None:

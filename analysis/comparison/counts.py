@@ -19,6 +19,7 @@ from analysis.records.profile import Counted, Grade, Launched, LineCounters, Sim
 from analysis.vocabulary import Vocabulary
 
 MOST_NAMES = 8  # of missing counts in one line
+LOCAL_BYTES = "local bytes"
 
 Counts = Mapping[str, int]
 
@@ -57,6 +58,17 @@ class CountChange:
     def ratio(self) -> float | None:
         """After over before, None if before is 0."""
         return self.after / self.before if self.before else None
+
+    @property
+    def is_worse(self) -> bool | None:
+        """True if it costs more time than before, False if less, None where it is no cost itself.
+
+        Instructions and traffic cost time, and so does local memory.
+        """
+        is_cost = self.grade in (Grade.SIMULATED, Grade.MEASURED) or self.name == LOCAL_BYTES
+        if self.verdict != Outcome.CHANGED or not is_cost:
+            return None
+        return self.after > self.before
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ def line_changes(
     """Lines with different counts of `counter`, the largest difference first."""
     changes = (
         _change(counter, ours, theirs)
-        for ours, theirs in _aligned(before, after)
+        for ours, theirs in aligned(before, after)
         if _count(counter, ours) != _count(counter, theirs)
     )
     return tuple(sorted(changes, key=lambda one: -abs(one.difference)))
@@ -54,7 +54,7 @@ def _change(counter: str, before: LineCounters | None, after: LineCounters | Non
     )
 
 
-def _aligned(
+def aligned(
     before: Sequence[LineCounters], after: Sequence[LineCounters]
 ) -> Iterator[tuple[LineCounters | None, LineCounters | None]]:
     """Pairs of lines with the same text, even if an edit above has moved them.

@@ -23,23 +23,35 @@ A count of the first side that the second lacks is lost, which is a change too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
 
+from analysis.comparison.causes import (
+    CauseChange,
+    LineCostChange,
+    cause_changes,
+    line_cost_changes,
+)
 from analysis.comparison.counts import CountChange, Outcome, kinds
-from analysis.comparison.statistics import TimeVerdict, quotient, time_verdict
+from analysis.comparison.statistics import TimeVerdict, median_interval
+from analysis.comparison.times import (
+    PredictionChange,
+    TimeChange,
+    predicted_change,
+    time_change,
+)
 from analysis.errors import InputError
 from analysis.problem import Gemm
 from analysis.records.counters import MODELLED
 from analysis.records.launch import LaunchRecord
-from analysis.records.profile import Grade, Interval, Launched, Measured, Profile, Status
-from analysis.timing.predicted import Predicted
+from analysis.records.profile import Grade, Launched, Measured, Profile, Status
 
-# 2: predicted times; 3: whether a missing record had counts; 4: launches as profiles have them
-COMPARISON_SCHEMA_VERSION = 5
+# 2: predicted times; 3: whether a missing record had counts; 4: launches as profiles have them;
+# 6: causes and costs of lines
+COMPARISON_SCHEMA_VERSION = 6
 
-ROUNDING = 1e-9  # of a predicted time: far above what an order of sums does, below any cycle
 RANDOM = "]"  # at the end of an argument without content: 'f32[64]'
 
 
@@ -69,41 +81,6 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimeChange:
-    """Two medians, and the verdict on them; `reason` says why a verdict is ambiguous.
-
-    `change` is after over before, `change_interval` its interval: each end is wrong with a chance
-    of at most 5%.
-    """
-
-    before_s: float
-    after_s: float
-    before_interval_s: Interval | None
-    after_interval_s: Interval | None
-    before_samples: int
-    after_samples: int
-    change: float | None
-    change_interval: Interval | None
-    verdict: TimeVerdict
-    reason: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictionChange:
-    """Two predicted times, their limiters, and whether anything of them changed.
-
-    `change` is after over before.
-    """
-
-    before_s: float
-    after_s: float
-    limiter_before: str
-    limiter_after: str
-    change: float | None
-    verdict: Outcome
-
-
-@dataclass(frozen=True, kw_only=True)
 class Pair:
     """One launch on both sides: a variant at a shape, or a kernel."""
 
@@ -118,6 +95,8 @@ class Pair:
     #: differences in the origin of the numbers, and numbers that were therefore not compared
     notes: tuple[str, ...] = ()
     predicted: PredictionChange | None = None
+    causes: tuple[CauseChange, ...] = ()  #: costs that moved, of predicted times
+    line_costs: tuple[LineCostChange, ...] = ()  #: the same by source line
 
     @property
     def changed(self) -> tuple[CountChange, ...]:
@@ -185,7 +164,7 @@ def compare(before: Profile, after: Profile) -> RunComparison:
 
 
 def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison:
-    """Every difference between two launches of `simulate --json`.
+    """Every difference between two launches of `simulate --json` or `run --json`.
 
     Raises InputError if their machine code has different architectures, or if they have no counter
     in common.
@@ -290,7 +269,7 @@ def _of_launch(one: LaunchRecord, first: LaunchRecord) -> _RunSide:
         is_of="launch",
         run=one,
         device=one.device,
-        launches={(first.kernel, None): one.launched},
+        launches={(first.kernel, None): replace(one.launched, measured=_measured(one))},
         settings={
             "kernel": one.kernel,
             "arguments": ", ".join(one.arguments),
@@ -299,6 +278,20 @@ def _of_launch(one: LaunchRecord, first: LaunchRecord) -> _RunSide:
             "executed blocks": one.basis,
         },
         remedy=f": give --device {one.device}" if one.device else "",
+    )
+
+
+def _measured(one: LaunchRecord) -> Measured | None:
+    if not one.samples_s:
+        return None
+    return Measured(
+        clock="CUDA events",
+        l2="flushed",
+        samples_s=one.samples_s,
+        median_s=median(one.samples_s),
+        interval_s=median_interval(one.samples_s),
+        flop_per_s=0.0,
+        stopped_by="sample limit",
     )
 
 
@@ -354,8 +347,10 @@ def _pair(key: _Key, before: _RunSide, after: _RunSide) -> Pair:
     same_device = before.device == after.device
     found = list(kinds(ours, theirs, same_device=same_device))
     not_simulated = [note for note in theirs.notes if note.startswith("not simulated")]
-    time, why_not = _time(ours.trusted, theirs.trusted, same_device)
-    predicted, about = _prediction(ours.trusted_prediction, theirs.trusted_prediction, same_device)
+    time, why_not = time_change(ours.trusted, theirs.trusted, same_device)
+    predicted, about = predicted_change(
+        ours.trusted_prediction, theirs.trusted_prediction, same_device
+    )
     return Pair(
         label=key[0],
         shape=key[1],
@@ -379,7 +374,20 @@ def _pair(key: _Key, before: _RunSide, after: _RunSide) -> Pair:
             *(note for note in (*(kind.note for kind in found), why_not, about) if note),
         ),
         predicted=predicted,
+        **(_moved(ours, theirs) if predicted else {}),
     )
+
+
+def _moved(before: Launched, after: Launched) -> dict[str, Any]:
+    """What the predicted times of two launches are spent on, where that differs."""
+    ours, theirs = before.predicted, after.predicted
+    assert ours is not None
+    assert theirs is not None
+    lines = [one.simulated.lines if one.simulated else () for one in (before, after)]
+    return {
+        "causes": cause_changes(ours, theirs),
+        "line_costs": line_cost_changes(ours, theirs, *lines),
+    }
 
 
 def _outcome(record: Launched) -> str:
@@ -403,82 +411,3 @@ def _origin_notes(before: Launched, after: Launched, is_of: str) -> Iterator[str
     ):
         if bool(first) != bool(second):
             yield f"{what} in the {'first' if first else 'second'} {is_of} only"
-
-
-def _time(
-    before: Measured | None, after: Measured | None, same_device: bool
-) -> tuple[TimeChange | None, str]:
-    """Change of the times, or the reason why there is none."""
-    if before is None or after is None:
-        if before is None and after is None:
-            return None, ""
-        which = "first" if after is None else "second"
-        return None, f"times are not compared: only the {which} profile has a time"
-    if not same_device:
-        return None, ""  # said once, for all records
-    if obstacle := _obstacle(before, after):
-        return None, f"times are not compared: {obstacle}"
-    change = quotient(after.interval_s, before.interval_s)
-    verdict = time_verdict(change)
-    changed = TimeChange(
-        before_s=before.median_s,
-        after_s=after.median_s,
-        before_interval_s=before.interval_s,
-        after_interval_s=after.interval_s,
-        before_samples=len(before.samples_s),
-        after_samples=len(after.samples_s),
-        change=after.median_s / before.median_s if before.median_s else None,
-        change_interval=change,
-        verdict=verdict,
-        reason=_why_ambiguous(before, after) if verdict == TimeVerdict.AMBIGUOUS else None,
-    )
-    return changed, ""
-
-
-def _obstacle(before: Measured, after: Measured) -> str:
-    """Reason why two times are not comparable; empty if they are."""
-    if before.clock != after.clock:
-        return f"{before.clock} before, {after.clock} after"
-    if before.clock == "host clock":
-        return "times of the host's CPU depend on its other load and are not those of a kernel"
-    if before.l2 != after.l2:
-        return f"L2 was {before.l2} before and {after.l2} after"
-    return ""
-
-
-def _why_ambiguous(before: Measured, after: Measured) -> str:
-    if before.interval_s is None or after.interval_s is None:
-        counts = f"{len(before.samples_s)} before, {len(after.samples_s)} after"
-        return f"too few samples for an interval ({counts}): 6 are needed"
-    return (
-        "the samples are consistent with a change and with none: take more samples, or hold the "
-        "clock steady"
-    )
-
-
-def _prediction(
-    before: Predicted | None, after: Predicted | None, same_device: bool
-) -> tuple[PredictionChange | None, str]:
-    """Change of the predicted times, and notes on it."""
-    if before is None or after is None or not same_device:
-        return None, ""
-    if before.l2 != after.l2:
-        return None, (
-            f"predicted times are not compared: L2 was {before.l2} before and {after.l2} after"
-        )
-    # sums of another order differ in their last digits: that is no change
-    same_time = math.isclose(before.time_s, after.time_s, rel_tol=ROUNDING)
-    is_same = same_time and before.limiter == after.limiter
-    change = PredictionChange(
-        before_s=before.time_s,
-        after_s=after.time_s,
-        limiter_before=before.limiter,
-        limiter_after=after.limiter,
-        change=after.time_s / before.time_s if before.time_s else None,
-        verdict=Outcome.SAME if is_same else Outcome.CHANGED,
-    )
-    if before.constants == after.constants:
-        return change, ""
-    return change, (
-        f"predicted with constants of {before.constants} before, of {after.constants} after"
-    )

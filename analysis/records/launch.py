@@ -1,4 +1,4 @@
-"""Record of one launch that `simulate --json` writes: the fields that are read again."""
+"""Record of one launch that `simulate --json` and `run --json` write: what is read again."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ from dataclasses import dataclass
 
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
-from analysis.records.counters import MODELLED
+from analysis.records.counters import MODELLED, InstructionCounts
 from analysis.records.profile import Launched, LineCounters, Simulated
+from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Predicted
 
-# 2: the device, and the text of each line; 3: the rung; 4: estimates. Earlier ones are read too.
-SCHEMA_VERSION = 4
+# 2: the device, and the text of each line; 3: the rung; 4: estimates; 5: measured times. Earlier
+# ones are read too.
+SCHEMA_VERSION = 5
 MOST_NAMES = 3  # of estimates in one sentence
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRecord:
-    """One launch of `simulate`.
+    """One launch of `simulate` or `run`.
 
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
     the time are modelled for, None without. `rung` is the label of a rung by its name. `estimates`
     has the ends of the 95% interval of each counter that is an estimate; None in records of earlier
-    versions. `unseen_share` is the share of blocks that may differ unseen (95%).
+    versions. `unseen_share` is the share of blocks that may differ unseen (95%). `samples_s` are
+    measured times, in the order taken, with L2 flushed before each.
     """
 
     source: str
@@ -45,6 +48,7 @@ class LaunchRecord:
     executed_blocks: int | None = None
     estimates: dict[str, tuple[float, float]] | None = None
     unseen_share: float | None = None
+    samples_s: tuple[float, ...] = ()
 
     @property
     def estimated(self) -> tuple[str, ...]:
@@ -74,10 +78,10 @@ class LaunchRecord:
     def _words(self) -> list[str]:
         if self.rung is not None:
             shape = [word for text in self.arguments for word in ("--shape", text)]
-            words = ["python", "-m", "toolkit", "simulate", self.rung, *shape]
+            words = [*self._command, self.rung, *shape]
             return [*words, *self._seed_and_device]
         words = [
-            *("python", "-m", "toolkit", "simulate", self.source, "-k", self.kernel),
+            *(*self._command, self.source, "-k", self.kernel),
             *("-g", ",".join(map(str, self.grid)), "-b", ",".join(map(str, self.block))),
             *(word for argument in self.arguments for word in ("-a", argument)),
             *(word for name, value in self.defines.items() for word in ("-D", f"{name}={value}")),
@@ -87,9 +91,14 @@ class LaunchRecord:
         return [*words, *self._seed_and_device]
 
     @property
+    def _command(self) -> list[str]:
+        return ["python", "-m", "toolkit", "run" if self.samples_s else "simulate"]
+
+    @property
     def _seed_and_device(self) -> list[str]:
         seed = [] if self.seed is None else ["--seed", str(self.seed)]
-        return [*seed, *([] if self.device is None else ["--device", self.device])]
+        is_named = self.device is not None and not self.samples_s
+        return [*seed, *(["--device", str(self.device)] if is_named else [])]
 
     def doubt(self, side: str) -> str:
         """Note that names the counters of one side of a comparison that are estimates, else "".
@@ -108,7 +117,7 @@ class LaunchRecord:
 
     @property
     def launched(self) -> Launched:
-        """Same facts in the form of the records of a profile."""
+        """Same facts in the form of the records of a profile, without measured times."""
         return Launched(
             label=self.kernel,
             geometry=Geometry(
@@ -126,3 +135,22 @@ class LaunchRecord:
             ),
             predicted=self.predicted,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchDocument(LaunchRecord):
+    """Everything that the page of a launch shows; fields that a record lacks are empty."""
+
+    traffic_basis: str | None = None
+    prediction_basis: str | None = None
+    notes: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    instructions: tuple[InstructionCounts, ...] = ()
+
+    @property
+    def source_text(self) -> str | None:
+        """The lines of the source that were executed, each at its place; None without any."""
+        own = {one.line: one.text for one in self.lines if one.file == self.source}
+        if not any(own.values()):
+            return None
+        return "\n".join(own.get(number, "") for number in range(1, max(own) + 1))

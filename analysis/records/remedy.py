@@ -14,7 +14,8 @@ class Remedy:
     A verified remedy was made: the edited kernel compiles, the executed blocks write the same
     values, and its predicted time is `after_s`. Otherwise `after_s` is None, and `title` says in
     one sentence what to do. A remedy `after` others is made on top of them: `before_s` is the time
-    with them, `diff` and `arguments` are those of all.
+    with them, `diff` and `arguments` are those of all. `measured_s` is the measured time with it,
+    None where it was not measured.
     """
 
     number: int  # from 1, the largest saving first; of those about as large, the simpler edit
@@ -23,6 +24,7 @@ class Remedy:
     title: str  # such as "pad each row of tile: tile[TILE][TILE + 1]"
     before_s: float  # predicted time without it
     after_s: float | None  # predicted time with it
+    measured_s: float | None = None
     compared: str = ""  # such as "40 of 8,192 blocks compared: equal bit for bit"
     diff: str = ""  # unified diff of the source, empty for a change of the launch
     arguments: tuple[str, ...] = ()  # options of the changed launch, such as ("--block", "32,4")

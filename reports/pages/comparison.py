@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from analysis.comparison.causes import CauseChange, LineCostChange
 from analysis.comparison.counts import CountChange, Outcome
 from analysis.comparison.lines import LineChange
 from analysis.comparison.runs import (
     ComparedRun,
     Key,
     Pair,
-    PredictionChange,
     RunComparison,
     Source,
-    TimeChange,
 )
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE, TimeVerdict
+from analysis.comparison.times import PredictionChange, TimeChange
 from analysis.records.counters import ALL_COUNTERS
 from analysis.records.launch import LaunchRecord
 from analysis.records.profile import Grade
 from reports import text
+from reports.sections.change_bars import ChangeBars, change_bars
+from reports.sections.changes import (
+    TimeShift,
+    cause_sentence,
+    headline,
+    is_changed,
+    shift,
+    time_sentence,
+)
 from reports.sections.table import Cell, Table, Title, plain_table
 from reports.templating import template
 
@@ -38,7 +47,10 @@ SIGNS = {
     TimeVerdict.SAME: "=",
     TimeVerdict.AMBIGUOUS: "?",
 }
-LINES, WITHIN, TIMES = "source lines", "within the tolerance", "times"  # titles of tables
+# Titles of tables
+TIMES, PREDICTED, CAUSES, COUNTS = "times", "predicted times", "causes that moved", "counts"
+LINE_COSTS, LINES = "cost of source lines", "counts of source lines"
+WITHIN = "within the tolerance"
 SMALLEST_SHARE = 5e-4  # below it a difference says more than its share: '+7' than '+0.0012 %'
 
 
@@ -46,7 +58,10 @@ def page(comparison: RunComparison) -> str:
     """The comparison as one HTML page that needs no network."""
     return template("comparison.html.j2").render(
         title=title(comparison),
-        sentences=sentences(comparison),
+        head=headline(comparison),
+        sentences=list(_of_launch_or_profile(comparison, with_factor=False)),
+        counted=_of_counts(comparison),
+        figure=figure(comparison),
         sections=list(shape_sections(comparison)),
         details=(LINES, WITHIN),
         timed=TIMES,
@@ -57,12 +72,24 @@ def page(comparison: RunComparison) -> str:
     )
 
 
+def figure(comparison: RunComparison) -> ChangeBars | None:
+    """Bars of two launches, None for profiles and without times."""
+    before, after = comparison.before, comparison.after
+    if not (isinstance(before, LaunchRecord) and isinstance(after, LaunchRecord)):
+        return None
+    (pair,) = comparison.pairs
+    if shift(pair) is None:
+        return None
+    return change_bars(before, after, pair.causes[0].effect if pair.causes else None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Brief:
     """Comparison for a terminal: the two sides, the results, tables, and notes."""
 
     before: str
     after: str
+    is_worse: bool | None  #: of the first sentence
     sentences: Sequence[str]
     tables: Sequence[tuple[str, Table]]
     notes: Sequence[str]
@@ -74,10 +101,10 @@ def brief(comparison: RunComparison, most: int) -> Brief:
 
     The counts of two launches are all there: they are of a single record.
     """
-    is_of_launches = isinstance(comparison.before, LaunchRecord)
     return Brief(
         before=described(comparison.before),
         after=described(comparison.after),
+        is_worse=headline(comparison).is_worse,
         settings=[
             f"{one.name}: {one.before or text.ABSENT} → {one.after or text.ABSENT}"
             for one in comparison.environment
@@ -87,7 +114,7 @@ def brief(comparison: RunComparison, most: int) -> Brief:
         tables=[
             (
                 f"{title}, {section.shape}" if section.shape else title,
-                (rows.only(lambda c: c.title != "variant") if is_of_launches else rows).brief,
+                rows.brief,
             )
             for section in shape_sections(comparison, most=most)
             for title, rows in section.tables.items()
@@ -113,22 +140,36 @@ def title(comparison: RunComparison) -> str:
 
 
 def sentences(comparison: RunComparison) -> tuple[str, ...]:
-    """Results: sentences on counts, on times, and on predicted times if there are any."""
-    is_timed = isinstance(comparison.before, ComparedRun)  # `simulate` measures no times
-    timed = (_of_times(comparison),) if is_timed else ()
-    return _of_counts(comparison), *timed, *_of_predictions(comparison)
+    """Results: sentences on times, on causes, and on counts."""
+    return (*_of_launch_or_profile(comparison), _of_counts(comparison))
 
 
-def _of_predictions(comparison: RunComparison) -> Iterator[str]:
-    compared = [pair for pair in comparison.pairs if pair.predicted]
-    changed = [p for p in compared if p.predicted and p.predicted.verdict == Outcome.CHANGED]
-    if len(compared) == 1 and (one := compared[0].predicted):
-        before, after, change, limiters = _foreseen(one)
-        change = f", {change}" if one.change and one.change != 1 else ""
-        yield f"Predicted time: {before} → {after}{change}; limiter: {limiters}."
-    elif compared:
-        what = f"{len(changed)} changed, in {_names(changed, comparison)}" if changed else ""
-        yield f"Predicted times: {len(compared)} compared; {what or 'none changed'}."
+def _of_launch_or_profile(comparison: RunComparison, *, with_factor: bool = True) -> Iterator[str]:
+    """Sentences on times; `with_factor` has the change of a single launch, too."""
+    if isinstance(comparison.before, LaunchRecord):
+        (pair,) = comparison.pairs
+        time = time_sentence(pair, with_factor=with_factor)
+        yield from filter(None, [time, cause_sentence(pair)])
+        return
+    is_predicted = any(pair.predicted for pair in comparison.pairs)
+    if not is_predicted or any(pair.time for pair in comparison.pairs):
+        yield _of_times(comparison)
+    if is_predicted:
+        yield _of_predicted_times(comparison)
+
+
+def _of_predicted_times(comparison: RunComparison) -> str:
+    compared = [replace(pair, time=None) for pair in comparison.pairs if pair.predicted]
+    shifts = [(pair, found) for pair in compared if (found := shift(pair))]
+    parts = []
+    for is_worse, words in ((True, "slower"), (False, "faster")):
+        own = [pair for pair, found in shifts if found.is_worse is is_worse]
+        if own:
+            parts.append(f"{len(own)} {words} ({_names(own, comparison, factors=True)})")
+    others = [pair for pair, found in shifts if found.is_worse is None and is_changed(pair)]
+    if others:
+        parts.append(f"{len(others)} limited otherwise ({_names(others, comparison)})")
+    return f"Predicted times: {len(compared)} compared: {', '.join(parts) or 'no change'}."
 
 
 def _of_counts(comparison: RunComparison) -> str:
@@ -163,7 +204,7 @@ def _of_times(comparison: RunComparison) -> str:
     for verdict in TimeVerdict:
         own = [pair for pair in timed if pair.time and pair.time.verdict == verdict]
         if own:
-            who = f" ({_names(own, comparison)})" if verdict in _NAMED else ""
+            who = f" ({_names(own, comparison, factors=True)})" if verdict in _NAMED else ""
             parts.append(f"{len(own)} {verdict}{who}")
     return f"Times: {len(timed)} compared: {', '.join(parts)}."
 
@@ -171,10 +212,15 @@ def _of_times(comparison: RunComparison) -> str:
 _NAMED = (TimeVerdict.SLOWER, TimeVerdict.FASTER)
 
 
-def _names(pairs: Iterable[Pair | Key], comparison: RunComparison) -> str:
-    """Variants, with their shapes where there are several."""
+def _names(pairs: Iterable[Pair | Key], comparison: RunComparison, *, factors: bool = False) -> str:
+    """Variants, with their shapes where there are several, and factors of their times if asked."""
     several = len({pair.shape for pair in comparison.pairs}) > 1
-    return text.listing([name(pair, with_shape=several) for pair in pairs])
+    names = []
+    for pair in pairs:
+        found = shift(pair) if factors and isinstance(pair, Pair) else None
+        times = f" {text.ratio(found.factor)}" if found else ""
+        names.append(f"{name(pair, with_shape=several)}{times}")
+    return text.listing(names)
 
 
 def name(of: Pair | Key, *, with_shape: bool = True) -> str:
@@ -230,13 +276,17 @@ def shape_sections(comparison: RunComparison, *, most: int | None = None) -> Ite
     for shape in dict.fromkeys(pair.shape for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.shape == shape]
         tables = {
-            "counts": _changes_table(pairs, Outcome.CHANGED, most if shape else None),
-            LINES: _lines_table(pairs, most),
-            WITHIN: _changes_table(pairs, Outcome.WITHIN, most),
             TIMES: _times_table(pairs),
             # of a single launch, the sentence says it all
-            "predicted times": _predictions_table(pairs if len(comparison.pairs) > 1 else ()),
+            PREDICTED: _predictions_table(pairs if len(comparison.pairs) > 1 else ()),
+            CAUSES: _causes_table(pairs, most),
+            LINE_COSTS: _line_costs_table(pairs, most),
+            COUNTS: _changes_table(pairs, Outcome.CHANGED, most if shape else None),
+            LINES: _lines_table(pairs, most),
+            WITHIN: _changes_table(pairs, Outcome.WITHIN, most),
         }
+        if isinstance(comparison.before, LaunchRecord):  # all rows are of one
+            tables = {k: rows.only(lambda c: c.title != "variant") for k, rows in tables.items()}
         if known := {title: rows for title, rows in tables.items() if rows.rows}:
             yield ShapeSection(shape=text.shape(shape) if shape else "", tables=known)
 
@@ -273,7 +323,7 @@ def _change(one: CountChange) -> Iterator[Cell | str]:
     yield text.digits(one.before)
     yield text.digits(one.after)
     allowed = (f"allowed: {100 * one.tolerance:.3g} %",) if one.tolerance else ()
-    yield Cell(_by(one), details=allowed, is_bad=one.verdict == Outcome.CHANGED)
+    yield Cell(_by(one), details=allowed, is_worse=one.is_worse)
     yield one.grade
 
 
@@ -303,9 +353,8 @@ def _lines_table(pairs: Sequence[Pair], most: int | None) -> Table:
 
 
 def _line(counter: str, one: LineChange) -> _Row:
-    places = dict.fromkeys(str(at) for at in (one.line_before, one.line_after) if at is not None)
     return (
-        f"{one.file}:{' → '.join(places)}",
+        _line_place(one),
         one.text.strip() or text.ABSENT,
         _heading(counter),
         *(
@@ -328,12 +377,55 @@ def _predictions_table(pairs: Sequence[Pair]) -> Table:
     return plain_table(
         ("variant", *_sides(Grade.PREDICTED), CHANGE, "limiter"),
         (
-            (pair.label, before, after, Cell(change, is_bad=one.after_s > one.before_s), limiters)
+            (pair.label, before, after, Cell(change, is_worse=moved.is_worse), limiters)
             for pair in pairs
-            if (one := pair.predicted) and one.verdict == Outcome.CHANGED
+            if (one := pair.predicted) and is_changed(pair) and (moved := _predicted_shift(pair))
             for before, after, change, limiters in [_foreseen(one)]
         ),
     )
+
+
+def _predicted_shift(pair: Pair) -> TimeShift | None:
+    return shift(replace(pair, time=None))
+
+
+def _causes_table(pairs: Sequence[Pair], most: int | None) -> Table:
+    """One row per effect whose predicted cost moved."""
+    return plain_table(
+        ("variant", "cause", *_sides(""), CHANGE),
+        _limited(pairs, lambda pair: [(one.effect, *_costs(one)) for one in pair.causes], most),
+    )
+
+
+def _line_costs_table(pairs: Sequence[Pair], most: int | None) -> Table:
+    """One row per source line whose predicted cost moved."""
+    return plain_table(
+        ("variant", "line", "code", *_sides(""), CHANGE),
+        _limited(
+            pairs,
+            lambda pair: [
+                (_line_place(one), one.text.strip() or text.ABSENT, *_costs(one))
+                for one in pair.line_costs
+            ],
+            most,
+        ),
+    )
+
+
+def _costs(one: CauseChange | LineCostChange) -> Iterator[Cell | str]:
+    """Both costs, and their difference."""
+    for time_s in (one.before_s, one.after_s):
+        yield (
+            "no such line" if time_s is None else text.predicted_seconds(time_s) if time_s else "0"
+        )
+    is_worse = one.difference_s > 0
+    moved = text.predicted_seconds(abs(one.difference_s))
+    yield Cell(f"{'+' if is_worse else '−'}{moved}", is_worse=is_worse)
+
+
+def _line_place(one: LineChange | LineCostChange) -> str:
+    places = dict.fromkeys(str(at) for at in (one.line_before, one.line_after) if at is not None)
+    return f"{one.file}:{' → '.join(places)}"
 
 
 def _foreseen(one: PredictionChange) -> tuple[str, str, str, str]:
@@ -356,7 +448,7 @@ def _times(one: TimeChange) -> Iterator[Cell | str]:
     yield Cell(
         f"{SIGNS[one.verdict]} {one.verdict}",
         details=(one.reason,) if one.reason else (),
-        is_bad=one.verdict == TimeVerdict.SLOWER,
+        is_worse={TimeVerdict.SLOWER: True, TimeVerdict.FASTER: False}.get(one.verdict),
     )
 
 

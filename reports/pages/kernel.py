@@ -305,6 +305,8 @@ def _remedy(remedy: Remedy, unit: tuple[float, str]) -> dict[str, object]:
     saves = "" if saved_s is None else f"{text.three_digits(abs(saved_s) / unit[0])} {unit[1]}"
     sign = "−" if saved_s is not None and saved_s >= 0 else "+"
     told = [remedy.compared, "changes rounding" if remedy.is_rounding else "", remedy.error]
+    if remedy.measured_s is not None:
+        told.insert(0, f"{text.predicted_seconds(remedy.measured_s)} measured with it")
     if remedy.arguments:
         told.insert(0, f"launch with {' '.join(remedy.arguments)}")
     return {

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
+
+from markupsafe import Markup
 
 from analysis.records.profile import Grade
 from analysis.records.tuning import Candidate, TunedShape, Tuning, cost
 from reports import text
 from reports.sections.table import Cell, Table, Title, plain_table
+from reports.svg.bar import Segment, bar
 from reports.templating import template
 
 
@@ -25,11 +29,74 @@ def page(tuning: Tuning) -> str:
                 "lead": lead(tuning, shape),
                 "points": list(points(shape)),
                 "table": candidates_table(shape),
-                "has_finals": bool(shape.winners),
+                "figure": figure(shape),
+                "has_intervals": any(
+                    one.measured and one.measured.relative_to_cublas for one in shape.candidates
+                ),
             }
             for shape in tuning.shapes
         ],
     )
+
+
+MOST_BARS, BAR_PX = 12, 18
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeBars:
+    """Times of configurations, the fastest first: (time, configuration, bar)."""
+
+    title: str
+    rows: tuple[tuple[str, str, Markup], ...]
+
+
+def figure(shape: TunedShape) -> TimeBars | None:
+    """Times of the fastest configurations: measured ones if there are any, else predicted ones.
+
+    None if fewer than two configurations have such a time.
+    """
+    for grade, time_of in _TIMES.items():
+        timed = [(t, one) for one in shape.candidates if (t := time_of(one)) is not None]
+        if len(timed) >= 2:
+            timed.sort(key=lambda pair: pair[0])
+            shown = timed[:MOST_BARS]
+            first = (
+                "" if len(shown) == len(timed) else f"the {len(shown)} fastest of {len(timed)}, "
+            )
+            rows = [
+                (
+                    text.predicted_seconds(time_s),
+                    settings(one),
+                    _bar(time_s / shown[-1][0], settings(one), is_first=place == 0),
+                )
+                for place, (time_s, one) in enumerate(shown)
+            ]
+            return TimeBars(title=f"Time of a configuration: {first}{grade}", rows=tuple(rows))
+    return None
+
+
+def _bar(share: float, label: str, *, is_first: bool) -> Markup:
+    only = Segment(share=share, value="", name="", class_="s1" if is_first else "s2")
+    return bar([only], label, height=BAR_PX)
+
+
+def _final_s(one: Candidate) -> float | None:
+    return one.measured.median_s if one.measured else None
+
+
+def _swept_s(one: Candidate) -> float | None:
+    return one.swept.median_s if one.swept else None
+
+
+def _predicted_s(one: Candidate) -> float | None:
+    return one.predicted.time_s if one.predicted else None
+
+
+_TIMES: dict[str, Callable[[Candidate], float | None]] = {
+    "measured in the final": _final_s,
+    "measured in the sweep": _swept_s,
+    "predicted": _predicted_s,
+}
 
 
 # In words.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from analysis.devices import Device
 from analysis.errors import shortened
 from analysis.records.counters import InstructionCounts, of_lines
+from analysis.records.profile import Interval
 from analysis.records.source_lines import AccessTotal, distinct_accesses
 from analysis.timing.predicted import NAMED, UNAVOIDABLE, Cost, Effect, Predicted
 from reports import text
@@ -65,18 +66,20 @@ def answer(
     file: str | None,
     *,
     measured_s: float | None = None,
+    interval: Interval | None = None,
     basis: str | None = None,
     blocks: int | None = None,
 ) -> Answer:
     """The answer on a launch of the kernel `name`.
 
-    `predicted` is the time on `device`, None where `basis` says why there is none. Lines are of
-    `file`, unless the sentence names another. `blocks` is the number of blocks of the grid.
+    `measured_s` is the median of measured times, and `interval` its 95% interval. `predicted` is
+    the time on `device`, None where `basis` says why there is none. Lines are of `file`, unless the
+    sentence names another. `blocks` is the number of blocks of the grid.
     """
     cause = cause_of(predicted) if predicted else None
     place, line_sentence = _line(predicted, instructions, cause, file)
     return Answer(
-        time_sentence=_time(shortened(name), predicted, device, measured_s, basis),
+        time_sentence=_time(shortened(name), predicted, device, measured_s, interval, basis),
         cause_sentence=_cause(predicted, cause, device, blocks, is_measured=measured_s is not None),
         line_sentence=line_sentence,
         cause=cause,
@@ -96,13 +99,15 @@ def _time(
     predicted: Predicted | None,
     device: Device | None,
     measured_s: float | None,
+    interval: Interval | None,
     basis: str | None,
 ) -> str:
     on = f" on {device.name}" if device else ""
     told = text.predicted_seconds(predicted.time_s) if predicted else None
     if measured_s is not None:
         also = f", {told} predicted" if told else ""
-        return f"{name}: {text.predicted_seconds(measured_s)} measured{on}{also}."
+        one = text.seconds if interval else text.predicted_seconds
+        return f"{name}: {text.with_interval(measured_s, interval, one)} measured{on}{also}."
     if told:
         return f"{name}: {told} predicted{on}."
     return f"{name}: {basis or 'not predicted'}."

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from analysis.comparison.accuracy import Accuracy, accuracies, held_out_like
 from analysis.comparison.held_out import HeldOut
+from analysis.comparison.statistics import median_interval
 from analysis.devices import DEVICES, Device
 from analysis.errors import InputError
 from analysis.occupancy import Limiter, Occupancy, block_limits, occupancy, waves
@@ -141,6 +142,27 @@ def error_sentence(report: LaunchReport) -> str:
     )
 
 
+def measured_sentence(report: LaunchReport) -> str:
+    """'median of 100 launches and its 95 % interval; the predicted time is 6.0 % less'.
+
+    Empty without a measurement.
+    """
+    if report.measured_s is None:
+        return ""
+    within = " and its 95 % interval" if median_interval(report.samples_s) else ""
+    told = f"{_launches(report)}{within}"
+    if report.predicted is None:
+        return told
+    error = report.predicted.time_s / report.measured_s - 1
+    how = "more" if error > 0 else "less"
+    return f"{told}; the predicted time is {text.percent(abs(error))} {how}"
+
+
+def _launches(report: LaunchReport) -> str:
+    number = len(report.samples_s)
+    return f"median of {number:,} launches" if number > 1 else "one launch"
+
+
 def trust_sentence(report: LaunchReport) -> str:
     predicted, device = report.predicted, report.device
     if predicted is None or device is None:
@@ -177,9 +199,10 @@ def error_rows(report: LaunchReport) -> Iterator[tuple[str, str, str, str]]:
 def grade_rows(report: LaunchReport) -> Iterator[tuple[str, str, str]]:
     """What was obtained, its grade, and how it was obtained."""
     if report.measured_s is not None:
-        number = len(report.samples_s)
-        how = f"median of {number:,} launches" if number > 1 else "one launch"
-        yield text.predicted_seconds(report.measured_s), "measured", how
+        interval = median_interval(report.samples_s)
+        within = f", 95 % interval {text.interval(interval, text.seconds)}" if interval else ""
+        shown = text.predicted_seconds(report.measured_s)
+        yield shown, "measured", f"{_launches(report)}{within}"
     if report.predicted:
         basis = report.prediction_basis or report.predicted.basis
         told = text.predicted_seconds(report.predicted.time_s)

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
-from analysis.devices import Device
+from analysis.comparison.statistics import median_interval
+from analysis.devices import DEVICES, Device
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
 from analysis.records.counters import InstructionCounts, of_lines
+from analysis.records.launch import LaunchDocument
 from analysis.records.profile import LineAccess
 from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Predicted
@@ -62,6 +64,7 @@ class LaunchReport:
             self.device,
             self.file,
             measured_s=self.measured_s,
+            interval=median_interval(self.samples_s),
             basis=self.prediction_basis,
             blocks=self.geometry.blocks if self.geometry else None,
         )
@@ -82,3 +85,27 @@ class LaunchReport:
         costs = self.predicted.lines if self.predicted else ()
         found = [one.time_s for one in costs if (one.file, one.line) == (file, line)]
         return found[0] if found else None
+
+
+def report_of(document: LaunchDocument) -> LaunchReport:
+    """The report of a launch that was saved; of its source it has the executed lines alone."""
+    return LaunchReport(
+        name=document.kernel,
+        resources=document.resources,
+        file=document.source,
+        source=document.source_text,
+        geometry=document.launched.geometry,
+        device=DEVICES.get(document.device or ""),
+        predicted=document.predicted,
+        prediction_basis=document.prediction_basis,
+        samples_s=document.samples_s,
+        instructions=document.instructions,
+        counters=document.counters,
+        basis=document.basis,
+        traffic_basis=document.traffic_basis,
+        notes=document.notes,
+        estimates=document.estimates or {},
+        remedies=document.remedies,
+        command=document.command,
+        is_rung=document.rung is not None,
+    )

@@ -6,26 +6,31 @@ from collections.abc import Iterator, Sequence
 
 from analysis.records.remedy import Remedy
 from reports import text
-from reports.sections.table import Table, plain_table
+from reports.sections.table import Table, Title, plain_table
 
 MICRO = 1e6
 MOST_LINES = 4
 
 
 def remedies_table(remedies: Sequence[Remedy]) -> Table:
-    """One row per remedy. Those that were not made have no times."""
-    return plain_table(
-        [
-            ("", "", True),
-            ("remedies", "", False),
-            ("saves", "", True),
-            ("leaves, µs", "", True),
-        ],
-        [
-            [str(one.number), title(one), _micro(one.saved_s), _micro(one.after_s)]
-            for one in remedies
-        ],
-    )
+    """One row per remedy. Those that were not made have no times.
+
+    The last column has measured times, if there are any.
+    """
+    titles: list[Title] = [
+        ("", "", True),
+        ("remedies", "", False),
+        ("saves", "", True),
+        ("leaves, µs", "", True),
+    ]
+    rows = [
+        [str(one.number), title(one), _micro(one.saved_s), _micro(one.after_s)] for one in remedies
+    ]
+    if any(one.measured_s is not None for one in remedies):
+        titles.append(("measured", "", True))
+        for row, one in zip(rows, remedies, strict=True):
+            row.append(_micro(one.measured_s))
+    return plain_table(titles, rows)
 
 
 def title(remedy: Remedy) -> str:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Cell:
     """A value, and quieter lines below it; `is_bad` where a reader must not overlook it.
 
-    `is_head` names the rows below it.
+    `is_head` names the rows below it. `is_worse` is True for a change that costs time, False for
+    one that gives it back, None for any other value.
     """
 
     text: str
@@ -25,6 +26,7 @@ class Cell:
     details: tuple[str, ...] = ()
     is_bad: bool = False
     is_head: bool = False
+    is_worse: bool | None = None
 
 
 NO_CELL = Cell(text.ABSENT)
@@ -86,7 +88,7 @@ class Table:
 
     @property
     def brief(self) -> Table:
-        """The same with the first detail of bad cells alone, for a place that is short."""
+        """The same with the first detail of bad cells and of changes alone, for a short place."""
         return self.briefly(*(column.title for column in self.columns))
 
     def briefly(self, *titles: str) -> Table:
@@ -94,7 +96,7 @@ class Table:
         short = [column.title in titles for column in self.columns]
         rows = tuple(
             tuple(
-                replace(cell, details=cell.details[: cell.is_bad]) if is_short else cell
+                replace(cell, details=cell.details[: _is_told(cell)]) if is_short else cell
                 for cell, is_short in zip(row, short, strict=True)
             )
             for row in self.rows
@@ -127,6 +129,10 @@ def plain_table(titles: Iterable[Title], rows: Iterable[Iterable[Cell | str]]) -
 def head(name: str, columns: int) -> list[Cell | str]:
     """A row that names those below it, in a table of so many columns."""
     return [Cell(name, is_head=True), *[""] * (columns - 1)]
+
+
+def _is_told(cell: Cell) -> bool:
+    return cell.is_bad or cell.is_worse is not None
 
 
 def says(cell: Cell) -> bool:

@@ -24,6 +24,11 @@ _SHORT = {
 }
 
 
+def short_name(effect: Effect) -> str:
+    """Name of an effect that fits into a bar."""
+    return _SHORT.get(effect, effect)
+
+
 class Kind(StrEnum):
     """Classes of a part in the style sheet."""
 
@@ -76,7 +81,7 @@ def _predicted(predicted: Predicted, cause: Cost | None) -> Iterator[Part]:
             if cost.is_avoidable
             else Kind.REST
         )
-        yield Part(name=_SHORT.get(cost.effect, cost.effect), time_s=cost.time_s, kind=kind)
+        yield Part(name=short_name(cost.effect), time_s=cost.time_s, kind=kind)
 
 
 def _few(found: Sequence[Part], whole_s: float) -> list[Part]:

@@ -299,7 +299,8 @@ class FakeModule:
 
     def __init__(self, cuda, image):
         cuda.check()
-        self.cuda, self.options = cuda, json.loads(image)["options"]
+        is_made_up = image.startswith(b"{")  # else it is of NVRTC
+        self.cuda, self.options = cuda, json.loads(image)["options"] if is_made_up else []
 
     def get_function(self, name):
         if self.cuda.entries is not None and name not in self.cuda.entries:
@@ -432,7 +433,7 @@ def cuda(monkeypatch):
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr("toolkit.gpu.context.driver_library", object)
     monkeypatch.setattr("toolkit.gpu.context.read_kernel", made_up_kernel)
-    monkeypatch.setattr("toolkit.profiling.on_gpu.WARM_UP_S", 0.0)
+    monkeypatch.setattr("toolkit.gpu.sampling.WARM_UP_S", 0.0)
     # a child process would not see this machine: that of `children` has one of its own
     for user in ("profiling.on_gpu", "gpu.launch"):
         monkeypatch.setattr(f"toolkit.{user}.InAChild", OnGpu)

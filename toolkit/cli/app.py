@@ -24,6 +24,7 @@ from toolkit.cli.explain import explain
 from toolkit.cli.list import list_
 from toolkit.cli.profile import profile
 from toolkit.cli.report import report
+from toolkit.cli.run import run
 from toolkit.cli.simulate import simulate
 from toolkit.cli.tune import tune
 
@@ -43,6 +44,7 @@ app = typer.Typer(
 COMMANDS: dict[str, Callable[..., None]] = {
     "profile --shape 4096 --variant tiled:tile=16": profile,
     "simulate my.cu -g 64 -b 256 -a 'f32[16384]'": simulate,
+    "run my.cu -g 64 -b 256 -a 'f32[16384]'": run,
     "check my.cu -g 64 -b 256 -a 'f32[16384]'": check,
     "tune vectorized --shape 4096,1000x333x64": tune,
     "report profile.json --html report.html": report,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +12,8 @@ import typer
 from toolkit import __version__
 from toolkit.cli.errors import FAILED, one_line_errors
 from toolkit.cli.options import LaunchOptions, takes_launch
-from toolkit.cli.output import print_json
+from toolkit.cli.output import print_json, write
+from toolkit.cli.simulate import check_page
 from toolkit.cli.terminal import note, say
 
 if TYPE_CHECKING:
@@ -23,6 +26,10 @@ SCHEMA_VERSION = 1
 @takes_launch
 def check(
     launch: LaunchOptions,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Where a page of the check goes.", show_default="none"),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what was found as JSON instead of lines.")
     ] = False,
@@ -47,8 +54,12 @@ def check(
             from toolkit.cli.progress import SimulationProgress
 
             call = parse_call(launch)
+            if html:
+                check_page(html, call)
             with SimulationProgress(call.source.name, call.needed_bytes(copies=True)) as progress:
                 checked = call.check(compiled, progress.advance, progress.announce)
+        if html:
+            write({html: page(call, checked, device=launch.device)})
         if as_json:
             print_json(document(call, checked))
         else:
@@ -66,6 +77,60 @@ def print_checked(checked: Checked) -> None:
         note(one)
     style = "bold red" if checked.findings else "green"
     say(checked.summary, style)
+
+
+def page(call: Call, checked: Checked, *, device: str | None = None) -> str:
+    """HTML page of the check; `device` is the one that the user named."""
+    from reports.pages.check import Action, CheckFinding, CheckReport
+    from reports.pages.check import page as report_page
+
+    findings = [
+        CheckFinding(
+            tool=one.tool,
+            kind=one.kind,
+            sentence=one.message,
+            memory=one.memory,
+            number=one.times,
+            actions=[
+                Action(what=x.what, thread=x.thread, block=x.block, file=x.file, line=x.line)
+                for x in one.accesses
+            ],
+        )
+        for one in checked.findings
+    ]
+    return report_page(
+        CheckReport(
+            kernel=checked.kernel,
+            file=call.source.name,
+            source=call.text,
+            architecture=call.arch,
+            grid=call.grid,
+            block=call.block,
+            findings=findings,
+            executed_blocks=checked.executed_blocks,
+            blocks=checked.blocks,
+            tools=checked.tools,
+            notes=checked.notes,
+            command=_command(call, device),
+        )
+    )
+
+
+def _command(call: Call, device: str | None) -> str:
+    """Shell command that repeats the check."""
+    words = ["python", "-m", "toolkit", "check"]
+    if call.rung is not None:
+        words += [call.rung.label, "--shape", str(call.rung.problem)]
+    else:
+        words += [call.source.name, *(["-k", call.kernel] if call.kernel else [])]
+        words += ["-g", ",".join(map(str, call.grid)), "-b", ",".join(map(str, call.block))]
+        words += [word for argument in call.written for word in ("-a", argument)]
+        defines = call.defines.items()
+        words += [word for name, value in defines for word in ("-D", f"{name}={value}")]
+        if call.dynamic_shared_bytes:
+            words += ["--shared", str(call.dynamic_shared_bytes)]
+    words += ["--seed", str(call.seed), *(["--device", device] if device else [])]
+    return shlex.join(words)
 
 
 def document(call: Call, checked: Checked) -> dict[str, Any]:

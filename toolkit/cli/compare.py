@@ -10,7 +10,7 @@ import typer
 
 from toolkit.cli.errors import damage_of, fail, fail_on_first, one_line_errors
 from toolkit.cli.output import check_output, to_json, write
-from toolkit.cli.terminal import note, out, rich_table, say
+from toolkit.cli.terminal import COST, GAIN, note, out, rich_table, say
 
 if TYPE_CHECKING:
     from analysis.comparison.runs import RunComparison
@@ -20,7 +20,10 @@ MOST_CHANGES = 10  # of one record: a screen has room for so many; JSON and HTML
 
 def compare(
     before: Annotated[
-        Path, typer.Argument(metavar="A.json", help="Of before: a profile, or `simulate --json`.")
+        Path,
+        typer.Argument(
+            metavar="A.json", help="Of before: a profile, or `simulate` or `run --json`."
+        ),
     ],
     after: Annotated[Path, typer.Argument(metavar="B.json", help="The same of after.")],
     html: Annotated[
@@ -39,7 +42,7 @@ def compare(
         bool, typer.Option("--json", help="Print the comparison as JSON instead of tables.")
     ] = False,
 ) -> None:
-    """Say what changed between two profiles or launches: counts to the last digit, and times.
+    """Say what changed between two profiles or launches: times, their causes, and exact counts.
 
     Counts need no GPU: a job without one can hold a kernel's traffic.
     """
@@ -90,16 +93,18 @@ def _compared(found: RunComparison, as_json: bool) -> str:
 
 
 def print_comparison(comparison: RunComparison) -> None:
-    """Print both sides, the results, the tables of differences, and the notes."""
+    """Print the verdict, both sides, the tables of differences, and the notes."""
     from reports.pages.comparison import brief
 
     found = brief(comparison, MOST_CHANGES)
+    first, *rest = found.sentences
+    say(first, {True: COST, False: GAIN, None: "bold"}[found.is_worse])
+    for sentence in rest:
+        say(sentence)
     say(f"  {found.before}", "dim", lead="first:")
     say(f" {found.after}", "dim", lead="second:")
     for setting in found.settings:
         say(f"  {setting}")
-    for sentence in found.sentences:
-        say(sentence, "bold")
     for title, rows in found.tables:
         out.print(rich_table(rows, title=title))
     for remark in found.notes:

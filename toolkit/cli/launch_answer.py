@@ -1,4 +1,4 @@
-"""First screen of `simulate`: the time, its cause, the line, and what the time is spent on."""
+"""First screen of `simulate` and `run`: the time, its cause, its line, and what it is spent on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from analysis.records.metrics import is_arithmetic
 from analysis.records.source_lines import AccessTotal, distinct_accesses
 from analysis.timing.predicted import Predicted
 from reports import text
-from reports.sections.launch_facts import error_sentence, occupancy_of
+from reports.sections.launch_facts import error_sentence, measured_sentence, occupancy_of
 from reports.sections.table import Title, plain_table
-from reports.sections.time_parts import parts
+from reports.sections.time_parts import Kind, parts
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.launch_options import Call, SimulatedCall
 from toolkit.cli.remedies import print_remedies
@@ -38,7 +38,7 @@ def print_answer(simulated: SimulatedCall, *, top: int | None) -> None:
         note(one)
     print_remedies(simulated.remedies)
     _print_parts(execution)
-    if top is not None:
+    if top is not None and execution.instructions:
         _print_lines(simulated, top)
     out.print()
     for label, fact in _facts(simulated):
@@ -56,7 +56,8 @@ def _print_parts(execution: Execution) -> None:
     out.print()
     say(f"time, {unit}")
     for row in rows:
-        bar = "█" * round(BAR_WIDTH * row.time_s / largest)
+        ink = "░" if row.kind == Kind.UNEXPLAINED else "█"
+        bar = ink * round(BAR_WIDTH * row.time_s / largest)
         shown = text.three_digits(row.time_s / scale)
         say(f"  {row.name:<{width}}  {bar:<{BAR_WIDTH}}  {shown:>7}")
 
@@ -168,6 +169,8 @@ def _facts(simulated: SimulatedCall) -> Iterator[tuple[str, str]]:
     """Label and sentence of each fact below the tables."""
     call, execution = simulated.call, simulated.execution
     predicted = execution.predicted
+    if execution.samples_s:
+        yield "measured", measured_sentence(execution.report)
     if predicted is not None:
         bounds = sorted(predicted.bounds, key=lambda bound: -bound.time_s)
         busy_s = predicted.time_s - predicted.launch_s
@@ -181,7 +184,8 @@ def _facts(simulated: SimulatedCall) -> Iterator[tuple[str, str]]:
             f"{found.warps_per_sm} of {found.max_warps_per_sm} warps on an SM, limited by "
             f"{text.listing(found.limiters)}",
         )
-    yield "counted", execution.basis or ""
+    if execution.basis:
+        yield "counted", execution.basis
     if error := error_sentence(execution.report):
         yield "trust", f"{error} (docs/trust.md)"
     is_random = call.rung is not None or any(

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.devices import Device
-from analysis.errors import InputError, shortened
+from analysis.errors import InputError, UnknownNameError, shortened
 from toolkit.cli.argument_syntax import (
     UNWRITTEN,
     BufferArgument,
@@ -24,7 +24,7 @@ from toolkit.cli.argument_syntax import (
     parse_arguments,
 )
 from toolkit.cli.launch_source import defines_of, inputs_of, options_of, target_of
-from toolkit.cli.options import LaunchOptions, SimulateOptions
+from toolkit.cli.options import KernelOptions, RunOptions, SimulateOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
@@ -35,17 +35,23 @@ from toolkit.execution.simulate import (
     WhenCounted,
     simulate,
 )
-from toolkit.launch.launch import Execution
-from toolkit.machine_code.kernel_source import CUBIN, Source, read_source
+from toolkit.launch.launch import Argument, Execution
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_names import plain_name
+from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.remedies.find import NONE, Remedies
-from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
+from toolkit.rungs.launch import RungLaunch, check_nothing_given, compile_for, rung_launch
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
 from toolkit.store.constants_file import with_constants
 from toolkit.store.user_files import check_writable, same_file
 
+if TYPE_CHECKING:
+    from toolkit.gpu.sampling import Sampling
+
 Extent = tuple[int, int, int]
+_OWN_HEADER = re.compile(r'^\s*#\s*include\s*"', re.MULTILINE)  # which may hold kernels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +116,31 @@ class Call:
             execution = replace(execution, notes=(*execution.notes, _of_saved(left)))
         return SimulatedCall(call=self, execution=execution)
 
+    def measure(self, compiled: Future[Source], sampling: Sampling) -> Execution:
+        """Launch it on the GPU that is here, and time it. Raises as `toolkit.run` does."""
+        from toolkit.gpu.launch import run
+
+        rung = self.rung
+        return run(
+            self._kernel(compiled),
+            grid=self.grid,
+            block=self.block,
+            arguments=rung.arguments(self.seed) if rung else self._made(),
+            dynamic_shared_bytes=self.dynamic_shared_bytes,
+            samples=sampling,
+        )
+
+    def _kernel(self, compiled: Future[Source]) -> Kernel:
+        """The machine code, as `simulate` executes it."""
+        if self.rung is not None:
+            return compile_for(self.arch, self.rung.selection, self.options)
+        source = compiled.result()
+        with naming(source):
+            return compile_kernel(source, self.kernel, target=self.arch)
+
+    def _made(self) -> list[Argument]:
+        return make_arguments(self.arguments, seed=self.seed)
+
     def check(
         self,
         compiled: Future[Source],
@@ -140,7 +171,7 @@ class Call:
         if (rung := self.rung) is not None:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
         return common | {
-            "arguments": make_arguments(self.arguments, seed=self.seed),
+            "arguments": self._made(),
             "source": compiled.result(),
             "kernel": self.kernel,
             "grid": self.grid,
@@ -182,10 +213,15 @@ class SimulatedCall:
         return {path: _npy(self.outputs[position]) for position, path in self.call.saves.items()}
 
 
-def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
-    """The launch that these texts mean. Raises InputError for the first that means none."""
-    arch, device = target_of(launch)
-    if isinstance(launch, SimulateOptions) and launch.constants is not None:
+def parse_call(
+    launch: KernelOptions, saves: Sequence[str] = (), here: Device | None = None
+) -> Call:
+    """The launch that these texts mean. Raises InputError for the first that means none.
+
+    `here` is the GPU that it is for, unless the options name a device.
+    """
+    arch, device = target_of(launch, here)
+    if isinstance(launch, SimulateOptions | RunOptions) and launch.constants is not None:
         if device is None:
             raise InputError(
                 f"--constants: no device of {arch} is known, so no time is predicted: name a "
@@ -214,14 +250,20 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
                 "defines": launch.defines,
             },
         )
-        return _of_rung(rung_launch(launch.source, launch.shape, device), saves, common)
+        rung = rung_launch(launch.source, launch.shape, device)
+        return _of_rung(rung, saves, common, measures=isinstance(launch, RunOptions))
     if launch.shape is not None:
         raise InputError(f"--shape is for rungs, and {shortened(launch.source)!r} is not one")
     assert launch.grid is not None, "only a rung brings it"
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
     text = None if launch.source.endswith(CUBIN) else read_source(source)[0]
-    parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
+    try:
+        parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
+    except InputError:
+        if text and launch.kernel:
+            _check_kernel(text, launch.kernel)
+        raise
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
     return Call(
         source=source,
@@ -238,9 +280,11 @@ def parse_call(launch: LaunchOptions, saves: Sequence[str] = ()) -> Call:
     )
 
 
-def _of_rung(rung: RungLaunch, saves: Sequence[str], common: Mapping[str, Any]) -> Call:
+def _of_rung(
+    rung: RungLaunch, saves: Sequence[str], common: Mapping[str, Any], *, measures: bool
+) -> Call:
     """The call of a rung, with files for buffers only where all of its blocks are executed."""
-    if saves and common["blocks"] != "all":
+    if saves and not measures and common["blocks"] != "all":
         raise InputError(
             f"--save: only some blocks of {rung.label} are executed, so the product is incomplete: "
             "add --blocks all"
@@ -267,6 +311,14 @@ def _declared(text: str, kernel: str | None) -> tuple[Declared, ...] | None:
     """The parameters of the kernel, or of the only one in the source."""
     names = kernel_names(text) if kernel is None else [kernel]
     return signature(text, names[0]) if len(names) == 1 else None
+
+
+def _check_kernel(text: str, kernel: str) -> None:
+    """Raise UnknownNameError for a kernel that is not in a source without own headers."""
+    names = kernel_names(text)
+    name = plain_name(kernel).partition("<")[0].rpartition("::")[2].strip()
+    if names and name not in names and not _OWN_HEADER.search(text):
+        raise UnknownNameError("kernel", kernel, names)
 
 
 def _extent(option: str, text: str) -> Extent:

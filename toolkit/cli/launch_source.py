@@ -11,7 +11,7 @@ from pathlib import Path
 from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
-from toolkit.cli.options import LaunchOptions
+from toolkit.cli.options import KernelOptions, LaunchOptions
 from toolkit.machine_code.architectures import architecture_of
 from toolkit.machine_code.include_paths import files_read
 from toolkit.machine_code.kernel_source import (
@@ -29,14 +29,16 @@ STUCK_S = 3.0
 
 
 @contextmanager
-def compiled_beside(launch: LaunchOptions) -> Iterator[Future[Source]]:
+def compiled_beside(launch: KernelOptions, here: Device | None = None) -> Iterator[Future[Source]]:
     """The source of a launch as `simulate` takes it, compiled in a thread.
+
+    `here` is the GPU that it is for, unless the options name a device.
 
     The result of the future raises errors of the compilation. On an error in the `with` block, and
     on Ctrl-C, the compilation ends.
     """
     pool = ThreadPoolExecutor(1)
-    compiled = pool.submit(_compiled, launch)
+    compiled = pool.submit(_compiled, launch, here)
     try:
         yield compiled
     except BaseException:
@@ -48,14 +50,14 @@ def compiled_beside(launch: LaunchOptions) -> Iterator[Future[Source]]:
         pool.shutdown(wait=False)
 
 
-def _compiled(launch: LaunchOptions) -> Source:
+def _compiled(launch: KernelOptions, here: Device | None) -> Source:
     """The kernel of CUDA C++, disassembled; machine code and rungs as they were named."""
     if is_name(launch.source) or launch.source.endswith(CUBIN):
         return launch.source
     kernel = compile_kernel(
         Path(launch.source),
         launch.kernel,
-        target=target_of(launch)[0],
+        target=target_of(launch, here)[0],
         defines=defines_of(launch),
         options=options_of(launch),
     )
@@ -64,9 +66,13 @@ def _compiled(launch: LaunchOptions) -> Source:
     return kernel
 
 
-def target_of(launch: LaunchOptions) -> tuple[str, Device | None]:
-    """The architecture, which a cubin has, and the device: one that was named, else one of it."""
-    device = find_device(launch.device) if launch.device is not None else None
+def target_of(launch: KernelOptions, here: Device | None = None) -> tuple[str, Device | None]:
+    """The architecture, which a cubin has, and the device.
+
+    The device is the one that was named, else the GPU that is `here`, else one of the architecture.
+    """
+    named = launch.device if isinstance(launch, LaunchOptions) else None
+    device = find_device(named) if named is not None else here
     if launch.source.endswith(CUBIN):
         with naming(launch.source):
             arch = compile_kernel(launch.source, launch.kernel, target="").architecture
@@ -82,7 +88,7 @@ def inputs_of(source: Path, options: Sequence[str]) -> list[Path]:
     return [source, *files_read(source, read_source(source)[0], options)]
 
 
-def defines_of(launch: LaunchOptions) -> dict[str, str]:
+def defines_of(launch: KernelOptions) -> dict[str, str]:
     """Values of the macros of --define, by name."""
     return dict(map(_parse_define, launch.defines or ()))
 
@@ -93,6 +99,6 @@ def _parse_define(text: str) -> tuple[str, str]:
     return name, value if given else "1"
 
 
-def options_of(launch: LaunchOptions) -> tuple[str, ...]:
+def options_of(launch: KernelOptions) -> tuple[str, ...]:
     """Options of the compiler: line information, then those of the user."""
     return ("-lineinfo", *(launch.options or ()))

@@ -1,4 +1,4 @@
-"""Tables that `simulate` prints: the launch, its counters, and the source lines they come from."""
+"""Tables that `simulate` and `run` print: the launch, its counters, and its source lines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
 from math import prod
+from statistics import median
 from typing import Any
 
 from rich.markup import escape
@@ -51,6 +52,8 @@ def _print_details(simulated: SimulatedCall, *, top: int | None) -> None:
     execution = simulated.execution
     for line in _headline(simulated):
         say(line)
+    if not execution.instructions:
+        return
     out.print()
     counters = counters_table(execution.instructions, execution.counters, execution.estimates)
     is_narrow = out.width < FROM_WIDTH_OF_NAMES
@@ -82,7 +85,8 @@ def _headline(simulated: SimulatedCall) -> Iterator[str]:
         )
     if any(isinstance(item, BufferArgument) and item.fill == "random" for item in call.arguments):
         yield f"  random buffers: --seed {call.seed} repeats them"
-    yield f"  {execution.basis}{_speed(call, execution)}"
+    if execution.basis:
+        yield f"  {execution.basis}{_speed(call, execution)}"
     if execution.traffic_basis:
         yield f"  L2 and DRAM: {execution.traffic_basis}"
     if execution.predicted is None and execution.prediction_basis:
@@ -185,6 +189,7 @@ def record(simulated: SimulatedCall) -> LaunchRecord:
         executed_blocks=execution.executed_blocks,
         estimates=dict(execution.estimates),
         unseen_share=execution.unseen_share,
+        samples_s=execution.samples_s,
         lines=tuple(
             LineCounters(file=file, line=line, text=_text(file, line, call), counters=counters)
             for (file, line), counters in execution.lines.items()
@@ -222,6 +227,7 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
         "similar_launches": asdict(alike) if (alike := errors_alike(execution.report)) else None,
         "summaries": list(summaries(execution.counters)),
         "simulation_s": execution.simulation_s,
+        "measured_s": median(execution.samples_s) if execution.samples_s else None,
         "notes": execution.notes,
         "remedies": remedies_document(simulated.remedies),
         "instructions": [asdict(instruction) for instruction in execution.instructions],

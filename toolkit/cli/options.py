@@ -56,8 +56,8 @@ InputSeed = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaunchOptions:
-    """Options of `simulate` and `check` on a kernel and its launch, as the user wrote them."""
+class KernelOptions:
+    """Options of `run`, `simulate` and `check` on a kernel and its launch, as a user wrote them."""
 
     source: Annotated[
         str,
@@ -104,17 +104,6 @@ class LaunchOptions:
             metavar="ARCH",
             help="Target architecture, such as sm_86.",
             show_default=DEFAULT_DEVICE.sm_arch,
-        ),
-    ] = None
-    device: Annotated[
-        str | None,
-        typer.Option(
-            "--device",
-            "-d",
-            metavar="NAME",
-            help="Target device of `list devices`; `simulate` predicts its time.",
-            show_default=f"{DEFAULT_DEVICE.key}, or a device of ARCH",
-            autocompletion=complete_device,
         ),
     ] = None
     defines: Annotated[
@@ -167,16 +156,48 @@ class LaunchOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LaunchOptions(KernelOptions):
+    """Options of `simulate` and `check`, which need no GPU."""
+
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            metavar="NAME",
+            help="Target device of `list devices`; `simulate` predicts its time.",
+            show_default=f"{DEFAULT_DEVICE.key}, or a device of ARCH",
+            autocompletion=complete_device,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class SimulateOptions(LaunchOptions):
     """Options of `simulate`, which predicts a time too."""
 
     constants: Constants = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(KernelOptions):
+    """Options of `run`, which measures on the GPU that is here."""
+
+    constants: Constants = None
+    samples: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Most launches that are timed.")
+    ] = 1000
+    seconds: Annotated[float, typer.Option(min=0.01, help="Most time for them.")] = 2.0
+    precision: Annotated[
+        float,
+        typer.Option(min=1e-6, max=1.0, help="Stop when the median is known this well (± share)."),
+    ] = 0.01
+
+
 def takes_launch(command: Callable[..., None]) -> Callable[..., None]:
     """The command, with the fields of its first parameter, which are options, in place of it."""
     first, *own = signature(command, eval_str=True).parameters.values()
-    options: type[LaunchOptions] = first.annotation
+    options: type[KernelOptions] = first.annotation
     shared = signature(options, eval_str=True).parameters
 
     @wraps(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from analysis.errors import ToolkitError
 from toolkit.cli.errors import fail, fail_on_first, one_line_errors
 from toolkit.cli.options import (
     Constants,
@@ -20,9 +22,13 @@ from toolkit.cli.options import (
     complete_variant,
 )
 from toolkit.cli.output import check_output, write
+from toolkit.cli.terminal import err, note
 
 if TYPE_CHECKING:
     from analysis.records.profile import Profile
+
+
+_SEED = re.compile(r" --seed \d+")  # of a command
 
 
 class ExecutorChoice(StrEnum):
@@ -134,6 +140,7 @@ def profile(
         recorded = run_beside(result)
         texts = {html: render(result, recorded=recorded), record: dumps(result)}
         printed = shown(result, recorded, as_json)
+        _tell_replaced(html, record, result)
         write(texts)
         journal.unlink(missing_ok=True)
         sys.stdout.write(printed)
@@ -146,6 +153,21 @@ def profile(
                     "rung"
                 )
             fail_on_first("an exact counter disagrees", apart, rest=", in the report")
+
+
+def _tell_replaced(html: Path, record: Path, result: Profile) -> None:
+    """Say that the page there is of another profile, if it is, or if that is not known."""
+    from toolkit.store.profile_json import load
+
+    if not html.is_file():
+        return
+    try:
+        before = load(record).command
+    except ToolkitError:
+        note(f"{html} was there already, and is replaced", err)
+        return
+    if _SEED.sub("", before) != _SEED.sub("", result.command):
+        note(f"{html} was of another profile, and is replaced; this repeats it: {before}", err)
 
 
 def _finish_profile(result: Profile) -> None:

@@ -1,42 +1,109 @@
-"""The command `report`: it writes the page of a saved profile."""
+"""The command `report`: it writes the page of a saved profile, or of saved launches."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from analysis.errors import InputError
 from toolkit.cli.errors import damage_of, one_line_errors
-from toolkit.cli.options import Html, Json
-from toolkit.cli.output import check_output, write
+from toolkit.cli.options import Json
+from toolkit.cli.output import check_output, print_json, write
+from toolkit.cli.terminal import say
 
 
 def report(
     saved: Annotated[
-        Path,
-        typer.Argument(metavar="RECORD.json", help="A profile.json, also compressed by xz."),
+        list[Path],
+        typer.Argument(
+            metavar="RECORD.json...",
+            help="A profile.json, or what `simulate` or `run --json` printed; also compressed by "
+            "xz. Several launches make one page.",
+        ),
     ],
-    html: Html = Path("profile.html"),
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            help="Where the report goes.",
+            show_default="profile.html; of a launch NAME.html; of several launches.html",
+        ),
+    ] = None,
     recorded: Annotated[
         Path | None, typer.Option(help="A measured profile.json to compare it with.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the page of a saved profile."""
+    """Write the page of a saved profile, or of saved launches."""
     with one_line_errors():
+        from toolkit.store.profile_json import holds_launch
+
+        first, *others = saved
+        if others or holds_launch(first):
+            if recorded:
+                raise InputError(f"--recorded is for profiles: {first} is the record of a launch")
+            if others:
+                _launches(saved, html or Path("launches.html"), as_json=as_json)
+            else:
+                _launch(first, html or first.with_suffix(".html"), as_json=as_json)
+            return
+        html = html or Path("profile.html")
         from reports import render
         from toolkit.cli.profile_tables import shown
         from toolkit.store.profile_json import load
         from toolkit.store.recorded_runs import run_beside
 
-        files = [saved, *filter(None, [recorded])]
+        files = [first, *filter(None, [recorded])]
         check_output(html, others=files)
-        result = load(saved)
+        result = load(first)
         beside = load(recorded) if recorded else run_beside(result)
         with damage_of(*files):
             text = render(result, recorded=beside)
             printed = shown(result, beside, as_json)
         write({html: text})
         sys.stdout.write(printed)
+
+
+def _launch(saved: Path, html: Path, *, as_json: bool) -> None:
+    """Write the page of a launch, and print what it says first, or the record."""
+    from reports.pages.kernel import page
+    from reports.sections.launch_report import report_of
+    from toolkit.store.profile_json import load_launch_document, read_text
+
+    check_output(html, others=[saved])
+    report = report_of(load_launch_document(saved))
+    with damage_of(saved):
+        text = page(report)
+    write({html: text})
+    if as_json:
+        sys.stdout.write(read_text(saved))
+        return
+    answer = report.answer
+    for sentence in (answer.time_sentence, answer.cause_sentence, answer.line_sentence):
+        say(sentence)
+
+
+def _launches(saved: list[Path], html: Path, *, as_json: bool) -> None:
+    """Write one page of several launches, and print a line for each, or their records."""
+    from reports.pages.launches import page
+    from reports.sections.launch_report import report_of
+    from toolkit.store.profile_json import holds_launch, load_launch_document, read_text
+
+    for path in saved:
+        if not holds_launch(path):
+            read_text(path)  # which says why it cannot be read
+            raise InputError(f"{path} is not the record of a launch: give one profile, or launches")
+    check_output(html, others=saved)
+    reports = [report_of(load_launch_document(path)) for path in saved]
+    with damage_of(*saved):
+        text = page(reports)
+    write({html: text})
+    if as_json:
+        print_json([json.loads(read_text(path)) for path in saved])
+        return
+    for report in reports:
+        say(report.answer.time_sentence)

@@ -81,10 +81,7 @@ def simulate(
         raise typer.BadParameter("not with --save, --json or --html", param_hint="'--watch'")
     if watch and apply:
         raise typer.BadParameter("not with --watch", param_hint="'--apply'")
-    if apply and not remedies:
-        raise typer.BadParameter("not with --no-remedies", param_hint="'--apply'")
-    if rounding and not apply:
-        raise typer.BadParameter("needs --apply", param_hint="'--rounding'")
+    check_apply(apply, rounding=rounding, remedies=remedies)
     with one_line_errors("interrupted: nothing was written"):
         if watch:
             from toolkit.cli.watch import watch as run_after_saves
@@ -119,6 +116,14 @@ def simulate(
             launch_tables.print_simulated(simulated, top=top if lines else None, verbose=verbose)
         if apply:
             apply_remedy(simulated, apply, rounding=rounding, is_quiet=as_json)
+
+
+def check_apply(apply: int | None, *, rounding: bool, remedies: bool) -> None:
+    """Raise BadParameter for options of remedies that go with others only."""
+    if apply and not remedies:
+        raise typer.BadParameter("goes without --no-remedies", param_hint="'--apply'")
+    if rounding and not apply:
+        raise typer.BadParameter("goes with --apply", param_hint="'--rounding'")
 
 
 def check_page(html: Path, call: Call) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
 
+COST, GAIN = "bold dark_orange3", "bold dodger_blue2"  # of a change that costs time, or saves it
 STATUS_STYLES = {"right": "green", "skipped": "yellow", "failed": "bold red"}
 
 
@@ -62,7 +63,12 @@ def rich_table(rows: Rows, *, title: str = "") -> Table:
 
 
 def _rich_cell(cell: Cell) -> str:
-    kinds = {"bold red": cell.is_bad, "bold": cell.is_head}
+    kinds = {
+        "bold red": cell.is_bad,
+        COST: cell.is_worse is True,
+        GAIN: cell.is_worse is False,
+        "bold": cell.is_head,
+    }
     style = next(filter(kinds.get, kinds), STATUS_STYLES.get(cell.text))
     value = f"[{style}]{escape(cell.text)}[/]" if style else escape(cell.text)
     return "\n".join([value, *(f"[dim]{escape(detail)}[/]" for detail in cell.details)])

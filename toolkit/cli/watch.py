@@ -18,7 +18,7 @@ from toolkit.cli.launch_options import parse_call
 from toolkit.cli.launch_tables import print_simulated
 from toolkit.cli.options import LaunchOptions
 from toolkit.cli.progress import SimulationProgress
-from toolkit.cli.terminal import err, note, out, rich_table, say
+from toolkit.cli.terminal import COST, GAIN, err, note, out, rich_table, say
 from toolkit.cli.watched_runs import WatchedRun, Worker
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
@@ -121,7 +121,10 @@ def _show_changes(answer: WatchedRun, before: WatchedRun, shown: WatchedRun | No
     told = brief(replace(found, pairs=(rest,)), MOST_LINES)
     if pair.predicted:
         is_new = pair.predicted.verdict == Outcome.CHANGED
-        say(told.sentences[-1] if is_new else "Predicted time: no change.", "bold")
+        first, *others = told.sentences[:-1] if is_new else ("Predicted time: no change.",)
+        say(first, {True: COST, False: GAIN, None: "bold"}[told.is_worse])
+        for sentence in others:
+            say(sentence)
     if not pair.changed and not shown:
         say("Counts: no change.")
     for title, rows in told.tables:

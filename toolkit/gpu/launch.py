@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.argument_types import checked
-from analysis.errors import LaunchError
+from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
 from toolkit.gpu.context import POISON, Gpu, LoadedKernel
 from toolkit.gpu.cublas import Cublas
 from toolkit.gpu.driver import encoded
+from toolkit.gpu.nvcc import FILE
+from toolkit.gpu.sampling import Sampling, samples_of
 from toolkit.gpu.worker_process import Isolated
 from toolkit.launch.launch import (
     Argument,
@@ -36,7 +38,8 @@ from toolkit.launch.launch import (
 )
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.kernel import Kernel
-from toolkit.machine_code.kernel_source import read_source
+from toolkit.machine_code.kernel_names import plain_name
+from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import signature
 
 GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result
@@ -73,7 +76,7 @@ class OnGpu:
             self.gpu = self._open or held.enter_context(Gpu())
             self._guarded = Guarded(self.gpu)
             launch = self._task.launch()
-            self._name, self._unwritten = launch.kernel, launch.unwritten
+            self._name, self._unwritten = plain_name(launch.kernel), launch.unwritten
             self._geometry = launch.geometry
             self._kernel = _loaded(self.gpu, launch)
             self.once = self._prepared(launch, held)
@@ -90,8 +93,10 @@ class OnGpu:
         self._guarded.release()
 
     def _prepared(self, launch: Launch, held: ExitStack) -> Callable[[], None]:
-        source = launch.source if isinstance(launch.source, str) else ""
-        labels = buffer_labels(launch.arguments, signature(source, launch.kernel))
+        declared = launch.declared
+        if declared is None and isinstance(launch.source, str):
+            declared = signature(launch.source, launch.kernel)
+        labels = buffer_labels(launch.arguments, declared)
         arrays = buffers_of(launch.arguments)
         self._addresses = {
             position: self._guarded.buffer(
@@ -128,7 +133,7 @@ class OnGpu:
         self._run(launches)
         return self._downloaded(position)
 
-    def execution(self, samples: int = 0, flush_l2: bool = True) -> Execution:
+    def execution(self, samples: int | Sampling = 0, flush_l2: bool = True) -> Execution:
         """All arrays after one launch, and times of more on the same buffers."""
         self._run(1)
         kernel = self.cubin()
@@ -137,11 +142,18 @@ class OnGpu:
             outputs=tuple(map(self._downloaded, self._shapes)),
             resources=kernel.resources,
             geometry=self._geometry,
-            samples_s=tuple(self.sample(flush_l2) for _ in range(samples)),
+            device=self.gpu.device,
+            samples_s=self._samples(samples, flush_l2),
             cubin=kernel,
         )
         self.raise_damage()
         return execution
+
+    def _samples(self, samples: int | Sampling, flush_l2: bool) -> tuple[float, ...]:
+        timer = partial(self.sample, flush_l2)
+        if isinstance(samples, Sampling):
+            return samples_of(timer, samples)
+        return tuple(timer() for _ in range(samples))
 
     def _run(self, launches: int) -> None:
         with self.gpu.launch_errors(self._name):
@@ -272,7 +284,7 @@ class InAChild(Isolated):
         found: NDArray[Any] = self._ask("result", position, launches)
         return found
 
-    def execution(self, samples: int = 0, flush_l2: bool = True) -> Execution:
+    def execution(self, samples: int | Sampling = 0, flush_l2: bool = True) -> Execution:
         found: Execution = self._ask("execution", samples, flush_l2)
         return found
 
@@ -299,8 +311,8 @@ def _as_it_is(launch: Launch) -> Launch:
 
 @checked
 def run(
-    source: str | Path,
-    kernel: str,
+    source: Source,
+    kernel: str | None = None,
     *,
     grid: int | Sequence[int],
     block: int | Sequence[int],
@@ -308,7 +320,7 @@ def run(
     dynamic_shared_bytes: int = 0,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
-    samples: int = 0,
+    samples: int | Sampling = 0,
     flush_l2: bool = True,
     limit_s: float = RUN_S,
 ) -> Execution:
@@ -317,15 +329,17 @@ def run(
     Parameters
     ----------
     source
-        A path or CUDA C++ text.
+        A path or CUDA C++ text, which nvcc compiles, or machine code: a `Kernel`, such as the
+        `cubin` of an `Execution`, its bytes, or a path to a .cubin.
     kernel
-        An `extern "C"` name or a C++ name expression.
+        An `extern "C"` name. It may be omitted for machine code with a single kernel.
     grid, block
         One to three sizes each.
     arguments
         Arrays are device buffers; NumPy scalars and tensor maps are passed by value.
     samples
-        Number of further launches that are timed on the same buffers.
+        Number of further launches that are timed on the same buffers, after launches that raise the
+        clock; or a `Sampling`, which ends them.
     flush_l2
         If true, L2 is flushed before each of them.
     limit_s
@@ -334,7 +348,8 @@ def run(
     Returns
     -------
     Execution
-        Its `outputs` are the arrays after the first launch, its `samples_s` the times.
+        Its `outputs` are the arrays after the first launch, its `samples_s` the times, and its
+        `device` is the GPU.
 
     Raises
     ------
@@ -354,15 +369,34 @@ def run(
       What limits it is unknown without a predicted time.
       Its source lines were not counted.>
     """
-    text, name = read_source(source)
+    if isinstance(source, str | Path) and not str(source).endswith(CUBIN):
+        text, name = read_source(source)
+        if kernel is None:
+            raise InputError(f"{name}: nvcc compiles all of it: name the kernel")
+        code: str | bytes = text
+        facts: dict[str, Any] = {"file": FILE, "source": text, "declared": signature(text, kernel)}
+    else:
+        with naming(source):
+            found = compile_kernel(source, kernel, target="")
+        code, name, kernel = found.image, found.file or found.name, found.symbol
+        facts = {
+            field: getattr(found, field)
+            for field in ("name", "target", "file", "source", "declared", "compiler")
+        }
     launch = Launch(
-        source=text,
+        source=code,
         name=name,
         kernel=kernel,
         geometry=launch_geometry(grid, block, dynamic_shared_bytes),
         arguments=arguments,
         defines=defines or {},
         options=options,
+        declared=facts["declared"],
     )
     with InAChild(task_of(launch, limit_s)) as child:
-        return child.execution(samples, flush_l2)
+        execution = child.execution(samples, flush_l2)
+    assert execution.cubin is not None
+    if compiler := facts.pop("compiler", None):  # the driver does not know it
+        facts["resources"] = replace(execution.resources, compiler=compiler)
+    cubin = replace(execution.cubin, **facts)
+    return replace(execution, cubin=cubin, resources=cubin.resources)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from analysis.errors import CompileError, UnavailableError, first_line
 
 LANGUAGE_OPTIONS = ("-std=c++17",)
+FILE = "kernel.cu"  # name that PyCUDA gives to a source, and so that of its lines
 
 # "kernel.cu(3): error: ..." of nvcc, "kernel.cu:3:10: fatal error: ..." of the host's compiler
 _NVCC_ERROR = re.compile(

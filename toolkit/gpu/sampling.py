@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from math import isfinite
 from typing import Literal
 
 from analysis.comparison.statistics import is_precise
-from analysis.errors import InputError, ToolkitError
+from analysis.errors import InputError, LaunchError, ToolkitError
 
 StoppedBy = Literal["precision", "time limit", "interrupt", "sample limit"]
 Timer = Callable[[], float]
@@ -24,6 +25,9 @@ Timer = Callable[[], float]
 FEWEST_SAMPLES = 20  # with fewer, the interval of the median is nearly the samples' range
 FOR_AN_INTERVAL = 6  # below, the median has no 95% interval: 1 - 2·2^-5 < 0.95 ≤ 1 - 2·2^-6
 PATIENCE = 10  # time limits after which a series ends even so
+
+WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
+WARM_UP_LAUNCHES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +95,28 @@ class Series:
             self.stopped_by = "sample limit"
         elif self.spent_s >= sampling.time_limit_s * (1 if taken >= fewest else PATIENCE):
             self.stopped_by = "time limit"
+
+
+def warm_up(timer: Timer) -> None:
+    """Launch until the clocks are up; an error here appears again in the timing."""
+    started = time.perf_counter()
+    with suppress(ToolkitError):
+        for _ in range(WARM_UP_LAUNCHES):
+            timer()
+        while time.perf_counter() - started < WARM_UP_S:
+            timer()
+
+
+def samples_of(timer: Timer, sampling: Sampling) -> tuple[float, ...]:
+    """Samples of one launch, in seconds, taken until `sampling` ends them.
+
+    Raises LaunchError if a sample fails.
+    """
+    warm_up(timer)
+    found, _ = interleave({"": timer}, sampling, fewest=FOR_AN_INTERVAL)
+    if error := found[""].error:
+        raise LaunchError(error)
+    return tuple(found[""].samples_s)
 
 
 def interleave(

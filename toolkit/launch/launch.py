@@ -55,6 +55,7 @@ class Launch:
     options: Sequence[str] = ("-lineinfo",)
     inputs: Sequence[int] = ()  #: positions of arrays that the kernel must not write to
     unwritten: Sequence[int] = ()  #: positions of arrays without contents, such as outputs
+    declared: Sequence[Declared] | None = None  #: parameters as the source declares them
 
     def __post_init__(self) -> None:
         check_numpy(self.kernel, self.arguments)
@@ -129,9 +130,9 @@ class Execution:
 
     @property
     def verdict(self) -> str:
-        """First lines of `simulate`: the time, its cause, and the source line.
+        """First lines of `simulate` and `run`: the time, its cause, and the source line.
 
-        Three lines; empty if the launch was neither counted nor timed.
+        Three lines; empty if the launch was neither timed nor were its instructions counted.
         """
         from analysis.hardware.sm_constants import constants_of
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
 from typing import Literal
 
 from analysis.errors import OutOfMemoryError, ToolkitError, UnavailableError
@@ -33,7 +32,7 @@ from toolkit.gpu.nsight_compute.collect import Counting
 from toolkit.gpu.nsight_compute.replay_process import marker_source
 from toolkit.gpu.nvcc import nvcc_version
 from toolkit.gpu.product_launch import LAUNCHES, task_of_product
-from toolkit.gpu.sampling import FOR_AN_INTERVAL, Series, Timer, interleave
+from toolkit.gpu.sampling import FOR_AN_INTERVAL, Series, interleave, warm_up
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.progress import Progress
 from toolkit.machine_code.kernel import Kernel
@@ -53,8 +52,6 @@ from toolkit.profiling.simulated import residence, with_simulation
 from toolkit.rungs.arguments import position_of_c
 from toolkit.rungs.matrices import ReferenceProduct, Workload
 
-WARM_UP_S = 0.1  # long enough for the clocks to rise from idle, short enough to wait for
-WARM_UP_LAUNCHES = 3
 CHECKING_COPIES = 9  # of A, B and C on the host: float32, float64, and what the comparison adds
 
 # So many prepare themselves at a time, which is mostly the start of Python and of a CUDA context.
@@ -326,7 +323,7 @@ class GpuBench:
             for label, competitor in field.competitors.items()
         }
         for timer in timers.values():
-            _warm_up(timer)
+            warm_up(timer)
 
         def on_sample(label: str, series: Series) -> None:
             progress.detail(f"{label}: {len(series.samples_s)} samples")
@@ -450,16 +447,6 @@ def _measure_cpu(
         records[key], interrupted = measure_cpu(records[key], stage.workload, plan, stage.reference)
         if interrupted:
             raise KeyboardInterrupt
-
-
-def _warm_up(timer: Timer) -> None:
-    """Launch until the clocks are up; an error here appears again in the timing."""
-    started = perf_counter()
-    with suppress(ToolkitError):
-        for _ in range(WARM_UP_LAUNCHES):
-            timer()
-        while perf_counter() - started < WARM_UP_S:
-            timer()
 
 
 def _find_damage(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from analysis.argument_types import checked
 from analysis.errors import RecordError, ToolkitError, shortened
 from analysis.records import launch
-from analysis.records.launch import LaunchRecord
+from analysis.records.launch import LaunchDocument, LaunchRecord
 from analysis.records.profile import OLDEST_SCHEMA_VERSION, SCHEMA_VERSION, Profile
 from toolkit.store.user_files import MOST_BYTES, one_line, read_file, write_atomically
 
@@ -141,12 +141,22 @@ def load_launch(path: str | Path) -> LaunchRecord:
     return _parsed(text, str(path), _launches, 1, launch.SCHEMA_VERSION)
 
 
+def load_launch_document(path: str | Path) -> LaunchDocument:
+    """The same with everything that its page shows; raises as `load`."""
+    text = read_text(Path(path))
+    return _parsed(text, str(path), _launch_documents, 1, launch.SCHEMA_VERSION)
+
+
 def holds_launch(path: str | Path) -> bool:
     """True if a file was written by `simulate --json`; False for any other, readable or not."""
     try:
         document = json.loads(read_text(Path(path)))
     except (RecordError, RecursionError, ValueError):
         return False
+    return _is_launch(document)
+
+
+def _is_launch(document: object) -> bool:
     return isinstance(document, dict) and {"kernel", "grid", "counters"} <= document.keys()
 
 
@@ -192,6 +202,11 @@ def _parsed(
 
     try:
         document = json.loads(text, object_pairs_hook=_without_duplicates)
+        if adapter is profiles and _is_launch(document):
+            raise RecordError(
+                f"{where}: it is the record of a launch, not of a profile: `python -m toolkit "
+                "report` writes its page, and `compare` takes two of them"
+            )
         _check_schema(document, where, oldest, newest)
         check_numbers(document, where)
         return adapter().validate_json(text, strict=True)
@@ -301,6 +316,13 @@ def _launches() -> TypeAdapter[LaunchRecord]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(LaunchRecord)
+
+
+@cache
+def _launch_documents() -> TypeAdapter[LaunchDocument]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(LaunchDocument)
 
 
 def first_problem(error: ValidationError) -> str:

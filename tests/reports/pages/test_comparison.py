@@ -1,5 +1,6 @@
 """A comparison in sentences and tables, and as a page."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from analysis.records.metrics import WARP_INSTRUCTIONS
 from analysis.records.profile import Interval
 from reports.pages.comparison import doubts, page, remarks, sentences, shape_sections, title
 from reports.sections.table import Cell
+from tests.reports.pages.test_kernel import Tags
 from tests.reports.profiles_by_hand import SHAPE, change, cublas, predicted, record_of
 
 EVIL = "</td><script>alert(1)</script><img src=x>"
@@ -54,20 +56,21 @@ def rows(table):
 
 
 def test_sentences_say_what_changed_and_where(compared):
-    counts, times = sentences(compared)
+    times, counts = sentences(compared)
     assert counts.endswith(" compared in 6 records; 1 changed, in tiled.")
     assert times == (
-        "Times: 7 compared: 1 slower (tiled), 1 faster (vectorized), 1 ambiguous, 4 same."
+        "Times: 7 compared: 1 slower (tiled 1.08×), 1 faster (vectorized 1.11×), 1 ambiguous, "
+        "4 same."
     )
     assert title(compared) == "Two profiles on NVIDIA GeForce RTX 3090"
 
 
 def test_nothing_compared_and_nothing_changed_are_told_apart(in_theory):
-    counts, times = sentences(compare(in_theory, in_theory))
+    times, counts = sentences(compare(in_theory, in_theory))
     assert counts.endswith("; none changed.")
     assert times == "Times: none could be compared."
     only = replace(in_theory, records=(cublas(SHAPE, is_measured=False),))
-    assert sentences(compare(only, only))[0] == "Counts: none could be compared."
+    assert sentences(compare(only, only))[-1] == "Counts: none could be compared."
 
 
 def test_a_changed_count_stands_with_both_numbers_and_its_line(
@@ -78,10 +81,10 @@ def test_a_changed_count_stands_with_both_numbers_and_its_line(
         ["tiled", "warp instructions", "4,294,967,296", "4,294,967,299", "+3", "simulated"]
     ]
     assert section.tables["counts"].rows[0][1].details == (WARP_INSTRUCTIONS,)
-    assert rows(section.tables["source lines"]) == [
+    assert rows(section.tables["counts of source lines"]) == [
         ["tiled", "tiled.cu:42 → 44", "sum += a[k] * b[k] && k < K;", "warp instructions", "3", "6"]
     ]
-    assert list(section.tables) == ["counts", "source lines", "times"]
+    assert list(section.tables) == ["times", "counts", "counts of source lines"]
 
 
 def test_times_stand_with_intervals_and_a_sign_before_each_verdict(
@@ -89,8 +92,8 @@ def test_times_stand_with_intervals_and_a_sign_before_each_verdict(
 ):
     (section,) = shape_sections(compared)
     verdicts = {row[0].text: row[-1] for row in section.tables["times"].rows}
-    assert verdicts["tiled"] == Cell("▲ slower", is_bad=True)
-    assert verdicts["vectorized"] == Cell("▼ faster")
+    assert verdicts["tiled"] == Cell("▲ slower", is_worse=True)
+    assert verdicts["vectorized"] == Cell("▼ faster", is_worse=False)
     assert verdicts["cublas"] == Cell("= same")
     assert verdicts["coarsened-1d"].text == "? ambiguous"
     assert verdicts["coarsened-1d"].details[0].startswith("too few samples")
@@ -131,7 +134,14 @@ def test_the_page_is_complete_in_itself_and_runs_nothing(compared):
     html = page(compared)
     assert "<script" not in html
     assert "http" not in html.replace("http-equiv", "")
-    for text in ("Two profiles on", "▲ slower", "tiled.cu:42 → 44", "What to know of it", "3.0 %"):
+    for text in (
+        "Two profiles on",
+        "▲ slower",
+        "tiled.cu:42 → 44",
+        "What to know of it",
+        "3.0 %",
+        "slower</small>",
+    ):
         assert text in html
 
 
@@ -144,11 +154,52 @@ def test_markup_in_a_profile_stays_text(in_counters):
     assert "&lt;script&gt;" in html
 
 
+def test_better_is_never_drawn_in_the_colour_of_worse(in_simulation):
+    def with_counts(factor):
+        def changed(record):
+            if record.label != "tiled" or record.simulated is None:
+                return record
+            counters = {k: int(factor * n) for k, n in record.simulated.counters.items()}
+            return replace(record, simulated=replace(record.simulated, counters=counters))
+
+        return replace(in_simulation, records=tuple(map(changed, in_simulation.records)))
+
+    for factor, is_worse, shown in ((0.5, False, "gain b"), (2, True, "cost b")):
+        found = compare(in_simulation, with_counts(factor))
+        (section,) = shape_sections(found)
+        changes = [row[4] for row in section.tables["counts"].rows]
+        assert {cell.is_worse for cell in changes} == {is_worse}
+        classes = set(re.findall(r'data-l="change"[^>]*class="r ([^"]*)"', page(found)))
+        assert classes == {shown}
+
+
+def test_a_profile_where_everything_failed_is_a_page(in_simulation):
+    def failed(record):
+        return replace(record, status="failed", reason="it does not compile", predicted=None)
+
+    after = replace(in_simulation, records=tuple(map(failed, in_simulation.records)))
+    for sides in ((in_simulation, after), (after, after)):
+        html = page(compare(*sides))
+        assert Tags(html).open == []
+        assert "it does not compile" in html
+
+
+def test_forty_records_are_a_page(in_simulation):
+    tiled = record_of(in_simulation, "tiled")
+    names = [f"{'t' * 300}-{n}" for n in range(40)]
+    before = replace(in_simulation, records=tuple(replace(tiled, label=n) for n in names))
+    after = replace(before, records=tuple(map(edited, before.records)))
+    html = page(compare(before, after))
+    assert Tags(html).open == []
+    assert all(name in html for name in names)
+    assert len(html.encode()) < 400_000
+
+
 def test_predicted_times_that_changed_have_a_table(in_prediction):
     tiled = record_of(in_prediction, "tiled")
     slower = predicted(tiled, 2 * 0.0516459 * 1.1, limiter="L1").predicted
     found = compare(in_prediction, change(in_prediction, "tiled", predicted=slower))
-    assert sentences(found)[-1] == "Predicted times: 6 compared; 1 changed, in tiled."
+    assert sentences(found)[0] == "Predicted times: 6 compared: 1 slower (tiled 2.00×)."
     (section,) = shape_sections(found)
     assert rows(section.tables["predicted times"]) == [
         ["tiled", "56.8 ms", "114 ms", "+100.0 %", "shared memory → L1"]

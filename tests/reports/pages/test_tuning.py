@@ -3,7 +3,7 @@
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from reports.pages.tuning import candidates_table, lead, outcomes_table, page, points
+from reports.pages.tuning import candidates_table, figure, lead, outcomes_table, page, points
 from tests.reports.tuned_by_hand import (
     DEFAULT,
     LEFT_OUT,
@@ -105,6 +105,23 @@ def test_the_page_has_every_shape_and_escapes_what_it_was_given():
     assert "<script" not in html
 
 
+def test_intervals_are_explained_where_they_were_measured():
+    said = "the 95 % interval of its speed relative to cuBLAS"
+    assert said in page(TUNING)
+    assert said not in page(replace(TUNING, shapes=(UNMEASURED,)))
+
+
+def test_bars_show_the_best_grade_of_time_that_there_is():
+    assert figure(SHAPE).title == "Time of a configuration: measured in the final"
+    assert figure(UNMEASURED).title == "Time of a configuration: predicted"
+    html = page(TUNING)
+    drawn = html.split('<figure class="times">')[1].split("</figure>")[0]
+    assert drawn.index("bk=8,tm=8") < drawn.index("bk=4,tm=16")  # the faster one is first
+    many = tuple(candidate(n, 1, n * 1e-3, n * 1e-3) for n in range(1, 41))
+    assert "the 12 fastest of 40, " in figure(replace(SHAPE, candidates=many)).title
+    assert figure(replace(SHAPE, candidates=(WRONG,))) is None
+
+
 def test_the_page_asks_for_nothing_from_elsewhere():
     found = []
 
@@ -113,4 +130,4 @@ def test_the_page_asks_for_nothing_from_elsewhere():
             found.extend(value or "" for name, value in attrs if name in ("src", "href"))
 
     Sources().feed(page(TUNING))
-    assert set(found) == {"data:,"}
+    assert set(found) == {"data:,", "#main"}

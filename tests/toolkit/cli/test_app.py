@@ -25,7 +25,7 @@ from validation import ROOT
 
 TOOLKIT = ("-m", "toolkit")
 THEORY = "--executor theory --shape 32 --variant tiled"
-COMMANDS = ["profile", "simulate", "tune", "report", "compare", "list", "doctor"]
+COMMANDS = ["profile", "simulate", "run", "check", "tune", "report", "compare", "list", "doctor"]
 
 
 @pytest.fixture
@@ -203,6 +203,21 @@ def test_ctrl_c_with_nothing_measured_replaces_nothing(monkeypatch):
     assert said == "interrupted before anything was measured; nothing was written"
 
 
+def test_a_page_of_another_profile_is_not_replaced_without_a_word():
+    first = invoke(f"profile {THEORY} --seed 1")
+    again = invoke(f"profile {THEORY} --seed 2")
+    assert first.stderr == again.stderr == "wrote profile.html\nwrote profile.json\n"
+    other = invoke("profile --executor theory --shape 64 --variant tiled")
+    note = other.stderr.splitlines()[0]
+    assert note.startswith(
+        "note: profile.html was of another profile, and is replaced; this repeats it: "
+    )
+    assert note.endswith("--seed 2")
+    Path("profile.json").unlink()
+    alone = invoke(f"profile {THEORY}")
+    assert alone.stderr.startswith("note: profile.html was there already, and is replaced\n")
+
+
 @pytest.mark.parametrize("broken", ["reports.render", "toolkit.store.profile_json.dumps"])
 def test_ctrl_c_while_the_texts_are_made_replaces_neither_file(monkeypatch, broken):
     def interrupted(*arguments, **settings):
@@ -346,6 +361,63 @@ def test_ctrl_c_keeps_what_was_measured(folder):
 
 
 # --- report ---------------------------------------------------------------------------------
+
+
+LAUNCH = "-g 1 -b 32 -a f32[32] --seed 1 --json"
+
+
+def saved_launch(more="-d h200"):
+    text = "__global__ void twice(float *x) {\n    x[threadIdx.x] *= 2;\n}\n"
+    Path("twice.cu").write_text(text, encoding="utf-8")
+    result = invoke(f"simulate twice.cu {LAUNCH} {more}")
+    assert result.exit_code == 0, result.output
+    Path("launch.json").write_text(result.stdout, encoding="utf-8")
+    return json.loads(result.stdout)
+
+
+def test_report_renders_a_saved_launch(folder):
+    document = saved_launch()
+    result = invoke("report launch.json")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "wrote launch.html\n"
+    assert result.stdout.startswith("twice: ")
+    page = Path("launch.html").read_text(encoding="utf-8")
+    assert "x[threadIdx.x] *= 2;" in page
+    assert f"{len(document['instructions'])} SASS instructions" in page
+    assert json.loads(invoke("report launch.json --json").stdout) == document
+    assert refused("report launch.json --recorded launch.json").startswith("--recorded is for prof")
+
+
+def test_report_renders_several_launches_on_one_page(folder):
+    saved_launch()
+    saved_launch("-d h200 --no-remedies")
+    Path("second.json").write_bytes(Path("launch.json").read_bytes())
+    result = invoke("report launch.json second.json")
+    assert (result.exit_code, result.stderr) == (0, "wrote launches.html\n")
+    assert result.stdout.count("twice: ") == 2
+    assert "<h1>2 launches</h1>" in Path("launches.html").read_text(encoding="utf-8")
+    assert len(json.loads(invoke("report launch.json second.json --json").stdout)) == 2
+    write("other.json", "{}")
+    assert refused("report launch.json other.json") == (
+        "other.json is not the record of a launch: give one profile, or launches"
+    )
+    assert refused("report launch.json none.json") == "none.json: there is no such file"
+
+
+def test_report_renders_a_launch_of_an_earlier_version(folder):
+    document = saved_launch()
+    for new in ("estimates", "unseen_share", "samples_s", "remedies", "prediction_basis"):
+        del document[new]
+    Path("old.json").write_text(json.dumps(document | {"schema_version": 3}), encoding="utf-8")
+    assert invoke("report old.json --html old.html").exit_code == 0
+
+
+def test_a_launch_is_told_from_a_profile(folder):
+    saved_launch("--no-remedies")
+    assert refused("profile --resume --record launch.json") == (
+        "launch.json: it is the record of a launch, not of a profile: `python -m toolkit report` "
+        "writes its page, and `compare` takes two of them"
+    )
 
 
 def test_report_renders_a_saved_profile(saved):
@@ -522,7 +594,9 @@ def test_help_has_an_example_that_is_valid(name, saved, monkeypatch):
         for copy in ("before.json", "after.json"):
             Path(copy).write_bytes(Path("profile.json").read_bytes())
         monkeypatch.setattr("toolkit.tuning.tune.tune", lambda *_, **__: TUNING)  # minutes
-        assert invoke(example).exit_code == 0
+        done = invoke(example)
+        assert done.exit_code == (name == "run"), done.output  # which needs a GPU
+        assert name != "run" or done.stderr.startswith("error: no GPU to measure on")
 
 
 def test_help_shows_the_defaults():

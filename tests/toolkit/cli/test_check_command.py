@@ -1,6 +1,7 @@
 """`check` on the command line: what it prints, and the exit code."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,24 @@ def test_json_holds_the_findings():
     assert [access["line"] for access in hazards[0]["accesses"]] == [3, 5]
     assert hazards[0]["address"] == 4 * 31  # the last word that warp 0 wrote
     assert document["executed_blocks"] == document["blocks"] == 1
+
+
+def test_a_page_shows_the_lines_of_a_finding():
+    result = check("", "--html page.html")
+    assert result.exit_code == 1
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "wrote page.html" in result.stderr
+    assert "hazard in shared memory at lines 3 and 5." in page
+    assert "by thread (31, 0, 0) of block (0, 0, 0)" in page
+    assert "check reverse.cu -g 1,1,1 -b 64,1,1 -a &#39;f32[64]&#39;" in page
+    assert check("__syncthreads();", "--html page.html").exit_code == 0
+    assert "Nothing was found." in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_overwrites_no_source():
+    result = check("", "--html reverse.cu")
+    assert result.exit_code == 1
+    assert "the command reads reverse.cu" in result.stderr
 
 
 def test_an_access_out_of_bounds_is_a_finding_not_an_error():

@@ -112,14 +112,16 @@ def test_predicted_times_are_compared_and_hold_nothing(simulated):
     save(foreseen(simulated, 1.1e-3, limiter="L1"), "e.json")
     result = compare("d.json e.json --fail-on counts")
     assert result.exit_code == 0
-    assert "Predicted times: 2 compared; 2 changed, in naive-coalesced and tiled." in result.stdout
+    assert result.stdout.startswith(
+        "Predicted times: 2 compared: 2 slower (naive-coalesced 1.10× and tiled 1.10×)."
+    )
     assert re.search(r"^ tiled +1\.00 ms +1\.10 ms +\+10\.0 % +issue → L1", result.stdout, re.M)
     assert refused("d.json e.json --fail-on time") == (
         "--fail-on time: no time of a GPU could be compared (predicted ones are compared, and hold "
         "nothing): profile both sides alike"
     )
     save(foreseen(simulated, 1e-3), "f.json")
-    assert "Predicted times: 2 compared; none changed." in compare("d.json f.json").stdout
+    assert "Predicted times: 2 compared: no change." in compare("d.json f.json").stdout
 
 
 def test_a_kernel_that_is_no_longer_right_fails_whatever_is_held(simulated):
@@ -143,7 +145,7 @@ def test_unknown_kinds_are_wrong_usage(kinds):
 def test_json_is_a_document_with_a_version():
     result = compare("a.json c.json --json")
     document = json.loads(result.stdout)
-    assert document["schema_version"] == 5
+    assert document["schema_version"] == 6
     assert (document["counts"], document["times"]) == ("changed", "not compared")
     (change,) = next(p for p in document["pairs"] if p["label"] == "tiled")["counts"]
     assert change["name"] == WARP_INSTRUCTIONS
@@ -303,7 +305,7 @@ def test_a_baseline_with_a_device_holds_its_traffic():
 def test_times_of_launches_are_told_and_hold_nothing():
     files = launches(17, 16, "-d h200")
     said = compare(files).stdout
-    assert re.search(r"^Predicted time: \S+ µs → \S+ µs, .*; limiter: \w+", said, re.M)
+    assert said.startswith("turn: 3.34 µs predicted, no change.\n")
     assert "(predicted ones are compared, and hold nothing)" in refused(f"{files} --fail-on time")
 
 
@@ -328,7 +330,7 @@ def test_a_damaged_launch_is_refused():
         write("e.json", json.dumps(document | change))
         assert refused("d.json e.json").startswith(f"e.json: {words}")
     write("e.json", json.dumps(document | {"schema_version": 9}))
-    assert "written by a newer version (schema 9, this one reads 4)" in refused("d.json e.json")
+    assert "written by a newer version (schema 9, this one reads 5)" in refused("d.json e.json")
 
 
 def test_launches_as_a_page():

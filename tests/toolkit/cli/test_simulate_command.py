@@ -378,7 +378,7 @@ def test_an_unwritten_read_is_a_note():
 
 def test_the_document_holds_everything():
     found = document(f"{LAUNCH} --seed 5 -D UNUSED=2 --option --fmad=false")
-    assert found["schema_version"] == 4
+    assert found["schema_version"] == 5
     assert found["device"] == DEFAULT_DEVICE.key
     assert (found["kernel"], found["source"]) == ("transpose", "transpose.cu")
     assert (found["grid"], found["block"]) == ([2, 2, 1], [32, 32, 1])
@@ -851,3 +851,12 @@ def test_a_page_of_a_rung_is_written():
 )
 def test_a_page_takes_no_place_of_another_file(more, said):
     assert said in refused(f"simulate {LAUNCH} {more}")
+
+
+def test_an_unknown_kernel_is_named_before_the_type_of_a_number():
+    said = refused("simulate add.cu -g 1 -b 32 -k softmax -a 2048")
+    assert said == "unknown kernel 'softmax': choose one of add"
+    write("own.cu", '#include "other.cuh"\n' + ADD)
+    write("other.cuh", "__global__ void softmax(int n) {}\n")
+    said = refused("simulate own.cu -g 1 -b 32 -k softmax -a 2048")
+    assert said.endswith("the type of this number is unknown here: give one, such as i32=2048")

@@ -1,5 +1,6 @@
 """`simulate --watch`: what each save shows. Runs are in this process, on a clock of the tests."""
 
+import re
 import signal
 import time
 from collections import deque
@@ -103,11 +104,15 @@ def test_a_first_run_shows_all_and_a_save_what_changed(capsys):
         save("width.cuh", "#define WIDTH 33\n")
 
     watched([change], device="h200")
-    saved, time_changed, title, *rows = capsys.readouterr().out.splitlines()
+    saved, time_changed, cause, *rows = capsys.readouterr().out.splitlines()
     assert saved.endswith(" saved: width.cuh")
-    assert time_changed.startswith("Predicted time: ")
-    assert " µs, −" in time_changed
-    assert title.startswith("counts")
+    assert time_changed.startswith("transpose: ")
+    assert time_changed.endswith("× faster.")
+    assert re.match(r"[A-Z][^:]+: \S+ → \S+ µs\.", cause)
+    titles = [row.strip() for row in rows if row.startswith(("causes", "cost", "counts"))]
+    assert titles == [
+        "causes that moved", "cost of source lines", "counts", "counts of source lines",
+    ]  # fmt: skip
     assert [row.split()[-5:-1] for row in rows if "wavefronts of shared loads  " in row] == [
         ["1,024", "32", "−96.9", "%"]  # 32 warps, 32 banks
     ]
@@ -190,8 +195,8 @@ def test_counters_do_not_wait_long_for_the_time(capsys):
     watched([change], late, device="h200")
     early, _, rest = capsys.readouterr().out.partition("--\n")
     assert "wavefronts of shared loads" in early
-    assert "Predicted time" not in early
-    assert rest.startswith("Predicted time: ")
+    assert "predicted" not in early
+    assert rest.startswith("transpose: ")
     assert "wavefronts" not in rest.partition("\n")[2]  # is not shown again
 
 

@@ -18,7 +18,7 @@ from toolkit.execution.rung_simulation import LadderSimulator
 from toolkit.gpu import worker_process as isolated
 from toolkit.gpu.launch import GUARD_WORD, GUARD_WORDS, OnGpu
 from toolkit.gpu.product_launch import LAUNCHES
-from toolkit.gpu.sampling import FEWEST_SAMPLES, Sampling
+from toolkit.gpu.sampling import FEWEST_SAMPLES, WARM_UP_LAUNCHES, Sampling
 from toolkit.profiling import on_gpu as gpu_bench
 from toolkit.profiling.profile import profile
 from toolkit.rungs.launch import compile_for
@@ -127,7 +127,7 @@ def test_all_are_checked_before_any_is_timed(cuda, cublas):
     assert done[: len(checks)] == checks
     assert POISON not in done[len(checks) :]
     rounds = [event for event in done[len(checks) :] if event not in (FLUSH, "hold")]
-    warm = 3 * gpu_bench.WARM_UP_LAUNCHES
+    warm = 3 * WARM_UP_LAUNCHES
     one_round = ["cublas", "sgemm_tiled", "sgemm_naive_coalesced"]
     the_next = ["cublas", "sgemm_naive_coalesced", "sgemm_tiled"]
     assert rounds[warm:] == (one_round + the_next) * (FEWEST_SAMPLES // 2)

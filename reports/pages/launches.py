@@ -1,0 +1,100 @@
+"""Several launches on one page: their times as bars on one scale, and the cause of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from analysis.errors import shortened
+from reports import text
+from reports.sections.launch_facts import short_device
+from reports.sections.launch_report import LaunchReport
+from reports.sections.table import Table, Title, plain_table
+from reports.sections.time_parts import Kind, parts
+from reports.svg.bar import Segment, bar
+from reports.templating import template
+
+MOST_BARS, BAR_PX = 20, 24
+
+
+def page(reports: Sequence[LaunchReport]) -> str:
+    """At least two launches as one HTML page that needs no network, the longest first."""
+    order = sorted(reports, key=lambda one: -(time_of(one) or 0.0))
+    timed = [one for one in order if time_of(one)]
+    return template("launches.html.j2").render(
+        title=f"{len(reports):,} launches",
+        verdict=_verdict(timed),
+        rows=_bars(timed[:MOST_BARS]),
+        more=max(0, len(timed) - MOST_BARS),
+        table=_table(order),
+    )
+
+
+def time_of(report: LaunchReport) -> float | None:
+    """The measured time, else the predicted one."""
+    if report.measured_s is not None:
+        return report.measured_s
+    return report.predicted.time_s if report.predicted else None
+
+
+def _verdict(timed: Sequence[LaunchReport]) -> tuple[str, str]:
+    if not timed:
+        return "No time is known.", ""
+    first = timed[0].answer
+    return f"The longest is {first.time_sentence}", first.cause_sentence
+
+
+def _bars(timed: Sequence[LaunchReport]) -> list[tuple[str, str, Markup]]:
+    """Time, name and bar of each; the largest cause of all is the only one that is marked."""
+    if not timed:
+        return []
+    longest_s = max(sum(part.time_s for part in parts(one)) for one in timed)
+    costs = [one.answer.cause.time_s if one.answer.cause else 0.0 for one in timed]
+    worst = costs.index(max(costs))
+    rows = []
+    for place, one in enumerate(timed):
+        segments = [
+            Segment(
+                share=part.time_s / longest_s,
+                value=text.predicted_seconds(part.time_s),
+                name=part.name,
+                class_=Kind.AVOIDABLE if part.kind == Kind.CAUSE and place != worst else part.kind,
+            )
+            for part in parts(one)
+        ]
+        listed = ", ".join(f"{x.name} {x.value}" for x in segments)
+        drawn = bar(segments, f"{shortened(one.name)}: {listed}", height=BAR_PX)
+        rows.append((text.predicted_seconds(time_of(one)), shortened(one.name), drawn))
+    return rows
+
+
+_TITLES: tuple[Title, ...] = (
+    "launch",
+    "device",
+    ("time", "", True),
+    "grade",
+    "cause",
+    ("cost", "", True),
+    "line",
+)
+
+
+def _table(order: Sequence[LaunchReport]) -> Table:
+    return plain_table(_TITLES, [list(_row(one)) for one in order])
+
+
+def _row(one: LaunchReport) -> tuple[str, ...]:
+    cause, place = one.answer.cause, one.answer.place
+    grade = (
+        "measured" if one.measured_s is not None else "predicted" if one.predicted else "no time"
+    )
+    return (
+        shortened(one.name),
+        short_device(one.device) or text.ABSENT,
+        text.predicted_seconds(time_of(one)),
+        grade,
+        cause.effect if cause else text.ABSENT,
+        text.predicted_seconds(cause.time_s) if cause else text.ABSENT,
+        f"{shortened(place[0])}:{place[1]}" if place else text.ABSENT,
+    )

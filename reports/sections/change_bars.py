@@ -1,0 +1,100 @@
+"""Bars of a comparison of two launches: the parts of both times, on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from analysis.records.launch import LaunchRecord
+from analysis.timing.predicted import Effect
+from reports import text
+from reports.sections.launch_report import LaunchReport
+from reports.sections.time_parts import Kind, Part, parts, short_name
+from reports.svg.bar import Segment, bar
+
+HEIGHT_PX = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarRow:
+    """A time, whose it is, and its bar."""
+
+    time: str
+    what: str
+    bar: Markup
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeBars:
+    """Rows on one scale; `key` names their segments, in `unit`."""
+
+    rows: tuple[BarRow, ...]
+    key: tuple[tuple[str, str, str, str], ...]  #: class, name, value before, value after
+    unit: str
+
+
+def change_bars(
+    before: LaunchRecord, after: LaunchRecord, moved: Effect | None
+) -> ChangeBars | None:
+    """Bars of two launches, None unless both have a time. `moved` is the effect to mark."""
+    reports = [_report(one) for one in (before, after)]
+    found = [parts(one) for one in reports]
+    if not all(found):
+        return None
+    marked = short_name(moved) if moved else None
+    drawn = [[(part, _kind(part, marked)) for part in one] for one in found]
+    whole = [sum(part.time_s for part in one) for one in found]
+    longest_s = max(whole)
+    scale, unit = text.time_unit(longest_s)
+
+    def segment(part: Part, kind: Kind) -> Segment:
+        shown = text.three_digits(part.time_s / scale)
+        return Segment(share=part.time_s / longest_s, value=shown, name=part.name, class_=kind)
+
+    rows = []
+    for name, one, whole_s in zip(("before", "after"), drawn, whole, strict=True):
+        segments = [segment(part, kind) for part, kind in one]
+        listed = ", ".join(f"{x.name} {x.value}" for x in segments)
+        if name == "after" and whole_s < whole[0]:
+            saved_s = whole[0] - whole_s
+            said = f"{text.three_digits(saved_s / scale)} {unit}"
+            segments.append(
+                Segment(share=saved_s / longest_s, value="saves", name=said, class_=Kind.MISSING)
+            )
+        label = f"Parts of the time {name}, in {unit}: {listed}"
+        shown = text.predicted_seconds(whole_s)
+        rows.append(BarRow(time=shown, what=name, bar=bar(segments, label, height=HEIGHT_PX)))
+    return ChangeBars(rows=tuple(rows), key=_key(drawn, scale), unit=unit)
+
+
+def _report(one: LaunchRecord) -> LaunchReport:
+    return LaunchReport(
+        name=one.kernel,
+        resources=one.resources,
+        predicted=one.predicted,
+        samples_s=one.samples_s,
+    )
+
+
+def _kind(part: Part, marked: str | None) -> Kind:
+    """The marked part is the only one in the colour of a cost."""
+    if part.name == marked:
+        return Kind.CAUSE
+    return Kind.AVOIDABLE if part.kind == Kind.CAUSE else part.kind
+
+
+def _key(
+    drawn: Sequence[Sequence[tuple[Part, Kind]]], scale: float
+) -> tuple[tuple[str, str, str, str], ...]:
+    times: dict[str, list[float]] = {}
+    kinds: dict[str, Kind] = {}
+    for place, one in enumerate(drawn):
+        for part, kind in one:
+            times.setdefault(part.name, [0.0, 0.0])[place] = part.time_s
+            kinds.setdefault(part.name, kind)
+    return tuple(
+        (kinds[name], name, text.three_digits(old_s / scale), text.three_digits(new_s / scale))
+        for name, (old_s, new_s) in times.items()
+    )
