@@ -166,6 +166,12 @@ class SimulateOptions(LaunchOptions):
     """Options of `simulate`, which predicts a time too."""
 
     constants: Constants = None
+    inner_lines: Annotated[
+        bool,
+        typer.Option(
+            "--inner-lines", help="Count inlined functions at their own lines, not at their calls."
+        ),
+    ] = False
 
 
 def takes_launch(command: Callable[..., None]) -> Callable[..., None]:

@@ -118,6 +118,7 @@ def simulate(
     constants: str | Path | None = None,
     outputs: bool = True,
     limit_s: float = LIMIT_S,
+    inner_lines: bool = False,
 ) -> Execution:
     """Execute one launch of any kernel on the CPU: outputs, resources and exact counters.
 
@@ -156,6 +157,9 @@ def simulate(
     for `arch` ("sm_86"), or else for the device, or else for sm_90. `constants` is a file that
     `python -m toolkit.microbenchmarks` wrote on such a GPU: its measured values replace constants
     of the timing model, as `predicted.constants` states.
+
+    An inlined function counts for the source line that calls it, in the kernel or in a function
+    that was not inlined. With `inner_lines` it counts for its own lines.
 
     `max_instructions` is the limit of warp instructions of each of the `workers` (default: one per
     core), which stops an endless loop. `advance(done, of)` is called when blocks finish.
@@ -198,18 +202,20 @@ def simulate(
         options=options,
     )
     if rung := request.rung(simulator.device):
-        return _simulated_rung(rung, chosen_seed(seed), simulator, options, by_plan=blocks is None)
+        cubin = compile_for(simulator.arch or chosen or simulator.target, rung.selection, options)
+        cubin = cubin.with_inner_lines if inner_lines else cubin
+        return _simulated_rung(rung, cubin, chosen_seed(seed), simulator, by_plan=blocks is None)
     launched = request.launched()
     with naming(source):
-        return simulator.run(request.compiled(simulator.target), *launched)
+        cubin = request.compiled(simulator.target)
+        return simulator.run(cubin.with_inner_lines if inner_lines else cubin, *launched)
 
 
 def _simulated_rung(
-    launch: RungLaunch, seed: int, simulator: Simulator, options: Sequence[str], *, by_plan: bool
+    launch: RungLaunch, cubin: Kernel, seed: int, simulator: Simulator, *, by_plan: bool
 ) -> Execution:
     """Execute a rung: the blocks of its plan, or the blocks that `simulator` selects."""
     device = simulator.device
-    cubin = compile_for(simulator.arch or device or simulator.target, launch.selection, options)
     if not by_plan:
         _check_time(launch, simulator)
         return simulator.run(cubin, launch.geometry, launch.arguments(seed))
