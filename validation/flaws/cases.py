@@ -267,12 +267,11 @@ FLAWS = PLANTED + PUBLIC
 
 _CHAINS = 2112 * 256
 ROOFS = (
-    _roof("copy", 65536, 256, (floats(16 * M), floats(16 * M)), Effect.DRAM_BANDWIDTH),
-    _roof("copy4", 16384, 256, (floats(16 * M), floats(16 * M)), Effect.DRAM_BANDWIDTH),
+    _roof("copy", 16384, 256, (floats(16 * M), floats(16 * M)), Effect.DRAM_BANDWIDTH),
     _roof("fill", 16384, 256, (floats(16 * M),), Effect.DRAM_BANDWIDTH, Effect.L2_BANDWIDTH),
-    _roof("triad", 65536, 256, tuple(floats(16 * M) for _ in range(3)), Effect.DRAM_BANDWIDTH),
+    _roof("triad", 16384, 256, tuple(floats(16 * M) for _ in range(3)), Effect.DRAM_BANDWIDTH),
     _roof(
-        "saxpy", 65536, 256, (floats(16 * M), floats(16 * M), np.float32(2)), Effect.DRAM_BANDWIDTH
+        "saxpy", 16384, 256, (floats(16 * M), floats(16 * M), np.float32(2)), Effect.DRAM_BANDWIDTH
     ),
     _roof(
         "padded_transpose",
@@ -283,9 +282,9 @@ ROOFS = (
     ),
     _roof(
         "stencil",
-        65536,
+        16384,
         256,
-        (floats(16 * M), floats(16 * M), np.int32(16 * M)),
+        (floats(16 * M), floats(16 * M), np.int32(4 * M)),
         Effect.DRAM_BANDWIDTH,
     ),
     _roof(

@@ -159,6 +159,15 @@ extern "C" __global__ void tail(float *out, const float *in) {
     out[i] = v;
 }
 
+extern "C" __global__ void single_floats(float *out, const float *in) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+#if FIXED
+    ((float4 *)out)[i] = ((const float4 *)in)[i];
+#else
+    out[i] = in[i];
+#endif
+}
+
 extern "C" __global__ void one_load(float *out, const float *in, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float v = 0;
