@@ -136,9 +136,26 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
 }
 
 
+# What is left of these after another cause is mended is not known before.
+WAITS = (
+    Effect.DRAM_LATENCY,
+    Effect.L2_LATENCY,
+    Effect.L1_LATENCY,
+    Effect.SHARED_LATENCY,
+    Effect.DEPENDENCES,
+)
+
+
 def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
-    """Sentences for the causes that cost much and that no remedy removes, largest first."""
-    for cost in sorted(facts.predicted.costs, key=lambda cost: -cost.time_s):
+    """Sentences for the causes that cost much and that no remedy removes, largest first.
+
+    Waiting is one of them only if nothing that can be avoided costs more.
+    """
+    costs = sorted(facts.predicted.costs, key=lambda cost: -cost.time_s)
+    largest = next((cost for cost in costs if not cost.is_roof and cost.effect in ADVICE), None)
+    for cost in costs:
+        if cost.effect in WAITS and cost is not largest:
+            continue
         of, is_large = ADVICE.get(cost.effect), cost.time_s >= LEAST_COST * facts.predicted.time_s
         advice = of(facts) if of and is_large and cost.effect not in removed else None
         if advice is not None:

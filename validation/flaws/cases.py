@@ -194,6 +194,14 @@ PLANTED = (
         Effect.IDLE_SMS,
         fixed={"grid": (1056,)},
     ),
+    _flaw(
+        "single_floats",
+        65536,
+        256,
+        (floats(16 * M), floats(16 * M)),
+        Effect.DRAM_LATENCY,
+        fixed={"grid": (16384,)},
+    ),
     _flaw("one_load", 64, 256, (floats(16384), floats(4 * M), np.int32(256)), Effect.DRAM_LATENCY),
     _flaw("chases", 132, 128, (integers(132 * 128, 1), cycle(M), np.int32(M)), Effect.L2_LATENCY),
     _flaw("shared_chases", 132, 128, (integers(132 * 128, 1), cycle(1024)), Effect.SHARED_LATENCY),
@@ -266,12 +274,13 @@ PUBLIC = (
 FLAWS = PLANTED + PUBLIC
 
 _CHAINS = 2112 * 256
+# Large enough that the first and the last wait for DRAM are below 2% of the time.
 ROOFS = (
-    _roof("copy", 16384, 256, (floats(16 * M), floats(16 * M)), Effect.DRAM_BANDWIDTH),
-    _roof("fill", 16384, 256, (floats(16 * M),), Effect.DRAM_BANDWIDTH, Effect.L2_BANDWIDTH),
-    _roof("triad", 16384, 256, tuple(floats(16 * M) for _ in range(3)), Effect.DRAM_BANDWIDTH),
+    _roof("copy", 32768, 256, (floats(32 * M), floats(32 * M)), Effect.DRAM_BANDWIDTH),
+    _roof("fill", 32768, 256, (floats(32 * M),), Effect.DRAM_BANDWIDTH, Effect.L2_BANDWIDTH),
+    _roof("triad", 32768, 256, tuple(floats(32 * M) for _ in range(3)), Effect.DRAM_BANDWIDTH),
     _roof(
-        "saxpy", 16384, 256, (floats(16 * M), floats(16 * M), np.float32(2)), Effect.DRAM_BANDWIDTH
+        "saxpy", 32768, 256, (floats(32 * M), floats(32 * M), np.float32(2)), Effect.DRAM_BANDWIDTH
     ),
     _roof(
         "padded_transpose",
@@ -282,16 +291,16 @@ ROOFS = (
     ),
     _roof(
         "stencil",
-        16384,
+        32768,
         256,
-        (floats(16 * M), floats(16 * M), np.int32(4 * M)),
+        (floats(32 * M), floats(32 * M), np.int32(8 * M)),
         Effect.DRAM_BANDWIDTH,
     ),
     _roof(
         "total",
         1056,
         256,
-        (floats(1056 * 8), floats(16 * M), np.int32(4 * M)),
+        (floats(1056 * 8), floats(32 * M), np.int32(8 * M)),
         Effect.DRAM_BANDWIDTH,
     ),
     _roof("fp32", 2112, 256, (floats(_CHAINS), floats(_CHAINS)), Effect.FP32_PIPE),
