@@ -256,7 +256,7 @@ extern "C" __global__ void wide_integers(unsigned *out, const unsigned *in) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     Word v = in[i];
     for (int k = 0; k < 512; k++) v = v * v + in[i];
-    out[i] = (unsigned)v;
+    out[i] = (unsigned)(v >> (8 * sizeof(Word) - 32));  // needs all bits of v
 }
 
 extern "C" __global__ void triangle(float *out, const float *in, int n) {
