@@ -47,7 +47,7 @@ class InstructionCounts:
     address: int  #: in bytes from the start of the code
     opcode: str
     text: str  #: the instruction as nvdisasm prints it
-    file: str | None  #: CUDA source, None if unknown
+    file: str | None  #: CUDA source, None if unknown; of the inlined function where there is one
     line: int | None  #: CUDA source line, None if unknown
     executed: int  #: warps that issued it, also if the guard of every lane was false
     threads: int  #: active lanes of these warps
@@ -69,6 +69,20 @@ class InstructionCounts:
     #: lanes of a branch whose guard was true and whose other predicate (`@P1 BRA P2`) was not; they
     #: are among `predicated`, as for instrumented counters, but the issue stage leaves them out
     refused: int = 0
+    #: (file, line) of the calls of the inlined functions around it, the innermost first
+    callers: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """(file, line) of the instruction, then of its `callers`; empty if they are unknown."""
+        if self.file is None or self.line is None:
+            return ()
+        return ((self.file, self.line), *self.callers)
+
+    @property
+    def charged(self) -> tuple[str, int] | None:
+        """(file, line) that the instruction counts for: the outermost call, or its own line."""
+        return self.places[-1] if self.places else None
 
 
 class Wait(Vocabulary):
@@ -346,9 +360,9 @@ def by_line(
 def of_lines(
     instructions: Iterable[InstructionCounts],
 ) -> dict[tuple[str, int], list[InstructionCounts]]:
-    """Instructions of each (file, line), in order of the lines."""
+    """Instructions that count for each (file, line), in order of the lines."""
     lines: dict[tuple[str, int], list[InstructionCounts]] = {}
     for one in instructions:
-        if one.file is not None and one.line is not None:
-            lines.setdefault((one.file, one.line), []).append(one)
+        if one.charged is not None:
+            lines.setdefault(one.charged, []).append(one)
     return dict(sorted(lines.items()))

@@ -125,7 +125,7 @@ def line_accesses(
     alike: dict[tuple[object, ...], list[int]] = {}
     for index, one in enumerate(instructions):
         if one.space and one.requests:
-            kind = (one.line, one.space, one.action, one.bytes_per_lane, _shape(first.get(index)))
+            kind = (one.places, one.space, one.action, one.bytes_per_lane, _shape(first.get(index)))
             alike.setdefault(kind, []).append(index)
     return tuple(
         _access(indices[0], [instructions[index] for index in indices], first.get(indices[0]))

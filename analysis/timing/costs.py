@@ -226,8 +226,8 @@ def _rows_of_lines(scene: Scene) -> dict[tuple[str, int], Any]:
     """Indices of the instructions of the lines that may cost most."""
     rows: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row, one in enumerate(scene.instructions):
-        if one.file is not None and one.line is not None and one.executed:
-            rows[one.file, one.line].append(row)
+        if one.charged is not None and one.executed:
+            rows[one.charged].append(row)
     shares = np.zeros(len(scene.instructions))
     for name in ("executed", "sectors", "wavefronts"):
         values = np.array([getattr(one, name) for one in scene.instructions], dtype=np.float64)

@@ -163,8 +163,8 @@ def _title(report: LaunchReport) -> str:
 
 
 def _meta(report: LaunchReport) -> Iterator[str]:
-    own = (one.line for one in report.instructions if one.file == report.file)
-    first = min((line for line in own if line), default=None)
+    places = (one.charged for one in report.instructions)
+    first = min((place[1] for place in places if place and place[0] == report.file), default=None)
     if report.file:
         yield shortened(report.file) + (f":{first}" if first else "")
     if report.device:
@@ -369,8 +369,7 @@ def _drawn_request(one: LineAccess, first: FirstRequest, line: int) -> tuple[str
 
 
 def _place(report: LaunchReport, one: LineAccess) -> tuple[str | None, int | None]:
-    instruction = report.instructions[one.place]
-    return instruction.file, instruction.line
+    return report.instructions[one.place].charged or (None, None)
 
 
 def _wasted(one: LineAccess) -> int:

@@ -90,8 +90,12 @@ def _print_lines(simulated: SimulatedCall, top: int) -> None:
         for place, *cells in zip(shown, *(cells for *_, cells in columns), strict=True)
     ]
     out.print(rich_table(plain_table(titles, rows)))
-    if len(lines) > len(shown):
-        say(f"      {text.many(len(lines) - len(shown), 'more line')}: --top {len(lines)}")
+    left = len(lines) - len(shown)
+    further = [f"{text.many(left, 'more line')}: --top {len(lines)}"] if left else []
+    if any(one.callers for of in lines.values() for one in of):
+        further.append("lines of inlined functions: --inner-lines")
+    if further:
+        say(f"      {'; '.join(further)}")
 
 
 Place = tuple[str, int]

@@ -62,7 +62,7 @@ class Call:
     `arguments` what they mean. `device` is the one that was named, else the best validated one of
     the architecture, None where no device of it is known.
     `saves` maps positions of buffers among the arguments to files. A `rung` by its name has no
-    arguments here: those follow from its shape and the seed.
+    arguments here: those follow from its shape and the seed. `inner_lines` is as for `simulate`.
     """
 
     source: Path
@@ -83,6 +83,7 @@ class Call:
     seed: int
     saves: Mapping[int, Path]
     rung: RungLaunch | None = None
+    inner_lines: bool = False
 
     def needed_bytes(self, *, copies: bool) -> int:
         """Host memory of its buffers, and of their `copies`; 0 for a rung by its name."""
@@ -111,6 +112,7 @@ class Call:
             when_counted=when_counted,
             device=self.device,
             outputs=outputs,
+            inner_lines=self.inner_lines,
         )
         if self.saves and (left := prod(self.grid) - (execution.executed_blocks or 0)):
             execution = replace(execution, notes=(*execution.notes, _of_saved(left)))
@@ -228,6 +230,7 @@ def parse_call(
                 "device with --device"
             )
         device = with_constants(device, launch.constants)
+    inner_lines = isinstance(launch, SimulateOptions) and launch.inner_lines
     arguments = launch.arguments or ()
     common: dict[str, Any] = {
         "arch": arch,
@@ -237,6 +240,7 @@ def parse_call(
         "limit_s": launch.limit,
         "max_instructions": launch.max_instructions or MAX_INSTRUCTIONS,
         "seed": chosen_seed(launch.seed),
+        "inner_lines": inner_lines,
     }
     if is_name(launch.source):
         check_nothing_given(

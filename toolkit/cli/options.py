@@ -177,6 +177,12 @@ class SimulateOptions(LaunchOptions):
     """Options of `simulate`, which predicts a time too."""
 
     constants: Constants = None
+    inner_lines: Annotated[
+        bool,
+        typer.Option(
+            "--inner-lines", help="Count inlined functions at their own lines, not at their calls."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from analysis.errors import LaunchError
-from toolkit.machine_code.instruction import Instruction, SourceLine
+from toolkit.machine_code.instruction import Instruction
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.core.binding import LANES, Fault
@@ -142,11 +142,6 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
         else:
             kept[key] = finding
     return list(kept.values())
-
-
-def _callers(source: SourceLine | None) -> Iterator[tuple[str, int]]:
-    while source is not None and (source := source.caller) is not None:
-        yield source.file, source.line
 
 
 class Wording:
@@ -337,7 +332,7 @@ class Wording:
             file=source.file if source else None,
             line=source.line if source else None,
             instruction=instruction.located,
-            callers=tuple(_callers(source)),
+            callers=source.callers if source else (),
         )
 
     def _thread(self, linear: int) -> tuple[int, int, int]:

@@ -105,6 +105,7 @@ def simulate(
     predict: bool = True,
     outputs: bool = True,
     limit_s: float = LIMIT_S,
+    inner_lines: bool = False,
 ) -> Execution:
     """Execute one launch of any kernel on the CPU: outputs, exact counters, and a predicted time.
 
@@ -146,6 +147,9 @@ def simulate(
     outputs
         If false, the result has none; only pages that blocks write are copied, which needs less
         memory.
+    inner_lines
+        An inlined function counts for the source line that calls it, in the kernel or in a function
+        that was not inlined. If true, it counts for its own lines.
     max_instructions, workers
         Limit of warp instructions of each worker, which stops an endless loop, and the number of
         workers (default: one per core).
@@ -215,12 +219,17 @@ def simulate(
     if predict and request.is_rung:
         simulator = _on_a_device(simulator, simulator.target, constants)
     if rung := request.rung(simulator.device):
-        seed, by_plan = chosen_seed(seed), blocks is None
-        found = _simulated_rung(rung, seed, simulator, options, by_plan=by_plan)
+        cubin = compile_for(
+            simulator.arch or simulator.device or simulator.target, rung.selection, options
+        )
+        cubin = cubin.with_inner_lines if inner_lines else cubin
+        by_plan = blocks is None
+        found = _simulated_rung(rung, cubin, chosen_seed(seed), simulator, by_plan=by_plan)
         return found if simulator.device else _without_time(found, predict, simulator.target)
     launched = request.launched()
     with naming(source):
         compiled = request.compiled(simulator.target)
+        compiled = compiled.with_inner_lines if inner_lines else compiled
         if predict:
             simulator = _on_a_device(simulator, compiled.limits_of, constants)
         found = simulator.run(compiled, *launched)
@@ -248,11 +257,10 @@ def _on_a_device(simulator: Simulator, arch: str, constants: str | Path | None) 
 
 
 def _simulated_rung(
-    launch: RungLaunch, seed: int, simulator: Simulator, options: Sequence[str], *, by_plan: bool
+    launch: RungLaunch, cubin: Kernel, seed: int, simulator: Simulator, *, by_plan: bool
 ) -> Execution:
     """Execute a rung: the blocks of its plan, or the blocks that `simulator` selects."""
     device = simulator.device
-    cubin = compile_for(simulator.arch or device or simulator.target, launch.selection, options)
     if not by_plan:
         _check_time(launch, simulator)
         return simulator.run(cubin, launch.geometry, launch.arguments(seed))

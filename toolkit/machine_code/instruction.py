@@ -124,6 +124,13 @@ class SourceLine:
     line: int
     caller: SourceLine | None = None
 
+    @property
+    def callers(self) -> tuple[tuple[str, int], ...]:
+        """(file, line) of the calls of the inlined functions around it, the innermost first."""
+        if self.caller is None:
+            return ()
+        return ((self.caller.file, self.caller.line), *self.caller.callers)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instruction:

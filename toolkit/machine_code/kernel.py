@@ -199,6 +199,12 @@ class Kernel:
         """90 for sm_90."""
         return int(self.architecture.removeprefix("sm_").rstrip("af"))
 
+    @property
+    def with_inner_lines(self) -> Kernel:
+        """Copy in which inlined functions count for their own lines, not for those of calls."""
+        lines = {address: replace(line, caller=None) for address, line in self.lines.items()}
+        return replace(self, lines=lines)
+
     @cached_property
     def instructions(self) -> tuple[Instruction, ...]:
         """Instructions in order of address, without a gap.

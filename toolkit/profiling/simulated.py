@@ -76,8 +76,8 @@ def listing(
 
 def _own_line(instruction: InstructionCounts, variant: Variant) -> int:
     """Line of an instruction in the rung's own file, 0 if it belongs to none."""
-    is_own = PurePath(instruction.file or "").name in (variant.file, PYCUDA_FILE)
-    return instruction.line or 0 if is_own else 0
+    file, line = instruction.charged or ("", 0)
+    return line if PurePath(file).name in (variant.file, PYCUDA_FILE) else 0
 
 
 def line_counters(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from analysis.records.counters import InstructionCounts
 from analysis.timing.predicted import Effect
 from toolkit.remedies.facts import Facts
 
@@ -76,6 +77,24 @@ def _double(facts: Facts) -> Advice | None:
     )
 
 
+def _said(
+    effect: Effect, text: str, wanted: Callable[[InstructionCounts], bool] | None = None
+) -> Callable[[Facts], Advice]:
+    """Advice with the lines of the `wanted` instructions."""
+
+    def advice(facts: Facts) -> Advice:
+        lines = facts.lines(wanted) if wanted else frozenset[int]()
+        return Advice(effect=effect, lines=tuple(sorted(lines)), text=text)
+
+    return advice
+
+
+def _is_atomic(one: InstructionCounts) -> bool:
+    return one.space in ("global", "generic") and one.action in ("atomic", "reduction")
+
+
+_MORE_LOADS = "start several loads before the first value is used, or have more warps per SM"
+
 ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     Effect.FP64_PIPE: _double,
     Effect.CONFLICTS: _conflicts,
@@ -83,12 +102,61 @@ ADVICE: Mapping[Effect, Callable[[Facts], Advice | None]] = {
     Effect.LOCAL_MEMORY: _local,
     Effect.IDLE_SMS: _idle,
     Effect.DIVERGENCE: _divergence,
+    Effect.ATOMICS: _said(
+        Effect.ATOMICS,
+        "combine values in registers or shared memory first, so that fewer atomic operations "
+        "reach the same address",
+        _is_atomic,
+    ),
+    Effect.CONSTANTS: _said(
+        Effect.CONSTANTS,
+        "read what lanes index differently from shared or global memory instead of constants",
+    ),
+    Effect.BARRIERS: _said(
+        Effect.BARRIERS,
+        "let fewer warps wait for each other: exchange values by shuffles within a warp, or use "
+        "smaller blocks",
+        lambda one: one.opcode == "BAR",
+    ),
+    Effect.DRAM_LATENCY: _said(Effect.DRAM_LATENCY, _MORE_LOADS),
+    Effect.L2_LATENCY: _said(Effect.L2_LATENCY, _MORE_LOADS),
+    Effect.L1_LATENCY: _said(Effect.L1_LATENCY, _MORE_LOADS),
+    Effect.SHARED_LATENCY: _said(
+        Effect.SHARED_LATENCY,
+        "start several reads of shared memory before the first value is used, or have more warps "
+        "per SM",
+    ),
+    Effect.DEPENDENCES: _said(
+        Effect.DEPENDENCES,
+        "give each thread several independent operations, such as four sums instead of one, or "
+        "have more warps per SM",
+    ),
+    Effect.FETCH: _said(
+        Effect.FETCH, "unroll less, so that the code of a loop fits in the instruction caches"
+    ),
 }
 
 
+# What is left of these after another cause is mended is not known before.
+WAITS = (
+    Effect.DRAM_LATENCY,
+    Effect.L2_LATENCY,
+    Effect.L1_LATENCY,
+    Effect.SHARED_LATENCY,
+    Effect.DEPENDENCES,
+)
+
+
 def advised(facts: Facts, removed: Collection[Effect]) -> Iterator[Advice]:
-    """Sentences for the causes that cost much and that no remedy removes, largest first."""
-    for cost in sorted(facts.predicted.costs, key=lambda cost: -cost.time_s):
+    """Sentences for the causes that cost much and that no remedy removes, largest first.
+
+    Waiting is one of them only if nothing that can be avoided costs more.
+    """
+    costs = sorted(facts.predicted.costs, key=lambda cost: -cost.time_s)
+    largest = next((cost for cost in costs if not cost.is_roof and cost.effect in ADVICE), None)
+    for cost in costs:
+        if cost.effect in WAITS and cost is not largest:
+            continue
         of, is_large = ADVICE.get(cost.effect), cost.time_s >= LEAST_COST * facts.predicted.time_s
         advice = of(facts) if of and is_large and cost.effect not in removed else None
         if advice is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from analysis.devices import Device
 from analysis.occupancy import Occupancy, occupancy
@@ -45,12 +46,13 @@ class Facts:
         return self.cost_s(effects) >= LEAST_SAVED * self.predicted.time_s
 
     def lines(self, wanted: Callable[[InstructionCounts], bool]) -> frozenset[int]:
-        """Lines of the source with such an instruction."""
-        return frozenset(
-            one.line
-            for one in self.execution.instructions
-            if one.executed and one.file == self.file and one.line is not None and wanted(one)
-        )
+        """Lines of the source with such an instruction, or with a call of a header's function."""
+        found = set[int]()
+        for one in self.execution.instructions:
+            if one.executed and wanted(one):
+                own = (line for file, line in one.places if file == self.file)
+                found.update(islice(own, 1))
+        return frozenset(found)
 
     @cached_property
     def conflicting_lines(self) -> frozenset[int]:

@@ -52,6 +52,7 @@ def instruction_counts(
             text=instruction.text,
             file=instruction.source.file if instruction.source else None,
             line=instruction.source.line if instruction.source else None,
+            callers=instruction.source.callers if instruction.source else (),
             **_access(instruction),
             **{name: column[k] for name, column in columns.items()},
         )

@@ -1,4 +1,4 @@
-"""Table of the flaws: the cause that is named, and the time that mending them saves.
+"""Tables of the flaws, with the cause and the remedy that are named, and of kernels at a roof.
 
 python -m validation.flaws [--device KEY] [--kernel NAME]    predicted, beside what was measured
 python -m validation.flaws --measure FILE                    on a GPU: writes the measured times
@@ -9,15 +9,25 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from analysis.timing.predicted import Effect, Predicted
+from analysis.devices import find_device
+from analysis.records.remedy import Remedy
+from analysis.timing.predicted import Cost, Effect, Predicted
+from reports.sections.answer import cause_of
+from toolkit.execution.simulate import simulate
+from toolkit.remedies.find import remedies_of
+from toolkit.remedies.kernel_launch import KernelLaunch
 from validation import recordings
-from validation.flaws.cases import FLAWS, SOURCE
+from validation.flaws.cases import FAST_SGEMM, FLAWS, ROOF_SOURCE, ROOFS, Flaw
 
 RECORDED = Path(__file__).parent / "recorded"
 SAMPLES = 20
+CLOSE = 0.3  # relative, of a predicted saving to the measured one
+NAMED = 0.02  # of the time: no cause or remedy below it is offered
 NOT_AVOIDABLE = (Effect.LAUNCH, Effect.REMAINDER)
 
 
@@ -29,6 +39,36 @@ def named_causes(predicted: Predicted) -> list[Effect]:
     return [first.effect, *(one.effect for one in sorted(avoidable, key=lambda x: -x.time_s)[:1])]
 
 
+def largest(predicted: Predicted) -> Cost:
+    """The largest part of a time."""
+    return max(predicted.costs, key=lambda one: one.time_s)
+
+
+def examined(
+    source: Path, launch: Mapping[str, Any], device: str
+) -> tuple[Predicted, tuple[Remedy, ...]]:
+    """Predicted time of a launch, and its remedies, the largest saving first."""
+    chosen = find_device(device)
+    x, y, z = (*launch["grid"], 1, 1)[:3]
+    i, j, k = (*launch["block"], 1, 1)[:3]
+    asked = KernelLaunch(
+        text=source.read_text(encoding="utf-8"),
+        name=source.name,
+        folder=source.parent,
+        kernel=launch["kernel"],
+        grid=(x, y, z),
+        block=(i, j, k),
+        arguments=launch["arguments"],
+        device=chosen,
+        arch=chosen.sm_arch,
+        defines=launch.get("defines", {}),
+        seed=1,
+    )
+    execution = asked.simulated(asked.compiled())
+    assert execution.predicted is not None
+    return execution.predicted, remedies_of(asked, execution).found
+
+
 def measure(file: Path) -> None:
     from toolkit import run
 
@@ -38,7 +78,7 @@ def measure(file: Path) -> None:
     for flaw in FLAWS:
         pair = []
         for is_fixed in (False, True):
-            found = run(SOURCE, **flaw.launch(is_fixed=is_fixed), samples=SAMPLES)
+            found = run(flaw.source, **flaw.launch(is_fixed=is_fixed), samples=SAMPLES)
             pair.append(1e6 * median(found.samples_s))
         times[flaw.kernel] = pair
         print(f"{flaw.kernel:18} {pair[0]:9.2f} {pair[1]:9.2f} µs", flush=True)
@@ -48,25 +88,64 @@ def measure(file: Path) -> None:
 def compare(device: str, kernel: str | None) -> None:
     path = RECORDED / f"{device}.json"
     measured = json.loads(path.read_text())["times_us"] if path.exists() else {}
-    right = close = 0
     chosen = [flaw for flaw in FLAWS if kernel in (None, flaw.kernel)]
-    for flaw in chosen:
-        before, after = (flaw.predicted(device, is_fixed=fixed) for fixed in (False, True))
-        named = named_causes(before)
-        is_right = bool(flaw.causes & set(named))
-        cause = next((one for one in named if one in flaw.causes), named[0])
-        right += is_right
-        saved = 1e6 * (before.time_s - after.time_s)
-        line = f"{flaw.kernel:18} {'' if is_right else 'NOT '}{cause:36}"
-        line += f" {1e6 * before.time_s:9.2f} {1e6 * after.time_s:9.2f}"
-        if flaw.kernel in measured:
-            own = measured[flaw.kernel][0] - measured[flaw.kernel][1]
-            is_close = abs(saved - own) <= 0.3 * own
-            close += is_close
-            line += f"  measured {measured[flaw.kernel][0]:9.2f} {measured[flaw.kernel][1]:9.2f}"
-            line += f"  saves {saved:9.2f} / {own:9.2f}{'' if is_close else '  *'}"
-        print(line, flush=True)
-    print(f"causes right: {right} of {len(chosen)}; savings within 30%: {close} of {len(measured)}")
+    found = [_compared(flaw, device, measured.get(flaw.kernel)) for flaw in chosen]
+    causes, remedies, close = (sum(1 for one in found if one[k]) for k in range(3))
+    known = sum(1 for flaw in chosen if flaw.kernel in measured)
+    print(
+        f"causes right: {causes} of {len(chosen)}; first remedies right: {remedies}; savings "
+        f"within {CLOSE:.0%}: {close} of {known}"
+    )
+
+
+def _compared(flaw: Flaw, device: str, times_us: list[float] | None) -> tuple[bool, bool, bool]:
+    """Print a row; True for a right cause, a right first remedy, and a saving that is close."""
+    before, remedies = examined(flaw.source, flaw.launch(is_fixed=False), device)
+    after = flaw.predicted(device, is_fixed=True)
+    named = named_causes(before)
+    is_right = bool(flaw.causes & set(named))
+    cause = next((one for one in named if one in flaw.causes), named[0])
+    first = remedies[0] if remedies else None
+    is_remedy = first is not None and first.effect in flaw.causes
+    saved = 1e6 * (before.time_s - after.time_s)
+    line = f"{flaw.kernel:18} {'' if is_right else 'NOT '}{cause:36}"
+    line += f" {1e6 * before.time_s:9.2f} {1e6 * after.time_s:9.2f}"
+    is_close = False
+    if times_us:
+        own = times_us[0] - times_us[1]
+        is_close = abs(saved - own) <= CLOSE * own
+        line += f"  measured {times_us[0]:9.2f} {times_us[1]:9.2f}"
+        line += f"  saves {saved:9.2f} / {own:9.2f}{'' if is_close else '  *'}"
+    print(line)
+    print(f"    {'' if is_remedy else 'NOT '}{first.title if first else 'no remedy'}", flush=True)
+    return is_right, is_remedy, is_close
+
+
+def compare_roofs(device: str, kernel: str | None) -> None:
+    right, chosen = 0, [one for one in ROOFS if kernel in (None, one.kernel)]
+    for one in chosen:
+        found, remedies = examined(ROOF_SOURCE, one.launch, device)
+        right += _at_roof(one.kernel, found, one.roofs, remedies)
+    rungs = [one for one in FAST_SGEMM if kernel in (None, one[0])]
+    for name, shape in rungs:
+        rung = simulate(name, shape=shape, device=device).predicted
+        assert rung is not None
+        right += _at_roof(name, rung, frozenset({Effect.FP32_PIPE}), ())
+    print(f"at their roof, with no cause and no remedy: {right} of {len(chosen) + len(rungs)}")
+
+
+def _at_roof(
+    name: str, found: Predicted, roofs: frozenset[Effect], remedies: tuple[Remedy, ...]
+) -> bool:
+    """Print a row; True if a roof is the largest part, without cause or remedy beside it."""
+    first, cause = largest(found), cause_of(found)
+    offered = [x for x in remedies if x.saved_s is None or x.saved_s > NAMED * found.time_s]
+    is_right = first.effect in roofs and cause is None and not offered
+    line = f"{name:18} {'' if is_right else 'NOT '}{first.effect:36} {1e6 * found.time_s:9.2f}"
+    line += f" {first.time_s / found.time_s:6.1%}"
+    line += f"  {cause.effect} {cause.time_s / found.time_s:.1%}" if cause else ""
+    print(line + "".join(f"  {x.title}" for x in offered), flush=True)
+    return is_right
 
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -78,3 +157,4 @@ if given.measure:
     measure(given.measure)
 else:
     compare(given.device, given.kernel)
+    compare_roofs(given.device, given.kernel)

@@ -13,7 +13,8 @@ from analysis.timing.predicted import Effect, Predicted
 from toolkit.execution.simulate import simulate
 from toolkit.launch.launch import Argument
 
-SOURCE = Path(__file__).parent / "kernels.cu"
+FOLDER = Path(__file__).parent
+ROOF_SOURCE = FOLDER / "roofs.cu"
 M = 1 << 20
 
 
@@ -21,8 +22,20 @@ def floats(count: int, high: float = 1.0) -> np.ndarray:
     return (high * np.random.default_rng(1).random(count)).astype(np.float32)
 
 
+def doubles(count: int) -> np.ndarray:
+    return np.random.default_rng(1).random(count)
+
+
 def integers(count: int, high: int) -> np.ndarray:
     return np.random.default_rng(1).integers(0, high, count, dtype=np.int32)
+
+
+def cycle(count: int) -> np.ndarray:
+    """The next number of each number in a random cycle of all."""
+    order = np.random.default_rng(1).permutation(count).astype(np.int32)
+    found = np.empty(count, dtype=np.int32)
+    found[order] = np.roll(order, -1)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +43,8 @@ class Flaw:
     """A launch of a kernel with a flaw, and the same kernel without it.
 
     `causes`: effects of which the largest avoidable part of the time has to be one; also roofs,
-    where the flaw is too much work for one unit. `line`: source line that is to blame, None if
-    several are. `fixed`: what the launch without the flaw has otherwise (grid, block).
+    where the flaw is too much work for one unit. `fixed`: what the launch without the flaw has
+    otherwise (grid, block). `origin`: file of a public repository whose kernel has the same flaw.
     """
 
     kernel: str
@@ -40,6 +53,14 @@ class Flaw:
     arguments: tuple[Argument, ...]
     causes: frozenset[Effect]
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = ""
+
+    @property
+    def source(self) -> Path:
+        own = FOLDER / f"{self.kernel}.cu"
+        if own.exists():
+            return own
+        return FOLDER / ("public.cu" if self.origin else "kernels.cu")
 
     def launch(self, *, is_fixed: bool) -> dict[str, Any]:
         """Arguments of `simulate` and `run`."""
@@ -51,9 +72,22 @@ class Flaw:
         return {**geometry, "kernel": self.kernel, "arguments": arguments, "defines": defines}
 
     def predicted(self, device: str, *, is_fixed: bool) -> Predicted:
-        found = simulate(SOURCE, **self.launch(is_fixed=is_fixed), device=device).predicted
-        assert found is not None
-        return found
+        return predicted(self.source, self.launch(is_fixed=is_fixed), device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roof:
+    """A launch that no edit makes faster, and the roofs of which its time is to name one."""
+
+    kernel: str
+    launch: Mapping[str, Any]
+    roofs: frozenset[Effect]
+
+
+def predicted(source: Path, launch: Mapping[str, Any], device: str) -> Predicted:
+    found = simulate(source, **launch, device=device, blocks="representative").predicted
+    assert found is not None
+    return found
 
 
 def _flaw(
@@ -63,18 +97,29 @@ def _flaw(
     arguments: tuple[Any, ...],
     *causes: Effect,
     fixed: Mapping[str, Any] | None = None,
+    origin: str = "",
 ) -> Flaw:
     return Flaw(
         kernel=kernel,
-        grid=grid if isinstance(grid, tuple) else (grid,),
-        block=block if isinstance(block, tuple) else (block,),
+        grid=_tuple(grid),
+        block=_tuple(block),
         arguments=arguments,
         causes=frozenset(causes),
         fixed=fixed or {},
+        origin=origin,
     )
 
 
-FLAWS = (
+def _roof(kernel: str, grid: Any, block: Any, arguments: tuple[Any, ...], *roofs: Effect) -> Roof:
+    launch = {"grid": _tuple(grid), "block": _tuple(block), "arguments": arguments}
+    return Roof(kernel=kernel, launch={"kernel": kernel, **launch}, roofs=frozenset(roofs))
+
+
+def _tuple(extent: Any) -> tuple[int, ...]:
+    return extent if isinstance(extent, tuple) else (extent,)
+
+
+PLANTED = (
     _flaw(
         "conflicts",
         (128, 128),
@@ -149,4 +194,127 @@ FLAWS = (
         Effect.IDLE_SMS,
         fixed={"grid": (1056,)},
     ),
+    _flaw(
+        "single_floats",
+        65536,
+        256,
+        (floats(16 * M), floats(16 * M)),
+        Effect.DRAM_LATENCY,
+        fixed={"grid": (16384,)},
+    ),
+    _flaw("one_load", 64, 256, (floats(16384), floats(4 * M), np.int32(256)), Effect.DRAM_LATENCY),
+    _flaw("chases", 132, 128, (integers(132 * 128, 1), cycle(M), np.int32(M)), Effect.L2_LATENCY),
+    _flaw("shared_chases", 132, 128, (integers(132 * 128, 1), cycle(1024)), Effect.SHARED_LATENCY),
+    _flaw("one_chain", 132, 128, (floats(132 * 128), floats(132 * 128)), Effect.DEPENDENCES),
+    _flaw("exponentials", 2112, 256, (floats(2112 * 256), floats(2112 * 256)), Effect.SPECIAL_PIPE),
+    _flaw(
+        "wide_integers",
+        2112,
+        256,
+        (integers(2112 * 256, 1), integers(2112 * 256, 1 << 30)),
+        Effect.INTEGER_PIPE,
+    ),
+    _flaw("triangle", 132, 256, (floats(264 * 256), floats(256), np.int32(264)), Effect.IDLE_SMS),
+    _flaw("long_code", 264, 256, (floats(264 * 256), floats(264 * 256), np.int32(4)), Effect.FETCH),
+    _flaw(
+        "spills",
+        256,
+        1024,
+        (floats(262144), floats(64 * 262144), np.int32(262144)),
+        Effect.LOCAL_MEMORY,
+    ),
 )
+
+# Own kernels with the flaw of a kernel of a public repository.
+PUBLIC = (
+    _flaw(
+        "naive_sgemm",
+        (32, 32),
+        (32, 32),
+        (floats(M), floats(M), floats(M), np.int32(1024)),
+        Effect.UNCOALESCED,
+        origin="siboehm/SGEMM_CUDA, src/kernels/1_naive.cuh",
+    ),
+    _flaw(
+        "softmax",
+        64,
+        128,
+        (floats(8 * M), floats(8 * M), np.int32(1024)),
+        Effect.UNCOALESCED,
+        Effect.IDLE_SMS,
+        fixed={"grid": (2048,)},
+        origin="karpathy/llm.c, dev/cuda/softmax_forward.cu, kernel 1",
+    ),
+    _flaw(
+        "weight_gradient",
+        256,
+        256,
+        (floats(768), floats(8192 * 768), floats(8192 * 768), np.int32(8192)),
+        Effect.ATOMICS,
+        origin="karpathy/llm.c, dev/cuda/layernorm_backward.cu, kernel 1",
+    ),
+    _flaw(
+        "strided_reduction",
+        32768,
+        256,
+        (floats(32768), floats(8 * M)),
+        Effect.CONFLICTS,
+        origin="NVIDIA/cuda-samples, reduction/reduction_kernel.cu, reduce1",
+    ),
+    _flaw(
+        "bias_gradient",
+        768,
+        1024,
+        (floats(768), floats(8192 * 768), np.int32(8192), np.int32(768)),
+        Effect.UNCOALESCED,
+        fixed={"grid": (24,)},
+        origin="karpathy/llm.c, dev/cuda/matmul_backward_bias.cu, kernel 1",
+    ),
+)
+FLAWS = PLANTED + PUBLIC
+
+_CHAINS = 2112 * 256
+# Copies of 64 MiB were predicted to wait for DRAM for 3.6% of the time; these are twice as large.
+ROOFS = (
+    _roof("copy", 32768, 256, (floats(32 * M), floats(32 * M)), Effect.DRAM_BANDWIDTH),
+    _roof("fill", 32768, 256, (floats(32 * M),), Effect.DRAM_BANDWIDTH, Effect.L2_BANDWIDTH),
+    _roof("triad", 32768, 256, tuple(floats(32 * M) for _ in range(3)), Effect.DRAM_BANDWIDTH),
+    _roof(
+        "saxpy", 32768, 256, (floats(32 * M), floats(32 * M), np.float32(2)), Effect.DRAM_BANDWIDTH
+    ),
+    _roof(
+        "padded_transpose",
+        (128, 128),
+        (32, 8),
+        (floats(16 * M), floats(16 * M), np.int32(4096)),
+        Effect.DRAM_BANDWIDTH,
+    ),
+    _roof(
+        "stencil",
+        32768,
+        256,
+        (floats(32 * M), floats(32 * M), np.int32(8 * M)),
+        Effect.DRAM_BANDWIDTH,
+    ),
+    _roof(
+        "total",
+        1056,
+        256,
+        (floats(1056 * 8), floats(32 * M), np.int32(8 * M)),
+        Effect.DRAM_BANDWIDTH,
+    ),
+    _roof("fp32", 2112, 256, (floats(_CHAINS), floats(_CHAINS)), Effect.FP32_PIPE),
+    _roof("fp64", 2112, 256, (doubles(_CHAINS), doubles(_CHAINS)), Effect.FP64_PIPE),
+    _roof("products", 2112, 256, (integers(_CHAINS, 9), integers(_CHAINS, 9)), Effect.INTEGER_PIPE),
+    _roof("logic", 2112, 256, (integers(_CHAINS, 9), integers(_CHAINS, 9)), Effect.LOGIC_PIPE),
+    _roof("sines", 2112, 256, (floats(_CHAINS), floats(_CHAINS)), Effect.SPECIAL_PIPE),
+    _roof("shared_reads", 1056, 256, (floats(1056 * 256), floats(4096)), Effect.SHARED_WAVEFRONTS),
+    _roof(
+        "l2_reads",
+        1056,
+        256,
+        (floats(1056 * 256), floats(4 * M), np.int32(M)),
+        Effect.L2_BANDWIDTH,
+    ),
+)
+FAST_SGEMM = (("realigned", 8192), ("wide-thread-tile", 8192))  # rungs at the roof of FP32

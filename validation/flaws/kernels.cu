@@ -158,3 +158,132 @@ extern "C" __global__ void tail(float *out, const float *in) {
     for (int k = 0; k < 4000; k++) v = v * 1.0001f + 0.5f;
     out[i] = v;
 }
+
+extern "C" __global__ void single_floats(float *out, const float *in) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+#if FIXED
+    ((float4 *)out)[i] = ((const float4 *)in)[i];
+#else
+    out[i] = in[i];
+#endif
+}
+
+extern "C" __global__ void one_load(float *out, const float *in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = 0;
+#if FIXED
+#pragma unroll 16
+#else
+#pragma unroll 1
+#endif
+    for (int k = 0; k < n; k++) v += in[k * 16384 + i];
+    out[i] = v;
+}
+
+extern "C" __global__ void chases(int *out, const int *next, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int at[4];
+    for (int j = 0; j < 4; j++) at[j] = (i * 4 + j) * 8191 & (n - 1);
+#if FIXED
+    for (int k = 0; k < 64; k++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) at[j] = next[at[j]];
+#else
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+#pragma unroll 1
+        for (int k = 0; k < 64; k++) at[j] = next[at[j]];
+#endif
+    out[i] = at[0] ^ at[1] ^ at[2] ^ at[3];
+}
+
+extern "C" __global__ void shared_chases(int *out, const int *next) {
+    __shared__ int own[1024];
+    for (int k = threadIdx.x; k < 1024; k += blockDim.x) own[k] = next[k];
+    __syncthreads();
+    int at[4];
+    for (int j = 0; j < 4; j++) at[j] = threadIdx.x + 256 * j;
+#if FIXED
+    for (int k = 0; k < 512; k++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) at[j] = own[at[j]];
+#else
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+#pragma unroll 1
+        for (int k = 0; k < 512; k++) at[j] = own[at[j]];
+#endif
+    out[blockIdx.x * blockDim.x + threadIdx.x] = at[0] ^ at[1] ^ at[2] ^ at[3];
+}
+
+extern "C" __global__ void one_chain(float *out, const float *in) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = in[i];
+#if FIXED
+    float part[4] = {v, v, v, v};
+    for (int k = 0; k < 2048; k++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) part[j] = part[j] * 0.999f + v;
+    out[i] = part[0] + part[1] + part[2] + part[3];
+#else
+    float sum = v;
+    for (int k = 0; k < 8192; k++) sum = sum * 0.999f + v;
+    out[i] = sum;
+#endif
+}
+
+extern "C" __global__ void exponentials(float *out, const float *in) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = in[i], sum = 0;
+#if FIXED
+    float each = __expf(x), power = 1;
+    for (int k = 1; k <= 256; k++) {
+        power *= each;
+        sum += power;
+    }
+#else
+    for (int k = 1; k <= 256; k++) sum += __expf(x * k);
+#endif
+    out[i] = sum;
+}
+
+#if FIXED
+typedef unsigned Word;
+#else
+typedef unsigned long long Word;
+#endif
+extern "C" __global__ void wide_integers(unsigned *out, const unsigned *in) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    Word v = in[i];
+    for (int k = 0; k < 512; k++) v = v * v + in[i];
+    out[i] = (unsigned)(v >> (8 * sizeof(Word) - 32));  // needs all bits of v
+}
+
+extern "C" __global__ void triangle(float *out, const float *in, int n) {
+    int first = FIXED ? blockIdx.x : 2 * blockIdx.x;
+    for (int half = 0; half < 2; half++) {
+        int row = FIXED && half ? n - 1 - first : first + (FIXED ? 0 : half);
+        float v = in[threadIdx.x];
+        for (int k = 0; k < row * 16; k++) v = v * 0.999f + 0.5f;
+        out[row * blockDim.x + threadIdx.x] = v;
+    }
+}
+
+extern "C" __global__ void
+#if !FIXED
+__launch_bounds__(1024, 2)
+#endif
+    spills(float *out, const float *in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v[64];
+#pragma unroll
+    for (int k = 0; k < 64; k++) v[k] = in[i + k * n];
+#pragma unroll 1
+    for (int j = 0; j < n / 65536; j++)
+#pragma unroll
+        for (int k = 0; k < 64; k++) v[k] = v[k] * v[(k + 17) & 63] + v[(k + 41) & 63];
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < 64; k++) sum += v[k];
+    out[i] = sum;
+}

@@ -361,6 +361,56 @@ def test_lines_of_other_files_are_named_by_them():
     assert re.search(r"^ +3 +mine.cuh ", said, re.MULTILINE)
 
 
+HELPERS = """#include "third.cuh"
+__device__ __forceinline__ float sum(const float *p) {
+    return third(p) + third(p + 32);
+}
+__global__ void k(float *y, const float *x) {
+    float v = sum(x + 33 * threadIdx.x);
+    v += third(x + 8 * threadIdx.x);
+    y[threadIdx.x] = v;
+}
+"""
+LOADS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+
+
+def loads_by_line(command):
+    found = document(command)["lines"]
+    return {(x["file"], x["line"]): x["counters"].get(LOADS, 0) for x in found}
+
+
+def test_inlined_functions_count_for_the_lines_of_the_kernel_that_call_them():
+    write(
+        "third.cuh", "__device__ __forceinline__ float third(const float *p) { return 3 * *p; }\n"
+    )
+    write("k.cu", HELPERS)
+    command = "k.cu -k k -g 1 -b 32 -a f32[32] -a f32[2048]"
+    loads = {place: count for place, count in loads_by_line(command).items() if count}
+    assert loads == {("k.cu", 6): 2, ("k.cu", 7): 1}
+    inner = loads_by_line(f"{command} --inner-lines")
+    assert {place: count for place, count in inner.items() if count} == {("third.cuh", 1): 3}
+    hint = "lines of inlined functions: --inner-lines\n"
+    said = shown(f"{command} --seed 1")
+    assert hint in said
+    assert re.search(r"^ +6 +float v = sum.* 32, ideal 4( +\S+)? *$", said, re.MULTILINE)
+    assert hint not in shown(f"{command} --inner-lines")
+
+
+def test_an_expensive_line_is_that_of_the_call():
+    write(
+        "k.cu",
+        "__device__ __forceinline__ void put(float *p, float v) {\n"
+        "    p[32 * (blockIdx.x * blockDim.x + threadIdx.x)] = v;\n}\n"
+        "__global__ void k(float *y) {\n    put(y, threadIdx.x);\n}\n",
+    )
+    command = "k.cu -k k -g 1024 -b 256 -a f32[8388608]"
+    call, inner = (document(f"{command} {x}")["predicted"]["lines"] for x in ("", "--inner-lines"))
+    (of_call,) = (x["time_s"] for x in call if x["line"] == 5)
+    (of_store,) = (x["time_s"] for x in inner if x["line"] == 2)
+    assert of_call >= of_store > 0
+    assert [x["line"] for x in call if x["line"] == 2] == []
+
+
 @pytest.mark.parametrize("width", [1, 20, 60, 200])
 def test_any_width_will_do(width, monkeypatch):
     monkeypatch.setattr(console.out, "width", width)
@@ -479,7 +529,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
     monkeypatch.setattr("toolkit.cli.launch_source.compile_kernel", compiled_so)
     options = (
         "-k transpose --shared 1024 --arch sm_80 --define TILE=32 -D X --option -fmad=false "
-        "--blocks representative --max-instructions 1000000 --seed 7 --limit 2.5"
+        "--blocks representative --max-instructions 1000000 --seed 7 --limit 2.5 --inner-lines"
     )
     shown(f"{LAUNCH} {options}")
     for name in ("arguments", "advance", "announce", "when_counted"):
@@ -505,6 +555,7 @@ def test_every_option_reaches_the_simulation(monkeypatch):
         "outputs": False,
         "limit_s": 2.5,
         "seed": 7,
+        "inner_lines": True,
     }
 
 

@@ -185,6 +185,49 @@ extern "C" __global__ void k(float* x) {
     assert (product.source.file, product.source.line) == ("my.cu", 3)
 
 
+NESTED = """#include <cuda_fp16.h>
+__device__ __forceinline__ float third(const float* p) {
+    return *p * 3;
+}
+__device__ __forceinline__ float both(const float* p) {
+    return third(p) +
+           third(p + 1);
+}
+extern "C" __global__ void k(float* y, const float* x, const __half2* h, int* n) {
+    float v = both(x);
+    v += both(x + 64);
+    y[0] = v;
+    *(__half2*)(y + 1) = __hmul2(h[0], h[1]);
+    atomicAdd(n, 2);
+}
+"""
+
+
+def nested(arch):
+    return compile_cubin(NESTED, name="my.cu", kernel="k", arch=arch)
+
+
+@pytest.mark.parametrize("arch", [exhaustive("sm_80"), "sm_90"])
+def test_a_nested_call_is_found_from_the_innermost_line_on(arch):
+    loads = [i.source for i in of_opcode(nested(arch), "LDG") if i.source.line == 3]
+    assert len(loads) == 4
+    inner, outer = zip(*([line for _, line in source.callers] for source in loads), strict=True)
+    # ptxas writes no row where only the calls differ, so one load may have those of another
+    assert set(inner) == {6, 7}
+    assert set(outer) == {10, 11}
+
+
+def test_a_function_of_a_header_has_the_line_that_calls_it():
+    program = nested("sm_90")
+    halves = [i.source for i in program.instructions if i.source.file == "cuda_fp16.h"]
+    assert {source.callers for source in halves} == {(("my.cu", 13),)}
+    (addition,) = of_opcode(program, "REDG")
+    assert (addition.source.callers or ((addition.source.file, addition.source.line),))[-1] == (
+        "my.cu",
+        14,
+    )
+
+
 def test_without_line_info_there_are_no_sources():
     cubin = compile_cubin(
         'extern "C" __global__ void k(float* x) { *x = 1; }',

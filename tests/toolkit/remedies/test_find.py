@@ -147,3 +147,41 @@ def test_a_kernel_made_by_a_macro_has_none():
     assert parsed(source, "k", {}) is None
     out, _ = buffers()
     assert find_remedies(source, grid=1, block=32, arguments=[out], device=DEVICE) == ()
+
+
+TOTAL = """extern "C" __global__ void total(float *sum, const float *in) {
+    atomicAdd(sum, in[blockIdx.x * blockDim.x + threadIdx.x]);
+}"""
+CHAIN = """extern "C" __global__ void chain(float *out, const float *in) {
+    float v = in[threadIdx.x], sum = v;
+    for (int k = 0; k < 2048; k++)
+        sum = sum * 0.999f + v;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}"""
+
+
+def first_advice(source, count, **launch):
+    arguments = [np.zeros(count, np.float32), np.ones(count, np.float32)]
+    found = find_remedies(source, arguments=arguments, device=DEVICE, seed=1, **launch)
+    return next(one for one in found if one.after_s is None)
+
+
+def test_additions_to_one_address_are_to_be_combined_first():
+    found = first_advice(TOTAL, 1 << 16, grid=256, block=256)
+    assert (found.effect, found.lines) == (Effect.ATOMICS, (2,))
+    assert found.title.startswith("combine values in registers or shared memory first")
+
+
+def test_a_chain_of_operations_is_to_be_divided():
+    found = first_advice(CHAIN, 132 * 128, grid=132, block=128)
+    assert found.effect == Effect.DEPENDENCES
+    assert "several independent operations" in found.title
+
+
+def test_waiting_is_no_advice_beside_a_larger_cause():
+    source = """extern "C" __global__ void transpose(float *out, const float *in, int n) {
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+    out[x * n + y] = in[y * n + x];
+}"""
+    found = remedies(source, np.int32(N), grid=(32, 32), block=(32, 32))
+    assert {one.effect for one in found} == {Effect.UNCOALESCED}
