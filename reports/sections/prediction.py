@@ -55,22 +55,19 @@ def told_steps(view: View) -> tuple[Step, ...]:
 
 
 def verdict(found: Sequence[Timing]) -> str:
-    """Number of predicted times, and their error relative to the measured ones."""
+    """Error of the predicted times relative to the measured ones."""
     compared = [one for one in found if one.ratio]
     if not compared:
-        what = "1 time is" if len(found) == 1 else f"{len(found)} times are"
-        return f"{what} predicted; none was measured in the same way."
+        return "No rung was timed here."
     errors = {one.record.label: one.ratio - 1 for one in compared if one.ratio}
     worst = max(errors, key=lambda label: abs(errors[label]))
     # of factors: half and twice the time are errors of one size
     typical = exp(fmean(abs(log(one.ratio)) for one in compared if one.ratio)) - 1
-    grades = " or ".join(dict.fromkeys(one.grade for one in compared))
     if len(compared) == 1:
-        return f"{worst} is predicted within {text.percent(abs(errors[worst]))} ({grades})."
+        return f"The prediction of {worst} is {text.change(errors[worst])} off."
     return (
-        f"{len(compared)} predicted times stand beside measured ones ({grades}): they are "
-        f"{text.percent(typical)} off on average, and {text.change(errors[worst])} at worst, "
-        f"of {worst}."
+        f"{len(compared)} rungs were timed: predictions are {text.percent(typical)} off on average, "
+        f"{text.change(errors[worst])} at worst ({worst})."
     )
 
 
