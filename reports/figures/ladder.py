@@ -12,10 +12,10 @@ from reports import style, text
 from reports.ladder import View
 from reports.sections.ladder_answer import graded, share
 from reports.sections.ladder_rows import Row, Rows, rows
+from reports.sections.ladder_summary import TERA, speedup
 from reports.style import COLOURS
 
 TITLE = "Rate of each rung"
-TERA = 1e12
 ROOM = 1.05  # of the highest rate or the peak
 ALL_ROWS_PX, ROW_PX, LEAST_ROW_PX, NARROW_ROW_PX = 600, 33, 24, 52
 TITLE_PX = 40
@@ -107,7 +107,7 @@ def figure(
         | {"tickfont": {"color": INK, "size": 14}},
         yaxis2=_rows_axis(shown, at, [rate_text(row) for row in shown.rungs], at.columns[0])
         | {"tickfont": {"color": INK, "size": 14, "weight": 600}},
-        yaxis3=_rows_axis(shown, at, [speedup_text(row) for row in shown.rungs], at.columns[1]),
+        yaxis3=_rows_axis(shown, at, [speedup(row) for row in shown.rungs], at.columns[1]),
     )
 
 
@@ -136,10 +136,6 @@ def ticks(end: float) -> list[float]:
 
 def rate_text(row: Row) -> str:
     return text.three_digits(row.best_rate / TERA)
-
-
-def speedup_text(row: Row) -> str:
-    return text.three_digits(row.speedup) if row.speedup else ""
 
 
 def lines(shown: Rows) -> Iterator[tuple[str, float, str, str]]:

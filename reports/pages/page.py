@@ -26,6 +26,7 @@ from reports.sections import rung_pane
 from reports.sections.kernel_source import line_rows
 from reports.sections.ladder_answer import answer, failures, graded, left_out, share, standing
 from reports.sections.ladder_rows import Row, Rows, rows
+from reports.sections.ladder_summary import TERA, of_cublas, predicted_rate, rate, speedup
 from reports.sections.launch_report import LaunchReport
 from reports.sections.prediction import trust, verdict
 from reports.sections.rung_report import report_of
@@ -204,17 +205,13 @@ def _table(shown: Rows) -> Iterator[dict[str, str]]:
         yield {
             "name": row.label,
             "number": f"{row.record.rung or ''}",
-            "measured": text.three_digits(row.measured.flop_per_s / rates.TERA)
-            if row.measured
-            else "",
-            "predicted": text.three_digits(row.predicted.flop_per_s / rates.TERA)
-            if row.predicted
-            else "",
-            "ceiling": text.three_digits(row.record.theory.attainable_flop_per_s / rates.TERA)
+            "measured": rate(row) if shown.is_measured else "",
+            "predicted": predicted_rate(row),
+            "ceiling": text.three_digits(row.record.theory.attainable_flop_per_s / TERA)
             if row.record.theory
             else "",
-            "of_cublas": text.three_digits(100 * row.of_cublas) if row.of_cublas else "",
-            "speedup": rates.speedup_text(row),
+            "of_cublas": of_cublas(row),
+            "speedup": speedup(row),
             "why": brief(row.step) if row.step else "",
         }
 

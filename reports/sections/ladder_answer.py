@@ -25,14 +25,16 @@ class LadderAnswer:
     """What to know first.
 
     `value` is the highest rate of a rung as text, of which `grade` says how it was obtained; empty
-    without any. `verdict` is a short sentence, `rest` what follows it. `limit` says what limits
-    the fastest rung, `advice` what to try next, both empty if unknown.
+    without any. `verdict` is a short sentence, `rest` what follows it. `lead` says all of that in
+    a sentence. `limit` says what limits the fastest rung, `advice` what to try next, both empty if
+    unknown.
     """
 
     value: str
     unit: str
     grade: str
     verdict: str
+    lead: str
     rest: str = ""
     limit: str = ""
     advice: str = ""
@@ -52,14 +54,18 @@ def answer(rows: Rows) -> LadderAnswer:
     """The answer for the shape of some rows."""
     best = rows.fastest
     if best is None or best.rate is None:
-        return LadderAnswer(value="", unit="", grade="", verdict=_nothing(rows))
+        return LadderAnswer(
+            value="", unit="", grade="", verdict=_nothing(rows), lead=_nothing(rows)
+        )
     value, _, unit = text.flop_per_s(best.rate).partition(" ")
     if rows.grade == Grade.THEORY:
+        ceiling = _in_theory(rows, best.rate)
         return LadderAnswer(
             value=value,
             unit=unit,
             grade="at most, in theory",
-            verdict=_in_theory(rows, best.rate),
+            verdict=ceiling,
+            lead=f"{value} {unit} at most: {ceiling}",
             rest=_NOT_MEASURED[rows.view.profile.executor],
             limit=" ".join(_limits_in_theory(rows)),
         )
@@ -69,10 +75,20 @@ def answer(rows: Rows) -> LadderAnswer:
         unit=unit,
         grade=f"{graded(rows)}, {best.label}",
         verdict=verdict,
+        lead=_lead(rows, best, f"{value} {unit}"),
         rest=rest,
         limit=limited(best.predicted) if best.predicted else "",
         advice=advice(rows),
     )
+
+
+def _lead(rows: Rows, best: Row, rate: str) -> str:
+    """'53.8 TFLOP/s with tall-thread-tile: 105 % of cuBLAS, 80.4 % of the FP32 peak.'"""
+    of_peak = f"{share(_of_peak(rows, best))} of the FP32 peak."
+    if rows.grade == Grade.PREDICTED:
+        return f"{rate} predicted with {best.label}: {of_peak}"
+    of_cublas = f"{share(best.of_cublas)} of cuBLAS, " if best.of_cublas else ""
+    return f"{rate} with {best.label}: {of_cublas}{of_peak}"
 
 
 def graded(rows: Rows) -> str:

@@ -66,8 +66,8 @@ def verdict(found: Sequence[Timing]) -> str:
     if len(compared) == 1:
         return f"The prediction of {worst} is {text.change(errors[worst])} off."
     return (
-        f"{len(compared)} rungs were timed: predictions are {text.percent(typical)} off on average, "
-        f"{text.change(errors[worst])} at worst ({worst})."
+        f"{len(compared)} rungs were timed: predictions are {text.percent(typical)} off on "
+        f"average, {text.change(errors[worst])} at worst ({worst})."
     )
 
 

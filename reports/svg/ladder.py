@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from reports.figures import ladder as figure
-from reports.figures.ladder import TERA, Place
+from reports.figures.ladder import Place
 from reports.sections.ladder_rows import Row, Rows
+from reports.sections.ladder_summary import TERA, speedup
 from reports.svg.drawing import NARROW, element, number, path, rect, svg, text, two
 
 WIDE = 860
@@ -73,7 +74,7 @@ def _texts(row: Row, at: Place, top: float, width: int) -> Iterator[Markup]:
     yield text(26, y, f"{row.record.rung or ''}", "mu", anchor="end")
     yield text(34, y, row.label)
     yield text(width * at.columns[0], y, figure.rate_text(row), "b", anchor="end")
-    yield text(width * at.columns[1], y, figure.speedup_text(row), "mu", anchor="end")
+    yield text(width * at.columns[1], y, speedup(row), "mu", anchor="end")
 
 
 def _lines(shown: Rows, at: Place, start: float, scale: float, end: float) -> Iterator[Markup]:

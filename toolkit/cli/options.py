@@ -38,6 +38,10 @@ DeviceName = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the stored record instead of tables.")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="Print every column, the parts of the times and all counters."),
+]
 Html = Annotated[Path, typer.Option("--html", help="Where the report goes.")]
 Record = Annotated[Path, typer.Option("--record", help="Where the record goes.")]
 Constants = Annotated[

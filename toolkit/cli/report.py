@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.errors import damage_of, one_line_errors
-from toolkit.cli.options import Html, Json
+from toolkit.cli.options import Html, Json, Verbose
 from toolkit.cli.output import check_output, write
 
 
@@ -22,6 +22,7 @@ def report(
     recorded: Annotated[
         Path | None, typer.Option(help="A measured profile.json to show beside it.")
     ] = None,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Render a saved profile into a report."""
@@ -37,6 +38,6 @@ def report(
         beside = load(recorded) if recorded else run_beside(result)
         with damage_of(*files):
             text = render(result, recorded=beside)
-            printed = shown(result, beside, as_json)
+            printed = shown(result, beside, as_json=as_json, is_verbose=verbose)
         write({html: text})
         sys.stdout.write(printed)
