@@ -216,8 +216,7 @@ def failures(rows: Rows) -> Iterator[str]:
 
 
 def _reason(record: Record) -> str:
-    """Reason why a record has no result, without its own name and without what to do."""
+    """Reason why a record has no result; of 'what: why: what to do', why."""
     reason = record.reason or "no reason was kept"
-    for name in (record.label, record.variant):
-        reason = reason.removeprefix(f"{name} ")
-    return reason.rstrip(".")
+    parts = reason.split(": ")
+    return (parts[1] if len(parts) == 3 else reason).rstrip(".")

@@ -34,8 +34,8 @@ def _columns(shown: Rows) -> tuple[_Column, ...]:
         )
     grade = Grade.RECORDED if shown.grade == Grade.RECORDED else Grade.MEASURED
     return (
-        (("TFLOP/s", grade, True), rate if shown.is_measured else lambda _: ""),
-        (("TFLOP/s", Grade.PREDICTED, True), predicted_rate),
+        (("TFLOP/s", f"{grade[:4]}.", True), rate if shown.is_measured else lambda _: ""),
+        (("TFLOP/s", "pred.", True), predicted_rate),
         (("% of", "cuBLAS", True), of_cublas),
         (("speedup", "", True), speedup),
         ("why", lambda row: rungs.brief(row.step) if row.step else ""),

@@ -26,6 +26,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
     }
 )
 _SHORT: Mapping[str, str] = {
+    Cause.INSTRUCTIONS: "non-FMA",
     Cause.PORTS: "register banks",
     Cause.LATENCY: "stalls",
     Cause.IDLE_SMS: "idle SMs",
@@ -96,7 +97,7 @@ def brief(step: Step) -> str:
     change = _counted(step)
     told = _short(change) if change else ""
     if told:
-        return told
+        return told.removeprefix("shared ").removeprefix("warp ")
     ends = step.reason.time_s
     scale, unit = text.time_unit(max(ends.before, ends.after))
     before, after = (text.three_digits(max(0.0, end) / scale) for end in (ends.before, ends.after))

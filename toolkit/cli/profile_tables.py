@@ -44,7 +44,9 @@ def _print_ladder(shown: Rows, *, is_verbose: bool) -> None:
         out.print(escape(line))
     out.print(f"\nSGEMM {text.shape(view.shape)}, {escape(view.profile.device.name)}")
     if shown.rungs:
-        out.print(rich_table(summary(shown)))
+        out.print()
+        out.print(rich_table(summary(shown), is_tight=True))
+        out.print()
     for line in (*failures(shown), *_riddles(view.records)):
         say(line, "yellow")
     for line in _notes(shown, is_verbose=is_verbose):
