@@ -19,6 +19,7 @@ from analysis.records.profile import Grade, Profile
 from reports import ladder, style, text
 from reports.figures import hierarchy, rounds, sizes
 from reports.figures import ladder as rates
+from reports.figures import ladder_still as static
 from reports.ladder import View
 from reports.sections import launch_facts as facts
 from reports.sections import launch_memory as memory
@@ -32,7 +33,6 @@ from reports.sections.prediction import trust, verdict
 from reports.sections.rung_report import report_of
 from reports.sections.rungs import brief
 from reports.sections.scorecard import Scorecard, scorecard
-from reports.svg import ladder as static
 from reports.svg.busy import bars
 from reports.svg.errors import errors
 from reports.svg.memory_flow import flow

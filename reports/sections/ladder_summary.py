@@ -32,9 +32,9 @@ def _columns(shown: Rows) -> tuple[_Column, ...]:
             (("FLOP/B", "of loads", True), _intensity),
             ("limited by", lambda row: row.record.theory.limiter if row.record.theory else ""),
         )
-    grade = Grade.RECORDED if shown.grade == Grade.RECORDED else Grade.MEASURED
+    grade = "rec." if shown.grade == Grade.RECORDED else "meas."
     return (
-        (("TFLOP/s", f"{grade[:4]}.", True), rate if shown.is_measured else lambda _: ""),
+        (("TFLOP/s", grade, True), rate if shown.is_measured else lambda _: ""),
         (("TFLOP/s", "pred.", True), predicted_rate),
         (("% of", "cuBLAS", True), of_cublas),
         (("speedup", "", True), speedup),

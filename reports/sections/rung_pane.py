@@ -60,7 +60,7 @@ class Pane:
 def pane(shown: Rows, row: Row) -> Pane:
     """The pane of a rung of some rows."""
     step, predicted = row.step, row.predicted
-    has_reason = step is not None and step.reason is not None and step.is_worth_a_reason
+    has_reason = step is not None and rungs.has_reason(step)
     before = shown.row(step.before) if step else None
     parts, unit = _parts(row, before)
     return Pane(
@@ -142,7 +142,7 @@ def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
     if longest <= 0:
         return [], ""
     scale, unit = text.time_unit(longest)
-    reason = row.step.reason if row.step and row.step.is_worth_a_reason else None
+    reason = row.step.reason if row.step and rungs.has_reason(row.step) else None
 
     def length(time_s: float) -> Length:
         kept = max(0.0, time_s)

@@ -51,9 +51,15 @@ def part(name: str) -> str:
     return PARTS.get(name, name)
 
 
+def has_reason(step: Step) -> bool:
+    """True if a reason is known, and the speedup, measured if possible, is worth one."""
+    changed = step.speedup is None or abs(step.speedup - 1) > NEGLIGIBLE_CHANGE
+    return step.reason is not None and changed
+
+
 def why(step: Step) -> str:
     """Sentence on the largest reason: 'L1 serves 6.60× fewer sectors.'"""
-    if step.reason is None or not step.is_worth_a_reason:
+    if step.reason is None or not has_reason(step):
         return WITHIN.format(step.before)
     change = _counted(step)
     ends = change.best if change else None
@@ -92,7 +98,7 @@ def _sentence(words: str) -> str:
 
 def brief(step: Step) -> str:
     """The largest reason for a narrow column: 'L1 sectors 6.60× fewer', 'stalls 281 → 0 µs'."""
-    if step.reason is None or not step.is_worth_a_reason:
+    if step.reason is None or not has_reason(step):
         return ""
     change = _counted(step)
     told = _short(change) if change else ""
