@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from analysis.devices import find_device
 from analysis.timing.predicted import GapStep, Predicted, TimeBound
 from reports.figures import hierarchy, ladder
-from reports.pages.page import page
 from reports.sections.ladder_answer import answer
 from reports.sections.ladder_rows import rows
 from reports.sections.ladder_summary import summary
@@ -144,7 +143,6 @@ def test_any_prediction_can_be_told_and_drawn(
         assert not re.search(r"NaN|Infinity", drawn)
     table(view(made, recorded).steps)
     assert all(map(why, told_steps(view(made, recorded))))
-    assert page(made, recorded)
 
 
 def test_limits_are_words(in_prediction):
