@@ -46,6 +46,7 @@ async function draw(plot) {
   plot.hidden = false;
   plot.dataset.narrow = isNarrow(plot);
   plot.style.minHeight = `${layout.height}px`;
+  layout.width = plot.clientWidth; // a figure keeps the width that it had
   await Plotly.react(plot, data, layout, { responsive: false, displayModeBar: false });
   plot.parentElement.classList.add("drawn");
   plot.dataset.drawn = "";
@@ -176,7 +177,7 @@ addEventListener("hashchange", () => choose(wanted()));
 addEventListener("resize", () => {
   for (const plot of shown().filter((one) => one.dataset.drawn !== undefined)) {
     if (isMain(plot) && plot.dataset.narrow !== String(isNarrow(plot))) draw(plot);
-    else Plotly.Plots.resize(plot);
+    else Plotly.relayout(plot, { width: plot.clientWidth });
   }
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAgain);

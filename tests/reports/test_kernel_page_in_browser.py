@@ -15,7 +15,7 @@ PRINTED_PX = 718  # A4 with margins of 1 cm at 96 px per inch
 
 # What a reader cannot read or reach, by kind; all lists are empty on a good page.
 LAYOUT = """() => {
-  const shown = (e) => e.getClientRects().length > 0;
+  const shown = (e) => e.getClientRects().length > 0 && e.checkVisibility();
   const all = (s, of = document) => [...of.querySelectorAll(s)].filter(shown);
   const words = (e) => e.textContent.trim().slice(0, 40);
   const right = document.documentElement.clientWidth + 1;
