@@ -21,7 +21,7 @@ ALL_ROWS_PX, ROW_PX, LEAST_ROW_PX, NARROW_ROW_PX = 600, 33, 24, 52
 TITLE_PX = 40
 INK = style.INK
 NEAR = 0.16  # of the width: labels of lines this close stand in two rows
-NAMES, RATES = 0.21, 0.87  # of the width: where bars begin and where they end
+NAMES, RATES = 0.235, 0.85  # of the width: where bars begin and where they end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def place(number: int, *, is_narrow: bool) -> Place:
         texts=0,
         height=0.46,
         bars=(NAMES, RATES),
-        columns=(0.925, 0.995),
+        columns=(0.918, 0.995),
         row_px=row_px,
         head_px=38,
         foot_px=54,

@@ -11,7 +11,7 @@ from reports import text as words
 from reports.svg.drawing import NARROW, element, number, path, svg, text, two, width_of
 
 WIDE, SIDE_PX, HEIGHT = 600, 30, 96
-BASE, RADIUS, APART = 58, 4.5, 11
+BASE, RADIUS, APART, EDGE_PX = 58, 4.5, 11, 8
 
 Error = tuple[str, float]  # name, predicted over measured time less 1
 
@@ -58,7 +58,7 @@ def _ends(ordered: Sequence[Error], width: int, scale: float) -> Iterator[Markup
     """Names of the two rungs whose errors are largest, one if there is no room for two."""
     ends = [ordered[0], ordered[-1]] if len(ordered) > 1 else [ordered[0]]
     labels = [f"{name} {words.change(error)}" for name, error in ends]
-    halves = [width_of(label) / 2 for label in labels]
+    halves = [width_of(label) / 2 + EDGE_PX for label in labels]
     places = [
         min(max(width / 2 + error * scale, half), width - half)
         for (_, error), half in zip(ends, halves, strict=True)

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.browser
 
 WIDTHS = (1440, 900, 400)
 SCREEN_PX = 900
+INK = "getComputedStyle(document.querySelector('.rows .yaxislayer-above text')).fill"
+INKS = {"light": "rgb(21, 24, 30)", "dark": "rgb(233, 236, 241)"}
 CHOSEN = "document.querySelector('#pane h2').textContent"
 ROW = """(label) => {
   const plot = document.querySelector(".rows .plot"), { margin, height } = plot.layout;
@@ -74,7 +76,9 @@ def test_it_is_readable_at_each_width_in_both_schemes(window, pages, name):
             assert max(bottoms) <= SCREEN_PX
     for scheme in SCHEMES:
         for width in (1440, 400):
-            assert seen_at(visit, width, scheme).page.evaluate(CONTRAST) == [], (width, scheme)
+            seen_at(visit, width, scheme)
+            visit.until(f"{INK} === '{INKS[scheme]}'")
+            assert visit.page.evaluate(CONTRAST) == [], (width, scheme)
     assert visit.complaints == []
     assert visit.fetched() == []
 
@@ -157,10 +161,9 @@ def test_another_shape_keeps_the_chosen_rung(window, pages):
 
 def test_the_figure_takes_the_colours_of_another_scheme(window, pages):
     visit = window.show(pages["h200"], width=1440)
-    ink = "getComputedStyle(document.querySelector('.rows .yaxislayer-above text')).fill"
-    assert visit.page.evaluate(ink) == "rgb(21, 24, 30)"
+    assert visit.page.evaluate(INK) == INKS["light"]
     visit.page.emulate_media(color_scheme="dark")
-    visit.until(f"{ink} === 'rgb(233, 236, 241)'")
+    visit.until(f"{INK} === '{INKS['dark']}'")
 
 
 def test_a_title_of_a_table_sorts_it(window, pages):
