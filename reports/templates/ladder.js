@@ -37,7 +37,16 @@ function coloured(json) {
     (found, [name, colour]) => found.replaceAll(`"${colour}"`, `"${style.getPropertyValue(`--${name}`).trim()}"`), json);
 }
 
-async function draw(plot) {
+// A figure is drawn once at a time: Plotly fails on one that it is still drawing.
+const drawing = new WeakMap();
+function draw(plot) {
+  const next = (drawing.get(plot) ?? Promise.resolve()).then(() => drawNow(plot));
+  drawing.set(plot, next);
+  return next;
+}
+
+async function drawNow(plot) {
+  if (!plot.isConnected) return; // of a shape that is no longer shown
   const json = await textOf(scriptOf(plot));
   await plotly;
   const { data, layout } = JSON.parse(coloured(json));
@@ -62,13 +71,16 @@ function highlight(data) {
   const style = getComputedStyle(document.documentElement);
   const [chosen, grey, cublas] = ["--gain", "--s2", "--cost"].map((name) => style.getPropertyValue(name).trim());
   const colourOf = (label, now) => (now === cublas ? cublas : label === state.chosen ? chosen : grey);
-  for (const { meta, marker, line } of data) {
+  for (const trace of data) {
+    const { meta, marker, line } = trace;
     if (meta?.label !== undefined) {
       const colour = colourOf(meta.label, marker.color);
       marker.color = colour;
       line.color = colour;
+      trace.zorder = meta.label === state.chosen ? 1 : 0;
     }
     if (meta?.labels) {
+      marker.size = meta.labels.map((label) => (label === state.chosen ? 14 : 10));
       marker.color = meta.labels.map((label, place) => colourOf(label, marker.color[place]));
       marker.line.color = marker.color;
     }
@@ -175,9 +187,6 @@ const begun = begin().then(async () => {
 });
 addEventListener("hashchange", () => choose(wanted()));
 addEventListener("resize", () => {
-  for (const plot of shown().filter((one) => one.dataset.drawn !== undefined)) {
-    if (isMain(plot) && plot.dataset.narrow !== String(isNarrow(plot))) draw(plot);
-    else Plotly.relayout(plot, { width: plot.clientWidth });
-  }
+  shown().filter((one) => one.dataset.drawn !== undefined).forEach(draw);
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAgain);
