@@ -20,6 +20,7 @@ ROOM = 1.05  # of the highest rate or the peak
 ALL_ROWS_PX, ROW_PX, LEAST_ROW_PX, NARROW_ROW_PX = 600, 33, 24, 52
 TITLE_PX = 40
 INK = style.INK
+LEAST_HEAD = 0.32  # of the width: room for a name
 NEAR = 0.16  # of the width: labels of lines this close stand in two rows
 NAMES, RATES = 0.235, 0.85  # of the width: where bars begin and where they end
 
@@ -316,13 +317,14 @@ def _heads(shown: Rows, at: Place) -> Iterator[style.Part]:
 def _head(
     name: str, x: float, above_px: float, colour: str, *, size: int = 13, **font: object
 ) -> style.Part:
+    """A text that ends at `x`, or begins there if it has no room on the left."""
     return {
         "text": name,
         "xref": "paper",
         "yref": "paper",
         "x": x,
         "y": 1,
-        "xanchor": "right",
+        "xanchor": "right" if x >= LEAST_HEAD else "left",
         "yanchor": "bottom",
         "yshift": above_px,
         "showarrow": False,

@@ -36,7 +36,7 @@ def _drawing(shown: Rows, chosen: str | None, label: str, width: int) -> Markup:
         top = at.head_px + at.row_px * place
         parts += _bars(shown, row, at, top, start, scale)
         parts += _texts(row, at, top, width)
-    parts += _lines(shown, at, start, scale, end)
+    parts += _lines(shown, at, start, scale, end, width)
     for tick in figure.ticks(figure.most(shown) / TERA):
         x = start + tick * TERA * scale
         if x < width - 8:
@@ -77,7 +77,9 @@ def _texts(row: Row, at: Place, top: float, width: int) -> Iterator[Markup]:
     yield text(width * at.columns[1], y, speedup(row), "mu", anchor="end")
 
 
-def _lines(shown: Rows, at: Place, start: float, scale: float, end: float) -> Iterator[Markup]:
+def _lines(
+    shown: Rows, at: Place, start: float, scale: float, end: float, width: int
+) -> Iterator[Markup]:
     for place, (name, rate, _, _) in enumerate(figure.lines(shown)):
         x, kind = start + rate * scale, "cost" if name.startswith("cuBLAS") else ""
         d = f"M{number(x)} {at.head_px}V{number(end)}"
@@ -88,4 +90,5 @@ def _lines(shown: Rows, at: Place, start: float, scale: float, end: float) -> It
             d = "".join(f"M{number(x)} {number(y - 11)}V{number(y + 11)}" for y in middles)
         yield path("dh" if kind else "rf", d)
         above = 21 if place == 0 and shown.cublas else 4
-        yield text(x, at.head_px - above, name, f"b {kind}".strip(), anchor="end")
+        anchor = "end" if x >= figure.LEAST_HEAD * width else "start"
+        yield text(x, at.head_px - above, name, f"b {kind}".strip(), anchor=anchor)
