@@ -246,15 +246,6 @@ def previous_rung(record: Record, among: Iterable[Record]) -> Record | None:
     return max(lower, key=lambda r: r.rung or 0, default=None)
 
 
-def of_variants_of(profile: Profile, recorded: Profile | None) -> Profile | None:
-    """An earlier run with only those rungs that the profile has too."""
-    if recorded is None:
-        return None
-    asked = {record.label for record in profile.records}
-    kept = (record for record in recorded.records if record.rung is None or record.label in asked)
-    return replace(recorded, records=tuple(kept))
-
-
 def recorded_label(recorded: Profile) -> str:
     """Name of an earlier run beside its numbers: date and device."""
     return f"{recorded_on(recorded)} on {recorded.device.name}"

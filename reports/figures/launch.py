@@ -93,16 +93,19 @@ def _bars(
     title: str, rows: Sequence[Bar], values: Sequence[float], label: str, **axis: object
 ) -> go.Figure:
     of_axis = style.axis(label, **({"rangemode": "tozero"} | axis))
-    bars = style.bars(
-        title,
-        values,
-        [style.hover(row.name, row.value) for row in rows],
-        [COLOURS[Kind(row.class_)] for row in rows],
-        {},
-        text=[row.value for row in rows],
-        textposition="auto",
-        showlegend=False,
-    )
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "name": title,
+        "x": values,
+        "y": list(range(len(rows))),
+        "marker": {"color": [COLOURS[Kind(row.class_)] for row in rows]},
+        "hoverinfo": "text",
+        "hovertext": [style.hover(row.name, row.value) for row in rows],
+        "text": [row.value for row in rows],
+        "textposition": "auto",
+        "showlegend": False,
+    }
     return style.figure(
         title, [bars], height=100 + BAR_PX * len(rows), xaxis=of_axis, yaxis=_names(rows)
     )

@@ -1,6 +1,6 @@
-"""The figures of a profile by name: `FIGURES[name](view, variant)`.
+"""The figures of a profile by name: `FIGURES[name](view, chosen)`.
 
-`variant` is the label of the one that "lanes" shows; the other figures show all.
+The variant with the label `chosen` stands out.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from types import MappingProxyType
 
 import plotly.graph_objects as go
 
-from reports.figures import accesses, gap, hierarchy, lanes, performance, rounds, sizes
+from reports.figures import hierarchy, ladder, rounds, sizes
 from reports.ladder import View
 
-FIGURES: Mapping[str, Callable[[View, str], go.Figure]] = MappingProxyType(
+FIGURES: Mapping[str, Callable[[View, str | None], go.Figure]] = MappingProxyType(
     {
-        "performance": lambda view, _: performance.figure(view),
-        "hierarchy": lambda view, _: hierarchy.figure(view),
-        "accesses": lambda view, _: accesses.figure(view),
-        "gap": lambda view, _: gap.figure(view),
-        "rounds": lambda view, _: rounds.figure(view),
-        "sizes": lambda view, _: sizes.figure(view.profile, recorded=view.recorded),
-        "lanes": lanes.figure,
+        "ladder": ladder.figure,
+        "hierarchy": hierarchy.figure,
+        "rounds": rounds.figure,
+        "sizes": lambda view, chosen: sizes.figure(
+            view.profile, recorded=view.recorded, chosen=chosen
+        ),
     }
 )

@@ -12,6 +12,7 @@ from analysis.timing.predicted import Resource
 from reports import style, text
 
 _DASHES = {Grade.NOMINAL: "solid", Grade.MEASURED: "dash"}
+TERA = 1e12
 _POINTS = 24  # along a roof, for the pointer to find
 
 
@@ -30,16 +31,14 @@ def span_of(intensities: Sequence[float], of: Device, *, margin: float) -> Span:
     return Span(least / margin, 3 * max(*intensities, ridge), 0.8 * least)
 
 
-def level(
-    name: str, level: model.Level, of: model.Roofline, span: Span, colour: str
-) -> Iterator[style.Part]:
+def level(name: str, level: model.Level, of: model.Roofline, span: Span) -> Iterator[style.Part]:
     """The roofs of one memory level; the nominal one carries the name, if there is one."""
     peak = of.flop_per_s
     if level.bytes_per_s:
-        yield slope(name, level.bytes_per_s, peak, span, Grade.NOMINAL, colour)
+        yield slope(name, level.bytes_per_s, peak, span, Grade.NOMINAL)
     if level.measured_bytes_per_s:
         peak = of.measured_flop_per_s or peak
-        roof = slope(name, level.measured_bytes_per_s, peak, span, Grade.MEASURED, colour)
+        roof = slope(name, level.measured_bytes_per_s, peak, span, Grade.MEASURED)
         yield roof | {"mode": "lines"} if level.bytes_per_s else roof
 
 
@@ -58,28 +57,20 @@ def _ridges(of: model.Roofline) -> Iterator[float]:
             yield model.ridge_point(of.flop_per_s, bandwidth)
 
 
-def slope(
-    name: str, bandwidth: float, peak: float, span: Span, grade: Grade, colour: str
-) -> style.Part:
+def slope(name: str, bandwidth: float, peak: float, span: Span, grade: Grade) -> style.Part:
     """A bandwidth's roof, up to its ridge point."""
     ridge = model.ridge_point(peak, bandwidth)
     x = _steps(span.low, max(ridge, span.low * 1.01))
     y = [model.bandwidth_ceiling(intensity, bandwidth) for intensity in x]
     label_at = sum(intensity < span.names_end for intensity in x) - 1
-    return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at, grade, colour)
+    return _roof(name, text.bytes_per_s(bandwidth), x, y, label_at, grade)
 
 
 def flat(name: str, rate: float, start: float, span: Span, grade: Grade) -> style.Part:
     """A roof of compute, named at its right end."""
     x = _steps(max(start, span.low), span.high)
-    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade, style.INK)
+    roof = _roof(name, text.flop_per_s(rate), x, [rate] * len(x), len(x) - 1, grade)
     return roof if grade == Grade.NOMINAL else roof | {"mode": "lines"}
-
-
-def line_key(name: str, dash: str, **more: object) -> style.Part:
-    """A legend entry that explains a dash."""
-    line = style.ink(dash=dash)
-    return style.key(name, "circle", mode="lines", line=line, **more)
 
 
 def _steps(low: float, high: float) -> list[float]:
@@ -93,21 +84,20 @@ def _roof(
     y: list[float],
     label_at: int,
     grade: Grade,
-    colour: str,
 ) -> style.Part:
     """A line with its name at one of its points; the dash tells the grade."""
     return style.scatter(
         "lines+text",
         x,
-        y,
+        [rate / TERA for rate in y],
         [
             style.hover(f"{name} {value} ({grade})", text.flop_per_s(rate), text.flop_per_byte(at))
             for at, rate in zip(x, y, strict=True)
         ],
         text=[name.replace("/", "/<br>") if place == label_at else "" for place in range(len(x))],
         textposition="top left",
-        textfont={"color": style.INK, "size": 11},
-        line={"color": colour, "width": 1.5, "dash": _DASHES[grade]},
+        textfont={"color": style.INK, "size": 12},
+        line={"color": style.INK, "width": 1.5, "dash": _DASHES[grade]},
         name=f"{name} {value} ({grade})",
         showlegend=False,
     )

@@ -6,18 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import plotly.graph_objects as go
 
-from analysis.records.profile import Measured, Moment, Profile, Record
+from analysis.records.profile import Measured, Moment, Record
 from reports import ladder, style, text
 from reports.ladder import View
 
 TITLE = "Samples round by round"
-READING = (
-    "A round times every variant once, in turns, so that a drifting clock hits all alike. Above: "
-    "each sample against the median of its variant; zooming out shows the few that lie far off. "
-    "Below, on the same axis: what the GPU said between the rounds. Samples that rise where the "
-    "clock falls are those of a throttled GPU; a slope with a steady clock is a GPU, or a cache, "
-    "that still warms up."
-)
+READING = "Samples that rise where the clock falls are those of a throttled GPU."
 
 # Field of a GPU's state, name, unit, how it is written
 State = tuple[str, str, str, Callable[[float | None], str]]
@@ -32,8 +26,10 @@ CUT = 0.005  # of all samples, at either end: one that took twice the time would
 SAMPLES_PX, STATE_PX = 300, 120
 
 
-def figure(view: View) -> go.Figure:
+def figure(view: View, chosen: str | None = None) -> go.Figure:
     """Samples over rounds, and a panel for each state that is known of them.
+
+    Each round times every variant once. Those of the label `chosen` stand out.
 
     They are those of the earlier run if the profile measured nothing on a GPU at this shape.
     """
@@ -49,10 +45,11 @@ def figure(view: View) -> go.Figure:
     return style.figure(
         title,
         [
-            *(_samples(run.profile, *one) for one in _sampled(run)),
+            *(_samples(*one, chosen) for one in _sampled(run)),
             *(_state(place, moments, one) for place, one in enumerate(states, start=2)),
         ],
-        height=height + 120,
+        height=height + 60,
+        showlegend=False,
         **_axes(run, states, height),
     )
 
@@ -70,15 +67,16 @@ def _relative(measured: Measured) -> list[float]:
     return [round(sample / measured.median_s - 1, 5) for sample in measured.samples_s]
 
 
-def _samples(run: Profile, record: Record, measured: Measured) -> style.Part:
-    look = style.looks(run)[record.label]
+def _samples(record: Record, measured: Measured, chosen: str | None) -> style.Part:
+    colour = style.colour_of(record, chosen)
     return style.scatter(
         "lines+markers",
         list(range(1, len(measured.samples_s) + 1)),
         _relative(measured),
         name=style.plain(record.label),
-        line={"color": look.colour, "width": 0.75},
-        marker={"color": look.colour, "symbol": look.symbol, "size": 6},
+        meta={"label": record.label},
+        line={"color": colour, "width": 0.75},
+        marker={"color": colour, "size": 5},
         hoverinfo="all",
         hovertemplate="round %{x}: %{y:+.2%} of its median",
     )

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
 from analysis.records.profile import Grade, Profile, Record
 from reports import ladder, style, text
-from reports.figures import roofs
 
 TITLE = "Rate over size"
-READING = (
-    "Square products only: N to the right, FLOP/s upwards. Filled symbols on solid lines are "
-    "measured or recorded, open ones on dashed lines predicted. Small products leave SMs idle; "
-    "where a curve is flat, the kernel has reached its own limit. A button hides "
-    "a variant."
-)
+READING = "Small products leave SMs idle; where a line is flat, a kernel has reached its own limit."
+TERA = 1e12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,17 +22,20 @@ class _SizePoint:
     grade: str
 
 
-def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
-    """A curve per variant and grade over all square shapes of the profile and of `recorded`."""
+def figure(
+    profile: Profile, *, recorded: Profile | None = None, chosen: str | None = None
+) -> go.Figure:
+    """A line per variant over all square shapes of the profile and of `recorded`.
+
+    Solid lines are measured, dashed ones predicted; a variant that was measured has no dashed one.
+    The line of the label `chosen` stands out.
+    """
     title = f"{TITLE} on {profile.device.name}"
-    looks = style.looks(profile)
+    records = {record.label: record for record in profile.records}
     curves = [
-        (label, kind, points)
-        for label in looks
-        for kind, points in (
-            (Grade.PREDICTED, list(_predicted(profile, label))),
-            (Grade.MEASURED, list(_measured(profile, recorded, label))),
-        )
+        (record, kind, points)
+        for label, record in records.items()
+        for kind, points in [_points(profile, recorded, label)]
         if points
     ]
     if not curves:
@@ -47,19 +45,16 @@ def figure(profile: Profile, *, recorded: Profile | None = None) -> go.Figure:
         return style.empty(title, "Only one square size has a rate: profile further ones.")
     return style.figure(
         title,
-        [
-            *(_curve(*one, looks[one[0]]) for one in curves),
-            *_keys(curves, looks),
-        ],
-        height=560,
-        meta={"toggles": [[style.plain(label) for label in _labels(curves)]]},
+        [_curve(*one, chosen) for one in curves],
+        height=480,
+        showlegend=False,
         xaxis=style.axis(
             "N of an N × N × N product",
             type="log",
             tickvals=sizes,
             ticktext=[f"{n:,}" for n in sizes],
         ),
-        yaxis=style.rate_axis(type="log", dtick="D2"),
+        yaxis=style.rate_axis(),
     )
 
 
@@ -68,6 +63,15 @@ def _square(records: Sequence[Record], label: str) -> list[Record]:
         one for one in records if one.label == label and one.shape.m == one.shape.n == one.shape.k
     ]
     return sorted(found, key=lambda one: one.shape.n)
+
+
+def _points(
+    profile: Profile, recorded: Profile | None, label: str
+) -> tuple[Grade, list[_SizePoint]]:
+    measured = list(_measured(profile, recorded, label))
+    if measured:
+        return Grade.MEASURED, measured
+    return Grade.PREDICTED, list(_predicted(profile, label))
 
 
 def _predicted(profile: Profile, label: str) -> Iterator[_SizePoint]:
@@ -94,42 +98,21 @@ def _measured(profile: Profile, recorded: Profile | None, label: str) -> Iterato
     yield from (found[n] for n in sorted(found))
 
 
-def _curve(label: str, kind: str, points: list[_SizePoint], look: style.Look) -> style.Part:
+def _curve(record: Record, kind: Grade, points: list[_SizePoint], chosen: str | None) -> style.Part:
+    colour = style.colour_of(record, chosen)
     is_predicted = kind == Grade.PREDICTED
     return style.scatter(
         "lines+markers",
         [point.n for point in points],
-        [point.flop_per_s for point in points],
+        [point.flop_per_s / TERA for point in points],
         [
-            style.hover(f"{label}, N = {p.n:,}", f"{text.flop_per_s(p.flop_per_s)} ({p.grade})")
+            style.hover(
+                f"{record.label}, N = {p.n:,}", f"{text.flop_per_s(p.flop_per_s)} ({p.grade})"
+            )
             for p in points
         ],
-        name=style.plain(label),
-        showlegend=False,
-        meta={"needs": [style.plain(label)]},
-        line={"color": look.colour, "width": 2, "dash": "dash" if is_predicted else "solid"},
-        marker={
-            "color": look.colour,
-            "size": 9,
-            "symbol": look.symbol + ("-open" if is_predicted else ""),
-        },
+        name=style.plain(record.label),
+        meta={"label": record.label},
+        line={"color": colour, "width": 2, "dash": "dash" if is_predicted else "solid"},
+        marker={"color": colour, "size": 7, "symbol": "circle-open" if is_predicted else "circle"},
     )
-
-
-_Curves = Sequence[tuple[str, str, list[_SizePoint]]]
-
-
-def _labels(curves: _Curves) -> list[str]:
-    return list(dict.fromkeys(label for label, _, _ in curves))
-
-
-def _keys(curves: _Curves, looks: Mapping[str, style.Look]) -> Iterator[style.Part]:
-    """Legend entries: variants, and the meaning of the two kinds of line."""
-    for label in _labels(curves):
-        look = looks[label]
-        marker = {"color": look.colour, "size": 9, "symbol": look.symbol}
-        yield style.key(style.plain(label), look.symbol, marker=marker)
-    kinds = {kind for _, kind, _ in curves}
-    for kind, dash in ((Grade.MEASURED, "solid"), (Grade.PREDICTED, "dash")):
-        if kind in kinds:
-            yield roofs.line_key(kind, dash)

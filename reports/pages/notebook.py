@@ -1,57 +1,36 @@
-"""A profile in a cell of a notebook: the answer, and a bar per rung, without scripts."""
+"""A profile in a cell of a notebook: the answer, and the chart of all rungs, without scripts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from markupsafe import Markup
 
-from analysis.records.profile import Grade, Profile
+from analysis.records.profile import Profile
 from reports import text
+from reports.figures import ladder_still
+from reports.figures.ladder import place
 from reports.ladder import View, shapes
-from reports.sections.headline import Headline, answer, standing
-from reports.svg.busy import ROW_PX, Bar, bars
+from reports.sections.ladder_answer import answer, standing
+from reports.sections.ladder_rows import rows
 from reports.templating import template
 
-HEAD_PX = 260  # of a cell, above its bars
+HEAD_PX = 220  # of a cell, around its rows
 
 
 def frame(profile: Profile, recorded: Profile | None = None) -> str:
     """The answer at the first shape, in a frame that keeps its style to itself."""
     found = shapes(profile)
-    view = View(profile, found[0], recorded) if found else None
-    rows = list(_rows(view)) if view else []
+    shown = rows(View(profile, found[0], recorded)) if found else None
+    rungs = len(shown.rungs) if shown else 0
     title = f"SGEMM ladder on {profile.device.name}"
     content = template("notebook.html.j2").render(
         title=title,
         shape=text.shape(found[0]) if found else "",
         more=text.many(len(found) - 1, "more shape") if len(found) > 1 else "",
         standing=standing(profile),
-        answer=answer(view) if view else Headline(lead=""),
-        bars=bars(rows, "Time of each rung; the shorter the better") if rows else None,
+        answer=answer(shown) if shown else None,
+        drawing=ladder_still.drawing(shown, None, "Rate of each rung") if shown and rungs else None,
     )
+    height_px = HEAD_PX + rungs * place(rungs, is_narrow=False).row_px
     return Markup(
         '<iframe srcdoc="{}" style="width:100%;height:{}px;border:0" title="{}"></iframe>'
-    ).format(content, HEAD_PX + ROW_PX * len(rows), title)
-
-
-def _rows(view: View) -> Iterator[Bar]:
-    """A bar per rung with a time: measured, else recorded, else predicted."""
-    times = dict(_times(view))
-    longest = max((time_s for time_s, _ in times.values()), default=0.0)
-    for label, (time_s, grade) in times.items():
-        yield Bar(
-            name=label,
-            share=time_s / longest,
-            value=text.predicted_seconds(time_s),
-            class_="s2" if grade == Grade.PREDICTED else "s1",
-        )
-
-
-def _times(view: View) -> Iterator[tuple[str, tuple[float, str]]]:
-    for record in view.rungs:
-        measured, predicted = record.trusted or view.earlier(record), record.trusted_prediction
-        if measured:
-            yield record.label, (measured.median_s, Grade.MEASURED)
-        elif predicted:
-            yield record.label, (predicted.time_s, Grade.PREDICTED)
+    ).format(content, height_px, title)

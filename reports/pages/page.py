@@ -1,93 +1,74 @@
-"""The page: every figure, table and sentence of a profile, in one HTML file without a network."""
+"""The page of a profile: the ladder, a pane per rung, and figures, in one HTML file."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from types import ModuleType, SimpleNamespace
+from importlib.resources import files
 from zlib import compress
 
 import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
-from plotly.offline import get_plotlyjs
 
 from analysis.devices import Device, Limits
 from analysis.errors import InputError
 from analysis.records.profile import Grade, Profile
 from reports import ladder, style, text
-from reports.figures import accesses, gap, hierarchy, lanes, performance, rounds, sizes
+from reports.figures import hierarchy, rounds, sizes
+from reports.figures import ladder as rates
+from reports.figures import ladder_still as static
 from reports.ladder import View
-from reports.sections import hierarchy as levels
-from reports.sections import rungs
-from reports.sections.advice import subject
-from reports.sections.breakdown import breakdown
-from reports.sections.headline import answer, standing
-from reports.sections.ladder_table import ceilings_table, ladder_tables
-from reports.sections.prediction import prediction, told_steps
-from reports.sections.scorecard import scorecard
-from reports.sections.source import all_annotated, counts_document, listing_document, summary
+from reports.sections import launch_facts as facts
+from reports.sections import launch_memory as memory
+from reports.sections import rung_pane
+from reports.sections.kernel_source import line_rows
+from reports.sections.ladder_answer import answer, failures, graded, left_out, share, standing
+from reports.sections.ladder_rows import Row, Rows, rows
+from reports.sections.ladder_summary import TERA, of_cublas, predicted_rate, rate, speedup
+from reports.sections.launch_report import LaunchReport
+from reports.sections.prediction import trust, verdict
+from reports.sections.rung_report import report_of
+from reports.sections.rungs import brief
+from reports.sections.scorecard import Scorecard, scorecard
+from reports.svg.busy import bars
+from reports.svg.errors import errors
+from reports.svg.memory_flow import flow
+from reports.svg.roofline import roofline
 from reports.templating import template
 
+PLOTLY = "plotly-cartesian-4.1.1.min.js.zlib"  # decision 64: an official bundle, compressed
+TOP_PX = 16  # above a plot below the first screen: its title stands outside of it
+MOST_OPEN, MOST_LINES = 6, 30  # lines of a rung: shown at once, and in all
+
 GRADES = {
-    Grade.THEORY: "Closed forms of the tiling and the device's nominal rates, without execution.",
-    Grade.SIMULATED: (
-        "Counted while the machine code was executed on the CPU, under Nsight Compute's names; "
-        "the basis says which blocks of the grid were executed and what stands for the others. "
-        "Nothing was timed."
-    ),
-    Grade.PREDICTED: (
-        "A model's time for the machine code on the device, and what limits it; the basis says "
-        "what was executed for it, and whose constants were used. The share of a limiter is the"
-        " part of the time that it is busy. A prediction is no measurement."
-    ),
-    Grade.MEASURED: (
-        "Samples of a clock around launches on the device; the median stands for them, with a "
-        "95% interval of the median; sampling stops when it is narrow enough, which makes it "
-        "slightly optimistic. A time of a result that failed its check is not shown."
-    ),
-    Grade.RECORDED: (
-        "Measured too, in an earlier run on the same GPU model, at the date that stands beside it."
-    ),
-    Grade.COMPILED: (
-        "What the compiler reports for the kernel (registers, shared and local memory), and the"
-        " occupancy that follows from it and the device's limits: theoretical, not observed."
-    ),
-    Grade.CHECKED: (
-        "The result against a float64 reference and an error bound, on every element or on "
-        "those that stand beside the verdict; a ratio above 1 fails."
-    ),
-    Grade.NOMINAL: "A data sheet's or a driver's figure, at the boost clock.",
-}
-
-PLOTLY_PACKING = 9  # of zlib: a quarter of a second, and 80 KB less than by its default
-
-TOP_PX = 16  # above a plot: its title and its controls stand outside of it
-
-OBTAINED = {
-    "gpu": "Measured on the device",
-    "simulate": "Simulated on a CPU",
-    "theory": "Theory only: nothing was launched",
+    Grade.MEASURED: "CUDA events around each launch; median of the samples",
+    Grade.RECORDED: "as measured, in an earlier run on this GPU model",
+    Grade.PREDICTED: "a model of an SM replays the machine code",
+    Grade.SIMULATED: "the machine code ran on the CPU",
+    Grade.THEORY: "a formula of the tiling and of the device",
+    Grade.CHECKED: "compared with a float64 reference and an error bound",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A figure of the page: its heading, how to read it, and Plotly's JSON if it has data."""
+    """A figure of the page: its heading, what to conclude from it, and Plotly's JSON."""
 
     title: str
     reading: str
     figure: go.Figure
+    top_px: int | None = TOP_PX
 
     @cached_property
     def packed(self) -> str:
         """The figure's JSON, compressed; its title stands outside of it."""
         figure = self.figure.to_plotly_json()  # a copy by way of go.Figure would be validated anew
         layout = {name: value for name, value in figure["layout"].items() if name != "title"}
-        layout["margin"] = layout["margin"] | {"t": TOP_PX}
+        if self.top_px is not None:
+            layout["margin"] = layout["margin"] | {"t": self.top_px}
         return packed(to_json_plotly(figure | {"layout": layout}))
 
     @property
@@ -101,9 +82,16 @@ class Drawing:
         return "" if self.figure.data else self.figure.layout.annotations[0].text
 
 
-def packed(content: str, level: int = -1) -> str:
+def packed(content: str) -> str:
     """Text that a browser unpacks (deflate, base64): no tag can stand in it."""
-    return b64encode(compress(content.encode(), level)).decode("ascii")
+    return b64encode(compress(content.encode())).decode("ascii")
+
+
+@cache
+def plotly() -> str:
+    """Plotly's JavaScript, as a page holds it."""
+    found = files("reports").joinpath("templates", PLOTLY).read_bytes()
+    return b64encode(found).decode("ascii")
 
 
 def page(profile: Profile, recorded: Profile | None = None) -> str:
@@ -116,95 +104,224 @@ def page(profile: Profile, recorded: Profile | None = None) -> str:
             f"the recorded run is of {recorded.device.name}, the profile of "
             f"{profile.device.name}: give a run of the same GPU model"
         )
-    with ThreadPoolExecutor(1) as pool:
-        plotly_js = pool.submit(plotly)  # compressed meanwhile
-        content = _content(profile, recorded)
-    return template("report.html.j2").render(
-        **content, grades=GRADES, ink=style.INK, plotly_js=plotly_js.result()
-    )
-
-
-@cache
-def plotly() -> str:
-    """Plotly's JavaScript, as a page holds it."""
-    return packed(get_plotlyjs(), PLOTLY_PACKING)
-
-
-# What the templates read: facts of the run, and a chapter for each of its shapes.
-
-
-def _content(profile: Profile, recorded: Profile | None) -> dict[str, object]:
-    """Everything that the page says about the run, and its chapters."""
-    shapes = ladder.shapes(profile)
     of_sizes = _drawing(sizes, sizes.figure(profile, recorded=recorded))
-    return {
-        "title": f"SGEMM ladder on {profile.device.name}",
-        "profile": profile,
-        "recorded": recorded,
-        "created": text.moment(profile.created),
-        "recorded_label": ladder.recorded_label(recorded) if recorded else "",
-        "obtained": OBTAINED[profile.executor],
-        "standing": standing(profile),
-        "listings": packed(json.dumps([listing_document(one) for one in profile.listings])),
-        "chapters": [
-            _chapter(View(profile, shape, recorded), number) for number, shape in enumerate(shapes)
-        ],
-        "sizes": of_sizes,
-        "sizes_left_out": list(_left_out([of_sizes])),
-        "device": list(_device_rows(profile.device)),
-        "environment": list(_environment_rows(profile)),
-        "recorded_environment": tuple(_environment_rows(recorded)) if recorded else (),
-    }
-
-
-def _chapter(view: View, number: int) -> SimpleNamespace:
-    """Everything that the page says about one shape."""
-    found = all_annotated(view)
-    table, more = ladder_tables(view)
-    drawings, moved = _drawings(view), levels.launches(view)
-    return SimpleNamespace(
-        number=number,
-        shape=text.shape(view.shape),
-        answer=answer(view),
-        table=table,
-        more=more,
-        prediction=prediction(view),
-        breakdown=breakdown(view),
-        steps=[rungs.sentence(one, grade=view.grade_of_times) for one in told_steps(view)],
-        ceilings=ceilings_table(view),
-        levels=levels.table(moved),
-        levels_grades=levels.grades(moved),
-        scorecard=scorecard(view),
-        variants=[
-            SimpleNamespace(
-                label=one.label,
-                summary=summary(one),
-                requests=_drawing(lanes, lanes.figure(view, one.label)),
-            )
-            for one in found
-        ],
-        first_variant=subject(view),
-        source=packed(json.dumps(counts_document(found))),
-        drawings=drawings,
-        left_out=list(_left_out(drawings.values())),
+    shapes = [
+        _shape(rows(View(profile, shape, recorded)), of_sizes) for shape in ladder.shapes(profile)
+    ]
+    return template("ladder.html.j2").render(
+        title=_title(profile, shapes),
+        device=profile.device.name,
+        warnings=standing(profile),
+        names=[one.name for one in shapes],
+        first=shapes[0].html if shapes else None,
+        shapes=packed(json.dumps([one.html for one in shapes])) if len(shapes) > 1 else None,
+        colours=style.COLOURS,
+        plotly_js=plotly(),
+        device_rows=list(_device_rows(profile.device)),
+        environment=list(_environment_rows(profile)),
+        recorded_environment=list(_environment_rows(recorded)) if recorded else [],
+        recorded_label=ladder.recorded_label(recorded) if recorded else "",
+        command=profile.command,
     )
 
 
-def _left_out(drawings: Iterable[Drawing]) -> Iterator[str]:
-    """Lines that name each figure that is not shown, and the reason."""
-    return (f"{one.title}: {one.why_empty}" for one in drawings if one.why_empty)
+def _title(profile: Profile, shapes: Sequence[_Shape]) -> str:
+    told = f": {shapes[0].headline}" if shapes and shapes[0].headline else ""
+    return f"SGEMM ladder on {facts.short_device(profile.device)}{told}"
 
 
-def _drawings(view: View) -> dict[str, Drawing]:
-    """The figures of one shape, by name."""
+# One shape.
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shape:
+    """One shape of the page: its name, its number for the title, and its HTML."""
+
+    name: str
+    headline: str
+    html: str
+
+
+def _shape(shown: Rows, of_sizes: Drawing) -> _Shape:
+    view, said, counted = shown.view, answer(shown), scorecard(shown.view)
+    chosen = shown.chosen
+    label = chosen.label if chosen else None
+    found = {row.label: _rung(shown, row, counted) for row in shown.rungs}
+    name = text.shape(view.shape)
+    html = template("ladder_shape.html.j2").render(
+        name=name,
+        meta=list(_meta(shown)),
+        said=said,
+        chosen=label,
+        rates=list(_rates(shown, label)),
+        still=static.drawing(shown, label, _drawing_label(shown)) if shown.rungs else None,
+        why_empty=rates.figure(view).layout.annotations[0].text if not shown.rungs else "",
+        rung=found[label] if label else None,
+        rungs=packed(json.dumps(found)),
+        failures=list(failures(shown)),
+        trust=_trust(shown),
+        table=list(_table(shown)),
+        has_measured=shown.is_measured,
+        drawings=[
+            one
+            for one in (
+                of_sizes,
+                _drawing(hierarchy, hierarchy.figure(view, label)),
+                _drawing(rounds, rounds.figure(view, label)),
+            )
+            if not one.why_empty
+        ],
+        counters=counted,
+        left_out=list(left_out(shown)),
+    )
+    return _Shape(name=name, headline=f"{said.value} {said.unit}".strip(), html=html)
+
+
+def _meta(shown: Rows) -> Iterator[str]:
+    yield shown.view.profile.device.name
+    if shown.rungs:
+        yield text.many(len(shown.rungs), "kernel")
+
+
+def _rates(shown: Rows, chosen: str | None) -> Iterator[Drawing]:
+    """The figure of all rungs for a screen and for a telephone."""
+    for is_narrow in (False, True) if shown.rungs else ():
+        figure = rates.figure(shown.view, chosen, is_narrow=is_narrow, is_titled=False)
+        yield Drawing(title=rates.TITLE, reading="", figure=figure, top_px=None)
+
+
+def _drawing_label(shown: Rows) -> str:
+    return f"{rates.TITLE} in TFLOP/s, {graded(shown)}"
+
+
+def _drawing(module: object, figure: go.Figure) -> Drawing:
+    title, reading = getattr(module, "TITLE"), getattr(module, "READING")  # noqa: B009
+    return Drawing(title=title, reading=reading, figure=figure)
+
+
+def _table(shown: Rows) -> Iterator[dict[str, str]]:
+    """The chart as a table."""
+    for row in shown.rungs:
+        yield {
+            "name": row.label,
+            "number": f"{row.record.rung or ''}",
+            "measured": rate(row) if shown.is_measured else "",
+            "predicted": predicted_rate(row),
+            "ceiling": text.three_digits(row.record.theory.attainable_flop_per_s / TERA)
+            if row.record.theory
+            else "",
+            "of_cublas": of_cublas(row),
+            "speedup": speedup(row),
+            "why": brief(row.step) if row.step else "",
+        }
+
+
+# One rung.
+
+
+def _rung(shown: Rows, row: Row, counted: Scorecard | None) -> tuple[str, str]:
+    """HTML of the pane of a rung, and of the sections below the first screen."""
+    report = report_of(shown.view, row)
+    pane = template("pane.html.j2").render(pane=rung_pane.pane(shown, row))
+    return pane, template("rung.html.j2").render(
+        number=row.record.rung,
+        label=row.label,
+        times=rung_pane.times_sentence(row),
+        parts=bars(found, "Parts of the predicted time")
+        if row.predicted and (found := rung_pane.time_bars(row.predicted))
+        else None,
+        counters=dict(counted.everything).get(row.label) if counted else None,
+        notes=[one for one in row.record.notes if one],
+        **(_launch(report, row) if report else dict.fromkeys(_LAUNCH)),
+    )
+
+
+_LAUNCH = (
+    "busy",
+    "work",
+    "roofline",
+    "occupancy",
+    "launch",
+    "memory",
+    "flow",
+    "file",
+    "lines",
+    "more",
+)
+
+
+def _launch(report: LaunchReport, row: Row) -> dict[str, object]:
+    busy, shown_roofline = memory.busy_bars(report), memory.launch_roofline(report)
+    shown_flow, lines = memory.launch_flow(report), list(_lines(report))
     return {
-        module.__name__.rpartition(".")[2]: _drawing(module, module.figure(view))
-        for module in (performance, hierarchy, accesses, gap, rounds)
+        "busy": bars(busy, "Share of the time for which each unit is busy") if busy else None,
+        "work": text.predicted_seconds(report.work_s) if report.work_s else "",
+        "roofline": roofline(shown_roofline) if shown_roofline else None,
+        "occupancy": facts.occupancy_sentence(report),
+        "launch": [*facts.launch_rows(report), *_check(row)],
+        "memory": memory.memory_sentence(report),
+        "flow": flow(shown_flow) if shown_flow else None,
+        "file": report.file,
+        "lines": lines[:MOST_OPEN],
+        "more": lines[MOST_OPEN:],
     }
 
 
-def _drawing(module: ModuleType, figure: go.Figure) -> Drawing:
-    return Drawing(title=module.TITLE, reading=module.READING, figure=figure)
+def _check(row: Row) -> Iterator[tuple[str, str]]:
+    check = row.record.check
+    if check and check.passed and check.worst_ratio is not None:
+        yield "worst error of the result", f"{share(check.worst_ratio)} of tolerance"
+
+
+def _lines(report: LaunchReport) -> Iterator[dict[str, object]]:
+    for row in line_rows(report, MOST_LINES) if report.lines else ():
+        yield {
+            "number": row.number,
+            "code": row.code,
+            "executed": f"{row.executed:,}",
+            "executed_v": row.executed,
+            "share": text.three_digits(100 * row.share),
+            "sectors": row.sectors,
+            "wavefronts": row.wavefronts,
+            "is_hot": False,
+        }
+
+
+# How far to trust it.
+
+
+def _trust(shown: Rows) -> dict[str, object]:
+    view = shown.view
+    timings = [one for row in shown.rungs if (one := view.timing(row.record))]
+    compared = [(one.record.label, one.ratio - 1) for one in timings if one.ratio]
+    told = [verdict(timings)] if timings else []
+    if timings:
+        told.append(trust(view.profile.device))
+    return {
+        "sentence": " ".join(told) or "No time was predicted.",
+        "errors": errors(compared, "Predicted over measured time of each rung")
+        if len(compared) > 1
+        else None,
+        "grades": list(_grades(shown)),
+    }
+
+
+def _grades(shown: Rows) -> Iterator[tuple[str, str, str]]:
+    """What is shown, its grade, and how it was obtained."""
+    records = [row.record for row in shown.rungs]
+    if shown.is_measured:
+        share_too = ", % of cuBLAS" if shown.cublas else ""
+        how = GRADES[Grade.RECORDED if shown.grade == Grade.RECORDED else Grade.MEASURED]
+        yield f"bars: times{share_too}", graded(shown), how
+    if any(row.predicted for row in shown.rungs):
+        what = "circles: times, causes" if shown.is_measured else "bars: times, causes"
+        yield what, Grade.PREDICTED, GRADES[Grade.PREDICTED]
+    if any(one.simulated for one in records):
+        yield "instructions, bytes, lines", Grade.SIMULATED, GRADES[Grade.SIMULATED]
+    if any(one.theory for one in records):
+        yield "ceilings", Grade.THEORY, GRADES[Grade.THEORY]
+    if any(one.check for one in records):
+        yield "results", Grade.CHECKED, GRADES[Grade.CHECKED]
 
 
 def _device_rows(device: Device) -> Iterator[tuple[str, str, str, str]]:
@@ -233,6 +350,8 @@ def _environment_rows(profile: Profile) -> Iterator[tuple[str, str]]:
     yield "created", text.moment(profile.created)
     yield "executor", profile.executor
     yield "run", profile.status
+    yield "command", profile.command
+    yield "seed of the inputs", f"{profile.seed}"
     yield "toolkit version", environment.toolkit_version
     yield "commit", environment.commit or text.absent("not known")
     yield from environment.software.items()

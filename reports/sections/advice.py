@@ -1,4 +1,4 @@
-"""Advice: the steps of the gap that cost the best variant most, each with a remedy."""
+"""Advice: a remedy for the step of the gap that costs the fastest rung most."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from analysis.records.profile import Record, Simulated
 from analysis.timing.predicted import Cause, Predicted, Resource
 from reports import ladder, text
 from reports.ladder import View
+from reports.sections.ladder_rows import Rows
 
 # Less than this share of the predicted time is not worth a rewrite: the model itself errs by more.
 WORTH = 0.03
 FEW_WARPS = 0.5  # of what an SM holds: above it, another block mostly has something to issue
 MANY_MULTIPLY_ADDS = 32  # between a load and the store of it: more than indices take
-MOST = 2  # pieces of advice: a reader tries one thing after the other
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,39 +30,32 @@ class _AdvisedLaunch:
     sm_count: int
 
 
-def advice(view: View) -> str:
-    """The largest costs of the fastest variant, each with a remedy; empty without a prediction."""
-    launch = _best(view)
+def advice(rows: Rows) -> str:
+    """What to try next on the fastest rung: its largest costs; empty without a prediction."""
+    launch = _best(rows)
     if launch is None:
         return ""
-    label, time_s = launch.record.label, launch.predicted.time_s
+    time_s = launch.predicted.time_s
     steps = sorted(launch.predicted.gap, key=lambda one: -one.time_s)
     told = [
-        f"{text.predicted_seconds(one.time_s)} {_REMEDIES[one.name](launch)}"
+        _REMEDIES[one.name](launch).format(text.predicted_seconds(one.time_s))
         for one in steps
         if one.name in _REMEDIES and one.time_s >= WORTH * time_s
     ]
+    if not launch.predicted.gap:
+        return ""
     if not told:
         return (
-            f"To try next: nothing. No effect in the model costs {label} more than "
+            f"Try next: nothing. No effect in the model costs {launch.record.label} more than "
             f"{text.percent(WORTH)} of its time."
         )
-    whole = text.predicted_seconds(time_s)
-    return f"To try next on {label}, of its {whole}: {' Then: '.join(told[:MOST])}"
+    return f"Try next: {told[0]}."
 
 
-def subject(view: View) -> str:
-    """Label of the variant that the advice is for; empty if there is none."""
-    launch = _best(view)
-    return launch.record.label if launch else ""
-
-
-def _best(view: View) -> _AdvisedLaunch | None:
-    known = {launch.record.label: launch for launch in _known(view)}
-    for run in (view, view.of_recorded):
-        fastest = run.fastest if run else None
-        if fastest and fastest.label in known:
-            return known[fastest.label]
+def _best(rows: Rows) -> _AdvisedLaunch | None:
+    known = {launch.record.label: launch for launch in _known(rows.view)}
+    if rows.fastest and rows.fastest.label in known:
+        return known[rows.fastest.label]
     return min(known.values(), key=lambda one: one.predicted.time_s, default=None)
 
 
@@ -81,29 +74,24 @@ def _known(view: View) -> Iterator[_AdvisedLaunch]:
             )
 
 
-# What costs a time, and what would lower it: after "1.234 ms".
+# What to do about a time, which stands for "{}".
 
 
 def _of_idle_sms(launch: _AdvisedLaunch) -> str:
     theory = launch.record.theory
     if theory and theory.busy_sms < launch.sm_count:
+        idle = launch.sm_count - theory.busy_sms
         return (
-            f"because only {theory.busy_sms} of {launch.sm_count} SMs have a block: smaller tiles, "
-            "or a K that is split over blocks, would use the others."
+            f"smaller tiles, or a K split over blocks ({idle} of {launch.sm_count} SMs have no "
+            "block, {})"
         )
-    return (
-        "because the last wave leaves SMs idle: tiles of another size, or blocks that share the "
-        "last tiles, would keep them busy."
-    )
+    return "tiles of another size, or blocks that share the last ones (the last wave costs {})"
 
 
 def _of_instructions(launch: _AdvisedLaunch) -> str:
     share = FFMA_SHARE.of(launch.simulated.counters)
-    others = f" ({text.percent(1 - share)} of its instructions)" if share is not None else ""
-    return (
-        f"for instructions other than multiply-adds{others}: use wider loads and more elements per "
-        "thread."
-    )
+    others = f", {text.percent(1 - share)} of all" if share is not None else ""
+    return f"wider loads and more elements per thread (non-FMA instructions{others}, cost {{}})"
 
 
 def _of_wavefronts(launch: _AdvisedLaunch) -> str:
@@ -111,31 +99,27 @@ def _of_wavefronts(launch: _AdvisedLaunch) -> str:
     touched, ideal = (sum(getattr(o, what) for o in of_global) for what in ("sectors", "ideal"))
     if touched > ideal > 0:
         return (
-            f"for L1 and shared memory; its requests touch {text.ratio(touched / ideal)} the "
-            "sectors that their data needs: let neighbouring lanes access neighbouring addresses."
+            "let neighbouring lanes access neighbouring addresses (requests take "
+            f"{text.ratio(touched / ideal)} the ideal sectors; L1 and shared memory cost {{}})"
         )
     tiling = launch.record.theory.accesses.tiling if launch.record.theory else None
     size = f" ({tiling.thread_m} × {tiling.thread_n} now)" if tiling else ""
-    return (
-        f"for L1 and shared memory: twice as many elements per thread along both axes{size} would "
-        "halve the reads per multiply-add, if registers allow."
-    )
+    return f"a larger tile per thread{size}: L1 and shared memory cost {{}}"
 
 
 def _of_waiting(launch: _AdvisedLaunch) -> str:
     """Advice on waiting that other warps do not hide, by the unused resources of the launch."""
     if launch.predicted.limiter in (Resource.L2, Resource.DRAM):
-        return f"to wait, mostly for {launch.predicted.limiter}: larger tiles of a block read less."
-    waits = "to wait for memory and at barriers"
+        return f"larger tiles, which read less (waiting for {launch.predicted.limiter} costs {{}})"
     occupancy = launch.record.occupancy
-    if occupancy and occupancy.fraction <= FEW_WARPS:
-        waits += (
-            f", with few other warps to run (occupancy {text.percent(occupancy.fraction)}, limited "
-            f"by {text.listing(occupancy.limiters)})"
-        )
+    few = (
+        f" (occupancy {text.percent(occupancy.fraction)})"
+        if occupancy and occupancy.fraction <= FEW_WARPS
+        else ""
+    )
     if loads_ahead(launch.sass):
-        return f"{waits}: it loads ahead; further stages or fewer barriers would hide more."
-    return f"{waits}: loads of the next tile while this one is used would hide it."
+        return f"hide {{}} of stalls on memory and barriers{few}"
+    return f"hide {{}} of stalls on memory and barriers{few}: load the next tile early"
 
 
 _REMEDIES: Mapping[str, Callable[[_AdvisedLaunch], str]] = MappingProxyType(
@@ -143,14 +127,13 @@ _REMEDIES: Mapping[str, Callable[[_AdvisedLaunch], str]] = MappingProxyType(
         Cause.IDLE_SMS: _of_idle_sms,
         Cause.INSTRUCTIONS: _of_instructions,
         Cause.PORTS: lambda _: (
-            "for register-bank conflicts and write-back of loads: order the multiply-adds so "
-            "that they reuse operands."
+            "order multiply-adds so that they reuse an operand (register-bank conflicts cost {})"
         ),
         Cause.WAVEFRONTS: _of_wavefronts,
-        Cause.CONFLICTS: lambda _: "for shared-memory bank conflicts: pad or swizzle the layout.",
+        Cause.CONFLICTS: lambda _: "pad or swizzle the shared arrays (bank conflicts cost {})",
         Cause.LATENCY: _of_waiting,
         Cause.LAUNCH: lambda _: (
-            "for the launch itself: put several products into one launch or one CUDA graph."
+            "several products in one launch, or in a CUDA graph (the launch costs {})"
         ),
     }
 )

@@ -1,4 +1,4 @@
-"""The ladder as rows and columns of text, for the page and for the terminal alike."""
+"""Every column of the ladder as text."""
 
 from __future__ import annotations
 
@@ -26,27 +26,12 @@ from reports.sections.table import (
     NO_CELL,
     Cell,
     Column,
-    Table,
-    plain_table,
-    says,
-    table_of,
     text_cell,
 )
 
 
-def ladder_table(view: View) -> Table:
-    """One row per record of a shape; columns that are empty for all records are left out.
-
-    Measured times come first if there are any. Otherwise theory and simulated counters come first,
-    and the times of the references last.
-    """
-    records = view.records
-    columns = ladder_columns(view)
-    return table_of([c for c in columns if any(says(c.cell(r)) for r in records)], records)
-
-
 def ladder_columns(view: View) -> tuple[Column, ...]:
-    """All columns of `ladder_table`, in order."""
+    """All columns of the ladder, in order: times first if there are any."""
     own_times = _times(view, view, Grade.MEASURED)
     earlier = _times(view, view.of_recorded, view.recorded_label) if view.of_recorded else ()
     foreseen = tuple(_predicted(view))
@@ -63,61 +48,6 @@ def ladder_columns(view: View) -> tuple[Column, ...]:
         *(column for group in groups for column in group),
         Column(title="outcome", grade="", cell=_outcome, is_number=False),
         Column(title="idea", grade="", cell=lambda r: Cell(r.idea), is_number=False),
-    )
-
-
-def ladder_tables(view: View) -> tuple[Table, Table]:
-    """The ladder as two tables: the main columns, and all further ones.
-
-    The main columns are the times or, if no rung has one, theory. They fit a window of 1,400 px,
-    with only the verdict of each check; the size of the error is in the second table.
-    """
-    whole = ladder_table(view)
-    timed = {
-        Grade.PREDICTED,
-        *(["measured"] if view.profile.executor == "gpu" else []),
-        *filter(None, [view.recorded_label]),
-    } & {column.grade for column in whole.columns}
-    first = (timed or {Grade.THEORY}) | ({Grade.COMPILED} if len(timed) < 2 else set())
-
-    def is_first(column: Column) -> bool:
-        return column.grade in first and column.title not in _FURTHER
-
-    return (
-        whole.only(
-            lambda c: c.title in ("rung", "variant") or c.grade == Grade.CHECKED or is_first(c)
-        )
-        .briefly("check")
-        .without_empty_rows(("rung", "variant")),
-        whole.only(lambda c: c.title != "rung" and not is_first(c)),
-    )
-
-
-# What follows from a time that stands beside it.
-_FURTHER = ("of FP32 peak", "of attainable")
-
-
-def ceilings_table(view: View) -> Table:
-    """Every ceiling of every rung, and the uncached bound. The lowest ceiling is `attainable`."""
-    roofs = [
-        (record, ceiling)
-        for record in view.rungs
-        if record.theory
-        for ceiling in (*record.theory.ceilings, record.theory.uncached)
-    ]
-    titles = ("rung", "bound", "rate", "time", "basis")
-    return plain_table(
-        ((title, Grade.THEORY, title in ("rate", "time")) for title in titles),
-        (
-            (
-                record.label,
-                roof.name,
-                text.flop_per_s(roof.flop_per_s),
-                text.seconds(roof.time_s),
-                roof.basis,
-            )
-            for record, roof in roofs
-        ),
     )
 
 

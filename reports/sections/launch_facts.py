@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from analysis.comparison.accuracy import Accuracy, accuracies, held_out_like
@@ -239,5 +240,4 @@ def short_device(device: Device | None) -> str:
     """'H100 SXM5', without the maker and the memory."""
     if device is None:
         return ""
-    words = device.name.removeprefix("NVIDIA ").split()
-    return " ".join(word for word in words if not word.isdigit() and word != "GB")
+    return re.sub(r" \d+ GB$", "", device.name.removeprefix("NVIDIA "))

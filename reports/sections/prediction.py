@@ -19,33 +19,6 @@ from reports.ladder import Timing, View
 from reports.sections.table import Table, plain_table
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
-    """Chapter of one shape: the verdict in words, and the basis of the predictions.
-
-    `accuracies` are errors of predictions for the device. `bases` state the simulated blocks of
-    the variants, and the constants; `basis` has every bound and step.
-    """
-
-    verdict: str
-    accuracies: Table
-    bases: tuple[str, ...]
-    basis: Table
-
-
-def prediction(view: View) -> Prediction | None:
-    """The chapter for one shape, None if nothing was predicted."""
-    found = view.timings
-    if not found:
-        return None
-    return Prediction(
-        verdict=f"{verdict(found)} {trust(view.profile.device)}",
-        accuracies=accuracy_table(view.profile.device),
-        bases=tuple(_bases(found)),
-        basis=_basis_table(found),
-    )
-
-
 def told_steps(view: View) -> tuple[Step, ...]:
     """The steps of the ladder that have counts, so that a reason can be given."""
     return tuple(one for one in view.steps if one.basis)
@@ -55,22 +28,19 @@ def told_steps(view: View) -> tuple[Step, ...]:
 
 
 def verdict(found: Sequence[Timing]) -> str:
-    """Number of predicted times, and their error relative to the measured ones."""
+    """Error of the predicted times relative to the measured ones."""
     compared = [one for one in found if one.ratio]
     if not compared:
-        what = "1 time is" if len(found) == 1 else f"{len(found)} times are"
-        return f"{what} predicted; none was measured in the same way."
+        return "No rung was timed here."
     errors = {one.record.label: one.ratio - 1 for one in compared if one.ratio}
     worst = max(errors, key=lambda label: abs(errors[label]))
     # of factors: half and twice the time are errors of one size
     typical = exp(fmean(abs(log(one.ratio)) for one in compared if one.ratio)) - 1
-    grades = " or ".join(dict.fromkeys(one.grade for one in compared))
     if len(compared) == 1:
-        return f"{worst} is predicted within {text.percent(abs(errors[worst]))} ({grades})."
+        return f"The prediction of {worst} is {text.change(errors[worst])} off."
     return (
-        f"{len(compared)} predicted times stand beside measured ones ({grades}): they are "
-        f"{text.percent(typical)} off on average, and {text.change(errors[worst])} at worst, "
-        f"of {worst}."
+        f"{len(compared)} rungs were timed: predictions are {text.percent(typical)} off on "
+        f"average, {text.change(errors[worst])} at worst ({worst})."
     )
 
 
@@ -102,20 +72,6 @@ def _how(one: Accuracy) -> str:
     return "held-out" if one.is_held_out else "fitted"
 
 
-def _bases(found: Sequence[Timing]) -> Iterator[str]:
-    """Sentences on the basis of each prediction; variants with the same basis share one."""
-    by_basis: dict[tuple[str, str, bool, str], list[str]] = {}
-    for one in found:
-        p = one.predicted
-        by_basis.setdefault((p.basis, p.constants, p.is_fitted, p.l2), []).append(one.record.label)
-    for (basis, constants, is_fitted, l2), labels in by_basis.items():
-        fitted = "fitted on such a device" if is_fitted else "not fitted on such a device"
-        yield (
-            f"{text.listing(labels)}: {basis}; constants of {constants}, {fitted}; "
-            f"L2 {l2} at the start."
-        )
-
-
 def limits(predicted: Predicted) -> str:
     """'limited by shared memory (busy 71.0 % of the time), then issue (64.2 %)'"""
     share = text.busy(predicted.limiter, predicted.limiter_share)
@@ -126,40 +82,6 @@ def limits(predicted: Predicted) -> str:
 
 
 # As tables.
-
-
-def accuracy_table(device: Device) -> Table:
-    """The comparisons of predictions for a device with measured times; empty without any."""
-    titles = ("device", "launches", "of", "mean error", "", "computed by")
-    return plain_table(
-        [(title, "", title in ("launches", "mean error")) for title in titles],
-        (
-            (
-                DEVICES[one.device].name,
-                text.count(one.launches),
-                one.what,
-                text.percent(one.mean_error),
-                _how(one),
-                one.command,
-            )
-            for one in accuracies(device)
-        ),
-    )
-
-
-def _basis_table(found: Sequence[Timing]) -> Table:
-    """One row per variant and bound, then per step of its gap: the time, and its basis."""
-    return plain_table(
-        ("variant", ("of", Grade.PREDICTED, False), ("time", Grade.PREDICTED, True), "basis"),
-        (
-            (one.record.label, *row)
-            for one in found
-            for row in (
-                *bound_rows(one.predicted),
-                *((step.name, step.text, step.about) for step in gap_rows_of(one)),
-            )
-        ),
-    )
 
 
 def bounds_table(predicted: Predicted, *, share: float) -> Table:

@@ -2,68 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
+from types import MappingProxyType
 
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.comparison.steps import Change, Ends, Quantity, Step, Weight
 from analysis.records.profile import Grade
+from analysis.timing.predicted import Cause, Resource
 from reports import text
 from reports.sections.table import Cell, Table, plain_table
 
-_UNITS: dict[Quantity, Callable[[float], str]] = {
-    "time": text.seconds,
-    "L2 bytes": lambda value: text.size(round(value)),
-    "DRAM bytes": lambda value: text.size(round(value)),
-    "occupancy": text.percent,
+# Words for the parts of a predicted time
+PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        Cause.PEAK: "FP32 work",
+        Cause.IDLE_SMS: "idle SMs, tail wave",
+        Cause.INSTRUCTIONS: "non-FMA instructions",
+        Cause.PORTS: "register-bank conflicts",
+        Cause.WAVEFRONTS: "shared and L1 wavefronts",
+        Cause.CONFLICTS: "shared bank conflicts",
+        Cause.LATENCY: "stalls: memory, barriers",
+    }
+)
+_SHORT: Mapping[str, str] = {
+    Cause.INSTRUCTIONS: "non-FMA",
+    Cause.PORTS: "register banks",
+    Cause.LATENCY: "stalls",
+    Cause.IDLE_SMS: "idle SMs",
+    Cause.WAVEFRONTS: "wavefronts",
+    Cause.CONFLICTS: "bank conflicts",
 }
-_AS_RATIO: tuple[Quantity, ...] = (
-    "time", "L1 sectors", "shared wavefronts", "L2 bytes", "DRAM bytes", "warp instructions",
-)  # fmt: skip
-_MORE_IS_LESS: tuple[Quantity, ...] = ("occupancy", "busy SMs")  # waiting, idling
+# Subject and verb of a quantity that a resource serves
+_SERVES: Mapping[Quantity, str] = MappingProxyType(
+    {
+        "L1 sectors": "L1 serves {} sectors",
+        "shared wavefronts": "shared memory serves {} wavefronts",
+        "L2 bytes": "L2 moves {} bytes",
+        "DRAM bytes": "DRAM moves {} bytes",
+        "warp instructions": "the kernel issues {} warp instructions",
+    }
+)
+WITHIN = f"Within {100 * NEGLIGIBLE_CHANGE:.0f} % of {{}}: no single cause stands out."
 
 
-def sentence(step: Step, *, grade: str = Grade.MEASURED) -> str:
-    """Sentences on the speedup of a rung over the one before, and its largest reason with numbers.
-
-    `grade` is the name for a measured time.
-    """
-    return " ".join([_speed(step, grade), *_why(step)])
+def part(name: str) -> str:
+    """Name of a part of a predicted time in words."""
+    return PARTS.get(name, name)
 
 
-def _speed(step: Step, grade: str) -> str:
-    speedups = {Grade.PREDICTED: step.predicted_speedup, grade: step.measured_speedup}
-    gains = {name: speedup for name, speedup in speedups.items() if speedup}
-    told = [f"{text.ratio(gain)} ({name})" for name, gain in gains.items()]
-    at_odds = min(gains.values()) < 1 < max(gains.values())
-    doubt = ": the two do not agree on which is faster" if at_odds else ""
-    return f"{step.after} is {text.listing(told)} as fast as {step.before}{doubt}."
+def has_reason(step: Step) -> bool:
+    """True if a reason is known, and the speedup, measured if possible, is worth one."""
+    changed = step.speedup is None or abs(step.speedup - 1) > NEGLIGIBLE_CHANGE
+    return step.reason is not None and changed
 
 
-def _why(step: Step) -> Iterator[str]:
-    if not step.is_worth_a_reason:
-        yield f"Below {text.percent(NEGLIGIBLE_CHANGE)} there is nothing to explain."
-        return
-    if step.reason is None:
-        yield f"No resource explains it, by {step.basis}."
-        return
-    yield (
-        f"The largest reason is {step.reason.resource}: {_moved(step, step.reason)} "
-        f"(by {step.basis})."
-    )
-    if step.price:
-        yield f"Against it, {_alone(step.price)}{_on_sms(step, step.price)}."
+def why(step: Step) -> str:
+    """Sentence on the largest reason: 'L1 serves 6.60× fewer sectors.'"""
+    if step.reason is None or not has_reason(step):
+        return WITHIN.format(step.before)
+    change = _counted(step)
+    ends = change.best if change else None
+    if change and ends and change.quantity in _SERVES and ends.ratio not in (None, 0, 1):
+        return _sentence(_SERVES[change.quantity].format(_factor(ends)))
+    return _sentence(f"{reason_name(step)} {_cost(step.reason)}")
+
+
+def reason_name(step: Step) -> str:
+    """What the reason of a step is, as the heading of its two times."""
+    assert step.reason is not None
+    name = step.reason.resource
+    if step.reason.is_step:
+        return part(name)
+    return f"{name} traffic" if name in _TRAFFIC else name
+
+
+_TRAFFIC = (Resource.L1, Resource.L2, Resource.DRAM)
+
+
+def _cost(weight: Weight) -> str:
+    verb = "cost" if weight.is_step else "needs"
+    before, after = (max(0.0, end) for end in (weight.time_s.before, weight.time_s.after))
+    if not before:
+        return f"{verb} {text.predicted_seconds(after)} more"
+    change = after / before - 1
+    if change < 1:
+        more = "more" if change > 0 else "less"
+        return f"{verb} {text.three_digits(100 * abs(change))} % {more}"
+    return f"{verb} {text.ratio(after / before)} as much"
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def brief(step: Step) -> str:
+    """The largest reason for a narrow column: 'L1 sectors 6.60× fewer', 'stalls 281 → 0 µs'."""
+    if step.reason is None or not has_reason(step):
+        return ""
+    change = _counted(step)
+    told = _short(change) if change else ""
+    if told:
+        return told.removeprefix("shared ").removeprefix("warp ")
+    ends = step.reason.time_s
+    scale, unit = text.time_unit(max(ends.before, ends.after))
+    before, after = (text.three_digits(max(0.0, end) / scale) for end in (ends.before, ends.after))
+    name = step.reason.resource
+    short = _SHORT.get(name, part(name)) if name in set(Cause) else name
+    return f"{short} {before} → {after} {unit}"
 
 
 def reason(step: Step) -> str:
-    """The largest reason in few words: 'L1 sectors 19.8× fewer: 79.1 → 4.00 µs'."""
+    """The largest reason with its times: 'L1 sectors 19.8× fewer: 79.1 → 4.00 µs'."""
     if step.reason is None:
         return text.ABSENT
-    quantity = None if step.reason.is_step else step.reason.quantity  # a step has other parts too
-    change = step.change(quantity) if quantity else None
+    change = _counted(step)
     what = _short(change) if change else ""
     before, after = _times(step.reason.time_s)
-    return f"{what or step.reason.resource}{_on_sms(step, step.reason)}: {before} → {after}"
+    name = part(step.reason.resource)
+    return f"{what or name}{_on_sms(step, step.reason)}: {before} → {after}"
+
+
+def _counted(step: Step) -> Change | None:
+    """Change of the count that the reason is about; None for a part of the time."""
+    if step.reason is None or step.reason.is_step or step.reason.quantity is None:
+        return None  # a step has other parts too
+    return step.change(step.reason.quantity)
 
 
 def _short(change: Change) -> str:
@@ -73,41 +137,10 @@ def _short(change: Change) -> str:
     return f"{change.quantity} {_factor(ends)}"
 
 
-def _moved(step: Step, weight: Weight) -> str:
-    """Phrase on the change in use of a resource, and the time that this use alone needs."""
-    change = step.change(weight.quantity) if weight.quantity else None
-    ends = change.best if change else None
-    alone = _alone(weight) + _on_sms(step, weight)
-    if change is None or ends is None or ends.before == ends.after:
-        return alone
-    is_same_way = (ends.after < ends.before) == (weight.time_s.after < weight.time_s.before)
-    agrees = is_same_way != (change.quantity in _MORE_IS_LESS)
-    return f"{_went(change.quantity, ends)}, {'and' if agrees else 'but'} {alone}"
-
-
-def _went(quantity: Quantity, ends: Ends) -> str:
-    verb = "fall" if ends.after < ends.before else "rise"
-    verb += "s" if quantity == "occupancy" else ""
-    before, after = map(_UNITS.get(quantity, text.count), (ends.before, ends.after))
-    times = f", {_factor(ends)}" if ends.before and ends.after and quantity in _AS_RATIO else ""
-    return f"{quantity} {verb} from {before} to {after}{times}"
-
-
 def _factor(ends: Ends) -> str:
     """Ratio in words: '1.5× fewer' or '1.5× more'."""
     low, high = sorted((ends.before, ends.after))
     return f"{text.ratio(high / low)} {'fewer' if ends.after < ends.before else 'more'}"
-
-
-def _alone(weight: Weight) -> str:
-    before, after = _times(weight.time_s)
-    verb = "falls" if weight.time_s.after < weight.time_s.before else "rises"
-    whose = (
-        f"the part of {weight.resource} in the gap from nominal peak"
-        if weight.is_step
-        else f"the time that {weight.resource} alone needs"
-    )
-    return f"{whose} {verb} from {before} to {after}"
 
 
 def _on_sms(step: Step, weight: Weight) -> str:
@@ -140,7 +173,7 @@ def table(steps: Sequence[Step], *, grade: str = Grade.MEASURED) -> Table:
     return plain_table(
         [
             "variant",
-            *(("as fast", name, True) for name, _ in kinds),
+            *(("speedup", name, True) for name, _ in kinds),
             "largest reason",
         ],
         (

@@ -74,18 +74,6 @@ class Table:
         """The same for a place that is too narrow for all of it."""
         return Table(columns=self.columns[:-1], rows=tuple(row[:-1] for row in self.rows))
 
-    def without_empty_rows(self, names: Sequence[str]) -> Table:
-        """The same without rows that say nothing but under `names`."""
-        told = [place for place, column in enumerate(self.columns) if column.title not in names]
-        return replace(
-            self,
-            rows=tuple(
-                row
-                for row in self.rows
-                if any(says(row[place]) or row[place].details for place in told)
-            ),
-        )
-
     @property
     def brief(self) -> Table:
         """The same with the first detail of bad cells and of changes alone, for a short place."""

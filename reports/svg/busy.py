@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from reports.svg.drawing import NARROW, rect, svg, text, two
+from reports.svg.drawing import NARROW, rect, svg, text, two, width_of
 
 WIDE = 600
 ROW_PX, BAR_PX = 30, 15
-NAMES_PX, VALUES_PX = 148, 52
+LEAST_NAMES_PX, VALUES_PX = 148, 52
+GAP_PX = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +34,14 @@ def _drawing(rows: Sequence[Bar], label: str, width: int) -> Markup:
 
 
 def _drawn(rows: Sequence[Bar], width: int) -> Iterator[Markup]:
-    room = width - NAMES_PX - VALUES_PX
+    names_px = max(LEAST_NAMES_PX, *(width_of(one.name) + GAP_PX for one in rows))
+    room = width - names_px - VALUES_PX
     for place, one in enumerate(rows):
         y = place * ROW_PX + 4
         is_hot = one.class_ == "c0"
         yield text(0, y + 13, one.name, "b" if is_hot else "")
-        yield rect("track", NAMES_PX, y, room, BAR_PX)
+        yield rect("track", names_px, y, room, BAR_PX)
         length = room * min(1.0, one.share)
         if length >= 0.1:
-            yield rect(one.class_, NAMES_PX, y, length, BAR_PX)
+            yield rect(one.class_, names_px, y, length, BAR_PX)
         yield text(width, y + 13, one.value, "cost b" if is_hot else "", anchor="end")

@@ -15,13 +15,13 @@ def element(name: str, content: str | Iterable[str] = "", /, **attributes: objec
 
     Text is escaped unless it is Markup. Numbers are rounded to a tenth of a pixel.
     """
-    inner = escape(content) if isinstance(content, str) else Markup("").join(map(escape, content))
-    written = Markup("").join(
-        Markup(' {}="{}"').format(_name(key), _value(value))
+    inner = escape(content) if isinstance(content, str) else "".join(map(escape, content))
+    written = "".join(
+        f' {_name(key)}="{escape(_value(value))}"'
         for key, value in attributes.items()
         if value not in (None, "")
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), written, inner)
+    return Markup(f"<{name}{written}>{inner}</{name}>")
 
 
 def svg(width: int, height: int, label: str, parts: Iterable[str], *, class_: str = "") -> Markup:

@@ -1,5 +1,5 @@
 // Tables that sort by the column whose title is pressed. Without scripts they stay as they are.
-for (const table of document.querySelectorAll("table.sort")) {
+function makeSortable(table) {
   const body = table.tBodies[0];
   const titles = [...table.tHead.rows[0].cells];
   titles.forEach((title, place) => {
@@ -21,3 +21,4 @@ for (const table of document.querySelectorAll("table.sort")) {
     };
   });
 }
+document.querySelectorAll("table.sort").forEach(makeSortable);

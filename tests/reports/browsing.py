@@ -11,7 +11,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 # px: a telephone, half of a screen, a screen; a page is opened at one of them, and resized
 WIDTHS = ((400, 900, 1600), (900, 400, 1600), (1600, 900, 400))
-VISIBLE = "[...document.querySelectorAll('.plot')].filter(p => p.offsetParent)"
+VISIBLE = "[...document.querySelectorAll('.plot')].filter(p => p.checkVisibility())"
 
 
 @pytest.fixture(scope="session")
@@ -107,8 +107,7 @@ class Visit:
         self.page.set_viewport_size({"width": width, "height": 900})
         self.until(
             f"{VISIBLE}.filter(p => p.dataset.drawn !== undefined)"
-            ".every(p => p.dataset.narrow === String(p.clientWidth < NARROW)"
-            " && p.querySelector('.main-svg').clientWidth === p.clientWidth)"
+            ".every(p => p.querySelector('.main-svg').clientWidth === p.clientWidth)"
         )
 
     def wait(self):

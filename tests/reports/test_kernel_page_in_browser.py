@@ -15,7 +15,7 @@ PRINTED_PX = 718  # A4 with margins of 1 cm at 96 px per inch
 
 # What a reader cannot read or reach, by kind; all lists are empty on a good page.
 LAYOUT = """() => {
-  const shown = (e) => e.getClientRects().length > 0;
+  const shown = (e) => e.getClientRects().length > 0 && e.checkVisibility();
   const all = (s, of = document) => [...of.querySelectorAll(s)].filter(shown);
   const words = (e) => e.textContent.trim().slice(0, 40);
   const right = document.documentElement.clientWidth + 1;
@@ -71,7 +71,8 @@ CONTRAST = """() => {
     if (style.stroke !== "none" && style.paintOrder.startsWith("stroke")) return rgb(style.stroke);
     const b = text.getBoundingClientRect(), x = (b.left + b.right) / 2, y = (b.top + b.bottom) / 2;
     const shapes = [...svg.querySelectorAll("rect")].filter((r) => {
-      const c = r.getBoundingClientRect(), fill = getComputedStyle(r).fill;
+      const c = r.getBoundingClientRect(), { fill, fillOpacity } = getComputedStyle(r);
+      if (!Number(fillOpacity) || /, 0\\)$/.test(fill)) return false; // it paints nothing
       return r.compareDocumentPosition(text) & 4 && fill.startsWith("rgb") && !r.closest("defs")
         && c.left <= x && x <= c.right && c.top <= y && y <= c.bottom;
     });

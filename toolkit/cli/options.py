@@ -38,6 +38,10 @@ DeviceName = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="Print every column, the parts of the times and all counters."),
+]
 Html = Annotated[Path, typer.Option("--html", help="File to write the page to.")]
 Record = Annotated[Path, typer.Option("--record", help="File to write the record to.")]
 Constants = Annotated[

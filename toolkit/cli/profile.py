@@ -19,6 +19,7 @@ from toolkit.cli.options import (
     InputSeed,
     Json,
     Record,
+    Verbose,
     complete_variant,
 )
 from toolkit.cli.output import check_output, write
@@ -96,6 +97,7 @@ def profile(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 3 if an exact counter disagrees.")
     ] = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Profile the ladder and write profile.html and profile.json.
@@ -139,7 +141,7 @@ def profile(
             fail("interrupted before anything was measured; nothing was written")
         recorded = run_beside(result)
         texts = {html: render(result, recorded=recorded), record: dumps(result)}
-        printed = shown(result, recorded, as_json)
+        printed = shown(result, recorded, as_json=as_json, is_verbose=verbose)
         _tell_replaced(html, record, result)
         write(texts)
         journal.unlink(missing_ok=True)

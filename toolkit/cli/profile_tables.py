@@ -1,77 +1,113 @@
-"""Answers and tables that `profile` and `report` print for every shape."""
+"""What `profile` and `report` print for every shape: the verdict and the ladder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from rich.markup import escape
-from rich.table import Table
 
 from analysis.comparison.agreement import unexplained
-from analysis.records.profile import Profile, Record
+from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
+from analysis.records.profile import Grade, Profile, Record
 from analysis.roofline import LevelName
 from reports import text
 from reports.ladder import View, shapes
 from reports.sections import hierarchy, rungs
 from reports.sections.breakdown import breakdown
-from reports.sections.compact_table import compact_table, replaces_times
-from reports.sections.headline import answer, standing
-from reports.sections.prediction import told_steps
+from reports.sections.compact_table import compact_table
+from reports.sections.ladder_answer import answer, failures, left_out, standing
+from reports.sections.ladder_rows import Rows, rows
+from reports.sections.ladder_summary import summary
+from reports.sections.prediction import told_steps, trust, verdict
 from reports.sections.scorecard import scorecard
 from toolkit.cli.terminal import out, rich_table, say
 from toolkit.store.profile_json import dumps
 
 
-def print_profile(profile: Profile, recorded: Profile | None) -> None:
-    """Print the answer in words, and the ladder, for every shape."""
+def print_profile(profile: Profile, recorded: Profile | None, *, is_verbose: bool) -> None:
+    """Print the verdict and the ladder for every shape, and all else if `is_verbose`."""
     for sentence in standing(profile):
         say(sentence, "yellow")
-    for shape in shapes(profile):
+    for place, shape in enumerate(shapes(profile)):
+        if place:
+            say("")
         view = View(profile, shape, recorded)
-        compared = view if any(map(view.earlier, view.records)) else View(profile, shape)
-        said = answer(compared)
-        say(f"{text.shape(shape)} on {profile.device.name}")
-        out.print(f"[bold]{escape(said.lead)}[/]")
-        if said.trust:
-            out.print(escape(said.trust))
-        out.print(_bullets(said.points))
-        out.print(rich_table(compact_table(compared, out.width)))
-        if replaces_times(compared):
-            for line in _own_rates(view.records):
-                say(line)
-        for line in _riddles(view.records):
-            say(line, "yellow")
-        _print_breakdown(view)
-        _print_steps(view)
-        _print_levels(view)
-        _print_scorecard(view)
+        _print_ladder(rows(view), is_verbose=is_verbose)
+        if is_verbose:
+            _print_all(view)
 
 
-def _bullets(points: Sequence[str]) -> Table:
-    """Sentences below each other, their further lines under the first word."""
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(width=3, justify="right")
-    grid.add_column()
-    for point in points:
-        grid.add_row("-", escape(point))
-    return grid
+def _print_ladder(shown: Rows, *, is_verbose: bool) -> None:
+    view, said = shown.view, answer(shown)
+    out.print(f"[bold]{escape(said.lead)}[/]")
+    for line in filter(None, (said.limit, said.advice)):
+        out.print(escape(line))
+    out.print(f"\nSGEMM {text.shape(view.shape)}, {escape(view.profile.device.name)}")
+    if shown.rungs:
+        out.print()
+        out.print(rich_table(summary(shown), is_tight=True))
+        out.print()
+    for line in (*failures(shown), *_riddles(view.records)):
+        say(line, "yellow")
+    for line in _notes(shown, is_verbose=is_verbose):
+        out.print(escape(line))
+
+
+def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:
+    """How to read the table, how far to trust it, what it leaves out, and where more is."""
+    if any(row.step for row in shown.rungs) and shown.grade != Grade.THEORY:
+        within = f"{100 * NEGLIGIBLE_CHANGE:.0f} %"
+        yield f"Speedup: over the rung before. No reason: within {within}, or none stands out."
+    if shown.grade == Grade.RECORDED and shown.view.recorded:
+        yield f"Recorded {text.date(shown.view.recorded.created)} on such a GPU."
+    timings = [one for row in shown.rungs if (one := shown.view.timing(row.record))]
+    if timings:
+        compared = f"{verdict(timings)} " if any(one.ratio for one in timings) else ""
+        yield f"{compared}{trust(shown.view.profile.device)}"
+    yield from left_out(shown)
+    if not is_verbose:
+        yield "More: the page, or --verbose."
+
+
+def _riddles(records: Sequence[Record]) -> Iterator[str]:
+    """Differences between closed form and machine code whose reason is not known."""
+    for record in records:
+        for one in unexplained(record):
+            yield (
+                f"{record.label}: {one.quantity} of {one.subject}: "
+                f"{one.closed_form:,} by the closed form, {one.simulated:,} simulated: "
+                f"{one.reason or ''}"
+            )
+
+
+# With --verbose.
+
+
+def _print_all(view: View) -> None:
+    compared = view if any(map(view.earlier, view.records)) else View(view.profile, view.shape)
+    out.print("\nevery variant")
+    out.print(rich_table(compact_table(compared, out.width)))
+    _print_breakdown(view)
+    _print_steps(view)
+    _print_levels(view)
+    _print_scorecard(view)
 
 
 def _print_steps(view: View) -> None:
     """Print the reasons why each rung beats the one before, if a time was predicted."""
     steps = told_steps(view)
     if steps and view.timings:
-        rows = rungs.table(steps, grade=view.grade_of_times)
+        found = rungs.table(steps, grade=view.grade_of_times)
         out.print("why each rung beats the one before, or does not")  # the table may be narrower
-        out.print(rich_table(rows))
+        out.print(rich_table(found))
 
 
 def _print_breakdown(view: View) -> None:
-    """Print the parts of the times of a few variants; the report shows them for many."""
-    rows = breakdown(view)
-    if rows is None:
+    """Print the parts of the times of a few variants."""
+    found = breakdown(view)
+    if found is None:
         return
-    table = rich_table(rows)
+    table = rich_table(found)
     if table.__rich_measure__(out, out.options).minimum <= out.width:
         out.print("where the time goes")  # the table may be narrower
         out.print(table)
@@ -91,40 +127,17 @@ def _print_levels(view: View) -> None:
 
 
 def _print_scorecard(view: View) -> None:
-    """Print the scorecard of a shape if hardware counted something or an exact counter is off.
-
-    The answer already says whether simulation and closed forms agree.
-    """
+    """Print the scorecard of a shape if hardware counted something or an exact counter is off."""
     found = scorecard(view)
     if found and (found.is_measured or found.bad):
         out.print(escape(found.verdict))
         out.print(rich_table(found.overview.brief, title=f"scorecard, {text.shape(view.shape)}"))
 
 
-def _own_rates(records: Sequence[Record]) -> Iterator[str]:
-    """Rates measured on this machine, beside the recorded numbers of the table."""
-    for record in records:
-        measured = record.trusted
-        if measured:
-            rate = text.flop_per_s(measured.flop_per_s)
-            yield f"{record.label} on this machine: {rate} (measured)"
-
-
-def _riddles(records: Sequence[Record]) -> Iterator[str]:
-    """Differences between closed form and machine code whose reason is not known."""
-    for record in records:
-        for one in unexplained(record):
-            yield (
-                f"{record.label}: {one.quantity} of {one.subject}: "
-                f"{one.closed_form:,} by the closed form, {one.simulated:,} simulated: "
-                f"{one.reason or ''}"
-            )
-
-
-def shown(result: Profile, recorded: Profile | None, as_json: bool) -> str:
+def shown(result: Profile, recorded: Profile | None, *, as_json: bool, is_verbose: bool) -> str:
     """Complete text for standard output, made before anything is written."""
     if as_json:
         return dumps(result)
     with out.capture() as capture:
-        print_profile(result, recorded)
+        print_profile(result, recorded, is_verbose=is_verbose)
     return capture.get()

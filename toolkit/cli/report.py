@@ -11,7 +11,7 @@ import typer
 
 from analysis.errors import InputError
 from toolkit.cli.errors import damage_of, one_line_errors
-from toolkit.cli.options import Json
+from toolkit.cli.options import Json, Verbose
 from toolkit.cli.output import check_output, print_json, write
 from toolkit.cli.terminal import say
 
@@ -29,13 +29,14 @@ def report(
         Path | None,
         typer.Option(
             "--html",
-            help="Where the report goes.",
+            help="File to write the page to.",
             show_default="profile.html; of a launch NAME.html; of several launches.html",
         ),
     ] = None,
     recorded: Annotated[
         Path | None, typer.Option(help="A measured profile.json to compare it with.")
     ] = None,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Write the page of a saved profile, or of saved launches."""
@@ -63,7 +64,7 @@ def report(
         beside = load(recorded) if recorded else run_beside(result)
         with damage_of(*files):
             text = render(result, recorded=beside)
-            printed = shown(result, beside, as_json)
+            printed = shown(result, beside, as_json=as_json, is_verbose=verbose)
         write({html: text})
         sys.stdout.write(printed)
 

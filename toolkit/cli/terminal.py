@@ -35,14 +35,20 @@ def note(text: str, console: Console = out) -> None:
     say(f" {text}", "yellow", lead="note:", console=console)
 
 
-def plain_table(gap: int = 1, **more: Any) -> Table:
-    """A table with a line below its titles alone, and a gap between columns."""
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap, 0, 0), **more)
+def plain_table(gap: int = 1, *, is_tight: bool = False, **more: Any) -> Table:
+    """A table with a line below its titles alone, and a gap between columns.
+
+    A tight one has no line and no margins.
+    """
+    style = None if is_tight else box.SIMPLE_HEAD
+    return Table(box=style, pad_edge=False, padding=(0, gap, 0, 0), **more)
 
 
-def rich_table(rows: Rows, *, title: str = "") -> Table:
+def rich_table(rows: Rows, *, title: str = "", is_tight: bool = False) -> Table:
     """A table of the report on the terminal; details stand below their cells."""
-    table = plain_table(title=escape(title) or None, title_justify="left", title_style="")
+    table = plain_table(
+        is_tight=is_tight, title=escape(title) or None, title_justify="left", title_style=""
+    )
     for column, *cells in zip(rows.columns, *rows.rows, strict=True):
         has_details = any(cell.details for cell in cells)
         longest = max((len(cell.text) for cell in cells), default=0)
@@ -54,7 +60,7 @@ def rich_table(rows: Rows, *, title: str = "") -> Table:
             # where the terminal is too narrow, details take more lines, and numbers stay whole
             min_width=longest if column.is_number else None,
             no_wrap=column.is_whole
-            or column.title == "variant"
+            or column.title in ("variant", "rung")
             or (column.is_number and not has_details),
         )
     for row in rows.rows:

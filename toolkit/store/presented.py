@@ -15,7 +15,8 @@ from analysis.records.summaries import rows, rows_of_times
 from analysis.timing.predicted import RankedCause
 from reports import text
 from reports.ladder import View, shapes
-from reports.sections.headline import answer, standing
+from reports.sections.ladder_answer import answer, standing
+from reports.sections.ladder_rows import rows as rows_of
 from toolkit.store import profile_json
 from toolkit.store.dataframe import dataframe
 from toolkit.store.recorded_runs import run_beside
@@ -41,8 +42,8 @@ class Profile(records.Profile):
     <Profile of 2 variants at 512 × 512 × 512 on NVIDIA T4, theory
     >>> found.verdict.split(":")[0]
     'In theory coarsened-2d has the highest roof'
-    >>> found.figure("accesses").layout.title.text
-    'Accesses per element of C, 512 × 512 × 512'
+    >>> found.figure("ladder").layout.title.text
+    'Rate of each rung, 512 × 512 × 512'
     """
 
     @classmethod
@@ -76,7 +77,10 @@ class Profile(records.Profile):
         """The answer at each shape, a line each, and warnings about the whole run."""
         found = shapes(self)
         lead = (f"{text.shape(one)}: " if len(found) > 1 else "" for one in found)
-        told = (f"{a}{answer(self._view(one)).lead}" for a, one in zip(lead, found, strict=True))
+        told = (
+            f"{a}{answer(rows_of(self._view(one))).lead}"
+            for a, one in zip(lead, found, strict=True)
+        )
         return "\n".join((*standing(self), *told))
 
     @property
@@ -96,11 +100,11 @@ class Profile(records.Profile):
         Parameters
         ----------
         name
-            "performance", "hierarchy", "accesses", "gap", "rounds", "sizes" or "lanes".
+            "ladder", "hierarchy", "rounds" or "sizes".
         shape
             One of the profile, by default the first. "sizes" shows all.
         variant
-            Label of the variant of "lanes", by default the first one.
+            Label of the variant that stands out.
 
         Returns
         -------
@@ -122,7 +126,7 @@ class Profile(records.Profile):
         labels = [record.label for record in view.records]
         if variant is not None and variant not in labels:
             raise UnknownNameError("variant", variant, labels)
-        return FIGURES[name](view, variant or labels[0])
+        return FIGURES[name](view, variant)
 
     def to_dataframe(self, of: Literal["times", "counters"] = "times") -> pd.DataFrame:
         """A table of the profile for pandas, which `pip install 'gemm-ladder[pandas]'` installs.

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from analysis.problem import parse_shape
+from reports import style
 from reports.figures import sizes
-from tests.reports.profiles_by_hand import SHAPE, SMALL, profile
+from tests.reports.profiles_by_hand import SHAPE, SMALL, foreseen, profile
 
 
 def test_a_curve_per_variant_in_order_of_size():
@@ -15,14 +16,19 @@ def test_a_curve_per_variant_in_order_of_size():
     assert "N = 4,096<br>2.66 TFLOP/s (measured)" in curve.hovertext[1]
 
 
-def test_predicted_and_recorded_curves_are_hidden_together(in_prediction):
+def test_a_variant_that_was_measured_has_no_predicted_line(in_prediction):
     recorded = profile(SHAPE, SMALL, is_measured=True)
-    figure = sizes.figure(in_prediction, recorded=recorded)
-    *curves, _ = [one for one in figure.data if one.name == "tiled"]
-    assert [one.line.dash for one in curves] == ["dash", "solid"]
-    assert [one.meta["needs"] for one in curves] == [["tiled"]] * 2
-    assert "tiled" in figure.layout.meta["toggles"][0]
-    assert curves[0].marker.symbol != curves[1].marker.symbol
+    figure = sizes.figure(in_prediction, recorded=recorded, chosen="tiled")
+    (curve,) = [one for one in figure.data if one.name == "tiled"]
+    assert curve.line.dash == "solid"
+    assert curve.line.color == style.CHOSEN
+
+
+def test_predictions_alone_are_dashed_with_open_marks():
+    made = foreseen(profile(SHAPE, SMALL, is_measured=True))
+    unmeasured = tuple(replace(r, measured=None) for r in made.records)
+    curve = sizes.figure(replace(made, records=unmeasured)).data[0]
+    assert (curve.line.dash, curve.marker.symbol) == ("dash", "circle-open")
 
 
 def test_the_axis_has_the_sizes_themselves():

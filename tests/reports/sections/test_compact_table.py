@@ -3,8 +3,8 @@
 import pytest
 
 from reports.sections.compact_table import compact_table
-from reports.sections.ladder_table import ladder_table
 from tests.reports.profiles_by_hand import view
+from tests.reports.sections.test_ladder_table import ladder_table
 
 
 def cells(table, grade, title):

@@ -6,15 +6,17 @@ import pytest
 
 from analysis.problem import parse_shape
 from reports.ladder import View
-from reports.sections.ladder_table import (
-    ceilings_table,
-    ladder_table,
-    ladder_tables,
-    of_roof,
-)
-from reports.sections.table import Cell
+from reports.sections.ladder_table import ladder_columns, of_roof
+from reports.sections.table import Cell, says, table_of
 from tests.reports.cells import cell
 from tests.reports.profiles_by_hand import change, passed, view
+
+
+def ladder_table(shown):
+    """The columns that say something."""
+    records, columns = shown.records, ladder_columns(shown)
+    return table_of([c for c in columns if any(says(c.cell(r)) for r in records)], records)
+
 
 WRONG = replace(passed(), passed=False, worst_ratio=2.0)
 
@@ -90,13 +92,6 @@ def test_references_have_times_and_no_theory(on_gpu):
     assert cell(table, "cpu", "of FP32 peak").text == "–"
 
 
-def test_ceilings_list_every_roof_with_its_basis(in_theory):
-    table = ceilings_table(view(in_theory))
-    roofs = [row[1].text for row in table.rows if row[0].text == "tiled"]
-    assert roofs == ["FP32", "DRAM", "load/store unit", "DRAM, uncached"]
-    assert all(row[4].text for row in table.rows)
-
-
 def test_a_cpus_rate_is_no_share_of_a_gpus_peak():
     from toolkit.store.recorded_runs import recorded_run
 
@@ -137,42 +132,6 @@ def test_predicted_times_stand_in_the_ladder_beside_what_was_recorded(in_predict
     assert cell(beside, "tiled", "over measured time").text == "1.10×"
     assert cell(beside, "tiled", "limiter", "predicted") == Cell(
         "shared memory", details=("busy 60.0 %", "then issue, 50.0 %")
-    )
-
-
-def test_what_is_looked_for_first_stands_apart_from_the_rest(on_gpu, in_simulation):
-    def titles(table):
-        return [column.title for column in table.columns]
-
-    first, more = ladder_tables(view(on_gpu))
-    assert titles(first) == [
-        "rung", "variant", "time", "rate", "of cuBLAS", "registers per thread",
-        "shared per block", "occupancy (theoretical)", "check",
-    ]  # fmt: skip
-    assert titles(more) == [
-        "variant", "of FP32 peak", "of attainable", "check",
-        "intensity of loads", "attainable", "limiter", "outcome", "idea",
-    ]  # fmt: skip
-    assert cell(first, "vectorized", "check") == Cell("passed")
-    assert cell(more, "vectorized", "check").details == ("worst error 0.0312× the bound",)
-    assert [row[0].text for row in more.rows] == [row[1].text for row in first.rows]
-    # without a time, theory is what there is
-    first, more = ladder_tables(view(in_simulation))
-    assert "attainable" in titles(first)
-    assert "warp instructions" in titles(more)
-
-
-def test_a_skipped_rung_has_no_row_beside_predicted_times(in_prediction):
-    first, more = ladder_tables(view(in_prediction))
-    assert "one-block" not in [row[1].text for row in first.rows]
-    assert len(first.rows) == 6
-    assert cell(more, "one-block", "outcome").text == "skipped"
-
-
-def test_a_wrong_result_says_how_wrong_in_the_first_table_too(on_gpu):
-    first, _ = ladder_tables(view(change(on_gpu, "tiled", check=WRONG)))
-    assert cell(first, "tiled", "check") == Cell(
-        text="failed", details=("an error of 2.00× the bound at row 17, column 4",), is_bad=True
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from analysis.comparison.steps import Change, Ends, Step, Weight
-from reports.sections.rungs import reason, sentence, table
+from reports.sections.rungs import brief, reason, table, why
 from tests.reports.profiles_by_hand import view
 
 
@@ -30,72 +30,49 @@ L1 = weight("L1", "L1 sectors", 40e-6, 10e-6)
 SECTORS = change("L1 sectors", 80_000, 20_000)
 
 
-def test_a_sentence_names_the_gain_the_reason_and_the_price():
-    price = weight("shared memory", "shared wavefronts", 0.0, 12e-6)
-    assert sentence(step(FASTER, SECTORS, reason=L1, price=price), grade="recorded") == (
-        "new is 1.50× (predicted) and 2.00× (recorded) as fast as old. The largest reason is L1: "
-        "L1 sectors fall from 80,000 to 20,000, 4.00× fewer, and the time that L1 alone needs "
-        "falls from 40.0 µs to 10.0 µs (by predicted bounds). Against it, the time that shared "
-        "memory alone needs rises from 0 s to 12.0 µs."
+def test_a_count_is_told_by_what_serves_it():
+    assert why(step(FASTER, SECTORS, reason=L1)) == "L1 serves 4.00× fewer sectors."
+    assert brief(step(FASTER, SECTORS, reason=L1)) == "L1 sectors 4.00× fewer"
+    more = change("shared wavefronts", 10_000, 15_000)
+    of_shared = weight("shared memory", "shared wavefronts", 10e-6, 15e-6)
+    assert why(step(FASTER, more, reason=of_shared)) == (
+        "Shared memory serves 1.50× more wavefronts."
     )
+    assert brief(step(FASTER, more, reason=of_shared)) == "wavefronts 1.50× more"
 
 
-def test_a_step_of_the_gap_is_named_as_one():
-    ports = replace(weight("register ports", None, 619e-6, 222e-6), is_step=True)
-    hidden = replace(weight("exposed latency", None, -86e-6, 21e-6), is_step=True)
-    made = step(FASTER, reason=ports, price=hidden, basis="predicted steps")
-    assert sentence(made).endswith(
-        "The largest reason is register ports: the part of register ports in the gap from nominal "
-        "peak falls from 619 µs to 222 µs (by predicted steps). Against it, the part of "
-        "exposed latency in the gap from nominal peak rises from −86.0 µs to 21.0 µs."
-    )
-    assert reason(made) == "register ports: 619 µs → 222 µs"
+def test_a_part_of_the_time_is_told_by_its_change():
+    ports = replace(weight("register ports", None, 532e-6, 211e-6), is_step=True)
+    made = step(FASTER, reason=ports, basis="predicted steps")
+    assert why(made) == "Register-bank conflicts cost 60.3 % less."
+    assert brief(made) == "register banks 532 → 211 µs"
+    assert reason(made) == "register-bank conflicts: 532 µs → 211 µs"
 
 
-def test_more_busy_sms_are_fewer_idle_ones():
-    idle = replace(weight("idle SMs and partial wave", "busy SMs", 29e-6, 12e-6), is_step=True)
-    said = sentence(step(FASTER, change("busy SMs", 16, 32), reason=idle))
-    assert "busy SMs rise from 16 to 32, and the part of idle SMs and partial wave in" in said
-    assert "on 32 SMs" not in said
+def test_a_part_below_zero_is_hidden_and_told_as_zero():
+    stalls = replace(weight("exposed latency", None, -11e-6, 21e-6), is_step=True)
+    made = step(FASTER, reason=stalls)
+    assert why(made) == "Stalls: memory, barriers cost 21.0 µs more."
+    assert brief(made) == "stalls 0 → 21.0 µs"
+    assert "−11.0 µs → 21.0 µs" in reason(made)
 
 
-def test_equal_times_are_said_to_need_no_reason():
+def test_equal_times_need_no_reason():
     equal = change("time", 2.00e-3, 1.96e-3)
-    assert sentence(step(equal)).endswith("Below 3.0 % there is nothing to explain.")
+    assert why(step(equal, SECTORS, reason=L1)) == "Within 3 % of old: no single cause stands out."
+    assert brief(step(equal, SECTORS, reason=L1)) == ""
 
 
-def test_fewer_busy_sms_are_named_where_less_work_takes_longer():
-    slower = change("time", 1e-3, 1.25e-3)
-    busy = change("busy SMs", 132, 64)
-    of_shared = weight("shared memory", "shared wavefronts", 76e-6, 87e-6)
-    wavefronts = change("shared wavefronts", 20_000, 11_000)
-    said = sentence(step(slower, wavefronts, busy, reason=of_shared))
-    assert "new is 0.800× (predicted) as fast as old." in said
-    assert (
-        "shared wavefronts fall from 20,000 to 11,000, 1.82× fewer, but the time that shared "
-        "memory alone needs rises from 76.0 µs to 87.0 µs on 64 SMs instead of 132"
-    ) in said
-    # DRAM is there for all SMs
-    of_dram = weight("DRAM", "DRAM bytes", 1e-6, 2e-6)
-    assert "SMs" not in sentence(step(slower, busy, reason=of_dram))
-
-
-def test_higher_occupancy_and_a_shorter_wait_agree():
-    latency = weight("latency", "occupancy", 4e-6, 2e-6)
-    said = sentence(step(FASTER, change("occupancy", 0.25, 0.5), reason=latency))
-    assert "occupancy rises from 25.0 % to 50.0 %, and the time that latency alone" in said
-
-
-def test_grades_that_disagree_are_said_to():
-    at_odds = Change(
-        quantity="time", predicted=Ends(before=2, after=1), measured=Ends(before=1, after=2)
+def test_a_measured_time_decides_whether_a_reason_is_told():
+    same = Change(
+        quantity="time", predicted=Ends(before=3, after=2), measured=Ends(before=3, after=2.99)
     )
-    assert "as fast as old: the two do not agree on which is faster." in sentence(step(at_odds))
+    assert brief(step(same, SECTORS, reason=L1)) == ""
 
 
 def test_no_reason_is_said_to_be_none():
-    assert sentence(step(FASTER)).endswith("No resource explains it, by predicted bounds.")
     assert reason(step(FASTER)) == "–"
+    assert brief(step(FASTER)) == ""
 
 
 def test_a_reason_is_short_on_a_terminal():

@@ -92,7 +92,7 @@ def shown(made, monkeypatch, *, width=80):
     file = io.StringIO()
     monkeypatch.setattr(out, "_file", file)
     monkeypatch.setattr(out, "_width", width)
-    print_profile(made, None)
+    print_profile(made, None, is_verbose=True)
     return file.getvalue()
 
 
@@ -151,10 +151,10 @@ def test_a_report_of_a_file_without_scores_has_them(simulated, exact, folder, mo
     counted = counting(simulated, **{WARP_INSTRUCTIONS: 1})
     old = replace(counted, records=tuple(replace(r, scores=()) for r in counted.records))
     save(old, "old.json")
-    result = invoke("report old.json")
+    result = invoke("report old.json --verbose")
     assert result.exit_code == 0
     assert f"✗ {exact - 1} of {exact}" in result.stdout
-    assert "Counters that agree, per variant" in Path("profile.html").read_text(encoding="utf-8")
+    assert "Counters by three grades" in Path("profile.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("label", "shape"), chosen_of(COUNTED, is_one_of_each_way))

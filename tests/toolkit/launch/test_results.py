@@ -11,10 +11,8 @@ import pytest
 from analysis.errors import InputError, UnavailableError, UnknownNameError
 from analysis.records.profile import Profile as Record
 from analysis.timing.predicted import NAMED, Cost, Effect
-from reports import ladder
 from reports.figures import launch as figures
 from reports.figures import named
-from reports.pages.page import _drawings
 from tests.reports.launches import TRANSPOSE
 from toolkit import load, profile, save, simulate
 from toolkit.gpu.launch import run
@@ -136,25 +134,23 @@ def test_points_of_the_roofline_are_at_or_below_their_roofs(execution):
         assert point.y[0] <= 1.001 * min(slope * point.x[0], roof.y[2])
 
 
-def test_all_figures_of_the_page_have_names(found):
-    view = ladder.View(found, found.records[0].shape)
-    assert _drawings(view).keys() <= named.FIGURES.keys()
+def test_figures_of_a_profile_have_names(found):
     for name in named.FIGURES:
         assert found.figure(name, shape="512").layout.title.text
-    assert found.figure("lanes", variant="vectorized").layout.title.text.startswith(
-        "Access patterns, drawn: vectorized"
-    )
+    chosen = [found.figure("ladder", variant=label) for label in (None, "tiled", "vectorized")]
+    assert chosen[1] != chosen[2]
+    assert chosen[0] in chosen[1:]
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"name": "gapp"}, "unknown figure 'gapp': did you mean 'gap'?"),
+        ({"name": "laddr"}, "unknown figure 'laddr': did you mean 'ladder'?"),
         (
-            {"name": "gap", "shape": 4096},
+            {"name": "ladder", "shape": 4096},
             "unknown shape '4096x4096x4096': choose one of 256x256x256",
         ),
-        ({"name": "lanes", "variant": "tile"}, "unknown variant 'tile': did you mean 'tiled'?"),
+        ({"name": "ladder", "variant": "tile"}, "unknown variant 'tile': did you mean 'tiled'?"),
     ],
 )
 def test_unknown_names_list_the_known_ones(execution, found, asked, said):
@@ -232,7 +228,7 @@ def test_a_cell_of_a_notebook_keeps_its_style_and_needs_no_script(which, request
     assert html.count("<") == 2  # all else is the text of an attribute
     assert "&lt;script" not in html
     assert "href=&#34;#" not in html  # what it would lead to is not there
-    assert re.search(r"bank conflicts|Predictions for", html)
+    assert re.search(r"bank conflicts|Limited by", html)
 
 
 def test_a_profile_without_records_says_so(found):
@@ -241,7 +237,7 @@ def test_a_profile_without_records_says_so(found):
     assert "This profile holds no record" in empty._repr_html_()
     assert empty.causes == {}
     with pytest.raises(InputError, match="no record, so it has no figure"):
-        empty.figure("gap")
+        empty.figure("ladder")
 
 
 def test_docstrings_of_the_public_functions_have_an_example():

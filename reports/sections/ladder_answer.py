@@ -1,0 +1,222 @@
+"""The answer of a profile for one shape: its number, a verdict, the limit, and what to try next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from analysis.records.profile import Grade, Profile, Record
+from analysis.roofline import share_of_peak
+from analysis.timing.predicted import Predicted, Resource
+from reports import ladder, text
+from reports.sections.advice import advice
+from reports.sections.ladder_rows import Row, Rows
+
+# Roofs are upper bounds: a few percent between two of them do not tell which rung is faster,
+# and a wider tolerance would call unequal rungs equal.
+EQUAL_ROOFS = 0.95
+
+RESOURCES = {Resource.ISSUE: "instruction issue"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderAnswer:
+    """What to know first.
+
+    `value` is the highest rate of a rung as text, of which `grade` says how it was obtained; empty
+    without any. `verdict` is a short sentence, `rest` what follows it. `lead` says all of that in
+    a sentence. `limit` says what limits the fastest rung, `advice` what to try next, both empty if
+    unknown.
+    """
+
+    value: str
+    unit: str
+    grade: str
+    verdict: str
+    lead: str
+    rest: str = ""
+    limit: str = ""
+    advice: str = ""
+
+
+def standing(profile: Profile) -> tuple[str, ...]:
+    """Warnings about the whole run: no records, or an interrupted run."""
+    empty = "This profile holds no record: no rung was profiled."
+    interrupted = "The run was interrupted: what is missing was not reached."
+    return (
+        *(() if profile.records else (empty,)),
+        *((interrupted,) if profile.status == "interrupted" else ()),
+    )
+
+
+def answer(rows: Rows) -> LadderAnswer:
+    """The answer for the shape of some rows."""
+    best = rows.fastest
+    if best is None or best.rate is None:
+        return LadderAnswer(
+            value="", unit="", grade="", verdict=_nothing(rows), lead=_nothing(rows)
+        )
+    value, _, unit = text.flop_per_s(best.rate).partition(" ")
+    if rows.grade == Grade.THEORY:
+        ceiling = _in_theory(rows, best.rate)
+        return LadderAnswer(
+            value=value,
+            unit=unit,
+            grade="at most, in theory",
+            verdict=ceiling,
+            lead=f"{value} {unit} at most: {ceiling}",
+            rest=_NOT_MEASURED[rows.view.profile.executor],
+            limit=" ".join(_limits_in_theory(rows)),
+        )
+    verdict, rest = _against_cublas(rows, best) or _fastest(rows, best)
+    return LadderAnswer(
+        value=value,
+        unit=unit,
+        grade=f"{graded(rows)}, {best.label}",
+        verdict=verdict,
+        lead=_lead(rows, best, f"{value} {unit}"),
+        rest=rest,
+        limit=limited(best.predicted) if best.predicted else "",
+        advice=advice(rows),
+    )
+
+
+def _lead(rows: Rows, best: Row, rate: str) -> str:
+    """'53.8 TFLOP/s with tall-thread-tile: 105 % of cuBLAS, 80.4 % of the FP32 peak.'"""
+    of_peak = f"{share(_of_peak(rows, best))} of the FP32 peak."
+    if rows.grade == Grade.PREDICTED:
+        return f"{rate} predicted with {best.label}: {of_peak}"
+    of_cublas = f"{share(best.of_cublas)} of cuBLAS, " if best.of_cublas else ""
+    return f"{rate} with {best.label}: {of_cublas}{of_peak}"
+
+
+def graded(rows: Rows) -> str:
+    """How the bars were obtained: 'measured', 'recorded 2026-11-21', 'predicted'."""
+    if rows.grade == Grade.RECORDED and rows.view.recorded:
+        return ladder.recorded_on(rows.view.recorded)
+    return rows.grade
+
+
+def share(value: float) -> str:
+    """A share to three digits: '105 %'."""
+    return f"{text.three_digits(100 * value)} %"
+
+
+def limited(predicted: Predicted) -> str:
+    """'Limited by instruction issue, busy 88.0 % of the time; next FP32, 82.5 %.'"""
+    name, busy = _resource(predicted.limiter), share(predicted.limiter_share)
+    if predicted.limiter != Resource.LATENCY:
+        busy = f"busy {busy} of the time"
+    after = f"{_resource(predicted.next_limiter)}, {share(predicted.next_share)}"
+    return f"Limited by {name}, {busy}; next {after}."
+
+
+def _resource(name: str) -> str:
+    return RESOURCES.get(Resource(name), name) if name in set(Resource) else name
+
+
+def _against_cublas(rows: Rows, best: Row) -> tuple[str, str] | None:
+    """Verdict against cuBLAS and what follows, None if cuBLAS was not timed in the same run."""
+    if best.of_cublas is None or not rows.is_measured:
+        return None
+    at = f"{share(_of_peak(rows, best))} of the FP32 peak."
+    if best.of_cublas < 1:
+        return f"{_rung(best)} reaches {share(best.of_cublas)} of cuBLAS,", at
+    beats = f"beats {{}} by {text.three_digits(100 * (best.of_cublas - 1))} %,"
+    first = rows.reaching
+    if first is None or first is best:
+        return f"{_rung(best)} {beats.format('cuBLAS')}", at
+    return f"{_rung(first)} reaches cuBLAS; {_rung(best).lower()} {beats.format('it')}", at
+
+
+def _rung(row: Row) -> str:
+    """'Rung 14', or the label where it has other parameters than the rung."""
+    is_plain = row.label == row.record.variant
+    return f"Rung {row.record.rung}" if is_plain else row.label
+
+
+def _fastest(rows: Rows, best: Row) -> tuple[str, str]:
+    is_predicted = rows.grade == Grade.PREDICTED
+    at = f"{share(_of_peak(rows, best))} of the FP32 peak."
+    if len(rows.rungs) == 1:
+        return f"{best.label} {'would reach' if is_predicted else 'reaches'}", at
+    return f"{best.label} is {'predicted to be ' * is_predicted}fastest,", at
+
+
+def _of_peak(rows: Rows, best: Row) -> float:
+    run = rows.view.recorded if rows.grade == Grade.RECORDED else rows.view.profile
+    assert run is not None
+    assert best.rate is not None
+    return share_of_peak(best.rate, run.device)
+
+
+# Without a time.
+
+
+def _nothing(rows: Rows) -> str:
+    if not rows.view.rungs:
+        return "No rung of the ladder was profiled."
+    return f"{_NOT_MEASURED[rows.view.profile.executor]} No rung ran."
+
+
+_NOT_MEASURED = {
+    "gpu": "Nothing was measured.",
+    "simulate": "Nothing was timed: these are ceilings.",
+    "theory": "Nothing was launched: these are ceilings.",
+}
+
+
+def _in_theory(rows: Rows, highest: float) -> str:
+    names = [row.label for row in rows.rungs if (row.rate or 0.0) >= EQUAL_ROOFS * highest]
+    if len(rows.rungs) == 1:
+        return f"{names[0]} reaches {share(_part(rows, highest))} of the FP32 peak at most."
+    have = "have the highest ceilings" if len(names) > 1 else "has the highest ceiling"
+    return f"{ladder.named(names, rows.view.rungs)} {have}."
+
+
+def _part(rows: Rows, rate: float) -> float:
+    return share_of_peak(rate, rows.view.profile.device)
+
+
+def _limits_in_theory(rows: Rows) -> Iterator[str]:
+    """One sentence per limiter with the rungs that it limits."""
+    limited: dict[str, list[str]] = defaultdict(list)
+    for row in rows.rungs:
+        if row.record.theory:
+            limited[row.record.theory.limiter].append(row.label)
+    for limiter, labels in limited.items():
+        yield f"Limited by {limiter}: {ladder.named(labels, rows.view.rungs)}."
+
+
+# What has no row.
+
+
+def left_out(rows: Rows) -> Iterator[str]:
+    """Sentences on rungs that select others, and on those that did not run."""
+    for label, other in rows.same.items():
+        row = rows.row(other)
+        yield f"{label} is {f'rung {row.record.rung}' if row else other} at this size."
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for record in rows.missing:
+        if record.status == "skipped":
+            reasons[_reason(record)].append(record.label)
+    for why, labels in reasons.items():
+        yield f"Not run: {ladder.named(labels, rows.view.records)} ({why})."
+
+
+def failures(rows: Rows) -> Iterator[str]:
+    """A sentence for everything that failed or computed a wrong result, references included."""
+    for record in rows.view.records:
+        if record.check and not record.check.passed:
+            why = ladder.check_failure(record)
+            yield f"{record.label} failed the check: {why}. No time is shown."
+        elif record.status not in ("ok", "skipped"):
+            yield f"{record.label} {record.status}: {_reason(record)}."
+
+
+def _reason(record: Record) -> str:
+    """Reason why a record has no result; of 'what: why: what to do', why."""
+    reason = record.reason or "no reason was kept"
+    parts = reason.split(": ")
+    return (parts[1] if len(parts) == 3 else reason).rstrip(".")

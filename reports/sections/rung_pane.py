@@ -1,0 +1,218 @@
+"""What the page says of one rung: what changed, why, and what its time is spent on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from analysis.comparison.steps import Step
+from analysis.records.profile import Grade
+from analysis.timing.predicted import Cause, Predicted
+from reports import text
+from reports.sections import rungs
+from reports.sections.ladder_answer import RESOURCES, share
+from reports.sections.ladder_rows import Row, Rows
+from reports.svg.busy import Bar
+
+LEAST_PART = 0.002  # of the time: smaller parts are left out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Length:
+    """A value as text, and the length of its bar in percent."""
+
+    value: str
+    percent: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartPair:
+    """A part of the predicted time, of the rung before (None without one) and of this one."""
+
+    name: str
+    before: Length | None
+    after: Length
+    is_reason: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pane:
+    """The pane of a rung.
+
+    `numbers` are (value, what it is). `reason` is the heading of the two times of the largest
+    reason, `kind` says what these times are. `parts` are in `unit`; `note` completes them.
+    """
+
+    number: str
+    label: str
+    limit: str
+    idea: str
+    numbers: Sequence[tuple[str, str]]
+    why: str
+    reason: str = ""
+    kind: str = ""
+    times: Sequence[tuple[str, Length]] = ()
+    parts: Sequence[PartPair] = ()
+    unit: str = ""
+    note: str = ""
+
+
+def pane(shown: Rows, row: Row) -> Pane:
+    """The pane of a rung of some rows."""
+    step, predicted = row.step, row.predicted
+    has_reason = step is not None and rungs.has_reason(step)
+    before = shown.row(step.before) if step else None
+    parts, unit = _parts(row, before)
+    return Pane(
+        number=f"{row.record.rung or ''}",
+        label=row.label,
+        limit=f"limited by {_limiter(row)}" if _limiter(row) else "",
+        idea=_idea(row.record.idea),
+        numbers=list(_numbers(shown, row, before)),
+        why=rungs.why(step) if step and step.basis else "",
+        reason=_capital(rungs.reason_name(step)) if step and has_reason else "",
+        kind=_kind(step) if step and has_reason else "",
+        times=list(_times(step)) if step and has_reason else (),
+        parts=parts,
+        unit=unit,
+        note=_note(predicted, before, parts) if predicted and parts else "",
+    )
+
+
+def _idea(words: str) -> str:
+    return f"{_capital(words)}." if words else ""
+
+
+def _limiter(row: Row) -> str:
+    if row.predicted:
+        return str(RESOURCES.get(row.predicted.limiter, row.predicted.limiter))
+    return row.record.theory.limiter if row.record.theory else ""
+
+
+def _numbers(shown: Rows, row: Row, before: Row | None) -> Iterator[tuple[str, str]]:
+    if row.measured:
+        yield text.predicted_seconds(row.measured.median_s), "measured"
+    elif row.predicted:
+        yield text.predicted_seconds(row.predicted.time_s), "predicted"
+    if row.of_cublas:
+        yield share(row.of_cublas), "of cuBLAS"
+    elif row.best_rate:
+        yield share(row.best_rate / shown.peak), "of the FP32 peak"
+    if row.speedup and before:
+        yield text.ratio(row.speedup), f"the speed of rung {before.record.rung}"
+    elif shown.grade != Grade.THEORY:
+        rate, _, unit = text.flop_per_s(row.best_rate).partition(" ")
+        yield rate, unit
+
+
+def _kind(step: Step) -> str:
+    assert step.reason is not None
+    return "part of the predicted time" if step.reason.is_step else "time that it alone needs"
+
+
+def _times(step: Step) -> Iterator[tuple[str, Length]]:
+    """The two times of the largest reason; one below 0 is hidden behind other work."""
+    assert step.reason is not None
+    ends = step.reason.time_s
+    longest = max(ends.before, ends.after)
+    for label, end_s in ((step.before, ends.before), (step.after, ends.after)):
+        shown_s = max(0.0, end_s)
+        yield (
+            label,
+            Length(value=text.predicted_seconds(shown_s), percent=round(72 * shown_s / longest, 1)),
+        )
+
+
+# Parts of the predicted time.
+
+
+def _parts(row: Row, before: Row | None) -> tuple[list[PartPair], str]:
+    """Parts of the time beyond FP32 work, and their unit; none for a prediction without a gap."""
+    if row.predicted is None or not row.predicted.gap:
+        return [], ""
+    own = _steps(row.predicted)
+    earlier = _steps(before.predicted) if before and before.predicted else None
+    least = LEAST_PART * row.predicted.time_s
+    names = [
+        name
+        for name in own
+        if abs(own[name]) >= least or abs((earlier or {}).get(name, 0.0)) >= least
+    ]
+    longest = max((max(own[name], (earlier or {}).get(name, 0.0)) for name in names), default=0.0)
+    if longest <= 0:
+        return [], ""
+    scale, unit = text.time_unit(longest)
+    reason = row.step.reason if row.step and rungs.has_reason(row.step) else None
+
+    def length(time_s: float) -> Length:
+        kept = max(0.0, time_s)
+        return Length(value=text.three_digits(kept / scale), percent=round(100 * kept / longest, 1))
+
+    return [
+        PartPair(
+            name=rungs.part(name),
+            before=length(earlier.get(name, 0.0)) if earlier else None,
+            after=length(own[name]),
+            is_reason=bool(reason and reason.is_step and reason.resource == name),
+        )
+        for name in names
+    ], unit
+
+
+def _steps(predicted: Predicted) -> dict[str, float]:
+    return {
+        step.name: step.time_s
+        for step in predicted.gap
+        if step.name not in (Cause.PEAK, Cause.LAUNCH)
+    }
+
+
+def _note(predicted: Predicted, before: Row | None, parts: Sequence[PartPair]) -> str:
+    told = []
+    if before and before.predicted:
+        told.append("Upper bar: the rung before. Lower bar: this one.")
+    told.append(f"FP32 work itself: {text.predicted_seconds(predicted.gap[0].time_s)}.")
+    hidden = any(step.time_s < 0 for step in predicted.gap)
+    if hidden and any(part.after.percent == 0 for part in parts):
+        told.append("0: hidden behind other work.")
+    return " ".join(told)
+
+
+def time_bars(predicted: Predicted) -> list[Bar]:
+    """FP32 work, then the other parts of the predicted time, the largest first."""
+    if not predicted.gap:
+        return []
+    first, *rest = predicted.gap
+    others = sorted(
+        (step for step in rest if step.time_s >= LEAST_PART * predicted.time_s),
+        key=lambda step: -step.time_s,
+    )
+    longest = max(step.time_s for step in (first, *others))
+    return [
+        Bar(
+            name=rungs.part(step.name),
+            share=step.time_s / longest,
+            value=text.predicted_seconds(step.time_s),
+            class_="s1" if place == 0 else "c0" if place == 1 else "s2",
+        )
+        for place, step in enumerate((first, *others))
+    ]
+
+
+def times_sentence(row: Row) -> str:
+    """'2.74 ms predicted, 2.69 ms measured: median of 20, 95 % interval 2.689 to 2.692 ms.'"""
+    told = []
+    if row.predicted:
+        told.append(f"{text.predicted_seconds(row.predicted.time_s)} predicted")
+    if row.measured:
+        told.append(f"{text.predicted_seconds(row.measured.median_s)} measured")
+    found = ", ".join(told)
+    if row.measured and row.measured.interval_s:
+        number = len(row.measured.samples_s)
+        ends = text.interval(row.measured.interval_s, text.seconds)
+        found += f": median of {number:,}, 95 % interval {ends}"
+    return f"{found}." if found else "It has no time: nothing was launched."
+
+
+def _capital(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}"
