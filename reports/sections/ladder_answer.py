@@ -65,7 +65,7 @@ def answer(rows: Rows) -> LadderAnswer:
             unit=unit,
             grade="at most, in theory",
             verdict=ceiling,
-            lead=f"{value} {unit} at most: {ceiling}",
+            lead=f"{value} {unit} in theory: {ceiling}",
             rest=_NOT_MEASURED[rows.view.profile.executor],
             limit=" ".join(_limits_in_theory(rows)),
         )
@@ -170,7 +170,7 @@ _NOT_MEASURED = {
 def _in_theory(rows: Rows, highest: float) -> str:
     names = [row.label for row in rows.rungs if (row.rate or 0.0) >= EQUAL_ROOFS * highest]
     if len(rows.rungs) == 1:
-        return f"{names[0]} reaches {share(_part(rows, highest))} of the FP32 peak at most."
+        return f"{names[0]} reaches at most {share(_part(rows, highest))} of the FP32 peak."
     have = "have the highest ceilings" if len(names) > 1 else "has the highest ceiling"
     return f"{ladder.named(names, rows.view.rungs)} {have}."
 

@@ -508,16 +508,17 @@ def test_markup_in_a_profile_is_printed_as_it_is(saved):
         theory=replace(record.theory, limiter="[/red]"),
     )
     device = replace(stored.device, name="[red]GPU[/]")
-    save(replace(stored, records=(odd, replace(odd, status="ok")), device=device), saved)
+    right = replace(odd, label="[/ok]", status="ok")
+    save(replace(stored, records=(odd, right), device=device), saved)
     console.out.width, before = 200, console.out.width
     try:
         result = invoke("report saved.json")
     finally:
         console.out.width = before
     assert result.exit_code == 0
-    for literal in ("[/] was skipped: [bold] :warning: [/]", "[/red]"):
+    for literal in ("Not run: [/] ([bold] :warning: [/]).", "[/red]", "[/ok]"):
         assert literal in result.stdout
-    assert re.search(r"^32 × 32 × 32 on \[red\]GPU\[/\]", result.stdout, re.MULTILINE)
+    assert re.search(r"^SGEMM 32 × 32 × 32, \[red\]GPU\[/\]", result.stdout, re.MULTILINE)
 
 
 def test_a_profile_of_nothing_is_rendered(saved):
@@ -638,7 +639,7 @@ def test_a_pipe_gets_utf8_no_control_characters_and_whole_lines(saved):
     status, stdout, stderr = run(*TOOLKIT, "report", "saved.json", environment=latin)
     assert status == 0
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", stdout + stderr)
-    assert "\n  - " in stdout
+    assert "\nSGEMM " in stdout
     assert "32 × 32 × 32" in stdout
 
 
