@@ -18,7 +18,8 @@ class OnSimulator:
     is_silicon = False
 
     def __init__(self, arch):
-        from toolkit.execution.simulate import Simulator, simulate
+        from toolkit.execution.simulate import simulate
+        from toolkit.execution.simulator import Simulator
 
         self.arch = arch
         self.call = partial(simulate, arch=arch, predict=False)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.sampling import exhaustive
-from toolkit.execution.simulate import prepared, simulate
+from toolkit.execution.simulate import simulate
+from toolkit.execution.simulator import prepared
 from toolkit.launch.launch import launch_geometry
 from toolkit.sass.machine import run_blocks
 from validation.plans.compare import Comparison, Estimate, compared, summary

@@ -28,13 +28,8 @@ from toolkit.cli.options import KernelOptions, RunOptions, SimulateOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
-from toolkit.execution.simulate import (
-    MAX_INSTRUCTIONS,
-    Advance,
-    Announce,
-    WhenCounted,
-    simulate,
-)
+from toolkit.execution.simulate import simulate
+from toolkit.execution.simulator import MAX_INSTRUCTIONS, Advance, Announce, WhenCounted
 from toolkit.launch.launch import Argument, Execution
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name

@@ -40,11 +40,7 @@ from toolkit.execution.findings import (
 from toolkit.execution.launch_request import NO_RUNG, LaunchRequest
 from toolkit.execution.limits import check_limits
 from toolkit.execution.representatives import regions
-from toolkit.execution.simulate import (
-    MAX_INSTRUCTIONS,
-    Announce,
-    prepared,
-)
+from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks

@@ -2,75 +2,43 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from hashlib import sha256
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from analysis.argument_types import checked
 from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
-from analysis.errors import InputError, LaunchError, ShapeError
-from analysis.geometry import WARP_SIZE, Geometry
+from analysis.errors import InputError, ShapeError
+from analysis.geometry import WARP_SIZE
 from analysis.problem import Gemm
-from analysis.records.counters import totals
 from analysis.timing.predicted import Explanation
-from toolkit.execution.accesses import MOST_ACCESSES
-from toolkit.execution.block_counts import BlockSelection, Execute, counted_blocks
 from toolkit.execution.block_plan import Blocks
-from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
 from toolkit.execution.launch_request import LaunchRequest
-from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
-from toolkit.execution.residency import most_resident, residence_of
-from toolkit.execution.result import (
-    counted_execution,
-    modelled_execution,
-    unmodelled_execution,
-)
+from toolkit.execution.residency import residence_of
 from toolkit.execution.rung_simulation import LadderSimulator
-from toolkit.launch.checks import (
-    check_arguments,
-    check_fits,
-    check_geometry,
-    check_shared,
+from toolkit.execution.simulator import (
+    LIMIT_S,
+    MAX_INSTRUCTIONS,
+    Advance,
+    Announce,
+    Simulator,
+    WhenCounted,
 )
 from toolkit.launch.launch import (
     Argument,
     Execution,
-    buffer_labels,
 )
-from toolkit.launch.progress import FinishedBlocks
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.compile import supported_architectures
 from toolkit.machine_code.disassemble import disassembler
-from toolkit.machine_code.elf import reading
-from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.rungs.launch import RungLaunch, compile_for
 from toolkit.rungs.matrices import Workload, chosen_seed
 from toolkit.sass.core import binding as core
-from toolkit.sass.faults import describe, describe_printing, describe_unwritten
-from toolkit.sass.machine import BoundLaunch, FaultError, Run, available_cores, run_blocks
-from toolkit.sass.regions import Flow, Regions
-from toolkit.sass.schedule_facts import schedule_facts
-from toolkit.sass.statistics import instruction_counts
-from toolkit.sass.translate import Translated, bind, translate
+from toolkit.sass.machine import available_cores
 from toolkit.store.constants_file import with_constants
-
-# An hour of two cores: a launch that runs longer is assumed to hang.
-MAX_INSTRUCTIONS = 10**12
-
-LIMIT_S = 10.0  # all blocks are executed, rather than counters estimated, within this time
-
-Advance = Callable[[int, int], None]
-Announce = Callable[[Estimate], None]
-WhenCounted = Callable[[Execution], None]
 
 
 def check_simulator() -> None:
@@ -281,224 +249,3 @@ def _check_time(launch: RungLaunch, simulator: Simulator) -> None:
             f"about {needed:.1e} thread instructions, and the limit is {limit:.1e}: omit `blocks`, "
             "or take a smaller shape"
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Simulator:
-    """Executor without a GPU, for one architecture. Its fields are arguments of `simulate`.
-
-    `explanation`: what predictions say that the time is spent on.
-    """
-
-    arch: str | None = None
-    blocks: Blocks = "all"
-    max_instructions: int = MAX_INSTRUCTIONS
-    workers: int | None = None
-    advance: Advance | None = None
-    announce: Announce | None = None
-    when_counted: WhenCounted | None = None
-    device: Device | None = None
-    outputs: bool = True
-    seed: int | None = None
-    limit_s: float = LIMIT_S
-    explanation: Explanation = Explanation.COSTS
-
-    def __post_init__(self) -> None:
-        check_limits(self.blocks, self.max_instructions, self.workers)
-
-    @property
-    def target(self) -> str:
-        """Architecture that sources are compiled for."""
-        return architecture_of(self.arch, self.device)
-
-    def run(self, cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument]) -> Execution:
-        """Execute a compiled kernel, as `simulate` does."""
-        if self.blocks != (blocks := selected(self.blocks, geometry.grid)):
-            return replace(self, blocks=blocks).run(cubin, geometry, arguments)
-        check_runs_on(cubin.limits_of, self.device)
-        translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
-        bound = replace(bound, notes_requests=True)
-        if self.outputs:
-            check_buffers(cubin.name, bound)
-        if self.blocks == "representative" or (self.blocks == "all" and self.device):
-            check_blocks(cubin.name, geometry.blocks)
-            bound = replace(bound, most_accesses=MOST_ACCESSES, notes_work=True)
-        selection = self._selection(translated, bound, arguments)
-        started = time.perf_counter()
-        try:
-            counted = counted_blocks(
-                bound,
-                selection,
-                partial(self._followed, bound),
-                self._few_followed(bound),
-                partial(self._before_all, cubin.name, bound, selection.trial),
-            )
-        except FaultError as error:
-            raise LaunchError(describe(error.fault, translated, bound)) from None
-        simulation_s = time.perf_counter() - started
-        if self.outputs:
-            for buffer in bound.buffers:
-                buffer.complete()
-        execution = counted_execution(
-            translated,
-            counted,
-            geometry,
-            simulation_s=simulation_s,
-            outputs=outputs if self.outputs else (),
-            notes=(
-                *counted.unchecked(geometry.blocks),
-                *describe_unwritten(counted.runs, translated, bound),
-                *describe_printing(translated, counted.counts),
-            ),
-        )
-        execution = replace(execution, device=self.device)
-        if self.when_counted is not None:
-            self.when_counted(execution)
-        if self.device is None:
-            return execution
-        try:
-            residence = residence_of(self.device, cubin, geometry)
-        except InputError as error:
-            return unmodelled_execution(execution, str(error))
-        return modelled_execution(
-            execution,
-            translated,
-            geometry,
-            counted,
-            residence,
-            explanation=self.explanation,
-        )
-
-    def _selection(
-        self, translated: Translated, bound: BoundLaunch, arguments: Sequence[Argument]
-    ) -> BlockSelection:
-        """Selection of the blocks of a bound launch."""
-        cubin, geometry = translated.kernel, bound.geometry
-        waits = schedule_facts(cubin).waits
-
-        def again() -> BoundLaunch:
-            fresh = bind(translated, geometry, arguments)[0]
-            return replace(fresh, most_resident=bound.most_resident)
-
-        return BlockSelection(
-            blocks=self.blocks,
-            waits=waits,
-            seed=_seed_of(cubin, geometry, arguments, self.seed),
-            limit_s=self.limit_s,
-            trial=cache(partial(self._trial, bound, waits)),
-            again=again,
-            flow=Flow(translated.linked.instructions, translated.lowered),
-            metrics=lambda counts, rows: totals(instruction_counts(translated, counts, rows)),
-            functions={name: at // INSTRUCTION_BYTES for name, at in cubin.functions.items()},
-        )
-
-    def _few_followed(self, bound: BoundLaunch) -> Execute:
-        """Function that executes single blocks, and announces if they take long."""
-        followed = partial(self._followed, bound)
-        are_independent = not bound.blocks_meet and bound.cluster_blocks == 1
-        if not (self.announce and are_independent and self.max_instructions >= MOST_INSTRUCTIONS):
-            return followed
-        return announcing(
-            followed,
-            bound,
-            self.announce,
-            self.workers or available_cores(),
-            at_once=self.blocks != "representative",
-        )
-
-    def _before_all(self, kernel: str, bound: BoundLaunch, trial: Callable[[], Estimate]) -> None:
-        """Check that copies of all buffers fit, and announce the estimated time of all blocks."""
-        check_buffers(kernel, bound)
-        if self.announce is not None and self.max_instructions >= MOST_INSTRUCTIONS:
-            self.announce(trial())
-
-    def _trial(self, bound: BoundLaunch, waits: bool) -> Estimate:
-        """Estimated time of all blocks, from a few of them."""
-        return estimated(
-            lambda few, most: run_blocks(
-                bound,
-                [range(few[0], few[-1] + 1)],
-                max_instructions=most,
-                workers=self.workers,
-            ),
-            bound,
-            range(bound.geometry.blocks),
-            self.workers or available_cores(),
-            waits=waits or bound.blocks_meet,
-        )
-
-    def _followed(
-        self,
-        bound: BoundLaunch,
-        blocks: Sequence[range],
-        regions: Regions | None,
-        most_instructions: int | None = None,
-    ) -> list[Run]:
-        return self._run(replace(bound, regions=regions), blocks, most_instructions)
-
-    def _run(
-        self, bound: BoundLaunch, blocks: Sequence[range], most_instructions: int | None = None
-    ) -> list[Run]:
-        progress = FinishedBlocks(of=sum(map(len, blocks)), advance=self.advance)
-        return run_blocks(
-            bound,
-            blocks,
-            max_instructions=most_instructions or self.max_instructions,
-            workers=self.workers,
-            advance=progress.add,
-        )
-
-
-def _seed_of(
-    cubin: Kernel, geometry: Geometry, arguments: Sequence[Argument], seed: int | None
-) -> bytes:
-    """Seed of the random blocks of a launch: the code, the geometry, scalars and `seed`."""
-    values = [a.tobytes() for a in arguments if isinstance(a, np.generic)]
-    return repr((sha256(cubin.code).hexdigest(), geometry, values, seed)).encode()
-
-
-def prepared(
-    cubin: Kernel,
-    geometry: Geometry,
-    arguments: Sequence[Argument],
-    *,
-    device: Device | None = None,
-) -> tuple[Translated, BoundLaunch, tuple[NDArray[np.generic], ...]]:
-    """Translated kernel, checked launch that is ready to run, and its output arrays.
-
-    Outputs do not yet hold the data that blocks leave unchanged. Raises as `simulate` does, except
-    for mistakes of the kernel.
-    """
-    arch = cubin.limits_of
-    check_geometry(cubin.name, geometry)
-    check_shared(
-        cubin.name,
-        cubin.resources.static_shared_bytes,
-        geometry.dynamic_shared_bytes,
-        arch,
-    )
-    what = f"the machine code of {cubin.name}"
-    check_arguments(cubin.name, arguments, cubin.parameters, cubin.declared)
-    check_room(cubin, geometry)
-    with reading(what):
-        translated = translate(cubin)
-    check_fits(
-        cubin.name,
-        geometry,
-        cubin.resources,
-        max_threads=cubin.max_threads,
-        required_block=cubin.required_block,
-        cluster=cubin.cluster,
-        arch=arch,
-    )
-    with reading(what):
-        bound, outputs = bind(translated, geometry, arguments)
-    labels = buffer_labels(arguments, cubin.declared).items()
-    named = {name: f"variable `{name}`" for name in translated.linked.variables}
-    named |= {f"argument {position}": label for position, label in labels}
-    bound = replace(
-        bound,
-        buffers=[replace(b, name=named.get(b.name, b.name)) for b in bound.buffers],
-        most_resident=most_resident(device, cubin, bound),
-    )
-    return translated, bound, outputs

@@ -8,7 +8,7 @@ from math import prod
 
 from analysis.errors import InputError
 from analysis.records.remedy import Remedy
-from toolkit.execution.simulate import Announce, Simulator
+from toolkit.execution.simulator import Announce, Simulator
 from toolkit.machine_code.kernel import Kernel
 from toolkit.remedies.find import Remedies, diff_of, error_of
 from toolkit.remedies.kernel_launch import KernelLaunch

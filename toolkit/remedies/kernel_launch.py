@@ -10,7 +10,7 @@ from analysis.devices import Device
 from analysis.geometry import Geometry
 from analysis.timing.predicted import Explanation
 from toolkit.execution.block_plan import Blocks
-from toolkit.execution.simulate import LIMIT_S, MAX_INSTRUCTIONS, Simulator
+from toolkit.execution.simulator import LIMIT_S, MAX_INSTRUCTIONS, Simulator
 from toolkit.launch.launch import Argument, Execution
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import compile_kernel

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import LaunchError, UnavailableError
-from toolkit.execution.simulate import prepared
+from toolkit.execution.simulator import prepared
 from toolkit.launch.launch import buffer_labels, buffers_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.remedies.kernel_launch import KernelLaunch

@@ -844,7 +844,7 @@ def test_ctrl_c_ends_it(grid):
     told = (
         "from pathlib import Path\n"
         "from toolkit.cli import app as cli\n"
-        "from toolkit.execution import simulate as simulator\n"
+        "from toolkit.execution import simulator\n"
         "run_blocks = simulator.run_blocks\n"
         "def running(*a, **k):\n"
         "    Path('running').touch()\n"

@@ -16,7 +16,7 @@ from kernels import LADDER, find, parse_selection
 from tests.cubins import cubin_of
 from tests.machines import GPU, OnSimulator
 from tests.sampling import chosen_of, exhaustive
-from toolkit.execution.simulate import Simulator
+from toolkit.execution.simulator import Simulator
 from toolkit.launch.launch import Launch, buffers_of
 from toolkit.rungs.arguments import rung_arguments
 from toolkit.store import tuned

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import toolkit.execution.predict
-import toolkit.execution.simulate
+import toolkit.execution.simulator
 from analysis.devices import find_device
 from analysis.errors import InputError
 from analysis.sm import Streams
@@ -350,12 +350,12 @@ def test_generic_stores_that_are_not_modelled_do_not_keep_a_launch_from_having_a
 @pytest.fixture
 def with_gap(monkeypatch):
     """Times are explained by their gap to nominal peak, as those of a profile."""
-    complete = toolkit.execution.simulate.modelled_execution
+    complete = toolkit.execution.simulator.modelled_execution
 
     def modelled(*launch, explanation):
         return complete(*launch, explanation=Explanation.GAP)
 
-    monkeypatch.setattr(toolkit.execution.simulate, "modelled_execution", modelled)
+    monkeypatch.setattr(toolkit.execution.simulator, "modelled_execution", modelled)
 
 
 @pytest.mark.usefixtures("with_gap")

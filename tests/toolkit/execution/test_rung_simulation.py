@@ -26,7 +26,7 @@ from toolkit.execution import block_plan, declared, launch_time, plan_executor
 from toolkit.execution.block_plan import k_points, period, timed_k
 from toolkit.execution.plan_executor import MOST_GUARDS, affine, merged
 from toolkit.execution.rung_simulation import LadderSimulator
-from toolkit.execution.simulate import Simulator
+from toolkit.execution.simulator import Simulator
 from toolkit.execution.traffic import Residence
 from toolkit.machine_code.kernel import Kernel
 from toolkit.profiling.simulated import line_counters

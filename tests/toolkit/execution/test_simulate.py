@@ -167,7 +167,7 @@ def test_pages_are_copied_when_they_are_written(monkeypatch, step, pages):
         bound.append(launch[0])
         return machine.run_blocks(*launch, **how)
 
-    monkeypatch.setattr("toolkit.execution.simulate.run_blocks", watched)
+    monkeypatch.setattr("toolkit.execution.simulator.run_blocks", watched)
     settings = {"grid": 64, "block": 32, "workers": 8}
     assert launch(SPACED, x, x, np.int64(step), **settings, outputs=False).outputs == ()
     assert [np.count_nonzero(buffer.shared[1]) for buffer in bound[0].buffers] == [0, pages]
@@ -276,7 +276,7 @@ def test_without_a_source_sizes_are_checked():
 
 def test_too_little_memory_is_said_before_all_blocks_are_executed(monkeypatch):
     monkeypatch.setattr("toolkit.launch.host_resources.available_bytes", lambda: 10**6)
-    monkeypatch.setattr("toolkit.execution.simulate.run_blocks", None)
+    monkeypatch.setattr("toolkit.execution.simulator.run_blocks", None)
     assert refused(x=floats(10**6)) == (
         "twice: copies of its buffers take 0.0 GB on the host, 0.0 GB are free: pass smaller arrays"
     )

@@ -15,7 +15,7 @@ from analysis.geometry import Geometry
 from tests.cubins import cubin_of
 from tests.machines import GPU
 from tests.sampling import exhaustive
-from toolkit.execution.simulate import Simulator
+from toolkit.execution.simulator import Simulator
 from toolkit.gpu.launch import InAChild, task_of
 from toolkit.gpu.product_launch import LAUNCHES
 from toolkit.launch.launch import Launch

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cubins import cubin_of
 from toolkit.execution.atomics import of_all_blocks, of_executed_blocks
-from toolkit.execution.simulate import prepared
+from toolkit.execution.simulator import prepared
 from toolkit.launch.launch import launch_geometry
 from toolkit.sass.atomics import summed
 from toolkit.sass.machine import run_blocks

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit.execution.proof import Prover, index_of
-from toolkit.execution.simulate import prepared
+from toolkit.execution.simulator import prepared
 from toolkit.launch.launch import launch_geometry
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.sass.machine import run_blocks
