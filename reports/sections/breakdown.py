@@ -15,7 +15,7 @@ from reports.sections.table import Cell, Table, head, plain_table
 ROOFS = "roofs (theory)"
 ALONE = "each resource alone (predicted)"
 BUSIEST = "busy the longest, share of time"
-LIFTED = " (caches lift it)"  # the bound of the source texts, which is no roof
+NO_ROOF = " (not a roof)"  # the bound of the source texts: caches serve most of these loads
 GAP = "from nominal peak to the time"
 NEGLIGIBLE = 0.01  # of the predicted times: nobody would look for such a resource
 
@@ -55,7 +55,7 @@ def _items(view: View, record: Record) -> Iterator[_Item]:
 def _roofs(record: Record) -> Iterator[_Item]:
     if record.theory:
         uncached = record.theory.uncached
-        yield _item(ROOFS, f"{uncached.name}{LIFTED}", uncached.time_s, text.seconds)
+        yield _item(ROOFS, f"{uncached.name}{NO_ROOF}", uncached.time_s, text.seconds)
         for roof in record.theory.ceilings:
             yield _item(ROOFS, roof.name, roof.time_s, text.seconds)
 

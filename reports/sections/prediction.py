@@ -16,6 +16,7 @@ from analysis.records.profile import Grade
 from analysis.timing.predicted import GapStep, Predicted
 from reports import text
 from reports.ladder import Timing, View
+from reports.sections.rungs import part
 from reports.sections.table import Table, plain_table
 
 
@@ -129,7 +130,7 @@ def gap_rows_of(one: Timing) -> Iterator[GapRow]:
 def _gap_row(step: GapStep, *, is_total: bool = False) -> GapRow:
     written = (text.predicted_seconds if is_total else signed_seconds)(step.time_s)
     return GapRow(
-        name=step.name, time_s=step.time_s, about=step.detail, text=written, is_total=is_total
+        name=part(step.name), time_s=step.time_s, about=step.detail, text=written, is_total=is_total
     )
 
 

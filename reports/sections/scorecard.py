@@ -128,7 +128,7 @@ def _agreement(name: CounterClass, of: Tally) -> str:
     if not of.within:
         return "equal"
     return (
-        "equal but for arbitration and waiting"
+        "equal, apart from arbitration and polls of waiting warps"
         if name == CounterClass.EXACT
         else "within the tolerance"
     )
@@ -188,9 +188,9 @@ def _details(found: tuple[Score, ...], name: CounterClass, of: Tally) -> Iterato
     if name != CounterClass.MODELLED:
         for one in found:
             if one.grade == name and one.is_apart:
-                yield f"apart: {_description(one).label}, {_ratio(one)}"
+                yield f"different: {_description(one).label}, {_ratio(one)}"
     if name == CounterClass.EXACT and of.within:
-        yield f"{of.within} but for arbitration and waiting"
+        yield f"{of.within} apart from arbitration and polls of waiting warps"
     if of.explained:
         yield f"{of.explained} {text.differ(of.explained)} for a known reason"
 

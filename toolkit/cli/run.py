@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -122,6 +123,7 @@ def _gpu() -> Device:
 def _explained(found: SimulatedCall, compiled: Future[Source]) -> SimulatedCall:
     """A measured launch with counters and a predicted time, or the reason why it has none."""
     from toolkit.cli.progress import SimulationProgress
+    from toolkit.execution.block_counts import unchecked_blocks
 
     call, measured = found.call, found.execution
     try:
@@ -131,7 +133,15 @@ def _explained(found: SimulatedCall, compiled: Future[Source]) -> SimulatedCall:
     except ToolkitError as error:
         why = f"not predicted: {error}"
         return replace(found, execution=replace(measured, prediction_basis=why))
-    execution = replace(simulated.execution, outputs=measured.outputs, samples_s=measured.samples_s)
+    execution = simulated.execution
+    left = prod(call.grid) - (execution.executed_blocks or 0)
+    of_simulation = set(unchecked_blocks(left))  # the GPU executed all blocks
+    execution = replace(
+        execution,
+        outputs=measured.outputs,
+        samples_s=measured.samples_s,
+        notes=tuple(one for one in execution.notes if one not in of_simulation),
+    )
     return replace(found, execution=execution)
 
 

@@ -206,11 +206,15 @@ class RecordedCounts(LaunchCounts):
         return streams_of(self.again(), blocks, others=range(bound.geometry.blocks))
 
     def unchecked(self, blocks: int) -> Iterator[str]:
-        if left := blocks - self.blocks:
-            yield (
-                f"{text.many(left, 'block')} not executed, and so not checked for faults "
-                "(--blocks all)"
-            )
+        yield from unchecked_blocks(blocks - self.blocks)
+
+
+def unchecked_blocks(left: int) -> Iterator[str]:
+    """Yield the note on `left` blocks that were not executed, if there are any."""
+    if left:
+        yield (
+            f"{text.many(left, 'block')} not executed, and so not checked for faults (--blocks all)"
+        )
 
 
 def _with_lifetimes(found: RecordedCounts, bound: BoundLaunch, *, waits: bool) -> RecordedCounts:

@@ -18,7 +18,7 @@ def test_theory_alone_has_roofs_alone(in_theory):
     shown = rows(in_theory, "naive-coalesced")
     assert shown[:4] == [
         f"{ROOFS}: ",
-        "DRAM, uncached (caches lift it): 587.2 ms",  # 2 · 4096³ · 4 B / 936.2 GB/s
+        "DRAM, uncached (not a roof): 587.2 ms",  # 2 · 4096³ · 4 B / 936.2 GB/s
         "FP32: 3.863 ms",  # 2 · 4096³ / 35.58 TFLOP/s
         "DRAM: 215.0 µs",  # 3 · 4096² · 4 B / 936.2 GB/s
     ]

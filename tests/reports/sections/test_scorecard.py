@@ -47,7 +47,7 @@ def test_hardware_is_what_the_simulation_is_held_against(in_counters):
     assert cell(found.overview, "coarsened-1d", "exact equal").text == "✓ 11 of 11"
     assert cell(found.overview, "tiled", "exact equal") == Cell(
         text="✗ 10 of 11",
-        details=("apart: warp instructions, −1",),
+        details=("different: warp instructions, −1",),
         is_bad=True,
     )
     assert cell(found.overview, "tiled", "noisy within").text == "✓ 3 of 3"

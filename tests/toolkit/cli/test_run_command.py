@@ -73,6 +73,13 @@ def test_the_measured_time_is_first_and_the_prediction_explains_it(h100):
     assert len(rest) + 3 <= 45
 
 
+def test_blocks_that_were_not_simulated_are_not_called_unchecked(h100):
+    options = f"{LAUNCH} --no-remedies"
+    simulated = invoke(f"simulate {options} -d h100-sxm").stdout
+    assert "not executed, and so not checked for faults (--blocks all)" in simulated
+    assert "not executed" not in shown(options)  # the GPU executed all
+
+
 def test_every_remedy_that_was_made_is_measured(h100):
     lines = shown(f"{LAUNCH} --no-lines").splitlines()
     start = next(k for k, line in enumerate(lines) if line.strip().startswith("remedies"))

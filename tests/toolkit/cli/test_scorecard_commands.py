@@ -112,7 +112,7 @@ def test_without_hardware_the_answer_says_it_all(simulated, monkeypatch):
 def test_what_is_apart_is_named(simulated, exact, monkeypatch):
     text = shown(counting(simulated, **{WARP_INSTRUCTIONS: 1}), monkeypatch, width=120)
     assert f"✗ {exact - 1} of {exact}" in text
-    assert "apart: warp instructions, −1" in text
+    assert "different: warp instructions, −1" in text
 
 
 def test_strict_is_content_with_what_agrees(simulated, run_of):
