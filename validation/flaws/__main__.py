@@ -1,7 +1,7 @@
 """Tables of the flaws, with the cause and the remedy that are named, and of kernels at a roof.
 
 python -m validation.flaws [--device KEY] [--kernel NAME]    predicted, beside what was measured
-python -m validation.flaws --measure FILE                    on a GPU: writes the measured times
+python -m validation.flaws --measure FILE                    on a GPU: adds measured times to FILE
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
@@ -70,19 +71,27 @@ def examined(
 
 
 def measure(file: Path) -> None:
+    """Measure the pairs that `file` lacks; those that it has, of the same GPU, stay."""
     from toolkit import run
 
     asked = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     gpu = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    times = {}
+    known: dict[str, Any] = {"gpu": gpu, "times_us": {}}
+    if file.exists():
+        known = json.loads(file.read_text())
+    if known["gpu"] != gpu:
+        sys.exit(f"{file} was measured on {known['gpu']}, and this is {gpu}: give another file")
+    times = known["times_us"]
     for flaw in FLAWS:
+        if flaw.kernel in times:
+            continue
         pair = []
         for is_fixed in (False, True):
             found = run(flaw.source, **flaw.launch(is_fixed=is_fixed), samples=SAMPLES)
             pair.append(1e6 * median(found.samples_s))
         times[flaw.kernel] = pair
         print(f"{flaw.kernel:18} {pair[0]:9.2f} {pair[1]:9.2f} µs", flush=True)
-    recordings.write(file, {"gpu": gpu, "times_us": times})
+        recordings.write(file, known)
 
 
 def compare(device: str, kernel: str | None) -> None:
@@ -113,7 +122,7 @@ def _compared(flaw: Flaw, device: str, times_us: list[float] | None) -> tuple[bo
     is_close = False
     if times_us:
         own = times_us[0] - times_us[1]
-        is_close = abs(saved - own) <= CLOSE * own
+        is_close = abs(saved - own) <= CLOSE * abs(own)
         line += f"  measured {times_us[0]:9.2f} {times_us[1]:9.2f}"
         line += f"  saves {saved:9.2f} / {own:9.2f}{'' if is_close else '  *'}"
     print(line)
