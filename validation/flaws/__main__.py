@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from analysis.devices import find_device
+from analysis.errors import ToolkitError
 from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Cost, Effect, Predicted
 from reports.sections.answer import cause_of
@@ -98,7 +99,13 @@ def compare(device: str, kernel: str | None) -> None:
     path = RECORDED / f"{device}.json"
     measured = json.loads(path.read_text())["times_us"] if path.exists() else {}
     chosen = [flaw for flaw in FLAWS if kernel in (None, flaw.kernel)]
-    found = [_compared(flaw, device, measured.get(flaw.kernel)) for flaw in chosen]
+    found = []
+    for flaw in chosen:
+        try:
+            found.append(_compared(flaw, device, measured.get(flaw.kernel)))
+        except ToolkitError as error:
+            print(f"{flaw.kernel:18} NOT predicted: {error}", flush=True)
+            found.append((False, False, False))
     causes, remedies, close = (sum(1 for one in found if one[k]) for k in range(3))
     known = sum(1 for flaw in chosen if flaw.kernel in measured)
     print(

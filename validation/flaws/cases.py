@@ -218,8 +218,8 @@ PLANTED = (
     _flaw("long_code", 264, 256, (floats(264 * 256), floats(264 * 256), np.int32(4)), Effect.FETCH),
     _flaw(
         "spills",
-        256,
         1024,
+        256,
         (floats(262144), floats(64 * 262144), np.int32(262144)),
         Effect.LOCAL_MEMORY,
     ),

@@ -271,7 +271,7 @@ extern "C" __global__ void triangle(float *out, const float *in, int n) {
 
 extern "C" __global__ void
 #if !FIXED
-__launch_bounds__(1024, 2)
+__launch_bounds__(256, 8)
 #endif
     spills(float *out, const float *in, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
