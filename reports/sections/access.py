@@ -11,8 +11,8 @@ from reports import text
 def cost(one: AccessTotal) -> str:
     """'global loads take 32 sectors each instead of 4 (uncoalesced)'"""
     found, ideal = (text.count(x / one.requests) for x in (one.units, one.ideal))
-    unit = "wavefronts" if one.space == "shared" else "sectors"
-    takes = f"{one.space} {one.action}s take {found} {unit} each"
+    unit = "wavefront" if one.space == "shared" else "sector"
+    takes = f"{one.space} {one.action}s take {found} {unit}{'' if found == '1' else 's'} each"
     if found == ideal:
         return f"{takes}, which is ideal"
     return f"{takes} instead of {ideal}{f' ({one.waste})' if one.waste else ''}"

@@ -12,8 +12,13 @@ from validation.timing.contended import FILE, LAUNCHES, recorded
 # KiB, how far warps fall out of step, the cache of constants.
 CLOSE, WIDE = 0.05, 0.35
 CLOSE_KERNELS = ("one_sum", "look_up")
-# Blocks of one warp, which are out of step, and columns of which more slices are busy
-APART = {"columns_of_blocks 8192x768 by 32": 1.0, "one_line 1x1024x64": 0.25}
+# Blocks of one warp, which are out of step; columns of which more slices are busy; a short launch
+APART = {
+    "columns 8192x768 by 32": 0.4,
+    "columns_of_blocks 8192x768 by 32": 1.0,
+    "one_line 1x1024x64": 0.25,
+    "look_up 1 words of 32, 132 blocks": 0.09,
+}
 WITHOUT_CACHE = "of 1,024"  # words, more than the 2 KiB of the cache of constants
 QUICK = ("one_sum 132x256x16", "one_line 528x256x64", "columns 8192x768 by 512")
 BY_LABEL = {launch.label: launch for launch in LAUNCHES}

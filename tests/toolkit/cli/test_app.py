@@ -401,7 +401,7 @@ def test_report_renders_several_launches_on_one_page(folder):
     assert refused("report launch.json other.json") == (
         "other.json is not the record of a launch: give one profile, or launches"
     )
-    assert refused("report launch.json none.json") == "none.json: there is no such file"
+    assert refused("report launch.json none.json") == "none.json: no such file"
 
 
 def test_report_renders_a_launch_of_an_earlier_version(folder):

@@ -247,10 +247,10 @@ def test_the_busiest_other_pipe_is_a_bound():
 # --- where there is none ------------------------------------------------------------------------
 
 
-def test_without_a_device_there_is_neither_a_time_nor_a_reason():
-    found = launched(code("copy"), device=None)
+def test_a_launch_that_is_only_counted_has_no_time():
+    found = launched(code("copy"), device=None, predict=False)
     assert found.predicted is None
-    assert found.prediction_basis is None
+    assert found.prediction_basis == "not predicted"
 
 
 def test_a_device_that_has_no_room_for_a_block_is_told():

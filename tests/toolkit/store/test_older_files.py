@@ -180,7 +180,9 @@ def test_a_check_finds_the_same_today():
     command = "check bad.cu -g 1 -b 64 -a f32[64] -a f32[64]=unwritten --seed 1 --json"
     old, new = document(CHECK), json.loads(run(command, code=1))
     assert missing(old, new) == []
-    assert [x["message"] for x in new["findings"]] == [x["message"] for x in old["findings"]]
+    for finding in (*old["findings"], *new["findings"]):
+        assert finding.pop("message")  # its words may change
+    assert new["findings"] == old["findings"]
     assert new["summary"] == old["summary"]
 
 
