@@ -11,7 +11,7 @@ from analysis.records.launch import LaunchRecord
 from analysis.timing.predicted import Effect
 from reports import text
 from reports.sections.launch_report import LaunchReport
-from reports.sections.time_parts import Kind, Part, parts, short_name
+from reports.sections.time_parts import Kind, Part, kept_names, parts_of_time, short_name
 from reports.svg.bar import Segment, bar
 
 HEIGHT_PX = 40
@@ -38,9 +38,13 @@ class ChangeBars:
 def change_bars(
     before: LaunchRecord, after: LaunchRecord, moved: Effect | None
 ) -> ChangeBars | None:
-    """Bars of two launches, None unless both have a time. `moved` is the effect to mark."""
+    """Bars of two launches, None unless both have a time. `moved` is the effect to mark.
+
+    Both bars have the same parts, which sum to the measured time if there is one.
+    """
     reports = [_report(one) for one in (before, after)]
-    found = [parts(one) for one in reports]
+    names = kept_names(reports)
+    found = [parts_of_time(one, names) for one in reports]
     if not all(found):
         return None
     marked = short_name(moved) if moved else None
