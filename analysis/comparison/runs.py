@@ -166,8 +166,8 @@ def compare(before: Profile, after: Profile) -> RunComparison:
 def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison:
     """Every difference between two launches of `simulate --json` or `run --json`.
 
-    Raises InputError if their machine code has different architectures, or if they have no counter
-    in common.
+    Raises InputError if their machine code has different architectures, or if they have neither a
+    counter in common nor measured times.
     """
     ours, theirs = (one.resources.architecture for one in (before, after))
     if ours != theirs:
@@ -178,7 +178,8 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison
     if before.device != after.device:  # counters modelled for another device are not comparable
         kept = {name: n for name, n in after.counters.items() if name not in MODELLED}
         after = replace(after, counters=kept)
-    if not before.counters.keys() & after.counters.keys():
+    are_timed = before.samples_s and after.samples_s
+    if not (are_timed or before.counters.keys() & after.counters.keys()):
         raise InputError("the launches have no counter in common: simulate both again")
     found = _compared(
         _of_launch(before, before), _of_launch(after, before), _notes_on_launches(before, after)

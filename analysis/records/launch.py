@@ -144,6 +144,7 @@ class LaunchDocument(LaunchRecord):
     traffic_basis: str | None = None
     prediction_basis: str | None = None
     notes: tuple[str, ...] = ()
+    uncertainty: str = ""
     remedies: tuple[Remedy, ...] = ()
     instructions: tuple[InstructionCounts, ...] = ()
 

@@ -229,6 +229,7 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
         "simulation_s": execution.simulation_s,
         "measured_s": median(execution.samples_s) if execution.samples_s else None,
         "notes": execution.notes,
+        "uncertainty": execution.uncertainty,
         "remedies": remedies_document(simulated.remedies),
         "instructions": [asdict(instruction) for instruction in execution.instructions],
         "outputs": [

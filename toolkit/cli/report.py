@@ -83,9 +83,8 @@ def _launch(saved: Path, html: Path, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(read_text(saved))
         return
-    answer = report.answer
-    for sentence in (answer.time_sentence, answer.cause_sentence, answer.line_sentence):
-        say(sentence)
+    for line in report.verdict.splitlines():
+        say(line)
 
 
 def _launches(saved: list[Path], html: Path, *, as_json: bool) -> None:

@@ -160,6 +160,14 @@ def test_launches_without_a_common_counter_are_refused():
     )
 
 
+def test_measured_launches_need_no_counter():
+    before = edited(counters={}, lines=(), basis=None, samples_s=(1e-5,) * 9)
+    found = compare_launches(before, replace(before, samples_s=(2e-5,) * 9))
+    assert (found.times, found.counts) == (Outcome.SLOWER, Outcome.SAME)
+    said = refusal(InputError, compare_launches, before, replace(before, samples_s=()))
+    assert "no counter in common" in said
+
+
 def test_a_time_that_one_side_lacks_or_that_has_other_constants_is_noted():
     ours = edited(predicted=predicted(1e-3))
     others = edited(predicted=replace(predicted(1e-3), constants="d"))

@@ -388,6 +388,27 @@ def test_report_renders_a_saved_launch(folder):
     assert refused("report launch.json --recorded launch.json").startswith("--recorded is for prof")
 
 
+def test_report_says_what_the_command_said(folder):
+    more = "twice.cu -g 4096 -b 32 -a f32[32] --seed 1 -d rtx-3090 --no-remedies --limit 0"
+    branch = "if (blockIdx.x % 100 == 17) for (int i = 0; i < 2000; i++) s = s * 1.0001f + 1;"
+    write(
+        "twice.cu",
+        f"""__global__ void twice(float *x) {{
+    float s = x[threadIdx.x];
+    {branch}
+    x[threadIdx.x] = s;
+}}""",
+    )
+    write("launch.json", invoke(f"simulate {more} --json").stdout)
+    first = invoke(f"simulate {more}").stdout
+    said = invoke("report launch.json").stdout
+    assert first.startswith(said)
+    for doubt in ("Counters are estimates from ", "Most constants are those of sm_90, not of"):
+        assert doubt in said.replace("\n", " ")
+    page = Path("launch.html").read_text(encoding="utf-8")
+    assert "counters are estimates from" in page
+
+
 def test_report_renders_several_launches_on_one_page(folder):
     saved_launch()
     saved_launch("-d h200 --no-remedies")
@@ -401,7 +422,7 @@ def test_report_renders_several_launches_on_one_page(folder):
     assert refused("report launch.json other.json") == (
         "other.json is not the record of a launch: give one profile, or launches"
     )
-    assert refused("report launch.json none.json") == "none.json: there is no such file"
+    assert refused("report launch.json none.json") == "none.json: no such file"
 
 
 def test_report_renders_a_launch_of_an_earlier_version(folder):
