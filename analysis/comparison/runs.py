@@ -181,10 +181,11 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison
     are_timed = before.samples_s and after.samples_s
     if not (are_timed or before.counters.keys() & after.counters.keys()):
         raise InputError("the launches have no counter in common: simulate both again")
-    found = _compared(
-        _of_launch(before, before), _of_launch(after, before), _notes_on_launches(before, after)
-    )
     doubts = (before.doubt("first"), after.doubt("second"))
+    notes = list(_notes_on_launches(before, after))
+    if _lines_differ(before, after):
+        before, after = _without_lines(before), _without_lines(after)
+    found = _compared(_of_launch(before, before), _of_launch(after, before), notes)
     return replace(found, estimated=tuple(filter(None, doubts)))
 
 
@@ -338,6 +339,23 @@ def _notes_on_launches(before: LaunchRecord, after: LaunchRecord) -> Iterator[st
     random = any(text.endswith(RANDOM) for one in (before, after) for text in one.arguments)
     if random and before.seed != after.seed:
         yield "the random content differs: if counts depend on it, give both the same --seed"
+    if _lines_differ(before, after):
+        which = "first" if before.inner_lines else "second"
+        yield (
+            f"source lines are not compared: only the {which} launch counts inlined functions at "
+            "their own lines: give --inner-lines to both, or to neither"
+        )
+
+
+def _lines_differ(before: LaunchRecord, after: LaunchRecord) -> bool:
+    """True if inlined functions are counted at other lines; records may not know it."""
+    known = {before.inner_lines, after.inner_lines}
+    return known == {True, False}
+
+
+def _without_lines(one: LaunchRecord) -> LaunchRecord:
+    predicted = replace(one.predicted, lines=()) if one.predicted else None
+    return replace(one, lines=(), predicted=predicted)
 
 
 # Pairs.
