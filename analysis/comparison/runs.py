@@ -1,9 +1,9 @@
 """Comparison of two profiles, or of two launches: changed counts and changed times.
 
-Launches are matched by label and shape, two of `simulate --json` in any case. Counts are compared
-as `analysis.comparison.counts` says. Times get a verdict from the intervals of their medians
-(`analysis.comparison.statistics`). Predicted times are deterministic, so any difference is a
-change.
+Launches are matched by label and shape, two of `simulate --json` or `run --json` in any case.
+Counts are compared as `analysis.comparison.counts` says. Times get a verdict from the intervals of
+their medians (`analysis.comparison.statistics`). Predicted times are deterministic, so any
+difference is a change.
 
 Values that depend on more than the kernel are compared only if the rest is equal:
 
@@ -12,7 +12,7 @@ Values that depend on more than the kernel are compared only if the rest is equa
 | theory                           | nothing                                                      |
 | registers, shared, local bytes   | one device, or one architecture                              |
 | simulated counters               | one device, or one architecture                              |
-| those that model traffic         | the same; of `simulate --json` one device                    |
+| those that model traffic         | the same; of a launch that was simulated or run one device   |
 | occupancy                        | one device                                                   |
 | hardware counters                | one device; L2 and DRAM also one state of L2 at the start    |
 | predicted times                  | one device and state of L2                                   |
