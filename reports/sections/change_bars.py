@@ -33,6 +33,7 @@ class ChangeBars:
     rows: tuple[BarRow, ...]
     key: tuple[tuple[str, str, str, str], ...]  #: class, name, value before, value after
     unit: str
+    note: str = ""
 
 
 def change_bars(
@@ -70,7 +71,15 @@ def change_bars(
         label = f"Parts of the time {name}, in {unit}: {listed}"
         shown = text.predicted_seconds(whole_s)
         rows.append(BarRow(time=shown, what=name, bar=bar(segments, label, height=HEIGHT_PX)))
-    return ChangeBars(rows=tuple(rows), key=_key(drawn, scale), unit=unit)
+    scaled = [one for one, whole_s in zip(reports, whole, strict=True) if _is_shorter(one, whole_s)]
+    note = "Where the predicted time is longer, its parts are scaled to the measured time."
+    return ChangeBars(
+        rows=tuple(rows), key=_key(drawn, scale), unit=unit, note=note if scaled else ""
+    )
+
+
+def _is_shorter(report: LaunchReport, whole_s: float) -> bool:
+    return report.predicted is not None and whole_s < (1 - 1e-9) * report.predicted.time_s
 
 
 def _report(one: LaunchRecord) -> LaunchReport:

@@ -51,6 +51,10 @@ def test_bars_have_the_measured_time_where_the_predicted_one_is_longer():
     before = record("copy", predicted=time_of(BEFORE), samples_s=(measured_s,))
     bars = change_bars(before, replace(before, samples_s=(20e-6,)), None)
     assert [row.time for row in bars.rows] == ["8.00 µs", "20.0 µs"]
+    assert bars.note.endswith("its parts are scaled to the measured time.")
+    assert change_bars(before, before, None).note == bars.note
+    longer = replace(before, samples_s=(20e-6,))
+    assert change_bars(longer, longer, None).note == ""
 
 
 def test_bars_of_launches_have_the_scale_of_the_times_beside_them():
