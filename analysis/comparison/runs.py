@@ -1,9 +1,9 @@
 """Comparison of two profiles, or of two launches: changed counts and changed times.
 
-Launches are matched by label and shape, two of `simulate --json` in any case. Counts are compared
-as `analysis.comparison.counts` says. Times get a verdict from the intervals of their medians
-(`analysis.comparison.statistics`). Predicted times are deterministic, so any difference is a
-change.
+Launches are matched by label and shape, two of `simulate --json` or `run --json` in any case.
+Counts are compared as `analysis.comparison.counts` says. Times get a verdict from the intervals of
+their medians (`analysis.comparison.statistics`). Predicted times are deterministic, so any
+difference is a change.
 
 Values that depend on more than the kernel are compared only if the rest is equal:
 
@@ -12,7 +12,7 @@ Values that depend on more than the kernel are compared only if the rest is equa
 | theory                           | nothing                                                      |
 | registers, shared, local bytes   | one device, or one architecture                              |
 | simulated counters               | one device, or one architecture                              |
-| those that model traffic         | the same; of `simulate --json` one device                    |
+| those that model traffic         | the same; of a launch that was simulated or run one device   |
 | occupancy                        | one device                                                   |
 | hardware counters                | one device; L2 and DRAM also one state of L2 at the start    |
 | predicted times                  | one device and state of L2                                   |
@@ -166,8 +166,8 @@ def compare(before: Profile, after: Profile) -> RunComparison:
 def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison:
     """Every difference between two launches of `simulate --json` or `run --json`.
 
-    Raises InputError if their machine code has different architectures, or if they have no counter
-    in common.
+    Raises InputError if their machine code has different architectures, or if they have neither a
+    counter in common nor measured times.
     """
     ours, theirs = (one.resources.architecture for one in (before, after))
     if ours != theirs:
@@ -178,12 +178,14 @@ def compare_launches(before: LaunchRecord, after: LaunchRecord) -> RunComparison
     if before.device != after.device:  # counters modelled for another device are not comparable
         kept = {name: n for name, n in after.counters.items() if name not in MODELLED}
         after = replace(after, counters=kept)
-    if not before.counters.keys() & after.counters.keys():
+    are_timed = before.samples_s and after.samples_s
+    if not (are_timed or before.counters.keys() & after.counters.keys()):
         raise InputError("the launches have no counter in common: simulate both again")
-    found = _compared(
-        _of_launch(before, before), _of_launch(after, before), _notes_on_launches(before, after)
-    )
     doubts = (before.doubt("first"), after.doubt("second"))
+    notes = list(_notes_on_launches(before, after))
+    if _lines_differ(before, after):
+        before, after = _without_lines(before), _without_lines(after)
+    found = _compared(_of_launch(before, before), _of_launch(after, before), notes)
     return replace(found, estimated=tuple(filter(None, doubts)))
 
 
@@ -337,6 +339,23 @@ def _notes_on_launches(before: LaunchRecord, after: LaunchRecord) -> Iterator[st
     random = any(text.endswith(RANDOM) for one in (before, after) for text in one.arguments)
     if random and before.seed != after.seed:
         yield "the random content differs: if counts depend on it, give both the same --seed"
+    if _lines_differ(before, after):
+        which = "first" if before.inner_lines else "second"
+        yield (
+            f"source lines are not compared: only the {which} launch counts inlined functions at "
+            "their own lines: give --inner-lines to both, or to neither"
+        )
+
+
+def _lines_differ(before: LaunchRecord, after: LaunchRecord) -> bool:
+    """True if inlined functions are counted at other lines; records may not know it."""
+    known = {before.inner_lines, after.inner_lines}
+    return known == {True, False}
+
+
+def _without_lines(one: LaunchRecord) -> LaunchRecord:
+    predicted = replace(one.predicted, lines=()) if one.predicted else None
+    return replace(one, lines=(), predicted=predicted)
 
 
 # Pairs.

@@ -56,7 +56,7 @@ def time_change(
         if before is None and after is None:
             return None, ""
         which = "first" if after is None else "second"
-        return None, f"times are not compared: only the {which} profile has a time"
+        return None, f"measured times are not compared: only the {which} side has one"
     if not same_device:
         return None, ""  # said once, for all records
     if obstacle := _obstacle(before, after):

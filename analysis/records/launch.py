@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from analysis.devices import DEVICES
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
 from analysis.records.counters import MODELLED, InstructionCounts
@@ -18,15 +20,16 @@ SCHEMA_VERSION = 5
 MOST_NAMES = 3  # of estimates in one sentence
 
 
+LINE_INFORMATION = "-lineinfo"  # which the commands always compile with
+
+
 @dataclass(frozen=True, kw_only=True)
-class LaunchRecord:
-    """One launch of `simulate` or `run`.
+class AskedLaunch:
+    """What a user asked for, of `simulate`, `run` or `check`.
 
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
-    the time are modelled for, None without. `rung` is the label of a rung by its name. `estimates`
-    has the ends of the 95% interval of each counter that is an estimate; None in records of earlier
-    versions. `unseen_share` is the share of blocks that may differ unseen (95%). `samples_s` are
-    measured times, in the order taken, with L2 flushed before each.
+    the time are modelled for, None without. `rung` is the label of a rung by its name.
+    `inner_lines` is None, and `constants`, a file, may be unknown, in records of earlier versions.
     """
 
     source: str
@@ -38,13 +41,58 @@ class LaunchRecord:
     defines: dict[str, str]
     options: tuple[str, ...]
     seed: int | None
+    device: str | None = None
+    rung: str | None = None
+    inner_lines: bool | None = None
+    constants: str | None = None
+
+    def words(self, command: str, architecture: str) -> list[str]:
+        """Words of the shell command that repeats the launch with the subcommand `command`."""
+        words = ["python", "-m", "toolkit", command]
+        if self.rung is not None:
+            words += [self.rung, *_each("--shape", self.arguments)]
+        else:
+            words += [self.source, *(["-k", self.kernel] if self.kernel else [])]
+            words += ["-g", ",".join(map(str, self.grid)), "-b", ",".join(map(str, self.block))]
+            words += _each("-a", self.arguments)
+            words += _each("-D", [f"{name}={value}" for name, value in self.defines.items()])
+            if self.dynamic_shared_bytes:
+                words += ["--shared", str(self.dynamic_shared_bytes)]
+        words += _each("--option", [one for one in self.options if one != LINE_INFORMATION])
+        words += _each("--constants", filter(None, [self.constants]))
+        words += [] if self.seed is None else ["--seed", str(self.seed)]
+        if self.device is not None and command != "run":
+            words += ["--device", self.device]
+        if not self.source.endswith(".cubin") and self._needs(architecture):
+            words += ["--arch", architecture]
+        return [*words, *(["--inner-lines"] if self.inner_lines else [])]
+
+    def _needs(self, architecture: str) -> bool:
+        """True if the device does not imply the architecture."""
+        if self.device is None:
+            return True
+        known = DEVICES.get(self.device)
+        return known is not None and known.sm_arch != architecture
+
+
+def _each(option: str, values: Iterable[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRecord(AskedLaunch):
+    """One launch of `simulate` or `run`.
+
+    `estimates` has the ends of the 95% interval of each counter that is an estimate; None in
+    records of earlier versions. `unseen_share` is the share of blocks that may differ unseen (95%).
+    `samples_s` are measured times, in the order taken, with L2 flushed before each.
+    """
+
     resources: Resources
     basis: str | None
     counters: dict[str, int]
     lines: tuple[LineCounters, ...]
     predicted: Predicted | None
-    device: str | None = None
-    rung: str | None = None
     executed_blocks: int | None = None
     estimates: dict[str, tuple[float, float]] | None = None
     unseen_share: float | None = None
@@ -76,29 +124,7 @@ class LaunchRecord:
 
     @property
     def _words(self) -> list[str]:
-        if self.rung is not None:
-            shape = [word for text in self.arguments for word in ("--shape", text)]
-            words = [*self._command, self.rung, *shape]
-            return [*words, *self._seed_and_device]
-        words = [
-            *(*self._command, self.source, "-k", self.kernel),
-            *("-g", ",".join(map(str, self.grid)), "-b", ",".join(map(str, self.block))),
-            *(word for argument in self.arguments for word in ("-a", argument)),
-            *(word for name, value in self.defines.items() for word in ("-D", f"{name}={value}")),
-        ]
-        if self.dynamic_shared_bytes:
-            words += ["--shared", str(self.dynamic_shared_bytes)]
-        return [*words, *self._seed_and_device]
-
-    @property
-    def _command(self) -> list[str]:
-        return ["python", "-m", "toolkit", "run" if self.samples_s else "simulate"]
-
-    @property
-    def _seed_and_device(self) -> list[str]:
-        seed = [] if self.seed is None else ["--seed", str(self.seed)]
-        is_named = self.device is not None and not self.samples_s
-        return [*seed, *(["--device", str(self.device)] if is_named else [])]
+        return self.words("run" if self.samples_s else "simulate", self.resources.architecture)
 
     def doubt(self, side: str) -> str:
         """Note that names the counters of one side of a comparison that are estimates, else "".
@@ -144,6 +170,7 @@ class LaunchDocument(LaunchRecord):
     traffic_basis: str | None = None
     prediction_basis: str | None = None
     notes: tuple[str, ...] = ()
+    uncertainty: str = ""
     remedies: tuple[Remedy, ...] = ()
     instructions: tuple[InstructionCounts, ...] = ()
 

@@ -11,7 +11,7 @@ from reports import text
 from reports.sections.launch_facts import short_device
 from reports.sections.launch_report import LaunchReport
 from reports.sections.table import Table, Title, plain_table
-from reports.sections.time_parts import Kind, parts
+from reports.sections.time_parts import Kind, parts_of_time
 from reports.svg.bar import Segment, bar
 from reports.templating import template
 
@@ -49,7 +49,7 @@ def _bars(timed: Sequence[LaunchReport]) -> list[tuple[str, str, Markup]]:
     """Time, name and bar of each; the largest cause of all is the only one that is marked."""
     if not timed:
         return []
-    longest_s = max(sum(part.time_s for part in parts(one)) for one in timed)
+    longest_s = max(time_of(one) or 0.0 for one in timed)
     costs = [one.answer.cause.time_s if one.answer.cause else 0.0 for one in timed]
     worst = costs.index(max(costs))
     rows = []
@@ -61,7 +61,7 @@ def _bars(timed: Sequence[LaunchReport]) -> list[tuple[str, str, Markup]]:
                 name=part.name,
                 class_=Kind.AVOIDABLE if part.kind == Kind.CAUSE and place != worst else part.kind,
             )
-            for part in parts(one)
+            for part in parts_of_time(one)
         ]
         listed = ", ".join(f"{x.name} {x.value}" for x in segments)
         drawn = bar(segments, f"{shortened(one.name)}: {listed}", height=BAR_PX)

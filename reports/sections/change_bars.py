@@ -11,7 +11,7 @@ from analysis.records.launch import LaunchRecord
 from analysis.timing.predicted import Effect
 from reports import text
 from reports.sections.launch_report import LaunchReport
-from reports.sections.time_parts import Kind, Part, parts, short_name
+from reports.sections.time_parts import Kind, Part, kept_names, parts_of_time, short_name
 from reports.svg.bar import Segment, bar
 
 HEIGHT_PX = 40
@@ -33,14 +33,19 @@ class ChangeBars:
     rows: tuple[BarRow, ...]
     key: tuple[tuple[str, str, str, str], ...]  #: class, name, value before, value after
     unit: str
+    note: str = ""
 
 
 def change_bars(
     before: LaunchRecord, after: LaunchRecord, moved: Effect | None
 ) -> ChangeBars | None:
-    """Bars of two launches, None unless both have a time. `moved` is the effect to mark."""
+    """Bars of two launches, None unless both have a time. `moved` is the effect to mark.
+
+    Both bars have the same parts, which sum to the measured time if there is one.
+    """
     reports = [_report(one) for one in (before, after)]
-    found = [parts(one) for one in reports]
+    names = kept_names(reports)
+    found = [parts_of_time(one, names) for one in reports]
     if not all(found):
         return None
     marked = short_name(moved) if moved else None
@@ -66,7 +71,15 @@ def change_bars(
         label = f"Parts of the time {name}, in {unit}: {listed}"
         shown = text.predicted_seconds(whole_s)
         rows.append(BarRow(time=shown, what=name, bar=bar(segments, label, height=HEIGHT_PX)))
-    return ChangeBars(rows=tuple(rows), key=_key(drawn, scale), unit=unit)
+    scaled = [one for one, whole_s in zip(reports, whole, strict=True) if _is_shorter(one, whole_s)]
+    note = "Where the predicted time is longer, its parts are scaled to the measured time."
+    return ChangeBars(
+        rows=tuple(rows), key=_key(drawn, scale), unit=unit, note=note if scaled else ""
+    )
+
+
+def _is_shorter(report: LaunchReport, whole_s: float) -> bool:
+    return report.predicted is not None and whole_s < (1 - 1e-9) * report.predicted.time_s
 
 
 def _report(one: LaunchRecord) -> LaunchReport:

@@ -10,6 +10,7 @@ from statistics import median
 from analysis.comparison.statistics import median_interval
 from analysis.devices import DEVICES, Device
 from analysis.geometry import Geometry
+from analysis.hardware.sm_constants import constants_of
 from analysis.occupancy import Resources
 from analysis.records.counters import InstructionCounts, of_lines
 from analysis.records.launch import LaunchDocument
@@ -69,6 +70,20 @@ class LaunchReport:
             blocks=self.geometry.blocks if self.geometry else None,
         )
 
+    @property
+    def verdict(self) -> str:
+        """First three lines of `simulate`, `run` and `report`: the time, its cause, the line.
+
+        The first one also says that counters are estimates, or constants of another architecture.
+        """
+        found = self.answer
+        doubts = [f"{self.uncertainty}."] if self.uncertainty else []
+        if self.predicted and self.device and (source := constants_of(self.device).taken_from):
+            arch = self.device.sm_arch
+            doubts.append(f"Most constants are those of {source}, not of {arch}.")
+        first = " ".join((found.time_sentence, *doubts))
+        return "\n".join((first, found.cause_sentence, found.line_sentence))
+
     @cached_property
     def lines(self) -> dict[tuple[str, int], list[InstructionCounts]]:
         """Executed instructions of each (file, line)."""
@@ -104,6 +119,7 @@ def report_of(document: LaunchDocument) -> LaunchReport:
         basis=document.basis,
         traffic_basis=document.traffic_basis,
         notes=document.notes,
+        uncertainty=document.uncertainty,
         estimates=document.estimates or {},
         remedies=document.remedies,
         command=document.command,

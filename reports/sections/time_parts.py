@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -37,7 +37,7 @@ class Kind(StrEnum):
     AVOIDABLE = "s2"
     REST = "s3"
     UNEXPLAINED = "unexplained"  # from a predicted time to a longer measured one
-    MISSING = "saved"  # from a measured time to a longer predicted one
+    MISSING = "saved"  # what a shorter time saves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,20 +47,39 @@ class Part:
     kind: Kind
 
 
-def parts(report: LaunchReport) -> list[Part]:
-    """Parts of the predicted time, which sum to it; then what differs from the measured time.
+def parts(report: LaunchReport, names: Collection[str] | None = None) -> list[Part]:
+    """Parts of the predicted time, which sum to it; then what a longer measured time has more.
 
-    Without a prediction a measured time is one part. Empty if there is neither.
+    Without a prediction a measured time is one part. Empty if there is neither. Parts whose names
+    are not among `names` are joined to one; None for those of `kept_names([report])`.
     """
     predicted, measured_s = report.predicted, report.measured_s
     if predicted is None:
         whole = Part(name="measured, not divided", time_s=measured_s or 0, kind=Kind.REST)
         return [whole] if measured_s else []
-    found = _few(list(_predicted(predicted, report.answer.cause)), predicted.time_s)
+    kept = kept_names([report]) if names is None else names
+    found = _joined(_predicted(predicted, report.answer.cause), kept)
     if measured_s is not None and measured_s > predicted.time_s:
         left_s = measured_s - predicted.time_s
         found.append(Part(name="unexplained", time_s=left_s, kind=Kind.UNEXPLAINED))
     return found
+
+
+def parts_of_time(report: LaunchReport, names: Collection[str] | None = None) -> list[Part]:
+    """The same parts, which sum to the measured time if there is one.
+
+    Where the predicted time is longer, each part keeps its share and is scaled to the measured one.
+    """
+    found, predicted, measured_s = parts(report, names), report.predicted, report.measured_s
+    if predicted is None or measured_s is None or measured_s >= predicted.time_s:
+        return found
+    scale = measured_s / predicted.time_s
+    return [replace(part, time_s=scale * part.time_s) for part in found]
+
+
+def kept_names(reports: Iterable[LaunchReport]) -> set[str]:
+    """Names of the parts that are not joined to others in the bar of at least one report."""
+    return {name for one in reports if one.predicted for name in _kept(one, one.predicted)}
 
 
 def _predicted(predicted: Predicted, cause: Cost | None) -> Iterator[Part]:
@@ -84,14 +103,23 @@ def _predicted(predicted: Predicted, cause: Cost | None) -> Iterator[Part]:
         yield Part(name=short_name(cost.effect), time_s=cost.time_s, kind=kind)
 
 
-def _few(found: Sequence[Part], whole_s: float) -> list[Part]:
-    """The same parts with the smallest ones joined to one, before the launch."""
+def _kept(report: LaunchReport, predicted: Predicted) -> set[str]:
+    """Names of the parts of one report that are not joined; a single small one stays."""
+    found = list(_predicted(predicted, report.answer.cause))
+    least_s = LEAST_SHARE * predicted.time_s
     kept = sorted(found, key=lambda part: -part.time_s)[:MOST_PARTS]
-    small = [p for p in found if p not in kept or p.time_s < LEAST_SHARE * whole_s]
-    small = [part for part in small if part.name != Effect.LAUNCH]
-    if len(small) < 2:
-        return [part for part in found if part.time_s > 0]
-    others = Part(name="other", time_s=sum(part.time_s for part in small), kind=Kind.AVOIDABLE)
-    left = [part for part in found if part not in small]
+    small = {p.name for p in found if p not in kept or p.time_s < least_s}
+    small -= {Effect.LAUNCH}
+    return {part.name for part in found} - (small if len(small) > 1 else set())
+
+
+def _joined(found: Iterable[Part], names: Collection[str]) -> list[Part]:
+    """The parts with those joined to one whose names are not among `names`, before the launch."""
+    found = [part for part in found if part.time_s > 0]
+    left = [part for part in found if part.name in names]
+    other_s = sum(part.time_s for part in found if part.name not in names)
+    if not other_s:
+        return left
+    other = Part(name="other", time_s=other_s, kind=Kind.REST)
     at = next((k for k, part in enumerate(left) if part.name == Effect.LAUNCH), len(left))
-    return [*left[:at], replace(others, kind=Kind.REST), *left[at:]]
+    return [*left[:at], other, *left[at:]]

@@ -59,7 +59,7 @@ def check(
             with SimulationProgress(call.source.name, call.needed_bytes(copies=True)) as progress:
                 checked = call.check(compiled, progress.advance, progress.announce)
         if html:
-            write({html: page(call, checked, device=launch.device)})
+            write({html: page(call, checked)})
         if as_json:
             print_json(document(call, checked))
         else:
@@ -79,8 +79,8 @@ def print_checked(checked: Checked) -> None:
     say(checked.summary, style)
 
 
-def page(call: Call, checked: Checked, *, device: str | None = None) -> str:
-    """HTML page of the check; `device` is the one that the user named."""
+def page(call: Call, checked: Checked) -> str:
+    """HTML page of the check."""
     from reports.pages.check import Action, CheckFinding, CheckReport
     from reports.pages.check import page as report_page
 
@@ -111,26 +111,15 @@ def page(call: Call, checked: Checked, *, device: str | None = None) -> str:
             blocks=checked.blocks,
             tools=checked.tools,
             notes=checked.notes,
-            command=_command(call, device),
+            command=_command(call),
         )
     )
 
 
-def _command(call: Call, device: str | None) -> str:
+def _command(call: Call) -> str:
     """Shell command that repeats the check."""
-    words = ["python", "-m", "toolkit", "check"]
-    if call.rung is not None:
-        words += [call.rung.label, "--shape", str(call.rung.problem)]
-    else:
-        words += [call.source.name, *(["-k", call.kernel] if call.kernel else [])]
-        words += ["-g", ",".join(map(str, call.grid)), "-b", ",".join(map(str, call.block))]
-        words += [word for argument in call.written for word in ("-a", argument)]
-        defines = call.defines.items()
-        words += [word for name, value in defines for word in ("-D", f"{name}={value}")]
-        if call.dynamic_shared_bytes:
-            words += ["--shared", str(call.dynamic_shared_bytes)]
-    words += ["--seed", str(call.seed), *(["--device", device] if device else [])]
-    return shlex.join(words)
+    blocks = [] if call.blocks is None else ["--blocks", str(call.blocks)]
+    return shlex.join([*call.asked().words("check", call.arch), *blocks])
 
 
 def document(call: Call, checked: Checked) -> dict[str, Any]:

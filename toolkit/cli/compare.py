@@ -48,6 +48,7 @@ def compare(
     """
     kinds = _kinds(fail_on)
     with one_line_errors():
+        from analysis.records.launch import LaunchRecord
         from reports.pages.comparison import page
         from reports.sections.regressions import not_compared, regressions
         from toolkit.store.comparison import compare_files
@@ -62,12 +63,14 @@ def compare(
             shown = _compared(found, as_json)
         write(pages)
         print(shown, end="", flush=True)  # before what is said on stderr
+        is_of_launches = isinstance(found.before, LaunchRecord)
+        way = "simulate or run both launches" if is_of_launches else "profile both sides"
         for kind in kinds:
             if kind == "counts" and found.estimated:
                 fail(f"--fail-on counts: {found.estimated[0]}")
             fail_on_first(f"--fail-on {kind}", list(regressions(found, kind)))
             if why := not_compared(found, kind):
-                fail(f"--fail-on {kind}: {why}: profile both sides alike")
+                fail(f"--fail-on {kind}: {why}: {way} alike")
 
 
 def _kinds(text: str | None) -> list[str]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.devices import Device
 from analysis.errors import InputError, UnknownNameError, shortened
+from analysis.records.launch import AskedLaunch
 from toolkit.cli.argument_syntax import (
     UNWRITTEN,
     BufferArgument,
@@ -58,6 +59,7 @@ class Call:
     the architecture, None where no device of it is known.
     `saves` maps positions of buffers among the arguments to files. A `rung` by its name has no
     arguments here: those follow from its shape and the seed. `inner_lines` is as for `simulate`.
+    `constants` is the file of --constants.
     """
 
     source: Path
@@ -79,6 +81,25 @@ class Call:
     saves: Mapping[int, Path]
     rung: RungLaunch | None = None
     inner_lines: bool = False
+    constants: str | None = None
+
+    def asked(self, kernel: str | None = None) -> AskedLaunch:
+        """What records keep of it; `kernel` is the name, unless it is the one that was given."""
+        return AskedLaunch(
+            source=self.source.name,
+            kernel=kernel or self.kernel or "",
+            grid=self.grid,
+            block=self.block,
+            dynamic_shared_bytes=self.dynamic_shared_bytes,
+            arguments=tuple(self.written),
+            defines=dict(self.defines),
+            options=tuple(self.options),
+            seed=self.seed,
+            device=self.device.key if self.device else None,
+            rung=self.rung.label if self.rung else None,
+            inner_lines=self.inner_lines,
+            constants=self.constants,
+        )
 
     def needed_bytes(self, *, copies: bool) -> int:
         """Host memory of its buffers, and of their `copies`; 0 for a rung by its name."""
@@ -218,13 +239,14 @@ def parse_call(
     `here` is the GPU that it is for, unless the options name a device.
     """
     arch, device = target_of(launch, here)
-    if isinstance(launch, SimulateOptions | RunOptions) and launch.constants is not None:
+    constants = launch.constants if isinstance(launch, SimulateOptions | RunOptions) else None
+    if constants is not None:
         if device is None:
             raise InputError(
                 f"--constants: no device of {arch} is known, so no time is predicted: name a "
                 "device with --device"
             )
-        device = with_constants(device, launch.constants)
+        device = with_constants(device, constants)
     inner_lines = isinstance(launch, SimulateOptions) and launch.inner_lines
     arguments = launch.arguments or ()
     common: dict[str, Any] = {
@@ -236,6 +258,7 @@ def parse_call(
         "max_instructions": launch.max_instructions or MAX_INSTRUCTIONS,
         "seed": chosen_seed(launch.seed),
         "inner_lines": inner_lines,
+        "constants": None if constants is None else str(constants),
     }
     if is_name(launch.source):
         check_nothing_given(

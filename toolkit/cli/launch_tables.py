@@ -171,21 +171,11 @@ def record(simulated: SimulatedCall) -> LaunchRecord:
     """The launch as `compare` takes it."""
     call, execution = simulated.call, simulated.execution
     return LaunchRecord(
-        source=call.source.name,
-        kernel=simulated.kernel,
-        grid=call.grid,
-        block=call.block,
-        dynamic_shared_bytes=call.dynamic_shared_bytes,
-        arguments=tuple(call.written),
-        defines=dict(call.defines),
-        options=tuple(call.options),
-        seed=call.seed,
-        device=call.device.key if call.device else None,
+        **vars(call.asked(simulated.kernel)),
         resources=execution.resources,
         basis=execution.basis,
         predicted=execution.predicted,
         counters=dict(execution.counters),
-        rung=call.rung.label if call.rung else None,
         executed_blocks=execution.executed_blocks,
         estimates=dict(execution.estimates),
         unseen_share=execution.unseen_share,
@@ -229,6 +219,7 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
         "simulation_s": execution.simulation_s,
         "measured_s": median(execution.samples_s) if execution.samples_s else None,
         "notes": execution.notes,
+        "uncertainty": execution.uncertainty,
         "remedies": remedies_document(simulated.remedies),
         "instructions": [asdict(instruction) for instruction in execution.instructions],
         "outputs": [

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +17,9 @@ from toolkit.cli.errors import damage_of, one_line_errors
 from toolkit.cli.options import Json, Verbose
 from toolkit.cli.output import check_output, print_json, write
 from toolkit.cli.terminal import say
+
+if TYPE_CHECKING:
+    from reports.sections.launch_report import LaunchReport
 
 
 def report(
@@ -50,7 +56,7 @@ def report(
             if others:
                 _launches(saved, html or Path("launches.html"), as_json=as_json)
             else:
-                _launch(first, html or first.with_suffix(".html"), as_json=as_json)
+                _launch(first, html or _unpacked(first).with_suffix(".html"), as_json=as_json)
             return
         html = html or Path("profile.html")
         from reports import render
@@ -83,9 +89,8 @@ def _launch(saved: Path, html: Path, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(read_text(saved))
         return
-    answer = report.answer
-    for sentence in (answer.time_sentence, answer.cause_sentence, answer.line_sentence):
-        say(sentence)
+    for line in report.verdict.splitlines():
+        say(line)
 
 
 def _launches(saved: list[Path], html: Path, *, as_json: bool) -> None:
@@ -101,10 +106,27 @@ def _launches(saved: list[Path], html: Path, *, as_json: bool) -> None:
     check_output(html, others=saved)
     reports = [report_of(load_launch_document(path)) for path in saved]
     with damage_of(*saved):
-        text = page(reports)
+        text = page(_told_apart(saved, reports))
     write({html: text})
     if as_json:
         print_json([json.loads(read_text(path)) for path in saved])
         return
-    for report in reports:
-        say(report.answer.time_sentence)
+    for path, report in zip(saved, reports, strict=True):
+        say(f" {report.answer.time_sentence}", lead=f"{path}:")
+
+
+def _told_apart(saved: Sequence[Path], reports: Sequence[LaunchReport]) -> list[LaunchReport]:
+    """The reports; those whose kernels have one name have the names of their files instead."""
+    times = Counter(one.name for one in reports)
+    names = [_unpacked(path).stem for path in saved]
+    if len(set(names)) < len(names):  # of several folders
+        names = [str(path) for path in saved]
+    return [
+        one if times[one.name] == 1 else replace(one, name=name)
+        for one, name in zip(reports, names, strict=True)
+    ]
+
+
+def _unpacked(path: Path) -> Path:
+    """The same path without the ending of a compressed file."""
+    return path.with_suffix("") if path.suffix == ".xz" else path

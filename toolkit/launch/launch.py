@@ -134,17 +134,9 @@ class Execution:
 
         Three lines; empty if the launch was neither timed nor were its instructions counted.
         """
-        from analysis.hardware.sm_constants import constants_of
-
         if not self.instructions and not self.samples_s:
             return ""
-        found = self.report.answer
-        doubts = [f"{self.uncertainty}."] if self.uncertainty else []
-        if self.predicted and self.device and (source := constants_of(self.device).taken_from):
-            arch = self.device.sm_arch
-            doubts.append(f"Most constants are those of {source}, not of {arch}.")
-        first = " ".join((found.time_sentence, *doubts))
-        return "\n".join((first, found.cause_sentence, found.line_sentence))
+        return self.report.verdict
 
     @property
     def causes(self) -> tuple[RankedCause, ...]:

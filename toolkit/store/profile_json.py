@@ -1,7 +1,7 @@
 """profile.json: written whole or not at all, and checked field by field when it is read.
 
 A file that xz compressed is read as well: recorded runs are shipped so. What `simulate --json`
-printed is read, and checked, in the same way.
+or `run --json` printed is read, and checked, in the same way.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _joined(journal: str, where: str) -> str:
 
 
 def load_launch(path: str | Path) -> LaunchRecord:
-    """The launch that `simulate --json` printed into a file; raises as `load`."""
+    """The launch that `simulate --json` or `run --json` printed; raises as `load`."""
     text = read_text(Path(path))
     return _parsed(text, str(path), _launches, 1, launch.SCHEMA_VERSION)
 
@@ -148,7 +148,7 @@ def load_launch_document(path: str | Path) -> LaunchDocument:
 
 
 def holds_launch(path: str | Path) -> bool:
-    """True if a file was written by `simulate --json`; False for any other, readable or not."""
+    """True if `simulate --json` or `run --json` wrote it; False for any other, readable or not."""
     try:
         document = json.loads(read_text(Path(path)))
     except (RecordError, RecursionError, ValueError):

@@ -10,6 +10,7 @@ from analysis.errors import InputError
 from analysis.records.counters import MODELLED
 from analysis.records.launch import LaunchRecord
 from analysis.records.profile import LineCounters
+from analysis.timing.predicted import LineCost
 from tests.records_by_hand import predicted, resources
 from tests.refusals import refusal
 
@@ -158,6 +159,47 @@ def test_launches_without_a_common_counter_are_refused():
     assert "no counter in common" in refusal(
         InputError, compare_launches, BEFORE, edited(counters={})
     )
+
+
+def test_lines_of_inlined_functions_are_compared_with_their_like_alone():
+    costs = [LineCost(file="t.cu", line=3, time_s=time_s) for time_s in (1e-6, 3e-6)]
+    times = [predicted(1e-5, lines=(one,)) for one in costs]
+    at_calls = edited(inner_lines=False, predicted=times[0])
+    after = edited(
+        inner_lines=True, lines=(line("", 32),), predicted=times[1], counters={WAVEFRONTS: 32}
+    )
+    found = compare_launches(at_calls, after)
+    (note,) = found.notes
+    assert note.startswith("source lines are not compared: only the second launch counts inlined")
+    assert pair_of(found).line_costs == ()
+    assert [one.lines for one in pair_of(found).changed] == [()]
+    for known in (False, None):  # records of earlier versions do not say it
+        like = compare_launches(at_calls, replace(after, inner_lines=known))
+        assert like.notes == ()
+        assert pair_of(like).changed[0].lines
+        assert pair_of(like).line_costs
+
+
+def test_the_command_of_a_record_has_all_options():
+    record = edited(options=("-lineinfo", "-use_fast_math"), inner_lines=True, constants="own.json")
+    shared = "-g 32,32,1 -b 32,32,1 -a 'f32[64]' -a i32=8 -D WIDTH=32 --option -use_fast_math"
+    asked = f"t.cu -k transpose {shared} --constants own.json --seed 1"
+    head = f"python -m toolkit simulate {asked}"
+    assert record.command == f"{head} --device h200 --inner-lines"
+    assert replace(record, device=None).command == f"{head} --arch sm_90 --inner-lines"
+    other = replace(record, device="a100-40gb", inner_lines=False)
+    assert other.command == f"{head} --device a100-40gb --arch sm_90"
+    measured = replace(record, samples_s=(1e-5,), inner_lines=False)
+    assert measured.command == f"python -m toolkit run {asked}"
+    assert replace(record, device=None, source="t.cubin").command.endswith("--seed 1 --inner-lines")
+
+
+def test_measured_launches_need_no_counter():
+    before = edited(counters={}, lines=(), basis=None, samples_s=(1e-5,) * 9)
+    found = compare_launches(before, replace(before, samples_s=(2e-5,) * 9))
+    assert (found.times, found.counts) == (Outcome.SLOWER, Outcome.SAME)
+    said = refusal(InputError, compare_launches, before, replace(before, samples_s=()))
+    assert "no counter in common" in said
 
 
 def test_a_time_that_one_side_lacks_or_that_has_other_constants_is_noted():

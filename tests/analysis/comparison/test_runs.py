@@ -282,7 +282,7 @@ def test_a_kernel_that_fails_now_has_lost_its_counts():
     assert found.counts == "changed"
     assert found.pairs[0].lost == ("failed: wrong result",)
     assert found.pairs[0].time is None
-    assert found.pairs[0].notes == ("times are not compared: only the first profile has a time",)
+    assert found.pairs[0].notes == ("measured times are not compared: only the first side has one",)
     back = compare(profile(after), profile(before))
     assert (back.counts, back.pairs[0].lost) == ("same", ())
     assert back.pairs[0].notes[0] == "failed in the first profile: wrong result"

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import lzma
 import os
 import re
 import sys
@@ -388,14 +389,51 @@ def test_report_renders_a_saved_launch(folder):
     assert refused("report launch.json --recorded launch.json").startswith("--recorded is for prof")
 
 
+def test_the_page_of_a_compressed_launch_has_its_plain_name(folder):
+    saved_launch("--no-remedies")
+    Path("b.json.xz").write_bytes(lzma.compress(Path("launch.json").read_bytes()))
+    assert invoke("report b.json.xz").stderr == "wrote b.html\n"
+
+
+def test_report_says_what_the_command_said(folder):
+    more = "twice.cu -g 4096 -b 32 -a f32[32] --seed 1 -d rtx-3090 --no-remedies --limit 0"
+    branch = "if (blockIdx.x % 100 == 17) for (int i = 0; i < 2000; i++) s = s * 1.0001f + 1;"
+    write(
+        "twice.cu",
+        f"""__global__ void twice(float *x) {{
+    float s = x[threadIdx.x];
+    {branch}
+    x[threadIdx.x] = s;
+}}""",
+    )
+    write("launch.json", invoke(f"simulate {more} --json").stdout)
+    first = invoke(f"simulate {more}").stdout
+    said = invoke("report launch.json").stdout
+    assert first.startswith(said)
+    for doubt in ("Counters are estimates from ", "Most constants are those of sm_90, not of"):
+        assert doubt in said
+    page = Path("launch.html").read_text(encoding="utf-8")
+    assert "counters are estimates from" in page
+
+
 def test_report_renders_several_launches_on_one_page(folder):
     saved_launch()
     saved_launch("-d h200 --no-remedies")
     Path("second.json").write_bytes(Path("launch.json").read_bytes())
     result = invoke("report launch.json second.json")
     assert (result.exit_code, result.stderr) == (0, "wrote launches.html\n")
-    assert result.stdout.count("twice: ") == 2
-    assert "<h1>2 launches</h1>" in Path("launches.html").read_text(encoding="utf-8")
+    first, second = result.stdout.splitlines()
+    assert first.startswith("launch.json: twice: ")
+    assert second.startswith("second.json: twice: ")
+    page = Path("launches.html").read_text(encoding="utf-8")
+    assert "<h1>2 launches</h1>" in page
+    assert re.findall(r'data-l="launch" data-e="([^"]*)"', page) == ["launch", "second"]
+    Path("folder").mkdir()
+    Path("folder/launch.json").write_bytes(Path("launch.json").read_bytes())
+    assert invoke("report launch.json folder/launch.json").exit_code == 0
+    page = Path("launches.html").read_text(encoding="utf-8")
+    names = ["launch.json", str(Path("folder/launch.json"))]
+    assert re.findall(r'data-l="launch" data-e="([^"]*)"', page) == names
     assert len(json.loads(invoke("report launch.json second.json --json").stdout)) == 2
     write("other.json", "{}")
     assert refused("report launch.json other.json") == (

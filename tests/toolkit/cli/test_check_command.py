@@ -1,6 +1,8 @@
 """`check` on the command line: what it prints, and the exit code."""
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,18 @@ def test_a_page_shows_the_lines_of_a_finding():
     assert "check reverse.cu -g 1,1,1 -b 64,1,1 -a &#39;f32[64]&#39;" in page
     assert check("__syncthreads();", "--html page.html").exit_code == 0
     assert "Nothing was found." in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_the_command_of_a_page_repeats_the_check():
+    more = "--option -use_fast_math --arch sm_80 --blocks 1 --seed 3"
+    assert check("__syncthreads();", f"{more} --html page.html").exit_code == 0
+    page = unescape(Path("page.html").read_text(encoding="utf-8"))
+    (command,) = re.findall(r"python -m toolkit (check reverse.cu .*?)<", page)
+    assert "-D 'BARRIER=__syncthreads();' --option -use_fast_math --seed 3 --device a100" in command
+    assert command.endswith("--blocks 1")
+    assert invoke(f"{command} --html again.html").exit_code == 0
+    again = unescape(Path("again.html").read_text(encoding="utf-8"))
+    assert command in again
 
 
 def test_a_page_overwrites_no_source():

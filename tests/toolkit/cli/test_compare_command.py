@@ -184,7 +184,7 @@ def test_bad_files_are_one_line(folder):
     assert "it is not a profile of this toolkit" in refused("foreign.json a.json")
     assert refused("a.json absent.json") == "absent.json: no such file"
     assert refused("a.json /dev/zero").startswith("/dev/zero: it cannot be read: it is a device")
-    assert "are one file: give two profiles" in refused("a.json ./a.json")
+    assert "are one file: give two profiles or launches" in refused("a.json ./a.json")
 
 
 def test_nothing_in_common_says_what_there_is():
@@ -306,12 +306,17 @@ def test_times_of_launches_are_told_and_hold_nothing():
     files = launches(17, 16, "-d h200")
     said = compare(files).stdout
     assert said.startswith("turn: 3.34 µs predicted, no change.\n")
-    assert "(predicted ones are compared, and hold nothing)" in refused(f"{files} --fail-on time")
+    assert (
+        "(predicted ones are compared, and hold nothing): simulate or run both launches alike"
+        in (refused(f"{files} --fail-on time"))
+    )
 
 
 def test_launches_are_compared_with_launches():
     launch("d.json", 16)
-    assert refused("d.json a.json") == ("only d.json is of `simulate --json`: give two of a kind")
+    assert refused("d.json a.json") == (
+        "only d.json is of `simulate --json` or `run --json`: give two of a kind"
+    )
 
 
 def test_a_damaged_launch_is_refused():

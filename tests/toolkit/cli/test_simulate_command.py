@@ -25,6 +25,7 @@ from toolkit.execution.simulate import simulate
 from toolkit.machine_code.elf import HEADER, SECTION, cubin_file
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.rungs.matrices import Workload
+from toolkit.store.profile_json import load_launch
 from validation import ROOT
 
 # Line 7 loads rows; line 11 reads a column of shared memory: 32 words of one bank.
@@ -394,6 +395,17 @@ def test_inlined_functions_count_for_the_lines_of_the_kernel_that_call_them():
     assert hint in said
     assert re.search(r"^ +6 +float v = sum.* 32, ideal 4( +\S+)? *$", said, re.MULTILINE)
     assert hint not in shown(f"{command} --inner-lines")
+
+
+def test_the_command_of_a_record_repeats_the_launch():
+    write("third.cuh", "__device__ float third(const float *p) { return TIMES * *p; }\n")
+    write("k.cu", HELPERS)
+    asked = "k.cu -g 1 -b 32 -a f32[32] -a f32[2048] --option -DTIMES=3 --arch sm_86 --inner-lines"
+    first = document(f"{asked} --no-remedies")
+    write("k.json", json.dumps(first))
+    command = load_launch("k.json").command.removeprefix("python -m toolkit simulate ")
+    again = document(f"{command} --no-remedies")
+    assert again | {"simulation_s": None} == first | {"simulation_s": None}
 
 
 def test_an_expensive_line_is_that_of_the_call():
