@@ -24,7 +24,7 @@ from toolkit.cli.argument_syntax import (
     parse_arguments,
 )
 from toolkit.cli.launch_source import defines_of, inputs_of, options_of, target_of
-from toolkit.cli.options import KernelOptions, RunOptions, SimulateOptions
+from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
@@ -218,14 +218,14 @@ def parse_call(
     `here` is the GPU that it is for, unless the options name a device.
     """
     arch, device = target_of(launch, here)
-    if isinstance(launch, SimulateOptions | RunOptions) and launch.constants is not None:
+    predicts = launch if isinstance(launch, PredictOptions) else None
+    if predicts is not None and predicts.constants is not None:
         if device is None:
             raise InputError(
                 f"--constants: no device of {arch} is known, so no time is predicted: name a "
                 "device with --device"
             )
-        device = with_constants(device, launch.constants)
-    inner_lines = isinstance(launch, SimulateOptions) and launch.inner_lines
+        device = with_constants(device, predicts.constants)
     arguments = launch.arguments or ()
     common: dict[str, Any] = {
         "arch": arch,
@@ -235,7 +235,7 @@ def parse_call(
         "limit_s": launch.limit,
         "max_instructions": launch.max_instructions or MAX_INSTRUCTIONS,
         "seed": chosen_seed(launch.seed),
-        "inner_lines": inner_lines,
+        "inner_lines": predicts is not None and predicts.inner_lines,
     }
     if is_name(launch.source):
         check_nothing_given(

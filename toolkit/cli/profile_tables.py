@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.markup import escape
-
 from analysis.comparison.agreement import unexplained
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.records.profile import Grade, Profile, Record
@@ -39,10 +37,10 @@ def print_profile(profile: Profile, recorded: Profile | None, *, is_verbose: boo
 
 def _print_ladder(shown: Rows, *, is_verbose: bool) -> None:
     view, said = shown.view, answer(shown)
-    out.print(f"[bold]{escape(said.lead)}[/]")
+    say(said.lead, "bold")
     for line in filter(None, (said.limit, said.advice)):
-        out.print(escape(line))
-    out.print(f"\nSGEMM {text.shape(view.shape)}, {escape(view.profile.device.name)}")
+        say(line)
+    say(f"\nSGEMM {text.shape(view.shape)}, {view.profile.device.name}")
     if shown.rungs:
         out.print()
         out.print(rich_table(summary(shown), is_tight=True))
@@ -50,7 +48,7 @@ def _print_ladder(shown: Rows, *, is_verbose: bool) -> None:
     for line in (*failures(shown), *_riddles(view.records)):
         say(line, "yellow")
     for line in _notes(shown, is_verbose=is_verbose):
-        out.print(escape(line))
+        say(line)
 
 
 def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:
@@ -130,7 +128,7 @@ def _print_scorecard(view: View) -> None:
     """Print the scorecard of a shape if hardware counted something or an exact counter is off."""
     found = scorecard(view)
     if found and (found.is_measured or found.bad):
-        out.print(escape(found.verdict))
+        say(found.verdict)
         out.print(rich_table(found.overview.brief, title=f"scorecard, {text.shape(view.shape)}"))
 
 

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Profile(records.Profile):
     """A profile as `toolkit.profile` and `toolkit.load` return it.
 
-    It has the fields of the record and equals it. The run that ships for its device is shown beside
+    It has the fields of the record and equals it, and has no hash. The run that ships for its device is shown beside
     it if it measured nothing itself, as in the page of the command.
 
     Examples
@@ -55,8 +55,6 @@ class Profile(records.Profile):
         if not isinstance(other, records.Profile):
             return NotImplemented
         return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(self))
-
-    __hash__ = records.Profile.__hash__
 
     def __repr__(self) -> str:
         """At most three lines: what was profiled, and the answer at the first shape."""

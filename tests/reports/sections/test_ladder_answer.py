@@ -67,6 +67,7 @@ def test_a_predicted_profile_says_so_with_what_limits_it(in_prediction):
 def test_a_recorded_run_leads_and_predictions_say_what_limits(in_prediction, on_gpu):
     said = answered(in_prediction, on_gpu)
     assert said.grade == "recorded 2026-02-03, vectorized"
+    assert said.lead.startswith("18.3 TFLOP/s recorded 2026-02-03 with vectorized: 69.0 % of")
     assert said.limit.startswith("Limited by shared memory")
 
 
@@ -138,7 +139,9 @@ def test_a_profile_where_nothing_ran_says_so(in_theory):
     )
     said = answered(replace(in_theory, records=skipped))
     assert said.value == ""
-    assert "No rung ran." in said.lead
+    assert said.lead == "Nothing was launched. No rung ran."
+    failed = replace(in_theory, records=skipped, executor="simulate")
+    assert answered(failed).lead == "Nothing was timed. No rung ran."
 
 
 def test_references_alone_are_no_ladder(on_gpu):
