@@ -131,7 +131,8 @@ def explain(word: str) -> Entry:
     Parameters
     ----------
     word
-        A cause, limiter, remedy, stall reason, counter, metric or opcode, in any case.
+        A cause, limiter, remedy, stall reason, counter, metric or opcode, in any case. An opcode
+        may have modifiers, as LDG.E.128 has.
 
     Returns
     -------
@@ -161,6 +162,9 @@ def explain(word: str) -> Entry:
     asked = normal(word)
     if asked in BY_NAME:
         return BY_NAME[asked]
+    opcode = BY_NAME.get(asked.partition(".")[0])
+    if opcode is not None and EntryGroup.OPCODE in opcode.groups:
+        return opcode  # with modifiers: LDG.E.128
     near = [name for name in BY_NAME if asked and asked in name][:NEAREST]
     near += get_close_matches(asked, BY_NAME, NEAREST, LEAST_ALIKE)
     nearest = list(dict.fromkeys(BY_NAME[name].word for name in near))[:NEAREST]

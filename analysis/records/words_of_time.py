@@ -65,7 +65,7 @@ CAUSES = (
         "times.",
         "More blocks of equal size remove it.",
         "guide/05-tile-size.md#The idea",
-        also=(Cause.IDLE_SMS, "tail effect", "partial wave", "waves"),
+        also=(Cause.IDLE_SMS, "tail effect", "partial wave", "waves", "idle SMs, tail wave"),
     ),
     _cause(
         Effect.CONFLICTS,
@@ -74,7 +74,7 @@ CAUSES = (
         "the access is repeated.",
         "Padding each row by one element, or exchanging columns, spreads the lanes over all banks.",
         "guide/07-coarsening-2d.md#A bank conflict",
-        also=(Cause.CONFLICTS, "bank conflict", "bank"),
+        also=(Cause.CONFLICTS, "bank conflict", "bank", "shared bank conflicts"),
         figure=_BANKS,
     ),
     _cause(
@@ -137,7 +137,7 @@ CAUSES = (
         "(Little's law).",
         "More warps on an SM, more loads per thread before their first use, or wider loads help.",
         "guide/06-coarsening-1d.md#What the ceiling misses",
-        also=("exposed latency", "memory latency"),
+        also=("memory latency",),
     ),
     _cause(
         Effect.L2_LATENCY,
@@ -168,7 +168,7 @@ CAUSES = (
         "issue meanwhile.",
         "Several independent sums per thread, or more warps on an SM, hide it.",
         "guide/06-coarsening-1d.md#The idea",
-        also=("instruction-level parallelism", "ILP"),
+        also=("instruction-level parallelism", "ILP", "waiting for instructions"),
     ),
     _cause(
         Effect.REGISTER_BANKS,
@@ -177,7 +177,8 @@ CAUSES = (
         "A bank delivers one register per clock.",
         "The compiler assigns registers: other tile sizes or another order of the sums may help.",
         "guide/09-beyond-cublas.md#Registers: rungs 12 to 14",
-        also=(Cause.PORTS, "register bank conflicts"),
+        also=(Cause.PORTS, "register bank conflicts", "register banks", "stall_dispatch"),
+        more=_STALLS_TOO,
     ),
     _cause(
         Effect.FETCH,
@@ -221,6 +222,7 @@ CAUSES = (
         "guide/08-vectorizing.md#The idea",
         Resource.SHARED_MEMORY,
         "wavefront",
+        "shared wavefronts",
     ),
     _roof(
         Effect.L1_WAVEFRONTS,
@@ -230,6 +232,8 @@ CAUSES = (
         "guide/01-coalescing.md#Where the clocks go",
         Resource.L1,
         Cause.WAVEFRONTS,
+        "shared and L1 wavefronts",
+        "wavefronts",
     ),
     _roof(
         Effect.FP32_PIPE,
@@ -294,6 +298,10 @@ CAUSES = (
         Resource.ISSUE,
         Cause.INSTRUCTIONS,
         "issue slots",
+        "instruction issue",
+        "non-FMA instructions",
+        "non-FMA",
+        "non-FP32 instructions",
     ),
     _cause(
         Effect.LAUNCH,
@@ -311,11 +319,20 @@ CAUSES = (
         "It is no cause that one can remove, and is never named first.",
         "timing.md#The whole launch",
         formula="time without all removable causes - time at the roof",
+        also=("no overlap",),
+    ),
+    _cause(
+        "other",
+        "The smallest parts of a time, drawn as one bar.",
+        "Parts of less than 1 %, and those after the six largest, are added up.",
+        "Each of them is in the list of causes: page, or Python's `causes`.",
+        "timing.md#The whole launch",
+        formula="sum of the parts that have no bar of their own",
     ),
 )
 
 
-def _step(word: str, one: str, two: str, three: str, *also: str) -> Entry:
+def _step(word: str, one: str, two: str, three: str, *also: str, where: str = _LADDER) -> Entry:
     """A step of the gap of the ladder that is no effect."""
     return _cause(
         word,
@@ -325,7 +342,7 @@ def _step(word: str, one: str, two: str, three: str, *also: str) -> Entry:
         "timing.md#The whole launch",
         also=also,
         formula="time of a replay with it - time without it, in the order of the steps",
-        where=_LADDER,
+        where=where,
     )
 
 
@@ -335,12 +352,21 @@ STEPS = (
         "The time of the FLOP of the product at the nominal peak of the device.",
         "It is the first step of the gap: what follows is why the launch takes longer.",
         "No kernel reaches it.",
+        "FP32 work",
     ),
     _step(
         Cause.CLOCK_UNDER_LOAD,
         "The SM clock under load differs from the nominal boost clock.",
         "Power and temperature decide how high it is.",
         "The step is negative where the device holds a higher clock than its data sheet states.",
+    ),
+    _step(
+        Cause.LATENCY,
+        "Warps wait for memory or at barriers, and no other warp issues meanwhile.",
+        "The parts of the time say which memory, or that it is barriers.",
+        "More warps on an SM, more loads per thread before their use, or fewer barriers help.",
+        "stalls: memory, barriers",
+        "stalls",
     ),
     _step(
         Cause.HELD_CLOCK,
@@ -354,6 +380,7 @@ STEPS = (
         "The model does not explain it.",
         "Its size is the error of the prediction.",
         "unexplained",
+        where=f"{_LADDER}; page and terminal of `run`: the last of the bars",
     ),
 )
 
@@ -400,14 +427,6 @@ def _stall(word: str, one: str, two: str, three: str, guide: str, *also: str) ->
 
 
 STALLS = (
-    _stall(
-        "register banks",
-        "The operands of the next instruction lie in one bank of the register file.",
-        "Reading them takes a clock each.",
-        "The cause is register-bank conflicts and write-back.",
-        "timing.md#One SM",
-        "stall_dispatch",
-    ),
     _stall(
         "write-back",
         "The register file is writing results of loads.",

@@ -202,6 +202,14 @@ def left_out(rows: Rows) -> Iterator[str]:
         yield f"Not run: {ladder.named(labels, rows.view.records)} ({why})."
 
 
+def on_host(rows: Rows) -> Iterator[str]:
+    """A sentence for each reference that ran on the CPU: 'cpu: 61.5 GFLOP/s on the host.'"""
+    for record in rows.view.records:
+        measured = record.trusted
+        if measured and measured.clock == "host clock":
+            yield f"{record.label}: {text.flop_per_s(measured.flop_per_s)} on the host."
+
+
 def failures(rows: Rows) -> Iterator[str]:
     """A sentence for everything that failed or computed a wrong result, references included."""
     for record in rows.view.records:

@@ -11,10 +11,10 @@ from reports.sections.launch_report import LaunchReport
 
 MOST_PARTS = 6  # of one bar
 LEAST_SHARE = 0.01  # of the time: smaller parts are one
-
+OTHERS = "other"
 
 # Names that fit into a bar; other effects have their own
-_SHORT = {
+SHORT = {
     Effect.CONFLICTS: "bank conflicts",
     Effect.REGISTER_BANKS: "register banks",
     Effect.DEPENDENCES: "waiting for instructions",
@@ -26,7 +26,7 @@ _SHORT = {
 
 def short_name(effect: Effect) -> str:
     """Name of an effect that fits into a bar."""
-    return _SHORT.get(effect, effect)
+    return SHORT.get(effect, effect)
 
 
 class Kind(StrEnum):
@@ -91,7 +91,7 @@ def _few(found: Sequence[Part], whole_s: float) -> list[Part]:
     small = [part for part in small if part.name != Effect.LAUNCH]
     if len(small) < 2:
         return [part for part in found if part.time_s > 0]
-    others = Part(name="other", time_s=sum(part.time_s for part in small), kind=Kind.AVOIDABLE)
+    others = Part(name=OTHERS, time_s=sum(part.time_s for part in small), kind=Kind.AVOIDABLE)
     left = [part for part in found if part not in small]
     at = next((k for k, part in enumerate(left) if part.name == Effect.LAUNCH), len(left))
     return [*left[:at], replace(others, kind=Kind.REST), *left[at:]]

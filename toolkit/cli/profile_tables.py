@@ -13,7 +13,7 @@ from reports.ladder import View, shapes
 from reports.sections import hierarchy, rungs
 from reports.sections.breakdown import breakdown
 from reports.sections.compact_table import compact_table
-from reports.sections.ladder_answer import answer, failures, left_out, standing
+from reports.sections.ladder_answer import answer, failures, left_out, on_host, standing
 from reports.sections.ladder_rows import Rows, rows
 from reports.sections.ladder_summary import summary
 from reports.sections.prediction import told_steps, trust, verdict
@@ -63,6 +63,7 @@ def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:
         compared = f"{verdict(timings)} " if any(one.ratio for one in timings) else ""
         yield f"{compared}{trust(shown.view.profile.device)}"
     yield from left_out(shown)
+    yield from on_host(shown)
     if not is_verbose:
         yield "More: the page, or --verbose."
 

@@ -118,9 +118,7 @@ def simulate(
             apply_remedy(simulated, apply, rounding=rounding, is_quiet=as_json)
 
 
-def check_apply(
-    apply: int | None, *, rounding: bool, remedies: bool, predict: bool = True
-) -> None:
+def check_apply(apply: int | None, *, rounding: bool, remedies: bool, predict: bool = True) -> None:
     """Raise BadParameter for options of remedies that go with others only."""
     if apply and not predict:
         raise typer.BadParameter("not with --no-predict", param_hint="'--apply'")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Profile(records.Profile):
     """A profile as `toolkit.profile` and `toolkit.load` return it.
 
-    It has the fields of the record and equals it, and has no hash. The run that ships for its device is shown beside
+    It has the fields of the record and equals it. The run that ships for its device is shown beside
     it if it measured nothing itself, as in the page of the command.
 
     Examples
@@ -55,6 +55,8 @@ class Profile(records.Profile):
         if not isinstance(other, records.Profile):
             return NotImplemented
         return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]  # some fields are dictionaries
 
     def __repr__(self) -> str:
         """At most three lines: what was profiled, and the answer at the first shape."""

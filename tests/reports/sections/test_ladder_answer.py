@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from reports.sections.ladder_answer import answer, failures, left_out, standing
+from reports.sections.ladder_answer import answer, failures, left_out, on_host, standing
 from reports.sections.ladder_rows import rows
 from tests.reports.profiles_by_hand import (
     SHAPE,
@@ -91,6 +91,12 @@ def test_theory_names_the_highest_ceilings_and_every_limiter(in_theory):
     assert said.verdict == "coarsened-2d and vectorized have the highest ceilings."
     assert said.rest == "Nothing was launched: these are ceilings."
     assert "Limited by DRAM: naive-coalesced." in said.limit
+
+
+def test_the_cpu_has_no_row_but_a_sentence(on_gpu, in_theory):
+    (told,) = on_host(rows(view(on_gpu)))
+    assert told == "cpu: 393 GFLOP/s on the host."  # 137.4 GFLOP / 0.35 s
+    assert list(on_host(rows(view(in_theory)))) == []
 
 
 def test_failures_are_told_with_their_place(on_gpu):
