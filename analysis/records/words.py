@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from analysis.argument_types import checked
 from analysis.errors import InputError, shortened
-from analysis.records import words_of_code, words_of_time
+from analysis.records import words_of_code, words_of_stalls, words_of_time
 from analysis.records.counters import ALL_COUNTERS, CounterClass
 from analysis.records.description import Group, Metric, MetricUnit
 from analysis.records.entry import Entry, EntryGroup
@@ -103,7 +103,12 @@ def _formula(metric: Derived) -> str:
     return f"{above} / {below}"
 
 
-ENTRIES: tuple[Entry, ...] = (*words_of_time.ENTRIES, *words_of_code.ENTRIES, *_of_metrics())
+ENTRIES: tuple[Entry, ...] = (
+    *words_of_time.ENTRIES,
+    *words_of_stalls.ENTRIES,
+    *words_of_code.ENTRIES,
+    *_of_metrics(),
+)
 
 
 def normal(word: str) -> str:

@@ -60,8 +60,9 @@ def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:
         yield f"Recorded {text.date(shown.view.recorded.created)} on such a GPU."
     timings = [one for row in shown.rungs if (one := shown.view.timing(row.record))]
     if timings:
-        compared = f"{verdict(timings)} " if any(one.ratio for one in timings) else ""
-        yield f"{compared}{trust(shown.view.profile.device)}"
+        if any(one.ratio for one in timings):
+            yield verdict(timings)
+        yield trust(shown.view.profile.device)
     yield from left_out(shown)
     yield from on_host(shown)
     if not is_verbose:

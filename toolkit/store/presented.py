@@ -41,9 +41,9 @@ class Profile(records.Profile):
     >>> print(repr(found).splitlines()[0])
     <Profile of 2 variants at 512 × 512 × 512 on NVIDIA T4, theory
     >>> found.verdict.split(":")[0]
-    'In theory coarsened-2d has the highest roof'
+    '2.29 TFLOP/s in theory'
     >>> found.figure("ladder").layout.title.text
-    'Rate of each rung, 512 × 512 × 512'
+    'Rate of each rung, 512 × 512 × 512 on NVIDIA T4'
     """
 
     @classmethod
