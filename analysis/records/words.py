@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from analysis.argument_types import checked
 from analysis.errors import InputError, shortened
-from analysis.records import words_of_code, words_of_time
+from analysis.records import words_of_code, words_of_stalls, words_of_time
 from analysis.records.counters import ALL_COUNTERS, CounterClass
 from analysis.records.description import Group, Metric, MetricUnit
 from analysis.records.entry import Entry, EntryGroup
@@ -103,7 +103,12 @@ def _formula(metric: Derived) -> str:
     return f"{above} / {below}"
 
 
-ENTRIES: tuple[Entry, ...] = (*words_of_time.ENTRIES, *words_of_code.ENTRIES, *_of_metrics())
+ENTRIES: tuple[Entry, ...] = (
+    *words_of_time.ENTRIES,
+    *words_of_stalls.ENTRIES,
+    *words_of_code.ENTRIES,
+    *_of_metrics(),
+)
 
 
 def normal(word: str) -> str:
@@ -131,7 +136,8 @@ def explain(word: str) -> Entry:
     Parameters
     ----------
     word
-        A cause, limiter, remedy, stall reason, counter, metric or opcode, in any case.
+        A cause, limiter, remedy, stall reason, counter, metric or opcode, in any case. An opcode
+        may have modifiers, as LDG.E.128 has.
 
     Returns
     -------
@@ -161,6 +167,9 @@ def explain(word: str) -> Entry:
     asked = normal(word)
     if asked in BY_NAME:
         return BY_NAME[asked]
+    opcode = BY_NAME.get(asked.partition(".")[0])
+    if opcode is not None and EntryGroup.OPCODE in opcode.groups:
+        return opcode  # with modifiers: LDG.E.128
     near = [name for name in BY_NAME if asked and asked in name][:NEAREST]
     near += get_close_matches(asked, BY_NAME, NEAREST, LEAST_ALIKE)
     nearest = list(dict.fromkeys(BY_NAME[name].word for name in near))[:NEAREST]

@@ -124,7 +124,7 @@ OPCODES = (
     _opcode(
         "FFMA",
         "FFMA computes a * b + c in FP32, with one rounding.",
-        "It counts as 2 FLOP per thread.",
+        "It counts as 2 FLOP per thread, FADD and FMUL as 1.",
         "The FP32 pipe executes it.",
         "guide/02-flop-per-byte.md#The kernel",
         "FADD",
@@ -134,7 +134,7 @@ OPCODES = (
     _opcode(
         "DFMA",
         "DFMA computes a * b + c in FP64.",
-        "It counts as 2 FLOP per thread.",
+        "It counts as 2 FLOP per thread, DADD and DMUL as 1.",
         "The FP64 pipe executes it, on consumer devices at 1/32 or 1/64 of the rate of FP32.",
         "timing.md#One SM",
         "DADD",
@@ -143,7 +143,7 @@ OPCODES = (
     _opcode(
         "HFMA2",
         "HFMA2 computes a * b + c for two half-precision values.",
-        "It counts as 4 FLOP per thread.",
+        "It counts as 4 FLOP per thread, HADD2 and HMUL2 as 2.",
         "The compiler also uses it to load constants, which counts as no FLOP.",
         "timing.md#One SM",
         "HADD2",

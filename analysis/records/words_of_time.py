@@ -1,4 +1,4 @@
-"""Entries of `explain` on predicted times: causes, limiters, and reasons of stalls."""
+"""Entries of `explain` on predicted times: causes and limiters."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from analysis.timing.predicted import Cause, Effect, Resource
 
 _PRICE = "time of the launch - time of a replay without it, after the larger causes were removed"
 _AT_ROOF = "work of the busiest SM / rate of the unit, once all that can be avoided is removed"
-_LOST = "clocks of the four schedulers without an issue for this reason / all their clocks"
 _PARTS = "page: Parts of the time; terminal: second line, and the bars below the remedies"
 _UNITS = "page: How near each unit is to its limit; terminal: `busy`"
 _BOTH = f"{_PARTS}; as a limiter: {_UNITS}"
-_STALLS = "Python: the replay's `lost` (analysis.sm); its seconds are those of the cause"
 _LADDER = "page and terminal of `profile`: the gap, explained"
 
 _COALESCED = """\
@@ -65,7 +63,7 @@ CAUSES = (
         "times.",
         "More blocks of equal size remove it.",
         "guide/05-tile-size.md#The idea",
-        also=(Cause.IDLE_SMS, "tail effect", "partial wave", "waves"),
+        also=(Cause.IDLE_SMS, "tail effect", "partial wave", "waves", "idle SMs, tail wave"),
     ),
     _cause(
         Effect.CONFLICTS,
@@ -74,7 +72,7 @@ CAUSES = (
         "the access is repeated.",
         "Padding each row by one element, or exchanging columns, spreads the lanes over all banks.",
         "guide/07-coarsening-2d.md#A bank conflict",
-        also=(Cause.CONFLICTS, "bank conflict", "bank"),
+        also=(Cause.CONFLICTS, "bank conflict", "bank", "shared bank conflicts"),
         figure=_BANKS,
     ),
     _cause(
@@ -137,7 +135,7 @@ CAUSES = (
         "(Little's law).",
         "More warps on an SM, more loads per thread before their first use, or wider loads help.",
         "guide/06-coarsening-1d.md#What the ceiling misses",
-        also=("exposed latency", "memory latency"),
+        also=("memory latency",),
     ),
     _cause(
         Effect.L2_LATENCY,
@@ -168,7 +166,7 @@ CAUSES = (
         "issue meanwhile.",
         "Several independent sums per thread, or more warps on an SM, hide it.",
         "guide/06-coarsening-1d.md#The idea",
-        also=("instruction-level parallelism", "ILP"),
+        also=("instruction-level parallelism", "ILP", "waiting for instructions"),
     ),
     _cause(
         Effect.REGISTER_BANKS,
@@ -177,7 +175,8 @@ CAUSES = (
         "A bank delivers one register per clock.",
         "The compiler assigns registers: other tile sizes or another order of the sums may help.",
         "guide/09-beyond-cublas.md#Registers: rungs 12 to 14",
-        also=(Cause.PORTS, "register bank conflicts"),
+        also=(Cause.PORTS, "register bank conflicts", "register banks", "stall_dispatch"),
+        more=_STALLS_TOO,
     ),
     _cause(
         Effect.FETCH,
@@ -221,6 +220,7 @@ CAUSES = (
         "guide/08-vectorizing.md#The idea",
         Resource.SHARED_MEMORY,
         "wavefront",
+        "shared wavefronts",
     ),
     _roof(
         Effect.L1_WAVEFRONTS,
@@ -230,6 +230,8 @@ CAUSES = (
         "guide/01-coalescing.md#Where the clocks go",
         Resource.L1,
         Cause.WAVEFRONTS,
+        "shared and L1 wavefronts",
+        "wavefronts",
     ),
     _roof(
         Effect.FP32_PIPE,
@@ -294,6 +296,10 @@ CAUSES = (
         Resource.ISSUE,
         Cause.INSTRUCTIONS,
         "issue slots",
+        "instruction issue",
+        "non-FMA instructions",
+        "non-FMA",
+        "non-FP32 instructions",
     ),
     _cause(
         Effect.LAUNCH,
@@ -311,11 +317,20 @@ CAUSES = (
         "It is no cause that one can remove, and is never named first.",
         "timing.md#The whole launch",
         formula="time without all removable causes - time at the roof",
+        also=("no overlap",),
+    ),
+    _cause(
+        "other",
+        "The smallest parts of a time, drawn as one bar.",
+        "Parts of less than 1 %, and those after the six largest, are added up.",
+        "Each of them is in the list of causes: page, or Python's `causes`.",
+        "timing.md#The whole launch",
+        formula="sum of the parts that have no bar of their own",
     ),
 )
 
 
-def _step(word: str, one: str, two: str, three: str, *also: str) -> Entry:
+def _step(word: str, one: str, two: str, three: str, *also: str, where: str = _LADDER) -> Entry:
     """A step of the gap of the ladder that is no effect."""
     return _cause(
         word,
@@ -325,7 +340,7 @@ def _step(word: str, one: str, two: str, three: str, *also: str) -> Entry:
         "timing.md#The whole launch",
         also=also,
         formula="time of a replay with it - time without it, in the order of the steps",
-        where=_LADDER,
+        where=where,
     )
 
 
@@ -335,12 +350,21 @@ STEPS = (
         "The time of the FLOP of the product at the nominal peak of the device.",
         "It is the first step of the gap: what follows is why the launch takes longer.",
         "No kernel reaches it.",
+        "FP32 work",
     ),
     _step(
         Cause.CLOCK_UNDER_LOAD,
         "The SM clock under load differs from the nominal boost clock.",
         "Power and temperature decide how high it is.",
         "The step is negative where the device holds a higher clock than its data sheet states.",
+    ),
+    _step(
+        Cause.LATENCY,
+        "Warps wait for memory or at barriers, and no other warp issues meanwhile.",
+        "The parts of the time say which memory, or that it is barriers.",
+        "More warps on an SM, more loads per thread before their use, or fewer barriers help.",
+        "stalls: memory, barriers",
+        "stalls",
     ),
     _step(
         Cause.HELD_CLOCK,
@@ -354,6 +378,7 @@ STEPS = (
         "The model does not explain it.",
         "Its size is the error of the prediction.",
         "unexplained",
+        where=f"{_LADDER}; page and terminal of `run`: the last of the bars",
     ),
 )
 
@@ -387,104 +412,4 @@ LIMITERS = (
 )
 
 
-def _stall(word: str, one: str, two: str, three: str, guide: str, *also: str) -> Entry:
-    return Entry(
-        word=word,
-        groups=(EntryGroup.STALL,),
-        sentences=(one, two, three),
-        formula=_LOST,
-        where=_STALLS,
-        guide=guide,
-        also=also,
-    )
-
-
-STALLS = (
-    _stall(
-        "register banks",
-        "The operands of the next instruction lie in one bank of the register file.",
-        "Reading them takes a clock each.",
-        "The cause is register-bank conflicts and write-back.",
-        "timing.md#One SM",
-        "stall_dispatch",
-    ),
-    _stall(
-        "write-back",
-        "The register file is writing results of loads.",
-        "Arithmetic that would read the same bank waits for a clock.",
-        "The cause is register-bank conflicts and write-back.",
-        "timing.md#One SM",
-    ),
-    _stall(
-        "fixed latency",
-        "The stall count of the last instruction is not over.",
-        "The compiler writes it into each instruction whose latency it knows.",
-        "The cause is waiting for other instructions.",
-        "timing.md#One SM",
-        "stall_wait",
-        "wait",
-    ),
-    _stall(
-        "unit busy",
-        "The pipe of the next instruction takes no other one in this clock.",
-        "A pipe of 16 lanes takes two clocks for a warp.",
-        "The cause is the roof of that pipe.",
-        "timing.md#One SM",
-        "stall_math_pipe_throttle",
-        "math pipe throttle",
-    ),
-    _stall(
-        "load/store queue",
-        "The queue of the load/store unit is full.",
-        "Requests with many wavefronts or sectors fill it.",
-        "The cause is wavefronts, bank conflicts or uncoalesced accesses.",
-        "timing.md#One SM",
-        "stall_lg_throttle",
-        "stall_mio_throttle",
-        "lg throttle",
-        "mio throttle",
-    ),
-    _stall(
-        "shared latency",
-        "A result of shared memory, or of a shuffle, has not arrived.",
-        "The next instruction waits for its scoreboard.",
-        "The cause is waiting for shared memory.",
-        "timing.md#One SM",
-        "stall_short_scoreboard",
-        "short scoreboard",
-    ),
-    _stall(
-        "global latency",
-        "A load of global or local memory has not arrived.",
-        "The next instruction waits for its scoreboard.",
-        "The cause is waiting for L1, L2 or DRAM, wherever the data was.",
-        "timing.md#One SM",
-        "stall_long_scoreboard",
-        "long scoreboard",
-    ),
-    _stall(
-        "arithmetic latency",
-        "The result of an instruction without a fixed latency has not arrived: a special "
-        "function, a conversion, FP64.",
-        "The next instruction waits for its scoreboard.",
-        "The cause is waiting for other instructions.",
-        "timing.md#One SM",
-    ),
-    _stall(
-        "barrier",
-        "The warp is at __syncthreads(), and other warps of its block are not.",
-        "No instruction of it can issue.",
-        "The cause is waiting at barriers.",
-        "guide/03-tiling.md#Its phases",
-        "stall_barrier",
-    ),
-    _stall(
-        "no warp",
-        "The scheduler has no warp that has not finished.",
-        "Blocks end at different times, or too few are resident.",
-        "The cause is idle SMs or starting blocks.",
-        "timing.md#One SM",
-    ),
-)
-
-ENTRIES = (*CAUSES, *STEPS, *LIMITERS, *STALLS)
+ENTRIES = (*CAUSES, *STEPS, *LIMITERS)

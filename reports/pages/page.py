@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -25,7 +26,15 @@ from reports.sections import launch_facts as facts
 from reports.sections import launch_memory as memory
 from reports.sections import rung_pane
 from reports.sections.kernel_source import line_rows
-from reports.sections.ladder_answer import answer, failures, graded, left_out, share, standing
+from reports.sections.ladder_answer import (
+    answer,
+    failures,
+    graded,
+    left_out,
+    on_host,
+    share,
+    standing,
+)
 from reports.sections.ladder_rows import Row, Rows, rows
 from reports.sections.ladder_summary import TERA, of_cublas, predicted_rate, rate, speedup
 from reports.sections.launch_report import LaunchReport
@@ -114,6 +123,7 @@ def page(profile: Profile, recorded: Profile | None = None) -> str:
         warnings=standing(profile),
         names=[one.name for one in shapes],
         first=shapes[0].html if shapes else None,
+        present=_IDS.findall(shapes[0].html) if shapes else [],
         shapes=packed(json.dumps([one.html for one in shapes])) if len(shapes) > 1 else None,
         colours=style.COLOURS,
         plotly_js=plotly(),
@@ -123,6 +133,9 @@ def page(profile: Profile, recorded: Profile | None = None) -> str:
         recorded_label=ladder.recorded_label(recorded) if recorded else "",
         command=profile.command,
     )
+
+
+_IDS = re.compile(r'<section[^>]* id="([^"]+)"')
 
 
 def _title(profile: Profile, shapes: Sequence[_Shape]) -> str:
@@ -172,7 +185,7 @@ def _shape(shown: Rows, of_sizes: Drawing) -> _Shape:
             if not one.why_empty
         ],
         counters=counted,
-        left_out=list(left_out(shown)),
+        left_out=[*left_out(shown), *on_host(shown)],
     )
     return _Shape(name=name, headline=f"{said.value} {said.unit}".strip(), html=html)
 

@@ -66,7 +66,7 @@ def answer(rows: Rows) -> LadderAnswer:
             grade="at most, in theory",
             verdict=ceiling,
             lead=f"{value} {unit} in theory: {ceiling}",
-            rest=_NOT_MEASURED[rows.view.profile.executor],
+            rest=f"Nothing was {_OBTAINED[rows.view.profile.executor]}: these are ceilings.",
             limit=" ".join(_limits_in_theory(rows)),
         )
     verdict, rest = _against_cublas(rows, best) or _fastest(rows, best)
@@ -88,7 +88,8 @@ def _lead(rows: Rows, best: Row, rate: str) -> str:
     if rows.grade == Grade.PREDICTED:
         return f"{rate} predicted with {best.label}: {of_peak}"
     of_cublas = f"{share(best.of_cublas)} of cuBLAS, " if best.of_cublas else ""
-    return f"{rate} with {best.label}: {of_cublas}{of_peak}"
+    when = f"{graded(rows)} " if rows.grade == Grade.RECORDED else ""
+    return f"{rate} {when}with {best.label}: {of_cublas}{of_peak}"
 
 
 def graded(rows: Rows) -> str:
@@ -157,14 +158,10 @@ def _of_peak(rows: Rows, best: Row) -> float:
 def _nothing(rows: Rows) -> str:
     if not rows.view.rungs:
         return "No rung of the ladder was profiled."
-    return f"{_NOT_MEASURED[rows.view.profile.executor]} No rung ran."
+    return f"Nothing was {_OBTAINED[rows.view.profile.executor]}. No rung ran."
 
 
-_NOT_MEASURED = {
-    "gpu": "Nothing was measured.",
-    "simulate": "Nothing was timed: these are ceilings.",
-    "theory": "Nothing was launched: these are ceilings.",
-}
+_OBTAINED = {"gpu": "measured", "simulate": "timed", "theory": "launched"}
 
 
 def _in_theory(rows: Rows, highest: float) -> str:
@@ -203,6 +200,14 @@ def left_out(rows: Rows) -> Iterator[str]:
             reasons[_reason(record)].append(record.label)
     for why, labels in reasons.items():
         yield f"Not run: {ladder.named(labels, rows.view.records)} ({why})."
+
+
+def on_host(rows: Rows) -> Iterator[str]:
+    """A sentence for each reference that ran on the CPU: 'cpu: 61.5 GFLOP/s on the host.'"""
+    for record in rows.view.records:
+        measured = record.trusted
+        if measured and measured.clock == "host clock":
+            yield f"{record.label}: {text.flop_per_s(measured.flop_per_s)} on the host."
 
 
 def failures(rows: Rows) -> Iterator[str]:

@@ -10,13 +10,12 @@ from analysis.comparison.held_out import HeldOut
 from analysis.comparison.statistics import median_interval
 from analysis.devices import DEVICES, Device
 from analysis.errors import InputError
-from analysis.occupancy import Limiter, Occupancy, block_limits, occupancy, waves
+from analysis.occupancy import Occupancy, block_limits, occupancy, waves
 from reports import text
 from reports.sections.launch_report import LaunchReport
 from reports.svg.busy import Bar
 
 Row = tuple[str, str]
-_LIMITERS = {Limiter.BLOCKS: "block slots", Limiter.SHARED_MEMORY: "shared memory"}
 
 
 def occupancy_of(report: LaunchReport) -> Occupancy | None:
@@ -67,7 +66,7 @@ def occupancy_bars(report: LaunchReport) -> list[Bar]:
     longest = max(limit for _, limit in limits)
     return [
         Bar(
-            name=_LIMITERS.get(name, name),
+            name=name,
             share=limit / longest,
             value=f"{limit:,}",
             class_="s1" if name in found.limiters else "s2",

@@ -27,7 +27,7 @@ def remedies_table(remedies: Sequence[Remedy]) -> Table:
         [str(one.number), title(one), _micro(one.saved_s), _micro(one.after_s)] for one in remedies
     ]
     if any(one.measured_s is not None for one in remedies):
-        titles.append(("measured", "", True))
+        titles.append(("measured, µs", "", True))
         for row, one in zip(rows, remedies, strict=True):
             row.append(_micro(one.measured_s))
     return plain_table(titles, rows)

@@ -25,7 +25,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
         Cause.LATENCY: "stalls: memory, barriers",
     }
 )
-_SHORT: Mapping[str, str] = {
+SHORT: Mapping[str, str] = {
     Cause.INSTRUCTIONS: "non-FMA",
     Cause.PORTS: "register banks",
     Cause.LATENCY: "stalls",
@@ -108,7 +108,7 @@ def brief(step: Step) -> str:
     scale, unit = text.time_unit(max(ends.before, ends.after))
     before, after = (text.three_digits(max(0.0, end) / scale) for end in (ends.before, ends.after))
     name = step.reason.resource
-    short = _SHORT.get(name, part(name)) if name in set(Cause) else name
+    short = SHORT.get(name, part(name)) if name in set(Cause) else name
     return f"{short} {before} → {after} {unit}"
 
 

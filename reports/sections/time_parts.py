@@ -11,10 +11,10 @@ from reports.sections.launch_report import LaunchReport
 
 MOST_PARTS = 6  # of one bar
 LEAST_SHARE = 0.01  # of the time: smaller parts are one
-
+OTHERS = "other"
 
 # Names that fit into a bar; other effects have their own
-_SHORT = {
+SHORT = {
     Effect.CONFLICTS: "bank conflicts",
     Effect.REGISTER_BANKS: "register banks",
     Effect.DEPENDENCES: "waiting for instructions",
@@ -26,7 +26,7 @@ _SHORT = {
 
 def short_name(effect: Effect) -> str:
     """Name of an effect that fits into a bar."""
-    return _SHORT.get(effect, effect)
+    return SHORT.get(effect, effect)
 
 
 class Kind(StrEnum):
@@ -120,6 +120,6 @@ def _joined(found: Iterable[Part], names: Collection[str]) -> list[Part]:
     other_s = sum(part.time_s for part in found if part.name not in names)
     if not other_s:
         return left
-    other = Part(name="other", time_s=other_s, kind=Kind.REST)
+    other = Part(name=OTHERS, time_s=other_s, kind=Kind.REST)
     at = next((k for k, part in enumerate(left) if part.name == Effect.LAUNCH), len(left))
     return [*left[:at], other, *left[at:]]

@@ -100,10 +100,16 @@ function choose(label, { isSeen = false } = {}) {
   state.chosen = label;
   [first("#pane").innerHTML, first("#detail").innerHTML] = rungs[label];
   all("#detail table.sort").forEach(makeSortable);
+  linkSections();
   tellRow();
   drawAgain();
   history.replaceState(null, "", `#rung=${encodeURIComponent(label)}`);
   if (isSeen) first("#pane").scrollIntoView({ block: "nearest" });
+}
+
+// Some rungs, such as those that were not simulated, lack sections.
+function linkSections() {
+  for (const link of all("nav a")) link.hidden = !first(link.hash);
 }
 
 // A list for readers of screens: arrow keys choose a rung.
@@ -173,6 +179,7 @@ async function showShape(place) {
   const htmls = await documentOf(first("script.shapes")), before = state.chosen;
   first("#of-shape").innerHTML = htmls[place];
   all("#of-shape table.sort").forEach(makeSortable);
+  linkSections();
   await begin();
   choose(before);
 }

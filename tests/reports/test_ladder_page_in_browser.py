@@ -101,6 +101,22 @@ def test_arrow_keys_choose_a_rung(window, pages):
     assert visit.page.evaluate(CHOSEN).startswith("2")
 
 
+def test_links_to_sections_that_the_chosen_rung_lacks_are_hidden(window, in_trace):
+    made = change(foreseen(in_trace), "tiled", simulated=None)
+    visit = window.show(render(made), width=1440)
+    links = "[...document.querySelectorAll('nav a')].filter(a => !a.hidden).map(a => a.hash)"
+    full = visit.page.evaluate(links)
+    assert full == ["#summary", "#time", "#roof", "#memory", "#lines", "#trust", "#more"]
+    visit.page.mouse.click(*visit.page.evaluate(ROW, "tiled"))
+    visit.until(f"{CHOSEN}.includes('tiled')")
+    left = visit.page.evaluate(links)
+    assert left != full
+    assert all(visit.page.query_selector(one) for one in left)
+    visit.page.mouse.click(*visit.page.evaluate(ROW, "vectorized"))
+    visit.until(f"{CHOSEN}.includes('vectorized')")
+    assert visit.page.evaluate(links) == full
+
+
 def test_a_click_on_a_row_chooses_its_rung(window, pages):
     for width in (1440, 400):
         visit = window.show(pages["h200"], width=width)

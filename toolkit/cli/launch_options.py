@@ -25,7 +25,7 @@ from toolkit.cli.argument_syntax import (
     parse_arguments,
 )
 from toolkit.cli.launch_source import defines_of, inputs_of, options_of, target_of
-from toolkit.cli.options import KernelOptions, RunOptions, SimulateOptions
+from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
@@ -239,7 +239,8 @@ def parse_call(
     `here` is the GPU that it is for, unless the options name a device.
     """
     arch, device = target_of(launch, here)
-    constants = launch.constants if isinstance(launch, SimulateOptions | RunOptions) else None
+    predicts = launch if isinstance(launch, PredictOptions) else None
+    constants = predicts.constants if predicts is not None else None
     if constants is not None:
         if device is None:
             raise InputError(
@@ -247,7 +248,6 @@ def parse_call(
                 "device with --device"
             )
         device = with_constants(device, constants)
-    inner_lines = isinstance(launch, SimulateOptions) and launch.inner_lines
     arguments = launch.arguments or ()
     common: dict[str, Any] = {
         "arch": arch,
@@ -257,7 +257,7 @@ def parse_call(
         "limit_s": launch.limit,
         "max_instructions": launch.max_instructions or MAX_INSTRUCTIONS,
         "seed": chosen_seed(launch.seed),
-        "inner_lines": inner_lines,
+        "inner_lines": predicts is not None and predicts.inner_lines,
         "constants": None if constants is None else str(constants),
     }
     if is_name(launch.source):

@@ -207,7 +207,8 @@ def page(simulated: SimulatedCall) -> str:
 def document(simulated: SimulatedCall) -> dict[str, Any]:
     """Document that --json prints: all facts, including counters of zero."""
     call, execution = simulated.call, simulated.execution
-    is_whole = execution.executed_blocks == prod(call.grid)
+    is_measured = bool(execution.samples_s)  # the GPU executes all blocks
+    is_whole = is_measured or execution.executed_blocks == prod(call.grid)
     return {
         "schema_version": SCHEMA_VERSION,
         "toolkit_version": toolkit.__version__,

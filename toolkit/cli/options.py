@@ -95,7 +95,10 @@ class KernelOptions:
     arguments: Annotated[
         list[str] | None,
         typer.Option(
-            "--arg", "-a", metavar="ARG", help="Next kernel argument, as above; repeatable."
+            "--arg",
+            "-a",
+            metavar="ARG",
+            help="Next kernel argument (see simulate --help); repeatable.",
         ),
     ] = None
     shared: Annotated[
@@ -177,8 +180,8 @@ class LaunchOptions(KernelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulateOptions(LaunchOptions):
-    """Options of `simulate`, which predicts a time too."""
+class PredictOptions(KernelOptions):
+    """Options of `run` and `simulate`, which predict a time."""
 
     constants: Constants = None
     inner_lines: Annotated[
@@ -190,10 +193,38 @@ class SimulateOptions(LaunchOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(KernelOptions):
+class SimulateOptions(PredictOptions, LaunchOptions):
+    """Options of `simulate`, whose help lists the kinds of arguments."""
+
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arg", "-a", metavar="ARG", help="Next kernel argument, as above; repeatable."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(PredictOptions):
     """Options of `run`, which measures on the GPU that is here."""
 
-    constants: Constants = None
+    arch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARCH",
+            help="Target architecture, such as sm_86.",
+            show_default="that of the GPU",
+        ),
+    ] = None
+    blocks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH",
+            help="Blocks to simulate: all; representative (a few that provably have the same "
+            "counts as the others, or random ones); or a number. The GPU executes all.",
+            show_default="representative",
+        ),
+    ] = None
     samples: Annotated[
         int, typer.Option(min=1, metavar="N", help="Most launches that are timed.")
     ] = 1000

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.markup import escape
-
 from analysis.comparison.agreement import unexplained
 from analysis.comparison.statistics import NEGLIGIBLE_CHANGE
 from analysis.records.profile import Grade, Profile, Record
@@ -15,7 +13,7 @@ from reports.ladder import View, shapes
 from reports.sections import hierarchy, rungs
 from reports.sections.breakdown import breakdown
 from reports.sections.compact_table import compact_table
-from reports.sections.ladder_answer import answer, failures, left_out, standing
+from reports.sections.ladder_answer import answer, failures, left_out, on_host, standing
 from reports.sections.ladder_rows import Rows, rows
 from reports.sections.ladder_summary import summary
 from reports.sections.prediction import told_steps, trust, verdict
@@ -39,10 +37,10 @@ def print_profile(profile: Profile, recorded: Profile | None, *, is_verbose: boo
 
 def _print_ladder(shown: Rows, *, is_verbose: bool) -> None:
     view, said = shown.view, answer(shown)
-    out.print(f"[bold]{escape(said.lead)}[/]")
+    say(said.lead, "bold")
     for line in filter(None, (said.limit, said.advice)):
-        out.print(escape(line))
-    out.print(f"\nSGEMM {text.shape(view.shape)}, {escape(view.profile.device.name)}")
+        say(line)
+    say(f"\nSGEMM {text.shape(view.shape)}, {view.profile.device.name}")
     if shown.rungs:
         out.print()
         out.print(rich_table(summary(shown), is_tight=True))
@@ -50,7 +48,7 @@ def _print_ladder(shown: Rows, *, is_verbose: bool) -> None:
     for line in (*failures(shown), *_riddles(view.records)):
         say(line, "yellow")
     for line in _notes(shown, is_verbose=is_verbose):
-        out.print(escape(line))
+        say(line)
 
 
 def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:
@@ -62,9 +60,11 @@ def _notes(shown: Rows, *, is_verbose: bool) -> Iterator[str]:
         yield f"Recorded {text.date(shown.view.recorded.created)} on such a GPU."
     timings = [one for row in shown.rungs if (one := shown.view.timing(row.record))]
     if timings:
-        compared = f"{verdict(timings)} " if any(one.ratio for one in timings) else ""
-        yield f"{compared}{trust(shown.view.profile.device)}"
+        if any(one.ratio for one in timings):
+            yield verdict(timings)
+        yield trust(shown.view.profile.device)
     yield from left_out(shown)
+    yield from on_host(shown)
     if not is_verbose:
         yield "More: the page, or --verbose."
 
@@ -130,7 +130,7 @@ def _print_scorecard(view: View) -> None:
     """Print the scorecard of a shape if hardware counted something or an exact counter is off."""
     found = scorecard(view)
     if found and (found.is_measured or found.bad):
-        out.print(escape(found.verdict))
+        say(found.verdict)
         out.print(rich_table(found.overview.brief, title=f"scorecard, {text.shape(view.shape)}"))
 
 

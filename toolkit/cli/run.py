@@ -71,7 +71,7 @@ def run(
 
     Arguments are those of simulate. Without a GPU, simulate predicts the time.
     """
-    check_apply(apply, rounding=rounding, remedies=remedies and predict)
+    check_apply(apply, rounding=rounding, remedies=remedies, predict=predict)
     with one_line_errors("interrupted: nothing was written"):
         device = _gpu()
         from toolkit.cli.launch_source import compiled_beside
@@ -132,7 +132,8 @@ def _explained(found: SimulatedCall, compiled: Future[Source]) -> SimulatedCall:
             simulated = call.run(compiled, progress.advance, progress.announce)
     except ToolkitError as error:
         why = f"not predicted: {error}"
-        return replace(found, execution=replace(measured, prediction_basis=why))
+        notes = (*measured.notes, why)
+        return replace(found, execution=replace(measured, prediction_basis=why, notes=notes))
     execution = simulated.execution
     left = prod(call.grid) - (execution.executed_blocks or 0)
     of_simulation = set(unchecked_blocks(left))  # the GPU executed all blocks

@@ -118,10 +118,12 @@ def simulate(
             apply_remedy(simulated, apply, rounding=rounding, is_quiet=as_json)
 
 
-def check_apply(apply: int | None, *, rounding: bool, remedies: bool) -> None:
+def check_apply(apply: int | None, *, rounding: bool, remedies: bool, predict: bool = True) -> None:
     """Raise BadParameter for options of remedies that go with others only."""
+    if apply and not predict:
+        raise typer.BadParameter("not with --no-predict", param_hint="'--apply'")
     if apply and not remedies:
-        raise typer.BadParameter("goes without --no-remedies", param_hint="'--apply'")
+        raise typer.BadParameter("not with --no-remedies", param_hint="'--apply'")
     if rounding and not apply:
         raise typer.BadParameter("goes with --apply", param_hint="'--rounding'")
 

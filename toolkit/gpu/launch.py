@@ -365,7 +365,7 @@ def run(
     >>> source = 'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }'
     >>> x = np.ones(32, np.float32)
     >>> run(source, "twice", grid=1, block=32, arguments=[x], samples=10)  # doctest: +SKIP
-    <Execution twice: 2.10 µs measured.
+    <Execution twice: 2.10 µs (2.08 to 2.12) measured on NVIDIA H100 SXM5 80 GB.
       What limits it is unknown without a predicted time.
       Its source lines were not counted.>
     """

@@ -67,6 +67,9 @@ def test_an_entry_has_three_sentences_a_formula_and_a_chapter(one):
         ("DRAM", Effect.DRAM_BANDWIDTH),
         ("float4", "vectorized access"),
         ("stg", "LDG"),
+        ("LDG.E.128", "LDG"),
+        ("FADD.FTZ", "FFMA"),
+        ("exposed latency", "exposed latency"),
     ],
 )
 def test_words_are_found_by_their_other_names(word, found):
@@ -84,7 +87,7 @@ def test_unknown_words_suggest_the_nearest(word, nearest):
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("word", ["", "zzzzzz", " ", "x" * 10_000])
+@pytest.mark.parametrize("word", ["", "zzzzzz.E", "zzzzzz", " ", "x" * 10_000])
 def test_words_that_are_like_no_other_say_how_to_list_all(word):
     with pytest.raises(InputError, match="`explain` without a word lists all"):
         explain(word)

@@ -144,6 +144,18 @@ def test_ids_are_unique_and_links_have_their_targets(in_trace):
     assert links <= set(ids)
 
 
+def test_navigation_shows_links_to_sections_that_exist(in_trace, in_theory):
+    def shown(made):
+        html = render(made)
+        return re.findall(r'<a href="#([a-z]+)">', html.partition("<nav")[2].partition("</nav>")[0])
+
+    assert shown(foreseen(in_trace)) == [
+        "summary", "time", "roof", "memory", "lines", "trust", "more",
+    ]  # fmt: skip
+    assert shown(in_theory) == ["summary", "time", "roof", "trust", "more"]
+    assert shown(replace(in_theory, records=())) == []
+
+
 def test_the_page_is_self_contained(on_gpu):
     page = page_of(on_gpu)
     assert not [value for value in page.values("src") if value]

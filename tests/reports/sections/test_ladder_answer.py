@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from reports.sections.ladder_answer import answer, failures, left_out, standing
+from reports.sections.ladder_answer import answer, failures, left_out, on_host, standing
 from reports.sections.ladder_rows import rows
 from tests.reports.profiles_by_hand import (
     SHAPE,
@@ -67,6 +67,7 @@ def test_a_predicted_profile_says_so_with_what_limits_it(in_prediction):
 def test_a_recorded_run_leads_and_predictions_say_what_limits(in_prediction, on_gpu):
     said = answered(in_prediction, on_gpu)
     assert said.grade == "recorded 2026-02-03, vectorized"
+    assert said.lead.startswith("18.3 TFLOP/s recorded 2026-02-03 with vectorized: 69.0 % of")
     assert said.limit.startswith("Limited by shared memory")
 
 
@@ -90,6 +91,12 @@ def test_theory_names_the_highest_ceilings_and_every_limiter(in_theory):
     assert said.verdict == "coarsened-2d and vectorized have the highest ceilings."
     assert said.rest == "Nothing was launched: these are ceilings."
     assert "Limited by DRAM: naive-coalesced." in said.limit
+
+
+def test_the_cpu_has_no_row_but_a_sentence(on_gpu, in_theory):
+    (told,) = on_host(rows(view(on_gpu)))
+    assert told == "cpu: 393 GFLOP/s on the host."  # 137.4 GFLOP / 0.35 s
+    assert list(on_host(rows(view(in_theory)))) == []
 
 
 def test_failures_are_told_with_their_place(on_gpu):
@@ -138,7 +145,9 @@ def test_a_profile_where_nothing_ran_says_so(in_theory):
     )
     said = answered(replace(in_theory, records=skipped))
     assert said.value == ""
-    assert "No rung ran." in said.lead
+    assert said.lead == "Nothing was launched. No rung ran."
+    failed = replace(in_theory, records=skipped, executor="simulate")
+    assert answered(failed).lead == "Nothing was timed. No rung ran."
 
 
 def test_references_alone_are_no_ladder(on_gpu):

@@ -49,5 +49,13 @@ def test_another_limiter_is_not_alike(report):
     assert "No similar launch was measured." in facts.trust_sentence(other)
 
 
+def test_a_limit_of_blocks_has_one_name():
+    one = executed("copy").report
+    few = replace(one, geometry=replace(one.geometry, block=(32, 1, 1)))
+    assert "theoretical occupancy, limited by blocks. " in facts.occupancy_sentence(few)
+    first, *_ = facts.occupancy_bars(few)
+    assert (first.name, first.class_) == ("blocks", "s1")
+
+
 def test_without_a_predicted_time_there_is_no_error(report):
     assert facts.error_short(replace(report, predicted=None)) == ""

@@ -2,6 +2,7 @@
 
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,11 @@ LAUNCH = (
     f"transpose.cu -g {N // 32},{N // 32} -b 32,8 -a f32[{N},{N}]=zeros -a f32[{N},{N}] -a {N} "
     "--seed 1"
 )
+INLINED = """__device__ __forceinline__ float third(const float *p) { return 3 * *p; }
+__global__ void k(float *y, const float *x) {
+    y[threadIdx.x] = third(x + threadIdx.x);
+}
+"""
 TEMPLATE = """template <int N> __global__ void fill(float *x) { x[threadIdx.x] = N; }
 """
 
@@ -83,7 +89,7 @@ def test_blocks_that_were_not_simulated_are_not_called_unchecked(h100):
 def test_every_remedy_that_was_made_is_measured(h100):
     lines = shown(f"{LAUNCH} --no-lines").splitlines()
     start = next(k for k, line in enumerate(lines) if line.strip().startswith("remedies"))
-    assert lines[start].split() == ["remedies", "saves", "leaves,", "µs", "measured"]
+    assert lines[start].split() == ["remedies", "saves", "leaves,", "µs", "measured,", "µs"]
     assert lines[start + 2].startswith(" 1  line 2: tile[32][32 + 1], pads each row")
     assert lines[start + 2].split()[-1] == "40.0"  # the made-up GPU is as fast with it
 
@@ -111,6 +117,9 @@ def test_a_launch_that_the_simulator_refuses_is_measured(h100, monkeypatch):
         raise LaunchError("transpose: line 6 is too hard")
 
     monkeypatch.setattr("toolkit.cli.launch_options.simulate", fails)
+    assert "note: not predicted: transpose: line 6 is too hard\n" in shown(LAUNCH)
+    shown(f"{LAUNCH} --html page.html")
+    assert "not predicted: transpose: line 6 is" in Path("page.html").read_text(encoding="utf-8")
     document = json.loads(shown(f"{LAUNCH} --json"))
     assert document["prediction_basis"] == "not predicted: transpose: line 6 is too hard"
     assert document["samples_s"] == pytest.approx([40e-6] * 20)
@@ -121,6 +130,24 @@ def test_outputs_are_those_of_the_gpu(h100):
     found, given = np.load("out.npy"), np.load("in.npy")
     assert (found == given.T).all()
     assert given.any()
+    document = json.loads(shown(f"{LAUNCH} --no-predict --json"))
+    hashes = [one["sha256"] for one in document["outputs"]]
+    assert hashes == [sha256(one.tobytes()).hexdigest() for one in (found, given)]
+
+
+def test_inlined_functions_count_at_their_own_lines_if_asked(h100):
+    write("k.cu", INLINED)
+    h100.product = lambda launch: None
+    options = "k.cu -k k -g 1 -b 32 -a f32[32] -a f32[32] --no-remedies"
+    hint = "lines of inlined functions: --inner-lines\n"
+    assert hint in shown(options)
+    assert hint not in shown(f"{options} --inner-lines")
+    loads = [
+        one["line"]
+        for one in json.loads(shown(f"{options} --inner-lines --json"))["lines"]
+        if one["counters"].get("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum")
+    ]
+    assert loads == [1]
 
 
 def test_two_documents_are_compared_by_their_measured_times(h100):
@@ -151,7 +178,15 @@ def test_templates_and_rungs_are_launched_by_the_names_that_simulate_takes(h100)
 
 
 def test_apply_needs_remedies():
-    assert "goes without --no-remedies" in invoke(f"run {LAUNCH} --apply 1 --no-remedies").stderr
+    for without in ("--no-remedies", "--no-predict"):
+        assert f"not with {without}" in invoke(f"run {LAUNCH} --apply 1 {without}").stderr
+
+
+def test_help_gives_the_defaults_of_run():
+    said = " ".join(re.sub(r"[│\n]", " ", invoke("run --help").stdout).split())
+    assert "[default: (that of the GPU)]" in said
+    assert "The GPU executes all. [default: (representative)]" in said
+    assert "Next kernel argument (see simulate --help); repeatable." in said
 
 
 @pytest.mark.gpu

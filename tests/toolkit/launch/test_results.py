@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -40,6 +41,12 @@ def test_a_prompt_shows_at_most_three_lines(execution, found):
     first = execution.verdict.splitlines()[0]
     assert repr(execution).startswith(f"<Execution {first}\n  ")
     assert repr(found).startswith("<Profile of 2 variants at 256 × 256 × 256 and 1 more shape on ")
+
+
+def test_a_profile_has_no_hash(found):
+    with pytest.raises(TypeError, match="unhashable type: 'Profile'"):
+        hash(found)
+    assert not isinstance(found, Hashable)
 
 
 def test_a_measured_launch_shows_its_time(execution):
