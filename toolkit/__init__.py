@@ -5,7 +5,7 @@
 >>> result.records[0].theory.intensity_loads
 8.0
 
-`profile` runs the ladder and returns a `toolkit.store.presented.Profile`; `run` launches any
+`profile` runs the ladder and returns a `toolkit.store.presented.ShownProfile`; `run` launches any
 kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles;
 `find_remedies` tries edits of a kernel, `explain` says what a word means, and `save` and `load`
 keep profiles in files. The command line is `python -m toolkit`.

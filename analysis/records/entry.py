@@ -25,7 +25,7 @@ class EntryGroup(Vocabulary):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Entry:
+class WordEntry:
     """What a word means, in three sentences."""
 
     word: str

@@ -19,7 +19,7 @@ from analysis.errors import InputError, shortened
 from analysis.records import words_of_code, words_of_stalls, words_of_time
 from analysis.records.counters import ALL_COUNTERS, CounterClass
 from analysis.records.description import Group, Metric, MetricUnit
-from analysis.records.entry import Entry, EntryGroup
+from analysis.records.entry import EntryGroup, WordEntry
 from analysis.records.metrics import METRICS, Derived
 
 NEAREST, LEAST_ALIKE = 3, 0.6
@@ -61,10 +61,10 @@ _COUNTERS = "page: Machine code and counters; terminal: `simulate --verbose`; JS
 _METRICS = "page: Lines; terminal: `simulate --verbose`; JSON: `summaries`"
 
 
-def _of_metrics() -> Iterator[Entry]:
+def _of_metrics() -> Iterator[WordEntry]:
     for counter in ALL_COUNTERS.values():
         summed = "a model of L1, L2 and DRAM" if counter.of is None else "machine instructions"
-        yield Entry(
+        yield WordEntry(
             word=counter.tag,
             groups=(EntryGroup.COUNTER,),
             sentences=(_counts(counter), _UNITS[counter.unit], _CLASSES[counter.counter_class]),
@@ -74,7 +74,7 @@ def _of_metrics() -> Iterator[Entry]:
             also=_names(counter),
         )
     for metric in METRICS.values():
-        yield Entry(
+        yield WordEntry(
             word=metric.tag,
             groups=(EntryGroup.METRIC,),
             sentences=(_counts(metric), _UNITS[metric.unit], _DERIVED),
@@ -103,7 +103,7 @@ def _formula(metric: Derived) -> str:
     return f"{above} / {below}"
 
 
-ENTRIES: tuple[Entry, ...] = (
+ENTRIES: tuple[WordEntry, ...] = (
     *words_of_time.ENTRIES,
     *words_of_stalls.ENTRIES,
     *words_of_code.ENTRIES,
@@ -116,9 +116,9 @@ def normal(word: str) -> str:
     return " ".join(re.sub(r"[-\s]+", " ", word.lower()).strip().removesuffix(".sum").split())
 
 
-def _known() -> dict[str, Entry]:
+def _known() -> dict[str, WordEntry]:
     """Each entry by its own word, then by other names of it that no other entry has."""
-    found: dict[str, Entry] = {}
+    found: dict[str, WordEntry] = {}
     for own in (True, False):
         for one in ENTRIES:
             for name in (one.word,) if own else one.also:
@@ -126,11 +126,11 @@ def _known() -> dict[str, Entry]:
     return found
 
 
-BY_NAME: Mapping[str, Entry] = MappingProxyType(_known())
+BY_NAME: Mapping[str, WordEntry] = MappingProxyType(_known())
 
 
 @checked
-def explain(word: str) -> Entry:
+def explain(word: str) -> WordEntry:
     """Say what a word of this toolkit or of Nsight Compute means.
 
     Parameters
@@ -141,7 +141,7 @@ def explain(word: str) -> Entry:
 
     Returns
     -------
-    Entry
+    WordEntry
         Three sentences, the formula, where to read it, and a chapter. A prompt shows its text.
 
     Raises
@@ -181,6 +181,6 @@ def explain(word: str) -> Entry:
     raise InputError(f"unknown word {shortened(word)!r}: {remedy}")
 
 
-def by_group() -> dict[EntryGroup, list[Entry]]:
+def by_group() -> dict[EntryGroup, list[WordEntry]]:
     """All entries; one of several groups stands in each of them."""
     return {group: [one for one in ENTRIES if group in one.groups] for group in EntryGroup}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.records.entry import Entry, EntryGroup
+from analysis.records.entry import EntryGroup, WordEntry
 
 _TRIED = (
     "The edit is made in memory and compiled, and the executed blocks must write the same values."
@@ -13,8 +13,8 @@ _MACHINE_CODE = "page: Machine code and counters; Python: `execution.instruction
 
 def _remedy(
     word: str, one: str, two: str, formula: str, guide: str, *also: str, figure: str = ""
-) -> Entry:
-    return Entry(
+) -> WordEntry:
+    return WordEntry(
         word=word,
         groups=(EntryGroup.REMEDY,),
         sentences=(one, two, _TRIED),
@@ -108,8 +108,8 @@ REMEDIES = (
 )
 
 
-def _opcode(word: str, one: str, two: str, three: str, guide: str, *also: str) -> Entry:
-    return Entry(
+def _opcode(word: str, one: str, two: str, three: str, guide: str, *also: str) -> WordEntry:
+    return WordEntry(
         word=word,
         groups=(EntryGroup.OPCODE,),
         sentences=(one, two, three),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from analysis.records.entry import Entry, EntryGroup
+from analysis.records.entry import EntryGroup, WordEntry
 
 _LOST = "clocks of the four schedulers without an issue for this reason / all their clocks"
 _STALLS = "Python: the replay's `lost` (analysis.sm); its seconds are those of the cause"
 
 
-def _stall(word: str, one: str, two: str, three: str, guide: str, *also: str) -> Entry:
-    return Entry(
+def _stall(word: str, one: str, two: str, three: str, guide: str, *also: str) -> WordEntry:
+    return WordEntry(
         word=word,
         groups=(EntryGroup.STALL,),
         sentences=(one, two, three),

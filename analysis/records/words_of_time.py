@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.records.entry import Entry, EntryGroup
+from analysis.records.entry import EntryGroup, WordEntry
 from analysis.timing.predicted import Cause, Effect, Resource
 
 _PRICE = "time of the launch - time of a replay without it, after the larger causes were removed"
@@ -33,8 +33,8 @@ def _cause(
     more: tuple[EntryGroup, ...] = (),
     formula: str = _PRICE,
     where: str = "",
-) -> Entry:
-    return Entry(
+) -> WordEntry:
+    return WordEntry(
         word=word,
         groups=(EntryGroup.CAUSE, *more),
         sentences=(one, two, three),
@@ -50,7 +50,7 @@ _LIMITS = (EntryGroup.LIMITER,)
 _STALLS_TOO = (EntryGroup.STALL,)
 
 
-def _roof(word: str, one: str, two: str, three: str, guide: str, *also: str) -> Entry:
+def _roof(word: str, one: str, two: str, three: str, guide: str, *also: str) -> WordEntry:
     """A roof is a cause, and the unit a limiter."""
     return _cause(word, one, two, three, guide, also=also, more=_LIMITS, formula=_AT_ROOF)
 
@@ -330,7 +330,7 @@ CAUSES = (
 )
 
 
-def _step(word: str, one: str, two: str, three: str, *also: str, where: str = _LADDER) -> Entry:
+def _step(word: str, one: str, two: str, three: str, *also: str, where: str = _LADDER) -> WordEntry:
     """A step of the gap of the ladder that is no effect."""
     return _cause(
         word,
@@ -383,7 +383,7 @@ STEPS = (
 )
 
 LIMITERS = (
-    Entry(
+    WordEntry(
         word=Resource.LATENCY,
         groups=(EntryGroup.LIMITER,),
         sentences=(
@@ -396,7 +396,7 @@ LIMITERS = (
         guide="guide/06-coarsening-1d.md#What the ceiling misses",
         also=("latency bound",),
     ),
-    Entry(
+    WordEntry(
         word="occupancy",
         groups=(EntryGroup.LIMITER,),
         sentences=(

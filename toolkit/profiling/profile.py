@@ -22,8 +22,7 @@ from analysis.comparison.scorecard import scored
 from analysis.devices import Device, find_device
 from analysis.errors import InputError, ToolkitError, UnavailableError
 from analysis.problem import Gemm
-from analysis.records.profile import SCHEMA_VERSION, Environment, Listing, Record
-from analysis.records.profile import Profile as ProfileRecord
+from analysis.records.profile import SCHEMA_VERSION, Environment, Listing, Profile, Record
 from toolkit.gpu.context import Gpu, gpu_here
 from toolkit.gpu.environment import environment
 from toolkit.gpu.sampling import Sampling
@@ -42,7 +41,7 @@ from toolkit.profiling.resume import (
 )
 from toolkit.store.constants_file import with_constants
 from toolkit.store.journal import Journal
-from toolkit.store.presented import Profile
+from toolkit.store.presented import ShownProfile
 
 if TYPE_CHECKING:
     from toolkit.profiling.on_gpu import GpuBench
@@ -66,9 +65,9 @@ def profile(
     seed: int | None = None,
     counters: bool = False,
     progress: Progress | None = None,
-    resume: ProfileRecord | None = None,
+    resume: Profile | None = None,
     journal: str | Path | None = None,
-) -> Profile:
+) -> ShownProfile:
     """Profile rungs of the ladder at every shape: measured on a GPU, else simulated and predicted.
 
     Parameters
@@ -101,7 +100,7 @@ def profile(
 
     Returns
     -------
-    Profile
+    ShownProfile
         A variant that fails to compile, launch or compute is a failed record. On Ctrl-C what was
         done is returned with status "interrupted"; with nothing done, KeyboardInterrupt is raised.
 
@@ -194,12 +193,12 @@ def _run(
     plan: Plan,
     bench: Bench,
     progress: Progress,
-    resume: ProfileRecord | None,
+    resume: Profile | None,
     journal: str | Path | None,
     constants: str | Path | None,
-) -> Profile:
+) -> ShownProfile:
     plan.check_fits(bench.device)
-    empty = Profile(
+    empty = ShownProfile(
         schema_version=SCHEMA_VERSION,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=_command(plan, bench, constants),
@@ -211,7 +210,7 @@ def _run(
         records=(),
     )
 
-    def profile_so_far(status: Status) -> Profile:
+    def profile_so_far(status: Status) -> ShownProfile:
         places = [(problem, x.label) for problem in plan.shapes for x in plan.selections]
         done = [
             scored(_finished(records[place], bench, status)) for place in places if place in records

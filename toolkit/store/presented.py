@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Profile(records.Profile):
+class ShownProfile(records.Profile):
     """A profile as `toolkit.profile` and `toolkit.load` return it.
 
     It has the fields of the record and equals it. The run that ships for its device is shown beside
@@ -47,7 +47,7 @@ class Profile(records.Profile):
     """
 
     @classmethod
-    def of(cls, record: records.Profile) -> Profile:
+    def of(cls, record: records.Profile) -> ShownProfile:
         """The same profile with the methods of this class."""
         return cls(**{one.name: getattr(record, one.name) for one in fields(record)})
 
@@ -195,7 +195,7 @@ _OBTAINED = {"gpu": "measured", "simulate": "simulated", "theory": "theory"}
 
 
 @checked
-def load(path: str | Path) -> Profile:
+def load(path: str | Path) -> ShownProfile:
     """Read a profile that `save` or the command `profile` wrote.
 
     Parameters
@@ -205,7 +205,7 @@ def load(path: str | Path) -> Profile:
 
     Returns
     -------
-    Profile
+    ShownProfile
         Equal to the one that was saved.
 
     Raises
@@ -224,4 +224,4 @@ def load(path: str | Path) -> Profile:
     ...     load(Path(folder, "profile.json")) == found
     True
     """
-    return Profile.of(profile_json.load(path))
+    return ShownProfile.of(profile_json.load(path))

@@ -44,7 +44,7 @@ def test_a_prompt_shows_at_most_three_lines(execution, found):
 
 
 def test_a_profile_has_no_hash(found):
-    with pytest.raises(TypeError, match="unhashable type: 'Profile'"):
+    with pytest.raises(TypeError, match="unhashable type: 'ShownProfile'"):
         hash(found)
     assert not isinstance(found, Hashable)
 
