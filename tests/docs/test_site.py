@@ -86,5 +86,5 @@ def test_docstrings_are_in_the_reference(site):
 @of_the_site
 def test_notebook_is_a_page_with_its_figures(site):
     page = (site / "notebook.html").read_text(encoding="utf-8")
-    assert page.count("Plotly.newPlot(") == 3
+    assert page.count("Plotly.newPlot(") == 4  # ladder, hierarchy, strides, roofline of a launch
     assert "7,489.6 GFLOP/s" in page  # its code printed so
