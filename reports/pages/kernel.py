@@ -156,8 +156,7 @@ def _title(report: LaunchReport) -> str:
     told = [shortened(report.name)]
     if report.device:
         told.append(f"on {facts.short_device(report.device)}")
-    time_s = report.measured_s or (report.predicted.time_s if report.predicted else None)
-    cause = report.answer.cause
+    time_s, cause = report.time_s, report.answer.cause
     why = f", {cause.effect}" if cause else ""
     return " ".join(told) + (f": {text.predicted_seconds(time_s)}{why}" if time_s else "")
 

@@ -20,8 +20,8 @@ MOST_BARS, BAR_PX = 20, 24
 
 def page(reports: Sequence[LaunchReport]) -> str:
     """At least two launches as one HTML page that needs no network, the longest first."""
-    order = sorted(reports, key=lambda one: -(time_of(one) or 0.0))
-    timed = [one for one in order if time_of(one)]
+    order = sorted(reports, key=lambda one: -(one.time_s or 0.0))
+    timed = [one for one in order if one.time_s]
     return template("launches.html.j2").render(
         title=f"{len(reports):,} launches",
         verdict=_verdict(timed),
@@ -29,13 +29,6 @@ def page(reports: Sequence[LaunchReport]) -> str:
         more=max(0, len(timed) - MOST_BARS),
         table=_table(order),
     )
-
-
-def time_of(report: LaunchReport) -> float | None:
-    """The measured time, else the predicted one."""
-    if report.measured_s is not None:
-        return report.measured_s
-    return report.predicted.time_s if report.predicted else None
 
 
 def _verdict(timed: Sequence[LaunchReport]) -> tuple[str, str]:
@@ -49,7 +42,7 @@ def _bars(timed: Sequence[LaunchReport]) -> list[tuple[str, str, Markup]]:
     """Time, name and bar of each; the largest cause of all is the only one that is marked."""
     if not timed:
         return []
-    longest_s = max(time_of(one) or 0.0 for one in timed)
+    longest_s = max(one.time_s or 0.0 for one in timed)
     costs = [one.answer.cause.time_s if one.answer.cause else 0.0 for one in timed]
     worst = costs.index(max(costs))
     rows = []
@@ -65,7 +58,7 @@ def _bars(timed: Sequence[LaunchReport]) -> list[tuple[str, str, Markup]]:
         ]
         listed = ", ".join(f"{x.name} {x.value}" for x in segments)
         drawn = bar(segments, f"{shortened(one.name)}: {listed}", height=BAR_PX)
-        rows.append((text.predicted_seconds(time_of(one)), shortened(one.name), drawn))
+        rows.append((text.predicted_seconds(one.time_s), shortened(one.name), drawn))
     return rows
 
 
@@ -86,15 +79,16 @@ def _table(order: Sequence[LaunchReport]) -> Table:
 
 def _row(one: LaunchReport) -> tuple[str, ...]:
     cause, place = one.answer.cause, one.answer.place
+    cost_s = next((part.time_s for part in parts_of_time(one) if part.kind == Kind.CAUSE), None)
     grade = (
         "measured" if one.measured_s is not None else "predicted" if one.predicted else "no time"
     )
     return (
         shortened(one.name),
         short_device(one.device) or text.ABSENT,
-        text.predicted_seconds(time_of(one)),
+        text.predicted_seconds(one.time_s),
         grade,
         cause.effect if cause else text.ABSENT,
-        text.predicted_seconds(cause.time_s) if cause else text.ABSENT,
+        text.predicted_seconds(cost_s) if cost_s else text.ABSENT,
         f"{shortened(place[0])}:{place[1]}" if place else text.ABSENT,
     )

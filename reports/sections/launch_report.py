@@ -56,6 +56,13 @@ class LaunchReport:
     def measured_s(self) -> float | None:
         return median(self.samples_s) if self.samples_s else None
 
+    @property
+    def time_s(self) -> float | None:
+        """The measured time, else the predicted one."""
+        if self.measured_s is not None:
+            return self.measured_s
+        return self.predicted.time_s if self.predicted else None
+
     @cached_property
     def answer(self) -> Answer:
         return answer(

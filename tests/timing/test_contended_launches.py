@@ -12,12 +12,11 @@ from validation.timing.contended import FILE, LAUNCHES, recorded
 # KiB, how far warps fall out of step, the cache of constants.
 CLOSE, WIDE = 0.05, 0.35
 CLOSE_KERNELS = ("one_sum", "look_up")
-# Blocks of one warp, which are out of step; columns of which more slices are busy; a short launch
-APART = {
-    "columns 8192x768 by 32": 0.4,
-    "columns_of_blocks 8192x768 by 32": 1.0,
-    "one_line 1x1024x64": 0.25,
-    "look_up 1 words of 32, 132 blocks": 0.09,
+# Blocks of one warp, which are out of step, and columns of which more slices are busy
+APART = {"columns_of_blocks 8192x768 by 32": 1.0, "one_line 1x1024x64": 0.25}
+MISSES = {
+    "columns 8192x768 by 32": "37% too long: blocks of one warp are out of step",
+    "look_up 1 words of 32, 132 blocks": "9% too short: 1.2 of 13 µs are missing",
 }
 WITHOUT_CACHE = "of 1,024"  # words, more than the 2 KiB of the cache of constants
 QUICK = ("one_sum 132x256x16", "one_line 528x256x64", "columns 8192x768 by 512")
@@ -45,7 +44,9 @@ def test_every_launch_was_timed():
 
 
 @pytest.mark.parametrize("label", chosen_of(list(BY_LABEL), lambda label: label in QUICK))
-def test_a_contended_launch_takes_about_what_it_took(label):
+def test_a_contended_launch_takes_about_what_it_took(label, request):
+    if why := MISSES.get(label):
+        request.applymarker(pytest.mark.xfail(reason=why, strict=True))
     found, measured_s = predicted(label), recorded()[label]["flushed_s"]
     kernel = BY_LABEL[label].kernel
     tolerance = APART.get(label, CLOSE if kernel in CLOSE_KERNELS else WIDE)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toolkit import __version__
 from toolkit.cli.errors import FAILED, one_line_errors
-from toolkit.cli.options import LaunchOptions, takes_launch
+from toolkit.cli.options import LaunchOptions, Page, takes_launch
 from toolkit.cli.output import print_json, write
 from toolkit.cli.simulate import check_page
 from toolkit.cli.terminal import note, say
@@ -26,10 +25,7 @@ SCHEMA_VERSION = 1
 @takes_launch
 def check(
     launch: LaunchOptions,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Where a page of the check goes.", show_default="none"),
-    ] = None,
+    html: Page = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what was found as JSON instead of lines.")
     ] = False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.errors import damage_of, fail, fail_on_first, one_line_errors
+from toolkit.cli.options import Page
 from toolkit.cli.output import check_output, to_json, write
 from toolkit.cli.terminal import COST, GAIN, note, out, rich_table, say
 
@@ -26,9 +27,7 @@ def compare(
         ),
     ],
     after: Annotated[Path, typer.Argument(metavar="B.json", help="The same of after.")],
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Where a page of it goes.", show_default="none")
-    ] = None,
+    html: Page = None,
     fail_on: Annotated[
         str | None,
         typer.Option(

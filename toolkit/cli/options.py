@@ -59,6 +59,37 @@ InputSeed = Annotated[
 ]
 
 
+# Options of `run` and `simulate`; `check` has some of them.
+Save = Annotated[
+    list[str] | None,
+    typer.Option("--save", metavar="K=FILE", help="Save a buffer: 0=x.npy is the first argument."),
+]
+Lines = Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")]
+TOP = 6  # source lines that are shown by default
+Top = Annotated[int, typer.Option(min=1, metavar="N", help="Number of source lines to show.")]
+Details = Annotated[
+    bool, typer.Option("--verbose", help="Also show the launch, its counters and bounds.")
+]
+Page = Annotated[
+    Path | None, typer.Option("--html", help="File to write a page to.", show_default="none")
+]
+Remedies = Annotated[
+    bool, typer.Option("--remedies/--no-remedies", help="Try edits and show what each saves.")
+]
+Apply = Annotated[
+    int | None,
+    typer.Option(
+        "--apply",
+        min=1,
+        metavar="N",
+        help="Write the source with remedy N to NAME.remedyN.cu, if all outputs are equal.",
+    ),
+]
+Rounding = Annotated[
+    bool, typer.Option("--rounding", help="With --apply: accept results that differ by rounding.")
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class KernelOptions:
     """Options of `run`, `simulate` and `check` on a kernel and its launch, as a user wrote them."""

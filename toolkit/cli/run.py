@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from analysis.errors import ToolkitError, UnavailableError
 from toolkit.cli.errors import one_line_errors
-from toolkit.cli.options import Json, RunOptions, takes_launch
+from toolkit.cli.options import (
+    TOP,
+    Apply,
+    Details,
+    Json,
+    Lines,
+    Page,
+    Remedies,
+    Rounding,
+    RunOptions,
+    Save,
+    Top,
+    takes_launch,
+)
 from toolkit.cli.output import print_json, write
 from toolkit.cli.simulate import check_apply, check_page
 
@@ -27,41 +39,18 @@ if TYPE_CHECKING:
 @takes_launch
 def run(
     launch: RunOptions,
-    save: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--save", metavar="K=FILE", help="Keep a buffer: 1=x.npy is the second argument's."
-        ),
-    ] = None,
+    save: Save = None,
     predict: Annotated[
         bool, typer.Option("--predict/--no-predict", help="Say what the time is spent on, too.")
     ] = True,
-    lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="Most source lines to show.")] = 6,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show the launch, its counters and bounds too.")
-    ] = False,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Where a page of the launch goes.", show_default="none"),
-    ] = None,
+    lines: Lines = True,
+    top: Top = TOP,
+    verbose: Details = False,
+    html: Page = None,
     as_json: Json = False,
-    remedies: Annotated[
-        bool,
-        typer.Option("--remedies/--no-remedies", help="Try edits, and measure what they save."),
-    ] = True,
-    apply: Annotated[
-        int | None,
-        typer.Option(
-            "--apply",
-            min=1,
-            metavar="N",
-            help="Write the source with remedy N to NAME.remedyN.cu, if all blocks agree.",
-        ),
-    ] = None,
-    rounding: Annotated[
-        bool, typer.Option("--rounding", help="With --apply: results may differ by rounding.")
-    ] = False,
+    remedies: Remedies = True,
+    apply: Apply = None,
+    rounding: Rounding = False,
 ) -> None:
     """Measure a kernel on the GPU that is here, and say what its time is spent on.
 

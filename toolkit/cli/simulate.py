@@ -10,7 +10,20 @@ import typer
 
 from analysis.errors import InputError
 from toolkit.cli.errors import one_line_errors
-from toolkit.cli.options import Json, SimulateOptions, takes_launch
+from toolkit.cli.options import (
+    TOP,
+    Apply,
+    Details,
+    Json,
+    Lines,
+    Page,
+    Remedies,
+    Rounding,
+    Save,
+    SimulateOptions,
+    Top,
+    takes_launch,
+)
 from toolkit.cli.output import check_is_no_input, check_output, print_json, write
 
 if TYPE_CHECKING:
@@ -20,41 +33,15 @@ if TYPE_CHECKING:
 @takes_launch
 def simulate(
     launch: SimulateOptions,
-    save: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--save", metavar="K=FILE", help="Save a buffer: 0=x.npy saves the first argument."
-        ),
-    ] = None,
-    lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")] = True,
-    top: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Number of source lines to show.")
-    ] = 6,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Also show the launch, its counters and bounds.")
-    ] = False,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", help="File to write a page of the launch to.", show_default="none"),
-    ] = None,
+    save: Save = None,
+    lines: Lines = True,
+    top: Top = TOP,
+    verbose: Details = False,
+    html: Page = None,
     as_json: Json = False,
-    remedies: Annotated[
-        bool,
-        typer.Option("--remedies/--no-remedies", help="Try edits and show what each saves."),
-    ] = True,
-    apply: Annotated[
-        int | None,
-        typer.Option(
-            "--apply",
-            min=1,
-            metavar="N",
-            help="Write the source with remedy N to NAME.remedyN.cu, if all outputs are equal.",
-        ),
-    ] = None,
-    rounding: Annotated[
-        bool,
-        typer.Option("--rounding", help="With --apply: accept results that differ by rounding."),
-    ] = False,
+    remedies: Remedies = True,
+    apply: Apply = None,
+    rounding: Rounding = False,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="Run again after each save and show what changed."),

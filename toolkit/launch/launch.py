@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from operator import index
@@ -24,7 +24,7 @@ from analysis.rounding import Check
 from analysis.timing.predicted import Predicted, RankedCause
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
-from toolkit.store.dataframe import dataframe
+from toolkit.store.dataframe import Rows, dataframe
 from toolkit.store.user_files import write_page
 
 if TYPE_CHECKING:
@@ -235,15 +235,13 @@ class Execution:
         UnavailableError
             Without pandas.
         """
-        tables: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {
+        tables: dict[str, Rows] = {
             "lines": lambda: rows_of_lines(self.instructions, self.predicted),
             "counters": lambda: summaries(self.counters),
             "instructions": lambda: map(asdict, self.instructions),
             "causes": lambda: map(asdict, self.causes),
         }
-        if of not in tables:
-            raise UnknownNameError("table", of, tables)
-        return dataframe(tables[of]())
+        return dataframe(tables, of)
 
     def save(self, path: str | Path) -> None:
         """Write the launch's page, which needs no network, to a path that ends in .html.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +18,7 @@ from reports.ladder import View, shapes
 from reports.sections.ladder_answer import answer, standing
 from reports.sections.ladder_rows import rows as rows_of
 from toolkit.store import profile_json
-from toolkit.store.dataframe import dataframe
+from toolkit.store.dataframe import Rows, dataframe
 from toolkit.store.recorded_runs import run_beside
 from toolkit.store.user_files import write_page
 
@@ -144,13 +144,11 @@ class ShownProfile(records.Profile):
         UnavailableError
             Without pandas.
         """
-        tables: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {
+        tables: dict[str, Rows] = {
             "times": lambda: rows_of_times(self),
             "counters": lambda: rows(self),
         }
-        if of not in tables:
-            raise UnknownNameError("table", of, tables)
-        return dataframe(tables[of]())
+        return dataframe(tables, of)
 
     def html(self) -> str:
         """The page of the profile, which needs no network."""
