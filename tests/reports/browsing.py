@@ -125,9 +125,10 @@ class Visit:
         return self.page.locator(f"{selector}:visible").count()
 
     def overflow(self):
-        """Pixels by which the page is wider than its window."""
+        """Pixels by which the page is wider than its window, or its navigation than its room."""
         return self.page.evaluate(
-            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            "Math.max(...[document.documentElement, ...document.querySelectorAll('nav')]"
+            ".map(one => one.scrollWidth - one.clientWidth))"
         )
 
     def assert_it_fits(self, widths, also=lambda: None):
