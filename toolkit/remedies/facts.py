@@ -12,8 +12,8 @@ from analysis.occupancy import Occupancy, occupancy
 from analysis.records.counters import InstructionCounts
 from analysis.timing.predicted import Effect, Predicted
 from toolkit.launch.launch import Execution
+from toolkit.machine_code.source_tree import KernelSource
 from toolkit.remedies.edit import Extent
-from toolkit.remedies.source_tree import KernelSource
 
 LEAST_SAVED = 0.02  # of the time: nobody would look for these
 LEAST_CONFLICTS = 1.05  # wavefronts per wavefront without bank conflicts

@@ -20,12 +20,12 @@ from toolkit.launch.launch import Argument, Execution, three
 from toolkit.machine_code.architectures import architecture_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import read_source
+from toolkit.machine_code.source_tree import parsed
 from toolkit.remedies.advice import advised
 from toolkit.remedies.edit import Edit
 from toolkit.remedies.facts import LEAST_SAVED, Facts
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.remedies.proposals import proposals
-from toolkit.remedies.source_tree import parsed
 from toolkit.remedies.trial import RefusedError, Trial, Trials
 
 MOST_TRIED = 6  # edits: each takes about as long as the simulation of the kernel

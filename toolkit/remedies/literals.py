@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from analysis.timing.predicted import Effect
+from toolkit.machine_code.source_tree import line_of
 from toolkit.remedies.edit import Edit, Replacement
 from toolkit.remedies.facts import Facts
-from toolkit.remedies.source_tree import line_of
 
 DOUBLE = re.compile(r"(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?")
 EFFECTS = (

@@ -7,9 +7,9 @@ from math import prod
 
 from analysis.occupancy import Limiter
 from analysis.timing.predicted import Effect
+from toolkit.machine_code.source_tree import line_of
 from toolkit.remedies.edit import Edit, Replacement
 from toolkit.remedies.facts import Facts
-from toolkit.remedies.source_tree import line_of
 
 LATENCIES = (
     Effect.DRAM_LATENCY,

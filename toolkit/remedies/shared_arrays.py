@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from analysis.timing.predicted import Effect
+from toolkit.machine_code.source_tree import KernelSource, SharedArray, line_of, walk
 from toolkit.remedies.edit import Edit, Replacement
 from toolkit.remedies.facts import Facts
-from toolkit.remedies.source_tree import KernelSource, SharedArray, line_of, walk
 
 ELEMENT_BYTES = {
     "float": 4,

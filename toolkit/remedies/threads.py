@@ -7,9 +7,9 @@ from math import prod
 
 from analysis.geometry import WARP_SIZE
 from analysis.timing.predicted import Effect
+from toolkit.machine_code.source_tree import line_of
 from toolkit.remedies.edit import Edit, Extent, Replacement, extent_text
 from toolkit.remedies.facts import Facts
-from toolkit.remedies.source_tree import line_of
 
 EFFECTS = (
     Effect.IDLE_SMS,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from analysis.timing.predicted import Effect
+from toolkit.machine_code.source_tree import KernelSource, Parameter, line_of, walk
 from toolkit.remedies.edit import Edit, Replacement
 from toolkit.remedies.facts import Facts
-from toolkit.remedies.source_tree import KernelSource, Parameter, line_of, walk
 
 WIDTH = 4
 VECTORS = {"float": "float4", "int": "int4", "unsigned": "uint4"}

@@ -23,9 +23,9 @@ from tests.toolkit.remedies.launches import (
     buffers,
 )
 from toolkit import find_remedies
+from toolkit.machine_code.source_tree import parsed
 from toolkit.remedies.find import remedies_of
 from toolkit.remedies.kernel_launch import KernelLaunch
-from toolkit.remedies.source_tree import parsed
 
 
 def remedies(source, *arguments, device=DEVICE, **launch):

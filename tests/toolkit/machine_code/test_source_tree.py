@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.remedies.source_tree import parsed
+from toolkit.machine_code.source_tree import parsed
 
 SOURCE = """#define TILE 32
 constexpr int ROWS = 8;
