@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docs.snippets.exchanges import PRINTED, PROMPT, Exchange, exchanges, matches, printed_lines
+from docs.snippets.interpreter import HEAD
 from docs.snippets.pages import Block, PageError, blocks
 from docs.snippets.session import Session
 
@@ -62,9 +63,12 @@ def _console(block: Block, session: Session) -> Iterator[Outcome]:
 
 
 def _pycon(block: Block, session: Session) -> Iterator[Outcome]:
+    raised = HEAD.splitlines()[0]
     for exchange in _asked(block):
         code = exchange.source + "\n"  # a compound statement ends with a blank line
         printed = session.python(code, block.where, mode="single")
+        if exchange.answer and raised in printed and raised not in exchange.answer:
+            raise PageError(f"{block.where}: {exchange.source} raised an error:\n{printed}")
         yield _outcome(block, exchange, printed)
 
 

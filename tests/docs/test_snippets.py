@@ -259,3 +259,15 @@ class TestUpdate:
         text = written(page, fence("python", "print(2)  # 3")).read_text("utf-8")
         assert not update(page, gpu=False, check=False)
         assert page.read_text("utf-8") == text
+
+    def test_an_error_that_the_page_does_not_show_is_not_written(self, page):
+        text = written(page, fence("pycon", ">>> 1 / 0", "0")).read_text("utf-8")
+        with pytest.raises(PageError, match=r"1 / 0 raised an error:\n(?s:.*)ZeroDivisionError"):
+            update(page, gpu=False, check=False)
+        assert page.read_text("utf-8") == text
+
+    def test_an_error_that_the_page_shows_is_an_answer(self, page):
+        raised = "Traceback (most recent call last):"
+        shown = fence("pycon", ">>> 1 / 0", raised, "  …", "ZeroDivisionError: division by zero")
+        written(page, shown)
+        assert update(page, gpu=False, check=False)
