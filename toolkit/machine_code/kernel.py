@@ -29,6 +29,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.errors import (
@@ -160,9 +161,13 @@ class Kernel:
     unsupported: str | None = None  #: reason why the simulator does not support the kernel's data
     declared: tuple[Declared, ...] | None = None  #: parameters as the source declares them
     target: str | None = None  #: requested architecture, if the kernel was compiled here
-    file: str | None = None  #: name of the source, if the kernel was compiled here
-    #: text of the source, if the kernel was compiled here
+    file: str | None = None  #: name of the source, if it is known
+    #: text of the source, if the kernel was compiled here or its line table leads to the text
     source: str | None = field(default=None, repr=False, compare=False)
+    source_path: Path | None = None  #: file of this text, if the line table leads to it
+    origin: Path | None = None  #: file of the machine code, if it was compiled elsewhere
+    is_foreign: bool = False  #: it was compiled elsewhere: an edit of the source changes nothing
+    notes: tuple[str, ...] = ()  #: which code of a file was chosen, and what its source lacks
 
     @classmethod
     def from_image(cls, image: bytes, name: str | None = None) -> Kernel:
