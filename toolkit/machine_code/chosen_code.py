@@ -81,6 +81,11 @@ def _check_some(entries: Sequence[Entry]) -> None:
 def _usable(entries: Sequence[Entry], wanted: str | None) -> list[Entry]:
     """Entries for an architecture, the best first. Raises InputError if there are none."""
     target = wanted or DEFAULT_ARCHITECTURE
+    if _parsed(target)[0] < OLDEST:
+        raise InputError(
+            f"machine code for {target} cannot be read, the oldest is sm_{OLDEST}: name a newer "
+            "device, such as --device t4"
+        )
     usable = [entry for entry in entries if _runs(entry, target)]
     if wanted is None:  # else any, which decides the device
         usable += [entry for entry in entries if entry not in usable and _is_known(entry)]

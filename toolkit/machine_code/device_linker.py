@@ -7,6 +7,7 @@ ending the process is the only way to stop it. What it makes is kept in the user
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ MOST_MEMORY_BYTES = 2**33
 WHEEL = "nvidia-nvjitlink"
 REQUEST, RESULT, LOG = "request.json", "linked.cubin", "log.txt"  # files in its folder
 NOT_INSTALLED = 3  # exit status
+_PTX_ERROR = re.compile(r"line (?P<line>\d+); (?:error|fatal) *: *(?P<text>.+)")
 
 
 def linked(inputs: Sequence[tuple[str, str, bytes]], arch: str) -> tuple[bytes, str]:
@@ -71,6 +73,8 @@ def linked(inputs: Sequence[tuple[str, str, bytes]], arch: str) -> tuple[bytes, 
 def first_error(log: str) -> str:
     """The first line of a log that states an error, without its marks; "" if there is none."""
     lines = [line.strip() for line in log.splitlines() if line.strip(" \0")]
+    if of_ptx := next(filter(None, map(_PTX_ERROR.search, lines)), None):
+        return f"line {of_ptx['line']}: {of_ptx['text']}"
     errors = [line for line in lines if "error" in line.lower()] or lines
     return errors[0].removeprefix("error").lstrip(" :") if errors else ""
 
