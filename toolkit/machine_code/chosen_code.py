@@ -168,8 +168,11 @@ def _explained(error: CompileError, entry: Entry) -> CompileError:
             "the linked program or library, or the static library with all of its parts",
             log=error.log,
         )
+    newer = ""
+    if "Unsupported .version" in str(error):
+        newer = ": a newer nvJitLink may read it: pip install -U nvidia-nvjitlink"
     what = "PTX" if entry.kind == Kind.PTX else "relocatable machine code"
-    return CompileError(f"its {what}: {error}", log=error.log)
+    return CompileError(f"its {what}: {error}{newer}", log=error.log)
 
 
 def _named(entry: Entry) -> str:

@@ -61,8 +61,8 @@ def lines_of(file: CubinFile, section: str) -> dict[int, SourceLine]:
 def check_callees(file: CubinFile, sections: Sequence[str]) -> None:
     """Raise UnsupportedError for a function in a section of its own that cannot be executed."""
     copies: dict[str, set[bytes]] = {}
-    for name, section in zip(file.names, file.sections, strict=True):
-        copies.setdefault(name, set()).add(section.content(file.image))
+    for name, header in zip(file.names, file.sections, strict=True):
+        copies.setdefault(name, set()).add(header.content(file.image))
     for section in sections:
         name = section.removeprefix(".text.")
         if len(copies[section]) > 1:
