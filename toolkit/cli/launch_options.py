@@ -90,6 +90,7 @@ class Call:
     inner_lines: bool = False
     constants: str | None = None
     code: Kernel | None = None
+    source_dirs: Sequence[str] = ()
 
     @property
     def file(self) -> str:
@@ -112,6 +113,7 @@ class Call:
             rung=self.rung.label if self.rung else None,
             inner_lines=self.inner_lines,
             constants=self.constants,
+            source_dirs=tuple(self.source_dirs),
         )
 
     def needed_bytes(self, *, copies: bool) -> int:
@@ -316,6 +318,7 @@ def parse_call(
         written=tuple(arguments),
         arguments=parsed,
         code=code,
+        source_dirs=launch.source_dirs or (),
         defines=defines_of(launch),
         saves=_saves(saves, buffers, inputs_of(source, launch.options or ()) if saves else []),
         **common,

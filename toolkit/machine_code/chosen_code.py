@@ -8,15 +8,17 @@ Compatibility"). Relocatable machine code is linked with that of the other sourc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
-from analysis.errors import CompileError, InputError, UnsupportedError
+from analysis.errors import CompileError, InputError, UnknownNameError, UnsupportedError, shortened
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.containers import Entry, Form, Kind, entries_of, form_of
 from toolkit.machine_code.device_linker import linked
-from toolkit.machine_code.kernel_names import symbol_of
+from toolkit.machine_code.kernel_names import plain_name, symbol_of
 
+MOST_LISTED, MOST_NAMED = 20, 3  # kernels in a message
 OLDEST = 75  # capability of the oldest machine code that nvdisasm of CUDA 13 reads
 _ARCHITECTURE = re.compile(r"sm_(\d+)([af]?)", re.ASCII)
 _UNDEFINED = re.compile(r"Undefined reference to '(?P<name>[^']+)'")
@@ -46,9 +48,9 @@ def chosen_code(content: bytes, kernel: str | None, wanted: str | None) -> Chose
     wanted = None if form == Form.CUBIN else wanted  # its architecture is what it is
     _check_some(entries)
     usable = _usable(entries, wanted)
-    with_kernels = [entry for entry in usable if entry.kernels]
-    symbols = dict.fromkeys(symbol for entry in with_kernels for symbol in entry.kernels)
-    symbol = symbol_of(kernel, list(symbols), "the cubin" if form == Form.CUBIN else "it")
+    with_kernels = list(_first_of_groups(usable))
+    symbols = list(dict.fromkeys(symbol for entry in with_kernels for symbol in entry.kernels))
+    symbol = _symbol(kernel, symbols, "the cubin" if form == Form.CUBIN else "it")
     first = next(entry for entry in with_kernels if symbol in entry.kernels)
     target = _target(first, wanted)
     if first.kind == Kind.CUBIN and not first.is_relocatable:
@@ -104,6 +106,33 @@ def _usable(entries: Sequence[Entry], wanted: str | None) -> list[Entry]:
         f"it holds code for {there}, which does not run on {target}: compile it with "
         f"-arch={target}{other}"
     )
+
+
+def _first_of_groups(ranked: Sequence[Entry]) -> Iterator[Entry]:
+    """The first entry with kernels of each fatbin, whose entries are of one source."""
+    done = set()
+    for entry in ranked:
+        if entry.group not in done and entry.kernels:
+            done.add(entry.group)
+            yield entry
+
+
+def _symbol(kernel: str | None, symbols: Sequence[str], where: str) -> str:
+    """As `symbol_of`, but a library with hundreds of kernels does not list them all."""
+    if len(symbols) <= MOST_LISTED:
+        return symbol_of(kernel, symbols, where)
+    names = list(dict.fromkeys(map(plain_name, symbols)))
+    some = ", ".join(get_close_matches(kernel or "", names, MOST_NAMED) or names[:MOST_NAMED])
+    if kernel is None:
+        raise InputError(f"{where} holds {len(symbols)} kernels: name one with -k, such as {some}")
+    try:
+        return symbol_of(kernel, symbols, where)
+    except UnknownNameError as error:
+        fitting = [symbol for symbol in symbols if plain_name(symbol) == kernel]
+        some = ", ".join(fitting[:MOST_NAMED]) or some
+        raise InputError(
+            f"unknown kernel {shortened(kernel)!r}: {where} holds {len(symbols)}, such as {some}"
+        ) from error
 
 
 def _is_known(entry: Entry) -> bool:

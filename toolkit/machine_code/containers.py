@@ -35,7 +35,7 @@ _COMMENTS = re.compile(r"(?:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _PTX_VERSION = re.compile(r"\.version\s+\d+\.\d+\s")
 _PTX_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _PTX_ENTRY = re.compile(r"^[^\n/\"]*\.entry\s+([\w$]+)", re.MULTILINE)
-_PTX_HEAD = 2**16  # characters in which PTX shows what it is
+HEAD_BYTES = 2**16  # in which a file shows what it is
 
 
 class Form(StrEnum):
@@ -103,7 +103,7 @@ def form_of(content: bytes) -> Form | None:
         return Form.FATBIN
     if content.startswith((b"!<arch>\n", b"MZ")):  # static libraries, and programs of Windows
         return Form.HOST
-    head = content[:_PTX_HEAD].decode(errors="replace")
+    head = content[:HEAD_BYTES].decode(errors="replace")
     match = _COMMENTS.match(head)
     return Form.PTX if match and _PTX_VERSION.match(head, match.end()) else None
 

@@ -15,12 +15,12 @@ from analysis.errors import InputError, ToolkitError, shortened
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.chosen_code import chosen_code
 from toolkit.machine_code.compile import compile_cubin, supported_architectures
-from toolkit.machine_code.containers import Form, form_of
+from toolkit.machine_code.containers import HEAD_BYTES, Form, form_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.signature import signature
 from toolkit.machine_code.source_text import with_source_text
-from toolkit.store.user_files import read_file
+from toolkit.store.user_files import check_regular, read_file
 
 Source = str | Path | bytes | Kernel
 SUFFIXES = (".cubin", ".fatbin", ".ptx", ".o", ".so", ".a", ".exe", ".dll", ".lib", ".obj")
@@ -190,7 +190,9 @@ def _machine_code_file(source: Source) -> Path | None:
     if path.suffix in SUFFIXES:
         return path
     try:
-        return path if form_of(read_file(path)) is not None else None
+        check_regular(path)
+        with path.open("rb") as file:
+            return path if form_of(file.read(HEAD_BYTES)) is not None else None
     except (OSError, ValueError):
         return None
 

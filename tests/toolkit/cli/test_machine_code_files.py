@@ -76,7 +76,11 @@ def test_source_folders_are_an_option():
     said = shown(f"simulate app {typed}")
     assert "--source-dir FOLDER says where it is" in " ".join(said.split())
     assert "in[i * 2]" not in said
-    assert "in[i * 2]" in shown(f"simulate app {LAUNCH} --source-dir elsewhere")
+    said = json.loads(shown(f"simulate app {LAUNCH} --source-dir elsewhere --json"))
+    assert any("in[i * 2]" in line["text"] for line in said["lines"])
+    assert said["source_dirs"] == ["elsewhere"]
+    shown(f"simulate app {LAUNCH} --source-dir elsewhere --html page.html")
+    assert "--source-dir elsewhere" in Path("page.html").read_text(encoding="utf-8")
 
 
 def test_without_the_source_a_number_needs_a_type_of_the_right_size():

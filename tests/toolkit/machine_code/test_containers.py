@@ -158,6 +158,16 @@ def test_the_named_kernel_is_found_in_any_entry():
     assert refused(both, kernel="four") == "unknown kernel 'four': choose one of twice, thrice"
 
 
+def test_a_library_with_many_kernels_names_a_few():
+    source = "\n".join(f'extern "C" __global__ void k{n}() {{}}' for n in range(21))
+    image = cubin("sm_90", source, "k0")
+    assert refused(image) == "the cubin holds 21 kernels: name one with -k, such as k20, k19, k18"
+    assert refused(image, kernel="k99") == (
+        "unknown kernel 'k99': the cubin holds 21, such as k9, k19"
+    )
+    assert kernel_of_machine_code(image, "k20").symbol == "k20"
+
+
 def test_a_cubin_has_its_architecture():
     assert architecture(cubin("sm_80"), target="sm_90") == "sm_80"
 
