@@ -224,10 +224,9 @@ def read_source(source: str | Path) -> tuple[str, str]:
             return text, path.name
         reason = "it is machine code or PTX, not CUDA C++"
     except UnicodeDecodeError:
-        reason = (
-            "it is not UTF-8 text, nor a cubin, a fatbin, an ELF or Windows program, an object "
-            "file or a library"
-        )
+        reason = "not UTF-8 text"
+        if path.suffix != ".cu":
+            reason += ", nor a cubin, a fatbin, a program, an object file or a library"
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = getattr(error, "strerror", None) or str(error)
     raise InputError(f"kernel source {shortened(str(path), 200)!r} cannot be read: {reason}")

@@ -108,7 +108,7 @@ def test_an_edit_is_not_applied_to_machine_code():
             "a.cubin: the machine code is not a cubin: it is not an ELF file",
         ),
         (program(), "a.out", "a.out: it holds no device code: give the file that nvcc compiled"),
-        (b"\xff\xfe\0", "noise", "kernel source 'noise' cannot be read: it is not UTF-8 text, nor"),
+        (b"\xff\xfe\0", "noise", "kernel source 'noise' cannot be read: not UTF-8 text, nor a"),
     ],
 )
 def test_files_without_device_code_are_one_line(command, content, name, said):
