@@ -97,7 +97,7 @@ def naming(source: Source) -> Iterator[None]:
         yield
     except ToolkitError as error:
         path = source.origin if isinstance(source, Kernel) else _machine_code_file(source)
-        if path is not None and str(path) not in str(error):
+        if path is not None and not re.search(rf"(?<!\w){re.escape(str(path))}(?!\w)", str(error)):
             error.args = (f"{path}: {error}",)
         raise
 

@@ -121,3 +121,5 @@ def test_a_folder_is_one_line():
     said = refused(f"simulate folder.cubin {LAUNCH}")
     assert said == "folder.cubin cannot be read: Is a directory"
     assert refused(f"simulate app {LAUNCH} -k shif").startswith("app: unknown kernel 'shif': ")
+    Path("app").rename("sh")  # which "shift" begins with
+    assert refused(f"simulate sh {LAUNCH} -k shif").startswith("sh: unknown kernel 'shif': ")
