@@ -30,6 +30,7 @@ class AskedLaunch:
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
     the time are modelled for, None without. `rung` is the label of a rung by its name.
     `inner_lines` is None, and `constants`, a file, may be unknown, in records of earlier versions.
+    `source_dirs` are the folders of --source-dir.
     """
 
     source: str
@@ -45,6 +46,7 @@ class AskedLaunch:
     rung: str | None = None
     inner_lines: bool | None = None
     constants: str | None = None
+    source_dirs: tuple[str, ...] = ()
 
     def words(self, command: str, architecture: str) -> list[str]:
         """Words of the shell command that repeats the launch with the subcommand `command`."""
@@ -59,6 +61,7 @@ class AskedLaunch:
             if self.dynamic_shared_bytes:
                 words += ["--shared", str(self.dynamic_shared_bytes)]
         words += _each("--option", [one for one in self.options if one != LINE_INFORMATION])
+        words += _each("--source-dir", self.source_dirs)
         words += _each("--constants", filter(None, [self.constants]))
         words += [] if self.seed is None else ["--seed", str(self.seed)]
         if self.device is not None and command != "run":

@@ -80,16 +80,32 @@ class BufferArgument:
         return prod(self.shape) * self.dtype.itemsize
 
 
+# What a parameter of so many bytes may be
+_VALUES = {
+    1: "i8={0}",
+    2: "i16={0} or f16={0}",
+    4: "i32={0} or f32={0}",
+    8: "i64={0}, f64={0} or, for a pointer, f32[{0}]",
+}
+
+
 def parse_arguments(
-    texts: Sequence[str], declared: Sequence[Declared] | None = None
+    texts: Sequence[str],
+    declared: Sequence[Declared] | None = None,
+    sizes: Sequence[int] = (),
 ) -> list[BufferArgument | np.generic]:
     """Description of each argument; no large array is made yet.
 
     `declared` are the parameters in the source, None if unknown: they give a bare number its type.
+    `sizes` are those of the parameters in bytes, for messages, where machine code tells them.
     Raises InputError, which names the argument's position.
     """
     known = [*(declared or ()), *([None] * len(texts))]
-    return [_at(position, text, known[position]) for position, text in enumerate(texts)]
+    bytes_of = dict(enumerate(sizes))
+    return [
+        _at(position, text, known[position], bytes_of.get(position))
+        for position, text in enumerate(texts)
+    ]
 
 
 def make_arguments(parsed: Sequence[BufferArgument | np.generic], *, seed: int) -> list[Argument]:
@@ -144,10 +160,12 @@ def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
     return result
 
 
-def _at(position: int, text: str, declared: Declared | None) -> BufferArgument | np.generic:
+def _at(
+    position: int, text: str, declared: Declared | None, size: int | None
+) -> BufferArgument | np.generic:
     try:
         if _BARE_NUMBER.fullmatch(text):
-            return number(text, _declared_type(text, declared))
+            return number(text, _declared_type(text, declared, size))
         return _parsed(text)
     except InputError as error:
         raise InputError(f"--arg {position} ({shortened(text)!r}): {error}") from error
@@ -171,8 +189,13 @@ def _parsed(text: str) -> BufferArgument | np.generic:
     raise InputError(f"it is not understood: give {_EXAMPLES}")
 
 
-def _declared_type(text: str, declared: Declared | None) -> np.dtype[Any]:
-    """The type that the source gives a bare number."""
+def _declared_type(text: str, declared: Declared | None, size: int | None) -> np.dtype[Any]:
+    """The type that the source gives a bare number; `size` is that of the parameter in bytes."""
+    if declared is None and size in _VALUES:
+        raise InputError(
+            f"the type of this number is unknown here, and the kernel's parameter has {size} bytes:"
+            f" give one, such as {_VALUES[size].format(text)}"
+        )
     if declared is None:
         raise InputError(f"the type of this number is unknown here: give one, such as i32={text}")
     if declared.pointer:

@@ -97,7 +97,7 @@ def page(call: Call, checked: Checked) -> str:
     return report_page(
         CheckReport(
             kernel=checked.kernel,
-            file=call.source.name,
+            file=call.file,
             source=call.text,
             architecture=call.arch,
             grid=call.grid,

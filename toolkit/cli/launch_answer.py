@@ -156,7 +156,7 @@ def _units(access: AccessTotal) -> str:
 def source_line(place: Place, call: Call) -> str:
     """The text of a line; of another file its name, and empty past the end of the source."""
     file, number = place
-    if file != call.source.name:
+    if file != call.file:
         return file
     texts = (call.text or "").splitlines()
     return texts[number - 1].strip() if 0 < number <= len(texts) else ""

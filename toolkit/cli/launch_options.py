@@ -24,7 +24,13 @@ from toolkit.cli.argument_syntax import (
     make_arguments,
     parse_arguments,
 )
-from toolkit.cli.launch_source import defines_of, inputs_of, options_of, target_of
+from toolkit.cli.launch_source import (
+    defines_of,
+    inputs_of,
+    machine_code_of,
+    options_of,
+    target_of,
+)
 from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
 from toolkit.execution.block_plan import Blocks
@@ -34,7 +40,7 @@ from toolkit.execution.simulator import MAX_INSTRUCTIONS, Advance, Announce, Whe
 from toolkit.launch.launch import Argument, Execution
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
-from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
+from toolkit.machine_code.kernel_source import Source, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import Declared, kernel_names, signature
 from toolkit.remedies.find import NONE, Remedies
 from toolkit.rungs.launch import RungLaunch, check_nothing_given, compile_for, rung_launch
@@ -54,7 +60,8 @@ _OWN_HEADER = re.compile(r'^\s*#\s*include\s*"', re.MULTILINE)  # which may hold
 class Call:
     """A launch as it was asked for; everything is checked but what the compiler knows.
 
-    `text` is the source's, None of machine code. `written` are the arguments as they were given,
+    `text` is the source's, None of machine code whose source is not found. `code` is a kernel that
+    was compiled elsewhere. `written` are the arguments as they were given,
     `arguments` what they mean. `device` is the one that was named, else the best validated one of
     the architecture, None where no device of it is known.
     `saves` maps positions of buffers among the arguments to files. A `rung` by its name has no
@@ -82,6 +89,13 @@ class Call:
     rung: RungLaunch | None = None
     inner_lines: bool = False
     constants: str | None = None
+    code: Kernel | None = None
+    source_dirs: Sequence[str] = ()
+
+    @property
+    def file(self) -> str:
+        """The name of the file whose text is `text`, as source lines have it."""
+        return self.code.file or self.source.name if self.code else self.source.name
 
     def asked(self, kernel: str | None = None) -> AskedLaunch:
         """What records keep of it; `kernel` is the name, unless it is the one that was given."""
@@ -99,6 +113,7 @@ class Call:
             rung=self.rung.label if self.rung else None,
             inner_lines=self.inner_lines,
             constants=self.constants,
+            source_dirs=tuple(self.source_dirs),
         )
 
     def needed_bytes(self, *, copies: bool) -> int:
@@ -152,7 +167,7 @@ class Call:
         """The machine code, as `simulate` executes it."""
         if self.rung is not None:
             return compile_for(self.arch, self.rung.selection, self.options)
-        source = compiled.result()
+        source = self.code or compiled.result()
         with naming(source):
             return compile_kernel(source, self.kernel, target=self.arch)
 
@@ -190,7 +205,7 @@ class Call:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
         return common | {
             "arguments": self._made(),
-            "source": compiled.result(),
+            "source": self.code or compiled.result(),
             "kernel": self.kernel,
             "grid": self.grid,
             "block": self.block,
@@ -214,7 +229,8 @@ class SimulatedCall:
     @property
     def declared(self) -> tuple[Declared, ...]:
         """The parameters as the source declares them, none where that is not known."""
-        declared = signature(self.call.text or "", self.kernel) or ()
+        code = self.call.code
+        declared = (code.declared if code else signature(self.call.text or "", self.kernel)) or ()
         return declared if len(declared) == len(self.call.arguments) else ()
 
     @property
@@ -238,7 +254,8 @@ def parse_call(
 
     `here` is the GPU that it is for, unless the options name a device.
     """
-    arch, device = target_of(launch, here)
+    code = machine_code_of(launch, here)
+    arch, device = target_of(launch, here, code)
     predicts = launch if isinstance(launch, PredictOptions) else None
     constants = predicts.constants if predicts is not None else None
     if constants is not None:
@@ -279,11 +296,15 @@ def parse_call(
     assert launch.grid is not None, "only a rung brings it"
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
-    text = None if launch.source.endswith(CUBIN) else read_source(source)[0]
+    text = code.source if code else read_source(source)[0]
     try:
-        parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
+        parsed = parse_arguments(
+            arguments,
+            code.declared if code else _declared(text or "", launch.kernel),
+            [parameter.size for parameter in code.parameters] if code else [],
+        )
     except InputError:
-        if text and launch.kernel:
+        if text and launch.kernel and not code:
             _check_kernel(text, launch.kernel)
         raise
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
@@ -296,6 +317,8 @@ def parse_call(
         dynamic_shared_bytes=launch.shared,
         written=tuple(arguments),
         arguments=parsed,
+        code=code,
+        source_dirs=launch.source_dirs or (),
         defines=defines_of(launch),
         saves=_saves(saves, buffers, inputs_of(source, launch.options or ()) if saves else []),
         **common,

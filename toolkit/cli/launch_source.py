@@ -14,10 +14,12 @@ from analysis.errors import ToolkitError
 from toolkit.cli.options import KernelOptions, LaunchOptions
 from toolkit.machine_code.architectures import architecture_of
 from toolkit.machine_code.include_paths import files_read
+from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import (
-    CUBIN,
     Source,
     compile_kernel,
+    is_machine_code,
+    kernel_of_machine_code,
     naming,
     read_source,
 )
@@ -52,7 +54,7 @@ def compiled_beside(launch: KernelOptions, here: Device | None = None) -> Iterat
 
 def _compiled(launch: KernelOptions, here: Device | None) -> Source:
     """The kernel of CUDA C++, disassembled; machine code and rungs as they were named."""
-    if is_name(launch.source) or launch.source.endswith(CUBIN):
+    if is_name(launch.source) or is_machine_code(launch.source):
         return launch.source
     kernel = compile_kernel(
         Path(launch.source),
@@ -66,24 +68,39 @@ def _compiled(launch: KernelOptions, here: Device | None) -> Source:
     return kernel
 
 
-def target_of(launch: KernelOptions, here: Device | None = None) -> tuple[str, Device | None]:
-    """The architecture, which a cubin has, and the device.
+def target_of(
+    launch: KernelOptions, here: Device | None = None, code: Kernel | None = None
+) -> tuple[str, Device | None]:
+    """The architecture, which machine code (`code`) has, and the device.
 
     The device is the one that was named, else the GPU that is `here`, else one of the architecture.
     """
-    named = launch.device if isinstance(launch, LaunchOptions) else None
-    device = find_device(named) if named is not None else here
-    if launch.source.endswith(CUBIN):
-        with naming(launch.source):
-            arch = compile_kernel(launch.source, launch.kernel, target="").architecture
-    else:
-        arch = architecture_of(launch.arch, device)
+    device = _named_device(launch, here)
+    arch = code.architecture if code else architecture_of(launch.arch, device)
     return arch, device or device_of(arch)
+
+
+def machine_code_of(launch: KernelOptions, here: Device | None = None) -> Kernel | None:
+    """The kernel that was compiled elsewhere, for the device; None for CUDA C++ and rungs."""
+    if is_name(launch.source) or not is_machine_code(launch.source):
+        return None
+    with naming(launch.source):
+        return kernel_of_machine_code(
+            launch.source,
+            launch.kernel,
+            target=launch.arch or _named_device(launch, here),
+            source_dirs=launch.source_dirs or (),
+        )
+
+
+def _named_device(launch: KernelOptions, here: Device | None) -> Device | None:
+    named = launch.device if isinstance(launch, LaunchOptions) else None
+    return find_device(named) if named is not None else here
 
 
 def inputs_of(source: Path, options: Sequence[str]) -> list[Path]:
     """Files that are read for a source, including its includes; for machine code the file alone."""
-    if source.name.endswith(CUBIN):
+    if is_machine_code(source):
         return [source]
     return [source, *files_read(source, read_source(source)[0], options)]
 

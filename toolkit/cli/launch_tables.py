@@ -155,12 +155,12 @@ def _print_remarks(lines: Sequence[Line], call: Call) -> None:
 
 
 def _is_own(line: Line, call: Call) -> bool:
-    return line.file == call.source.name
+    return line.file == call.file
 
 
 def _text(file: str, number: int, call: Call) -> str:
     """A line of the source that was given; empty where it is of another file, or past the end."""
-    texts = (call.text or "").splitlines() if file == call.source.name else []
+    texts = (call.text or "").splitlines() if file == call.file else []
     return texts[number - 1].strip() if 0 < number <= len(texts) else ""
 
 
@@ -195,7 +195,7 @@ def page(simulated: SimulatedCall) -> str:
     report = replace(
         simulated.execution.report,
         name=simulated.kernel,
-        file=call.source.name,
+        file=call.file,
         source=call.text,
         command=record(simulated).command,
         remedies=simulated.remedies.found,

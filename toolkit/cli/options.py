@@ -98,7 +98,8 @@ class KernelOptions:
         str,
         typer.Argument(
             metavar="KERNEL.cu",
-            help="CUDA C++ file, .cubin, or name of a rung, such as stream-k (with --shape).",
+            help="CUDA C++ file; cubin, fatbin, PTX, or a program or object file with kernels; or "
+            "name of a rung, such as stream-k (with --shape).",
         ),
     ]
     grid: Annotated[
@@ -151,6 +152,14 @@ class KernelOptions:
     options: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="OPTION", help="Option for NVRTC; repeatable."),
+    ] = None
+    source_dirs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source-dir",
+            metavar="FOLDER",
+            help="Folder with the source files of machine code; repeatable.",
+        ),
     ] = None
     blocks: Annotated[
         str | None,

@@ -26,7 +26,7 @@ def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
         return simulated
     launch = KernelLaunch(
         text=call.text,
-        name=call.source.name,
+        name=call.file,
         folder=call.source.resolve().parent,
         kernel=call.kernel,
         grid=call.grid,
@@ -51,6 +51,11 @@ def print_remedies(remedies: Remedies) -> None:
             say(f"  {line}")
     if remedies.untried:
         note(f"{many(remedies.untried, 'edit')} not tried within {LIMIT_S:g} s")
+    if remedies.need_source:
+        note(
+            f"{many(remedies.need_source, 'edit')} not tried: an edit is compiled, and this is "
+            "machine code: simulate its source"
+        )
     for line in remedies.refused:
         note(f"not offered, results differ: {line}")
 
@@ -61,7 +66,7 @@ def remedies_document(remedies: Remedies) -> list[dict[str, Any]]:
 
 def check_applies(call: Call, number: int) -> None:
     """Raise InputError where a remedy cannot be applied, before the work."""
-    if call.rung or call.text is None:
+    if call.rung or call.code or call.text is None:
         raise InputError(f"--apply: {call.source.name} is not a CUDA C++ file of yours: give one")
     if (path := _path(call.source.name, number)).exists():
         raise InputError(f"--apply: {path} exists and is not overwritten: move it away")

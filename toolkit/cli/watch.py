@@ -32,6 +32,8 @@ MOST_LINES = 10  # of the source lines that changed
 def watch(launch: LaunchOptions, *, top: int | None) -> NoReturn:
     """Run a launch now and after every save of its source, or of what that includes.
 
+    For machine code, this is its file and the source that its line table leads to.
+
     Raises as `parse_call` does at the start, and KeyboardInterrupt.
     """
     if is_name(launch.source):
@@ -43,8 +45,13 @@ def watch(launch: LaunchOptions, *, top: int | None) -> NoReturn:
         raise InputError(f"--watch needs a file, and {shortened(launch.source)!r} is not one")
     launch = replace(launch, seed=chosen_seed(launch.seed))  # runs differ by their source alone
     with closing(Worker(launch)) as worker:
-        parse_call(launch)
-        watch_files(WatchedFiles(Path(launch.source), launch.options or ()), worker, top=top)
+        code = parse_call(launch).code
+        files = WatchedFiles(
+            Path(launch.source),
+            launch.options or (),
+            others=[code.source_path] if code and code.source_path else [],
+        )
+        watch_files(files, worker, top=top)
 
 
 def watch_files(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from analysis.devices import Device
@@ -32,6 +33,7 @@ class LaunchRequest:
     dynamic_shared_bytes: int
     defines: Mapping[str, object] | None
     options: Sequence[str]
+    source_dirs: Sequence[str | Path] = ()
 
     @property
     def is_rung(self) -> bool:
@@ -40,7 +42,9 @@ class LaunchRequest:
     def repeated(self, seed: int | None, arch: str) -> dict[str, Any]:
         """Arguments of `find_remedies` for the same launch."""
         asked = {
-            field.name: getattr(self, field.name) for field in fields(self) if field.name != "shape"
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in ("shape", "source_dirs")
         }
         return asked | {"seed": seed, "arch": arch}
 
@@ -72,8 +76,13 @@ class LaunchRequest:
             raise InputError(NO_RUNG)
         return launch_geometry(self.grid, self.block, self.dynamic_shared_bytes), self.arguments
 
-    def compiled(self, target: str | Device) -> Kernel:
-        """Machine code of a kernel that is not a rung."""
+    def compiled(self, target: str | Device | None) -> Kernel:
+        """Machine code of a kernel that is not a rung. None is the default, as `compile_kernel`."""
         return compile_kernel(
-            self.source, self.kernel, target=target, defines=self.defines, options=self.options
+            self.source,
+            self.kernel,
+            target=target,
+            defines=self.defines,
+            options=self.options,
+            source_dirs=self.source_dirs,
         )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -98,19 +99,20 @@ def check(
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
     dynamic_shared_bytes: int = 0,
-    arch: str = DEFAULT_ARCHITECTURE,
+    arch: str | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     blocks: Blocks = "all",
     max_instructions: int = MAX_INSTRUCTIONS,
     advance: Callable[[int, int], None] = lambda done, of: None,
     announce: Announce | None = None,
+    source_dirs: Sequence[str | Path] = (),
 ) -> Checked:
     """Check the memory accesses and the synchronisation of a launch, executed as by `simulate`.
 
     Parameters
     ----------
-    source, kernel, grid, block, arguments, shape, seed, arch, defines, options
+    source, kernel, grid, block, arguments, shape, seed, arch, defines, options, source_dirs
         As of `simulate`.
     unwritten
         Positions of array arguments without contents, such as outputs: reads of them before the
@@ -151,8 +153,9 @@ def check(
         dynamic_shared_bytes=dynamic_shared_bytes,
         defines=defines,
         options=options,
+        source_dirs=source_dirs,
     )
-    if rung := request.rung(device_of(arch)):
+    if rung := request.rung(device_of(arch or DEFAULT_ARCHITECTURE)):
         geometry, arguments = rung.geometry, rung.arguments(chosen_seed(seed))
         unwritten = [position_of_c(rung.variant)]
     elif seed is not None:
@@ -160,7 +163,10 @@ def check(
     else:
         geometry, arguments = request.launched()
     with naming(source):
-        cubin = compile_for(arch, rung.selection, options) if rung else request.compiled(arch)
+        if rung:
+            cubin = compile_for(arch or DEFAULT_ARCHITECTURE, rung.selection, options)
+        else:
+            cubin = request.compiled(arch)
         translated, bound, _ = prepared(cubin, geometry, arguments)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)
@@ -222,7 +228,7 @@ def _check(
         executed_blocks=progress.done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
-        notes=tuple(_notes(raw, follows, in_cluster)),
+        notes=(*translated.kernel.notes, *_notes(raw, follows, in_cluster)),
     )
 
 

@@ -74,16 +74,18 @@ def simulate(
     outputs: bool = True,
     limit_s: float = LIMIT_S,
     inner_lines: bool = False,
+    source_dirs: Sequence[str | Path] = (),
 ) -> Execution:
     """Execute one launch of any kernel on the CPU: outputs, exact counters, and a predicted time.
 
     Parameters
     ----------
     source
-        A path, CUDA C++ text, or machine code that was compiled elsewhere: a `Kernel`, its bytes,
-        or a path to a .cubin, which has its own `arch`, `defines` and `options`. Or the name of a
-        rung, such as "stream-k:band=4", which takes `shape` and `seed` and defines grid, block and
-        arguments; a few blocks represent all, and there are no outputs unless `blocks` is given.
+        A path, CUDA C++ text, or what was compiled elsewhere, which has its own `defines` and
+        `options`: a `Kernel`, or a path to, or the bytes of, a cubin, a fatbin, PTX, or a program,
+        object file or library that holds them. Or the name of a rung, such as "stream-k:band=4",
+        which takes `shape` and `seed` and defines grid, block and arguments; a few blocks represent
+        all, and there are no outputs unless `blocks` is given.
     kernel
         An `extern "C"` name or a C++ name expression such as "gemm<128, 64>". It may be omitted if
         the source has only one kernel.
@@ -96,7 +98,8 @@ def simulate(
     shape, seed
         Of the product of a rung, and of its random matrices. `seed` also determines random blocks.
     arch
-        Architecture to compile for, such as "sm_86"; by default that of the device.
+        Architecture to compile for, such as "sm_86"; by default that of the device. It also
+        chooses among the machine code and PTX of a file; a cubin has its own.
     device
         A record of a device, or its key, for traffic and time. By default the device that the
         command takes: the best validated one of `arch`, without `arch` an H200. None is used if no
@@ -118,6 +121,8 @@ def simulate(
     inner_lines
         An inlined function counts for the source line that calls it, in the kernel or in a function
         that was not inlined. If true, it counts for its own lines.
+    source_dirs
+        Folders in which the source files that the line table of machine code names are looked for.
     max_instructions, workers
         Limit of warp instructions of each worker, which stops an endless loop, and the number of
         workers (default: one per core).
@@ -183,6 +188,7 @@ def simulate(
         dynamic_shared_bytes=dynamic_shared_bytes,
         defines=defines,
         options=options,
+        source_dirs=source_dirs,
     )
     if predict and request.is_rung:
         simulator = _on_a_device(simulator, simulator.target, constants)
@@ -196,14 +202,15 @@ def simulate(
         return found if simulator.device else _without_time(found, predict, simulator.target)
     launched = request.launched()
     with naming(source):
-        compiled = request.compiled(simulator.target)
+        is_asked = simulator.arch is not None or simulator.device is not None
+        compiled = request.compiled(simulator.target if is_asked else None)
         compiled = compiled.with_inner_lines if inner_lines else compiled
         if predict:
             simulator = _on_a_device(simulator, compiled.limits_of, constants)
         found = simulator.run(compiled, *launched)
     if simulator.device is None:
         return _without_time(found, predict, compiled.limits_of)
-    is_source = isinstance(source, str | Path) and compiled.source is not None
+    is_source = isinstance(source, str | Path) and not compiled.is_foreign
     return replace(found, call=request.repeated(seed, simulator.target)) if is_source else found
 
 

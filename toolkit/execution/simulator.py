@@ -123,6 +123,7 @@ class Simulator:
             simulation_s=simulation_s,
             outputs=outputs if self.outputs else (),
             notes=(
+                *cubin.notes,
                 *counted.unchecked(geometry.blocks),
                 *describe_unwritten(counted.runs, translated, bound),
                 *describe_printing(translated, counted.counts),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from analysis.argument_types import checked
 from analysis.errors import InputError, LaunchError
 from analysis.problem import Gemm
-from toolkit.gpu.context import POISON, Gpu, LoadedKernel
+from toolkit.gpu.context import POISON, Gpu, LoadedKernel, gpu_here
 from toolkit.gpu.cublas import Cublas
 from toolkit.gpu.driver import encoded
 from toolkit.gpu.nvcc import FILE
@@ -39,7 +39,14 @@ from toolkit.launch.launch import (
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
-from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
+from toolkit.machine_code.kernel_source import (
+    Source,
+    compile_kernel,
+    is_machine_code,
+    is_of_many,
+    naming,
+    read_source,
+)
 from toolkit.machine_code.signature import signature
 
 GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result
@@ -330,7 +337,8 @@ def run(
     ----------
     source
         A path or CUDA C++ text, which nvcc compiles, or machine code: a `Kernel`, such as the
-        `cubin` of an `Execution`, its bytes, or a path to a .cubin.
+        `cubin` of an `Execution`, or the bytes of or a path to a cubin, a fatbin, PTX, or an
+        executable, object file or library that holds them.
     kernel
         An `extern "C"` name. It may be omitted for machine code with a single kernel.
     grid, block
@@ -369,7 +377,8 @@ def run(
       What limits it is unknown without a predicted time.
       Its source lines were not counted.>
     """
-    if isinstance(source, str | Path) and not str(source).endswith(CUBIN):
+    notes: tuple[str, ...] = ()
+    if isinstance(source, str | Path) and not is_machine_code(source):
         text, name = read_source(source)
         if kernel is None:
             raise InputError(f"{name}: nvcc compiles all of it: name the kernel")
@@ -377,7 +386,9 @@ def run(
         facts: dict[str, Any] = {"file": FILE, "source": text, "declared": signature(text, kernel)}
     else:
         with naming(source):
-            found = compile_kernel(source, kernel, target="")
+            here = gpu_here().device if is_of_many(source) else None
+            found = compile_kernel(source, kernel, target=here)
+        notes = found.notes
         code, name, kernel = found.image, found.file or found.name, found.symbol
         facts = {
             field: getattr(found, field)
@@ -399,4 +410,6 @@ def run(
     if compiler := facts.pop("compiler", None):  # the driver does not know it
         facts["resources"] = replace(execution.resources, compiler=compiler)
     cubin = replace(execution.cubin, **facts)
-    return replace(execution, cubin=cubin, resources=cubin.resources)
+    return replace(
+        execution, cubin=cubin, resources=cubin.resources, notes=(*notes, *execution.notes)
+    )

@@ -42,6 +42,11 @@ def cubin_file(image: bytes) -> CubinFile:
     return CubinFile(image)
 
 
+def is_of_gpu(image: bytes) -> bool:
+    """True for an ELF file of machine code for a GPU, as far as its header goes."""
+    return image[18:20] in (b"", _CUDA)  # e_machine
+
+
 class Section(NamedTuple):
     """The header of a section, as the file has it."""
 
@@ -76,7 +81,7 @@ class CubinFile:
         """Raises ValueError for a damaged image."""
         if image[:4] != b"\x7fELF":
             raise ValueError("it is not an ELF file")
-        if image[18:20] not in (b"", _CUDA):  # e_machine
+        if not is_of_gpu(image):
             raise ValueError("it is an ELF file, but holds no code for a GPU")
         if image[4:6] not in (b"", _64_BIT):
             raise ValueError("it is not a 64-bit cubin")

@@ -15,20 +15,20 @@ How code refers to what is not in it, as the compiler does it for sm_75 to sm_12
 - Pointers to functions are offsets into bank 2, which holds the addresses in the kernel's own
   code; so are the tables of a switch. Every kernel has its own copy of the functions it calls.
 - Debuggable (-G) and linked code has relocations in its instructions instead: halves of addresses
-  in MOV, and calls to functions of other sections, which are not read here. Neither is
-  relocatable code (-rdc), whose symbols and sections are of other types.
+  in MOV, and calls to functions of other sections. Those that a kernel may reach are read as if
+  they stood behind the kernel in its own section. Relocatable code (-rdc), whose symbols and
+  sections are of other types, is linked first.
 """
 
 from __future__ import annotations
 
-import re
 import struct
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.errors import (
@@ -38,13 +38,22 @@ from analysis.errors import (
     first_line,
 )
 from analysis.occupancy import Resources
-from toolkit.machine_code.elf import FUNCTION, OBJECT, CubinFile, Symbol, cubin_file
+from toolkit.machine_code.code_sections import (
+    CONSTANT_BANK,
+    check_callees,
+    code_sections,
+    functions_of,
+    lines_of,
+    padded,
+)
+from toolkit.machine_code.elf import OBJECT, CubinFile, Symbol, cubin_file
 from toolkit.machine_code.kernel_names import plain_name, symbol_of
 from toolkit.machine_code.signature import Declared
 
 if TYPE_CHECKING:
     from toolkit.machine_code.instruction import Instruction, SourceLine
 
+_STACK_SIZE = 0x12  # EIATTR_MIN_STACK_SIZE: local memory per thread, with that of all callees
 _FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: local memory per thread, with spills and known callees
 _REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT; the upper byte of sh_info holds it only before sm_90
 _PARAMETER_BANK = 0x0A  # EIATTR_PARAM_CBANK: symbol, offset in bank 0, bytes
@@ -61,10 +70,9 @@ _NO_REGISTER = 0xFFFFFFFF  # of a mask that is a constant
 # half of one as the immediate of an instruction.
 _ADDRESS_BYTES = {1: 4, 2: 8, 3: 4, 4: 8}  # R_CUDA_32, R_CUDA_64, R_CUDA_G32, R_CUDA_G64
 _ADDRESS_SHIFTS = {0x38: 0, 0x39: 32}  # R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32
+_CALLS = (0x3A, 0x4B)  # of a function in another section, before sm_90 and since
 _IMMEDIATE_OFFSET = 4  # every opcode has its 32-bit immediate in the second word
-_CONSTANT_BANK = re.compile(r"\.nv\.constant(\d{1,2})(?:\.(.+))?")
 _GLOBAL = (".nv.global", ".nv.global.init")
-_COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow path of a division
 
 # From sm_90 on the compiler counts 1 KB of each block, which the system keeps for itself, into
 # the section of static shared memory; ptxas and the occupancy rules do not ("smem" of -v).
@@ -121,7 +129,7 @@ class Relocation:
 class CodeRelocation:
     """Half an address in an instruction: that of `target`, plus `addend`, shifted right.
 
-    The target is a variable, or a function of the kernel's section.
+    The target is a variable, or a function that the kernel may reach. In a CALL it is a function.
     """
 
     address: int
@@ -160,9 +168,13 @@ class Kernel:
     unsupported: str | None = None  #: reason why the simulator does not support the kernel's data
     declared: tuple[Declared, ...] | None = None  #: parameters as the source declares them
     target: str | None = None  #: requested architecture, if the kernel was compiled here
-    file: str | None = None  #: name of the source, if the kernel was compiled here
-    #: text of the source, if the kernel was compiled here
+    file: str | None = None  #: name of the source, if it is known
+    #: text of the source, if the kernel was compiled here or its line table leads to the text
     source: str | None = field(default=None, repr=False, compare=False)
+    source_path: Path | None = None  #: file of this text, if the line table leads to it
+    origin: Path | None = None  #: file of the machine code, if it was compiled elsewhere
+    is_foreign: bool = False  #: it was compiled elsewhere: an edit of the source changes nothing
+    notes: tuple[str, ...] = ()  #: which code of a file was chosen, and what its source lacks
 
     @classmethod
     def from_image(cls, image: bytes, name: str | None = None) -> Kernel:
@@ -224,8 +236,8 @@ def read_kernel(image: bytes, symbol: str, name: str | None = None) -> Kernel:
 
 
 def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
-    text = f".text.{symbol}"
-    code, attributes = file.content(text), file.attributes(f".nv.info.{symbol}")
+    sections, attributes = code_sections(file, symbol), file.attributes(f".nv.info.{symbol}")
+    code = b"".join(padded(file.content(section)) for section in sections)
     base, parameters = _parameters(attributes)
     required, cluster = (_values(attributes, x) for x in (_REQUIRED_BLOCK, _CLUSTER))
     x, y, z = (*cluster, 1, 1)[:3]
@@ -233,10 +245,18 @@ def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
         image=file.image,
         name=name,
         symbol=symbol,
-        resources=_resources(file, symbol),
+        resources=_resources(file, symbol, calls=len(sections) > 1),
         code=code,
-        functions=_functions(file, text),
-        lines=_lines(file, symbol, code),
+        functions={
+            name: start + offset
+            for section, start in sections.items()
+            for name, offset in functions_of(file, section).items()
+        },
+        lines={
+            start + address: line
+            for section, start in sections.items()
+            for address, line in lines_of(file, section).items()
+        },
         parameters=parameters,
         parameter_base=base,
         constant_banks={},
@@ -269,14 +289,16 @@ def _with_data(kernel: Kernel, file: CubinFile) -> Kernel:
             for x in kept
         ),
         relocations=tuple(_relocations(file, banks, variables)),
-        code_relocations=tuple(_code_relocations(file, f".text.{kernel.symbol}", variables)),
+        code_relocations=tuple(
+            _code_relocations(file, code_sections(file, kernel.symbol), variables)
+        ),
     )
 
 
 # Attributes.
 
 
-def _resources(file: CubinFile, symbol: str) -> Resources:
+def _resources(file: CubinFile, symbol: str, *, calls: bool) -> Resources:
     """Raises KeyError where the cubin has no such kernel."""
     values = {}
     for code, payload in file.attributes(".nv.info"):
@@ -288,7 +310,7 @@ def _resources(file: CubinFile, symbol: str) -> Resources:
         compiler=file.compiler,
         registers_per_thread=values[_REGISTER_COUNT, symbol],
         static_shared_bytes=_static_shared_bytes(file, symbol),
-        local_bytes=values[_FRAME_SIZE, symbol],
+        local_bytes=values[_STACK_SIZE if calls else _FRAME_SIZE, symbol],
     )
     for what, value, most in (
         ("registers", resources.registers_per_thread, MOST_REGISTERS),
@@ -343,41 +365,12 @@ def _words(payload: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(payload) // 4}I", payload)
 
 
-# Code.
-
-
-def _functions(file: CubinFile, section: str) -> dict[str, int]:
-    """Offset of each function in a section of code, in order."""
-    found = [x for x in file.symbols if x.kind == FUNCTION and x.section == section]
-    return {x.name: x.value for x in sorted(found, key=lambda x: (x.value, -x.size))}
-
-
-def _lines(file: CubinFile, symbol: str, code: bytes) -> dict[int, SourceLine]:
-    """The source lines that the line table has, without those of the compiler's own functions.
-
-    They have no lines: the table's last one before them, a closing brace, just goes on.
-    """
-    from toolkit.machine_code.instruction import INSTRUCTION_BYTES
-    from toolkit.machine_code.line_table import line_table
-
-    if not file.has(".debug_line"):
-        return {}
-    targets = {offset: target.name for offset, _, target, _ in file.relocations(".debug_line")}
-    table = line_table(file.content(".debug_line"), targets, symbol, size=len(code))
-    starts = [*_functions(file, f".text.{symbol}").items(), ("", len(code))]
-    for (name, start), (_, end) in pairwise(starts):
-        if _COMPILERS_OWN in name:
-            for address in range(start, min(end, len(code)), INSTRUCTION_BYTES):
-                table.pop(address, None)
-    return table
-
-
 # Data.
 
 
 def _constant_banks(file: CubinFile, symbol: str) -> dict[str, int]:
     """The constant banks that a kernel sees, by the names of their sections."""
-    matches = filter(None, map(_CONSTANT_BANK.fullmatch, file.names))
+    matches = filter(None, map(CONSTANT_BANK.fullmatch, file.names))
     return {m[0]: int(m[1]) for m in matches if m[2] in (None, symbol)}
 
 
@@ -427,21 +420,26 @@ def _relocations(
 
 
 def _code_relocations(
-    file: CubinFile, text: str, variables: Mapping[str, Sequence[Symbol]]
+    file: CubinFile, sections: Mapping[str, int], variables: Mapping[str, Sequence[Symbol]]
 ) -> Iterator[CodeRelocation]:
-    code = file.content(text)
-    for address, kind, symbol, addend in file.relocations(text):
-        at = address + _IMMEDIATE_OFFSET
-        known = kind in _ADDRESS_SHIFTS and symbol.section in (text, *variables)
-        if not known or (addend is None and any(code[at : at + 4])):
-            raise UnsupportedError(
-                f"{text} at {address:#06x}: the simulator does not know relocations of type "
-                f"{kind:#x} (of {symbol.name!r}): compile the kernel without -G"
+    check_callees(file, [*sections][1:])
+    for text, start in sections.items():
+        code = file.content(text)
+        for address, kind, symbol, addend in file.relocations(text):
+            at = address + _IMMEDIATE_OFFSET
+            if kind in _CALLS and symbol.section in sections:
+                yield CodeRelocation(address=start + address, shift=0, target=symbol.name, addend=0)
+                continue
+            known = kind in _ADDRESS_SHIFTS and symbol.section in (*sections, *variables)
+            if not known or (addend is None and any(code[at : at + 4])):
+                raise UnsupportedError(
+                    f"{text} at {address:#06x}: the simulator does not know relocations of type "
+                    f"{kind:#x} (of {symbol.name!r}): compile the kernel without -G"
+                )
+            target, rest = _target(symbol, addend or 0, variables)
+            yield CodeRelocation(
+                address=start + address, shift=_ADDRESS_SHIFTS[kind], target=target, addend=rest
             )
-        target, rest = _target(symbol, addend or 0, variables)
-        yield CodeRelocation(
-            address=address, shift=_ADDRESS_SHIFTS[kind], target=target, addend=rest
-        )
 
 
 def _target(

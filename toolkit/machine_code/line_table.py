@@ -7,6 +7,7 @@ inlined: by the number of an earlier row, or 0.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,25 @@ def line_table(
     }
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableFile:
+    """A source file as a line table names it; `time_s` and `size` are 0 where it does not say."""
+
+    path: str  #: with its folder, as the compiler was told
+    time_s: int = 0  #: last change of the file when it was compiled, in seconds since 1970
+    size: int = 0  #: bytes that the file had then
+
+    @property
+    def name(self) -> str:
+        """The name without folders, as in `SourceLine`."""
+        return re.split(r"[/\\]", self.path)[-1]
+
+
+def files_of_table(data: bytes) -> tuple[TableFile, ...]:
+    """The source files that section .debug_line names, each once."""
+    return tuple(dict.fromkeys(file for unit in _units(data) for file in unit.files))
+
+
 @lru_cache(maxsize=4)  # asked for each kernel of an image
 def _rows_by_symbol(data: bytes, targets: tuple[tuple[int, str], ...]) -> dict[str, list[_Row]]:
     """Rows by address; of two rows at one address the latter counts."""
@@ -57,7 +77,7 @@ class _Unit:
     line_base: int
     line_range: int
     lengths: bytes  # operands of the standard opcodes, from opcode 1 on
-    files: tuple[str, ...]
+    files: tuple[TableFile, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,25 +112,35 @@ def _units(data: bytes) -> Iterator[_Unit]:
         offset = end
 
 
-def _files(data: bytes, offset: int) -> Iterator[str]:
-    """The names of the files, without their folders.
+def _files(data: bytes, offset: int) -> Iterator[TableFile]:
+    """The files of a unit, in order.
 
     The folder of a name that the compiler was told is the one in which the process ran then.
     """
+    folders = [""]
     while data[offset]:
-        offset = data.index(0, offset) + 1
+        end = data.index(0, offset)
+        folders.append(data[offset:end].decode(errors="replace"))
+        offset = end + 1
     offset += 1
     while data[offset]:
         end = data.index(0, offset)
-        yield data[offset:end].decode(errors="replace")
-        offset = end + 1
+        name = data[offset:end].decode(errors="replace")
+        offset, numbers = end + 1, []
         for _ in range(3):  # folder, time, size
-            _, offset = _unsigned(data, offset)
+            number, offset = _unsigned(data, offset)
+            numbers.append(number)
+        folder, time_s, size = numbers
+        is_inside = 0 < folder < len(folders) and not name.startswith("/")
+        yield TableFile(
+            path=f"{folders[folder]}/{name}" if is_inside else name, time_s=time_s, size=size
+        )
 
 
 def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_Row]:
     symbol, address, line, file = "", 0, 1, 1
     caller: SourceLine | None = None
+    names = [file.name for file in unit.files]
     rows: list[SourceLine | None] = [None]  # of a sequence they count from 1; 0 is no row
     for operation, value in _operations(unit):
         match operation:
@@ -126,7 +156,7 @@ def _rows(unit: _Unit, targets: Mapping[int, str]) -> Iterator[_Row]:
             case "inlined":
                 caller = rows[value] if value < len(rows) else None
             case "row":
-                source = SourceLine(file=unit.files[file - 1], line=line, caller=caller)
+                source = SourceLine(file=names[file - 1], line=line, caller=caller)
                 rows.append(source)
                 yield _Row(symbol=symbol, address=address, source=source)
             case "end":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from analysis.errors import InputError, ToolkitError, UnsupportedError
-from toolkit.machine_code.decode import decode
+from toolkit.machine_code.decode import Function, decode
 from toolkit.machine_code.disassemble import disassemble
 from toolkit.machine_code.instruction import (
     INSTRUCTION_BYTES,
@@ -21,8 +21,10 @@ from toolkit.machine_code.instruction import (
 if TYPE_CHECKING:
     from toolkit.machine_code.kernel import Kernel
 
-# Opcodes whose operands may name functions, and those whose target is a distance.
+# Opcodes whose operands may name functions, those with targets that count from the beginning of a
+# section, and those whose target is a distance.
 _CALLS = {"CALL", "RET", "BRA", "JMP"}
+_ABSOLUTE = {"BRA", "BSSY", "JMP", "LEPC"}
 _RELATIVE = {"BRX", "BRXU"}
 _HALF = "32@"  # 32@lo(name), 32@hi(name): half the address of what has that name
 
@@ -45,7 +47,7 @@ def decoded(kernel: Kernel) -> tuple[Instruction, ...]:
     functions = decode(
         disassemble(kernel.image), wanted=kernel.functions.__contains__, sources=kernel.lines
     )
-    found = {i.address: i for function in functions for i in function.instructions}
+    found = {i.address: i for function in functions for i in _moved(function, kernel)}
     instructions = []  # nvdisasm may have them in pieces
     for address in range(0, len(kernel.code), INSTRUCTION_BYTES):
         if address not in found:
@@ -54,6 +56,32 @@ def decoded(kernel: Kernel) -> tuple[Instruction, ...]:
             )
         instructions.append(_resolved(found[address], kernel))
     return tuple(instructions)
+
+
+def _moved(function: Function, kernel: Kernel) -> Iterator[Instruction]:
+    """Instructions of a function at their place in `kernel.code`.
+
+    It is another one than in the file for a function of another section.
+    """
+    distance = 0
+    if function.instructions:
+        distance = kernel.functions[function.name] - function.instructions[0].address
+    for instruction in function.instructions:
+        if not distance:
+            yield instruction
+            continue
+        address = instruction.address + distance
+        operands = instruction.operands
+        if instruction.opcode in _ABSOLUTE:
+            operands = tuple(
+                Immediate(text=f"{one.integer + distance:#x}")
+                if isinstance(one, Immediate)
+                else one
+                for one in operands
+            )
+        yield replace(
+            instruction, address=address, operands=operands, source=kernel.lines.get(address)
+        )
 
 
 def link(kernel: Kernel, addresses: Mapping[str, int]) -> Linked:
@@ -95,9 +123,10 @@ def _resolved(instruction: Instruction, kernel: Kernel) -> Instruction:
         return instruction
     for half in kernel.code_relocations:
         if half.address == instruction.address and half.target in kernel.functions:
-            return _with_half(
-                instruction, kernel.functions[half.target] + half.addend >> half.shift
-            )
+            value = kernel.functions[half.target] + half.addend >> half.shift
+            if opcode == "CALL":
+                return replace(instruction, operands=(Immediate(text=f"{value:#x}"),))
+            return _with_half(instruction, value)
     operands = tuple(_operand(operand, instruction, kernel) for operand in instruction.operands)
     return replace(instruction, operands=operands)
 

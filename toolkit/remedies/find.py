@@ -40,7 +40,8 @@ class Remedies:
     """Remedies of a launch, and the edits of those that were made, by their number.
 
     `refused` has a line for each edit that was not offered because results differ. `untried`: edits
-    for which there was no time (`LIMIT_S`).
+    for which there was no time (`LIMIT_S`). `need_source`: edits of a source that was not
+    compiled here.
     """
 
     launch: KernelLaunch | None
@@ -48,6 +49,7 @@ class Remedies:
     edits: dict[int, Edit] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
     untried: int = 0
+    need_source: int = 0
 
 
 NONE = Remedies(launch=None)
@@ -154,7 +156,8 @@ def remedies_of(launch: KernelLaunch, execution: Execution) -> Remedies:
     )
     trials = Trials(launch=launch, kernel=kernel, execution=execution)
     search = Search(trials=trials, predicted=predicted)
-    made = search.ranked(proposals(facts)[:MOST_TRIED])
+    proposed = proposals(facts)[:MOST_TRIED]
+    made = [] if kernel.is_foreign else search.ranked(proposed)
     edits = {number: edit for number, (_, edit) in enumerate(made, 1)}
     remedies = [remedy for remedy, _ in made]
     for number, advice in enumerate(
@@ -176,6 +179,7 @@ def remedies_of(launch: KernelLaunch, execution: Execution) -> Remedies:
         edits=edits,
         refused=tuple(search.refused),
         untried=len(search.untried),
+        need_source=len(proposed) if kernel.is_foreign else 0,
     )
 
 

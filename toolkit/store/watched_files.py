@@ -25,13 +25,19 @@ _FOLDER = re.compile(r"^(?:-I|--include-path)[=\n]?(.+)$", re.MULTILINE)
 class WatchedFiles:
     """A source and what it includes, compared with what they were when they were last `taken`.
 
-    `options` of the compiler name more folders to include from.
+    `options` of the compiler name more folders to include from. `others` are files that are read,
+    too, such as the source of machine code.
     """
 
     def __init__(
-        self, source: Path, options: Sequence[str], clock: Callable[[], float] = time.monotonic
+        self,
+        source: Path,
+        options: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+        others: Sequence[Path] = (),
     ) -> None:
         self.source = source
+        self._others = others
         self._folders = source.parent, *folders_of(options)
         self._clock = clock
         self._taken: dict[Path, tuple[int, ...] | None] = {}
@@ -67,7 +73,7 @@ class WatchedFiles:
 
     def _files(self) -> list[Path]:
         """Source and its includes, recursively; also paths that are searched and do not exist."""
-        return files_of(self.source, self._folders)
+        return [*files_of(self.source, self._folders), *self._others]
 
 
 def folders_of(options: Sequence[str]) -> list[Path]:

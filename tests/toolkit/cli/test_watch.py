@@ -260,3 +260,10 @@ def test_in_processes_of_their_own_an_endless_run_is_cancelled_and_ctrl_c_ends_a
         assert process.stdout.readline() == "Counts: no change.\n"
         process.send_signal(signal.SIGINT)
         assert ended(process) == (0, "", "")
+
+
+def test_the_source_of_machine_code_is_watched_too():
+    files = WatchedFiles(Path("width.cuh"), (), others=[Path("transpose.cu")])
+    assert not files.take()
+    save("transpose.cu", TRANSPOSE + "\n")
+    assert files.take() == ["transpose.cu"]
