@@ -89,7 +89,10 @@ def parse_arguments(
     Raises InputError, which names the argument's position.
     """
     known = [*(declared or ()), *([None] * len(texts))]
-    return [_at(position, text, known[position]) for position, text in enumerate(texts)]
+    return [
+        parse_argument(f"--arg {position}", text, known[position])
+        for position, text in enumerate(texts)
+    ]
 
 
 def make_arguments(parsed: Sequence[BufferArgument | np.generic], *, seed: int) -> list[Argument]:
@@ -103,7 +106,7 @@ def make_arguments(parsed: Sequence[BufferArgument | np.generic], *, seed: int) 
         )
         raise InputError(f"the buffers take {lack}: make {largest.text!r} smaller")
     return [
-        _made(item, position, np.random.default_rng((seed, position)))
+        made(f"--arg {position}", item, np.random.default_rng((seed, position)))
         if isinstance(item, BufferArgument)
         else item
         for position, item in enumerate(parsed)
@@ -144,13 +147,16 @@ def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
     return result
 
 
-def _at(position: int, text: str, declared: Declared | None) -> BufferArgument | np.generic:
+def parse_argument(
+    option: str, text: str, declared: Declared | None
+) -> BufferArgument | np.generic:
+    """Description of one argument; raises InputError, which begins with the option."""
     try:
         if _BARE_NUMBER.fullmatch(text):
             return number(text, _declared_type(text, declared))
         return _parsed(text)
     except InputError as error:
-        raise InputError(f"--arg {position} ({shortened(text)!r}): {error}") from error
+        raise InputError(f"{option} ({shortened(text)!r}): {error}") from error
 
 
 def _parsed(text: str) -> BufferArgument | np.generic:
@@ -246,14 +252,15 @@ def buffer_bytes(parsed: Sequence[BufferArgument | np.generic]) -> int:
     return sum(item.bytes for item in parsed if isinstance(item, BufferArgument))
 
 
-def _made(buffer: BufferArgument, position: int, rng: np.random.Generator) -> NDArray[np.generic]:
+def made(option: str, buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.generic]:
+    """The array of one argument. Raises InputError, which begins with the option."""
     try:
         return _filled(buffer, rng)
     except InputError as error:
-        raise InputError(f"--arg {position} ({shortened(buffer.text)!r}): {error}") from error
+        raise InputError(f"{option} ({shortened(buffer.text)!r}): {error}") from error
     except MemoryError:
         raise InputError(
-            f"--arg {position} ({shortened(buffer.text)!r}): {buffer.bytes / 1e9:.1f} GB do not "
+            f"{option} ({shortened(buffer.text)!r}): {buffer.bytes / 1e9:.1f} GB do not "
             "fit into memory: make it smaller"
         ) from None
 

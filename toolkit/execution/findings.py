@@ -60,6 +60,7 @@ _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.MISALIGNED: ("memcheck", "misaligned"),
     machine.WRITE_TO_CONSTANT: ("memcheck", "write to read-only memory"),
     machine.TRAP: ("memcheck", "trap"),
+    machine.BAD_FREE: ("memcheck", "invalid free"),
     machine.NO_TENSOR_MAP: ("memcheck", "no tensor map"),
     machine.ARRIVALS: ("synccheck", "invalid arrivals"),
     machine.DEADLOCK: ("synccheck", "deadlock"),
@@ -192,7 +193,7 @@ class Wording:
         tool, kind = _FAULTS[fault.kind]
         in_memory = fault.kind in DROPPED.values()
         thread = fault.warp * LANES + fault.lane
-        what = "wait"
+        what = "free" if fault.kind == machine.BAD_FREE else "wait"
         if in_memory:
             what = "write" if fault.is_store else "read"
         return Finding(
@@ -220,8 +221,15 @@ class Wording:
             warp=warp,
             lane=lane,
             is_store=bool(row["is_store"]),
+            words=self._block_of_malloc(row),
         )
         return replace(self.of_fault(fault), times=int(row["times"]))
+
+    @staticmethod
+    def _block_of_malloc(row: Any) -> tuple[int, int]:
+        """Address and bytes of the live block before an address of the heap; zeros without one."""
+        size = int(row["thread_before"])
+        return (0, 0) if size == watch.NOBODY else (int(row["block_before"]), size)
 
     def _hazard(self, row: Any, short: str, long: str) -> Finding:
         first = self._access(row["pc_before"], row["block_before"], row["thread_before"])

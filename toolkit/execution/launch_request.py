@@ -11,6 +11,7 @@ from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from toolkit.launch.launch import Argument, launch_geometry
+from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, compile_kernel
 from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
@@ -32,6 +33,7 @@ class LaunchRequest:
     dynamic_shared_bytes: int
     defines: Mapping[str, object] | None
     options: Sequence[str]
+    setup: LaunchSetup = PLAIN
 
     @property
     def is_rung(self) -> bool:
@@ -39,10 +41,10 @@ class LaunchRequest:
 
     def repeated(self, seed: int | None, arch: str) -> dict[str, Any]:
         """Arguments of `find_remedies` for the same launch."""
-        asked = {
-            field.name: getattr(self, field.name) for field in fields(self) if field.name != "shape"
-        }
-        return asked | {"seed": seed, "arch": arch}
+        left_out = ("shape", "setup")
+        asked = {x.name: getattr(self, x.name) for x in fields(self) if x.name not in left_out}
+        setup = {x.name: getattr(self.setup, x.name) for x in fields(self.setup)}
+        return asked | setup | {"seed": seed, "arch": arch}
 
     def rung(self, device: Device | None) -> RungLaunch | None:
         """The launch if `source` names a rung, else None.
@@ -60,6 +62,8 @@ class LaunchRequest:
                 "arguments": self.arguments,
                 "shared memory": self.dynamic_shared_bytes,
                 "defines": self.defines,
+                "symbols": self.setup.symbols,
+                "a cooperative launch": self.setup.cooperative,
             },
         )
         return rung_launch(self.source, self.shape, device)

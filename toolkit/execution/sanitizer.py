@@ -44,6 +44,7 @@ from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks
+from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.rungs.arguments import position_of_c
@@ -98,6 +99,9 @@ def check(
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
     dynamic_shared_bytes: int = 0,
+    symbols: Content | None = None,
+    cooperative: bool = False,
+    heap_bytes: int = HEAP_BYTES,
     arch: str = DEFAULT_ARCHITECTURE,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
@@ -110,7 +114,8 @@ def check(
 
     Parameters
     ----------
-    source, kernel, grid, block, arguments, shape, seed, arch, defines, options
+    source, kernel, grid, block, arguments, shape, seed, symbols, cooperative, heap_bytes, arch,
+    defines, options
         As of `simulate`.
     unwritten
         Positions of array arguments without contents, such as outputs: reads of them before the
@@ -149,6 +154,7 @@ def check(
         arguments=arguments,
         shape=shape,
         dynamic_shared_bytes=dynamic_shared_bytes,
+        setup=setup_of(symbols, cooperative, heap_bytes),
         defines=defines,
         options=options,
     )
@@ -161,7 +167,7 @@ def check(
         geometry, arguments = request.launched()
     with naming(source):
         cubin = compile_for(arch, rung.selection, options) if rung else request.compiled(arch)
-        translated, bound, _ = prepared(cubin, geometry, arguments)
+        translated, bound, _ = prepared(cubin, geometry, arguments, setup=request.setup)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)
         if lack := shortage(watch.memory_bytes(watched(translated, bound, names))):

@@ -25,6 +25,7 @@ from toolkit.gpu.context import POISON, Gpu, LoadedKernel
 from toolkit.gpu.cublas import Cublas
 from toolkit.gpu.driver import encoded
 from toolkit.gpu.nvcc import FILE
+from toolkit.gpu.printed import printed_text
 from toolkit.gpu.sampling import Sampling, samples_of
 from toolkit.gpu.worker_process import Isolated
 from toolkit.launch.launch import (
@@ -36,11 +37,14 @@ from toolkit.launch.launch import (
     buffers_of,
     launch_geometry,
 )
+from toolkit.launch.setup import HEAP_BYTES, PLAIN, Content, setup_of
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import signature
+from toolkit.machine_code.variable_names import is_of_user
+from toolkit.sass.module_variables import outputs_of, symbols_of
 
 GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result
 GUARD_WORDS = 1 << 16  # a row of the widest matrix that anyone multiplies: 256 KiB
@@ -77,7 +81,9 @@ class OnGpu:
             self._guarded = Guarded(self.gpu)
             launch = self._task.launch()
             self._name, self._unwritten = plain_name(launch.kernel), launch.unwritten
-            self._geometry = launch.geometry
+            self._geometry, self._setup = launch.geometry, launch.setup
+            if launch.setup.heap_bytes != HEAP_BYTES:
+                self.gpu.set_heap(launch.setup.heap_bytes)
             self._kernel = _loaded(self.gpu, launch)
             self.once = self._prepared(launch, held)
             self.gpu.timer.flush_l2()  # there is room for what that takes, or it fails here
@@ -114,9 +120,34 @@ class OnGpu:
         }
         arguments = placed(launch.arguments, self._addresses)
         if self._kernel is not None:
-            return self._kernel.prepared(launch.geometry, arguments)
+            if self._has_module:
+                self._set_variables(self._kernel, launch)
+            return self._kernel.prepared(launch.geometry, arguments, setup=launch.setup)
         a, b, c, m, n, k = arguments[:6]
         return held.enter_context(Cublas()).sgemm(Gemm(m=int(m), n=int(n), k=int(k)), a, b, c)
+
+    @property
+    def _has_module(self) -> bool:
+        """True if the kernel is launched with variables that can be read and set."""
+        return self._setup != PLAIN
+
+    def _set_variables(self, kernel: LoadedKernel, launch: Launch) -> None:
+        source = launch.source if isinstance(launch.source, str) else launch.text
+        self._variables = replace(kernel.cubin, source=source)
+        for symbol, content in symbols_of(self._variables, launch.setup.symbols).items():
+            kernel.module.write(symbol, content)
+
+    def _symbols(self) -> dict[str, NDArray[np.generic]]:
+        """The `__device__` variables as they are."""
+        if self._kernel is None or not self._has_module:
+            return {}
+        cubin = self._variables
+        content = {
+            x.name: np.frombuffer(self._kernel.module.read(x.name, x.size), np.uint8)
+            for x in cubin.variables
+            if is_of_user(x.name)
+        }
+        return outputs_of(cubin, content, self._setup.symbols)
 
     def cubin(self) -> Kernel | None:
         """The machine code that is launched; None for cuBLAS."""
@@ -135,15 +166,21 @@ class OnGpu:
 
     def execution(self, samples: int | Sampling = 0, flush_l2: bool = True) -> Execution:
         """All arrays after one launch, and times of more on the same buffers."""
-        self._run(1)
+        with printed_text() as printed:
+            self._run(1)
         kernel = self.cubin()
         assert kernel is not None
+        outputs, symbols = tuple(map(self._downloaded, self._shapes)), self._symbols()
+        with printed_text():  # what it prints once more is dropped
+            samples_s = self._samples(samples, flush_l2)
         execution = Execution(
-            outputs=tuple(map(self._downloaded, self._shapes)),
+            outputs=outputs,
+            symbols=symbols,
+            printed="".join(printed),
             resources=kernel.resources,
             geometry=self._geometry,
             device=self.gpu.device,
-            samples_s=self._samples(samples, flush_l2),
+            samples_s=samples_s,
             cubin=kernel,
         )
         self.raise_damage()
@@ -318,6 +355,9 @@ def run(
     block: int | Sequence[int],
     arguments: Sequence[Argument],
     dynamic_shared_bytes: int = 0,
+    symbols: Content | None = None,
+    cooperative: bool = False,
+    heap_bytes: int = HEAP_BYTES,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     samples: int | Sampling = 0,
@@ -337,6 +377,8 @@ def run(
         One to three sizes each.
     arguments
         Arrays are device buffers; NumPy scalars and tensor maps are passed by value.
+    symbols, cooperative, heap_bytes
+        As of `simulate`. Variables keep what a launch leaves in them for the next one.
     samples
         Number of further launches that are timed on the same buffers, after launches that raise the
         clock; or a `Sampling`, which ends them.
@@ -348,7 +390,8 @@ def run(
     Returns
     -------
     Execution
-        Its `outputs` are the arrays after the first launch, its `samples_s` the times, and its
+        Its `outputs` and `printed` are of the first launch, `symbols` too if any setting was given,
+        its `samples_s` the times, and its
         `device` is the GPU.
 
     Raises
@@ -392,6 +435,8 @@ def run(
         defines=defines or {},
         options=options,
         declared=facts["declared"],
+        setup=setup_of(symbols, cooperative, heap_bytes),
+        text=facts["source"] or "",
     )
     with InAChild(task_of(launch, limit_s)) as child:
         execution = child.execution(samples, flush_l2)

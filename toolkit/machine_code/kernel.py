@@ -40,7 +40,7 @@ from analysis.errors import (
 from analysis.occupancy import Resources
 from toolkit.machine_code.elf import FUNCTION, OBJECT, CubinFile, Symbol, cubin_file
 from toolkit.machine_code.kernel_names import plain_name, symbol_of
-from toolkit.machine_code.signature import Declared
+from toolkit.machine_code.signature import Declared, DeclaredVariable, declared_variables
 
 if TYPE_CHECKING:
     from toolkit.machine_code.instruction import Instruction, SourceLine
@@ -97,10 +97,11 @@ class Variable:
 
 @dataclass(frozen=True, kw_only=True)
 class ConstantVariable:
-    """A `__constant__` variable: where its bytes begin in a constant bank."""
+    """A `__constant__` variable: where its bytes are in a constant bank."""
 
     name: str
     offset: int
+    size: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +199,11 @@ class Kernel:
     def capability(self) -> int:
         """90 for sm_90."""
         return int(self.architecture.removeprefix("sm_").rstrip("af"))
+
+    @cached_property
+    def declared_variables(self) -> Mapping[str, DeclaredVariable]:
+        """Variables in global and constant memory that the source declares, by plain name."""
+        return declared_variables(self.source or "")
 
     @property
     def with_inner_lines(self) -> Kernel:
@@ -383,7 +389,7 @@ def _constant_banks(file: CubinFile, symbol: str) -> dict[str, int]:
 
 def _constants(file: CubinFile, banks: Collection[str]) -> tuple[ConstantVariable, ...]:
     return tuple(
-        ConstantVariable(name=x.name, offset=x.value)
+        ConstantVariable(name=x.name, offset=x.value, size=x.size)
         for x in file.symbols
         if x.kind == OBJECT and x.section in banks
     )

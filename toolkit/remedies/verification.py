@@ -117,7 +117,9 @@ def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pa
     Raises UnavailableError if they wait for blocks that are not among them, or execute very many
     instructions.
     """
-    translated, bound, _ = prepared(kernel, launch.geometry, launch.arguments, device=launch.device)
+    translated, bound, _ = prepared(
+        kernel, launch.geometry, launch.arguments, device=launch.device, setup=launch.setup
+    )
     waits = bound.blocks_meet or schedule_facts(kernel).waits
     if waits and blocks != (range(launch.geometry.blocks),):
         raise UnavailableError("blocks wait for each other, and not all of them are compared")

@@ -91,12 +91,12 @@ def watched(
 ) -> BoundLaunch:
     """The launch with its memory and its synchronisation watched.
 
-    `unwritten` names buffers that hold nothing a kernel may read.
+    `unwritten` names buffers that hold nothing a kernel may read; what malloc gives is another.
     """
     return replace(
         bound,
         lowered=_watched_program(translated),
-        buffers=[replace(b, unwritten=b.name in unwritten) for b in bound.buffers],
+        buffers=[replace(b, unwritten=b.is_heap or b.name in unwritten) for b in bound.buffers],
         checked_bytes=_cell_bytes(translated.lowered),
     )
 

@@ -33,9 +33,11 @@ from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import Fault
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.isa.slots import ConstantWord
+from toolkit.sass.module_variables import CONSTANT_BANK, MemoryUse
 from toolkit.sass.origins import Origins, origins_of
+from toolkit.sass.printed import NOTHING_PRINTED, PrintedRecords, printed_records
 from toolkit.sass.regions import Regions
-from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
+from toolkit.sass.space import HEAP_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
 from toolkit.sass.streams import Recorded, joined
 
 UNLIMITED = 1 << 62
@@ -52,7 +54,7 @@ _POLL_S = 0.2  # how often finished blocks are told
 
 # kinds of fault, as core.h numbers them
 OK, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP = range(8)
-UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP = range(8, 13)
+UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE = range(8, 14)
 SPACES = ("global", "shared", "local", "constant")
 
 
@@ -87,6 +89,8 @@ class BoundLaunch:
     notes_requests: bool = False  # the first of each instruction
     regions: Regions | None = None  # where values come from is followed, with these regions
     notes_work: bool = False  # of each block
+    heap_bytes: int = 0  # of malloc; 0: nothing calls it
+    use: MemoryUse | None = None  # what executed code did with the memory of the module
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
 
     @property
@@ -141,6 +145,7 @@ class Run:
     atomics: Atomics | None = None
     recorded: Sequence[Recorded] = ()
     requests: NDArray[Any] | None = None
+    printed: PrintedRecords = NOTHING_PRINTED
     origins: Origins | None = None
     work: NDArray[Any] | None = None
 
@@ -302,6 +307,7 @@ def _checked(
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         atomics=recorded_atomics(keepers) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
+        printed=printed_records(keepers),
         origins=origins_of(keepers[0], len(bound.lowered.program)) if bound.regions else None,
     )
 
@@ -431,7 +437,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 # What the core's launch has under the same names.
 _OF_THE_BOUND_LAUNCH = (
     *("cluster", "local_bytes", "notes_requests", "most_steps", "most_accesses"),
-    *("shared_base", "shared_bytes"),
+    *("shared_base", "shared_bytes", "heap_bytes"),
 )
 
 
@@ -454,6 +460,7 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
         shared_window=SHARED_WINDOW,
         local_window=LOCAL_WINDOW,
         check=bound.checked_bytes,
+        heap_base=HEAP_WINDOW,
         most_resident=bound.most_resident if bound.blocks_meet else 1,
         **{name: getattr(bound, name) for name in _OF_THE_BOUND_LAUNCH},
     )
@@ -467,8 +474,14 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
         launch.region_writes = bound.regions.writes.ctypes.data
     for number, data in bound.banks.items():
         launch.banks[number] = core.Bank(data.ctypes.data, data.nbytes)
-    yield launch
-    del program, pool, table
+    if bound.use is not None:
+        launch.banks[CONSTANT_BANK].read = bound.use.constants.ctypes.data
+    try:
+        yield launch
+    finally:
+        if bound.use is not None:
+            bound.use.note((buffer.address for buffer in bound.buffers), table["touched"])
+    del program, pool
 
 
 def _value(entry: int | ConstantWord, banks: Mapping[int, NDArray[np.uint8]]) -> int:
