@@ -113,6 +113,11 @@ def make_arguments(parsed: Sequence[BufferArgument | np.generic], *, seed: int) 
     ]
 
 
+def is_number(text: str) -> bool:
+    """True for a number without a type."""
+    return _BARE_NUMBER.fullmatch(text) is not None
+
+
 def number(text: str, dtype: np.dtype[Any]) -> np.generic:
     """`text` as a number of a type; raises InputError where it is none, or does not fit."""
     if dtype.kind == "f":
@@ -152,7 +157,7 @@ def parse_argument(
 ) -> BufferArgument | np.generic:
     """Description of one argument; raises InputError, which begins with the option."""
     try:
-        if _BARE_NUMBER.fullmatch(text):
+        if is_number(text):
             return number(text, _declared_type(text, declared))
         return _parsed(text)
     except InputError as error:

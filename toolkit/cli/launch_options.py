@@ -251,8 +251,10 @@ class SimulatedCall:
         for name in self.call.saves:
             if isinstance(name, str) and name not in symbols:
                 raise UnknownNameError("__device__ variable", name, symbols)
-        there: dict[int | str, NDArray[np.generic]] = {**self.outputs, **symbols}
-        return {path: _npy(there[which]) for which, path in self.call.saves.items()}
+        return {
+            path: _npy(symbols[which] if isinstance(which, str) else self.outputs[which])
+            for which, path in self.call.saves.items()
+        }
 
 
 def parse_call(

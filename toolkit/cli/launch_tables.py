@@ -29,6 +29,7 @@ from reports.sections.prediction import bounds_table, limits
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.launch_answer import print_answer
 from toolkit.cli.launch_options import Call, SimulatedCall
+from toolkit.cli.printed import print_printed
 from toolkit.cli.remedies import remedies_document
 from toolkit.cli.terminal import out, rich_table, say
 from toolkit.launch.launch import Execution
@@ -36,7 +37,6 @@ from toolkit.launch.launch import Execution
 NEGLIGIBLE = 0.02  # of the time: nobody would look for these
 
 FROM_WIDTH_OF_NAMES = 116
-MOST_PRINTED = 20  # lines that a kernel printed
 MOST_VALUES = 64  # of a variable in the document
 
 
@@ -50,19 +50,6 @@ def print_simulated(simulated: SimulatedCall, *, top: int | None, verbose: bool 
     if verbose:
         out.print()
         _print_details(simulated, top=top)
-
-
-def print_printed(printed: str) -> None:
-    """The first lines that the kernel printed, and how many more there are."""
-    lines = printed.splitlines()
-    if not lines:
-        return
-    say("printed by the kernel:", "bold")
-    for line in lines[:MOST_PRINTED]:
-        say(f"  {line}")
-    if len(lines) > MOST_PRINTED:
-        say(f"  and {text.many(len(lines) - MOST_PRINTED, 'line')} more (--json has them)")
-    out.print()
 
 
 def _print_details(simulated: SimulatedCall, *, top: int | None) -> None:

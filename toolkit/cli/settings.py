@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError, shortened
-from toolkit.cli.argument_syntax import UNWRITTEN, BufferArgument, made, parse_argument
+from toolkit.cli.argument_syntax import (
+    UNWRITTEN,
+    BufferArgument,
+    is_number,
+    made,
+    parse_argument,
+)
 from toolkit.machine_code.signature import Declared, DeclaredVariable, declared_variables
 
 Setting = BufferArgument | np.generic
@@ -34,6 +40,12 @@ def parse_settings(texts: Sequence[str], source: str) -> dict[str, Setting]:
         if name in found:
             raise InputError(f"--set {shortened(text)!r}: {name} was set before: set it once")
         plain = declared.get(name.rpartition("::")[2])
+        if plain is None and declared and is_number(content):
+            raise InputError(
+                f"--set {shortened(text)!r}: the source declares no variable {name}, only "
+                f"{', '.join(declared)}: give one of these or, for one of a header, a type: "
+                f"{name}=i32={content}"
+            )
         item = parse_argument(f"--set {name}", content, _as_parameter(plain))
         if isinstance(item, BufferArgument) and item.fill == UNWRITTEN:
             raise InputError(

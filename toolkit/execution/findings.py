@@ -221,15 +221,9 @@ class Wording:
             warp=warp,
             lane=lane,
             is_store=bool(row["is_store"]),
-            words=self._block_of_malloc(row),
+            words=_block_of_malloc(row),
         )
         return replace(self.of_fault(fault), times=int(row["times"]))
-
-    @staticmethod
-    def _block_of_malloc(row: Any) -> tuple[int, int]:
-        """Address and bytes of the live block before an address of the heap; zeros without one."""
-        size = int(row["thread_before"])
-        return (0, 0) if size == watch.NOBODY else (int(row["block_before"]), size)
 
     def _hazard(self, row: Any, short: str, long: str) -> Finding:
         first = self._access(row["pc_before"], row["block_before"], row["thread_before"])
@@ -345,6 +339,12 @@ class Wording:
 
     def _thread(self, linear: int) -> tuple[int, int, int]:
         return coordinates(linear, self._bound.geometry.block)
+
+
+def _block_of_malloc(row: Any) -> tuple[int, int]:
+    """Address and bytes of the live block before an address of the heap; zeros without one."""
+    size = int(row["thread_before"])
+    return (0, 0) if size == watch.NOBODY else (int(row["block_before"]), size)
 
 
 def _missing_order(row: Any, memory: str | None) -> str:

@@ -54,7 +54,9 @@ from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
 from toolkit.sass.machine import BoundLaunch, FaultError
-from toolkit.sass.translate import Translated
+from toolkit.sass.module_variables import describe_unset
+from toolkit.sass.printed import text_of
+from toolkit.sass.translate import Translated, addresses_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,7 @@ class Checked:
     blocks: int  #: number of blocks of the launch
     tools: tuple[Tool, ...]  #: tools that could run
     notes: tuple[str, ...] = ()
+    printed: str = ""  #: text that the kernel printed (printf), block after block
 
     @property
     def summary(self) -> str:
@@ -174,7 +177,8 @@ def check(
             raise LaunchError(f"{cubin.name}: a check takes up to {lack}: take a smaller launch")
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
             announce(_estimated(translated, bound, chosen, names))
-        return _check(translated, bound, chosen, names, max_instructions, advance)
+        given = request.setup.symbols
+        return _check(translated, bound, chosen, names, max_instructions, advance, given)
 
 
 def _estimated(
@@ -197,8 +201,10 @@ def _check(
     unwritten: Sequence[str],
     max_instructions: int,
     advance: Callable[[int, int], None],
+    given: Content,
 ) -> Checked:
-    """Check some blocks. `unwritten`: names of the buffers without contents.
+    """Check some blocks. `unwritten`: names of the buffers without contents; `given`: variables
+    that were set.
 
     Raises LaunchError if the kernel stops for a reason that is not a finding, such as an endless
     loop.
@@ -228,7 +234,18 @@ def _check(
         executed_blocks=progress.done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
-        notes=tuple(_notes(raw, follows, in_cluster)),
+        notes=(
+            *_notes(raw, follows, in_cluster),
+            *describe_unset(
+                translated.kernel,
+                translated.linked.instructions,
+                raw.executed,
+                bound.use,
+                addresses_of(translated.kernel),
+                given,
+            ),
+        ),
+        printed=text_of(raw.printed),
     )
 
 

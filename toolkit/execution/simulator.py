@@ -175,7 +175,6 @@ class Simulator:
     def _unset(
         self, translated: Translated, bound: BoundLaunch, counted: RecordedCounts
     ) -> Iterator[str]:
-        assert bound.use is not None
         return describe_unset(
             translated.kernel,
             translated.linked.instructions,

@@ -163,11 +163,6 @@ class Gpu:
         with self.launch_errors("copy to the GPU"):
             self.driver.memcpy_htod(address, np.ascontiguousarray(array))
 
-    def set_heap(self, size_bytes: int) -> None:
-        """Size of the heap of malloc in kernels; to be set before any is loaded."""
-        with self.launch_errors(f"a heap of {size_bytes:,} bytes"):
-            self.driver.Context.set_limit(self.driver.limit.MALLOC_HEAP_SIZE, size_bytes)
-
     def synchronize(self) -> None:
         self.driver.Context.synchronize()
 

@@ -27,6 +27,7 @@ from toolkit.gpu.driver import encoded
 from toolkit.gpu.nvcc import FILE
 from toolkit.gpu.printed import printed_text
 from toolkit.gpu.sampling import Sampling, samples_of
+from toolkit.gpu.variables import Variables, set_heap
 from toolkit.gpu.worker_process import Isolated
 from toolkit.launch.launch import (
     Argument,
@@ -43,8 +44,6 @@ from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.kernel_source import CUBIN, Source, compile_kernel, naming, read_source
 from toolkit.machine_code.signature import signature
-from toolkit.machine_code.variable_names import is_of_user
-from toolkit.sass.module_variables import outputs_of, symbols_of
 
 GUARD_WORD = 0x7FC0A11E  # a NaN with a payload: read as a float it shows in every result
 GUARD_WORDS = 1 << 16  # a row of the widest matrix that anyone multiplies: 256 KiB
@@ -74,6 +73,7 @@ class OnGpu:
     def __init__(self, task: Task, gpu: Gpu | None = None) -> None:
         self._task, self._open = task, gpu
         self._held = ExitStack()
+        self._variables: Variables | None = None
 
     def __enter__(self) -> OnGpu:
         with ExitStack() as held:
@@ -81,9 +81,8 @@ class OnGpu:
             self._guarded = Guarded(self.gpu)
             launch = self._task.launch()
             self._name, self._unwritten = plain_name(launch.kernel), launch.unwritten
-            self._geometry, self._setup = launch.geometry, launch.setup
-            if launch.setup.heap_bytes != HEAP_BYTES:
-                self.gpu.set_heap(launch.setup.heap_bytes)
+            self._geometry = launch.geometry
+            set_heap(self.gpu, launch.setup.heap_bytes)
             self._kernel = _loaded(self.gpu, launch)
             self.once = self._prepared(launch, held)
             self.gpu.timer.flush_l2()  # there is room for what that takes, or it fails here
@@ -120,34 +119,11 @@ class OnGpu:
         }
         arguments = placed(launch.arguments, self._addresses)
         if self._kernel is not None:
-            if self._has_module:
-                self._set_variables(self._kernel, launch)
+            if launch.setup != PLAIN:
+                self._variables = Variables(self._kernel, launch)
             return self._kernel.prepared(launch.geometry, arguments, setup=launch.setup)
         a, b, c, m, n, k = arguments[:6]
         return held.enter_context(Cublas()).sgemm(Gemm(m=int(m), n=int(n), k=int(k)), a, b, c)
-
-    @property
-    def _has_module(self) -> bool:
-        """True if the kernel is launched with variables that can be read and set."""
-        return self._setup != PLAIN
-
-    def _set_variables(self, kernel: LoadedKernel, launch: Launch) -> None:
-        source = launch.source if isinstance(launch.source, str) else launch.text
-        self._variables = replace(kernel.cubin, source=source)
-        for symbol, content in symbols_of(self._variables, launch.setup.symbols).items():
-            kernel.module.write(symbol, content)
-
-    def _symbols(self) -> dict[str, NDArray[np.generic]]:
-        """The `__device__` variables as they are."""
-        if self._kernel is None or not self._has_module:
-            return {}
-        cubin = self._variables
-        content = {
-            x.name: np.frombuffer(self._kernel.module.read(x.name, x.size), np.uint8)
-            for x in cubin.variables
-            if is_of_user(x.name)
-        }
-        return outputs_of(cubin, content, self._setup.symbols)
 
     def cubin(self) -> Kernel | None:
         """The machine code that is launched; None for cuBLAS."""
@@ -170,7 +146,8 @@ class OnGpu:
             self._run(1)
         kernel = self.cubin()
         assert kernel is not None
-        outputs, symbols = tuple(map(self._downloaded, self._shapes)), self._symbols()
+        outputs = tuple(map(self._downloaded, self._shapes))
+        symbols = self._variables.outputs() if self._variables else {}
         with printed_text():  # what it prints once more is dropped
             samples_s = self._samples(samples, flush_l2)
         execution = Execution(

@@ -29,10 +29,10 @@ from analysis.geometry import Geometry
 from analysis.sm import Streams
 from toolkit.sass.accesses import RecordedAccesses, recorded_accesses
 from toolkit.sass.atomics import Atomics, recorded_atomics
+from toolkit.sass.constant_pool import pool_of
 from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import Fault
 from toolkit.sass.isa.registry import Lowered
-from toolkit.sass.isa.slots import ConstantWord
 from toolkit.sass.module_variables import CONSTANT_BANK, MemoryUse
 from toolkit.sass.origins import Origins, origins_of
 from toolkit.sass.printed import NOTHING_PRINTED, PrintedRecords, printed_records
@@ -445,8 +445,7 @@ _OF_THE_BOUND_LAUNCH = (
 def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
     """Launch as the core reads it; the memory that it points to lives as long as the context."""
     program = np.ascontiguousarray(bound.lowered.program)
-    values = [_value(entry, bound.banks) for entry in bound.lowered.pool]
-    pool = _aligned(np.repeat(np.array(values, dtype=np.uint32), core.LANES))
+    pool = pool_of(bound.lowered.pool, bound.banks)
     table = allocation_table(bound.buffers)
     launch = core.CoreLaunch(
         program=program.ctypes.data,
@@ -482,22 +481,3 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
         if bound.use is not None:
             bound.use.note((buffer.address for buffer in bound.buffers), table["touched"])
     del program, pool
-
-
-def _value(entry: int | ConstantWord, banks: Mapping[int, NDArray[np.uint8]]) -> int:
-    """A pool entry's value in this launch; a word beyond its bank reads as zero."""
-    if isinstance(entry, int):
-        return entry
-    bank = banks.get(entry.bank)
-    if bank is None or entry.offset + 4 > bank.nbytes:
-        return 0
-    return int(bank[entry.offset : entry.offset + 4].view("<u4")[0])
-
-
-def _aligned(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """A copy that begins on a cache line."""
-    room = np.empty(words.size + 16, dtype=np.uint32)
-    start = (-room.ctypes.data % 64) // 4
-    copy = room[start : start + words.size]
-    copy[:] = words
-    return copy

@@ -100,12 +100,11 @@ def _named(
     kernel: Kernel, name: str, there: Sequence[ConstantVariable | Variable]
 ) -> ConstantVariable | Variable:
     """The variable of a name: a symbol, or one of the source, with namespaces or without."""
-    for fits in (lambda x: x.name == name, lambda x: variable_name(x.name) == name):
-        if len(found := [x for x in there if fits(x)]) == 1:
+    found: list[ConstantVariable | Variable] = []
+    for name_of in (str, variable_name, _last):
+        found = [x for x in there if name_of(x.name) == name] or found
+        if len(found) == 1:
             return found[0]
-    found = [x for x in there if _last(x.name) == name]
-    if len(found) == 1:
-        return found[0]
     if not there:
         raise InputError(
             f"{kernel.name}: its module has no __constant__ or __device__ variable {name!r}, "
@@ -155,7 +154,7 @@ def describe_unset(
     kernel: Kernel,
     instructions: Sequence[Instruction],
     executed: NDArray[Any],
-    use: MemoryUse,
+    use: MemoryUse | None,
     addresses: Mapping[str, int],
     given: Content,
 ) -> Iterator[str]:
@@ -165,6 +164,7 @@ def describe_unset(
     in global memory by symbol. A `__device__` variable that the kernel writes too is left out: it
     may be set there.
     """
+    assert use is not None, "the launch was bound with it"
     there = _users(kernel)
     known = {_named(kernel, name, there).name for name in given}
     words = use.constants.copy()
@@ -182,7 +182,7 @@ def describe_unset(
             continue
         if isinstance(variable, ConstantVariable):
             end = variable.offset + variable.size
-            is_read = words[variable.offset // WORD : -(-end // WORD)].any()
+            is_read = bool(words[variable.offset // WORD : -(-end // WORD)].any())
             content = bank[variable.offset : end]
         else:
             is_read = use.buffers.get(addresses[variable.name]) == WAS_READ

@@ -101,9 +101,9 @@ def rpcmov(i: Lowering) -> None:
     """A register to half of a register that keeps values (Rpc.LO), or back"""
     match i.operands:
         case [Special(name=name), Register() as register] if name in SAVED:
-            i.emit("MOV", d=i.saved(name), s=[i.u32(register)])
+            i.emit("MOV", d=i.first_saved + SAVED.index(name), s=[i.u32(register)])
         case [Register() as register, Special(name=name)] if name in SAVED:
-            i.emit("MOV", d=register, s=[i.saved(name)])
+            i.emit("MOV", d=register, s=[i.first_saved + SAVED.index(name)])
 
 
 def emit_special(i: Lowering, d: Operand, name: str) -> None:
