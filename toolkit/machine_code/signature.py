@@ -105,7 +105,7 @@ def declared_variables(source: str) -> dict[str, DeclaredVariable]:
             if one.name is not None:
                 variable = DeclaredVariable(
                     text=declaration,
-                    dtype=None if "*" in declaration else one.dtype,
+                    dtype=None if "*" in declaration.partition("[")[0] else one.dtype,
                     is_array="[" in declaration,
                     is_initialized=declaration != text.strip(),
                 )

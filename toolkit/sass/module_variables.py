@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,7 +89,8 @@ def _wanted(variable: ConstantVariable | Variable, declared: DeclaredVariable | 
 
 def _users(kernel: Kernel) -> list[ConstantVariable | Variable]:
     """Variables that the kernel's source declares, `__constant__` ones first."""
-    return [x for x in (*kernel.constants, *kernel.variables) if x.size and is_of_user(x.name)]
+    everything: list[ConstantVariable | Variable] = [*kernel.constants, *kernel.variables]
+    return [x for x in everything if x.size and is_of_user(x.name)]
 
 
 def _last(symbol: str) -> str:
@@ -101,7 +102,8 @@ def _named(
 ) -> ConstantVariable | Variable:
     """The variable of a name: a symbol, or one of the source, with namespaces or without."""
     found: list[ConstantVariable | Variable] = []
-    for name_of in (str, variable_name, _last):
+    names: tuple[Callable[[str], str], ...] = (str, variable_name, _last)
+    for name_of in names:
         found = [x for x in there if name_of(x.name) == name] or found
         if len(found) == 1:
             return found[0]

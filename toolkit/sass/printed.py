@@ -48,7 +48,7 @@ def printed_records(workers: Sequence[int]) -> PrintedRecords:
             continue
         own = list(_records(ctypes.string_at(address, numbers[0]) if numbers[0] else b""))
         calls += numbers[1]
-        if len(own) < numbers[1]:
+        if own and len(own) < numbers[1]:
             last = own[-1][0]
             complete_below = last if complete_below is None else min(last, complete_below)
         found += own
@@ -129,25 +129,31 @@ def _converted(form: str, letter: str, length: str, value: int, texts: Iterator[
 def _integer(form: str, letter: str, length: str, value: int) -> str:
     size = 8 if set(length) & set("ljzt") else {"h": 2, "hh": 1}.get(length, 4)
     number = _signed(value, size) if letter in "di" else value % (1 << 8 * size)
-    if letter == "o" and "#" in form:  # 0o17 in Python
-        return (form.replace("#", "") + "s") % f"0{number:o}"
+    if letter not in "di":
+        form = form.replace("+", "").replace(" ", "")
+    if "#" in form and (letter == "o" or not number):  # Python writes 0o17 and 0x0
+        prefix = "0" if letter == "o" and number else ""
+        return (form.replace("#", "") + "s") % f"{prefix}{number:o}"
     if "." in form:  # zeros of a width do not go with a precision
         form = re.sub(r"^%([-+ #0]*)", lambda match: "%" + match[1].replace("0", ""), form)
     return (form + letter) % number
 
 
 def _float(form: str, letter: str, number: float) -> str:
-    if not isfinite(number):  # without zeros in front, and with the sign of a NaN
-        text = f"{'-' if copysign(1, number) < 0 else ''}{abs(number)}"
-        sign = "+" if "+" in form and text[0] != "-" else ""
-        form = "%" + form.partition(".")[0].lstrip("%+ #0")
-        return (form + "s") % (sign + (text.upper() if letter.isupper() else text))
-    if letter not in "aA":
+    if isfinite(number) and letter not in "aA":
         return (form + letter) % number
-    mantissa, _, exponent = number.hex().partition("p")
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    text = f"{mantissa}p{exponent}"
-    return (form.partition(".")[0] + "s") % (text.upper() if letter == "A" else text)
+    flags = form[1 : len(form) - len(form[1:].lstrip("-+ #0"))]
+    width = form[1 + len(flags) :].partition(".")[0]
+    sign = "-" if copysign(1, number) < 0 else "+" if "+" in flags else " " if " " in flags else ""
+    text = f"{sign}{abs(number)}"  # of infinities and NaN, which take no zeros in front
+    if isfinite(number):
+        mantissa, _, exponent = abs(number).hex().removeprefix("0x").partition("p")
+        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        zeros = int(width or 0) - len(f"{sign}0x{mantissa}p{exponent}")
+        zeros *= "0" in flags and "-" not in flags
+        text = f"{sign}0x{'0' * zeros}{mantissa}p{exponent}"
+    text = text.upper() if letter.isupper() else text
+    return f"%{'-' * ('-' in flags)}{width}s" % text
 
 
 def _signed(value: int, size: int) -> int:
