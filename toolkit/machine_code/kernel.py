@@ -39,6 +39,7 @@ from analysis.errors import (
 )
 from analysis.occupancy import Resources
 from toolkit.machine_code.elf import FUNCTION, OBJECT, CubinFile, Symbol, cubin_file
+from toolkit.machine_code.include_paths import DEVICE_LAUNCH
 from toolkit.machine_code.kernel_names import plain_name, symbol_of
 from toolkit.machine_code.signature import Declared, DeclaredVariable, declared_variables
 
@@ -62,6 +63,7 @@ _NO_REGISTER = 0xFFFFFFFF  # of a mask that is a constant
 _ADDRESS_BYTES = {1: 4, 2: 8, 3: 4, 4: 8}  # R_CUDA_32, R_CUDA_64, R_CUDA_G32, R_CUDA_G64
 _ADDRESS_SHIFTS = {0x38: 0, 0x39: 32}  # R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32
 _IMMEDIATE_OFFSET = 4  # every opcode has its 32-bit immediate in the second word
+_DEVICE_LAUNCH = ("__cudaCDP", "cudaCDP", "cudaLaunchDevice", "cudaGetParameterBuffer")
 _CONSTANT_BANK = re.compile(r"\.nv\.constant(\d{1,2})(?:\.(.+))?")
 _GLOBAL = (".nv.global", ".nv.global.init")
 _COMPILERS_OWN = "$__internal_"  # in the names of functions such as the slow path of a division
@@ -259,6 +261,8 @@ def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
 
 def _with_data(kernel: Kernel, file: CubinFile) -> Kernel:
     """Kernel with its constants and variables, and the code and data that refer to them."""
+    if any(x.name.startswith(_DEVICE_LAUNCH) for x in file.symbols):
+        raise UnsupportedError(f"{kernel.symbol}: {DEVICE_LAUNCH}")
     if file.is_relocatable:
         raise UnsupportedError(
             f"{kernel.symbol} is relocatable device code: compile it without -rdc"

@@ -102,8 +102,8 @@ def _named(
 ) -> ConstantVariable | Variable:
     """The variable of a name: a symbol, or one of the source, with namespaces or without."""
     found: list[ConstantVariable | Variable] = []
-    names: tuple[Callable[[str], str], ...] = (str, variable_name, _last)
-    for name_of in names:
+    ways: tuple[Callable[[str], str], ...] = (str, variable_name, _last)
+    for name_of in ways:
         found = [x for x in there if name_of(x.name) == name] or found
         if len(found) == 1:
             return found[0]

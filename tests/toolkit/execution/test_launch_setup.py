@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.errors import InputError, LaunchError
+from analysis.errors import CompileError, InputError, LaunchError
 from toolkit import check, find_remedies, simulate
 from toolkit.execution.simulator import prepared
 from toolkit.machine_code.kernel_source import compile_kernel
@@ -347,3 +347,14 @@ def test_cooperative_groups_execute(arch):
         predict=False,
     )
     np.testing.assert_array_equal(execution.outputs[2], [x.sum(), 11, 0, 1, 3, 6])
+
+
+def test_a_kernel_that_launches_another_is_refused():
+    source = """__global__ void child(float *x) { x[0] = 1; }
+    __global__ void parent(float *x) { child<<<1, 1>>>(x); }"""
+    with pytest.raises(CompileError) as caught:
+        compile_kernel(source, "parent", target="sm_90")
+    assert str(caught.value).startswith(
+        "kernel.cu, line 2: a kernel launches another one (dynamic parallelism), which is not "
+        "supported: launch both from the host"
+    )
