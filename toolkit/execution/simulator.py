@@ -124,7 +124,9 @@ class Simulator:
                 partial(self._before_all, cubin.name, bound, selection.trial),
             )
         except FaultError as error:
-            raise LaunchError(describe(error.fault, translated, bound)) from None
+            failed = LaunchError(describe(error.fault, translated, bound))
+            failed.printed = error.printed
+            raise failed from None
         simulation_s = time.perf_counter() - started
         printed = joined_records([run.printed for run in counted.runs])
         if self.outputs:

@@ -96,4 +96,4 @@ def _written(
         setup=launch.setup,
     )
     execution = simulator.run(kernel, launch.geometry, launch.arguments)
-    return pages_of(launch, kernel, execution.outputs)
+    return pages_of(launch, kernel, execution)

@@ -35,7 +35,7 @@ from toolkit.sass.core.binding import Fault
 from toolkit.sass.isa.registry import Lowered
 from toolkit.sass.module_variables import CONSTANT_BANK, MemoryUse
 from toolkit.sass.origins import Origins, origins_of
-from toolkit.sass.printed import NOTHING_PRINTED, PrintedRecords, printed_records
+from toolkit.sass.printed import NOTHING_PRINTED, PrintedRecords, printed_records, text_of
 from toolkit.sass.regions import Regions
 from toolkit.sass.space import HEAP_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
 from toolkit.sass.streams import Recorded, joined
@@ -120,9 +120,9 @@ class BoundLaunch:
 class FaultError(LaunchError):
     """Error of a kernel that the core stopped. `fault` has the place; callers add the words."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: Fault, printed: PrintedRecords = NOTHING_PRINTED) -> None:
         super().__init__(f"fault {fault.kind} stopped the kernel at {fault.instruction}")
-        self.fault = fault
+        self.fault, self.printed = fault, text_of(printed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,7 +297,7 @@ def _checked(
     """
     failed = [fault for fault, _, _ in map(faults_of, handles) if fault.kind not in (OK, CANCELLED)]
     if failed:
-        raise FaultError(min(failed, key=lambda fault: fault.block))
+        raise FaultError(min(failed, key=lambda fault: fault.block), printed_records(keepers))
     of_keepers = [(first, reads) for _, first, reads in map(faults_of, keepers)]
     unwritten = [first for first, reads in of_keepers if reads]
     return Run(

@@ -82,3 +82,15 @@ def test_a_cooperative_launch_is_asked_for_by_name(folder):
     assert "add --cooperative" in cli("simulate", *launch, code=1).stderr
     document = json.loads(cli("simulate", *launch, "--cooperative", "--json").stdout)
     assert document["cooperative"] is True
+
+
+def test_what_was_printed_before_a_fault_stands_above_the_error(folder):
+    Path("late.cu").write_text("""extern "C" __global__ void k(int *x) {
+        for (int i = 0; i < 25; i++) printf("at %d\\n", i);
+        x[8] = 1;
+    }""")
+    ran = cli("simulate", "late.cu", "-g", "1", "-b", "1", "-a", "i32[8]", code=1)
+    lines = ran.stderr.splitlines()
+    assert lines[0] == "printed by the kernel before it failed, after 5 other lines:"
+    assert lines[1:21] == [f"  at {i}" for i in range(5, 25)]
+    assert lines[21].startswith("error: k: global write of 4 bytes out of bounds")

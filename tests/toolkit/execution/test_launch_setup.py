@@ -3,10 +3,15 @@
 import numpy as np
 import pytest
 
+from analysis.devices import find_device
 from analysis.errors import CompileError, InputError, LaunchError
+from analysis.geometry import Geometry
 from toolkit import check, find_remedies, simulate
 from toolkit.execution.simulator import prepared
+from toolkit.launch.setup import LaunchSetup
 from toolkit.machine_code.kernel_source import compile_kernel
+from toolkit.remedies.kernel_launch import KernelLaunch
+from toolkit.remedies.verification import written_by
 
 ARCHITECTURES = ["sm_75", "sm_90", "sm_120"]
 
@@ -82,13 +87,31 @@ def test_a_wrong_setting_is_refused(symbols, message):
         smoothed(symbols=symbols)
 
 
+def test_remedies_compare_variables_too():
+    weights = {"filter": np.ones(5, np.float32), "n": np.int32(1)}
+    launch = KernelLaunch(
+        text=VARIABLES,
+        name="smooth.cu",
+        kernel="smooth",
+        grid=(2, 1, 1),
+        block=(32, 1, 1),
+        arguments=[np.ones(64, np.float32)],
+        device=find_device("h200"),
+        arch="sm_90",
+        setup=LaunchSetup(symbols=weights),
+    )
+    pages = written_by(launch, launch.compiled(), (range(2),))
+    found = {one.label: one.written[0].view(one.dtype)[:4] for one in pages if one.written}
+    # `hits` is not among them: no sum exceeds 20
+    assert found.keys() == {"argument 0 `x`, float32[64]", "variable `last`"}
+    np.testing.assert_array_equal(found["variable `last`"], [4, 5, 4, 5])
+
+
 def test_many_variables_do_not_share_addresses_with_arrays():
     source = "".join(f"__device__ int v{k} = {k};" for k in range(300)) + (
         'extern "C" __global__ void k(int *x) { x[0] = v299 + v7; }'
     )
     kernel = compile_kernel(source, "k", target="sm_90")
-    from analysis.geometry import Geometry
-
     _, bound, _ = prepared(kernel, Geometry.of(1, 1), [np.zeros(1 << 20, np.int32)])
     starts = [buffer.address for buffer in bound.buffers]
     ends = [buffer.address + buffer.bytes for buffer in bound.buffers]

@@ -98,7 +98,8 @@ FAULTS = {
     "fails an assert": Fault(
         body="assert(threadIdx.x < 37);",
         silicon="planted: ",
-        simulator=f"int, float, float)` (planted.cu, line 7); block (0, 0, 0), thread (37, 0, 0), {AT_THE_BODY}CALL.",
+        simulator="int, float, float)` (planted.cu, line 7); block (0, 0, 0), thread (37, 0, 0), "
+        f"{AT_THE_BODY}CALL.",
     ),
     "reads misaligned": Fault(
         body="C[i] = *(float*)((char*)A + 1 + 4 * (i % 8));",
