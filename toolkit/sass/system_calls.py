@@ -17,19 +17,24 @@ def describe_system_calls(
 ) -> Iterator[str]:
     """Notes on printf and malloc: what is not shown, and that their time is not modelled."""
     if printed.calls and executed < blocks:
-        yield (
-            f"only the {text.many(executed, 'executed block')} of {blocks:,} printed: "
-            "--blocks all executes every block"
-        )
+        yield printed_by_few(executed, blocks)
     if left := printed.calls - len(printed.records):
         yield (
             f"printf was called {printed.calls:,} times, and {left:,} of the calls were not kept, "
             "as on a GPU, whose buffer holds 1 MB"
         )
-    called = ["printf"] if printed.calls else []
-    called += ["malloc and free"] if uses_heap(translated.kernel) else []
-    if called:
-        yield f"the time of {' and of '.join(called)} is not modelled: only that of the calls"
+    if printed.calls:
+        yield "the time that printf takes is not modelled"
+    if uses_heap(translated.kernel):
+        yield "the time that malloc and free take is not modelled"
+
+
+def printed_by_few(executed: int, blocks: int) -> str:
+    """Note that not all blocks were executed, and so did not print."""
+    return (
+        f"only the {text.many(executed, 'executed block')} of {blocks:,} printed: --blocks all "
+        "executes every block"
+    )
 
 
 def failed_assert(fault: Fault, translated: Translated) -> str:

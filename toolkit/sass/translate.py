@@ -14,7 +14,14 @@ from analysis.geometry import Geometry
 from toolkit.launch.host_resources import sparse_zeros
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.setup import PLAIN, LaunchSetup
-from toolkit.machine_code.instruction import RZ, URZ, Constant, Immediate, Instruction, Register
+from toolkit.machine_code.instruction import (
+    RZ,
+    URZ,
+    Constant,
+    Instruction,
+    Operand,
+    Register,
+)
 from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.program import Linked, link
@@ -212,16 +219,31 @@ def _is_system_call(instruction: Instruction) -> bool:
 
 def _constant_of(register: Register, before: Sequence[Instruction]) -> int | None:
     """Value that a register got from a move of a constant just before; None if it is unknown."""
+    if _is_zero(register):
+        return 0
     for instruction in reversed(before):
         if not instruction.operands or instruction.operands[0] != register:
             continue
-        value = instruction.operands[-1]
-        if instruction.opcode in ("MOV", "IMAD", "UMOV"):
-            if isinstance(value, Immediate):
-                return value.integer
-            return 0 if isinstance(value, Register) and value.index in (RZ, URZ) else None
-        return None
+        return _moved(instruction)
     return None
+
+
+def _moved(instruction: Instruction) -> int | None:
+    """The constant that an instruction moves to a register; None if it does something else."""
+    *others, value = instruction.operands[1:]
+    if not all(_is_zero(one) for one in others[:2]):
+        return None
+    if instruction.opcode in ("MOV", "IMAD", "UMOV"):
+        return 0 if _is_zero(value) else getattr(value, "integer", None)
+    if instruction.opcode == "HFMA2" and len(others) == 3:  # two halves, of which -0*0 is added
+        words = [getattr(one, "number", None) for one in (value, others[2])]
+        low, high = (None if x is None else int(np.float16(x).view(np.uint16)) for x in words)
+        return None if low is None or high is None else high << 16 | low
+    return None
+
+
+def _is_zero(operand: Operand) -> bool:
+    return isinstance(operand, Register) and operand.index in (RZ, URZ)
 
 
 def reads_workspace(kernel: Kernel) -> bool:

@@ -12,6 +12,7 @@ from toolkit.launch.setup import LaunchSetup
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.remedies.verification import written_by
+from toolkit.sass.translate import uses_heap
 
 ARCHITECTURES = ["sm_75", "sm_90", "sm_120"]
 
@@ -179,9 +180,7 @@ def test_new_and_delete_give_memory_of_their_own(arch):
     at = execution.outputs[1]
     assert not (at % 16).any()
     assert len(set(at[:4])) == 4  # the second block gets what the first one freed
-    assert execution.notes == (
-        "the time of malloc and free is not modelled: only that of the calls",
-    )
+    assert execution.notes == ("the time that malloc and free take is not modelled",)
     np.testing.assert_array_equal(at, listed(arch=arch, predict=False).outputs[1])
 
 
@@ -227,6 +226,19 @@ def test_freed_neighbours_are_joined():
     arguments = [np.zeros(2, np.int32), np.zeros(1024, np.uint64)]
     execution = simulate(source, grid=1, block=1, arguments=arguments, arch="sm_90", predict=False)
     np.testing.assert_array_equal(execution.outputs[0], [1, 1])
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100", "sm_120"])
+def test_only_kernels_that_call_malloc_have_a_heap(arch):
+    source = """
+    extern "C" __global__ void tell(int *x) { printf("%d\\n", x[0]); assert(x[0] < 9); }
+    extern "C" __global__ void take(int **x) { x[threadIdx.x] = (int *)malloc(8); }
+    extern "C" __global__ void give(int **x) { if (x[1]) printf("given\\n"); free(x[0]); }
+    extern "C" __global__ void none(int *x) { x[0] = 1; }"""
+    kernels = (
+        compile_kernel(source, name, target=arch) for name in ("tell", "take", "give", "none")
+    )
+    assert [uses_heap(kernel) for kernel in kernels] == [False, True, True, False]
 
 
 STOPS = r"""
