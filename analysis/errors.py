@@ -90,7 +90,12 @@ class UnsupportedError(ToolkitError):
 
 
 class LaunchError(ToolkitError):
-    """A kernel that compiled and then failed to launch or to run."""
+    """A kernel that compiled and then failed to launch or to run.
+
+    `printed` is what it printed (printf) before it failed in a simulation.
+    """
+
+    printed: str = ""
 
 
 def first_line(error: BaseException) -> str:

@@ -275,6 +275,8 @@ def _of_launch(one: LaunchRecord, first: LaunchRecord) -> _RunSide:
         settings={
             "kernel": one.kernel,
             "arguments": ", ".join(one.arguments),
+            "variables": ", ".join(one.settings),
+            "cooperative": "yes" if one.cooperative else "no",
             "defines": ", ".join(defines),
             "options": " ".join(one.options),
             "executed blocks": one.basis,
@@ -336,7 +338,8 @@ def _notes_on_launches(before: LaunchRecord, after: LaunchRecord) -> Iterator[st
             f"the devices differ, {named[0]} before and {named[1]} after: neither modelled traffic "
             "nor times are compared"
         )
-    random = any(text.endswith(RANDOM) for one in (before, after) for text in one.arguments)
+    given = [text for one in (before, after) for text in (*one.arguments, *one.settings)]
+    random = any(text.endswith(RANDOM) for text in given)
     if random and before.seed != after.seed:
         yield "the random content differs: if counts depend on it, give both the same --seed"
     if _lines_differ(before, after):

@@ -29,6 +29,7 @@ class AskedLaunch:
 
     `arguments` are as they were written, `device` is the key of the one that traffic below L1 and
     the time are modelled for, None without. `rung` is the label of a rung by its name.
+    `settings` are variables of --set as they were written, `heap_bytes` is None for the default.
     `inner_lines` is None, and `constants`, a file, may be unknown, in records of earlier versions.
     `source_dirs` are the folders of --source-dir.
     """
@@ -47,6 +48,9 @@ class AskedLaunch:
     inner_lines: bool | None = None
     constants: str | None = None
     source_dirs: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    cooperative: bool = False
+    heap_bytes: int | None = None
 
     def words(self, command: str, architecture: str) -> list[str]:
         """Words of the shell command that repeats the launch with the subcommand `command`."""
@@ -57,9 +61,12 @@ class AskedLaunch:
             words += [self.source, *(["-k", self.kernel] if self.kernel else [])]
             words += ["-g", ",".join(map(str, self.grid)), "-b", ",".join(map(str, self.block))]
             words += _each("-a", self.arguments)
+            words += _each("--set", self.settings)
             words += _each("-D", [f"{name}={value}" for name, value in self.defines.items()])
             if self.dynamic_shared_bytes:
                 words += ["--shared", str(self.dynamic_shared_bytes)]
+            words += ["--cooperative"] if self.cooperative else []
+            words += [] if self.heap_bytes is None else ["--heap", str(self.heap_bytes)]
         words += _each("--option", [one for one in self.options if one != LINE_INFORMATION])
         words += _each("--source-dir", self.source_dirs)
         words += _each("--constants", filter(None, [self.constants]))

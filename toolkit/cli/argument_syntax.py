@@ -103,7 +103,7 @@ def parse_arguments(
     known = [*(declared or ()), *([None] * len(texts))]
     bytes_of = dict(enumerate(sizes))
     return [
-        _at(position, text, known[position], bytes_of.get(position))
+        parse_argument(f"--arg {position}", text, known[position], bytes_of.get(position))
         for position, text in enumerate(texts)
     ]
 
@@ -119,11 +119,16 @@ def make_arguments(parsed: Sequence[BufferArgument | np.generic], *, seed: int) 
         )
         raise InputError(f"the buffers take {lack}: make {largest.text!r} smaller")
     return [
-        _made(item, position, np.random.default_rng((seed, position)))
+        made(f"--arg {position}", item, np.random.default_rng((seed, position)))
         if isinstance(item, BufferArgument)
         else item
         for position, item in enumerate(parsed)
     ]
+
+
+def is_number(text: str) -> bool:
+    """True for a number without a type."""
+    return _BARE_NUMBER.fullmatch(text) is not None
 
 
 def number(text: str, dtype: np.dtype[Any]) -> np.generic:
@@ -160,15 +165,19 @@ def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
     return result
 
 
-def _at(
-    position: int, text: str, declared: Declared | None, size: int | None
+def parse_argument(
+    option: str, text: str, declared: Declared | None, size: int | None = None
 ) -> BufferArgument | np.generic:
+    """Description of one argument; raises InputError, which begins with the option.
+
+    `size`: bytes of the parameter, None if they are not known.
+    """
     try:
-        if _BARE_NUMBER.fullmatch(text):
+        if is_number(text):
             return number(text, _declared_type(text, declared, size))
         return _parsed(text)
     except InputError as error:
-        raise InputError(f"--arg {position} ({shortened(text)!r}): {error}") from error
+        raise InputError(f"{option} ({shortened(text)!r}): {error}") from error
 
 
 def _parsed(text: str) -> BufferArgument | np.generic:
@@ -269,14 +278,15 @@ def buffer_bytes(parsed: Sequence[BufferArgument | np.generic]) -> int:
     return sum(item.bytes for item in parsed if isinstance(item, BufferArgument))
 
 
-def _made(buffer: BufferArgument, position: int, rng: np.random.Generator) -> NDArray[np.generic]:
+def made(option: str, buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.generic]:
+    """The array of one argument. Raises InputError, which begins with the option."""
     try:
         return _filled(buffer, rng)
     except InputError as error:
-        raise InputError(f"--arg {position} ({shortened(buffer.text)!r}): {error}") from error
+        raise InputError(f"{option} ({shortened(buffer.text)!r}): {error}") from error
     except MemoryError:
         raise InputError(
-            f"--arg {position} ({shortened(buffer.text)!r}): {buffer.bytes / 1e9:.1f} GB do not "
+            f"{option} ({shortened(buffer.text)!r}): {buffer.bytes / 1e9:.1f} GB do not "
             "fit into memory: make it smaller"
         ) from None
 

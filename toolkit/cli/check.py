@@ -12,6 +12,7 @@ from toolkit import __version__
 from toolkit.cli.errors import FAILED, one_line_errors
 from toolkit.cli.options import LaunchOptions, Page, takes_launch
 from toolkit.cli.output import print_json, write
+from toolkit.cli.printed import print_printed
 from toolkit.cli.simulate import check_page
 from toolkit.cli.terminal import note, say
 
@@ -66,6 +67,7 @@ def check(
 
 def print_checked(checked: Checked) -> None:
     """The findings, then the summary."""
+    print_printed(checked.printed)
     for finding in checked.findings:
         times = f" ({finding.times:,} times)" if finding.times > 1 else ""
         say(f" {finding.message}{times}", "bold red", lead=f"{finding.tool}:")

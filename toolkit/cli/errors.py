@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import typer
 
-from analysis.errors import RecordError, ToolkitError, first_line
+from analysis.errors import LaunchError, RecordError, ToolkitError, first_line
 from toolkit.cli.terminal import err, say
 
 FAILED = 1
@@ -26,6 +26,10 @@ def one_line_errors(
     try:
         yield
     except ToolkitError as error:
+        if isinstance(error, LaunchError) and error.printed:
+            from toolkit.cli.printed import print_before_failure
+
+            print_before_failure(error.printed)
         fail(str(error))
     except KeyboardInterrupt:
         fail(interrupted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -33,11 +33,13 @@ from toolkit.cli.launch_source import (
 )
 from toolkit.cli.options import KernelOptions, PredictOptions, RunOptions
 from toolkit.cli.output import check_is_no_input
+from toolkit.cli.settings import make_settings, parse_settings
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Advance, Announce, WhenCounted
 from toolkit.launch.launch import Argument, Execution
+from toolkit.launch.setup import HEAP_BYTES, LaunchSetup, setup_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
 from toolkit.machine_code.kernel_source import Source, compile_kernel, naming, read_source
@@ -64,9 +66,10 @@ class Call:
     was compiled elsewhere. `written` are the arguments as they were given,
     `arguments` what they mean. `device` is the one that was named, else the best validated one of
     the architecture, None where no device of it is known.
-    `saves` maps positions of buffers among the arguments to files. A `rung` by its name has no
-    arguments here: those follow from its shape and the seed. `inner_lines` is as for `simulate`.
-    `constants` is the file of --constants.
+    `saves` maps positions of buffers among the arguments, and names of variables, to files.
+    `set_texts` are those of --set as they were given, `settings` what they mean. A
+    `rung` by its name has no arguments here: those follow from its shape and the seed.
+    `inner_lines` is as for `simulate`. `constants` is the file of --constants.
     """
 
     source: Path
@@ -85,7 +88,11 @@ class Call:
     limit_s: float
     max_instructions: int
     seed: int
-    saves: Mapping[int, Path]
+    saves: Mapping[int | str, Path]
+    set_texts: Sequence[str] = ()
+    settings: Mapping[str, BufferArgument | np.generic] = field(default_factory=dict)
+    cooperative: bool = False
+    heap_bytes: int = HEAP_BYTES
     rung: RungLaunch | None = None
     inner_lines: bool = False
     constants: str | None = None
@@ -114,6 +121,16 @@ class Call:
             inner_lines=self.inner_lines,
             constants=self.constants,
             source_dirs=tuple(self.source_dirs),
+            settings=tuple(self.set_texts),
+            cooperative=self.cooperative,
+            heap_bytes=None if self.heap_bytes == HEAP_BYTES else self.heap_bytes,
+        )
+
+    @property
+    def setup(self) -> LaunchSetup:
+        """Variables with their content, and the kind of launch."""
+        return setup_of(
+            make_settings(self.settings, seed=self.seed), self.cooperative, self.heap_bytes
         )
 
     def needed_bytes(self, *, copies: bool) -> int:
@@ -161,6 +178,7 @@ class Call:
             arguments=rung.arguments(self.seed) if rung else self._made(),
             dynamic_shared_bytes=self.dynamic_shared_bytes,
             samples=sampling,
+            **vars(self.setup),
         )
 
     def _kernel(self, compiled: Future[Source]) -> Kernel:
@@ -204,6 +222,7 @@ class Call:
         if (rung := self.rung) is not None:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
         return common | {
+            **vars(self.setup),
             "arguments": self._made(),
             "source": self.code or compiled.result(),
             "kernel": self.kernel,
@@ -244,7 +263,14 @@ class SimulatedCall:
 
     def files(self) -> dict[Path, bytes]:
         """Files that the user asked to keep, with their content."""
-        return {path: _npy(self.outputs[position]) for position, path in self.call.saves.items()}
+        symbols = self.execution.symbols
+        for name in self.call.saves:
+            if isinstance(name, str) and name not in symbols:
+                raise UnknownNameError("__device__ variable", name, symbols)
+        return {
+            path: _npy(symbols[which] if isinstance(which, str) else self.outputs[which])
+            for which, path in self.call.saves.items()
+        }
 
 
 def parse_call(
@@ -287,6 +313,8 @@ def parse_call(
                 "arguments": arguments,
                 "shared memory": launch.shared,
                 "defines": launch.defines,
+                "--set": launch.settings,
+                "--cooperative": launch.cooperative,
             },
         )
         rung = rung_launch(launch.source, launch.shape, device)
@@ -321,6 +349,10 @@ def parse_call(
         source_dirs=launch.source_dirs or (),
         defines=defines_of(launch),
         saves=_saves(saves, buffers, inputs_of(source, launch.options or ()) if saves else []),
+        set_texts=tuple(launch.settings or ()),
+        settings=parse_settings(launch.settings or (), text or ""),
+        cooperative=launch.cooperative,
+        heap_bytes=launch.heap,
         **common,
     )
 
@@ -394,25 +426,28 @@ def _blocks(text: str) -> Literal["all", "representative"] | int:
 
 def _saves(
     texts: Sequence[str], buffers: Mapping[int, object], inputs: Sequence[Path]
-) -> dict[int, Path]:
+) -> dict[int | str, Path]:
     """The files of `buffers`, which map positions among the arguments to what fills them.
+
+    And those of variables, by name.
 
     `inputs` are the other files that are read.
     """
-    saves: dict[int, Path] = {}
+    saves: dict[int | str, Path] = {}
     for text in texts:
-        position, _, name = text.partition("=")
-        if not re.fullmatch(r"\d{1,9}", position, re.ASCII) or not name:
+        which, _, name = text.partition("=")
+        is_position = re.fullmatch(r"\d{1,9}", which, re.ASCII)
+        if not (is_position or re.fullmatch(r"[A-Za-z_][\w:]*", which, re.ASCII)) or not name:
             raise InputError(
                 f"--save {shortened(text)!r} is not understood: give the position of a buffer, "
-                "from 0 on, and a file: --save 1=out.npy"
+                "from 0 on, or the name of a __device__ variable, and a file: --save 1=out.npy"
             )
-        if int(position) not in buffers:
+        if is_position and int(which) not in buffers:
             known = (
                 f"give one of {', '.join(map(str, buffers))}" if buffers else "no argument is one"
             )
             raise InputError(
-                f"--save {shortened(text)!r}: argument {position} is not a buffer: {known}"
+                f"--save {shortened(text)!r}: argument {which} is not a buffer: {known}"
             )
         path = Path(name)
         check_writable(path)
@@ -420,7 +455,7 @@ def _saves(
         if any(same_file(path, other) for other in [*inputs, *saves.values(), *read]):
             raise InputError(f"--save {shortened(text)!r}: {path} is already used: give another")
         check_is_no_input(path, ())
-        saves[int(position)] = path
+        saves[int(which) if is_position else which] = path
     return saves
 
 

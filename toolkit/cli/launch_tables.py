@@ -9,6 +9,8 @@ from math import prod
 from statistics import median
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.markup import escape
 from rich.padding import Padding
 
@@ -27,6 +29,7 @@ from reports.sections.prediction import bounds_table, limits
 from toolkit.cli.argument_syntax import BufferArgument
 from toolkit.cli.launch_answer import print_answer
 from toolkit.cli.launch_options import Call, SimulatedCall
+from toolkit.cli.printed import print_printed
 from toolkit.cli.remedies import remedies_document
 from toolkit.cli.terminal import out, rich_table, say
 from toolkit.launch.launch import Execution
@@ -34,6 +37,7 @@ from toolkit.launch.launch import Execution
 NEGLIGIBLE = 0.02  # of the time: nobody would look for these
 
 FROM_WIDTH_OF_NAMES = 116
+MOST_VALUES = 64  # of a variable in the document
 
 
 def print_simulated(simulated: SimulatedCall, *, top: int | None, verbose: bool = False) -> None:
@@ -41,6 +45,7 @@ def print_simulated(simulated: SimulatedCall, *, top: int | None, verbose: bool 
 
     `top`: number of source lines, None for none.
     """
+    print_printed(simulated.execution.printed)
     print_answer(simulated, top=top)
     if verbose:
         out.print()
@@ -219,6 +224,7 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
         "summaries": list(summaries(execution.counters)),
         "simulation_s": execution.simulation_s,
         "measured_s": median(execution.samples_s) if execution.samples_s else None,
+        "printed": execution.printed,
         "notes": execution.notes,
         "uncertainty": execution.uncertainty,
         "remedies": remedies_document(simulated.remedies),
@@ -233,7 +239,16 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
             }
             for position, array in simulated.outputs.items()
         ],
+        "variables": [
+            {"name": name, "type": array.dtype.name, "shape": array.shape, "values": _few(array)}
+            for name, array in execution.symbols.items()
+        ],
     }
+
+
+def _few(array: NDArray[np.generic]) -> Any:
+    """The values of a small variable; None of a large one, which --save keeps."""
+    return array.tolist() if array.size <= MOST_VALUES else None
 
 
 def _times(extent: Sequence[int]) -> str:

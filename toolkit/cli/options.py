@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
+from toolkit.launch.setup import HEAP_BYTES
 from toolkit.rungs.names import is_name
 
 
@@ -62,7 +63,11 @@ InputSeed = Annotated[
 # Options of `run` and `simulate`; `check` has some of them.
 Save = Annotated[
     list[str] | None,
-    typer.Option("--save", metavar="K=FILE", help="Save a buffer: 0=x.npy is the first argument."),
+    typer.Option(
+        "--save",
+        metavar="K=FILE",
+        help="Save a buffer: 0=x.npy is the first argument, NAME=x.npy a __device__ variable.",
+    ),
 ]
 Lines = Annotated[bool, typer.Option("--lines/--no-lines", help="Show source lines.")]
 TOP = 6  # source lines that are shown by default
@@ -137,6 +142,24 @@ class KernelOptions:
         int,
         typer.Option("--shared", min=0, metavar="BYTES", help="Dynamic shared memory per block."),
     ] = 0
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=ARG",
+            help="Content of a __constant__ or __device__ variable, such as "
+            "filter='f32[25]=ones' or n=5; repeatable.",
+        ),
+    ] = None
+    cooperative: Annotated[
+        bool, typer.Option("--cooperative", help="Cooperative launch, which grid.sync() needs.")
+    ] = False
+    heap: Annotated[
+        int,
+        typer.Option(
+            "--heap", min=0, metavar="BYTES", help="Heap of malloc and new in the kernel."
+        ),
+    ] = HEAP_BYTES
     arch: Annotated[
         str | None,
         typer.Option(

@@ -40,6 +40,7 @@ def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
         seed=call.seed,
         limit_s=call.limit_s,
         max_instructions=call.max_instructions,
+        setup=call.setup,
     )
     return replace(simulated, remedies=remedies_of(launch, simulated.execution))
 

@@ -113,6 +113,7 @@ def _explained(found: SimulatedCall, compiled: Future[Source]) -> SimulatedCall:
     """A measured launch with counters and a predicted time, or the reason why it has none."""
     from toolkit.cli.progress import SimulationProgress
     from toolkit.execution.block_counts import unchecked_blocks
+    from toolkit.sass.system_calls import printed_by_few
 
     call, measured = found.call, found.execution
     try:
@@ -125,11 +126,16 @@ def _explained(found: SimulatedCall, compiled: Future[Source]) -> SimulatedCall:
         return replace(found, execution=replace(measured, prediction_basis=why, notes=notes))
     execution = simulated.execution
     left = prod(call.grid) - (execution.executed_blocks or 0)
-    of_simulation = set(unchecked_blocks(left))  # the GPU executed all blocks
+    of_simulation = {  # the GPU executed all blocks
+        *unchecked_blocks(left),
+        printed_by_few(execution.executed_blocks or 0, prod(call.grid)),
+    }
     execution = replace(
         execution,
         outputs=measured.outputs,
         samples_s=measured.samples_s,
+        printed=measured.printed,
+        symbols=measured.symbols,
         notes=tuple(one for one in execution.notes if one not in of_simulation),
     )
     return replace(found, execution=execution)

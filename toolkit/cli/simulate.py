@@ -63,6 +63,8 @@ def simulate(
     'struct:i32=1,f32=2' is a struct by value.
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
+
+    Variables of the kernel's file are set in the same way: --set filter='f32[25]=ones', --set n=5.
     """
     if watch and (save or as_json or html):
         raise typer.BadParameter("not with --save, --json or --html", param_hint="'--watch'")

@@ -60,6 +60,7 @@ _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.MISALIGNED: ("memcheck", "misaligned"),
     machine.WRITE_TO_CONSTANT: ("memcheck", "write to read-only memory"),
     machine.TRAP: ("memcheck", "trap"),
+    machine.BAD_FREE: ("memcheck", "invalid free"),
     machine.NO_TENSOR_MAP: ("memcheck", "no tensor map"),
     machine.ARRIVALS: ("synccheck", "invalid arrivals"),
     machine.DEADLOCK: ("synccheck", "deadlock"),
@@ -192,7 +193,7 @@ class Wording:
         tool, kind = _FAULTS[fault.kind]
         in_memory = fault.kind in DROPPED.values()
         thread = fault.warp * LANES + fault.lane
-        what = "wait"
+        what = "free" if fault.kind == machine.BAD_FREE else "wait"
         if in_memory:
             what = "write" if fault.is_store else "read"
         return Finding(
@@ -220,6 +221,7 @@ class Wording:
             warp=warp,
             lane=lane,
             is_store=bool(row["is_store"]),
+            words=_block_of_malloc(row),
         )
         return replace(self.of_fault(fault), times=int(row["times"]))
 
@@ -337,6 +339,12 @@ class Wording:
 
     def _thread(self, linear: int) -> tuple[int, int, int]:
         return coordinates(linear, self._bound.geometry.block)
+
+
+def _block_of_malloc(row: Any) -> tuple[int, int]:
+    """Address and bytes of the live block before an address of the heap; zeros without one."""
+    size = int(row["thread_before"])
+    return (0, 0) if size == watch.NOBODY else (int(row["block_before"]), size)
 
 
 def _missing_order(row: Any, memory: str | None) -> str:

@@ -12,6 +12,7 @@ from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from toolkit.launch.launch import Argument, launch_geometry
+from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import Source, compile_kernel
 from toolkit.rungs.launch import RungLaunch, check_nothing_given, rung_launch
@@ -34,6 +35,7 @@ class LaunchRequest:
     defines: Mapping[str, object] | None
     options: Sequence[str]
     source_dirs: Sequence[str | Path] = ()
+    setup: LaunchSetup = PLAIN
 
     @property
     def is_rung(self) -> bool:
@@ -41,12 +43,10 @@ class LaunchRequest:
 
     def repeated(self, seed: int | None, arch: str) -> dict[str, Any]:
         """Arguments of `find_remedies` for the same launch."""
-        asked = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in ("shape", "source_dirs")
-        }
-        return asked | {"seed": seed, "arch": arch}
+        left_out = ("shape", "setup", "source_dirs")
+        asked = {x.name: getattr(self, x.name) for x in fields(self) if x.name not in left_out}
+        setup = {x.name: getattr(self.setup, x.name) for x in fields(self.setup)}
+        return asked | setup | {"seed": seed, "arch": arch}
 
     def rung(self, device: Device | None) -> RungLaunch | None:
         """The launch if `source` names a rung, else None.
@@ -64,6 +64,8 @@ class LaunchRequest:
                 "arguments": self.arguments,
                 "shared memory": self.dynamic_shared_bytes,
                 "defines": self.defines,
+                "symbols": self.setup.symbols,
+                "a cooperative launch": self.setup.cooperative,
             },
         )
         return rung_launch(self.source, self.shape, device)

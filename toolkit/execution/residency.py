@@ -16,6 +16,21 @@ def residence_of(device: Device, kernel: Kernel, geometry: Geometry) -> Residenc
     return Residence(device=device, blocks_per_sm=_blocks_per_sm(device, kernel, geometry))
 
 
+def check_cooperative(device: Device | None, kernel: Kernel, bound: BoundLaunch) -> None:
+    """Raise InputError for a cooperative launch whose blocks are not all resident at once.
+
+    On `device`, or on the largest one that is known of the architecture.
+    """
+    most = most_resident(device, kernel, bound) * bound.cluster_blocks
+    if bound.geometry.blocks > most:
+        where = device.name if device else f"a GPU of {kernel.architecture}"
+        raise InputError(
+            f"{kernel.name}: a cooperative launch of {bound.geometry.blocks:,} blocks: {where} "
+            f"holds at most {most:,} of them at the same time: launch so many, each of which loops "
+            "over its part of the data"
+        )
+
+
 def most_resident(device: Device | None, kernel: Kernel, bound: BoundLaunch) -> int:
     """Number of clusters resident on `device`, or on the largest one of the architecture."""
     limits = device or limits_of(kernel.architecture)

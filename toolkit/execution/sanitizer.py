@@ -45,6 +45,7 @@ from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks
+from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
 from toolkit.machine_code.architectures import DEFAULT_ARCHITECTURE
 from toolkit.machine_code.kernel_source import Source, naming
 from toolkit.rungs.arguments import position_of_c
@@ -54,7 +55,9 @@ from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
 from toolkit.sass.machine import BoundLaunch, FaultError
-from toolkit.sass.translate import Translated
+from toolkit.sass.module_variables import describe_unset
+from toolkit.sass.printed import text_of
+from toolkit.sass.translate import Translated, addresses_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +70,7 @@ class Checked:
     blocks: int  #: number of blocks of the launch
     tools: tuple[Tool, ...]  #: tools that could run
     notes: tuple[str, ...] = ()
+    printed: str = ""  #: text that the kernel printed (printf), block after block
 
     @property
     def summary(self) -> str:
@@ -99,6 +103,9 @@ def check(
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
     dynamic_shared_bytes: int = 0,
+    symbols: Content | None = None,
+    cooperative: bool = False,
+    heap_bytes: int = HEAP_BYTES,
     arch: str | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
@@ -112,7 +119,8 @@ def check(
 
     Parameters
     ----------
-    source, kernel, grid, block, arguments, shape, seed, arch, defines, options, source_dirs
+    source, kernel, grid, block, arguments, shape, seed, symbols, cooperative, heap_bytes, arch,
+    defines, options, source_dirs
         As of `simulate`.
     unwritten
         Positions of array arguments without contents, such as outputs: reads of them before the
@@ -151,6 +159,7 @@ def check(
         arguments=arguments,
         shape=shape,
         dynamic_shared_bytes=dynamic_shared_bytes,
+        setup=setup_of(symbols, cooperative, heap_bytes),
         defines=defines,
         options=options,
         source_dirs=source_dirs,
@@ -167,14 +176,15 @@ def check(
             cubin = compile_for(arch or DEFAULT_ARCHITECTURE, rung.selection, options)
         else:
             cubin = request.compiled(arch)
-        translated, bound, _ = prepared(cubin, geometry, arguments)
+        translated, bound, _ = prepared(cubin, geometry, arguments, setup=request.setup)
         chosen = _chosen_blocks(bound, blocks)
         names = _named(bound, arguments, unwritten)
         if lack := shortage(watch.memory_bytes(watched(translated, bound, names))):
             raise LaunchError(f"{cubin.name}: a check takes up to {lack}: take a smaller launch")
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
             announce(_estimated(translated, bound, chosen, names))
-        return _check(translated, bound, chosen, names, max_instructions, advance)
+        given = request.setup.symbols
+        return _check(translated, bound, chosen, names, max_instructions, advance, given)
 
 
 def _estimated(
@@ -197,8 +207,10 @@ def _check(
     unwritten: Sequence[str],
     max_instructions: int,
     advance: Callable[[int, int], None],
+    given: Content,
 ) -> Checked:
-    """Check some blocks. `unwritten`: names of the buffers without contents.
+    """Check some blocks. `unwritten`: names of the buffers without contents; `given`: variables
+    that were set.
 
     Raises LaunchError if the kernel stops for a reason that is not a finding, such as an endless
     loop.
@@ -228,7 +240,19 @@ def _check(
         executed_blocks=progress.done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
-        notes=(*translated.kernel.notes, *_notes(raw, follows, in_cluster)),
+        notes=(
+            *translated.kernel.notes,
+            *_notes(raw, follows, in_cluster),
+            *describe_unset(
+                translated.kernel,
+                translated.linked.instructions,
+                raw.executed,
+                bound.use,
+                addresses_of(translated.kernel),
+                given,
+            ),
+        ),
+        printed=text_of(raw.printed),
     )
 
 

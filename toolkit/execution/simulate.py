@@ -29,6 +29,7 @@ from toolkit.launch.launch import (
     Argument,
     Execution,
 )
+from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.compile import supported_architectures
 from toolkit.machine_code.disassemble import disassembler
@@ -59,6 +60,9 @@ def simulate(
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
     dynamic_shared_bytes: int = 0,
+    symbols: Content | None = None,
+    cooperative: bool = False,
+    heap_bytes: int = HEAP_BYTES,
     arch: str | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
@@ -95,6 +99,14 @@ def simulate(
         Arrays are separate device buffers, which are not changed and must not change meanwhile.
         NumPy scalars are passed by value, structs as `numpy.void`, and so are tensor maps
         (`toolkit.TensorMap`), whose arrays are buffers too.
+    symbols
+        Content of `__constant__` and `__device__` variables by their names in the source, such as
+        {"filter": array}: as cudaMemcpyToSymbol sets it. Others keep their initial values.
+    cooperative
+        If true, the launch is cooperative, as grid.sync() of cooperative groups needs it: all
+        blocks are resident at the same time.
+    heap_bytes
+        Size of the heap of malloc and new in kernels (cudaLimitMallocHeapSize).
     shape, seed
         Of the product of a rung, and of its random matrices. `seed` also determines random blocks.
     arch
@@ -177,6 +189,7 @@ def simulate(
         outputs=outputs,
         seed=seed,
         limit_s=limit_s,
+        setup=setup_of(symbols, cooperative, heap_bytes),
     )
     request = LaunchRequest(
         source=source,
@@ -186,6 +199,7 @@ def simulate(
         arguments=arguments,
         shape=shape,
         dynamic_shared_bytes=dynamic_shared_bytes,
+        setup=simulator.setup,
         defines=defines,
         options=options,
         source_dirs=source_dirs,

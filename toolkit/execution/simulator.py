@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
@@ -17,11 +17,16 @@ from analysis.geometry import Geometry
 from analysis.records.counters import totals
 from analysis.timing.predicted import Explanation
 from toolkit.execution.accesses import MOST_ACCESSES
-from toolkit.execution.block_counts import BlockSelection, Execute, counted_blocks
+from toolkit.execution.block_counts import (
+    BlockSelection,
+    Execute,
+    RecordedCounts,
+    counted_blocks,
+)
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.estimate import MOST_INSTRUCTIONS, Estimate, announcing, estimated
 from toolkit.execution.limits import check_blocks, check_buffers, check_limits, check_room, selected
-from toolkit.execution.residency import most_resident, residence_of
+from toolkit.execution.residency import check_cooperative, most_resident, residence_of
 from toolkit.execution.result import (
     counted_execution,
     modelled_execution,
@@ -39,16 +44,21 @@ from toolkit.launch.launch import (
     buffer_labels,
 )
 from toolkit.launch.progress import FinishedBlocks
+from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.elf import reading
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.machine_code.kernel import Kernel
-from toolkit.sass.faults import describe, describe_printing, describe_unwritten
+from toolkit.machine_code.variable_names import variable_name
+from toolkit.sass.faults import describe, describe_unwritten
 from toolkit.sass.machine import BoundLaunch, FaultError, Run, available_cores, run_blocks
+from toolkit.sass.module_variables import describe_unset, outputs_of
+from toolkit.sass.printed import joined_records, text_of
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.schedule_facts import schedule_facts
 from toolkit.sass.statistics import instruction_counts
-from toolkit.sass.translate import Translated, bind, translate
+from toolkit.sass.system_calls import describe_system_calls
+from toolkit.sass.translate import Translated, addresses_of, bind, translate
 
 # An hour of two cores: a launch that runs longer is assumed to hang.
 MAX_INSTRUCTIONS = 10**12
@@ -79,6 +89,7 @@ class Simulator:
     seed: int | None = None
     limit_s: float = LIMIT_S
     explanation: Explanation = Explanation.COSTS
+    setup: LaunchSetup = PLAIN
 
     def __post_init__(self) -> None:
         check_limits(self.blocks, self.max_instructions, self.workers)
@@ -93,7 +104,9 @@ class Simulator:
         if self.blocks != (blocks := selected(self.blocks, geometry.grid)):
             return replace(self, blocks=blocks).run(cubin, geometry, arguments)
         check_runs_on(cubin.limits_of, self.device)
-        translated, bound, outputs = prepared(cubin, geometry, arguments, device=self.device)
+        translated, bound, outputs = prepared(
+            cubin, geometry, arguments, device=self.device, setup=self.setup
+        )
         bound = replace(bound, notes_requests=True)
         if self.outputs:
             check_buffers(cubin.name, bound)
@@ -111,8 +124,11 @@ class Simulator:
                 partial(self._before_all, cubin.name, bound, selection.trial),
             )
         except FaultError as error:
-            raise LaunchError(describe(error.fault, translated, bound)) from None
+            failed = LaunchError(describe(error.fault, translated, bound))
+            failed.printed = error.printed
+            raise failed from None
         simulation_s = time.perf_counter() - started
+        printed = joined_records([run.printed for run in counted.runs])
         if self.outputs:
             for buffer in bound.buffers:
                 buffer.complete()
@@ -126,10 +142,16 @@ class Simulator:
                 *cubin.notes,
                 *counted.unchecked(geometry.blocks),
                 *describe_unwritten(counted.runs, translated, bound),
-                *describe_printing(translated, counted.counts),
+                *describe_system_calls(printed, translated, counted.blocks, geometry.blocks),
+                *self._unset(translated, bound, counted),
             ),
         )
-        execution = replace(execution, device=self.device)
+        execution = replace(
+            execution,
+            device=self.device,
+            printed=text_of(printed),
+            symbols=self._symbols(cubin, bound) if self.outputs else {},
+        )
         if self.when_counted is not None:
             self.when_counted(execution)
         if self.device is None:
@@ -147,6 +169,24 @@ class Simulator:
             explanation=self.explanation,
         )
 
+    def _symbols(self, cubin: Kernel, bound: BoundLaunch) -> dict[str, NDArray[np.generic]]:
+        """Content of the `__device__` variables after the launch."""
+        data = {buffer.address: buffer.data for buffer in bound.buffers}
+        content = {name: data[address] for name, address in addresses_of(cubin).items()}
+        return outputs_of(cubin, content, self.setup.symbols)
+
+    def _unset(
+        self, translated: Translated, bound: BoundLaunch, counted: RecordedCounts
+    ) -> Iterator[str]:
+        return describe_unset(
+            translated.kernel,
+            translated.linked.instructions,
+            counted.counts["executed"],
+            bound.use,
+            addresses_of(translated.kernel),
+            self.setup.symbols,
+        )
+
     def _selection(
         self, translated: Translated, bound: BoundLaunch, arguments: Sequence[Argument]
     ) -> BlockSelection:
@@ -155,7 +195,7 @@ class Simulator:
         waits = schedule_facts(cubin).waits
 
         def again() -> BoundLaunch:
-            fresh = bind(translated, geometry, arguments)[0]
+            fresh = bind(translated, geometry, arguments, setup=self.setup)[0]
             return replace(fresh, most_resident=bound.most_resident)
 
         return BlockSelection(
@@ -241,6 +281,7 @@ def prepared(
     arguments: Sequence[Argument],
     *,
     device: Device | None = None,
+    setup: LaunchSetup = PLAIN,
 ) -> tuple[Translated, BoundLaunch, tuple[NDArray[np.generic], ...]]:
     """Translated kernel, checked launch that is ready to run, and its output arrays.
 
@@ -270,13 +311,17 @@ def prepared(
         arch=arch,
     )
     with reading(what):
-        bound, outputs = bind(translated, geometry, arguments)
+        bound, outputs = bind(translated, geometry, arguments, setup=setup)
     labels = buffer_labels(arguments, cubin.declared).items()
-    named = {name: f"variable `{name}`" for name in translated.linked.variables}
+    named = {
+        symbol: f"variable `{variable_name(symbol)}`" for symbol in translated.linked.variables
+    }
     named |= {f"argument {position}": label for position, label in labels}
     bound = replace(
         bound,
         buffers=[replace(b, name=named.get(b.name, b.name)) for b in bound.buffers],
         most_resident=most_resident(device, cubin, bound),
     )
+    if setup.cooperative:
+        check_cooperative(device, cubin, bound)
     return translated, bound, outputs

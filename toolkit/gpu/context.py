@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +22,10 @@ from analysis.errors import (
 )
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources
-from toolkit.gpu.driver import EncodedMap, driver_library, prepared_launch
+from toolkit.gpu.driver import EncodedMap, LoadedModule, driver_library
 from toolkit.gpu.event_timer import EventTimer
 from toolkit.gpu.nvcc import compiled, nvcc_version
+from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.kernel import Kernel, read_kernel
 
 if TYPE_CHECKING:
@@ -218,17 +220,30 @@ class LoadedKernel:
             local_bytes=int(function.local_size_bytes),
         )
 
+    @cached_property
+    def module(self) -> LoadedModule:
+        """The machine code, loaded a second time: with variables of its own."""
+        return LoadedModule(self._image)
+
     def prepared(
-        self, geometry: Geometry, arguments: Sequence[Any], stream: int = 0
+        self,
+        geometry: Geometry,
+        arguments: Sequence[Any],
+        stream: int = 0,
+        setup: LaunchSetup = PLAIN,
     ) -> Callable[[], None]:
         """A function that launches the kernel, with nothing left to compute on the host.
 
         `arguments` are buffers, NumPy scalars or encoded tensor maps; `stream` is the driver's
-        handle of a stream, 0 for the default one.
+        handle of a stream, 0 for the default one. With a setup, or a stream, or a tensor map it is
+        the kernel of `module`.
         """
-        if stream or any(isinstance(argument, EncodedMap) for argument in arguments):
+        has_maps = any(isinstance(argument, EncodedMap) for argument in arguments)
+        if stream or has_maps or setup != PLAIN:
             contents = [_content(argument) for argument in arguments]
-            return prepared_launch(self._image, self.name, geometry, contents, stream)
+            return self.module.prepared(
+                self.name, geometry, contents, stream, cooperative=setup.cooperative
+            )
         function, dynamic = self._function, geometry.dynamic_shared_bytes
         form, plain = packed(arguments)
         function.prepare(form)

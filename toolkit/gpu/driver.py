@@ -1,4 +1,4 @@
-"""Driver functions that PyCUDA lacks: tensor maps, and launches with them.
+"""Driver functions that PyCUDA lacks: tensor maps, launches with them, cooperative launches.
 
 PyCUDA hands the driver one buffer with all parameters of a kernel, and the caller has to know the
 offset of each. The 64-byte alignment of a tensor map counts from the start of the constant bank,
@@ -17,6 +17,7 @@ from ctypes import (
     byref,
     c_char_p,
     c_int,
+    c_size_t,
     c_uint8,
     c_uint32,
     c_uint64,
@@ -43,36 +44,72 @@ from toolkit.launch.tensor_map import (
 _MAX_DYNAMIC_SHARED_BYTES = 8  # cuda.h, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
-def prepared_launch(
-    image: bytes,
-    kernel: str,
-    geometry: Geometry,
-    parameters: Sequence[bytes],
-    stream: int = 0,
-) -> Callable[[], None]:
-    """A function that launches a kernel of a cubin in the current context.
+class LoadedModule:
+    """A cubin, loaded in the current context. It stays loaded as long as the context lives.
 
-    `parameters` are the bytes of each, in order; `stream` is the driver's handle of one, 0 for the
-    default one. The module stays loaded as long as the context
-    lives. Raises LaunchError with the driver's name for what went wrong.
+    All methods raise LaunchError with the driver's name for what went wrong.
     """
-    module, function = c_void_p(), c_void_p()
-    call_driver("cuModuleLoadData", byref(module), c_char_p(image))
-    call_driver("cuModuleGetFunction", byref(function), module, c_char_p(kernel.encode()))
-    dynamic = geometry.dynamic_shared_bytes
-    if dynamic:
+
+    def __init__(self, image: bytes) -> None:
+        self._module = c_void_p()
+        call_driver("cuModuleLoadData", byref(self._module), c_char_p(image))
+
+    def write(self, symbol: str, content: bytes) -> None:
+        """Set a variable in global or constant memory, by its name in the cubin."""
         call_driver(
-            "cuFuncSetAttribute", function, c_int(_MAX_DYNAMIC_SHARED_BYTES), c_int(dynamic)
+            "cuMemcpyHtoD_v2", self._address(symbol), c_char_p(content), c_size_t(len(content))
         )
-    kept = [create_string_buffer(content, len(content)) for content in parameters]
-    pointers = (c_void_p * len(kept))(*map(addressof, kept))
-    extents = [c_uint32(extent) for extent in (*geometry.grid, *geometry.block)]
 
-    def launch(kept: object = kept) -> None:  # lives as long as this, for the pointers
-        shared, extra = c_uint32(dynamic), c_void_p()
-        call_driver("cuLaunchKernel", function, *extents, shared, c_void_p(stream), pointers, extra)
+    def read(self, symbol: str, size: int) -> bytes:
+        """The first `size` bytes of a variable."""
+        content = create_string_buffer(size)
+        call_driver("cuMemcpyDtoH_v2", content, self._address(symbol), c_size_t(size))
+        return content.raw
 
-    return launch
+    def _address(self, symbol: str) -> c_uint64:
+        address, size = c_uint64(), c_size_t()
+        call_driver(
+            "cuModuleGetGlobal_v2",
+            byref(address),
+            byref(size),
+            self._module,
+            c_char_p(symbol.encode()),
+        )
+        return address
+
+    def prepared(
+        self,
+        kernel: str,
+        geometry: Geometry,
+        parameters: Sequence[bytes],
+        stream: int = 0,
+        *,
+        cooperative: bool = False,
+    ) -> Callable[[], None]:
+        """A function that launches a kernel.
+
+        `parameters` are the bytes of each, in order; `stream` is the driver's handle of one, 0 for
+        the default one.
+        """
+        function = c_void_p()
+        call_driver("cuModuleGetFunction", byref(function), self._module, c_char_p(kernel.encode()))
+        dynamic = geometry.dynamic_shared_bytes
+        if dynamic:
+            call_driver(
+                "cuFuncSetAttribute", function, c_int(_MAX_DYNAMIC_SHARED_BYTES), c_int(dynamic)
+            )
+        kept = [create_string_buffer(content, len(content)) for content in parameters]
+        pointers = (c_void_p * len(kept))(*map(addressof, kept))
+        extents = [c_uint32(extent) for extent in (*geometry.grid, *geometry.block)]
+        name = "cuLaunchCooperativeKernel" if cooperative else "cuLaunchKernel"
+
+        def launch(kept: object = kept) -> None:  # lives as long as this, for the pointers
+            extra = [] if cooperative else [c_void_p()]
+            call_driver(
+                name, function, *extents, c_uint32(dynamic), c_void_p(stream), pointers, *extra
+            )
+
+        return launch
 
 
 def call_driver(name: str, *arguments: Any) -> None:

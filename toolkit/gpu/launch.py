@@ -25,7 +25,9 @@ from toolkit.gpu.context import POISON, Gpu, LoadedKernel, gpu_here
 from toolkit.gpu.cublas import Cublas
 from toolkit.gpu.driver import encoded
 from toolkit.gpu.nvcc import FILE
+from toolkit.gpu.printed import printed_text
 from toolkit.gpu.sampling import Sampling, samples_of
+from toolkit.gpu.variables import Variables, set_heap
 from toolkit.gpu.worker_process import Isolated
 from toolkit.launch.launch import (
     Argument,
@@ -36,6 +38,7 @@ from toolkit.launch.launch import (
     buffers_of,
     launch_geometry,
 )
+from toolkit.launch.setup import HEAP_BYTES, PLAIN, Content, setup_of
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
@@ -77,6 +80,7 @@ class OnGpu:
     def __init__(self, task: Task, gpu: Gpu | None = None) -> None:
         self._task, self._open = task, gpu
         self._held = ExitStack()
+        self._variables: Variables | None = None
 
     def __enter__(self) -> OnGpu:
         with ExitStack() as held:
@@ -85,6 +89,7 @@ class OnGpu:
             launch = self._task.launch()
             self._name, self._unwritten = plain_name(launch.kernel), launch.unwritten
             self._geometry = launch.geometry
+            set_heap(self.gpu, launch.setup.heap_bytes)
             self._kernel = _loaded(self.gpu, launch)
             self.once = self._prepared(launch, held)
             self.gpu.timer.flush_l2()  # there is room for what that takes, or it fails here
@@ -121,7 +126,9 @@ class OnGpu:
         }
         arguments = placed(launch.arguments, self._addresses)
         if self._kernel is not None:
-            return self._kernel.prepared(launch.geometry, arguments)
+            if launch.setup != PLAIN:
+                self._variables = Variables(self._kernel, launch)
+            return self._kernel.prepared(launch.geometry, arguments, setup=launch.setup)
         a, b, c, m, n, k = arguments[:6]
         return held.enter_context(Cublas()).sgemm(Gemm(m=int(m), n=int(n), k=int(k)), a, b, c)
 
@@ -142,15 +149,22 @@ class OnGpu:
 
     def execution(self, samples: int | Sampling = 0, flush_l2: bool = True) -> Execution:
         """All arrays after one launch, and times of more on the same buffers."""
-        self._run(1)
+        with printed_text() as printed:
+            self._run(1)
         kernel = self.cubin()
         assert kernel is not None
+        outputs = tuple(map(self._downloaded, self._shapes))
+        symbols = self._variables.outputs() if self._variables else {}
+        with printed_text():  # what it prints once more is dropped
+            samples_s = self._samples(samples, flush_l2)
         execution = Execution(
-            outputs=tuple(map(self._downloaded, self._shapes)),
+            outputs=outputs,
+            symbols=symbols,
+            printed="".join(printed),
             resources=kernel.resources,
             geometry=self._geometry,
             device=self.gpu.device,
-            samples_s=self._samples(samples, flush_l2),
+            samples_s=samples_s,
             cubin=kernel,
         )
         self.raise_damage()
@@ -325,6 +339,9 @@ def run(
     block: int | Sequence[int],
     arguments: Sequence[Argument],
     dynamic_shared_bytes: int = 0,
+    symbols: Content | None = None,
+    cooperative: bool = False,
+    heap_bytes: int = HEAP_BYTES,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     samples: int | Sampling = 0,
@@ -345,6 +362,8 @@ def run(
         One to three sizes each.
     arguments
         Arrays are device buffers; NumPy scalars and tensor maps are passed by value.
+    symbols, cooperative, heap_bytes
+        As of `simulate`. Variables keep what a launch leaves in them for the next one.
     samples
         Number of further launches that are timed on the same buffers, after launches that raise the
         clock; or a `Sampling`, which ends them.
@@ -356,7 +375,8 @@ def run(
     Returns
     -------
     Execution
-        Its `outputs` are the arrays after the first launch, its `samples_s` the times, and its
+        Its `outputs` and `printed` are of the first launch, `symbols` too if any setting was given,
+        its `samples_s` the times, and its
         `device` is the GPU.
 
     Raises
@@ -403,6 +423,8 @@ def run(
         defines=defines or {},
         options=options,
         declared=facts["declared"],
+        setup=setup_of(symbols, cooperative, heap_bytes),
+        text=facts["source"] or "",
     )
     with InAChild(task_of(launch, limit_s)) as child:
         execution = child.execution(samples, flush_l2)

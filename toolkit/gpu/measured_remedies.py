@@ -32,6 +32,9 @@ def _measured(remedies: Remedies, remedy: Remedy, sampling: Sampling) -> Remedy:
             block=changed.block,
             arguments=changed.arguments,
             dynamic_shared_bytes=changed.dynamic_shared_bytes,
+            symbols=changed.setup.symbols,
+            cooperative=changed.setup.cooperative,
+            heap_bytes=changed.setup.heap_bytes,
             samples=sampling,
         )
     except ToolkitError:

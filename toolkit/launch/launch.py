@@ -22,6 +22,7 @@ from analysis.records.source_lines import line_accesses
 from analysis.records.summaries import rows_of_lines, summaries
 from analysis.rounding import Check
 from analysis.timing.predicted import Predicted, RankedCause
+from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
 from toolkit.store.dataframe import Rows, dataframe
@@ -56,6 +57,8 @@ class Launch:
     inputs: Sequence[int] = ()  #: positions of arrays that the kernel must not write to
     unwritten: Sequence[int] = ()  #: positions of arrays without contents, such as outputs
     declared: Sequence[Declared] | None = None  #: parameters as the source declares them
+    setup: LaunchSetup = PLAIN  #: variables, heap, and the kind of launch
+    text: str = ""  #: the source of machine code, which says the types of variables
 
     def __post_init__(self) -> None:
         check_numpy(self.kernel, self.arguments)
@@ -94,6 +97,11 @@ class Execution:
     prediction_basis: str | None = None  #: basis of this time, or the reason why there is none
     device: Device | None = None  #: device of the modelled traffic and the predicted time
     samples_s: tuple[float, ...] = ()  #: times of repeated launches
+    #: text that the kernel printed (printf), block after block; of a simulation, that of the blocks
+    #: that were executed, and of their first megabyte
+    printed: str = field(default="", repr=False)
+    #: `__device__` variables after the launch, by their names in the source; empty without outputs
+    symbols: Mapping[str, NDArray[np.generic]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()  #: deviations from the request, and suspicious results
     cubin: Kernel | None = field(default=None, repr=False)  #: the machine code that ran
     executed_blocks: int | None = None  #: number of blocks that a simulation executed

@@ -82,6 +82,12 @@ def _reads_a_file(option: str) -> bool:
     return _READS_OTHER_FILES.search(option) is not None or not option.startswith("-")
 
 
+DEVICE_LAUNCH = (
+    "a kernel launches another one (dynamic parallelism), which is not supported: launch both from "
+    "the host"
+)
+
+
 def explained(message: str) -> str:
     """A message of the compiler, with the remedy where it is about what NVRTC leaves out.
 
@@ -97,7 +103,8 @@ def explained(message: str) -> str:
         return f"{message}: #include <{HEADER_OF[undefined[1]]}>"
     missing = re.search(r'(?:cannot|could not) open source file "([^"]+)"', message)
     if missing is None:
-        return message
+        is_launch = re.search("device-side kernel launch|kernel launch from __device__", message)
+        return DEVICE_LAUNCH if is_launch else message
     name = missing[1]
     if name in _OF_THE_HOST.split():
         return f"{name} is a header of the host: {_HOST_REMEDY}"

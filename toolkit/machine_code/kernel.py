@@ -47,8 +47,9 @@ from toolkit.machine_code.code_sections import (
     padded,
 )
 from toolkit.machine_code.elf import OBJECT, CubinFile, Symbol, cubin_file
+from toolkit.machine_code.include_paths import DEVICE_LAUNCH
 from toolkit.machine_code.kernel_names import plain_name, symbol_of
-from toolkit.machine_code.signature import Declared
+from toolkit.machine_code.signature import Declared, DeclaredVariable, declared_variables
 
 if TYPE_CHECKING:
     from toolkit.machine_code.instruction import Instruction, SourceLine
@@ -72,6 +73,7 @@ _ADDRESS_BYTES = {1: 4, 2: 8, 3: 4, 4: 8}  # R_CUDA_32, R_CUDA_64, R_CUDA_G32, R
 _ADDRESS_SHIFTS = {0x38: 0, 0x39: 32}  # R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32
 _CALLS = (0x3A, 0x4B)  # of a function in another section, before sm_90 and since
 _IMMEDIATE_OFFSET = 4  # every opcode has its 32-bit immediate in the second word
+_DEVICE_LAUNCH = ("__cudaCDP", "cudaCDP", "cudaLaunchDevice", "cudaGetParameterBuffer")
 _GLOBAL = (".nv.global", ".nv.global.init")
 
 # From sm_90 on the compiler counts 1 KB of each block, which the system keeps for itself, into
@@ -105,10 +107,11 @@ class Variable:
 
 @dataclass(frozen=True, kw_only=True)
 class ConstantVariable:
-    """A `__constant__` variable: where its bytes begin in a constant bank."""
+    """A `__constant__` variable: where its bytes are in a constant bank."""
 
     name: str
     offset: int
+    size: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +214,11 @@ class Kernel:
         """90 for sm_90."""
         return int(self.architecture.removeprefix("sm_").rstrip("af"))
 
+    @cached_property
+    def declared_variables(self) -> Mapping[str, DeclaredVariable]:
+        """Variables in global and constant memory that the source declares, by plain name."""
+        return declared_variables(self.source or "")
+
     @property
     def with_inner_lines(self) -> Kernel:
         """Copy in which inlined functions count for their own lines, not for those of calls."""
@@ -273,6 +281,8 @@ def _read(file: CubinFile, symbol: str, name: str) -> Kernel:
 
 def _with_data(kernel: Kernel, file: CubinFile) -> Kernel:
     """Kernel with its constants and variables, and the code and data that refer to them."""
+    if any(x.name.startswith(_DEVICE_LAUNCH) for x in file.symbols):
+        raise UnsupportedError(f"{kernel.symbol}: {DEVICE_LAUNCH}")
     if file.is_relocatable:
         raise UnsupportedError(
             f"{kernel.symbol} is relocatable device code: compile it without -rdc"
@@ -376,7 +386,7 @@ def _constant_banks(file: CubinFile, symbol: str) -> dict[str, int]:
 
 def _constants(file: CubinFile, banks: Collection[str]) -> tuple[ConstantVariable, ...]:
     return tuple(
-        ConstantVariable(name=x.name, offset=x.value)
+        ConstantVariable(name=x.name, offset=x.value, size=x.size)
         for x in file.symbols
         if x.kind == OBJECT and x.section in banks
     )

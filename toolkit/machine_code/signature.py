@@ -22,6 +22,11 @@ _NO_TYPE = re.compile(
     r"|__align__\s*\([^)]*\)|__attribute__\s*\(\(.*?\)\)"
 )
 
+_VARIABLE = re.compile(r"\b__(?:constant|device|managed)__\b")
+_QUALIFIERS = re.compile(
+    r"\b(?:__constant__|__device__|__managed__|static|extern|inline|constexpr)\b|__align__\s*\(\d+\)"
+)
+
 _INTEGERS = {
     1: "bool char uchar int8_t uint8_t",
     2: "short ushort int16_t uint16_t",
@@ -65,6 +70,59 @@ class Declared:
             return f"float{8 * self.size}"
         unsigned = bool(re.search(r"\b(?:unsigned|uchar|ushort|uint|size_t)", self.text))
         return f"{'u' * unsigned}int{8 * self.size}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredVariable:
+    """A `__constant__`, `__device__` or `__managed__` variable as it is declared.
+
+    `text` is the declaration. `dtype` is NumPy's name of its plain type or that of its elements,
+    None of any other. `is_initialized`: it has an initial value.
+    """
+
+    text: str
+    dtype: str | None
+    is_array: bool
+    is_initialized: bool
+
+
+def declared_variables(source: str) -> dict[str, DeclaredVariable]:
+    """The variables in global and constant memory that `source` declares, by name.
+
+    Names without namespaces; those that are declared twice with different types are left out.
+    """
+    found: dict[str, list[DeclaredVariable]] = {}
+    plain = _COMMENT_OR_TEXT.sub(lambda match: '""' if match[0][0] in "R\"'" else " ", source)
+    for start in _VARIABLE.finditer(plain):
+        statement = _statement(_QUALIFIERS.sub(" ", plain[start.end() : start.end() + 10_000]))
+        if statement is None:
+            continue
+        first, *others = _split(statement)
+        base = re.match(r"[\w:\s<>]*[\s>](?=[\w*])", first)
+        for text in [first, *(f"{base[0] if base else ''}{other}" for other in others)]:
+            declaration = re.split(r"[={]", text)[0].strip()
+            one = _declared(declaration)
+            if one.name is not None:
+                variable = DeclaredVariable(
+                    text=declaration,
+                    dtype=None if "*" in declaration.partition("[")[0] else one.dtype,
+                    is_array="[" in declaration,
+                    is_initialized=declaration != text.strip(),
+                )
+                found.setdefault(one.name, []).append(variable)
+    return {name: each[-1] for name, each in found.items() if len({x.dtype for x in each}) == 1}
+
+
+def _statement(text: str) -> str | None:
+    """The declaration before a semicolon; None of a function."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character == "{") - (character == "}")
+        if character == ";" and depth == 0:
+            return None if "(" in re.split(r"[={]", text[:at])[0] else text[:at]
+        if depth < 0:
+            return None
+    return None
 
 
 def signature(source: str, kernel: str) -> tuple[Declared, ...] | None:

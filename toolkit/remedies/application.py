@@ -93,6 +93,7 @@ def _written(
         max_instructions=launch.max_instructions,
         advance=advance,
         announce=announce,
+        setup=launch.setup,
     )
     execution = simulator.run(kernel, launch.geometry, launch.arguments)
-    return pages_of(launch, kernel, execution.outputs)
+    return pages_of(launch, kernel, execution)

@@ -17,6 +17,7 @@ from analysis.errors import InputError, ToolkitError
 from analysis.records.remedy import Remedy
 from analysis.timing.predicted import Effect, Predicted
 from toolkit.launch.launch import Argument, Execution, three
+from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
 from toolkit.machine_code.architectures import architecture_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import read_source
@@ -66,6 +67,9 @@ def find_remedies(
     device: Device | str | None = None,
     arch: str | None = None,
     dynamic_shared_bytes: int = 0,
+    symbols: Content | None = None,
+    cooperative: bool = False,
+    heap_bytes: int = HEAP_BYTES,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     seed: int | None = None,
@@ -76,7 +80,8 @@ def find_remedies(
     ----------
     source
         A path or CUDA C++ text.
-    kernel, grid, block, arguments, device, arch, dynamic_shared_bytes, defines, options, seed
+    kernel, grid, block, arguments, device, arch, dynamic_shared_bytes, symbols, cooperative,
+    heap_bytes, defines, options, seed
         As of `simulate`.
 
     Returns
@@ -129,6 +134,7 @@ def find_remedies(
         defines=defines or {},
         options=options,
         seed=seed,
+        setup=setup_of(symbols, cooperative, heap_bytes),
     )
     return remedies_of(launch, launch.simulated(launch.compiled())).found
 

@@ -12,6 +12,7 @@ from analysis.timing.predicted import Explanation
 from toolkit.execution.block_plan import Blocks
 from toolkit.execution.simulator import LIMIT_S, MAX_INSTRUCTIONS, Simulator
 from toolkit.launch.launch import Argument, Execution
+from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import compile_kernel
 from toolkit.remedies.edit import Edit, Extent
@@ -37,6 +38,7 @@ class KernelLaunch:
     seed: int | None = None
     limit_s: float = LIMIT_S
     max_instructions: int = MAX_INSTRUCTIONS
+    setup: LaunchSetup = PLAIN
 
     @property
     def geometry(self) -> Geometry:
@@ -79,5 +81,6 @@ class KernelLaunch:
             seed=self.seed,
             limit_s=self.limit_s,
             explanation=explanation,
+            setup=self.setup,
         )
         return simulator.run(kernel, self.geometry, self.arguments)

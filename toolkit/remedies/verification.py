@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 
 from analysis.errors import LaunchError, UnavailableError
 from toolkit.execution.simulator import prepared
-from toolkit.launch.launch import buffer_labels, buffers_of
+from toolkit.launch.launch import Execution, buffer_labels, buffers_of
 from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.variable_names import is_of_user
 from toolkit.remedies.kernel_launch import KernelLaunch
 from toolkit.sass.faults import describe
 from toolkit.sass.machine import FaultError, run_blocks
+from toolkit.sass.module_variables import outputs_of
 from toolkit.sass.schedule_facts import schedule_facts
-from toolkit.sass.space import PAGE_BYTES
+from toolkit.sass.space import PAGE_BYTES, Buffer
+from toolkit.sass.translate import addresses_of
 
 # Warp instructions that the compared blocks of one version execute: about 0.2 s of one core.
 MOST_INSTRUCTIONS = 2_000_000
@@ -117,7 +120,9 @@ def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pa
     Raises UnavailableError if they wait for blocks that are not among them, or execute very many
     instructions.
     """
-    translated, bound, _ = prepared(kernel, launch.geometry, launch.arguments, device=launch.device)
+    translated, bound, _ = prepared(
+        kernel, launch.geometry, launch.arguments, device=launch.device, setup=launch.setup
+    )
     waits = bound.blocks_meet or schedule_facts(kernel).waits
     if waits and blocks != (range(launch.geometry.blocks),):
         raise UnavailableError("blocks wait for each other, and not all of them are compared")
@@ -127,39 +132,51 @@ def written_by(launch: KernelLaunch, kernel: Kernel, blocks: Ranges) -> tuple[Pa
     except FaultError as error:
         raise LaunchError(describe(error.fault, translated, bound)) from None
     labels, arrays = buffer_labels(launch.arguments, kernel.declared), buffers_of(launch.arguments)
-    found = []
-    for buffer, (position, array) in zip(
-        bound.buffers[-len(arrays) :], arrays.items(), strict=True
-    ):
-        assert buffer.shared is not None, "buffers are not bound in place"
-        content, state = buffer.shared
-        found.append(
-            Pages(
-                label=labels[position],
-                dtype=array.dtype,
-                shape=array.shape,
-                content=content,
-                written={
-                    int(page): buffer.data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES]
-                    for page in np.flatnonzero(state)
-                },
-            )
-        )
+    first = len(bound.buffers) - len(arrays)
+    found = [
+        _pages_of_buffer(buffer, labels[position], array.dtype, array.shape)
+        for buffer, (position, array) in zip(bound.buffers[first:], arrays.items(), strict=True)
+    ]
+    by_address = {buffer.address: buffer for buffer in bound.buffers}
+    for symbol, address in addresses_of(kernel).items():
+        if is_of_user(symbol):
+            buffer = by_address[address]
+            values = outputs_of(kernel, {symbol: buffer.data}, launch.setup.symbols)
+            (array,) = values.values()
+            found.append(_pages_of_buffer(buffer, buffer.name, array.dtype, array.shape))
     return tuple(found)
 
 
-def pages_of(
-    launch: KernelLaunch, kernel: Kernel, outputs: Sequence[NDArray[np.generic]]
-) -> tuple[Pages, ...]:
-    """All pages of the buffers after a launch."""
+def _pages_of_buffer(
+    buffer: Buffer, label: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> Pages:
+    assert buffer.shared is not None, "buffers are not bound in place"
+    content, state = buffer.shared
+    return Pages(
+        label=label,
+        dtype=dtype,
+        shape=shape,
+        content=content,
+        written={
+            int(page): buffer.data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES]
+            for page in np.flatnonzero(state)
+        },
+    )
+
+
+def pages_of(launch: KernelLaunch, kernel: Kernel, execution: Execution) -> tuple[Pages, ...]:
+    """All pages of the buffers and of the variables after a launch."""
     labels = buffer_labels(launch.arguments, kernel.declared)
+    arrays = zip(buffers_of(launch.arguments), execution.outputs, strict=True)
+    outputs = [(labels[position], output) for position, output in arrays]
+    outputs += [(f"variable `{name}`", value) for name, value in execution.symbols.items()]
     found = []
-    for position, output in zip(buffers_of(launch.arguments), outputs, strict=True):
+    for label, output in outputs:
         content = np.ascontiguousarray(output).reshape(-1).view(np.uint8)
         pages = range(-(-content.size // PAGE_BYTES))
         found.append(
             Pages(
-                label=labels[position],
+                label=label,
                 dtype=output.dtype,
                 shape=output.shape,
                 content=content,

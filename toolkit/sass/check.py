@@ -30,6 +30,7 @@ from toolkit.sass.machine import (
     launched,
     worker_handles,
 )
+from toolkit.sass.printed import PrintedRecords, printed_records
 from toolkit.sass.space import PAGE_BYTES
 from toolkit.sass.translate import Translated
 
@@ -79,11 +80,16 @@ Access = {"LOAD": "CHECK_LOAD", "STORE": "CHECK_STORE", "ATOMIC": "CHECK_ATOMIC"
 
 @dataclass(frozen=True, kw_only=True)
 class Raw:
-    """Findings of the core (`core.FINDING`), and the fault that stopped it, if one did."""
+    """Findings of the core (`core.FINDING`), and the fault that stopped it, if one did.
+
+    `executed`: number of executions of each instruction.
+    """
 
     findings: NDArray[Any]
     is_complete: bool  # False: there were more kinds than it notes
     fault: Fault | None
+    executed: NDArray[Any]
+    printed: PrintedRecords
 
 
 def watched(
@@ -91,12 +97,12 @@ def watched(
 ) -> BoundLaunch:
     """The launch with its memory and its synchronisation watched.
 
-    `unwritten` names buffers that hold nothing a kernel may read.
+    `unwritten` names buffers that hold nothing a kernel may read; what malloc gives is another.
     """
     return replace(
         bound,
         lowered=_watched_program(translated),
-        buffers=[replace(b, unwritten=b.name in unwritten) for b in bound.buffers],
+        buffers=[replace(b, unwritten=b.is_heap or b.name in unwritten) for b in bound.buffers],
         checked_bytes=_cell_bytes(translated.lowered),
     )
 
@@ -119,10 +125,10 @@ def run_watched(
     pieces: Iterable[range] = (range(cluster, cluster + 1) for cluster in clusters)
     if bound.blocks_meet:
         pieces = [range(clusters[0], clusters[-1] + 1)]
-    with launched(bound) as launch, worker_handles(launch, 1, budget) as (handles, _):
+    with launched(bound) as launch, worker_handles(launch, 1, budget) as (handles, counts):
         kept = None if is_whole else [(block, handles[0]) for block in blocks]
         drive(launch, handles, iter(pieces), advance, kept)
-        return _raw(handles[0])
+        return _raw(handles[0], counts[0]["executed"])
 
 
 def undefined_values_matter(
@@ -166,7 +172,7 @@ def _giving(launch: BoundLaunch, value: int) -> BoundLaunch:
     return replace(launch, lowered=replace(launch.lowered, program=program))
 
 
-def _raw(handle: int) -> Raw:
+def _raw(handle: int, executed: NDArray[Any]) -> Raw:
     count, lost = ctypes.c_uint32(), ctypes.c_uint32()
     address = core.library().core_findings(handle, ctypes.byref(count), ctypes.byref(lost))
     data = ctypes.string_at(address, count.value * core.FINDING.itemsize) if address else b""
@@ -175,6 +181,8 @@ def _raw(handle: int) -> Raw:
         findings=np.frombuffer(data, dtype=core.FINDING),
         is_complete=not lost.value,
         fault=None if fault.kind in (OK, CANCELLED) else fault,
+        executed=executed,
+        printed=printed_records([handle]),
     )
 
 

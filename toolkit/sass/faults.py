@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-from numpy.typing import NDArray
 
 from reports import text
-from toolkit.machine_code.instruction import Register
 from toolkit.sass import machine
 from toolkit.sass.core.binding import LANES, Fault
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
 from toolkit.sass.machine import SPACES, BoundLaunch, Run
 from toolkit.sass.space import Buffer
+from toolkit.sass.system_calls import bad_free, beside_blocks, failed_assert
 from toolkit.sass.translate import Translated
 
 SHARED_WINDOW_BYTES = 1 << 24  # of each block of a cluster
@@ -39,17 +36,21 @@ def describe(
 ) -> str:
     """Line on the fault that stopped a launch; `limit` is the limit within which it had to end."""
     kernel, where = translated.kernel.name, _where(fault, translated)
-    if fault.kind in _OF_MEMORY:
-        return f"{kernel}: {_access(fault, bound)}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.DEADLOCK:
         return f"{kernel}: {_deadlock(fault, translated, bound)}: {where}"
-    if fault.kind == machine.ARRIVALS:
-        return f"{kernel}: {_arrivals(fault, bound)}; {_thread_of(fault, bound)}, {where}"
-    if fault.kind == machine.NO_TENSOR_MAP:
-        return f"{kernel}: {_no_map(fault)}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.LIMIT:
         return f"{kernel} did not end within {limit}; {_block(fault, bound)}, {where}"
-    return f"{kernel} {_end(fault, translated)}; {_thread_of(fault, bound)}, {where}"
+    if fault.kind in _OF_MEMORY:
+        told = f": {_access(fault, bound)}"
+    elif fault.kind == machine.ARRIVALS:
+        told = f": {_arrivals(fault, bound)}"
+    elif fault.kind == machine.NO_TENSOR_MAP:
+        told = f": {_no_map(fault)}"
+    elif fault.kind == machine.BAD_FREE:
+        told = f": {bad_free(fault, bound)}"
+    else:
+        told = f" {_end(fault, translated)}"
+    return f"{kernel}{told}; {_thread_of(fault, bound)}, {where}"
 
 
 def describe_unwritten(
@@ -69,24 +70,13 @@ def describe_unwritten(
     )
 
 
-def describe_printing(translated: Translated, counts: NDArray[Any]) -> Iterator[str]:
-    """Note that printed output of the kernel is lost, if there was any."""
-    printing = any(x.target == "vprintf" for x in translated.kernel.relocations)
-    calls = (
-        int(count["taken"])
-        for instruction, count in zip(translated.kernel.instructions, counts, strict=True)
-        if instruction.opcode == "CALL" and isinstance(instruction.operands[-1], Register)
-    )
-    if printing and (threads := sum(calls)):
-        yield f"printf was called {text.many(threads, 'time')}: it prints nothing here"
-
-
 def _end(fault: Fault, translated: Translated) -> str:
     """Predicate of the sentence on a kernel that stopped by itself."""
     if fault.kind == machine.BAD_TARGET:
         return "jumped out of its code: a wrong function pointer?"
     if fault.kind == machine.TRAP:
-        return "failed an assert" if _is_call(fault, translated) else "trapped (__trap)"
+        is_assert = _is_call(fault, translated)
+        return failed_assert(fault, translated) if is_assert else "trapped (__trap or __brkpt)"
     if fault.kind == machine.NO_MEMORY:
         return "needs more memory than there is"
     assert fault.kind == machine.UNIMPLEMENTED
@@ -118,6 +108,8 @@ def _limit(space: str, bound: BoundLaunch) -> str:
 
 def _nearest(fault: Fault, buffers: Sequence[Buffer]) -> str:
     address: int = fault.address
+    if any(b.is_heap and b.address <= address < b.address + b.bytes for b in buffers):
+        return beside_blocks(fault)
     if address < NULL_PAGE_BYTES:
         return "a null pointer"
     if not buffers:
@@ -130,10 +122,9 @@ def _nearest(fault: Fault, buffers: Sequence[Buffer]) -> str:
     nearest = min(buffers, key=distance)
     end = nearest.address + nearest.bytes
     of = f"{nearest.name} ({_bytes(nearest.bytes)} at {nearest.address:#x})"
-    if address == end:
-        return f"right after the end of {of}"
-    if address > end:
-        return f"{_bytes(address - end)} after the end of {of}"
+    if address >= end:
+        after = "right" if address == end else _bytes(address - end)
+        return f"{after} after the end of {of}"
     if address >= nearest.address:
         return f"across the end of {of}"
     return f"{_bytes(nearest.address - address)} before {of}"

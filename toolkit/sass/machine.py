@@ -29,13 +29,15 @@ from analysis.geometry import Geometry
 from analysis.sm import Streams
 from toolkit.sass.accesses import RecordedAccesses, recorded_accesses
 from toolkit.sass.atomics import Atomics, recorded_atomics
+from toolkit.sass.constant_pool import pool_of
 from toolkit.sass.core import binding as core
 from toolkit.sass.core.binding import Fault
 from toolkit.sass.isa.registry import Lowered
-from toolkit.sass.isa.slots import ConstantWord
+from toolkit.sass.module_variables import CONSTANT_BANK, MemoryUse
 from toolkit.sass.origins import Origins, origins_of
+from toolkit.sass.printed import NOTHING_PRINTED, PrintedRecords, printed_records, text_of
 from toolkit.sass.regions import Regions
-from toolkit.sass.space import LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
+from toolkit.sass.space import HEAP_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, Buffer, allocation_table
 from toolkit.sass.streams import Recorded, joined
 
 UNLIMITED = 1 << 62
@@ -52,7 +54,7 @@ _POLL_S = 0.2  # how often finished blocks are told
 
 # kinds of fault, as core.h numbers them
 OK, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP = range(8)
-UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP = range(8, 13)
+UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE = range(8, 14)
 SPACES = ("global", "shared", "local", "constant")
 
 
@@ -87,6 +89,8 @@ class BoundLaunch:
     notes_requests: bool = False  # the first of each instruction
     regions: Regions | None = None  # where values come from is followed, with these regions
     notes_work: bool = False  # of each block
+    heap_bytes: int = 0  # of malloc; 0: nothing calls it
+    use: MemoryUse | None = None  # what executed code did with the memory of the module
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
 
     @property
@@ -116,9 +120,9 @@ class BoundLaunch:
 class FaultError(LaunchError):
     """Error of a kernel that the core stopped. `fault` has the place; callers add the words."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: Fault, printed: PrintedRecords = NOTHING_PRINTED) -> None:
         super().__init__(f"fault {fault.kind} stopped the kernel at {fault.instruction}")
-        self.fault = fault
+        self.fault, self.printed = fault, text_of(printed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +145,7 @@ class Run:
     atomics: Atomics | None = None
     recorded: Sequence[Recorded] = ()
     requests: NDArray[Any] | None = None
+    printed: PrintedRecords = NOTHING_PRINTED
     origins: Origins | None = None
     work: NDArray[Any] | None = None
 
@@ -292,7 +297,7 @@ def _checked(
     """
     failed = [fault for fault, _, _ in map(faults_of, handles) if fault.kind not in (OK, CANCELLED)]
     if failed:
-        raise FaultError(min(failed, key=lambda fault: fault.block))
+        raise FaultError(min(failed, key=lambda fault: fault.block), printed_records(keepers))
     of_keepers = [(first, reads) for _, first, reads in map(faults_of, keepers)]
     unwritten = [first for first, reads in of_keepers if reads]
     return Run(
@@ -302,6 +307,7 @@ def _checked(
         accesses=recorded_accesses(keepers, bound.most_accesses) if bound.most_accesses else None,
         atomics=recorded_atomics(keepers) if bound.most_accesses else None,
         recorded=tuple(map(Recorded, keepers)) if bound.most_steps else (),
+        printed=printed_records(keepers),
         origins=origins_of(keepers[0], len(bound.lowered.program)) if bound.regions else None,
     )
 
@@ -431,7 +437,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 # What the core's launch has under the same names.
 _OF_THE_BOUND_LAUNCH = (
     *("cluster", "local_bytes", "notes_requests", "most_steps", "most_accesses"),
-    *("shared_base", "shared_bytes"),
+    *("shared_base", "shared_bytes", "heap_bytes"),
 )
 
 
@@ -439,8 +445,7 @@ _OF_THE_BOUND_LAUNCH = (
 def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
     """Launch as the core reads it; the memory that it points to lives as long as the context."""
     program = np.ascontiguousarray(bound.lowered.program)
-    values = [_value(entry, bound.banks) for entry in bound.lowered.pool]
-    pool = _aligned(np.repeat(np.array(values, dtype=np.uint32), core.LANES))
+    pool = pool_of(bound.lowered.pool, bound.banks)
     table = allocation_table(bound.buffers)
     launch = core.CoreLaunch(
         program=program.ctypes.data,
@@ -454,6 +459,7 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
         shared_window=SHARED_WINDOW,
         local_window=LOCAL_WINDOW,
         check=bound.checked_bytes,
+        heap_base=HEAP_WINDOW,
         most_resident=bound.most_resident if bound.blocks_meet else 1,
         **{name: getattr(bound, name) for name in _OF_THE_BOUND_LAUNCH},
     )
@@ -467,24 +473,11 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
         launch.region_writes = bound.regions.writes.ctypes.data
     for number, data in bound.banks.items():
         launch.banks[number] = core.Bank(data.ctypes.data, data.nbytes)
-    yield launch
-    del program, pool, table
-
-
-def _value(entry: int | ConstantWord, banks: Mapping[int, NDArray[np.uint8]]) -> int:
-    """A pool entry's value in this launch; a word beyond its bank reads as zero."""
-    if isinstance(entry, int):
-        return entry
-    bank = banks.get(entry.bank)
-    if bank is None or entry.offset + 4 > bank.nbytes:
-        return 0
-    return int(bank[entry.offset : entry.offset + 4].view("<u4")[0])
-
-
-def _aligned(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """A copy that begins on a cache line."""
-    room = np.empty(words.size + 16, dtype=np.uint32)
-    start = (-room.ctypes.data % 64) // 4
-    copy = room[start : start + words.size]
-    copy[:] = words
-    return copy
+    if bound.use is not None:
+        launch.banks[CONSTANT_BANK].read = bound.use.constants.ctypes.data
+    try:
+        yield launch
+    finally:
+        if bound.use is not None:
+            bound.use.note((buffer.address for buffer in bound.buffers), table["touched"])
+    del program, pool

@@ -18,16 +18,20 @@ from toolkit.launch.host_resources import sparse_zeros
 from toolkit.machine_code.kernel import KernelParameter
 from toolkit.sass.core.binding import ALLOCATION
 
-# Ascending, as the core wants its allocations: parameters, constants, variables, buffers.
+# Ascending, as the core wants its allocations: parameters, constants, variables, what the driver
+# brings for grid.sync() and malloc, buffers.
 PARAMETER_WINDOW = 0x7EB000000000
 CONSTANT_WINDOW = 0x7EC000000000
 FIRST_VARIABLE = 0x7ED000000000
+WORKSPACE_WINDOW = 0x7EF000000000
+HEAP_WINDOW = 0x7EF800000000
 FIRST_ADDRESS = 0x7F0000000000
 ALIGNMENT = 512  # of cudaMalloc
 GAP = 1 << 16
 # Beyond what 32 bits of an index of 16-byte elements can step over. The lower bits of addresses, of
 # which caches make their sets, are those of buffers that lie close together.
 FAR = 1 << 36
+MOST_FAR_VARIABLES = 2  # for which there is room at this distance
 
 PAGE_BYTES = COPIED = 1 << 16  # what is copied at a time, and the state of such a page (space.h)
 
@@ -43,7 +47,8 @@ class Buffer:
 
     `shared`: the caller's contents, and the state of each page. A page is copied to `data` when a
     block first writes to it; its state is then `COPIED` or more, before 0. If it is `unwritten`,
-    the sanitizer reports reads of bytes that no block has written.
+    the sanitizer reports reads of bytes that no block has written. Of the heap (`is_heap`) only the
+    live blocks of malloc may be accessed.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Buffer:
     data: NDArray[np.uint8]
     writable: bool = True
     unwritten: bool = False
+    is_heap: bool = False
     shared: tuple[NDArray[np.uint8], NDArray[np.uint32]] | None = None
 
     @property
@@ -76,7 +82,8 @@ class Buffer:
 # Where constant bank 0 holds what the driver puts there, by byte: `clusters` along each axis of the
 # grid, and of a `cluster` whether blocks run in some, blocks along each axis, and 1 over each;
 # generic addresses of the windows; bytes of shared memory, dynamic ones and those that the system
-# takes of each block; and the descriptor of global memory, which says nothing that matters here.
+# takes of each block; the descriptor of global memory, which says nothing that matters here; and
+# where the `workspace` of grid.sync() is, the upper word first (%envreg1, %envreg2 of PTX).
 # Found in compiled code; the first parameter's place is also in each cubin.
 BankLayout = Mapping[str, int]
 _BEFORE_100: BankLayout = {
@@ -91,11 +98,13 @@ _BEFORE_100: BankLayout = {
     "reserved_shared": 0x114,
     "descriptor": 0x118,
     "grid_id": 0x30,
+    "workspace": 0x8C,
 }
 _SM_90: BankLayout = {
     **_BEFORE_100,
     "parameters": 0x210,
     "constant_window": 0xD0,
+    "workspace": 0x44,
     "descriptor": 0x208,
     "parameter_window": 0x198,
     "cluster": 0x140,
@@ -113,6 +122,7 @@ _SINCE_100: BankLayout = {
     "descriptor": 0x358,
     "grid_id": 0x140,
     "parameter_window": 0x348,
+    "workspace": 0x1B4,
 }
 
 # How many words each is.
@@ -120,7 +130,7 @@ _WORDS = {
     **dict.fromkeys(("block", "grid", "clusters"), 3),
     **dict.fromkeys(("stack_pointer", "dynamic_shared", "reserved_shared", "cluster_blocks"), 1),
     **dict.fromkeys(("shared_window", "local_window", "constant_window", "descriptor"), 2),
-    **dict.fromkeys(("grid_id", "parameter_window"), 2),
+    **dict.fromkeys(("grid_id", "parameter_window", "workspace"), 2),
     "cluster": 7,
 }
 
@@ -142,14 +152,22 @@ def known_offsets(architecture: int) -> frozenset[int]:
 
 
 def allocate(
-    named: Sequence[tuple[str, NDArray[np.uint8], bool]], first: int = FIRST_ADDRESS
+    named: Sequence[tuple[str, NDArray[np.uint8], bool]],
+    first: int = FIRST_ADDRESS,
+    apart: int = FAR,
 ) -> list[Buffer]:
-    """Give each (name, bytes, writable) an address, in order, apart from each other."""
+    """Give each (name, bytes, writable) an address, in order, `apart` bytes from each other."""
     buffers = []
     for name, data, writable in named:
         buffers.append(Buffer(name=name, address=first, data=data, writable=writable))
-        first += -(-(data.nbytes + GAP) // ALIGNMENT) * ALIGNMENT + FAR
+        first += -(-(data.nbytes + GAP) // ALIGNMENT) * ALIGNMENT + apart
     return buffers
+
+
+def allocate_variables(named: Sequence[tuple[str, NDArray[np.uint8], bool]]) -> list[Buffer]:
+    """Give variables their addresses: as `allocate`, but closer together where there are many."""
+    apart = FAR >> (len(named) - 1).bit_length() if len(named) > MOST_FAR_VARIABLES else FAR
+    return allocate(named, FIRST_VARIABLE, apart)
 
 
 def allocation_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
@@ -158,7 +176,7 @@ def allocation_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
     for row, buffer in zip(table, buffers, strict=False):
         row["base"], row["bytes"] = buffer.address, buffer.bytes
         row["host"], row["writable"] = buffer.data.ctypes.data, buffer.writable
-        row["unwritten"] = buffer.unwritten
+        row["unwritten"], row["is_heap"] = buffer.unwritten, buffer.is_heap
         if buffer.shared:
             row["source"], row["pages"] = (array.ctypes.data for array in buffer.shared)
     return table
@@ -205,8 +223,12 @@ def launch_bank(
     stack_bytes: int,
     reserved_shared_bytes: int,
     cluster: tuple[int, int, int],
+    workspace: int = 0,
 ) -> NDArray[np.uint8]:
-    """Constant bank 0 of a launch: the driver's words, then the parameters."""
+    """Constant bank 0 of a launch: the driver's words, then the parameters.
+
+    `workspace` is the address of what grid.sync() counts in, 0 of a launch that is not cooperative.
+    """
     layout = bank_layout(architecture)
     size = max(len(initial), parameter_base + len(parameters), layout["parameters"])
     bank = np.zeros(-(-size // 16) * 16, dtype=np.uint8)
@@ -224,6 +246,7 @@ def launch_bank(
         "cluster": [int(prod(cluster) > 1), *cluster, *map(_reciprocal_bits, cluster)],
         "clusters": [n // of for n, of in zip(geometry.grid, cluster, strict=True)],
         "cluster_blocks": [prod(cluster)],
+        "workspace": _words(workspace)[::-1],
     }
     for name, words in values.items():
         if (offset := layout.get(name)) is not None:

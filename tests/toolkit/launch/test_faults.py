@@ -92,12 +92,14 @@ FAULTS = {
     "traps": Fault(
         body="if (blockIdx.x == 1 && threadIdx.x == 37) __trap();",
         silicon="planted: ",
-        simulator=f" trapped (__trap); block (1, 0, 0), thread (37, 0, 0), {AT_THE_BODY}",
+        simulator=" trapped (__trap or __brkpt); block (1, 0, 0), thread (37, 0, 0), "
+        f"{AT_THE_BODY}",
     ),
     "fails an assert": Fault(
         body="assert(threadIdx.x < 37);",
         silicon="planted: ",
-        simulator=f" failed an assert; block (0, 0, 0), thread (37, 0, 0), {AT_THE_BODY}CALL.",
+        simulator="int, float, float)` (planted.cu, line 7); block (0, 0, 0), thread (37, 0, 0), "
+        f"{AT_THE_BODY}CALL.",
     ),
     "reads misaligned": Fault(
         body="C[i] = *(float*)((char*)A + 1 + 4 * (i % 8));",

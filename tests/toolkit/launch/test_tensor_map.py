@@ -9,7 +9,7 @@ from analysis.errors import InputError, LaunchError, UnavailableError
 from analysis.geometry import Geometry
 from toolkit import TensorMap
 from toolkit.gpu import driver
-from toolkit.gpu.driver import EncodedMap, encoded, prepared_launch
+from toolkit.gpu.driver import EncodedMap, LoadedModule, encoded
 from toolkit.launch.launch import buffers_of
 from toolkit.launch.tensor_map import MapTiling
 
@@ -200,7 +200,7 @@ def test_an_old_driver_is_unavailable(monkeypatch):
 def test_a_launch_hands_over_each_parameter_by_its_address(fake):
     geometry = Geometry(grid=(3, 2, 1), block=(64, 1, 1), dynamic_shared_bytes=65_536)
     contents = [bytes(range(128)), (2**40).to_bytes(8, "little"), np.int32(7).tobytes()]
-    launch = prepared_launch(b"image", "gemm", geometry, contents)
+    launch = LoadedModule(b"image").prepared("gemm", geometry, contents)
     assert fake.calls == [
         ("load", (b"image",)),
         ("function", (b"gemm",)),

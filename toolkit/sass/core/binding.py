@@ -57,7 +57,8 @@ COUNT = dtype_of(
     "divergent reissued reissued_threads refused"
 )
 
-ALLOCATION = dtype_of("u8 base bytes host source pages; u4 writable unwritten")
+ALLOCATION = dtype_of("u8 base bytes host source pages; u4 writable unwritten is_heap touched")
+WAS_READ, WAS_WRITTEN = 1, 2  # of an allocation
 
 # Sectors of a 128-byte line that a block reads or writes for the first time.
 ACCESS = dtype_of("u8 line block; u4 step; u2 warp; u1 mask kind")
@@ -88,7 +89,7 @@ DEPENDENCE = dtype_of("u1 branch guard address parted")
 
 
 class Bank(Structure):
-    _fields_ = (("data", c_void_p), ("bytes", c_uint64))
+    _fields_ = (("data", c_void_p), ("bytes", c_uint64), ("read", c_void_p))
 
 
 class CoreLaunch(Structure):
@@ -97,7 +98,7 @@ class CoreLaunch(Structure):
         f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
         "local_bytes; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
-        "u4 notes_requests follows; p under region_ends region_writes work"
+        "u4 notes_requests follows; p under region_ends region_writes work; u8 heap_base heap_bytes"
     )
 
 
@@ -106,13 +107,14 @@ class Fault(Structure):
 
     At a deadlock, `waiting` threads of the block are at that instruction, and all `resident` blocks
     wait. If they wait for an mbarrier, it is at `address`, and its phase of parity `phase` still
-    lacks `pending` arrivals and `bytes` of copies.
+    lacks `pending` arrivals and `bytes` of copies. `words` are the arguments of an assert that
+    failed, or in the heap the address and the bytes of the live block before what was accessed.
     """
 
     _fields_ = _of_c(
         "u4 kind instruction space width_bytes; u8 address block; u4 warp lane is_store waiting "
         "resident pending; "
-        "i4 bytes; u4 phase"
+        "i4 bytes; u4 phase; u8 words[4]"
     )
 
 
@@ -168,6 +170,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_atomics": ([c_void_p, POINTER(c_uint64), c_void_p], c_void_p),
     "core_take_stream": ([c_void_p], c_void_p),
     "core_free_stream": ([c_void_p], None),
+    "core_printed": ([c_void_p, POINTER(c_uint64 * 2)], c_void_p),
     "core_requests": ([c_void_p], c_void_p),
     "core_affine": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32 * 3)], c_void_p),
     "core_dependences": ([c_void_p], c_void_p),

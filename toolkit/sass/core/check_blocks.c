@@ -1,6 +1,7 @@
 #include "check_blocks.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "check_order.h"
 #include "grow.h"
@@ -143,6 +144,14 @@ void check_bulk_write(Worker *c, u64 address, u64 bytes) {
         for (u64 cell = first; cell < first + count; cell++)
             all->shadow[n].owner[cell].writer = BY_ATOMICS;
     }
+}
+
+/* These bytes of an allocation begin a new life: nobody has written or read them. */
+void forget_bytes(const Worker *c, const Allocation *all, u64 address, u64 bytes) {
+    const Shadow *shadow = shadow_of(c, all);
+    const u64 first = (address - all->base) >> c->checks->shift, count = bytes >> c->checks->shift;
+    memset(&shadow->owner[first], 0, count * sizeof *shadow->owner);
+    memset(&shadow->earlier[first], 0, count * sizeof *shadow->earlier);
 }
 
 /* A bulk copy reads global memory, as the lane does that issues it. */

@@ -86,6 +86,9 @@ static void drop(Worker *c, const Warp *w, const Ins *i, u32 kind, u32 space, in
     f.address = address;
     f.width = i->width;
     f.is_store = (u32)is_store;
+    u64 bytes;
+    if (space == SPACE_GLOBAL && c->heap && heap_before(c->heap, address, &f.block_before, &bytes))
+        f.thread_before = (u32)bytes;
     if (!report(c, &f)) return;
     if (!c->checks->faults++ && c->budget > AFTERLIFE) c->budget = AFTERLIFE;
     if (c->checks->faults < MOST_FAULTS) return;

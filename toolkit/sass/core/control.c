@@ -7,6 +7,7 @@
 #include "groups.h"
 #include "lanes.h"
 #include "operations.h"
+#include "system.h"
 
 /* Source k as the first lane of m sees it. */
 static u32 lane_value(const Warp *w, const Ins *i, int k, u32 m) {
@@ -75,16 +76,6 @@ static void go_indirect(Worker *c, Warp *w, const Ins *i, int k, u32 m) {
         last_put_aside(w)->again = 1;
     }
     current(w)->pc = (u32)target;
-}
-
-/* s[0] the function, s[1] where it returns to. What is printed is lost. */
-static void call_system(Worker *c, Warp *w, const Ins *i, u32 m) {
-    const u32 *function = RAW(0);
-    const u32 asserts = LANE_BITS(function[l] == SYSTEM_ASSERTFAIL);
-    const u32 prints = LANE_BITS(function[l] == SYSTEM_VPRINTF);
-    if (m & asserts) stop(c, TRAP);
-    else if (m & ~prints) stop(c, UNIMPLEMENTED);
-    else go_indirect(c, w, i, 1, m);
 }
 
 /* Lanes that fill up a warp which has come whole to a barrier of so many threads: those that were never
@@ -197,7 +188,7 @@ void control(Worker *c, Warp *w, const Ins *i, u32 m) {
         return;
     }
     case OP_CALL_SYSTEM:
-        call_system(c, w, i, m);
+        if (call_system(c, w, i, m)) go_indirect(c, w, i, 1, m);
         return;
     case OP_EXIT:
         if (m & READ_PREDICATE(0)) leave(c, w, m & READ_PREDICATE(0));

@@ -6,9 +6,6 @@
 enum { BSYNC_FIRM = 1 };
 enum { WARPSYNC_APART = 1 };
 
-/* Functions of the system, by the numbers that stand for their addresses. */
-enum { SYSTEM_ASSERTFAIL = 1, SYSTEM_VPRINTF };
-
 /* BAR: lanes arrive at a barrier of the block. s[0] its number, s[1] how many threads it waits
  * for (0: all that live); BARRIER_PACKED: s[0] is both, the threads from bit 16 on. */
 enum { BARRIER_ARRIVE = 1, BARRIER_REDUCE = 2, BARRIER_PACKED = 4 };

@@ -9,10 +9,10 @@
  * its own header includes already:
  *
  *     core lanes compare operations grow
- *     costs trace tally stream requests space memory
+ *     costs trace tally stream requests heap space memory
  *     integer floating double half atomics convert special warp
  *     check check_order check_cluster check_threads check_shared check_blocks
- *     groups control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
+ *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
  *     origins follow follow_swap follow_integer follow_warp follow_memory
  *     straight waits run blocks rounds entry probe
  */
@@ -84,7 +84,7 @@ typedef struct {
 /* Reason why a launch stopped. */
 enum {
     OK = 0, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP, UNIMPLEMENTED,
-    NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP
+    NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE
 };
 enum { SPACE_GLOBAL = 0, SPACE_SHARED, SPACE_LOCAL, SPACE_CONSTANT, SPACE_GENERIC };
 
@@ -103,6 +103,7 @@ typedef struct {
     u32 pending;   /* of an mbarrier: arrivals that lack */
     i32 bytes;     /* and bytes of copies that were announced and did not come */
     u32 phase;     /* and the parity of the phase in which they do */
+    u64 words[4];  /* an assert: what it was called with; in the heap: the live block before, its bytes */
 } Fault;
 
 typedef struct {
@@ -111,9 +112,14 @@ typedef struct {
     u8 *source;         /* a page is copied from there to `host` when it is written */
     _Atomic u32 *pages; /* from COPIED on: it was copied (space.c); NULL: all of `host` is valid */
     u32 writable, unwritten; /* unwritten: nobody may read it before a block has written it */
+    u32 is_heap;             /* only live blocks of malloc may be accessed (heap.h) */
+    _Atomic u32 touched;     /* WAS_READ, WAS_WRITTEN */
 } Allocation;
 
-typedef struct { u8 *data; u64 bytes; } Bank;
+enum { WAS_READ = 1, WAS_WRITTEN = 2 };
+
+/* `read`: a byte for each word, 1 once an instruction has read it at an address from a register. */
+typedef struct { u8 *data; u64 bytes; u8 *read; } Bank;
 
 enum { BANKS_OF_CONSTANTS = 8 };
 
@@ -148,6 +154,7 @@ typedef struct {
     const u32 *region_ends; /* [length + 1]: where the list of each branch ends in `region_writes` */
     const u32 *region_writes; /* what code may write that this branch decides about (origins.h) */
     BlockWork *work;       /* [blocks], of those that somebody keeps; NULL: it is not noted */
+    u64 heap_base, heap_bytes; /* of malloc; 0 bytes: nothing calls it */
 } Launch;
 
 /* Sectors of one 128-byte line that a block reads or writes for the first time. */
@@ -169,6 +176,8 @@ typedef struct Straight Straight;
 typedef struct Checker Checker;
 typedef struct Checks Checks;
 typedef struct Origins Origins;
+typedef struct Heap Heap;
+typedef struct Printed Printed;
 
 /* A memory request of a warp: the lanes in `mask` and where each of them accesses `space`. */
 typedef struct { u64 block; u32 pc, warp, mask, space; u64 address[LANES]; } Request;
@@ -304,6 +313,8 @@ struct Worker {
     Checker *checker;      /* of the block in hand; NULL: nothing is checked */
     Origins *origins, *own_origins; /* likewise; NULL: values are not followed */
     Checks *checks;        /* what the blocks' checkers have in common */
+    Heap *heap;            /* of malloc; NULL: nothing calls it */
+    Printed *printed, *own_printed; /* likewise as `count`, what printf was called with */
     Watch watch;           /* whether anything still changes */
     u64 expired_at;        /* changes when those who waited were told last that their time is over */
 };

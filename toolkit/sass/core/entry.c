@@ -11,8 +11,10 @@
 #include "costs.h"
 #include "follow.h"
 #include "grow.h"
+#include "heap.h"
 #include "memory.h"
 #include "operations.h"
+#include "printed.h"
 #include "rounds.h"
 #include "straight.h"
 #include "stream.h"
@@ -30,6 +32,8 @@ EXPORT void core_free_worker(Worker *c) {
     }
     free(c->last_allocation); free(c->memo); free(c->blocks); free(c->uncounted); free(c->bulk);
     free(c->own_turns); free(c->straight); free(c->own_requests);
+    free_heap(c->heap);
+    free_printed(c->own_printed);
     free_trace(c->own_trace);
     free_tally(c->own_tally);
     free_stream(c->own_stream);
@@ -50,7 +54,7 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
     c->warp_count = warps;
     c->cluster_size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
     int is_whole =
-        ZEROS(c->own_turns, (size_t)launch->length + 1) &&
+        ZEROS(c->own_turns, (size_t)launch->length + 1) && ZEROS(c->own_printed, 1) &&
         (!launch->most_accesses ||
          ((c->own_trace = new_trace(launch->most_accesses)) && (c->own_tally = new_tally()))) &&
         (!launch->most_steps || (c->own_stream = new_stream(launch->most_steps))) &&
@@ -61,7 +65,10 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
         is_whole = (c->straight = new_straight(launch, OP_FFMA)) && ZEROS(c->last_allocation, launch->length) &&
                    (c->memo = calloc(launch->length, SHAPES * sizeof(Memo))) &&
                    ZEROS(c->uncounted, launch->length) && ZEROS(c->blocks, c->slots) &&
+                   (!launch->heap_bytes || (c->heap = new_heap(launch->heap_base, launch->heap_bytes))) &&
                    (!launch->check || (c->checks = new_checks(launch)));
+        /* no instruction has accessed any allocation yet */
+        if (is_whole) memset(c->last_allocation, 0xff, launch->length * sizeof *c->last_allocation);
     }
     if (!is_whole) {
         core_free_worker(c);
@@ -135,6 +142,14 @@ EXPORT Stream *core_take_stream(Worker *c) {
 }
 
 EXPORT void core_free_stream(Stream *s) { free_stream(s); }
+
+/* What printf was called with in the blocks so far: records (printed.h). `numbers`: their bytes, and all
+ * calls, of which the first ones have a record. */
+EXPORT const u8 *core_printed(const Worker *c, u64 numbers[2]) {
+    numbers[0] = c->own_printed->bytes;
+    numbers[1] = c->own_printed->calls;
+    return c->own_printed->records;
+}
 
 /* The first request of each instruction by the blocks so far. */
 EXPORT const Request *core_requests(const Worker *c) { return c->own_requests; }

@@ -325,6 +325,7 @@ OPERATION(LOAD_CONSTANT) {
             return;
         }
         at[l] = bank->data + from;
+        for (u64 word = from / WORD; bank->read && word * WORD < from + i->width; word++) bank->read[word] = 1;
     }
     if (core->stream) add_clocks(core->stream, distinct_words(offset, m));
     read_lanes(i, at, GENERAL, m, DESTINATION);

@@ -80,7 +80,7 @@ ALWAYS_INLINE void run_warp_as(Worker *c, Warp *w, const int is_watched) {
             is_at_loop = i->op == OP_BRANCH && current(w)->pc <= pc;
             Step *step = c->stream ? last_step(c->stream) : NULL;
             if (step && count->taken != jumps) step->flags |= STEP_TAKEN;
-            if (c->fault.kind) blame(c, w, m ? m : g->mask);
+            if (c->fault.kind && i->op != OP_CALL_SYSTEM) blame(c, w, m ? m : g->mask);
             if (!waits) continue;
             note_passed(c, w, pc, lanes, &before);
             if (i->flags & BRANCH_WAITS && i->op == OP_BRANCH && w->pass.lanes == current(w)->mask &&

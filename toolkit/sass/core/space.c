@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "operations.h"
+
 void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 address, u64 bytes,
                   int is_store) {
     if (c->fault.kind) return;
@@ -11,6 +13,22 @@ void memory_fault(Worker *c, const Warp *w, u32 kind, u32 space, int lane, u64 a
     c->fault.width = (u32)bytes;
     c->fault.address = address;
     c->fault.is_store = (u32)is_store;
+    if (space == SPACE_GLOBAL && c->heap) heap_before(c->heap, address, &c->fault.words[0], &c->fault.words[1]);
+}
+
+/* The instruction in hand accesses an allocation that it did not access last: note whether it reads or
+ * writes; operations that may do either count as both. */
+void touch(const Worker *c, Allocation *all) {
+    switch (c->launch->program[c->pc].op) {
+    case OP_LOAD: case OP_CHECK_LOAD: case OP_COPY_ASYNC: case OP_CHECK_COPY_ASYNC: case OP_CALL_SYSTEM:
+        all->touched |= WAS_READ;
+        return;
+    case OP_STORE: case OP_CHECK_STORE:
+        all->touched |= WAS_WRITTEN;
+        return;
+    default:
+        all->touched |= WAS_READ | WAS_WRITTEN;
+    }
 }
 
 /* Host address of bytes of a buffer; NULL if they span too many pages. If they are or were written, their

@@ -1,6 +1,7 @@
 /* Address spaces: buffers, windows and bounds, and the written parts of shared memory. */
 #pragma once
 
+#include "heap.h"
 #include "lanes.h"
 
 enum { SHARED_WINDOW_BITS = 24, PAGE_BITS = 16, PAGE = 1 << PAGE_BITS, COPIED = PAGE, MOST_PAGES = 16 };
@@ -11,15 +12,22 @@ static inline int inside(const Allocation *x, u64 low, u64 high) {
     return low >= x->base && high <= x->base + x->bytes && high >= low;
 }
 
+void touch(const Worker *c, Allocation *all);
+
+/* The allocation that holds the bytes from `low` to `high`; of the heap they must be in one live block. */
 static inline const Allocation *allocation_of(Worker *c, u64 low, u64 high) {
     const Launch *launch = c->launch;
     u32 *last = &c->last_allocation[c->pc];
-    if (*last < launch->allocation_count && inside(&launch->allocations[*last], low, high))
-        return &launch->allocations[*last];
+    if (*last < launch->allocation_count && inside(&launch->allocations[*last], low, high)) {
+        const Allocation *all = &launch->allocations[*last];
+        return !all->is_heap || heap_holds(c->heap, low, high) ? all : NULL;
+    }
     for (u32 k = 0; k < launch->allocation_count; k++)
         if (inside(&launch->allocations[k], low, high)) {
             *last = k;
-            return &launch->allocations[k];
+            touch(c, &launch->allocations[k]);
+            return !launch->allocations[k].is_heap || heap_holds(c->heap, low, high)
+                       ? &launch->allocations[k] : NULL;
         }
     return NULL;
 }

@@ -138,6 +138,7 @@ static u32 special(const Worker *c, const Warp *w, u32 which, u32 lane) {
     case SPECIAL_SWINHI: return (u32)(launch->shared_window >> 32);
     case SPECIAL_LWINHI: return (u32)(launch->local_window >> 32);
     case SPECIAL_SMEMSZ: return launch->shared_bytes;
+    case SPECIAL_CGASIZE: return c->cluster_size;
     default: return 0; /* VIRTUALSMID: every block runs on SM 0 */
     }
 }

@@ -19,9 +19,10 @@ from toolkit.sass.isa.slots import Source
 
 ARRIVE, REDUCE, PACKED = 1, 2, 4  # BARRIER_* of control.h
 BSYNC_FIRM, WARPSYNC_APART, BRANCH_ANY, BRANCH_WAITS = 1, 1, 1, 2  # of control.h
-# SYSTEM_* of control.h: what stands for the addresses of functions that are no code of a kernel.
-SYSTEM_FUNCTIONS = {"__assertfail": 1, "vprintf": 2}
+# SYSTEM_* of system.h: what stands for the addresses of functions that are no code of a kernel.
+SYSTEM_FUNCTIONS = {"__assertfail": 1, "vprintf": 2, "malloc": 3, "free": 4}
 RETURN_ADDRESS = Register(file="R", index=20)  # where calls leave it
+FIRST_ARGUMENT = Register(file="R", index=4)  # of a call, and its result
 ALL_LANES = 0xFFFFFFFF
 NEVER = Register(file="P", index=PT, invert=True)  # the guard @!PT
 
@@ -61,7 +62,7 @@ def call(i: Lowering) -> None:
     """
     *registers, target = i.operands
     if isinstance(target, Register):
-        i.emit("CALL_SYSTEM", s=map(i.u32, (target, RETURN_ADDRESS)))
+        i.emit("CALL_SYSTEM", s=map(i.u32, (target, RETURN_ADDRESS, FIRST_ARGUMENT)))
     elif registers:
         jump_indirect(i)
     elif isinstance(target, Immediate):

@@ -254,7 +254,7 @@ class Lowering(Slots):
         self,
         operation: str,
         *,
-        d: Operand | None = None,
+        d: Operand | int | None = None,
         s: Iterable[Source | int] = (),
         pd: Iterable[Operand] = (),
         ps: Iterable[Operand] = (),
@@ -281,7 +281,7 @@ class Lowering(Slots):
                 PT if guard is None else self.predicate(guard),
                 self.opcode.startswith("U") or self.opcode in _UNIFORM,
                 flags,
-                [self._discard if d is None else self.out(d), self._discard],
+                [self._written(d), self._discard],
                 _filled([x.slot for x in sources], SOURCES, POOL),
                 _filled([x.mod for x in sources], SOURCES, 0),
                 _filled([self.predicate_out(x) for x in pd], 2, PREDICATE_DISCARD),
@@ -292,6 +292,12 @@ class Lowering(Slots):
                 imm,
             )
         )
+
+    def _written(self, d: Operand | int | None) -> int:
+        """The slot that is written; it may be given itself."""
+        if d is None:
+            return self._discard
+        return d if isinstance(d, int) else self.out(d)
 
     def target(self, operand: Operand) -> int:
         """The index of the instruction that a branch names."""

@@ -34,6 +34,7 @@ class ConstantWord:
 
 
 PoolEntry = int | ConstantWord
+SAVED = ("Rpc.LO", "Rpc.HI")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Slots:
     instruction: Instruction = field(init=False)
     first_uniform: int = field(init=False)
     _discard: int = field(init=False)
+    first_saved: int = field(init=False)  # of SAVED, registers in which RPCMOV keeps values
     _slots: int = field(init=False)
     _pool: list[PoolEntry] = field(default_factory=lambda: [0] * WIDEST_RANGE)
     _places: dict[tuple[PoolEntry, ...], int] = field(default_factory=dict)
@@ -86,6 +88,9 @@ class Slots:
         self.first_uniform = registers + WIDEST_RANGE - 1
         self._discard = self.first_uniform + uniforms + WIDEST_RANGE - 1
         self._slots = self._discard + WIDEST_RANGE
+        self.first_saved = self._slots
+        if any(one.opcode == "RPCMOV" for one in self.instructions):
+            self._slots += len(SAVED)
         self._places[(0,)] = 0
 
     # Predicates.

@@ -7,6 +7,7 @@ from toolkit.sass.core.binding import POOL
 from toolkit.sass.isa.integer import SIGNED
 from toolkit.sass.isa.memory import ATOMICS
 from toolkit.sass.isa.registry import Lowering, is_predicate, numbered, on_words, opcode
+from toolkit.sass.isa.slots import SAVED
 
 # Ins.flags of warp.h
 TO_UNIFORM = 1 << 16
@@ -21,7 +22,7 @@ BARRIER_RESULTS = numbered("POPC OR AND")
 SPECIALS = numbered(
     "SR_TID.X SR_TID.Y SR_TID.Z SR_CTAID.X SR_CTAID.Y SR_CTAID.Z SR_LANEID SR_EQMASK SR_LTMASK "
     "SR_LEMASK SR_GTMASK SR_GEMASK SR_VIRTID SR_VIRTUALSMID SR_CgaCtaId SR_SWINHI SR_LWINHI "
-    "SR_SMEMSZ SR_CLOCKLO SR_CLOCKHI"
+    "SR_SMEMSZ SR_CLOCKLO SR_CLOCKHI SR_CgaSize"
 )
 OF_LANES = {"SR_LANEID"} | {x for x in SPECIALS if x.startswith("SR_TID") or x.endswith("MASK")}
 # Nanoseconds go as fast as cycles here.
@@ -93,6 +94,16 @@ def cs2r(i: Lowering) -> None:
             emit_special(i, d, name)
         case [d, Special(name="SR_CLOCKLO" | "SR_GLOBALTIMERLO")]:
             i.emit("CLOCK64", d=d, flags=to_uniform(d))
+
+
+@opcode("RPCMOV", modifiers="32")
+def rpcmov(i: Lowering) -> None:
+    """A register to half of a register that keeps values (Rpc.LO), or back"""
+    match i.operands:
+        case [Special(name=name), Register() as register] if name in SAVED:
+            i.emit("MOV", d=i.first_saved + SAVED.index(name), s=[i.u32(register)])
+        case [Register() as register, Special(name=name)] if name in SAVED:
+            i.emit("MOV", d=register, s=[i.first_saved + SAVED.index(name)])
 
 
 def emit_special(i: Lowering, d: Operand, name: str) -> None:
