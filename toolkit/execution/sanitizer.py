@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from toolkit.execution.launch_request import NO_RUNG, LaunchRequest
 from toolkit.execution.limits import check_limits
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
+from toolkit.frontends.prepared import Grid
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks
@@ -88,12 +90,12 @@ class Checked:
 
 @checked
 def check(
-    source: Source,
+    source: Source | Any,
     kernel: str | None = None,
     *,
-    grid: int | Sequence[int] | None = None,
+    grid: Grid | None = None,
     block: int | Sequence[int] | None = None,
-    arguments: Sequence[Argument] | None = None,
+    arguments: Sequence[Any] | None = None,
     unwritten: Sequence[int] = (),
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
@@ -158,6 +160,8 @@ def check(
     elif seed is not None:
         raise InputError(NO_RUNG)
     else:
+        request, own = request.in_machine_code(arch)
+        unwritten = own.positions(unwritten) if own else unwritten
         geometry, arguments = request.launched()
     with naming(source):
         cubin = compile_for(arch, rung.selection, options) if rung else request.compiled(arch)

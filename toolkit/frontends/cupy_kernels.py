@@ -1,0 +1,94 @@
+"""Kernels of CuPy: their text, compiled here with the options that CuPy would add."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.errors import InputError, UnsupportedError
+from toolkit.frontends.cuda_text import compiled_text, launch_of_text
+from toolkit.frontends.prepared import FrontEndRequest, PreparedLaunch
+from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel_source import CUBIN, compile_kernel
+from toolkit.machine_code.signature import Declared
+
+# What CuPy gives to NVRTC for every kernel, beside folders of headers.
+_ALWAYS = ("-ftz=true", "--device-as-default-execution-space")
+
+
+def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
+    """The launch of a RawKernel, a RawModule, an ElementwiseKernel or a ReductionKernel.
+
+    Raises InputError for arguments that CuPy or the kernel does not take, CompileError for a text
+    that does not compile.
+    """
+    match type(compiled).__name__:
+        case "ElementwiseKernel":
+            from toolkit.frontends import cupy_elementwise
+
+            return cupy_elementwise.prepared(compiled, request)
+        case "ReductionKernel":
+            raise UnsupportedError(
+                f"{compiled.name} is a ReductionKernel of CuPy, which is not supported: its launch "
+                "is decided for the GPU that is here: write it as a cupy.RawKernel"
+            )
+    kernel = _compiled(compiled, request)
+    return launch_of_text(kernel, request, _as_cupy_passes(kernel, request.arguments))
+
+
+def _compiled(compiled: Any, request: FrontEndRequest) -> Kernel:
+    if path := getattr(compiled, "file_path", None):
+        if not path.endswith(CUBIN):
+            raise UnsupportedError(f"RawModule of {path}: give CUDA C++ text or a {CUBIN}")
+        return compile_kernel(Path(path), request.kernel, target=request.arch)
+    own = getattr(compiled, "name", None)
+    if own is not None and request.kernel not in (None, own):
+        raise InputError(f"the RawKernel is {own}, not {request.kernel}")
+    return compiled_text(
+        compiled.code, own or request.kernel, request=request, options=options(compiled.options)
+    )
+
+
+def options(own: Sequence[str]) -> tuple[str, ...]:
+    """Options of the compiler: those of the kernel, then CuPy's."""
+    from cupy._core.core import assemble_cupy_compiler_options
+
+    found: tuple[str, ...] = assemble_cupy_compiler_options(tuple(own))
+    return (*found, *_ALWAYS)
+
+
+def _as_cupy_passes(kernel: Kernel, arguments: Sequence[Any]) -> list[Any]:
+    """Numbers of Python as CuPy passes them: 8 bytes, of which an integer parameter takes its own.
+
+    Raises InputError for a float of Python where the kernel declares a float of 4 bytes: it would
+    read half of a double.
+    """
+    declared = [*(kernel.declared or ()), *([None] * len(arguments))]
+    return [_passed(value, declared[k], k, kernel.name) for k, value in enumerate(arguments)]
+
+
+def _passed(value: Any, declared: Declared | None, position: int, kernel: str) -> Any:
+    if isinstance(value, np.generic) or not isinstance(value, int | float | complex):
+        return value
+    if isinstance(value, bool):
+        return np.bool_(value)
+    plain = declared.dtype if declared is not None and not declared.pointer else None
+    if isinstance(value, complex):
+        return np.complex128(value)
+    if isinstance(value, float):
+        if declared is not None and plain in ("float16", "float32"):
+            raise InputError(
+                f"argument {position} of {kernel} ({declared.text}) is {value!r}: CuPy passes a "
+                f"Python float as a double, of which the kernel reads half: give numpy.{plain}"
+            )
+        return np.float64(value)
+    dtype = plain if plain and "int" in plain else "int64"
+    try:
+        return np.dtype(dtype).type(value)
+    except OverflowError as error:
+        raise InputError(
+            f"argument {position} of {kernel} is {value:,}: it does not fit in {dtype}"
+        ) from error
