@@ -31,6 +31,7 @@ from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Advance, Announce, WhenCounted
+from toolkit.frontends.script_names import is_script
 from toolkit.launch.launch import Argument, Execution
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_names import plain_name
@@ -44,6 +45,7 @@ from toolkit.store.constants_file import with_constants
 from toolkit.store.user_files import check_writable, same_file
 
 if TYPE_CHECKING:
+    from toolkit.cli.script_launch import ScriptLaunch
     from toolkit.gpu.sampling import Sampling
 
 Extent = tuple[int, int, int]
@@ -59,6 +61,7 @@ class Call:
     the architecture, None where no device of it is known.
     `saves` maps positions of buffers among the arguments to files. A `rung` by its name has no
     arguments here: those follow from its shape and the seed. `inner_lines` is as for `simulate`.
+    `script` is set for a kernel of a Python file.
     `constants` is the file of --constants.
     """
 
@@ -80,13 +83,14 @@ class Call:
     seed: int
     saves: Mapping[int, Path]
     rung: RungLaunch | None = None
+    script: ScriptLaunch | None = None
     inner_lines: bool = False
     constants: str | None = None
 
     def asked(self, kernel: str | None = None) -> AskedLaunch:
         """What records keep of it; `kernel` is the name, unless it is the one that was given."""
         return AskedLaunch(
-            source=self.source.name,
+            source=self.script.named if self.script else self.source.name,
             kernel=kernel or self.kernel or "",
             grid=self.grid,
             block=self.block,
@@ -132,6 +136,8 @@ class Call:
         )
         if self.saves and (left := prod(self.grid) - (execution.executed_blocks or 0)):
             execution = replace(execution, notes=(*execution.notes, _of_saved(left)))
+        if self.script is not None:
+            return self.script.simulated(self, execution)
         return SimulatedCall(call=self, execution=execution)
 
     def measure(self, compiled: Future[Source], sampling: Sampling) -> Execution:
@@ -188,6 +194,8 @@ class Call:
         }
         if (rung := self.rung) is not None:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
+        if self.script is not None:
+            return common | self.script.launch(self._made(), self)
         return common | {
             "arguments": self._made(),
             "source": compiled.result(),
@@ -214,7 +222,8 @@ class SimulatedCall:
     @property
     def declared(self) -> tuple[Declared, ...]:
         """The parameters as the source declares them, none where that is not known."""
-        declared = signature(self.call.text or "", self.kernel) or ()
+        text = self.call.script.text if self.call.script else self.call.text
+        declared = signature(text or "", self.kernel) or ()
         return declared if len(declared) == len(self.call.arguments) else ()
 
     @property
@@ -276,12 +285,16 @@ def parse_call(
         return _of_rung(rung, saves, common, measures=isinstance(launch, RunOptions))
     if launch.shape is not None:
         raise InputError(f"--shape is for rungs, and {shortened(launch.source)!r} is not one")
+    if is_script(launch.source):
+        from toolkit.cli.script_launch import script_call
+
+        return script_call(launch, saves, common)
     assert launch.grid is not None, "only a rung brings it"
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
     text = None if launch.source.endswith(CUBIN) else read_source(source)[0]
     try:
-        parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
+        parsed = parse_arguments(arguments, declared_in(text, launch.kernel) if text else None)
     except InputError:
         if text and launch.kernel:
             _check_kernel(text, launch.kernel)
@@ -291,13 +304,13 @@ def parse_call(
         source=source,
         text=text,
         kernel=launch.kernel,
-        grid=_extent("--grid", launch.grid),
-        block=_extent("--block", launch.block),
+        grid=extent_of("--grid", launch.grid),
+        block=extent_of("--block", launch.block),
         dynamic_shared_bytes=launch.shared,
         written=tuple(arguments),
         arguments=parsed,
         defines=defines_of(launch),
-        saves=_saves(saves, buffers, inputs_of(source, launch.options or ()) if saves else []),
+        saves=saved_files(saves, buffers, inputs_of(source, launch.options or ()) if saves else []),
         **common,
     )
 
@@ -323,13 +336,13 @@ def _of_rung(
         written=(str(rung.problem),),
         arguments=(),
         defines={name: str(value) for name, value in variant.macros(rung.parameters).items()},
-        saves=_saves(saves, dict.fromkeys(rung.buffers), []),
+        saves=saved_files(saves, dict.fromkeys(rung.buffers), []),
         rung=rung,
         **common,
     )
 
 
-def _declared(text: str, kernel: str | None) -> tuple[Declared, ...] | None:
+def declared_in(text: str, kernel: str | None) -> tuple[Declared, ...] | None:
     """The parameters of the kernel, or of the only one in the source."""
     names = kernel_names(text) if kernel is None else [kernel]
     return signature(text, names[0]) if len(names) == 1 else None
@@ -343,7 +356,7 @@ def _check_kernel(text: str, kernel: str) -> None:
         raise UnknownNameError("kernel", kernel, names)
 
 
-def _extent(option: str, text: str) -> Extent:
+def extent_of(option: str, text: str) -> Extent:
     parts = re.split(r"[,x×]", text)
     if not (
         len(parts) <= 3
@@ -369,7 +382,7 @@ def _blocks(text: str) -> Literal["all", "representative"] | int:
     return int(text)
 
 
-def _saves(
+def saved_files(
     texts: Sequence[str], buffers: Mapping[int, object], inputs: Sequence[Path]
 ) -> dict[int, Path]:
     """The files of `buffers`, which map positions among the arguments to what fills them.

@@ -3,11 +3,16 @@
 A parameter is specialised as a launch by Triton would: an integer of value 1 is a constant, and
 pointers and integers that 16 divides are known to be so (arrays are allocated with such addresses).
 Machine code has the parameters that are no constants, then pointers to scratch memory.
+
+A load with a mask is inline assembly of several lines, and its PTX counts the Python line up with
+each of them (Triton 3.9): the access would belong to a later line. The PTX is assembled once more
+without these; the line table is taken if the machine code is the same.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,6 +52,8 @@ from toolkit.machine_code.kernel import Kernel
 _SCRATCH = ("global_scratch", "profile_scratch")  # in the order of the parameters
 _MOST_SHOWN = 4  # configurations of an autotuned kernel in a message
 _FP_FUSION = "TRITON_DEFAULT_FP_FUSION"  # Triton warns about its future default at each start
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOCATION = re.compile(r"^\s*\.loc\s.*\n", re.MULTILINE)
 _SCALARS = {
     "u1": np.bool_,
     "i1": np.bool_,
@@ -347,8 +354,7 @@ def _given_to_compiled(compiled: Any, request: FrontEndRequest) -> _Bound:
 
 def _launch(compiled: Any, bound: _Bound, request: FrontEndRequest) -> PreparedLaunch:
     metadata, source = compiled.metadata, compiled.src
-    image = compiled.asm["cubin"]
-    kernel = Kernel.from_image(image, metadata.name)
+    kernel = _with_right_lines(compiled, Kernel.from_image(compiled.asm["cubin"], metadata.name))
     threads = prod(kernel.required_block or (WARP_SIZE * metadata.num_warps,))
     if request.dynamic_shared_bytes not in (0, metadata.shared):
         raise InputError(
@@ -371,6 +377,34 @@ def _launch(compiled: Any, bound: _Bound, request: FrontEndRequest) -> PreparedL
         dynamic_shared_bytes=metadata.shared,
         parameters=(*visible, *_scratch(metadata, len(kernel.parameters) - len(visible), grid)),
     )
+
+
+def _with_right_lines(compiled: Any, kernel: Kernel) -> Kernel:
+    """Copy of the kernel in which inline assembly counts for one line of Python.
+
+    It has no lines if the PTX cannot be assembled to the same machine code.
+    """
+    ptx, metadata = compiled.asm["ptx"], compiled.metadata
+    mended = _INLINE.sub(lambda match: _at_one_line(match[0]), ptx)
+    if mended == ptx:
+        return kernel
+    backend = _backend(f"sm_{metadata.target.arch}")
+    with _quiet():
+        known = vars(backend.parse_options({}))
+        given = {key: value for key, value in metadata._asdict().items() if key in known}
+        try:
+            image = backend.make_cubin(mended, {}, backend.parse_options(given), metadata.target.arch)
+        except Exception:  # of a Triton that assembles in another way
+            return replace(kernel, lines={})
+    again = Kernel.from_image(image, metadata.name)
+    return replace(kernel, lines=again.lines if again.code == kernel.code else {})
+
+
+def _at_one_line(assembly: str) -> str:
+    """Inline assembly with the first of its locations alone."""
+    first = _LOCATION.search(assembly)
+    rest = first.end() if first else 0
+    return assembly[:rest] + _LOCATION.sub("", assembly[rest:])
 
 
 def _grid(request: FrontEndRequest, bound: _Bound) -> Extent:
