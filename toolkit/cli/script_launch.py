@@ -79,9 +79,7 @@ class ScriptLaunch:
         return SimulatedCall(call=call, execution=execution)
 
 
-def script_call(
-    launch: KernelOptions, saves: Sequence[str], common: Mapping[str, Any]
-) -> Call:
+def script_call(launch: KernelOptions, saves: Sequence[str], common: Mapping[str, Any]) -> Call:
     """The launch of `script.py:kernel`, whose file is read or imported now.
 
     Raises as `script_kernel` does, and InputError for arguments that are not understood.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def compiled_text(
     options: Sequence[str],
     around: tuple[str, str] = ("", ""),
     path: str | None = None,
-    defines: Mapping[str, object] | None = None,
+    headers: Sequence[str] = (),
 ) -> Kernel:
     """A kernel of a text, whose lines are those of the Python file if that holds the text."""
     place = placed(text, iter([path]) if path else None)
@@ -71,8 +71,9 @@ def compiled_text(
         target=request.arch,
         name=file,
         folder=Path(place[0]).resolve().parent if place else Path(),
-        defines={**request.defines, **(defines or {})},
+        defines=request.defines,
         options=[*request.options, *options],
+        headers=headers,
     )
     return replace(kernel, source=source, file=file, declared=signature(text, kernel.name))
 

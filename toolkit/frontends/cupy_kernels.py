@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from analysis.errors import InputError, UnsupportedError
+from toolkit.frontends import cupy_elementwise
 from toolkit.frontends.cuda_text import compiled_text, launch_of_text
+from toolkit.frontends.cupy_options import cupy_options
 from toolkit.frontends.prepared import FrontEndRequest, PreparedLaunch
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import CUBIN, compile_kernel
 from toolkit.machine_code.signature import Declared
-
-# What CuPy gives to NVRTC for every kernel, beside folders of headers.
-_ALWAYS = ("-ftz=true", "--device-as-default-execution-space")
 
 
 def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
@@ -27,8 +26,6 @@ def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
     """
     match type(compiled).__name__:
         case "ElementwiseKernel":
-            from toolkit.frontends import cupy_elementwise
-
             return cupy_elementwise.prepared(compiled, request)
         case "ReductionKernel":
             raise UnsupportedError(
@@ -47,17 +44,10 @@ def _compiled(compiled: Any, request: FrontEndRequest) -> Kernel:
     own = getattr(compiled, "name", None)
     if own is not None and request.kernel not in (None, own):
         raise InputError(f"the RawKernel is {own}, not {request.kernel}")
+    options, headers = cupy_options(compiled.options)
     return compiled_text(
-        compiled.code, own or request.kernel, request=request, options=options(compiled.options)
+        compiled.code, own or request.kernel, request=request, options=options, headers=headers
     )
-
-
-def options(own: Sequence[str]) -> tuple[str, ...]:
-    """Options of the compiler: those of the kernel, then CuPy's."""
-    from cupy._core.core import assemble_cupy_compiler_options
-
-    found: tuple[str, ...] = assemble_cupy_compiler_options(tuple(own))
-    return (*found, *_ALWAYS)
 
 
 def _as_cupy_passes(kernel: Kernel, arguments: Sequence[Any]) -> list[Any]:

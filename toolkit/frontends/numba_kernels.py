@@ -6,15 +6,24 @@ elements, the bytes of one, the pointer to the data, the shape, and the strides 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.argument_types import shown
-from analysis.errors import CompileError, InputError, UnsupportedError, first_line, shortened
+from analysis.errors import (
+    CompileError,
+    InputError,
+    UnavailableError,
+    UnsupportedError,
+    first_line,
+    shortened,
+)
 from toolkit.frontends.prepared import (
     FrontEndRequest,
     Parameter,
@@ -25,6 +34,10 @@ from toolkit.frontends.prepared import (
 )
 from toolkit.frontends.python_source import with_python_source
 from toolkit.machine_code.kernel import Kernel
+
+# How lines of Numba's messages begin that name a step of Numba's, and where they name a line.
+_FRAME = ("Failed in ", "During: ", "File ")
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
 # Options of @cuda.jit that `cuda.compile` takes too; lineinfo is always on.
 _KEPT = ("debug", "fastmath", "opt", "launch_bounds")
@@ -159,10 +172,23 @@ def _compiled(dispatcher: Any, name: str, arguments: list[Any], arch: str) -> Ke
                 max_register_count=options.get("max_registers"),
             ),
         ).link("cubin")
+    except ImportError as error:
+        raise UnavailableError(
+            f"{name} cannot be compiled: {first_line(error)}: pip install 'numba-cuda[cu13]'"
+        ) from error
     except Exception as error:
-        reason = shortened(first_line(error), 300)
-        raise CompileError(f"Numba cannot compile {name}: {reason}") from error
+        raise CompileError(_in_one_line(name, error)) from error
     return Kernel.from_image(bytes(linked.code))
+
+
+def _in_one_line(name: str, error: Exception) -> str:
+    """A mistake that Numba found, with its line in the Python file where that is known."""
+    text = f"{error}\n{getattr(error, 'msg', '')}"
+    lines = [line.strip() for line in text.splitlines()]
+    reason = next((x for x in lines if x and not x.startswith(_FRAME)), type(error).__name__)
+    place = _PLACE.search(text)
+    where = f"{Path(place[1]).name}, line {place[2]}: " if place else ""
+    return f"{where}Numba cannot compile {name}: {shortened(reason, 300)}"
 
 
 def _bytes(code: str | bytes) -> bytes:

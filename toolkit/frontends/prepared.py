@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.argument_types import shown
-from analysis.errors import InputError, first_line
+from analysis.errors import InputError, UnsupportedError, first_line
 from analysis.geometry import WARP_SIZE
+from toolkit.launch.checks import POINTER_BYTES
 from toolkit.launch.launch import Argument, buffers_of, three
-from toolkit.machine_code.kernel import Kernel
+from toolkit.machine_code.kernel import Kernel, KernelParameter
 from toolkit.machine_code.signature import Declared
 
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], Any]
 Extent = tuple[int, int, int]
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +104,12 @@ class Parameter:
     argument: int | None = None
     is_transposed: bool = False
 
+    @property
+    def size(self) -> int:
+        """Bytes among the parameters."""
+        value = self.value
+        return value.nbytes if isinstance(value, np.generic) else POINTER_BYTES
+
 
 def hidden(value: int, name: str) -> Parameter:
     """A parameter of 8 bytes that the front end adds."""
@@ -152,6 +158,29 @@ def block_of_warps(request: FrontEndRequest, threads: int, kernel: str) -> Exten
     return block
 
 
-def flattened(parts: Sequence[Sequence[Value]]) -> Iterator[Value]:
-    for part in parts:
-        yield from part
+def split_structs(
+    kernel: Kernel, groups: Sequence[Sequence[Parameter]]
+) -> tuple[Kernel, tuple[Parameter, ...]]:
+    """Kernel whose parameters that are structs with pointers are split into their fields.
+
+    Each group holds the fields of one parameter, without gaps. Raises UnsupportedError if a group
+    has another size than the parameter.
+    """
+    if len(groups) != len(kernel.parameters):
+        raise UnsupportedError(
+            f"{kernel.name} has {len(kernel.parameters)} parameters in machine code, and "
+            f"{len(groups)} were expected"
+        )
+    fields: list[KernelParameter] = []
+    for whole, group in zip(kernel.parameters, groups, strict=True):
+        offset = whole.offset
+        for one in group:
+            fields.append(KernelParameter(ordinal=len(fields), offset=offset, size=one.size))
+            offset += one.size
+        if offset - whole.offset != whole.size:
+            raise UnsupportedError(
+                f"parameter {whole.ordinal} of {kernel.name} (`{group[0].name}`) has {whole.size} "
+                f"bytes in machine code, and {offset - whole.offset} were expected"
+            )
+    split = replace(kernel, parameters=tuple(fields), declared=None)
+    return split, tuple(one for group in groups for one in group)

@@ -50,6 +50,7 @@ from toolkit.launch.launch import three
 from toolkit.machine_code.kernel import Kernel
 
 _SCRATCH = ("global_scratch", "profile_scratch")  # in the order of the parameters
+_USUAL_OPTIONS = ("num_warps", "num_stages", "maxnreg")  # for a message
 _MOST_SHOWN = 4  # configurations of an autotuned kernel in a message
 _FP_FUSION = "TRITON_DEFAULT_FP_FUSION"  # Triton warns about its future default at each start
 _INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
@@ -210,7 +211,9 @@ def _check_options(
         known = vars(_backend(arch).parse_options({}))
     for option in options:
         if option not in known:
-            raise UnknownNameError(f"parameter or option of {name}", option, [*parameters, *known])
+            raise UnknownNameError(
+                f"parameter or option of {name}", option, [*parameters, *_USUAL_OPTIONS]
+            )
     if options.get("num_ctas", 1) != 1:
         raise UnsupportedError(f"{name}: num_ctas = {options['num_ctas']} is not supported: give 1")
 
@@ -393,7 +396,9 @@ def _with_right_lines(compiled: Any, kernel: Kernel) -> Kernel:
         known = vars(backend.parse_options({}))
         given = {key: value for key, value in metadata._asdict().items() if key in known}
         try:
-            image = backend.make_cubin(mended, {}, backend.parse_options(given), metadata.target.arch)
+            image = backend.make_cubin(
+                mended, {}, backend.parse_options(given), metadata.target.arch
+            )
         except Exception:  # of a Triton that assembles in another way
             return replace(kernel, lines={})
     again = Kernel.from_image(image, metadata.name)

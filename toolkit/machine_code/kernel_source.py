@@ -30,12 +30,13 @@ def compile_kernel(
     folder: Path | None = None,
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
+    headers: Sequence[str] = (),
 ) -> Kernel:
     """One kernel of a source, which is what `simulate` takes.
 
     Sources are compiled for `target`, or for the nearest architecture that the compiler knows: the
     resources have a note then. A source that is a text has a `name` in messages, and its headers
-    are in `folder`. Raises as `Kernel.from_image` and `compile_cubin` do.
+    are in `folder`; `headers` are folders of installed packages. Raises as `Kernel.from_image` and `compile_cubin` do.
     """
     found = _compiled_elsewhere(source, kernel)
     if found is not None:
@@ -57,6 +58,7 @@ def compile_kernel(
         defines=defines,
         options=options,
         folder=Path(source).resolve().parent if is_file and name is None else folder,
+        headers=headers,
     )
     return replace(
         cubin,
