@@ -97,7 +97,7 @@ def _given(compiled: Any, request: FrontEndRequest) -> list[Any]:
 
 def _shape(compiled: Any, given: Sequence[Any]) -> tuple[int, ...]:
     """The shape that all arrays share whose elements CuPy reads by itself (not raw ones)."""
-    shapes = {
+    shapes: set[tuple[int, ...]] = {
         value.shape
         for value, parameter in zip(given, compiled.params, strict=False)
         if isinstance(value, np.ndarray) and not parameter.raw

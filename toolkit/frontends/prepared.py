@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from analysis.argument_types import shown
 from analysis.errors import InputError, UnsupportedError, first_line
-from analysis.geometry import WARP_SIZE
 from toolkit.launch.checks import POINTER_BYTES
 from toolkit.launch.launch import Argument, buffers_of, three
 from toolkit.machine_code.kernel import Kernel, KernelParameter
@@ -147,13 +146,11 @@ def as_array(value: Any) -> NDArray[np.generic] | None:
     return array
 
 
-def block_of_warps(request: FrontEndRequest, threads: int, kernel: str) -> Extent:
-    """The block of a front end that chooses it. Raises InputError if another one is given."""
-    block = (threads, 1, 1)
+def chosen_block(request: FrontEndRequest, block: Extent, kernel: str, remedy: str) -> Extent:
+    """The block that a front end compiled for. Raises InputError if another one is given."""
     if request.block is not None and three(request.block, "block") != block:
         raise InputError(
-            f"{kernel} is compiled for blocks of {threads} threads ({threads // WARP_SIZE} "
-            "warps): leave the block out, or give num_warps"
+            f"{kernel} is compiled for blocks of {'×'.join(map(str, block))} threads: {remedy}"
         )
     return block
 

@@ -24,7 +24,7 @@ def placed(text: str, paths: Iterator[str] | None = None) -> tuple[str, int, str
 
     `paths` are those of the running functions, the innermost first, unless they are given.
     """
-    for path in paths if paths is not None else _running_files():
+    for path in paths if paths is not None else running_files():
         whole = "".join(linecache.getlines(path))
         before, found, _ = whole.partition(text)
         if found:
@@ -32,7 +32,8 @@ def placed(text: str, paths: Iterator[str] | None = None) -> tuple[str, int, str
     return None
 
 
-def _running_files() -> Iterator[str]:
+def running_files() -> Iterator[str]:
+    """Paths of the files whose functions are running, the innermost first."""
     frame = inspect.currentframe()
     seen = set()
     while frame is not None:

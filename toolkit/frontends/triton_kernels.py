@@ -41,8 +41,8 @@ from toolkit.frontends.prepared import (
     Parameter,
     PreparedLaunch,
     as_array,
-    block_of_warps,
     buffer,
+    chosen_block,
     hidden,
 )
 from toolkit.frontends.python_source import with_python_source
@@ -55,18 +55,21 @@ _MOST_SHOWN = 4  # configurations of an autotuned kernel in a message
 _FP_FUSION = "TRITON_DEFAULT_FP_FUSION"  # Triton warns about its future default at each start
 _INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
 _LOCATION = re.compile(r"^\s*\.loc\s.*\n", re.MULTILINE)
-_SCALARS = {
+_SCALARS: dict[str, Callable[[Any], np.generic]] = {
     "u1": np.bool_,
     "i1": np.bool_,
     "fp16": np.float16,
     "fp32": np.float32,
     "f32": np.float32,
     "fp64": np.float64,
-    **{
-        f"{letter}{8 * size}": np.dtype(f"{letter}{size}")
-        for letter in "iu"
-        for size in (1, 2, 4, 8)
-    },
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
 }
 
 
@@ -359,6 +362,7 @@ def _launch(compiled: Any, bound: _Bound, request: FrontEndRequest) -> PreparedL
     metadata, source = compiled.metadata, compiled.src
     kernel = _with_right_lines(compiled, Kernel.from_image(compiled.asm["cubin"], metadata.name))
     threads = prod(kernel.required_block or (WARP_SIZE * metadata.num_warps,))
+    remedy = f"leave the block out, or give another num_warps than {threads // WARP_SIZE}"
     if request.dynamic_shared_bytes not in (0, metadata.shared):
         raise InputError(
             f"{bound.name}: Triton takes {metadata.shared:,} bytes of shared memory: leave out the "
@@ -376,7 +380,7 @@ def _launch(compiled: Any, bound: _Bound, request: FrontEndRequest) -> PreparedL
             with_python_source(kernel, getattr(function, "file_name", None)), name=bound.name
         ),
         grid=grid,
-        block=block_of_warps(request, threads, bound.name),
+        block=chosen_block(request, (threads, 1, 1), bound.name, remedy),
         dynamic_shared_bytes=metadata.shared,
         parameters=(*visible, *_scratch(metadata, len(kernel.parameters) - len(visible), grid)),
     )
@@ -448,7 +452,7 @@ def _parameter(name: str, kind: str, bound: _Bound) -> Parameter:
             "give a number"
         )
     try:
-        scalar = np.dtype(_SCALARS[kind]).type(value)
+        scalar = _SCALARS[kind](value)
     except (OverflowError, TypeError, ValueError) as error:
         raise InputError(
             f"argument `{name}` of {bound.name} is {shown(value)}: the kernel is compiled for "

@@ -78,8 +78,8 @@ def compile_cubin(
 
     Without a name it is the only kernel that the source defines. `name` is the file name in
     messages, `arch` such as "sm_86", `folder` where the source's own headers are, `headers` further
-    folders, of installed packages. Raises CompileError where the source is wrong, InputError where the kernel, architecture, a define or
-    an option is, and UnavailableError without NVRTC.
+    folders, of installed packages. Raises CompileError where the source is wrong, InputError where
+    the kernel, architecture, a define or an option is, and UnavailableError without NVRTC.
     """
     capability = _capability(arch)
     check_readable(source, name, folder, options)

@@ -36,7 +36,8 @@ def compile_kernel(
 
     Sources are compiled for `target`, or for the nearest architecture that the compiler knows: the
     resources have a note then. A source that is a text has a `name` in messages, and its headers
-    are in `folder`; `headers` are folders of installed packages. Raises as `Kernel.from_image` and `compile_cubin` do.
+    are in `folder`; `headers` are folders of installed packages. Raises as `Kernel.from_image` and
+    `compile_cubin` do.
     """
     found = _compiled_elsewhere(source, kernel)
     if found is not None:

@@ -15,7 +15,7 @@ __global__ void doubled(float *x, int n) {
 def main():
     module = SourceModule(TEXT, options=["-DUNUSED=1"])
     double = module.get_function("doubled")
-    return double
+    double(None, block=(32, 1, 1))
 
 
 computed = SourceModule(f"// {TEXT}")

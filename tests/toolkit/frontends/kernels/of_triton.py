@@ -1,5 +1,7 @@
 """Kernels of Triton: `python -m toolkit simulate of_triton.py:add -g 64 ... -D BLOCK=1024`."""
 
+# ruff: noqa: N803 - constexprs are in capitals by convention
+
 import triton
 import triton.language as tl
 
