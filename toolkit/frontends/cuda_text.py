@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from toolkit.frontends.prepared import FrontEndRequest, Parameter, PreparedLaunch, as_array, buffer
-from toolkit.frontends.python_source import numbered, placed
+from toolkit.frontends.python_source import files_of, numbered, placed
 from toolkit.launch.checks import check_arguments
 from toolkit.launch.launch import check_numpy
 from toolkit.machine_code.kernel import Kernel
@@ -47,7 +47,7 @@ def prepared(compiled: CudaText, request: FrontEndRequest) -> PreparedLaunch:
         request=request,
         options=[*compiled.options, *(f"-I{folder}" for folder in compiled.include_dirs)],
         around=("", "") if compiled.no_extern_c else ('extern "C" {\n', "\n}"),
-        path=compiled.path,
+        paths=[compiled.path] if compiled.path else files_of(compiled),
     )
     return launch_of_text(kernel, request, list(request.arguments))
 
@@ -59,11 +59,11 @@ def compiled_text(
     request: FrontEndRequest,
     options: Sequence[str],
     around: tuple[str, str] = ("", ""),
-    path: str | None = None,
+    paths: Iterable[str],
     headers: Sequence[str] = (),
 ) -> Kernel:
-    """A kernel of a text, whose lines are those of the Python file if that holds the text."""
-    place = placed(text, iter([path]) if path else None)
+    """A kernel of a text, whose lines are those of the first of `paths` that holds the text."""
+    place = placed(text, paths)
     file, line, source = (Path(place[0]).name, *place[1:]) if place else ("kernel.cu", 1, text)
     kernel = compile_kernel(
         f"{around[0]}{numbered(text, line, file)}{around[1]}",

@@ -13,6 +13,7 @@ from toolkit.frontends import cupy_elementwise
 from toolkit.frontends.cuda_text import compiled_text, launch_of_text
 from toolkit.frontends.cupy_options import cupy_options
 from toolkit.frontends.prepared import FrontEndRequest, PreparedLaunch
+from toolkit.frontends.python_source import files_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.kernel_source import CUBIN, compile_kernel
 from toolkit.machine_code.signature import Declared
@@ -46,7 +47,12 @@ def _compiled(compiled: Any, request: FrontEndRequest) -> Kernel:
         raise InputError(f"the RawKernel is {own}, not {request.kernel}")
     options, headers = cupy_options(compiled.options)
     return compiled_text(
-        compiled.code, own or request.kernel, request=request, options=options, headers=headers
+        compiled.code,
+        own or request.kernel,
+        request=request,
+        options=options,
+        headers=headers,
+        paths=files_of(compiled),
     )
 
 

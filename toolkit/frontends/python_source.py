@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import linecache
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,17 +20,23 @@ def with_python_source(kernel: Kernel, path: str | None) -> Kernel:
     return replace(kernel, file=Path(path).name, source=text or None)
 
 
-def placed(text: str, paths: Iterator[str] | None = None) -> tuple[str, int, str] | None:
-    """(path, line, whole text) of the Python file that holds `text`, None if none does.
-
-    `paths` are those of the running functions, the innermost first, unless they are given.
-    """
-    for path in paths if paths is not None else running_files():
+def placed(text: str, paths: Iterable[str]) -> tuple[str, int, str] | None:
+    """(path, line, whole text) of the first Python file that holds `text`, None if none does."""
+    for path in paths:
         whole = "".join(linecache.getlines(path))
         before, found, _ = whole.partition(text)
         if found:
             return path, before.count("\n") + 1, whole
     return None
+
+
+def files_of(value: object) -> Iterator[str]:
+    """Python files that may hold `value`: those that are running, and modules with its name."""
+    yield from running_files()
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if path and any(one is value for one in list(vars(module).values())):
+            yield path
 
 
 def running_files() -> Iterator[str]:

@@ -21,8 +21,8 @@ def test_a_raw_kernel_has_the_lines_of_the_python_file():
     x = normal(1000)
     found = simulate(kernels.scale, grid=4, block=256, arguments=[x, np.float32(3), 1000])
     np.testing.assert_array_equal(found.outputs[0], 3 * x)
-    assert "x[i] *= factor" in found.cubin.source.splitlines()[9]
-    assert ("of_cupy.py", 10) in found.lines
+    assert "x[i] *= factor" in found.cubin.source.splitlines()[8]
+    assert ("of_cupy.py", 9) in found.lines
 
 
 def test_a_float_of_python_would_be_read_by_half():
