@@ -136,9 +136,22 @@ class Call:
         )
         if self.saves and (left := prod(self.grid) - (execution.executed_blocks or 0)):
             execution = replace(execution, notes=(*execution.notes, _of_saved(left)))
-        if self.script is not None:
-            return self.script.simulated(self, execution)
-        return SimulatedCall(call=self, execution=execution)
+        if self.script is None:
+            return SimulatedCall(call=self, execution=execution)
+        notes = [note] if (note := self.script.kernel.note) else []
+        execution = replace(execution, notes=(*execution.notes, *notes))
+        return SimulatedCall(call=self._as_launched(execution), execution=execution)
+
+    def _as_launched(self, execution: Execution) -> Call:
+        """The call with the launch that the front end chose."""
+        geometry = execution.geometry
+        assert geometry is not None, "a simulation has one"
+        return replace(
+            self,
+            grid=geometry.grid,
+            block=geometry.block,
+            dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+        )
 
     def measure(self, compiled: Future[Source], sampling: Sampling) -> Execution:
         """Launch it on the GPU that is here, and time it. Raises as `toolkit.run` does."""
@@ -194,15 +207,14 @@ class Call:
         }
         if (rung := self.rung) is not None:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
+        common |= {"kernel": self.kernel, "dynamic_shared_bytes": self.dynamic_shared_bytes}
         if self.script is not None:
-            return common | self.script.launch(self._made(), self)
+            return common | self.script.launch(self._made(), self.defines)
         return common | {
             "arguments": self._made(),
             "source": compiled.result(),
-            "kernel": self.kernel,
             "grid": self.grid,
             "block": self.block,
-            "dynamic_shared_bytes": self.dynamic_shared_bytes,
         }
 
 
@@ -222,7 +234,7 @@ class SimulatedCall:
     @property
     def declared(self) -> tuple[Declared, ...]:
         """The parameters as the source declares them, none where that is not known."""
-        text = self.call.script.text if self.call.script else self.call.text
+        text = self.call.script.kernel.text if self.call.script else self.call.text
         declared = signature(text or "", self.kernel) or ()
         return declared if len(declared) == len(self.call.arguments) else ()
 
@@ -286,15 +298,13 @@ def parse_call(
     if launch.shape is not None:
         raise InputError(f"--shape is for rungs, and {shortened(launch.source)!r} is not one")
     if is_script(launch.source):
-        from toolkit.cli.script_launch import script_call
-
-        return script_call(launch, saves, common)
+        return _of_script(launch, saves, common)
     assert launch.grid is not None, "only a rung brings it"
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
     text = None if launch.source.endswith(CUBIN) else read_source(source)[0]
     try:
-        parsed = parse_arguments(arguments, declared_in(text, launch.kernel) if text else None)
+        parsed = parse_arguments(arguments, _declared(text, launch.kernel) if text else None)
     except InputError:
         if text and launch.kernel:
             _check_kernel(text, launch.kernel)
@@ -304,13 +314,13 @@ def parse_call(
         source=source,
         text=text,
         kernel=launch.kernel,
-        grid=extent_of("--grid", launch.grid),
-        block=extent_of("--block", launch.block),
+        grid=_extent("--grid", launch.grid),
+        block=_extent("--block", launch.block),
         dynamic_shared_bytes=launch.shared,
         written=tuple(arguments),
         arguments=parsed,
         defines=defines_of(launch),
-        saves=saved_files(saves, buffers, inputs_of(source, launch.options or ()) if saves else []),
+        saves=_saves(saves, buffers, inputs_of(source, launch.options or ()) if saves else []),
         **common,
     )
 
@@ -336,13 +346,45 @@ def _of_rung(
         written=(str(rung.problem),),
         arguments=(),
         defines={name: str(value) for name, value in variant.macros(rung.parameters).items()},
-        saves=saved_files(saves, dict.fromkeys(rung.buffers), []),
+        saves=_saves(saves, dict.fromkeys(rung.buffers), []),
         rung=rung,
         **common,
     )
 
 
-def declared_in(text: str, kernel: str | None) -> tuple[Declared, ...] | None:
+def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str, Any]) -> Call:
+    """The call of a kernel in a Python file, which is read or imported now."""
+    from toolkit.cli.script_launch import ScriptLaunch, script_arguments
+    from toolkit.frontends.scripts import script_kernel
+
+    if isinstance(launch, RunOptions):
+        raise InputError(
+            "run takes CUDA C++ or a cubin, not a kernel of a Python file: simulate takes it"
+        )
+    found = script_kernel(launch.source)
+    kernel, arguments = launch.kernel or found.module_kernel, launch.arguments or ()
+    declared = _declared(found.text, kernel or found.own_name) if found.text else None
+    parsed, numbers = script_arguments(arguments, found, declared)
+    buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
+    grid = _extent("--grid", launch.grid) if launch.grid is not None else None
+    block = _extent("--block", launch.block) if launch.block is not None else None
+    return Call(
+        source=found.path,
+        text=read_source(found.path)[0],
+        kernel=kernel,
+        grid=grid or (1, 1, 1),
+        block=block or (1, 1, 1),
+        dynamic_shared_bytes=launch.shared,
+        written=tuple(arguments),
+        arguments=parsed,
+        defines=defines_of(launch),
+        saves=_saves(saves, buffers, [found.path]),
+        script=ScriptLaunch(kernel=found, grid=grid, block=block, numbers=numbers),
+        **common,
+    )
+
+
+def _declared(text: str, kernel: str | None) -> tuple[Declared, ...] | None:
     """The parameters of the kernel, or of the only one in the source."""
     names = kernel_names(text) if kernel is None else [kernel]
     return signature(text, names[0]) if len(names) == 1 else None
@@ -356,7 +398,7 @@ def _check_kernel(text: str, kernel: str) -> None:
         raise UnknownNameError("kernel", kernel, names)
 
 
-def extent_of(option: str, text: str) -> Extent:
+def _extent(option: str, text: str) -> Extent:
     parts = re.split(r"[,x×]", text)
     if not (
         len(parts) <= 3
@@ -382,7 +424,7 @@ def _blocks(text: str) -> Literal["all", "representative"] | int:
     return int(text)
 
 
-def saved_files(
+def _saves(
     texts: Sequence[str], buffers: Mapping[int, object], inputs: Sequence[Path]
 ) -> dict[int, Path]:
     """The files of `buffers`, which map positions among the arguments to what fills them.

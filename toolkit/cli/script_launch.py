@@ -1,29 +1,18 @@
-"""A launch of a kernel in a Python file, as the options of `simulate` and `check` ask for it."""
+"""The kernel of a Python file and its arguments, as the options of a command ask for them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from analysis.errors import InputError
 from toolkit.cli.argument_syntax import BufferArgument, parse_arguments
-from toolkit.cli.launch_options import (
-    Call,
-    Extent,
-    SimulatedCall,
-    declared_in,
-    extent_of,
-    saved_files,
-)
-from toolkit.cli.launch_source import defines_of
-from toolkit.cli.options import KernelOptions, RunOptions
-from toolkit.frontends.scripts import ScriptKernel, script_kernel
-from toolkit.launch.launch import Argument, Execution
-from toolkit.machine_code.kernel_source import read_source
+from toolkit.frontends.scripts import ScriptKernel
+from toolkit.launch.launch import Argument
+from toolkit.machine_code.signature import Declared
 
 _INTEGER = re.compile(r"[-+]?(\d+|0[xX][0-9a-fA-F]+)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -38,84 +27,40 @@ class ScriptLaunch:
     """
 
     kernel: ScriptKernel
-    grid: Extent | None
-    block: Extent | None
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
     numbers: frozenset[int]
 
     @property
     def named(self) -> str:
         return f"{self.kernel.path.name}:{self.kernel.name}"
 
-    @property
-    def text(self) -> str | None:
-        return self.kernel.text
-
-    def launch(self, made: Sequence[Argument], call: Call) -> dict[str, Any]:
-        """Arguments of `simulate` and `check`."""
+    def launch(self, made: Sequence[Argument], defines: Mapping[str, str]) -> dict[str, Any]:
+        """Arguments of `simulate` and `check` that are not those of other sources."""
         return {
             "source": self.kernel.compiled,
-            "kernel": call.kernel,
             "grid": self.grid,
             "block": self.block,
             "arguments": [
                 value.item() if k in self.numbers and isinstance(value, np.generic) else value
                 for k, value in enumerate(made)
             ],
-            "dynamic_shared_bytes": call.dynamic_shared_bytes,
-            "defines": call.defines,
+            "defines": defines,
         }
 
-    def simulated(self, call: Call, execution: Execution) -> SimulatedCall:
-        """The result, of the launch that the front end made."""
-        note = self.kernel.note
-        execution = replace(execution, notes=(*execution.notes, *([note] if note else [])))
-        if (geometry := execution.geometry) is not None:
-            call = replace(
-                call,
-                grid=geometry.grid,
-                block=geometry.block,
-                dynamic_shared_bytes=geometry.dynamic_shared_bytes,
-            )
-        return SimulatedCall(call=call, execution=execution)
 
+def script_arguments(
+    texts: Sequence[str], kernel: ScriptKernel, declared: Sequence[Declared] | None
+) -> tuple[list[BufferArgument | np.generic], frozenset[int]]:
+    """Description of each argument, and the positions of those whose type the front end chooses.
 
-def script_call(launch: KernelOptions, saves: Sequence[str], common: Mapping[str, Any]) -> Call:
-    """The launch of `script.py:kernel`, whose file is read or imported now.
-
-    Raises as `script_kernel` does, and InputError for arguments that are not understood.
+    `declared` are the parameters of CUDA C++ text, which gives bare numbers their types itself.
     """
-    if isinstance(launch, RunOptions):
-        raise InputError(
-            "run takes CUDA C++ or a cubin, not a kernel of a Python file: simulate takes it"
-        )
-    found = script_kernel(launch.source)
-    kernel = launch.kernel or found.module_kernel
-    arguments = launch.arguments or ()
-    if found.text is not None:
-        own = kernel or getattr(found.compiled, "name", None)
-        numbers: list[int] = []
-        parsed = parse_arguments(arguments, declared_in(found.text, own))
-    else:
-        typed = list(map(_typed, arguments))
-        numbers = [k for k, text in enumerate(typed) if text != arguments[k]]
-        parsed = parse_arguments(typed)
-    buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
-    grid = extent_of("--grid", launch.grid) if launch.grid is not None else None
-    block = extent_of("--block", launch.block) if launch.block is not None else None
-    return Call(
-        source=found.path,
-        text=read_source(found.path)[0],
-        kernel=kernel,
-        grid=grid or (1, 1, 1),
-        block=block or (1, 1, 1),
-        dynamic_shared_bytes=launch.shared,
-        written=tuple(arguments),
-        arguments=parsed,
-        defines=defines_of(launch),
-        saves=saved_files(saves, buffers, [found.path]),
-        script=ScriptLaunch(kernel=found, grid=grid, block=block, numbers=frozenset(numbers)),
-        **common,
-    )
+    if kernel.text is not None:
+        return parse_arguments(texts, declared), frozenset()
+    typed = list(map(_typed, texts))
+    numbers = (k for k, (text, given) in enumerate(zip(typed, texts, strict=True)) if text != given)
+    return parse_arguments(typed), frozenset(numbers)
 
 
 def _typed(text: str) -> str:

@@ -51,6 +51,11 @@ class ScriptKernel:
         return text if isinstance(text, str) else None
 
     @property
+    def own_name(self) -> str | None:
+        """The name of the one kernel that a RawKernel is."""
+        return getattr(self.compiled, "name", None)
+
+    @property
     def note(self) -> str | None:
         if not self.was_imported:
             return None
