@@ -143,11 +143,15 @@ class Call:
         return SimulatedCall(call=self._as_launched(execution), execution=execution)
 
     def _as_launched(self, execution: Execution) -> Call:
-        """The call with the launch that the front end chose."""
-        geometry = execution.geometry
+        """The call with the launch that the front end chose, and the text that it compiled."""
+        geometry, cubin = execution.geometry, execution.cubin
         assert geometry is not None, "a simulation has one"
+        assert cubin is not None, "a simulation has one"
+        has_text = cubin.file is not None and cubin.source is not None
         return replace(
             self,
+            source=self.source.with_name(cubin.file) if cubin.file and has_text else self.source,
+            text=cubin.source if has_text else self.text,
             grid=geometry.grid,
             block=geometry.block,
             dynamic_shared_bytes=geometry.dynamic_shared_bytes,
