@@ -367,6 +367,8 @@ def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str,
         )
     found = script_kernel(launch.source)
     kernel, arguments = launch.kernel or found.module_kernel, launch.arguments or ()
+    if found.own_name is not None and kernel not in (None, found.own_name):
+        raise InputError(f"--kernel {kernel}: {launch.source} is {found.own_name}")
     declared = _declared(found.text, kernel or found.own_name) if found.text else None
     parsed, numbers = script_arguments(arguments, found, declared)
     buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}

@@ -99,9 +99,8 @@ class KernelOptions:
         str,
         typer.Argument(
             metavar="KERNEL.cu",
-            help="CUDA C++ file, .cubin, kernel of a Python file (script.py:kernel, which imports "
-            "the file and so runs its top level), or name of a rung, such as stream-k (with "
-            "--shape).",
+            help="CUDA C++ file, .cubin, script.py:kernel, or name of a rung, such as stream-k "
+            "(with --shape).",
         ),
     ]
     grid: Annotated[

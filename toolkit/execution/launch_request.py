@@ -90,6 +90,8 @@ class LaunchRequest:
                 arch=arch,
             ),
         )
+        if self.kernel not in (None, prepared.kernel.name, prepared.kernel.symbol):
+            raise InputError(f"the kernel is {prepared.kernel.name}, not {self.kernel}")
         request = replace(
             self,
             source=replace(prepared.kernel, declared=prepared.declared),

@@ -42,9 +42,9 @@ def _compiled(compiled: Any, request: FrontEndRequest) -> Kernel:
         if not path.endswith(CUBIN):
             raise UnsupportedError(f"RawModule of {path}: give CUDA C++ text or a {CUBIN}")
         return compile_kernel(Path(path), request.kernel, target=request.arch)
-    own = getattr(compiled, "name", None)
+    own = own_name(compiled)
     if own is not None and request.kernel not in (None, own):
-        raise InputError(f"the RawKernel is {own}, not {request.kernel}")
+        raise InputError(f"the kernel of CuPy is {own}, not {request.kernel}")
     options, headers = cupy_options(compiled.options)
     return compiled_text(
         compiled.code,
@@ -54,6 +54,12 @@ def _compiled(compiled: Any, request: FrontEndRequest) -> Kernel:
         headers=headers,
         paths=files_of(compiled),
     )
+
+
+def own_name(compiled: Any) -> str | None:
+    """The name of a RawKernel, or the only name expression of a RawModule."""
+    names: Sequence[str] = getattr(compiled, "name_expressions", None) or []
+    return names[0] if len(names) == 1 else getattr(compiled, "name", None)
 
 
 def _as_cupy_passes(kernel: Kernel, arguments: Sequence[Any]) -> list[Any]:

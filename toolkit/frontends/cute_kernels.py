@@ -30,6 +30,7 @@ from toolkit.frontends.prepared import (
 from toolkit.frontends.python_source import running_files
 from toolkit.launch.checks import POINTER_BYTES
 from toolkit.launch.launch import three
+from toolkit.machine_code.elf import cubin_file
 from toolkit.machine_code.kernel import Kernel, KernelParameter
 
 _OPTIONS = '"--keep-cubin --generate-line-info --gpu-arch sm_90a"'
@@ -60,9 +61,9 @@ def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
         )
     if request.defines:
         raise InputError(f"{compiled.function_name} is compiled: defines do not change it")
-    kernel = Kernel.from_image(image, request.kernel)
-    match = _OWN_NAME.fullmatch(kernel.symbol)
-    kernel = replace(kernel, name=match["name"] if match else kernel.symbol)
+    symbols = {_own_name(symbol): symbol for symbol in cubin_file(image).kernels}
+    kernel = Kernel.from_image(image, symbols.get(request.kernel or "", request.kernel))
+    kernel = replace(kernel, name=_own_name(kernel.symbol))
     if request.grid is None or callable(request.grid):
         raise InputError(f"{kernel.name} takes a grid: give the sizes that its launch() has")
     block = kernel.required_block or request.block
@@ -75,6 +76,12 @@ def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
         dynamic_shared_bytes=request.dynamic_shared_bytes,
         parameters=tuple(_parameters(kernel, request)),
     )
+
+
+def _own_name(symbol: str) -> str:
+    """The name of the function, of which the symbol has the types too."""
+    match = _OWN_NAME.fullmatch(symbol)
+    return match["name"] if match else symbol
 
 
 def _with_source(kernel: Kernel) -> Kernel:

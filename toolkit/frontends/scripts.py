@@ -22,6 +22,7 @@ from analysis.errors import (
     shortened,
 )
 from toolkit.frontends.cuda_text import CudaText
+from toolkit.frontends.cupy_kernels import own_name
 from toolkit.frontends.recognition import front_end_of
 from toolkit.frontends.script_names import SCRIPT
 from toolkit.machine_code.kernel_source import read_source
@@ -52,8 +53,8 @@ class ScriptKernel:
 
     @property
     def own_name(self) -> str | None:
-        """The name of the one kernel that a RawKernel is."""
-        return getattr(self.compiled, "name", None)
+        """The name of the one kernel that a RawKernel or RawModule of CuPy has."""
+        return own_name(self.compiled)
 
     @property
     def note(self) -> str | None:

@@ -35,6 +35,7 @@ from analysis.errors import (
     shortened,
 )
 from analysis.geometry import WARP_SIZE
+from reports.text import many
 from toolkit.frontends.prepared import (
     Extent,
     FrontEndRequest,
@@ -200,10 +201,12 @@ def _bound(function: Any, given: _Given, request: FrontEndRequest) -> _Bound:
 
 def _asked(missing: Sequence[Any]) -> str:
     first = missing[0].name
+    is_constant = missing[0].is_constexpr
+    missing = [one for one in missing if one.is_constexpr == is_constant]
     listed = ", ".join(f"`{one.name}`" for one in missing)
-    if missing[0].is_constexpr:
+    if is_constant:
         return f"{listed}: give defines={{'{first}': …}}, or -D {first}=… in the command"
-    return f"{listed}: give one more argument"
+    return f"{listed}: give {many(len(missing), 'more argument')}"
 
 
 def _check_options(

@@ -149,7 +149,7 @@ def test_other_architectures_are_compiled_for_their_devices():
 @pytest.mark.parametrize(
     ("arguments", "defines", "error", "said"),
     [
-        ([1, 2, 3], {"BLOCK": 64}, InputError, "add: no value for `n`: give one more argument"),
+        ([1, 2, 3], {"BLOCK": 64}, InputError, "add: no value for `n`: give 1 more argument"),
         ([1, 2, 3, 4], {}, InputError, "add: no value for `BLOCK`: give defines={'BLOCK': …}"),
         ([1, 2, 3, 4, 5, 6], {}, InputError, "and 6 arguments were given"),
         ([1, 2, 3, 4], {"BLOK": 64}, UnknownNameError, "option of add 'BLOK': choose one of x_ptr"),
