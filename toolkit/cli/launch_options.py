@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.devices import Device
 from analysis.errors import InputError, UnknownNameError, shortened
+from analysis.geometry import Geometry
 from analysis.records.launch import AskedLaunch
 from toolkit.cli.argument_syntax import (
     UNWRITTEN,
@@ -140,22 +141,25 @@ class Call:
             return SimulatedCall(call=self, execution=execution)
         notes = [note] if (note := self.script.kernel.note) else []
         execution = replace(execution, notes=(*execution.notes, *notes))
-        return SimulatedCall(call=self._as_launched(execution), execution=execution)
+        call = self.as_launched(execution.geometry)._with_text_of(execution.cubin)
+        return SimulatedCall(call=call, execution=execution)
 
-    def _as_launched(self, execution: Execution) -> Call:
-        """The call with the launch that the front end chose, and the text that it compiled."""
-        geometry, cubin = execution.geometry, execution.cubin
-        assert geometry is not None, "a simulation has one"
-        assert cubin is not None, "a simulation has one"
-        has_text = cubin.file is not None and cubin.source is not None
+    def as_launched(self, geometry: Geometry | None) -> Call:
+        """The call with the launch that a front end chose."""
+        if self.script is None or geometry is None:
+            return self
         return replace(
             self,
-            source=self.source.with_name(cubin.file) if cubin.file and has_text else self.source,
-            text=cubin.source if has_text else self.text,
             grid=geometry.grid,
             block=geometry.block,
             dynamic_shared_bytes=geometry.dynamic_shared_bytes,
         )
+
+    def _with_text_of(self, cubin: Kernel | None) -> Call:
+        """The call with the text that a front end compiled, where that is known."""
+        if cubin is None or cubin.file is None or cubin.source is None:
+            return self
+        return replace(self, source=self.source.with_name(cubin.file), text=cubin.source)
 
     def measure(self, compiled: Future[Source], sampling: Sampling) -> Execution:
         """Launch it on the GPU that is here, and time it. Raises as `toolkit.run` does."""

@@ -25,6 +25,7 @@ import numpy as np
 from analysis.argument_types import checked, shown
 from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
+from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from reports import text
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
@@ -68,6 +69,7 @@ class Checked:
     blocks: int  #: number of blocks of the launch
     tools: tuple[Tool, ...]  #: tools that could run
     notes: tuple[str, ...] = ()
+    geometry: Geometry | None = None  #: of the launch, which a front end may have chosen
 
     @property
     def summary(self) -> str:
@@ -227,6 +229,7 @@ def _check(
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
         notes=tuple(_notes(raw, follows, in_cluster)),
+        geometry=bound.geometry,
     )
 
 
