@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -156,6 +156,7 @@ def check(
         defines=defines,
         options=options,
     )
+    notes: tuple[str, ...] = ()
     if rung := request.rung(device_of(arch)):
         geometry, arguments = rung.geometry, rung.arguments(chosen_seed(seed))
         unwritten = [position_of_c(rung.variant)]
@@ -163,6 +164,7 @@ def check(
         raise InputError(NO_RUNG)
     else:
         request, own = request.in_machine_code(arch)
+        notes = own.notes if own else notes
         unwritten = own.positions(unwritten) if own else unwritten
         geometry, arguments = request.launched()
     with naming(source):
@@ -174,7 +176,8 @@ def check(
             raise LaunchError(f"{cubin.name}: a check takes up to {lack}: take a smaller launch")
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
             announce(_estimated(translated, bound, chosen, names))
-        return _check(translated, bound, chosen, names, max_instructions, advance)
+        found = _check(translated, bound, chosen, names, max_instructions, advance)
+    return replace(found, notes=(*found.notes, *notes))
 
 
 def _estimated(

@@ -209,7 +209,8 @@ def simulate(
             simulator = _on_a_device(simulator, compiled.limits_of, constants)
         found = simulator.run(compiled, *launched)
     if prepared is not None:
-        found = replace(found, outputs=prepared.outputs(found.outputs))
+        notes = (*found.notes, *prepared.notes)
+        found = replace(found, outputs=prepared.outputs(found.outputs), notes=notes)
     if simulator.device is None:
         return _without_time(found, predict, compiled.limits_of)
     is_source = isinstance(source, str | Path) and compiled.source is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,21 @@ class PreparedLaunch:
         return tuple(
             Declared(text=one.name, name=one.name, pointer=False, argument=one.argument)
             for one in self.parameters
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A warning for each pair of arguments that are one array: each is a buffer of its own."""
+        arrays = [
+            (one.argument, one.value)
+            for one in self.parameters
+            if isinstance(one.value, np.ndarray) and one.argument is not None
+        ]
+        return tuple(
+            f"arguments {k} and {other} share memory, and were simulated as two arrays: what is "
+            "written to one is not seen in the other"
+            for (k, array), (other, second) in combinations(arrays, 2)
+            if np.may_share_memory(array, second)
         )
 
     def positions(self, arguments: Sequence[int]) -> list[int]:

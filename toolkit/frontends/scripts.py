@@ -208,15 +208,21 @@ def _imported(path: Path) -> Any:
     try:
         with redirect_stdout(sys.stderr):
             spec.loader.exec_module(module)
-    except ImportError as error:
-        raise _missing(path, error) from error
     except (Exception, SystemExit) as error:
+        if isinstance(error, ImportError) and error.name:
+            raise _missing(path, error) from error
         raise InputError(
             f"{path}{_line_in(path, error)} stops when it is imported: {type(error).__name__}: "
-            f"{shortened(first_line(error), 200)}: put what needs a GPU under "
-            "if __name__ == '__main__'"
+            f"{shortened(first_line(error), 200).rstrip(': ')}: {_remedy(error)}"
         ) from error
     return module
+
+
+def _remedy(error: BaseException) -> str:
+    under_main = "put what needs a GPU under if __name__ == '__main__'"
+    if type(error).__name__ == "CudaSupportError":  # of Numba
+        return f"leave out the signature of @cuda.jit, which compiles at once, or {under_main}"
+    return under_main
 
 
 def _missing(path: Path, error: ImportError) -> Exception:

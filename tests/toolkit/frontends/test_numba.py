@@ -9,6 +9,7 @@ from analysis.errors import CompileError, InputError
 from tests.refusals import refusal
 from tests.toolkit.frontends.kernels import of_numba as kernels
 from toolkit import check, simulate
+from toolkit.frontends.scripts import script_kernel
 
 
 def normal(*shape, seed=0):
@@ -66,6 +67,16 @@ def test_findings_name_the_argument_and_the_line():
 def test_a_launch_that_numba_would_not_make_is_refused(changed, said):
     launch = {"grid": 1, "block": 32, "arguments": [normal(4, 4), 2.0]} | changed
     assert said in refusal(InputError, simulate, kernels.scale, **launch)
+
+
+def test_a_signature_that_compiles_at_once_is_named(tmp_path):
+    script = tmp_path / "eager.py"
+    script.write_text(
+        "from numba import cuda\n@cuda.jit('void(float32[:])')\ndef k(x):\n    x[0] = 1\n"
+    )
+    said = refusal(InputError, script_kernel, f"{script}:k")
+    assert "line 2 stops when it is imported: CudaSupportError: " in said
+    assert "leave out the signature of @cuda.jit, which compiles at once" in said
 
 
 def test_a_mistake_has_its_line():

@@ -70,6 +70,17 @@ def test_scratch_memory_is_no_output():
     assert [one.shape for one in found.outputs] == [(128,)] * 3
 
 
+def test_one_array_as_two_arguments_is_said():
+    x = numbers(128)
+    launch = {"grid": 1, "arguments": [x, numbers(128, 1), x, 128]}
+    said = (
+        "arguments 0 and 2 share memory, and were simulated as two arrays: what is written to one "
+        "is not seen in the other"
+    )
+    assert said in simulate(CompiledKernel(), **launch).notes
+    assert said in check(CompiledKernel(), **launch).notes
+
+
 def test_the_grid_of_triton_is_a_function_of_its_values():
     x, out = numbers(1000), np.zeros(1000, np.float32)
     grid = lambda meta: (-(-meta["n"] // meta["BLOCK"]),)  # noqa: E731 - as Triton's users do
