@@ -1,5 +1,7 @@
 """Kernels of Triton, compiled with no GPU: outputs are those of NumPy, lines those of Python."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ pytest.importorskip("triton")
 
 from analysis.errors import CompileError, InputError, UnknownNameError, UnsupportedError
 from tests.refusals import refusal
+from tests.toolkit.cli.commands import invoke
 from tests.toolkit.frontends.kernels import of_triton as kernels
 from toolkit import simulate
 
@@ -166,3 +169,34 @@ def test_a_mistake_has_its_line():
     said = refusal(CompileError, simulate, kernels.mistaken, grid=1, arguments=[normal(64), 64, 64])
     line = kernels.mistaken.fn.__code__.co_firstlineno + 3
     assert said.startswith(f"of_triton.py, line {line}: Triton cannot compile mistaken: ")
+
+
+def test_the_command_takes_constexprs_and_chooses_types(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke(
+        f"simulate {kernels.__file__}:add -g 4 -a f32[1000]=2 -a f32[1000]=arange "
+        "-a f32[1000]=zeros -a 1000 -D BLOCK=256 -D num_warps=2 --save 2=out.npy --json"
+    )
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["block"] == [64, 1, 1]  # 2 warps
+    assert document["defines"] == {"BLOCK": "256", "num_warps": "2"}
+    assert document["source"] == "of_triton.py:add"
+    assert "of_triton.py was imported, which runs its top level" in document["notes"]
+    np.testing.assert_array_equal(np.load("out.npy"), np.arange(1000) + 2)
+
+
+def test_an_expression_of_triton_is_a_constexpr(tmp_path):
+    (tmp_path / "typed.py").write_text(
+        "import triton\nimport triton.language as tl\n@triton.jit\n"
+        "def fill(x_ptr, KIND: tl.constexpr, ON: tl.constexpr):\n"
+        "    if ON:\n"
+        "        tl.store(x_ptr + tl.arange(0, 32), tl.full((32,), 2.75, KIND))\n"
+    )
+    command = f"simulate {tmp_path}/typed.py:fill -g 1 -a f32[32] --json"
+    result = invoke(f"{command} -D KIND=tl.float16 -D ON=True")
+    assert result.exit_code == 0, result.output
+    counters = json.loads(result.stdout)["counters"]
+    assert counters[STORES] == 4  # 32 floats of 4 B in sectors of 32 B
+    counters = json.loads(invoke(f"{command} -D KIND=tl.float16 -D ON=False").stdout)["counters"]
+    assert counters[STORES] == 0
