@@ -84,7 +84,7 @@ class LaunchRequest:
                 grid=self.grid,
                 block=self.block,
                 arguments=self.arguments or (),
-                dynamic_shared_bytes=self.dynamic_shared_bytes,
+                dynamic_shared_bytes=self.dynamic_shared_bytes or 0,
                 defines=self.defines or {},
                 options=self.options,
                 arch=arch,

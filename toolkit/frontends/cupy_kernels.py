@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from analysis.errors import InputError, UnsupportedError
+from analysis.errors import InputError, UnsupportedError, first_line
 from toolkit.frontends import cupy_elementwise
 from toolkit.frontends.cuda_text import compiled_text, launch_of_text
 from toolkit.frontends.cupy_options import cupy_options
 from toolkit.frontends.prepared import FrontEndRequest, PreparedLaunch
 from toolkit.frontends.python_source import files_of
 from toolkit.machine_code.kernel import Kernel
-from toolkit.machine_code.kernel_source import CUBIN, compile_kernel
 from toolkit.machine_code.signature import Declared
+from toolkit.store.user_files import read_file
 
 
 def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
@@ -39,9 +38,10 @@ def prepared(compiled: Any, request: FrontEndRequest) -> PreparedLaunch:
 
 def _compiled(compiled: Any, request: FrontEndRequest) -> Kernel:
     if path := getattr(compiled, "file_path", None):
-        if not path.endswith(CUBIN):
-            raise UnsupportedError(f"RawModule of {path}: give CUDA C++ text or a {CUBIN}")
-        return compile_kernel(Path(path), request.kernel, target=request.arch)
+        try:
+            return Kernel.from_image(read_file(path), request.kernel)
+        except (OSError, InputError) as error:
+            raise InputError(f"RawModule of {path}: {first_line(error)}: give a cubin") from error
     own = own_name(compiled)
     if own is not None and request.kernel not in (None, own):
         raise InputError(f"the kernel of CuPy is {own}, not {request.kernel}")
@@ -69,10 +69,13 @@ def _as_cupy_passes(kernel: Kernel, arguments: Sequence[Any]) -> list[Any]:
     read half of a double.
     """
     declared = [*(kernel.declared or ()), *([None] * len(arguments))]
-    return [_passed(value, declared[k], k, kernel.name) for k, value in enumerate(arguments)]
+    sizes = [*(one.size for one in kernel.parameters), *([8] * len(arguments))]
+    return [
+        _passed(value, declared[k], sizes[k], k, kernel.name) for k, value in enumerate(arguments)
+    ]
 
 
-def _passed(value: Any, declared: Declared | None, position: int, kernel: str) -> Any:
+def _passed(value: Any, declared: Declared | None, size: int, position: int, kernel: str) -> Any:
     if isinstance(value, np.generic) or not isinstance(value, int | float | complex):
         return value
     if isinstance(value, bool):
@@ -87,7 +90,7 @@ def _passed(value: Any, declared: Declared | None, position: int, kernel: str) -
                 f"Python float as a double, of which the kernel reads half: give numpy.{plain}"
             )
         return np.float64(value)
-    dtype = plain if plain and "int" in plain else "int64"
+    dtype = plain if plain and "int" in plain else f"int{8 * min(size, 8)}"
     try:
         return np.dtype(dtype).type(value)
     except OverflowError as error:

@@ -10,6 +10,7 @@ import cupy
 from analysis.errors import InputError, UnsupportedError
 from tests.refusals import refusal
 from tests.toolkit.frontends.kernels import of_cupy as kernels
+from tests.toolkit.frontends.kernels.store_triton import CUBIN
 from toolkit import simulate
 
 
@@ -87,4 +88,24 @@ def test_what_cannot_be_had_without_a_gpu_is_named():
     )
     assert "cupy.ufunc cannot be simulated: it is many kernels" in refusal(
         UnsupportedError, simulate, cupy.add, arguments=[normal(8)]
+    )
+
+
+def test_a_module_of_machine_code_is_read(tmp_path):
+    x, y = normal(128), normal(128, seed=1)
+    module = cupy.RawModule(path=str(CUBIN))
+    arguments = [x, y, np.zeros_like(x), 128, 0, 0]  # n has 4 bytes, pointers 8
+    found = simulate(module, "add", grid=1, block=128, arguments=arguments)
+    np.testing.assert_array_equal(found.outputs[2], x + y)
+    (tmp_path / "a.ptx").write_text(".version 9.0")
+    said = refusal(
+        InputError,
+        simulate,
+        cupy.RawModule(path=str(tmp_path / "a.ptx")),
+        grid=1,
+        block=1,
+        arguments=[],
+    )
+    assert said.endswith(
+        "a.ptx: the machine code is not a cubin: it is not an ELF file: give a cubin"
     )
