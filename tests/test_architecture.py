@@ -118,6 +118,7 @@ STAGES = (
     "toolkit/tuned",
     "toolkit/machine_code",
     "toolkit/launch",
+    "toolkit/frontends",
     "toolkit/sass/core",
     "toolkit/sass/isa",
     "toolkit/sass",

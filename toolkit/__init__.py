@@ -6,7 +6,8 @@
 8.0
 
 `profile` runs the ladder and returns a `toolkit.store.presented.ShownProfile`; `run` launches any
-kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles;
+kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles, and
+`CudaText` for the text of a SourceModule of PyCUDA;
 `find_remedies` tries edits of a kernel, `explain` says what a word means, and `save` and `load`
 keep profiles in files. The command line is `python -m toolkit`.
 """
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from analysis.records.words import explain
     from toolkit.execution.sanitizer import check
     from toolkit.execution.simulate import simulate
+    from toolkit.frontends.cuda_text import CudaText
     from toolkit.gpu.launch import run
     from toolkit.launch.tensor_map import TensorMap
     from toolkit.profiling.profile import profile
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CudaText",
     "TensorMap",
     "__version__",
     "check",
@@ -44,6 +47,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CudaText": "toolkit.frontends.cuda_text",
     "TensorMap": "toolkit.launch.tensor_map",
     "check": "toolkit.execution.sanitizer",
     "explain": "analysis.records.words",

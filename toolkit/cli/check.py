@@ -55,6 +55,7 @@ def check(
                 check_page(html, call)
             with SimulationProgress(call.source.name, call.needed_bytes(copies=True)) as progress:
                 checked = call.check(compiled, progress.advance, progress.announce)
+        call = call.as_launched(checked.geometry)
         if html:
             write({html: page(call, checked)})
         if as_json:
@@ -131,6 +132,6 @@ def document(call: Call, checked: Checked) -> dict[str, Any]:
         "arguments": call.written,
         "arch": call.arch,
         "seed": call.seed,
-        **asdict(checked),
+        **{name: value for name, value in asdict(checked).items() if name != "geometry"},
         "summary": checked.summary,
     }

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.devices import Device
 from analysis.errors import InputError, UnknownNameError, shortened
+from analysis.geometry import Geometry
 from analysis.records.launch import AskedLaunch
 from toolkit.cli.argument_syntax import (
     UNWRITTEN,
@@ -38,6 +39,7 @@ from toolkit.execution.block_plan import Blocks
 from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Advance, Announce, WhenCounted
+from toolkit.frontends.script_names import is_script
 from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import HEAP_BYTES, LaunchSetup, setup_of
 from toolkit.machine_code.kernel import Kernel
@@ -52,6 +54,7 @@ from toolkit.store.constants_file import with_constants
 from toolkit.store.user_files import check_writable, same_file
 
 if TYPE_CHECKING:
+    from toolkit.cli.script_launch import ScriptLaunch
     from toolkit.gpu.sampling import Sampling
 
 Extent = tuple[int, int, int]
@@ -69,7 +72,8 @@ class Call:
     `saves` maps positions of buffers among the arguments, and names of variables, to files.
     `set_texts` are those of --set as they were given, `settings` what they mean. A
     `rung` by its name has no arguments here: those follow from its shape and the seed.
-    `inner_lines` is as for `simulate`. `constants` is the file of --constants.
+    `script` is set for a kernel of a Python file. `inner_lines` is as for `simulate`.
+    `constants` is the file of --constants.
     """
 
     source: Path
@@ -94,6 +98,7 @@ class Call:
     cooperative: bool = False
     heap_bytes: int = HEAP_BYTES
     rung: RungLaunch | None = None
+    script: ScriptLaunch | None = None
     inner_lines: bool = False
     constants: str | None = None
     code: Kernel | None = None
@@ -107,7 +112,7 @@ class Call:
     def asked(self, kernel: str | None = None) -> AskedLaunch:
         """What records keep of it; `kernel` is the name, unless it is the one that was given."""
         return AskedLaunch(
-            source=self.source.name,
+            source=self.script.named if self.script else self.source.name,
             kernel=kernel or self.kernel or "",
             grid=self.grid,
             block=self.block,
@@ -164,7 +169,29 @@ class Call:
         )
         if self.saves and (left := prod(self.grid) - (execution.executed_blocks or 0)):
             execution = replace(execution, notes=(*execution.notes, _of_saved(left)))
-        return SimulatedCall(call=self, execution=execution)
+        if self.script is None:
+            return SimulatedCall(call=self, execution=execution)
+        notes = [note] if (note := self.script.kernel.note) else []
+        execution = replace(execution, notes=(*execution.notes, *notes))
+        call = self.as_launched(execution.geometry)._with_text_of(execution.cubin)
+        return SimulatedCall(call=call, execution=execution)
+
+    def as_launched(self, geometry: Geometry | None) -> Call:
+        """The call with the launch that a front end chose."""
+        if self.script is None or geometry is None:
+            return self
+        return replace(
+            self,
+            grid=geometry.grid,
+            block=geometry.block,
+            dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+        )
+
+    def _with_text_of(self, cubin: Kernel | None) -> Call:
+        """The call with the text that a front end compiled, where that is known."""
+        if cubin is None or cubin.file is None or cubin.source is None:
+            return self
+        return replace(self, source=self.source.with_name(cubin.file), text=cubin.source)
 
     def measure(self, compiled: Future[Source], sampling: Sampling) -> Execution:
         """Launch it on the GPU that is here, and time it. Raises as `toolkit.run` does."""
@@ -221,14 +248,15 @@ class Call:
         }
         if (rung := self.rung) is not None:
             return common | {"source": rung.label, "shape": rung.problem, "seed": self.seed}
+        common |= {"kernel": self.kernel, "dynamic_shared_bytes": self.dynamic_shared_bytes}
+        if self.script is not None:
+            return common | self.script.launch(self._made(), self.defines)
         return common | {
             **vars(self.setup),
             "arguments": self._made(),
             "source": self.code or compiled.result(),
-            "kernel": self.kernel,
             "grid": self.grid,
             "block": self.block,
-            "dynamic_shared_bytes": self.dynamic_shared_bytes,
         }
 
 
@@ -248,8 +276,11 @@ class SimulatedCall:
     @property
     def declared(self) -> tuple[Declared, ...]:
         """The parameters as the source declares them, none where that is not known."""
-        code = self.call.code
-        declared = (code.declared if code else signature(self.call.text or "", self.kernel)) or ()
+        if (code := self.call.code) is not None:
+            declared = code.declared or ()
+        else:
+            text = self.call.script.kernel.text if self.call.script else self.call.text
+            declared = signature(text or "", self.kernel) or ()
         return declared if len(declared) == len(self.call.arguments) else ()
 
     @property
@@ -321,6 +352,8 @@ def parse_call(
         return _of_rung(rung, saves, common, measures=isinstance(launch, RunOptions))
     if launch.shape is not None:
         raise InputError(f"--shape is for rungs, and {shortened(launch.source)!r} is not one")
+    if is_script(launch.source):
+        return _of_script(launch, saves, common)
     assert launch.grid is not None, "only a rung brings it"
     assert launch.block is not None, "only a rung brings it"
     source = Path(launch.source)
@@ -380,6 +413,40 @@ def _of_rung(
         defines={name: str(value) for name, value in variant.macros(rung.parameters).items()},
         saves=_saves(saves, dict.fromkeys(rung.buffers), []),
         rung=rung,
+        **common,
+    )
+
+
+def _of_script(launch: KernelOptions, saves: Sequence[str], common: Mapping[str, Any]) -> Call:
+    """The call of a kernel in a Python file, which is read or imported now."""
+    from toolkit.cli.script_launch import ScriptLaunch, script_arguments
+    from toolkit.frontends.scripts import script_kernel
+
+    if isinstance(launch, RunOptions):
+        raise InputError(
+            "run takes CUDA C++ or a cubin, not a kernel of a Python file: simulate takes it"
+        )
+    found = script_kernel(launch.source)
+    kernel, arguments = launch.kernel or found.module_kernel, launch.arguments or ()
+    if found.own_name is not None and kernel not in (None, found.own_name):
+        raise InputError(f"--kernel {kernel}: {launch.source} is {found.own_name}")
+    declared = _declared(found.text, kernel or found.own_name) if found.text else None
+    parsed, numbers = script_arguments(arguments, found, declared)
+    buffers = {k: item.fill for k, item in enumerate(parsed) if isinstance(item, BufferArgument)}
+    grid = _extent("--grid", launch.grid) if launch.grid is not None else None
+    block = _extent("--block", launch.block) if launch.block is not None else None
+    return Call(
+        source=found.path,
+        text=read_source(found.path)[0],
+        kernel=kernel,
+        grid=grid or (1, 1, 1),
+        block=block or (1, 1, 1),
+        dynamic_shared_bytes=launch.shared or 0,
+        written=tuple(arguments),
+        arguments=parsed,
+        defines=defines_of(launch),
+        saves=_saves(saves, buffers, [found.path]),
+        script=ScriptLaunch(kernel=found, grid=grid, block=block, numbers=numbers),
         **common,
     )
 

@@ -12,6 +12,7 @@ from analysis.comparison.accuracy import device_of
 from analysis.devices import Device, find_device
 from analysis.errors import ToolkitError
 from toolkit.cli.options import KernelOptions, LaunchOptions
+from toolkit.frontends.script_names import is_script
 from toolkit.machine_code.architectures import architecture_of
 from toolkit.machine_code.include_paths import files_read
 from toolkit.machine_code.kernel import Kernel
@@ -53,8 +54,9 @@ def compiled_beside(launch: KernelOptions, here: Device | None = None) -> Iterat
 
 
 def _compiled(launch: KernelOptions, here: Device | None) -> Source:
-    """The kernel of CUDA C++, disassembled; machine code and rungs as they were named."""
-    if is_name(launch.source) or is_machine_code(launch.source):
+    """The kernel of CUDA C++, disassembled; other sources as they were named."""
+    others = is_name(launch.source) or is_script(launch.source)
+    if others or is_machine_code(launch.source):
         return launch.source
     kernel = compile_kernel(
         Path(launch.source),
@@ -99,8 +101,11 @@ def _named_device(launch: KernelOptions, here: Device | None) -> Device | None:
 
 
 def inputs_of(source: Path, options: Sequence[str]) -> list[Path]:
-    """Files that are read for a source, including its includes; for machine code the file alone."""
-    if is_machine_code(source):
+    """Files that are read for a source, including its includes.
+
+    For machine code and for a Python file it is the file alone.
+    """
+    if is_script(source.name) or is_machine_code(source):
         return [source]
     return [source, *files_read(source, read_source(source)[0], options)]
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.comparison.accuracy import DEFAULT_DEVICE
+from toolkit.frontends.script_names import is_script
 from toolkit.launch.setup import HEAP_BYTES
 from toolkit.rungs.names import is_name
 
@@ -103,8 +104,8 @@ class KernelOptions:
         str,
         typer.Argument(
             metavar="KERNEL.cu",
-            help="CUDA C++ file; cubin, fatbin, PTX, or a program or object file with kernels; or "
-            "name of a rung, such as stream-k (with --shape).",
+            help="CUDA C++ file; cubin, fatbin, PTX, or a program or object file with kernels; "
+            "script.py:kernel; or name of a rung, such as stream-k (with --shape).",
         ),
     ]
     grid: Annotated[
@@ -170,7 +171,12 @@ class KernelOptions:
     ] = None
     defines: Annotated[
         list[str] | None,
-        typer.Option("--define", "-D", metavar="MACRO", help="Macro, NAME=VALUE; repeatable."),
+        typer.Option(
+            "--define",
+            "-D",
+            metavar="MACRO",
+            help="Macro, NAME=VALUE, or a constexpr or option of Triton; repeatable.",
+        ),
     ] = None
     options: Annotated[
         list[str] | None,
@@ -218,7 +224,12 @@ class KernelOptions:
     ] = None
 
     def check(self) -> None:
-        """Usage error for a launch whose source lacks options that only a rung supplies."""
+        """Usage error for a launch whose source lacks options that only a rung supplies.
+
+        Front ends check what they need themselves: Triton chooses the block.
+        """
+        if is_script(self.source):
+            return
         missing = {"'--grid' / '-g'": self.grid, "'--block' / '-b'": self.block}
         for option, value in missing.items():
             if value is None and not is_name(self.source):

@@ -22,7 +22,9 @@ from toolkit.remedies.kernel_launch import KernelLaunch
 def with_remedies(simulated: SimulatedCall) -> SimulatedCall:
     """The result with the remedies of a launch of CUDA C++ that has a predicted time."""
     call = simulated.call
-    if call.rung or call.text is None or call.device is None or not simulated.execution.predicted:
+    if call.rung or call.script or call.text is None or call.device is None:
+        return simulated
+    if not simulated.execution.predicted:
         return simulated
     launch = KernelLaunch(
         text=call.text,
@@ -67,7 +69,7 @@ def remedies_document(remedies: Remedies) -> list[dict[str, Any]]:
 
 def check_applies(call: Call, number: int) -> None:
     """Raise InputError where a remedy cannot be applied, before the work."""
-    if call.rung or call.code or call.text is None:
+    if call.rung or call.script or call.code or call.text is None:
         raise InputError(f"--apply: {call.source.name} is not a CUDA C++ file of yours: give one")
     if (path := _path(call.source.name, number)).exists():
         raise InputError(f"--apply: {path} exists and is not overwritten: move it away")

@@ -51,6 +51,10 @@ def simulate(
 
     A rung, by its name, has its own grid, block and arguments: 'simulate stream-k --shape 1024'.
 
+    'script.py:kernel' is a kernel of Triton, Numba, CuPy or the CuTe DSL: the file is imported,
+    which runs its top level. A module of PyCUDA is only read. Triton takes constexprs and options
+    as '-D BLOCK=1024 -D num_warps=8', and chooses the block.
+
     An access out of bounds, a deadlock or an endless loop ends in one line with source line and
     thread.
 
@@ -59,7 +63,7 @@ def simulate(
     'f32[64,64]' is a buffer of random numbers with two axes; 'f32[64*64]' has one.
     'f32[64]=zeros' is a buffer of zeros; also ones, arange, 2.5 or data.npy.
     'data.npy' is a buffer with type, shape and content of the file.
-    'i32=4096' is a value; '4096' is a value of the type that the source declares.
+    'i32=4096' is a value; '4096' has the type that the source or the front end chooses.
     'struct:i32=1,f32=2' is a struct by value.
 
     Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.

@@ -20,6 +20,7 @@ from toolkit.cli.options import LaunchOptions
 from toolkit.cli.progress import SimulationProgress
 from toolkit.cli.terminal import COST, GAIN, err, note, out, rich_table, say
 from toolkit.cli.watched_runs import WatchedRun, Worker
+from toolkit.frontends.script_names import is_script
 from toolkit.rungs.matrices import chosen_seed
 from toolkit.rungs.names import is_name
 from toolkit.store.watched_files import WatchedFiles
@@ -41,6 +42,8 @@ def watch(launch: LaunchOptions, *, top: int | None) -> NoReturn:
             f"--watch needs a file, and {launch.source} is a rung: copy its source, and give grid, "
             "block and arguments"
         )
+    if is_script(launch.source):
+        raise InputError("--watch takes CUDA C++ or a cubin, not a kernel of a Python file")
     if not Path(launch.source).is_file():
         raise InputError(f"--watch needs a file, and {shortened(launch.source)!r} is not one")
     launch = replace(launch, seed=chosen_seed(launch.seed))  # runs differ by their source alone

@@ -1,9 +1,9 @@
-"""Request of a launch by a caller of `simulate` or `check`: the caller's own kernel, or a rung."""
+"""Request of a launch by a caller of `simulate` or `check`: an own kernel, or a rung."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from analysis.devices import Device
 from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.problem import Gemm
+from toolkit.frontends.prepared import FrontEndRequest, Grid, PreparedLaunch
+from toolkit.frontends.recognition import front_end_of
 from toolkit.launch.launch import Argument, launch_geometry
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.kernel import Kernel
@@ -25,11 +27,11 @@ NO_RUNG = "a kernel that is not a rung takes grid, block and arguments, and no s
 class LaunchRequest:
     """Arguments of `simulate` that define the launch. A rung takes only `shape` and `seed`."""
 
-    source: Source
+    source: Source | Any
     kernel: str | None
-    grid: int | Sequence[int] | None
+    grid: Grid | None
     block: int | Sequence[int] | None
-    arguments: Sequence[Argument] | None
+    arguments: Sequence[Any] | None
     shape: str | int | Gemm | None
     dynamic_shared_bytes: int
     defines: Mapping[str, object] | None
@@ -70,12 +72,51 @@ class LaunchRequest:
         )
         return rung_launch(self.source, self.shape, device)
 
+    def in_machine_code(self, arch: str) -> tuple[LaunchRequest, PreparedLaunch | None]:
+        """The request, with a kernel of a front end as machine code and all its parameters.
+
+        Raises InputError for arguments that the front end does not take, and CompileError as it
+        compiles.
+        """
+        front_end = front_end_of(self.source)
+        if front_end is None:
+            return self, None
+        if self.shape is not None:
+            raise InputError(NO_RUNG)
+        prepared = front_end.prepared(
+            self.source,
+            FrontEndRequest(
+                kernel=self.kernel,
+                grid=self.grid,
+                block=self.block,
+                arguments=self.arguments or (),
+                dynamic_shared_bytes=self.dynamic_shared_bytes or 0,
+                defines=self.defines or {},
+                options=self.options,
+                arch=arch,
+            ),
+        )
+        if self.kernel not in (None, prepared.kernel.name, prepared.kernel.symbol):
+            raise InputError(f"the kernel is {prepared.kernel.name}, not {self.kernel}")
+        request = replace(
+            self,
+            source=replace(prepared.kernel, declared=prepared.declared),
+            kernel=None,
+            grid=prepared.grid,
+            block=prepared.block,
+            arguments=prepared.arguments,
+            dynamic_shared_bytes=prepared.dynamic_shared_bytes,
+        )
+        return request, prepared
+
     def launched(self) -> tuple[Geometry, Sequence[Argument]]:
         """Geometry and arguments of a kernel that is not a rung. Raises InputError without them."""
         if self.shape is not None:
             raise InputError(NO_RUNG)
         if self.grid is None or self.block is None or self.arguments is None:
             raise InputError(NO_RUNG)
+        if callable(self.grid):
+            raise InputError("grid is a function, which only a kernel of Triton takes: give sizes")
         return launch_geometry(self.grid, self.block, self.dynamic_shared_bytes), self.arguments
 
     def compiled(self, target: str | Device | None) -> Kernel:

@@ -17,14 +17,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from analysis.argument_types import checked, shown
 from analysis.comparison.accuracy import device_of
 from analysis.errors import InputError, LaunchError
+from analysis.geometry import Geometry
 from analysis.problem import Gemm
 from reports import text
 from toolkit.execution.block_plan import PERIOD, Blocks, limited
@@ -42,6 +44,7 @@ from toolkit.execution.launch_request import NO_RUNG, LaunchRequest
 from toolkit.execution.limits import check_limits
 from toolkit.execution.representatives import regions
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Announce, prepared
+from toolkit.frontends.prepared import Grid
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument, buffers_of
 from toolkit.launch.progress import FinishedBlocks
@@ -71,6 +74,7 @@ class Checked:
     tools: tuple[Tool, ...]  #: tools that could run
     notes: tuple[str, ...] = ()
     printed: str = ""  #: text that the kernel printed (printf), block after block
+    geometry: Geometry | None = None  #: of the launch, which a front end may have chosen
 
     @property
     def summary(self) -> str:
@@ -93,12 +97,12 @@ class Checked:
 
 @checked
 def check(
-    source: Source,
+    source: Source | Any,
     kernel: str | None = None,
     *,
-    grid: int | Sequence[int] | None = None,
+    grid: Grid | None = None,
     block: int | Sequence[int] | None = None,
-    arguments: Sequence[Argument] | None = None,
+    arguments: Sequence[Any] | None = None,
     unwritten: Sequence[int] = (),
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
@@ -164,12 +168,16 @@ def check(
         options=options,
         source_dirs=source_dirs,
     )
+    notes: tuple[str, ...] = ()
     if rung := request.rung(device_of(arch or DEFAULT_ARCHITECTURE)):
         geometry, arguments = rung.geometry, rung.arguments(chosen_seed(seed))
         unwritten = [position_of_c(rung.variant)]
     elif seed is not None:
         raise InputError(NO_RUNG)
     else:
+        request, own = request.in_machine_code(arch or DEFAULT_ARCHITECTURE)
+        notes = own.notes if own else notes
+        unwritten = own.positions(unwritten) if own else unwritten
         geometry, arguments = request.launched()
     with naming(source):
         if rung:
@@ -184,7 +192,8 @@ def check(
         if announce is not None and max_instructions >= MOST_INSTRUCTIONS:
             announce(_estimated(translated, bound, chosen, names))
         given = request.setup.symbols
-        return _check(translated, bound, chosen, names, max_instructions, advance, given)
+        found = _check(translated, bound, chosen, names, max_instructions, advance, given)
+    return replace(found, notes=(*found.notes, *notes))
 
 
 def _estimated(
@@ -253,6 +262,7 @@ def _check(
             ),
         ),
         printed=text_of(raw.printed),
+        geometry=bound.geometry,
     )
 
 

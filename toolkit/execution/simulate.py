@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from analysis.argument_types import checked
 from analysis.comparison.accuracy import device_of
@@ -25,10 +26,8 @@ from toolkit.execution.simulator import (
     Simulator,
     WhenCounted,
 )
-from toolkit.launch.launch import (
-    Argument,
-    Execution,
-)
+from toolkit.frontends.prepared import Grid
+from toolkit.launch.launch import Execution
 from toolkit.launch.setup import HEAP_BYTES, Content, setup_of
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.compile import supported_architectures
@@ -51,12 +50,12 @@ def check_simulator() -> None:
 
 @checked
 def simulate(
-    source: Source,
+    source: Source | Any,
     kernel: str | None = None,
     *,
-    grid: int | Sequence[int] | None = None,
+    grid: Grid | None = None,
     block: int | Sequence[int] | None = None,
-    arguments: Sequence[Argument] | None = None,
+    arguments: Sequence[Any] | None = None,
     shape: str | int | Gemm | None = None,
     seed: int | None = None,
     dynamic_shared_bytes: int = 0,
@@ -90,15 +89,22 @@ def simulate(
         object file or library that holds them. Or the name of a rung, such as "stream-k:band=4",
         which takes `shape` and `seed` and defines grid, block and arguments; a few blocks represent
         all, and there are no outputs unless `blocks` is given.
+        Or a kernel of a front end, which is compiled without a GPU and whose hidden parameters are
+        filled in: a `@triton.jit` function, a `@cuda.jit` function of Numba, CuPy's RawKernel,
+        RawModule or ElementwiseKernel, a compiled function of the CuTe DSL, or `CudaText`, the text
+        of a SourceModule of PyCUDA.
     kernel
         An `extern "C"` name or a C++ name expression such as "gemm<128, 64>". It may be omitted if
         the source has only one kernel.
     grid, block
-        One to three sizes each.
+        One to three sizes each. The grid of a Triton kernel may be a function of its arguments by
+        name; its block follows from `num_warps`, one of the `defines`, as other constexprs and
+        options of Triton.
     arguments
         Arrays are separate device buffers, which are not changed and must not change meanwhile.
         NumPy scalars are passed by value, structs as `numpy.void`, and so are tensor maps
-        (`toolkit.TensorMap`), whose arrays are buffers too.
+        (`toolkit.TensorMap`), whose arrays are buffers too. Front ends also take numbers of Python
+        and tensors on the CPU; Triton's fill, in order, the parameters that `defines` leaves open.
     symbols
         Content of `__constant__` and `__device__` variables by their names in the source, such as
         {"filter": array}: as cudaMemcpyToSymbol sets it. Others keep their initial values.
@@ -214,6 +220,7 @@ def simulate(
         by_plan = blocks is None
         found = _simulated_rung(rung, cubin, chosen_seed(seed), simulator, by_plan=by_plan)
         return found if simulator.device else _without_time(found, predict, simulator.target)
+    request, prepared = request.in_machine_code(simulator.target)
     launched = request.launched()
     with naming(source):
         is_asked = simulator.arch is not None or simulator.device is not None
@@ -222,6 +229,9 @@ def simulate(
         if predict:
             simulator = _on_a_device(simulator, compiled.limits_of, constants)
         found = simulator.run(compiled, *launched)
+    if prepared is not None:
+        notes = (*found.notes, *prepared.notes)
+        found = replace(found, outputs=prepared.outputs(found.outputs), notes=notes)
     if simulator.device is None:
         return _without_time(found, predict, compiled.limits_of)
     is_source = isinstance(source, str | Path) and not compiled.is_foreign

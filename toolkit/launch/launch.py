@@ -301,10 +301,13 @@ def buffer_labels(
     """Labels of the buffers that the author of a kernel knows, by position of the argument."""
     labels = {}
     for k, array in buffers_of(arguments).items():
-        name = declared[k].name if declared and k < len(declared) else None
+        known = declared[k] if declared and k < len(declared) else None
+        name, own = (known.name, known.argument) if known else (None, None)
         shape = ",".join(map(str, array.shape))
         dtype = "struct" if array.dtype.kind == "V" else array.dtype.name
-        labels[k] = f"argument {k}{f' `{name}`' if name else ''}, {dtype}[{shape}]"
+        labels[k] = (
+            f"argument {k if own is None else own}{f' `{name}`' if name else ''}, {dtype}[{shape}]"
+        )
     return labels
 
 

@@ -72,13 +72,14 @@ def compile_cubin(
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     folder: Path | None = None,
+    headers: Sequence[str] = (),
 ) -> Kernel:
     """The machine code of `kernel`: an `extern "C"` name or a C++ name expression.
 
     Without a name it is the only kernel that the source defines. `name` is the file name in
-    messages, `arch` such as "sm_86", `folder` where the source's own headers are. Raises
-    CompileError where the source is wrong, InputError where the kernel, architecture, a define or
-    an option is, and UnavailableError without NVRTC.
+    messages, `arch` such as "sm_86", `folder` where the source's own headers are, `headers` further
+    folders, of installed packages. Raises CompileError where the source is wrong, InputError where
+    the kernel, architecture, a define or an option is, and UnavailableError without NVRTC.
     """
     capability = _capability(arch)
     check_readable(source, name, folder, options)
@@ -91,6 +92,7 @@ def compile_cubin(
             *options,
             *_define_options(defines or {}),
             *include_options(source, folder),
+            *(f"--include-path={place}" for place in headers),
         ),
         compiler=compiler_version(),
     )

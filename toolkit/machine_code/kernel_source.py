@@ -36,13 +36,15 @@ def compile_kernel(
     defines: Mapping[str, object] | None = None,
     options: Sequence[str] = ("-lineinfo",),
     source_dirs: Sequence[str | Path] = (),
+    headers: Sequence[str] = (),
 ) -> Kernel:
     """One kernel of a source, which is what `simulate` takes.
 
     For machine code, `target` and `source_dirs` are as of `kernel_of_machine_code`. Sources are
     compiled for `target` (None: that of the default device), or for the nearest architecture that
     the compiler knows: the resources have a note then. A source that is a text has a `name` in
-    messages, and its headers are in `folder`. Raises as `kernel_of_machine_code` and
+    messages, and its headers are in `folder`; `headers` are folders of installed packages. Raises
+    as `kernel_of_machine_code` and
     `compile_cubin` do.
     """
     if is_machine_code(source):
@@ -65,6 +67,7 @@ def compile_kernel(
         defines=defines,
         options=options,
         folder=Path(source).resolve().parent if is_file and name is None else folder,
+        headers=headers,
     )
     return replace(
         cubin,

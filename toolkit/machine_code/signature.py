@@ -51,7 +51,8 @@ class Declared:
 
     `kind` and `size` (bytes) are those of the value or, of a pointer, of what it points to; None
     where the type is not a plain one. `components` is 4 of a pointer to float4. `text` is the
-    declaration, `name` None where it has none.
+    declaration, `name` None where it has none. `argument` is the position of the user's argument
+    where a front end adds parameters.
     """
 
     text: str
@@ -60,6 +61,7 @@ class Declared:
     kind: Kind | None = None
     size: int | None = None
     components: int = 1
+    argument: int | None = None
 
     @property
     def dtype(self) -> str | None:
