@@ -62,6 +62,7 @@ _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.TRAP: ("memcheck", "trap"),
     machine.NO_TENSOR_MAP: ("memcheck", "no tensor map"),
     machine.ARRIVALS: ("synccheck", "invalid arrivals"),
+    machine.PARTIAL_WARP: ("synccheck", "divergent thread(s) in warp"),
     machine.DEADLOCK: ("synccheck", "deadlock"),
 }
 DROPPED = {

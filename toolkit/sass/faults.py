@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -43,10 +43,9 @@ def describe(
         return f"{kernel}: {_access(fault, bound)}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.DEADLOCK:
         return f"{kernel}: {_deadlock(fault, translated, bound)}: {where}"
-    if fault.kind == machine.ARRIVALS:
-        return f"{kernel}: {_arrivals(fault, bound)}; {_thread_of(fault, bound)}, {where}"
-    if fault.kind == machine.NO_TENSOR_MAP:
-        return f"{kernel}: {_no_map(fault)}; {_thread_of(fault, bound)}, {where}"
+    if fault.kind in _OF_THREADS:
+        what = _OF_THREADS[fault.kind](fault, bound)
+        return f"{kernel}: {what}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.LIMIT:
         return f"{kernel} did not end within {limit}; {_block(fault, bound)}, {where}"
     return f"{kernel} {_end(fault, translated)}; {_thread_of(fault, bound)}, {where}"
@@ -184,12 +183,28 @@ def _arrivals(fault: Fault, bound: BoundLaunch) -> str:
     )
 
 
-def _no_map(fault: Fault) -> str:
+def _no_map(fault: Fault, bound: BoundLaunch) -> str:
     axes = "1 axis" if fault.width_bytes == 1 else f"{fault.width_bytes} axes"
     return (
         f"no tensor map of {axes} at {fault.address:#x}: pass a TensorMap for a parameter that is "
         "declared `const __grid_constant__`, 128 bytes aligned to 64"
     )
+
+
+def _partial_warp(fault: Fault, bound: BoundLaunch) -> str:
+    threads = bound.geometry.threads_per_block - fault.warp * LANES
+    why = "the block has no more" if threads < LANES else "a branch parted them"
+    return (
+        f"{text.many(fault.waiting, 'thread')} of a warp execute an instruction on matrices, which "
+        f"needs all {LANES} together: {why}"
+    )
+
+
+_OF_THREADS: dict[int, Callable[[Fault, BoundLaunch], str]] = {
+    machine.ARRIVALS: _arrivals,
+    machine.NO_TENSOR_MAP: _no_map,
+    machine.PARTIAL_WARP: _partial_warp,
+}
 
 
 def _is_call(fault: Fault, translated: Translated) -> bool:
