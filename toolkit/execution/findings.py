@@ -270,6 +270,8 @@ class Wording:
         access = self._access(row["pc"], row["block"], row["thread"], "shuffle")
         lane, source = int(row["thread"]) % LANES, int(row["thread_before"]) % LANES
         why = UNDEFINED_SHUFFLES[int(row["kind"])].format(mask=int(row["address"]))
+        if row["kind"] == watch.ABSENT_SOURCE and row["pc_before"] != watch.NOBODY:
+            why = "which has left the kernel"
         message = (
             f"shuffle error: undefined value: lane {lane} (thread {access.thread} of block "
             f"{access.block}) reads lane {source}, {why}, at {access.location}"

@@ -52,6 +52,7 @@ from toolkit.rungs.matrices import chosen_seed
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
+from toolkit.sass.faults import describe_unaccessed
 from toolkit.sass.machine import BoundLaunch, FaultError
 from toolkit.sass.translate import Translated
 
@@ -222,7 +223,7 @@ def _check(
         executed_blocks=progress.done + (raw.fault is not None),
         blocks=bound.geometry.blocks,
         tools=tuple(tool for tool in TOOLS if follows or in_cluster or tool != "racecheck"),
-        notes=tuple(_notes(raw, follows, in_cluster)),
+        notes=(*_notes(raw, follows, in_cluster), *_unaccessed(launch, raw, blocks)),
     )
 
 
@@ -274,6 +275,13 @@ def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
             "racecheck and initcheck did not check shared memory, because blocks of a cluster "
             "access each other's shared memory in a way that is not followed"
         )
+
+
+def _unaccessed(launch: BoundLaunch, raw: Raw, blocks: Sequence[int]) -> Iterator[str]:
+    """Notes on arguments that nobody accesses, if all blocks were executed as they are."""
+    is_whole = raw.fault is None and raw.is_complete and not _dropped_some(raw)
+    if is_whole and len(blocks) == launch.geometry.blocks:
+        yield from describe_unaccessed(launch)
 
 
 def _chosen_blocks(bound: BoundLaunch, blocks: Blocks) -> Sequence[int]:

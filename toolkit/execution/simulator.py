@@ -37,16 +37,23 @@ from toolkit.launch.launch import (
     Argument,
     Execution,
     buffer_labels,
+    buffers_of,
 )
 from toolkit.launch.progress import FinishedBlocks
 from toolkit.machine_code.architectures import architecture_of, check_runs_on
 from toolkit.machine_code.elf import reading
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.machine_code.kernel import Kernel
-from toolkit.sass.faults import describe, describe_printing, describe_unwritten
+from toolkit.sass.faults import (
+    describe,
+    describe_printing,
+    describe_unaccessed,
+    describe_unwritten,
+)
 from toolkit.sass.machine import BoundLaunch, FaultError, Run, available_cores, run_blocks
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.schedule_facts import schedule_facts
+from toolkit.sass.space import Buffer
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.translate import Translated, bind, translate
 
@@ -126,6 +133,7 @@ class Simulator:
                 *counted.unchecked(geometry.blocks),
                 *describe_unwritten(counted.runs, translated, bound),
                 *describe_printing(translated, counted.counts),
+                *(describe_unaccessed(bound) if counted.blocks == geometry.blocks else ()),
             ),
         )
         execution = replace(execution, device=self.device)
@@ -270,12 +278,16 @@ def prepared(
     )
     with reading(what):
         bound, outputs = bind(translated, geometry, arguments)
-    labels = buffer_labels(arguments, cubin.declared).items()
-    named = {name: f"variable `{name}`" for name in translated.linked.variables}
-    named |= {f"argument {position}": label for position, label in labels}
+    labels, arrays = buffer_labels(arguments, cubin.declared), buffers_of(arguments)
+    named = {name: (f"variable `{name}`", 1) for name in translated.linked.variables}
+    named |= {f"argument {k}": (labels[k], array.itemsize) for k, array in arrays.items()}
     bound = replace(
         bound,
-        buffers=[replace(b, name=named.get(b.name, b.name)) for b in bound.buffers],
+        buffers=[_labelled(b, *named.get(b.name, (b.name, 1))) for b in bound.buffers],
         most_resident=most_resident(device, cubin, bound),
     )
     return translated, bound, outputs
+
+
+def _labelled(buffer: Buffer, name: str, element_bytes: int) -> Buffer:
+    return replace(buffer, name=name, element_bytes=element_bytes)

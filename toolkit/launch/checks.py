@@ -222,9 +222,20 @@ def _check_declared(
         raise InputError(f"{what} is an array: give a value, {scalar}")
     if declared.kind is not None and not _fits(argument, declared, exactly=not is_array):
         kind = f"an array of {argument.dtype.name}" if is_array else _shown(argument)
-        view = " (x.view changes the type without changing bytes)" if is_array else ""
-        raise InputError(f"{what} is {kind}: give {declared.dtype}{view}")
+        raise InputError(
+            f"{what} is {kind}: give {declared.dtype}{_conversion(argument, declared)}"
+        )
     _check_size(what, argument, parameter)
+
+
+def _conversion(argument: Array, declared: Declared) -> str:
+    """How an array gets the declared type; empty for a value."""
+    if not isinstance(argument, np.ndarray):
+        return ""
+    if argument.dtype.kind == "c":
+        return f" (x.view('float{4 * argument.itemsize}') has its parts side by side)"
+    keeps = ", x.view keeps their bytes" if argument.itemsize == declared.size else ""
+    return f" (x.astype({declared.dtype!r}) converts the values{keeps})"
 
 
 def _fits(argument: Array, declared: Declared, *, exactly: bool) -> bool:

@@ -68,6 +68,13 @@ def describe_unwritten(
     )
 
 
+def describe_unaccessed(bound: BoundLaunch) -> Iterator[str]:
+    """Notes on the array arguments that no thread of a launch accessed, in any of its blocks."""
+    for buffer in bound.buffers:
+        if buffer.name.startswith("argument") and buffer.bytes and not buffer.accessed[0]:
+            yield f"{buffer.name} is never read, nor written: does the kernel use another array?"
+
+
 def describe_printing(translated: Translated, counts: NDArray[Any]) -> Iterator[str]:
     """Note that printed output of the kernel is lost, if there was any."""
     printing = any(x.target == "vprintf" for x in translated.kernel.relocations)
@@ -97,7 +104,8 @@ def _access(fault: Fault, bound: BoundLaunch) -> str:
     what = f"{space} {'write' if fault.is_store else 'read'} of {_bytes(width)}"
     at = _shared_address(fault.address, bound) if space == "shared" else f"{fault.address:#x}"
     if fault.kind == machine.MISALIGNED:
-        return f"misaligned {what} at {at}: it is not a multiple of {width}"
+        where = _element(fault, bound.buffers) if space == "global" else ""
+        return f"misaligned {what} at {at}{where}: it is not a multiple of {width}"
     if fault.kind == machine.WRITE_TO_CONSTANT:
         return f"{what} at {at}, which is read-only"
     if space == "global":
@@ -113,6 +121,17 @@ def _limit(space: str, bound: BoundLaunch) -> str:
         return f"the thread has {_bytes(bound.local_bytes)}"
     assert space == "constant"
     return "that is beyond the bank"
+
+
+def _element(fault: Fault, buffers: Sequence[Buffer]) -> str:
+    """Buffer and element of an address, in parentheses; empty for an address in no buffer."""
+    for buffer in buffers:
+        offset = int(fault.address) - buffer.address
+        if 0 <= offset < buffer.bytes:
+            element, rest = divmod(offset, buffer.element_bytes)
+            within = f"byte {rest} of " if rest else ""
+            return f" ({within}element {element:,} of {buffer.name})"
+    return ""
 
 
 def _nearest(fault: Fault, buffers: Sequence[Buffer]) -> str:

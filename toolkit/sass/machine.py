@@ -468,6 +468,8 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
     for number, data in bound.banks.items():
         launch.banks[number] = core.Bank(data.ctypes.data, data.nbytes)
     yield launch
+    for buffer, row in zip(bound.buffers, table, strict=False):
+        buffer.accessed[0] |= row["accessed"]
     del program, pool, table
 
 

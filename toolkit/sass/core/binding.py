@@ -57,7 +57,7 @@ COUNT = dtype_of(
     "divergent reissued reissued_threads refused"
 )
 
-ALLOCATION = dtype_of("u8 base bytes host source pages; u4 writable unwritten")
+ALLOCATION = dtype_of("u8 base bytes host source pages; u4 writable unwritten accessed reserved")
 
 # Sectors of a 128-byte line that a block reads or writes for the first time.
 ACCESS = dtype_of("u8 line block; u4 step; u2 warp; u1 mask kind")

@@ -270,6 +270,7 @@ static u32 check_sources(Worker *c, const Warp *w, const Ins *i, u32 m) {
         Finding f = finding_of(c, mask >> j & 1 ? FOUND_ABSENT_SOURCE : FOUND_UNNAMED_SOURCE, SPACE_GENERIC,
                                thread_of(w, l));
         f.thread_before = thread_of(w, (int)j);
+        if (w->born & ~w->alive & 1u << j) f.pc_before = w->left[j];
         f.address = mask;
         report(c, &f);
     }

@@ -111,6 +111,8 @@ typedef struct {
     u8 *source;         /* a page is copied from there to `host` when it is written */
     _Atomic u32 *pages; /* from COPIED on: it was copied (space.c); NULL: all of `host` is valid */
     u32 writable, unwritten; /* unwritten: nobody may read it before a block has written it */
+    _Atomic u32 accessed; /* some thread did */
+    u32 reserved;
 } Allocation;
 
 typedef struct { u8 *data; u64 bytes; } Bank;

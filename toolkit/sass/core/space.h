@@ -11,15 +11,20 @@ static inline int inside(const Allocation *x, u64 low, u64 high) {
     return low >= x->base && high <= x->base + x->bytes && high >= low;
 }
 
+static inline const Allocation *noted(Allocation *x) {
+    if (!x->accessed) x->accessed = 1;
+    return x;
+}
+
 static inline const Allocation *allocation_of(Worker *c, u64 low, u64 high) {
     const Launch *launch = c->launch;
     u32 *last = &c->last_allocation[c->pc];
     if (*last < launch->allocation_count && inside(&launch->allocations[*last], low, high))
-        return &launch->allocations[*last];
+        return noted(&launch->allocations[*last]);
     for (u32 k = 0; k < launch->allocation_count; k++)
         if (inside(&launch->allocations[k], low, high)) {
             *last = k;
-            return &launch->allocations[k];
+            return noted(&launch->allocations[k]);
         }
     return NULL;
 }
