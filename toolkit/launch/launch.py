@@ -22,6 +22,7 @@ from analysis.records.source_lines import line_accesses
 from analysis.records.summaries import rows_of_lines, summaries
 from analysis.rounding import Check
 from analysis.timing.predicted import Predicted, RankedCause
+from toolkit.launch.element_types import type_text
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
 from toolkit.store.dataframe import Rows, dataframe
@@ -295,8 +296,8 @@ def buffer_labels(
     for k, array in buffers_of(arguments).items():
         name = declared[k].name if declared and k < len(declared) else None
         shape = ",".join(map(str, array.shape))
-        dtype = "struct" if array.dtype.kind == "V" else array.dtype.name
-        labels[k] = f"argument {k}{f' `{name}`' if name else ''}, {dtype}[{shape}]"
+        of_type = type_text(array.dtype)
+        labels[k] = f"argument {k}{f' `{name}`' if name else ''}, {of_type}[{shape}]"
     return labels
 
 
