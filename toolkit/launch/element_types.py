@@ -72,6 +72,11 @@ def epsilon(dtype: np.dtype[Any]) -> float:
     return 2.0**-small.fraction_bits if small else float(np.finfo(dtype).eps)
 
 
+def raw_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """The bytes of a C-ordered array, in place; some types have no buffer of Python's."""
+    return array.reshape(-1).view(np.uint8)
+
+
 def type_text(dtype: np.dtype[Any]) -> str:
     return "struct" if is_bytes(dtype) else dtype.name
 

@@ -81,6 +81,7 @@ class BoundLaunch:
     cluster: tuple[int, int, int] = (1, 1, 1)  # blocks along each axis that run together
     blocks_meet: bool = False  # a block may wait for what others write
     most_resident: int = 1  # clusters that run at a time where they wait for each other
+    at_once: bool = False  # as many run from the beginning
     most_accesses: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
@@ -431,7 +432,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 # What the core's launch has under the same names.
 _OF_THE_BOUND_LAUNCH = (
     *("cluster", "local_bytes", "notes_requests", "most_steps", "most_accesses"),
-    *("shared_base", "shared_bytes"),
+    *("shared_base", "shared_bytes", "at_once"),
 )
 
 

@@ -1,5 +1,7 @@
 """Arguments of bfloat16, FP8, complex, structured and bool types, from Python and compared."""
 
+import struct
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from analysis.errors import InputError
 from tests.refusals import refusal
 from toolkit import simulate
 from toolkit.cli.launch_options import _npy
+from toolkit.gpu.context import packed
 from toolkit.launch.checks import check_arguments
 from toolkit.launch.element_types import SMALL_FLOATS, epsilon, type_named
 from toolkit.machine_code.kernel import KernelParameter
@@ -92,10 +95,10 @@ extern "C" __global__ void twice(__nv_bfloat16 *b, __nv_fp8_e4m3 *e, float2 *c, 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80"])  # which convert FP8 by integer arithmetic
 def test_outputs_have_the_types_of_the_arguments(arch):
     numbers = np.arange(32) / 4
-    struct = np.zeros(32, STRUCT)
-    struct["key"], struct["value"] = np.arange(32), 0.5
+    items = np.zeros(32, STRUCT)
+    items["key"], items["value"] = np.arange(32), 0.5
     arrays = [numbers.astype(BF16), numbers.astype(E4M3), (numbers - 1j).astype(np.complex64)]
-    arrays += [struct, np.arange(32) % 2 == 0]
+    arrays += [items, np.arange(32) % 2 == 0]
     b, e, c, s, t = simulate(SOURCE, grid=1, block=32, arguments=arrays, arch=arch).outputs
     assert (b.dtype, e.dtype, s.dtype) == (BF16, E4M3, STRUCT)
     np.testing.assert_array_equal(b, (2 * numbers).astype(BF16))
@@ -117,6 +120,12 @@ def test_a_saved_array_is_read_as_bytes(dtype, tmp_path):
     array = np.arange(8).astype(dtype)
     (tmp_path / "x.npy").write_bytes(_npy(array))
     assert (np.load(tmp_path / "x.npy").view(dtype) == array).all()
+
+
+@pytest.mark.parametrize("value", [BF16.type(1.5), E5M2.type(-2), np.complex64(1 - 2j)])
+def test_a_value_of_these_types_is_passed_by_its_bytes(value):
+    form, values = packed([value])
+    assert struct.pack("=" + form, *values) == value.tobytes()
 
 
 def difference(old, new):
