@@ -181,6 +181,9 @@ TABLE: Mapping[str, Mapping[str, Evidence]] = {
     f"{SM_CODE}/load_store.h": {
         "ON_THEIR_WAY": measured(f"{_PROBES}: up to 12 of four schedulers"),
         "COPY_PLACES": measured(f"{_PROBES}: 24 loads, or 13.4 copies"),
+        "MATRIX_CLOCKS": measured(
+            "a loop of LDSMs on an H100: x1, x2, x4 take 23, 25, 29, and a wavefront per matrix"
+        ),
     },
     f"{SM_CODE}/registers.h": {
         "KEPT_FOR AT_ONCE BY_SECOND NOT_NEXT LATER ANY": measured(_PATTERNS),

@@ -46,7 +46,7 @@ class Kind(IntEnum):
     COPY, COPY_GROUP, WAIT_GROUP, BARRIER, BRANCH, EXIT = range(6, 12)
     MBARRIER_BEGIN, MBARRIER_ARRIVE, MBARRIER_WAIT = range(12, 15)
     BULK_LOAD, BULK_STORE, BULK_GROUP = range(15, 18)
-    CONSTANT = 18
+    CONSTANT, MATRIX_LOAD = range(18, 20)
 
 
 # Reasons why a scheduler issues nothing in a clock.

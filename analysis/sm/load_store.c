@@ -37,6 +37,10 @@ static void served(Sm *s, const Request *q, double now) {
         if (w->age == q->age) count_request(s, q, i, now);
         at += m->shared_latency;
         break;
+    case KIND_MATRIX_LOAD: /* `release` adds the same number of register_latency */
+        at += m->shared_latency;
+        if (registers > 1) at += (registers - 1) * ((double)MATRIX_CLOCKS - m->register_latency);
+        break;
     default: /* KIND_SHARED_LOAD and KIND_SHARED_STORE (with SHFL), KIND_MBARRIER_WAIT */
         at += m->shared_latency;
     }

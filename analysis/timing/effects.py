@@ -254,7 +254,9 @@ def _accesses_l2(scene: Scene) -> bool:
 
 def _accesses_shared(scene: Scene) -> bool:
     return bool(
-        np.isin(scene.code["kind"], (Kind.SHARED_LOAD, Kind.SHARED_STORE, Kind.ATOMIC)).any()
+        np.isin(
+            scene.code["kind"], (Kind.SHARED_LOAD, Kind.SHARED_STORE, Kind.MATRIX_LOAD, Kind.ATOMIC)
+        ).any()
     )
 
 

@@ -80,7 +80,7 @@ def test_a_shuffle_names_both_lanes():
     assert found.times == 16
     (found,) = check_bug(planted("shuffle_up_from_lanes_that_left"), "sm_90").findings
     assert (
-        "lane 8 (thread (8, 0, 0) of block (0, 0, 0)) reads lane 4, which does not "
+        "lane 8 (thread (8, 0, 0) of block (0, 0, 0)) reads lane 4, which has left "
         in found.message
     )
     assert found.times == 8  # lanes 8 to 11 of two warps

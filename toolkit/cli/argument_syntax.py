@@ -6,8 +6,10 @@
     data.npy                a buffer as it was saved
     i32=4096                a value; 4096 alone where the source declares a plain type
     struct:i32=1,f32=2.0    a struct by value, its fields aligned as in C
+    struct[64]:i32,f32[3]=1 a buffer of structs, each field filled as a buffer is
 
-Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 f32 f64 bool, or NumPy's or C's names for them.
+Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 f32 f64 bool, bf16 and the FP8 types e4m3 and e5m2,
+c64 and c128 (complex), or NumPy's or C's names for them.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError, UnknownNameError, first_line, shortened
+from toolkit.launch.element_types import SMALL_FLOATS, is_real, small_float, type_named
 from toolkit.launch.host_resources import shortage
 from toolkit.launch.launch import Argument
 from toolkit.machine_code.signature import Declared
@@ -36,7 +39,7 @@ TYPES: dict[str, np.dtype[Any]] = {
         ("f", "f", (2, 4, 8)),
     )
     for size in sizes
-} | {"bool": np.dtype("?")}
+} | {"bool": np.dtype("?"), "c64": np.dtype("c8"), "c128": np.dtype("c16")}
 _OF_C = {"char": "i8", "short": "i16", "int": "i32", "unsigned": "u32", "long": "i64"} | {
     "half": "f16",
     "float": "f32",
@@ -49,6 +52,10 @@ _NAMES = (
     | {name: TYPES[ours] for name, ours in _OF_C.items()}
 )
 
+_SMALL = {name: one.name for name, one in SMALL_FLOATS.items()} | {
+    one.name: one.name for one in SMALL_FLOATS.values()
+}
+
 UNWRITTEN = "unwritten"
 FILLS = ("random", "zeros", "ones", "arange", UNWRITTEN)
 POISON = 0xFF  # bytes of what nobody wrote: NaN in every floating type
@@ -57,23 +64,29 @@ MOST_ELEMENTS = 2**48  # addresses of a process have 48 bits
 IN_CACHE = 1 << 16  # floats that are made at a time, so that they are not read from memory again
 RANDOM_INTEGERS = 100  # 0 to 99: also valid in a byte, and as an index of many a buffer
 
-# Types of no NumPy array: their bits fit in one of integers.
-_AS_BITS = {"bf16": "u16", "bfloat16": "u16", "fp8": "u8", "f8": "u8", "e4m3": "u8", "e5m2": "u8"}
+_FP8 = ("fp8", "f8", "float8")
 
+_NOT_FINITE = re.compile("inf|nan", re.IGNORECASE)
 _BARE_NUMBER = re.compile(r"[-+]?(?:\.?\d[\w.+-]*|(?i:inf|infinity|nan))", re.ASCII)
 _BUFFER = re.compile(r"(?P<type>\w*)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?", re.DOTALL)
 _VALUE = re.compile(r"(?P<type>\w*)=(?P<value>.*)", re.DOTALL)
+_STRUCTS = re.compile(r"struct\[(?P<shape>[^\]]*)\](?::(?P<fields>.*))?", re.DOTALL)
+_FIELD = re.compile(r"(?P<type>\w*)(?:\[(?P<shape>[^\]]*)\])?(?:=(?P<fill>.*))?", re.DOTALL)
 _EXAMPLES = "'f32[1024]', 'f32[64,64]=zeros', 'data.npy', 'i32=4096' or 'struct:i32=1,f32=2'"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BufferArgument:
-    """An array to make: `fill` is one of FILLS, a number, or a file that holds it."""
+    """An array to make: `fill` is one of FILLS, a number, or a file that holds it.
+
+    An array of structs is filled by its `fields`, each an array of this shape or more axes.
+    """
 
     text: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     fill: str | np.generic | Path
+    fields: tuple[BufferArgument, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -133,8 +146,10 @@ def is_number(text: str) -> bool:
 
 def number(text: str, dtype: np.dtype[Any]) -> np.generic:
     """`text` as a number of a type; raises InputError where it is none, or does not fit."""
-    if dtype.kind == "f":
+    if is_real(dtype):
         return _floating(text, dtype)
+    if dtype.kind == "c":
+        return _complex(text, dtype)
     low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     named = {"true": 1, "false": 0}.get(text.lower()) if dtype.kind == "b" else None
     try:
@@ -156,9 +171,27 @@ def _floating(text: str, dtype: np.dtype[Any]) -> np.generic:
         raise InputError(
             f"{shortened(text)!r} is not a number: give one such as 1.5, -2e-3, inf or nan"
         ) from None
+    small = small_float(dtype)
+    if small and not small.has_infinity and np.isinf(value):
+        raise InputError(f"{dtype.name} has no infinity: give a number up to {small.largest:g}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        result: np.generic = dtype.type(value)
+    if not (np.isfinite(float(result)) or _NOT_FINITE.search(text)):
+        largest = small.largest if small else float(np.finfo(dtype).max)
+        raise InputError(f"{shortened(text)} does not fit: {dtype.name} ends at {largest:g}")
+    return result
+
+
+def _complex(text: str, dtype: np.dtype[Any]) -> np.generic:
+    try:
+        value = complex(re.sub(r"i$", "j", text.strip()))
+    except ValueError:
+        raise InputError(
+            f"{shortened(text)!r} is not a complex number: give one such as 1.5, 2j or 1-2j"
+        ) from None
     with np.errstate(over="ignore"):
         result: np.generic = dtype.type(value)
-    if np.isinf(result) and "inf" not in text.lower():
+    if not (np.isfinite(result) or _NOT_FINITE.search(text)):
         raise InputError(
             f"{shortened(text)} does not fit: {dtype.name} ends at {np.finfo(dtype).max:g}"
         )
@@ -183,6 +216,8 @@ def parse_argument(
 def _parsed(text: str) -> BufferArgument | np.generic:
     if text.startswith("struct:"):
         return _struct(text.removeprefix("struct:"))
+    if match := _STRUCTS.fullmatch(text):
+        return _structs(text, _shape(match["shape"]), match["fields"])
     if match := _BUFFER.fullmatch(text):
         dtype = _type(match["type"])
         shape = _shape(match["shape"])
@@ -211,14 +246,16 @@ def _declared_type(text: str, declared: Declared | None, size: int | None) -> np
         raise InputError(f"the kernel takes `{declared.text}`: give a buffer, such as f32[{text}]")
     if declared.dtype is None:
         raise InputError(f"`{declared.text}` is not a plain type: give one, such as i32={text}")
-    return np.dtype(declared.dtype)
+    return type_named(declared.dtype)
 
 
 def _type(name: str) -> np.dtype[Any]:
-    if bits := _AS_BITS.get(name):
-        raise InputError(f"arrays of {name} are not supported: give the bits as {bits}")
+    if name in _FP8:
+        raise InputError(f"{name} is one of two types: give e4m3 or e5m2")
+    if name in _SMALL:
+        return type_named(_SMALL[name])
     if name not in _NAMES:
-        raise UnknownNameError("type", name, TYPES)
+        raise UnknownNameError("type", name, [*TYPES, *SMALL_FLOATS])
     return _NAMES[name]
 
 
@@ -273,6 +310,32 @@ def _struct(text: str) -> np.generic:
     return cast(np.void, struct[()])
 
 
+def _structs(text: str, shape: tuple[int, ...], fields: str | None) -> BufferArgument:
+    """An array of structs whose fields are aligned as in C."""
+    found = []
+    for position, part in enumerate(re.split(r",(?![^\[]*\])", fields or "")):
+        match = _FIELD.fullmatch(part.strip())
+        if match is None or not match["type"]:
+            raise InputError(
+                f"its field {position} {shortened(part)!r} is not understood: give types, such as "
+                "struct[64]:i32,f32[3]=zeros"
+            )
+        dtype, own = _type(match["type"]), _shape(match["shape"]) if match["shape"] else ()
+        fill = _fill(match["fill"], dtype)
+        found.append(BufferArgument(text=part, dtype=dtype, shape=shape + own, fill=fill))
+    named = [(f"f{k}", one.dtype, one.shape[len(shape) :]) for k, one in enumerate(found)]
+    unwritten = [one.fill == UNWRITTEN for one in found]
+    if any(unwritten) and not all(unwritten):
+        raise InputError("all fields of a struct are unwritten, or none: give each =unwritten")
+    return BufferArgument(
+        text=text,
+        dtype=np.dtype(named, align=True),
+        shape=shape,
+        fill=UNWRITTEN if all(unwritten) else "fields",
+        fields=tuple(found),
+    )
+
+
 def buffer_bytes(parsed: Sequence[BufferArgument | np.generic]) -> int:
     """Bytes of all buffers."""
     return sum(item.bytes for item in parsed if isinstance(item, BufferArgument))
@@ -281,7 +344,8 @@ def buffer_bytes(parsed: Sequence[BufferArgument | np.generic]) -> int:
 def made(option: str, buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.generic]:
     """The array of one argument. Raises InputError, which begins with the option."""
     try:
-        return _filled(buffer, rng)
+        is_filled_by_fields = buffer.fields and buffer.fill != UNWRITTEN
+        return (_filled_structs if is_filled_by_fields else _filled)(buffer, rng)
     except InputError as error:
         raise InputError(f"{option} ({shortened(buffer.text)!r}): {error}") from error
     except MemoryError:
@@ -289,6 +353,13 @@ def made(option: str, buffer: BufferArgument, rng: np.random.Generator) -> NDArr
             f"{option} ({shortened(buffer.text)!r}): {buffer.bytes / 1e9:.1f} GB do not "
             "fit into memory: make it smaller"
         ) from None
+
+
+def _filled_structs(buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.generic]:
+    structs = np.zeros(buffer.shape, dtype=buffer.dtype)  # the bytes between fields too
+    for position, one in enumerate(buffer.fields):
+        structs[f"f{position}"] = _filled(one, rng)
+    return structs
 
 
 def _filled(buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.generic]:
@@ -309,8 +380,11 @@ def _filled(buffer: BufferArgument, rng: np.random.Generator) -> NDArray[np.gene
 def _random(
     shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
 ) -> NDArray[np.generic]:
-    """Floats in [-1, 1), integers from 0 to 99."""
-    if dtype.kind != "f":
+    """Floats in [-1, 1), both parts of complex numbers too, integers from 0 to 99."""
+    if dtype.kind == "c":
+        wide_type = np.dtype(f"f{dtype.itemsize // 2}")
+        return _random((*shape, 2), wide_type, rng).view(dtype).reshape(shape)
+    if not is_real(dtype):
         most = 2 if dtype.kind == "b" else RANDOM_INTEGERS
         return rng.integers(0, most, shape, dtype=dtype)
     wide = np.empty(shape, np.float64 if dtype.itemsize == 8 else np.float32)
@@ -325,13 +399,21 @@ def _random(
 
 def _loaded(path: Path, buffer: BufferArgument) -> NDArray[np.generic]:
     array = _opened(path)
+    # numpy.save keeps the bytes of bfloat16 and FP8, and not the type
+    is_saved_small = array.dtype == np.dtype(f"V{buffer.dtype.itemsize}") and small_float(
+        buffer.dtype
+    )
+    if is_saved_small:
+        array = array.view(buffer.dtype)
     if (array.dtype, array.shape) != (buffer.dtype, buffer.shape):
         raise InputError(
             f"{path} holds {array.dtype.name} of shape {list(array.shape)}, not "
             f"{buffer.dtype.name} of {list(buffer.shape)}: give {str(path)!r} alone to take it "
             "as it is"
         )
-    return np.array(array, order="C")
+    copy = np.zeros(array.shape, dtype=array.dtype)  # the bytes between fields of structs too
+    copy[...] = array
+    return copy
 
 
 def _opened(path: Path) -> NDArray[np.generic]:

@@ -40,6 +40,7 @@ from toolkit.execution.sanitizer import Checked, check
 from toolkit.execution.simulate import simulate
 from toolkit.execution.simulator import MAX_INSTRUCTIONS, Advance, Announce, WhenCounted
 from toolkit.frontends.script_names import is_script
+from toolkit.launch.element_types import small_float
 from toolkit.launch.launch import Argument, Execution
 from toolkit.launch.setup import HEAP_BYTES, LaunchSetup, setup_of
 from toolkit.machine_code.kernel import Kernel
@@ -535,5 +536,7 @@ def _of_saved(left: int) -> str:
 
 def _npy(array: NDArray[np.generic]) -> bytes:
     file = BytesIO()
+    if small_float(array.dtype):  # a file has no such types: numpy.load gives their bytes
+        array = array.view(f"V{array.itemsize}")
     np.save(file, array, allow_pickle=False)
     return file.getvalue()

@@ -32,6 +32,7 @@ from toolkit.cli.launch_options import Call, SimulatedCall
 from toolkit.cli.printed import print_printed
 from toolkit.cli.remedies import remedies_document
 from toolkit.cli.terminal import out, rich_table, say
+from toolkit.launch.element_types import type_text
 from toolkit.launch.launch import Execution
 
 NEGLIGIBLE = 0.02  # of the time: nobody would look for these
@@ -232,7 +233,7 @@ def document(simulated: SimulatedCall) -> dict[str, Any]:
         "outputs": [
             {
                 "argument": position,
-                "type": array.dtype.name,
+                "type": type_text(array.dtype),
                 "shape": array.shape,
                 # if only some blocks ran, these are not the outputs of the launch
                 "sha256": sha256(array.tobytes()).hexdigest() if is_whole else None,

@@ -66,7 +66,8 @@ def simulate(
     'i32=4096' is a value; '4096' has the type that the source or the front end chooses.
     'struct:i32=1,f32=2' is a struct by value.
 
-    Types are i8 to i64, u8 to u64, f16, f32, f64 and bool. A file has at most 256 MiB.
+    Types are i8 to i64, u8 to u64, f16, bf16, e4m3, e5m2 (FP8), f32, f64, c64, c128 and bool;
+    'struct[64]:i32,f32[3]' is a buffer of structs. A file has at most 256 MiB.
 
     Variables of the kernel's file are set in the same way: --set filter='f32[25]=ones', --set n=5.
     """

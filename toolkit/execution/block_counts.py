@@ -197,13 +197,22 @@ class RecordedCounts(LaunchCounts):
         return Whole(streams=streams)
 
     def _streams(self, bound: BoundLaunch, blocks: Sequence[int]) -> Streams:
-        """Streams of `blocks`. If these wait for other blocks, all blocks are executed."""
+        """Streams of `blocks`. If these wait for other blocks, all blocks are executed.
+
+        So they are if a few blocks take too much work out of a queue, which all blocks share.
+        """
+        takes_all = False
         try:
             return streams_of(bound, blocks)
+        except UnavailableError:
+            if not bound.blocks_meet:
+                raise
+            takes_all = True
         except FaultError as error:
             if not (bound.blocks_meet and error.fault.kind == DEADLOCK):
                 raise
-        return streams_of(self.again(), blocks, others=range(bound.geometry.blocks))
+        launch = replace(self.again(), at_once=takes_all)
+        return streams_of(launch, blocks, others=range(bound.geometry.blocks))
 
     def unchecked(self, blocks: int) -> Iterator[str]:
         yield from unchecked_blocks(blocks - self.blocks)

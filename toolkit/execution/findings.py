@@ -63,6 +63,7 @@ _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.BAD_FREE: ("memcheck", "invalid free"),
     machine.NO_TENSOR_MAP: ("memcheck", "no tensor map"),
     machine.ARRIVALS: ("synccheck", "invalid arrivals"),
+    machine.PARTIAL_WARP: ("synccheck", "divergent thread(s) in warp"),
     machine.DEADLOCK: ("synccheck", "deadlock"),
 }
 DROPPED = {
@@ -271,6 +272,8 @@ class Wording:
         access = self._access(row["pc"], row["block"], row["thread"], "shuffle")
         lane, source = int(row["thread"]) % LANES, int(row["thread_before"]) % LANES
         why = UNDEFINED_SHUFFLES[int(row["kind"])].format(mask=int(row["address"]))
+        if row["kind"] == watch.ABSENT_SOURCE and row["pc_before"] != watch.NOBODY:
+            why = "which has left the kernel"
         message = (
             f"shuffle error: undefined value: lane {lane} (thread {access.thread} of block "
             f"{access.block}) reads lane {source}, {why}, at {access.location}"

@@ -57,6 +57,7 @@ from toolkit.rungs.matrices import chosen_seed
 from toolkit.sass import check as watch
 from toolkit.sass import machine
 from toolkit.sass.check import Raw, run_watched, watched
+from toolkit.sass.faults import describe_unaccessed
 from toolkit.sass.machine import BoundLaunch, FaultError
 from toolkit.sass.module_variables import describe_unset
 from toolkit.sass.printed import text_of
@@ -252,6 +253,7 @@ def _check(
         notes=(
             *translated.kernel.notes,
             *_notes(raw, follows, in_cluster),
+            *_unaccessed(launch, raw, blocks),
             *describe_unset(
                 translated.kernel,
                 translated.linked.instructions,
@@ -314,6 +316,13 @@ def _notes(raw: Raw, follows: bool, in_cluster: bool) -> Iterator[str]:
             "racecheck and initcheck did not check shared memory, because blocks of a cluster "
             "access each other's shared memory in a way that is not followed"
         )
+
+
+def _unaccessed(launch: BoundLaunch, raw: Raw, blocks: Sequence[int]) -> Iterator[str]:
+    """Notes on arguments that nobody accesses, if all blocks were executed as they are."""
+    is_whole = raw.fault is None and raw.is_complete and not _dropped_some(raw)
+    if is_whole and len(blocks) == launch.geometry.blocks:
+        yield from describe_unaccessed(launch)
 
 
 def _chosen_blocks(bound: BoundLaunch, blocks: Blocks) -> Sequence[int]:

@@ -42,6 +42,7 @@ from toolkit.launch.launch import (
     Argument,
     Execution,
     buffer_labels,
+    buffers_of,
 )
 from toolkit.launch.progress import FinishedBlocks
 from toolkit.launch.setup import PLAIN, LaunchSetup
@@ -50,12 +51,13 @@ from toolkit.machine_code.elf import reading
 from toolkit.machine_code.instruction import INSTRUCTION_BYTES
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.variable_names import variable_name
-from toolkit.sass.faults import describe, describe_unwritten
+from toolkit.sass.faults import describe, describe_unaccessed, describe_unwritten
 from toolkit.sass.machine import BoundLaunch, FaultError, Run, available_cores, run_blocks
 from toolkit.sass.module_variables import describe_unset, outputs_of
 from toolkit.sass.printed import joined_records, text_of
 from toolkit.sass.regions import Flow, Regions
 from toolkit.sass.schedule_facts import schedule_facts
+from toolkit.sass.space import Buffer
 from toolkit.sass.statistics import instruction_counts
 from toolkit.sass.system_calls import describe_system_calls
 from toolkit.sass.translate import Translated, addresses_of, bind, translate
@@ -144,6 +146,7 @@ class Simulator:
                 *describe_unwritten(counted.runs, translated, bound),
                 *describe_system_calls(printed, translated, counted.blocks, geometry.blocks),
                 *self._unset(translated, bound, counted),
+                *(describe_unaccessed(bound) if counted.blocks == geometry.blocks else ()),
             ),
         )
         execution = replace(
@@ -312,16 +315,20 @@ def prepared(
     )
     with reading(what):
         bound, outputs = bind(translated, geometry, arguments, setup=setup)
-    labels = buffer_labels(arguments, cubin.declared).items()
+    labels, arrays = buffer_labels(arguments, cubin.declared), buffers_of(arguments)
     named = {
-        symbol: f"variable `{variable_name(symbol)}`" for symbol in translated.linked.variables
+        symbol: (f"variable `{variable_name(symbol)}`", 1) for symbol in translated.linked.variables
     }
-    named |= {f"argument {position}": label for position, label in labels}
+    named |= {f"argument {k}": (labels[k], array.itemsize) for k, array in arrays.items()}
     bound = replace(
         bound,
-        buffers=[replace(b, name=named.get(b.name, b.name)) for b in bound.buffers],
+        buffers=[_labelled(b, *named.get(b.name, (b.name, 1))) for b in bound.buffers],
         most_resident=most_resident(device, cubin, bound),
     )
     if setup.cooperative:
         check_cooperative(device, cubin, bound)
     return translated, bound, outputs
+
+
+def _labelled(buffer: Buffer, name: str, element_bytes: int) -> Buffer:
+    return replace(buffer, name=name, element_bytes=element_bytes)

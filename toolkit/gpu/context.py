@@ -25,6 +25,7 @@ from analysis.occupancy import Resources
 from toolkit.gpu.driver import EncodedMap, LoadedModule, driver_library
 from toolkit.gpu.event_timer import EventTimer
 from toolkit.gpu.nvcc import compiled, nvcc_version
+from toolkit.launch.element_types import raw_bytes, small_float
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.machine_code.kernel import Kernel, read_kernel
 
@@ -151,7 +152,7 @@ class Gpu:
     def download(self, buffer: Any, *, into: NDArray[Any]) -> None:
         """Copy the content of `buffer` into a C-ordered array."""
         with self.launch_errors("copy to the host"):
-            self.driver.memcpy_dtoh(into, buffer)
+            self.driver.memcpy_dtoh(raw_bytes(into), buffer)
 
     def fill(self, buffer: Any, word: int, words: int) -> None:
         """Write one 32-bit word, `words` times."""
@@ -161,7 +162,7 @@ class Gpu:
     def write(self, address: int, array: NDArray[np.generic]) -> None:
         """Copy the content of an array to an address on the GPU."""
         with self.launch_errors("copy to the GPU"):
-            self.driver.memcpy_htod(address, np.ascontiguousarray(array))
+            self.driver.memcpy_htod(address, raw_bytes(np.ascontiguousarray(array)))
 
     def synchronize(self) -> None:
         self.driver.Context.synchronize()
@@ -315,8 +316,8 @@ def _facts(handle: Any, cuda: Any) -> DriverFacts:
 def packed(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
     """The struct format of kernel arguments, padded as C pads parameters, and their values.
 
-    NumPy scalars stand for themselves, structs (`numpy.void`) for their bytes, all else is a
-    buffer's address.
+    Plain NumPy scalars stand for themselves, structs, complex numbers, bfloat16 and FP8 for their
+    bytes, all else is a buffer's address.
     """
     form, values, offset = "", [], 0
     for argument in arguments:
@@ -325,9 +326,9 @@ def packed(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
             code, size, alignment, value = "P", 8, 8, int(argument)
         else:
             size, alignment = argument.dtype.itemsize, argument.dtype.alignment
-            structure = isinstance(argument, np.void)
-            code = f"{size}s" if structure else argument.dtype.char
-            value = argument.tobytes() if structure else argument
+            is_plain = argument.dtype.kind in "fiub" and not small_float(argument.dtype)
+            code = argument.dtype.char if is_plain else f"{size}s"
+            value = argument if is_plain else argument.tobytes()
         padding = -offset % alignment
         form += (f"{padding}x" if padding else "") + code
         values.append(value)

@@ -29,6 +29,7 @@ from toolkit.gpu.printed import printed_text
 from toolkit.gpu.sampling import Sampling, samples_of
 from toolkit.gpu.variables import Variables, set_heap
 from toolkit.gpu.worker_process import Isolated
+from toolkit.launch.element_types import raw_bytes
 from toolkit.launch.launch import (
     Argument,
     Execution,
@@ -246,7 +247,7 @@ class Guarded:
         if content is not None:
             content = np.ascontiguousarray(content)
             self._gpu.write(address, content)
-            checksum = crc32(content.data) if is_input else None
+            checksum = crc32(raw_bytes(content).data) if is_input else None
         self._held.append(whole)
         self._buffers.append((name, address, size_bytes, checksum))
         return address

@@ -15,6 +15,7 @@ from analysis.errors import InputError
 from analysis.geometry import Geometry
 from analysis.occupancy import Resources, occupancy
 from reports import text
+from toolkit.launch.element_types import is_bytes, small_float
 from toolkit.launch.launch import Argument, check_numpy
 from toolkit.launch.tensor_map import MAP_BYTES, TensorMap
 from toolkit.machine_code.kernel import KernelParameter
@@ -222,28 +223,50 @@ def _check_declared(
         raise InputError(f"{what} is an array: give a value, {scalar}")
     if declared.kind is not None and not _fits(argument, declared, exactly=not is_array):
         kind = f"an array of {argument.dtype.name}" if is_array else _shown(argument)
-        view = " (x.view changes the type without changing bytes)" if is_array else ""
-        raise InputError(f"{what} is {kind}: give {declared.dtype}{view}")
+        raise InputError(
+            f"{what} is {kind}: give {declared.dtype}{_conversion(argument, declared)}"
+        )
     _check_size(what, argument, parameter)
+
+
+def _conversion(argument: Array, declared: Declared) -> str:
+    """How an array gets the declared type; empty for a value."""
+    if not isinstance(argument, np.ndarray):
+        return ""
+    if argument.dtype.kind == "c":
+        return f" (x.view('float{4 * argument.itemsize}') has its parts side by side)"
+    keeps = ", x.view keeps their bytes" if argument.itemsize == declared.size else ""
+    is_small = declared.kind not in ("integer", "float")
+    wanted = f"ml_dtypes.{declared.dtype}" if is_small else repr(declared.dtype)
+    return f" (x.astype({wanted}) converts the values{keeps})"
 
 
 def _fits(argument: Array, declared: Declared, *, exactly: bool) -> bool:
     """True if a type can stand for the declared one: signed for unsigned, raw bytes for any."""
-    dtype = argument.dtype
+    dtype, small = argument.dtype, small_float(argument.dtype)
+    if small is not None:
+        same_size = dtype.itemsize == declared.size
+        return declared.kind == small.name or (
+            not exactly and same_size and declared.kind == "integer"
+        )
+    if declared.kind not in ("integer", "float"):  # their bits as integers, or raw
+        return (dtype.kind in "iub" and dtype.itemsize == declared.size) or (
+            not exactly and (is_bytes(dtype) or dtype.itemsize == 1)
+        )
     if not exactly:
-        if dtype.kind == "V" or dtype.itemsize == 1 or declared.size == 1:
-            return True  # structs, bytes
+        if is_bytes(dtype) or dtype.itemsize == 1 or declared.size == 1:
+            return True
         if dtype.kind == "c":  # an array of pairs: of float2 or float4
             is_pair = (declared.kind, 2 * (declared.size or 0)) == ("float", dtype.itemsize)
             return is_pair and declared.components % 2 == 0
         if dtype.itemsize == declared.size == 2:
-            return True  # the bits of a half or of a bfloat16
+            return True  # the bits of a half
     kind = "float" if dtype.kind == "f" else "integer"
     return dtype.kind in "fiub" and (kind, dtype.itemsize) == (declared.kind, declared.size)
 
 
 def _shown(argument: Array) -> str:
-    return f"{argument.dtype.name} {argument}" if argument.dtype.kind != "V" else "a struct"
+    return "a struct" if is_bytes(argument.dtype) else f"{argument.dtype.name} {argument}"
 
 
 def _of_size(size: int) -> str:

@@ -22,6 +22,7 @@ from analysis.records.source_lines import line_accesses
 from analysis.records.summaries import rows_of_lines, summaries
 from analysis.rounding import Check
 from analysis.timing.predicted import Predicted, RankedCause
+from toolkit.launch.element_types import type_text
 from toolkit.launch.setup import PLAIN, LaunchSetup
 from toolkit.launch.tensor_map import TensorMap
 from toolkit.machine_code.signature import Declared
@@ -304,9 +305,10 @@ def buffer_labels(
         known = declared[k] if declared and k < len(declared) else None
         name, own = (known.name, known.argument) if known else (None, None)
         shape = ",".join(map(str, array.shape))
-        dtype = "struct" if array.dtype.kind == "V" else array.dtype.name
+        of_type = type_text(array.dtype)
         labels[k] = (
-            f"argument {k if own is None else own}{f' `{name}`' if name else ''}, {dtype}[{shape}]"
+            f"argument {k if own is None else own}{f' `{name}`' if name else ''}, "
+            f"{of_type}[{shape}]"
         )
     return labels
 

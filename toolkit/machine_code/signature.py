@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["integer", "float"]
+# "bfloat16" and FP8 are kinds of their own: their bits are those of no other type of their size.
+Kind = Literal["integer", "float", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
 
 _COMMENT_OR_TEXT = re.compile(
     r"//[^\n]*|/\*.*?\*/|R\"(\w*)\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
@@ -28,7 +29,7 @@ _QUALIFIERS = re.compile(
 )
 
 _INTEGERS = {
-    1: "bool char uchar int8_t uint8_t",
+    1: "bool char uchar int8_t uint8_t __nv_fp8_storage_t",
     2: "short ushort int16_t uint16_t",
     4: "int uint unsigned signed int32_t uint32_t",
     8: "size_t ptrdiff_t int64_t uint64_t intptr_t uintptr_t",
@@ -36,12 +37,30 @@ _INTEGERS = {
 _FLOATS = {2: "half __half", 4: "float", 8: "double"}
 _PLAIN: dict[str, tuple[Kind, int]] = {
     name: ("integer", size) for size, names in _INTEGERS.items() for name in names.split()
-} | {name: ("float", size) for size, names in _FLOATS.items() for name in names.split()}
-# float4 and its like: arrays of their elements
-_VECTORS = {
+}
+_PLAIN |= {name: ("float", size) for size, names in _FLOATS.items() for name in names.split()}
+_PLAIN |= dict.fromkeys(("__nv_bfloat16", "nv_bfloat16"), ("bfloat16", 2))
+_PLAIN |= {"__nv_fp8_e4m3": ("float8_e4m3fn", 1), "__nv_fp8_e5m2": ("float8_e5m2", 1)}
+# float4 and its like, and complex numbers: arrays of their elements
+_VECTORS: dict[str, tuple[Kind, int, int]] = {
     f"{name}{count}": (*_PLAIN[name], count)
     for name in ("char", "uchar", "short", "ushort", "int", "uint", "float", "double", "half")
     for count in (1, 2, 3, 4)
+}
+_VECTORS |= {
+    name: (*_PLAIN[of], 2)
+    for of, names in (
+        ("half", "__half2"),
+        ("__nv_bfloat16", "__nv_bfloat162 nv_bfloat162"),
+        ("float", "cuComplex cuFloatComplex complex<float>"),
+        ("double", "cuDoubleComplex complex<double>"),
+    )
+    for name in names.split()
+}
+_VECTORS |= {
+    f"__nv_fp8x{count}_{name}": (*_PLAIN[f"__nv_fp8_{name}"], count)
+    for name in ("e4m3", "e5m2")
+    for count in (2, 4)
 }
 
 
@@ -65,9 +84,11 @@ class Declared:
 
     @property
     def dtype(self) -> str | None:
-        """NumPy's name of the plain type, None of any other."""
+        """Name of the plain type in NumPy or ml_dtypes, None of any other."""
         if self.kind is None or self.size is None:
             return None
+        if self.kind not in ("integer", "float"):
+            return self.kind
         if self.kind == "float":
             return f"float{8 * self.size}"
         unsigned = bool(re.search(r"\b(?:unsigned|uchar|ushort|uint|size_t)", self.text))
@@ -203,7 +224,7 @@ def _declared(text: str) -> Declared:
 
 
 def _plain_type(text: str, *, pointed_to: bool) -> tuple[Kind | None, int | None, int]:
-    words = text.replace("std::", "").split()
+    words = re.sub(r"\b(?:cuda::)?(?:std|thrust)::|(?<=<)\s+|\s+(?=[<>])", "", text).split()
     if words.count("long"):
         # Linux: 64 bits like `long long`; `long double` is 64 bits on a device
         known = set(words) <= {"long", "int", "unsigned", "signed"}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import LaunchError, UnavailableError
 from toolkit.execution.simulator import prepared
+from toolkit.launch.element_types import epsilon, is_real, parts
 from toolkit.launch.launch import Execution, buffer_labels, buffers_of
 from toolkit.machine_code.kernel import Kernel
 from toolkit.machine_code.variable_names import is_of_user
@@ -200,15 +201,30 @@ def compared(before: Sequence[Pages], after: Sequence[Pages], blocks: int, of: i
     return Comparison(blocks=blocks, of=of, error=error, bound=bound, place=place)
 
 
+def _whole_elements(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of the elements of a page; bytes if elements lie across the ends of pages."""
+    return dtype if PAGE_BYTES % dtype.itemsize == 0 else np.dtype(np.uint8)
+
+
 def _bound(dtype: np.dtype[Any]) -> float:
-    return float(MOST_ULPS * np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+    """Relative difference that rounding explains; of a struct, that of its least exact field."""
+    leaves = (part.dtype for part in parts(np.zeros(1, _whole_elements(dtype))))
+    return max((MOST_ULPS * epsilon(leaf) for leaf in leaves if is_real(leaf)), default=0.0)
 
 
 def _error(dtype: np.dtype[Any], a: NDArray[np.uint8], b: NDArray[np.uint8]) -> float:
-    """Largest relative difference of two pages; inf for integers and where one is not finite."""
-    if dtype.kind != "f":
-        return inf
-    x, y = (np.asarray(one.view(dtype), dtype=np.float64) for one in (a, b))
+    """Largest relative difference of two pages; inf for integers and where one is not finite.
+
+    Bytes between the fields of structs are no difference.
+    """
+    old, new = (parts(one.view(_whole_elements(dtype))) for one in (a, b))
+    return max(map(_error_of, old, new))
+
+
+def _error_of(old: NDArray[Any], new: NDArray[Any]) -> float:
+    if not is_real(old.dtype):
+        return 0.0 if np.array_equal(old, new) else inf
+    x, y = (one.astype(np.float64) for one in (old, new))
     differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
     if not differ.any():  # other bits of NaN, or a zero with another sign
         return 0.0
@@ -216,7 +232,8 @@ def _error(dtype: np.dtype[Any], a: NDArray[np.uint8], b: NDArray[np.uint8]) -> 
     x, y = x[differ], y[differ]
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return inf
-    return float(np.max(np.abs(x - y) / np.maximum(np.abs(x), SMALL * largest)))
+    with np.errstate(divide="ignore"):  # where all are zeros, any other number is far away
+        return float(np.max(np.abs(x - y) / np.maximum(np.abs(x), SMALL * largest)))
 
 
 def _place(pages: Pages, page: int, a: NDArray[np.uint8], b: NDArray[np.uint8]) -> str:
@@ -224,6 +241,8 @@ def _place(pages: Pages, page: int, a: NDArray[np.uint8], b: NDArray[np.uint8]) 
     offset = int(np.flatnonzero(a != b)[0])
     size = pages.dtype.itemsize
     element = (page * PAGE_BYTES + offset) // size
+    if PAGE_BYTES % size:
+        return f"{pages.label}, element {element}"
     at = ", ".join(str(int(k)) for k in np.unravel_index(element, pages.shape))
     start = offset // size * size
     old, new = (_value(one, start, pages.dtype) for one in (a, b))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from reports import text
 from toolkit.sass import machine
@@ -38,19 +38,12 @@ def describe(
     kernel, where = translated.kernel.name, _where(fault, translated)
     if fault.kind == machine.DEADLOCK:
         return f"{kernel}: {_deadlock(fault, translated, bound)}: {where}"
+    if fault.kind in _OF_THREADS:
+        what = _OF_THREADS[fault.kind](fault, bound)
+        return f"{kernel}: {what}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.LIMIT:
         return f"{kernel} did not end within {limit}; {_block(fault, bound)}, {where}"
-    if fault.kind in _OF_MEMORY:
-        told = f": {_access(fault, bound)}"
-    elif fault.kind == machine.ARRIVALS:
-        told = f": {_arrivals(fault, bound)}"
-    elif fault.kind == machine.NO_TENSOR_MAP:
-        told = f": {_no_map(fault)}"
-    elif fault.kind == machine.BAD_FREE:
-        told = f": {bad_free(fault, bound)}"
-    else:
-        told = f" {_end(fault, translated)}"
-    return f"{kernel}{told}; {_thread_of(fault, bound)}, {where}"
+    return f"{kernel} {_end(fault, translated)}; {_thread_of(fault, bound)}, {where}"
 
 
 def describe_unwritten(
@@ -68,6 +61,13 @@ def describe_unwritten(
         f"{_thread_of(first, bound)}, {_where(first, translated)}; "
         "`check` says which lines use such a value"
     )
+
+
+def describe_unaccessed(bound: BoundLaunch) -> Iterator[str]:
+    """Notes on the array arguments that no thread of a launch accessed, in any of its blocks."""
+    for buffer in bound.buffers:
+        if buffer.name.startswith("argument") and buffer.bytes and not buffer.accessed[0]:
+            yield f"{buffer.name} is never read, nor written: does the kernel use another array?"
 
 
 def _end(fault: Fault, translated: Translated) -> str:
@@ -88,7 +88,8 @@ def _access(fault: Fault, bound: BoundLaunch) -> str:
     what = f"{space} {'write' if fault.is_store else 'read'} of {_bytes(width)}"
     at = _shared_address(fault.address, bound) if space == "shared" else f"{fault.address:#x}"
     if fault.kind == machine.MISALIGNED:
-        return f"misaligned {what} at {at}: it is not a multiple of {width}"
+        where = _element(fault, bound.buffers) if space == "global" else ""
+        return f"misaligned {what} at {at}{where}: it is not a multiple of {width}"
     if fault.kind == machine.WRITE_TO_CONSTANT:
         return f"{what} at {at}, which is read-only"
     if space == "global":
@@ -104,6 +105,17 @@ def _limit(space: str, bound: BoundLaunch) -> str:
         return f"the thread has {_bytes(bound.local_bytes)}"
     assert space == "constant"
     return "that is beyond the bank"
+
+
+def _element(fault: Fault, buffers: Sequence[Buffer]) -> str:
+    """Buffer and element of an address, in parentheses; empty for an address in no buffer."""
+    for buffer in buffers:
+        offset = int(fault.address) - buffer.address
+        if 0 <= offset < buffer.bytes:
+            element, rest = divmod(offset, buffer.element_bytes)
+            within = f"byte {rest} of " if rest else ""
+            return f" ({within}element {element:,} of {buffer.name})"
+    return ""
 
 
 def _nearest(fault: Fault, buffers: Sequence[Buffer]) -> str:
@@ -175,12 +187,30 @@ def _arrivals(fault: Fault, bound: BoundLaunch) -> str:
     )
 
 
-def _no_map(fault: Fault) -> str:
+def _no_map(fault: Fault, bound: BoundLaunch) -> str:
     axes = "1 axis" if fault.width_bytes == 1 else f"{fault.width_bytes} axes"
     return (
         f"no tensor map of {axes} at {fault.address:#x}: pass a TensorMap for a parameter that is "
         "declared `const __grid_constant__`, 128 bytes aligned to 64"
     )
+
+
+def _partial_warp(fault: Fault, bound: BoundLaunch) -> str:
+    threads = bound.geometry.threads_per_block - fault.warp * LANES
+    why = "the block has no more" if threads < LANES else "a branch parted them"
+    return (
+        f"{text.many(fault.waiting, 'thread')} of a warp execute an instruction on matrices, which "
+        f"needs all {LANES} together: {why}"
+    )
+
+
+_OF_THREADS: dict[int, Callable[[Fault, BoundLaunch], str]] = {
+    machine.ARRIVALS: _arrivals,
+    machine.NO_TENSOR_MAP: _no_map,
+    machine.PARTIAL_WARP: _partial_warp,
+    machine.BAD_FREE: bad_free,
+    **dict.fromkeys(_OF_MEMORY, _access),
+}
 
 
 def _is_call(fault: Fault, translated: Translated) -> bool:

@@ -54,7 +54,9 @@ _POLL_S = 0.2  # how often finished blocks are told
 
 # kinds of fault, as core.h numbers them
 OK, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP = range(8)
-UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE = range(8, 14)
+UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE, PARTIAL_WARP = (
+    range(8, 15)
+)
 SPACES = ("global", "shared", "local", "constant")
 
 
@@ -83,6 +85,7 @@ class BoundLaunch:
     cluster: tuple[int, int, int] = (1, 1, 1)  # blocks along each axis that run together
     blocks_meet: bool = False  # a block may wait for what others write
     most_resident: int = 1  # clusters that run at a time where they wait for each other
+    at_once: bool = False  # as many run from the beginning
     most_accesses: int = 0  # to note of each worker's blocks; 0: none
     most_steps: int = 0  # to keep of each worker's warps; 0: none
     spread: Spread | None = None
@@ -437,7 +440,7 @@ def faults_of(handle: int) -> tuple[Fault, Fault, int]:
 # What the core's launch has under the same names.
 _OF_THE_BOUND_LAUNCH = (
     *("cluster", "local_bytes", "notes_requests", "most_steps", "most_accesses"),
-    *("shared_base", "shared_bytes", "heap_bytes"),
+    *("shared_base", "shared_bytes", "heap_bytes", "at_once"),
 )
 
 
@@ -478,6 +481,8 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
     try:
         yield launch
     finally:
+        for buffer, row in zip(bound.buffers, table, strict=False):
+            buffer.accessed[0] |= row["touched"]
         if bound.use is not None:
             bound.use.note((buffer.address for buffer in bound.buffers), table["touched"])
     del program, pool

@@ -27,6 +27,7 @@ ALL_LANES = 0xFFFFFFFF
 _ALL_PREDICATES = [*range(PT), *range(PT + 1, UPT)]
 _STORES = {
     "STORE",
+    "MATRIX_STORE",
     "ATOMIC",
     "COPY_ASYNC",
     "TENSOR_LOAD",

@@ -7,7 +7,7 @@ those of cudaMalloc. They are so far apart that an access beyond one is never in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
@@ -48,7 +48,8 @@ class Buffer:
     `shared`: the caller's contents, and the state of each page. A page is copied to `data` when a
     block first writes to it; its state is then `COPIED` or more, before 0. If it is `unwritten`,
     the sanitizer reports reads of bytes that no block has written. Of the heap (`is_heap`) only the
-    live blocks of malloc may be accessed.
+    live blocks of malloc may be accessed. `accessed`: one number, not 0 if some thread of a launch
+    read or wrote the buffer. `element_bytes` is for messages.
     """
 
     name: str
@@ -58,6 +59,8 @@ class Buffer:
     unwritten: bool = False
     is_heap: bool = False
     shared: tuple[NDArray[np.uint8], NDArray[np.uint32]] | None = None
+    accessed: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(1, np.uint32))
+    element_bytes: int = 1
 
     @property
     def bytes(self) -> int:

@@ -19,6 +19,8 @@ _ACCESSES: dict[str, tuple[MemorySpace, MemoryAction]] = {
     "STG": ("global", "store"),
     "LDS": ("shared", "load"),
     "STS": ("shared", "store"),
+    "LDSM": ("shared", "load"),
+    "STSM": ("shared", "store"),
     "LDL": ("local", "load"),
     "STL": ("local", "store"),
     "LD": ("generic", "load"),

@@ -21,7 +21,7 @@ from toolkit.machine_code.instruction import RZ, Address, Constant, Instruction,
 from toolkit.machine_code.kept import kept
 from toolkit.machine_code.kernel import Kernel
 from toolkit.sass.isa.bulk import direction
-from toolkit.sass.isa.memory import width
+from toolkit.sass.isa.memory import is_of_matrices, width
 from toolkit.sass.isa.registry import is_predicate
 
 # The first bit of each, and how many they are; only three operands come from registers.
@@ -51,7 +51,8 @@ _CONTROL = {
 }
 _OPCODES = {
     Kind.SHARED_LOAD: "LDS",
-    Kind.SHARED_STORE: "STS SHFL",
+    Kind.SHARED_STORE: "STS STSM SHFL MOVM",
+    Kind.MATRIX_LOAD: "LDSM",
     Kind.LOAD: "LDG LD LDL",
     Kind.STORE: "STG ST STL",
     Kind.ATOMIC: "RED REDG ATOM ATOMG ATOMS",
@@ -66,6 +67,7 @@ _OPCODES = {
     Kind.BRANCH: "BRA BRX JMP CALL RET",
     Kind.EXIT: "EXIT",
 }
+_MOVES = {"SHFL", "MOVM"}  # from lane to lane
 _KINDS = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
 _OF_BARRIERS = {
     "EXCH": Kind.MBARRIER_BEGIN,
@@ -167,7 +169,7 @@ def _unit_of(opcode: str, modifiers: tuple[str, ...]) -> Unit:
 
 def _written(instruction: Instruction) -> int:
     """Registers that a load or a shuffle writes."""
-    if instruction.opcode == "SHFL":
+    if instruction.opcode in _MOVES:
         return 1
     writes = instruction.opcode.startswith(("LD", "ATOM"))
     if not writes or instruction.opcode in _CONSTANT | {"LDGSTS", "LDGDEPBAR"}:
@@ -180,7 +182,7 @@ def _operands(instruction: Instruction) -> list[int]:
     if instruction.opcode not in _KINDS or _unit(instruction) != Unit.LSU:
         return []
     found: list[int] = []
-    has_result = instruction.opcode.startswith(("LD", "ATOM", "SHFL"))
+    has_result = instruction.opcode.startswith(("LD", "ATOM")) or instruction.opcode in _MOVES
     for operand in instruction.operands:
         if isinstance(operand, Address):
             for register in operand.registers:
@@ -199,6 +201,8 @@ def _from(register: int, count: int) -> range:
 
 def _words(instruction: Instruction) -> int:
     """Registers of one operand."""
+    if is_of_matrices(instruction):
+        return width(instruction) // 4
     return next((int(m) // 32 for m in instruction.modifiers if m in ("64", "128")), 1)
 
 

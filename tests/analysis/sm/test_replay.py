@@ -380,6 +380,16 @@ def test_conflicts_delay_a_shared_load_by_its_further_wavefronts():
 
 HALF_THE_UNITS = {"request_clocks": 2.0}
 HALF_AS_WIDE = HALF_THE_UNITS | {"wavefront_clocks": 2.0}
+
+
+@pytest.mark.parametrize(("matrices", "clocks"), [(1, 23), (2, 25), (4, 29)])
+def test_matrices_take_a_clock_each_after_their_wavefront(matrices, clocks):
+    """LDSM x1, x2 and x4 of one warp, as an H100 takes for each of a chain of them."""
+    load = LDS | {"kind": Kind.MATRIX_LOAD, "registers": matrices, "wait": 1}
+    table = code(load, WAITING_EXIT)
+    assert steady(table, 1, [(0, matrices)], operand_clocks=2) == clocks
+
+
 ONE_FREE, TWO_FREE = (LDS | {"free_clocks": n} for n in (1, 2))
 STORE = (0, 1, 0, [(1, FULL)])
 
@@ -970,7 +980,7 @@ def test_reasons_are_numbered_alike_in_python_and_c():
     assert len(names("LOST_BANK", "LOST")) == len(LOST) + 1
     units = [name.removeprefix("UNIT_") for name in names("UNIT_CONTROL", "UNITS")[:-1]]
     assert units == [unit.name for unit in Unit]
-    kinds = [name.removeprefix("KIND_") for name in names("KIND_PLAIN", "KIND_CONSTANT")]
+    kinds = [name.removeprefix("KIND_") for name in names("KIND_PLAIN", "KIND_MATRIX_LOAD")]
     assert kinds == [kind.name for kind in Kind]
     assert ctypes.sizeof(cycles._Machine) % 8 == 0
 

@@ -479,3 +479,29 @@ def test_a_table_that_all_blocks_read_stays_in_l1(monkeypatch):
     with_table = time_of(launched(code("weigh"), grid=4000)).time_s
     monkeypatch.setattr(Streams, "with_common", lambda streams: streams)
     assert with_table < time_of(launched(code("weigh"), grid=4000)).time_s
+
+
+QUEUE = r"""
+extern "C" __global__ void takes(unsigned *counter, unsigned *done, unsigned items) {
+    __shared__ unsigned item;
+    while (true) {
+        if (threadIdx.x == 0) item = atomicAdd(counter, 1);
+        __syncthreads();
+        if (item >= items) return;
+        atomicAdd(&done[item % 32], threadIdx.x);
+        __syncthreads();
+    }
+}
+"""
+
+
+def test_blocks_that_take_work_from_a_queue_are_replayed_with_their_share(monkeypatch):
+    """A few blocks alone take all of it, which may be more than is kept."""
+    items = 640
+    arguments = [np.zeros(1, np.uint32), np.zeros(32, np.uint32), np.uint32(items)]
+    told = launched(QUEUE, arguments=arguments, grid=32, block=64)
+    executed = sum(one.executed for one in told.instructions)
+    monkeypatch.setattr(toolkit.execution.predict, "MOST_STEPS", executed // 2)
+    found = launched(QUEUE, arguments=arguments, grid=32, block=64)
+    assert found.outputs[1].sum() == items * sum(range(64))
+    assert time_of(found).time_s == pytest.approx(time_of(told).time_s, rel=0.5)

@@ -173,3 +173,66 @@ def test_a_grid_of_many_blocks_is_begun_at_once():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10**8
+
+
+def test_a_misaligned_access_names_the_element_of_an_argument():
+    (found,) = checked("double2 d = *(double2*)(x + 5 * which); out[t] = d.x;").findings
+    assert found.kind == "misaligned"
+    assert "(element 5 of argument 0, float32[48]): it is not a multiple of 8" in found.message
+
+
+HALF_OF_A_WARP = """
+    float v = t;
+    if (t % 32 < 16) v += __shfl_xor_sync(0xffffffffu, v, 1);
+    else v *= 3;
+    __syncthreads();
+    out[t] = v;
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "sm_120"])  # sm_80 calls a function for it
+def test_a_shuffle_of_half_a_warp_is_named_before_the_barrier_behind_it(arch):
+    image = cubin_of(SOURCE.replace("STATEMENTS", HALF_OF_A_WARP), "kernel", arch)
+    first, *others = run(image).findings
+    assert (first.kind, first.accesses[0].line) == ("divergent thread(s) in warp", 10)
+    assert first.times == 2  # of each warp
+    assert [x.kind for x in others] in ([], ["deadlock"])
+
+
+def test_a_vote_of_all_lanes_in_two_branches_is_one_operation():
+    """Both halves synchronise for the same operation, though not by the same instruction."""
+    both = "if (t % 32 < 16) out[t] = __any_sync(~0u, t == 3); else out[t] = __any_sync(~0u, 0);"
+    assert not checked(both).findings
+
+
+def test_a_lane_that_left_the_kernel_is_no_source_of_a_shuffle():
+    (found,) = checked(
+        "if (t % 32 > 27) return; out[t] = __shfl_down_sync(~0u, x[0] + t, 16);"
+    ).findings
+    assert "lane 12" in found.message
+    assert "reads lane 28, which has left the kernel, at" in found.message
+
+
+@pytest.mark.parametrize(
+    ("statements", "notes"),
+    [
+        ("out[t] = shared[0];", ["argument 0, float32[48] is never read, nor written"]),
+        ("if (which > 1) x[t] = 1;", [f"argument {k}, float32[" for k in (0, 1)]),
+        ("x[0] = 1; out[t] = x[1];", []),
+        ("atomicAdd(which ? x : out, 1.0f); out[t] = 1;", []),
+        (COPY.replace("TO", "t % 8").replace("FROM", "t % 8") + "out[t] = 1;", []),
+    ],
+)
+def test_an_array_that_nobody_accesses_is_told(statements, notes):
+    found = checked(statements)
+    said = [note for note in found.notes if "never" in note]
+    assert len(said) == len(notes)
+    assert all(text in note for text, note in zip(notes, said, strict=True))
+
+
+def test_an_array_may_be_accessed_by_blocks_that_are_not_checked():
+    source = SOURCE.replace("STATEMENTS", "if (blockIdx.x == 3) x[0] = 1; out[t] = 1;")
+    arguments = [np.ones(48, np.float32), np.zeros(64, np.float32), np.int32(1)]
+    for blocks, told in ((1, []), ("all", [])):
+        notes = check(source, grid=4, block=64, arguments=arguments, blocks=blocks).notes
+        assert [note for note in notes if "never" in note] == told

@@ -192,12 +192,18 @@ def test_the_same_array_twice_is_two_buffers():
         ([[1.0], np.int32(1)], "argument 0 of twice is [1.0]: give a NumPy array or, for a value"),
         (
             [np.zeros(4), np.int32(4)],
-            "argument 0 of twice (float *x) is an array of float64: give float32 (x.view changes "
-            "the type without changing bytes)",
+            "argument 0 of twice (float *x) is an array of float64: give float32 "
+            "(x.astype('float32') converts the values)",
+        ),
+        (
+            [np.zeros(4, np.int32), np.int32(4)],
+            "argument 0 of twice (float *x) is an array of int32: give float32 "
+            "(x.astype('float32') converts the values, x.view keeps their bytes)",
         ),
         (
             [np.zeros(4, np.complex64), np.int32(4)],
-            "argument 0 of twice (float *x) is an array of complex64: give float32",
+            "argument 0 of twice (float *x) is an array of complex64: give float32 "
+            "(x.view('float32') has its parts side by side)",
         ),
         (
             [np.int64(4), np.int32(4)],
@@ -652,7 +658,8 @@ FAULTS = {
         (floats(8), np.int32(1)),
         {},
         "k: misaligned global write of 8 bytes at 0x7f",
-        "4: it is not a multiple of 8; block (0, 0, 0), thread (0, 0, 0), kernel.cu, ",
+        " (element 1 of argument 0 `x`, float32[8]): it is not a multiple of 8; ",
+        "; block (0, 0, 0), thread (0, 0, 0), kernel.cu, ",
     ),
     "shared memory": (
         SHARED % "tile[threadIdx.x + n]",

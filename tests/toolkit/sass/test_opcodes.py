@@ -24,9 +24,6 @@ def test_the_written_list_is_the_registry():
         ("QMMA.16832.F32.E4M3.E4M3 R4, R4, R8, R12", "QMMA"),
         ("WARPGROUP.ARRIVE", "WARPGROUP"),
         ("LDSM.16.M88 R5, [R0]; HMMA.1688.F32 R16, R8, R0, RZ", "HMMA"),
-        ("LDSM.16.M88 R5, [R4+UR4]", "LDSM"),
-        ("STSM.16.M88 [R5], R0", "STSM"),
-        ("MOVM.16.MT88 R5, R0", "MOVM"),
     ],
 )
 def test_code_for_tensor_cores_is_refused_by_name(text, name):

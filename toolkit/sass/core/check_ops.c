@@ -13,6 +13,7 @@
 #include "costs.h"
 #include "grow.h"
 #include "lanes.h"
+#include "matrix.h"
 #include "memory.h"
 #include "operations.h"
 #include "space.h"
@@ -53,7 +54,17 @@ static void check_generic(Worker *c, Warp *w, const Ins *i, u32 m, const u64 *a,
     }
 }
 
-static u32 words_of(const Ins *i) { return i->width > WORD ? i->width / WORD : 1; }
+static int is_of_matrices(const Ins *i) {
+    switch (i->op) {
+    case OP_MATRIX_LOAD: case OP_MATRIX_STORE: case OP_CHECK_MATRIX_LOAD: case OP_CHECK_MATRIX_STORE: return 1;
+    default: return 0;
+    }
+}
+
+/* Registers of one operand. */
+static u32 words_of(const Ins *i) {
+    return is_of_matrices(i) ? i->aux : i->width > WORD ? i->width / WORD : 1;
+}
 
 /* Accesses that fault are told, and dropped: the launch goes on, so that the next ones are found too. */
 
@@ -116,11 +127,11 @@ static u32 sound_lanes(Worker *c, const Warp *w, const Ins *i, u32 m, u64 *a, Ex
     return sound;
 }
 
-/* The lanes of m whose access can be made; those are checked. */
-static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic) {
+/* The lanes of m whose access can be made; those are checked. x holds the registers that are stored, NULL
+ * where the value is not known. */
+static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, int is_atomic, const u32 *x) {
     const u32 space = space_of(i);
     Extent e;
-    const u32 *x = is_store && !is_atomic ? RAW(2) : NULL;
     const int relaxed = is_atomic || i->reserved & CHECK_RELAXED;
     /* a volatile store to shared memory is one like any other */
     const u32 kind = relaxed && (is_atomic || !is_store) ? WRITE_ATOMIC : WRITE_PLAIN;
@@ -137,7 +148,7 @@ static u32 check_access(Worker *c, Warp *w, const Ins *i, u32 m, int is_store, i
 
 /* Make an access for the lanes whose access can be made. The others get zeros. */
 static void checked(Worker *c, Warp *w, const Ins *i, u32 m, Handler *plain, int is_store, int is_atomic) {
-    const u32 sound = check_access(c, w, i, m, is_store, is_atomic);
+    const u32 sound = check_access(c, w, i, m, is_store, is_atomic, is_store && !is_atomic ? RAW(2) : NULL);
     if (sound) plain(c, w, i, sound);
     if (is_store && !is_atomic) return;
     u32 *d = DESTINATION;
@@ -148,6 +159,22 @@ static void checked(Worker *c, Warp *w, const Ins *i, u32 m, Handler *plain, int
 OPERATION(CHECK_LOAD) { checked(core, w, i, m, op_LOAD, 0, 0); }
 OPERATION(CHECK_STORE) { checked(core, w, i, m, op_STORE, 1, 0); }
 OPERATION(CHECK_ATOMIC) { checked(core, w, i, m, op_ATOMIC, 1, 1); }
+
+/* A row of a matrix is an access of the lane that has its address. */
+OPERATION(CHECK_MATRIX_LOAD) {
+    if (!is_whole_warp(core, w, m)) return;
+    const u32 sound = check_access(core, w, i, row_lanes(i), 0, 0, NULL);
+    if (sound) load_matrices(core, w, i, sound);
+    else memset(DESTINATION, 0, i->aux * LANES * sizeof *DESTINATION);
+}
+
+OPERATION(CHECK_MATRIX_STORE) {
+    u32 x[ROW_WORDS * LANES];
+    if (!is_whole_warp(core, w, m)) return;
+    gather_rows(w, i, x);
+    const u32 sound = check_access(core, w, i, row_lanes(i), 1, 0, x);
+    if (sound) store_matrices(core, w, i, sound);
+}
 
 static void note_pending(Worker *c, u32 thread, u64 address, u32 width) {
     Checker *k = c->checker;
@@ -246,6 +273,7 @@ static u32 check_sources(Worker *c, const Warp *w, const Ins *i, u32 m) {
         Finding f = finding_of(c, mask >> j & 1 ? FOUND_ABSENT_SOURCE : FOUND_UNNAMED_SOURCE, SPACE_GENERIC,
                                thread_of(w, l));
         f.thread_before = thread_of(w, (int)j);
+        if (w->born & ~w->alive & 1u << j) f.pc_before = w->left[j];
         f.address = mask;
         report(c, &f);
     }

@@ -1,6 +1,7 @@
 #include "check_shared.h"
 
 #include "atomics.h"
+#include "matrix.h"
 #include "operations.h"
 
 /* A read comes upon a write that was simulated earlier. The read is the first of the two if its warp has
@@ -84,20 +85,34 @@ void begin_phase(const Checker *k, const Warp *w, ReadBy *read, int lane) {
     read->mask = left;
 }
 
+static void suspect(const Worker *c, const Warp *w, u32 slot, int lane, Unwritten read) {
+    Suspect *x = suspect_of(c, w, slot);
+    if (!x->lanes) c->checker->suspects[w->index]++;
+    x->lanes |= 1u << lane;
+    x->of[lane] = read;
+}
+
+/* The lanes that hold what a row of a matrix has at `offset`. */
+static void suspect_row(const Worker *c, const Warp *w, const Ins *i, int lane, u32 offset, Unwritten read) {
+    const u32 row = (u32)lane % SIDE, slot = i->d[0] + (u32)lane / SIDE, grain = c->checker->grain;
+    read.width = HALF_BYTES; /* a lane may hold one half of it */
+    for (u32 at = offset; at < offset + grain; at += HALF_BYTES)
+        suspect(c, w, slot, (int)holder_of(row, at / HALF_BYTES, i->flags & TRANSPOSED), read);
+}
+
 /* A lane reads what nobody has written. To load it harms nobody, as code does that fetches ahead and
  * finds itself at its end: it is told where it is used. `first` is the first cell of the access. */
 static void note_unwritten_read(Worker *c, const Warp *w, int lane, u32 first, u32 cell, u32 width) {
     Checker *k = c->checker;
     const Ins *i = &c->launch->program[c->pc];
-    if (handler_of(i->op) != op_CHECK_LOAD) {
+    const Unwritten read = {.pc = c->pc, .cell = cell, .width = width};
+    const u32 offset = (cell - first) << k->shift;
+    if (handler_of(i->op) == op_CHECK_LOAD)
+        suspect(c, w, i->d[0] + offset / WORD, lane, read);
+    else if (handler_of(i->op) == op_CHECK_MATRIX_LOAD)
+        suspect_row(c, w, i, lane, offset, read);
+    else
         report_alone(c, w, FOUND_UNWRITTEN, SPACE_SHARED, lane, (u64)cell << k->shift, width);
-        return;
-    }
-    const u32 slot = i->d[0] + ((cell - first) << k->shift) / WORD;
-    Suspect *x = suspect_of(c, w, slot);
-    if (!x->lanes) k->suspects[w->index]++;
-    x->lanes |= 1u << lane;
-    x->of[lane] = (Unwritten){.pc = c->pc, .cell = cell, .width = width};
 }
 
 /* A read of what was not written in an earlier epoch of this block. */

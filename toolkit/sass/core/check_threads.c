@@ -8,6 +8,7 @@
 #include "check_order.h"
 #include "grow.h"
 #include "lanes.h"
+#include "operations.h"
 
 void free_checker(Checker *k) {
     if (!k) return;
@@ -224,6 +225,23 @@ void check_parting(Worker *c, const Warp *w, u32 lanes, u32 pc) {
         together = (lanes & mask[__builtin_ctz(lanes)]) | (lanes & -lanes);
         check_warp_sync(c, w, together);
     }
+}
+
+/* The operation of a warp for which lanes synchronise: the one after their WARPSYNC; OP_NOP: none. */
+static u32 operation_after(const Worker *c, const Group *g) {
+    const Ins *i = g->pc < c->launch->length ? &c->launch->program[g->pc] : NULL;
+    return i && i->op == OP_CHECK_COLLECTIVE ? i->reserved >> CHECK_INSTEAD_SHIFT : OP_NOP;
+}
+
+/* Lanes of two WARPSYNCs have met: `g` names lanes that do not execute its shuffle, vote or the like, but
+ * synchronise for something else. */
+void check_same_operation(Worker *c, const Warp *w, const Group *g, const Group *other) {
+    const u32 wanted = operation_after(c, g);
+    if (wanted == OP_NOP || wanted == operation_after(c, other)) return;
+    Finding f = finding_of(c, FOUND_ABSENT_LANE, SPACE_GENERIC, thread_of(w, __builtin_ctz(g->mask)));
+    f.pc = g->pc - 1;
+    f.thread_before = thread_of(w, __builtin_ctz(other->mask));
+    report(c, &f);
 }
 
 /* A barrier of a cluster opens: its blocks know of all that they did so far. */

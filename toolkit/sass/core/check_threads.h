@@ -13,4 +13,5 @@ void check_opening(Worker *c, u32 number, u32 expected);
 void check_masks(Worker *c, const Warp *w, const u32 *masks, u32 m);
 void check_meeting(Worker *c, const Warp *w, const u32 *masks, u32 m);
 void check_parting(Worker *c, const Warp *w, u32 lanes, u32 pc);
+void check_same_operation(Worker *c, const Warp *w, const Group *g, const Group *other);
 void check_cluster(Worker *c, Block *first);

@@ -9,7 +9,7 @@
  * its own header includes already:
  *
  *     core lanes compare operations grow
- *     costs trace tally stream requests heap space memory
+ *     costs trace tally stream requests heap space memory matrix
  *     integer floating double half atomics convert special warp
  *     check check_order check_cluster check_threads check_shared check_blocks
  *     groups printed system control mbarrier bulk check_copies mbarrier_ops bulk_ops check_ops
@@ -84,7 +84,7 @@ typedef struct {
 /* Reason why a launch stopped. */
 enum {
     OK = 0, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP, UNIMPLEMENTED,
-    NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE
+    NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP, BAD_FREE, PARTIAL_WARP
 };
 enum { SPACE_GLOBAL = 0, SPACE_SHARED, SPACE_LOCAL, SPACE_CONSTANT, SPACE_GENERIC };
 
@@ -98,7 +98,7 @@ typedef struct {
     u32 warp;
     u32 lane;
     u32 is_store;
-    u32 waiting;   /* DEADLOCK: threads at this instruction */
+    u32 waiting;   /* DEADLOCK: threads at this instruction; PARTIAL_WARP: of the warp */
     u32 resident;  /* DEADLOCK: blocks that wait for each other, or for those that never ran */
     u32 pending;   /* of an mbarrier: arrivals that lack */
     i32 bytes;     /* and bytes of copies that were announced and did not come */
@@ -150,6 +150,7 @@ typedef struct {
     u32 most_resident;     /* clusters that run at a time where those before them wait for more */
     u32 notes_requests;    /* the first of each instruction (requests.h) */
     u32 follows;           /* where values come from (origins.h) */
+    u32 at_once, reserved; /* at_once: `most_resident` clusters run from the beginning */
     const u8 *under;       /* [length]: what decides whether a block executes it, SAME, BLOCK_INDEX or DATA */
     const u32 *region_ends; /* [length + 1]: where the list of each branch ends in `region_writes` */
     const u32 *region_writes; /* what code may write that this branch decides about (origins.h) */

@@ -82,12 +82,12 @@ EXPORT Worker *core_new_worker(const Launch *launch, Count *counts, i64 budget, 
  * blocks of `kept` others keep what they do, and nobody of the rest; NULL: this worker does of all.
  *
  * One cluster runs at a time, unless its blocks can do nothing but wait for others': then twice as
- * many run, and so on. */
+ * many run, and so on. With `at_once`, as many run as may, and share the work that they take. */
 EXPORT u32 core_run(Worker *c, u64 first, u64 last, u64 step, const Kept *kept, u64 kept_count) {
     u64 next = first;
     while (!c->fault.kind && (c->running || next < last)) {
         if (c->launch->cancel) stop(c, CANCELLED);
-        if (!c->running) {
+        if (!c->running || (c->launch->at_once && next < last && c->running < c->launch->most_resident)) {
             start_cluster(c, next, kept, kept_count);
             next += step;
             continue;

@@ -22,6 +22,7 @@ u32 words_read(const Ins *i, int k) {
     case OP_MATCH: return i->flags & MATCH_64 ? 2 : 1;
     case OP_STORE: return k == 2 ? words : 1;
     case OP_ATOMIC: return k >= 2 ? words : 1;
+    case OP_MATRIX_STORE: return k == 2 ? i->aux : 1;
     default: return 1;
     }
 }
@@ -36,6 +37,7 @@ u32 words_written(const Ins *i) {
     case OP_FRND: return i->flags & SOURCE_F64 ? 2 : 1;
     case OP_IMAD_WIDE: return i->flags & UPPER_HALF ? 1 : 2;
     case OP_LOAD: case OP_LOAD_CONSTANT: case OP_ATOMIC: return i->width < WORD_BYTES ? 1 : i->width / WORD_BYTES;
+    case OP_MATRIX_LOAD: return i->aux;
     default: return 1;
     }
 }

@@ -1,5 +1,6 @@
 #include "atomics.h"
 #include "follow.h"
+#include "matrix.h"
 #include "memory.h"
 #include "operations.h"
 #include "space.h"
@@ -59,6 +60,16 @@ static void follow_global(Follow *f, const Ins *i, int k) {
 
 static u16 *floor_of(Origins *o, u32 space) { return space == SPACE_SHARED ? &o->of_shared : &o->of_local; }
 
+/* What any word of shared or local memory depends on. */
+static u16 of_all_words(const Origins *o, u32 space) {
+    const size_t all = space == SPACE_SHARED ? shared_words(o->launch)
+                                             : (size_t)o->warps * LANES * local_words(o->launch);
+    const u16 *const origins = space == SPACE_SHARED ? o->shared : o->local;
+    u16 found = SAME;
+    for (size_t k = 0; k < all; k++) worsen(&found, kind_of(origins[k]));
+    return found;
+}
+
 /* An access of shared or local memory: a load takes over the origins of words, a store sets them, or
  * those of all words where it is not known which ones it writes. */
 static void follow_near(Follow *f, const Ins *i, u32 space, int is_store, const u16 *data, u16 at_least) {
@@ -70,14 +81,7 @@ static void follow_near(Follow *f, const Ins *i, u32 space, int is_store, const 
         if (is_store) worsen(floor_of(o, space), kind_of(common));
         for (u32 k = 0; is_store && k < words; k++)
             worsen(floor_of(o, space), worse(kind_of_lanes(data + k * LANES, f->m), at_least));
-        if (!is_store) {
-            const size_t all = space == SPACE_SHARED ? shared_words(o->launch)
-                                                     : (size_t)o->warps * LANES * local_words(o->launch);
-            const u16 *const origins = space == SPACE_SHARED ? o->shared : o->local;
-            u16 found = worse(kind_of(common), *floor_of(o, space));
-            for (size_t k = 0; k < all; k++) worsen(&found, kind_of(origins[k]));
-            set_result(f, found);
-        }
+        if (!is_store) set_result(f, worse(worse(kind_of(common), *floor_of(o, space)), of_all_words(o, space)));
         return;
     }
     addresses(f->w, i, f->m, a);
@@ -135,6 +139,32 @@ static void follow_copy(Follow *f) {
     follow_global(f, &from, 0);
 }
 
+/* Rows of matrices in shared memory: each lane holds parts of several, so all of them have one origin. */
+static void follow_matrices(Follow *f, int is_store) {
+    Origins *const o = f->o;
+    const u32 m = f->m, rows = row_lanes(f->i);
+    u64 a[LANES];
+    f->m = rows;
+    const u16 common = kind_of(follow_addresses(f, f->i, 0, BANK_BITS));
+    f->m = m;
+    u16 found = worse(common, is_store ? o->under : o->of_shared);
+    for (u32 k = 0; is_store && k < f->i->aux; k++)
+        worsen(&found, kind_of_lanes(read_origins(o, f->w, f->i, 2) + k * LANES, FULL));
+    if (common && is_store) worsen(&o->of_shared, found);
+    if (common && !is_store) worsen(&found, of_all_words(o, SPACE_SHARED));
+    addresses(f->w, f->i, rows, a);
+    own_shared(f->c, a);
+    for (u32 l = 0; l < LANES && !common; l++) {
+        u16 *const at = rows >> l & 1 ? words_at(f, SPACE_SHARED, (int)l, a[l]) : NULL;
+        if (rows >> l & 1 && !at && !is_store) worsen(&found, DATA);
+        for (u32 n = 0; at && n < ROW_WORDS; n++) {
+            if (is_store) at[n] = o->under ? worse(kind_of(at[n]), found) : found;
+            else worsen(&found, kind_of(at[n]));
+        }
+    }
+    set_result(f, found);
+}
+
 static void follow_bulk(Follow *f) {
     for (int k = 0; k < SOURCES; k++)
         note(&f->o->of[f->c->pc].address, kind_of_lanes(read_origins(f->o, f->w, f->i, k), FULL));
@@ -146,6 +176,8 @@ int follow_access(Follow *f) {
     switch (f->i->op) {
     case OP_LOAD: follow_memory(f, 0); return 1;
     case OP_STORE: follow_memory(f, 1); return 1;
+    case OP_MATRIX_LOAD: follow_matrices(f, 0); return 1;
+    case OP_MATRIX_STORE: follow_matrices(f, 1); return 1;
     case OP_ATOMIC: follow_atomic(f); return 1;
     case OP_COPY_ASYNC: follow_copy(f); return 1;
     case OP_TENSOR_LOAD: case OP_TENSOR_STORE: case OP_BULK_LOAD: case OP_BULK_STORE: case OP_BULK_SHARED:

@@ -65,7 +65,9 @@ int follow_warp(Follow *f) {
     case OP_CLOCK64: set_result(f, DATA); return 1;
     case OP_SHFL: follow_shuffle(f); return 1;
     case OP_R2UR: follow_to_uniform(f); return 1;
-    case OP_VOTE: case OP_ELECT: case OP_MATCH: case OP_REDUX: mix_lanes(f); return 1;
+    case OP_VOTE: case OP_ELECT: case OP_MATCH: case OP_REDUX: case OP_MATRIX_TRANSPOSE:
+        mix_lanes(f);
+        return 1;
     case OP_BARRIER_RESULT:
         set_result(f, f->o->reduced);
         fill(&f->p[0], f->o->reduced);

@@ -54,6 +54,14 @@ static int waits_with(const Group *g, const Group *other) {
     return g->state == other->state && g->wait == other->wait && g->barrier == other->barrier;
 }
 
+/* Lanes are about to go on from WARPSYNCs in several places. */
+static void check_places(Worker *c, const Warp *w, const Group *leader) {
+    EACH_GROUP(g, w)
+        EACH_GROUP(other, w)
+            if (g->pc != other->pc && waits_with(g, leader) && waits_with(other, leader))
+                check_same_operation(c, w, g, other);
+}
+
 static void count_again(Worker *c, const Group *g) {
     c->count[g->pc - 1].reissued++;
     c->count[g->pc - 1].reissued_threads += popcount(g->mask);
@@ -75,7 +83,10 @@ int join(Worker *c, Warp *w, u32 state, int left) {
                 woken |= g->woken;
             }
         if ((come & wanted) != wanted) continue;
-        if (c->checker && state == AT_WARPSYNC) check_parting(c, w, come & wanted, leader.pc - 1);
+        if (c->checker && state == AT_WARPSYNC) {
+            check_places(c, w, &leader);
+            check_parting(c, w, come & wanted, leader.pc - 1);
+        }
         w->group[first].state = READY;
         w->group[first].woken = 0;
         for (u32 k = w->groups; k-- > first + 1;) {

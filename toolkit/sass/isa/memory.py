@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.machine_code.instruction import Address, Constant, Instruction, Operand, Register
 from toolkit.sass.core.binding import POOL
 from toolkit.sass.isa.integer import TRUE
-from toolkit.sass.isa.registry import Lowering, is_predicate, numbered, opcode
+from toolkit.sass.isa.registry import Lowering, is_predicate, numbered, on_words, opcode
 from toolkit.sass.isa.slots import Source
 
 # Ins.flags of memory.h
@@ -197,6 +197,51 @@ def store(i: Lowering) -> None:
     access(i, "STORE", address, space, [i.slot(data)], width=width(i))
 
 
+# What an LDSM loads: matrices of 8 x 8 halves, as they are or transposed.
+TRANSPOSED = 16  # of matrix.h
+ROW_BYTES = 16
+MATRICES = {"M88": 0, "MT88": TRANSPOSED}
+MATRIX_MODIFIERS = "16 M88 MT88 2 4"
+
+
+@opcode("LDSM", modifiers=MATRIX_MODIFIERS)
+def ldsm(i: Lowering) -> None:
+    """register, address of a row: one, two or four matrices from shared memory"""
+    d, address = i.operands
+    check_whole(i, d)
+    matrices(i, "MATRIX_LOAD", address, d=d)
+
+
+@opcode("STSM", modifiers=MATRIX_MODIFIERS)
+def stsm(i: Lowering) -> None:
+    """address of a row, register"""
+    address, data = i.operands
+    check_whole(i, data)
+    assert isinstance(data, Register)
+    matrices(i, "MATRIX_STORE", address, [i.slot(data)])
+
+
+def matrices(
+    i: Lowering, operation: str, address: Operand, data: Sequence[int] = (), **more: Any
+) -> None:
+    """Emit an operation on rows of matrices, of which each address names one."""
+    if "16" not in i.modifiers or not is_of_matrices(i):
+        return
+    flags, count = i.choice(MATRICES), width(i) // 4
+    access(i, operation, address, SHARED, data, width=ROW_BYTES, flags=flags, aux=count, **more)
+
+
+def is_of_matrices(i: Instruction | Lowering) -> bool:
+    return not MATRICES.keys().isdisjoint(i.modifiers)
+
+
+@on_words("MOVM", modifiers="16 MT88")
+def movm(i: Lowering) -> None:
+    """d, a: a matrix of 8 x 8 halves, transposed"""
+    if i.modifiers == ("16", "MT88"):
+        i.form("d u32", "MATRIX_TRANSPOSE")
+
+
 def check_whole(i: Lowering, operand: Operand) -> None:
     """Refuse data that is anything but a register as it is."""
     match operand:
@@ -206,7 +251,9 @@ def check_whole(i: Lowering, operand: Operand) -> None:
 
 
 def width(i: Instruction | Lowering) -> int:
-    """Bytes per lane."""
+    """Bytes per lane; of matrices, those that each lane holds."""
+    if is_of_matrices(i):
+        return 4 * int(next((name for name in i.modifiers if name in ("2", "4")), "1"))
     return next((WIDTHS[name] for name in i.modifiers if name in WIDTHS), 4)
 
 

@@ -96,7 +96,7 @@ def numbered(names: str, *, first: int = 0, shift: int = 0) -> dict[str, int]:
 
 
 def refuse_tensor_cores(instructions: Sequence[Instruction]) -> None:
-    """Raise UnsupportedError where code multiplies on tensor cores, or moves their operands."""
+    """Raise UnsupportedError where code multiplies on tensor cores."""
     for instruction in sorted(instructions, key=lambda i: not i.opcode.endswith("MMA")):
         reason = tensor_core_refusal(instruction.opcode)
         if reason:
