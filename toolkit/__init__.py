@@ -6,7 +6,8 @@
 8.0
 
 `profile` runs the ladder and returns a `toolkit.store.presented.ShownProfile`; `run` launches any
-kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles;
+kernel on the GPU and `simulate` on the CPU, with a `TensorMap` for bulk copies of tiles,
+a `Texture` and a `Surface`;
 `find_remedies` tries edits of a kernel, `explain` says what a word means, and `save` and `load`
 keep profiles in files. The command line is `python -m toolkit`.
 """
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from toolkit.execution.simulate import simulate
     from toolkit.gpu.launch import run
     from toolkit.launch.tensor_map import TensorMap
+    from toolkit.launch.texture import Surface, Texture
     from toolkit.profiling.profile import profile
     from toolkit.remedies.find import find_remedies
     from toolkit.store.presented import load
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Surface",
     "TensorMap",
+    "Texture",
     "__version__",
     "check",
     "explain",
@@ -44,7 +48,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Surface": "toolkit.launch.texture",
     "TensorMap": "toolkit.launch.tensor_map",
+    "Texture": "toolkit.launch.texture",
     "check": "toolkit.execution.sanitizer",
     "explain": "analysis.records.words",
     "find_remedies": "toolkit.remedies.find",

@@ -61,6 +61,9 @@ _FAULTS: dict[int, tuple[Tool, str]] = {
     machine.WRITE_TO_CONSTANT: ("memcheck", "write to read-only memory"),
     machine.TRAP: ("memcheck", "trap"),
     machine.NO_TENSOR_MAP: ("memcheck", "no tensor map"),
+    machine.NO_TEXTURE: ("memcheck", "no such texture"),
+    machine.SURFACE_BOUNDS: ("memcheck", "out of bounds"),
+    machine.SURFACE_MISALIGNED: ("memcheck", "misaligned"),
     machine.ARRIVALS: ("synccheck", "invalid arrivals"),
     machine.DEADLOCK: ("synccheck", "deadlock"),
 }

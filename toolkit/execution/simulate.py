@@ -92,7 +92,8 @@ def simulate(
     arguments
         Arrays are separate device buffers, which are not changed and must not change meanwhile.
         NumPy scalars are passed by value, structs as `numpy.void`, and so are tensor maps
-        (`toolkit.TensorMap`), whose arrays are buffers too.
+        (`toolkit.TensorMap`), textures and surfaces (`toolkit.Texture`, `toolkit.Surface`), whose
+        arrays are buffers too.
     shape, seed
         Of the product of a rung, and of its random matrices. `seed` also determines random blocks.
     arch

@@ -14,6 +14,7 @@ from toolkit.sass.core.binding import LANES, Fault
 from toolkit.sass.isa.control import SYSTEM_FUNCTIONS
 from toolkit.sass.machine import SPACES, BoundLaunch, Run
 from toolkit.sass.space import Buffer
+from toolkit.sass.texture_faults import describe_texture_fault
 from toolkit.sass.translate import Translated
 
 SHARED_WINDOW_BYTES = 1 << 24  # of each block of a cluster
@@ -47,6 +48,9 @@ def describe(
         return f"{kernel}: {_arrivals(fault, bound)}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.NO_TENSOR_MAP:
         return f"{kernel}: {_no_map(fault)}; {_thread_of(fault, bound)}, {where}"
+    if fault.kind in (machine.NO_TEXTURE, machine.SURFACE_BOUNDS, machine.SURFACE_MISALIGNED):
+        found = describe_texture_fault(fault, translated, bound)
+        return f"{kernel}: {found}; {_thread_of(fault, bound)}, {where}"
     if fault.kind == machine.LIMIT:
         return f"{kernel} did not end within {limit}; {_block(fault, bound)}, {where}"
     return f"{kernel} {_end(fault, translated)}; {_thread_of(fault, bound)}, {where}"

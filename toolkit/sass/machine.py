@@ -53,6 +53,7 @@ _POLL_S = 0.2  # how often finished blocks are told
 # kinds of fault, as core.h numbers them
 OK, OUT_OF_BOUNDS, MISALIGNED, DEADLOCK, LIMIT, CANCELLED, BAD_TARGET, TRAP = range(8)
 UNIMPLEMENTED, NO_MEMORY, WRITE_TO_CONSTANT, ARRIVALS, NO_TENSOR_MAP = range(8, 13)
+NO_TEXTURE, SURFACE_BOUNDS, SURFACE_MISALIGNED = range(13, 16)
 SPACES = ("global", "shared", "local", "constant")
 
 
@@ -88,6 +89,7 @@ class BoundLaunch:
     regions: Regions | None = None  # where values come from is followed, with these regions
     notes_work: bool = False  # of each block
     checked_bytes: int = 0  # of a cell of the sanitizer (toolkit.sass.check); 0: nothing is checked
+    textures: NDArray[Any] | None = None  # texture and surface objects (toolkit.sass.textures)
 
     @property
     def cluster_blocks(self) -> int:
@@ -465,6 +467,8 @@ def launched(bound: BoundLaunch) -> Iterator[core.CoreLaunch]:
         launch.under = bound.regions.under.ctypes.data
         launch.region_ends = bound.regions.ends.ctypes.data
         launch.region_writes = bound.regions.writes.ctypes.data
+    if bound.textures is not None:
+        launch.textures, launch.texture_count = bound.textures.ctypes.data, len(bound.textures)
     for number, data in bound.banks.items():
         launch.banks[number] = core.Bank(data.ctypes.data, data.nbytes)
     yield launch

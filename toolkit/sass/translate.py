@@ -33,6 +33,7 @@ from toolkit.sass.space import (
     pack_parameters,
 )
 from toolkit.sass.tensor_maps import described
+from toolkit.sass.textures import table
 from toolkit.sass.waits import waits
 
 CONSTANT_BANK = 3  # of `__constant__` variables
@@ -44,7 +45,7 @@ STACK_BYTES = 1024
 
 # Opcodes whose effect depends on what other blocks did before, as that of loads does which ask for
 # what others just wrote: such blocks run in order. Those that read it may wait for it.
-_REDUCED = {"RED", "REDG", "UTMAREDG", "UBLKRED"}
+_REDUCED = {"RED", "REDG", "UTMAREDG", "UBLKRED", "SURED"}
 _READ = {"ATOM", "ATOMG"}
 
 
@@ -132,6 +133,7 @@ def bind(
         in_order=meet or any(i.opcode in _REDUCED for i in kernel.instructions),
         cluster=kernel.cluster,
         blocks_meet=meet,
+        textures=table(arguments, arrays, addresses),
     )
     written = zip(buffers, arrays.values(), strict=True)
     return bound, tuple(x.data.view(a.dtype).reshape(a.shape) for x, a in written)

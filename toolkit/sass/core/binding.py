@@ -97,7 +97,7 @@ class CoreLaunch(Structure):
         f"bank banks[{BANKS_OF_CONSTANTS}]; u4 grid[3] block[3] shared_base shared_bytes "
         "local_bytes; u8 shared_window local_window; u4 cancel check; u8 most_accesses "
         "most_steps spread_base spread_bytes spread_from spread_to; u4 cluster[3] most_resident; "
-        "u4 notes_requests follows; p under region_ends region_writes work"
+        "u4 notes_requests follows; p under region_ends region_writes work textures; u4 texture_count"
     )
 
 
@@ -172,6 +172,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "core_affine": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32 * 3)], c_void_p),
     "core_dependences": ([c_void_p], c_void_p),
     "core_words_written": ([c_void_p], c_uint32),
+    "core_words_written_beside": ([c_void_p], c_uint32),
     "core_findings": ([c_void_p, POINTER(c_uint32), POINTER(c_uint32)], c_void_p),
     "core_probe": ([c_void_p, c_uint64, c_uint32, *[c_void_p] * 3], c_uint32),
 }

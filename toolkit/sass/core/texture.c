@@ -1,0 +1,294 @@
+#include "texture.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "atomics.h"
+#include "costs.h"
+#include "half.h"
+#include "operations.h"
+#include "space.h"
+#include "stream.h"
+#include "trace.h"
+
+enum { FRACTION_BITS = 8, ONE = 1 << FRACTION_BITS }; /* of a weight of the linear filter: 1.8 */
+
+/* Texels that a fetch reads along one axis, and the weight of the second one; -1 is beyond the border. */
+typedef struct { i64 texel[2]; u32 weight; } Along;
+
+/* The accesses of a warp's fetch to memory, one per lane and corner. */
+typedef struct { u64 address[CORNERS][LANES]; u32 lanes[CORNERS]; } Footprint;
+
+static void texture_fault(Worker *c, const Warp *w, const Ins *i, u32 kind, int lane, u32 handle) {
+    memory_fault(c, w, kind, SPACE_GLOBAL, lane, handle, i->aux & (AXES_MASK | LAYERED), 0);
+}
+
+/* The object that a lane names, if it suits the instruction; otherwise the fault is noted. */
+static const TextureObject *object_of(Worker *c, const Warp *w, const Ins *i, int lane, u32 handle, int is_surface) {
+    const Launch *launch = c->launch;
+    for (u32 k = 0; k < launch->texture_count; k++) {
+        const TextureObject *t = &launch->textures[k];
+        if (t->handle != handle) continue;
+        const u32 axes = i->aux & AXES_MASK;
+        const int is_fetch = i->op == OP_TEXTURE && i->aux & FETCHES && axes == 1;
+        const int of_line = t->axes == 1 && axes == 2 && !is_surface; /* tex1D is a fetch of 2D */
+        if ((t->kind == OF_SURFACE) == is_surface && (t->axes == axes || of_line) &&
+            !(i->aux & LAYERED) == !t->layers && is_fetch == (t->kind == OF_MEMORY))
+            return t;
+        break;
+    }
+    texture_fault(c, w, i, NO_TEXTURE, lane, handle);
+    return NULL;
+}
+
+/* The texel of a row of n that a whole coordinate names in an address mode. */
+static i64 in_row(i64 k, i64 n, u32 mode) {
+    switch (mode) {
+    case ADDRESS_WRAP: return (k % n + n) % n;
+    case ADDRESS_MIRROR: k = (k % (2 * n) + 2 * n) % (2 * n); return k < n ? k : 2 * n - 1 - k;
+    case ADDRESS_BORDER: return k < 0 || k >= n ? -1 : k;
+    default: return k < 0 ? 0 : k >= n ? n - 1 : k;
+    }
+}
+
+/* A coordinate as a number of texels; beyond what an index can hold it ends there, and NaN is 0. */
+static double texels_of(const TextureObject *t, int axis, float x) {
+    const float most = 0x1p30f;
+    const float scaled = t->normalized ? x * (float)t->size[axis] : x;
+    return !(scaled == scaled) ? 0 : scaled > most ? most : scaled < -most ? -most : scaled;
+}
+
+static Along point_along(const TextureObject *t, int axis, float x) {
+    const i64 k = in_row((i64)floor(texels_of(t, axis, x)), t->size[axis], t->mode[axis]);
+    return (Along){.texel = {k, k}};
+}
+
+static Along linear_along(const TextureObject *t, int axis, float x) {
+    const i64 fixed = (i64)floor(texels_of(t, axis, x) * ONE + 0.5) - ONE / 2;
+    const i64 k = fixed >> FRACTION_BITS, n = t->size[axis];
+    return (Along){.texel = {in_row(k, n, t->mode[axis]), in_row(k + 1, n, t->mode[axis])},
+                   .weight = (u32)(fixed & (ONE - 1))};
+}
+
+/* A fetch by a whole coordinate (TLD): of linear memory it is zero outside. */
+static Along whole_along(const TextureObject *t, int axis, i32 x) {
+    const i64 k = in_row(x, t->size[axis], t->kind == OF_MEMORY ? ADDRESS_BORDER : t->mode[axis]);
+    return (Along){.texel = {k, k}};
+}
+
+static u32 texel_bytes(const TextureObject *t) { return (u32)t->bytes * t->channels; }
+
+/* One channel as a fetch returns it: an integer, or the bits of a float. */
+static u32 channel_at(const TextureObject *t, const u8 *p) {
+    u32 x = 0;
+    memcpy(&x, p, t->bytes);
+    if (t->type == TEXEL_FLOAT) return t->bytes == 2 ? widened_half(x) : x;
+    const u32 spare = 32 - 8 * t->bytes;
+    const i32 whole = t->type == TEXEL_SIGNED ? (i32)(x << spare) >> spare : (i32)x;
+    if (!t->to_float) return (u32)whole;
+    const i32 most = (1 << (8 * t->bytes - (t->type == TEXEL_SIGNED))) - 1;
+    return as_bits((float)(whole < -most ? -most : whole) / (float)most);
+}
+
+static u64 address_of(const TextureObject *t, i64 x, i64 y, i64 z, u32 layer) {
+    const u64 row = ((t->layers ? layer : (u64)z) * t->size[1] + (u64)y) * t->size[0] + (u64)x;
+    return t->address + row * texel_bytes(t);
+}
+
+/* The channels of a texel, missing ones as 0, 0, 1; zeros beyond the border. */
+static void read_texel(Worker *c, const TextureObject *t, u64 address, u32 *channels) {
+    const u32 one = t->type == TEXEL_FLOAT || t->to_float ? as_bits(1) : 1;
+    memset(channels, 0, CHANNELS * sizeof *channels);
+    if (address) {
+        const u64 end = address + texel_bytes(t);
+        const u8 *at = host_of(buffer_of(c, address, end, 0), address, end, 0);
+        for (u32 k = 0; k < t->channels; k++) channels[k] = channel_at(t, at + k * t->bytes);
+        for (u32 k = t->channels; k < CHANNELS; k++) channels[k] = k == 3 ? one : 0;
+    }
+}
+
+/* The corner of a footprint, bit by bit the second texel along each axis: its address, 0 beyond the border. */
+static u64 corner_address(const TextureObject *t, const Along *along, u32 corner, u32 layer) {
+    const i64 x = along[0].texel[corner & 1], y = along[1].texel[corner >> 1 & 1], z = along[2].texel[corner >> 2];
+    return x < 0 || y < 0 || z < 0 ? 0 : address_of(t, x, y, z, layer);
+}
+
+static double weight_of(const Along *along, u32 corner) {
+    double weight = 1;
+    for (u32 axis = 0; axis < TEXTURE_AXES; axis++)
+        weight *= (corner >> axis & 1 ? along[axis].weight : ONE - along[axis].weight) / (double)ONE;
+    return weight;
+}
+
+/* The weighted sum of the corners, in double precision, rounded once. */
+static void filtered(const TextureObject *t, const Along *along, u32 (*texel)[CHANNELS], u32 *channels) {
+    for (u32 k = 0; k < CHANNELS; k++) {
+        double sum = 0;
+        for (u32 corner = 0; corner < 1u << t->axes; corner++) {
+            const double weight = weight_of(along, corner);
+            if (weight > 0) sum += weight * as_float(texel[corner][k]);
+        }
+        channels[k] = as_bits((float)sum);
+    }
+}
+
+/* The four texels of a gather, in the order of the result: (0, 1), (1, 1), (1, 0), (0, 0). */
+static const u32 gathered[CHANNELS] = {2, 3, 1, 0};
+
+/* One lane: its channels, and where it read. */
+static void fetch_lane(Worker *c, const TextureObject *t, const Ins *i, const u32 *coordinate, u32 layer, int lane,
+                       Footprint *f, u32 *channels) {
+    const int gathers = (i->aux & GATHERS) != 0, is_linear = gathers || (t->linear && !(i->aux & FETCHES));
+    const u32 last = t->layers ? t->layers - 1 : 0, corners = is_linear ? 1u << t->axes : 1;
+    Along along[TEXTURE_AXES] = {{{0, 0}, 0}, {{0, 0}, 0}, {{0, 0}, 0}};
+    u32 texel[CORNERS][CHANNELS];
+    for (int axis = 0; axis < t->axes; axis++) {
+        const u32 x = coordinate[axis];
+        along[axis] = i->aux & FETCHES ? whole_along(t, axis, (i32)x)
+                      : is_linear      ? linear_along(t, axis, as_float(x))
+                                       : point_along(t, axis, as_float(x));
+    }
+    for (u32 corner = 0; corner < corners; corner++) {
+        const u64 address = corner_address(t, along, corner, layer < last ? layer : last);
+        read_texel(c, t, address, texel[corner]);
+        f->address[corner][lane] = address;
+        f->lanes[corner] |= (u32)(address != 0) << lane;
+    }
+    if (gathers) for (u32 k = 0; k < CHANNELS; k++) channels[k] = texel[gathered[k]][i->aux >> CHANNEL_SHIFT & 3];
+    else if (is_linear) filtered(t, along, texel, channels);
+    else memcpy(channels, texel[0], sizeof texel[0]);
+}
+
+/* Note the sectors that a fetch reads, as those of a load from global memory. */
+static void note_footprint(Worker *c, const Warp *w, Footprint *f, u32 bytes, u32 kind) {
+    for (u32 corner = 0; corner < CORNERS; corner++) {
+        const u32 m = f->lanes[corner];
+        if (!m) continue;
+        narrow(f->address[corner], m);
+        if (c->trace) trace_request(c, w, f->address[corner], bytes, m, kind);
+        if (c->stream) stream_request(c, f->address[corner], bytes, m, 0);
+    }
+}
+
+/* Write the channels of the mask, one after the other: two to d[0], the others to d[1]. */
+static void write_channels(const Warp *w, const Ins *i, int lane, const u32 *channels) {
+    u32 n = 0;
+    for (u32 k = 0; k < CHANNELS; k++) {
+        if (!(i->aux >> MASK_SHIFT >> k & 1)) continue;
+        vector(w, i->d[n / 2])[n % 2 * LANES + (u32)lane] = channels[k];
+        n++;
+    }
+}
+
+/* s[0] the handle, s[1] to s[3] the coordinates, s[4] the layer; pd[0]: the texel is not resident. */
+OPERATION(TEXTURE) {
+    Footprint f = {.lanes = {0}};
+    u32 bytes = 1;
+    FOR_LANES_OF(m) {
+        const TextureObject *t = object_of(core, w, i, l, RAW(0)[l], 0);
+        if (!t) return;
+        const u32 coordinate[TEXTURE_AXES] = {RAW(1)[l], RAW(2)[l], RAW(3)[l]};
+        u32 channels[CHANNELS];
+        fetch_lane(core, t, i, coordinate, RAW(4)[l], l, &f, channels);
+        write_channels(w, i, l, channels);
+        bytes = texel_bytes(t);
+    }
+    note_footprint(core, w, &f, bytes, TRACE_READ);
+    WRITE_PREDICATE(0, 0);
+}
+
+/* s[0] the handle: width, height, and depth or layers. */
+OPERATION(TEXTURE_QUERY) {
+    FOR_LANES_OF(m) {
+        const u32 handle = RAW(0)[l];
+        const TextureObject *t = NULL;
+        for (u32 k = 0; k < core->launch->texture_count; k++)
+            if (core->launch->textures[k].handle == handle) t = &core->launch->textures[k];
+        if (!t) {
+            texture_fault(core, w, i, NO_TEXTURE, l, handle);
+            return;
+        }
+        const u32 channels[CHANNELS] = {t->size[0], t->axes > 1 ? t->size[1] : 0,
+                                        t->layers ? t->layers : t->axes > 2 ? t->size[2] : 0, 0};
+        write_channels(w, i, l, channels);
+    }
+}
+
+static i64 clamped(i64 k, i64 n) { return k < 0 ? 0 : k >= n ? n - 1 : k; }
+
+/* Where a lane accesses a surface; 0 where the access is ignored, or it is a fault, which is noted.
+ * s[1] to s[3] the coordinates, the first in bytes, and the layer behind them. */
+static u64 surface_address(Worker *c, const Warp *w, const Ins *i, const TextureObject *t, int lane, int is_store) {
+    const u32 *word[TEXTURE_AXES] = {RAW(1), RAW(2), RAW(3)};
+    const i64 scale = i->aux & IN_ELEMENTS ? texel_bytes(t) : 1;
+    const i64 row = (i64)t->size[0] * texel_bytes(t), x = (i64)(i32)word[0][lane] * scale;
+    i64 at[TEXTURE_AXES] = {x, 0, 0}, layer = 0;
+    for (u32 axis = 1; axis < t->axes; axis++) at[axis] = (i32)word[axis][lane];
+    if (t->layers) layer = (i32)word[t->axes][lane];
+    int outside = x < 0 || x + i->width > row || (t->layers && (layer < 0 || layer >= t->layers));
+    for (u32 axis = 1; axis < t->axes; axis++) outside |= at[axis] < 0 || at[axis] >= t->size[axis];
+    const int is_misaligned = x % i->width != 0;
+    if (is_misaligned || (outside && !(i->aux & (OUTSIDE_IGNORED | OUTSIDE_CLAMPED)))) {
+        memory_fault(c, w, is_misaligned ? SURFACE_MISALIGNED : SURFACE_BOUNDS, SPACE_GLOBAL, lane, t->handle, i->width, is_store);
+        c->fault.waiting = (u32)at[0];
+        c->fault.resident = (u32)at[1];
+        c->fault.pending = (u32)at[2];
+        c->fault.phase = (u32)layer;
+        return 0;
+    }
+    if (outside && i->aux & OUTSIDE_IGNORED) return 0;
+    for (u32 axis = 1; axis < t->axes; axis++) at[axis] = clamped(at[axis], t->size[axis]);
+    if (t->layers) layer = clamped(layer, t->layers);
+    at[0] = x < 0 ? 0 : x + i->width > row ? row - i->width : x;
+    return address_of(t, 0, at[1], at[2], (u32)layer) + (u64)at[0];
+}
+
+typedef void SurfaceAct(Worker *c, const Warp *w, const Ins *i, int lane, u8 *at);
+
+/* Do an access of each lane to its surface; `at` is NULL where it is ignored. */
+static void access_surface(Worker *c, const Warp *w, const Ins *i, u32 m, u32 kind, SurfaceAct *act) {
+    Footprint f = {.lanes = {0}};
+    const int is_store = kind != TRACE_READ;
+    FOR_LANES_OF(m) {
+        const TextureObject *t = object_of(c, w, i, l, RAW(0)[l], 1);
+        if (!t) return;
+        const u64 address = surface_address(c, w, i, t, l, is_store), end = address + i->width;
+        if (c->fault.kind) return;
+        f.address[0][l] = address;
+        f.lanes[0] |= (u32)(address != 0) << l;
+        act(c, w, i, l, address ? host_of(buffer_of(c, address, end, is_store), address, end, is_store) : NULL);
+    }
+    c->changes += (u32)is_store;
+    note_footprint(c, w, &f, i->width, kind);
+}
+
+static void load_surface(Worker *c, const Warp *w, const Ins *i, int lane, u8 *at) {
+    u32 words[CHANNELS] = {0};
+    (void)c;
+    if (at) memcpy(words, at, i->width);
+    for (u32 k = 0; k < (i->width < WORD ? 1 : i->width / WORD); k++) DESTINATION[k * LANES + (u32)lane] = words[k];
+}
+
+static void store_surface(Worker *c, const Warp *w, const Ins *i, int lane, u8 *at) {
+    u32 words[CHANNELS] = {0};
+    (void)c;
+    for (u32 k = 0; k < (i->width < WORD ? 1 : i->width / WORD); k++) words[k] = RAW(4)[k * LANES + (u32)lane];
+    if (at) memcpy(at, words, i->width);
+}
+
+static void reduce_surface(Worker *c, const Warp *w, const Ins *i, int lane, u8 *at) {
+    const u32 type = i->aux >> REDUCE_SHIFT >> ATOMIC_TYPE_SHIFT & 0xff, bytes = words_of_type(type) * WORD;
+    const u32 *data = RAW(4);
+    u64 old = 0, x = data[lane];
+    (void)c;
+    if (bytes > WORD) x |= (u64)data[LANES + lane] << 32;
+    if (!at) return;
+    memcpy(&old, at, bytes);
+    old = combined(i->aux >> REDUCE_SHIFT & 0xff, type, 0, old, x, 0);
+    memcpy(at, &old, bytes);
+}
+
+/* s[0] the handle, s[1] to s[3] the coordinates, s[4] what is stored. */
+OPERATION(SURFACE_LOAD) { access_surface(core, w, i, m, TRACE_READ, load_surface); }
+OPERATION(SURFACE_STORE) { access_surface(core, w, i, m, TRACE_WRITE, store_surface); }
+OPERATION(SURFACE_REDUCE) { access_surface(core, w, i, m, TRACE_ATOMIC, reduce_surface); }
